@@ -1,0 +1,84 @@
+// Error texts, internal checks and the closest-name hint.
+#include "rlx/error.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+namespace rlx {
+
+std::string_view error_code_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument: return "invalid argument";
+    case ErrorCode::ShapeMismatch: return "shape mismatch";
+    case ErrorCode::DTypeMismatch: return "dtype mismatch";
+    case ErrorCode::NotFound: return "not found";
+    case ErrorCode::BadFile: return "bad file";
+    case ErrorCode::Unsupported: return "unsupported";
+    case ErrorCode::DeviceUnavailable: return "device unavailable";
+    case ErrorCode::OutOfMemory: return "out of memory";
+    case ErrorCode::Internal: return "internal error";
+  }
+  return "error";
+}
+
+std::string Diagnostic::text() const {
+  std::string out = concat_text(error_code_name(code), ": ", message);
+  if (!where.empty()) out += "\n  " + where;
+  if (!hint.empty()) out += "\n  hint: " + hint;
+  return out;
+}
+
+Error::Error(Diagnostic d) : std::runtime_error(d.text()), diagnostic_(std::move(d)) {}
+
+Error::Error(ErrorCode code, std::string message, std::string hint)
+    : Error(Diagnostic{code, std::move(message), {}, std::move(hint)}) {}
+
+namespace detail {
+void append_text(std::string& out, double v) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.17g", v);
+  // The shortest form that reads back as the same double.
+  for (int digits = 1; digits < 17; ++digits) {
+    char shorter[32];
+    std::snprintf(shorter, sizeof shorter, "%.*g", digits, v);
+    double back = 0;
+    if (std::sscanf(shorter, "%lf", &back) == 1 && back == v) {
+      out.append(shorter);
+      return;
+    }
+  }
+  out.append(buffer);
+}
+}  // namespace detail
+
+void check(bool condition, std::string_view what, const char* file, int line) {
+  if (condition) return;
+  throw Error(Diagnostic{ErrorCode::Internal, std::string(what), concat_text(file, ":", line),
+                         "this is a fault in rlx, please report it with the text above"});
+}
+
+std::string closest_name(std::string_view name, const std::vector<std::string>& names) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 2) + 1;
+  std::vector<std::size_t> row(name.size() + 1);
+  for (const std::string& candidate : names) {
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t j = 1; j <= candidate.size(); ++j) {
+      std::size_t diagonal = row[0];
+      row[0] = j;
+      for (std::size_t i = 1; i <= name.size(); ++i) {
+        std::size_t substitute = diagonal + (name[i - 1] == candidate[j - 1] ? 0 : 1);
+        diagonal = row[i];
+        row[i] = std::min({row[i] + 1, row[i - 1] + 1, substitute});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace rlx

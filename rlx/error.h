@@ -1,0 +1,115 @@
+// Errors of rlx: one exception type for users, one value type for rules and parsers.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace rlx {
+
+/// What kind of thing went wrong; Python and the CLI map these to exception types and exit codes.
+enum class ErrorCode : std::uint8_t {
+  InvalidArgument,    // wrong use: name, length, axis, option
+  ShapeMismatch,      // shapes do not fit together
+  DTypeMismatch,      // dtypes do not fit together
+  NotFound,           // a name or file that does not exist
+  BadFile,            // a file or text that does not follow its format
+  Unsupported,        // a valid request that this device, op or build cannot do
+  DeviceUnavailable,  // no such device in this build or on this machine
+  OutOfMemory,
+  Internal,           // our bug
+};
+
+/// Stable lower-case name of a code, for example "shape mismatch".
+std::string_view error_code_name(ErrorCode code);
+
+/// One problem: a sentence, the place it concerns, and the way out.
+struct Diagnostic {
+  ErrorCode code = ErrorCode::InvalidArgument;
+  std::string message;  // one sentence, no trailing period
+  std::string where;    // node text, file position, ... (may be empty)
+  std::string hint;     // the way out (may be empty)
+
+  /// Multi-line text: "shape mismatch: message\n  where\n  hint: hint".
+  std::string text() const;
+};
+
+/// The only exception rlx throws at its public calls.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(Diagnostic d);
+  Error(ErrorCode code, std::string message, std::string hint = {});
+  ErrorCode code() const { return diagnostic_.code; }
+  const Diagnostic& diagnostic() const { return diagnostic_; }
+
+ private:
+  Diagnostic diagnostic_;
+};
+
+namespace detail {
+inline void append_text(std::string& out, std::string_view v) { out.append(v); }
+inline void append_text(std::string& out, const char* v) { out.append(v); }
+inline void append_text(std::string& out, const std::string& v) { out.append(v); }
+inline void append_text(std::string& out, char v) { out.push_back(v); }
+inline void append_text(std::string& out, bool v) { out.append(v ? "true" : "false"); }
+void append_text(std::string& out, double v);
+template <class T>
+  requires(std::is_integral_v<T>)
+void append_text(std::string& out, T v) {
+  out.append(std::to_string(v));
+}
+template <class T>
+concept HasText = requires(const T& v) {
+  { v.text() } -> std::convertible_to<std::string>;
+};
+template <HasText T>
+void append_text(std::string& out, const T& v) {
+  out.append(v.text());
+}
+}  // namespace detail
+
+/// Joins its arguments into one string; types with a `text()` member print through it.
+template <class... Args>
+std::string concat_text(const Args&... args) {
+  std::string out;
+  (detail::append_text(out, args), ...);
+  return out;
+}
+
+/// A value or the Diagnostic that explains why there is none; used inside rules and parsers.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}              // NOLINT(implicit)
+  Result(Diagnostic diagnostic) : state_(std::in_place_index<1>, std::move(diagnostic)) {}  // NOLINT(implicit)
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() & { throw_if_error(); return std::get<0>(state_); }
+  const T& value() const& { throw_if_error(); return std::get<0>(state_); }
+  T&& value() && { throw_if_error(); return std::get<0>(std::move(state_)); }
+  T& operator*() { return std::get<0>(state_); }
+  const T& operator*() const { return std::get<0>(state_); }
+  T* operator->() { return &std::get<0>(state_); }
+  const T* operator->() const { return &std::get<0>(state_); }
+  const Diagnostic& error() const { return std::get<1>(state_); }
+
+ private:
+  void throw_if_error() const {
+    if (!ok()) throw Error(std::get<1>(state_));
+  }
+  std::variant<T, Diagnostic> state_;
+};
+
+/// Throws Error{Internal} naming file and line when `condition` is false: the fault is ours, not the user's.
+void check(bool condition, std::string_view what, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
+/// The entry of `names` closest to `name` by edit distance, or an empty string when none is near; for error hints.
+std::string closest_name(std::string_view name, const std::vector<std::string>& names);
+
+}  // namespace rlx
