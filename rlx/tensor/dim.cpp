@@ -1,0 +1,349 @@
+// Canonical polynomial form of symbolic dimensions.
+#include "rlx/tensor/dim.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <set>
+
+#include "rlx/error.h"
+
+namespace rlx {
+
+enum class AtomKind : std::uint8_t { Symbol, FloorDiv, Mod, Min, Max };
+
+// What a term multiplies: a symbol, or a non-polynomial function of two dimensions. `key` is its canonical text.
+struct DimAtom {
+  AtomKind kind = AtomKind::Symbol;
+  std::string key;
+  Dim a, b;
+};
+
+struct DimTerm {
+  std::int64_t coefficient = 0;
+  std::vector<DimAtom> factors;  // sorted by key; empty for the constant
+};
+
+// Sum of terms keyed by the joined keys of their factors; never empty of symbols (those are plain integers).
+struct DimExpr {
+  std::map<std::string, DimTerm> terms;
+
+  static DimExpr of(const Dim& d) {
+    if (d.expr_) return *d.expr_;
+    DimExpr e;
+    if (d.value_ != 0) e.terms.emplace("", DimTerm{d.value_, {}});
+    return e;
+  }
+  void add(const std::string& key, const DimTerm& term) {
+    auto [it, fresh] = terms.emplace(key, term);
+    if (!fresh) it->second.coefficient += term.coefficient;
+    if (it->second.coefficient == 0) terms.erase(it);
+  }
+};
+
+Dim dim_from_expr(DimExpr expr) {
+  if (expr.terms.empty()) return Dim(0);
+  if (expr.terms.size() == 1 && expr.terms.begin()->first.empty()) return Dim(expr.terms.begin()->second.coefficient);
+  Dim d;
+  d.expr_ = std::make_shared<const DimExpr>(std::move(expr));
+  return d;
+}
+
+namespace {
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  std::int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out))
+    throw Error(ErrorCode::InvalidArgument, concat_text("dimension product ", a, " * ", b, " overflows 64 bits"));
+  return out;
+}
+
+std::int64_t checked_add(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_add_overflow(a, b, &out))
+    throw Error(ErrorCode::InvalidArgument, concat_text("dimension sum ", a, " + ", b, " overflows 64 bits"));
+  return out;
+}
+
+Dim atom_dim(DimAtom atom) {
+  DimExpr e;
+  std::string key = atom.key;
+  DimTerm term{1, {std::move(atom)}};
+  e.terms.emplace(std::move(key), std::move(term));
+  return dim_from_expr(std::move(e));
+}
+
+constexpr const char* kFunctionNames[] = {"", "floordiv", "mod", "min", "max"};
+
+Dim function_dim(AtomKind kind, Dim a, Dim b) {
+  bool commutative = kind == AtomKind::Min || kind == AtomKind::Max;
+  if (commutative && b.text() < a.text()) std::swap(a, b);
+  std::string key = concat_text(kFunctionNames[static_cast<int>(kind)], "(", a, ", ", b, ")");
+  return atom_dim(DimAtom{kind, std::move(key), std::move(a), std::move(b)});
+}
+
+void require_positive(const Dim& b, const char* what) {
+  if (b.is_static() && b.value() <= 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text(what, " by ", b, ": the divisor must be positive"));
+}
+}  // namespace
+
+Dim Dim::symbol(std::string_view name) {
+  bool ok = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
+  for (char c : name) ok = ok && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
+  if (!ok)
+    throw Error(ErrorCode::InvalidArgument, concat_text("'", name, "' is not a symbol name"),
+                "use letters, digits and _, starting with a letter");
+  return atom_dim(DimAtom{AtomKind::Symbol, std::string(name), {}, {}});
+}
+
+std::int64_t Dim::value() const {
+  if (expr_)
+    throw Error(ErrorCode::Unsupported, concat_text("dimension ", text(), " has no value before its symbols are bound"),
+                "bind the symbols, or compile with values for them");
+  return value_;
+}
+
+bool operator==(const Dim& a, const Dim& b) {
+  if (a.is_static() != b.is_static()) return false;
+  if (a.is_static()) return a.value_ == b.value_;
+  if (a.expr_ == b.expr_) return true;
+  const auto& x = a.expr_->terms;
+  const auto& y = b.expr_->terms;
+  return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](const auto& p, const auto& q) {
+           return p.first == q.first && p.second.coefficient == q.second.coefficient;
+         });
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (a.is_static() && b.is_static()) return Dim(checked_add(a.value_, b.value_));
+  DimExpr e = DimExpr::of(a);
+  for (const auto& [key, term] : DimExpr::of(b).terms) e.add(key, term);
+  return dim_from_expr(std::move(e));
+}
+
+Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (a.is_static() && b.is_static()) return Dim(checked_mul(a.value_, b.value_));
+  DimExpr left = DimExpr::of(a), right = DimExpr::of(b), e;
+  for (const auto& [lk, lt] : left.terms)
+    for (const auto& [rk, rt] : right.terms) {
+      DimTerm term{checked_mul(lt.coefficient, rt.coefficient), lt.factors};
+      term.factors.insert(term.factors.end(), rt.factors.begin(), rt.factors.end());
+      std::sort(term.factors.begin(), term.factors.end(), [](const DimAtom& p, const DimAtom& q) { return p.key < q.key; });
+      std::string key;
+      for (const DimAtom& f : term.factors) key += (key.empty() ? "" : "*") + f.key;
+      e.add(key, term);
+    }
+  return dim_from_expr(std::move(e));
+}
+
+std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
+  if (a == b && !a.is_static(0)) return Dim(1);
+  if (b.is_static()) {
+    std::int64_t d = b.value();
+    if (d == 0) return std::nullopt;
+    DimExpr e;
+    for (const auto& [key, term] : DimExpr::of(a).terms) {
+      if (term.coefficient % d != 0) return std::nullopt;
+      e.terms.emplace(key, DimTerm{term.coefficient / d, term.factors});
+    }
+    return dim_from_expr(std::move(e));
+  }
+  // A single-term divisor: every term of a must hold its factors.
+  DimExpr divisor = DimExpr::of(b);
+  if (divisor.terms.size() != 1) return std::nullopt;
+  const DimTerm& by = divisor.terms.begin()->second;
+  Dim quotient(0);
+  for (const auto& [key, term] : DimExpr::of(a).terms) {
+    if (term.coefficient % by.coefficient != 0) return std::nullopt;
+    std::vector<DimAtom> rest = term.factors;
+    for (const DimAtom& f : by.factors) {
+      auto it = std::find_if(rest.begin(), rest.end(), [&](const DimAtom& r) { return r.key == f.key; });
+      if (it == rest.end()) return std::nullopt;
+      rest.erase(it);
+    }
+    Dim part(term.coefficient / by.coefficient);
+    for (DimAtom& f : rest) part = part * atom_dim(std::move(f));
+    quotient = quotient + part;
+  }
+  return quotient;
+}
+
+Dim floordiv(const Dim& a, const Dim& b) {
+  require_positive(b, "floordiv");
+  if (a.is_static() && b.is_static()) return Dim(floor_div(a.value_, b.value_));
+  if (auto exact = exact_div(a, b)) return *exact;
+  return function_dim(AtomKind::FloorDiv, a, b);
+}
+
+Dim mod(const Dim& a, const Dim& b) {
+  require_positive(b, "mod");
+  if (a.is_static() && b.is_static()) return Dim(a.value_ - floor_div(a.value_, b.value_) * b.value_);
+  if (exact_div(a, b)) return Dim(0);
+  return function_dim(AtomKind::Mod, a, b);
+}
+
+Dim min(const Dim& a, const Dim& b) {
+  if (a == b) return a;
+  if (a.is_static() && b.is_static()) return Dim(std::min(a.value_, b.value_));
+  return function_dim(AtomKind::Min, a, b);
+}
+
+Dim max(const Dim& a, const Dim& b) {
+  if (a == b) return a;
+  if (a.is_static() && b.is_static()) return Dim(std::max(a.value_, b.value_));
+  return function_dim(AtomKind::Max, a, b);
+}
+
+Dim Dim::bind(const SymbolBinding& binding) const {
+  if (!expr_) return *this;
+  Dim out(0);
+  for (const auto& [key, term] : expr_->terms) {
+    Dim product(term.coefficient);
+    for (const DimAtom& f : term.factors) {
+      switch (f.kind) {
+        case AtomKind::Symbol: {
+          auto it = binding.find(f.key);
+          product = product * (it == binding.end() ? Dim::symbol(f.key) : Dim(it->second));
+          break;
+        }
+        case AtomKind::FloorDiv: product = product * floordiv(f.a.bind(binding), f.b.bind(binding)); break;
+        case AtomKind::Mod: product = product * mod(f.a.bind(binding), f.b.bind(binding)); break;
+        case AtomKind::Min: product = product * min(f.a.bind(binding), f.b.bind(binding)); break;
+        case AtomKind::Max: product = product * max(f.a.bind(binding), f.b.bind(binding)); break;
+      }
+    }
+    out = out + product;
+  }
+  return out;
+}
+
+std::vector<std::string> Dim::symbols() const {
+  std::set<std::string> names;
+  if (expr_)
+    for (const auto& [key, term] : expr_->terms)
+      for (const DimAtom& f : term.factors) {
+        if (f.kind == AtomKind::Symbol) {
+          names.insert(f.key);
+          continue;
+        }
+        for (const Dim* part : {&f.a, &f.b})
+          for (std::string& name : part->symbols()) names.insert(std::move(name));
+      }
+  return {names.begin(), names.end()};
+}
+
+std::string Dim::text() const {
+  if (!expr_) return std::to_string(value_);
+  std::string out;
+  auto append = [&](const std::string& key, std::int64_t c) {
+    if (out.empty()) out += c < 0 ? "-" : "";
+    else out += c < 0 ? " - " : " + ";
+    std::uint64_t magnitude = c < 0 ? 0 - static_cast<std::uint64_t>(c) : static_cast<std::uint64_t>(c);
+    if (key.empty()) out += std::to_string(magnitude);
+    else if (magnitude == 1) out += key;
+    else out += std::to_string(magnitude) + "*" + key;
+  };
+  std::int64_t constant = 0;
+  for (const auto& [key, term] : expr_->terms) {
+    if (key.empty()) constant = term.coefficient;
+    else append(key, term.coefficient);
+  }
+  if (constant != 0) append("", constant);
+  return out;
+}
+
+namespace {
+// Recursive descent: sum := product (('+'|'-') product)*; product := atom ('*' atom)*; atom := int | name | f '(' sum ',' sum ')' | '-' atom.
+struct DimParser {
+  std::string_view s;
+  std::size_t at = 0;
+  int depth = 0;
+  bool failed = false;
+
+  void skip() {
+    while (at < s.size() && s[at] == ' ') ++at;
+  }
+  bool eat(char c) {
+    skip();
+    if (at < s.size() && s[at] == c) {
+      ++at;
+      return true;
+    }
+    return false;
+  }
+  Dim fail() {
+    failed = true;
+    return Dim(0);
+  }
+  Dim sum() {
+    if (++depth > 64) return fail();
+    Dim d = product();
+    while (!failed) {
+      if (eat('+')) d = d + product();
+      else if (eat('-')) d = d - product();
+      else break;
+    }
+    --depth;
+    return d;
+  }
+  Dim product() {
+    Dim d = atom();
+    while (!failed && eat('*')) d = d * atom();
+    return d;
+  }
+  Dim atom() {
+    skip();
+    if (at >= s.size()) return fail();
+    if (eat('-')) {
+      if (++depth > 64) return fail();
+      Dim d = Dim(-1) * atom();
+      --depth;
+      return d;
+    }
+    std::size_t start = at;
+    while (at < s.size() && (std::isalnum(static_cast<unsigned char>(s[at])) || s[at] == '_')) ++at;
+    std::string_view word = s.substr(start, at - start);
+    if (word.empty()) return fail();
+    if (std::isdigit(static_cast<unsigned char>(word[0]))) {
+      std::int64_t v = 0;
+      for (char c : word) {
+        if (!std::isdigit(static_cast<unsigned char>(c)) || v > (std::numeric_limits<std::int64_t>::max() - 9) / 10) return fail();
+        v = v * 10 + (c - '0');
+      }
+      return Dim(v);
+    }
+    if (!eat('(')) return Dim::symbol(word);
+    Dim a = sum();
+    if (failed || !eat(',')) return fail();
+    Dim b = sum();
+    if (failed || !eat(')')) return fail();
+    if (word == "min") return min(a, b);
+    if (word == "max") return max(a, b);
+    if (b.is_static() && b.value() <= 0) return fail();
+    if (word == "floordiv") return floordiv(a, b);
+    if (word == "mod") return mod(a, b);
+    return fail();
+  }
+};
+}  // namespace
+
+std::optional<Dim> parse_dim(std::string_view text) {
+  try {
+    DimParser p{text};
+    Dim d = p.sum();
+    p.skip();
+    if (p.failed || p.at != text.size()) return std::nullopt;
+    return d;
+  } catch (const Error&) {  // overflow of a product
+    return std::nullopt;
+  }
+}
+
+}  // namespace rlx

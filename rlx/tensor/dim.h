@@ -1,0 +1,72 @@
+// A dimension: an integer, or a canonical integer expression over named symbols.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rlx {
+
+struct DimExpr;
+/// Symbol name -> value, for `Dim::bind`.
+using SymbolBinding = std::map<std::string, std::int64_t, std::less<>>;
+
+/// An int64 or a shared immutable expression (+, -, *, floordiv, mod, min, max over symbols), kept in a canonical form so
+/// that equal expressions compare equal without a graph.
+class Dim {
+ public:
+  Dim() = default;
+  Dim(std::int64_t value) : value_(value) {}  // NOLINT(implicit)
+  Dim(int value) : value_(value) {}           // NOLINT(implicit)
+  Dim(std::size_t value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(implicit)
+  /// The dimension named `name` ([A-Za-z_][A-Za-z0-9_]*). Users call `graph.symbol(name)`, which also records bounds.
+  static Dim symbol(std::string_view name);
+
+  bool is_static() const { return expr_ == nullptr; }
+  bool is_static(std::int64_t v) const { return expr_ == nullptr && value_ == v; }
+  /// The integer; throws Unsupported naming the expression when it is symbolic.
+  std::int64_t value() const;
+  /// The expression evaluated with `binding`; symbols that are not bound stay.
+  Dim bind(const SymbolBinding& binding) const;
+  /// Names of all symbols, sorted, each once.
+  std::vector<std::string> symbols() const;
+  /// Canonical text, for example "2*batch*seq + 1"; `parse_dim` reads it back.
+  std::string text() const;
+
+  friend bool operator==(const Dim& a, const Dim& b);
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim floordiv(const Dim& a, const Dim& b);
+  friend Dim mod(const Dim& a, const Dim& b);
+  friend Dim min(const Dim& a, const Dim& b);
+  friend Dim max(const Dim& a, const Dim& b);
+  /// `a / b` when it is exact for every value of the symbols (each coefficient divides), otherwise none.
+  friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
+
+ private:
+  friend struct DimExpr;
+  friend Dim dim_from_expr(DimExpr expr);
+  std::int64_t value_ = 0;
+  std::shared_ptr<const DimExpr> expr_;
+};
+
+Dim operator+(const Dim& a, const Dim& b);
+Dim operator-(const Dim& a, const Dim& b);
+Dim operator*(const Dim& a, const Dim& b);
+Dim floordiv(const Dim& a, const Dim& b);
+Dim mod(const Dim& a, const Dim& b);
+Dim min(const Dim& a, const Dim& b);
+Dim max(const Dim& a, const Dim& b);
+std::optional<Dim> exact_div(const Dim& a, const Dim& b);
+
+/// Reads the text of a dimension expression; none when it is malformed.
+std::optional<Dim> parse_dim(std::string_view text);
+
+using Dims = std::vector<Dim>;
+
+}  // namespace rlx

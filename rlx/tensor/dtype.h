@@ -1,0 +1,65 @@
+// Element types: names, sizes, classes and the promotion table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace rlx {
+
+/// Element type of a tensor. The types after C128 are storage only: cast before computing with them.
+enum class DType : std::uint8_t {
+  Bool, I8, I16, I32, I64, U8, U16, U32, U64, BF16, F16, F32, F64, C64, C128,
+  F8E4M3, F8E5M2, I4, U4, F4E2M1,
+};
+inline constexpr int kNumDTypes = 20;
+
+/// Bits of one element; the 4-bit types pack two elements a byte, low nibble first.
+constexpr int dtype_bits(DType t) {
+  constexpr int bits[kNumDTypes] = {8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 16, 32, 64, 64, 128, 8, 8, 4, 4, 4};
+  return bits[static_cast<int>(t)];
+}
+/// Bytes of one element; 0 for the packed 4-bit types.
+constexpr std::size_t size_bytes(DType t) { return static_cast<std::size_t>(dtype_bits(t) / 8); }
+/// Bytes that `count` contiguous elements take.
+constexpr std::size_t size_bytes(DType t, std::int64_t count) {
+  return (static_cast<std::size_t>(count) * static_cast<std::size_t>(dtype_bits(t)) + 7) / 8;
+}
+
+constexpr bool is_float(DType t) { return t >= DType::BF16 && t <= DType::F64; }
+constexpr bool is_signed_int(DType t) { return t >= DType::I8 && t <= DType::I64; }
+constexpr bool is_unsigned_int(DType t) { return t >= DType::U8 && t <= DType::U64; }
+constexpr bool is_int(DType t) { return t >= DType::I8 && t <= DType::U64; }
+constexpr bool is_complex(DType t) { return t == DType::C64 || t == DType::C128; }
+constexpr bool is_storage_only(DType t) { return t >= DType::F8E4M3; }
+/// True for types whose derivative exists (floats and complex).
+constexpr bool is_inexact(DType t) { return is_float(t) || is_complex(t); }
+/// I32 or I64: the dtypes of gather indices, labels and lengths.
+constexpr bool is_index(DType t) { return t == DType::I32 || t == DType::I64; }
+/// The real dtype of a complex one (C64 -> F32, C128 -> F64); other types are returned unchanged.
+constexpr DType real_dtype(DType t) {
+  return t == DType::C64 ? DType::F32 : t == DType::C128 ? DType::F64 : t;
+}
+/// The dtype reductions accumulate in: at least F32 for floats, I64 / U64 for integers.
+constexpr DType accumulator_dtype(DType t) {
+  if (t == DType::BF16 || t == DType::F16) return DType::F32;
+  if (is_signed_int(t)) return DType::I64;
+  if (is_unsigned_int(t) || t == DType::Bool) return DType::U64;
+  return t;
+}
+
+/// Lower-case name as in text form: "f32", "bool", "f8e4m3".
+std::string_view dtype_name(DType t);
+/// The dtype of a name, or none.
+std::optional<DType> parse_dtype(std::string_view name);
+
+/// The dtype both operands are cast to, by JAX's promotion lattice with 64-bit types enabled; none when the pair has no
+/// promotion (storage-only types must be cast explicitly).
+std::optional<DType> promote(DType a, DType b);
+/// The dtype a Python or C++ scalar takes beside a tensor of dtype `t` (weak typing: the tensor's dtype wins unless the
+/// scalar is of a higher class).
+DType promote_weak_float(DType t);
+DType promote_weak_int(DType t);
+
+}  // namespace rlx

@@ -1,0 +1,166 @@
+// Tensor storage, element access and conversion.
+#include "rlx/tensor/tensor.h"
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "rlx/error.h"
+#include "rlx/tensor/visit.h"
+
+namespace rlx {
+namespace {
+constexpr std::align_val_t kAlignment{64};
+
+std::shared_ptr<void> allocate(std::size_t bytes) {
+  void* p = ::operator new(bytes == 0 ? 1 : bytes, kAlignment);
+  return {p, [](void* q) { ::operator delete(q, kAlignment); }};
+}
+}  // namespace
+
+Tensor Tensor::zeros(const Shape& shape) {
+  Tensor t;
+  t.shape_ = shape;
+  t.num_elements_ = shape.num_elements();
+  std::shared_ptr<void> buffer = allocate(t.size_bytes());
+  std::memset(buffer.get(), 0, t.size_bytes());
+  t.data_ = static_cast<const std::byte*>(buffer.get());
+  t.owner_ = std::move(buffer);
+  t.writable_ = true;
+  return t;
+}
+
+Tensor Tensor::full(const Shape& shape, double value) {
+  Tensor t = zeros(shape);
+  if (value != 0 || std::signbit(value))
+    for (std::int64_t i = 0; i < t.num_elements_; ++i) t.set(i, value);
+  return t;
+}
+
+Tensor Tensor::scalar_i64(DType dtype, std::int64_t value) {
+  Tensor t = zeros(Shape({}, dtype));
+  t.set_i64(0, value);
+  return t;
+}
+
+Tensor Tensor::copy_of(const void* data, const Shape& shape) {
+  Tensor t = zeros(shape);
+  if (t.size_bytes() != 0) std::memcpy(t.mutable_data(), data, t.size_bytes());
+  return t;
+}
+
+Tensor Tensor::borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner) {
+  Tensor t;
+  t.shape_ = shape;
+  t.num_elements_ = shape.num_elements();
+  t.data_ = static_cast<const std::byte*>(data);
+  t.owner_ = std::move(owner);
+  return t;
+}
+
+Tensor Tensor::of_bytes(const std::vector<std::int64_t>& dims, DType dtype, const void* data, std::size_t count) {
+  Shape shape(Dims(dims.begin(), dims.end()), dtype);
+  if (shape.num_elements() != static_cast<std::int64_t>(count))
+    throw Error(ErrorCode::ShapeMismatch, concat_text("tensor ", shape, " needs ", shape.num_elements(), " values, got ", count));
+  return copy_of(data, shape);
+}
+
+std::byte* Tensor::mutable_data() {
+  if (!writable_ || owner_.use_count() != 1) {
+    Tensor copy;
+    copy.shape_ = shape_;
+    copy.num_elements_ = num_elements_;
+    std::shared_ptr<void> buffer = allocate(size_bytes());
+    if (size_bytes() != 0) std::memcpy(buffer.get(), data_, size_bytes());
+    copy.data_ = static_cast<const std::byte*>(buffer.get());
+    copy.owner_ = std::move(buffer);
+    copy.writable_ = true;
+    *this = std::move(copy);
+  }
+  return const_cast<std::byte*>(data_);  // our own, unshared buffer
+}
+
+void Tensor::require_dtype(DType t) const {
+  if (dtype() != t)
+    throw Error(ErrorCode::DTypeMismatch, concat_text("tensor is ", dtype_name(dtype()), ", asked for as ", dtype_name(t)),
+                concat_text("cast it first: tensor.cast(DType::", dtype_name(t), ")"));
+}
+
+double Tensor::at(std::int64_t i) const { return load_element<double>(data_, dtype(), i); }
+std::int64_t Tensor::at_i64(std::int64_t i) const { return load_element<std::int64_t>(data_, dtype(), i); }
+
+void Tensor::set(std::int64_t i, double value) { store_element(mutable_data(), dtype(), i, value); }
+void Tensor::set_i64(std::int64_t i, std::int64_t value) { store_element(mutable_data(), dtype(), i, value); }
+
+std::vector<float> Tensor::to_f32() const {
+  std::vector<float> out(static_cast<std::size_t>(num_elements_));
+  if (dtype() == DType::F32 && num_elements_) std::memcpy(out.data(), data_, size_bytes());
+  else
+    for (std::int64_t i = 0; i < num_elements_; ++i) out[static_cast<std::size_t>(i)] = static_cast<float>(at(i));
+  return out;
+}
+
+std::vector<double> Tensor::to_f64() const {
+  std::vector<double> out(static_cast<std::size_t>(num_elements_));
+  for (std::int64_t i = 0; i < num_elements_; ++i) out[static_cast<std::size_t>(i)] = at(i);
+  return out;
+}
+
+Tensor Tensor::reshaped(const std::vector<std::int64_t>& dims) const {
+  Tensor t = *this;
+  t.shape_ = Shape(Dims(dims.begin(), dims.end()), dtype());
+  if (t.shape_.num_elements() != num_elements_)
+    throw Error(ErrorCode::ShapeMismatch, concat_text("cannot view ", shape_, " as ", dims_text(dims)));
+  return t;
+}
+
+Tensor Tensor::rows(std::int64_t start, std::int64_t count) const {
+  std::int64_t extent = rank() == 0 ? 0 : dim(0);
+  if (start < 0 || count < 0 || start > extent - count)
+    throw Error(ErrorCode::InvalidArgument, concat_text("rows [", start, ", ", start + count, ") of ", shape_));
+  Tensor t = *this;
+  std::size_t row_bytes = extent == 0 ? 0 : size_bytes() / static_cast<std::size_t>(extent);
+  t.shape_ = shape_.with_dim(0, Dim(count));
+  t.num_elements_ = t.shape_.num_elements();
+  t.data_ = data_ + row_bytes * static_cast<std::size_t>(start);
+  t.writable_ = false;  // a view of a larger buffer is copied before writing
+  return t;
+}
+
+Tensor Tensor::cast(DType to) const {
+  if (to == dtype()) return *this;
+  Tensor out = zeros(shape_.with_dtype(to));
+  std::byte* dst = out.mutable_data();
+  DType from = dtype();
+  if (is_complex(from) && is_complex(to)) {
+    for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<std::complex<double>>(data_, from, i));
+  } else if (is_unsigned_int(from) && from == DType::U64) {
+    for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<std::uint64_t>(data_, from, i));
+  } else if (is_int(from) || from == DType::Bool || from == DType::I4 || from == DType::U4) {
+    for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<std::int64_t>(data_, from, i));
+  } else if (to == DType::Bool && is_complex(from)) {
+    for (std::int64_t i = 0; i < num_elements_; ++i)
+      store_element(dst, to, i, load_element<std::complex<double>>(data_, from, i) != std::complex<double>() ? 1.0 : 0.0);
+  } else {
+    for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<double>(data_, from, i));
+  }
+  return out;
+}
+
+bool Tensor::identical(const Tensor& other) const {
+  return shape_ == other.shape_ && (size_bytes() == 0 || std::memcmp(data_, other.data_, size_bytes()) == 0);
+}
+
+std::string Tensor::text(int max_values) const {
+  std::string out = shape_.text() + " {";
+  for (std::int64_t i = 0; i < num_elements_ && i < max_values; ++i) {
+    if (i) out += ", ";
+    if (is_int(dtype())) detail::append_text(out, at_i64(i));
+    else detail::append_text(out, at(i));
+  }
+  return out + (num_elements_ > max_values ? ", ...}" : "}");
+}
+
+}  // namespace rlx

@@ -1,0 +1,132 @@
+// Tensors: dense row-major values that own, share or borrow their bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rlx/tensor/half.h"
+#include "rlx/tensor/shape.h"
+
+namespace rlx {
+
+/// The DType of a C++ element type (bool, integers, float, double, BF16, F16).
+template <class T>
+struct DTypeOf;
+template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
+template <> struct DTypeOf<std::int8_t> { static constexpr DType value = DType::I8; };
+template <> struct DTypeOf<std::int16_t> { static constexpr DType value = DType::I16; };
+template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::I32; };
+template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::I64; };
+template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::U8; };
+template <> struct DTypeOf<std::uint16_t> { static constexpr DType value = DType::U16; };
+template <> struct DTypeOf<std::uint32_t> { static constexpr DType value = DType::U32; };
+template <> struct DTypeOf<std::uint64_t> { static constexpr DType value = DType::U64; };
+template <> struct DTypeOf<float> { static constexpr DType value = DType::F32; };
+template <> struct DTypeOf<double> { static constexpr DType value = DType::F64; };
+template <> struct DTypeOf<BF16> { static constexpr DType value = DType::BF16; };
+template <> struct DTypeOf<F16> { static constexpr DType value = DType::F16; };
+
+/// Read-only view of somebody else's dense row-major elements; `dims` may be empty when the receiver knows the shape.
+struct TensorView {
+  const void* data = nullptr;
+  DType dtype = DType::F32;
+  std::span<const std::int64_t> dims;
+  std::size_t size_bytes = 0;  // bytes at `data`
+};
+/// The same for a place to write to.
+struct MutableTensorView {
+  void* data = nullptr;
+  DType dtype = DType::F32;
+  std::span<const std::int64_t> dims;
+  std::size_t size_bytes = 0;
+};
+
+/// A dense row-major value of static shape. Copies share the bytes; shared bytes are never written.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Zero-filled, 64-byte aligned.
+  static Tensor zeros(const Shape& shape);
+  /// Every element set to `value` (converted; complex gets a zero imaginary part).
+  static Tensor full(const Shape& shape, double value);
+  static Tensor scalar(DType dtype, double value) { return full(Shape({}, dtype), value); }
+  static Tensor scalar_i64(DType dtype, std::int64_t value);
+  /// A copy of `shape.size_bytes()` bytes at `data`.
+  static Tensor copy_of(const void* data, const Shape& shape);
+  /// A view of bytes that live as long as `owner` (a mapped file, another tensor).
+  static Tensor borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner);
+  /// A tensor of `dims` holding `values` in row-major order; throws ShapeMismatch when the counts differ.
+  template <class T>
+  static Tensor of(std::vector<std::int64_t> dims, std::span<const T> values) {
+    return of_bytes(dims, DTypeOf<T>::value, values.data(), values.size());
+  }
+  template <class T>
+  static Tensor of(std::vector<std::int64_t> dims, const std::vector<T>& values) {
+    return of_bytes(dims, DTypeOf<T>::value, values.data(), values.size());
+  }
+
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return shape_.dtype(); }
+  int rank() const { return shape_.rank(); }
+  std::int64_t num_elements() const { return num_elements_; }
+  std::int64_t dim(int axis) const { return shape_.dim(axis).value(); }
+  std::vector<std::int64_t> dims() const { return shape_.static_dims(); }
+  std::size_t size_bytes() const { return rlx::size_bytes(dtype(), num_elements_); }
+  bool empty() const { return data_ == nullptr; }
+  const std::byte* data() const { return data_; }
+  /// The bytes for writing; copies them first when they are shared or borrowed.
+  std::byte* mutable_data();
+
+  /// The elements as T; throws DTypeMismatch when T is not the tensor's dtype.
+  template <class T>
+  std::span<const T> values() const {
+    require_dtype(DTypeOf<T>::value);
+    return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(num_elements_)};
+  }
+  template <class T>
+  std::span<T> mutable_values() {
+    require_dtype(DTypeOf<T>::value);
+    return {reinterpret_cast<T*>(mutable_data()), static_cast<std::size_t>(num_elements_)};
+  }
+
+  /// Element `index` (row-major) of any real dtype as double; complex gives the real part.
+  double at(std::int64_t index) const;
+  /// Element `index` of an integer or Bool tensor, exact; floats are truncated.
+  std::int64_t at_i64(std::int64_t index) const;
+  /// Writes element `index`, converted to the tensor's dtype (nearest even for floats, truncation and wrap for integers).
+  void set(std::int64_t index, double value);
+  void set_i64(std::int64_t index, std::int64_t value);
+  /// All elements as float / double.
+  std::vector<float> to_f32() const;
+  std::vector<double> to_f64() const;
+
+  /// The same bytes under other dimensions of equal count.
+  Tensor reshaped(const std::vector<std::int64_t>& dims) const;
+  /// Rows [start, start + count) of axis 0, sharing the bytes.
+  Tensor rows(std::int64_t start, std::int64_t count) const;
+  /// Every element converted: floats round to nearest even, float -> integer truncates toward zero and saturates (NaN gives
+  /// 0), integer -> integer wraps, anything -> Bool is "not zero", complex -> real takes the real part.
+  Tensor cast(DType to) const;
+
+  TensorView view() const { return {data_, dtype(), {}, size_bytes()}; }
+  /// Same shape and bit-identical bytes.
+  bool identical(const Tensor& other) const;
+  /// Short text: shape and the first values.
+  std::string text(int max_values = 8) const;
+
+ private:
+  static Tensor of_bytes(const std::vector<std::int64_t>& dims, DType dtype, const void* data, std::size_t count);
+  void require_dtype(DType t) const;
+
+  Shape shape_;
+  std::int64_t num_elements_ = 0;
+  const std::byte* data_ = nullptr;
+  std::shared_ptr<const void> owner_;  // keeps data_ alive; equals the buffer itself when we allocated it
+  bool writable_ = false;              // owner_ is our own buffer
+};
+
+}  // namespace rlx
