@@ -1,0 +1,11 @@
+# Runs PROGRAM, which must succeed and, where the file EXPECTED exists, print exactly its content.
+execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE output RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM} ended with ${status}; it printed:\n${output}")
+endif()
+if(EXISTS "${EXPECTED}")
+  file(READ "${EXPECTED}" expected)
+  if(NOT output STREQUAL expected)
+    message(FATAL_ERROR "${PROGRAM} printed\n${output}\nbut ${EXPECTED} holds\n${expected}")
+  endif()
+endif()

@@ -1,0 +1,59 @@
+# Compiler settings shared by every target of this project; nothing here reaches consumers.
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+if(RLX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(RLX_CCACHE_PROGRAM ccache)
+  if(RLX_CCACHE_PROGRAM)
+    # Precompiled headers hit the cache only with these two checks relaxed.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${RLX_CCACHE_PROGRAM})
+  endif()
+endif()
+
+set(rlx_linker_flag "")
+if(RLX_FAST_LINKER AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  find_program(RLX_MOLD mold)
+  find_program(RLX_LLD NAMES ld.lld)
+  if(RLX_MOLD AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12.1))
+    set(rlx_linker_flag -fuse-ld=mold)
+  elseif(RLX_LLD)
+    set(rlx_linker_flag -fuse-ld=lld)
+  endif()
+endif()
+
+set(rlx_sanitize_flags "")
+if(RLX_SANITIZE)
+  list(JOIN RLX_SANITIZE "," sanitizers)
+  set(rlx_sanitize_flags -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+endif()
+
+# Applies language level, warnings, sanitizers and linker choice to one target of ours.
+function(rlx_configure_target target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ 12 finds overflows inside std::string concatenation that are not there (GCC bugs 105329, 105651).
+    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
+  endif()
+  if(RLX_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  # One rounding per written operation everywhere but in kernels: results do not depend on the build machine's FMA.
+  target_compile_options(${target} PRIVATE -ffp-contract=off -ffunction-sections -fdata-sections)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND RLX_CCACHE_PROGRAM AND RLX_PCH)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache needs to see through a GCC header
+  endif()
+  target_compile_options(${target} PRIVATE ${rlx_sanitize_flags})
+  target_link_options(${target} PRIVATE ${rlx_sanitize_flags} ${rlx_linker_flag})
+  if(NOT APPLE)
+    target_link_options(${target} PRIVATE -Wl,--gc-sections)
+  endif()
+endfunction()
+
+set(rlx_pch_headers
+    <algorithm> <array> <atomic> <bit> <chrono> <cmath> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring> <functional>
+    <initializer_list> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <sstream> <stdexcept> <string>
+    <string_view> <thread> <tuple> <type_traits> <unordered_map> <unordered_set> <utility> <variant> <vector>)
