@@ -1,0 +1,375 @@
+// The CPU kernel library: plain functions over pointers, strides and sizes, in one table per instruction set.
+//
+// Conventions. Strides and leading dimensions count elements. A kernel never allocates and never starts threads: work is
+// cut into chunks, any thread may run any chunk in any order, and results do not depend on who ran what. Scratch memory
+// is given by the caller; its size follows from the shape, it is per thread that runs chunks at the same time, and it is
+// 64-byte aligned. Outputs must not overlap inputs unless a function says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace rlx::cpu {
+
+/// Instruction sets the kernels are built for; `Generic` is the portable build used on other processors.
+enum class Isa : std::uint8_t { Generic, Sse4, Avx2, Avx512, Neon };
+
+/// Lower-case name: "generic", "sse4", "avx2", "avx512", "neon".
+std::string_view isa_name(Isa isa);
+/// The best instruction set of this machine, found from CPU feature bits only.
+Isa best_isa();
+/// True when this build has the kernels of `isa` and this machine can run them.
+bool isa_supported(Isa isa);
+/// Parses a name of `isa_name`; throws Error{InvalidArgument} naming the closest name, Error{Unsupported} when this
+/// machine cannot run it. "best" and "" give `best_isa()`.
+Isa parse_isa(std::string_view name);
+
+// ---------------------------------------------------------------------------------------------------------------- GEMM
+
+/// Activation applied by a GEMM epilogue. Gelu is the erf form, GeluTanh the tanh form.
+enum class Act : std::uint8_t { None, Relu, Gelu, GeluTanh, Silu, Tanh, Sigmoid };
+
+/// What happens to the product before it is stored:
+/// t = alpha * acc + bias[n] (+ residual[m, n]); y = act(t); y *= mul[m, n]; with `residual_after_act` the residual is
+/// added after the activation and the multiply instead. Null pointers skip their step. `residual` and `mul` may be C
+/// itself with the same leading dimension.
+struct GemmEpilogue {
+  float alpha = 1.0F;
+  Act act = Act::None;
+  bool residual_after_act = false;
+  const float* bias = nullptr;      // [N]
+  const float* residual = nullptr;  // [M, N]
+  std::int64_t ld_residual = 0;
+  const float* mul = nullptr;  // [M, N]
+  std::int64_t ld_mul = 0;
+};
+
+/// How a GEMM is cut into chunks; made by `gemm_plan_f32` or `gemm_strided_plan_f32`, good for any data of that shape.
+struct GemmPlan {
+  std::int64_t chunks = 0;
+  std::int64_t panels = 0;           // panels of packed B
+  std::int64_t panels_per_chunk = 0;
+  std::int64_t row_chunks = 0;       // chunk = (batch * panel_chunks + panel chunk) * row_chunks + row chunk
+  std::int64_t rows_per_chunk = 0;
+  std::int64_t panel_chunks = 0;
+  std::int64_t nr = 0;               // panel width in floats
+  std::size_t scratch_bytes = 0;     // per concurrently running thread; 0 for packed B
+};
+
+/// C[M, N] = epilogue(A[M, K] * B), B packed by `pack_b_f32`. Rows of A are `lda` floats apart, elements of a row are
+/// adjacent.
+struct GemmF32 {
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  std::int64_t lda = 0;
+  const float* b_packed = nullptr;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  GemmEpilogue epilogue;
+  /// Optional: start of the packed weights the next GEMM reads; its first cache lines are prefetched behind the last
+  /// panels of this one.
+  const float* prefetch_next = nullptr;
+};
+
+/// C[b, M, N] = epilogue(A[b, M, K] * B[b, K, N]) with any strides, for B that is not constant. Up to four batch axes;
+/// a stride of 0 repeats an operand. The epilogue's residual and mul apply to batch 0 and need a single batch.
+struct GemmStridedF32 {
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  std::int64_t a_m_stride = 0, a_k_stride = 1;
+  const float* b = nullptr;
+  std::int64_t b_k_stride = 0, b_n_stride = 1;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  std::int64_t batch[4] = {1, 1, 1, 1};
+  std::int64_t a_batch_stride[4] = {0, 0, 0, 0};
+  std::int64_t b_batch_stride[4] = {0, 0, 0, 0};
+  std::int64_t c_batch_stride[4] = {0, 0, 0, 0};
+  GemmEpilogue epilogue;
+};
+
+// ----------------------------------------------------------------------------------------------------------- Attention
+
+/// Which keys a query sees besides the optional key mask and bias; queries are aligned to the end of the keys.
+enum class AttentionMask : std::uint8_t {
+  None,
+  Causal,         // key k visible to query q iff k <= q + (Sk - Sq)
+  SlidingWindow,  // with q' = q + (Sk - Sq): visible iff q' - window <= k <= q'
+};
+
+/// How the elements of a mask are read: a float is visible iff >= 0.5, a byte iff non-zero.
+enum class MaskType : std::uint8_t { None, F32, U8 };
+
+/// softmax(mask(softcap(scale * q k^T) + bias)) v for q [B, Sq, H, D], k [B, Sk, Hkv, D], v [B, Sk, Hkv, Dv], out [B, Sq, H, Dv]
+/// with any strides except that D and Dv are adjacent; Hkv divides H. A row that sees no key becomes zeros.
+struct AttentionF32 {
+  std::int64_t batch = 0, q_len = 0, k_len = 0, heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
+  const float* q = nullptr;
+  std::int64_t q_batch_stride = 0, q_seq_stride = 0, q_head_stride = 0;
+  const float* k = nullptr;
+  std::int64_t k_batch_stride = 0, k_seq_stride = 0, k_head_stride = 0;
+  const float* v = nullptr;
+  std::int64_t v_batch_stride = 0, v_seq_stride = 0, v_head_stride = 0;
+  float* out = nullptr;
+  std::int64_t out_batch_stride = 0, out_seq_stride = 0, out_head_stride = 0;
+  float scale = 1.0F;
+  float softcap = 0.0F;  // 0 = none; else s -> softcap * tanh(s / softcap)
+  AttentionMask mask_kind = AttentionMask::None;
+  std::int64_t window = 0;
+  MaskType custom_type = MaskType::None;  // visibility by element; strides of 0 broadcast
+  const void* custom = nullptr;           // [B, H, Sq, Sk] by strides
+  std::int64_t custom_batch_stride = 0, custom_head_stride = 0, custom_q_stride = 0, custom_k_stride = 0;
+  const float* bias = nullptr;  // added to the scaled scores; strides of 0 broadcast
+  std::int64_t bias_batch_stride = 0, bias_head_stride = 0, bias_q_stride = 0, bias_k_stride = 0;
+};
+
+/// How an attention is cut into chunks (batch, head, query block).
+struct AttentionPlan {
+  std::int64_t chunks = 0;
+  std::int64_t query_blocks = 0;
+  std::int64_t queries_per_block = 0;
+  std::size_t scratch_bytes = 0;  // per concurrently running thread
+};
+
+// ---------------------------------------------------------------------------------------------------------------- Rows
+
+/// Layer or RMS normalisation of rows [rows, cols]: s = x (+ bias[c]) (+ residual[r, c]); y = norm(s) * gamma + beta.
+/// Null `bias`, `residual`, `gamma`, `beta`, `sum_out` skip their part. `sum_out` receives s; it may be x or residual,
+/// y may be x.
+struct NormF32 {
+  std::int64_t cols = 0;
+  const float* x = nullptr;
+  std::int64_t ld_x = 0;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
+  std::int64_t ld_residual = 0;
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  float eps = 1e-5F;
+  float* sum_out = nullptr;
+  std::int64_t ld_sum = 0;
+  float* y = nullptr;
+  std::int64_t ld_y = 0;
+  float* mean_out = nullptr;  // [rows], optional (layer norm only)
+  float* rstd_out = nullptr;  // [rows], optional
+};
+
+/// Rotary embedding of x [B, S, H, D] by strides: pairs (i, i + n_rot/2), or (2i, 2i + 1) when interleaved, are turned by
+/// the angle whose cosine and sine are at [position, i]; elements from n_rot on are copied. `positions` (I32 [B, S] by
+/// strides) picks the table row, else it is position_offset + s. y may be x.
+struct RopeF32 {
+  std::int64_t batch = 0, seq = 0, heads = 0, head_dim = 0, n_rot = 0;
+  bool interleaved = false;
+  const float* x = nullptr;
+  std::int64_t x_batch_stride = 0, x_seq_stride = 0, x_head_stride = 0;
+  float* y = nullptr;
+  std::int64_t y_batch_stride = 0, y_seq_stride = 0, y_head_stride = 0;
+  const float* cos = nullptr;  // [positions, table_stride]
+  const float* sin = nullptr;
+  std::int64_t table_stride = 0;
+  std::int64_t table_rows = 0;
+  const std::int32_t* positions = nullptr;
+  std::int64_t pos_batch_stride = 0, pos_seq_stride = 0;
+  std::int64_t position_offset = 0;
+};
+
+// ------------------------------------------------------------------------------------------------------- Elementwise
+
+/// Operations of the elementwise tape. Registers hold 256 values of 4 bytes: F32 or (names ending in I) I32. A truth
+/// value is F32 0 or 1; "true" is any value that is not 0. Max and Min return NaN when either operand is NaN.
+enum class TapeOp : std::uint8_t {
+  // one operand, F32
+  Copy, Neg, Abs, Sqrt, Rsqrt, Recip, Square, Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh,
+  Cosh, Asinh, Acosh, Atanh, Tanh, Sigmoid, LogSigmoid, Softplus, Softsign, Relu, Gelu, GeluTanh, Silu, Elu /* imm */,
+  HardSwish, HardSigmoid, Mish, Erf, Erfc, Cbrt, Round /* ties to even */, Floor, Ceil, Trunc, Sign, IsNan, IsInf,
+  IsFinite, Not,
+  // two operands, F32
+  Add, Sub, Mul, Div, Max, Min, Pow, Mod /* floored: sign of the divisor */, Rem /* truncated: sign of the dividend */,
+  Atan2, And, Or, Xor, Eq, Ne, Lt, Le, Gt, Ge,
+  // three operands
+  Fma /* a * b + c */, Where /* a ? b : c, any 4-byte values */, Clamp /* min(max(a, b), c) */,
+  // I32
+  NegI, AbsI, SignI, NotI /* bitwise */, AddI, SubI, MulI, DivI /* truncated; x / 0 = 0 */, ModI /* floored */,
+  RemI /* truncated */, MaxI, MinI, AndI, OrI, XorI, ShlI, ShrI /* arithmetic */, EqI, NeI, LtI, LeI, GtI, GeI,
+  WhereI /* a is I32 */,
+  // conversions; F32 to I32 truncates, saturates, NaN gives 0
+  F32ToI32, I32ToF32, BoolToI32,
+};
+
+/// Number of entries of TapeOp.
+inline constexpr int kNumTapeOps = static_cast<int>(TapeOp::BoolToI32) + 1;
+
+/// Stable name of a tape operation, such as "add" or "f32_to_i32".
+std::string_view tape_op_name(TapeOp op);
+/// How many operands `op` reads (1..3).
+int tape_op_arity(TapeOp op);
+
+/// Storage of a tape input or output; registers hold the value as F32, or as I32 for I32 storage.
+enum class TapeType : std::uint8_t { F32, I32, Bool, BF16, F16, U8, I8 };
+
+inline constexpr int kTapeMaxInputs = 16;
+inline constexpr int kTapeMaxOutputs = 4;
+inline constexpr int kTapeMaxRank = 8;
+inline constexpr int kTapeMaxRegisters = 64;
+inline constexpr std::uint8_t kTapeImm = 255;  // operand is the instruction's imm
+
+/// One tape instruction: reg[dst] = op(reg[a], reg[b], reg[c]). At most one operand may be kTapeImm, then it is `imm`
+/// (for I32 ops: imm_i). Registers 0..num_inputs-1 are the inputs and are read only.
+struct TapeInstr {
+  TapeOp op = TapeOp::Copy;
+  std::uint8_t dst = 0, a = 0, b = 0, c = 0;
+  float imm = 0.0F;
+  std::int32_t imm_i = 0;
+};
+
+/// One tape input: element strides per output axis (0 = broadcast).
+struct TapeInput {
+  TapeType type = TapeType::F32;
+  std::int64_t strides[kTapeMaxRank] = {};
+};
+
+/// One tape output: the register stored, row-major over `dims`.
+struct TapeOutput {
+  TapeType type = TapeType::F32;
+  std::uint8_t reg = 0;
+};
+
+/// An elementwise program over an index space `dims` (row-major). Call `tape_prepare` once after filling it.
+struct Tape {
+  int rank = 0;
+  std::int64_t dims[kTapeMaxRank] = {};
+  int num_inputs = 0;
+  TapeInput inputs[kTapeMaxInputs];
+  int num_outputs = 0;
+  TapeOutput outputs[kTapeMaxOutputs];
+  const TapeInstr* instrs = nullptr;
+  int num_instrs = 0;
+  std::int64_t num_elements = 0;  // set by tape_prepare
+  bool stream_outputs = false;    // set by tape_prepare: outputs exceed the cache share, use non-temporal stores
+};
+
+/// Checks the program (Error{InvalidArgument} names the instruction) and merges axes; the index space stays the same.
+void tape_prepare(Tape& tape);
+
+// ----------------------------------------------------------------------------------------------- Reductions and copies
+
+enum class ReduceKind : std::uint8_t { Sum, Mean, Max, Min, Prod };
+
+/// y[outer, inner] = reduce(x[outer, r, inner]), x and y contiguous. Sum order depends on the shape alone. Max and Min
+/// return NaN when an element is NaN; an empty r gives 0 (Sum), 1 (Prod), NaN (Mean), -Inf (Max), +Inf (Min).
+struct ReduceF32 {
+  ReduceKind kind = ReduceKind::Sum;
+  std::int64_t outer = 0, r = 0, inner = 0;
+  const float* x = nullptr;
+  float* y = nullptr;
+};
+
+/// How a reduction is cut. When `splits` > 1 the first step writes partial results to `partials` (shared by all threads,
+/// `partial_floats` floats) and `reduce_finish_f32` must run after all chunks.
+struct ReducePlan {
+  std::int64_t chunks = 0;
+  std::int64_t splits = 1;
+  std::int64_t outer_per_chunk = 0, inner_per_chunk = 0, inner_chunks = 1;
+  std::int64_t partial_floats = 0;
+};
+
+enum class IndexType : std::uint8_t { I32, I64 };
+
+/// y[i, :] = table[index[i], :] for rows of `row_bytes`. Negative indices count from the end. An index out of range sets
+/// *error to 1 (the caller clears and reads it) and writes zeros.
+struct GatherRows {
+  const void* table = nullptr;
+  std::int64_t table_rows = 0, row_bytes = 0, table_stride_bytes = 0;
+  IndexType index_type = IndexType::I32;
+  const void* indices = nullptr;
+  void* y = nullptr;
+  std::int64_t y_stride_bytes = 0;
+  std::int32_t* error = nullptr;
+};
+
+inline constexpr int kCopyMaxRank = 8;
+
+/// Strided copy of an index space `dims` from x to y (element strides, 0 in x broadcasts), elements of 1, 2, 4, 8 or 16
+/// bytes: transpose, slice, concat, pad interior, broadcast. Call `copy_prepare` once.
+struct StridedCopy {
+  int rank = 0;
+  std::int64_t dims[kCopyMaxRank] = {};
+  std::int64_t x_strides[kCopyMaxRank] = {};
+  std::int64_t y_strides[kCopyMaxRank] = {};
+  int element_bytes = 4;
+  std::int64_t chunks = 0;       // set by copy_prepare
+  std::int64_t rows = 0;         // set by copy_prepare: product of all dims but those of the inner tile
+  std::int64_t rows_per_chunk = 0;
+  bool stream = false;
+};
+
+/// Checks, drops and merges axes, picks chunks; Error{InvalidArgument} on a bad element size or rank.
+void copy_prepare(StridedCopy& copy);
+
+// --------------------------------------------------------------------------------------------------------- The table
+
+/// Rows per chunk so that a chunk takes some microseconds: `cost` is the estimated ns per element.
+std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns, int threads);
+
+/// All kernels of one instruction set.
+struct KernelTable {
+  Isa isa;
+  int lanes_f32;
+
+  // Packed B. The layout depends on the instruction set and N alone, so one packing serves every M.
+  /// Panel width for N columns.
+  std::int64_t (*packed_nr_f32)(std::int64_t n);
+  /// Floats of the packed form of B[K, N].
+  std::int64_t (*packed_size_f32)(std::int64_t k, std::int64_t n);
+  /// Packs src[K, n1-n0] into columns [n0, n1) of packed B[K, N]; element (k, j) of the source is
+  /// src[k * k_stride + (j - n0) * n_stride]. Padding columns are zeroed by the call that ends at N. Calls on ranges that
+  /// do not overlap may run at the same time.
+  void (*pack_b_f32)(const float* src, std::int64_t k_stride, std::int64_t n_stride, std::int64_t k, std::int64_t n,
+                     std::int64_t n0, std::int64_t n1, float* packed);
+  GemmPlan (*gemm_plan_f32)(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
+  void (*gemm_f32)(const GemmF32& gemm, const GemmPlan& plan, std::int64_t chunk);
+  GemmPlan (*gemm_strided_plan_f32)(const GemmStridedF32& gemm, int threads);
+  void (*gemm_strided_f32)(const GemmStridedF32& gemm, const GemmPlan& plan, std::int64_t chunk, void* scratch);
+
+  AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
+  void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);
+
+  // Rows: work on rows [row_begin, row_end).
+  void (*layer_norm_f32)(const NormF32& norm, std::int64_t row_begin, std::int64_t row_end);
+  void (*rms_norm_f32)(const NormF32& norm, std::int64_t row_begin, std::int64_t row_end);
+  /// y[r, :] = softmax(x[r, :]); a row of -Inf gives NaN as the formula does. y may be x.
+  void (*softmax_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols,
+                      std::int64_t row_begin, std::int64_t row_end);
+  void (*log_softmax_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols,
+                          std::int64_t row_begin, std::int64_t row_end);
+  /// y[b, :] = sum_s mask[b, s] x[b, s, :] / max(sum_s mask[b, s], eps) for x [B, S, cols] contiguous, mask [B, S] F32
+  /// (null = all ones); rows are b.
+  void (*mean_pool_f32)(const float* x, const float* mask, float* y, std::int64_t seq, std::int64_t cols, float eps,
+                        std::int64_t row_begin, std::int64_t row_end);
+  /// y[r, :] = x[r, :] / max(||x[r, :]||, eps). y may be x.
+  void (*l2_normalize_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols, float eps,
+                           std::int64_t row_begin, std::int64_t row_end);
+  /// Rows are b * seq + s.
+  void (*rope_f32)(const RopeF32& rope, std::int64_t row_begin, std::int64_t row_end);
+
+  /// Runs elements [begin, end) of a prepared tape; begin should be a multiple of 256. An output may be an input's
+  /// memory when that input is contiguous over the index space and has the same element size.
+  void (*tape_run)(const Tape& tape, const void* const* inputs, void* const* outputs, std::int64_t begin,
+                   std::int64_t end);
+
+  ReducePlan (*reduce_plan_f32)(const ReduceF32& reduce);
+  void (*reduce_f32)(const ReduceF32& reduce, const ReducePlan& plan, std::int64_t chunk, float* partials);
+  void (*reduce_finish_f32)(const ReduceF32& reduce, const ReducePlan& plan, const float* partials);
+  void (*gather_rows)(const GatherRows& gather, std::int64_t row_begin, std::int64_t row_end);
+  void (*strided_copy)(const StridedCopy& copy, const void* x, void* y, std::int64_t chunk);
+
+  /// Runs `iterations` of the best FMA loop on registers and returns the floating-point operations done; for measuring
+  /// the peak.
+  std::int64_t (*fma_peak_f32)(std::int64_t iterations);
+};
+
+/// The kernels of `isa`; throws Error{Unsupported} when this build or machine has none.
+const KernelTable& kernels_for(Isa isa);
+
+}  // namespace rlx::cpu
