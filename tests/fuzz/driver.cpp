@@ -47,7 +47,9 @@ void run_one(const Bytes& input) {
 
 /// One mutation of `input`: flip, overwrite, insert, erase, duplicate, splice or an interesting integer.
 void mutate(Bytes& input, const std::vector<Bytes>& corpus, std::mt19937_64& random) {
-  const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % std::max<std::size_t>(bound, 1)); };
+  const auto below = [&](std::size_t bound) {
+    return static_cast<std::size_t>(random() % std::max<std::size_t>(bound, 1));
+  };
   const std::size_t at = below(input.size());
   const auto position = input.begin() + static_cast<std::ptrdiff_t>(at);
   switch (below(8)) {
@@ -78,7 +80,8 @@ void mutate(Bytes& input, const std::vector<Bytes>& corpus, std::mt19937_64& ran
       break;
     }
     default: {
-      static constexpr std::uint64_t kValues[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, ~0ull};
+      static constexpr std::uint64_t kValues[] = {0,      1,      0x7f,       0x80,       0xff,
+                                                  0x7fff, 0xffff, 0x7fffffff, 0xffffffff, ~0ull};
       const std::uint64_t value = kValues[below(std::size(kValues))];
       const std::size_t count = std::min<std::size_t>(std::size_t{1} << below(4), input.size() - at);
       if (count > 0) std::memcpy(input.data() + at, &value, count);

@@ -28,7 +28,8 @@ Table parse_table(const std::string& text) {
   return table;
 }
 
-// "rlx/ir/graph.h" -> "ir"; "rlx/backends/cpu/simd.h" -> "backends/cpu"; "rlx/error.h" -> "error"; "rlx/rlx.h" -> "rlx".
+// "rlx/ir/graph.h" -> "ir"; "rlx/backends/cpu/simd.h" -> "backends/cpu"; "rlx/error.h" -> "error"; "rlx/rlx.h" ->
+// "rlx".
 std::string module_of(const std::string& path) {
   std::vector<std::string> parts;
   std::istringstream stream(path);

@@ -1,0 +1,47 @@
+"""Runs every command of a compile_commands.json with -fsyntax-only, one per core; exits 1 when any of them fails."""
+import json
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+
+def syntax_command(command: str) -> list[str]:
+    words = shlex.split(command)
+    out = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in ("-o", "-MF", "-MT"):
+            skip = True
+        elif word not in ("-c", "-MD", "-O2", "-O3", "-g1"):
+            out.append(word)
+    # A launcher such as `env X=Y ccache` has nothing to cache here.
+    while out and "clang" not in os.path.basename(out[0]):
+        out.pop(0)
+    return out + ["-fsyntax-only"]
+
+
+def check(entry: dict) -> tuple[str, int, str]:
+    done = subprocess.run(
+        syntax_command(entry["command"]), cwd=entry["directory"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return entry["file"], done.returncode, done.stdout
+
+
+def main() -> int:
+    with open(sys.argv[1]) as file:
+        entries = json.load(file)
+    cores = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(cores) as pool:
+        failed = [(name, text) for name, code, text in pool.map(check, entries) if code != 0]
+    for name, text in failed:
+        print(f"{name}:\n{text}", file=sys.stderr)
+    print(f"{len(entries) - len(failed)} of {len(entries)} files accepted by clang")
+    return 1 if failed or not entries else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
