@@ -81,7 +81,7 @@ function(rlx_library name)
 
   if(name STREQUAL "core")
     rlx_require(xxhash)
-    target_link_libraries(rlx_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+    target_link_libraries(rlx_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS} $<BUILD_INTERFACE:rlx_system::xxhash>)
     if(RLX_VERIFY)
       target_compile_definitions(rlx_core PRIVATE RLX_VERIFY=1)
     endif()
