@@ -1,0 +1,177 @@
+// Builder functions of Graph: `g.matmul(x, w)`, operators on values, scalars as operands.
+//
+// Every function appends nodes to the graph, infers and checks shapes at once, and throws rlx::Error naming the user's line.
+// Axes may be negative. Operands of different dtypes are cast by JAX's promotion table. Shapes are named like [B, S, H].
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rlx/ir/op.h"
+
+namespace rlx {
+
+class Builder {
+ public:
+  // -- leaves
+  /// A run-time tensor, bound by name at each run.
+  Expr input(std::string name, Shape shape, SourceLoc loc = SourceLoc::current());
+  /// A weight, bound once by name.
+  Expr param(std::string name, Shape shape, SourceLoc loc = SourceLoc::current());
+  Expr constant(Tensor value, SourceLoc loc = SourceLoc::current());
+  /// A rank-0 constant.
+  Expr scalar(double value, DType dtype = DType::F32, SourceLoc loc = SourceLoc::current());
+  /// A persistent value that starts as `init`.
+  Expr state(std::string name, Tensor init, SourceLoc loc = SourceLoc::current());
+
+  // -- elementwise
+  Expr activation(ActivationKind fn, Operand x);
+  Expr gelu(Operand x) { return activation(ActivationKind::Gelu, x); }
+  Expr gelu_approx(Operand x) { return activation(ActivationKind::GeluApprox, x); }
+  Expr silu(Operand x) { return activation(ActivationKind::Silu, x); }
+  Expr relu(Operand x) { return activation(ActivationKind::Relu, x); }
+  Expr sigmoid(Operand x) { return activation(ActivationKind::Sigmoid, x); }
+  Expr tanh(Operand x) { return activation(ActivationKind::Tanh, x); }
+  Expr exp(Operand x) { return activation(ActivationKind::Exp, x); }
+  Expr log(Operand x) { return activation(ActivationKind::Log, x); }
+  Expr ln(Operand x) { return activation(ActivationKind::Log, x); }
+  Expr sqrt(Operand x) { return activation(ActivationKind::Sqrt, x); }
+  Expr rsqrt(Operand x) { return activation(ActivationKind::Rsqrt, x); }
+  Expr neg(Operand x) { return activation(ActivationKind::Neg, x); }
+  Expr abs(Operand x) { return activation(ActivationKind::Abs, x); }
+  Expr sin(Operand x) { return activation(ActivationKind::Sin, x); }
+  Expr cos(Operand x) { return activation(ActivationKind::Cos, x); }
+  Expr tan(Operand x) { return activation(ActivationKind::Tan, x); }
+  Expr atan(Operand x) { return activation(ActivationKind::Atan, x); }
+  Expr round(Operand x) { return activation(ActivationKind::Round, x); }
+  Expr recip(Operand x) { return activation(ActivationKind::Recip, x); }
+  Expr floor(Operand x) { return activation(ActivationKind::Floor, x); }
+  Expr ceil(Operand x) { return activation(ActivationKind::Ceil, x); }
+  Expr sign(Operand x) { return activation(ActivationKind::Sign, x); }
+  Expr erf(Operand x) { return activation(ActivationKind::Erf, x); }
+  Expr square(Operand x) { return activation(ActivationKind::Square, x); }
+  Expr logical_not(Operand x) { return activation(ActivationKind::Not, x); }
+
+  Expr binary(BinaryKind fn, Operand a, Operand b);
+  Expr add(Operand a, Operand b) { return binary(BinaryKind::Add, a, b); }
+  Expr sub(Operand a, Operand b) { return binary(BinaryKind::Sub, a, b); }
+  Expr mul(Operand a, Operand b) { return binary(BinaryKind::Mul, a, b); }
+  Expr div(Operand a, Operand b) { return binary(BinaryKind::Div, a, b); }
+  Expr max(Operand a, Operand b) { return binary(BinaryKind::Max, a, b); }
+  Expr min(Operand a, Operand b) { return binary(BinaryKind::Min, a, b); }
+  Expr pow(Operand a, Operand b) { return binary(BinaryKind::Pow, a, b); }
+  Expr mod(Operand a, Operand b) { return binary(BinaryKind::Mod, a, b); }
+  Expr atan2(Operand a, Operand b) { return binary(BinaryKind::Atan2, a, b); }
+  Expr bit_and(Operand a, Operand b) { return binary(BinaryKind::BitAnd, a, b); }
+  Expr bit_or(Operand a, Operand b) { return binary(BinaryKind::BitOr, a, b); }
+  Expr bit_xor(Operand a, Operand b) { return binary(BinaryKind::BitXor, a, b); }
+
+  Expr compare(CompareKind fn, Operand a, Operand b);
+  Expr eq(Operand a, Operand b) { return compare(CompareKind::Eq, a, b); }
+  Expr ne(Operand a, Operand b) { return compare(CompareKind::Ne, a, b); }
+  Expr lt(Operand a, Operand b) { return compare(CompareKind::Lt, a, b); }
+  Expr le(Operand a, Operand b) { return compare(CompareKind::Le, a, b); }
+  Expr gt(Operand a, Operand b) { return compare(CompareKind::Gt, a, b); }
+  Expr ge(Operand a, Operand b) { return compare(CompareKind::Ge, a, b); }
+
+  /// cond ? a : b; cond Bool (another dtype is compared with zero first).
+  Expr where(Operand cond, Operand a, Operand b);
+  /// x as `to`; x itself when it already is.
+  Expr cast(Operand x, DType to);
+  Expr clamp(Operand x, Operand low, Operand high);
+  Expr stop_gradient(Operand x);
+
+  // -- shape
+  /// One entry may be -1; it is inferred.
+  Expr reshape(Operand x, Dims dims);
+  Expr transpose(Operand x, std::vector<std::int64_t> perm);
+  /// The last two axes swapped.
+  Expr t(Operand x);
+  /// x broadcast to `dims` (NumPy rules).
+  Expr expand(Operand x, Dims dims);
+  Expr slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_t> strides = {});
+  /// x[start, start + len) along `axis`.
+  Expr narrow(Operand x, std::int64_t axis, Dim start, Dim len);
+  Expr concat(const std::vector<Expr>& xs, std::int64_t axis, SourceLoc loc = SourceLoc::current());
+  Expr pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int64_t> high, Operand value = 0,
+           std::vector<std::int64_t> interior = {});
+  Expr reverse(Operand x, std::vector<std::int64_t> axes);
+  Expr iota(Shape shape, std::int64_t axis, SourceLoc loc = SourceLoc::current());
+  Expr unsqueeze(Operand x, std::int64_t axis);
+  Expr squeeze(Operand x, std::int64_t axis);
+  Expr dim_size(Operand x, std::int64_t axis);
+
+  // -- indexing
+  /// Rows of `table` along `axis`; indices I32 or I64.
+  Expr gather(Operand table, Operand indices, std::int64_t axis = 0);
+  Expr scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis = 0);
+  Expr dynamic_slice(Operand x, Operand starts, Dims sizes);
+  Expr dynamic_update_slice(Operand x, Operand update, Operand starts);
+  struct TopKResult;
+  /// The k largest of the last axis: {values, indices I32}.
+  TopKResult top_k(Operand x, std::int64_t k);
+  Expr arg_max(Operand x, std::int64_t axis, bool keep_dims = false);
+  Expr arg_min(Operand x, std::int64_t axis, bool keep_dims = false);
+
+  // -- reductions
+  /// Over `axes` (all axes when empty).
+  Expr reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims = false);
+  Expr sum(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Sum, x, std::move(axes), keep_dims); }
+  Expr mean(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Mean, x, std::move(axes), keep_dims); }
+  Expr reduce_max(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Max, x, std::move(axes), keep_dims); }
+  Expr reduce_min(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Min, x, std::move(axes), keep_dims); }
+  Expr reduce_prod(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Prod, x, std::move(axes), keep_dims); }
+  Expr cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false);
+  Expr cumsum(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) { return cumulative(CumulativeKind::Sum, x, axis, exclusive, reverse); }
+  Expr softmax(Operand x, std::int64_t axis = -1);
+  Expr log_softmax(Operand x, std::int64_t axis = -1);
+
+  // -- linear algebra
+  /// NumPy matmul; rank-1 operands get a 1 that is removed again.
+  Expr matmul(Operand a, Operand b);
+  Expr dot_general(Operand a, Operand b, ops::DotGeneral dims);
+
+  // -- normalisation, attention, position
+  /// gamma, beta: [dim(axis)].
+  Expr layer_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-5, std::int64_t axis = -1);
+  Expr rms_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-6, std::int64_t axis = -1);
+  /// See ops::Attention; `mask` is the fourth operand of Custom and Bias.
+  Expr attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask = std::nullopt);
+  /// See ops::Rope; n_rot 0 means the whole head.
+  Expr rope(Operand x, Operand cos, Operand sin, ops::Rope op);
+
+  // -- explicit-shape forms: the result shape is given and checked against inference
+  Expr matmul(Operand a, Operand b, Shape expected);
+  Expr binary(BinaryKind fn, Operand a, Operand b, Shape expected);
+  Expr reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims, Shape expected);
+
+  // -- HIR blocks (lowered by FusionPolicy)
+  /// act(x w + bias); x [.., K], w [K, N], bias [N].
+  Expr linear(Operand x, Operand w, std::optional<Operand> bias = std::nullopt, std::optional<ActivationKind> activation = std::nullopt);
+  Expr linear_fused(Operand x, Operand w, Operand bias, std::optional<ActivationKind> activation = std::nullopt);
+  std::pair<Expr, Expr> shared_linear_pair(Operand x, Operand w1, Operand w2);
+  Expr swiglu(Operand x, Operand w_up, Operand w_gate, Operand w_down);
+  Expr residual_rms_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps = 1e-6);
+  Expr residual_layer_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps = 1e-5);
+  /// Operands in the order of ops::EncoderBlock.
+  Expr encoder_block(ops::EncoderBlock op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  /// Operands in the order of ops::LlamaDecoderBlock.
+  Expr llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+
+ private:
+  Graph& graph();
+};
+
+struct Builder::TopKResult {
+  Expr values, indices;
+};
+
+Expr operator+(Operand a, Operand b);
+Expr operator-(Operand a, Operand b);
+Expr operator*(Operand a, Operand b);
+Expr operator/(Operand a, Operand b);
+Expr operator-(Expr a);
+
+}  // namespace rlx

@@ -1,0 +1,244 @@
+// Graph: a pure tensor program as a list of nodes in topological order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/ir/attr.h"
+#include "rlx/tensor/shape.h"
+
+namespace rlx {
+
+class Graph;
+
+/// Position of a node in its graph; text "%7". Converts to the node's result 0.
+struct NodeId {
+  std::uint32_t index = 0xffffffffu;
+  friend bool operator==(NodeId, NodeId) = default;
+  friend auto operator<=>(NodeId, NodeId) = default;
+  bool valid() const { return index != 0xffffffffu; }
+  std::string text() const { return "%" + std::to_string(index); }
+};
+
+/// One result of a node: the stored edge. Text "%3", or "%3#1" for a later result.
+struct Value {
+  NodeId node;
+  std::uint32_t result = 0;
+  Value() = default;
+  Value(NodeId n, std::uint32_t r = 0) : node(n), result(r) {}  // NOLINT(implicit)
+  friend bool operator==(const Value&, const Value&) = default;
+  friend auto operator<=>(const Value&, const Value&) = default;
+  std::string text() const { return result ? node.text() + "#" + std::to_string(result) : node.text(); }
+};
+
+/// A user's source line, taken at the call through default arguments.
+struct SourceLoc {
+  const char* file = "";
+  int line = 0;
+  static constexpr SourceLoc current(const char* f = __builtin_FILE(), int l = __builtin_LINE()) { return {f, l}; }
+};
+
+/// Where a node came from; kept through every rewrite.
+struct Origin {
+  std::string label;             // "layer0/q_proj"; empty when the user gave none
+  SourceLoc loc;                 // the user's line
+  std::string pass;              // last pass that made or replaced the node
+  std::vector<std::string> from; // the nodes it replaced, oldest first: "%3 matmul"
+  friend bool operator==(const Origin& a, const Origin& b) {
+    return a.label == b.label && a.pass == b.pass && a.from == b.from && a.loc.line == b.loc.line;
+  }
+};
+using NodeOrigin = Origin;
+
+/// A value of a graph under construction; operators on it append nodes. Dead once its graph is moved or compiled.
+class Expr {
+ public:
+  Expr() = default;
+  Expr(Graph* graph, Value value) : graph_(graph), value_(value) {}
+  bool valid() const { return graph_ != nullptr; }
+  Graph& graph() const {
+    if (!graph_) throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
+    return *graph_;
+  }
+  Value value() const { return value_; }
+  operator Value() const { return value_; }  // NOLINT(implicit)
+  const Shape& shape() const;
+  DType dtype() const { return shape().dtype(); }
+  int rank() const { return shape().rank(); }
+  const Dim& dim(int axis) const { return shape().dim(axis); }
+  /// Another result of the same node.
+  Expr result(std::uint32_t r) const { return Expr(graph_, Value(value_.node, r)); }
+  friend bool operator==(const Expr& a, const Expr& b) { return a.graph_ == b.graph_ && a.value_ == b.value_; }
+
+ private:
+  Graph* graph_ = nullptr;
+  Value value_;
+};
+
+/// What builder functions take: a value, or a weakly typed scalar that becomes a constant of the other operand's dtype.
+/// Records the user's line.
+class Operand {
+ public:
+  Operand(Expr e, SourceLoc loc = SourceLoc::current()) : expr_(e), loc_(loc) {}  // NOLINT(implicit)
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand(T scalar, SourceLoc loc = SourceLoc::current())  // NOLINT(implicit)
+      : loc_(loc), scalar_(static_cast<double>(scalar)), scalar_i64_(static_cast<std::int64_t>(scalar)),
+        is_scalar_(true), is_float_scalar_(std::is_floating_point_v<T>) {}
+  bool is_scalar() const { return is_scalar_; }
+  bool is_float_scalar() const { return is_float_scalar_; }
+  double scalar() const { return scalar_; }
+  std::int64_t scalar_i64() const { return scalar_i64_; }
+  const Expr& expr() const { return expr_; }
+  SourceLoc loc() const { return loc_; }
+
+ private:
+  Expr expr_;
+  SourceLoc loc_;
+  double scalar_ = 0;
+  std::int64_t scalar_i64_ = 0;
+  bool is_scalar_ = false, is_float_scalar_ = false;
+};
+
+/// One operation: its op, its operands, the shape of each result, and where it came from.
+struct Node {
+  OpBox op;
+  std::vector<Value> inputs;
+  std::vector<Shape> shapes;  // one per result
+  Origin origin;
+
+  OpKind kind() const { return op.kind(); }
+  std::uint32_t num_results() const { return static_cast<std::uint32_t>(shapes.size()); }
+  const Shape& shape(std::uint32_t r = 0) const { return shapes[r]; }
+};
+
+/// What is known of a symbol: inclusive bounds and a divisor of every value.
+struct SymbolInfo {
+  std::int64_t min = 0, max = std::int64_t{1} << 40;
+  std::int64_t divisor = 1;
+  friend bool operator==(const SymbolInfo&, const SymbolInfo&) = default;
+};
+
+}  // namespace rlx
+
+#include "rlx/ir/builder.h"
+
+namespace rlx {
+
+/// Owns nodes in topological order: a node uses only earlier nodes. Building appends; finished graphs are passed as
+/// `const Graph&` and rewritten into new ones (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in builder.h.
+class Graph : public Builder {
+ public:
+  explicit Graph(std::string name = "graph") : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+
+  // -- building ---------------------------------------------------------------------------------------------------
+  /// Appends a node: infers and checks its result shapes; throws the rule's error with the node's text and the user's line.
+  Expr add(OpBox op, std::vector<Value> inputs, SourceLoc loc = SourceLoc::current());
+  /// Appends a node with known shapes and origin, for readers and rewriters; structure is checked, shapes are not.
+  NodeId add_node(Node node);
+  /// Wraps a stored value of this graph for building.
+  Expr expr(Value v) { return Expr(this, v); }
+  void set_outputs(std::vector<Value> outputs);
+  void set_outputs(std::initializer_list<Expr> outputs);
+  void set_outputs(const std::vector<Expr>& outputs);
+  /// Declares the value of state `name` after a run; shape and dtype must equal the state's.
+  void set_state(const std::string& name, Value v);
+  /// The dimension `name`, recording its bounds.
+  Dim symbol(const std::string& name, SymbolInfo info = {});
+  /// Nodes built while the scope lives get `label/` before their label.
+  class LabelScope {
+   public:
+    LabelScope(Graph& g, std::string label);
+    ~LabelScope();
+    LabelScope(const LabelScope&) = delete;
+    LabelScope& operator=(const LabelScope&) = delete;
+
+   private:
+    Graph& graph_;
+    std::size_t old_size_;
+  };
+  [[nodiscard]] LabelScope scope(std::string label) { return LabelScope(*this, std::move(label)); }
+  /// Names a node for messages and dumps.
+  void set_label(NodeId id, std::string label);
+  Origin& origin(NodeId id) { return nodes_[id.index].origin; }
+
+  // -- reading ----------------------------------------------------------------------------------------------------
+  std::size_t num_nodes() const { return nodes_.size(); }
+  const Node& node(NodeId id) const { return nodes_[id.index]; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Shape& shape(Value v) const { return nodes_[v.node.index].shapes[v.result]; }
+  const std::vector<Value>& outputs() const { return outputs_; }
+  struct StateUpdate {
+    std::string name;
+    Value value;
+    friend bool operator==(const StateUpdate&, const StateUpdate&) = default;
+  };
+  const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
+  const std::map<std::string, SymbolInfo>& symbols() const { return symbols_; }
+  void set_symbols(std::map<std::string, SymbolInfo> symbols) { symbols_ = std::move(symbols); }
+  /// Ids of all Input, Param or State nodes in node order.
+  std::vector<NodeId> leaves(OpKind kind) const;
+  /// The Input, Param or State called `name`, or an invalid id.
+  NodeId find_leaf(OpKind kind, std::string_view name) const;
+  /// Name of an Input, Param or State node.
+  const std::string& leaf_name(NodeId id) const;
+  bool is_static() const;
+  /// The graph with symbols replaced by integers and every shape inferred again; the node ids stay.
+  Graph bind(const SymbolBinding& binding) const;
+
+ private:
+  friend class LabelScope;
+  std::string name_;
+  std::vector<Node> nodes_;
+  std::vector<Value> outputs_;
+  std::vector<StateUpdate> state_updates_;
+  std::map<std::string, SymbolInfo> symbols_;
+  std::string label_prefix_;
+};
+
+/// Uses of every value: for each node, the (user, operand position) pairs of each result, plus output and state uses.
+class UseIndex {
+ public:
+  struct Use {
+    NodeId user;
+    std::uint32_t operand;
+  };
+  explicit UseIndex(const Graph& g);
+  std::span<const Use> uses(Value v) const;
+  /// Edges from nodes, outputs and state updates together.
+  int use_count(Value v) const;
+  bool is_output(Value v) const;  // an output or a state update
+  /// True when exactly one edge reads v and it is not an output.
+  bool single_use(Value v) const { return !is_output(v) && uses(v).size() == 1; }
+  /// True when any result of the node is used or is an output.
+  bool any_use(NodeId id) const;
+
+ private:
+  std::uint32_t slot(Value v) const { return first_[v.node.index] + v.result; }
+  std::vector<std::uint32_t> first_;       // node -> first value slot
+  std::vector<std::uint32_t> begin_;       // slot -> first use
+  std::vector<Use> uses_;
+  std::vector<std::uint8_t> output_count_;
+};
+
+/// The label of a node: its origin's label, else its leaf name, else "%7".
+std::string node_label(const Graph& g, NodeId id);
+/// One line: "%7 = matmul(%3, %5) : [4, 8] f32".
+std::string node_text(const Graph& g, NodeId id);
+/// The node line, its label and the user's source line, for error messages.
+std::string node_where(const Graph& g, NodeId id);
+
+inline const Shape& Expr::shape() const { return graph().shape(value_); }
+
+}  // namespace rlx

@@ -1,0 +1,338 @@
+// The record of rules each op fills in, and the contexts the rules receive.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/ir/attr.h"
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+using Shapes = std::vector<Shape>;
+
+// -- contexts ---------------------------------------------------------------------------------------------------------
+
+/// What a shape rule sees: the op and its operand shapes. The rule returns one shape per result, or an error.
+class InferContext {
+ public:
+  InferContext(const OpBox& op, std::span<const Shape> inputs) : op_(op), inputs_(inputs) {}
+  template <class Op>
+  const Op& op() const { return op_.as<Op>(); }
+  const OpBox& box() const { return op_; }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  const Shape& input(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  std::span<const Shape> inputs() const { return inputs_; }
+  /// A ShapeMismatch / DTypeMismatch / InvalidArgument diagnostic that starts with the op's name.
+  template <class... Args>
+  Diagnostic error(const Args&... args) const { return make(ErrorCode::ShapeMismatch, concat_text(args...)); }
+  template <class... Args>
+  Diagnostic dtype_error(const Args&... args) const { return make(ErrorCode::DTypeMismatch, concat_text(args...)); }
+  template <class... Args>
+  Diagnostic attr_error(const Args&... args) const { return make(ErrorCode::InvalidArgument, concat_text(args...)); }
+  /// Error unless 0 <= axis < rank of `x`.
+  std::optional<Diagnostic> check_axis(std::int64_t axis, const Shape& x) const;
+  /// Error unless operands [first, last) have the dtype of operand `first`.
+  std::optional<Diagnostic> check_same_dtype(int first, int last) const;
+
+ private:
+  Diagnostic make(ErrorCode code, std::string message) const;
+  const OpBox& op_;
+  std::span<const Shape> inputs_;
+};
+
+/// What a reference rule sees: operands as dense tensors, results allocated (zero-filled) with their inferred shapes.
+struct RefArgs {
+  const OpBox& box;
+  std::span<const Tensor> inputs;
+  std::span<Tensor> outputs;
+  template <class Op>
+  const Op& op() const { return box.as<Op>(); }
+  const Tensor& in(int i) const { return inputs[static_cast<std::size_t>(i)]; }
+  Tensor& out(int i = 0) const { return outputs[static_cast<std::size_t>(i)]; }
+  int num_inputs() const { return static_cast<int>(inputs.size()); }
+};
+
+/// Whether HIR blocks lower to fused ops or to chains of primitives.
+enum class FusionPolicy : std::uint8_t { Fusable, Direct };
+
+/// What every graph-building rule shares: the graph being written, the op, and its operands and results as values.
+class BuildContext {
+ public:
+  BuildContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes)
+      : graph_(graph), op_(op), inputs_(inputs), result_shapes_(result_shapes) {}
+  Graph& graph() const { return graph_; }
+  template <class Op>
+  const Op& op() const { return op_.as<Op>(); }
+  const OpBox& box() const { return op_; }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  /// Operand i as a value of graph().
+  Expr input(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  std::span<const Expr> inputs() const { return inputs_; }
+  int num_results() const { return static_cast<int>(result_shapes_.size()); }
+  const Shape& result_shape(int r = 0) const { return result_shapes_[static_cast<std::size_t>(r)]; }
+  /// A zero of the given shape (a scalar constant expanded).
+  Expr zeros(const Shape& shape) const;
+  Expr full(const Shape& shape, double value) const;
+
+ private:
+  Graph& graph_;
+  const OpBox& op_;
+  std::span<const Expr> inputs_;
+  std::span<const Shape> result_shapes_;
+};
+
+/// Writes the op as simpler ops; every result must be set.
+class DecomposeContext : public BuildContext {
+ public:
+  DecomposeContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes, FusionPolicy policy)
+      : BuildContext(graph, op, inputs, result_shapes), results_(result_shapes.size()), policy_(policy) {}
+  FusionPolicy policy() const { return policy_; }
+  void set_result(int r, Expr e) { results_[static_cast<std::size_t>(r)] = e; }
+  void set_result(Expr e) { set_result(0, e); }
+  const std::vector<Expr>& results() const { return results_; }
+
+ private:
+  std::vector<Expr> results_;
+  FusionPolicy policy_;
+};
+
+/// Reverse mode of one node: reads the cotangents of its results, adds to the cotangents of its operands.
+class VjpContext : public BuildContext {
+ public:
+  VjpContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Expr> outputs,
+             std::span<const Shape> result_shapes, std::span<const Expr> cotangents)
+      : BuildContext(graph, op, inputs, result_shapes), outputs_(outputs), cotangents_(cotangents), gradients_(inputs.size()) {}
+  /// The forward value of result r.
+  Expr output(int r = 0) const { return outputs_[static_cast<std::size_t>(r)]; }
+  /// False when nothing downstream depends on result r.
+  bool has_cotangent(int r = 0) const { return cotangents_[static_cast<std::size_t>(r)].valid(); }
+  /// Cotangent of result r (zeros when there is none).
+  Expr cotangent(int r = 0) const {
+    Expr g = cotangents_[static_cast<std::size_t>(r)];
+    return g.valid() ? g : zeros(result_shape(r));
+  }
+  /// False for integer and Bool operands, whose cotangents are dropped: rules may skip the work.
+  bool wants(int i) const { return is_inexact(input(i).dtype()); }
+  /// Adds g to the cotangent of operand i; a g of the broadcast shape is summed down to the operand's shape.
+  void accumulate(int i, Expr g);
+  const std::vector<Expr>& gradients() const { return gradients_; }
+
+ private:
+  std::span<const Expr> outputs_, cotangents_;
+  std::vector<Expr> gradients_;  // one per operand; invalid = zero
+};
+
+/// Forward mode of one node: reads the tangents of its operands, sets those of its results. An invalid Expr is a zero.
+class JvpContext : public BuildContext {
+ public:
+  JvpContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Expr> outputs,
+             std::span<const Shape> result_shapes, std::span<const Expr> tangents)
+      : BuildContext(graph, op, inputs, result_shapes), outputs_(outputs), tangents_(tangents), result_tangents_(result_shapes.size()) {}
+  Expr output(int r = 0) const { return outputs_[static_cast<std::size_t>(r)]; }
+  bool has_tangent(int i) const { return tangents_[static_cast<std::size_t>(i)].valid(); }
+  /// Tangent of operand i (zeros when there is none).
+  Expr tangent(int i) const {
+    Expr t = tangents_[static_cast<std::size_t>(i)];
+    return t.valid() ? t : zeros(input(i).shape());
+  }
+  /// Sets the tangent of result r, broadcast to its shape.
+  void set_tangent(int r, Expr t);
+  void set_tangent(Expr t) { set_tangent(0, t); }
+  /// Adds a term (broadcast to the result's shape).
+  void add_tangent(int r, Expr t);
+  const std::vector<Expr>& result_tangents() const { return result_tangents_; }
+
+ private:
+  std::span<const Expr> outputs_, tangents_;
+  std::vector<Expr> result_tangents_;
+};
+
+/// Batching of one node: some operands carry a leading batch axis; the rule emits the op over the batch.
+class BatchContext : public BuildContext {
+ public:
+  BatchContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes,
+               const std::vector<bool>& batched, Dim batch)
+      : BuildContext(graph, op, inputs, result_shapes), batched_(batched), batch_(std::move(batch)), results_(result_shapes.size()) {}
+  bool is_batched(int i) const { return batched_[static_cast<std::size_t>(i)]; }
+  const Dim& batch_size() const { return batch_; }
+  /// Rank of operand i without the batch axis.
+  int rank(int i) const { return input(i).rank() - (is_batched(i) ? 1 : 0); }
+  /// Operand i with a leading batch axis, broadcast when it has none.
+  Expr lifted(int i) const;
+  /// Operand i as [B or 1, 1.., dims..] with `rank` axes after the batch axis, ready to broadcast.
+  Expr aligned(int i, int rank) const;
+  /// Result r (unbatched shape `result_shape(r)`) with its leading batch axis.
+  void set_result(int r, Expr e) { results_[static_cast<std::size_t>(r)] = e; }
+  void set_result(Expr e) { set_result(0, e); }
+  /// Adds `op` over lifted operands and takes all of its results.
+  void emit_lifted(OpBox op);
+  const std::vector<Expr>& results() const { return results_; }
+
+ private:
+  const std::vector<bool>& batched_;
+  Dim batch_;
+  std::vector<Expr> results_;
+};
+
+/// Work of one node, for cost models and reports.
+struct Cost {
+  double flops = 0;        // floating-point operations (a multiply-add is two)
+  double read_bytes = 0;   // operand bytes touched
+  double write_bytes = 0;  // result bytes
+};
+struct CostContext {
+  const OpBox& box;
+  std::span<const Shape> inputs, outputs;
+  template <class Op>
+  const Op& op() const { return box.as<Op>(); }
+  /// Sum of operand and result bytes, with `flops`.
+  Cost with_flops(double flops) const;
+  double elements(int output = 0) const { return static_cast<double>(outputs[static_cast<std::size_t>(output)].num_elements()); }
+};
+
+// -- samples ------------------------------------------------------------------------------------------------------------
+
+/// How test values of one sample operand are drawn.
+enum class Fill : std::uint8_t {
+  Normal,    // about N(0, 1), distinct enough for max and sort to have no ties
+  Positive,  // uniform in [0.5, 2)
+  Unit,      // uniform in (-0.9, 0.9)
+  Index,     // integers in [0, bound)
+  Boolean,   // 0 or 1
+  Small,     // integers in [-3, 3] (ties happen)
+};
+struct SampleInput {
+  Shape shape;
+  Fill fill = Fill::Normal;
+  std::int64_t bound = 1;  // of Fill::Index
+  SampleInput(Shape s) : shape(std::move(s)) {}  // NOLINT(implicit)
+  SampleInput(Shape s, Fill f, std::int64_t b = 1) : shape(std::move(s)), fill(f), bound(b) {}
+};
+/// One case of an op: generic tests and benches run on it.
+struct Sample {
+  std::string name;
+  OpBox op;
+  std::vector<SampleInput> inputs;
+  bool differentiable = true;  // false: skip derivative checks (kinks at the drawn values, integers)
+};
+class SampleSet {
+ public:
+  void add(std::string name, std::vector<SampleInput> inputs, OpBox op) { samples_.push_back({std::move(name), std::move(op), std::move(inputs), true}); }
+  void add_discrete(std::string name, std::vector<SampleInput> inputs, OpBox op) {
+    samples_.push_back({std::move(name), std::move(op), std::move(inputs), false});
+  }
+  const std::vector<Sample>& all() const { return samples_; }
+
+ private:
+  std::vector<Sample> samples_;
+};
+
+// -- the record -----------------------------------------------------------------------------------------------------------
+
+struct NoRule { const char* reason; };
+struct DerivedRule {};
+/// Says why an op has no such rule; users meet the sentence in the error.
+constexpr NoRule none(const char* reason) { return {reason}; }
+/// The rule follows from the op's decomposition.
+inline constexpr DerivedRule by_decomposition{};
+
+/// A rule that cannot be left out: there is no default.
+template <class Fn>
+class Rule {
+ public:
+  Rule() = delete;
+  constexpr Rule(Fn* fn) : fn_(fn) {}                            // NOLINT(implicit)
+  constexpr Rule(NoRule none) : reason_(none.reason) {}          // NOLINT(implicit)
+  constexpr Rule(DerivedRule) : derived_(true) {}                // NOLINT(implicit)
+  constexpr bool has() const { return fn_ != nullptr; }
+  constexpr bool derived() const { return derived_; }
+  /// The reason given to none(), or null.
+  constexpr const char* reason() const { return reason_; }
+  template <class... Args>
+  decltype(auto) operator()(Args&&... args) const { return fn_(static_cast<Args&&>(args)...); }
+
+ private:
+  Fn* fn_ = nullptr;
+  const char* reason_ = nullptr;
+  bool derived_ = false;
+};
+
+/// Operand names and how many there may be.
+struct InputSpec {
+  std::string_view names[24];
+  int count = 0;     // named operands
+  int required = 0;  // of them
+  bool variadic = false;
+  constexpr InputSpec optional(int last) const { InputSpec s = *this; s.required = count - last; return s; }
+};
+template <class... Names>
+constexpr InputSpec inputs(Names... names) {
+  return InputSpec{{std::string_view(names)...}, static_cast<int>(sizeof...(names)), static_cast<int>(sizeof...(names)), false};
+}
+/// Any number of operands from `required` on.
+constexpr InputSpec variadic_inputs(std::string_view name, int required = 1) { return InputSpec{{name}, 1, required, true}; }
+
+/// The graphs an op may appear in: Hir ops only in HIR, Mir ops everywhere, Lir ops only in LIR.
+enum class Level : std::uint8_t { Hir, Mir, Lir };
+enum class OpTrait : std::uint8_t {
+  None = 0,
+  Elementwise = 1,  // each result element depends on one element of each (broadcast) operand
+  Blas = 2,         // matrix product inside
+  Reduction = 4,
+  View = 8,         // may share its operand's bytes
+  Leaf = 16,
+  Composite = 32,   // has a decomposition; not a primitive
+};
+constexpr OpTrait operator|(OpTrait a, OpTrait b) { return static_cast<OpTrait>(static_cast<int>(a) | static_cast<int>(b)); }
+constexpr bool has_trait(OpTrait set, OpTrait t) { return (static_cast<int>(set) & static_cast<int>(t)) != 0; }
+
+/// Everything rlx knows about an op except device kernels. Fields in this order; a missing rule does not compile.
+struct OpDef {
+  OpKind kind;
+  std::string_view name;  // text form: "softmax"
+  InputSpec inputs;
+  std::span<const AttrField> attrs;
+  Level level = Level::Mir;
+  OpTrait traits = OpTrait::None;
+  Rule<Result<Shapes>(const InferContext&)> infer;
+  Rule<void(DecomposeContext&)> decompose;
+  Rule<void(const RefArgs&)> reference;
+  Rule<Cost(const CostContext&)> cost;
+  Rule<void(SampleSet&)> samples;
+
+  bool is(OpTrait t) const { return has_trait(traits, t); }
+};
+
+/// The record of `kind` (defined in ops/table.cpp).
+const OpDef& op_def(OpKind kind);
+/// All records in the order of OpKind.
+std::span<const OpDef* const> all_op_defs();
+/// The op called `text_name` with its mnemonic attribute set, as printed by op_text_name; none when unknown.
+struct NamedOp {
+  const OpDef* def;
+  std::shared_ptr<void> op;
+};
+std::optional<NamedOp> find_op(std::string_view text_name);
+
+/// The operand-count check and the infer rule together.
+Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs);
+/// Appends the decomposition of `op` over `inputs` to `graph`; one value per result. Unsupported when the op has none.
+std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy = FusionPolicy::Fusable);
+/// Appends a copy of sub-graph `body` to `graph` with its inputs replaced by `inputs`; returns its outputs.
+std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const Expr> inputs);
+
+/// Cost rule: `N` operations per element of result 0.
+template <int N>
+Cost flops_per_element(const CostContext& c) { return c.with_flops(N * c.elements()); }
+/// Cost rule: bytes moved, no arithmetic.
+inline Cost moves_bytes(const CostContext& c) { return c.with_flops(0); }
+/// Cost rule of leaves and views.
+inline Cost no_cost(const CostContext&) { return {}; }
+
+}  // namespace rlx

@@ -1,0 +1,85 @@
+// Leaves: input, param, constant, state.
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+namespace {
+
+Result<Shapes> declared(const InferContext& c, const std::string& name, const Dims& dims, DType dtype) {
+  if (name.empty()) return c.attr_error("needs a name");
+  for (const Dim& d : dims)
+    if (d.is_static() && d.value() < 0) return c.error("'", name, "' has a negative dimension in ", dims_text(dims));
+  return Shapes{Shape(dims, dtype)};
+}
+
+struct InputRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<ops::Input>();
+    return declared(c, op.name, op.dims, op.dtype);
+  }
+  static void samples(SampleSet& s) { s.add_discrete("plain", {}, ops::Input{"x", {2, 3}, DType::F32}); }
+  static constexpr AttrField attrs[] = {field<&ops::Input::name>("name"), field<&ops::Input::dims>("dims", AttrPlace::TypeDims),
+                                        field<&ops::Input::dtype>("dtype", AttrPlace::TypeDType)};
+};
+
+struct ParamRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<ops::Param>();
+    return declared(c, op.name, op.dims, op.dtype);
+  }
+  static void samples(SampleSet& s) { s.add_discrete("plain", {}, ops::Param{"w", {3, 2}, DType::BF16}); }
+  static constexpr AttrField attrs[] = {field<&ops::Param::name>("name"), field<&ops::Param::dims>("dims", AttrPlace::TypeDims),
+                                        field<&ops::Param::dtype>("dtype", AttrPlace::TypeDType)};
+};
+
+struct ConstantRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Tensor& value = c.op<ops::Constant>().value;
+    if (value.empty()) return c.attr_error("needs a value");
+    return Shapes{value.shape()};
+  }
+  static void reference(const RefArgs& a) { a.out() = a.op<ops::Constant>().value; }
+  static void samples(SampleSet& s) {
+    s.add_discrete("vector", {}, ops::Constant{Tensor::of<float>({3}, std::vector<float>{1, -2.5f, 3e-8f})});
+    s.add_discrete("i64 matrix", {}, ops::Constant{Tensor::of<std::int64_t>({2, 1}, std::vector<std::int64_t>{-1, 1LL << 40})});
+    s.add_discrete("not finite", {}, ops::Constant{Tensor::full(Shape({2}, DType::F64), -1.0 / 0.0)});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Constant::value>("value")};
+};
+
+struct StateRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<ops::State>();
+    if (!op.init.empty() && !(op.init.shape() == Shape(op.dims, op.dtype)))
+      return c.error("'", op.name, "' is ", Shape(op.dims, op.dtype), ", its initial value ", op.init.shape());
+    return declared(c, op.name, op.dims, op.dtype);
+  }
+  static void samples(SampleSet& s) {
+    s.add_discrete("zeros", {}, ops::State{"s", {2}, DType::F32, Tensor::zeros(Shape({2}, DType::F32))});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::State::name>("name"), field<&ops::State::dims>("dims", AttrPlace::TypeDims),
+                                        field<&ops::State::dtype>("dtype", AttrPlace::TypeDType), field<&ops::State::init>("init")};
+};
+
+constexpr NoRule kBound = none("the value is bound from outside");
+constexpr NoRule kPrimitive = none("a leaf");
+
+}  // namespace
+
+constinit const OpDef ops::Input::def{
+    .kind = kind, .name = "input", .inputs = inputs(), .attrs = InputRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .infer = InputRules::infer, .decompose = kPrimitive, .reference = kBound, .cost = no_cost, .samples = InputRules::samples};
+
+constinit const OpDef ops::Param::def{
+    .kind = kind, .name = "param", .inputs = inputs(), .attrs = ParamRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .infer = ParamRules::infer, .decompose = kPrimitive, .reference = kBound, .cost = no_cost, .samples = ParamRules::samples};
+
+constinit const OpDef ops::Constant::def{
+    .kind = kind, .name = "constant", .inputs = inputs(), .attrs = ConstantRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .infer = ConstantRules::infer, .decompose = kPrimitive, .reference = ConstantRules::reference, .cost = no_cost,
+    .samples = ConstantRules::samples};
+
+constinit const OpDef ops::State::def{
+    .kind = kind, .name = "state", .inputs = inputs(), .attrs = StateRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .infer = StateRules::infer, .decompose = kPrimitive, .reference = kBound, .cost = no_cost, .samples = StateRules::samples};
+
+}  // namespace rlx
