@@ -2,11 +2,11 @@
 // usage: fuzz_NAME [--seconds N] [--seed N] [--corpus DIR] [FILE...]   (files are replayed once, without mutation)
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +15,7 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace {
 
@@ -35,6 +36,19 @@ void save_current_input() {
   std::fwrite(current_input->data(), 1, current_input->size(), file);
   std::fclose(file);
   std::fputs("the failing input is in fuzz_failure.bin\n", stderr);
+}
+
+void on_fatal_signal(int signal) {
+  std::signal(signal, SIG_DFL);
+  save_current_input();
+  std::raise(signal);
+}
+
+// A sanitizer ends the process without exit handlers, but calls back; everything else arrives as a signal.
+void save_input_on_death() {
+  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(save_current_input);
+  for (const int signal : {SIGABRT, SIGFPE, SIGILL}) std::signal(signal, on_fatal_signal);
+  if (__sanitizer_set_death_callback == nullptr) std::signal(SIGSEGV, on_fatal_signal);
 }
 
 void run_one(const Bytes& input) {
@@ -118,11 +132,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  std::atexit(save_current_input);  // sanitizers end the process with exit()
-  std::set_terminate([] {
-    save_current_input();
-    std::abort();
-  });
+  save_input_on_death();
 
   if (corpus.empty()) corpus.push_back({});
   for (const Bytes& input : corpus) run_one(input);
@@ -139,6 +149,7 @@ int main(int argc, char** argv) {
     run_one(input);
     ++num_runs;
   }
-  std::printf("%llu runs\n", static_cast<unsigned long long>(num_runs));
+  std::printf("%llu runs, seed %llu\n", static_cast<unsigned long long>(num_runs),
+              static_cast<unsigned long long>(seed));
   return 0;
 }
