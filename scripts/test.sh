@@ -32,7 +32,7 @@ build() {
 }
 
 step "packages and model"
-need_packages "${build_packages[@]}" "${test_packages[@]}"
+need_packages "${build_packages[@]}" "${test_packages[@]}" "${fetch_packages[@]}"
 need_model
 export RLX_MODEL_DIR=$model_dir
 export RLX_REQUIRE_ALL_TESTS=1  # a test that would skip itself for something missing fails instead
