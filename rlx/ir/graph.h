@@ -143,6 +143,7 @@ class Graph : public Builder {
   void set_name(std::string name) { name_ = std::move(name); }
 
   // -- building ---------------------------------------------------------------------------------------------------
+  using Builder::add;  // g.add(a, b) is the sum
   /// Appends a node: infers and checks its result shapes; throws the rule's error with the node's text and the user's line.
   Expr add(OpBox op, std::vector<Value> inputs, SourceLoc loc = SourceLoc::current());
   /// Appends a node with known shapes and origin, for readers and rewriters; structure is checked, shapes are not.

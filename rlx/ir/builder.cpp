@@ -1,0 +1,413 @@
+// Builder functions: casts by promotion, axis normalisation, weak scalars, then one node each.
+#include "rlx/ir/builder.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+namespace {
+
+Expr own(Graph& g, const Operand& x) {
+  if (x.is_scalar()) {
+    DType t = x.is_float_scalar() ? DType::F32 : DType::I32;
+    return g.constant(x.is_float_scalar() ? Tensor::scalar(t, x.scalar()) : Tensor::scalar_i64(t, x.scalar_i64()), x.loc());
+  }
+  if (&x.expr().graph() != &g)
+    throw Error(ErrorCode::InvalidArgument, concat_text("value ", x.expr().value(), " belongs to graph '", x.expr().graph().name(),
+                                                        "', not to '", g.name(), "'"),
+                "values cannot be mixed between graphs; pass them as inputs");
+  return x.expr();
+}
+
+// A weak scalar beside a tensor of dtype t.
+Expr scalar_beside(Graph& g, const Operand& x, DType t) {
+  DType to = x.is_float_scalar() ? promote_weak_float(t) : promote_weak_int(t);
+  return g.constant(is_int(to) ? Tensor::scalar_i64(to, x.scalar_i64()) : Tensor::scalar(to, x.scalar()), x.loc());
+}
+
+Expr cast_at(Graph& g, Expr x, DType to, SourceLoc loc) {
+  return x.dtype() == to ? x : g.add(ops::Cast{to}, {x}, loc);
+}
+
+DType promoted(DType a, DType b, const char* what) {
+  auto t = promote(a, b);
+  if (!t)
+    throw Error(ErrorCode::DTypeMismatch, concat_text(what, ": ", dtype_name(a), " and ", dtype_name(b), " have no common dtype"),
+                "cast one of them first");
+  return *t;
+}
+
+struct Pair {
+  Expr a, b;
+  SourceLoc loc;
+};
+// Both operands in this graph, with one dtype.
+Pair promote_pair(Graph& g, const Operand& a, const Operand& b, const char* what) {
+  Pair p{{}, {}, a.is_scalar() ? b.loc() : a.loc()};
+  if (a.is_scalar() && !b.is_scalar()) {
+    p.b = own(g, b);
+    p.a = scalar_beside(g, a, p.b.dtype());
+  } else if (b.is_scalar() && !a.is_scalar()) {
+    p.a = own(g, a);
+    p.b = scalar_beside(g, b, p.a.dtype());
+  } else {
+    p.a = own(g, a);
+    p.b = own(g, b);
+  }
+  DType t = promoted(p.a.dtype(), p.b.dtype(), what);
+  p.a = cast_at(g, p.a, t, p.loc);
+  p.b = cast_at(g, p.b, t, p.loc);
+  return p;
+}
+
+std::vector<std::int64_t> normalize_axes(std::vector<std::int64_t> axes, int rank, const char* what) {
+  for (auto& a : axes) a = normalize_axis(a, rank, what);
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    throw Error(ErrorCode::InvalidArgument, concat_text(what, ": an axis is named twice"));
+  return axes;
+}
+
+Expr expect_shape(Expr e, const Shape& expected, const char* what) {
+  if (!(e.shape() == expected))
+    throw Error(Diagnostic{ErrorCode::ShapeMismatch, concat_text(what, ": inferred ", e.shape(), ", declared ", expected),
+                           node_where(e.graph(), e.value().node), "drop the explicit shape or correct it"});
+  return e;
+}
+
+}  // namespace
+
+Graph& Builder::graph() { return static_cast<Graph&>(*this); }
+
+// -- leaves -------------------------------------------------------------------------------------------------------------
+
+namespace {
+void require_fresh(const Graph& g, const std::string& name) {
+  for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+    if (g.find_leaf(kind, name).valid())
+      throw Error(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' already has a leaf called '", name, "'"),
+                  "names of inputs, params and states are distinct");
+}
+}  // namespace
+
+Expr Builder::input(std::string name, Shape shape, SourceLoc loc) {
+  require_fresh(graph(), name);
+  return graph().add(ops::Input{std::move(name), shape.dims(), shape.dtype()}, {}, loc);
+}
+Expr Builder::param(std::string name, Shape shape, SourceLoc loc) {
+  require_fresh(graph(), name);
+  return graph().add(ops::Param{std::move(name), shape.dims(), shape.dtype()}, {}, loc);
+}
+Expr Builder::constant(Tensor value, SourceLoc loc) { return graph().add(ops::Constant{std::move(value)}, {}, loc); }
+Expr Builder::scalar(double value, DType dtype, SourceLoc loc) { return constant(Tensor::scalar(dtype, value), loc); }
+Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
+  require_fresh(graph(), name);
+  if (init.empty()) throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' needs an initial value"));
+  Dims dims = init.shape().dims();
+  DType dtype = init.dtype();
+  return graph().add(ops::State{std::move(name), std::move(dims), dtype, std::move(init)}, {}, loc);
+}
+
+// -- elementwise ----------------------------------------------------------------------------------------------------------
+
+Expr Builder::activation(ActivationKind fn, Operand x) { return graph().add(ops::Activation{fn}, {own(graph(), x)}, x.loc()); }
+
+Expr Builder::binary(BinaryKind fn, Operand a, Operand b) {
+  Pair p = promote_pair(graph(), a, b, enum_name(fn).data());
+  return graph().add(ops::Binary{fn}, {p.a, p.b}, p.loc);
+}
+Expr Builder::binary(BinaryKind fn, Operand a, Operand b, Shape expected) {
+  return expect_shape(binary(fn, a, b), expected, enum_name(fn).data());
+}
+Expr Builder::compare(CompareKind fn, Operand a, Operand b) {
+  Pair p = promote_pair(graph(), a, b, enum_name(fn).data());
+  return graph().add(ops::Compare{fn}, {p.a, p.b}, p.loc);
+}
+
+Expr Builder::where(Operand cond, Operand a, Operand b) {
+  Expr c = own(graph(), cond);
+  if (c.dtype() != DType::Bool) c = compare(CompareKind::Ne, Operand(c, cond.loc()), 0);
+  Pair p = promote_pair(graph(), a, b, "where");
+  return graph().add(ops::Where{}, {c, p.a, p.b}, cond.loc());
+}
+Expr Builder::cast(Operand x, DType to) { return cast_at(graph(), own(graph(), x), to, x.loc()); }
+Expr Builder::clamp(Operand x, Operand low, Operand high) {
+  Expr v = own(graph(), x);
+  Pair l = promote_pair(graph(), Operand(v, x.loc()), low, "clamp"), h = promote_pair(graph(), Operand(l.a, x.loc()), high, "clamp");
+  return graph().add(ops::Clamp{}, {h.a, cast_at(graph(), l.b, h.a.dtype(), x.loc()), h.b}, x.loc());
+}
+Expr Builder::stop_gradient(Operand x) { return graph().add(ops::StopGradient{}, {own(graph(), x)}, x.loc()); }
+
+// -- shape ----------------------------------------------------------------------------------------------------------------
+
+Expr Builder::reshape(Operand x, Dims dims) {
+  Expr v = own(graph(), x);
+  int free_axis = -1;
+  Dim known(1);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i].is_static(-1)) {
+      if (free_axis >= 0)
+        throw Error(ErrorCode::InvalidArgument, concat_text("reshape: more than one -1 in ", dims_text(dims)));
+      free_axis = static_cast<int>(i);
+    } else {
+      known = known * dims[i];
+    }
+  }
+  if (free_axis >= 0) {
+    Dim total = v.shape().num_elements_dim();
+    auto rest = exact_div(total, known);
+    if (!rest)
+      throw Error(ErrorCode::ShapeMismatch, concat_text("reshape: ", v.shape(), " has ", total, " elements, not a multiple of ", known, " in ",
+                                                        dims_text(dims)));
+    dims[static_cast<std::size_t>(free_axis)] = *rest;
+  }
+  return graph().add(ops::Reshape{std::move(dims)}, {v}, x.loc());
+}
+
+Expr Builder::transpose(Operand x, std::vector<std::int64_t> perm) {
+  Expr v = own(graph(), x);
+  for (auto& p : perm) p = normalize_axis(p, v.rank(), "transpose");
+  return graph().add(ops::Transpose{std::move(perm)}, {v}, x.loc());
+}
+
+Expr Builder::t(Operand x) {
+  Expr v = own(graph(), x);
+  if (v.rank() < 2) throw Error(ErrorCode::ShapeMismatch, concat_text("t: ", v.shape(), " has fewer than two axes"));
+  std::vector<std::int64_t> perm(static_cast<std::size_t>(v.rank()));
+  std::iota(perm.begin(), perm.end(), std::int64_t{0});
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return graph().add(ops::Transpose{std::move(perm)}, {v}, x.loc());
+}
+
+Expr Builder::expand(Operand x, Dims dims) { return graph().add(ops::Expand{std::move(dims)}, {own(graph(), x)}, x.loc()); }
+
+Expr Builder::slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_t> strides) {
+  Expr v = own(graph(), x);
+  if (strides.empty()) strides.assign(static_cast<std::size_t>(v.rank()), 1);
+  return graph().add(ops::Slice{std::move(starts), std::move(limits), std::move(strides)}, {v}, x.loc());
+}
+
+Expr Builder::narrow(Operand x, std::int64_t axis, Dim start, Dim len) {
+  Expr v = own(graph(), x);
+  auto a = static_cast<std::size_t>(normalize_axis(axis, v.rank(), "narrow"));
+  Dims starts(static_cast<std::size_t>(v.rank()), Dim(0)), limits = v.shape().dims();
+  starts[a] = start;
+  limits[a] = start + len;
+  return slice(Operand(v, x.loc()), std::move(starts), std::move(limits));
+}
+
+Expr Builder::concat(const std::vector<Expr>& xs, std::int64_t axis, SourceLoc loc) {
+  if (xs.empty()) throw Error(ErrorCode::InvalidArgument, "concat: no operands", "pass at least one value");
+  DType t = xs[0].dtype();
+  for (const Expr& x : xs) t = promoted(t, x.dtype(), "concat");
+  std::vector<Value> operands;
+  for (const Expr& x : xs) operands.push_back(cast_at(graph(), own(graph(), Operand(x, loc)), t, loc));
+  return graph().add(ops::Concat{normalize_axis(axis, xs[0].rank(), "concat")}, std::move(operands), loc);
+}
+
+Expr Builder::pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int64_t> high, Operand value,
+                  std::vector<std::int64_t> interior) {
+  Expr v = own(graph(), x);
+  if (interior.empty()) interior.assign(static_cast<std::size_t>(v.rank()), 0);
+  Expr fill = value.is_scalar() ? graph().constant(is_int(v.dtype()) ? Tensor::scalar_i64(v.dtype(), value.scalar_i64())
+                                                                     : Tensor::scalar(v.dtype(), value.scalar()),
+                                                   x.loc())
+                                : cast_at(graph(), own(graph(), value), v.dtype(), x.loc());
+  return graph().add(ops::Pad{std::move(low), std::move(high), std::move(interior)}, {v, fill}, x.loc());
+}
+
+Expr Builder::reverse(Operand x, std::vector<std::int64_t> axes) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::Reverse{normalize_axes(std::move(axes), v.rank(), "reverse")}, {v}, x.loc());
+}
+
+Expr Builder::iota(Shape shape, std::int64_t axis, SourceLoc loc) {
+  return graph().add(ops::Iota{shape.dims(), shape.dtype(), normalize_axis(axis, shape.rank(), "iota")}, {}, loc);
+}
+
+Expr Builder::unsqueeze(Operand x, std::int64_t axis) {
+  Expr v = own(graph(), x);
+  Dims dims = v.shape().dims();
+  dims.insert(dims.begin() + normalize_axis(axis, v.rank() + 1, "unsqueeze"), Dim(1));
+  return reshape(Operand(v, x.loc()), std::move(dims));
+}
+
+Expr Builder::squeeze(Operand x, std::int64_t axis) {
+  Expr v = own(graph(), x);
+  std::int64_t a = normalize_axis(axis, v.rank(), "squeeze");
+  Dims dims = v.shape().dims();
+  if (!dims[static_cast<std::size_t>(a)].is_static(1))
+    throw Error(ErrorCode::ShapeMismatch, concat_text("squeeze: axis ", a, " of ", v.shape(), " is not 1"));
+  dims.erase(dims.begin() + a);
+  return reshape(Operand(v, x.loc()), std::move(dims));
+}
+
+Expr Builder::dim_size(Operand x, std::int64_t axis) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::DimSize{normalize_axis(axis, v.rank(), "dim_size")}, {v}, x.loc());
+}
+
+// -- indexing ---------------------------------------------------------------------------------------------------------------
+
+Expr Builder::gather(Operand table, Operand indices, std::int64_t axis) {
+  Expr v = own(graph(), table);
+  return graph().add(ops::Gather{normalize_axis(axis, v.rank(), "gather")}, {v, own(graph(), indices)}, table.loc());
+}
+Expr Builder::scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis) {
+  Expr v = own(graph(), operand);
+  return graph().add(ops::ScatterAdd{normalize_axis(axis, v.rank(), "scatter_add")}, {v, own(graph(), indices), own(graph(), updates)},
+                     operand.loc());
+}
+Expr Builder::dynamic_slice(Operand x, Operand starts, Dims sizes) {
+  return graph().add(ops::DynamicSlice{std::move(sizes)}, {own(graph(), x), own(graph(), starts)}, x.loc());
+}
+Expr Builder::dynamic_update_slice(Operand x, Operand update, Operand starts) {
+  return graph().add(ops::DynamicUpdateSlice{}, {own(graph(), x), own(graph(), update), own(graph(), starts)}, x.loc());
+}
+Builder::TopKResult Builder::top_k(Operand x, std::int64_t k) {
+  Expr e = graph().add(ops::TopK{k}, {own(graph(), x)}, x.loc());
+  return {e, e.result(1)};
+}
+Expr Builder::arg_max(Operand x, std::int64_t axis, bool keep_dims) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::ArgReduce{ArgReduceKind::Max, normalize_axis(axis, v.rank(), "arg_max"), keep_dims}, {v}, x.loc());
+}
+Expr Builder::arg_min(Operand x, std::int64_t axis, bool keep_dims) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::ArgReduce{ArgReduceKind::Min, normalize_axis(axis, v.rank(), "arg_min"), keep_dims}, {v}, x.loc());
+}
+
+// -- reductions ---------------------------------------------------------------------------------------------------------------
+
+Expr Builder::reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims) {
+  Expr v = own(graph(), x);
+  if (axes.empty()) {
+    axes.resize(static_cast<std::size_t>(v.rank()));
+    std::iota(axes.begin(), axes.end(), std::int64_t{0});
+  }
+  return graph().add(ops::Reduce{fn, normalize_axes(std::move(axes), v.rank(), "reduce"), keep_dims}, {v}, x.loc());
+}
+Expr Builder::reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims, Shape expected) {
+  return expect_shape(reduce(fn, x, std::move(axes), keep_dims), expected, "reduce");
+}
+Expr Builder::cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive, bool reverse) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::Cumulative{fn, normalize_axis(axis, v.rank(), "cumulative"), exclusive, reverse}, {v}, x.loc());
+}
+Expr Builder::softmax(Operand x, std::int64_t axis) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::Softmax{normalize_axis(axis, v.rank(), "softmax")}, {v}, x.loc());
+}
+Expr Builder::log_softmax(Operand x, std::int64_t axis) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::LogSoftmax{normalize_axis(axis, v.rank(), "log_softmax")}, {v}, x.loc());
+}
+
+// -- linear algebra -----------------------------------------------------------------------------------------------------------
+
+Expr Builder::matmul(Operand a, Operand b) {
+  Pair p = promote_pair(graph(), a, b, "matmul");
+  if (p.a.rank() == 0 || p.b.rank() == 0)
+    throw Error(ErrorCode::ShapeMismatch, concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"),
+                "multiply with *");
+  bool vector_a = p.a.rank() == 1, vector_b = p.b.rank() == 1;
+  Expr x = vector_a ? unsqueeze(Operand(p.a, p.loc), 0) : p.a;
+  Expr w = vector_b ? unsqueeze(Operand(p.b, p.loc), 1) : p.b;
+  Expr y = graph().add(ops::MatMul{}, {x, w}, p.loc);
+  if (vector_b) y = squeeze(Operand(y, p.loc), -1);
+  if (vector_a) y = squeeze(Operand(y, p.loc), vector_b ? -1 : -2);
+  return y;
+}
+Expr Builder::matmul(Operand a, Operand b, Shape expected) { return expect_shape(matmul(a, b), expected, "matmul"); }
+
+Expr Builder::dot_general(Operand a, Operand b, ops::DotGeneral dims) {
+  Pair p = promote_pair(graph(), a, b, "dot_general");
+  for (auto* list : {&dims.lhs_contract, &dims.lhs_batch})
+    for (auto& axis : *list) axis = normalize_axis(axis, p.a.rank(), "dot_general");
+  for (auto* list : {&dims.rhs_contract, &dims.rhs_batch})
+    for (auto& axis : *list) axis = normalize_axis(axis, p.b.rank(), "dot_general");
+  return graph().add(std::move(dims), {p.a, p.b}, p.loc);
+}
+
+// -- normalisation, attention, position -----------------------------------------------------------------------------------------
+
+namespace {
+// Operands cast to the dtype of the first.
+std::vector<Value> like_first(Graph& g, std::initializer_list<Operand> operands) {
+  std::vector<Value> out;
+  DType t{};
+  for (const Operand& o : operands) {
+    Expr e = own(g, o);
+    if (out.empty()) t = e.dtype();
+    out.push_back(cast_at(g, e, t, o.loc()));
+  }
+  return out;
+}
+}  // namespace
+
+Expr Builder::layer_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::LayerNorm{normalize_axis(axis, v.rank(), "layer_norm"), eps}, like_first(graph(), {x, gamma, beta}), x.loc());
+}
+Expr Builder::rms_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis) {
+  Expr v = own(graph(), x);
+  return graph().add(ops::RmsNorm{normalize_axis(axis, v.rank(), "rms_norm"), eps}, like_first(graph(), {x, gamma, beta}), x.loc());
+}
+Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask) {
+  std::vector<Value> operands = like_first(graph(), {q, k, v});
+  if (mask) operands.push_back(own(graph(), *mask));
+  return graph().add(op, std::move(operands), q.loc());
+}
+Expr Builder::rope(Operand x, Operand cos, Operand sin, ops::Rope op) {
+  if (op.n_rot == 0) op.n_rot = op.head_dim;
+  return graph().add(op, like_first(graph(), {x, cos, sin}), x.loc());
+}
+
+// -- HIR blocks ---------------------------------------------------------------------------------------------------------------
+
+Expr Builder::linear(Operand x, Operand w, std::optional<Operand> bias, std::optional<ActivationKind> activation) {
+  std::vector<Value> operands = bias ? like_first(graph(), {x, w, *bias}) : like_first(graph(), {x, w});
+  return graph().add(ops::Linear{activation, bias.has_value()}, std::move(operands), x.loc());
+}
+Expr Builder::linear_fused(Operand x, Operand w, Operand bias, std::optional<ActivationKind> activation) {
+  return graph().add(ops::LinearFused{activation}, like_first(graph(), {x, w, bias}), x.loc());
+}
+std::pair<Expr, Expr> Builder::shared_linear_pair(Operand x, Operand w1, Operand w2) {
+  Expr e = graph().add(ops::SharedLinearPair{}, like_first(graph(), {x, w1, w2}), x.loc());
+  return {e, e.result(1)};
+}
+Expr Builder::swiglu(Operand x, Operand w_up, Operand w_gate, Operand w_down) {
+  return graph().add(ops::SwiGLU{}, like_first(graph(), {x, w_up, w_gate, w_down}), x.loc());
+}
+Expr Builder::residual_rms_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps) {
+  return graph().add(ops::ResidualRmsNorm{eps}, like_first(graph(), {x, residual, gamma, beta}), x.loc());
+}
+Expr Builder::residual_layer_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps) {
+  return graph().add(ops::ResidualLayerNorm{eps}, like_first(graph(), {x, residual, gamma, beta}), x.loc());
+}
+Expr Builder::encoder_block(ops::EncoderBlock op, const std::vector<Expr>& operands, SourceLoc loc) {
+  std::vector<Value> values;
+  for (const Expr& e : operands) values.push_back(own(graph(), Operand(e, loc)));
+  return graph().add(op, std::move(values), loc);
+}
+Expr Builder::llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands, SourceLoc loc) {
+  std::vector<Value> values;
+  for (const Expr& e : operands) values.push_back(own(graph(), Operand(e, loc)));
+  return graph().add(op, std::move(values), loc);
+}
+
+// -- operators ------------------------------------------------------------------------------------------------------------------
+
+namespace {
+Graph& graph_of(const Operand& a, const Operand& b) { return (a.is_scalar() ? b : a).expr().graph(); }
+}  // namespace
+Expr operator+(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Add, a, b); }
+Expr operator-(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Sub, a, b); }
+Expr operator*(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Mul, a, b); }
+Expr operator/(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Div, a, b); }
+Expr operator-(Expr a) { return a.graph().neg(a); }
+
+}  // namespace rlx

@@ -1,0 +1,240 @@
+// Graph storage, use counts and node texts.
+#include "rlx/ir/graph.h"
+
+#include <algorithm>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+
+Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
+  std::vector<Shape> input_shapes;
+  input_shapes.reserve(inputs.size());
+  for (Value v : inputs) {
+    if (v.node.index >= nodes_.size() || v.result >= node(v.node).num_results())
+      throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), ": operand ", v, " does not belong to graph '", name_, "'"),
+                  "use values of the graph you are building");
+    input_shapes.push_back(shape(v));
+  }
+  Origin origin;
+  origin.label = label_prefix_.empty() ? std::string() : label_prefix_.substr(0, label_prefix_.size() - 1);
+  origin.loc = loc;
+  Result<Shapes> shapes = infer_shapes(op, input_shapes);
+  if (!shapes) {
+    Diagnostic d = shapes.error();
+    std::string operands;
+    for (std::size_t i = 0; i < inputs.size(); ++i) operands += concat_text(i ? ", " : "", inputs[i]);
+    d.where = concat_text(NodeId{static_cast<std::uint32_t>(nodes_.size())}, " = ", op_text_name(op), "(", operands, ")");
+    if (!origin.label.empty()) d.where += concat_text("   \"", origin.label, "\"");
+    if (loc.line > 0) d.where += concat_text("   built at ", loc.file, ":", loc.line);
+    throw Error(std::move(d));
+  }
+  return Expr(this, add_node(Node{std::move(op), std::move(inputs), std::move(shapes).value(), std::move(origin)}));
+}
+
+NodeId Graph::add_node(Node node) {
+  NodeId id{static_cast<std::uint32_t>(nodes_.size())};
+  for (Value v : node.inputs)
+    check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use earlier results");
+  nodes_.push_back(std::move(node));
+  return id;
+}
+
+void Graph::set_outputs(std::vector<Value> outputs) {
+  for (Value v : outputs)
+    if (v.node.index >= nodes_.size() || v.result >= node(v.node).num_results())
+      throw Error(ErrorCode::InvalidArgument, concat_text("output ", v, " does not belong to graph '", name_, "'"));
+  outputs_ = std::move(outputs);
+}
+
+void Graph::set_outputs(std::initializer_list<Expr> outputs) { set_outputs(std::vector<Expr>(outputs)); }
+
+void Graph::set_outputs(const std::vector<Expr>& outputs) {
+  std::vector<Value> values;
+  for (const Expr& e : outputs) {
+    if (&e.graph() != this)
+      throw Error(ErrorCode::InvalidArgument, concat_text("output ", e.value(), " belongs to another graph"));
+    values.push_back(e.value());
+  }
+  set_outputs(std::move(values));
+}
+
+void Graph::set_state(const std::string& name, Value v) {
+  NodeId id = find_leaf(OpKind::State, name);
+  if (!id.valid()) {
+    std::vector<std::string> names;
+    for (NodeId s : leaves(OpKind::State)) names.push_back(leaf_name(s));
+    std::string near = closest_name(name, names);
+    throw Error(ErrorCode::NotFound, concat_text("graph '", name_, "' has no state '", name, "'"),
+                near.empty() ? "create it with g.state(name, init)" : concat_text("did you mean '", near, "'?"));
+  }
+  check(v.node.index < nodes_.size() && v.result < node(v.node).num_results(), "state value outside the graph");
+  if (!(shape(v) == shape(id)))
+    throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)));
+  for (StateUpdate& u : state_updates_)
+    if (u.name == name) {
+      u.value = v;
+      return;
+    }
+  state_updates_.push_back({name, v});
+}
+
+Dim Graph::symbol(const std::string& name, SymbolInfo info) {
+  Dim d = Dim::symbol(name);
+  if (info.min < 0 || info.max < info.min || info.divisor < 1)
+    throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", name, "': bounds [", info.min, ", ", info.max, "] with divisor ",
+                                                        info.divisor, " are not possible"));
+  symbols_.insert_or_assign(name, info);
+  return d;
+}
+
+Graph::LabelScope::LabelScope(Graph& g, std::string label) : graph_(g), old_size_(g.label_prefix_.size()) {
+  g.label_prefix_ += label + "/";
+}
+Graph::LabelScope::~LabelScope() { graph_.label_prefix_.resize(old_size_); }
+
+void Graph::set_label(NodeId id, std::string label) { nodes_[id.index].origin.label = std::move(label); }
+
+std::vector<NodeId> Graph::leaves(OpKind kind) const {
+  std::vector<NodeId> out;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].kind() == kind) out.push_back(NodeId{i});
+  return out;
+}
+
+NodeId Graph::find_leaf(OpKind kind, std::string_view name) const {
+  for (NodeId id : leaves(kind))
+    if (leaf_name(id) == name) return id;
+  return {};
+}
+
+const std::string& Graph::leaf_name(NodeId id) const {
+  const OpBox& op = node(id).op;
+  if (const auto* input = op.get_if<ops::Input>()) return input->name;
+  if (const auto* param = op.get_if<ops::Param>()) return param->name;
+  return op.as<ops::State>().name;
+}
+
+bool Graph::is_static() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) {
+    return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
+  });
+}
+
+namespace {
+// A copy of the op with the symbols in its Dims attributes and sub-graphs bound; the same box when it has none.
+OpBox bind_op(const OpBox& op, const SymbolBinding& binding) {
+  const OpDef& def = op_def(op.kind());
+  std::shared_ptr<void> copy;
+  for (const AttrField& f : def.attrs) {
+    bool dims = f.type == AttrType::DimList, body = f.type == AttrType::Body;
+    if (!dims && !body) continue;
+    AttrValue value = f.get(op.data());
+    if (dims) {
+      auto& list = std::get<Dims>(value);
+      if (std::all_of(list.begin(), list.end(), [](const Dim& d) { return d.is_static(); })) continue;
+      for (Dim& d : list) d = d.bind(binding);
+    } else {
+      auto& graph = std::get<Subgraph>(value);
+      if (!graph || graph->is_static()) continue;
+      graph = std::make_shared<const Graph>(graph->bind(binding));
+    }
+    if (!copy) {
+      copy = make_default_op(op.kind());
+      for (const AttrField& other : def.attrs) other.set(copy.get(), other.get(op.data()));
+    }
+    f.set(copy.get(), std::move(value));
+  }
+  return copy ? OpBox(op.kind(), std::move(copy)) : op;
+}
+}  // namespace
+
+Graph Graph::bind(const SymbolBinding& binding) const {
+  for (const auto& [name, value] : binding) {
+    auto it = symbols_.find(name);
+    if (it == symbols_.end()) continue;
+    const SymbolInfo& info = it->second;
+    if (value < info.min || value > info.max || value % info.divisor != 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("symbol '", name, "' = ", value, " is outside [", info.min, ", ", info.max, "]",
+                              info.divisor > 1 ? concat_text(" or not a multiple of ", info.divisor) : std::string()));
+  }
+  Graph out(name_);
+  for (const auto& [name, info] : symbols_)
+    if (!binding.contains(name)) out.symbols_.emplace(name, info);
+  for (const Node& n : nodes_) {
+    Expr e = out.add(bind_op(n.op, binding), n.inputs, n.origin.loc);
+    out.nodes_[e.value().node.index].origin = n.origin;
+  }
+  out.outputs_ = outputs_;
+  out.state_updates_ = state_updates_;
+  return out;
+}
+
+UseIndex::UseIndex(const Graph& g) {
+  first_.reserve(g.num_nodes() + 1);
+  std::uint32_t slots = 0;
+  for (const Node& n : g.nodes()) {
+    first_.push_back(slots);
+    slots += n.num_results();
+  }
+  first_.push_back(slots);
+  begin_.assign(slots + 1, 0);
+  for (const Node& n : g.nodes())
+    for (Value v : n.inputs) ++begin_[slot(v) + 1];
+  for (std::size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
+  uses_.resize(begin_.back());
+  std::vector<std::uint32_t> at(begin_.begin(), begin_.end() - 1);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    for (std::uint32_t k = 0; k < n.inputs.size(); ++k) uses_[at[slot(n.inputs[k])]++] = {NodeId{i}, k};
+  }
+  output_count_.assign(slots, 0);
+  auto count = [&](Value v) { output_count_[slot(v)] = static_cast<std::uint8_t>(std::min(255, output_count_[slot(v)] + 1)); };
+  for (Value v : g.outputs()) count(v);
+  for (const Graph::StateUpdate& u : g.state_updates()) count(u.value);
+}
+
+std::span<const UseIndex::Use> UseIndex::uses(Value v) const {
+  std::uint32_t s = slot(v);
+  return {uses_.data() + begin_[s], begin_[s + 1] - begin_[s]};
+}
+int UseIndex::use_count(Value v) const { return static_cast<int>(uses(v).size()) + output_count_[slot(v)]; }
+bool UseIndex::is_output(Value v) const { return output_count_[slot(v)] != 0; }
+bool UseIndex::any_use(NodeId id) const {
+  for (std::uint32_t s = first_[id.index]; s < first_[id.index + 1]; ++s)
+    if (begin_[s + 1] != begin_[s] || output_count_[s]) return true;
+  return false;
+}
+
+std::string node_label(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  if (!n.origin.label.empty()) return n.origin.label;
+  if (n.kind() == OpKind::Input || n.kind() == OpKind::Param || n.kind() == OpKind::State) return g.leaf_name(id);
+  return id.text();
+}
+
+std::string node_text(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  std::string out = id.text();
+  if (n.num_results() > 1) out += concat_text(":", n.num_results());
+  out += concat_text(" = ", op_text_name(n.op), "(");
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) out += concat_text(i ? ", " : "", n.inputs[i]);
+  out += ") : ";
+  for (std::size_t i = 0; i < n.shapes.size(); ++i) out += concat_text(i ? ", " : "", n.shapes[i]);
+  return out;
+}
+
+std::string node_where(const Graph& g, NodeId id) {
+  const Origin& origin = g.node(id).origin;
+  std::string out = node_text(g, id);
+  if (!origin.label.empty()) out += concat_text("   \"", origin.label, "\"");
+  if (origin.loc.line > 0) out += concat_text("   built at ", origin.loc.file, ":", origin.loc.line);
+  if (!origin.from.empty()) {
+    out += concat_text("\n  came from: ", origin.pass, " <- ");
+    for (std::size_t i = 0; i < origin.from.size(); ++i) out += (i ? ", " : "") + origin.from[i];
+  }
+  return out;
+}
+
+}  // namespace rlx

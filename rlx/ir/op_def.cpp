@@ -1,0 +1,168 @@
+// What rule contexts do for the rules: checks, zeros, un-broadcasting, lifting, decomposition.
+#include "rlx/ir/op_def.h"
+
+#include <algorithm>
+
+namespace rlx {
+
+Diagnostic InferContext::make(ErrorCode code, std::string message) const {
+  return Diagnostic{code, concat_text(op_text_name(op_), ": ", message), {}, {}};
+}
+
+std::optional<Diagnostic> InferContext::check_axis(std::int64_t axis, const Shape& x) const {
+  if (axis >= 0 && axis < x.rank()) return std::nullopt;
+  return attr_error("axis ", axis, " is outside ", x);
+}
+
+std::optional<Diagnostic> InferContext::check_same_dtype(int first, int last) const {
+  for (int i = first + 1; i < last; ++i)
+    if (input(i).dtype() != input(first).dtype())
+      return dtype_error("operand ", i, " is ", input(i), ", operand ", first, " is ", input(first));
+  return std::nullopt;
+}
+
+Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
+  const OpDef& def = op_def(op.kind());
+  int n = static_cast<int>(inputs.size());
+  InferContext c(op, inputs);
+  bool enough = n >= def.inputs.required, not_too_many = def.inputs.variadic || n <= def.inputs.count;
+  if (!enough || !not_too_many) {
+    std::string expected;
+    for (int i = 0; i < def.inputs.count; ++i)
+      expected += concat_text(i ? ", " : "", i >= def.inputs.required ? "[" : "", def.inputs.names[i], i >= def.inputs.required ? "]" : "",
+                              def.inputs.variadic ? "..." : "");
+    return c.attr_error("got ", n, " operands, takes (", expected, ")");
+  }
+  for (const AttrField& f : def.attrs) {  // a body that was never set would be dereferenced by the rule
+    if (f.type == AttrType::Body && !std::get<Subgraph>(f.get(op.data()))) return c.attr_error("attribute '", f.name, "' is not set");
+    if (f.type == AttrType::Enum) {
+      auto v = std::get<std::int64_t>(f.get(op.data()));
+      if (v < 0 || v >= static_cast<std::int64_t>(f.enum_names.size())) return c.attr_error("attribute '", f.name, "' is out of range");
+    }
+  }
+  try {
+    return def.infer(c);
+  } catch (const Error& e) {  // overflow and the like inside Dim arithmetic
+    return e.diagnostic();
+  }
+}
+
+Expr BuildContext::full(const Shape& shape, double value) const {
+  Expr s = graph_.scalar(value, shape.dtype());
+  return shape.rank() == 0 ? s : graph_.expand(s, shape.dims());
+}
+Expr BuildContext::zeros(const Shape& shape) const { return full(shape, 0); }
+
+namespace {
+// g summed over the axes that broadcasting to its shape added to or stretched in `to`.
+Expr sum_to_shape(Graph& graph, Expr g, const Shape& to) {
+  if (g.shape().dims() == to.dims()) return g;
+  int extra = g.rank() - to.rank();
+  check(extra >= 0, "gradient of lower rank than its operand");
+  std::vector<std::int64_t> axes;
+  for (int i = 0; i < g.rank(); ++i)
+    if (i < extra || (to.dim(i - extra).is_static(1) && !g.dim(i).is_static(1))) axes.push_back(i);
+  if (!axes.empty()) g = graph.sum(g, axes, true);
+  return g.shape().dims() == to.dims() ? g : graph.reshape(g, to.dims());
+}
+}  // namespace
+
+void VjpContext::accumulate(int i, Expr g) {
+  if (!wants(i)) return;
+  const Shape& to = input(i).shape();
+  if (g.dtype() != to.dtype()) g = graph().cast(g, to.dtype());
+  g = sum_to_shape(graph(), g, to);
+  Expr& slot = gradients_[static_cast<std::size_t>(i)];
+  slot = slot.valid() ? graph().add(slot, g) : g;
+}
+
+void JvpContext::set_tangent(int r, Expr t) {
+  const Shape& to = result_shape(r);
+  if (t.dtype() != to.dtype()) t = graph().cast(t, to.dtype());
+  if (t.shape().dims() != to.dims()) t = graph().expand(t, to.dims());
+  result_tangents_[static_cast<std::size_t>(r)] = t;
+}
+
+void JvpContext::add_tangent(int r, Expr t) {
+  Expr old = result_tangents_[static_cast<std::size_t>(r)];
+  set_tangent(r, old.valid() ? graph().add(old, t) : t);
+}
+
+Expr BatchContext::lifted(int i) const {
+  Expr x = input(i);
+  if (is_batched(i)) return x;
+  Dims dims{batch_};
+  dims.insert(dims.end(), x.shape().dims().begin(), x.shape().dims().end());
+  return graph().expand(x, dims);
+}
+
+Expr BatchContext::aligned(int i, int to_rank) const {
+  Expr x = input(i);
+  int missing = to_rank - rank(i);
+  check(missing >= 0, "aligned to a lower rank");
+  if (!is_batched(i)) return x;  // right-aligned broadcasting does the rest
+  if (missing == 0) return x;
+  Dims dims{batch_};
+  dims.insert(dims.end(), static_cast<std::size_t>(missing), Dim(1));
+  dims.insert(dims.end(), x.shape().dims().begin() + 1, x.shape().dims().end());
+  return graph().reshape(x, dims);
+}
+
+void BatchContext::emit_lifted(OpBox op) {
+  std::vector<Value> operands;
+  for (int i = 0; i < num_inputs(); ++i) operands.push_back(lifted(i));
+  Expr first = graph().add(std::move(op), std::move(operands));
+  for (int r = 0; r < num_results(); ++r) set_result(r, first.result(static_cast<std::uint32_t>(r)));
+}
+
+Cost CostContext::with_flops(double flops) const {
+  Cost cost{flops, 0, 0};
+  for (const Shape& s : inputs) cost.read_bytes += static_cast<double>(s.size_bytes());
+  for (const Shape& s : outputs) cost.write_bytes += static_cast<double>(s.size_bytes());
+  return cost;
+}
+
+std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy) {
+  const OpDef& def = op_def(op.kind());
+  if (!def.decompose.has())
+    throw Error(ErrorCode::Unsupported,
+                concat_text(op_text_name(op), " has no decomposition: ", def.decompose.reason() ? def.decompose.reason() : "none"));
+  std::vector<Shape> input_shapes;
+  for (const Expr& e : inputs) input_shapes.push_back(e.shape());
+  std::vector<Shape> result_shapes = infer_shapes(op, input_shapes).value();
+  DecomposeContext c(graph, op, inputs, result_shapes, policy);
+  def.decompose(c);
+  for (int r = 0; r < c.num_results(); ++r) {
+    Expr e = c.results()[static_cast<std::size_t>(r)];
+    check(e.valid(), concat_text("decomposition of ", def.name, " did not set result ", r));
+    check(e.shape() == c.result_shape(r),
+          concat_text("decomposition of ", def.name, " gives ", e.shape(), " for result ", r, " of ", c.result_shape(r)));
+  }
+  return c.results();
+}
+
+std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const Expr> inputs) {
+  std::vector<std::uint32_t> map(body.num_nodes());  // body node -> graph node
+  std::vector<Value> input_values(body.num_nodes());
+  std::size_t next_input = 0;
+  auto mapped = [&](Value v) {
+    return body.node(v.node).kind() == OpKind::Input ? input_values[v.node.index] : Value(NodeId{map[v.node.index]}, v.result);
+  };
+  for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {
+    const Node& n = body.nodes()[i];
+    if (n.kind() == OpKind::Input) {
+      check(next_input < inputs.size(), "a body has more inputs than its op has operands");
+      input_values[i] = inputs[next_input++].value();
+      continue;
+    }
+    std::vector<Value> operands;
+    for (Value v : n.inputs) operands.push_back(mapped(v));
+    Expr e = graph.add(n.op, std::move(operands), n.origin.loc);
+    map[i] = e.value().node.index;
+  }
+  std::vector<Expr> out;
+  for (Value v : body.outputs()) out.push_back(graph.expr(mapped(v)));
+  return out;
+}
+
+}  // namespace rlx
