@@ -298,7 +298,7 @@ struct Relayout {
 template <class... Ops>
 struct OpList {
   static constexpr int size = sizeof...(Ops);
-  static constexpr OpKind kinds[] = {Ops::kind...};
+  static constexpr OpKind kinds[sizeof...(Ops)] = {Ops::kind...};
 };
 
 /// Every op, in the order of OpKind.
