@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rlx/ir/op.h"
+#include "rlx/ir/value.h"
 
 namespace rlx {
 

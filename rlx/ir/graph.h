@@ -2,111 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "rlx/error.h"
 #include "rlx/ir/attr.h"
-#include "rlx/tensor/shape.h"
+#include "rlx/ir/builder.h"
+#include "rlx/ir/value.h"
 
 namespace rlx {
-
-class Graph;
-
-/// Position of a node in its graph; text "%7". Converts to the node's result 0.
-struct NodeId {
-  std::uint32_t index = 0xffffffffu;
-  friend bool operator==(NodeId, NodeId) = default;
-  friend auto operator<=>(NodeId, NodeId) = default;
-  bool valid() const { return index != 0xffffffffu; }
-  std::string text() const { return "%" + std::to_string(index); }
-};
-
-/// One result of a node: the stored edge. Text "%3", or "%3#1" for a later result.
-struct Value {
-  NodeId node;
-  std::uint32_t result = 0;
-  Value() = default;
-  Value(NodeId n, std::uint32_t r = 0) : node(n), result(r) {}  // NOLINT(implicit)
-  friend bool operator==(const Value&, const Value&) = default;
-  friend auto operator<=>(const Value&, const Value&) = default;
-  std::string text() const { return result ? node.text() + "#" + std::to_string(result) : node.text(); }
-};
-
-/// A user's source line, taken at the call through default arguments.
-struct SourceLoc {
-  const char* file = "";
-  int line = 0;
-  static constexpr SourceLoc current(const char* f = __builtin_FILE(), int l = __builtin_LINE()) { return {f, l}; }
-};
-
-/// Where a node came from; kept through every rewrite.
-struct Origin {
-  std::string label;             // "layer0/q_proj"; empty when the user gave none
-  SourceLoc loc;                 // the user's line
-  std::string pass;              // last pass that made or replaced the node
-  std::vector<std::string> from; // the nodes it replaced, oldest first: "%3 matmul"
-  friend bool operator==(const Origin& a, const Origin& b) {
-    return a.label == b.label && a.pass == b.pass && a.from == b.from && a.loc.line == b.loc.line;
-  }
-};
-using NodeOrigin = Origin;
-
-/// A value of a graph under construction; operators on it append nodes. Dead once its graph is moved or compiled.
-class Expr {
- public:
-  Expr() = default;
-  Expr(Graph* graph, Value value) : graph_(graph), value_(value) {}
-  bool valid() const { return graph_ != nullptr; }
-  Graph& graph() const {
-    if (!graph_) throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
-    return *graph_;
-  }
-  Value value() const { return value_; }
-  operator Value() const { return value_; }  // NOLINT(implicit)
-  const Shape& shape() const;
-  DType dtype() const { return shape().dtype(); }
-  int rank() const { return shape().rank(); }
-  const Dim& dim(int axis) const { return shape().dim(axis); }
-  /// Another result of the same node.
-  Expr result(std::uint32_t r) const { return Expr(graph_, Value(value_.node, r)); }
-  friend bool operator==(const Expr& a, const Expr& b) { return a.graph_ == b.graph_ && a.value_ == b.value_; }
-
- private:
-  Graph* graph_ = nullptr;
-  Value value_;
-};
-
-/// What builder functions take: a value, or a weakly typed scalar that becomes a constant of the other operand's dtype.
-/// Records the user's line.
-class Operand {
- public:
-  Operand(Expr e, SourceLoc loc = SourceLoc::current()) : expr_(e), loc_(loc) {}  // NOLINT(implicit)
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T scalar, SourceLoc loc = SourceLoc::current())  // NOLINT(implicit)
-      : loc_(loc), scalar_(static_cast<double>(scalar)), scalar_i64_(static_cast<std::int64_t>(scalar)),
-        is_scalar_(true), is_float_scalar_(std::is_floating_point_v<T>) {}
-  bool is_scalar() const { return is_scalar_; }
-  bool is_float_scalar() const { return is_float_scalar_; }
-  double scalar() const { return scalar_; }
-  std::int64_t scalar_i64() const { return scalar_i64_; }
-  const Expr& expr() const { return expr_; }
-  SourceLoc loc() const { return loc_; }
-
- private:
-  Expr expr_;
-  SourceLoc loc_;
-  double scalar_ = 0;
-  std::int64_t scalar_i64_ = 0;
-  bool is_scalar_ = false, is_float_scalar_ = false;
-};
 
 /// One operation: its op, its operands, the shape of each result, and where it came from.
 struct Node {
@@ -126,12 +33,6 @@ struct SymbolInfo {
   std::int64_t divisor = 1;
   friend bool operator==(const SymbolInfo&, const SymbolInfo&) = default;
 };
-
-}  // namespace rlx
-
-#include "rlx/ir/builder.h"
-
-namespace rlx {
 
 /// Owns nodes in topological order: a node uses only earlier nodes. Building appends; finished graphs are passed as
 /// `const Graph&` and rewritten into new ones (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in builder.h.
