@@ -1,8 +1,8 @@
 # Modules (folders of rlx/), what each may include, and the two libraries they are gathered into.
 
-# rlx_module(NAME [LIBRARY core|models] [DEPENDS a b ...])
+# rlx_module(NAME [INTERNAL] [LIBRARY core|models] [DEPENDS a b ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
-# "a DEPENDS b" permits b and whatever b may include. Every header of the folder is public and installed.
+# "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given.
 function(rlx_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "LIBRARY" "DEPENDS")
   if(arg_UNPARSED_ARGUMENTS)
