@@ -1,0 +1,459 @@
+// JSON documents on simdjson (kept out of the header), error positions, and the writer.
+#include "rlx/formats/json.h"
+
+#include <simdjson.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "rlx/error.h"
+#include "rlx/formats/mapped_file.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::size_t kMaxDepth = 1024;
+
+// Finds where a text stops being JSON. Used only after simdjson refused it, because its DOM gives no position.
+class JsonErrorFinder {
+ public:
+  explicit JsonErrorFinder(std::string_view text) : text_(text) {}
+
+  // The byte offset of the first fault (text.size() when the text ends too early), and what was expected there.
+  std::pair<std::size_t, std::string> find() {
+    if (skip_value(0)) {
+      skip_space();
+      expected_ = at_ < text_.size() ? "the end of the text" : "";
+    }
+    return {at_, expected_};
+  }
+
+ private:
+  bool stop(std::string expected) {
+    expected_ = std::move(expected);
+    return false;
+  }
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void skip_space() {
+    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) != nullptr && text_[at_] != '\0') ++at_;
+  }
+  bool skip_literal(std::string_view word) {
+    if (text_.substr(at_, word.size()) != word) return stop(concat_text("\"", word, "\""));
+    at_ += word.size();
+    return true;
+  }
+  bool skip_string() {
+    if (peek() != '"') return stop("a string in double quotes");
+    ++at_;
+    while (at_ < text_.size()) {
+      const unsigned char c = static_cast<unsigned char>(text_[at_]);
+      if (c == '"') {
+        ++at_;
+        return true;
+      }
+      if (c < 0x20) return stop("no raw control character inside a string");
+      if (c == '\\') {
+        const char escape = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+        if (escape == '\0' || std::strchr("\"\\/bfnrtu", escape) == nullptr) return stop("a valid escape");
+        ++at_;
+      }
+      ++at_;
+    }
+    return stop("the closing quote of a string");
+  }
+  bool skip_digits() {
+    const std::size_t start = at_;
+    while (peek() >= '0' && peek() <= '9') ++at_;
+    return at_ > start || stop("a digit");
+  }
+  bool skip_number() {
+    if (peek() == '-') ++at_;
+    if (peek() == '0') {
+      ++at_;
+    } else if (!skip_digits()) {
+      return false;
+    }
+    if (peek() == '.' && (++at_, !skip_digits())) return false;
+    if (peek() == 'e' || peek() == 'E') {
+      ++at_;
+      if (peek() == '+' || peek() == '-') ++at_;
+      if (!skip_digits()) return false;
+    }
+    return true;
+  }
+  bool skip_container(std::size_t depth, bool object) {
+    const char end = object ? '}' : ']';
+    ++at_;
+    skip_space();
+    if (peek() == end) {
+      ++at_;
+      return true;
+    }
+    while (true) {
+      skip_space();
+      if (object) {
+        if (!skip_string()) return false;
+        skip_space();
+        if (peek() != ':') return stop("':' after a key");
+        ++at_;
+      }
+      if (!skip_value(depth + 1)) return false;
+      skip_space();
+      if (peek() == ',') {
+        ++at_;
+      } else if (peek() == end) {
+        ++at_;
+        return true;
+      } else {
+        return stop(object ? "',' or '}'" : "',' or ']'");
+      }
+    }
+  }
+  bool skip_value(std::size_t depth) {
+    if (depth > kMaxDepth) return stop("at most 1024 nested levels");
+    skip_space();
+    switch (peek()) {
+      case '{': return skip_container(depth, true);
+      case '[': return skip_container(depth, false);
+      case '"': return skip_string();
+      case 't': return skip_literal("true");
+      case 'f': return skip_literal("false");
+      case 'n': return skip_literal("null");
+      default:
+        if (peek() == '-' || (peek() >= '0' && peek() <= '9')) return skip_number();
+        return stop("a value");
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string expected_;
+};
+
+[[noreturn]] void throw_bad_json(std::string_view text, const std::string& source, std::string_view reason) {
+  auto [at, expected] = JsonErrorFinder(text).find();
+  if (expected.empty()) {
+    // Well-formed as far as our scan looks: bad UTF-8, an oversized number, ...; the parser's own words say which.
+    throw Error(ErrorCode::BadFile, concat_text(source, ": not valid JSON: ", reason));
+  }
+  std::size_t line = 1, column = 1;
+  for (std::size_t i = 0; i < at && i < text.size(); ++i) {
+    column = text[i] == '\n' ? 1 : column + 1;
+    line += text[i] == '\n' ? 1 : 0;
+  }
+  throw Error(ErrorCode::BadFile,
+              concat_text(source, ": not valid JSON at byte ", at, " (line ", line, ", column ", column, "): expected ",
+                          expected, at >= text.size() ? ", but the text ends there" : ""));
+}
+
+}  // namespace
+
+// simdjson's element is two words without a public constructor from them; it is trivially copyable, so the words travel
+// inside JsonValue and the header needs no simdjson.
+struct JsonValue::Access {
+  struct Words {
+    const void* tape;
+    std::size_t index;
+  };
+  static simdjson::dom::element element(const JsonValue& v) {
+    static_assert(sizeof(simdjson::dom::element) == sizeof(Words));
+    static_assert(std::is_trivially_copyable_v<simdjson::dom::element>);
+    const Words words{v.tape_, v.index_};
+    simdjson::dom::element element;
+    std::memcpy(static_cast<void*>(&element), &words, sizeof words);
+    return element;
+  }
+  static JsonValue value(simdjson::dom::element element, const std::string* source) {
+    Words words;
+    std::memcpy(&words, static_cast<const void*>(&element), sizeof words);
+    JsonValue v;
+    v.source_ = source;
+    v.tape_ = words.tape;
+    v.index_ = words.index;
+    return v;
+  }
+};
+
+struct JsonDocument::Impl {
+  std::string source;
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+};
+
+std::string_view json_kind_name(JsonKind kind) {
+  switch (kind) {
+    case JsonKind::Null: return "null";
+    case JsonKind::Bool: return "a boolean";
+    case JsonKind::Integer: return "an integer";
+    case JsonKind::Number: return "a number";
+    case JsonKind::String: return "a string";
+    case JsonKind::Array: return "an array";
+    case JsonKind::Object: return "an object";
+  }
+  return "a value";
+}
+
+JsonKind JsonValue::kind() const {
+  switch (Access::element(*this).type()) {
+    case simdjson::dom::element_type::ARRAY: return JsonKind::Array;
+    case simdjson::dom::element_type::OBJECT: return JsonKind::Object;
+    case simdjson::dom::element_type::STRING: return JsonKind::String;
+    case simdjson::dom::element_type::BOOL: return JsonKind::Bool;
+    case simdjson::dom::element_type::INT64:
+    case simdjson::dom::element_type::UINT64: return JsonKind::Integer;
+    case simdjson::dom::element_type::DOUBLE: return JsonKind::Number;
+    case simdjson::dom::element_type::NULL_VALUE: return JsonKind::Null;
+  }
+  return JsonKind::Null;
+}
+
+void JsonValue::fail(std::string_view what, std::string_view expected) const {
+  throw Error(ErrorCode::BadFile,
+              concat_text(*source_, ": \"", what, "\" must be ", expected, ", got ", json_kind_name(kind())));
+}
+
+bool JsonValue::as_bool(std::string_view what) const {
+  bool v = false;
+  if (Access::element(*this).get_bool().get(v) != simdjson::SUCCESS) fail(what, "true or false");
+  return v;
+}
+
+std::int64_t JsonValue::as_int(std::string_view what) const {
+  std::int64_t v = 0;
+  if (Access::element(*this).get_int64().get(v) == simdjson::SUCCESS) return v;
+  if (kind() == JsonKind::Integer) {
+    throw Error(ErrorCode::BadFile, concat_text(*source_, ": \"", what, "\" is larger than a 64-bit signed integer"));
+  }
+  fail(what, "an integer");
+}
+
+double JsonValue::as_number(std::string_view what) const {
+  double v = 0;
+  if (Access::element(*this).get_double().get(v) != simdjson::SUCCESS) fail(what, "a number");
+  return v;
+}
+
+std::string_view JsonValue::as_string(std::string_view what) const {
+  std::string_view v;
+  if (Access::element(*this).get_string().get(v) != simdjson::SUCCESS) fail(what, "a string");
+  return v;
+}
+
+std::vector<std::pair<std::string_view, JsonValue>> JsonValue::members(std::string_view what) const {
+  simdjson::dom::object object;
+  if (Access::element(*this).get_object().get(object) != simdjson::SUCCESS) fail(what, "an object");
+  std::vector<std::pair<std::string_view, JsonValue>> out;
+  out.reserve(object.size());  // simdjson saturates this count at 2^24 - 1; push_back grows past it
+  for (const simdjson::dom::key_value_pair pair : object) {
+    out.emplace_back(pair.key, Access::value(pair.value, source_));
+  }
+  return out;
+}
+
+std::vector<JsonValue> JsonValue::elements(std::string_view what) const {
+  simdjson::dom::array array;
+  if (Access::element(*this).get_array().get(array) != simdjson::SUCCESS) fail(what, "an array");
+  std::vector<JsonValue> out;
+  out.reserve(array.size());
+  for (const simdjson::dom::element element : array) out.push_back(Access::value(element, source_));
+  return out;
+}
+
+std::optional<JsonValue> JsonValue::find(std::string_view key) const {
+  simdjson::dom::object object;
+  if (Access::element(*this).get_object().get(object) != simdjson::SUCCESS) return std::nullopt;
+  simdjson::dom::element element;
+  if (object.at_key(key).get(element) != simdjson::SUCCESS) return std::nullopt;
+  return Access::value(element, source_);
+}
+
+JsonValue JsonValue::at(std::string_view key) const {
+  if (std::optional<JsonValue> value = find(key)) return *value;
+  std::string hint;
+  if (is_object()) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : members("")) {
+      if (names.size() == 200) break;  // a vocabulary is no source of hints
+      names.emplace_back(name);
+    }
+    const std::string closest = closest_name(key, names);
+    if (!closest.empty()) hint = concat_text("the closest key present is \"", closest, "\"");
+    throw Error(ErrorCode::BadFile, concat_text(*source_, ": missing key \"", key, "\""), hint);
+  }
+  throw Error(ErrorCode::BadFile,
+              concat_text(*source_, ": expected an object with the key \"", key, "\", got ", json_kind_name(kind())));
+}
+
+bool JsonValue::get_bool(std::string_view key, bool fallback) const {
+  const std::optional<JsonValue> value = find(key);
+  return value && !value->is_null() ? value->as_bool(key) : fallback;
+}
+
+std::int64_t JsonValue::get_int(std::string_view key, std::int64_t fallback) const {
+  const std::optional<JsonValue> value = find(key);
+  return value && !value->is_null() ? value->as_int(key) : fallback;
+}
+
+std::string_view JsonValue::get_string(std::string_view key, std::string_view fallback) const {
+  const std::optional<JsonValue> value = find(key);
+  return value && !value->is_null() ? value->as_string(key) : fallback;
+}
+
+JsonDocument::JsonDocument(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+JsonDocument::~JsonDocument() = default;
+
+JsonDocument JsonDocument::parse(std::string_view text, std::string source) {
+  auto impl = std::make_unique<Impl>();
+  impl->source = std::move(source);
+  // The parser reads past the end of its input, so simdjson copies the text into a padded buffer of its own here.
+  const simdjson::error_code code = impl->parser.parse(text.data(), text.size()).get(impl->root);
+  if (code != simdjson::SUCCESS) throw_bad_json(text, impl->source, simdjson::error_message(code));
+  return JsonDocument(std::move(impl));
+}
+
+JsonDocument JsonDocument::read(const std::string& path) { return parse(read_file(path), path); }
+
+JsonValue JsonDocument::root() const { return JsonValue::Access::value(impl_->root, &impl_->source); }
+
+const std::string& JsonDocument::source() const { return impl_->source; }
+
+void JsonWriter::new_line() {
+  if (indent_ == 0) return;
+  text_ += '\n';
+  text_.append(open_.size() * static_cast<std::size_t>(indent_), ' ');
+}
+
+void JsonWriter::separate() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (!first_) text_ += ',';
+  if (!open_.empty()) new_line();
+  first_ = false;
+}
+
+JsonWriter& JsonWriter::open(char bracket) {
+  separate();
+  text_ += bracket;
+  open_ += bracket == '{' ? '}' : ']';
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::close(char bracket) {
+  check(!open_.empty() && open_.back() == bracket, "JsonWriter: this level is not open");
+  open_.pop_back();
+  if (!first_) new_line();
+  text_ += bracket;
+  first_ = false;
+  return *this;
+}
+
+namespace {
+void append_quoted(std::string& out, std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+template <class T>
+void append_number(std::string& out, T v) {
+  char buffer[64];
+  const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof buffer, v);
+  out.append(buffer, static_cast<std::size_t>(result.ptr - buffer));
+}
+
+template <class T>
+void append_finite(std::string& out, T v) {
+  if (!std::isfinite(v)) {
+    throw Error(ErrorCode::InvalidArgument, concat_text("JSON cannot hold the number ", static_cast<double>(v)),
+                "write npy, or find out why the value is not finite");
+  }
+  if (v == 0 && std::signbit(v)) {
+    out += "-0.0";  // "-0" would read back as the integer zero
+  } else {
+    append_number(out, v);
+  }
+}
+}  // namespace
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  separate();
+  append_quoted(text_, name);
+  text_ += indent_ == 0 ? ":" : ": ";
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::string_view text) {
+  separate();
+  append_quoted(text_, text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(bool v) {
+  separate();
+  text_ += v ? "true" : "false";
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::int64_t v) {
+  separate();
+  append_number(text_, v);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::uint64_t v) {
+  separate();
+  append_number(text_, v);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(double v) {
+  separate();
+  append_finite(text_, v);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(float v) {
+  separate();
+  append_finite(text_, v);
+  return *this;
+}
+
+JsonWriter& JsonWriter::null() {
+  separate();
+  text_ += "null";
+  return *this;
+}
+
+std::string JsonWriter::take() {
+  check(open_.empty(), "JsonWriter: an object or array is still open");
+  first_ = true;
+  return std::exchange(text_, {});
+}
+
+}  // namespace rlx

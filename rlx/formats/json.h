@@ -1,0 +1,127 @@
+// JSON in and out: a read-only document with checked access, and a small writer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rlx {
+
+enum class JsonKind : std::uint8_t { Null, Bool, Integer, Number, String, Array, Object };
+
+/// "null", "a string", ...; for error messages.
+std::string_view json_kind_name(JsonKind kind);
+
+/// A value inside a JsonDocument, valid as long as the document lives. Every failed access is an Error{BadFile} that
+/// names the file, the key and what was expected.
+class JsonValue {
+ public:
+  JsonKind kind() const;
+  bool is_null() const { return kind() == JsonKind::Null; }
+  bool is_object() const { return kind() == JsonKind::Object; }
+  bool is_array() const { return kind() == JsonKind::Array; }
+  bool is_string() const { return kind() == JsonKind::String; }
+
+  /// Checked conversions; `what` names the value in the error.
+  bool as_bool(std::string_view what) const;
+  std::int64_t as_int(std::string_view what) const;
+  double as_number(std::string_view what) const;  // accepts integers
+  std::string_view as_string(std::string_view what) const;
+
+  /// Members of an object in file order, duplicates included; an error for another kind.
+  std::vector<std::pair<std::string_view, JsonValue>> members(std::string_view what) const;
+  /// Elements of an array; an error for another kind.
+  std::vector<JsonValue> elements(std::string_view what) const;
+
+  /// The first member called `key` of an object, or nothing (also when this is not an object).
+  std::optional<JsonValue> find(std::string_view key) const;
+  /// As find, but a missing key is an error that names the closest one.
+  JsonValue at(std::string_view key) const;
+
+  bool get_bool(std::string_view key) const { return at(key).as_bool(key); }
+  std::int64_t get_int(std::string_view key) const { return at(key).as_int(key); }
+  double get_number(std::string_view key) const { return at(key).as_number(key); }
+  std::string_view get_string(std::string_view key) const { return at(key).as_string(key); }
+
+  /// As above with a fallback for a missing key or null; a value of the wrong type stays an error.
+  bool get_bool(std::string_view key, bool fallback) const;
+  std::int64_t get_int(std::string_view key, std::int64_t fallback) const;
+  std::string_view get_string(std::string_view key, std::string_view fallback) const;
+
+ private:
+  friend class JsonDocument;
+  struct Access;
+  JsonValue() = default;
+  [[noreturn]] void fail(std::string_view what, std::string_view expected) const;
+  const std::string* source_ = nullptr;  // the document's name, for errors
+  const void* tape_ = nullptr;
+  std::size_t index_ = 0;
+};
+
+/// A parsed JSON text.
+class JsonDocument {
+ public:
+  /// Parses `text`; `source` (a file name) opens every error. Errors: BadFile with line and column.
+  static JsonDocument parse(std::string_view text, std::string source);
+  /// Reads and parses a file.
+  static JsonDocument read(const std::string& path);
+  JsonDocument(JsonDocument&&) noexcept;
+  JsonDocument& operator=(JsonDocument&&) noexcept;
+  ~JsonDocument();
+
+  JsonValue root() const;
+  const std::string& source() const;
+
+ private:
+  struct Impl;
+  explicit JsonDocument(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Writes JSON text; the caller keeps begin and end balanced (checked by `take`).
+class JsonWriter {
+ public:
+  /// `indent` spaces per level, 0 for one line.
+  explicit JsonWriter(int indent = 0) : indent_(indent) {}
+  JsonWriter& begin_object() { return open('{'); }
+  JsonWriter& end_object() { return close('}'); }
+  JsonWriter& begin_array() { return open('['); }
+  JsonWriter& end_array() { return close(']'); }
+  JsonWriter& key(std::string_view name);
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(bool v);
+  JsonWriter& value(std::int64_t v);
+  JsonWriter& value(std::uint64_t v);
+  JsonWriter& value(int v) { return value(static_cast<std::int64_t>(v)); }
+  /// Shortest text that reads back as the same number. Errors: NaN and infinities, which JSON cannot hold.
+  JsonWriter& value(double v);
+  JsonWriter& value(float v);
+  JsonWriter& null();
+  template <class T>
+  JsonWriter& member(std::string_view name, const T& v) {
+    return key(name).value(v);
+  }
+  /// The text so far, for streaming: returns and clears it.
+  std::string flush() { return std::exchange(text_, {}); }
+  /// The finished text; an internal error when objects or arrays are still open.
+  std::string take();
+
+ private:
+  JsonWriter& open(char bracket);
+  JsonWriter& close(char bracket);
+  void separate();
+  void new_line();
+  std::string text_;
+  std::string open_;  // the closing bracket of every open level
+  bool first_ = true;
+  bool after_key_ = false;
+  int indent_ = 0;
+};
+
+}  // namespace rlx

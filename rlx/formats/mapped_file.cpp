@@ -1,0 +1,150 @@
+// Read-only file mappings through mmap, and whole-file reads and writes.
+#include "rlx/formats/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "rlx/error.h"
+
+namespace rlx {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, std::string_view action, int code) {
+  const bool missing = code == ENOENT || code == ENOTDIR;
+  throw Error(missing ? ErrorCode::NotFound : ErrorCode::BadFile,
+              concat_text("cannot ", action, " \"", path, "\": ", std::strerror(code)),
+              missing          ? "check the path"
+              : code == EACCES ? "check the permissions of the file and its folders"
+                               : "");
+}
+
+// A descriptor that closes itself on every way out.
+struct FileHandle {
+  int fd = -1;
+  ~FileHandle() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+// Opens a regular file for reading and returns its size.
+std::size_t open_regular(const std::string& path, FileHandle& handle) {
+  // O_NONBLOCK keeps a named pipe from hanging the open; it has no meaning for regular files.
+  handle.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (handle.fd < 0) fail(path, "open", errno);
+  struct stat info {};
+  if (::fstat(handle.fd, &info) != 0) fail(path, "examine", errno);
+  if (S_ISDIR(info.st_mode)) fail(path, "read", EISDIR);
+  if (!S_ISREG(info.st_mode)) {
+    throw Error(ErrorCode::BadFile, concat_text("cannot read \"", path, "\": it is not a regular file"),
+                "save the data into a file first");
+  }
+  return static_cast<std::size_t>(info.st_size);
+}
+
+int advice_flag(MapAdvice advice) {
+  switch (advice) {
+    case MapAdvice::Normal: return MADV_NORMAL;
+    case MapAdvice::Sequential: return MADV_SEQUENTIAL;
+    case MapAdvice::Random: return MADV_RANDOM;
+    case MapAdvice::WillNeed: return MADV_WILLNEED;
+  }
+  return MADV_NORMAL;
+}
+
+}  // namespace
+
+MappedFile MappedFile::open(const std::string& path, MapAdvice advice) {
+  FileHandle handle;
+  MappedFile file;
+  file.size_ = open_regular(path, handle);
+  file.path_ = path;
+  if (file.size_ == 0) return file;
+  void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, handle.fd, 0);
+  if (data == MAP_FAILED) {
+    file.size_ = 0;
+    fail(path, "map", errno);
+  }
+  file.data_ = static_cast<const std::byte*>(data);
+  if (advice != MapAdvice::Normal) file.advise(advice);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), path_(std::move(other.path_)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::advise(MapAdvice advice) const {
+  // Only a hint: a kernel that refuses it costs speed, not correctness.
+  if (data_ != nullptr) (void)::madvise(const_cast<std::byte*>(data_), size_, advice_flag(advice));
+}
+
+void MappedFile::drop_pages(std::size_t offset, std::size_t length) const {
+  if (data_ == nullptr || offset >= size_) return;
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t end = length > size_ - offset ? size_ : offset + length;
+  const std::size_t first = (offset + page - 1) / page * page;
+  // The last page of the file belongs to whoever reads its tail.
+  const std::size_t last = end == size_ ? (end + page - 1) / page * page : end / page * page;
+  if (first < last) (void)::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
+}
+
+std::string read_file(const std::string& path) {
+  FileHandle handle;
+  std::string content(open_regular(path, handle), '\0');
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ::ssize_t got = ::read(handle.fd, content.data() + done, content.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "read", errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  content.resize(done);
+  return content;
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  FileHandle handle;
+  handle.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (handle.fd < 0) fail(path, "write", errno);
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ::ssize_t put = ::write(handle.fd, content.data() + done, content.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail(path, "write", errno);
+    done += static_cast<std::size_t>(put);
+  }
+  // Some file systems report a full disk only here.
+  const int fd = std::exchange(handle.fd, -1);
+  if (::close(fd) != 0) fail(path, "write", errno);
+}
+
+bool is_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  std::string path(folder);
+  if (!path.empty() && path.back() != '/') path += '/';
+  path += name;
+  return path;
+}
+
+}  // namespace rlx

@@ -1,0 +1,56 @@
+// Read-only memory mapping of a whole file, and reading small files into memory.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rlx {
+
+/// How a mapping will be read; a hint to the kernel.
+enum class MapAdvice : unsigned char { Normal, Sequential, Random, WillNeed };
+
+/// A file mapped read-only for as long as this object lives; an empty file is a valid, empty mapping.
+/// If another process shortens the file meanwhile, touching the lost pages is fatal, as for every mapping.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  /// Maps `path`. Errors: NotFound when it does not exist, BadFile when it cannot be read or is not a regular file.
+  static MappedFile open(const std::string& path, MapAdvice advice = MapAdvice::Normal);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  std::size_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+
+  /// Changes the hint for the whole mapping.
+  void advise(MapAdvice advice) const;
+  /// Gives back the resident pages that lie wholly inside bytes [offset, offset + length); a later read loads them
+  /// again.
+  void drop_pages(std::size_t offset, std::size_t length) const;
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::string path_;
+};
+
+/// The content of a file; for small text files. Errors as MappedFile::open.
+std::string read_file(const std::string& path);
+
+/// Writes `content` to `path`, replacing it. Errors: BadFile with the system's reason.
+void write_file(const std::string& path, std::string_view content);
+
+/// Whether `path` names an existing regular file.
+bool is_file(const std::string& path);
+
+/// `folder` and `name` joined by one slash.
+std::string join_path(std::string_view folder, std::string_view name);
+
+}  // namespace rlx

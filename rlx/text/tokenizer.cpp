@@ -1,0 +1,94 @@
+// Batching, padding and truncation, shared by all tokenisers, and loading from a model folder.
+#include "rlx/text/tokenizer.h"
+
+#include <algorithm>
+
+#include "rlx/error.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/text/wordpiece.h"
+
+namespace rlx {
+
+std::string TruncationNotice::text() const {
+  return concat_text("text ", text_index + 1, " has ", num_tokens, " tokens and was cut to the model's limit of ",
+                     max_length);
+}
+
+std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int64_t max_length,
+                                                 bool add_special_tokens, std::int64_t* num_tokens) const {
+  const std::size_t num_special = add_special_tokens ? prefix_ids().size() + suffix_ids().size() : 0;
+  if (max_length < 0 || (max_length > 0 && static_cast<std::size_t>(max_length) <= num_special)) {
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("a limit of ", max_length, " tokens leaves no room for text beside ", num_special,
+                            " special tokens"),
+                "use a larger limit, or 0 for none");
+  }
+  std::vector<TokenId> ids = encode(text, add_special_tokens);
+  if (num_tokens != nullptr) *num_tokens = static_cast<std::int64_t>(ids.size());
+  const std::size_t limit = static_cast<std::size_t>(max_length);
+  if (limit == 0 || ids.size() <= limit) return ids;
+  const std::size_t tail = add_special_tokens ? suffix_ids().size() : 0;
+  std::copy(ids.end() - static_cast<std::ptrdiff_t>(tail), ids.end(),
+            ids.begin() + static_cast<std::ptrdiff_t>(limit - tail));
+  ids.resize(limit);
+  return ids;
+}
+
+EncodedBatch Tokenizer::encode_batch(std::span<const std::string> texts, const BatchOptions& options) const {
+  if (options.pad_to_multiple < 1) {
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("pad_to_multiple must be at least 1, got ", options.pad_to_multiple));
+  }
+  EncodedBatch out;
+  std::vector<std::vector<TokenId>> rows;
+  rows.reserve(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::int64_t num_tokens = 0;
+    try {
+      rows.push_back(encode_truncated(texts[i], options.max_length, options.add_special_tokens, &num_tokens));
+    } catch (const Error& e) {
+      Diagnostic d = e.diagnostic();
+      d.message = concat_text("text ", i + 1, " of ", texts.size(), ": ", d.message);
+      throw Error(std::move(d));
+    }
+    const std::int64_t length = static_cast<std::int64_t>(rows.back().size());
+    if (num_tokens > length) out.notices.push_back({i, num_tokens, length});
+    out.lengths.push_back(length);
+    out.sequence = std::max(out.sequence, length);
+  }
+  out.batch = static_cast<std::int64_t>(texts.size());
+  const std::int64_t rounded =
+      (out.sequence + options.pad_to_multiple - 1) / options.pad_to_multiple * options.pad_to_multiple;
+  out.sequence = options.max_length > 0 ? std::max(out.sequence, std::min(rounded, options.max_length)) : rounded;
+  const std::size_t width = static_cast<std::size_t>(out.sequence);
+  out.ids.assign(rows.size() * width, pad_id());
+  out.mask.assign(rows.size() * width, 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::copy(rows[i].begin(), rows[i].end(), out.ids.begin() + static_cast<std::ptrdiff_t>(i * width));
+    std::fill_n(out.mask.begin() + static_cast<std::ptrdiff_t>(i * width), rows[i].size(), 1);
+  }
+  return out;
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
+  const std::string json_path = join_path(folder, "tokenizer.json");
+  const std::string vocab_path = join_path(folder, "vocab.txt");
+  if (is_file(json_path)) {
+    return std::make_unique<WordPieceTokenizer>(WordPieceTokenizer::from_json(JsonDocument::read(json_path)));
+  }
+  if (!is_file(vocab_path)) {
+    throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" holds neither tokenizer.json nor vocab.txt"),
+                "give the folder of a Hugging Face model, the one with config.json in it");
+  }
+  WordPieceOptions options;
+  const std::string config_path = join_path(folder, "tokenizer_config.json");
+  if (is_file(config_path)) {
+    const JsonDocument config = JsonDocument::read(config_path);
+    options = WordPieceTokenizer::options_from_config(config.root());
+  }
+  return std::make_unique<WordPieceTokenizer>(
+      WordPieceTokenizer::from_vocab(read_file(vocab_path), vocab_path, options));
+}
+
+}  // namespace rlx

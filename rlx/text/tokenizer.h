@@ -1,0 +1,86 @@
+// The tokeniser interface: text in, token ids out, whatever algorithm the model was trained with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/text/vocabulary.h"
+
+namespace rlx {
+
+/// A text that was cut because it has more tokens than the limit.
+struct TruncationNotice {
+  std::size_t text_index = 0;   // position in the batch
+  std::int64_t num_tokens = 0;  // tokens of the whole text, special tokens included
+  std::int64_t max_length = 0;  // tokens kept
+
+  /// One sentence for the user, numbering texts from 1.
+  std::string text() const;
+};
+
+/// Several texts as one padded block.
+struct EncodedBatch {
+  std::int64_t batch = 0;                 // B
+  std::int64_t sequence = 0;              // S, the longest row
+  std::vector<TokenId> ids;               // [B, S], the padding id after the end of a row
+  std::vector<std::int32_t> mask;         // [B, S], 1 for a token and 0 for padding
+  std::vector<std::int64_t> lengths;      // [B]
+  std::vector<TruncationNotice> notices;  // rows that were cut
+
+  /// `ids` and `mask` as I64, for graphs that take 64-bit indices.
+  std::vector<std::int64_t> ids_i64() const { return {ids.begin(), ids.end()}; }
+  std::vector<std::int64_t> mask_i64() const { return {mask.begin(), mask.end()}; }
+};
+
+/// How encode_batch cuts and pads.
+struct BatchOptions {
+  std::int64_t max_length = 0;       // tokens per row including special ones; 0 = no limit
+  std::int64_t pad_to_multiple = 1;  // S is rounded up to this multiple, but never above max_length
+  bool add_special_tokens = true;
+};
+
+/// Text to token ids and back. Immutable after loading, so one object serves any number of threads.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Token ids of one text, special tokens of the model around it unless told otherwise, never cut.
+  /// Errors: InvalidArgument naming the byte position when `text` is not valid UTF-8.
+  virtual std::vector<TokenId> encode(std::string_view text, bool add_special_tokens = true) const = 0;
+
+  /// Text of ids as the model's decoder joins them. Errors: InvalidArgument for an id outside the vocabulary.
+  virtual std::string decode(std::span<const TokenId> ids, bool skip_special_tokens = true) const = 0;
+
+  /// One more than the largest id.
+  virtual std::int64_t vocab_size() const = 0;
+  virtual std::optional<TokenId> token_to_id(std::string_view token) const = 0;
+  /// The token with this id, or nothing for an unused id; valid as long as the tokeniser.
+  virtual std::optional<std::string_view> id_to_token(TokenId id) const = 0;
+
+  /// Special tokens put before and after every text.
+  virtual std::span<const TokenId> prefix_ids() const = 0;
+  virtual std::span<const TokenId> suffix_ids() const = 0;
+  virtual TokenId pad_id() const = 0;
+
+  /// Ids of one text cut to `max_length` (0 = no limit) by dropping its last tokens; the special tokens stay.
+  /// `num_tokens`, when given, receives the length before the cut.
+  std::vector<TokenId> encode_truncated(std::string_view text, std::int64_t max_length, bool add_special_tokens = true,
+                                        std::int64_t* num_tokens = nullptr) const;
+
+  /// Pads and cuts `texts` into one block [B, S]. Errors: InvalidArgument for a limit that leaves no room for text, and
+  /// encode's errors with the index of the text.
+  EncodedBatch encode_batch(std::span<const std::string> texts, const BatchOptions& options = {}) const;
+};
+
+/// Loads the tokeniser of a Hugging Face model folder: `tokenizer.json` when present, otherwise `vocab.txt` with
+/// `tokenizer_config.json`. Padding and truncation stored in `tokenizer.json` are ignored: they belong to the caller.
+/// Errors: NotFound when the folder holds neither, BadFile, Unsupported for another algorithm than WordPiece.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder);
+
+}  // namespace rlx

@@ -1,0 +1,72 @@
+// Prints the token ids of texts for wordpiece_parity.py: `wordpiece_ids encode|decode|time MODEL_FOLDER`, texts on
+// standard input, each a little-endian u32 byte count and its bytes. One line of output per text.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "rlx/error.h"
+#include "rlx/text/tokenizer.h"
+
+namespace {
+
+std::string ids_line(const std::vector<rlx::TokenId>& ids) {
+  std::string line;
+  for (const rlx::TokenId id : ids) {
+    if (!line.empty()) line += ' ';
+    line += std::to_string(id);
+  }
+  return line;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: wordpiece_ids encode|decode|time MODEL_FOLDER < texts\n");
+    return 2;
+  }
+  const std::string mode = argv[1];
+  const auto load_start = std::chrono::steady_clock::now();
+  const std::unique_ptr<rlx::Tokenizer> tokenizer = rlx::load_tokenizer(argv[2]);
+  const double load_seconds = seconds_since(load_start);
+  const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  std::string out;
+  std::size_t num_bytes = 0, num_tokens = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t at = 0; at + 4 <= input.size();) {
+    std::uint32_t size = 0;
+    std::memcpy(&size, input.data() + at, 4);
+    const std::string_view text = std::string_view(input).substr(at + 4, size);
+    at += 4 + size;
+    const std::vector<rlx::TokenId> ids = tokenizer->encode(text);
+    num_bytes += size;
+    num_tokens += ids.size();
+    if (mode == "encode") out += ids_line(ids) + "\n";
+    if (mode == "decode") {  // JSON would need escapes; hexadecimal needs none
+      for (const unsigned char byte : tokenizer->decode(ids)) {
+        constexpr char kHex[] = "0123456789abcdef";
+        out += kHex[byte >> 4];
+        out += kHex[byte & 15];
+      }
+      out += "\n";
+    }
+  }
+  const double seconds = seconds_since(start);
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  if (mode == "time") {
+    std::printf("load %.2f ms, %zu bytes, %zu tokens, %.1f MB/s\n", load_seconds * 1e3, num_bytes, num_tokens,
+                static_cast<double>(num_bytes) / seconds / 1e6);
+  }
+  return 0;
+} catch (const rlx::Error& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,98 @@
+// JSON documents: access, error texts with positions; the writer.
+#include "rlx/formats/json.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/error_text.h"
+
+namespace rlx {
+
+using test::contains;
+using test::error_text;
+
+TEST_CASE("json: values of every kind") {
+  const JsonDocument d = JsonDocument::parse(
+      R"({"n":null,"b":true,"i":-7,"f":1e-12,"s":"a\u00e9\n","a":[1,2.5,"x"],"o":{"k":1,"k":2},"big":18446744073709551615})",
+      "t.json");
+  const JsonValue r = d.root();
+  CHECK(r.at("n").is_null());
+  CHECK(r.get_bool("b"));
+  CHECK(r.get_int("i") == -7);
+  CHECK(r.get_number("f") == 1e-12);
+  CHECK(r.get_number("i") == -7.0);
+  CHECK(r.get_string("s") == "aé\n");
+  CHECK(r.at("a").elements("a").size() == 3);
+  const auto members = r.at("o").members("o");  // duplicates stay visible
+  CHECK(members.size() == 2);
+  CHECK(members[1].second.as_int("k") == 2);
+  CHECK(r.get_int("absent", 5) == 5);
+  CHECK(r.get_int("n", 5) == 5);
+  CHECK(r.get_bool("absent", true));
+  CHECK(r.get_string("n", "x") == "x");
+  CHECK_FALSE(r.find("absent"));
+  CHECK_FALSE(r.at("a").find("k"));
+
+  CHECK(contains(error_text([&] { r.get_int("s"); }), "t.json: \"s\" must be an integer, got a string"));
+  CHECK(contains(error_text([&] { r.get_int("f"); }), "\"f\" must be an integer, got a number"));
+  CHECK(contains(error_text([&] { r.get_int("b", 3); }), "\"b\" must be an integer, got a boolean"));
+  CHECK(contains(error_text([&] { r.get_int("big"); }), "larger than a 64-bit signed integer"));
+  CHECK(contains(error_text([&] { r.get_bool("i"); }), "must be true or false"));
+  CHECK(contains(error_text([&] { r.at("bi"); }), "missing key \"bi\"\n  hint: the closest key present is \"b\""));
+  CHECK(contains(error_text([&] { r.at("a").at("k"); }), "expected an object with the key \"k\", got an array"));
+  CHECK(contains(error_text([&] { r.at("i").elements("i"); }), "\"i\" must be an array"));
+  CHECK(contains(error_text([&] { r.at("i").members("i"); }), "\"i\" must be an object"));
+}
+
+TEST_CASE("json: faults are placed") {
+  const auto message = [](std::string_view text) { return error_text([&] { JsonDocument::parse(text, "t.json"); }); };
+  CHECK(contains(message("{\n  \"a\": 1,\n  \"b\" 2}"),
+                 "t.json: not valid JSON at byte 18 (line 3, column 7): expected ':' after a key"));
+  CHECK(contains(message(""), "expected a value, but the text ends there"));
+  CHECK(contains(message("[1, 2"), "byte 5 (line 1, column 6): expected ',' or ']', but the text ends there"));
+  CHECK(contains(message("{\"a\":1}x"), "byte 7 (line 1, column 8): expected the end of the text"));
+  CHECK(contains(message("[01]"), "byte 2"));
+  CHECK(contains(message("[1.]"), "expected a digit"));
+  CHECK(contains(message("[tru]"), "expected \"true\""));
+  CHECK(contains(message("[\"a]"), "closing quote"));
+  CHECK(contains(message("[\"\\x\"]"), "a valid escape"));
+  CHECK(contains(message("[\"a\nb\"]"), "control character"));
+  CHECK(contains(message("{1:2}"), "a string in double quotes"));
+  CHECK(contains(message("[\"\xFF\"]"), "t.json: not valid JSON"));
+  CHECK(contains(message(std::string(5000, '[')), "1024 nested levels"));
+  CHECK(contains(message(std::string_view("[1]\0", 4)), "byte 3"));
+}
+
+TEST_CASE("json writer: nesting, escapes, numbers that read back") {
+  JsonWriter w;
+  w.begin_object().member("a", 1).key("b").begin_array().value(0.1f).value(0.1).value(true).null().end_array();
+  w.member("s", "q\"\\\n\x01é").key("e").begin_object().end_object().end_object();
+  CHECK(w.take() == "{\"a\":1,\"b\":[0.1,0.1,true,null],\"s\":\"q\\\"\\\\\\n\\u0001é\",\"e\":{}}");
+  JsonWriter pretty(2);
+  pretty.begin_array().value(1).begin_object().member("k", std::int64_t{-5}).end_object().end_array();
+  CHECK(pretty.take() == "[\n  1,\n  {\n    \"k\": -5\n  }\n]");
+  JsonWriter numbers;
+  const double value = 1.0 / 3;
+  numbers.begin_array().value(value).value(std::uint64_t{18446744073709551615u}).value(-0.0f).end_array();
+  const JsonDocument back = JsonDocument::parse(numbers.take(), "t");
+  CHECK(back.root().elements("")[0].as_number("") == value);
+  CHECK(std::signbit(back.root().elements("")[2].as_number("")));
+  CHECK(contains(error_text([&] { JsonWriter().value(std::nan("")); }), "JSON cannot hold"));
+  CHECK(contains(error_text([&] { JsonWriter().value(std::numeric_limits<float>::infinity()); }), "JSON cannot hold"));
+  CHECK(contains(error_text([] {
+                   JsonWriter x;
+                   x.begin_array();
+                   x.take();
+                 }),
+                 "still open"));
+  CHECK(contains(error_text([] {
+                   JsonWriter x;
+                   x.begin_array();
+                   x.end_object();
+                 }),
+                 "not open"));
+}
+
+}  // namespace rlx
