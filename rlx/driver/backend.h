@@ -1,0 +1,102 @@
+// What a backend is: a probe, a description of what it can run, and a compiler from LIR to something that runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/driver/device.h"
+#include "rlx/ir/module.h"
+#include "rlx/ir/op_set.h"
+
+namespace rlx {
+
+/// How a target keeps memory.
+struct MemoryModel {
+  std::size_t alignment = 64;
+  std::size_t max_buffer_bytes = ~std::size_t{0};
+};
+
+/// What the compiler knows of a target: plain data and pure functions, taken from the backend's kernel table.
+struct TargetInfo {
+  Device device = Device::Cpu;
+  std::string name;   // "cpu (avx512, 2 threads)"
+  OpSet claims;
+  MemoryModel memory;
+  int threads = 1;
+  /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
+  /// makes slices and transposes views instead of copies.
+  bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
+  /// True when the node's kernel may write result `result` over operand `operand` (same bytes, last use).
+  bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
+  /// The packed form the node's kernel wants for constant operand `operand` of `k` rows and `n` columns: the panel width
+  /// and the byte size; none when it reads the operand as it is.
+  struct Packing {
+    std::int64_t panel_width = 0;
+    std::int64_t bytes = 0;
+  };
+  std::optional<Packing> (*packing)(const Graph&, NodeId, int operand, std::int64_t k, std::int64_t n) = nullptr;
+};
+
+/// Options of a compile that reach the backend.
+struct BackendOptions {
+  int threads = 0;          // 0: the machine's
+  std::string isa;          // force a lower instruction set by name; empty: the best
+  bool collect_timing = false;
+};
+
+/// Everything a bound program reads and writes that it does not own.
+struct BindContext {
+  std::byte* arena = nullptr;                    // plan.arena_bytes, aligned to plan.alignment
+  std::span<const std::byte* const> prepared;    // by Param index of the LIR graph
+  std::span<std::byte* const> states;            // by State index
+};
+
+/// One timed step of a profiled run.
+struct StepTime {
+  NodeId node;
+  double ns = 0;
+};
+
+/// A program bound to memory: kernels with their pointers. One run at a time.
+class BoundGraph {
+ public:
+  virtual ~BoundGraph() = default;
+  /// Runs once. `inputs` and `outputs` are in node order of the Inputs and in output order; every pointer covers its
+  /// value's bytes. Allocates nothing. Throws what a kernel reported.
+  virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;
+  /// Runs once on the calling thread, step by step, and returns the time of each.
+  virtual std::vector<StepTime> run_timed(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;
+};
+
+/// Immutable code made from an LIR, shared by all clones.
+class ExecutableGraph {
+ public:
+  virtual ~ExecutableGraph() = default;
+  virtual const LirModule& lir() const = 0;
+  /// Bytes that relayout node `node` of `lir().prepare` packs; writes source `source` (a row-major or transposed weight of
+  /// the node) into its range of `packed`. Ranges of different sources do not overlap.
+  virtual void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const = 0;
+  /// Binds kernels to memory.
+  virtual std::unique_ptr<BoundGraph> bind(const BindContext& context) const = 0;
+  /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
+  virtual std::string kernel_name(NodeId node) const = 0;
+};
+
+/// A device's entry: stateless and thread-safe.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  /// Empty when the device can be used now, else the reason why not. Never throws.
+  virtual std::string unavailable_reason() const noexcept = 0;
+  virtual TargetInfo target(const BackendOptions& options) const = 0;
+  virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
+};
+
+}  // namespace rlx

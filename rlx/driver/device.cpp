@@ -1,0 +1,42 @@
+// Device names and aliases.
+#include "rlx/driver/device.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+namespace rlx {
+namespace {
+constexpr DeviceInfo kDevices[kNumDevices] = {
+    {Device::Cpu, "cpu", "CPU", "RLX_CPU", 12},           {Device::Metal, "metal", "Metal", "RLX_METAL", 5},
+    {Device::Mlx, "mlx", "MLX", "RLX_MLX", 4},            {Device::Ane, "ane", "ANE", "RLX_ANE", 6},
+    {Device::Cuda, "cuda", "CUDA", "RLX_CUDA", 2},        {Device::Rocm, "rocm", "ROCm", "RLX_ROCM", 3},
+    {Device::Tpu, "tpu", "TPU", "RLX_TPU", 1},            {Device::Gpu, "gpu", "GPU (wgpu)", "RLX_WGPU", 7},
+    {Device::Vulkan, "vulkan", "Vulkan", "RLX_VULKAN", 8}, {Device::OpenGl, "opengl", "OpenGL", "RLX_OPENGL", 10},
+    {Device::DirectX, "directx", "DirectX 12", "RLX_DIRECTX", 9}, {Device::WebGpu, "webgpu", "WebGPU", "RLX_WEBGPU", 11},
+};
+
+struct Alias {
+  std::string_view text;
+  Device device;
+};
+constexpr Alias kAliases[] = {
+    {"mtl", Device::Metal},     {"coreml", Device::Ane},    {"neural-engine", Device::Ane}, {"nvidia", Device::Cuda},
+    {"hip", Device::Rocm},      {"amd", Device::Rocm},      {"wgpu", Device::Gpu},          {"vk", Device::Vulkan},
+    {"gl", Device::OpenGl},     {"dx12", Device::DirectX},  {"d3d12", Device::DirectX},
+};
+}  // namespace
+
+std::span<const DeviceInfo> all_devices() { return kDevices; }
+const DeviceInfo& device_info(Device d) { return kDevices[static_cast<int>(d)]; }
+
+std::optional<Device> parse_device(std::string_view text) {
+  std::string low(text);
+  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const DeviceInfo& d : kDevices)
+    if (d.id == low) return d.device;
+  for (const Alias& a : kAliases)
+    if (a.text == low) return a.device;
+  return std::nullopt;
+}
+}  // namespace rlx

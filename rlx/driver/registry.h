@@ -1,0 +1,32 @@
+// The backends of this process, by device and by name.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rlx/driver/backend.h"
+
+namespace rlx {
+
+/// What a backend folder exports: its name, the devices it serves, and its one object.
+struct BackendEntry {
+  std::string_view name;
+  std::span<const Device> devices;  // empty: reached by name only ("reference")
+  const Backend& (*get)();
+};
+
+/// The backends of this build (generated from the enabled folders).
+std::span<const BackendEntry* const> builtin_backends();
+
+/// Makes `backend` serve `device` from now on, replacing a built-in one.
+void register_backend(Device device, std::shared_ptr<const Backend> backend);
+/// The backend of `device`, or none when this build has none.
+std::shared_ptr<const Backend> backend_for(Device device);
+/// The backend called `name` ("cpu", "reference"), or none.
+std::shared_ptr<const Backend> backend_by_name(std::string_view name);
+/// Devices that have a backend, in declaration order.
+std::vector<Device> registered_devices();
+
+}  // namespace rlx

@@ -1,0 +1,116 @@
+// The levels of a program: HIR, MIR and LIR modules, and the buffer plan that makes a graph an LIR.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+enum class GraphStage : std::uint8_t { Hir, Mir, Lir };
+std::string_view stage_name(GraphStage stage);
+
+/// A graph that may hold HIR blocks, and how they are to be lowered.
+struct HirModule {
+  Graph graph;
+  bool direct = true;  // FusionPolicy::Direct: blocks lower to fused ops
+};
+/// A graph of MIR ops.
+struct MirModule {
+  Graph graph;
+};
+
+/// Where the bytes of a value live at run time.
+enum class Place : std::uint8_t {
+  Arena,     // offset into the arena
+  Input,     // the caller's input `index`
+  Output,    // the caller's output `index`
+  Prepared,  // prepared weight `index`
+  Constant,  // the constant of node `index`
+  State,     // state `index`
+};
+
+/// The location of one LIR value: a place plus element strides (row-major unless it is a strided view).
+struct LirValue {
+  Place place = Place::Arena;
+  std::uint32_t index = 0;
+  std::size_t offset = 0;             // bytes from the start of the place
+  std::size_t bytes = 0;              // extent touched, from offset
+  std::vector<std::int64_t> strides;  // in elements; empty = row-major
+  bool is_view = false;               // shares another value's bytes
+};
+
+/// One step of the fixed schedule.
+struct LirStep {
+  NodeId node;
+  std::vector<std::int32_t> predecessors;  // earlier steps: producers, and steps whose memory this one reuses
+};
+
+/// A value that must be copied to an output after the steps (an input, a weight or a second use of one output).
+struct LirOutputCopy {
+  Value value;
+  std::uint32_t output = 0;
+};
+
+/// A state whose new value was not planned in place: copied after the steps.
+struct LirStateCopy {
+  Value value;
+  std::uint32_t state = 0;
+};
+
+/// The memory plan of a graph: a location for every value, the schedule and its ordering edges.
+struct LirBufferPlan {
+  std::size_t arena_bytes = 0;
+  std::size_t alignment = 64;
+  std::size_t live_peak_bytes = 0;     // the largest sum of live bytes: the floor of any plan
+  std::size_t unshared_bytes = 0;      // sum of all buffers, had none been reused
+  std::vector<std::vector<LirValue>> values;  // [node][result]
+  std::vector<LirStep> schedule;
+  std::vector<LirOutputCopy> output_copies;
+  std::vector<LirStateCopy> state_copies;
+
+  const LirValue& at(Value v) const { return values[v.node.index][v.result]; }
+};
+
+/// A planned program. `graph`'s Params are the outputs of `prepare`, by index: Param i of `graph` (in node order) reads
+/// output i of `prepare`. `prepare` depends on Params and Constants alone and holds the Relayout nodes.
+struct LirModule {
+  Graph graph;
+  LirBufferPlan plan;
+  Graph prepare;
+};
+
+/// One program at exactly one stage.
+class GraphModule {
+ public:
+  explicit GraphModule(HirModule m) : state_(std::move(m)) {}
+  explicit GraphModule(MirModule m) : state_(std::move(m)) {}
+  explicit GraphModule(LirModule m) : state_(std::move(m)) {}
+  GraphStage stage() const { return static_cast<GraphStage>(state_.index()); }
+  /// The module at that stage; throws InvalidArgument naming both stages otherwise.
+  const HirModule& hir() const;
+  const MirModule& mir() const;
+  const LirModule& lir() const;
+  const Graph& graph() const;
+  /// The graph itself, whatever the stage.
+  Graph into_graph() &&;
+
+ private:
+  std::variant<HirModule, MirModule, LirModule> state_;
+};
+
+/// Wraps a graph: Hir when it holds HIR blocks, else Mir.
+GraphModule make_module(Graph graph);
+/// Builds a module by calling `build(graph)`.
+template <class F>
+GraphModule define(std::string name, F&& build) {
+  Graph g(std::move(name));
+  build(g);
+  return make_module(std::move(g));
+}
+
+}  // namespace rlx

@@ -1,0 +1,37 @@
+// Claims as plain data: the ops a target has kernels for.
+#pragma once
+
+#include <bitset>
+#include <initializer_list>
+
+#include "rlx/ir/op.h"
+
+namespace rlx {
+
+class Graph;
+struct NodeId;
+
+/// The ops a target claims: a kind is in the set, and `accepts` (when given) agrees for the node's dtypes, ranks and
+/// attributes. An `everything` set accepts all.
+struct OpSet {
+  std::bitset<kNumOpKinds> kinds;
+  bool (*accepts)(const Graph&, NodeId) = nullptr;
+
+  OpSet() = default;
+  OpSet(std::initializer_list<OpKind> list) {
+    for (OpKind k : list) add(k);
+  }
+  static OpSet everything() {
+    OpSet s;
+    s.kinds.set();
+    return s;
+  }
+  void add(OpKind kind) { kinds.set(static_cast<std::size_t>(kind)); }
+  void remove(OpKind kind) { kinds.reset(static_cast<std::size_t>(kind)); }
+  /// True when the kind is claimed for some dtypes and shapes.
+  bool has(OpKind kind) const { return kinds.test(static_cast<std::size_t>(kind)); }
+  /// True when this very node can be run.
+  bool claims(const Graph& g, NodeId id) const;
+};
+
+}  // namespace rlx
