@@ -1,12 +1,10 @@
 # Backends: one folder each under rlx/backends/, and the generated list of those that are built.
 
-# rlx_add_backend(NAME DEVICES a b ...): called by rlx/backends/NAME/CMakeLists.txt. The folder defines
-# `extern const BackendEntry NAME_backend` in namespace rlx; kernels/*.cpp are compiled with kernel options.
+# rlx_add_backend(NAME [DEVICES a b ...] [DEPENDS a ...]): called by rlx/backends/NAME/CMakeLists.txt. The folder defines
+# `extern const BackendEntry NAME_backend` in namespace rlx (backend.cpp), which names the same devices; a backend without
+# devices is reached by name only. kernels/*.cpp are compiled with kernel options.
 function(rlx_add_backend name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEVICES;DEPENDS")
-  if(NOT arg_DEVICES)
-    message(FATAL_ERROR "rlx_add_backend(${name}): DEVICES is missing")
-  endif()
   rlx_module(backends/${name} INTERNAL DEPENDS driver ${arg_DEPENDS})
   file(GLOB kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/rlx/backends/${name}/kernels/*.cpp")
   set_property(GLOBAL APPEND PROPERTY rlx_kernels_core ${kernels})
@@ -14,6 +12,8 @@ function(rlx_add_backend name)
   file(GLOB entry CONFIGURE_DEPENDS "${entry}")
   if(entry)
     set_property(GLOBAL APPEND PROPERTY rlx_backends ${name})
+    list(JOIN arg_DEVICES " " devices)
+    message(STATUS "rlx: backend ${name} (${devices})")
   endif()
 endfunction()
 
