@@ -1,0 +1,116 @@
+// ElementwiseRegion: a closed body of elementwise ops that runs per element.
+#include <memory>
+
+#include "rlx/ops/elementwise.h"
+
+namespace rlx {
+namespace {
+
+bool allowed_in_body(OpKind kind) {
+  switch (kind) {
+    case OpKind::Input: case OpKind::Constant: case OpKind::Activation: case OpKind::Binary: case OpKind::Compare: case OpKind::Where:
+    case OpKind::Cast: case OpKind::Clamp: return true;
+    default: return false;
+  }
+}
+
+struct RegionRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Subgraph& body = c.op<ops::ElementwiseRegion>().body;
+    if (!body) return c.attr_error("needs a body");
+    if (c.num_inputs() == 0) return c.error("needs an operand");
+    int next = 0;
+    for (std::size_t i = 0; i < body->num_nodes(); ++i) {
+      NodeId id{static_cast<std::uint32_t>(i)};
+      const Node& node = body->node(id);
+      if (!allowed_in_body(node.kind())) return c.attr_error("its body may hold only elementwise ops, not ", node_text(*body, id));
+      if (node.kind() == OpKind::Input) {
+        if (next >= c.num_inputs()) return c.error("its body has more inputs than the ", c.num_inputs(), " operands");
+        if (!(node.shape() == c.input(next)))
+          return c.error("body input ", next, " is ", node.shape(), ", the operand ", c.input(next));
+        ++next;
+        continue;
+      }
+      // A body read from a file states its shapes; they must be the inferred ones.
+      Shapes operands;
+      for (Value v : node.inputs) operands.push_back(body->shape(v));
+      Result<Shapes> inferred = infer_shapes(node.op, operands);
+      if (!inferred) return inferred.error();
+      if (!(*inferred == node.shapes)) return c.error("body node ", node_text(*body, id), " should be ", inferred->front());
+    }
+    if (next != c.num_inputs()) return c.error("its body has ", next, " inputs, the region ", c.num_inputs(), " operands");
+    if (!body->state_updates().empty()) return c.attr_error("its body must not update a state");
+    if (body->outputs().empty()) return c.attr_error("its body has no outputs");
+    Result<Dims> space = broadcast_operands(c, 0, c.num_inputs());
+    if (!space) return space.error();
+    Shapes results;
+    for (Value v : body->outputs()) {
+      const Shape& shape = body->shape(v);
+      if (shape.dims() != *space)
+        return c.error("body output ", results.size(), " is ", shape, ", not of the operands' broadcast shape ", dims_text(*space));
+      results.push_back(shape);
+    }
+    return results;
+  }
+
+  static void decompose(DecomposeContext& c) {
+    std::vector<Expr> outputs = inline_body(c.graph(), *c.op<ops::ElementwiseRegion>().body, c.inputs());
+    for (std::size_t r = 0; r < outputs.size(); ++r) c.set_result(static_cast<int>(r), outputs[r]);
+  }
+
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
+
+  static Cost cost(const CostContext& c) {
+    double flops = 0;
+    const Graph& body = *c.op<ops::ElementwiseRegion>().body;
+    for (const Node& node : body.nodes()) {
+      Shapes operands;
+      for (Value v : node.inputs) operands.push_back(body.shape(v));
+      flops += op_def(node.kind()).cost(CostContext{node.op, operands, node.shapes}).flops;
+    }
+    return c.with_flops(flops);
+  }
+
+  static void samples(SampleSet& s) {
+    auto region = [](Graph body, std::vector<Value> outputs) {
+      body.set_outputs(std::move(outputs));
+      return ops::ElementwiseRegion{std::make_shared<const Graph>(std::move(body))};
+    };
+    {
+      Graph b("bias_gelu");
+      Expr x = b.input("x", Shape({2, 3}, DType::F32)), bias = b.input("bias", Shape({3}, DType::F32));
+      Expr y = b.gelu(x + bias);
+      s.add("bias gelu", {Shape({2, 3}, DType::F32), Shape({3}, DType::F32)}, region(std::move(b), {y}));
+    }
+    {
+      Graph b("two_results");
+      Expr x = b.input("x", Shape({2, 2}, DType::F64)), y = b.input("y", Shape({2, 1}, DType::F64)), z = b.input("z", Shape({}, DType::F64));
+      Expr sum = x * y + z, picked = b.where(b.gt(sum, 0.0), b.tanh(sum), sum * 0.1);
+      s.add("two results", {Shape({2, 2}, DType::F64), Shape({2, 1}, DType::F64), Shape({}, DType::F64)}, region(std::move(b), {sum, picked}));
+    }
+    {
+      Graph b("mixed_dtypes");
+      Expr x = b.input("x", Shape({4}, DType::BF16)), n = b.input("n", Shape({4}, DType::I32));
+      Expr y = b.cast(x, DType::F32) * b.cast(n, DType::F32);
+      s.add_discrete("mixed dtypes", {Shape({4}, DType::BF16), {Shape({4}, DType::I32), Fill::Small}}, region(std::move(b), {y}));
+    }
+    {
+      Graph b("nothing");
+      Expr x = b.input("x", Shape({0, 2}, DType::F32));
+      Expr y = b.silu(x);
+      s.add("no elements", {Shape({0, 2}, DType::F32)}, region(std::move(b), {y}));
+    }
+  }
+  static constexpr AttrField attrs[] = {field<&ops::ElementwiseRegion::body>("body")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::ElementwiseRegion::def{
+    .kind = kind, .name = "elementwise_region", .inputs = variadic_inputs("x"), .attrs = RegionRules::attrs, .level = Level::Mir,
+    .traits = OpTrait::Elementwise | OpTrait::Composite, .infer = RegionRules::infer, .decompose = RegionRules::decompose,
+    .reference = by_decomposition, .cost = RegionRules::cost, .samples = RegionRules::samples};
+
+}  // namespace rlx
