@@ -1,0 +1,56 @@
+// Concat: operands joined along one axis.
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+struct ConcatRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    if (c.num_inputs() == 0) return c.error("needs at least one operand");
+    const Shape& first = c.input(0);
+    const std::int64_t axis = c.op<ops::Concat>().axis;
+    if (auto error = c.check_axis(axis, first)) return *error;
+    if (auto error = c.check_same_dtype(0, c.num_inputs())) return *error;
+    Dim total = first.dim(static_cast<int>(axis));
+    for (int i = 1; i < c.num_inputs(); ++i) {
+      const Shape& x = c.input(i);
+      if (x.rank() != first.rank()) return c.error("operand ", i, " ", x, " and operand 0 ", first, " have different ranks");
+      for (int d = 0; d < x.rank(); ++d)
+        if (d != axis && !(x.dim(d) == first.dim(d)))
+          return c.error("operand ", i, " ", x, " and operand 0 ", first, " differ on axis ", d, ", they may differ on axis ", axis, " only");
+      total = total + x.dim(static_cast<int>(axis));
+    }
+    return Shapes{first.with_dim(static_cast<int>(axis), total)};
+  }
+  static void reference(const RefArgs& a) {
+    const auto axis = static_cast<std::size_t>(a.op<ops::Concat>().axis);
+    StridedView to = whole(a.out().dims());
+    std::byte* out = a.out().mutable_data();
+    for (const Tensor& x : a.inputs) {
+      const auto dims = x.dims();
+      copy_strided(x.dtype(), dims, out, to, x.data(), whole(dims));
+      to.offset += dims[axis] * to.strides[axis];
+    }
+  }
+  static void samples(SampleSet& s) {
+    s.add("vectors", {Shape({2}, DType::F32), Shape({3}, DType::F32)}, ops::Concat{0});
+    s.add("columns", {Shape({2, 1}, DType::F32), Shape({2, 2}, DType::F32), Shape({2, 1}, DType::F32)}, ops::Concat{1});
+    s.add("middle axis", {Shape({2, 1, 2}, DType::F64), Shape({2, 2, 2}, DType::F64)}, ops::Concat{1});
+    s.add("one operand", {Shape({2, 2}, DType::F32)}, ops::Concat{0});
+    s.add("with an empty one", {Shape({2, 0}, DType::F32), Shape({2, 2}, DType::F32)}, ops::Concat{1});
+    s.add("half", {Shape({1}, DType::BF16), Shape({2}, DType::BF16)}, ops::Concat{0});
+    s.add("complex", {Shape({1}, DType::C64), Shape({2}, DType::C64)}, ops::Concat{0});
+    s.add_discrete("i64", {SampleInput(Shape({1, 2}, DType::I64), Fill::Small), SampleInput(Shape({2, 2}, DType::I64), Fill::Small)},
+                   ops::Concat{0});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Concat::axis>("axis")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Concat::def{
+    .kind = kind, .name = "concat", .inputs = variadic_inputs("xs"), .attrs = ConcatRules::attrs, .level = Level::Mir,
+    .infer = ConcatRules::infer, .decompose = none("a primitive"), .reference = ConcatRules::reference, .cost = moves_bytes,
+    .samples = ConcatRules::samples};
+
+}  // namespace rlx

@@ -1,0 +1,56 @@
+// Expand: NumPy broadcasting to given dimensions.
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+struct ExpandRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const Dims& dims = c.op<ops::Expand>().dims;
+    if (dims.size() < static_cast<std::size_t>(x.rank()))
+      return c.error("x ", x, " has more axes than the target ", dims_text(dims));
+    const std::size_t added = dims.size() - static_cast<std::size_t>(x.rank());
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (known_negative(dims[i])) return c.error("the target ", dims_text(dims), " has a negative dimension");
+      if (i < added) continue;
+      const Dim& from = x.dims()[i - added];
+      if (!from.is_static(1) && !(from == dims[i]))
+        return c.error("x ", x, " does not broadcast to ", dims_text(dims), ": ", from, " is neither 1 nor ", dims[i]);
+    }
+    return Shapes{Shape(dims, x.dtype())};
+  }
+  static void reference(const RefArgs& a) {
+    const auto dims = a.out().dims();
+    const auto from = a.in(0).dims();
+    const auto strides = row_major_strides(from);
+    const std::size_t added = dims.size() - from.size();
+    StridedView view{0, std::vector<std::int64_t>(dims.size(), 0)};
+    for (std::size_t i = 0; i < from.size(); ++i) view.strides[added + i] = from[i] == 1 ? 0 : strides[i];
+    copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), view);
+  }
+  static Cost cost(const CostContext& c) {
+    return {0, static_cast<double>(c.inputs[0].size_bytes()), static_cast<double>(c.outputs[0].size_bytes())};
+  }
+  static void samples(SampleSet& s) {
+    s.add("rows", {Shape({3}, DType::F32)}, ops::Expand{{2, 3}});
+    s.add("columns", {Shape({2, 1}, DType::F32)}, ops::Expand{{2, 3}});
+    s.add("both", {Shape({1, 3, 1}, DType::F64)}, ops::Expand{{2, 2, 3, 2}});
+    s.add("scalar", {Shape({}, DType::F32)}, ops::Expand{{2, 2}});
+    s.add("nothing to do", {Shape({2}, DType::F32)}, ops::Expand{{2}});
+    s.add("half", {Shape({1}, DType::BF16)}, ops::Expand{{3}});
+    s.add("complex", {Shape({1, 2}, DType::C64)}, ops::Expand{{2, 2}});
+    s.add_discrete("to empty", {Shape({1, 2}, DType::F32)}, ops::Expand{{0, 2}});
+    s.add_discrete("bool", {SampleInput(Shape({2, 1}, DType::Bool), Fill::Boolean)}, ops::Expand{{2, 2}});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Expand::dims>("dims", AttrPlace::TypeDims)};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Expand::def{
+    .kind = kind, .name = "expand", .inputs = inputs("x"), .attrs = ExpandRules::attrs, .level = Level::Mir,
+    .infer = ExpandRules::infer, .decompose = none("a primitive"), .reference = ExpandRules::reference, .cost = ExpandRules::cost,
+    .samples = ExpandRules::samples};
+
+}  // namespace rlx

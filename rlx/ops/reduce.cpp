@@ -1,0 +1,172 @@
+// Reduce and ArgReduce: one value, or the position of one, per group of elements.
+#include <algorithm>
+
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+// Extents of x with the reduced axes as 1.
+Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes) {
+  Dims dims = x.dims();
+  for (std::int64_t axis : axes) dims[static_cast<std::size_t>(axis)] = Dim(1);
+  return dims;
+}
+
+struct ReduceRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const auto& op = c.op<ops::Reduce>();
+    if (auto error = check_axes(c, op.axes, x)) return *error;
+    if (!std::is_sorted(op.axes.begin(), op.axes.end())) return c.attr_error("axes ", dims_text(op.axes), " must be sorted");
+    const bool ordered = op.fn == ReduceKind::Max || op.fn == ReduceKind::Min;
+    if (is_storage_only(x.dtype())) return c.dtype_error("cannot compute with ", x, "; cast it first");
+    if (ordered && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
+    if (!ordered && x.dtype() == DType::Bool) return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
+    if (op.fn == ReduceKind::Mean && !is_inexact(x.dtype())) return c.dtype_error("x must be float or complex, not ", x, "; cast it first");
+    if (op.keep_dims) return Shapes{Shape(kept_dims(x, op.axes), x.dtype())};
+    Dims dims;
+    for (int i = 0; i < x.rank(); ++i)
+      if (!std::binary_search(op.axes.begin(), op.axes.end(), i)) dims.push_back(x.dim(i));
+    return Shapes{Shape(std::move(dims), x.dtype())};
+  }
+  static void reference(const RefArgs& a) {
+    const auto& op = a.op<ops::Reduce>();
+    visit_accumulator(a.in(0).dtype(), [&]<class A>(A) { compute<A>(op, a.in(0), a.out()); });
+  }
+  static Cost cost(const CostContext& c) { return c.with_flops(static_cast<double>(c.inputs[0].num_elements())); }
+  static void samples(SampleSet& s) {
+    for (int i = 0; i < static_cast<int>(std::size(EnumNames<ReduceKind>::values)); ++i) {
+      const auto fn = static_cast<ReduceKind>(i);
+      const std::string name(enum_name(fn));
+      s.add(name + " last", {Shape({2, 3}, DType::F32)}, ops::Reduce{fn, {1}, false});
+      s.add(name + " first, kept", {Shape({2, 3}, DType::F64)}, ops::Reduce{fn, {0}, true});
+      s.add(name + " outer two", {Shape({2, 3, 2}, DType::F32)}, ops::Reduce{fn, {0, 2}, false});
+      s.add(name + " all", {Shape({2, 3}, DType::F32)}, ops::Reduce{fn, {0, 1}, false});
+      s.add(name + " all, kept", {Shape({2, 2, 1}, DType::F32)}, ops::Reduce{fn, {0, 1, 2}, true});
+      s.add(name + " of one", {Shape({2, 1}, DType::F32)}, ops::Reduce{fn, {1}, false});
+      s.add(name + " no axes", {Shape({2}, DType::F32)}, ops::Reduce{fn, {}, false});
+      s.add(name + " half", {Shape({4}, DType::F16)}, ops::Reduce{fn, {0}, false});
+      s.add_discrete(name + " of nothing", {Shape({2, 0}, DType::F32)}, ops::Reduce{fn, {1}, false});
+      s.add_discrete(name + " to nothing", {Shape({0, 2}, DType::F32)}, ops::Reduce{fn, {1}, true});
+      if (fn != ReduceKind::Mean) {
+        s.add_discrete(name + " i32", {SampleInput(Shape({2, 3}, DType::I32), Fill::Small)}, ops::Reduce{fn, {0}, false});
+        s.add_discrete(name + " u8", {SampleInput(Shape({4}, DType::U8), Fill::Index, 200)}, ops::Reduce{fn, {0}, true});
+      }
+      if (fn == ReduceKind::Max || fn == ReduceKind::Min)
+        s.add_discrete(name + " bool", {SampleInput(Shape({2, 3}, DType::Bool), Fill::Boolean)}, ops::Reduce{fn, {1}, false});
+      else
+        s.add(name + " complex", {Shape({2, 3}, DType::C128)}, ops::Reduce{fn, {1}, false});
+    }
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Reduce::fn>("fn", AttrPlace::Mnemonic), field<&ops::Reduce::axes>("axes"),
+                                        field<&ops::Reduce::keep_dims>("keep_dims")};
+
+ private:
+  template <class A>
+  static void compute(const ops::Reduce& op, const Tensor& x, Tensor& out) {
+    const auto dims = x.dims();
+    A identity{};
+    if (op.fn == ReduceKind::Prod) identity = A(1);
+    if (op.fn == ReduceKind::Max || op.fn == ReduceKind::Min) identity = extreme_identity<A>(x.dtype(), op.fn == ReduceKind::Max);
+    std::vector<A> result(static_cast<std::size_t>(out.num_elements()), identity);
+    // Row-major over x; each result takes its elements in that order. Reduced axes have stride 0 in the result.
+    std::vector<std::int64_t> kept = dims;
+    for (std::int64_t axis : op.axes) kept[static_cast<std::size_t>(axis)] = 1;
+    std::vector<std::int64_t> strides = row_major_strides(kept);
+    for (std::int64_t axis : op.axes) strides[static_cast<std::size_t>(axis)] = 0;
+    std::vector<std::int64_t> index(dims.size(), 0);
+    std::int64_t to = 0;
+    const std::int64_t n = x.num_elements();
+    for (std::int64_t i = 0; i < n; ++i) {
+      A& r = result[static_cast<std::size_t>(to)];
+      const A v = load_element<A>(x.data(), x.dtype(), i);
+      switch (op.fn) {
+        case ReduceKind::Sum:
+        case ReduceKind::Mean: r = wrapping_add(r, v); break;
+        case ReduceKind::Prod: r = wrapping_mul(r, v); break;
+        case ReduceKind::Max:
+        case ReduceKind::Min:
+          if constexpr (std::is_arithmetic_v<A>) {
+            if (beats(v, r, op.fn == ReduceKind::Max)) r = v;
+          }
+          break;
+      }
+      for (std::size_t axis = dims.size(); axis-- > 0;) {
+        to += strides[axis];
+        if (++index[axis] < dims[axis]) break;
+        to -= strides[axis] * dims[axis];
+        index[axis] = 0;
+      }
+    }
+    if (op.fn == ReduceKind::Mean) {
+      double count = 1;
+      for (std::int64_t axis : op.axes) count *= static_cast<double>(dims[static_cast<std::size_t>(axis)]);
+      if constexpr (!std::is_integral_v<A>)
+        for (A& r : result) r /= count;  // 0 / 0 when there is nothing to average: NaN
+    }
+    store_all(out, result);
+  }
+};
+
+struct ArgReduceRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const auto& op = c.op<ops::ArgReduce>();
+    if (auto error = c.check_axis(op.axis, x)) return *error;
+    if (is_storage_only(x.dtype()) || is_complex(x.dtype())) return c.dtype_error("x must be a real tensor, not ", x);
+    const Dim& extent = x.dim(static_cast<int>(op.axis));
+    if (extent.is_static(0)) return c.error("axis ", op.axis, " of x ", x, " is empty, it has no ", enum_name(op.fn));
+    Dims dims = x.dims();
+    if (op.keep_dims) dims[static_cast<std::size_t>(op.axis)] = Dim(1);
+    else dims.erase(dims.begin() + op.axis);
+    return Shapes{Shape(std::move(dims), DType::I32)};
+  }
+  static void reference(const RefArgs& a) {
+    const auto& op = a.op<ops::ArgReduce>();
+    const AxisSplit s = split_at(a.in(0).dims(), op.axis);
+    std::byte* out = a.out().mutable_data();
+    visit_accumulator(a.in(0).dtype(), [&]<class A>(A) {
+      if constexpr (std::is_arithmetic_v<A>) {
+        const std::vector<A> x = load_all<A>(a.in(0));
+        for (std::int64_t o = 0; o < s.outer; ++o)
+          for (std::int64_t k = 0; k < s.inner; ++k) {
+            auto at = [&](std::int64_t i) { return x[static_cast<std::size_t>((o * s.extent + i) * s.inner + k)]; };
+            std::int64_t best = 0;
+            for (std::int64_t i = 1; i < s.extent; ++i)
+              if (beats(at(i), at(best), op.fn == ArgReduceKind::Max)) best = i;
+            store_element(out, DType::I32, o * s.inner + k, best);
+          }
+      }
+    });
+  }
+  static Cost cost(const CostContext& c) { return c.with_flops(static_cast<double>(c.inputs[0].num_elements())); }
+  static void samples(SampleSet& s) {
+    for (ArgReduceKind fn : {ArgReduceKind::Max, ArgReduceKind::Min}) {
+      const std::string name(enum_name(fn));
+      s.add_discrete(name + " last", {Shape({2, 4}, DType::F32)}, ops::ArgReduce{fn, 1, false});
+      s.add_discrete(name + " first, kept", {Shape({3, 2}, DType::F64)}, ops::ArgReduce{fn, 0, true});
+      s.add_discrete(name + " middle", {Shape({2, 3, 2}, DType::BF16)}, ops::ArgReduce{fn, 1, false});
+      s.add_discrete(name + " ties", {SampleInput(Shape({2, 9}, DType::F32), Fill::Small)}, ops::ArgReduce{fn, 1, true});
+      s.add_discrete(name + " i64", {SampleInput(Shape({5}, DType::I64), Fill::Small)}, ops::ArgReduce{fn, 0, false});
+      s.add_discrete(name + " bool", {SampleInput(Shape({4}, DType::Bool), Fill::Boolean)}, ops::ArgReduce{fn, 0, false});
+      s.add_discrete(name + " no rows", {Shape({0, 3}, DType::F32)}, ops::ArgReduce{fn, 1, false});
+    }
+  }
+  static constexpr AttrField attrs[] = {field<&ops::ArgReduce::fn>("fn", AttrPlace::Mnemonic), field<&ops::ArgReduce::axis>("axis"),
+                                        field<&ops::ArgReduce::keep_dims>("keep_dims")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Reduce::def{
+    .kind = kind, .name = "reduce", .inputs = inputs("x"), .attrs = ReduceRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
+    .infer = ReduceRules::infer, .decompose = none("a primitive"), .reference = ReduceRules::reference, .cost = ReduceRules::cost,
+    .samples = ReduceRules::samples};
+
+constinit const OpDef ops::ArgReduce::def{
+    .kind = kind, .name = "arg_reduce", .inputs = inputs("x"), .attrs = ArgReduceRules::attrs, .level = Level::Mir,
+    .traits = OpTrait::Reduction, .infer = ArgReduceRules::infer, .decompose = none("a primitive"), .reference = ArgReduceRules::reference,
+    .cost = ArgReduceRules::cost, .samples = ArgReduceRules::samples};
+
+}  // namespace rlx

@@ -1,0 +1,55 @@
+// Reshape: the same elements under other dimensions.
+#include <algorithm>
+#include <cstring>
+
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+// Counts with a division or a bound inside may be equal without being the same expression; binding decides them.
+bool has_function(const Dim& d) {
+  const std::string text = d.text();
+  for (const char* name : {"floordiv(", "mod(", "min(", "max("})
+    if (text.find(name) != std::string::npos) return true;
+  return false;
+}
+
+struct ReshapeRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const Shape out(c.op<ops::Reshape>().dims, x.dtype());
+    for (const Dim& d : out.dims())
+      if (known_negative(d)) return c.error("the target ", dims_text(out.dims()), " has a negative dimension");
+    const Dim have = x.num_elements_dim(), want = out.num_elements_dim();
+    const bool undecided = (!have.is_static() || !want.is_static()) && (has_function(have) || has_function(want));
+    if (!(have == want) && !undecided)
+      return c.error(x, " has ", have, " elements, the target ", dims_text(out.dims()), " has ", want);
+    return Shapes{out};
+  }
+  static void reference(const RefArgs& a) {
+    if (a.out().size_bytes() != 0) std::memcpy(a.out().mutable_data(), a.in(0).data(), a.out().size_bytes());
+  }
+  static void samples(SampleSet& s) {
+    s.add("flatten", {Shape({2, 3}, DType::F32)}, ops::Reshape{{6}});
+    s.add("split", {Shape({2, 6}, DType::F64)}, ops::Reshape{{2, 3, 2}});
+    s.add("ones", {Shape({2, 3}, DType::F32)}, ops::Reshape{{1, 2, 1, 3, 1}});
+    s.add("to scalar", {Shape({1, 1}, DType::F32)}, ops::Reshape{{}});
+    s.add("from scalar", {Shape({}, DType::F32)}, ops::Reshape{{1}});
+    s.add("half", {Shape({4}, DType::BF16)}, ops::Reshape{{2, 2}});
+    s.add("complex", {Shape({4}, DType::C64)}, ops::Reshape{{2, 2}});
+    s.add_discrete("empty", {Shape({0, 3}, DType::F32)}, ops::Reshape{{5, 0}});
+    s.add_discrete("i64", {SampleInput(Shape({2, 2}, DType::I64), Fill::Small)}, ops::Reshape{{4, 1}});
+    s.add_discrete("bool", {SampleInput(Shape({3, 2}, DType::Bool), Fill::Boolean)}, ops::Reshape{{2, 3}});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Reshape::dims>("dims", AttrPlace::TypeDims)};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Reshape::def{
+    .kind = kind, .name = "reshape", .inputs = inputs("x"), .attrs = ReshapeRules::attrs, .level = Level::Mir, .traits = OpTrait::View,
+    .infer = ReshapeRules::infer, .decompose = none("a primitive"), .reference = ReshapeRules::reference, .cost = no_cost,
+    .samples = ReshapeRules::samples};
+
+}  // namespace rlx

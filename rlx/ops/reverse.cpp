@@ -1,0 +1,42 @@
+// Reverse: the order along some axes turned round.
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+struct ReverseRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    if (auto error = check_axes(c, c.op<ops::Reverse>().axes, c.input(0))) return *error;
+    return Shapes{c.input(0)};
+  }
+  static void reference(const RefArgs& a) {
+    const auto dims = a.out().dims();
+    StridedView from = whole(dims);
+    for (std::int64_t axis : a.op<ops::Reverse>().axes) {
+      const auto i = static_cast<std::size_t>(axis);
+      from.offset += (dims[i] - 1) * from.strides[i];
+      from.strides[i] = -from.strides[i];
+    }
+    copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), from);
+  }
+  static void samples(SampleSet& s) {
+    s.add("vector", {Shape({3}, DType::F32)}, ops::Reverse{{0}});
+    s.add("one of two", {Shape({2, 3}, DType::F32)}, ops::Reverse{{1}});
+    s.add("both", {Shape({2, 3}, DType::F64)}, ops::Reverse{{0, 1}});
+    s.add("none", {Shape({2}, DType::F32)}, ops::Reverse{});
+    s.add("half", {Shape({3}, DType::F16)}, ops::Reverse{{0}});
+    s.add("complex", {Shape({3}, DType::C64)}, ops::Reverse{{0}});
+    s.add_discrete("empty", {Shape({0, 2}, DType::F32)}, ops::Reverse{{0, 1}});
+    s.add_discrete("u8", {SampleInput(Shape({4}, DType::U8), Fill::Index, 200)}, ops::Reverse{{0}});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Reverse::axes>("axes")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Reverse::def{
+    .kind = kind, .name = "reverse", .inputs = inputs("x"), .attrs = ReverseRules::attrs, .level = Level::Mir,
+    .infer = ReverseRules::infer, .decompose = none("a primitive"), .reference = ReverseRules::reference, .cost = moves_bytes,
+    .samples = ReverseRules::samples};
+
+}  // namespace rlx

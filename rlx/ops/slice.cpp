@@ -1,0 +1,71 @@
+// Slice: x[start : limit : stride] on every axis.
+#include <algorithm>
+
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+std::int64_t stride_of(const ops::Slice& op, std::size_t axis) { return op.strides.empty() ? 1 : op.strides[axis]; }
+
+struct SliceRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const auto& op = c.op<ops::Slice>();
+    const auto rank = static_cast<std::size_t>(x.rank());
+    if (op.starts.size() != rank || op.limits.size() != rank || (!op.strides.empty() && op.strides.size() != rank))
+      return c.attr_error("x ", x, " needs ", rank, " starts, limits and strides, not ", op.starts.size(), ", ", op.limits.size(), " and ",
+                          op.strides.size());
+    Dims dims;
+    for (std::size_t i = 0; i < rank; ++i) {
+      const Dim &start = op.starts[i], &limit = op.limits[i], &extent = x.dims()[i];
+      const std::int64_t stride = stride_of(op, i);
+      if (stride < 1) return c.attr_error("stride ", stride, " of axis ", i, " is not positive");
+      if (known_negative(start) || known_negative(limit) || known_negative(limit - start) || known_negative(extent - limit))
+        return c.error("[", start, ", ", limit, ") is not a range of axis ", i, " of x ", x);
+      const Dim length = limit - start;
+      dims.push_back(stride == 1 ? length : floordiv(length + (Dim(stride) - 1), Dim(stride)));
+    }
+    return Shapes{Shape(std::move(dims), x.dtype())};
+  }
+  static void reference(const RefArgs& a) {
+    const auto& op = a.op<ops::Slice>();
+    const auto extents = a.in(0).dims();
+    StridedView view{0, row_major_strides(extents)};
+    for (std::size_t i = 0; i < op.starts.size(); ++i) {
+      view.offset += op.starts[i].value() * view.strides[i];
+      view.strides[i] *= std::min(stride_of(op, i), extents[i] + 1);  // a stride past the end picks one element
+    }
+    const auto dims = a.out().dims();
+    copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), view);
+  }
+  // Only the picked elements are touched.
+  static Cost cost(const CostContext& c) {
+    const auto bytes = static_cast<double>(c.outputs[0].size_bytes());
+    return {0, bytes, bytes};
+  }
+  static void samples(SampleSet& s) {
+    s.add("middle", {Shape({5}, DType::F32)}, ops::Slice{{1}, {4}, {1}});
+    s.add("strided", {Shape({7, 3}, DType::F32)}, ops::Slice{{1, 0}, {7, 3}, {3, 2}});
+    s.add("all", {Shape({2, 3}, DType::F64)}, ops::Slice{{0, 0}, {2, 3}, {1, 1}});
+    s.add("narrow", {Shape({2, 4, 2}, DType::F32)}, ops::Slice{{0, 3, 0}, {2, 4, 2}, {1, 1, 1}});
+    s.add("stride past the end", {Shape({3}, DType::F32)}, ops::Slice{{0}, {3}, {9}});
+    s.add("scalar", {Shape({}, DType::F32)}, ops::Slice{});
+    s.add("half", {Shape({4}, DType::F16)}, ops::Slice{{0}, {4}, {2}});
+    s.add("complex", {Shape({4}, DType::C64)}, ops::Slice{{1}, {3}, {1}});
+    s.add_discrete("empty", {Shape({3, 2}, DType::F32)}, ops::Slice{{3, 0}, {3, 2}, {1, 1}});
+    s.add_discrete("i32", {SampleInput(Shape({6}, DType::I32), Fill::Small)}, ops::Slice{{0}, {5}, {2}});
+    s.add_discrete("bool", {SampleInput(Shape({3}, DType::Bool), Fill::Boolean)}, ops::Slice{{1}, {3}, {1}});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Slice::starts>("starts"), field<&ops::Slice::limits>("limits"),
+                                        field<&ops::Slice::strides>("strides")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Slice::def{
+    .kind = kind, .name = "slice", .inputs = inputs("x"), .attrs = SliceRules::attrs, .level = Level::Mir,
+    .infer = SliceRules::infer, .decompose = none("a primitive"), .reference = SliceRules::reference, .cost = SliceRules::cost,
+    .samples = SliceRules::samples};
+
+}  // namespace rlx

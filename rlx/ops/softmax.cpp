@@ -1,0 +1,97 @@
+// Softmax and LogSoftmax along one axis. A row of -inf gives zeros (log: -inf) and no NaN.
+#include <cmath>
+
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+Result<Shapes> same_float_shape(const InferContext& c, std::int64_t axis) {
+  const Shape& x = c.input(0);
+  if (!is_float(x.dtype())) return c.dtype_error("x must be float, not ", x, "; cast it first");
+  if (auto error = c.check_axis(axis, x)) return *error;
+  return Shapes{x};
+}
+
+// x - max(x) in at least f32, with the maximum of a row of -inf taken as 0 so that the row stays -inf.
+Expr minus_row_max(Graph& g, Expr x, std::int64_t axis) {
+  x = g.cast(x, accumulator_dtype(x.dtype()));
+  const Expr top = g.reduce_max(x, {axis}, true);
+  return x - g.where(g.eq(top, -HUGE_VAL), 0.0, top);
+}
+
+// The sum of exp(shifted) along the axis, 1 for a row of zeros.
+Expr row_sum(Graph& g, Expr exponentials, std::int64_t axis) {
+  const Expr total = g.sum(exponentials, {axis}, true);
+  return g.where(g.eq(total, 0.0), 1.0, total);
+}
+
+template <class Op>
+void add_samples(SampleSet& s) {
+  s.add("last", {Shape({2, 3, 4}, DType::F32)}, Op{2});
+  s.add("middle", {Shape({2, 3, 2}, DType::F32)}, Op{1});
+  s.add("first", {Shape({3, 2}, DType::F64)}, Op{0});
+  s.add("of one", {Shape({2, 1}, DType::F32)}, Op{1});
+  s.add("vector", {Shape({5}, DType::F32)}, Op{0});
+  s.add("bf16", {Shape({2, 4}, DType::BF16)}, Op{1});
+  s.add("f16", {Shape({2, 4}, DType::F16)}, Op{1});
+  s.add_discrete("no rows", {Shape({0, 3}, DType::F32)}, Op{1});
+  s.add_discrete("empty rows", {Shape({2, 0}, DType::F32)}, Op{1});
+}
+
+struct SoftmaxRules {
+  static Result<Shapes> infer(const InferContext& c) { return same_float_shape(c, c.op<ops::Softmax>().axis); }
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const std::int64_t axis = c.op<ops::Softmax>().axis;
+    const Expr e = g.exp(minus_row_max(g, c.input(0), axis));
+    c.set_result(g.cast(e / row_sum(g, e, axis), c.input(0).dtype()));
+  }
+  static void reference(const RefArgs& a) {
+    const AxisSplit s = split_at(a.in(0).dims(), a.op<ops::Softmax>().axis);
+    std::vector<double> v = load_all<double>(a.in(0));
+    for (std::int64_t o = 0; o < s.outer; ++o)
+      for (std::int64_t k = 0; k < s.inner; ++k) {
+        double* row = v.data() + o * s.extent * s.inner + k;
+        double top = -HUGE_VAL, sum = 0;
+        for (std::int64_t i = 0; i < s.extent; ++i)
+          if (beats(row[i * s.inner], top, true)) top = row[i * s.inner];
+        for (std::int64_t i = 0; i < s.extent; ++i) {
+          double& e = row[i * s.inner];
+          e = top == -HUGE_VAL ? 0.0 : std::exp(e - top);
+          sum += e;
+        }
+        if (sum == 0) continue;
+        for (std::int64_t i = 0; i < s.extent; ++i) row[i * s.inner] /= sum;
+      }
+    store_all(a.out(), v);
+  }
+  static void samples(SampleSet& s) { add_samples<ops::Softmax>(s); }
+  static constexpr AttrField attrs[] = {field<&ops::Softmax::axis>("axis")};
+};
+
+struct LogSoftmaxRules {
+  static Result<Shapes> infer(const InferContext& c) { return same_float_shape(c, c.op<ops::LogSoftmax>().axis); }
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const std::int64_t axis = c.op<ops::LogSoftmax>().axis;
+    const Expr shifted = minus_row_max(g, c.input(0), axis);
+    c.set_result(g.cast(shifted - g.log(row_sum(g, g.exp(shifted), axis)), c.input(0).dtype()));
+  }
+  static void samples(SampleSet& s) { add_samples<ops::LogSoftmax>(s); }
+  static constexpr AttrField attrs[] = {field<&ops::LogSoftmax::axis>("axis")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Softmax::def{
+    .kind = kind, .name = "softmax", .inputs = inputs("x"), .attrs = SoftmaxRules::attrs, .level = Level::Mir,
+    .traits = OpTrait::Reduction | OpTrait::Composite, .infer = SoftmaxRules::infer, .decompose = SoftmaxRules::decompose,
+    .reference = SoftmaxRules::reference, .cost = flops_per_element<5>, .samples = SoftmaxRules::samples};
+
+constinit const OpDef ops::LogSoftmax::def{
+    .kind = kind, .name = "log_softmax", .inputs = inputs("x"), .attrs = LogSoftmaxRules::attrs, .level = Level::Mir,
+    .traits = OpTrait::Reduction | OpTrait::Composite, .infer = LogSoftmaxRules::infer, .decompose = LogSoftmaxRules::decompose,
+    .reference = by_decomposition, .cost = flops_per_element<5>, .samples = LogSoftmaxRules::samples};
+
+}  // namespace rlx

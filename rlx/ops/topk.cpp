@@ -1,0 +1,68 @@
+// TopK: the k largest elements of the last axis and where they are.
+#include <algorithm>
+#include <numeric>
+
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+struct TopKRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const std::int64_t k = c.op<ops::TopK>().k;
+    if (x.rank() == 0) return c.error("x must have at least one axis");
+    if (!is_float(x.dtype()) && !is_int(x.dtype())) return c.dtype_error("x must be a float or integer tensor, not ", x);
+    if (k < 0 || known_negative(x.dim(-1) - Dim(k))) return c.attr_error("k ", k, " is not in [0, ", x.dim(-1), "], the extent of the last axis");
+    const Shape values = x.with_dim(x.rank() - 1, Dim(k));
+    return Shapes{values, values.with_dtype(DType::I32)};
+  }
+  static void reference(const RefArgs& a) {
+    const std::int64_t n = a.in(0).dim(-1), k = a.op<ops::TopK>().k;
+    if (n == 0 || k == 0) return;
+    const std::int64_t rows = a.in(0).num_elements() / n;
+    visit_accumulator(a.in(0).dtype(), [&]<class A>(A) {
+      if constexpr (std::is_arithmetic_v<A>) {
+        const std::vector<A> x = load_all<A>(a.in(0));
+        std::byte *values = a.out(0).mutable_data(), *indices = a.out(1).mutable_data();
+        std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const A* row = x.data() + r * n;
+          std::iota(order.begin(), order.end(), std::int64_t{0});
+          std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::int64_t i, std::int64_t j) {
+            if (beats(row[i], row[j], true)) return true;
+            if (beats(row[j], row[i], true)) return false;
+            return i < j;
+          });
+          for (std::int64_t i = 0; i < k; ++i) {
+            store_element(values, a.out(0).dtype(), r * k + i, row[order[static_cast<std::size_t>(i)]]);
+            store_element(indices, DType::I32, r * k + i, order[static_cast<std::size_t>(i)]);
+          }
+        }
+      }
+    });
+  }
+  static Cost cost(const CostContext& c) {
+    return c.with_flops(static_cast<double>(c.inputs[0].num_elements()));  // one comparison each, the rest is small
+  }
+  static void samples(SampleSet& s) {
+    s.add("best", {Shape({5}, DType::F32)}, ops::TopK{1});
+    s.add("rows", {Shape({2, 5}, DType::F32)}, ops::TopK{3});
+    s.add("all", {Shape({2, 1, 3}, DType::F64)}, ops::TopK{3});
+    s.add_discrete("ties", {SampleInput(Shape({2, 9}, DType::F32), Fill::Small)}, ops::TopK{4});
+    s.add_discrete("none", {Shape({2, 3}, DType::F32)}, ops::TopK{0});
+    s.add_discrete("half", {Shape({6}, DType::F16)}, ops::TopK{2});
+    s.add_discrete("i64", {SampleInput(Shape({6}, DType::I64), Fill::Small)}, ops::TopK{6});
+    s.add_discrete("no rows", {Shape({0, 3}, DType::F32)}, ops::TopK{2});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::TopK::k>("k")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::TopK::def{
+    .kind = kind, .name = "top_k", .inputs = inputs("x"), .attrs = TopKRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
+    .infer = TopKRules::infer, .decompose = none("a primitive"), .reference = TopKRules::reference, .cost = TopKRules::cost,
+    .samples = TopKRules::samples};
+
+}  // namespace rlx

@@ -1,0 +1,47 @@
+// Transpose: result dim k is operand dim perm[k].
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+struct TransposeRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const auto& perm = c.op<ops::Transpose>().perm;
+    if (perm.size() != static_cast<std::size_t>(x.rank()))
+      return c.error("perm ", dims_text(perm), " names ", perm.size(), " axes, x ", x, " has ", x.rank());
+    if (auto error = check_axes(c, perm, x)) return *error;
+    Dims dims;
+    for (std::int64_t axis : perm) dims.push_back(x.dim(static_cast<int>(axis)));
+    return Shapes{Shape(std::move(dims), x.dtype())};
+  }
+  static void reference(const RefArgs& a) {
+    const auto& perm = a.op<ops::Transpose>().perm;
+    const auto from = row_major_strides(a.in(0).dims());
+    StridedView view;
+    for (std::int64_t axis : perm) view.strides.push_back(from[static_cast<std::size_t>(axis)]);
+    const auto dims = a.out().dims();
+    copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), view);
+  }
+  static void samples(SampleSet& s) {
+    s.add("matrix", {Shape({2, 3}, DType::F32)}, ops::Transpose{{1, 0}});
+    s.add("rotate", {Shape({2, 3, 4}, DType::F32)}, ops::Transpose{{2, 0, 1}});
+    s.add("heads", {Shape({1, 2, 3, 2}, DType::F64)}, ops::Transpose{{0, 2, 1, 3}});
+    s.add("identity", {Shape({2, 2}, DType::F32)}, ops::Transpose{{0, 1}});
+    s.add("scalar", {Shape({}, DType::F32)}, ops::Transpose{});
+    s.add("half", {Shape({3, 2}, DType::F16)}, ops::Transpose{{1, 0}});
+    s.add("complex", {Shape({3, 2}, DType::C128)}, ops::Transpose{{1, 0}});
+    s.add_discrete("empty", {Shape({0, 3}, DType::F32)}, ops::Transpose{{1, 0}});
+    s.add_discrete("i8", {SampleInput(Shape({2, 3}, DType::I8), Fill::Small)}, ops::Transpose{{1, 0}});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Transpose::perm>("perm")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Transpose::def{
+    .kind = kind, .name = "transpose", .inputs = inputs("x"), .attrs = TransposeRules::attrs, .level = Level::Mir,
+    .infer = TransposeRules::infer, .decompose = none("a primitive"), .reference = TransposeRules::reference, .cost = moves_bytes,
+    .samples = TransposeRules::samples};
+
+}  // namespace rlx
