@@ -1,0 +1,33 @@
+// Dimension numbers of dot_general: checks, the result's dims and the axes left free, shared by DotGeneral and FusedDot.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+
+/// The four axis lists of a dot_general, by reference into an op.
+struct DotAxes {
+  const std::vector<std::int64_t>& lhs_contract;
+  const std::vector<std::int64_t>& rhs_contract;
+  const std::vector<std::int64_t>& lhs_batch;
+  const std::vector<std::int64_t>& rhs_batch;
+};
+
+template <class Op>
+DotAxes dot_axes(const Op& op) {
+  return {op.lhs_contract, op.rhs_contract, op.lhs_batch, op.rhs_batch};
+}
+
+/// Axes of [0, rank) in neither list, ascending.
+std::vector<std::int64_t> free_axes(int rank, const std::vector<std::int64_t>& contract, const std::vector<std::int64_t>& batch);
+
+/// Checks the axis lists against operands 0 and 1 and returns the result: batch ++ lhs free ++ rhs free, in their dtype.
+Result<Shape> infer_dot(const InferContext& c, const DotAxes& axes);
+
+/// Two floating-point operations per multiply-add of the dot product.
+double dot_flops(const Shape& lhs, const Shape& result, const DotAxes& axes);
+
+}  // namespace rlx
