@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "rlx/ops/attention_core.h"
+#include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
-#include "rlx/tensor/visit.h"
 
 namespace rlx {
 namespace {
@@ -83,11 +83,6 @@ struct AttentionData {
     for (double& s : p) s /= sum;
   }
 };
-
-void store_all(Tensor& out, const std::vector<double>& values) {
-  std::byte* p = out.mutable_data();
-  for (std::size_t i = 0; i < values.size(); ++i) store_element(p, out.dtype(), static_cast<std::int64_t>(i), values[i]);
-}
 
 // B H S_q S_k products of depth D (times `num_products`) and the softmax.
 Cost attention_cost(const CostContext& c, const AttentionSpec& s, int num_products) {

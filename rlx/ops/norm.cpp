@@ -1,8 +1,8 @@
 // LayerNorm, RmsNorm and their cotangent ops. Composites; the reference rules compute each row in double.
 #include <cmath>
 
+#include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
-#include "rlx/tensor/visit.h"
 
 namespace rlx {
 namespace {
@@ -39,11 +39,6 @@ struct Rows {
       for (std::int64_t r = 0; r < inner; ++r) f([this, o, r](std::int64_t i) { return static_cast<std::size_t>((o * n + i) * inner + r); });
   }
 };
-
-void store_all(Tensor& out, const std::vector<double>& values) {
-  std::byte* p = out.mutable_data();
-  for (std::size_t i = 0; i < values.size(); ++i) store_element(p, out.dtype(), static_cast<std::int64_t>(i), values[i]);
-}
 
 // Mean (0 for the RMS form) and 1 / sqrt(mean of squares about it + eps) of one row.
 struct RowStats {
