@@ -50,7 +50,7 @@ enum class OpKind : std::uint16_t {
   // HIR blocks
   Linear, LinearFused, SharedLinearPair, SwiGLU, ResidualRmsNorm, ResidualLayerNorm, EncoderBlock, LlamaDecoderBlock,
   // LIR only
-  Relayout,
+  Relayout, PackedDot,
 };
 
 /// Elementwise functions of one operand. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest even.
@@ -291,6 +291,9 @@ struct Relayout {
   std::vector<std::int64_t> transposed;
   std::int64_t k = 0, n = 0, packed_bytes = 0;
 };
+/// epilogue(x w, operands...) with w in the form Relayout packed. Inputs: x [.., K], packed U8 [bytes], operands...; the
+/// epilogue's inputs are the accumulator [.., N], then the operands; its one output is the result.
+struct PackedDot { RLX_OP(PackedDot); std::int64_t k = 0, n = 0, panel_width = 0; Subgraph epilogue; };
 
 #undef RLX_OP
 }  // namespace ops
@@ -310,9 +313,9 @@ using AllOps = OpList<
     ops::LayerNormBackward, ops::RmsNormBackward, ops::Attention, ops::AttentionBackward, ops::Rope, ops::FusedDot,
     ops::FusedResidualLN, ops::FusedResidualRmsNorm, ops::FusedSwiGLU, ops::FusedAttentionBlock, ops::ElementwiseRegion,
     ops::Linear, ops::LinearFused, ops::SharedLinearPair, ops::SwiGLU, ops::ResidualRmsNorm, ops::ResidualLayerNorm,
-    ops::EncoderBlock, ops::LlamaDecoderBlock, ops::Relayout>;
+    ops::EncoderBlock, ops::LlamaDecoderBlock, ops::Relayout, ops::PackedDot>;
 
-inline constexpr int kNumOpKinds = static_cast<int>(OpKind::Relayout) + 1;
+inline constexpr int kNumOpKinds = static_cast<int>(OpKind::PackedDot) + 1;
 namespace detail {
 constexpr bool kinds_in_order() {
   for (int i = 0; i < AllOps::size; ++i)

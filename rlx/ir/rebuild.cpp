@@ -1,0 +1,94 @@
+// Rebuilding graphs.
+#include "rlx/ir/rebuild.h"
+
+#include <algorithm>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+
+ValueMap::ValueMap(const Graph& source) {
+  map_.reserve(source.num_nodes());
+  for (const Node& n : source.nodes()) map_.emplace_back(n.num_results());
+}
+
+Rebuilder::Rebuilder(const Graph& source, std::string_view pass)
+    : source_(source), graph_(source.name()), map_(source), pass_(pass) {
+  graph_.set_symbols(source.symbols());
+}
+
+std::vector<Expr> Rebuilder::operands(NodeId id) {
+  std::vector<Expr> out;
+  for (Value v : source_.node(id).inputs) out.push_back(expr(v));
+  return out;
+}
+
+void Rebuilder::copy(NodeId id) {
+  const Node& n = source_.node(id);
+  std::vector<Value> inputs;
+  bool same_shapes = true;
+  for (Value v : n.inputs) {
+    inputs.push_back(map_(v));
+    same_shapes = same_shapes && graph_.shape(inputs.back()) == source_.shape(v);
+  }
+  NodeId fresh;
+  if (same_shapes) {
+    fresh = graph_.add_node(Node{n.op, std::move(inputs), n.shapes, n.origin});
+  } else {
+    fresh = graph_.add(n.op, std::move(inputs), n.origin.loc).value().node;
+    graph_.origin(fresh) = n.origin;
+  }
+  for (std::uint32_t r = 0; r < n.num_results(); ++r) map_.set(Value(id, r), Value(fresh, r));
+  stamped_ = static_cast<std::uint32_t>(graph_.num_nodes());
+}
+
+void Rebuilder::replace(NodeId id, const std::vector<Expr>& results) {
+  const Node& n = source_.node(id);
+  check(results.size() == n.num_results(), "a replacement must give every result");
+  for (std::uint32_t r = 0; r < n.num_results(); ++r) {
+    check(results[r].valid(), "an empty replacement");
+    map_.set(Value(id, r), results[r].value());
+  }
+  for (; stamped_ < graph_.num_nodes(); ++stamped_) {
+    Origin& origin = graph_.origin(NodeId{stamped_});
+    origin.label = n.origin.label;
+    origin.loc = n.origin.loc;
+    origin.pass = pass_;
+    origin.from = n.origin.from;
+    origin.from.push_back(concat_text(id, " ", op_text_name(n.op)));
+  }
+  changed_ = true;
+}
+
+Graph Rebuilder::finish() && {
+  std::vector<Value> outputs;
+  for (Value v : source_.outputs()) outputs.push_back(map_(v));
+  graph_.set_outputs(std::move(outputs));
+  for (const Graph::StateUpdate& u : source_.state_updates()) graph_.set_state(u.name, map_(u.value));
+  return std::move(graph_);
+}
+
+Graph drop_dead(const Graph& g, bool keep_leaves) {
+  std::vector<bool> live(g.num_nodes(), false);
+  auto mark = [&](Value v) { live[v.node.index] = true; };
+  for (Value v : g.outputs()) mark(v);
+  for (const Graph::StateUpdate& u : g.state_updates()) mark(u.value);
+  for (std::uint32_t i = static_cast<std::uint32_t>(g.num_nodes()); i-- > 0;) {
+    OpKind kind = g.nodes()[i].kind();
+    bool interface = kind == OpKind::Input || (keep_leaves && (kind == OpKind::Param || kind == OpKind::State));
+    if (interface) live[i] = true;
+    if (live[i])
+      for (Value v : g.nodes()[i].inputs) mark(v);
+  }
+  for (const Graph::StateUpdate& u : g.state_updates()) {
+    NodeId id = g.find_leaf(OpKind::State, u.name);
+    if (id.valid()) live[id.index] = true;
+  }
+  if (std::find(live.begin(), live.end(), false) == live.end()) return g;
+  Rebuilder r(g, "dead-code-elimination");
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (live[i]) r.copy(NodeId{i});
+  return std::move(r).finish();
+}
+
+}  // namespace rlx

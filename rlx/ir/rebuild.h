@@ -1,0 +1,58 @@
+// Copying a graph node by node with replacements: lowering, legalising, binding.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+/// Old value -> new value; an invalid node where the old value has no successor.
+class ValueMap {
+ public:
+  ValueMap() = default;
+  explicit ValueMap(const Graph& source);
+  Value operator()(Value v) const { return map_[v.node.index][v.result]; }
+  void set(Value from, Value to) { map_[from.node.index][from.result] = to; }
+  bool has(Value v) const { return v.node.index < map_.size() && map_[v.node.index][v.result].node.valid(); }
+
+ private:
+  std::vector<std::vector<Value>> map_;
+};
+
+/// A new graph under construction beside the one it is made from.
+class Rebuilder {
+ public:
+  /// `pass` is stamped on every node that was not copied.
+  Rebuilder(const Graph& source, std::string_view pass);
+  const Graph& source() const { return source_; }
+  Graph& graph() { return graph_; }
+  const ValueMap& map() const { return map_; }
+  Value mapped(Value v) const { return map_(v); }
+  Expr expr(Value v) { return graph_.expr(map_(v)); }
+  /// Operands of an old node in the new graph.
+  std::vector<Expr> operands(NodeId id);
+  /// Copies the node as it is (shapes are kept when no operand's shape changed, else inferred again).
+  void copy(NodeId id);
+  /// Makes `results` stand for the old node's results; nodes appended since the last call inherit its label and line.
+  void replace(NodeId id, const std::vector<Expr>& results);
+  /// Maps outputs, states and symbols, and returns the finished graph.
+  Graph finish() &&;
+  bool changed() const { return changed_; }
+
+ private:
+  const Graph& source_;
+  Graph graph_;
+  ValueMap map_;
+  std::string pass_;
+  std::uint32_t stamped_ = 0;  // nodes below this index carry their origin
+  bool changed_ = false;
+};
+
+/// The graph without nodes that no output, state update or (when `keep_leaves`) interface needs. Inputs always stay.
+Graph drop_dead(const Graph& g, bool keep_leaves = true);
+
+}  // namespace rlx
