@@ -119,16 +119,20 @@ std::string read_file(const std::string& path) {
   return content;
 }
 
-void write_file(const std::string& path, std::string_view content) {
+void write_file(const std::string& path, std::string_view content) { write_file(path, std::span(&content, 1)); }
+
+void write_file(const std::string& path, std::span<const std::string_view> parts) {
   FileHandle handle;
   handle.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (handle.fd < 0) fail(path, "write", errno);
-  std::size_t done = 0;
-  while (done < content.size()) {
-    const ::ssize_t put = ::write(handle.fd, content.data() + done, content.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) fail(path, "write", errno);
-    done += static_cast<std::size_t>(put);
+  for (const std::string_view part : parts) {
+    std::size_t done = 0;
+    while (done < part.size()) {
+      const ::ssize_t put = ::write(handle.fd, part.data() + done, part.size() - done);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) fail(path, "write", errno);
+      done += static_cast<std::size_t>(put);
+    }
   }
   // Some file systems report a full disk only here.
   const int fd = std::exchange(handle.fd, -1);

@@ -46,6 +46,8 @@ std::string read_file(const std::string& path);
 
 /// Writes `content` to `path`, replacing it. Errors: BadFile with the system's reason.
 void write_file(const std::string& path, std::string_view content);
+/// The same for content in several parts.
+void write_file(const std::string& path, std::span<const std::string_view> parts);
 
 /// Whether `path` names an existing regular file.
 bool is_file(const std::string& path);
