@@ -1,0 +1,62 @@
+// The passes, runnable by name, and what they share.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/passes/fusion.h"
+
+namespace rlx {
+
+/// What a pass may ask and where it records.
+struct PassContext {
+  OpSet claims = OpSet::everything();
+  FusionOptions options;
+  FusionPolicy policy = FusionPolicy::Direct;
+  FusionReport* report = nullptr;
+
+  void fused(std::string_view pattern) const;
+  void missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail, std::string hint = {}) const;
+};
+
+/// One rewrite of a graph. `run` returns the new graph, or none when nothing changed.
+struct Pass {
+  std::string_view name;  // "fuse-residual-layer-norm"
+  std::string_view what;  // what it does and when that is legal
+  std::optional<Graph> (*run)(const Graph& g, const PassContext& context);
+};
+
+extern const Pass lower_hir;
+extern const Pass canonicalize_dots;
+extern const Pass fold_constants;
+extern const Pass eliminate_common_subexpressions;
+extern const Pass cancel_layout_ops;
+extern const Pass merge_shared_input_dots;
+extern const Pass fuse_dot_epilogue;
+extern const Pass fuse_residual_norm;
+extern const Pass fuse_swiglu;
+extern const Pass fuse_attention_block;
+extern const Pass mark_elementwise_regions;
+extern const Pass unfuse_elementwise_regions;
+extern const Pass eliminate_dead_code;
+
+/// Every pass, in the order of the pipeline.
+std::span<const Pass* const> all_passes();
+/// The pass called `name`, or null.
+const Pass* find_pass(std::string_view name);
+
+/// The fusion passes in order for a target that claims `claims`.
+std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const FusionOptions& options);
+std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions& options);
+
+/// Called after each pass that changed the graph (dumps, checks).
+using PassObserver = void (*)(void* user, const Pass& pass, const Graph& after);
+/// Runs `passes` in order; in dev builds verifies after each and names the pass that broke an invariant.
+Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context, PassObserver observer = nullptr,
+                 void* user = nullptr);
+
+}  // namespace rlx
