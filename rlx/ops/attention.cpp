@@ -161,6 +161,42 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     Expr y = g.dot_general(a.probabilities, a.v, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});
     c.set_result(round_to(merge_heads(g, spec, y, spec.num_heads, c.result_shape().dims()), c.result_shape().dtype()));
   }
+  static void vjp(VjpContext& c) {
+    const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
+    std::vector<Value> operands{c.input(0), c.input(1), c.input(2), c.cotangent()};
+    if (takes_mask(spec.mask)) operands.push_back(c.input(3));
+    Expr d = c.graph().add(op_of<ops::AttentionBackward>(spec), operands);
+    for (int i = 0; i < 3; ++i) c.accumulate(i, d.result(static_cast<std::uint32_t>(i)));
+    if (spec.mask == MaskKind::Bias) c.accumulate(3, d.result(3));
+  }
+  static constexpr DerivedRule jvp = by_decomposition;
+  // The batch is folded into B.
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
+    auto folded = [&](Expr x) {  // [V, B, ..] -> [V * B, ..]
+      Dims dims(x.shape().dims().begin() + 1, x.shape().dims().end());
+      dims[0] = x.dim(0) * x.dim(1);
+      return g.reshape(x, dims);
+    };
+    std::vector<Value> operands;
+    for (int i = 0; i < 3; ++i) operands.push_back(folded(c.lifted(i)));
+    if (takes_mask(spec.mask)) {
+      const Shape mask = c.input(3).shape();
+      const Dims dims = mask_dims4(c.is_batched(3) ? Shape(Dims(mask.dims().begin() + 1, mask.dims().end()), mask.dtype()) : mask);
+      const bool shared = !c.is_batched(3) && dims[0].is_static(1);
+      Dims with_batch = dims;
+      with_batch.insert(with_batch.begin(), c.is_batched(3) ? c.batch_size() : Dim(1));
+      Expr m = g.reshape(c.input(3), shared ? dims : with_batch);
+      if (!shared) {
+        with_batch[0] = c.batch_size();
+        with_batch[1] = c.result_shape().dim(0);
+        m = folded(g.expand(m, with_batch));
+      }
+      operands.push_back(m);
+    }
+    c.set_result(g.reshape(g.add(c.op<ops::Attention>(), operands), prepend(c.batch_size(), c.result_shape().dims())));
+  }
   static void reference(const RefArgs& a) {
     const AttentionData data(attention_spec(a.op<ops::Attention>()), a, 3);
     const AttentionSpec& spec = data.spec;
@@ -229,6 +265,9 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
     c.set_result(1, round_to(merge_heads(g, spec, dk, spec.kv_heads, c.result_shape(1).dims()), t));
     c.set_result(2, round_to(merge_heads(g, spec, dv, spec.kv_heads, c.result_shape(2).dims()), t));
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static void reference(const RefArgs& a) {
     const AttentionData data(attention_spec(a.op<ops::AttentionBackward>()), a, 4);
     const AttentionSpec& spec = data.spec;

@@ -133,6 +133,9 @@ struct LinearRules {
     const auto& op = c.op<ops::Linear>();
     c.set_result(linear_into(c, c.input(0), c.input(1), op.has_bias ? std::optional(c.input(2)) : std::nullopt, op.activation));
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) { return c.with_flops(2 * c.elements() * static_cast<double>(c.inputs[0].dim(-1).value())); }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
@@ -158,6 +161,9 @@ struct LinearFusedRules {
   static void decompose(DecomposeContext& c) {
     c.set_result(linear_fused(c.graph(), c.input(0), c.input(1), c.input(2), c.op<ops::LinearFused>().activation));
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) { return LinearRules::cost(c); }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
@@ -181,6 +187,9 @@ struct SharedLinearPairRules {
     c.set_result(0, y[0]);
     c.set_result(1, y[1]);
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) {
     return c.with_flops(2 * (c.elements(0) + c.elements(1)) * static_cast<double>(c.inputs[0].dim(-1).value()));
   }
@@ -213,6 +222,9 @@ struct ResidualNormRules {
     else
       c.set_result(residual_rms_norm(c, c.input(0), c.input(1), c.input(2), c.input(3), eps).first);
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static void samples(SampleSet& s) {
     const Shape x({2, 3, 4}, DType::F32), v({4}, DType::F32);
     s.add("rank 3", {x, x, v, v}, Op{1e-3});
@@ -275,6 +287,9 @@ struct EncoderBlockRules {
     Expr down = linear_into(c, up, c.input(13), c.input(14));
     c.set_result(residual_layer_norm(c, down, h, c.input(15), c.input(16), op.eps));
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) { return block_cost(c, c.op<ops::EncoderBlock>().num_heads, c.op<ops::EncoderBlock>().head_dim); }
   static void samples(SampleSet& s) {
     auto in = [](int batch, int seq, int e, int inner, int ffn, DType t) {
@@ -345,6 +360,9 @@ struct LlamaDecoderBlockRules {
     }
     c.set_result(g.matmul(hidden, c.input(9)) + sum);
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) { return block_cost(c, c.op<ops::LlamaDecoderBlock>().num_heads, c.op<ops::LlamaDecoderBlock>().head_dim); }
   static void samples(SampleSet& s) {
     ops::LlamaDecoderBlock op;

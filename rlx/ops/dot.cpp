@@ -3,7 +3,7 @@
 #include <complex>
 
 #include "rlx/ops/dot_dims.h"
-#include "rlx/tensor/visit.h"
+#include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
 
@@ -142,6 +142,42 @@ void dot_reference(const RefArgs& args, const DotAxes& d) {
   }
 }
 
+// The cotangent of one side (`mine`) of a dot product, given the other side and where each side's free axes lie in the result.
+struct DotSide {
+  Expr x;
+  const std::vector<std::int64_t>&contract, &batch;
+  std::int64_t first_free;  // in the result
+  std::vector<std::int64_t> free() const { return free_axes(x.rank(), contract, batch); }
+};
+Expr dot_cotangent(Graph& g, Expr cotangent, const DotSide& mine, const DotSide& other) {
+  const auto num_batch = static_cast<std::int64_t>(mine.batch.size());
+  const std::vector<std::int64_t> my_free = mine.free(), other_free = other.free();
+  std::vector<std::int64_t> summed, batch;
+  for (std::size_t i = 0; i < other_free.size(); ++i) summed.push_back(other.first_free + static_cast<std::int64_t>(i));
+  for (std::int64_t i = 0; i < num_batch; ++i) batch.push_back(i);
+  Expr d = g.dot_general(cotangent, other.x, ops::DotGeneral{summed, other_free, batch, other.batch});
+  // d is batch ++ my free axes ++ the other side's contracting axes in ascending order; bring it to the order of mine.
+  std::vector<std::int64_t> axis_of(mine.batch);
+  axis_of.insert(axis_of.end(), my_free.begin(), my_free.end());
+  std::vector<std::int64_t> ascending = other.contract;
+  std::sort(ascending.begin(), ascending.end());
+  for (std::int64_t axis : ascending) {
+    const auto pair = std::find(other.contract.begin(), other.contract.end(), axis) - other.contract.begin();
+    axis_of.push_back(mine.contract[static_cast<std::size_t>(pair)]);
+  }
+  const std::vector<std::int64_t> perm = inverse_perm(axis_of);
+  return std::is_sorted(perm.begin(), perm.end()) ? d : g.transpose(d, perm);
+}
+
+// x with `axis` moved to the front.
+Expr to_front(Expr x, std::int64_t axis) {
+  if (axis == 0) return x;
+  std::vector<std::int64_t> perm{axis};
+  for (std::int64_t i = 0; i < x.rank(); ++i)
+    if (i != axis) perm.push_back(i);
+  return x.graph().transpose(x, perm);
+}
+
 struct DotGeneralRules {
   static Result<Shapes> infer(const InferContext& c) {
     auto shape = infer_dot(c, dot_axes(c.op<ops::DotGeneral>()));
@@ -155,6 +191,36 @@ struct DotGeneralRules {
     if (is_int(t)) dot_reference<std::uint64_t>(a, d);
     else if (is_complex(t)) dot_reference<std::complex<double>>(a, d);
     else dot_reference<double>(a, d);
+  }
+  static void vjp(VjpContext& c) {
+    const auto& op = c.op<ops::DotGeneral>();
+    const auto num_batch = static_cast<std::int64_t>(op.lhs_batch.size());
+    const auto num_lhs_free = c.input(0).rank() - static_cast<std::int64_t>(op.lhs_contract.size()) - num_batch;
+    const DotSide lhs{c.input(0), op.lhs_contract, op.lhs_batch, num_batch};
+    const DotSide rhs{c.input(1), op.rhs_contract, op.rhs_batch, num_batch + num_lhs_free};
+    c.accumulate(0, dot_cotangent(c.graph(), c.cotangent(), lhs, rhs));
+    c.accumulate(1, dot_cotangent(c.graph(), c.cotangent(), rhs, lhs));
+  }
+  static void jvp(JvpContext& c) {
+    const auto& op = c.op<ops::DotGeneral>();
+    if (c.has_tangent(0)) c.add_tangent(0, c.graph().dot_general(c.tangent(0), c.input(1), op));
+    if (c.has_tangent(1)) c.add_tangent(0, c.graph().dot_general(c.input(0), c.tangent(1), op));
+  }
+  static void batch(BatchContext& c) {
+    ops::DotGeneral op = c.op<ops::DotGeneral>();
+    const auto num_batch = static_cast<std::int64_t>(op.lhs_batch.size());
+    const auto num_lhs_free = c.rank(0) - static_cast<std::int64_t>(op.lhs_contract.size()) - num_batch;
+    if (c.is_batched(0)) op.lhs_contract = shifted(op.lhs_contract), op.lhs_batch = shifted(op.lhs_batch);
+    if (c.is_batched(1)) op.rhs_contract = shifted(op.rhs_contract), op.rhs_batch = shifted(op.rhs_batch);
+    if (c.is_batched(0) && c.is_batched(1)) {
+      op.lhs_batch.insert(op.lhs_batch.begin(), 0);
+      op.rhs_batch.insert(op.rhs_batch.begin(), 0);
+      c.set_result(c.graph().dot_general(c.input(0), c.input(1), op));
+      return;
+    }
+    // Batched on one side: the batch axis is that side's first free axis, and the other side is read once for all.
+    Expr y = c.graph().dot_general(c.input(0), c.input(1), op);
+    c.set_result(to_front(y, c.is_batched(0) ? num_batch : num_batch + num_lhs_free));
   }
   static Cost cost(const CostContext& c) { return c.with_flops(dot_flops(c.inputs[0], c.outputs[0], dot_axes(c.op<ops::DotGeneral>()))); }
   static void samples(SampleSet& s) {
@@ -221,6 +287,12 @@ struct MatMulRules {
       return x.shape().dims() == dims ? x : g.expand(x, dims);
     };
     c.set_result(g.dot_general(spread(a), spread(b), ops::DotGeneral{{num_batch + 1}, {num_batch}, axes, axes}));
+  }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static void batch(BatchContext& c) {
+    const int rank = std::max(c.rank(0), c.rank(1));
+    c.set_result(c.graph().matmul(c.aligned(0, rank), c.aligned(1, rank)));
   }
   static Cost cost(const CostContext& c) {
     return c.with_flops(2 * static_cast<double>(c.inputs[0].dim(-1).value()) * c.elements());

@@ -45,6 +45,9 @@ struct FusedAttentionBlockRules {
     Expr y = g.matmul(g.attention(q, k, v, attention, mask), c.input(2));
     c.set_result(op.has_bias ? y + c.input(4) : y);
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) {
     const auto& op = c.op<ops::FusedAttentionBlock>();
     auto value = [](const Dim& d) { return static_cast<double>(d.value()); };

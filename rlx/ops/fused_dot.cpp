@@ -55,6 +55,9 @@ struct FusedDotRules {
     for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
     c.set_result(inline_body(c.graph(), *op.epilogue, operands)[0]);
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) {
     const auto& op = c.op<ops::FusedDot>();
     const double per_element = static_cast<double>(op.epilogue->num_nodes());

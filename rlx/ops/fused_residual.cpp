@@ -59,6 +59,9 @@ struct FusedResidualLNRules {
     const int gamma = op.has_bias ? 3 : 2;
     c.set_result(c.graph().layer_norm(residual_sum(c, op.has_bias), c.input(gamma), c.input(gamma + 1), op.eps));
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static void samples(SampleSet& s) { residual_samples<ops::FusedResidualLN>(s); }
   static constexpr AttrField attrs[] = {field<&ops::FusedResidualLN::has_bias>("has_bias"), field<&ops::FusedResidualLN::eps>("eps")};
 };
@@ -76,6 +79,9 @@ struct FusedResidualRmsNormRules {
     c.set_result(0, c.graph().rms_norm(sum, c.input(gamma), c.input(gamma + 1), op.eps));
     c.set_result(1, sum);
   }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static void samples(SampleSet& s) { residual_samples<ops::FusedResidualRmsNorm>(s); }
   static constexpr AttrField attrs[] = {field<&ops::FusedResidualRmsNorm::has_bias>("has_bias"), field<&ops::FusedResidualRmsNorm::eps>("eps")};
 };

@@ -136,7 +136,7 @@ void norm_backward_decompose(DecomposeContext& c, std::int64_t axis, double eps)
   c.set_result(2, round_to(sum_to_axis(dy, axis), t));
 }
 
-template <class Op, bool Centered>
+template <class Op, class Backward, bool Centered>
 struct NormRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<Op>();
@@ -144,6 +144,37 @@ struct NormRules {
     return Shapes{c.input(0)};
   }
   static void decompose(DecomposeContext& c) { norm_decompose<Centered>(c, c.op<Op>().axis, c.op<Op>().eps); }
+  static void vjp(VjpContext& c) {
+    Backward op;
+    op.axis = c.op<Op>().axis;
+    op.eps = c.op<Op>().eps;
+    Expr d = c.graph().add(op, {c.input(0), c.input(1), c.cotangent()});
+    for (int i = 0; i < 3; ++i) c.accumulate(i, d.result(static_cast<std::uint32_t>(i)));
+  }
+  static constexpr DerivedRule jvp = by_decomposition;
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    Op op = c.op<Op>();
+    const std::int64_t axis = op.axis;
+    if (c.is_batched(0)) op.axis += 1;
+    if (!c.is_batched(1) && !c.is_batched(2)) {
+      c.set_result(g.add(op, {c.input(0), c.input(1), c.input(2)}));
+      return;
+    }
+    // Each batch has its own gamma or beta: normalise once, then scale and shift by [B, 1.., N, 1..].
+    Expr x = widen(c.input(0));
+    auto own = [&](int i) {
+      Expr v = widen(c.input(i));
+      if (!c.is_batched(i)) return along_axis(v, c.rank(0), axis);
+      Dims dims(static_cast<std::size_t>(c.rank(0) + 1), Dim(1));
+      dims.front() = c.batch_size();
+      dims[static_cast<std::size_t>(axis + 1)] = v.dim(1);
+      return g.reshape(v, dims);
+    };
+    const Shape vector({x.dim(static_cast<int>(op.axis))}, x.dtype());
+    Expr hat = g.add(op, {x, c.full(vector, 1), c.zeros(vector)});
+    c.set_result(round_to(hat * own(1) + own(2), c.result_shape().dtype()));
+  }
   static void reference(const RefArgs& a) { norm_reference<Centered>(a, a.op<Op>().axis, a.op<Op>().eps); }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
@@ -171,6 +202,9 @@ struct NormBackwardRules {
     return Shapes{c.input(0), c.input(1), c.input(1)};
   }
   static void decompose(DecomposeContext& c) { norm_backward_decompose<Centered>(c, c.op<Op>().axis, c.op<Op>().eps); }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
   static void reference(const RefArgs& a) { norm_backward_reference<Centered>(a, a.op<Op>().axis, a.op<Op>().eps); }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
@@ -186,8 +220,8 @@ struct NormBackwardRules {
   static constexpr AttrField attrs[] = {field<&Op::axis>("axis"), field<&Op::eps>("eps")};
 };
 
-using LayerNormRules = NormRules<ops::LayerNorm, true>;
-using RmsNormRules = NormRules<ops::RmsNorm, false>;
+using LayerNormRules = NormRules<ops::LayerNorm, ops::LayerNormBackward, true>;
+using RmsNormRules = NormRules<ops::RmsNorm, ops::RmsNormBackward, false>;
 using LayerNormBackwardRules = NormBackwardRules<ops::LayerNormBackward, true>;
 using RmsNormBackwardRules = NormBackwardRules<ops::RmsNormBackward, false>;
 

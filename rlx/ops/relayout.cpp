@@ -25,6 +25,9 @@ struct RelayoutRules {
     if (!(columns == Dim(op.n))) return c.error("the sources have ", columns, " columns together, n is ", op.n);
     return Shapes{Shape({op.packed_bytes}, DType::U8)};
   }
+  static constexpr NoRule vjp = none("its result is bytes");
+  static constexpr NoRule jvp = none("its result is bytes");
+  static constexpr NoRule batch = none("its result is bytes");
   static void samples(SampleSet& s) {
     s.add_discrete("one source", {Shape({3, 4}, DType::F32)}, ops::Relayout{WeightLayout::Panel, 16, {0}, 3, 4, 192});
     s.add_discrete("two sources", {Shape({3, 4}, DType::F32), Shape({2, 3}, DType::F32)},

@@ -1,6 +1,6 @@
 // Rope: rotary position embedding. Composite; the reference rotates each pair in double.
+#include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
-#include "rlx/tensor/visit.h"
 
 namespace rlx {
 namespace {
@@ -11,6 +11,24 @@ struct RopeAxes {
   explicit RopeAxes(HeadLayout layout) : sequence(layout == HeadLayout::HeadsFirst ? 2 : 1) {}
 };
 
+// x with its heads as an axis: [B, S, H, D], or [B, H, S, D] when heads come first.
+Expr as_heads(Graph& g, const ops::Rope& op, Expr x) {
+  if (op.layout != HeadLayout::Merged) return x;
+  return g.reshape(x, {x.dim(0), x.dim(1), *exact_div(x.dim(2), Dim(op.head_dim)), op.head_dim});
+}
+
+// The first and second elements of each rotated pair, [.., n_rot / 2] each.
+std::pair<Expr, Expr> split_pairs(Graph& g, const ops::Rope& op, Expr heads) {
+  const std::int64_t half = op.n_rot / 2;
+  if (op.pairing == RopePairing::Half) return {g.narrow(heads, -1, 0, half), g.narrow(heads, -1, half, half)};
+  Expr front = op.n_rot == op.head_dim ? heads : g.narrow(heads, -1, 0, op.n_rot);
+  Dims pairs = front.shape().dims();
+  pairs.back() = half;
+  pairs.push_back(2);
+  Expr split = g.reshape(front, pairs);
+  return {g.squeeze(g.narrow(split, -1, 0, 1), -1), g.squeeze(g.narrow(split, -1, 1, 1), -1)};
+}
+
 // The first n_rot elements of each head rotated by (cos, sin); the others copied, or zero when `zero_rest`.
 // x in op.layout; tables [S', T] or [B, S', T] with S' >= S.
 Expr rotate(Graph& g, const ops::Rope& op, Expr x, Expr cos, Expr sin, bool zero_rest) {
@@ -18,8 +36,7 @@ Expr rotate(Graph& g, const ops::Rope& op, Expr x, Expr cos, Expr sin, bool zero
   const RopeAxes axes(op.layout);
   const Dim seq = dims[static_cast<std::size_t>(axes.sequence)];
   const std::int64_t half = op.n_rot / 2, rest = op.head_dim - op.n_rot;
-  Expr heads = x;  // [B, S, H, D], or [B, H, S, D] when heads come first
-  if (op.layout == HeadLayout::Merged) heads = g.reshape(x, {dims[0], dims[1], *exact_div(dims[2], Dim(op.head_dim)), op.head_dim});
+  Expr heads = as_heads(g, op, x);
   auto table = [&](Expr t) {
     const int row_axis = t.rank() - 2;
     if (!(t.dim(row_axis) == seq)) t = g.narrow(t, row_axis, 0, seq);
@@ -27,19 +44,14 @@ Expr rotate(Graph& g, const ops::Rope& op, Expr x, Expr cos, Expr sin, bool zero
     return g.unsqueeze(t, op.layout == HeadLayout::HeadsFirst ? row_axis : row_axis + 1);  // a 1 in the place of H
   };
   Expr c = table(cos), s = table(sin);
+  auto [x1, x2] = split_pairs(g, op, heads);
+  Expr y1 = op.inverse ? x1 * c + x2 * s : x1 * c - x2 * s, y2 = op.inverse ? x2 * c - x1 * s : x2 * c + x1 * s;
   Expr rotated;
   if (op.pairing == RopePairing::Half) {
-    Expr x1 = g.narrow(heads, -1, 0, half), x2 = g.narrow(heads, -1, half, half);
-    rotated = op.inverse ? g.concat({x1 * c + x2 * s, x2 * c - x1 * s}, -1) : g.concat({x1 * c - x2 * s, x2 * c + x1 * s}, -1);
+    rotated = g.concat({y1, y2}, -1);
   } else {
-    Expr front = rest ? g.narrow(heads, -1, 0, op.n_rot) : heads;
-    Dims pairs = front.shape().dims();
-    const Dims flat = pairs;
-    pairs.back() = half;
-    pairs.push_back(2);
-    Expr split = g.reshape(front, pairs);
-    Expr x1 = g.squeeze(g.narrow(split, -1, 0, 1), -1), x2 = g.squeeze(g.narrow(split, -1, 1, 1), -1);
-    Expr y1 = op.inverse ? x1 * c + x2 * s : x1 * c - x2 * s, y2 = op.inverse ? x2 * c - x1 * s : x2 * c + x1 * s;
+    Dims flat = heads.shape().dims();
+    flat.back() = op.n_rot;
     rotated = g.reshape(g.concat({g.unsqueeze(y1, -1), g.unsqueeze(y2, -1)}, -1), flat);
   }
   if (rest) {
@@ -82,6 +94,54 @@ struct RopeRules {
   static void decompose(DecomposeContext& c) {
     Expr y = rotate(c.graph(), c.op<ops::Rope>(), widen(c.input(0)), widen(c.input(1)), widen(c.input(2)), false);
     c.set_result(round_to(y, c.result_shape().dtype()));
+  }
+  // y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin: dx rotates back, dcos and dsin are sums over heads.
+  static void vjp(VjpContext& c) {
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Rope>();
+    ops::Rope back = op;
+    back.inverse = !op.inverse;
+    c.accumulate(0, g.add(back, {c.cotangent(), c.input(1), c.input(2)}));
+    const auto [x1, x2] = split_pairs(g, op, as_heads(g, op, widen(c.input(0))));
+    const auto [g1, g2] = split_pairs(g, op, as_heads(g, op, widen(c.cotangent())));
+    const std::int64_t head_axis = op.layout == HeadLayout::HeadsFirst ? 1 : 2;
+    const Shape& table = c.input(1).shape();
+    auto to_table = [&](Expr d) {  // [B, S, H, n_rot / 2] summed over H, zeros in the columns and rows that are not read
+      d = g.sum(d, {head_axis});
+      const std::int64_t columns = table.dim(-1).value() - op.n_rot / 2;
+      const Dim rows = table.dim(-2) - d.dim(1);
+      if (columns || !rows.is_static(0)) d = g.pad(d, {0, 0, 0}, {0, rows.value(), columns});
+      return d;
+    };
+    c.accumulate(1, to_table(g1 * x1 + g2 * x2));
+    Expr dsin = g2 * x1 - g1 * x2;
+    c.accumulate(2, to_table(op.inverse ? -dsin : dsin));
+  }
+  // Linear in x, and in the tables (the elements that are not rotated do not depend on those).
+  static void jvp(JvpContext& c) {
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Rope>();
+    if (c.has_tangent(0)) c.add_tangent(0, g.add(op, {c.tangent(0), c.input(1), c.input(2)}));
+    if (c.has_tangent(1) || c.has_tangent(2))
+      c.add_tangent(0, rotate(g, op, widen(c.input(0)), widen(c.tangent(1)), widen(c.tangent(2)), true));
+  }
+  // The batch is folded into B.
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    auto folded = [&](Expr x) {  // [V, B, ..] -> [V * B, ..]
+      Dims dims(x.shape().dims().begin() + 1, x.shape().dims().end());
+      dims[0] = x.dim(0) * x.dim(1);
+      return g.reshape(x, dims);
+    };
+    const bool own_tables = c.is_batched(1) || c.is_batched(2) || c.rank(1) == 3;
+    auto table = [&](int i) {
+      if (!own_tables) return c.input(i);
+      Expr t = c.lifted(i);  // [V, S, T] or [V, B or 1, S, T]
+      if (c.rank(i) == 2) t = g.unsqueeze(t, 1);
+      return folded(g.expand(t, {c.batch_size(), c.result_shape().dim(0), t.dim(2), t.dim(3)}));
+    };
+    Expr y = g.add(c.op<ops::Rope>(), {folded(c.lifted(0)), table(1), table(2)});
+    c.set_result(g.reshape(y, prepend(c.batch_size(), c.result_shape().dims())));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Rope>();
