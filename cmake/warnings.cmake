@@ -46,6 +46,9 @@ function(rlx_configure_target target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND RLX_CCACHE_PROGRAM AND RLX_PCH)
     target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache needs to see through a GCC header
   endif()
+  if(RLX_VERIFY)  # for every target, since a precompiled header is shared only between equal definitions
+    target_compile_definitions(${target} PRIVATE RLX_VERIFY=1)
+  endif()
   target_compile_options(${target} PRIVATE ${rlx_sanitize_flags})
   target_link_options(${target} PRIVATE ${rlx_sanitize_flags} ${rlx_linker_flag})
   if(NOT APPLE)
