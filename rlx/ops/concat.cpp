@@ -32,6 +32,24 @@ struct ConcatRules {
       to.offset += dims[axis] * to.strides[axis];
     }
   }
+  static void vjp(VjpContext& c) {
+    const std::int64_t axis = c.op<ops::Concat>().axis;
+    Dim start(0);
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      const Dim length = c.input(i).dim(static_cast<int>(axis));
+      if (c.wants(i)) c.accumulate(i, c.graph().narrow(c.cotangent(), axis, start, length));
+      start = start + length;
+    }
+  }
+  static void jvp(JvpContext& c) {
+    std::vector<Expr> tangents;
+    bool any = false;
+    for (int i = 0; i < c.num_inputs(); ++i) any = any || c.has_tangent(i);
+    if (!any) return;
+    for (int i = 0; i < c.num_inputs(); ++i) tangents.push_back(c.tangent(i));
+    c.set_tangent(c.graph().concat(tangents, c.op<ops::Concat>().axis));
+  }
+  static void batch(BatchContext& c) { c.emit_lifted(ops::Concat{c.op<ops::Concat>().axis + 1}); }
   static void samples(SampleSet& s) {
     s.add("vectors", {Shape({2}, DType::F32), Shape({3}, DType::F32)}, ops::Concat{0});
     s.add("columns", {Shape({2, 1}, DType::F32), Shape({2, 2}, DType::F32), Shape({2, 1}, DType::F32)}, ops::Concat{1});

@@ -4,6 +4,51 @@
 namespace rlx {
 namespace {
 
+// v_{i+1} at i, zero at the end.
+Expr next_one(Graph& g, Expr v, std::int64_t axis) {
+  const Dim& n = v.dim(static_cast<int>(axis));
+  const Expr end = g.expand(g.scalar(0, v.dtype()), v.shape().with_dim(static_cast<int>(axis), Dim(1)).dims());
+  return g.concat({g.narrow(v, axis, Dim(1), n - 1), end}, axis);
+}
+
+// s_i = b_i + a_i s_{i+1} along `axis`, nothing past the end. Products only, so zeros in `a` are no trouble. Doubling steps:
+// after the step of width d, b_i holds the sum over [i, i + 2d) and a_i the product over it. A symbolic extent has no known
+// number of steps: there the products of all ranges [i, j) are formed.
+Expr suffix_recurrence(Graph& g, Expr b, Expr a, std::int64_t axis) {
+  const Dim extent = b.dim(static_cast<int>(axis));
+  if (extent.is_static()) {
+    const std::int64_t n = extent.value();
+    for (std::int64_t d = 1; d < n; d *= 2) {
+      const Expr here = g.narrow(a, axis, Dim(0), Dim(n - d));
+      const Expr joined = g.narrow(b, axis, Dim(0), Dim(n - d)) + here * g.narrow(b, axis, Dim(d), Dim(n - d));
+      b = g.concat({joined, g.narrow(b, axis, Dim(n - d), Dim(d))}, axis);
+      if (d * 2 < n) {
+        const std::int64_t left = a.dim(static_cast<int>(axis)).value() - d;  // later steps read no further
+        a = g.narrow(a, axis, Dim(0), Dim(left)) * g.narrow(a, axis, Dim(d), Dim(left));
+      }
+    }
+    return b;
+  }
+  const int rank = b.rank() + 1;  // i along `axis`, j along the next
+  const Expr later = g.ge(positions(g, extent, axis + 1, rank), positions(g, extent, axis, rank));
+  const Expr products = g.cumulative(CumulativeKind::Prod, g.where(later, g.unsqueeze(a, axis), 1), axis + 1, true);
+  return g.sum(g.where(later, products * g.unsqueeze(b, axis), 0), {axis + 1});
+}
+
+// For a running maximum or minimum y of x: [.., k, i, ..] is 1 where x_k is (one of) what y_i took, 0 elsewhere; and the number
+// of those ties for every i, at least 1. The exclusive scan's identity has no source and shares nothing.
+struct Sources {
+  Expr mask, ties;
+};
+Sources running_sources(Graph& g, const ops::Cumulative& op, Expr x, Expr y) {
+  const Dim& extent = x.dim(static_cast<int>(op.axis));
+  const Expr k = positions(g, extent, op.axis, x.rank() + 1), i = positions(g, extent, op.axis + 1, x.rank() + 1);
+  const CompareKind order = op.reverse ? (op.exclusive ? CompareKind::Gt : CompareKind::Ge) : (op.exclusive ? CompareKind::Lt : CompareKind::Le);
+  const Expr took = g.bit_and(g.eq(g.unsqueeze(x, op.axis + 1), g.unsqueeze(y, op.axis)), g.compare(order, k, i));
+  const Expr mask = g.cast(took, x.dtype());
+  return {mask, g.max(g.sum(mask, {op.axis}, true), 1)};
+}
+
 struct CumulativeRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape& x = c.input(0);
@@ -37,6 +82,57 @@ struct CumulativeRules {
         }
       store_all(a.out(), v);
     });
+  }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(0)) return;
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Cumulative>();
+    const Expr ct = c.cotangent();
+    if (ct.dim(static_cast<int>(op.axis)).is_static(0)) return;
+    switch (op.fn) {
+      case CumulativeKind::Sum: return c.accumulate(0, g.cumsum(ct, op.axis, op.exclusive, !op.reverse));
+      case CumulativeKind::Prod: {
+        // dx_k = (product before k) * s_k with s_k = g_k + x_{k+1} s_{k+1}; the exclusive scan reads g one later.
+        auto turned = [&](Expr e) { return op.reverse ? g.reverse(e, {op.axis}) : e; };
+        const Expr x = turned(c.input(0)), b = turned(ct);
+        const Expr before = g.cumulative(CumulativeKind::Prod, x, op.axis, true);
+        const Expr s = suffix_recurrence(g, op.exclusive ? next_one(g, b, op.axis) : b, next_one(g, x, op.axis), op.axis);
+        return c.accumulate(0, turned(before * s));
+      }
+      case CumulativeKind::Max:
+      case CumulativeKind::Min: {
+        const Sources from = running_sources(g, op, c.input(0), c.output());
+        return c.accumulate(0, g.sum(from.mask * (g.unsqueeze(ct, op.axis) / from.ties), {op.axis + 1}));
+      }
+    }
+  }
+  static void jvp(JvpContext& c) {
+    if (!c.has_tangent(0)) return;
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Cumulative>();
+    const Expr t = c.tangent(0);
+    if (t.dim(static_cast<int>(op.axis)).is_static(0)) return;
+    switch (op.fn) {
+      case CumulativeKind::Sum: return c.set_tangent(g.add(c.box(), {t}));
+      case CumulativeKind::Prod: {
+        // t_i' = x_i t_{i-1}' + (product before i) t_i: a suffix recurrence seen from the other end.
+        auto suffix_order = [&](Expr e) { return op.reverse ? e : g.reverse(e, {op.axis}); };
+        const Expr before = g.cumulative(CumulativeKind::Prod, c.input(0), op.axis, true, op.reverse);
+        const Expr s = suffix_recurrence(g, suffix_order(before * t), suffix_order(c.input(0)), op.axis);
+        return c.set_tangent(suffix_order(op.exclusive ? next_one(g, s, op.axis) : s));
+      }
+      case CumulativeKind::Max:
+      case CumulativeKind::Min: {
+        const Sources from = running_sources(g, op, c.input(0), c.output());
+        const Expr taken = g.sum(from.mask * g.unsqueeze(t, op.axis + 1), {op.axis}, true) / from.ties;
+        return c.set_tangent(g.squeeze(taken, op.axis));
+      }
+    }
+  }
+  static void batch(BatchContext& c) {
+    ops::Cumulative op = c.op<ops::Cumulative>();
+    ++op.axis;
+    c.emit_lifted(op);
   }
   static void samples(SampleSet& s) {
     for (int i = 0; i < static_cast<int>(std::size(EnumNames<CumulativeKind>::values)); ++i) {

@@ -32,6 +32,14 @@ struct ExpandRules {
   static Cost cost(const CostContext& c) {
     return {0, static_cast<double>(c.inputs[0].size_bytes()), static_cast<double>(c.outputs[0].size_bytes())};
   }
+  static void vjp(VjpContext& c) { c.accumulate(0, c.cotangent()); }  // accumulate sums what was stretched
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0)) c.set_tangent(c.graph().expand(c.tangent(0), c.result_shape().dims()));
+  }
+  static void batch(BatchContext& c) {
+    const Dims& dims = c.op<ops::Expand>().dims;
+    c.set_result(c.graph().expand(c.aligned(0, static_cast<int>(dims.size())), prepend(c.batch_size(), dims)));
+  }
   static void samples(SampleSet& s) {
     s.add("rows", {Shape({3}, DType::F32)}, ops::Expand{{2, 3}});
     s.add("columns", {Shape({2, 1}, DType::F32)}, ops::Expand{{2, 3}});

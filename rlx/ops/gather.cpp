@@ -15,6 +15,36 @@ Dims rows_dims(const Shape& x, const Shape& indices, std::int64_t axis) {
   return dims;
 }
 
+// Indices clamped into [0, extent), as the op reads them.
+Expr clamped(Graph& g, Expr indices, const Dim& extent) {
+  const Expr low = g.max(indices, 0);
+  if (extent.is_static()) return g.min(low, extent.value() - 1);
+  return g.min(low, dim_value(g, extent) - 1);
+}
+// True where an index is in [0, extent).
+Expr in_range(Graph& g, Expr indices, const Dim& extent) {
+  const Expr below = extent.is_static() ? g.lt(indices, extent.value()) : g.lt(indices, dim_value(g, extent));
+  return g.bit_and(g.ge(indices, 0), below);
+}
+// The permutation that brings `axis` to `to`, the others in order.
+std::vector<std::int64_t> move_axis(int rank, std::int64_t axis, std::int64_t to) {
+  std::vector<std::int64_t> perm = identity_perm(rank);
+  perm.erase(perm.begin() + axis);
+  perm.insert(perm.begin() + to, axis);
+  return perm;
+}
+// [B, pre.., extent, rest..] -> [B * extent, pre.., rest..], `axis` counted without B.
+Expr batch_rows(Graph& g, Expr x, std::int64_t axis) {
+  const Expr moved = g.transpose(x, move_axis(x.rank(), axis + 1, 1));
+  Dims dims(moved.shape().dims().begin() + 1, moved.shape().dims().end());
+  dims[0] = moved.dim(0) * moved.dim(1);
+  return g.reshape(moved, std::move(dims));
+}
+// Indices [B, ..] into one table as indices into the rows of batch_rows, I64.
+Expr batch_indices(Graph& g, Expr indices, const Dim& batch, const Dim& extent) {
+  return g.cast(indices, DType::I64) + positions(g, batch, 0, indices.rank()) * dim_value(g, extent);
+}
+
 struct GatherRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape &table = c.input(0), &indices = c.input(1);
@@ -42,6 +72,35 @@ struct GatherRules {
   static Cost cost(const CostContext& c) {
     const auto bytes = static_cast<double>(c.outputs[0].size_bytes());
     return {0, bytes + static_cast<double>(c.inputs[1].size_bytes()), bytes};
+  }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(0)) return;
+    const std::int64_t axis = c.op<ops::Gather>().axis;
+    Graph& g = c.graph();
+    const Shape& table = c.input(0).shape();
+    c.accumulate(0, g.scatter_add(c.zeros(table), clamped(g, c.input(1), table.dim(static_cast<int>(axis))), c.cotangent(), axis));
+  }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.input(1)}));
+  }
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    const std::int64_t axis = c.op<ops::Gather>().axis;
+    const Expr table = c.input(0), indices = c.input(1);
+    if (!c.is_batched(1)) return c.set_result(g.gather(table, indices, axis + 1));
+    if (!c.is_batched(0)) {  // [pre.., B, indices.., rest..]
+      const Expr out = g.gather(table, indices, axis);
+      return c.set_result(g.transpose(out, move_axis(out.rank(), axis, 0)));
+    }
+    const Dim& extent = table.dim(static_cast<int>(axis) + 1);
+    const Expr out = g.gather(batch_rows(g, table, axis), batch_indices(g, clamped(g, indices, extent), c.batch_size(), extent), 0);
+    // [B, indices.., pre.., rest..] -> [B, pre.., indices.., rest..]
+    const std::int64_t num_index_axes = c.rank(1);
+    std::vector<std::int64_t> perm{0};
+    for (std::int64_t i = 0; i < axis; ++i) perm.push_back(1 + num_index_axes + i);
+    for (std::int64_t i = 0; i < num_index_axes; ++i) perm.push_back(1 + i);
+    for (std::int64_t i = 1 + num_index_axes + axis; i < out.rank(); ++i) perm.push_back(i);
+    c.set_result(g.transpose(out, perm));
   }
   static void samples(SampleSet& s) {
     const Shape ids({3}, DType::I32);
@@ -92,6 +151,43 @@ struct ScatterAddRules {
     });
   }
   static Cost cost(const CostContext& c) { return c.with_flops(static_cast<double>(c.inputs[2].num_elements())); }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(0)) return;
+    Graph& g = c.graph();
+    const std::int64_t axis = c.op<ops::ScatterAdd>().axis;
+    const Expr ct = c.cotangent(), indices = c.input(1);
+    const Dim& extent = ct.dim(static_cast<int>(axis));
+    c.accumulate(0, ct);
+    if (extent.is_static(0)) return;  // every update was dropped
+    // The row of each update, or zeros where its index was dropped.
+    Dims mask_dims(static_cast<std::size_t>(axis), Dim(1));
+    mask_dims.insert(mask_dims.end(), indices.shape().dims().begin(), indices.shape().dims().end());
+    mask_dims.insert(mask_dims.end(), static_cast<std::size_t>(ct.rank() - axis - 1), Dim(1));
+    c.accumulate(2, g.where(g.reshape(in_range(g, indices, extent), mask_dims), g.gather(ct, indices, axis), 0));
+  }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(2)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.input(1), c.tangent(2)}));
+    else if (c.has_tangent(0)) c.set_tangent(c.tangent(0));
+  }
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    const std::int64_t axis = c.op<ops::ScatterAdd>().axis;
+    const Expr operand = c.lifted(0), indices = c.input(1), updates = c.lifted(2);
+    if (!c.is_batched(1)) return c.set_result(g.scatter_add(operand, indices, updates, axis + 1));
+    const Dim& extent = operand.dim(static_cast<int>(axis) + 1);
+    const Expr rows = g.where(in_range(g, indices, extent), batch_indices(g, indices, c.batch_size(), extent), -1);
+    // updates [B, pre.., indices.., rest..] -> [B, indices.., pre.., rest..]
+    const std::int64_t num_index_axes = c.rank(1);
+    std::vector<std::int64_t> perm{0};
+    for (std::int64_t i = 0; i < num_index_axes; ++i) perm.push_back(1 + axis + i);
+    for (std::int64_t i = 0; i < axis; ++i) perm.push_back(1 + i);
+    for (std::int64_t i = 1 + axis + num_index_axes; i < updates.rank(); ++i) perm.push_back(i);
+    const Expr sum = g.scatter_add(batch_rows(g, operand, axis), rows, g.transpose(updates, perm), 0);
+    // [B * extent, pre.., rest..] -> [B, extent, pre.., rest..] -> [B, pre.., extent, rest..]
+    Dims dims = sum.shape().dims();
+    dims[0] = extent;
+    c.set_result(g.transpose(g.reshape(sum, prepend(c.batch_size(), dims)), move_axis(operand.rank(), 1, axis + 1)));
+  }
   static void samples(SampleSet& s) {
     const Shape ids({3}, DType::I32);
     s.add("rows", {Shape({4, 2}, DType::F32), SampleInput(ids, Fill::Index, 4), Shape({3, 2}, DType::F32)}, ops::ScatterAdd{0});

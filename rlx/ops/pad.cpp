@@ -10,6 +10,12 @@ constexpr std::int64_t kMaxAmount = std::int64_t{1} << 48;  // keeps the index a
 
 std::int64_t interior_of(const ops::Pad& op, std::size_t axis) { return op.interior.empty() ? 0 : op.interior[axis]; }
 
+// Bool of the padded dimensions: true where the padding value stands.
+Expr padding_mask(Graph& g, const ops::Pad& op, const Dims& dims) {
+  const Expr inside = g.expand(g.constant(Tensor::scalar(DType::Bool, 0)), dims);
+  return g.add(op, {inside, g.constant(Tensor::scalar(DType::Bool, 1))});
+}
+
 struct PadRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape &x = c.input(0), &value = c.input(1);
@@ -55,6 +61,45 @@ struct PadRules {
       to.strides[i] *= step;
     }
     copy_strided(a.out().dtype(), dims, out, to, a.in(0).data(), from);
+  }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(0)) return;
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Pad>();
+    const Dims& dims = c.input(0).shape().dims();
+    const Expr ct = c.cotangent();
+    c.accumulate(1, g.sum(g.where(padding_mask(g, op, dims), ct, 0)));
+    // Crop what was added and put zeros where x was cropped, then pick what was spread.
+    std::vector<std::int64_t> low, high, strides;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      low.push_back(-op.low[i]);
+      high.push_back(-op.high[i]);
+      strides.push_back(interior_of(op, i) + 1);
+    }
+    Expr spread = g.pad(ct, low, high, 0);
+    spread = g.slice(spread, Dims(dims.size(), Dim(0)), spread.shape().dims(), strides);
+    c.accumulate(0, spread.shape().dims() == dims ? spread : g.reshape(spread, dims));
+  }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0) || c.has_tangent(1)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.tangent(1)}));
+  }
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Pad>();
+    Expr padded = c.input(0);
+    const Expr value = c.is_batched(1) ? g.constant(Tensor::zeros(Shape({}, padded.dtype()))) : c.input(1);
+    ops::Pad over_batch = op;
+    if (c.is_batched(0)) {
+      for (auto* amounts : {&over_batch.low, &over_batch.high, &over_batch.interior})
+        if (amounts != &over_batch.interior || !op.interior.empty()) amounts->insert(amounts->begin(), 0);
+    }
+    padded = g.add(over_batch, {padded, value});
+    if (c.is_batched(1)) {
+      const Dims unbatched(c.is_batched(0) ? c.input(0).shape().dims().begin() + 1 : c.input(0).shape().dims().begin(),
+                           c.input(0).shape().dims().end());
+      padded = g.where(padding_mask(g, op, unbatched), c.aligned(1, c.rank(0)), padded);
+    }
+    c.set_result(padded);
   }
   static void samples(SampleSet& s) {
     const Shape value({}, DType::F32);

@@ -13,6 +13,39 @@ Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes) {
   return dims;
 }
 
+// 1 where an element equals its group's extremum, in the dtype of x.
+Expr extremum_mask(Graph& g, Expr x, Expr kept_result) { return g.cast(g.eq(x, kept_result), x.dtype()); }
+
+// For every element the product of the others of its group, without a division, so that zeros are no trouble: the product of
+// those before times the product of those after, with the reduced axes joined into one.
+Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) {
+  std::vector<std::int64_t> perm;
+  Dims joined;
+  Dim group(1);
+  for (int i = 0; i < x.rank(); ++i)
+    if (!std::binary_search(axes.begin(), axes.end(), i)) {
+      perm.push_back(i);
+      joined.push_back(x.dim(i));
+    }
+  for (std::int64_t axis : axes) {
+    perm.push_back(axis);
+    group = group * x.dim(static_cast<int>(axis));
+  }
+  const auto last = static_cast<std::int64_t>(joined.size());
+  joined.push_back(group);
+  const Expr moved = g.transpose(x, perm);
+  const Expr rows = g.reshape(moved, joined);
+  const Expr others = g.cumulative(CumulativeKind::Prod, rows, last, true, false) * g.cumulative(CumulativeKind::Prod, rows, last, true, true);
+  return g.transpose(g.reshape(others, moved.shape().dims()), inverse_perm(perm));
+}
+
+// How many elements a group has, as a scalar of `dtype`.
+Expr group_size(Graph& g, const Shape& x, const std::vector<std::int64_t>& axes, DType dtype) {
+  Dims reduced;
+  for (std::int64_t axis : axes) reduced.push_back(x.dim(static_cast<int>(axis)));
+  return g.cast(dims_product(g, reduced), dtype);
+}
+
 struct ReduceRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape& x = c.input(0);
@@ -35,6 +68,47 @@ struct ReduceRules {
     visit_accumulator(a.in(0).dtype(), [&]<class A>(A) { compute<A>(op, a.in(0), a.out()); });
   }
   static Cost cost(const CostContext& c) { return c.with_flops(static_cast<double>(c.inputs[0].num_elements())); }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(0)) return;
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Reduce>();
+    const Expr x = c.input(0);
+    const Dims kept = kept_dims(x.shape(), op.axes);
+    const Expr ct = g.reshape(c.cotangent(), kept);
+    switch (op.fn) {
+      case ReduceKind::Sum: return c.accumulate(0, g.expand(ct, x.shape().dims()));
+      case ReduceKind::Mean: return c.accumulate(0, g.expand(ct / group_size(g, x.shape(), op.axes, x.dtype()), x.shape().dims()));
+      case ReduceKind::Prod: return c.accumulate(0, ct * product_of_others(g, x, op.axes));
+      case ReduceKind::Max:
+      case ReduceKind::Min: {  // ties share equally
+        const Expr mask = extremum_mask(g, x, g.reshape(c.output(), kept));
+        const Expr ties = g.add(ops::Reduce{ReduceKind::Sum, op.axes, true}, {mask});
+        return c.accumulate(0, ct / ties * mask);
+      }
+    }
+  }
+  static void jvp(JvpContext& c) {
+    if (!c.has_tangent(0)) return;
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::Reduce>();
+    const Expr x = c.input(0), t = c.tangent(0);
+    auto sum = [&](Expr e) { return g.add(ops::Reduce{ReduceKind::Sum, op.axes, op.keep_dims}, {e}); };
+    switch (op.fn) {
+      case ReduceKind::Sum:
+      case ReduceKind::Mean: return c.set_tangent(g.add(c.box(), {t}));
+      case ReduceKind::Prod: return c.set_tangent(sum(t * product_of_others(g, x, op.axes)));
+      case ReduceKind::Max:
+      case ReduceKind::Min: {
+        const Expr mask = extremum_mask(g, x, g.reshape(c.output(), kept_dims(x.shape(), op.axes)));
+        return c.set_tangent(sum(t * mask) / sum(mask));
+      }
+    }
+  }
+  static void batch(BatchContext& c) {
+    ops::Reduce op = c.op<ops::Reduce>();
+    op.axes = shifted(op.axes);
+    c.emit_lifted(std::move(op));
+  }
   static void samples(SampleSet& s) {
     for (int i = 0; i < static_cast<int>(std::size(EnumNames<ReduceKind>::values)); ++i) {
       const auto fn = static_cast<ReduceKind>(i);
@@ -141,6 +215,13 @@ struct ArgReduceRules {
     });
   }
   static Cost cost(const CostContext& c) { return c.with_flops(static_cast<double>(c.inputs[0].num_elements())); }
+  static constexpr NoRule vjp = none("integer output");
+  static constexpr NoRule jvp = none("integer output");
+  static void batch(BatchContext& c) {
+    ops::ArgReduce op = c.op<ops::ArgReduce>();
+    ++op.axis;
+    c.emit_lifted(op);
+  }
   static void samples(SampleSet& s) {
     for (ArgReduceKind fn : {ArgReduceKind::Max, ArgReduceKind::Min}) {
       const std::string name(enum_name(fn));

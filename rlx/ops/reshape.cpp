@@ -30,6 +30,11 @@ struct ReshapeRules {
   static void reference(const RefArgs& a) {
     if (a.out().size_bytes() != 0) std::memcpy(a.out().mutable_data(), a.in(0).data(), a.out().size_bytes());
   }
+  static void vjp(VjpContext& c) { c.accumulate(0, c.graph().reshape(c.cotangent(), c.input(0).shape().dims())); }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0)) c.set_tangent(c.graph().reshape(c.tangent(0), c.result_shape().dims()));
+  }
+  static void batch(BatchContext& c) { c.emit_lifted(ops::Reshape{prepend(c.batch_size(), c.op<ops::Reshape>().dims)}); }
   static void samples(SampleSet& s) {
     s.add("flatten", {Shape({2, 3}, DType::F32)}, ops::Reshape{{6}});
     s.add("split", {Shape({2, 6}, DType::F64)}, ops::Reshape{{2, 3, 2}});

@@ -19,6 +19,11 @@ struct ReverseRules {
     }
     copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), from);
   }
+  static void vjp(VjpContext& c) { c.accumulate(0, c.graph().add(c.box(), {c.cotangent()})); }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0)}));
+  }
+  static void batch(BatchContext& c) { c.emit_lifted(ops::Reverse{shifted(c.op<ops::Reverse>().axes)}); }
   static void samples(SampleSet& s) {
     s.add("vector", {Shape({3}, DType::F32)}, ops::Reverse{{0}});
     s.add("one of two", {Shape({2, 3}, DType::F32)}, ops::Reverse{{1}});

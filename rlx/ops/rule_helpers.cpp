@@ -112,10 +112,18 @@ Dims prepend(const Dim& d, const Dims& dims) {
   return out;
 }
 
-Expr extent_of(Expr x, std::int64_t axis) {
-  const Dim& d = x.dim(static_cast<int>(axis));
-  Graph& g = x.graph();
-  return d.is_static() ? g.constant(Tensor::scalar_i64(DType::I64, d.value())) : g.dim_size(x, axis);
+Expr dim_value(Graph& g, const Dim& d) {
+  if (d.is_static()) return g.constant(Tensor::scalar_i64(DType::I64, d.value()));
+  return g.dim_size(positions(g, d, 0, 1), 0);
+}
+
+Expr dims_product(Graph& g, std::span<const Dim> dims) {
+  Dim product(1);
+  for (const Dim& d : dims) product = product * d;
+  if (product.is_static()) return dim_value(g, product);
+  Expr out;
+  for (const Dim& d : dims) out = out.valid() ? out * dim_value(g, d) : dim_value(g, d);
+  return out;
 }
 
 Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank) {

@@ -112,8 +112,9 @@ std::vector<std::int64_t> identity_perm(int rank);
 std::vector<std::int64_t> inverse_perm(const std::vector<std::int64_t>& perm);
 /// `d` in front of `dims`.
 Dims prepend(const Dim& d, const Dims& dims);
-/// The extent of `axis` of x as an I64 scalar: a constant, or dim_size when it is symbolic.
-Expr extent_of(Expr x, std::int64_t axis);
+/// The value of a dimension, or of the product of some, as an I64 scalar; a constant when it is static.
+Expr dim_value(Graph& g, const Dim& d);
+Expr dims_product(Graph& g, std::span<const Dim> dims);
 /// 0, 1, 2, .. along `axis` of [1, .., d, .., 1] with `rank` axes, I64.
 Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank);
 

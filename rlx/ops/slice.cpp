@@ -8,6 +8,43 @@ namespace {
 
 std::int64_t stride_of(const ops::Slice& op, std::size_t axis) { return op.strides.empty() ? 1 : op.strides[axis]; }
 
+// A zero tensor of extents `full` with `g` at starts, starts + strides, ..: what slicing picked, put back.
+Expr put_back(Graph& g, Expr picked, const ops::Slice& op, const Shape& full) {
+  const auto rank = static_cast<std::size_t>(full.rank());
+  std::vector<std::int64_t> none(rank, 0), between(rank, 0);
+  bool spread = false;
+  for (std::size_t i = 0; i < rank; ++i) {
+    // A stride past the end picks at most one element: nothing to put between.
+    const Dim& n = picked.dim(static_cast<int>(i));
+    if (n.is_static() && n.value() <= 1) continue;
+    between[i] = stride_of(op, i) - 1;
+    spread = spread || between[i] > 0;
+  }
+  Expr x = spread ? g.pad(picked, none, none, 0, between) : picked;
+  bool is_static = x.shape().is_static() && full.is_static();
+  for (const Dim& start : op.starts) is_static = is_static && start.is_static();
+  if (is_static) {
+    std::vector<std::int64_t> low, high;
+    for (std::size_t i = 0; i < rank; ++i) {
+      low.push_back(op.starts[i].value());
+      high.push_back(full.dims()[i].value() - low[i] - x.dim(static_cast<int>(i)).value());
+    }
+    return g.pad(x, low, high, 0);
+  }
+  for (std::size_t i = 0; i < rank; ++i) {  // amounts of pad are integers: symbolic ones are zeros joined on
+    const int axis = static_cast<int>(i);
+    std::vector<Expr> parts{x};
+    auto zeros = [&](const Dim& extent) {
+      return g.expand(g.scalar(0, full.dtype()), x.shape().with_dim(axis, extent).dims());
+    };
+    const Dim before = op.starts[i], after = full.dims()[i] - op.starts[i] - x.dim(axis);
+    if (!before.is_static(0)) parts.insert(parts.begin(), zeros(before));
+    if (!after.is_static(0)) parts.push_back(zeros(after));
+    if (parts.size() > 1) x = g.concat(parts, axis);
+  }
+  return x;
+}
+
 struct SliceRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape& x = c.input(0);
@@ -43,6 +80,17 @@ struct SliceRules {
   static Cost cost(const CostContext& c) {
     const auto bytes = static_cast<double>(c.outputs[0].size_bytes());
     return {0, bytes, bytes};
+  }
+  static void vjp(VjpContext& c) { c.accumulate(0, put_back(c.graph(), c.cotangent(), c.op<ops::Slice>(), c.input(0).shape())); }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0)}));
+  }
+  static void batch(BatchContext& c) {
+    ops::Slice op = c.op<ops::Slice>();
+    op.starts.insert(op.starts.begin(), Dim(0));
+    op.limits.insert(op.limits.begin(), c.batch_size());
+    if (!op.strides.empty()) op.strides.insert(op.strides.begin(), 1);
+    c.emit_lifted(std::move(op));
   }
   static void samples(SampleSet& s) {
     s.add("middle", {Shape({5}, DType::F32)}, ops::Slice{{1}, {4}, {1}});

@@ -66,6 +66,18 @@ struct SoftmaxRules {
       }
     store_all(a.out(), v);
   }
+  // y * (v - sum(v * y)): the derivative is symmetric, so this serves both modes.
+  static Expr apply_derivative(Graph& g, Expr y, Expr v, std::int64_t axis) {
+    const DType t = accumulator_dtype(y.dtype());
+    y = g.cast(y, t);
+    const Expr vy = g.cast(v, t) * y;
+    return vy - y * g.sum(vy, {axis}, true);
+  }
+  static void vjp(VjpContext& c) { c.accumulate(0, apply_derivative(c.graph(), c.output(), c.cotangent(), c.op<ops::Softmax>().axis)); }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0)) c.set_tangent(apply_derivative(c.graph(), c.output(), c.tangent(0), c.op<ops::Softmax>().axis));
+  }
+  static void batch(BatchContext& c) { c.emit_lifted(ops::Softmax{c.op<ops::Softmax>().axis + 1}); }
   static void samples(SampleSet& s) { add_samples<ops::Softmax>(s); }
   static constexpr AttrField attrs[] = {field<&ops::Softmax::axis>("axis")};
 };
@@ -78,6 +90,20 @@ struct LogSoftmaxRules {
     const Expr shifted = minus_row_max(g, c.input(0), axis);
     c.set_result(g.cast(shifted - g.log(row_sum(g, g.exp(shifted), axis)), c.input(0).dtype()));
   }
+  static void vjp(VjpContext& c) {  // g - softmax * sum(g)
+    Graph& g = c.graph();
+    const DType t = accumulator_dtype(c.input(0).dtype());
+    const Expr ct = g.cast(c.cotangent(), t);
+    c.accumulate(0, ct - g.exp(g.cast(c.output(), t)) * g.sum(ct, {c.op<ops::LogSoftmax>().axis}, true));
+  }
+  static void jvp(JvpContext& c) {  // t - sum(softmax * t)
+    if (!c.has_tangent(0)) return;
+    Graph& g = c.graph();
+    const DType dtype = accumulator_dtype(c.input(0).dtype());
+    const Expr t = g.cast(c.tangent(0), dtype);
+    c.set_tangent(t - g.sum(g.exp(g.cast(c.output(), dtype)) * t, {c.op<ops::LogSoftmax>().axis}, true));
+  }
+  static void batch(BatchContext& c) { c.emit_lifted(ops::LogSoftmax{c.op<ops::LogSoftmax>().axis + 1}); }
   static void samples(SampleSet& s) { add_samples<ops::LogSoftmax>(s); }
   static constexpr AttrField attrs[] = {field<&ops::LogSoftmax::axis>("axis")};
 };

@@ -7,6 +7,15 @@
 namespace rlx {
 namespace {
 
+// Positions of the picked elements in the flattened x [.., N]: I64 [R, k] with R rows.
+Expr picked_positions(Graph& g, const Shape& x, Expr indices) {
+  Dim rows(1);
+  for (int i = 0; i + 1 < x.rank(); ++i) rows = rows * x.dim(i);
+  const Expr at = g.cast(g.reshape(indices, {rows, indices.dim(indices.rank() - 1)}), DType::I64);
+  const Expr row_starts = g.iota(Shape({rows, 1}, DType::I64), 0) * dim_value(g, x.dim(-1));
+  return at + row_starts;
+}
+
 struct TopKRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape& x = c.input(0);
@@ -45,6 +54,22 @@ struct TopKRules {
   static Cost cost(const CostContext& c) {
     return c.with_flops(static_cast<double>(c.inputs[0].num_elements()));  // one comparison each, the rest is small
   }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(0) || !c.has_cotangent(0)) return;
+    Graph& g = c.graph();
+    const Shape& x = c.input(0).shape();
+    const Expr at = picked_positions(g, x, c.output(1));
+    const Expr dx = g.scatter_add(c.zeros(Shape({x.num_elements_dim()}, x.dtype())), at, g.reshape(c.cotangent(0), at.shape().dims()));
+    c.accumulate(0, g.reshape(dx, x.dims()));
+  }
+  static void jvp(JvpContext& c) {
+    if (!c.has_tangent(0)) return;
+    Graph& g = c.graph();
+    const Shape& x = c.input(0).shape();
+    const Expr flat = g.reshape(c.tangent(0), {x.num_elements_dim()});
+    c.set_tangent(0, g.reshape(g.gather(flat, picked_positions(g, x, c.output(1)), 0), c.result_shape(0).dims()));
+  }
+  static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
   static void samples(SampleSet& s) {
     s.add("best", {Shape({5}, DType::F32)}, ops::TopK{1});
     s.add("rows", {Shape({2, 5}, DType::F32)}, ops::TopK{3});

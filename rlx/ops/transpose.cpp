@@ -23,6 +23,15 @@ struct TransposeRules {
     const auto dims = a.out().dims();
     copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), view);
   }
+  static void vjp(VjpContext& c) { c.accumulate(0, c.graph().transpose(c.cotangent(), inverse_perm(c.op<ops::Transpose>().perm))); }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(0)) c.set_tangent(c.graph().transpose(c.tangent(0), c.op<ops::Transpose>().perm));
+  }
+  static void batch(BatchContext& c) {
+    std::vector<std::int64_t> perm = shifted(c.op<ops::Transpose>().perm);
+    perm.insert(perm.begin(), 0);
+    c.emit_lifted(ops::Transpose{std::move(perm)});
+  }
   static void samples(SampleSet& s) {
     s.add("matrix", {Shape({2, 3}, DType::F32)}, ops::Transpose{{1, 0}});
     s.add("rotate", {Shape({2, 3, 4}, DType::F32)}, ops::Transpose{{2, 0, 1}});
