@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace rlx {
 
@@ -74,7 +75,8 @@ class ThreadPool {
   template <class F>
   void parallel_for(std::int64_t chunks, F&& f, int max_threads = 0) {
     parallel_for(
-        chunks, [](void* ctx, std::int64_t chunk) { (*static_cast<F*>(ctx))(chunk); }, &f, max_threads);
+        chunks, [](void* ctx, std::int64_t chunk) { (*static_cast<std::remove_reference_t<F>*>(ctx))(chunk); },
+        const_cast<void*>(static_cast<const void*>(&f)), max_threads);
   }
 
  private:

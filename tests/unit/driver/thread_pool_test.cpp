@@ -1,0 +1,219 @@
+// The thread pool: order of steps, every chunk once, exceptions, concurrent and nested runs, forks.
+#include "rlx/driver/thread_pool.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rlx/error.h"
+
+#if defined(__linux__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+namespace rlx {
+namespace {
+
+struct StepData {
+  std::vector<std::atomic<int>>* counts = nullptr;  // runs of each chunk
+  std::atomic<int> done{0};
+  std::vector<StepData*> preds;
+  std::int64_t chunks = 0;
+  std::atomic<bool>* order_broken = nullptr;
+  std::atomic<int>* max_worker = nullptr;
+};
+
+void run_step(void* ctx, std::int64_t chunk) {
+  auto& s = *static_cast<StepData*>(ctx);
+  for (StepData* p : s.preds) {
+    if (p->done.load() != p->chunks) s.order_broken->store(true);
+  }
+  int seen = s.max_worker->load();
+  while (worker_index() > seen && !s.max_worker->compare_exchange_weak(seen, worker_index())) {
+  }
+  (*s.counts)[static_cast<std::size_t>(chunk)].fetch_add(1);
+  s.done.fetch_add(1);
+}
+
+TEST_CASE("schedule: every chunk once, after its predecessors, over many runs") {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    CHECK(pool.threads() == threads);
+    constexpr int kSteps = 40;
+    std::vector<std::unique_ptr<StepData>> data;
+    std::vector<std::unique_ptr<std::vector<std::atomic<int>>>> counts;
+    std::vector<std::vector<std::int32_t>> preds(kSteps);
+    std::vector<ScheduleStep> steps;
+    std::atomic<bool> broken{false};
+    std::atomic<int> max_worker{0};
+    unsigned rng = 12345;
+    const auto next = [&rng] { return (rng = rng * 1664525U + 1013904223U) >> 16; };
+    for (int i = 0; i < kSteps; ++i) {
+      data.push_back(std::make_unique<StepData>());
+      StepData& d = *data.back();
+      d.chunks = 1 + next() % 7;
+      counts.push_back(std::make_unique<std::vector<std::atomic<int>>>(7));
+      d.counts = counts.back().get();
+      d.order_broken = &broken;
+      d.max_worker = &max_worker;
+      for (int k = 0; k < 2 && i > 0; ++k) {
+        const auto p = static_cast<std::int32_t>(next() % static_cast<unsigned>(i));
+        preds[static_cast<std::size_t>(i)].push_back(p);
+        d.preds.push_back(data[static_cast<std::size_t>(p)].get());
+      }
+    }
+    for (int i = 0; i < kSteps; ++i) {
+      steps.push_back({data[static_cast<std::size_t>(i)]->chunks, run_step, data[static_cast<std::size_t>(i)].get(), preds[static_cast<std::size_t>(i)]});
+    }
+    StepSchedule schedule(steps);
+    constexpr int kRuns = 300;
+    for (int run = 0; run < kRuns; ++run) {
+      for (auto& d : data) d->done = 0;
+      if (run % 50 == 49) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // let the workers sleep
+      pool.run(schedule);
+    }
+    CHECK_FALSE(broken.load());
+    CHECK(max_worker.load() < threads);
+    for (int i = 0; i < kSteps; ++i) {
+      for (std::int64_t c = 0; c < data[static_cast<std::size_t>(i)]->chunks; ++c) CHECK((*counts[static_cast<std::size_t>(i)])[static_cast<std::size_t>(c)].load() == kRuns);
+    }
+  }
+}
+
+TEST_CASE("schedule: chunk counts change between runs; a step of no chunks still orders") {
+  ThreadPool pool(3);
+  std::atomic<int> first{0}, last{0};
+  std::atomic<bool> early{false};
+  struct Ctx {
+    std::atomic<int>*first, *last;
+    std::atomic<bool>* early;
+  } ctx{&first, &last, &early};
+  const std::int32_t p0[] = {0}, p1[] = {1};
+  const auto slow = [](void* c, std::int64_t) {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    static_cast<Ctx*>(c)->first->fetch_add(1);
+  };
+  const auto after = [](void* c, std::int64_t) {
+    auto* x = static_cast<Ctx*>(c);
+    if (x->first->load() < 3) x->early->store(true);
+    x->last->fetch_add(1);
+  };
+  const ScheduleStep steps[] = {{3, slow, &ctx, {}}, {0, nullptr, nullptr, p0}, {2, after, &ctx, p1}};
+  StepSchedule schedule(steps);
+  pool.run(schedule);
+  CHECK_FALSE(early.load());
+  CHECK(last.load() == 2);
+  schedule.set_chunks(2, 5);
+  pool.run(schedule);
+  CHECK(last.load() == 7);
+  CHECK_THROWS_AS(schedule.set_chunks(3, 1), Error);
+  CHECK_THROWS_AS(StepSchedule(std::vector<ScheduleStep>{{1, slow, nullptr, p0}}), Error);
+}
+
+TEST_CASE("an exception of a chunk reaches the caller, and the next run is clean") {
+  for (const int threads : {1, 4}) {
+    ThreadPool pool(threads);
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      std::atomic<int> ran{0};
+      CHECK_THROWS_WITH(pool.parallel_for(100, [&](std::int64_t c) {
+        if (c == 13) throw Error(ErrorCode::Internal, "chunk 13");
+        ran.fetch_add(1);
+      }), doctest::Contains("chunk 13"));
+      ran = 0;
+      pool.parallel_for(100, [&](std::int64_t) { ran.fetch_add(1); });
+      CHECK(ran.load() == 100);
+    }
+    const auto fail = [](void*, std::int64_t) { throw Error(ErrorCode::Internal, "step"); };
+    const ScheduleStep step{4, fail, nullptr, {}};
+    StepSchedule schedule(std::span<const ScheduleStep>(&step, 1));
+    CHECK_THROWS_AS(pool.run(schedule), Error);
+    CHECK_THROWS_AS(pool.run(schedule), Error);
+  }
+}
+
+TEST_CASE("concurrent runs share the pool: one uses it, the others work alone") {
+  ThreadPool pool(4);
+  std::vector<std::thread> callers;
+  std::atomic<std::int64_t> total{0};
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) pool.parallel_for(10, [&](std::int64_t c) { total.fetch_add(c); });
+    });
+  }
+  for (auto& c : callers) c.join();
+  CHECK(total.load() == 4 * 200 * 45);
+}
+
+TEST_CASE("a run inside a chunk works, on that thread, as thread 0") {
+  ThreadPool pool(3);
+  std::atomic<int> count{0};
+  std::atomic<bool> wrong{false};
+  pool.parallel_for(8, [&](std::int64_t) {
+    const int outer = worker_index();
+    pool.parallel_for(5, [&](std::int64_t) {
+      if (worker_index() != 0) wrong = true;
+      count.fetch_add(1);
+    });
+    if (worker_index() != outer) wrong = true;
+  });
+  CHECK(count.load() == 40);
+  CHECK_FALSE(wrong.load());
+}
+
+TEST_CASE("schedules are made and dropped between runs while workers may still look at them") {
+  ThreadPool pool(6);
+  for (int i = 0; i < 2000; ++i) {
+    std::atomic<int> n{0};
+    const ScheduleStep step{3, [](void* c, std::int64_t) { static_cast<std::atomic<int>*>(c)->fetch_add(1); }, &n, {}};
+    StepSchedule schedule(std::span<const ScheduleStep>(&step, 1));
+    pool.run(schedule);
+    REQUIRE(n.load() == 3);
+  }
+}
+
+TEST_CASE("available cpus is at least one; max_threads limits a run") {
+  CHECK(available_cpus() >= 1);
+  ThreadPool pool(4);
+  std::atomic<int> top{0};
+  for (int i = 0; i < 50; ++i) {
+    pool.parallel_for(
+        20,
+        [&](std::int64_t) {
+          int seen = top.load();
+          while (worker_index() > seen && !top.compare_exchange_weak(seen, worker_index())) {
+          }
+        },
+        2);
+  }
+  CHECK(top.load() <= 1);
+}
+
+#if defined(__linux__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("the child of a fork runs on workers of its own") {
+  ThreadPool pool(3);
+  std::atomic<int> n{0};
+  pool.parallel_for(10, [&](std::int64_t) { n.fetch_add(1); });
+  const pid_t child = fork();
+  if (child == 0) {
+    std::atomic<int> inner{0};
+    pool.parallel_for(10, [&](std::int64_t) { inner.fetch_add(1); });
+    ThreadPool::process().parallel_for(10, [&](std::int64_t) { inner.fetch_add(1); });
+    _exit(inner.load() == 20 ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  pool.parallel_for(10, [&](std::int64_t) { n.fetch_add(1); });
+  CHECK(n.load() == 20);
+}
+#endif
+
+}  // namespace
+}  // namespace rlx
