@@ -1,0 +1,268 @@
+// The SIMD layer: vectors of RLX_LANES floats on GNU vector extensions, plus the few operations these cannot express.
+// No include guard: foreach_isa.h includes it once per instruction set, into namespace rlx::cpu::RLX_ISA.
+
+#if defined(__clang__)
+#define RLX_PRAGMA(x) _Pragma(#x)
+#define RLX_UNROLL(n) RLX_PRAGMA(unroll n)
+#else
+#define RLX_PRAGMA(x) _Pragma(#x)
+#define RLX_UNROLL(n) RLX_PRAGMA(GCC unroll n)
+#endif
+#define RLX_INLINE inline __attribute__((always_inline))
+
+namespace rlx::cpu::RLX_ISA {
+
+inline constexpr int kLanes = RLX_LANES;
+inline constexpr Isa kIsa = static_cast<Isa>(RLX_ISA_ID);
+
+using i64 = std::int64_t;
+
+typedef float VF __attribute__((vector_size(4 * RLX_LANES), may_alias));           // F32 x kLanes
+typedef std::int32_t VI __attribute__((vector_size(4 * RLX_LANES), may_alias));    // I32 x kLanes
+typedef std::uint32_t VU __attribute__((vector_size(4 * RLX_LANES), may_alias));   // U32 x kLanes
+typedef double VD __attribute__((vector_size(4 * RLX_LANES), may_alias));          // F64 x kLanes/2
+typedef std::int64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));    // I64 x kLanes/2
+typedef float VFUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
+typedef std::int32_t VIUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
+typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));       // F32 x kLanes/2
+typedef std::int32_t VIHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));
+
+inline constexpr float kInf = __builtin_huge_valf();
+inline constexpr float kNan = __builtin_nanf("");
+
+RLX_INLINE i64 min_i64(i64 a, i64 b) { return a < b ? a : b; }
+RLX_INLINE i64 max_i64(i64 a, i64 b) { return a > b ? a : b; }
+RLX_INLINE i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
+
+RLX_INLINE VF zero() { return VF{}; }
+/// x - 0 keeps every x, -0 and NaN included; the compiler makes it a broadcast.
+RLX_INLINE VF set1(float x) { return x - VF{}; }
+RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
+RLX_INLINE VD set1_d(double x) { return x - VD{}; }
+RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
+RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
+RLX_INLINE void store(float* p, VF v) { *reinterpret_cast<VFUnaligned*>(p) = v; }
+RLX_INLINE void store_i(std::int32_t* p, VI v) { *reinterpret_cast<VIUnaligned*>(p) = v; }
+/// a * b + c; one rounding where the instruction set has it (kernel files are compiled with -ffp-contract=fast).
+RLX_INLINE VF fma(VF a, VF b, VF c) { return a * b + c; }
+RLX_INLINE VD fma(VD a, VD b, VD c) { return a * b + c; }
+RLX_INLINE VI as_i(VF v) { return reinterpret_cast<VI>(v); }
+RLX_INLINE VF as_f(VI v) { return reinterpret_cast<VF>(v); }
+RLX_INLINE VF select(VI mask, VF a, VF b) { return mask ? a : b; }
+RLX_INLINE VI select_i(VI mask, VI a, VI b) { return mask ? a : b; }
+RLX_INLINE VF abs(VF v) { return as_f(as_i(v) & 0x7fffffff); }
+RLX_INLINE VF neg(VF v) { return as_f(as_i(v) ^ static_cast<std::int32_t>(0x80000000)); }
+/// Magnitude of a, sign of b.
+RLX_INLINE VF copysign(VF a, VF b) {
+  return as_f((as_i(a) & 0x7fffffff) | (as_i(b) & static_cast<std::int32_t>(0x80000000)));
+}
+RLX_INLINE VI is_nan(VF v) { return v != v; }
+
+/// First n (0..kLanes) values at p, the rest 0; reads nothing beyond.
+RLX_INLINE VF load_n(const float* p, i64 n) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1U), p));
+#elif RLX_ISA_ID == 2
+  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return reinterpret_cast<VF>(_mm256_maskload_ps(p, mask));
+#else
+  VF v{};
+  for (i64 i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+
+/// Stores the first n (0..kLanes) values; writes nothing beyond.
+RLX_INLINE void store_n(float* p, VF v, i64 n) {
+#if RLX_ISA_ID == 3
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1U << n) - 1U), reinterpret_cast<__m512>(v));
+#elif RLX_ISA_ID == 2
+  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  _mm256_maskstore_ps(p, mask, reinterpret_cast<__m256>(v));
+#else
+  for (i64 i = 0; i < n; ++i) p[i] = v[i];
+#endif
+}
+
+/// Store past the caches; p is aligned to the vector size.
+RLX_INLINE void store_stream(float* p, VF v) {
+#if RLX_ISA_ID == 3
+  _mm512_stream_ps(p, reinterpret_cast<__m512>(v));
+#elif RLX_ISA_ID == 2
+  _mm256_stream_ps(p, reinterpret_cast<__m256>(v));
+#elif RLX_ISA_ID == 1
+  _mm_stream_ps(p, reinterpret_cast<__m128>(v));
+#else
+  store(p, v);
+#endif
+}
+
+/// Orders streaming stores before what follows.
+RLX_INLINE void stream_fence() {
+#if RLX_ISA_ID >= 1 && RLX_ISA_ID <= 3
+  _mm_sfence();
+#endif
+}
+
+RLX_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
+RLX_INLINE void prefetch_l2(const void* p) { __builtin_prefetch(p, 0, 2); }
+RLX_INLINE void prefetch_write(const void* p) { __builtin_prefetch(p, 1, 3); }
+
+/// a < b ? a : b per lane, hence b where either is NaN.
+RLX_INLINE VF min(VF a, VF b) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_min_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif RLX_ISA_ID == 2
+  return reinterpret_cast<VF>(_mm256_min_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#elif RLX_ISA_ID == 1
+  return reinterpret_cast<VF>(_mm_min_ps(reinterpret_cast<__m128>(a), reinterpret_cast<__m128>(b)));
+#else
+  return a < b ? a : b;
+#endif
+}
+
+/// a > b ? a : b per lane, hence b where either is NaN.
+RLX_INLINE VF max(VF a, VF b) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif RLX_ISA_ID == 2
+  return reinterpret_cast<VF>(_mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#elif RLX_ISA_ID == 1
+  return reinterpret_cast<VF>(_mm_max_ps(reinterpret_cast<__m128>(a), reinterpret_cast<__m128>(b)));
+#else
+  return a > b ? a : b;
+#endif
+}
+
+RLX_INLINE VF sqrt(VF v) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_sqrt_ps(reinterpret_cast<__m512>(v)));
+#elif RLX_ISA_ID == 2
+  return reinterpret_cast<VF>(_mm256_sqrt_ps(reinterpret_cast<__m256>(v)));
+#elif RLX_ISA_ID == 1
+  return reinterpret_cast<VF>(_mm_sqrt_ps(reinterpret_cast<__m128>(v)));
+#elif RLX_ISA_ID == 4
+  return reinterpret_cast<VF>(vsqrtq_f32(reinterpret_cast<float32x4_t>(v)));
+#else
+  VF r{};
+  for (int i = 0; i < kLanes; ++i) r[i] = __builtin_sqrtf(v[i]);
+  return r;
+#endif
+}
+
+/// Rounding to integral values: 0 nearest even, 1 down, 2 up, 3 toward zero.
+template <int kMode>
+RLX_INLINE VF round_to(VF v) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_roundscale_ps(reinterpret_cast<__m512>(v), kMode | 8));
+#elif RLX_ISA_ID == 2
+  return reinterpret_cast<VF>(_mm256_round_ps(reinterpret_cast<__m256>(v), kMode | 8));
+#elif RLX_ISA_ID == 1
+  return reinterpret_cast<VF>(_mm_round_ps(reinterpret_cast<__m128>(v), kMode | 8));
+#elif RLX_ISA_ID == 4
+  const auto x = reinterpret_cast<float32x4_t>(v);
+  if constexpr (kMode == 0) return reinterpret_cast<VF>(vrndnq_f32(x));
+  if constexpr (kMode == 1) return reinterpret_cast<VF>(vrndmq_f32(x));
+  if constexpr (kMode == 2) return reinterpret_cast<VF>(vrndpq_f32(x));
+  return reinterpret_cast<VF>(vrndq_f32(x));
+#else
+  VF r{};
+  for (int i = 0; i < kLanes; ++i) {
+    r[i] = kMode == 0 ? __builtin_nearbyintf(v[i]) : kMode == 1 ? __builtin_floorf(v[i])
+         : kMode == 2 ? __builtin_ceilf(v[i]) : __builtin_truncf(v[i]);
+  }
+  return r;
+#endif
+}
+
+/// Truncating conversion; lanes outside the int32 range are unspecified.
+RLX_INLINE VI to_i(VF v) { return __builtin_convertvector(v, VI); }
+RLX_INLINE VF to_f(VI v) { return __builtin_convertvector(v, VF); }
+
+RLX_INLINE VFHalf low_half(VF v) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(v, v, 0, 1, 2, 3);
+#else
+  return __builtin_shufflevector(v, v, 0, 1);
+#endif
+}
+RLX_INLINE VFHalf high_half(VF v) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+  return __builtin_shufflevector(v, v, 2, 3);
+#endif
+}
+RLX_INLINE VF combine(VFHalf lo, VFHalf hi) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(lo, hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(lo, hi, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+  return __builtin_shufflevector(lo, hi, 0, 1, 2, 3);
+#endif
+}
+RLX_INLINE VD to_d(VFHalf v) { return __builtin_convertvector(v, VD); }
+RLX_INLINE VFHalf to_half(VD v) { return __builtin_convertvector(v, VFHalf); }
+
+/// Sum of all lanes, pairwise by halves.
+RLX_INLINE float reduce_add(VF v) {
+#if RLX_LANES == 16
+  VF t = v + __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  t = t + __builtin_shufflevector(t, t, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  t = t + __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+#elif RLX_LANES == 8
+  VF t = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+  t = t + __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5);
+#else
+  VF t = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
+#endif
+  return t[0] + t[1];
+}
+
+/// Largest lane; lanes must not be NaN.
+RLX_INLINE float reduce_max(VF v) {
+#if RLX_LANES == 16
+  VF t = max(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  t = max(t, __builtin_shufflevector(t, t, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  t = max(t, __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+#elif RLX_LANES == 8
+  VF t = max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+  t = max(t, __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5));
+#else
+  VF t = max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+#endif
+  return t[0] > t[1] ? t[0] : t[1];
+}
+
+/// True when any lane of a comparison result is set.
+RLX_INLINE bool any(VI mask) {
+#if RLX_ISA_ID == 3
+  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask)) != 0;
+#elif RLX_ISA_ID == 2
+  return _mm256_movemask_ps(reinterpret_cast<__m256>(mask)) != 0;
+#elif RLX_ISA_ID == 1
+  return _mm_movemask_ps(reinterpret_cast<__m128>(mask)) != 0;
+#else
+  std::int32_t r = 0;
+  for (int i = 0; i < kLanes; ++i) r |= mask[i];
+  return r != 0;
+#endif
+}
+
+/// 0, 1, 2, ...
+RLX_INLINE VI iota_i() {
+#if RLX_LANES == 16
+  return VI{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#elif RLX_LANES == 8
+  return VI{0, 1, 2, 3, 4, 5, 6, 7};
+#else
+  return VI{0, 1, 2, 3};
+#endif
+}
+
+}  // namespace rlx::cpu::RLX_ISA
