@@ -124,9 +124,10 @@ struct AttentionF32 {
   std::int64_t bias_batch_stride = 0, bias_head_stride = 0, bias_q_stride = 0, bias_k_stride = 0;
 };
 
-/// How an attention is cut into chunks (batch, head, query block).
+/// How an attention is cut into chunks: runs of items, an item being (batch, head, query block).
 struct AttentionPlan {
   std::int64_t chunks = 0;
+  std::int64_t items = 0, items_per_chunk = 1;
   std::int64_t query_blocks = 0;
   std::int64_t queries_per_block = 0;
   std::size_t scratch_bytes = 0;  // per concurrently running thread

@@ -1,0 +1,11 @@
+// GEMM kernels, once per instruction set.
+#include <utility>
+
+#include "rlx/backends/cpu/kernels/families.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/kernels/gemm.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+void fill_gemm_kernels(Isa isa, KernelTable& table) { RLX_FILL_FOR_ISA(isa, fill_gemm, table); }
+}  // namespace rlx::cpu

@@ -1,0 +1,185 @@
+// Norms, softmax, pooling and rotary embedding of every instruction set against double loops.
+#include "tests/unit/cpu/kernel_test.h"
+
+namespace rlx::cpu::test {
+namespace {
+
+constexpr std::int64_t kCols[] = {1, 3, 4, 7, 8, 15, 16, 17, 33, 64, 100, 384, 1000};
+
+TEST_CASE("layer norm and rms norm, with bias, residual, sum output") {
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t cols : kCols) {
+      for (int bits = 0; bits < 32; ++bits) {
+        const std::int64_t rows = 3, ld = cols + 2;
+        Buffer x(rows * ld), residual(rows * ld), bias(cols), gamma(cols), beta(cols), y(rows * ld, 5.0F), sum(rows * ld), mean(rows), rstd(rows);
+        randomize(x, 1, -3, 5);
+        randomize(residual, 2);
+        randomize(bias, 3);
+        randomize(gamma, 4);
+        randomize(beta, 5);
+        NormF32 n;
+        n.cols = cols, n.x = x.data(), n.ld_x = ld, n.y = y.data(), n.ld_y = ld, n.eps = 1e-3F;
+        if ((bits & 1) != 0) n.bias = bias.data();
+        if ((bits & 2) != 0) n.residual = residual.data(), n.ld_residual = ld;
+        if ((bits & 4) != 0) n.gamma = gamma.data();
+        if ((bits & 8) != 0) n.beta = beta.data();
+        if ((bits & 16) != 0) n.sum_out = sum.data(), n.ld_sum = ld;
+        n.mean_out = mean.data(), n.rstd_out = rstd.data();
+        for (const bool rms : {false, true}) {
+          (rms ? t->rms_norm_f32 : t->layer_norm_f32)(n, 0, rows);
+          CAPTURE(isa_name(t->isa));
+          CAPTURE(cols);
+          CAPTURE(bits);
+          CAPTURE(rms);
+          for (std::int64_t r = 0; r < rows; ++r) {
+            std::vector<double> s(static_cast<std::size_t>(cols));
+            double m = 0, var = 0;
+            for (std::int64_t j = 0; j < cols; ++j) {
+              double v = static_cast<double>(x[r * ld + j]);
+              if (n.bias != nullptr) v += static_cast<double>(bias[j]);
+              if (n.residual != nullptr) v += static_cast<double>(residual[r * ld + j]);
+              s[static_cast<std::size_t>(j)] = v;
+              m += v / static_cast<double>(cols);
+              if (n.sum_out != nullptr) CHECK(sum[r * ld + j] == doctest::Approx(v).epsilon(1e-5));
+            }
+            if (rms) m = 0;
+            for (const double v : s) var += (v - m) * (v - m) / static_cast<double>(cols);
+            const double scale = 1 / std::sqrt(var + static_cast<double>(n.eps));
+            double worst = 0;
+            for (std::int64_t j = 0; j < cols; ++j) {
+              double v = (s[static_cast<std::size_t>(j)] - m) * scale;
+              if (n.gamma != nullptr) v *= static_cast<double>(gamma[j]);
+              if (n.beta != nullptr) v += static_cast<double>(beta[j]);
+              worst = std::max(worst, std::fabs(v - static_cast<double>(y[r * ld + j])));
+            }
+            CHECK(worst < 3e-5);
+            CHECK(rstd[r] == doctest::Approx(scale).epsilon(1e-4));
+            if (!rms) CHECK(mean[r] == doctest::Approx(m).epsilon(1e-5));
+            CHECK(y[r * ld + cols] == 5.0F);
+          }
+          CHECK(y.intact());
+          CHECK(sum.intact());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("layer norm: mean far above the deviation; in place") {
+  for (const KernelTable* t : tables()) {
+    Buffer x(400);
+    for (int i = 0; i < 400; ++i) x[i] = 10000.0F + static_cast<float>(i % 2);
+    NormF32 n;
+    n.cols = 400, n.x = x.data(), n.ld_x = 400, n.y = x.data(), n.ld_y = 400, n.eps = 0;
+    t->layer_norm_f32(n, 0, 1);
+    for (int i = 0; i < 400; ++i) CHECK(x[i] == doctest::Approx(i % 2 == 0 ? -1.0 : 1.0).epsilon(5e-3));
+  }
+}
+
+TEST_CASE("softmax and log softmax") {
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t cols : kCols) {
+      const std::int64_t rows = 4, ld = cols + 1;
+      Buffer x(rows * ld), y(rows * ld, 5.0F), z(rows * ld, 5.0F);
+      randomize(x, 7, -30, 30);
+      if (cols > 2) x[1 * ld + 1] = -kInf;
+      t->softmax_f32(x.data(), ld, y.data(), ld, cols, 0, rows);
+      t->log_softmax_f32(x.data(), ld, z.data(), ld, cols, 0, rows);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        double top = -INFINITY, sum = 0;
+        for (std::int64_t j = 0; j < cols; ++j) top = std::max(top, static_cast<double>(x[r * ld + j]));
+        for (std::int64_t j = 0; j < cols; ++j) sum += std::exp(static_cast<double>(x[r * ld + j]) - top);
+        for (std::int64_t j = 0; j < cols; ++j) {
+          const double l = static_cast<double>(x[r * ld + j]) - top - std::log(sum);
+          CHECK(y[r * ld + j] == doctest::Approx(std::exp(l)).epsilon(1e-5));
+          if (std::isinf(l)) {
+            CHECK(z[r * ld + j] == -kInf);
+          } else {
+            CHECK(std::fabs(static_cast<double>(z[r * ld + j]) - l) < 1e-5);
+          }
+        }
+        CHECK(y[r * ld + cols] == 5.0F);
+      }
+      CHECK(y.intact());
+      x[0] = kNan;
+      t->softmax_f32(x.data(), ld, x.data(), ld, cols, 0, 1);  // in place
+      for (std::int64_t j = 0; j < cols; ++j) CHECK(std::isnan(x[j]));
+    }
+  }
+}
+
+TEST_CASE("mean pool and l2 normalise") {
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t cols : kCols) {
+      const std::int64_t b = 3, s = 5;
+      Buffer x(b * s * cols), mask(b * s), y(b * cols);
+      randomize(x, 3);
+      for (int i = 0; i < 5; ++i) mask[i] = i < 2 ? 1.0F : 0.0F;
+      for (int i = 5; i < 10; ++i) mask[i] = 1.0F;
+      x[3 * cols] = kNan;  // a padded position
+      t->mean_pool_f32(x.data(), mask.data(), y.data(), s, cols, 1e-9F, 0, b);
+      for (std::int64_t i = 0; i < b; ++i) {
+        double norm = 0;
+        for (std::int64_t j = 0; j < cols; ++j) {
+          double sum = 0, count = 0;
+          for (std::int64_t q = 0; q < s; ++q) {
+            if (mask[i * s + q] == 0.0F) continue;
+            sum += static_cast<double>(x[(i * s + q) * cols + j]);
+            count += 1;
+          }
+          const double want = count > 0 ? sum / count : 0;
+          CHECK(std::fabs(static_cast<double>(y[i * cols + j]) - want) < 1e-6);
+          norm += want * want;
+        }
+        t->l2_normalize_f32(y.data(), cols, y.data(), cols, cols, 1e-12F, i, i + 1);
+        double check = 0;
+        for (std::int64_t j = 0; j < cols; ++j) check += static_cast<double>(y[i * cols + j]) * static_cast<double>(y[i * cols + j]);
+        CHECK(check == doctest::Approx(norm > 0 ? 1.0 : 0.0).epsilon(1e-5));
+      }
+      CHECK(y.intact());
+    }
+  }
+}
+
+TEST_CASE("rope: both pairings, partial, positions, in place") {
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t d : {2, 8, 20, 64}) {
+      for (int bits = 0; bits < 8; ++bits) {
+        const std::int64_t b = 2, s = 3, h = 2, n_rot = (bits & 2) != 0 && d > 2 ? d / 4 * 2 : d;
+        Buffer x(b * s * h * d), y(b * s * h * d), c(10 * d), si(10 * d);
+        randomize(x, 1);
+        randomize(c, 2);
+        randomize(si, 3);
+        const std::int32_t positions[] = {4, 0, 9, 1, 1, 2};
+        RopeF32 r;
+        r.batch = b, r.seq = s, r.heads = h, r.head_dim = d, r.n_rot = n_rot, r.interleaved = (bits & 1) != 0;
+        r.x = x.data(), r.x_batch_stride = s * h * d, r.x_seq_stride = h * d, r.x_head_stride = d;
+        r.y = y.data(), r.y_batch_stride = s * h * d, r.y_seq_stride = h * d, r.y_head_stride = d;
+        r.cos = c.data(), r.sin = si.data(), r.table_stride = d, r.table_rows = 10, r.position_offset = 2;
+        if ((bits & 4) != 0) r.positions = positions, r.pos_batch_stride = s, r.pos_seq_stride = 1;
+        t->rope_f32(r, 0, b * s);
+        for (std::int64_t row = 0; row < b * s; ++row) {
+          const std::int64_t p = (bits & 4) != 0 ? positions[row] : row % s + 2;
+          for (std::int64_t head = 0; head < h; ++head) {
+            const float* in = x.data() + (row * h + head) * d;
+            const float* out = y.data() + (row * h + head) * d;
+            for (std::int64_t i = 0; i < n_rot / 2; ++i) {
+              const std::int64_t i0 = r.interleaved ? 2 * i : i, i1 = r.interleaved ? 2 * i + 1 : i + n_rot / 2;
+              const double co = static_cast<double>(c[p * d + i]), sn = static_cast<double>(si[p * d + i]);
+              const double a = static_cast<double>(in[i0]), e = static_cast<double>(in[i1]);
+              CHECK(std::fabs(static_cast<double>(out[i0]) - (a * co - e * sn)) < 1e-6);
+              CHECK(std::fabs(static_cast<double>(out[i1]) - (e * co + a * sn)) < 1e-6);
+            }
+            for (std::int64_t i = n_rot; i < d; ++i) CHECK(out[i] == in[i]);
+          }
+        }
+        r.y = x.data();
+        t->rope_f32(r, 0, b * s);
+        CHECK(std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.size()) * 4) == 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cpu::test
