@@ -1,0 +1,94 @@
+// LayerNorm, RmsNorm, their cotangents and the residual forms against NumPy's numbers.
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/error_text.h"
+#include "tests/support/run_op.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+const Tensor kGamma = doubles({4}, {1, 0.5, -1, 2}), kBeta = doubles({4}, {0.1, -0.2, 0.3, 0});
+// Cotangent of the 2x4 cases, derivatives by central differences in NumPy.
+const Tensor kDy = doubles({2, 4}, {0.375, -0.125, 0.75, 0.25, -0.375, 0.5, 0.0, 0.875});
+}  // namespace
+
+TEST_CASE("layer_norm subtracts the mean and uses the biased variance") {
+  auto y = run_op(ops::LayerNorm{1, 0.01}, {sequence({2, 4}), kGamma, kBeta});
+  expect_close(y[0], {-1.2058792441, 0.0611758488, 0.8223516977, 2.6117584883, 0.2974881264, -0.8912084423, -1.0824168847, -0.3949762528});
+}
+
+TEST_CASE("rms_norm divides by the root of the mean square") {
+  auto y = run_op(ops::RmsNorm{1, 0.01}, {sequence({2, 4}), kGamma, kBeta});
+  expect_close(y[0], {-1.2058792441, 0.0611758488, 0.8223516977, 2.6117584883, 0.4874921291, -0.7812381937, -1.2499685166, 0.0});
+}
+
+TEST_CASE("norms take any axis") {
+  auto y = run_op(ops::LayerNorm{0, 0.5}, {sequence({3, 2}), doubles({3}, {1, 2, 3}), doubles({3}, {0, 1, 0})});
+  expect_close(y[0], {-0.8017837257, 0.1533929978, 1.0, 2.6873229755, 2.4053511772, -2.9911634565});
+}
+
+TEST_CASE("layer_norm_backward gives the three cotangents") {
+  auto d = run_op(ops::LayerNormBackward{1, 0.01}, {sequence({2, 4}), kGamma, kDy});
+  expect_close(d[0], {0.5535957, -0.1528796, -0.7285889, 0.3278728, -1.1746076, -0.6647124, -0.2239842, 2.0633042}, 2e-7);
+  expect_close(d[1], {-0.5637628, -0.7565024, -0.3917638, 0.1536677}, 2e-7);
+  expect_close(d[2], {0.0, 0.375, 0.75, 1.125});
+}
+
+TEST_CASE("rms_norm_backward has the mean term once, without a further 1/r") {
+  auto d = run_op(ops::RmsNormBackward{1, 0.01}, {sequence({2, 4}), kGamma, kDy});
+  expect_close(d[0], {0.5699192, -0.1365561, -0.7122654, 0.3441963, -0.5157834, 0.1911279, 0.261819, 2.7124449}, 2e-7);
+  expect_close(d[1], {-0.6350143, -0.6465322, -0.3917638, 0.3264698}, 2e-7);
+  expect_close(d[2], {0.0, 0.375, 0.75, 1.125});
+}
+
+TEST_CASE("norms of half-precision rows round once") {
+  // 1000 + i in f16 has an exact mean, but squares overflow f16: the variance must be computed wider.
+  Tensor x = Tensor::zeros(Shape({1, 4}, DType::F16));
+  for (int i = 0; i < 4; ++i) x.set(i, 1000 + i);
+  Tensor one = Tensor::full(Shape({4}, DType::F16), 1), zero = Tensor::zeros(Shape({4}, DType::F16));
+  expect_close(run_op(ops::LayerNorm{1, 1e-5}, {x, one, zero}, 1e-3)[0], {-1.3416, -0.4472, 0.4472, 1.3416}, 1e-3);
+}
+
+TEST_CASE("NaN and infinity reach the whole row and no other row") {
+  Tensor x = sequence({2, 4});
+  x.set(1, std::numeric_limits<double>::quiet_NaN());
+  Tensor y = evaluate_op(ops::LayerNorm{1, 0.01}, std::vector<Tensor>{x, kGamma, kBeta})[0];
+  for (int i = 0; i < 4; ++i) CHECK(std::isnan(y.at(i)));
+  CHECK(y.at(4) == doctest::Approx(0.2974881264));
+}
+
+TEST_CASE("fused_residual_ln adds the residual and the bias before the norm") {
+  ops::FusedResidualLN op{true, 0.01};
+  auto y = run_op(op, {sequence({2, 4}), sequence({2, 4}, 0.5, 0.2), doubles({4}, {0.1, 0.2, 0.3, 0.4}), kGamma, kBeta});
+  expect_close(y[0], {-1.2337060615, 0.030517097, 0.7610341941, 2.667412123, 0.1387008187, -0.9030648735, -1.106129747, -0.0774016374});
+}
+
+TEST_CASE("fused_residual_rms_norm also gives the sum") {
+  ops::FusedResidualRmsNorm op{false, 0.01};
+  auto y = run_op(op, {sequence({2, 4}), sequence({2, 4}, 0.5, 0.2), kGamma, kBeta});
+  expect_close(y[0], {-1.0588816728, 0.1286380863, 0.6805283105, 2.8712590699, 0.6640881923, -0.6537231112, -1.3677390034, 0.3924091773});
+  expect_close(y[1], {-1.675, 0.95, -0.55, 2.075, 0.575, -0.925, 1.7, 0.2});
+}
+
+TEST_CASE("a vector is no residual: the shape rule refuses it instead of broadcasting") {
+  const Shape x({2, 4}, DType::F32), v({4}, DType::F32);
+  CHECK(infer_error(ops::FusedResidualLN{false, 1e-5}, {x, x, v, v}).empty());
+  CHECK(contains(infer_error(ops::FusedResidualLN{false, 1e-5}, {x, v, v, v}), "residual"));
+  CHECK(contains(infer_error(ops::FusedResidualLN{true, 1e-5}, {x, x, v, v}), "bias"));
+  CHECK(contains(infer_error(ops::FusedResidualRmsNorm{false, 1e-5}, {x, x, v, v, v}), "got 5 operands"));
+}
+
+TEST_CASE("norm shape rules name the operand") {
+  const Shape x({2, 4}, DType::F32), v({4}, DType::F32), short_v({3}, DType::F32);
+  CHECK(contains(infer_error(ops::LayerNorm{2, 1e-5}, {x, v, v}), "axis 2"));
+  CHECK(contains(infer_error(ops::LayerNorm{-1, 1e-5}, {x, v, v}), "axis -1"));
+  CHECK(contains(infer_error(ops::LayerNorm{1, 1e-5}, {x, short_v, v}), "gamma must be [4]"));
+  CHECK(contains(infer_error(ops::RmsNorm{1, 1e-5}, {x, v, short_v}), "beta must be [4]"));
+  CHECK(contains(infer_error(ops::RmsNorm{1, -1}, {x, v, v}), "eps"));
+  CHECK(contains(infer_error(ops::RmsNorm{1, std::numeric_limits<double>::quiet_NaN()}, {x, v, v}), "eps"));
+  CHECK(contains(infer_error(ops::LayerNorm{1, 1e-5}, {x.with_dtype(DType::I32), v, v}), "must be float"));
+  CHECK(contains(infer_error(ops::LayerNormBackward{1, 1e-5}, {x, v, v}), "dy"));
+}
