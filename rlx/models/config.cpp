@@ -1,0 +1,218 @@
+// Reading config.json and its companions of a sentence-embedding model.
+#include "rlx/models/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "rlx/error.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/text/tokenizer.h"
+
+namespace rlx {
+namespace {
+
+// Far above any real model; keeps products of sizes inside 64 bits.
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 30;
+
+[[noreturn]] void bad_file(const std::string& source, const std::string& message, std::string hint = {}) {
+  throw Error(ErrorCode::BadFile, concat_text(source, ": ", message), std::move(hint));
+}
+
+[[noreturn]] void unsupported(const std::string& source, const std::string& message, std::string hint = {}) {
+  throw Error(ErrorCode::Unsupported, concat_text(source, ": ", message), std::move(hint));
+}
+
+std::int64_t get_size(const JsonValue& config, std::string_view key, const std::string& source) {
+  const std::int64_t value = config.get_int(key);
+  if (value < 1 || value > kMaxSize)
+    bad_file(source, concat_text("\"", key, "\" is ", value, ", expected 1 to ", kMaxSize));
+  return value;
+}
+
+HiddenActivation parse_activation(std::string_view name, const std::string& source) {
+  if (name == "gelu") return HiddenActivation::Gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return HiddenActivation::GeluTanh;
+  if (name == "relu") return HiddenActivation::Relu;
+  if (name == "silu" || name == "swish") return HiddenActivation::Silu;
+  unsupported(source, concat_text("\"hidden_act\" is \"", name, "\""),
+              "known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, swish");
+}
+
+Pooling parse_pooling(const JsonDocument& document, const BertConfig& bert) {
+  struct Mode {
+    std::string_view key, name;
+    Pooling pooling;
+  };
+  static constexpr Mode kModes[] = {
+      {"pooling_mode_mean_tokens", "mean", Pooling::Mean},
+      {"pooling_mode_cls_token", "cls", Pooling::Cls},
+      {"pooling_mode_max_tokens", "max", Pooling::Max},
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling::MeanSqrtLength}};
+  const std::string& source = document.source();
+  const JsonValue config = document.root();
+  const std::int64_t width = config.get_int("word_embedding_dimension", bert.hidden_size);
+  if (width != bert.hidden_size) {
+    bad_file(source, concat_text("\"word_embedding_dimension\" is ", width, ", but \"hidden_size\" of config.json is ",
+                                 bert.hidden_size));
+  }
+  // Newer files name the mode in one string.
+  const std::optional<JsonValue> named = config.find("pooling_mode");
+  std::optional<Pooling> found;
+  for (const auto& [key, value] : config.members("pooling configuration")) {
+    if (key.substr(0, 13) != "pooling_mode_" || !value.as_bool(key)) continue;
+    std::optional<Pooling> mode;
+    for (const Mode& m : kModes) {
+      if (m.key == key) mode = m.pooling;
+    }
+    if (!mode) unsupported(source, concat_text("the pooling \"", key, "\" is not known"));
+    if (found && *found != *mode)
+      unsupported(source, "several poolings are switched on", "rlx pools one way at a time");
+    found = mode;
+  }
+  if (named && !named->is_null()) {
+    const std::string_view name = named->as_string("pooling_mode");
+    for (const Mode& m : kModes) {
+      if (m.name == name) found = m.pooling;
+    }
+    if (!found) unsupported(source, concat_text("the pooling \"", name, "\" is not known"));
+  }
+  if (!found) bad_file(source, "no pooling is switched on");
+  return *found;
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+}  // namespace
+
+std::string_view pooling_name(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::Mean: return "mean";
+    case Pooling::Cls: return "cls";
+    case Pooling::Max: return "max";
+    case Pooling::MeanSqrtLength: return "mean-sqrt-length";
+  }
+  return "unknown";
+}
+
+BertConfig parse_bert_config(const JsonDocument& document) {
+  const std::string& source = document.source();
+  const JsonValue root = document.root();
+  const std::string_view type = root.get_string("model_type");
+  if (type != "bert") {
+    unsupported(source, concat_text("\"model_type\" is \"", type, "\", expected \"bert\""),
+                "this version runs BERT encoders only");
+  }
+  for (const std::string_view key : {"is_decoder", "add_cross_attention"}) {
+    if (root.get_bool(key, false))
+      unsupported(source, concat_text("\"", key, "\" is true"), "this version runs BERT encoders only");
+  }
+  const std::string_view positions = root.get_string("position_embedding_type", "absolute");
+  if (positions != "absolute")
+    unsupported(source, concat_text("\"position_embedding_type\" is \"", positions, "\", expected \"absolute\""));
+
+  BertConfig c;
+  c.hidden_size = get_size(root, "hidden_size", source);
+  c.num_layers = get_size(root, "num_hidden_layers", source);
+  c.num_heads = get_size(root, "num_attention_heads", source);
+  c.intermediate_size = get_size(root, "intermediate_size", source);
+  c.vocab_size = get_size(root, "vocab_size", source);
+  c.max_positions = get_size(root, "max_position_embeddings", source);
+  c.type_vocab_size = root.find("type_vocab_size") ? get_size(root, "type_vocab_size", source) : 2;
+  if (c.hidden_size % c.num_heads != 0) {
+    bad_file(source, concat_text("\"hidden_size\" ", c.hidden_size, " is not a multiple of \"num_attention_heads\" ",
+                                 c.num_heads));
+  }
+  c.layer_norm_eps = root.get_number("layer_norm_eps");
+  if (!(c.layer_norm_eps >= 0) || c.layer_norm_eps > 1) {
+    bad_file(source,
+             concat_text("\"layer_norm_eps\" is ", c.layer_norm_eps, ", expected a small number such as 1e-12"));
+  }
+  c.activation = parse_activation(root.get_string("hidden_act"), source);
+  return c;
+}
+
+SentenceModelConfig read_sentence_config(const std::string& folder) {
+  const std::string config_path = join_path(folder, "config.json");
+  if (!is_file(config_path)) {
+    throw Error(
+        ErrorCode::NotFound, concat_text("\"", folder, "\" holds no config.json"),
+        "give the folder of a Hugging Face model: config.json, model.safetensors and tokenizer.json or vocab.txt");
+  }
+  SentenceModelConfig out;
+  out.bert = parse_bert_config(JsonDocument::read(config_path));
+
+  std::string pooling_folder = "1_Pooling";
+  bool pooling_required = false;
+  const std::string modules_path = join_path(folder, "modules.json");
+  if (is_file(modules_path)) {
+    const JsonDocument modules = JsonDocument::read(modules_path);
+    out.normalize = false;
+    for (const JsonValue& module : modules.root().elements("modules")) {
+      const std::string_view type = module.get_string("type");
+      const std::string_view path = module.get_string("path", "");
+      if (ends_with(type, ".Transformer")) {
+        if (!path.empty()) {
+          unsupported(modules_path, concat_text("the transformer is in the folder \"", path, "\""),
+                      "move its files up into the model folder");
+        }
+      } else if (ends_with(type, ".Pooling")) {
+        pooling_folder = path;
+        pooling_required = true;
+      } else if (ends_with(type, ".Normalize")) {
+        out.normalize = true;
+      } else {
+        unsupported(modules_path, concat_text("the module \"", type, "\" is not known"),
+                    "known are Transformer, Pooling and Normalize");
+      }
+    }
+  }
+  const std::string pooling_path = join_path(join_path(folder, pooling_folder), "config.json");
+  if (is_file(pooling_path)) {
+    out.pooling = parse_pooling(JsonDocument::read(pooling_path), out.bert);
+  } else if (pooling_required) {
+    throw Error(ErrorCode::NotFound,
+                concat_text(modules_path, " names a pooling module, but \"", pooling_path, "\" does not exist"));
+  }
+
+  out.max_sequence = out.bert.max_positions;
+  const std::string sentence_path = join_path(folder, "sentence_bert_config.json");
+  if (is_file(sentence_path)) {
+    const JsonDocument sentence = JsonDocument::read(sentence_path);
+    const JsonValue root = sentence.root();
+    if (!root.is_object())
+      bad_file(sentence_path, concat_text("expected an object, got ", json_kind_name(root.kind())));
+    const std::int64_t limit = root.get_int("max_seq_length", out.bert.max_positions);
+    if (limit < 1) bad_file(sentence_path, concat_text("\"max_seq_length\" is ", limit, ", expected at least 1"));
+    out.max_sequence = std::min(out.max_sequence, limit);
+    out.lowercase_text = root.get_bool("do_lower_case", false);
+  }
+  return out;
+}
+
+std::string weights_path(const std::string& folder) {
+  const std::string path = join_path(folder, "model.safetensors");
+  if (is_file(path)) return path;
+  std::string hint = "put the model's safetensors file there";
+  if (is_file(join_path(folder, "model.safetensors.index.json"))) {
+    hint = "the weights are split over several files; merge them into one with the Python package safetensors";
+  } else if (is_file(join_path(folder, "pytorch_model.bin"))) {
+    hint =
+        "pytorch_model.bin is not read; convert it: safetensors.torch.save_file(torch.load(\"pytorch_model.bin\"), "
+        "\"model.safetensors\")";
+  }
+  throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" holds no model.safetensors"), hint);
+}
+
+void check_vocabulary(const BertConfig& config, const Tokenizer& tokenizer, const std::string& folder) {
+  if (tokenizer.vocab_size() <= config.vocab_size) return;
+  bad_file(folder,
+           concat_text("the tokeniser has ids up to ", tokenizer.vocab_size() - 1,
+                       ", but \"vocab_size\" of config.json is ", config.vocab_size),
+           "the vocabulary and the weights belong to different models");
+}
+
+}  // namespace rlx

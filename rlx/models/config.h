@@ -1,0 +1,61 @@
+// What the JSON files of a Hugging Face model folder say about a sentence-embedding encoder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rlx {
+
+class JsonDocument;
+class Tokenizer;
+
+/// The function between the two linear layers of a block.
+enum class HiddenActivation : std::uint8_t { Gelu, GeluTanh, Relu, Silu };
+
+/// Sizes of a BERT encoder, as in `config.json`.
+struct BertConfig {
+  std::int64_t hidden_size = 0;  // H
+  std::int64_t num_layers = 0;
+  std::int64_t num_heads = 0;
+  std::int64_t intermediate_size = 0;  // width between the two linear layers of a block
+  std::int64_t vocab_size = 0;
+  std::int64_t max_positions = 0;    // rows of the position embedding
+  std::int64_t type_vocab_size = 0;  // rows of the token type embedding
+  double layer_norm_eps = 0;
+  HiddenActivation activation = HiddenActivation::Gelu;
+
+  std::int64_t head_dim() const { return hidden_size / num_heads; }
+};
+
+/// How token vectors [B, S, H] become one vector [B, H]; padding never counts.
+enum class Pooling : std::uint8_t { Mean, Cls, Max, MeanSqrtLength };
+
+/// "mean", "cls", "max", "mean-sqrt-length".
+std::string_view pooling_name(Pooling pooling);
+
+/// Everything a sentence-embedding model folder says besides its weights and vocabulary.
+struct SentenceModelConfig {
+  BertConfig bert;
+  Pooling pooling = Pooling::Mean;
+  bool normalize = true;          // divide the pooled vector by its L2 norm
+  bool lowercase_text = false;    // texts are lower-cased before the tokeniser sees them
+  std::int64_t max_sequence = 0;  // tokens per text, special ones included
+};
+
+/// Reads a `config.json`. Errors: BadFile for missing keys, wrong types and sizes that do not fit together; Unsupported
+/// for another architecture, activation or kind of position embedding.
+BertConfig parse_bert_config(const JsonDocument& document);
+
+/// Reads `config.json`, and `modules.json`, the pooling configuration and `sentence_bert_config.json` where present. A
+/// folder without `modules.json` gets mean pooling (or what `1_Pooling/config.json` says) and L2 normalisation. Errors:
+/// NotFound when there is no `config.json`; those of parse_bert_config.
+SentenceModelConfig read_sentence_config(const std::string& folder);
+
+/// Path of the weights, `model.safetensors`. Errors: NotFound saying what to do about the formats found instead.
+std::string weights_path(const std::string& folder);
+
+/// Checks that every id of the tokeniser has a row in the embedding. Errors: BadFile.
+void check_vocabulary(const BertConfig& config, const Tokenizer& tokenizer, const std::string& folder);
+
+}  // namespace rlx
