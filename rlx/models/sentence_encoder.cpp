@@ -1,0 +1,168 @@
+// Loading, batching and running a sentence encoder.
+#include "rlx/models/sentence_encoder.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "rlx/formats/safetensors.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/text/utf8.h"
+
+namespace rlx {
+namespace {
+
+// Python's str.lower() for single characters; text that is not valid UTF-8 stays, so that the tokeniser reports it.
+std::string lower_case(const std::string& text) {
+  if (find_invalid_utf8(text)) return text;
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();)
+    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(decode_utf8(text, at)))));
+  return out;
+}
+
+// Sequence lengths are rounded up so that few shapes are compiled: by 8 to 64, by 16 to 128, then by 32.
+std::int64_t bucket(std::int64_t length, std::int64_t limit) {
+  const std::int64_t step = length <= 64 ? 8 : length <= 128 ? 16 : 32;
+  return std::min((length + step - 1) / step * step, limit);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Tensor>> load_graph_params(const Graph& graph, const std::string& path) {
+  std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path);
+  std::vector<std::pair<std::string, Tensor>> out;
+  for (NodeId id : graph.leaves(OpKind::Param)) {
+    const std::string& name = graph.leaf_name(id);
+    const Shape& shape = graph.node(id).shape();
+    const std::string stored = file->find(name) ? name : "bert." + name;
+    if (!file->find(stored)) {
+      const std::string near = closest_name(name, file->names());
+      throw Error(ErrorCode::BadFile, concat_text(path, ": no tensor '", name, "' ", shape),
+                  near.empty() ? "the file belongs to another architecture than config.json says" : concat_text("the closest name is '", near, "'"));
+    }
+    Tensor t = SafetensorsFile::tensor(file, stored);
+    if (t.shape().dims() != shape.dims())
+      throw Error(ErrorCode::BadFile, concat_text(path, ": tensor '", stored, "' is ", t.shape(), ", config.json asks for ", dims_text(shape.dims())));
+    if (t.dtype() != shape.dtype()) {
+      if (!is_float(t.dtype()))
+        throw Error(ErrorCode::BadFile, concat_text(path, ": tensor '", stored, "' is ", dtype_name(t.dtype()), ", a float type is expected"));
+      t = t.cast(shape.dtype());
+    }
+    out.emplace_back(name, std::move(t));
+  }
+  return out;
+}
+
+double cosine_similarity(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size())
+    throw Error(ErrorCode::ShapeMismatch, concat_text("cosine of vectors of ", a.size(), " and ", b.size(), " elements"));
+  double dot = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    dot += static_cast<double>(a[i]) * b[i];
+    aa += static_cast<double>(a[i]) * a[i];
+    bb += static_cast<double>(b[i]) * b[i];
+  }
+  return aa == 0 || bb == 0 ? 0 : dot / std::sqrt(aa * bb);
+}
+
+struct SentenceEncoder::Impl {
+  SentenceModelConfig config;
+  SentenceEncoderOptions options;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::int64_t max_sequence = 0;
+  Graph graph;
+  NamedTensors values;
+
+  Impl(const std::string& folder, SentenceEncoderOptions o) : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)) {
+    if (options.max_batch < 1) throw Error(ErrorCode::InvalidArgument, concat_text("max_batch must be at least 1, got ", options.max_batch));
+    if (options.num_threads < 0) throw Error(ErrorCode::InvalidArgument, concat_text("num_threads must not be negative, got ", options.num_threads));
+    check_vocabulary(config.bert, *tokenizer, folder);
+    const std::int64_t special = static_cast<std::int64_t>(tokenizer->prefix_ids().size() + tokenizer->suffix_ids().size());
+    const std::int64_t own_limit = config.max_sequence > 0 ? std::min(config.max_sequence, config.bert.max_positions) : config.bert.max_positions;
+    max_sequence = options.max_sequence ? options.max_sequence : own_limit;
+    if (max_sequence <= special || max_sequence > config.bert.max_positions)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("max_sequence must be in [", special + 1, ", ", config.bert.max_positions, "], got ", max_sequence));
+    BertGraphOptions graph_options;
+    graph_options.pooling = config.pooling;
+    graph_options.normalize = config.normalize;
+    graph = build_sentence_encoder(config.bert, graph_options);
+    for (auto& [name, tensor] : load_graph_params(graph, weights_path(folder))) values.insert_or_assign(name, std::move(tensor));
+  }
+
+  // ids, mask [B, S] -> [B, H].
+  Tensor run(const Tensor& ids, const Tensor& mask) {
+    values.insert_or_assign("ids", ids);
+    values.insert_or_assign("mask", mask);
+    return evaluate(graph, values)[0];
+  }
+};
+
+SentenceEncoder::SentenceEncoder(const std::string& folder, SentenceEncoderOptions options) : impl_(std::make_unique<Impl>(folder, options)) {}
+SentenceEncoder::~SentenceEncoder() = default;
+SentenceEncoder::SentenceEncoder(SentenceEncoder&&) noexcept = default;
+SentenceEncoder& SentenceEncoder::operator=(SentenceEncoder&&) noexcept = default;
+
+std::int64_t SentenceEncoder::hidden_size() const { return impl_->config.bert.hidden_size; }
+std::int64_t SentenceEncoder::max_sequence() const { return impl_->max_sequence; }
+const SentenceModelConfig& SentenceEncoder::config() const { return impl_->config; }
+const Tokenizer& SentenceEncoder::tokenizer() const { return *impl_->tokenizer; }
+
+Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices,
+                              const std::function<void(std::size_t)>& progress) {
+  const Tokenizer& tokenizer = *impl_->tokenizer;
+  const auto hidden = static_cast<std::size_t>(hidden_size());
+  std::vector<std::vector<TokenId>> rows(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::int64_t num_tokens = 0;
+    try {
+      rows[i] = tokenizer.encode_truncated(impl_->config.lowercase_text ? lower_case(texts[i]) : texts[i], impl_->max_sequence, true, &num_tokens);
+    } catch (const Error& e) {
+      Diagnostic d = e.diagnostic();
+      d.message = concat_text("text ", i + 1, ": ", d.message);
+      throw Error(std::move(d));
+    }
+    if (notices && num_tokens > impl_->max_sequence) notices->push_back({i, num_tokens, impl_->max_sequence});
+  }
+  // Longest first: a batch pads to its first text, and the buffers of the largest shape serve all later ones.
+  std::vector<std::size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rows[a].size() > rows[b].size(); });
+
+  Tensor out = Tensor::zeros(Shape({texts.size(), hidden}, DType::F32));
+  std::span<float> to = out.mutable_values<float>();
+  for (std::size_t first = 0; first < order.size();) {
+    const std::int64_t length = bucket(static_cast<std::int64_t>(rows[order[first]].size()), impl_->max_sequence);
+    // A text much shorter than the first starts the next batch: padding costs as much as text.
+    std::size_t count = 1;
+    while (first + count < order.size() && count < static_cast<std::size_t>(impl_->options.max_batch) &&
+           4 * bucket(static_cast<std::int64_t>(rows[order[first + count]].size()), impl_->max_sequence) >= 3 * length)
+      ++count;
+    const auto width = static_cast<std::size_t>(length);
+    Tensor ids = Tensor::full(Shape({count, width}, DType::I32), tokenizer.pad_id()), mask = Tensor::zeros(Shape({count, width}, DType::F32));
+    std::span<std::int32_t> id = ids.mutable_values<std::int32_t>();
+    std::span<float> m = mask.mutable_values<float>();
+    for (std::size_t r = 0; r < count; ++r) {
+      const auto& row = rows[order[first + r]];
+      std::copy(row.begin(), row.end(), id.begin() + static_cast<std::ptrdiff_t>(r * width));
+      std::fill_n(m.begin() + static_cast<std::ptrdiff_t>(r * width), row.size(), 1.0f);
+    }
+    const Tensor vectors = impl_->run(ids, mask);
+    const std::span<const float> from = vectors.values<float>();
+    for (std::size_t r = 0; r < count; ++r)
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(r * hidden), hidden, to.begin() + static_cast<std::ptrdiff_t>(order[first + r] * hidden));
+    first += count;
+    if (progress) progress(first);
+  }
+  return out;
+}
+
+Tensor SentenceEncoder::embed(const std::string& text) {
+  return embed(std::span(&text, 1)).reshaped({hidden_size()});
+}
+
+}  // namespace rlx

@@ -1,0 +1,61 @@
+// Sentence embeddings from a Hugging Face model folder: tokeniser, weights and compiled encoder behind one call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/models/bert.h"
+#include "rlx/models/config.h"
+#include "rlx/tensor/tensor.h"
+#include "rlx/text/tokenizer.h"
+
+namespace rlx {
+
+struct SentenceEncoderOptions {
+  int num_threads = 0;           // 0: as many as the machine grants
+  std::int64_t max_batch = 32;   // texts run together
+  std::int64_t max_sequence = 0; // tokens per text; 0: the model's own limit
+};
+
+/// Embeds texts. Not for concurrent calls: make one per thread.
+class SentenceEncoder {
+ public:
+  /// Loads `folder` (config.json, tokeniser, model.safetensors) and compiles the encoder. Errors: those of the readers, BadFile
+  /// naming a weight that is missing or has another shape, InvalidArgument for options out of range.
+  explicit SentenceEncoder(const std::string& folder, SentenceEncoderOptions options = {});
+  ~SentenceEncoder();
+  SentenceEncoder(SentenceEncoder&&) noexcept;
+  SentenceEncoder& operator=(SentenceEncoder&&) noexcept;
+
+  /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together; texts beyond the limit are
+  /// cut, each with a notice. `progress` is called with the number of texts done so far.
+  /// Errors: InvalidArgument naming the text that is not valid UTF-8.
+  Tensor embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices = nullptr,
+               const std::function<void(std::size_t)>& progress = nullptr);
+  /// The vector of one text: [hidden_size].
+  Tensor embed(const std::string& text);
+
+  std::int64_t hidden_size() const;
+  /// Tokens kept per text, special ones included.
+  std::int64_t max_sequence() const;
+  const SentenceModelConfig& config() const;
+  const Tokenizer& tokenizer() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The weights `graph` needs out of the checkpoint at `path`, shared with the mapped file where the dtype agrees and converted
+/// where it is another float type. A checkpoint whose names start with "bert." is accepted. Errors: BadFile naming the weight.
+std::vector<std::pair<std::string, Tensor>> load_graph_params(const Graph& graph, const std::string& path);
+
+/// Cosine of the angle between two vectors of equal length, in double; 0 when either is zero.
+double cosine_similarity(std::span<const float> a, std::span<const float> b);
+
+}  // namespace rlx

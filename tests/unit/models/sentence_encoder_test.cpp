@@ -1,0 +1,182 @@
+// The MiniLM sentence encoder against its published numbers, and the encoder graph on a tiny model made here.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "rlx/formats/safetensors.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/models/sentence_encoder.h"
+#include "tests/support/error_text.h"
+#include "tests/support/needs.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/values.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+BertConfig tiny() {
+  BertConfig c;
+  c.hidden_size = 4, c.num_layers = 2, c.num_heads = 2, c.intermediate_size = 3, c.vocab_size = 8, c.max_positions = 6, c.type_vocab_size = 2;
+  c.layer_norm_eps = 1e-3;
+  return c;
+}
+
+// Every parameter of the graph filled with a sequence of its own.
+NamedTensors weights_of(const Graph& g, DType dtype) {
+  NamedTensors out;
+  int n = 0;
+  for (NodeId id : g.leaves(OpKind::Param)) {
+    out.emplace(g.leaf_name(id), sequence(g.node(id).shape().static_dims(), 0.3 + 0.02 * n, 0.05 * (n % 3), dtype));
+    ++n;
+  }
+  return out;
+}
+
+Tensor token_ids(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) { return Tensor::of<std::int32_t>(std::move(dims), values); }
+
+}  // namespace
+
+TEST_CASE("sentence encoder: the three known sentences") {
+  const std::string folder = model_dir();
+  if (folder.empty()) return skip("the all-MiniLM-L6-v2 model");
+  SentenceEncoder encoder(folder);
+  CHECK(encoder.hidden_size() == 384);
+  const std::vector<std::string> texts{"The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."};
+  std::size_t done = 0;
+  std::vector<TruncationNotice> notices;
+  const Tensor y = encoder.embed(texts, &notices, [&](std::size_t n) { done = n; });
+  CHECK(done == 3);
+  CHECK(notices.empty());
+  REQUIRE(y.dims() == std::vector<std::int64_t>{3, 384});
+  const std::span<const float> v = y.values<float>();
+  auto cosine = [&](std::size_t a, std::size_t b) { return cosine_similarity(v.subspan(a * 384, 384), v.subspan(b * 384, 384)); };
+  CHECK(cosine(0, 1) == doctest::Approx(0.6660).epsilon(1e-4));
+  CHECK(cosine(0, 2) == doctest::Approx(0.1046).epsilon(5e-4));
+  CHECK(cosine(1, 2) == doctest::Approx(0.1411).epsilon(5e-4));
+  const double known[] = {0.019196, 0.120085, 0.159598, 0.067066};
+  for (std::size_t i = 0; i < 4; ++i) CHECK(std::fabs(v[i] - known[i]) < 1e-6);
+  // A text alone gives what it gives in a batch padded to another length.
+  const Tensor alone = encoder.embed(texts[2]);
+  for (std::int64_t i = 0; i < 384; ++i) CHECK(std::fabs(alone.at(i) - y.at(2 * 384 + i)) < 1e-6);
+}
+
+TEST_CASE("sentence encoder: long text is cut with a notice, bad text is named") {
+  const std::string folder = model_dir();
+  if (folder.empty()) return skip("the all-MiniLM-L6-v2 model");
+  SentenceEncoderOptions options;
+  options.max_sequence = 6;
+  SentenceEncoder encoder(folder, options);
+  std::vector<TruncationNotice> notices;
+  const std::vector<std::string> texts{"short", "one two three four five six seven"};
+  const Tensor y = encoder.embed(texts, &notices);
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].text_index == 1);
+  CHECK(notices[0].num_tokens == 9);
+  CHECK(notices[0].max_length == 6);
+  expect_close(y.rows(1, 1), encoder.embed("one two three four").reshaped({1, 384}), 1e-6);
+  CHECK(contains(error_text([&] { (void)encoder.embed(std::vector<std::string>{"good", "bad \xff"}); }), "text 2"));
+  CHECK(encoder.embed(std::vector<std::string>{}).dims() == std::vector<std::int64_t>{0, 384});
+  CHECK(encoder.embed("").num_elements() == 384);
+  options.max_sequence = 513;
+  CHECK(contains(error_text([&] { SentenceEncoder(folder, options); }), "max_sequence"));
+  options.max_sequence = 2;
+  CHECK(contains(error_text([&] { SentenceEncoder(folder, options); }), "max_sequence"));
+}
+
+TEST_CASE("encoder graph: padding changes nothing, whatever the padded ids") {
+  BertGraphOptions o;
+  o.dtype = DType::F64, o.mask = DType::F64;
+  for (Pooling pooling : {Pooling::Mean, Pooling::Cls, Pooling::Max, Pooling::MeanSqrtLength}) {
+    o.pooling = pooling;
+    const Graph g = build_sentence_encoder(tiny(), o);
+    NamedTensors in = weights_of(g, DType::F64);
+    in["ids"] = token_ids({1, 3}, {5, 1, 7});
+    in["mask"] = doubles({1, 3}, {1, 1, 1});
+    const Tensor y = evaluate(g, in)[0];
+    in["ids"] = token_ids({2, 5}, {1, 2, 3, 4, 5, 5, 1, 7, 6, 2});
+    in["mask"] = doubles({2, 5}, {1, 1, 1, 1, 1, 1, 1, 1, 0, 0});
+    expect_close(evaluate(g, in)[0].rows(1, 1), y, 1e-12);
+    double norm = 0;
+    for (double v : y.to_f64()) norm += v * v;
+    CHECK(norm == doctest::Approx(1));
+  }
+}
+
+TEST_CASE("encoder graph: Bool, integer and float masks agree; static and symbolic shapes agree") {
+  BertGraphOptions o;
+  o.dtype = DType::F64, o.mask = DType::F64, o.normalize = false;
+  auto run = [&](const Tensor& mask) {
+    o.mask = mask.dtype();
+    const Graph g = build_sentence_encoder(tiny(), o);
+    NamedTensors in = weights_of(g, DType::F64);
+    in["ids"] = token_ids({2, 3}, {5, 1, 7, 2, 0, 0});
+    in["mask"] = mask;
+    return evaluate(g, in)[0];
+  };
+  const Tensor mask = doubles({2, 3}, {1, 1, 1, 1, 0, 0});
+  const Tensor y = run(mask);
+  expect_close(run(mask.cast(DType::Bool)), y);
+  expect_close(run(mask.cast(DType::I32)), y);
+  o.batch = 2, o.sequence = 3;
+  CHECK(build_sentence_encoder(tiny(), o).is_static());
+  expect_close(run(mask), y);
+}
+
+TEST_CASE("pooling: known answers") {
+  auto pooled = [](Pooling pooling, const Tensor& mask) {
+    Graph g;
+    Expr x = g.input("x", Shape({1, 3, 2}, DType::F64)), m = g.input("m", Shape({1, 3}, DType::F64));
+    g.set_outputs({pool_tokens(x, m, pooling)});
+    return evaluate(g, {{"x", doubles({1, 3, 2}, {1, -5, 4, -1, 100, 100})}, {"m", mask}})[0];
+  };
+  const Tensor two = doubles({1, 3}, {1, 1, 0}), none = doubles({1, 3}, {0, 0, 0});
+  expect_close(pooled(Pooling::Mean, two), {2.5, -3});
+  expect_close(pooled(Pooling::Max, two), {4, -1});
+  expect_close(pooled(Pooling::Cls, two), {1, -5});
+  expect_close(pooled(Pooling::MeanSqrtLength, two), {5 / std::sqrt(2.0), -6 / std::sqrt(2.0)});
+  expect_close(pooled(Pooling::Mean, none), {0, 0});
+}
+
+TEST_CASE("encoder graph: sizes that do not fit are named") {
+  auto message = [](auto change) {
+    BertConfig c = tiny();
+    BertGraphOptions o;
+    change(c, o);
+    return error_text([&] { (void)build_sentence_encoder(c, o); });
+  };
+  CHECK(message([](BertConfig&, BertGraphOptions&) {}).empty());
+  CHECK(contains(message([](BertConfig& c, BertGraphOptions&) { c.num_heads = 3; }), "must divide"));
+  CHECK(contains(message([](BertConfig& c, BertGraphOptions&) { c.vocab_size = 0; }), "vocab_size"));
+  CHECK(contains(message([](BertConfig&, BertGraphOptions& o) { o.sequence = 7; }), "[1, 6]"));
+  CHECK(contains(message([](BertConfig&, BertGraphOptions& o) { o.ids = DType::F32; }), "ids"));
+}
+
+TEST_CASE("checkpoint: a missing weight, a wrong shape and a prefix") {
+  const TempDir folder;
+  const std::string path = folder.path() + "/model.safetensors";
+  Graph g;
+  g.set_outputs({g.param("a.weight", Shape({2}, DType::F32))});
+  write_safetensors(path, std::vector<NamedTensor>{{"bert.a.weight", Tensor::of<double>({2}, std::vector<double>{1, 2})}});
+  auto params = load_graph_params(g, path);
+  REQUIRE(params.size() == 1);
+  CHECK(params[0].first == "a.weight");
+  CHECK(params[0].second.dtype() == DType::F32);
+  expect_close(params[0].second, {1, 2});
+  write_safetensors(path, std::vector<NamedTensor>{{"a.weights", Tensor::zeros(Shape({2}, DType::F32))}});
+  CHECK(contains(error_text([&] { (void)load_graph_params(g, path); }), "the closest name is 'a.weights'"));
+  write_safetensors(path, std::vector<NamedTensor>{{"a.weight", Tensor::zeros(Shape({3}, DType::F32))}});
+  CHECK(contains(error_text([&] { (void)load_graph_params(g, path); }), "config.json asks for [2]"));
+  write_safetensors(path, std::vector<NamedTensor>{{"a.weight", Tensor::zeros(Shape({2}, DType::I64))}});
+  CHECK(contains(error_text([&] { (void)load_graph_params(g, path); }), "a float type is expected"));
+}
+
+TEST_CASE("cosine similarity") {
+  const float a[] = {1, 0}, b[] = {1, 1}, zero[] = {0, 0};
+  CHECK(cosine_similarity(a, b) == doctest::Approx(std::sqrt(0.5)));
+  CHECK(cosine_similarity(a, zero) == 0);
+  CHECK(contains(error_text([&] { (void)cosine_similarity(a, std::span(b, 1)); }), "cosine"));
+}
