@@ -259,7 +259,7 @@ void write_npz(const std::string& path, std::span<const NamedTensor> tensors) {
     append_u16(fields, 0);
     std::string local;
     append_u32(local, kLocalHeader);
-    local += fields + name + head;
+    for (const std::string& part : {fields, name, head}) local += part;
     append_u32(directory, kCentralHeader);
     append_u16(directory, 20);
     directory += fields;

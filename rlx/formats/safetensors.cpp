@@ -36,11 +36,12 @@ std::optional<DType> parse_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<std::string_view> name_of(DType dtype) {
+// Empty for dtypes the format lacks.
+std::string_view name_of(DType dtype) {
   for (const DTypeName& n : kDTypeNames) {
     if (n.dtype == dtype) return n.name;
   }
-  return std::nullopt;
+  return {};
 }
 
 // The widest unit the processor loads of an element: a complex number is two floats.
@@ -256,7 +257,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
                        const std::vector<std::pair<std::string, std::string>>& metadata) {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& t : tensors) {
-    if (!name_of(t.tensor.dtype())) {
+    if (name_of(t.tensor.dtype()).empty()) {
       throw Error(ErrorCode::Unsupported,
                   concat_text("tensor \"", t.name, "\": safetensors has no dtype ", dtype_name(t.tensor.dtype())),
                   "cast it first");
@@ -281,7 +282,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
   }
   std::size_t at = 0;
   for (const NamedTensor* t : order) {
-    header.key(t->name).begin_object().member("dtype", *name_of(t->tensor.dtype())).key("shape").begin_array();
+    header.key(t->name).begin_object().member("dtype", name_of(t->tensor.dtype())).key("shape").begin_array();
     for (const std::int64_t d : t->tensor.dims()) header.value(d);
     const std::size_t end = at + t->tensor.size_bytes();
     header.end_array()

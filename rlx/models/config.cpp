@@ -194,7 +194,7 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
 }
 
 std::string weights_path(const std::string& folder) {
-  const std::string path = join_path(folder, "model.safetensors");
+  std::string path = join_path(folder, "model.safetensors");
   if (is_file(path)) return path;
   std::string hint = "put the model's safetensors file there";
   if (is_file(join_path(folder, "model.safetensors.index.json"))) {

@@ -58,7 +58,7 @@ bool is_word_character(char32_t c) {
 }
 
 constexpr std::uint8_t kDropByte = 0xFF;
-enum CharClass : std::uint8_t { kWord, kSpace, kPunctuation };
+enum class CharClass : std::uint8_t { Word, Space, Punctuation };
 
 constexpr std::array<CharClass, 128> make_ascii_classes() {
   std::array<CharClass, 128> classes{};
@@ -66,7 +66,7 @@ constexpr std::array<CharClass, 128> make_ascii_classes() {
     const bool space = c == ' ' || (c >= '\t' && c <= '\r');
     const bool punctuation =
         (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
-    classes[c] = space ? kSpace : punctuation ? kPunctuation : kWord;
+    classes[c] = space ? CharClass::Space : punctuation ? CharClass::Punctuation : CharClass::Word;
   }
   return classes;
 }
@@ -304,17 +304,17 @@ class WordPieceEncoder {
     while (at < text.size()) {
       const unsigned char byte = static_cast<unsigned char>(text[at]);
       std::size_t next = at;
-      CharClass kind = kWord;
+      CharClass kind = CharClass::Word;
       if (byte < 0x80) {
         kind = kAsciiClasses[byte];
         ++next;
       } else {
         const char32_t c = decode_utf8(text, next);
-        kind = is_white_space(c) ? kSpace : is_punctuation(c) ? kPunctuation : kWord;
+        kind = is_white_space(c) ? CharClass::Space : is_punctuation(c) ? CharClass::Punctuation : CharClass::Word;
       }
-      if (kind != kWord) {
+      if (kind != CharClass::Word) {
         close(at);
-        if (kind == kPunctuation) word(text.substr(at, next - at));
+        if (kind == CharClass::Punctuation) word(text.substr(at, next - at));
         start = next;
       }
       at = next;
