@@ -149,8 +149,14 @@ class OpBox {
   std::shared_ptr<const void> data_;
 };
 
+/// The described fields of an op, in the order of its record: the walk that text, hash and serialisation share.
+std::span<const AttrField> attr_fields(OpKind kind);
+/// Deep equality of two values: numbers by bits (a NaN equals itself), tensors by bytes, sub-graphs by structure.
+bool same_attr(const AttrValue& a, const AttrValue& b);
 /// Deep equality of kind and every attribute (tensors by bytes, sub-graphs by structure).
 bool same_op(const OpBox& a, const OpBox& b);
+/// The shared op of `kind` with every attribute at its default.
+const OpBox& default_op(OpKind kind);
 /// A default-constructed op of `kind`, to be filled through AttrField::set and then boxed.
 std::shared_ptr<void> make_default_op(OpKind kind);
 /// The printed name: the mnemonic attribute's value where the op has one, else the op's name ("gelu", "softmax").

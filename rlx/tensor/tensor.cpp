@@ -150,7 +150,9 @@ Tensor Tensor::cast(DType to) const {
 }
 
 bool Tensor::identical(const Tensor& other) const {
-  return shape_ == other.shape_ && (size_bytes() == 0 || std::memcmp(data_, other.data_, size_bytes()) == 0);
+  // An empty tensor has the shape of a scalar, but no element.
+  return shape_ == other.shape_ && num_elements_ == other.num_elements_ && empty() == other.empty() &&
+         (size_bytes() == 0 || std::memcmp(data_, other.data_, size_bytes()) == 0);
 }
 
 std::string Tensor::text(int max_values) const {

@@ -1,0 +1,44 @@
+// The text form of graphs: prints, and parses back to an equal graph.
+//
+//   graph @name {
+//     symbol seq [1, 512] div 16
+//     %0 = input() {name = "x"} : [1, seq] f32
+//     %1:2 = top_k(%0) {k = 4} : [1, 4] f32, [1, 4] i32 @"layer0/route"
+//     %2 = gelu(%1#0) : [1, 4] f32
+//     return %2, %1#1
+//     set_state "kv" %2
+//   }
+//
+// * A value is %id or %id#result; ids are numbers or words, each defined before its use. `//` starts a comment.
+// * Attributes in braces are left out when they have their default value; sub-graphs nest there.
+// * Tensors: `[2] f32 {1, 0.5}`, complex elements `(1, -2)`; large or non-finite ones as `0x` and their bytes in memory order.
+// * Numbers print in the shortest decimal form that reads back exactly; a NaN attribute prints its bits as `0x` and 16 digits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+struct TextOptions {
+  bool labels = true;    // @"label" after each labelled node
+  bool origins = false;  // a trailing comment with the user's line, the pass and the nodes replaced
+  std::int64_t max_decimal_elements = 64;  // constants above print as hexadecimal bytes
+  std::int64_t max_elements = -1;          // constants above print as `...`, which does not parse back; -1: none
+};
+
+/// The text of `g`; parses back to an equal graph (unless `max_elements` cut a constant).
+std::string print_text(const Graph& g, const TextOptions& options = {});
+/// The text of one node, without line break: `%2 = gelu(%1) : [4] f32`.
+std::string print_node(const Graph& g, NodeId id, const TextOptions& options = {});
+/// The attributes of `op` as printed between braces, or an empty string: `axis = 1, keep_dims = true`.
+std::string print_attrs(const OpBox& op, const TextOptions& options = {});
+
+/// The graph of a text. Throws BadFile with `file`:line:column, what was expected and what was found. Shapes are inferred and
+/// must equal those written.
+Graph parse_text(std::string_view text, std::string_view file = "graph text");
+
+}  // namespace rlx
