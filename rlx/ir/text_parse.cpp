@@ -587,6 +587,8 @@ class Parser {
       } else if (eat_word("set_state")) {
         std::string name = string("a state's name");
         Value v = value(scope);
+        for (const auto& update : scope.graph.state_updates())
+          if (update.name == name) fail_plain(start, concat_text("state '", name, "' is set twice"));
         at_position(start, [&] { scope.graph.set_state(name, v); });
       } else {
         fail(at_, "expected a node (%0 = ...), symbol, return, set_state or '}'");

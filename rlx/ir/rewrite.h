@@ -1,0 +1,140 @@
+// Rewriting graphs: record replacements against a const graph, rebuild it once; and the matchers passes share.
+//
+//   GraphRewriter r(g);
+//   for (NodeId id : r.nodes())
+//     if (matches(g, id)) r.replace(id, r.stage().relu(r.expr(g.node(id).inputs[0])));
+//   Rewritten out = r.commit("my-pass");        // out.graph, out.map: old value -> new value
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+/// Old value -> new value of a rewrite; an invalid node means the value is gone.
+class ValueMap {
+ public:
+  ValueMap() = default;
+  /// A map of all values of `g`, each gone.
+  explicit ValueMap(const Graph& g);
+  /// Every value of `g` to itself.
+  static ValueMap identity(const Graph& g);
+  /// The new value, or an invalid one (`!v.node.valid()`) when the old one is gone or unknown.
+  Value operator()(Value old) const;
+  bool has(Value old) const { return (*this)(old).node.valid(); }
+  void set(Value old, Value now);
+  /// First this map, then `next`.
+  ValueMap then(const ValueMap& next) const;
+
+ private:
+  std::vector<std::uint32_t> first_;  // node -> slot of its result 0
+  std::vector<Value> values_;
+};
+
+struct Rewritten {
+  Graph graph;
+  ValueMap map;
+  bool changed = false;  // false: `graph` equals the source and `map` is the identity
+};
+
+/// What commit drops besides dead ops and constants. Inputs always stay: the interface of a graph does not shrink.
+struct CommitOptions {
+  bool drop_params = false;  // Params that nothing reads
+  bool drop_states = false;  // States that nothing reads and no update writes
+};
+
+/// Records replacements and new nodes over a graph that is never changed.
+///
+/// New nodes are built on `stage()`, a graph of its own: every builder function, `decompose_into` and `inline_body` work on it.
+/// Values of the source enter through `expr`, which follows replacements (made before or later): whoever reads a replaced value
+/// reads its replacement. `original` is the value itself even when replaced, for wrapping: `replace(v, cast(original(v)))`.
+/// Positions of a node's replacement follow the old order. O(nodes + edges) in all.
+class GraphRewriter {
+ public:
+  explicit GraphRewriter(const Graph& source);
+  GraphRewriter(const GraphRewriter&) = delete;
+  GraphRewriter& operator=(const GraphRewriter&) = delete;
+
+  const Graph& source() const { return source_; }
+  const UseIndex& uses() const { return uses_; }
+  /// All node ids of the source in order.
+  std::vector<NodeId> nodes() const;
+  /// The graph to build new nodes on.
+  Graph& stage() { return stage_; }
+  /// A value of the source (or of what will replace it) on the stage.
+  Expr expr(Value old);
+  std::vector<Expr> exprs(const std::vector<Value>& old);
+  /// A value of the source as it is, even when it is replaced.
+  Expr original(Value old);
+
+  /// Every reader of `old`, outputs and state updates included, reads `now`. Shapes must agree; replacing twice is an error.
+  void replace(Value old, Expr now);
+  /// The same with another value of the source.
+  void replace(Value old, Value now);
+  /// Replaces each result of a node.
+  void replace_node(NodeId old, const std::vector<Expr>& now);
+  bool is_replaced(Value old) const;
+  /// True when any result of the node is replaced.
+  bool is_replaced(NodeId old) const;
+  bool changed() const { return !replacements_.empty(); }
+
+  /// Rebuilds: what outputs, state updates and kept leaves need, in topological order. New nodes get `pass`, the label and line
+  /// of what they replace, and the list of nodes that went into them. The rewriter is spent afterwards.
+  Rewritten commit(std::string_view pass, CommitOptions options = {});
+
+ private:
+  friend class Commit;
+  // A value that new nodes read from the source: an Input of the stage.
+  struct Import {
+    Value old;
+    bool original;
+  };
+  struct Replacement {
+    Value now;
+    bool staged;
+  };
+  static std::uint64_t key(Value v) { return std::uint64_t{v.node.index} << 32 | v.result; }
+  Expr import(Value old, bool original);
+
+  const Graph& source_;
+  UseIndex uses_;
+  Graph stage_;
+  std::unordered_map<std::uint32_t, Import> imports_;                     // stage node -> source value
+  std::unordered_map<std::uint64_t, Value> import_nodes_[2];              // source value -> stage value, by `original`
+  std::unordered_map<std::uint64_t, Replacement> replacements_;           // source value ->
+  std::vector<Value> replaced_;                                           // in the order of the calls
+};
+
+/// `g` without the nodes nothing needs.
+Rewritten drop_dead(const Graph& g, CommitOptions options = {});
+
+// -- matchers -----------------------------------------------------------------------------------------------------------------
+
+/// A node seen as a matrix product: lhs [batch.., M.., K] x rhs [batch.., K, N] -> [batch.., M.., N].
+struct MatmulForm {
+  Value lhs, rhs;
+  Dims batch;  // shared batch dims; empty when rhs is one matrix
+  Dim m, n, k; // m: the product of lhs's free dims
+  bool lhs_transposed = false;  // lhs is [batch.., K, M]
+  bool rhs_transposed = false;  // rhs is [batch.., N, K]
+  bool fused = false;           // FusedDot: an epilogue follows
+};
+/// The form of a MatMul, DotGeneral or FusedDot with one contracted axis, leading batch axes, an rhs with one free axis, and lhs's
+/// contracted axis last (or, with one free axis, first); none otherwise.
+std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id);
+
+/// The number that every element of `v` is: a one-element constant, also behind reshape, expand or transpose. None for complex
+/// values.
+std::optional<double> constant_scalar(const Graph& g, Value v);
+
+/// True when `v` depends on Params and Constants alone: on no Input, no State and no symbolic dimension.
+bool is_param_only(const Graph& g, Value v);
+/// The same for every node at once, by node index.
+std::vector<bool> param_only_nodes(const Graph& g);
+
+}  // namespace rlx

@@ -1,0 +1,166 @@
+// Checks every invariant of a graph.
+#include "rlx/ir/verify.h"
+
+#include <map>
+#include <set>
+
+namespace rlx {
+namespace {
+
+constexpr int kMaxDepth = 64;  // sub-graphs in sub-graphs
+
+constexpr std::string_view level_name(Level level) {
+  return level == Level::Hir ? "HIR" : level == Level::Mir ? "MIR" : "LIR";
+}
+
+bool allowed(Level op, Level graph) { return op == Level::Mir || op == graph; }
+
+class Verifier {
+ public:
+  Verifier(const Graph& g, Level level, bool is_body, int depth, std::vector<Diagnostic>& out)
+      : g_(g), level_(level), is_body_(is_body), depth_(depth), out_(out) {}
+
+  void run() {
+    for (const auto& [name, info] : g_.symbols())
+      if (info.min < 0 || info.min > info.max || info.divisor < 1)
+        report(ErrorCode::InvalidArgument, concat_text("symbol ", name, " has impossible bounds [", info.min, ", ", info.max, "] div ", info.divisor));
+    sound_.assign(g_.num_nodes(), false);
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) sound_[i] = check_node(NodeId{i});
+    for (std::size_t i = 0; i < g_.outputs().size(); ++i)
+      if (!exists(g_.outputs()[i])) report(ErrorCode::InvalidArgument, concat_text("output ", i, " is ", g_.outputs()[i], ", which does not exist"));
+    check_states();
+  }
+
+ private:
+  void report(ErrorCode code, std::string message, std::string where = {}, std::string hint = {}) {
+    out_.push_back({code, std::move(message), std::move(where), std::move(hint)});
+  }
+  void report_node(NodeId id, ErrorCode code, std::string message, std::string hint = {}) {
+    report(code, concat_text(op_text_name(g_.node(id).op), ": ", message), node_where(g_, id), std::move(hint));
+  }
+
+  bool exists(Value v) const { return v.node.index < g_.num_nodes() && v.result < g_.node(v.node).num_results(); }
+
+  // True when the node's shapes can be relied on by its users.
+  bool check_node(NodeId id) {
+    const Node& n = g_.node(id);
+    const OpDef& def = op_def(n.kind());
+    // The name of a mnemonic op needs its enum in range: nothing can be printed before that is known.
+    if (!enums_in_range(id, def)) return false;
+    if (!allowed(def.level, level_))
+      report_node(id, ErrorCode::Unsupported, concat_text(def.name, " is a ", level_name(def.level), " op, the graph is ", level_name(level_)),
+                  def.level == Level::Hir ? "lower the graph first" : "");
+    if (is_body_ && (n.kind() == OpKind::Param || n.kind() == OpKind::State))
+      report_node(id, ErrorCode::InvalidArgument, "a sub-graph holds only inputs, constants and ops", "pass the value in as an operand");
+    if (def.is(OpTrait::Leaf) && n.kind() != OpKind::Constant && !names_.emplace(g_.leaf_name(id), id).second)
+      report_node(id, ErrorCode::InvalidArgument, concat_text("the name '", g_.leaf_name(id), "' is taken by ", names_[g_.leaf_name(id)]),
+                  "give every input, param and state its own name");
+    if (n.shapes.empty()) {
+      report_node(id, ErrorCode::InvalidArgument, "has no results");
+      return false;
+    }
+    bool operands_ok = true;
+    std::vector<Shape> shapes;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      Value v = n.inputs[i];
+      if (!exists(v)) report_node(id, ErrorCode::InvalidArgument, concat_text("operand ", i, " is ", v, ", which does not exist"));
+      else if (v.node >= id) report_node(id, ErrorCode::InvalidArgument, concat_text("operand ", i, " is ", v, ", which does not precede its user"));
+      else if (sound_[v.node.index]) {
+        shapes.push_back(g_.shape(v));
+        continue;
+      }
+      operands_ok = false;
+    }
+    if (!check_bodies(id, def) || !operands_ok) return false;
+    Result<Shapes> inferred = infer_shapes(n.op, shapes);
+    if (!inferred) {
+      Diagnostic d = inferred.error();
+      d.where = node_where(g_, id);
+      out_.push_back(std::move(d));
+      return false;
+    }
+    if (*inferred == n.shapes) return true;
+    std::string expected;
+    for (const Shape& s : *inferred) expected += (expected.empty() ? "" : ", ") + s.text();
+    report_node(id, ErrorCode::ShapeMismatch, concat_text("the results should be ", expected));
+    return false;
+  }
+
+  bool enums_in_range(NodeId id, const OpDef& def) {
+    for (const AttrField& f : def.attrs) {
+      std::vector<std::int64_t> values;
+      AttrValue v = f.get(g_.node(id).op.data());
+      if (f.enum_names.empty()) continue;
+      if (const auto* one = std::get_if<std::int64_t>(&v)) values = {*one};
+      if (auto* list = std::get_if<std::vector<std::int64_t>>(&v)) values = *list;
+      for (std::int64_t e : values)
+        if (e < 0 || static_cast<std::size_t>(e) >= f.enum_names.size()) {
+          report(ErrorCode::InvalidArgument, concat_text(def.name, ": attribute '", f.name, "' is ", e, ", outside its enum"), id.text());
+          return false;
+        }
+    }
+    return true;
+  }
+
+  bool check_bodies(NodeId id, const OpDef& def) {
+    bool ok = true;
+    for (const AttrField& f : def.attrs) {
+      if (f.type != AttrType::Body) continue;
+      const auto body = std::get<Subgraph>(f.get(g_.node(id).op.data()));
+      if (!body) continue;  // the shape rule says so
+      if (depth_ == kMaxDepth) {
+        report_node(id, ErrorCode::InvalidArgument, concat_text("sub-graphs are nested more than ", kMaxDepth, " deep"));
+        return false;
+      }
+      std::size_t before = out_.size();
+      Verifier(*body, level_ == Level::Hir ? Level::Hir : Level::Mir, true, depth_ + 1, out_).run();
+      for (std::size_t i = before; i < out_.size(); ++i)
+        out_[i].where += concat_text(out_[i].where.empty() ? "in '" : "\n  in '", f.name, "' of ", node_where(g_, id));
+      ok = ok && out_.size() == before;
+    }
+    return ok;
+  }
+
+  void check_states() {
+    std::set<std::string> updated;
+    for (const Graph::StateUpdate& u : g_.state_updates()) {
+      if (is_body_) {
+        report(ErrorCode::InvalidArgument, concat_text("a sub-graph sets state '", u.name, "'"), {}, "only the outer graph has states");
+        continue;
+      }
+      NodeId id = g_.find_leaf(OpKind::State, u.name);
+      if (!id.valid()) report(ErrorCode::NotFound, concat_text("set_state names '", u.name, "', which is no state of the graph"));
+      else if (!exists(u.value)) report(ErrorCode::InvalidArgument, concat_text("the new value of state '", u.name, "' is ", u.value, ", which does not exist"));
+      else if (!(g_.shape(u.value) == g_.shape(id)))
+        report(ErrorCode::ShapeMismatch, concat_text("state '", u.name, "' is ", g_.shape(id), ", its new value ", g_.shape(u.value)), node_where(g_, u.value.node));
+      if (!updated.insert(u.name).second) report(ErrorCode::InvalidArgument, concat_text("state '", u.name, "' is set twice"));
+    }
+  }
+
+  const Graph& g_;
+  Level level_;
+  bool is_body_;
+  int depth_;
+  std::vector<Diagnostic>& out_;
+  std::vector<bool> sound_;
+  std::map<std::string, NodeId> names_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> verify(const Graph& g, Level level) {
+  std::vector<Diagnostic> out;
+  Verifier(g, level, false, 0, out).run();
+  return out;
+}
+
+void verify_or_throw(const Graph& g, Level level, std::string_view what) {
+  std::vector<Diagnostic> problems = verify(g, level);
+  if (problems.empty()) return;
+  Diagnostic d = std::move(problems.front());
+  d.message = concat_text(what, ": graph '", g.name(), "': ", d.message);
+  if (problems.size() > 1) d.where += concat_text("\n  and ", problems.size() - 1, problems.size() == 2 ? " more problem" : " more problems");
+  throw Error(std::move(d));
+}
+
+}  // namespace rlx
