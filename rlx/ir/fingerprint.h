@@ -9,6 +9,8 @@
 
 namespace rlx {
 
+struct LirModule;
+
 /// xxh3-128 of a canonical encoding; the same on every run, compiler and machine.
 struct Fingerprint {
   std::uint64_t high = 0, low = 0;
@@ -21,7 +23,10 @@ struct Fingerprint {
 /// Fingerprint of everything that decides what `g` computes: ops with every attribute, constants, sub-graphs, shapes, symbols,
 /// leaf names, outputs and state updates. The graph's name, labels and origins do not count.
 Fingerprint fingerprint(const Graph& g);
-/// Fingerprint of raw bytes.
+/// Of a planned program: both graphs and the whole buffer plan.
+Fingerprint fingerprint(const LirModule& lir);
+using LirFingerprint = Fingerprint;
+/// Of raw bytes.
 Fingerprint fingerprint_bytes(const void* data, std::size_t size);
 
 /// Exactly the equality that `fingerprint` approximates: the same nodes in the same order.

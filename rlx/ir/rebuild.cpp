@@ -7,11 +7,6 @@
 
 namespace rlx {
 
-ValueMap::ValueMap(const Graph& source) {
-  map_.reserve(source.num_nodes());
-  for (const Node& n : source.nodes()) map_.emplace_back(n.num_results());
-}
-
 Rebuilder::Rebuilder(const Graph& source, std::string_view pass)
     : source_(source), graph_(source.name()), map_(source), pass_(pass) {
   graph_.set_symbols(source.symbols());

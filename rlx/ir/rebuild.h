@@ -7,21 +7,9 @@
 #include <vector>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/value_map.h"
 
 namespace rlx {
-
-/// Old value -> new value; an invalid node where the old value has no successor.
-class ValueMap {
- public:
-  ValueMap() = default;
-  explicit ValueMap(const Graph& source);
-  Value operator()(Value v) const { return map_[v.node.index][v.result]; }
-  void set(Value from, Value to) { map_[from.node.index][from.result] = to; }
-  bool has(Value v) const { return v.node.index < map_.size() && map_[v.node.index][v.result].node.valid(); }
-
- private:
-  std::vector<std::vector<Value>> map_;
-};
 
 /// A new graph under construction beside the one it is made from.
 class Rebuilder {

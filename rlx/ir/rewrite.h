@@ -13,28 +13,9 @@
 #include <vector>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/value_map.h"
 
 namespace rlx {
-
-/// Old value -> new value of a rewrite; an invalid node means the value is gone.
-class ValueMap {
- public:
-  ValueMap() = default;
-  /// A map of all values of `g`, each gone.
-  explicit ValueMap(const Graph& g);
-  /// Every value of `g` to itself.
-  static ValueMap identity(const Graph& g);
-  /// The new value, or an invalid one (`!v.node.valid()`) when the old one is gone or unknown.
-  Value operator()(Value old) const;
-  bool has(Value old) const { return (*this)(old).node.valid(); }
-  void set(Value old, Value now);
-  /// First this map, then `next`.
-  ValueMap then(const ValueMap& next) const;
-
- private:
-  std::vector<std::uint32_t> first_;  // node -> slot of its result 0
-  std::vector<Value> values_;
-};
 
 struct Rewritten {
   Graph graph;
@@ -109,9 +90,6 @@ class GraphRewriter {
   std::unordered_map<std::uint64_t, Replacement> replacements_;           // source value ->
   std::vector<Value> replaced_;                                           // in the order of the calls
 };
-
-/// `g` without the nodes nothing needs.
-Rewritten drop_dead(const Graph& g, CommitOptions options = {});
 
 // -- matchers -----------------------------------------------------------------------------------------------------------------
 
