@@ -43,7 +43,10 @@ Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
   try {
     return def.infer(c);
   } catch (const Error& e) {  // overflow and the like inside Dim arithmetic
-    return e.diagnostic();
+    if (e.code() == ErrorCode::Internal) throw;
+    Diagnostic d = e.diagnostic();
+    d.message = concat_text(op_text_name(op), ": ", d.message);
+    return d;
   }
 }
 

@@ -394,7 +394,14 @@ class Decoder {
       if (g.symbols().count(name)) fail(concat_text("symbol ", name, " is declared twice"));
       at_position([&] { g.symbol(name, info); });
     }
-    for (std::size_t i = 0, n = size(20, "the nodes"); i < n; ++i) node(g, depth);
+    std::set<std::string> leaf_names;
+    for (std::size_t i = 0, n = size(20, "the nodes"); i < n; ++i) {
+      node(g, depth);
+      NodeId id{static_cast<std::uint32_t>(i)};
+      OpKind kind = g.node(id).kind();
+      if (op_def(kind).is(OpTrait::Leaf) && kind != OpKind::Constant && !leaf_names.insert(g.leaf_name(id)).second)
+        fail(concat_text("the name '", g.leaf_name(id), "' is taken by two leaves"));
+    }
     std::vector<Value> outputs;
     for (std::size_t n = size(8, "the outputs"); outputs.size() < n;) outputs.push_back(value(g, "output"));
     g.set_outputs(std::move(outputs));

@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/text.h"
@@ -438,6 +439,7 @@ class Parser {
   struct Scope {
     Graph graph;
     std::unordered_map<std::string_view, NodeId> ids;
+    std::unordered_set<std::string> leaf_names;
   };
 
   Value value(Scope& scope) {
@@ -522,6 +524,9 @@ class Parser {
       return scope.graph.add_node(Node{std::move(op), std::move(operands), std::move(types), std::move(origin)});
     });
     scope.ids.emplace(id, node_id);
+    if (named->def->is(OpTrait::Leaf) && named->def->kind != OpKind::Constant && !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)
+      fail_plain(op_at, concat_text("the name '", scope.graph.leaf_name(node_id), "' is taken by another leaf"),
+                 "give every input, param and state its own name");
   }
 
   static std::string types_text(const Shapes& shapes) {

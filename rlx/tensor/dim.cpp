@@ -131,6 +131,10 @@ Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_static() && b.is_static()) return Dim(checked_mul(a.value_, b.value_));
   DimExpr left = DimExpr::of(a), right = DimExpr::of(b), e;
+  // Sums multiplied out grow exponentially with the number of factors; no real shape comes near.
+  constexpr std::size_t kMaxTerms = 1024;
+  if (left.terms.size() * right.terms.size() > kMaxTerms)
+    throw Error(ErrorCode::InvalidArgument, concat_text("a dimension expression would have more than ", kMaxTerms, " terms"));
   for (const auto& [lk, lt] : left.terms)
     for (const auto& [rk, rt] : right.terms) {
       DimTerm term{checked_mul(lt.coefficient, rt.coefficient), lt.factors};

@@ -1,0 +1,31 @@
+// A graph around one op sample: an input per operand, every result an output.
+#pragma once
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx::test {
+
+inline Graph graph_of(const Sample& sample) {
+  Graph g("sample");
+  std::vector<Value> operands;
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i)
+    operands.push_back(g.input(concat_text("in", i), sample.inputs[i].shape));
+  Expr e = g.add(sample.op, operands);
+  g.set_label(e.value().node, "the \"sample\"");
+  std::vector<Value> outputs;
+  for (std::uint32_t r = 0; r < g.node(e.value().node).num_results(); ++r) outputs.emplace_back(e.value().node, r);
+  g.set_outputs(outputs);
+  return g;
+}
+
+/// Calls f(def, sample) for every sample of every op.
+template <class F>
+void for_each_sample(F f) {
+  for (const OpDef* def : all_op_defs()) {
+    SampleSet set;
+    if (def->samples.has()) def->samples(set);
+    for (const Sample& s : set.all()) f(*def, s);
+  }
+}
+
+}  // namespace rlx::test

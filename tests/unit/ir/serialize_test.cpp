@@ -1,0 +1,108 @@
+// The binary form: equality after reading back, and one clear error for every kind of damage.
+#include "rlx/ir/serialize.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/text.h"
+#include "tests/unit/ir/sample_graph.h"
+
+using namespace rlx;
+
+namespace {
+
+Graph example() {
+  Graph g("example");
+  Dim n = g.symbol("n", {1, 64, 8});
+  Expr x = g.input("x", Shape({n, 4}, DType::F32));
+  Expr s = g.state("count", Tensor::full(Shape({}, DType::I32), 3));
+  Expr c = g.constant(Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4}));
+  Expr y = g.gelu(x) + c;
+  g.set_label(y.value().node, "layer0/bias");
+  Origin& o = g.origin(y.value().node);
+  o.loc = {"model.cpp", 7};
+  o.pass = "fuse";
+  o.from = {"%1 add", "%2 gelu"};
+  g.set_outputs({y, x});
+  g.set_state("count", s + 1);
+  return g;
+}
+
+std::string error_of(std::span<const std::byte> bytes) {
+  try {
+    from_bytes(bytes, "g.rlxb");
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::BadFile);
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("binary: everything comes back, origins included") {
+  Graph g = example();
+  Graph back = from_bytes(to_bytes(g));
+  CHECK(same_graph(g, back));
+  CHECK(back.name() == "example");
+  CHECK(print_text(back, {.origins = true}) == print_text(g, {.origins = true}));
+  for (std::size_t i = 0; i < g.num_nodes(); ++i) CHECK(g.nodes()[i].origin == back.nodes()[i].origin);
+  CHECK(to_bytes(back) == to_bytes(g));
+}
+
+TEST_CASE("binary: every sample of every op survives a round trip") {
+  test::for_each_sample([](const OpDef& def, const Sample& sample) {
+    INFO(def.name, " / ", sample.name);
+    Graph g = test::graph_of(sample);
+    Graph back = from_bytes(to_bytes(g));
+    CHECK(same_graph(g, back));
+    CHECK(fingerprint(back) == fingerprint(g));
+  });
+}
+
+TEST_CASE("binary: constants beyond the encoder's buffer are whole") {
+  Tensor big = Tensor::zeros(Shape({1000, 77}, DType::F32));
+  for (std::int64_t i = 0; i < big.num_elements(); i += 997) big.set(i, static_cast<double>(i));
+  Graph g("big");
+  g.set_outputs({g.constant(big)});
+  CHECK(same_graph(from_bytes(to_bytes(g)), g));
+}
+
+TEST_CASE("binary: cut anywhere, the message says where the bytes end") {
+  std::vector<std::byte> bytes = to_bytes(example());
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
+    std::string message = error_of(cut);
+    CHECK(message != "no error");
+    CHECK(message.find("g.rlxb, byte ") != std::string::npos);
+  }
+  bytes.push_back(std::byte{0});
+  CHECK(error_of(bytes).find("1 bytes follow the graph") != std::string::npos);
+}
+
+TEST_CASE("binary: other files and versions are named as such") {
+  std::vector<std::byte> bytes = to_bytes(example());
+  CHECK(error_of({}) == "bad file: these bytes are no rlx graph: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
+  bytes[8] = std::byte{9};
+  CHECK(error_of(bytes) == "bad file: graph format version 9 is not known, this build reads version 1\n  g.rlxb, byte 8\n"
+                           "  hint: convert the graph to text with the rlx that wrote it");
+}
+
+TEST_CASE("binary: a wrong name, shape or list length is found") {
+  const std::vector<std::byte> good = to_bytes(example());
+  auto damaged = [&](std::string_view find, std::string_view write) {
+    std::vector<std::byte> bytes = good;
+    std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::size_t at = view.find(find);
+    REQUIRE(at != std::string_view::npos);
+    std::memcpy(bytes.data() + at, write.data(), write.size());
+    return error_of(bytes);
+  };
+  CHECK(damaged("activation", "activatiom").find("there is no op 'activatiom'") != std::string::npos);
+  CHECK(damaged("activation", "activatiom").find("did you mean activation?") != std::string::npos);
+  CHECK(damaged("gelu", "gelq").find("'gelq' is no value of fn") != std::string::npos);
+  CHECK(damaged("f32", "f99").find("'f99' is no dtype") != std::string::npos);
+  CHECK(damaged(std::string_view("\x05\0\0\0count", 9), std::string_view("\xff\xff\xff\xff", 4)).find("says 4294967295 entries") != std::string::npos);
+}
