@@ -141,6 +141,14 @@ void append_list(std::string& out, const List& list, F element) {
 
 void append_graph(std::string& out, const Graph& g, const TextOptions& options, int indent);
 
+// "@epilogue(add, gelu)": the ops of a body in order.
+std::string body_summary(const Graph& body) {
+  std::string ops;
+  for (const Node& n : body.nodes())
+    if (!op_def(n.kind()).is(OpTrait::Leaf)) ops += (ops.empty() ? "" : ", ") + op_text_name(n.op);
+  return graph_name_text(body.name()) + "(" + ops + ")";
+}
+
 std::string_view enum_text(const AttrField& f, std::int64_t v) {
   check(v >= 0 && static_cast<std::size_t>(v) < f.enum_names.size(), "enum attribute out of range");
   return f.enum_names[static_cast<std::size_t>(v)];
@@ -180,8 +188,9 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
     case AttrType::Tensor: append_tensor(out, std::get<Tensor>(v), options); break;
     case AttrType::Body: {
       const auto& body = std::get<Subgraph>(v);
-      if (body) append_graph(out, *body, options, indent + 2);
-      else out += "none";
+      if (!body) out += "none";
+      else if (options.bodies) append_graph(out, *body, options, indent + 2);
+      else out += body_summary(*body);
       break;
     }
   }

@@ -25,6 +25,7 @@ namespace rlx {
 
 struct TextOptions {
   bool labels = true;    // @"label" after each labelled node
+  bool bodies = true;    // false: sub-graphs as `@name(add, gelu)`, which does not parse back
   bool origins = false;  // a trailing comment with the user's line, the pass and the nodes replaced
   std::int64_t max_decimal_elements = 64;  // constants above print as hexadecimal bytes
   std::int64_t max_elements = -1;          // constants above print as `...`, which does not parse back; -1: none

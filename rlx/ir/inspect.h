@@ -1,0 +1,35 @@
+// Dumps for people: a graph, its statistics, what a pass changed, and a buffer plan.
+#pragma once
+
+#include <string>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/module.h"
+
+namespace rlx {
+
+/// Header with counts, op histogram, symbols, then one aligned line per node: value, op, type, label, source line, the nodes it
+/// came from, and `<- output 0` or `<- state "kv"`. Constants above 8 elements and sub-graph bodies are abbreviated.
+std::string inspect_graph(const Graph& g);
+/// The header and the histogram alone.
+std::string inspect_graph_stats(const Graph& g);
+/// Node counts and the signed change of every op kind: "@g: 12 -> 9 nodes (-3)", "  matmul -2".
+std::string inspect_graph_diff(const Graph& before, const Graph& after);
+
+std::string inspect_hir(const HirModule& m);
+std::string inspect_hir_stats(const HirModule& m);
+std::string inspect_mir(const MirModule& m);
+std::string inspect_mir_stats(const MirModule& m);
+std::string inspect_mir_diff(const MirModule& before, const MirModule& after);
+/// The graph, the preparation graph and the buffer plan.
+std::string inspect_lir(const LirModule& m);
+std::string inspect_lir_stats(const LirModule& m);
+/// One row per value in schedule order: step, value, place, offset, bytes, type, and the steps it must wait for.
+std::string inspect_buffer_plan(const LirModule& m);
+/// Whatever the module holds.
+std::string inspect_module(const GraphModule& m);
+
+/// "640 B", "1.5 KB", "86.6 MB": powers of 1024, at most one decimal.
+std::string bytes_text(std::size_t bytes);
+
+}  // namespace rlx
