@@ -2,6 +2,8 @@
 #include "rlx/ir/text.h"
 
 #include <algorithm>
+#include <bit>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <complex>

@@ -1,4 +1,6 @@
 // Reading the text form of graphs: a recursive-descent parser that checks every shape it reads.
+#include <bit>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <complex>

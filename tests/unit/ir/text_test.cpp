@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cstring>
 #include <limits>
 
 #include "rlx/ir/fingerprint.h"
