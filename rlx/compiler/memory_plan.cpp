@@ -1,0 +1,526 @@
+// Views, in-place results, output placement, arena offsets and ordering edges.
+#include "rlx/compiler/memory_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+namespace {
+
+using Strides = std::vector<std::int64_t>;
+constexpr std::int32_t kNoStep = -1;
+
+// One allocation: the values that share it are its views and its in-place successors.
+struct Buffer {
+  Place place = Place::Arena;
+  std::uint32_t index = 0;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;
+  std::int32_t first_step = kNoStep, last_step = kNoStep;  // inclusive
+  NodeId maker;
+};
+
+bool row_major(const Strides& dims, const Strides& strides) {
+  std::int64_t expect = 1;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (dims[i] == 1) continue;
+    if (strides[i] != expect) return false;
+    expect *= dims[i];
+  }
+  return true;
+}
+
+// Elements from the first to one past the last that (dims, strides) touch; strides are not negative.
+std::int64_t extent(const Strides& dims, const Strides& strides) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0) return 0;
+    last += (dims[i] - 1) * strides[i];
+  }
+  return last + 1;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& g, const TargetInfo& target) : g_(g), target_(target), uses_(g) {}
+
+  LirBufferPlan plan() {
+    plan_.alignment = target_.memory.alignment;
+    plan_.values.reserve(g_.num_nodes());
+    buffer_of_.reserve(g_.num_nodes());
+    for (const Node& n : g_.nodes()) {
+      plan_.values.emplace_back(n.num_results());
+      buffer_of_.emplace_back(n.num_results(), 0u);
+    }
+    place_leaves();
+    make_views_and_steps();
+    set_lives();
+    share_in_place();
+    place_outputs();
+    assign_offsets();
+    finish_values();
+    add_edges();
+    return std::move(plan_);
+  }
+
+ private:
+  Strides dims_of(Value v) const { return g_.shape(v).static_dims(); }
+  LirValue& at(Value v) { return plan_.values[v.node.index][v.result]; }
+  std::uint32_t& buffer(Value v) { return buffer_of_[v.node.index][v.result]; }
+  Strides strides_of(Value v) {
+    const LirValue& lv = at(v);
+    return lv.strides.empty() ? row_major_strides(dims_of(v)) : lv.strides;
+  }
+
+  std::uint32_t new_buffer(Buffer b) {
+    buffers_.push_back(b);
+    return static_cast<std::uint32_t>(buffers_.size() - 1);
+  }
+
+  void place_leaves() {
+    std::uint32_t inputs = 0, params = 0, states = 0;
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
+      const Node& n = g_.nodes()[i];
+      Buffer b;
+      switch (n.kind()) {
+        case OpKind::Input: b.place = Place::Input, b.index = inputs++; break;
+        case OpKind::Param: b.place = Place::Prepared, b.index = params++; break;
+        case OpKind::State: b.place = Place::State, b.index = states++; break;
+        case OpKind::Constant: b.place = Place::Constant, b.index = i; break;
+        default: continue;
+      }
+      b.bytes = n.shape().size_bytes();
+      b.maker = NodeId{i};
+      Value v(NodeId{i});
+      buffer(v) = new_buffer(b);
+      at(v) = LirValue{b.place, b.index, 0, b.bytes, {}, false};
+    }
+  }
+
+  // True when every reader of `v` can follow strides, looking through views of it.
+  bool readers_follow(Value v, const Strides& dims, const Strides& strides, int depth = 0) {
+    if (uses_.is_output(v)) return false;
+    if (dims.empty() || (dims.back() != 1 && strides.back() != 1) || depth > 4) return false;
+    for (const UseIndex::Use& use : uses_.uses(v)) {
+      const Node& reader = g_.node(use.user);
+      if (is_view_op(reader.kind())) {
+        Strides to_dims = dims_of(Value(use.user)), to_strides;
+        std::int64_t skip = 0;
+        if (!view_strides(reader, dims, strides, to_dims, to_strides, skip)) return false;
+        if (!row_major(to_dims, to_strides) && !readers_follow(Value(use.user), to_dims, to_strides, depth + 1)) return false;
+      } else if (!target_.reads_strided || !target_.reads_strided(g_, use.user, static_cast<int>(use.operand))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Strides and element offset of a view op's result over its operand; false when bytes must move.
+  static bool view_strides(const Node& n, const Strides& dims, const Strides& strides, const Strides& to, Strides& out, std::int64_t& skip) {
+    skip = 0;
+    switch (n.kind()) {
+      case OpKind::StopGradient: out = strides; return true;
+      case OpKind::Reshape: {
+        bool possible = false;
+        out = reshape_strides(dims, strides, to, possible);
+        return possible;
+      }
+      case OpKind::Transpose: {
+        const auto& perm = n.op.as<ops::Transpose>().perm;
+        out.resize(perm.size());
+        for (std::size_t i = 0; i < perm.size(); ++i) out[i] = strides[static_cast<std::size_t>(perm[i])];
+        return true;
+      }
+      case OpKind::Slice: {
+        const auto& s = n.op.as<ops::Slice>();
+        out.resize(dims.size());
+        for (std::size_t i = 0; i < dims.size(); ++i) {
+          out[i] = strides[i] * s.strides[i];
+          skip += s.starts[i].value() * strides[i];
+        }
+        return true;
+      }
+      case OpKind::Expand: {
+        out.assign(to.size(), 0);
+        std::size_t extra = to.size() - dims.size();
+        for (std::size_t i = 0; i < dims.size(); ++i) out[extra + i] = dims[i] == 1 && to[extra + i] != 1 ? 0 : strides[i];
+        return true;
+      }
+      default: return false;
+    }
+  }
+
+  void make_views_and_steps() {
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
+      NodeId id{i};
+      const Node& n = g_.node(id);
+      if (op_def(n.kind()).is(OpTrait::Leaf)) continue;
+      if (is_view_op(n.kind()) && try_view(id)) continue;
+      auto step = static_cast<std::int32_t>(plan_.schedule.size());
+      step_of_.resize(i + 1, kNoStep);
+      step_of_[i] = step;
+      plan_.schedule.push_back({id, {}});
+      for (std::uint32_t r = 0; r < n.num_results(); ++r) {
+        Buffer b;
+        b.bytes = n.shape(r).size_bytes();
+        b.first_step = b.last_step = step;
+        b.maker = id;
+        if (b.bytes > target_.memory.max_buffer_bytes)
+          throw Error(Diagnostic{ErrorCode::OutOfMemory, concat_text("a buffer of ", b.bytes, " bytes is larger than ", target_.name, " allows (",
+                                                                     target_.memory.max_buffer_bytes, ")"),
+                                 node_where(g_, id), "compute it in slices"});
+        buffer(Value(id, r)) = new_buffer(b);
+        at(Value(id, r)).bytes = b.bytes;
+      }
+    }
+    step_of_.resize(g_.num_nodes(), kNoStep);
+  }
+
+  bool try_view(NodeId id) {
+    const Node& n = g_.node(id);
+    Value from = n.inputs[0], v(id);
+    Strides dims = dims_of(from), strides = strides_of(from), to = dims_of(v), out;
+    std::int64_t skip = 0;
+    if (n.shape().dtype() != g_.shape(from).dtype() || dtype_bits(n.shape().dtype()) < 8) return false;
+    if (!view_strides(n, dims, strides, to, out, skip)) return false;
+    bool dense = row_major(to, out);
+    if (!dense && !readers_follow(v, to, out)) return false;
+    std::size_t element = size_bytes(n.shape().dtype());
+    LirValue& lv = at(v);
+    lv.is_view = true;
+    lv.offset = at(from).offset + static_cast<std::size_t>(skip) * element;  // within the buffer; made absolute later
+    lv.bytes = static_cast<std::size_t>(extent(to, out)) * element;
+    lv.strides = dense ? Strides() : out;
+    buffer(v) = buffer(from);
+    return true;
+  }
+
+  void extend(Value v, std::int32_t step) {
+    Buffer& b = buffers_[buffer(v)];
+    b.last_step = std::max(b.last_step, step);
+  }
+
+  void set_lives() {
+    for (std::size_t s = 0; s < plan_.schedule.size(); ++s)
+      for (Value v : g_.node(plan_.schedule[s].node).inputs) extend(v, static_cast<std::int32_t>(s));
+    auto end = static_cast<std::int32_t>(plan_.schedule.size());
+    for (Value v : g_.outputs()) extend(v, end);
+    for (const Graph::StateUpdate& u : g_.state_updates()) extend(u.value, end);
+  }
+
+  // Results that overwrite an operand nobody reads later: the buffers become one.
+  void share_in_place() {
+    if (!target_.in_place) return;
+    for (std::size_t s = 0; s < plan_.schedule.size(); ++s) {
+      NodeId id = plan_.schedule[s].node;
+      const Node& n = g_.node(id);
+      for (std::uint32_t r = 0; r < n.num_results(); ++r) {
+        Value result(id, r);
+        for (std::uint32_t k = 0; k < n.inputs.size(); ++k) {
+          Value operand = n.inputs[k];
+          std::uint32_t from = buffer(operand), own = buffer(result);
+          Buffer& b = buffers_[from];
+          if (from == own || at(operand).bytes != at(result).bytes || at(operand).offset != 0 || b.bytes != at(result).bytes) continue;
+          if (!at(operand).strides.empty()) continue;
+          bool dead_after = b.last_step == static_cast<std::int32_t>(s);
+          bool arena = b.place == Place::Arena && dead_after;
+          bool state = b.place == Place::State && dead_after && updates_state(result, b.index);
+          if (!(arena || state) || !target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r))) continue;
+          if (reads_twice(n, from, k)) continue;
+          b.last_step = std::max(b.last_step, buffers_[own].last_step);
+          merge(own, from);
+          break;
+        }
+      }
+    }
+  }
+
+  // Another operand of the node lies in the same buffer: overwriting would corrupt it.
+  bool reads_twice(const Node& n, std::uint32_t buffer_index, std::uint32_t except) {
+    for (std::uint32_t k = 0; k < n.inputs.size(); ++k)
+      if (k != except && buffer(n.inputs[k]) == buffer_index && !(n.inputs[k] == n.inputs[except])) return true;
+    return false;
+  }
+
+  bool updates_state(Value v, std::uint32_t state_index) const {
+    NodeId state = g_.leaves(OpKind::State)[state_index];
+    for (const Graph::StateUpdate& u : g_.state_updates())
+      if (u.value == v && u.name == g_.leaf_name(state)) return true;
+    return false;
+  }
+
+  void merge(std::uint32_t from, std::uint32_t into) {
+    for (auto& node : buffer_of_)
+      for (std::uint32_t& b : node)
+        if (b == from) b = into;
+    merged_.resize(buffers_.size(), false);
+    merged_[from] = true;
+  }
+
+  // An output that fills a buffer of its own is written where the caller wants it; the rest are copied after the steps.
+  void place_outputs() {
+    merged_.resize(buffers_.size(), false);
+    for (std::uint32_t o = 0; o < g_.outputs().size(); ++o) {
+      Value v = g_.outputs()[o];
+      Buffer& b = buffers_[buffer(v)];
+      bool whole = b.place == Place::Arena && at(v).offset == 0 && at(v).bytes == b.bytes && at(v).strides.empty();
+      if (whole) {
+        b.place = Place::Output;
+        b.index = o;
+      } else {
+        plan_.output_copies.push_back({v, o});
+      }
+    }
+    std::vector<NodeId> states = g_.leaves(OpKind::State);
+    for (const Graph::StateUpdate& u : g_.state_updates())
+      for (std::uint32_t s = 0; s < states.size(); ++s)
+        if (g_.leaf_name(states[s]) == u.name && !(buffers_[buffer(u.value)].place == Place::State && buffers_[buffer(u.value)].index == s))
+          plan_.state_copies.push_back({u.value, s});
+  }
+
+  // Largest first, each at the lowest offset that meets no buffer alive at the same time.
+  void assign_offsets() {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < buffers_.size(); ++i)
+      if (buffers_[i].place == Place::Arena && !merged_[i]) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tuple(buffers_[b].bytes, buffers_[a].first_step, a) < std::tuple(buffers_[a].bytes, buffers_[b].first_step, b);
+    });
+    const std::size_t align = plan_.alignment;
+    auto padded = [&](std::size_t bytes) { return (bytes + align - 1) / align * align; };
+    std::vector<std::uint32_t> placed;
+    std::vector<std::pair<std::size_t, std::size_t>> busy;
+    for (std::uint32_t i : order) {
+      Buffer& b = buffers_[i];
+      busy.clear();
+      for (std::uint32_t j : placed) {
+        const Buffer& other = buffers_[j];
+        if (b.first_step <= other.last_step && other.first_step <= b.last_step) busy.emplace_back(other.offset, other.offset + padded(other.bytes));
+      }
+      std::sort(busy.begin(), busy.end());
+      std::size_t best = 0, at = 0, best_gap = std::numeric_limits<std::size_t>::max();
+      bool found = false;
+      for (const auto& [from, to] : busy) {  // the tightest gap that fits
+        if (from > at && from - at >= padded(b.bytes) && from - at < best_gap) {
+          best = at;
+          best_gap = from - at;
+          found = true;
+        }
+        at = std::max(at, to);
+      }
+      b.offset = found ? best : at;
+      plan_.arena_bytes = std::max(plan_.arena_bytes, b.offset + padded(b.bytes));
+      plan_.unshared_bytes += padded(b.bytes);
+      placed.push_back(i);
+    }
+    for (std::int32_t s = 0; s < static_cast<std::int32_t>(plan_.schedule.size()); ++s) {
+      std::size_t live = 0;
+      for (std::uint32_t i : order)
+        if (buffers_[i].first_step <= s && s <= buffers_[i].last_step) live += padded(buffers_[i].bytes);
+      plan_.live_peak_bytes = std::max(plan_.live_peak_bytes, live);
+    }
+  }
+
+  void finish_values() {
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i)
+      for (std::uint32_t r = 0; r < g_.nodes()[i].num_results(); ++r) {
+        Value v(NodeId{i}, r);
+        const Buffer& b = buffers_[buffer(v)];
+        at(v).place = b.place;
+        at(v).index = b.index;
+        at(v).offset += b.offset;
+      }
+  }
+
+  struct Range {
+    Place place;
+    std::uint32_t index;
+    std::size_t from, to;
+    bool meets(const Range& o) const { return place == o.place && index == o.index && from < o.to && o.from < to; }
+  };
+  Range range(Value v) {
+    const LirValue& lv = at(v);
+    return {lv.place, lv.place == Place::Arena ? 0 : lv.index, lv.offset, lv.offset + lv.bytes};
+  }
+
+  // A step waits for every earlier step it shares bytes with (unless both only read); implied edges are left out.
+  void add_edges() {
+    const std::size_t n = plan_.schedule.size(), words = (n + 63) / 64;
+    std::vector<std::vector<Range>> reads(n), writes(n);
+    for (std::size_t s = 0; s < n; ++s) {
+      NodeId id = plan_.schedule[s].node;
+      for (Value v : g_.node(id).inputs) {
+        Range r = range(v);
+        if (r.place == Place::Arena || r.place == Place::Output || r.place == Place::State) reads[s].push_back(r);
+      }
+      for (std::uint32_t r = 0; r < g_.node(id).num_results(); ++r) writes[s].push_back(range(Value(id, r)));
+    }
+    auto meet = [](const std::vector<Range>& a, const std::vector<Range>& b) {
+      for (const Range& x : a)
+        for (const Range& y : b)
+          if (x.meets(y)) return true;
+      return false;
+    };
+    std::vector<std::vector<std::uint64_t>> before(n, std::vector<std::uint64_t>(words, 0));
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = i; j-- > 0;) {
+        if (before[i][j / 64] >> (j % 64) & 1) continue;
+        if (!meet(writes[j], reads[i]) && !meet(reads[j], writes[i]) && !meet(writes[j], writes[i])) continue;
+        plan_.schedule[i].predecessors.push_back(static_cast<std::int32_t>(j));
+        before[i][j / 64] |= std::uint64_t{1} << (j % 64);
+        for (std::size_t w = 0; w < words; ++w) before[i][w] |= before[j][w];
+      }
+  }
+
+  const Graph& g_;
+  const TargetInfo& target_;
+  UseIndex uses_;
+  LirBufferPlan plan_;
+  std::vector<Buffer> buffers_;
+  std::vector<bool> merged_;
+  std::vector<std::vector<std::uint32_t>> buffer_of_;
+  std::vector<std::int32_t> step_of_;
+};
+
+}  // namespace
+
+bool is_view_op(OpKind kind) {
+  return kind == OpKind::Reshape || kind == OpKind::Transpose || kind == OpKind::Slice || kind == OpKind::Expand || kind == OpKind::StopGradient;
+}
+
+std::vector<std::int64_t> reshape_strides(const Strides& dims, const Strides& strides, const Strides& to, bool& possible) {
+  // Groups of old axes and groups of new axes with equal products map onto each other when the old group is evenly spaced.
+  possible = true;
+  Strides out(to.size(), 0);
+  for (std::int64_t d : dims)
+    if (d == 0) return row_major_strides(to);
+  Strides d, s;  // without axes of 1
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] != 1) d.push_back(dims[i]), s.push_back(strides[i]);
+  std::size_t i = 0, j = 0;
+  while (i < d.size() || j < to.size()) {
+    std::int64_t old_size = i < d.size() ? d[i] : 1, new_size = j < to.size() ? to[j] : 1;
+    std::size_t i_end = std::min(i + 1, d.size()), j_end = std::min(j + 1, to.size());
+    while (old_size != new_size) {
+      if (old_size < new_size) {
+        if (i_end >= d.size()) {
+          possible = false;
+          return out;
+        }
+        old_size *= d[i_end++];
+      } else {
+        if (j_end >= to.size()) {
+          possible = false;
+          return out;
+        }
+        new_size *= to[j_end++];
+      }
+    }
+    for (std::size_t k = i; k + 1 < i_end; ++k)
+      if (s[k] != s[k + 1] * d[k + 1]) {
+        possible = false;
+        return out;
+      }
+    std::int64_t stride = i < i_end ? s[i_end - 1] : 1;
+    for (std::size_t k = j_end; k-- > j;) {
+      out[k] = stride;
+      stride *= to[k];
+    }
+    i = i_end;
+    j = j_end;
+  }
+  return out;
+}
+
+LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target) {
+  LirBufferPlan plan = Planner(g, target).plan();
+  std::vector<std::string> problems = check_plan(g, plan);
+  check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));
+  return plan;
+}
+
+std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan) {
+  std::vector<std::string> problems;
+  const std::size_t n = plan.schedule.size(), words = (n + 63) / 64;
+  std::vector<std::int32_t> step_of(g.num_nodes(), kNoStep);
+  for (std::size_t s = 0; s < n; ++s) step_of[plan.schedule[s].node.index] = static_cast<std::int32_t>(s);
+
+  // before[i]: the steps that are complete when step i starts.
+  std::vector<std::vector<std::uint64_t>> before(n, std::vector<std::uint64_t>(words, 0));
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::int32_t p : plan.schedule[i].predecessors) {
+      if (p < 0 || static_cast<std::size_t>(p) >= i) {
+        problems.push_back(concat_text("step ", i, " waits for step ", p));
+        continue;
+      }
+      auto j = static_cast<std::size_t>(p);
+      before[i][j / 64] |= std::uint64_t{1} << (j % 64);
+      for (std::size_t w = 0; w < words; ++w) before[i][w] |= before[j][w];
+    }
+  auto done_before = [&](std::int32_t j, std::int32_t i) {
+    auto x = static_cast<std::size_t>(j);
+    return before[static_cast<std::size_t>(i)][x / 64] >> (x % 64) & 1;
+  };
+  auto overlap = [&](const LirValue& a, const LirValue& b) {
+    bool same = a.place == b.place && (a.place == Place::Arena || a.index == b.index);
+    return same && a.bytes != 0 && b.bytes != 0 && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  };
+
+  // The step that wrote the bytes of each value: its own, or through views its operand's.
+  auto writer = [&](Value v) {
+    while (step_of[v.node.index] == kNoStep && plan.at(v).is_view) v = g.node(v.node).inputs[0];
+    return step_of[v.node.index];
+  };
+  // Steps sorted by place would be faster; graphs have some hundred steps, so all pairs are compared.
+  auto check_read = [&](Value v, std::int32_t reader, const std::string& who) {
+    const LirValue& lv = plan.at(v);
+    std::int32_t made = writer(v);
+    if (lv.place == Place::Arena && lv.offset + lv.bytes > plan.arena_bytes) problems.push_back(concat_text(v, " lies outside the arena"));
+    if (made != kNoStep && reader < static_cast<std::int32_t>(n) && !done_before(made, reader))
+      problems.push_back(concat_text(who, " may run before ", v, " is made"));
+    for (std::size_t s = 0; s < n; ++s) {
+      auto step = static_cast<std::int32_t>(s);
+      if (step == made || step == reader) continue;
+      bool after_reader = reader < static_cast<std::int32_t>(n) && done_before(reader, step);
+      bool before_maker = made != kNoStep && done_before(step, made);
+      if (after_reader || before_maker) continue;
+      NodeId node = plan.schedule[s].node;
+      for (std::uint32_t r = 0; r < g.node(node).num_results(); ++r)
+        if (overlap(plan.values[node.index][r], lv)) problems.push_back(concat_text(node, " may overwrite ", v, " before ", who, " reads it"));
+    }
+  };
+  for (std::size_t s = 0; s < n; ++s) {
+    NodeId id = plan.schedule[s].node;
+    for (Value v : g.node(id).inputs) check_read(v, static_cast<std::int32_t>(s), id.text());
+    for (std::uint32_t r = 0; r < g.node(id).num_results(); ++r)
+      for (std::uint32_t q = 0; q < r; ++q)
+        if (overlap(plan.values[id.index][r], plan.values[id.index][q])) problems.push_back(concat_text("two results of ", id, " overlap"));
+  }
+  auto end = static_cast<std::int32_t>(n);
+  for (Value v : g.outputs()) check_read(v, end, "the caller");
+  for (const Graph::StateUpdate& u : g.state_updates()) check_read(u.value, end, concat_text("state '", u.name, "'"));
+  return problems;
+}
+
+std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
+  constexpr std::string_view places[] = {"arena", "input", "output", "prepared", "constant", "state"};
+  std::string out = concat_text("arena ", plan.arena_bytes, " bytes (live peak ", plan.live_peak_bytes, ", unshared ", plan.unshared_bytes, "), ",
+                                plan.schedule.size(), " steps\n");
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
+      const LirValue& v = plan.values[i][r];
+      out += concat_text("  ", Value(NodeId{i}, r), " ", places[static_cast<std::size_t>(v.place)]);
+      if (v.place != Place::Arena) out += concat_text(" ", v.index);
+      out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "", v.strides.empty() ? "" : " strided", "  ",
+                         op_text_name(g.nodes()[i].op), "\n");
+    }
+  for (const LirOutputCopy& c : plan.output_copies) out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
+  for (const LirStateCopy& c : plan.state_copies) out += concat_text("  copy ", c.value, " to state ", c.state, "\n");
+  return out;
+}
+
+}  // namespace rlx

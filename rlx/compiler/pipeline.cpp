@@ -1,0 +1,113 @@
+// The order of the compiler, readable from top to bottom.
+#include "rlx/compiler/pipeline.h"
+
+#include <algorithm>
+
+#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/weights.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rebuild.h"
+#include "rlx/ir/verify.h"
+
+namespace rlx {
+
+CompilePipeline::CompilePipeline(TargetInfo target, CompileOptions options) : target_(std::move(target)), options_(std::move(options)) {
+  if (options_.supported_ops) target_.claims = *options_.supported_ops;
+}
+
+PassContext CompilePipeline::context(FusionReport* report) const {
+  PassContext c;
+  c.claims = target_.claims;
+  c.options = options_.fusion;
+  c.policy = options_.policy;
+  c.report = report;
+  return c;
+}
+
+void CompilePipeline::keep(std::string name, const Graph& g) {
+  if (options_.keep_stages) stages_.push_back({std::move(name), g});
+}
+
+void CompilePipeline::observe(void* self, const Pass& pass, const Graph& after) {
+  static_cast<CompilePipeline*>(self)->keep(std::string(pass.name), after);
+}
+
+MirModule CompilePipeline::lower_hir(const HirModule& m) {
+  const Pass* passes[] = {&rlx::lower_hir};
+  PassContext c = context(nullptr);
+  c.policy = m.direct ? options_.policy : FusionPolicy::Fusable;
+  return MirModule{run_passes(m.graph, passes, c, observe, this)};
+}
+
+MirModule CompilePipeline::optimize_with_report(const MirModule& m, FusionReport& report) {
+  report.before = op_histogram(m.graph);
+  report.nodes_before = m.graph.num_nodes();
+  PassContext c = context(&report);
+
+  // 1. Canonical forms: one kind of dot, no dead or repeated work, constants evaluated.
+  std::vector<const Pass*> canonical = {&canonicalize_dots, &cancel_layout_ops};
+  if (options_.constant_folding) canonical.push_back(&fold_constants);
+  canonical.push_back(&eliminate_common_subexpressions);
+  if (options_.dce) canonical.push_back(&eliminate_dead_code);
+  Graph g = run_passes(m.graph, canonical, c, observe, this);
+
+  // 2. Fusion, most specific first: what a block pattern takes, later passes cannot.
+  g = run_passes(std::move(g), fusion_passes_for_supported(c.claims, options_.fusion), c, observe, this);
+  if (options_.dce) g = drop_dead(g);
+
+  report.after = op_histogram(g);
+  report.nodes_after = g.num_nodes();
+  if (options_.assert_fusion_clean && !report.missed.empty())
+    throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("fusion is not clean: ", report.missed.size(), " patterns were missed"), report.text(),
+                           "rewrite the graph as the hints say, or compile without assert_fusion_clean"});
+  return MirModule{std::move(g)};
+}
+
+MirModule CompilePipeline::legalize(const MirModule& m, KernelDispatchReport& report) {
+  Graph g = legalize_or_rewrite_for_backend(m.graph, target_.claims, target_.name, &report);
+  keep("legalize", g);
+  return MirModule{std::move(g)};
+}
+
+LirModule CompilePipeline::plan_lir(const MirModule& m) {
+  if (!m.graph.is_static())
+    throw Error(ErrorCode::Unsupported, concat_text("graph '", m.graph.name(), "' has unbound symbols"), "bind them with dim_binding, or run it: shapes are taken from the inputs");
+  SplitProgram split = split_weights(m.graph, target_);
+  LirModule lir;
+  lir.plan = plan_memory(split.run, target_);
+  lir.graph = std::move(split.run);
+  lir.prepare = std::move(split.prepare);
+  return lir;
+}
+
+CompileResult CompilePipeline::compile_module(GraphModule module) {
+  CompileResult result;
+  stages_.clear();
+  if (module.stage() == GraphStage::Lir) {
+    result.lir = module.lir();
+    return result;
+  }
+  HirModule hir{std::move(module).into_graph(), true};
+  // The API boundary: a graph from anywhere is verified before it is believed.
+  verify_or_throw(hir.graph, Level::Hir, "the graph given to compile");
+  if (!options_.dim_binding.empty()) hir.graph = hir.graph.bind(options_.dim_binding);
+  keep("hir", hir.graph);
+
+  MirModule mir = lower_hir(hir);
+  mir = optimize_with_report(mir, result.fusion);
+  mir = legalize(mir, result.dispatch);
+  // Decomposition may have made dots, scalars and copies that the canonical passes know how to shrink.
+  if (options_.constant_folding) {
+    const Pass* cleanup[] = {&cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions};
+    Graph cleaned = drop_dead(run_passes(mir.graph, cleanup, context(nullptr), observe, this));
+    KernelDispatchReport again;
+    Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again);
+    if (again.compile_ready()) mir.graph = std::move(legal);
+  }
+  result.lir = plan_lir(mir);
+  keep("lir", result.lir.graph);
+  result.stages = std::move(stages_);
+  return result;
+}
+
+}  // namespace rlx

@@ -1,0 +1,90 @@
+// The compile pipeline: HIR to MIR to LIR, in the order that pipeline.cpp shows from top to bottom.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rlx/compiler/legalize.h"
+#include "rlx/driver/backend.h"
+#include "rlx/ir/module.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+
+/// Options of one compile. New knobs are fields here, never new entry points.
+struct CompileOptions {
+  FusionPolicy policy = FusionPolicy::Direct;  // how HIR blocks lower
+  FusionOptions fusion;
+  bool constant_folding = true;
+  bool dce = true;
+  bool assert_fusion_clean = false;        // a missed fusion is an error
+  std::optional<OpSet> supported_ops;      // instead of the target's claims, for fusion and legalisation
+  SymbolBinding dim_binding;               // symbols fixed before anything else
+  bool keep_stages = false;                // fill CompileResult::stages
+};
+
+/// A graph at one stop of the pipeline.
+struct PipelineStage {
+  std::string name;  // "hir", "lower-hir", "fuse-dot-epilogue", ..., "legalize", "lir"
+  Graph graph;
+};
+
+/// What a compile produced.
+struct CompileResult {
+  LirModule lir;
+  FusionReport fusion;
+  KernelDispatchReport dispatch;
+  std::vector<PipelineStage> stages;  // when asked for
+};
+
+/// The pipeline for one target.
+class CompilePipeline {
+ public:
+  explicit CompilePipeline(TargetInfo target, CompileOptions options = {});
+
+  /// HIR blocks become MIR ops by the policy.
+  MirModule lower_hir(const HirModule& m);
+  /// Canonical forms, then the fusion passes; what they did and missed goes to `report`.
+  MirModule optimize_with_report(const MirModule& m, FusionReport& report);
+  /// Everything becomes ops the target claims, or one error names all offenders.
+  MirModule legalize(const MirModule& m, KernelDispatchReport& report);
+  /// Weight preparation and the memory plan. The graph must be static and legal.
+  LirModule plan_lir(const MirModule& m);
+
+  /// All of it. A module at a later stage skips what is behind it.
+  CompileResult compile_module(GraphModule m);
+  CompileResult compile_graph(Graph g) { return compile_module(make_module(std::move(g))); }
+
+ private:
+  PassContext context(FusionReport* report) const;
+  void keep(std::string name, const Graph& g);
+  static void observe(void* self, const Pass& pass, const Graph& after);
+
+  TargetInfo target_;
+  CompileOptions options_;
+  std::vector<PipelineStage> stages_;
+};
+
+/// The stages of one compile as text.
+struct PipelineInspect {
+  std::string hir;            // as given (empty when the input held no HIR blocks)
+  std::string mir_lowered;    // after lowering
+  std::string mir_diff;       // op-count changes from lowering to the optimised form
+  std::string mir_optimized;  // after fusion and legalisation
+  std::string lir;            // run graph, prepare graph and buffer plan
+  std::string fusion;         // the fusion report
+  std::string dispatch;       // the dispatch report
+  /// All sections with banners.
+  std::string text() const;
+};
+/// The texts of a result compiled with `keep_stages`.
+PipelineInspect inspect_compiled(const CompileResult& result);
+/// Compiles `m` for `target` and returns the texts.
+PipelineInspect inspect_pipeline(GraphModule m, const TargetInfo& target, CompileOptions options = {});
+/// The fusion report alone.
+FusionReport inspect_fusion(const Graph& g, const TargetInfo& target, CompileOptions options = {});
+/// Writes the stages of a result to `path` (a file, or a folder when it ends with '/': NAME.ir.txt); returns the file.
+std::string dump_pipeline(const CompileResult& result, const std::string& path);
+
+}  // namespace rlx
