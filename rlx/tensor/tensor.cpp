@@ -21,11 +21,16 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
 }  // namespace
 
 Tensor Tensor::zeros(const Shape& shape) {
+  Tensor t = uninitialized(shape);
+  std::memset(t.mutable_data(), 0, t.size_bytes());
+  return t;
+}
+
+Tensor Tensor::uninitialized(const Shape& shape) {
   Tensor t;
   t.shape_ = shape;
   t.num_elements_ = shape.num_elements();
   std::shared_ptr<void> buffer = allocate(t.size_bytes());
-  std::memset(buffer.get(), 0, t.size_bytes());
   t.data_ = static_cast<const std::byte*>(buffer.get());
   t.owner_ = std::move(buffer);
   t.writable_ = true;

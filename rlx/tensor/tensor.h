@@ -51,6 +51,8 @@ class Tensor {
   Tensor() = default;
   /// Zero-filled, 64-byte aligned.
   static Tensor zeros(const Shape& shape);
+  /// The same without the zeros, for values that are written whole right away.
+  static Tensor uninitialized(const Shape& shape);
   /// Every element set to `value` (converted; complex gets a zero imaginary part).
   static Tensor full(const Shape& shape, double value);
   static Tensor scalar(DType dtype, double value) { return full(Shape({}, dtype), value); }

@@ -1,0 +1,458 @@
+// Names, lengths and shapes at the boundary; specialisations, weights and memory behind it.
+#include "rlx/runtime/compiled_graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <mutex>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/runtime/compiled_graph_impl.h"
+
+namespace rlx {
+
+// -- shared code ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::vector<IoInfo> leaf_infos(const Graph& g, OpKind kind) {
+  std::vector<IoInfo> out;
+  for (NodeId id : g.leaves(kind)) out.push_back({g.leaf_name(id), g.shape(id)});
+  return out;
+}
+
+// The entry called `name`, or an error that names the nearest.
+std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what, const std::string& graph) {
+  for (std::size_t i = 0; i < infos.size(); ++i)
+    if (infos[i].name == name) return i;
+  std::vector<std::string> names;
+  for (const IoInfo& info : infos) names.push_back(info.name);
+  std::string near = closest_name(name, names), hint;
+  if (!near.empty()) hint = concat_text("did you mean '", near, "'?");
+  else if (names.empty()) hint = concat_text("the graph has no ", what, "s");
+  throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"), std::move(hint));
+}
+
+bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims) {
+  if (declared.rank() != static_cast<int>(dims.size())) return false;
+  for (int i = 0; i < declared.rank(); ++i)
+    if (!declared.dims()[static_cast<std::size_t>(i)].is_static(dims[static_cast<std::size_t>(i)])) return false;
+  return true;
+}
+
+}  // namespace
+
+SharedCode::SharedCode(Graph g, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo)
+    : source(std::move(g)), backend(std::move(b)), options(std::move(o)), backend_options(std::move(bo)) {
+  target = backend->target(backend_options);
+  inputs = leaf_infos(source, OpKind::Input);
+  params = leaf_infos(source, OpKind::Param);
+  states = leaf_infos(source, OpKind::State);
+  for (std::size_t i = 0; i < source.outputs().size(); ++i) outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
+}
+
+std::shared_ptr<const Specialization> SharedCode::specialize(const std::vector<std::vector<std::int64_t>>& dims) {
+  std::lock_guard lock(mutex);
+  for (auto it = cache.begin(); it != cache.end(); ++it)
+    if ((*it)->matches(dims)) {
+      cache.splice(cache.begin(), cache, it);
+      return cache.front();
+    }
+  std::map<std::string, std::vector<std::int64_t>, std::less<>> by_name;
+  for (std::size_t i = 0; i < inputs.size(); ++i) by_name.emplace(inputs[i].name, dims[i]);
+  CompileOptions local = options;
+  SymbolBinding binding = solve_symbols(source, by_name);
+  for (const auto& [name, value] : binding) local.dim_binding.insert_or_assign(name, value);
+  auto spec = std::make_shared<Specialization>();
+  CompilePipeline pipeline(target, local);
+  spec->result = pipeline.compile_graph(source);
+  if (stage_hook) stage_hook(spec->result);
+  spec->executable = backend->compile_lir(spec->result.lir, backend_options);
+  const Graph& run = spec->executable->lir().graph;
+  for (NodeId id : run.leaves(OpKind::Input)) spec->inputs.push_back(run.shape(id));
+  for (Value v : run.outputs()) spec->outputs.push_back(run.shape(v));
+  // Outputs that run_slots returns lie behind the arena, each aligned.
+  std::size_t align = std::max<std::size_t>(64, target.memory.alignment);
+  std::size_t at = (spec->executable->lir().plan.arena_bytes + align - 1) / align * align;
+  for (const Shape& s : spec->outputs) {
+    spec->slots.push_back({at, s.num_elements(), s.dtype()});
+    at += (s.size_bytes() + align - 1) / align * align;
+  }
+  spec->block_bytes = at;
+  constexpr std::size_t kMaxSpecialisations = 32;
+  cache.push_front(spec);
+  if (cache.size() > kMaxSpecialisations) cache.pop_back();
+  return spec;
+}
+
+bool Specialization::matches(const std::vector<std::vector<std::int64_t>>& dims) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!dims_equal(inputs[i], dims[i])) return false;
+  return dims.size() == inputs.size();
+}
+
+// -- one runner ---------------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<SharedCode> code) {
+  auto impl = std::make_unique<Impl>();
+  impl->code = std::move(code);
+  impl->weights = std::make_shared<WeightStore>();
+  impl->reset_states();
+  // A program of known shapes is compiled at once, so that its errors appear here and not in the first run.
+  if (impl->code->source.is_static()) {
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const IoInfo& info : impl->code->inputs) dims.push_back(info.shape.static_dims());
+    impl->use(impl->code->specialize(dims));
+  }
+  return impl;
+}
+
+void CompiledGraph::Impl::reset_states() {
+  states.clear();
+  for (NodeId id : code->source.leaves(OpKind::State)) {
+    const auto& op = code->source.node(id).op.as<ops::State>();
+    Tensor value = op.init.empty() ? Tensor::zeros(code->source.shape(id)) : op.init;
+    states.push_back(Tensor::copy_of(value.data(), value.shape()));
+  }
+  states_valid = true;
+  for (auto& s : shapes) s->bound.reset();
+}
+
+ShapeInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> spec) {
+  for (auto it = shapes.begin(); it != shapes.end(); ++it)
+    if ((*it)->spec == spec) {
+      shapes.splice(shapes.begin(), shapes, it);
+      return *shapes.front();
+    }
+  auto fresh = std::make_unique<ShapeInstance>();
+  fresh->spec = std::move(spec);
+  fresh->input_pointers.resize(fresh->spec->inputs.size());
+  fresh->output_pointers.resize(fresh->spec->outputs.size());
+  shapes.push_front(std::move(fresh));
+  constexpr std::size_t kMaxBound = 32;
+  if (shapes.size() > kMaxBound) shapes.pop_back();
+  return *shapes.front();
+}
+
+void CompiledGraph::Impl::bind(ShapeInstance& s) {
+  if (block.size_bytes() < s.spec->block_bytes || block.empty()) {
+    for (auto& other : shapes) other->bound.reset();
+    block = Tensor::uninitialized(Shape({Dim(std::max<std::size_t>(64, s.spec->block_bytes))}, DType::U8));
+  }
+  if (s.bound && s.weights_version == weights_version) return;
+  s.bound.reset();
+  s.prepared = weights->prepare(*s.spec->executable, *code->backend, code->target, code->backend_options);
+  s.state_pointers.clear();
+  const Graph& run = s.spec->executable->lir().graph;
+  for (NodeId id : run.leaves(OpKind::State)) {
+    std::size_t i = find_io(code->states, run.leaf_name(id), "state", code->source.name());
+    s.state_pointers.push_back(states[i].mutable_data());
+  }
+  s.bound = s.spec->executable->bind(BindContext{block.mutable_data(), s.prepared, s.state_pointers});
+  s.weights_version = weights_version;
+}
+
+// Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating.
+ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView> views) {
+  const std::vector<IoInfo>& infos = code->inputs;
+  if (views.size() != infos.size())
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size()));
+  for (std::size_t i = 0; i < views.size(); ++i)
+    if (views[i].dtype != infos[i].shape.dtype())
+      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", infos[i].name, "' is ", infos[i].shape, ", got ", dtype_name(views[i].dtype), " values"),
+                  "pass the declared dtype, or cast inside the graph");
+  for (auto it = shapes.begin(); it != shapes.end(); ++it) {
+    bool match = true;
+    for (std::size_t i = 0; i < views.size() && match; ++i) {
+      const Shape& s = (*it)->spec->inputs[i];
+      match = views[i].dims.empty() && s.rank() != 0 ? infos[i].shape.is_static() || views[i].size_bytes == s.size_bytes() : dims_equal(s, views[i].dims);
+    }
+    if (!match) continue;
+    // Byte counts alone do not tell shapes apart when other views carry dimensions that changed: those were compared above.
+    if (it != shapes.begin()) shapes.splice(shapes.begin(), shapes, it);
+    check_sizes(*shapes.front(), views);
+    return *shapes.front();
+  }
+  std::vector<std::vector<std::int64_t>> dims;
+  for (std::size_t i = 0; i < views.size(); ++i) dims.push_back(resolve_dims(infos[i], views[i]));
+  ShapeInstance& s = use(code->specialize(dims));
+  check_sizes(s, views);
+  return s;
+}
+
+void CompiledGraph::Impl::check_sizes(const ShapeInstance& s, std::span<const TensorView> views) const {
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const Shape& shape = s.spec->inputs[i];
+    if (views[i].size_bytes != shape.size_bytes())
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("input '", code->inputs[i].name, "' is ", shape, " (", shape.size_bytes(), " bytes), got ", views[i].size_bytes, " bytes"),
+                  concat_text("pass ", shape.num_elements(), " values"));
+    if (views[i].data == nullptr && shape.size_bytes() != 0)
+      throw Error(ErrorCode::InvalidArgument, concat_text("input '", code->inputs[i].name, "' has no data"));
+  }
+}
+
+std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, const TensorView& view) const {
+  if (!view.dims.empty() || info.shape.rank() == 0) return {view.dims.begin(), view.dims.end()};
+  if (info.shape.is_static()) return info.shape.static_dims();
+  // One unknown dimension follows from the element count.
+  std::vector<std::int64_t> dims;
+  std::int64_t known = 1;
+  int unknown = -1;
+  for (int i = 0; i < info.shape.rank(); ++i) {
+    const Dim& d = info.shape.dim(i);
+    dims.push_back(d.is_static() ? d.value() : 0);
+    if (d.is_static()) known *= d.value();
+    else if (unknown >= 0)
+      throw Error(ErrorCode::InvalidArgument, concat_text("input '", info.name, "' ", info.shape, " has more than one unknown dimension"),
+                  "pass the dimensions with the data (TensorView::dims, or run_typed with tensors)");
+    else unknown = i;
+  }
+  auto count = static_cast<std::int64_t>(view.size_bytes * 8 / static_cast<std::size_t>(dtype_bits(view.dtype)));
+  if (known == 0 || count % known != 0)
+    throw Error(ErrorCode::ShapeMismatch, concat_text("input '", info.name, "' ", info.shape, ": ", count, " values are not a multiple of ", known));
+  dims[static_cast<std::size_t>(unknown)] = count / known;
+  return dims;
+}
+
+void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> views) {
+  if (!states_valid)
+    throw Error(ErrorCode::InvalidArgument, "a failed run left the states of this graph invalid", "call reset() or write_state() for each state");
+  bind(s);
+  for (std::size_t i = 0; i < views.size(); ++i) s.input_pointers[i] = views[i].data;
+  const bool has_states = !states.empty();
+  if (has_states) states_valid = false;
+  s.bound->run(s.input_pointers, s.output_pointers);
+  if (has_states) states_valid = true;
+}
+
+void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s) {
+  bind(s);
+  for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.output_pointers[i] = block.mutable_data() + s.spec->slots[i].offset;
+}
+
+ShapeInstance& CompiledGraph::Impl::last() const {
+  if (shapes.empty()) throw Error(ErrorCode::InvalidArgument, "nothing is compiled yet: the graph's shapes are known at the first run", "call prepare_shape or run first");
+  return *shapes.front();
+}
+
+// -- the public object --------------------------------------------------------------------------------------------------------
+
+CompiledGraph::CompiledGraph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
+CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
+CompiledGraph::~CompiledGraph() = default;
+
+Device CompiledGraph::device() const { return impl_->code->target.device; }
+std::string CompiledGraph::target_name() const { return impl_->code->target.name; }
+const std::vector<IoInfo>& CompiledGraph::inputs() const { return impl_->code->inputs; }
+const std::vector<IoInfo>& CompiledGraph::params() const { return impl_->code->params; }
+const std::vector<IoInfo>& CompiledGraph::outputs() const { return impl_->code->outputs; }
+const std::vector<IoInfo>& CompiledGraph::states() const { return impl_->code->states; }
+
+WeightStore& CompiledGraph::Impl::own_weights() {
+  if (weights.use_count() != 1) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
+  ++weights_version;
+  return *weights;
+}
+
+void CompiledGraph::set_param(std::string_view name, std::span<const float> values) {
+  set_param_typed(name, values.data(), values.size_bytes(), DType::F32);
+}
+
+void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) {
+  const IoInfo& info = params()[find_io(params(), name, "param", impl_->code->source.name())];
+  Shape given = info.shape.with_dtype(dtype);
+  if (!given.is_static()) throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"));
+  bool convertible = dtype == info.shape.dtype() || (is_float(dtype) && is_float(info.shape.dtype()));
+  if (!convertible)
+    throw Error(ErrorCode::DTypeMismatch, concat_text("param '", name, "' is ", info.shape, ", got ", dtype_name(dtype), " values"), "pass the declared dtype");
+  if (bytes != given.size_bytes())
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("param '", name, "' is ", info.shape, " (", info.shape.num_elements(), " values), got ",
+                            size_bytes(dtype) ? bytes / size_bytes(dtype) : bytes));
+  impl_->own_weights().set(info.name, Tensor::copy_of(data, given).cast(info.shape.dtype()));
+}
+
+void CompiledGraph::set_param(std::string_view name, const Tensor& value) {
+  const IoInfo& info = params()[find_io(params(), name, "param", impl_->code->source.name())];
+  if (!(value.shape().dims() == info.shape.dims()))
+    throw Error(ErrorCode::ShapeMismatch, concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
+  set_param_typed(name, value.data(), value.size_bytes(), value.dtype());
+}
+
+std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) {
+  const std::string& graph = impl_->code->source.name();
+  if (mode == LoadMode::Strict)
+    for (const std::string& name : loader->names()) find_io(params(), name, "param", graph);
+  std::size_t count = 0;
+  WeightStore& weights = impl_->own_weights();
+  for (const IoInfo& info : params()) {
+    auto view = loader->find(info.name);
+    if (!view) {
+      if (mode == LoadMode::Strict || !weights.has(info.name)) {
+        std::string near = closest_name(info.name, loader->names());
+        throw Error(ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
+                    near.empty() ? "load a checkpoint of this architecture" : concat_text("the nearest name is '", near, "'"));
+      }
+      continue;
+    }
+    if (!dims_equal(info.shape, view->dims))
+      throw Error(ErrorCode::ShapeMismatch, concat_text("tensor '", info.name, "' is ", dims_text(view->dims), " ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
+    if (view->dtype != info.shape.dtype() && !(is_float(view->dtype) && is_float(info.shape.dtype())))
+      throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
+    weights.set(info.name, Tensor::borrowed(view->data, info.shape.with_dtype(view->dtype), loader).cast(info.shape.dtype()));
+    ++count;
+  }
+  weights.keep_alive(std::move(loader));
+  return count;
+}
+
+std::vector<std::string> CompiledGraph::unset_params() const {
+  std::vector<std::string> out;
+  for (const IoInfo& info : params())
+    if (!impl_->weights->has(info.name)) out.push_back(info.name);
+  return out;
+}
+
+void CompiledGraph::finalize() {
+  if (!impl_->shapes.empty()) impl_->bind(impl_->last());
+}
+
+void CompiledGraph::set_input(std::string_view name, std::span<const float> values) {
+  const IoInfo& info = inputs()[find_io(inputs(), name, "input", impl_->code->source.name())];
+  impl_->sticky.insert_or_assign(info.name, std::vector<float>(values.begin(), values.end()));
+}
+
+std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedInput> given) { return run(std::vector<NamedInput>(given)); }
+
+std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) {
+  const std::string& graph = impl_->code->source.name();
+  std::vector<TensorView> views(inputs().size());
+  std::vector<bool> bound(inputs().size(), false);
+  auto put = [&](std::size_t i, std::span<const float> values) {
+    if (inputs()[i].shape.dtype() != DType::F32)
+      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", inputs()[i].name, "' is ", inputs()[i].shape, ", run takes f32 values"), "use run_typed");
+    views[i] = {values.data(), DType::F32, {}, values.size_bytes()};
+    bound[i] = true;
+  };
+  for (const auto& [name, values] : impl_->sticky) put(find_io(inputs(), name, "input", graph), values);
+  for (const NamedInput& in : given) put(find_io(inputs(), in.name, "input", graph), in.values);
+  for (std::size_t i = 0; i < bound.size(); ++i)
+    if (!bound[i]) throw Error(ErrorCode::NotFound, concat_text("input '", inputs()[i].name, "' ", inputs()[i].shape, " was not given"), "pass it to run, or once to set_input");
+  for (const IoInfo& out : outputs())
+    if (out.shape.dtype() != DType::F32) throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"), "use run_typed");
+
+  ShapeInstance& s = impl_->instance_for(views);
+  std::vector<std::vector<float>> results;
+  for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
+    results.emplace_back(static_cast<std::size_t>(s.spec->outputs[i].num_elements()));
+    s.output_pointers[i] = results.back().data();
+  }
+  impl_->run(s, views);
+  return results;
+}
+
+std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) {
+  const std::string& graph = impl_->code->source.name();
+  std::vector<TensorView> views(inputs().size());
+  std::vector<std::vector<std::int64_t>> dims(inputs().size());
+  std::vector<bool> bound(inputs().size(), false);
+  for (const auto& [name, tensor] : given) {
+    std::size_t i = find_io(inputs(), name, "input", graph);
+    dims[i] = tensor.dims();
+    views[i] = {tensor.data(), tensor.dtype(), dims[i], tensor.size_bytes()};
+    if (inputs()[i].shape.rank() != tensor.rank())
+      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "' is ", inputs()[i].shape, ", got ", tensor.shape()));
+    if (inputs()[i].shape.is_static() && !dims_equal(inputs()[i].shape, dims[i]))
+      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "' is ", inputs()[i].shape, ", got ", tensor.shape()));
+    bound[i] = true;
+  }
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    if (bound[i]) continue;
+    auto it = impl_->sticky.find(inputs()[i].name);
+    if (it == impl_->sticky.end()) throw Error(ErrorCode::NotFound, concat_text("input '", inputs()[i].name, "' ", inputs()[i].shape, " was not given"));
+    views[i] = {it->second.data(), DType::F32, {}, it->second.size() * sizeof(float)};
+  }
+  ShapeInstance& s = impl_->instance_for(views);
+  std::vector<Tensor> results;
+  for (const Shape& shape : s.spec->outputs) results.push_back(Tensor::uninitialized(shape));
+  for (std::size_t i = 0; i < results.size(); ++i) s.output_pointers[i] = results[i].mutable_data();
+  impl_->run(s, views);
+  return results;
+}
+
+void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) {
+  ShapeInstance& s = impl_->instance_for(in);
+  if (out.size() != s.spec->outputs.size())
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' has ", s.spec->outputs.size(), " outputs, got room for ", out.size()));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Shape& shape = s.spec->outputs[i];
+    if (out[i].dtype != shape.dtype()) throw Error(ErrorCode::DTypeMismatch, concat_text("output ", i, " is ", shape, ", the view is ", dtype_name(out[i].dtype)));
+    if (out[i].size_bytes != shape.size_bytes() || (out[i].data == nullptr && shape.size_bytes() != 0))
+      throw Error(ErrorCode::ShapeMismatch, concat_text("output ", i, " is ", shape, " (", shape.size_bytes(), " bytes), the view has ", out[i].size_bytes, " bytes"));
+    s.output_pointers[i] = out[i].data;
+  }
+  impl_->run(s, in);
+}
+
+std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) {
+  ShapeInstance& s = impl_->instance_for(in);
+  impl_->outputs_to_block(s);
+  impl_->run(s, in);
+  return s.spec->slots;
+}
+
+const std::byte* CompiledGraph::arena_ptr() const { return impl_->block.data(); }
+
+void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) {
+  if (dims.size() != inputs().size())
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' takes ", inputs().size(), " inputs, got dimensions of ", dims.size()));
+  impl_->bind(impl_->use(impl_->code->specialize({dims.begin(), dims.end()})));
+}
+
+std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) {
+  ShapeInstance& s = impl_->instance_for(in);
+  impl_->outputs_to_block(s);
+  for (std::size_t i = 0; i < in.size(); ++i) s.input_pointers[i] = in[i].data;
+  const Graph& g = s.spec->executable->lir().graph;
+  std::vector<NodeTime> out;
+  for (const StepTime& t : s.bound->run_timed(s.input_pointers, s.output_pointers)) {
+    const Node& n = g.node(t.node);
+    std::vector<Shape> ins;
+    for (Value v : n.inputs) ins.push_back(g.shape(v));
+    out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->executable->kernel_name(t.node), t.ns, op_def(n.kind()).cost(CostContext{n.op, ins, n.shapes})});
+  }
+  return out;
+}
+
+Tensor CompiledGraph::read_state(std::string_view name) const {
+  const Tensor& t = impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
+  if (!impl_->states_valid) throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"), "call reset()");
+  return Tensor::copy_of(t.data(), t.shape());
+}
+
+void CompiledGraph::write_state(std::string_view name, const Tensor& value) {
+  Tensor& t = impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
+  if (!(value.shape() == t.shape())) throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", t.shape(), ", got ", value.shape()));
+  if (t.size_bytes() != 0) std::memcpy(t.mutable_data(), value.data(), t.size_bytes());
+}
+
+void CompiledGraph::reset() { impl_->reset_states(); }
+
+CompiledGraph CompiledGraph::clone() const {
+  auto copy = std::make_unique<Impl>();
+  copy->code = impl_->code;
+  copy->weights = impl_->weights;
+  copy->sticky = impl_->sticky;
+  for (const Tensor& t : impl_->states) copy->states.push_back(Tensor::copy_of(t.data(), t.shape()));
+  copy->states_valid = impl_->states_valid;
+  for (auto it = impl_->shapes.rbegin(); it != impl_->shapes.rend(); ++it) copy->use((*it)->spec);
+  return CompiledGraph(std::move(copy));
+}
+
+const CompileResult& CompiledGraph::compile_result() const { return impl_->last().spec->result; }
+std::size_t CompiledGraph::arena_bytes() const { return impl_->block.size_bytes(); }
+std::size_t CompiledGraph::prepared_bytes() const { return impl_->weights->prepared_bytes(); }
+
+}  // namespace rlx

@@ -1,0 +1,129 @@
+// CompiledGraph: a program with its weights, states and memory, ready to run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/compiler/pipeline.h"
+#include "rlx/driver/backend.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/tensor/tensor.h"
+#include "rlx/tensor/weight_loader.h"
+
+namespace rlx {
+
+/// One input, param, state or output: name (outputs: "out0", ...) and declared shape.
+struct IoInfo {
+  std::string name;
+  Shape shape;
+};
+
+/// A named f32 input of `run`.
+struct NamedInput {
+  std::string name;
+  std::vector<float> values;
+};
+
+/// Where run_slots left an output: bytes from `arena_ptr()`, elements, dtype.
+struct Slot {
+  std::size_t offset = 0;
+  std::int64_t count = 0;
+  DType dtype = DType::F32;
+};
+
+enum class LoadMode : std::uint8_t {
+  Strict,  // the loader holds every param and nothing else
+  Subset,  // extra tensors of the loader are ignored
+};
+
+/// The kernel time of one node of a profiled run.
+struct NodeTime {
+  std::string label;   // node_label
+  std::string op;      // text name
+  std::string kernel;  // "packed_gemm_f32 (avx512)"
+  double ns = 0;
+  Cost cost;
+};
+
+/// A compiled program: code shared with its clones, weights shared until one is set, memory of its own. Movable; one call at
+/// a time (clone() for more). Every wrong name, length or dtype is an error that names it and the nearest right one.
+class CompiledGraph {
+ public:
+  CompiledGraph(CompiledGraph&&) noexcept;
+  CompiledGraph& operator=(CompiledGraph&&) noexcept;
+  ~CompiledGraph();
+
+  // -- what it is
+  Device device() const;
+  std::string target_name() const;
+  const std::vector<IoInfo>& inputs() const;
+  const std::vector<IoInfo>& params() const;
+  const std::vector<IoInfo>& outputs() const;
+  const std::vector<IoInfo>& states() const;
+
+  // -- weights
+  /// Sets an F32 (or F16 / BF16 / F64: converted) param from f32 values in row-major order.
+  void set_param(std::string_view name, std::span<const float> values);
+  void set_param(std::string_view name, std::initializer_list<float> values) {
+    set_param(name, std::span<const float>(values.begin(), values.size()));
+  }
+  void set_param(std::string_view name, const std::vector<float>& values) { set_param(name, std::span<const float>(values)); }
+  /// Sets a param from bytes of `dtype`; equal dtypes are copied bit by bit, float dtypes are converted.
+  void set_param_typed(std::string_view name, const void* data, std::size_t size_bytes, DType dtype);
+  void set_param(std::string_view name, const Tensor& value);
+  /// Binds every param the loader holds; the loader stays alive as long as its bytes are needed. Strict: a param the loader
+  /// lacks, or a tensor no param has, is an error. Returns the number of params set.
+  std::size_t load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode = LoadMode::Strict);
+  /// Names of params that have no value yet.
+  std::vector<std::string> unset_params() const;
+  /// Evaluates and packs weights now instead of in the first run. Throws NotFound naming unset params.
+  void finalize();
+
+  // -- running
+  /// A sticky f32 input: used by later `run` calls that do not give it.
+  void set_input(std::string_view name, std::span<const float> values);
+  /// Runs on f32 inputs; one vector per output (F32 outputs only: use run_typed for others).
+  std::vector<std::vector<float>> run(std::initializer_list<NamedInput> inputs = {});
+  std::vector<std::vector<float>> run(const std::vector<NamedInput>& inputs);
+  /// Runs on tensors of any dtype; outputs keep the graph's dtypes.
+  std::vector<Tensor> run_typed(const NamedTensors& inputs);
+  /// Runs on `inputs` and writes `outputs`, both in declaration order. From the second run of a shape on, allocates nothing.
+  /// A view may leave `dims` empty when at most one of its input's dimensions is unknown.
+  void run_into(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs);
+  /// The same with results in memory of this object, valid until the next run: bytes at arena_ptr() + offset.
+  std::span<const Slot> run_slots(std::span<const TensorView> inputs);
+  const std::byte* arena_ptr() const;
+  /// Compiles and binds for the given input dimensions, in declaration order, so that the next run of them is not the first.
+  void prepare_shape(std::span<const std::vector<std::int64_t>> input_dims);
+  /// Runs once on one thread and times each step.
+  std::vector<NodeTime> profile(std::span<const TensorView> inputs);
+
+  // -- state
+  Tensor read_state(std::string_view name) const;
+  void write_state(std::string_view name, const Tensor& value);
+  /// Every state back to its initial value.
+  void reset();
+
+  /// Another runner of the same code: prepared weights are shared until one side sets a weight; states are copied.
+  CompiledGraph clone() const;
+
+  /// What the compiler did for the last used shape.
+  const CompileResult& compile_result() const;
+  /// Bytes of arena and outputs of the last used shape, and of prepared weights.
+  std::size_t arena_bytes() const;
+  std::size_t prepared_bytes() const;
+
+ private:
+  friend class Session;
+  struct Impl;
+  explicit CompiledGraph(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rlx

@@ -1,0 +1,130 @@
+// Availability, priority and support queries.
+#include "rlx/runtime/device_ext.h"
+
+#include <algorithm>
+
+#include "rlx/driver/registry.h"
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+namespace {
+
+std::shared_ptr<const Backend> require_backend(Device d) {
+  auto b = backend_for(d);
+  if (!b)
+    throw Error(ErrorCode::DeviceUnavailable, concat_text("no backend for ", device_info(d).name, " in this build"),
+                concat_text("build with -D", device_info(d).build_option, "=ON"));
+  return b;
+}
+
+Graph lowered(const Graph& g) {
+  PassContext context;
+  const Pass* passes[] = {&lower_hir, &canonicalize_dots};
+  return run_passes(g, passes, context);
+}
+
+}  // namespace
+
+std::string unavailable_reason(Device d) noexcept {
+  try {
+    auto b = backend_for(d);
+    if (!b) return concat_text("this build has no backend for it (", device_info(d).build_option, " is off)");
+    return b->unavailable_reason();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+bool is_available(Device d) noexcept { return unavailable_reason(d).empty(); }
+
+std::vector<Device> available_devices() {
+  std::vector<Device> out;
+  for (const DeviceInfo& info : all_devices())
+    if (is_available(info.device)) out.push_back(info.device);
+  return out;
+}
+
+std::vector<Device> available_apple_devices() {
+  std::vector<Device> out;
+#ifdef __APPLE__
+  for (Device d : {Device::Metal, Device::Mlx, Device::Gpu})
+    if (is_available(d)) out.push_back(d);
+#endif
+  return out;
+}
+
+Device fastest_device() {
+  std::vector<Device> devices = available_devices();
+  return fastest_among(devices);
+}
+
+Device fastest_among(std::span<const Device> devices) {
+  auto best = std::min_element(devices.begin(), devices.end(), [](Device a, Device b) { return device_info(a).priority < device_info(b).priority; });
+  return best == devices.end() ? Device::Cpu : *best;
+}
+
+std::string full_name(Device d) {
+  auto b = backend_for(d);
+  if (!b || !b->unavailable_reason().empty()) return std::string(device_info(d).name);
+  return concat_text(device_info(d).name, ": ", b->target({}).name);
+}
+
+bool supports(Device d, OpKind op) {
+  if (!is_available(d)) return false;
+  const OpDef& def = op_def(op);
+  return def.is(OpTrait::Leaf) || def.decompose.has() || backend_for(d)->target({}).claims.has(op);
+}
+
+bool supports_graph(Device d, const Graph& g) { return is_available(d) && dispatch_report_for_device(g, d).compile_ready(); }
+
+std::vector<Device> devices_for(const Graph& g) {
+  std::vector<Device> out;
+  for (Device d : available_devices())
+    if (supports_graph(d, g)) out.push_back(d);
+  return out;
+}
+
+Graph legalize_graph_for_device(const Graph& g, Device d, KernelDispatchReport* report) {
+  TargetInfo target = require_backend(d)->target({});
+  return legalize_or_rewrite_for_backend(lowered(g), target.claims, target.name, report);
+}
+
+KernelDispatchReport dispatch_report_for_device(const Graph& g, Device d) {
+  TargetInfo target = require_backend(d)->target({});
+  KernelDispatchReport report;
+  rewrite_for_backend(lowered(g), target.claims, target.name, report);
+  return report;
+}
+
+std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, const Graph& g) {
+  if (g.num_nodes() == 0) return std::nullopt;
+  if (!is_available(d)) return std::pair{std::size_t{0}, g.nodes()[0].kind()};
+  TargetInfo target = backend_for(d)->target({});
+  // Node by node, so that the answer names a node of the graph that was given.
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    if (needs_no_kernel(n) || target.claims.claims(g, NodeId{i})) continue;
+    Graph one("probe");
+    std::vector<Value> operands;
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) operands.push_back(one.input("x" + std::to_string(k), g.shape(n.inputs[k])));
+    Expr e = one.add(n.op, operands);
+    std::vector<Value> outputs;
+    for (std::uint32_t r = 0; r < n.num_results(); ++r) outputs.push_back(e.result(r));
+    one.set_outputs(outputs);
+    KernelDispatchReport report;
+    rewrite_for_backend(lowered(one), target.claims, target.name, report);
+    if (!report.compile_ready()) return std::pair{std::size_t{i}, n.kind()};
+  }
+  return std::nullopt;
+}
+
+bool supports_run_slots(Device d) {
+  return d == Device::Cpu || d == Device::Metal || d == Device::Mlx || d == Device::Cuda || d == Device::Rocm;
+}
+
+void drain_device(Device d) {
+  // The CPU has no queue: a run is complete when it returns. Other devices drain in their backend.
+  require_backend(d);
+}
+
+}  // namespace rlx

@@ -1,0 +1,47 @@
+// What this build and this machine can do, by device.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rlx/compiler/pipeline.h"
+#include "rlx/driver/device.h"
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+/// True when the device can be used now.
+bool is_available(Device d) noexcept;
+/// Why it cannot be used; empty when it can.
+std::string unavailable_reason(Device d) noexcept;
+/// Usable devices in declaration order.
+std::vector<Device> available_devices();
+/// Those of Metal, Mlx and Gpu that are usable (Apple builds only).
+std::vector<Device> available_apple_devices();
+/// The usable device of highest priority.
+Device fastest_device();
+/// The first of the priority order that is in `devices`; else the first given; Cpu when empty.
+Device fastest_among(std::span<const Device> devices);
+/// Display name.
+std::string full_name(Device d);
+/// True when the device is usable and has a kernel for some form of `op`, or the op decomposes.
+bool supports(Device d, OpKind op);
+/// True when the device is usable and every node of `g` can be compiled for it.
+bool supports_graph(Device d, const Graph& g);
+/// Usable devices that support `g`.
+std::vector<Device> devices_for(const Graph& g);
+/// The rewrite and check of a compile, without a plan; needs no live device. Throws one error listing every offender.
+Graph legalize_graph_for_device(const Graph& g, Device d, KernelDispatchReport* report = nullptr);
+/// How each kind would reach the device; the graph is untouched.
+KernelDispatchReport dispatch_report_for_device(const Graph& g, Device d);
+/// The first node the device cannot run (its index and kind), or none. An unusable device: node 0.
+std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, const Graph& g);
+/// Whether run_slots returns memory of the program itself.
+bool supports_run_slots(Device d);
+/// Blocks until everything submitted to the device is done.
+void drain_device(Device d);
+
+}  // namespace rlx

@@ -1,0 +1,73 @@
+// Session: finds the backend, hands its target to the compiler.
+#include "rlx/runtime/session.h"
+
+#include <cstdio>
+
+#include "rlx/driver/registry.h"
+#include "rlx/runtime/compiled_graph_impl.h"
+#include "rlx/runtime/device_ext.h"
+#include "rlx/runtime/env.h"
+
+namespace rlx {
+namespace {
+
+// Reports and dumps that environment variables ask for.
+void report_compile(const CompileResult& r) {
+  bool verbose = env_flag("RLX_VERBOSE");
+  if (verbose || env_flag("RLX_FUSION_REPORT")) std::fprintf(stderr, "%s\n", r.fusion.text().c_str());
+  if (verbose || env_flag("RLX_DISPATCH_REPORT")) std::fprintf(stderr, "%s\n", r.dispatch.text().c_str());
+  if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) dump_pipeline(r, *path);
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {
+  if (auto threads = env_int("RLX_THREADS")) options_.threads = *threads;
+  if (auto isa = env_get("RLX_CPU_ISA")) options_.isa = *isa;
+}
+
+Session::Session(Device device) : Session(backend_for(device)) {
+  std::string reason = unavailable_reason(device);
+  if (!reason.empty())
+    throw Error(ErrorCode::DeviceUnavailable, concat_text("device ", device_info(device).name, " is not available: ", reason),
+                backend_ ? "pick one of rlx::available_devices()" : concat_text("build with -D", device_info(device).build_option, "=ON, or pick one of rlx::available_devices()"));
+}
+
+Session Session::on_backend(std::string_view name) {
+  auto backend = backend_by_name(name);
+  if (!backend) throw Error(ErrorCode::NotFound, concat_text("this build has no backend '", name, "'"), "use \"cpu\" or \"reference\"");
+  return Session(std::move(backend));
+}
+
+Session& Session::with_threads(int threads) {
+  if (threads < 0) throw Error(ErrorCode::InvalidArgument, concat_text("with_threads(", threads, "): a thread count is not negative"));
+  options_.threads = threads;
+  return *this;
+}
+
+Session& Session::with_isa(std::string isa) {
+  options_.isa = std::move(isa);
+  return *this;
+}
+
+TargetInfo Session::target() const { return backend_->target(options_); }
+
+CompiledGraph Session::compile_with(Graph g, CompileOptions options) const {
+  if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
+  auto code = std::make_shared<SharedCode>(std::move(g), backend_, std::move(options), options_);
+  code->stage_hook = report_compile;
+  return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));
+}
+
+CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) const {
+  if (m.stage() == GraphStage::Lir)
+    throw Error(ErrorCode::InvalidArgument, "an LIR module is already planned for a target", "give the graph, or the module at stage hir or mir");
+  return compile_with(std::move(m).into_graph(), std::move(options));
+}
+
+CompiledGraph Session::compile_hir(HirModule m, CompileOptions options) const {
+  if (!m.direct) options.policy = FusionPolicy::Fusable;
+  return compile_with(std::move(m.graph), std::move(options));
+}
+
+}  // namespace rlx

@@ -1,0 +1,41 @@
+// Session: the one entry from a graph to something that runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "rlx/driver/device.h"
+#include "rlx/runtime/compiled_graph.h"
+
+namespace rlx {
+
+/// Compiles graphs for one device. Cheap to make; may be used from many threads.
+class Session {
+ public:
+  /// Throws DeviceUnavailable naming the device, the reason and the build option.
+  explicit Session(Device device = Device::Cpu);
+  /// A session on the backend called `name`; "reference" runs the reference rules.
+  static Session on_backend(std::string_view name);
+
+  /// Threads of the CPU backend (0: RLX_THREADS, else the processors this process may use).
+  Session& with_threads(int threads);
+  /// Forces a lower instruction set by name (empty: RLX_CPU_ISA, else the best).
+  Session& with_isa(std::string isa);
+
+  Device device() const { return target().device; }
+  TargetInfo target() const;
+
+  /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape at its runs. The graph is
+  /// consumed: its Exprs are dead afterwards.
+  CompiledGraph compile(Graph g) const { return compile_with(std::move(g), {}); }
+  CompiledGraph compile_with(Graph g, CompileOptions options) const;
+  CompiledGraph compile_module(GraphModule m, CompileOptions options = {}) const;
+  CompiledGraph compile_hir(HirModule m, CompileOptions options = {}) const;
+
+ private:
+  explicit Session(std::shared_ptr<const Backend> backend);
+  std::shared_ptr<const Backend> backend_;
+  BackendOptions options_;
+};
+
+}  // namespace rlx
