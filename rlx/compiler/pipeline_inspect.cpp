@@ -1,0 +1,81 @@
+// Pipeline stages as text.
+#include <cstdio>
+
+#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/pipeline.h"
+#include "rlx/ir/text.h"
+
+namespace rlx {
+namespace {
+
+const Graph* stage(const CompileResult& r, std::string_view name, bool last) {
+  const Graph* found = nullptr;
+  for (const PipelineStage& s : r.stages)
+    if (s.name == name && (last || !found)) found = &s.graph;
+  return found;
+}
+
+std::string histogram_diff(const Graph& a, const Graph& b) {
+  auto before = op_histogram(a), after = op_histogram(b);
+  std::string out = concat_text("nodes ", a.num_nodes(), " -> ", b.num_nodes(), "\n");
+  for (const auto& [name, count] : before) after.try_emplace(name, 0);
+  for (const auto& [name, count] : after) {
+    auto it = before.find(name);
+    int old = it == before.end() ? 0 : it->second;
+    if (old != count) out += concat_text("  ", name, " ", count > old ? "+" : "", count - old, "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+PipelineInspect inspect_compiled(const CompileResult& r) {
+  PipelineInspect p;
+  if (const Graph* hir = stage(r, "hir", false)) p.hir = print_text(*hir);
+  const Graph* lowered = stage(r, lower_hir.name, true);
+  if (!lowered) lowered = stage(r, "hir", false);
+  const Graph* optimized = stage(r, "legalize", true);
+  if (lowered) p.mir_lowered = print_text(*lowered);
+  if (lowered && optimized) p.mir_diff = histogram_diff(*lowered, *optimized);
+  if (optimized) p.mir_optimized = print_text(*optimized);
+  p.lir = concat_text(print_text(r.lir.graph), "\n", print_text(r.lir.prepare), "\n", plan_text(r.lir.graph, r.lir.plan));
+  p.fusion = r.fusion.text();
+  p.dispatch = r.dispatch.text();
+  return p;
+}
+
+std::string PipelineInspect::text() const {
+  std::string out;
+  auto section = [&](std::string_view title, const std::string& body) {
+    if (!body.empty()) out += concat_text("==== ", title, " ====\n", body, body.back() == '\n' ? "\n" : "\n\n");
+  };
+  section("HIR", hir);
+  section("MIR, lowered", mir_lowered);
+  section("MIR, what the passes changed", mir_diff);
+  section("MIR, optimised and legal", mir_optimized);
+  section("LIR: run, prepare, buffers", lir);
+  section("fusion", fusion);
+  section("dispatch", dispatch);
+  return out;
+}
+
+PipelineInspect inspect_pipeline(GraphModule m, const TargetInfo& target, CompileOptions options) {
+  options.keep_stages = true;
+  return inspect_compiled(CompilePipeline(target, std::move(options)).compile_module(std::move(m)));
+}
+
+FusionReport inspect_fusion(const Graph& g, const TargetInfo& target, CompileOptions options) {
+  return CompilePipeline(target, std::move(options)).compile_graph(g).fusion;
+}
+
+std::string dump_pipeline(const CompileResult& r, const std::string& path) {
+  std::string file = path.ends_with('/') ? path + r.lir.graph.name() + ".ir.txt" : path;
+  std::FILE* f = std::fopen(file.c_str(), "a");
+  if (!f) throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "'"), "RLX_IR_DUMP names a file, or a folder that exists when it ends with /");
+  std::string text = inspect_compiled(r).text();
+  std::size_t written = std::fwrite(text.data(), 1, text.size(), f);
+  if (std::fclose(f) != 0 || written != text.size()) throw Error(ErrorCode::BadFile, concat_text("writing '", file, "' failed"));
+  return file;
+}
+
+}  // namespace rlx

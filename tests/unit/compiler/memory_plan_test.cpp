@@ -1,0 +1,113 @@
+// The memory planner: views, in-place results, outputs in place, and a checker that catches a broken plan.
+#include "rlx/compiler/memory_plan.h"
+
+#include <doctest/doctest.h>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+namespace {
+
+bool in_place_unary(const Graph& g, NodeId id, int, int) { return g.node(id).kind() == OpKind::Activation; }
+bool attention_strided(const Graph& g, NodeId id, int operand) { return g.node(id).kind() == OpKind::Attention && operand < 3; }
+
+TargetInfo plain_target() {
+  TargetInfo t;
+  t.name = "test";
+  t.claims = OpSet::everything();
+  return t;
+}
+
+TEST_CASE("a chain of unary ops runs in one buffer, and the last one writes the output") {
+  Graph g("chain");
+  Expr x = g.input("x", {{64, 64}, DType::F32});
+  Expr y = g.exp(g.relu(x) + x);
+  g.set_outputs({g.tanh(g.neg(y))});
+  TargetInfo t = plain_target();
+  t.in_place = in_place_unary;
+  LirBufferPlan plan = plan_memory(g, t);
+  CHECK(check_plan(g, plan).empty());
+  CHECK(plan.at(g.outputs()[0]).place == Place::Output);
+  CHECK(plan.output_copies.empty());
+  // add's result, exp, neg and tanh share the output's bytes; relu has a buffer of its own.
+  CHECK(plan.arena_bytes == 64 * 64 * 4);
+}
+
+TEST_CASE("buffers whose lives do not meet share bytes; the arena is near the live peak") {
+  Graph g("diamonds");
+  Expr x = g.input("x", {{1024}, DType::F32});
+  for (int i = 0; i < 20; ++i) {
+    Expr a = g.exp(x), b = g.sin(x);
+    x = a + b;
+  }
+  g.set_outputs({g.sum(x)});
+  LirBufferPlan plan = plan_memory(g, plain_target());
+  CHECK(check_plan(g, plan).empty());
+  CHECK(plan.arena_bytes <= plan.live_peak_bytes * 21 / 20);
+  CHECK(plan.arena_bytes * 10 < plan.unshared_bytes);
+}
+
+TEST_CASE("slices of a packed qkv are views when the reader follows strides, copies when it does not") {
+  Graph g("qkv");
+  Expr x = g.input("x", {{2, 4, 24}, DType::F32});
+  Expr y = g.relu(x);
+  std::vector<Expr> parts;
+  for (int i = 0; i < 3; ++i) parts.push_back(g.narrow(y, -1, i * 8, 8));
+  ops::Attention op;
+  op.num_heads = 2, op.kv_heads = 2, op.head_dim = 4;
+  g.set_outputs({g.attention(parts[0], parts[1], parts[2], op)});
+
+  TargetInfo t = plain_target();
+  LirBufferPlan copied = plan_memory(g, t);
+  CHECK(copied.schedule.size() == 5);  // relu, three copies, attention
+  t.reads_strided = attention_strided;
+  LirBufferPlan viewed = plan_memory(g, t);
+  CHECK(viewed.schedule.size() == 2);
+  CHECK(viewed.at(parts[1]).is_view);
+  CHECK(viewed.at(parts[1]).strides == std::vector<std::int64_t>{96, 24, 1});
+  CHECK(viewed.at(parts[1]).offset - viewed.at(y).offset == 32);
+  CHECK(check_plan(g, viewed).empty());
+}
+
+TEST_CASE("an output that is an input, a second use of one output, and a view as output are copied") {
+  Graph g("copies");
+  Expr x = g.input("x", {{4}, DType::F32});
+  Expr y = g.exp(x);
+  g.set_outputs({x, y, y});
+  LirBufferPlan plan = plan_memory(g, plain_target());
+  REQUIRE(plan.output_copies.size() == 2);
+  CHECK(plan.output_copies[0].output == 0);
+  CHECK(plan.output_copies[1].output == 2);
+}
+
+TEST_CASE("the checker sees a buffer that is overwritten too early and a missing edge") {
+  Graph g("broken");
+  Expr x = g.input("x", {{16}, DType::F32});
+  Expr a = g.exp(x), b = g.sin(a);
+  g.set_outputs({g.cos(b) + a});
+  LirBufferPlan plan = plan_memory(g, plain_target());
+  REQUIRE(check_plan(g, plan).empty());
+  LirBufferPlan overlap = plan;
+  overlap.values[b.value().node.index][0].offset = overlap.at(a).offset;  // sin would overwrite exp, which add reads
+  CHECK(!check_plan(g, overlap).empty());
+  LirBufferPlan unordered = plan;
+  unordered.schedule.back().predecessors.clear();
+  CHECK(!check_plan(g, unordered).empty());
+}
+
+TEST_CASE("strides of a reshape without moving bytes") {
+  bool possible = false;
+  CHECK(reshape_strides({2, 4, 8}, {96, 24, 1}, {2, 4, 2, 4}, possible) == std::vector<std::int64_t>{96, 24, 4, 1});
+  CHECK(possible);
+  CHECK(reshape_strides({2, 4, 8}, {96, 24, 1}, {8, 8}, possible) == std::vector<std::int64_t>{24, 1});
+  CHECK(possible);
+  reshape_strides({2, 4, 8}, {96, 24, 1}, {64}, possible);
+  CHECK(!possible);
+  reshape_strides({4, 3}, {1, 4}, {12}, possible);  // a transpose cannot be flattened
+  CHECK(!possible);
+  CHECK(reshape_strides({1, 6, 1}, {9, 1, 5}, {2, 3}, possible) == std::vector<std::int64_t>{3, 1});
+  CHECK(possible);
+}
+
+}  // namespace
+}  // namespace rlx
