@@ -302,6 +302,7 @@ struct OpDef {
   OpTrait traits = OpTrait::None;
   Rule<Result<Shapes>(const InferContext&)> infer;
   Rule<void(DecomposeContext&)> decompose;
+  Rule<void(VjpContext&)> vjp;
   Rule<void(const RefArgs&)> reference;
   Rule<Cost(const CostContext&)> cost;
   Rule<void(SampleSet&)> samples;

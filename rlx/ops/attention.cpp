@@ -325,13 +325,16 @@ constexpr OpTrait kTraits = OpTrait::Blas | OpTrait::Composite;
 constinit const OpDef ops::Attention::def{
     .kind = kind, .name = "attention", .inputs = inputs("q", "k", "v", "mask").optional(1), .attrs = AttentionRules::attrs,
     .level = Level::Mir, .traits = kTraits,
-    .infer = AttentionRules::infer, .decompose = AttentionRules::decompose, .reference = AttentionRules::reference,
+    .infer = AttentionRules::infer, .decompose = AttentionRules::decompose,
+    .vjp = AttentionRules::vjp,
+    .reference = AttentionRules::reference,
     .cost = AttentionRules::cost, .samples = AttentionRules::samples};
 
 constinit const OpDef ops::AttentionBackward::def{
     .kind = kind, .name = "attention_backward", .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
     .attrs = AttentionBackwardRules::attrs, .level = Level::Mir, .traits = kTraits,
     .infer = AttentionBackwardRules::infer, .decompose = AttentionBackwardRules::decompose,
+    .vjp = AttentionBackwardRules::vjp,
     .reference = AttentionBackwardRules::reference, .cost = AttentionBackwardRules::cost, .samples = AttentionBackwardRules::samples};
 
 }  // namespace rlx

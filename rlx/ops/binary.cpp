@@ -228,7 +228,9 @@ struct BinaryRules {
 
 constinit const OpDef ops::Binary::def{
     .kind = kind, .name = "binary", .inputs = inputs("a", "b"), .attrs = BinaryRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Elementwise, .infer = BinaryRules::infer, .decompose = none("a primitive"), .reference = BinaryRules::reference,
+    .traits = OpTrait::Elementwise, .infer = BinaryRules::infer, .decompose = none("a primitive"),
+    .vjp = BinaryRules::vjp,
+    .reference = BinaryRules::reference,
     .cost = flops_per_element<1>, .samples = BinaryRules::samples};
 
 }  // namespace rlx

@@ -391,30 +391,40 @@ constexpr OpTrait kNorm = OpTrait::Reduction | OpTrait::Composite;
 constinit const OpDef ops::Linear::def{
     .kind = kind, .name = "linear", .inputs = inputs("x", "w", "bias").optional(1), .attrs = LinearRules::attrs, .level = Level::Hir,
     .traits = kBlas,
-    .infer = LinearRules::infer, .decompose = LinearRules::decompose, .reference = by_decomposition, .cost = LinearRules::cost,
+    .infer = LinearRules::infer, .decompose = LinearRules::decompose,
+    .vjp = LinearRules::vjp,
+    .reference = by_decomposition, .cost = LinearRules::cost,
     .samples = LinearRules::samples};
 
 constinit const OpDef ops::LinearFused::def{
     .kind = kind, .name = "linear_fused", .inputs = inputs("x", "w", "bias"), .attrs = LinearFusedRules::attrs, .level = Level::Hir,
     .traits = kBlas,
-    .infer = LinearFusedRules::infer, .decompose = LinearFusedRules::decompose, .reference = by_decomposition,
+    .infer = LinearFusedRules::infer, .decompose = LinearFusedRules::decompose,
+    .vjp = LinearFusedRules::vjp,
+    .reference = by_decomposition,
     .cost = LinearFusedRules::cost, .samples = LinearFusedRules::samples};
 
 constinit const OpDef ops::SharedLinearPair::def{
     .kind = kind, .name = "shared_linear_pair", .inputs = inputs("x", "w1", "w2"), .attrs = {}, .level = Level::Hir, .traits = kBlas,
-    .infer = SharedLinearPairRules::infer, .decompose = SharedLinearPairRules::decompose, .reference = by_decomposition,
+    .infer = SharedLinearPairRules::infer, .decompose = SharedLinearPairRules::decompose,
+    .vjp = SharedLinearPairRules::vjp,
+    .reference = by_decomposition,
     .cost = SharedLinearPairRules::cost, .samples = SharedLinearPairRules::samples};
 
 constinit const OpDef ops::ResidualRmsNorm::def{
     .kind = kind, .name = "residual_rms_norm", .inputs = inputs("x", "residual", "gamma", "beta"), .attrs = ResidualRmsNormRules::attrs,
     .level = Level::Hir, .traits = kNorm,
-    .infer = ResidualRmsNormRules::infer, .decompose = ResidualRmsNormRules::decompose, .reference = by_decomposition,
+    .infer = ResidualRmsNormRules::infer, .decompose = ResidualRmsNormRules::decompose,
+    .vjp = ResidualRmsNormRules::vjp,
+    .reference = by_decomposition,
     .cost = flops_per_element<6>, .samples = ResidualRmsNormRules::samples};
 
 constinit const OpDef ops::ResidualLayerNorm::def{
     .kind = kind, .name = "residual_layer_norm", .inputs = inputs("x", "residual", "gamma", "beta"),
     .attrs = ResidualLayerNormRules::attrs, .level = Level::Hir, .traits = kNorm,
-    .infer = ResidualLayerNormRules::infer, .decompose = ResidualLayerNormRules::decompose, .reference = by_decomposition,
+    .infer = ResidualLayerNormRules::infer, .decompose = ResidualLayerNormRules::decompose,
+    .vjp = ResidualLayerNormRules::vjp,
+    .reference = by_decomposition,
     .cost = flops_per_element<9>, .samples = ResidualLayerNormRules::samples};
 
 constinit const OpDef ops::EncoderBlock::def{
@@ -422,14 +432,18 @@ constinit const OpDef ops::EncoderBlock::def{
     .inputs = inputs("x", "w_q", "b_q", "w_k", "b_k", "w_v", "b_v", "w_o", "b_o", "ln1_gamma", "ln1_beta", "w_up", "b_up", "w_down",
                      "b_down", "ln2_gamma", "ln2_beta", "mask").optional(1),
     .attrs = EncoderBlockRules::attrs, .level = Level::Hir, .traits = kBlas,
-    .infer = EncoderBlockRules::infer, .decompose = EncoderBlockRules::decompose, .reference = by_decomposition,
+    .infer = EncoderBlockRules::infer, .decompose = EncoderBlockRules::decompose,
+    .vjp = EncoderBlockRules::vjp,
+    .reference = by_decomposition,
     .cost = EncoderBlockRules::cost, .samples = EncoderBlockRules::samples};
 
 constinit const OpDef ops::LlamaDecoderBlock::def{
     .kind = kind, .name = "llama_decoder_block",
     .inputs = inputs("x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "ln2_gamma", "w_gate", "w_up", "w_down", "cos", "sin", "mask").optional(1),
     .attrs = LlamaDecoderBlockRules::attrs, .level = Level::Hir, .traits = kBlas,
-    .infer = LlamaDecoderBlockRules::infer, .decompose = LlamaDecoderBlockRules::decompose, .reference = by_decomposition,
+    .infer = LlamaDecoderBlockRules::infer, .decompose = LlamaDecoderBlockRules::decompose,
+    .vjp = LlamaDecoderBlockRules::vjp,
+    .reference = by_decomposition,
     .cost = LlamaDecoderBlockRules::cost, .samples = LlamaDecoderBlockRules::samples};
 
 }  // namespace rlx

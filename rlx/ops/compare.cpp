@@ -129,11 +129,14 @@ struct WhereRules {
 constinit const OpDef ops::Compare::def{
     .kind = kind, .name = "compare", .inputs = inputs("a", "b"), .attrs = CompareRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = CompareRules::infer, .decompose = none("a primitive"),
+    .vjp = CompareRules::vjp,
     .reference = CompareRules::reference, .cost = flops_per_element<1>, .samples = CompareRules::samples};
 
 constinit const OpDef ops::Where::def{
     .kind = kind, .name = "where", .inputs = inputs("cond", "a", "b"), .attrs = {}, .level = Level::Mir,
-    .traits = OpTrait::Elementwise, .infer = WhereRules::infer, .decompose = none("a primitive"), .reference = WhereRules::reference,
+    .traits = OpTrait::Elementwise, .infer = WhereRules::infer, .decompose = none("a primitive"),
+    .vjp = WhereRules::vjp,
+    .reference = WhereRules::reference,
     .cost = flops_per_element<1>, .samples = WhereRules::samples};
 
 }  // namespace rlx

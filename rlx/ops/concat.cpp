@@ -68,7 +68,9 @@ struct ConcatRules {
 
 constinit const OpDef ops::Concat::def{
     .kind = kind, .name = "concat", .inputs = variadic_inputs("xs"), .attrs = ConcatRules::attrs, .level = Level::Mir,
-    .infer = ConcatRules::infer, .decompose = none("a primitive"), .reference = ConcatRules::reference, .cost = moves_bytes,
+    .infer = ConcatRules::infer, .decompose = none("a primitive"),
+    .vjp = ConcatRules::vjp,
+    .reference = ConcatRules::reference, .cost = moves_bytes,
     .samples = ConcatRules::samples};
 
 }  // namespace rlx

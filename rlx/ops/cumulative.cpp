@@ -180,7 +180,9 @@ struct CumulativeRules {
 
 constinit const OpDef ops::Cumulative::def{
     .kind = kind, .name = "cumulative", .inputs = inputs("x"), .attrs = CumulativeRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Reduction, .infer = CumulativeRules::infer, .decompose = none("a primitive"), .reference = CumulativeRules::reference,
+    .traits = OpTrait::Reduction, .infer = CumulativeRules::infer, .decompose = none("a primitive"),
+    .vjp = CumulativeRules::vjp,
+    .reference = CumulativeRules::reference,
     .cost = flops_per_element<1>, .samples = CumulativeRules::samples};
 
 }  // namespace rlx

@@ -322,13 +322,17 @@ struct MatMulRules {
 constinit const OpDef ops::MatMul::def{
     .kind = kind, .name = "matmul", .inputs = inputs("lhs", "rhs"), .attrs = {}, .level = Level::Mir,
     .traits = OpTrait::Blas | OpTrait::Composite,
-    .infer = MatMulRules::infer, .decompose = MatMulRules::decompose, .reference = by_decomposition, .cost = MatMulRules::cost,
+    .infer = MatMulRules::infer, .decompose = MatMulRules::decompose,
+    .vjp = MatMulRules::vjp,
+    .reference = by_decomposition, .cost = MatMulRules::cost,
     .samples = MatMulRules::samples};
 
 constinit const OpDef ops::DotGeneral::def{
     .kind = kind, .name = "dot_general", .inputs = inputs("lhs", "rhs"), .attrs = DotGeneralRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Blas,
-    .infer = DotGeneralRules::infer, .decompose = none("a primitive"), .reference = DotGeneralRules::reference,
+    .infer = DotGeneralRules::infer, .decompose = none("a primitive"),
+    .vjp = DotGeneralRules::vjp,
+    .reference = DotGeneralRules::reference,
     .cost = DotGeneralRules::cost, .samples = DotGeneralRules::samples};
 
 }  // namespace rlx

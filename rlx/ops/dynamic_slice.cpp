@@ -168,12 +168,16 @@ struct DynamicUpdateSliceRules {
 
 constinit const OpDef ops::DynamicSlice::def{
     .kind = kind, .name = "dynamic_slice", .inputs = inputs("x", "starts"), .attrs = DynamicSliceRules::attrs, .level = Level::Mir,
-    .infer = DynamicSliceRules::infer, .decompose = none("a primitive"), .reference = DynamicSliceRules::reference,
+    .infer = DynamicSliceRules::infer, .decompose = none("a primitive"),
+    .vjp = DynamicSliceRules::vjp,
+    .reference = DynamicSliceRules::reference,
     .cost = DynamicSliceRules::cost, .samples = DynamicSliceRules::samples};
 
 constinit const OpDef ops::DynamicUpdateSlice::def{
     .kind = kind, .name = "dynamic_update_slice", .inputs = inputs("x", "update", "starts"), .attrs = {}, .level = Level::Mir,
-    .infer = DynamicUpdateSliceRules::infer, .decompose = none("a primitive"), .reference = DynamicUpdateSliceRules::reference,
+    .infer = DynamicUpdateSliceRules::infer, .decompose = none("a primitive"),
+    .vjp = DynamicUpdateSliceRules::vjp,
+    .reference = DynamicUpdateSliceRules::reference,
     .cost = moves_bytes, .samples = DynamicUpdateSliceRules::samples};
 
 }  // namespace rlx

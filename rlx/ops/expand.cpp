@@ -58,7 +58,9 @@ struct ExpandRules {
 
 constinit const OpDef ops::Expand::def{
     .kind = kind, .name = "expand", .inputs = inputs("x"), .attrs = ExpandRules::attrs, .level = Level::Mir,
-    .infer = ExpandRules::infer, .decompose = none("a primitive"), .reference = ExpandRules::reference, .cost = ExpandRules::cost,
+    .infer = ExpandRules::infer, .decompose = none("a primitive"),
+    .vjp = ExpandRules::vjp,
+    .reference = ExpandRules::reference, .cost = ExpandRules::cost,
     .samples = ExpandRules::samples};
 
 }  // namespace rlx

@@ -99,7 +99,9 @@ struct FusedDotRules {
 constinit const OpDef ops::FusedDot::def{
     .kind = kind, .name = "fused_dot", .inputs = variadic_inputs("operands", 2), .attrs = FusedDotRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Blas | OpTrait::Composite,
-    .infer = FusedDotRules::infer, .decompose = FusedDotRules::decompose, .reference = by_decomposition, .cost = FusedDotRules::cost,
+    .infer = FusedDotRules::infer, .decompose = FusedDotRules::decompose,
+    .vjp = FusedDotRules::vjp,
+    .reference = by_decomposition, .cost = FusedDotRules::cost,
     .samples = FusedDotRules::samples};
 
 }  // namespace rlx

@@ -93,13 +93,17 @@ constexpr OpTrait kTraits = OpTrait::Reduction | OpTrait::Composite;
 constinit const OpDef ops::FusedResidualLN::def{
     .kind = kind, .name = "fused_residual_ln", .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
     .attrs = FusedResidualLNRules::attrs, .level = Level::Mir, .traits = kTraits,
-    .infer = FusedResidualLNRules::infer, .decompose = FusedResidualLNRules::decompose, .reference = by_decomposition,
+    .infer = FusedResidualLNRules::infer, .decompose = FusedResidualLNRules::decompose,
+    .vjp = FusedResidualLNRules::vjp,
+    .reference = by_decomposition,
     .cost = flops_per_element<10>, .samples = FusedResidualLNRules::samples};
 
 constinit const OpDef ops::FusedResidualRmsNorm::def{
     .kind = kind, .name = "fused_residual_rms_norm", .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
     .attrs = FusedResidualRmsNormRules::attrs, .level = Level::Mir, .traits = kTraits,
-    .infer = FusedResidualRmsNormRules::infer, .decompose = FusedResidualRmsNormRules::decompose, .reference = by_decomposition,
+    .infer = FusedResidualRmsNormRules::infer, .decompose = FusedResidualRmsNormRules::decompose,
+    .vjp = FusedResidualRmsNormRules::vjp,
+    .reference = by_decomposition,
     .cost = flops_per_element<7>, .samples = FusedResidualRmsNormRules::samples};
 
 }  // namespace rlx

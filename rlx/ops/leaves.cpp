@@ -62,24 +62,33 @@ struct StateRules {
 
 constexpr NoRule kBound = none("the value is bound from outside");
 constexpr NoRule kPrimitive = none("a leaf");
+constexpr NoRule kLeaf = none("it has no operands");
 
 }  // namespace
 
 constinit const OpDef ops::Input::def{
     .kind = kind, .name = "input", .inputs = inputs(), .attrs = InputRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = InputRules::infer, .decompose = kPrimitive, .reference = kBound, .cost = no_cost, .samples = InputRules::samples};
+    .infer = InputRules::infer, .decompose = kPrimitive,
+    .vjp = kLeaf,
+    .reference = kBound, .cost = no_cost, .samples = InputRules::samples};
 
 constinit const OpDef ops::Param::def{
     .kind = kind, .name = "param", .inputs = inputs(), .attrs = ParamRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = ParamRules::infer, .decompose = kPrimitive, .reference = kBound, .cost = no_cost, .samples = ParamRules::samples};
+    .infer = ParamRules::infer, .decompose = kPrimitive,
+    .vjp = kLeaf,
+    .reference = kBound, .cost = no_cost, .samples = ParamRules::samples};
 
 constinit const OpDef ops::Constant::def{
     .kind = kind, .name = "constant", .inputs = inputs(), .attrs = ConstantRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = ConstantRules::infer, .decompose = kPrimitive, .reference = ConstantRules::reference, .cost = no_cost,
+    .infer = ConstantRules::infer, .decompose = kPrimitive,
+    .vjp = kLeaf,
+    .reference = ConstantRules::reference, .cost = no_cost,
     .samples = ConstantRules::samples};
 
 constinit const OpDef ops::State::def{
     .kind = kind, .name = "state", .inputs = inputs(), .attrs = StateRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = StateRules::infer, .decompose = kPrimitive, .reference = kBound, .cost = no_cost, .samples = StateRules::samples};
+    .infer = StateRules::infer, .decompose = kPrimitive,
+    .vjp = kLeaf,
+    .reference = kBound, .cost = no_cost, .samples = StateRules::samples};
 
 }  // namespace rlx

@@ -125,7 +125,9 @@ struct PadRules {
 
 constinit const OpDef ops::Pad::def{
     .kind = kind, .name = "pad", .inputs = inputs("x", "value"), .attrs = PadRules::attrs, .level = Level::Mir,
-    .infer = PadRules::infer, .decompose = none("a primitive"), .reference = PadRules::reference, .cost = moves_bytes,
+    .infer = PadRules::infer, .decompose = none("a primitive"),
+    .vjp = PadRules::vjp,
+    .reference = PadRules::reference, .cost = moves_bytes,
     .samples = PadRules::samples};
 
 }  // namespace rlx

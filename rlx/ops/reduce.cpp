@@ -94,13 +94,15 @@ struct ReduceRules {
     const Expr x = c.input(0), t = c.tangent(0);
     auto sum = [&](Expr e) { return g.add(ops::Reduce{ReduceKind::Sum, op.axes, op.keep_dims}, {e}); };
     switch (op.fn) {
-      case ReduceKind::Sum:
-      case ReduceKind::Mean: return c.set_tangent(g.add(c.box(), {t}));
+      case ReduceKind::Sum: return c.set_tangent(sum(t));
+      // Dividing first: a mean of nothing has no operand that could move, so its derivative is 0, not 0 / 0.
+      case ReduceKind::Mean: return c.set_tangent(sum(t / group_size(g, x.shape(), op.axes, x.dtype())));
       case ReduceKind::Prod: return c.set_tangent(sum(t * product_of_others(g, x, op.axes)));
       case ReduceKind::Max:
       case ReduceKind::Min: {
         const Expr mask = extremum_mask(g, x, g.reshape(c.output(), kept_dims(x.shape(), op.axes)));
-        return c.set_tangent(sum(t * mask) / sum(mask));
+        const Expr ties = g.add(ops::Reduce{ReduceKind::Sum, op.axes, true}, {mask});
+        return c.set_tangent(sum(t * (mask / ties)));
       }
     }
   }
@@ -242,12 +244,16 @@ struct ArgReduceRules {
 
 constinit const OpDef ops::Reduce::def{
     .kind = kind, .name = "reduce", .inputs = inputs("x"), .attrs = ReduceRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
-    .infer = ReduceRules::infer, .decompose = none("a primitive"), .reference = ReduceRules::reference, .cost = ReduceRules::cost,
+    .infer = ReduceRules::infer, .decompose = none("a primitive"),
+    .vjp = ReduceRules::vjp,
+    .reference = ReduceRules::reference, .cost = ReduceRules::cost,
     .samples = ReduceRules::samples};
 
 constinit const OpDef ops::ArgReduce::def{
     .kind = kind, .name = "arg_reduce", .inputs = inputs("x"), .attrs = ArgReduceRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Reduction, .infer = ArgReduceRules::infer, .decompose = none("a primitive"), .reference = ArgReduceRules::reference,
+    .traits = OpTrait::Reduction, .infer = ArgReduceRules::infer, .decompose = none("a primitive"),
+    .vjp = ArgReduceRules::vjp,
+    .reference = ArgReduceRules::reference,
     .cost = ArgReduceRules::cost, .samples = ArgReduceRules::samples};
 
 }  // namespace rlx

@@ -54,7 +54,9 @@ struct ReshapeRules {
 
 constinit const OpDef ops::Reshape::def{
     .kind = kind, .name = "reshape", .inputs = inputs("x"), .attrs = ReshapeRules::attrs, .level = Level::Mir, .traits = OpTrait::View,
-    .infer = ReshapeRules::infer, .decompose = none("a primitive"), .reference = ReshapeRules::reference, .cost = no_cost,
+    .infer = ReshapeRules::infer, .decompose = none("a primitive"),
+    .vjp = ReshapeRules::vjp,
+    .reference = ReshapeRules::reference, .cost = no_cost,
     .samples = ReshapeRules::samples};
 
 }  // namespace rlx

@@ -41,7 +41,9 @@ struct ReverseRules {
 
 constinit const OpDef ops::Reverse::def{
     .kind = kind, .name = "reverse", .inputs = inputs("x"), .attrs = ReverseRules::attrs, .level = Level::Mir,
-    .infer = ReverseRules::infer, .decompose = none("a primitive"), .reference = ReverseRules::reference, .cost = moves_bytes,
+    .infer = ReverseRules::infer, .decompose = none("a primitive"),
+    .vjp = ReverseRules::vjp,
+    .reference = ReverseRules::reference, .cost = moves_bytes,
     .samples = ReverseRules::samples};
 
 }  // namespace rlx

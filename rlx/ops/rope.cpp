@@ -199,7 +199,9 @@ struct RopeRules {
 constinit const OpDef ops::Rope::def{
     .kind = kind, .name = "rope", .inputs = inputs("x", "cos", "sin"), .attrs = RopeRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Composite,
-    .infer = RopeRules::infer, .decompose = RopeRules::decompose, .reference = RopeRules::reference, .cost = flops_per_element<3>,
+    .infer = RopeRules::infer, .decompose = RopeRules::decompose,
+    .vjp = RopeRules::vjp,
+    .reference = RopeRules::reference, .cost = flops_per_element<3>,
     .samples = RopeRules::samples};
 
 }  // namespace rlx

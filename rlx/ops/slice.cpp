@@ -113,7 +113,9 @@ struct SliceRules {
 
 constinit const OpDef ops::Slice::def{
     .kind = kind, .name = "slice", .inputs = inputs("x"), .attrs = SliceRules::attrs, .level = Level::Mir,
-    .infer = SliceRules::infer, .decompose = none("a primitive"), .reference = SliceRules::reference, .cost = SliceRules::cost,
+    .infer = SliceRules::infer, .decompose = none("a primitive"),
+    .vjp = SliceRules::vjp,
+    .reference = SliceRules::reference, .cost = SliceRules::cost,
     .samples = SliceRules::samples};
 
 }  // namespace rlx

@@ -87,7 +87,9 @@ struct TopKRules {
 
 constinit const OpDef ops::TopK::def{
     .kind = kind, .name = "top_k", .inputs = inputs("x"), .attrs = TopKRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
-    .infer = TopKRules::infer, .decompose = none("a primitive"), .reference = TopKRules::reference, .cost = TopKRules::cost,
+    .infer = TopKRules::infer, .decompose = none("a primitive"),
+    .vjp = TopKRules::vjp,
+    .reference = TopKRules::reference, .cost = TopKRules::cost,
     .samples = TopKRules::samples};
 
 }  // namespace rlx

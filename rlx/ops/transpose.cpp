@@ -50,7 +50,9 @@ struct TransposeRules {
 
 constinit const OpDef ops::Transpose::def{
     .kind = kind, .name = "transpose", .inputs = inputs("x"), .attrs = TransposeRules::attrs, .level = Level::Mir,
-    .infer = TransposeRules::infer, .decompose = none("a primitive"), .reference = TransposeRules::reference, .cost = moves_bytes,
+    .infer = TransposeRules::infer, .decompose = none("a primitive"),
+    .vjp = TransposeRules::vjp,
+    .reference = TransposeRules::reference, .cost = moves_bytes,
     .samples = TransposeRules::samples};
 
 }  // namespace rlx

@@ -1,0 +1,208 @@
+// Parts that the transforms share.
+#include "rlx/transforms/walk.h"
+
+#include <algorithm>
+
+namespace rlx::walk {
+
+namespace {
+bool is_named_leaf(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
+
+std::map<Value, Value> compose(const std::map<Value, Value>& first, const std::map<Value, Value>& second) {
+  std::map<Value, Value> out;
+  for (const auto& [from, middle] : first)
+    if (auto it = second.find(middle); it != second.end()) out.emplace_hint(out.end(), from, it->second);
+  return out;
+}
+
+void finish_copy(Graph& to, const Graph& from, const std::map<Value, Value>& ids) {
+  std::vector<Value> outputs;
+  for (Value v : from.outputs()) outputs.push_back(ids.at(v));
+  to.set_outputs(std::move(outputs));
+  for (const Graph::StateUpdate& u : from.state_updates()) to.set_state(u.name, ids.at(u.value));
+}
+}  // namespace
+
+Slots::Slots(const Graph& g) {
+  first_.reserve(g.num_nodes() + 1);
+  first_.push_back(0);
+  for (const Node& n : g.nodes()) first_.push_back(first_.back() + n.num_results());
+}
+
+Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
+  if (!wrt.name().empty()) {
+    std::vector<std::string> names;
+    for (std::uint32_t i = 0; i < forward.num_nodes(); ++i) {
+      NodeId id{i};
+      if (!is_named_leaf(forward.node(id).kind())) continue;
+      if (forward.leaf_name(id) == wrt.name()) return id;
+      names.push_back(forward.leaf_name(id));
+    }
+    std::string near = closest_name(wrt.name(), names);
+    throw Error(ErrorCode::NotFound, concat_text(who, ": graph '", forward.name(), "' has no input or param '", wrt.name(), "'"),
+                near.empty() ? std::string("name an input or param of the graph") : concat_text("did you mean '", near, "'?"));
+  }
+  Value v = wrt.value();
+  if (v.node.index >= forward.num_nodes() || v.result >= forward.node(v.node).num_results())
+    throw Error(ErrorCode::NotFound, concat_text(who, ": ", v.node.valid() ? v.text() : std::string("an empty name"),
+                                                 " is not a value of graph '", forward.name(), "'"),
+                "name a leaf, or pass a value of this very graph");
+  return v;
+}
+
+Value resolve_leaf(const Graph& forward, const Wrt& wrt, std::string_view who) {
+  Value v = resolve(forward, wrt, who);
+  if (!is_named_leaf(forward.node(v.node).kind()))
+    throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(who, ": ", v, " is not an input or param"), node_where(forward, v.node),
+                           "only leaves can be perturbed"});
+  return v;
+}
+
+void require_inexact(const Graph& forward, Value v, std::string_view who) {
+  if (is_inexact(forward.shape(v).dtype())) return;
+  throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                         concat_text(who, ": '", node_label(forward, v.node), "' is ", forward.shape(v), ", which has no derivative"),
+                         node_where(forward, v.node), "differentiate by float or complex values"});
+}
+
+std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool inexact_only) {
+  Slots slot(g);
+  std::vector<bool> depends(slot.size(), false);
+  for (Value v : roots) depends[slot(v)] = true;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return depends[slot(v)]; })) continue;
+    for (std::uint32_t r = 0; r < n.num_results(); ++r)
+      if (!inexact_only || is_inexact(n.shape(r).dtype())) depends[slot(Value(NodeId{i}, r))] = true;
+  }
+  return depends;
+}
+
+std::map<Value, Value> copy_nodes(Graph& to, const Graph& from, const std::function<Expr(NodeId)>& replace) {
+  std::map<Value, Value> ids;
+  for (std::uint32_t i = 0; i < from.num_nodes(); ++i) {
+    NodeId id{i};
+    if (replace)
+      if (Expr other = replace(id); other.valid()) {
+        ids.emplace_hint(ids.end(), Value(id), other.value());
+        continue;
+      }
+    Node copy = from.node(id);
+    for (Value& v : copy.inputs) v = ids.at(v);
+    std::uint32_t results = copy.num_results();
+    NodeId made = to.add_node(std::move(copy));
+    for (std::uint32_t r = 0; r < results; ++r) ids.emplace_hint(ids.end(), Value(id, r), Value(made, r));
+  }
+  return ids;
+}
+
+Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_only, RuleState (*rule)(const OpDef&)) {
+  Prepared p{Graph(forward.name()), {}, std::move(roots)};
+  p.graph.set_symbols(forward.symbols());
+  p.ids = copy_nodes(p.graph, forward);
+  finish_copy(p.graph, forward, p.ids);
+  for (Value& v : p.roots) v = p.ids.at(v);
+  for (int depth = 0;; ++depth) {
+    check(depth < 32, "decompositions do not end");
+    const Graph& old = p.graph;
+    Slots slot(old);
+    std::vector<bool> depends = dependents(old, p.roots, inexact_only);
+    auto must_expand = [&](std::uint32_t i) {
+      const Node& n = old.nodes()[i];
+      if (rule(op_def(n.kind())) != RuleState::Derived || n.inputs.empty()) return false;
+      // A root in the middle of the graph cuts it: what is before it does not matter.
+      if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return depends[slot(v)]; })) return false;
+      for (std::uint32_t r = 0; r < n.num_results(); ++r)
+        if (depends[slot(Value(NodeId{i}, r))]) return true;
+      return false;
+    };
+    bool any = false;
+    for (std::uint32_t i = 0; i < old.num_nodes() && !any; ++i) any = must_expand(i);
+    if (!any) return p;
+
+    Graph next(old.name());
+    next.set_symbols(old.symbols());
+    std::map<Value, Value> ids;
+    for (std::uint32_t i = 0; i < old.num_nodes(); ++i) {
+      NodeId id{i};
+      const Node& n = old.node(id);
+      if (must_expand(i)) {
+        std::vector<Expr> operands;
+        for (Value v : n.inputs) operands.push_back(next.expr(ids.at(v)));
+        std::size_t first = next.num_nodes();
+        std::vector<Expr> results = decompose_into(next, n.op, operands);
+        for (std::size_t k = first; k < next.num_nodes(); ++k) {
+          NodeId made{static_cast<std::uint32_t>(k)};
+          next.origin(made) = n.origin;
+          next.origin(made).pass = "decompose";
+          next.origin(made).from.push_back(concat_text(id, " ", op_text_name(n.op)));
+        }
+        for (std::uint32_t r = 0; r < n.num_results(); ++r) ids.emplace(Value(id, r), results[r].value());
+      } else {
+        Node copy = n;
+        for (Value& v : copy.inputs) v = ids.at(v);
+        NodeId made = next.add_node(std::move(copy));
+        for (std::uint32_t r = 0; r < n.num_results(); ++r) ids.emplace(Value(id, r), Value(made, r));
+      }
+    }
+    finish_copy(next, old, ids);
+    for (Value& v : p.roots) v = ids.at(v);
+    p.ids = compose(p.ids, ids);
+    p.graph = std::move(next);
+  }
+}
+
+void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what, const char* reason) {
+  throw Error(Diagnostic{ErrorCode::Unsupported,
+                         concat_text(who, ": ", op_text_name(g.node(id).op), " ", what, ": ", reason ? reason : "its record gives no rule"),
+                         node_where(g, id), "keep such ops off the path, for example with stop_gradient"});
+}
+
+void stamp(Graph& g, std::size_t first, NodeId source, std::string_view pass) {
+  const Origin origin = g.node(source).origin;
+  const std::string from = concat_text(source, " ", op_text_name(g.node(source).op));
+  for (std::size_t i = first; i < g.num_nodes(); ++i) {
+    Origin& o = g.origin(NodeId{static_cast<std::uint32_t>(i)});
+    o = origin;
+    o.pass = std::string(pass);
+    o.from.push_back(from);
+  }
+}
+
+std::string fresh_leaf_name(const Graph& g, std::string name) {
+  auto taken = [&](const std::string& n) {
+    for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+      if (g.find_leaf(kind, n).valid()) return true;
+    return false;
+  };
+  if (!taken(name)) return name;
+  for (int k = 2;; ++k)
+    if (std::string other = concat_text(name, "_", k); !taken(other)) return other;
+}
+
+Graph prune(const Graph& g, std::map<Value, Value>& ids) {
+  std::vector<bool> live(g.num_nodes(), false);
+  for (Value v : g.outputs()) live[v.node.index] = true;
+  for (const Graph::StateUpdate& u : g.state_updates()) live[u.value.node.index] = true;
+  for (std::size_t i = g.num_nodes(); i-- > 0;) {
+    if (is_named_leaf(g.nodes()[i].kind())) live[i] = true;
+    if (live[i])
+      for (Value v : g.nodes()[i].inputs) live[v.node.index] = true;
+  }
+  Graph out(g.name());
+  out.set_symbols(g.symbols());
+  std::map<Value, Value> kept;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    if (!live[i]) continue;
+    Node copy = g.nodes()[i];
+    for (Value& v : copy.inputs) v = kept.at(v);
+    std::uint32_t results = copy.num_results();
+    NodeId made = out.add_node(std::move(copy));
+    for (std::uint32_t r = 0; r < results; ++r) kept.emplace_hint(kept.end(), Value(NodeId{i}, r), Value(made, r));
+  }
+  finish_copy(out, g, kept);
+  ids = compose(ids, kept);
+  return out;
+}
+
+}  // namespace rlx::walk
