@@ -303,6 +303,7 @@ struct OpDef {
   Rule<Result<Shapes>(const InferContext&)> infer;
   Rule<void(DecomposeContext&)> decompose;
   Rule<void(VjpContext&)> vjp;
+  Rule<void(JvpContext&)> jvp;
   Rule<void(const RefArgs&)> reference;
   Rule<Cost(const CostContext&)> cost;
   Rule<void(SampleSet&)> samples;

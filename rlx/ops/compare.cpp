@@ -129,13 +129,13 @@ struct WhereRules {
 constinit const OpDef ops::Compare::def{
     .kind = kind, .name = "compare", .inputs = inputs("a", "b"), .attrs = CompareRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = CompareRules::infer, .decompose = none("a primitive"),
-    .vjp = CompareRules::vjp,
+    .vjp = CompareRules::vjp, .jvp = CompareRules::jvp,
     .reference = CompareRules::reference, .cost = flops_per_element<1>, .samples = CompareRules::samples};
 
 constinit const OpDef ops::Where::def{
     .kind = kind, .name = "where", .inputs = inputs("cond", "a", "b"), .attrs = {}, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = WhereRules::infer, .decompose = none("a primitive"),
-    .vjp = WhereRules::vjp,
+    .vjp = WhereRules::vjp, .jvp = WhereRules::jvp,
     .reference = WhereRules::reference,
     .cost = flops_per_element<1>, .samples = WhereRules::samples};
 

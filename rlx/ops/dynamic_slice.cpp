@@ -169,14 +169,14 @@ struct DynamicUpdateSliceRules {
 constinit const OpDef ops::DynamicSlice::def{
     .kind = kind, .name = "dynamic_slice", .inputs = inputs("x", "starts"), .attrs = DynamicSliceRules::attrs, .level = Level::Mir,
     .infer = DynamicSliceRules::infer, .decompose = none("a primitive"),
-    .vjp = DynamicSliceRules::vjp,
+    .vjp = DynamicSliceRules::vjp, .jvp = DynamicSliceRules::jvp,
     .reference = DynamicSliceRules::reference,
     .cost = DynamicSliceRules::cost, .samples = DynamicSliceRules::samples};
 
 constinit const OpDef ops::DynamicUpdateSlice::def{
     .kind = kind, .name = "dynamic_update_slice", .inputs = inputs("x", "update", "starts"), .attrs = {}, .level = Level::Mir,
     .infer = DynamicUpdateSliceRules::infer, .decompose = none("a primitive"),
-    .vjp = DynamicUpdateSliceRules::vjp,
+    .vjp = DynamicUpdateSliceRules::vjp, .jvp = DynamicUpdateSliceRules::jvp,
     .reference = DynamicUpdateSliceRules::reference,
     .cost = moves_bytes, .samples = DynamicUpdateSliceRules::samples};
 

@@ -62,14 +62,14 @@ struct DimSizeRules {
 constinit const OpDef ops::Iota::def{
     .kind = kind, .name = "iota", .inputs = inputs(), .attrs = IotaRules::attrs, .level = Level::Mir, .traits = OpTrait::None,
     .infer = IotaRules::infer, .decompose = none("a primitive"),
-    .vjp = IotaRules::vjp,
+    .vjp = IotaRules::vjp, .jvp = IotaRules::jvp,
     .reference = IotaRules::reference, .cost = moves_bytes,
     .samples = IotaRules::samples};
 
 constinit const OpDef ops::DimSize::def{
     .kind = kind, .name = "dim_size", .inputs = inputs("x"), .attrs = DimSizeRules::attrs, .level = Level::Mir, .traits = OpTrait::None,
     .infer = DimSizeRules::infer, .decompose = none("a primitive"),
-    .vjp = DimSizeRules::vjp,
+    .vjp = DimSizeRules::vjp, .jvp = DimSizeRules::jvp,
     .reference = DimSizeRules::reference, .cost = no_cost,
     .samples = DimSizeRules::samples};
 
