@@ -304,6 +304,7 @@ struct OpDef {
   Rule<void(DecomposeContext&)> decompose;
   Rule<void(VjpContext&)> vjp;
   Rule<void(JvpContext&)> jvp;
+  Rule<void(BatchContext&)> batch;
   Rule<void(const RefArgs&)> reference;
   Rule<Cost(const CostContext&)> cost;
   Rule<void(SampleSet&)> samples;

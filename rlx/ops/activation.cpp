@@ -228,7 +228,7 @@ struct ActivationRules {
 constinit const OpDef ops::Activation::def{
     .kind = kind, .name = "activation", .inputs = inputs("x"), .attrs = ActivationRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = ActivationRules::infer, .decompose = none("a primitive"),
-    .vjp = ActivationRules::vjp, .jvp = ActivationRules::jvp,
+    .vjp = ActivationRules::vjp, .jvp = ActivationRules::jvp, .batch = ActivationRules::batch,
     .reference = ActivationRules::reference, .cost = ActivationRules::cost, .samples = ActivationRules::samples};
 
 }  // namespace rlx

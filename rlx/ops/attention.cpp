@@ -326,7 +326,7 @@ constinit const OpDef ops::Attention::def{
     .kind = kind, .name = "attention", .inputs = inputs("q", "k", "v", "mask").optional(1), .attrs = AttentionRules::attrs,
     .level = Level::Mir, .traits = kTraits,
     .infer = AttentionRules::infer, .decompose = AttentionRules::decompose,
-    .vjp = AttentionRules::vjp, .jvp = AttentionRules::jvp,
+    .vjp = AttentionRules::vjp, .jvp = AttentionRules::jvp, .batch = AttentionRules::batch,
     .reference = AttentionRules::reference,
     .cost = AttentionRules::cost, .samples = AttentionRules::samples};
 
@@ -334,7 +334,7 @@ constinit const OpDef ops::AttentionBackward::def{
     .kind = kind, .name = "attention_backward", .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
     .attrs = AttentionBackwardRules::attrs, .level = Level::Mir, .traits = kTraits,
     .infer = AttentionBackwardRules::infer, .decompose = AttentionBackwardRules::decompose,
-    .vjp = AttentionBackwardRules::vjp, .jvp = AttentionBackwardRules::jvp,
+    .vjp = AttentionBackwardRules::vjp, .jvp = AttentionBackwardRules::jvp, .batch = AttentionBackwardRules::batch,
     .reference = AttentionBackwardRules::reference, .cost = AttentionBackwardRules::cost, .samples = AttentionBackwardRules::samples};
 
 }  // namespace rlx

@@ -229,7 +229,7 @@ struct BinaryRules {
 constinit const OpDef ops::Binary::def{
     .kind = kind, .name = "binary", .inputs = inputs("a", "b"), .attrs = BinaryRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = BinaryRules::infer, .decompose = none("a primitive"),
-    .vjp = BinaryRules::vjp, .jvp = BinaryRules::jvp,
+    .vjp = BinaryRules::vjp, .jvp = BinaryRules::jvp, .batch = BinaryRules::batch,
     .reference = BinaryRules::reference,
     .cost = flops_per_element<1>, .samples = BinaryRules::samples};
 

@@ -392,7 +392,7 @@ constinit const OpDef ops::Linear::def{
     .kind = kind, .name = "linear", .inputs = inputs("x", "w", "bias").optional(1), .attrs = LinearRules::attrs, .level = Level::Hir,
     .traits = kBlas,
     .infer = LinearRules::infer, .decompose = LinearRules::decompose,
-    .vjp = LinearRules::vjp, .jvp = LinearRules::jvp,
+    .vjp = LinearRules::vjp, .jvp = LinearRules::jvp, .batch = LinearRules::batch,
     .reference = by_decomposition, .cost = LinearRules::cost,
     .samples = LinearRules::samples};
 
@@ -400,14 +400,14 @@ constinit const OpDef ops::LinearFused::def{
     .kind = kind, .name = "linear_fused", .inputs = inputs("x", "w", "bias"), .attrs = LinearFusedRules::attrs, .level = Level::Hir,
     .traits = kBlas,
     .infer = LinearFusedRules::infer, .decompose = LinearFusedRules::decompose,
-    .vjp = LinearFusedRules::vjp, .jvp = LinearFusedRules::jvp,
+    .vjp = LinearFusedRules::vjp, .jvp = LinearFusedRules::jvp, .batch = LinearFusedRules::batch,
     .reference = by_decomposition,
     .cost = LinearFusedRules::cost, .samples = LinearFusedRules::samples};
 
 constinit const OpDef ops::SharedLinearPair::def{
     .kind = kind, .name = "shared_linear_pair", .inputs = inputs("x", "w1", "w2"), .attrs = {}, .level = Level::Hir, .traits = kBlas,
     .infer = SharedLinearPairRules::infer, .decompose = SharedLinearPairRules::decompose,
-    .vjp = SharedLinearPairRules::vjp, .jvp = SharedLinearPairRules::jvp,
+    .vjp = SharedLinearPairRules::vjp, .jvp = SharedLinearPairRules::jvp, .batch = SharedLinearPairRules::batch,
     .reference = by_decomposition,
     .cost = SharedLinearPairRules::cost, .samples = SharedLinearPairRules::samples};
 
@@ -415,7 +415,7 @@ constinit const OpDef ops::ResidualRmsNorm::def{
     .kind = kind, .name = "residual_rms_norm", .inputs = inputs("x", "residual", "gamma", "beta"), .attrs = ResidualRmsNormRules::attrs,
     .level = Level::Hir, .traits = kNorm,
     .infer = ResidualRmsNormRules::infer, .decompose = ResidualRmsNormRules::decompose,
-    .vjp = ResidualRmsNormRules::vjp, .jvp = ResidualRmsNormRules::jvp,
+    .vjp = ResidualRmsNormRules::vjp, .jvp = ResidualRmsNormRules::jvp, .batch = ResidualRmsNormRules::batch,
     .reference = by_decomposition,
     .cost = flops_per_element<6>, .samples = ResidualRmsNormRules::samples};
 
@@ -423,7 +423,7 @@ constinit const OpDef ops::ResidualLayerNorm::def{
     .kind = kind, .name = "residual_layer_norm", .inputs = inputs("x", "residual", "gamma", "beta"),
     .attrs = ResidualLayerNormRules::attrs, .level = Level::Hir, .traits = kNorm,
     .infer = ResidualLayerNormRules::infer, .decompose = ResidualLayerNormRules::decompose,
-    .vjp = ResidualLayerNormRules::vjp, .jvp = ResidualLayerNormRules::jvp,
+    .vjp = ResidualLayerNormRules::vjp, .jvp = ResidualLayerNormRules::jvp, .batch = ResidualLayerNormRules::batch,
     .reference = by_decomposition,
     .cost = flops_per_element<9>, .samples = ResidualLayerNormRules::samples};
 
@@ -433,7 +433,7 @@ constinit const OpDef ops::EncoderBlock::def{
                      "b_down", "ln2_gamma", "ln2_beta", "mask").optional(1),
     .attrs = EncoderBlockRules::attrs, .level = Level::Hir, .traits = kBlas,
     .infer = EncoderBlockRules::infer, .decompose = EncoderBlockRules::decompose,
-    .vjp = EncoderBlockRules::vjp, .jvp = EncoderBlockRules::jvp,
+    .vjp = EncoderBlockRules::vjp, .jvp = EncoderBlockRules::jvp, .batch = EncoderBlockRules::batch,
     .reference = by_decomposition,
     .cost = EncoderBlockRules::cost, .samples = EncoderBlockRules::samples};
 
@@ -442,7 +442,7 @@ constinit const OpDef ops::LlamaDecoderBlock::def{
     .inputs = inputs("x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "ln2_gamma", "w_gate", "w_up", "w_down", "cos", "sin", "mask").optional(1),
     .attrs = LlamaDecoderBlockRules::attrs, .level = Level::Hir, .traits = kBlas,
     .infer = LlamaDecoderBlockRules::infer, .decompose = LlamaDecoderBlockRules::decompose,
-    .vjp = LlamaDecoderBlockRules::vjp, .jvp = LlamaDecoderBlockRules::jvp,
+    .vjp = LlamaDecoderBlockRules::vjp, .jvp = LlamaDecoderBlockRules::jvp, .batch = LlamaDecoderBlockRules::batch,
     .reference = by_decomposition,
     .cost = LlamaDecoderBlockRules::cost, .samples = LlamaDecoderBlockRules::samples};
 

@@ -47,7 +47,7 @@ struct CastRules {
 constinit const OpDef ops::Cast::def{
     .kind = kind, .name = "cast", .inputs = inputs("x"), .attrs = CastRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = CastRules::infer, .decompose = none("a primitive"),
-    .vjp = CastRules::vjp, .jvp = CastRules::jvp,
+    .vjp = CastRules::vjp, .jvp = CastRules::jvp, .batch = CastRules::batch,
     .reference = CastRules::reference,
     .cost = flops_per_element<1>, .samples = CastRules::samples};
 

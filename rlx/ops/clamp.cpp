@@ -52,13 +52,13 @@ struct StopGradientRules {
 constinit const OpDef ops::Clamp::def{
     .kind = kind, .name = "clamp", .inputs = inputs("x", "low", "high"), .attrs = {}, .level = Level::Mir,
     .traits = OpTrait::Elementwise | OpTrait::Composite, .infer = ClampRules::infer, .decompose = ClampRules::decompose,
-    .vjp = ClampRules::vjp, .jvp = ClampRules::jvp,
+    .vjp = ClampRules::vjp, .jvp = ClampRules::jvp, .batch = ClampRules::batch,
     .reference = by_decomposition, .cost = flops_per_element<2>, .samples = ClampRules::samples};
 
 constinit const OpDef ops::StopGradient::def{
     .kind = kind, .name = "stop_gradient", .inputs = inputs("x"), .attrs = {}, .level = Level::Mir,
     .traits = OpTrait::Elementwise | OpTrait::View, .infer = StopGradientRules::infer, .decompose = none("a primitive"),
-    .vjp = StopGradientRules::vjp, .jvp = StopGradientRules::jvp,
+    .vjp = StopGradientRules::vjp, .jvp = StopGradientRules::jvp, .batch = StopGradientRules::batch,
     .reference = StopGradientRules::reference, .cost = no_cost, .samples = StopGradientRules::samples};
 
 }  // namespace rlx

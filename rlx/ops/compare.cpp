@@ -129,13 +129,13 @@ struct WhereRules {
 constinit const OpDef ops::Compare::def{
     .kind = kind, .name = "compare", .inputs = inputs("a", "b"), .attrs = CompareRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = CompareRules::infer, .decompose = none("a primitive"),
-    .vjp = CompareRules::vjp, .jvp = CompareRules::jvp,
+    .vjp = CompareRules::vjp, .jvp = CompareRules::jvp, .batch = CompareRules::batch,
     .reference = CompareRules::reference, .cost = flops_per_element<1>, .samples = CompareRules::samples};
 
 constinit const OpDef ops::Where::def{
     .kind = kind, .name = "where", .inputs = inputs("cond", "a", "b"), .attrs = {}, .level = Level::Mir,
     .traits = OpTrait::Elementwise, .infer = WhereRules::infer, .decompose = none("a primitive"),
-    .vjp = WhereRules::vjp, .jvp = WhereRules::jvp,
+    .vjp = WhereRules::vjp, .jvp = WhereRules::jvp, .batch = WhereRules::batch,
     .reference = WhereRules::reference,
     .cost = flops_per_element<1>, .samples = WhereRules::samples};
 

@@ -69,7 +69,7 @@ struct ConcatRules {
 constinit const OpDef ops::Concat::def{
     .kind = kind, .name = "concat", .inputs = variadic_inputs("xs"), .attrs = ConcatRules::attrs, .level = Level::Mir,
     .infer = ConcatRules::infer, .decompose = none("a primitive"),
-    .vjp = ConcatRules::vjp, .jvp = ConcatRules::jvp,
+    .vjp = ConcatRules::vjp, .jvp = ConcatRules::jvp, .batch = ConcatRules::batch,
     .reference = ConcatRules::reference, .cost = moves_bytes,
     .samples = ConcatRules::samples};
 

@@ -181,7 +181,7 @@ struct CumulativeRules {
 constinit const OpDef ops::Cumulative::def{
     .kind = kind, .name = "cumulative", .inputs = inputs("x"), .attrs = CumulativeRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Reduction, .infer = CumulativeRules::infer, .decompose = none("a primitive"),
-    .vjp = CumulativeRules::vjp, .jvp = CumulativeRules::jvp,
+    .vjp = CumulativeRules::vjp, .jvp = CumulativeRules::jvp, .batch = CumulativeRules::batch,
     .reference = CumulativeRules::reference,
     .cost = flops_per_element<1>, .samples = CumulativeRules::samples};
 

@@ -323,7 +323,7 @@ constinit const OpDef ops::MatMul::def{
     .kind = kind, .name = "matmul", .inputs = inputs("lhs", "rhs"), .attrs = {}, .level = Level::Mir,
     .traits = OpTrait::Blas | OpTrait::Composite,
     .infer = MatMulRules::infer, .decompose = MatMulRules::decompose,
-    .vjp = MatMulRules::vjp, .jvp = MatMulRules::jvp,
+    .vjp = MatMulRules::vjp, .jvp = MatMulRules::jvp, .batch = MatMulRules::batch,
     .reference = by_decomposition, .cost = MatMulRules::cost,
     .samples = MatMulRules::samples};
 
@@ -331,7 +331,7 @@ constinit const OpDef ops::DotGeneral::def{
     .kind = kind, .name = "dot_general", .inputs = inputs("lhs", "rhs"), .attrs = DotGeneralRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Blas,
     .infer = DotGeneralRules::infer, .decompose = none("a primitive"),
-    .vjp = DotGeneralRules::vjp, .jvp = DotGeneralRules::jvp,
+    .vjp = DotGeneralRules::vjp, .jvp = DotGeneralRules::jvp, .batch = DotGeneralRules::batch,
     .reference = DotGeneralRules::reference,
     .cost = DotGeneralRules::cost, .samples = DotGeneralRules::samples};
 

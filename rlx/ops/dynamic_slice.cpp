@@ -169,14 +169,14 @@ struct DynamicUpdateSliceRules {
 constinit const OpDef ops::DynamicSlice::def{
     .kind = kind, .name = "dynamic_slice", .inputs = inputs("x", "starts"), .attrs = DynamicSliceRules::attrs, .level = Level::Mir,
     .infer = DynamicSliceRules::infer, .decompose = none("a primitive"),
-    .vjp = DynamicSliceRules::vjp, .jvp = DynamicSliceRules::jvp,
+    .vjp = DynamicSliceRules::vjp, .jvp = DynamicSliceRules::jvp, .batch = DynamicSliceRules::batch,
     .reference = DynamicSliceRules::reference,
     .cost = DynamicSliceRules::cost, .samples = DynamicSliceRules::samples};
 
 constinit const OpDef ops::DynamicUpdateSlice::def{
     .kind = kind, .name = "dynamic_update_slice", .inputs = inputs("x", "update", "starts"), .attrs = {}, .level = Level::Mir,
     .infer = DynamicUpdateSliceRules::infer, .decompose = none("a primitive"),
-    .vjp = DynamicUpdateSliceRules::vjp, .jvp = DynamicUpdateSliceRules::jvp,
+    .vjp = DynamicUpdateSliceRules::vjp, .jvp = DynamicUpdateSliceRules::jvp, .batch = DynamicUpdateSliceRules::batch,
     .reference = DynamicUpdateSliceRules::reference,
     .cost = moves_bytes, .samples = DynamicUpdateSliceRules::samples};
 

@@ -111,7 +111,7 @@ struct RegionRules {
 constinit const OpDef ops::ElementwiseRegion::def{
     .kind = kind, .name = "elementwise_region", .inputs = variadic_inputs("x"), .attrs = RegionRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Elementwise | OpTrait::Composite, .infer = RegionRules::infer, .decompose = RegionRules::decompose,
-    .vjp = RegionRules::vjp, .jvp = RegionRules::jvp,
+    .vjp = RegionRules::vjp, .jvp = RegionRules::jvp, .batch = RegionRules::batch,
     .reference = by_decomposition, .cost = RegionRules::cost, .samples = RegionRules::samples};
 
 }  // namespace rlx

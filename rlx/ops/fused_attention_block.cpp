@@ -85,7 +85,7 @@ constinit const OpDef ops::FusedAttentionBlock::def{
     .kind = kind, .name = "fused_attention_block", .inputs = inputs("x", "w_qkv", "w_out", "b_qkv", "b_out", "mask").optional(3),
     .attrs = FusedAttentionBlockRules::attrs, .level = Level::Mir, .traits = OpTrait::Blas | OpTrait::Composite,
     .infer = FusedAttentionBlockRules::infer, .decompose = FusedAttentionBlockRules::decompose,
-    .vjp = FusedAttentionBlockRules::vjp, .jvp = FusedAttentionBlockRules::jvp,
+    .vjp = FusedAttentionBlockRules::vjp, .jvp = FusedAttentionBlockRules::jvp, .batch = FusedAttentionBlockRules::batch,
     .reference = by_decomposition,
     .cost = FusedAttentionBlockRules::cost, .samples = FusedAttentionBlockRules::samples};
 

@@ -100,7 +100,7 @@ constinit const OpDef ops::FusedDot::def{
     .kind = kind, .name = "fused_dot", .inputs = variadic_inputs("operands", 2), .attrs = FusedDotRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Blas | OpTrait::Composite,
     .infer = FusedDotRules::infer, .decompose = FusedDotRules::decompose,
-    .vjp = FusedDotRules::vjp, .jvp = FusedDotRules::jvp,
+    .vjp = FusedDotRules::vjp, .jvp = FusedDotRules::jvp, .batch = FusedDotRules::batch,
     .reference = by_decomposition, .cost = FusedDotRules::cost,
     .samples = FusedDotRules::samples};
 

@@ -94,7 +94,7 @@ constinit const OpDef ops::FusedResidualLN::def{
     .kind = kind, .name = "fused_residual_ln", .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
     .attrs = FusedResidualLNRules::attrs, .level = Level::Mir, .traits = kTraits,
     .infer = FusedResidualLNRules::infer, .decompose = FusedResidualLNRules::decompose,
-    .vjp = FusedResidualLNRules::vjp, .jvp = FusedResidualLNRules::jvp,
+    .vjp = FusedResidualLNRules::vjp, .jvp = FusedResidualLNRules::jvp, .batch = FusedResidualLNRules::batch,
     .reference = by_decomposition,
     .cost = flops_per_element<10>, .samples = FusedResidualLNRules::samples};
 
@@ -102,7 +102,7 @@ constinit const OpDef ops::FusedResidualRmsNorm::def{
     .kind = kind, .name = "fused_residual_rms_norm", .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
     .attrs = FusedResidualRmsNormRules::attrs, .level = Level::Mir, .traits = kTraits,
     .infer = FusedResidualRmsNormRules::infer, .decompose = FusedResidualRmsNormRules::decompose,
-    .vjp = FusedResidualRmsNormRules::vjp, .jvp = FusedResidualRmsNormRules::jvp,
+    .vjp = FusedResidualRmsNormRules::vjp, .jvp = FusedResidualRmsNormRules::jvp, .batch = FusedResidualRmsNormRules::batch,
     .reference = by_decomposition,
     .cost = flops_per_element<7>, .samples = FusedResidualRmsNormRules::samples};
 

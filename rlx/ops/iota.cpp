@@ -62,14 +62,14 @@ struct DimSizeRules {
 constinit const OpDef ops::Iota::def{
     .kind = kind, .name = "iota", .inputs = inputs(), .attrs = IotaRules::attrs, .level = Level::Mir, .traits = OpTrait::None,
     .infer = IotaRules::infer, .decompose = none("a primitive"),
-    .vjp = IotaRules::vjp, .jvp = IotaRules::jvp,
+    .vjp = IotaRules::vjp, .jvp = IotaRules::jvp, .batch = IotaRules::batch,
     .reference = IotaRules::reference, .cost = moves_bytes,
     .samples = IotaRules::samples};
 
 constinit const OpDef ops::DimSize::def{
     .kind = kind, .name = "dim_size", .inputs = inputs("x"), .attrs = DimSizeRules::attrs, .level = Level::Mir, .traits = OpTrait::None,
     .infer = DimSizeRules::infer, .decompose = none("a primitive"),
-    .vjp = DimSizeRules::vjp, .jvp = DimSizeRules::jvp,
+    .vjp = DimSizeRules::vjp, .jvp = DimSizeRules::jvp, .batch = DimSizeRules::batch,
     .reference = DimSizeRules::reference, .cost = no_cost,
     .samples = DimSizeRules::samples};
 

@@ -69,26 +69,26 @@ constexpr NoRule kLeaf = none("it has no operands");
 constinit const OpDef ops::Input::def{
     .kind = kind, .name = "input", .inputs = inputs(), .attrs = InputRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = InputRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf,
+    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = kBound, .cost = no_cost, .samples = InputRules::samples};
 
 constinit const OpDef ops::Param::def{
     .kind = kind, .name = "param", .inputs = inputs(), .attrs = ParamRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = ParamRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf,
+    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = kBound, .cost = no_cost, .samples = ParamRules::samples};
 
 constinit const OpDef ops::Constant::def{
     .kind = kind, .name = "constant", .inputs = inputs(), .attrs = ConstantRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = ConstantRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf,
+    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = ConstantRules::reference, .cost = no_cost,
     .samples = ConstantRules::samples};
 
 constinit const OpDef ops::State::def{
     .kind = kind, .name = "state", .inputs = inputs(), .attrs = StateRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = StateRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf,
+    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = kBound, .cost = no_cost, .samples = StateRules::samples};
 
 }  // namespace rlx

@@ -233,7 +233,7 @@ constinit const OpDef ops::LayerNorm::def{
     .kind = kind, .name = "layer_norm", .inputs = inputs("x", "gamma", "beta"), .attrs = LayerNormRules::attrs, .level = Level::Mir,
     .traits = kTraits,
     .infer = LayerNormRules::infer, .decompose = LayerNormRules::decompose,
-    .vjp = LayerNormRules::vjp, .jvp = LayerNormRules::jvp,
+    .vjp = LayerNormRules::vjp, .jvp = LayerNormRules::jvp, .batch = LayerNormRules::batch,
     .reference = LayerNormRules::reference,
     .cost = flops_per_element<8>, .samples = LayerNormRules::samples};
 
@@ -241,7 +241,7 @@ constinit const OpDef ops::RmsNorm::def{
     .kind = kind, .name = "rms_norm", .inputs = inputs("x", "gamma", "beta"), .attrs = RmsNormRules::attrs, .level = Level::Mir,
     .traits = kTraits,
     .infer = RmsNormRules::infer, .decompose = RmsNormRules::decompose,
-    .vjp = RmsNormRules::vjp, .jvp = RmsNormRules::jvp,
+    .vjp = RmsNormRules::vjp, .jvp = RmsNormRules::jvp, .batch = RmsNormRules::batch,
     .reference = RmsNormRules::reference,
     .cost = flops_per_element<5>, .samples = RmsNormRules::samples};
 
@@ -249,14 +249,14 @@ constinit const OpDef ops::LayerNormBackward::def{
     .kind = kind, .name = "layer_norm_backward", .inputs = inputs("x", "gamma", "dy"), .attrs = LayerNormBackwardRules::attrs,
     .level = Level::Mir, .traits = kTraits,
     .infer = LayerNormBackwardRules::infer, .decompose = LayerNormBackwardRules::decompose,
-    .vjp = LayerNormBackwardRules::vjp, .jvp = LayerNormBackwardRules::jvp,
+    .vjp = LayerNormBackwardRules::vjp, .jvp = LayerNormBackwardRules::jvp, .batch = LayerNormBackwardRules::batch,
     .reference = LayerNormBackwardRules::reference, .cost = flops_per_element<18>, .samples = LayerNormBackwardRules::samples};
 
 constinit const OpDef ops::RmsNormBackward::def{
     .kind = kind, .name = "rms_norm_backward", .inputs = inputs("x", "gamma", "dy"), .attrs = RmsNormBackwardRules::attrs,
     .level = Level::Mir, .traits = kTraits,
     .infer = RmsNormBackwardRules::infer, .decompose = RmsNormBackwardRules::decompose,
-    .vjp = RmsNormBackwardRules::vjp, .jvp = RmsNormBackwardRules::jvp,
+    .vjp = RmsNormBackwardRules::vjp, .jvp = RmsNormBackwardRules::jvp, .batch = RmsNormBackwardRules::batch,
     .reference = RmsNormBackwardRules::reference, .cost = flops_per_element<14>, .samples = RmsNormBackwardRules::samples};
 
 }  // namespace rlx

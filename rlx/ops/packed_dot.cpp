@@ -41,7 +41,7 @@ struct PackedDotRules {
 constinit const OpDef ops::PackedDot::def{
     .kind = kind, .name = "packed_dot", .inputs = {{"x", "packed", "operands"}, 3, 2, true}, .attrs = PackedDotRules::attrs,
     .level = Level::Lir, .traits = OpTrait::Blas, .infer = PackedDotRules::infer, .decompose = none("the packed layout is the backend's"),
-    .vjp = PackedDotRules::vjp, .jvp = PackedDotRules::jvp,
+    .vjp = PackedDotRules::vjp, .jvp = PackedDotRules::jvp, .batch = PackedDotRules::batch,
     .reference = none("the packed layout is the backend's"), .cost = PackedDotRules::cost, .samples = PackedDotRules::samples};
 
 }  // namespace rlx

@@ -126,7 +126,7 @@ struct PadRules {
 constinit const OpDef ops::Pad::def{
     .kind = kind, .name = "pad", .inputs = inputs("x", "value"), .attrs = PadRules::attrs, .level = Level::Mir,
     .infer = PadRules::infer, .decompose = none("a primitive"),
-    .vjp = PadRules::vjp, .jvp = PadRules::jvp,
+    .vjp = PadRules::vjp, .jvp = PadRules::jvp, .batch = PadRules::batch,
     .reference = PadRules::reference, .cost = moves_bytes,
     .samples = PadRules::samples};
 

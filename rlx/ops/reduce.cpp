@@ -245,14 +245,14 @@ struct ArgReduceRules {
 constinit const OpDef ops::Reduce::def{
     .kind = kind, .name = "reduce", .inputs = inputs("x"), .attrs = ReduceRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
     .infer = ReduceRules::infer, .decompose = none("a primitive"),
-    .vjp = ReduceRules::vjp, .jvp = ReduceRules::jvp,
+    .vjp = ReduceRules::vjp, .jvp = ReduceRules::jvp, .batch = ReduceRules::batch,
     .reference = ReduceRules::reference, .cost = ReduceRules::cost,
     .samples = ReduceRules::samples};
 
 constinit const OpDef ops::ArgReduce::def{
     .kind = kind, .name = "arg_reduce", .inputs = inputs("x"), .attrs = ArgReduceRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Reduction, .infer = ArgReduceRules::infer, .decompose = none("a primitive"),
-    .vjp = ArgReduceRules::vjp, .jvp = ArgReduceRules::jvp,
+    .vjp = ArgReduceRules::vjp, .jvp = ArgReduceRules::jvp, .batch = ArgReduceRules::batch,
     .reference = ArgReduceRules::reference,
     .cost = ArgReduceRules::cost, .samples = ArgReduceRules::samples};
 

@@ -44,7 +44,7 @@ constinit const OpDef ops::Relayout::def{
     .kind = kind, .name = "relayout", .inputs = variadic_inputs("weights", 1), .attrs = RelayoutRules::attrs, .level = Level::Lir,
     .traits = OpTrait::None,
     .infer = RelayoutRules::infer, .decompose = none("its result is the backend's own packed form"),
-    .vjp = RelayoutRules::vjp, .jvp = RelayoutRules::jvp,
+    .vjp = RelayoutRules::vjp, .jvp = RelayoutRules::jvp, .batch = RelayoutRules::batch,
     .reference = none("its result is the backend's own packed form"), .cost = moves_bytes, .samples = RelayoutRules::samples};
 
 }  // namespace rlx

@@ -55,7 +55,7 @@ struct ReshapeRules {
 constinit const OpDef ops::Reshape::def{
     .kind = kind, .name = "reshape", .inputs = inputs("x"), .attrs = ReshapeRules::attrs, .level = Level::Mir, .traits = OpTrait::View,
     .infer = ReshapeRules::infer, .decompose = none("a primitive"),
-    .vjp = ReshapeRules::vjp, .jvp = ReshapeRules::jvp,
+    .vjp = ReshapeRules::vjp, .jvp = ReshapeRules::jvp, .batch = ReshapeRules::batch,
     .reference = ReshapeRules::reference, .cost = no_cost,
     .samples = ReshapeRules::samples};
 

@@ -114,7 +114,7 @@ struct SliceRules {
 constinit const OpDef ops::Slice::def{
     .kind = kind, .name = "slice", .inputs = inputs("x"), .attrs = SliceRules::attrs, .level = Level::Mir,
     .infer = SliceRules::infer, .decompose = none("a primitive"),
-    .vjp = SliceRules::vjp, .jvp = SliceRules::jvp,
+    .vjp = SliceRules::vjp, .jvp = SliceRules::jvp, .batch = SliceRules::batch,
     .reference = SliceRules::reference, .cost = SliceRules::cost,
     .samples = SliceRules::samples};
 

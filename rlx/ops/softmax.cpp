@@ -113,13 +113,13 @@ struct LogSoftmaxRules {
 constinit const OpDef ops::Softmax::def{
     .kind = kind, .name = "softmax", .inputs = inputs("x"), .attrs = SoftmaxRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Reduction | OpTrait::Composite, .infer = SoftmaxRules::infer, .decompose = SoftmaxRules::decompose,
-    .vjp = SoftmaxRules::vjp, .jvp = SoftmaxRules::jvp,
+    .vjp = SoftmaxRules::vjp, .jvp = SoftmaxRules::jvp, .batch = SoftmaxRules::batch,
     .reference = SoftmaxRules::reference, .cost = flops_per_element<5>, .samples = SoftmaxRules::samples};
 
 constinit const OpDef ops::LogSoftmax::def{
     .kind = kind, .name = "log_softmax", .inputs = inputs("x"), .attrs = LogSoftmaxRules::attrs, .level = Level::Mir,
     .traits = OpTrait::Reduction | OpTrait::Composite, .infer = LogSoftmaxRules::infer, .decompose = LogSoftmaxRules::decompose,
-    .vjp = LogSoftmaxRules::vjp, .jvp = LogSoftmaxRules::jvp,
+    .vjp = LogSoftmaxRules::vjp, .jvp = LogSoftmaxRules::jvp, .batch = LogSoftmaxRules::batch,
     .reference = by_decomposition, .cost = flops_per_element<5>, .samples = LogSoftmaxRules::samples};
 
 }  // namespace rlx

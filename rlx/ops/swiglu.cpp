@@ -79,13 +79,13 @@ struct SwiGLURules {
 constinit const OpDef ops::FusedSwiGLU::def{
     .kind = kind, .name = "fused_swiglu", .inputs = inputs("x"), .attrs = FusedSwiGLURules::attrs, .level = Level::Mir,
     .traits = OpTrait::Composite, .infer = FusedSwiGLURules::infer, .decompose = FusedSwiGLURules::decompose,
-    .vjp = FusedSwiGLURules::vjp, .jvp = FusedSwiGLURules::jvp,
+    .vjp = FusedSwiGLURules::vjp, .jvp = FusedSwiGLURules::jvp, .batch = FusedSwiGLURules::batch,
     .reference = by_decomposition, .cost = flops_per_element<11>, .samples = FusedSwiGLURules::samples};
 
 constinit const OpDef ops::SwiGLU::def{
     .kind = kind, .name = "swiglu", .inputs = inputs("x", "w_up", "w_gate", "w_down"), .attrs = {}, .level = Level::Hir,
     .traits = OpTrait::Composite | OpTrait::Blas, .infer = SwiGLURules::infer, .decompose = SwiGLURules::decompose,
-    .vjp = SwiGLURules::vjp, .jvp = SwiGLURules::jvp,
+    .vjp = SwiGLURules::vjp, .jvp = SwiGLURules::jvp, .batch = SwiGLURules::batch,
     .reference = by_decomposition, .cost = SwiGLURules::cost, .samples = SwiGLURules::samples};
 
 }  // namespace rlx

@@ -88,7 +88,7 @@ struct TopKRules {
 constinit const OpDef ops::TopK::def{
     .kind = kind, .name = "top_k", .inputs = inputs("x"), .attrs = TopKRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
     .infer = TopKRules::infer, .decompose = none("a primitive"),
-    .vjp = TopKRules::vjp, .jvp = TopKRules::jvp,
+    .vjp = TopKRules::vjp, .jvp = TopKRules::jvp, .batch = TopKRules::batch,
     .reference = TopKRules::reference, .cost = TopKRules::cost,
     .samples = TopKRules::samples};
 

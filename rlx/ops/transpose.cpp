@@ -51,7 +51,7 @@ struct TransposeRules {
 constinit const OpDef ops::Transpose::def{
     .kind = kind, .name = "transpose", .inputs = inputs("x"), .attrs = TransposeRules::attrs, .level = Level::Mir,
     .infer = TransposeRules::infer, .decompose = none("a primitive"),
-    .vjp = TransposeRules::vjp, .jvp = TransposeRules::jvp,
+    .vjp = TransposeRules::vjp, .jvp = TransposeRules::jvp, .batch = TransposeRules::batch,
     .reference = TransposeRules::reference, .cost = moves_bytes,
     .samples = TransposeRules::samples};
 

@@ -1,0 +1,101 @@
+// For every sample of every op: vmap over a subset of operands equals running the slices one by one.
+#include "rlx/transforms/vmap.h"
+#include "tests/support/samples.h"
+
+namespace rlx::test {
+namespace {
+
+// [slices.size(), slice dims..].
+Tensor stacked(const std::vector<Tensor>& slices, const Shape& slice_shape) {
+  Dims dims = slice_shape.dims();
+  dims.insert(dims.begin(), Dim(static_cast<std::int64_t>(slices.size())));
+  Tensor out = Tensor::zeros(Shape(dims, slice_shape.dtype()));
+  std::byte* to = out.mutable_data();
+  for (const Tensor& t : slices) to = std::copy_n(t.data(), t.size_bytes(), to);
+  return out;
+}
+
+// All non-empty subsets of few operands; of many, each alone, all, and every second one.
+std::vector<std::vector<bool>> subsets(std::size_t n) {
+  std::vector<std::vector<bool>> out;
+  if (n <= 4) {
+    for (unsigned bits = 1; bits < (1u << n); ++bits) {
+      out.emplace_back();
+      for (std::size_t k = 0; k < n; ++k) out.back().push_back((bits >> k) & 1);
+    }
+    return out;
+  }
+  for (std::size_t one = 0; one < n; ++one) {
+    out.emplace_back(n, false);
+    out.back()[one] = true;
+  }
+  out.emplace_back(n, true);
+  out.emplace_back(n, false);
+  for (std::size_t k = 0; k < n; k += 2) out.back()[k] = true;
+  return out;
+}
+
+bool packed_bits(DType t) { return dtype_bits(t) < 8; }
+
+TEST_CASE("vmap equals the stacked loop") {
+  for_each_sample([](const OpDef& def, const Sample& sample) {
+    if (sample.inputs.empty() || (!def.reference.has() && !def.reference.derived())) return;
+    Graph g = sample_graph(sample);
+    for (Value v : g.outputs())
+      if (packed_bits(g.shape(v).dtype())) return;  // rows of packed elements are no whole bytes
+    constexpr std::size_t kBatch = 3;
+    std::vector<std::vector<Tensor>> slices;
+    for (std::size_t b = 0; b < kBatch; ++b) slices.push_back(draw_operands(sample, b));
+    for (const std::vector<bool>& batched : subsets(sample.inputs.size())) {
+      std::string which;
+      InAxes in_axes;
+      NamedTensors values;
+      for (std::size_t k = 0; k < batched.size(); ++k) {
+        std::string name = "x" + std::to_string(k);
+        std::vector<Tensor> column;
+        for (std::size_t b = 0; b < kBatch; ++b) column.push_back(slices[b][k]);
+        if (batched[k]) {
+          in_axes.emplace(name, 0);
+          which += name + " ";
+        }
+        values.emplace(name, batched[k] ? stacked(column, sample.inputs[k].shape) : slices[0][k]);
+      }
+      INFO("batched operands: ", which);
+      std::vector<std::vector<Tensor>> looped(g.outputs().size());
+      for (std::size_t b = 0; b < kBatch; ++b) {
+        std::vector<Tensor> operands;
+        for (std::size_t k = 0; k < batched.size(); ++k) operands.push_back(slices[batched[k] ? b : 0][k]);
+        std::vector<Tensor> results = evaluate_op(sample.op, operands);
+        for (std::size_t r = 0; r < results.size(); ++r) looped[r].push_back(results[r]);
+      }
+      std::vector<Tensor> actual = evaluate(vmap(g, in_axes, kBatch).graph, values);
+      for (std::size_t r = 0; r < actual.size(); ++r) {
+        Tensor expected = stacked(looped[r], g.shape(g.outputs()[r]));
+        INFO("result ", r, ": ", actual[r].text(), " expected ", expected.text());
+        CHECK(distance(actual[r], expected) <= tolerance_of(expected.dtype()));
+      }
+    }
+  });
+}
+
+TEST_CASE("vmap over an empty batch") {
+  for_each_sample([](const OpDef& def, const Sample& sample) {
+    if (sample.inputs.empty() || (!def.reference.has() && !def.reference.derived())) return;
+    Graph g = sample_graph(sample);
+    InAxes in_axes;
+    NamedTensors values;
+    for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
+      in_axes.emplace("x" + std::to_string(k), 0);
+      values.emplace("x" + std::to_string(k), stacked({}, sample.inputs[k].shape));
+    }
+    std::vector<Tensor> results = evaluate(vmap(g, in_axes, 0).graph, values);
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      Shape expected = g.shape(g.outputs()[r]);
+      CHECK(results[r].rank() == expected.rank() + 1);
+      CHECK(results[r].dim(0) == 0);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace rlx::test

@@ -1,0 +1,56 @@
+// Op samples as test material: drawn values, one-op graphs, and comparison of tensors by dtype.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/op_def.h"
+
+namespace rlx::test {
+
+/// A tensor of `shape` with values drawn as `fill` says; the same for the same seed everywhere.
+Tensor draw(const Shape& shape, Fill fill, std::int64_t bound, std::uint64_t seed);
+/// The operands of a sample; another `variant` gives other values.
+std::vector<Tensor> draw_operands(const Sample& sample, std::uint64_t variant = 0);
+
+/// The sample as a graph: inputs x0, x1, .. (none for leaves), every result an output.
+Graph sample_graph(const Sample& sample);
+/// {x0: operands[0], ..}.
+NamedTensors bind_operands(const std::vector<Tensor>& operands);
+/// Floats as F64, complex as C128, others as they are.
+Tensor widened(const Tensor& t);
+
+/// All samples of an op.
+std::vector<Sample> samples_of(const OpDef& def);
+
+/// Relative error allowed for a few roundings in `t`; 0 for integers.
+double tolerance_of(DType t);
+/// How far two tensors are apart: the largest |a - b| / max(1, |b|); infinity when shapes or dtypes differ or only one is NaN.
+double distance(const Tensor& a, const Tensor& b);
+/// Re(sum(a * b)) in double, without conjugation.
+double dot(const Tensor& a, const Tensor& b);
+/// a + factor * b, elementwise, in the dtype of a.
+Tensor add_scaled(const Tensor& a, double factor, const Tensor& b);
+
+/// Runs `body` for every sample of every op inside a subcase named after the op; an exception fails that sample only.
+template <class Body>
+void for_each_sample(Body body) {
+  for (const OpDef* def : all_op_defs()) {
+    DOCTEST_SUBCASE(std::string(def->name).c_str()) {
+      for (const Sample& sample : samples_of(*def)) {
+        INFO("op ", std::string(def->name), ", sample '", sample.name, "'");
+        try {
+          body(*def, sample);
+        } catch (const std::exception& e) {
+          FAIL_CHECK(e.what());
+        }
+      }
+    }
+  }
+}
+
+}  // namespace rlx::test
