@@ -1,0 +1,15 @@
+// The sub-commands of `rlx`: one file each, one register function each.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace rlx::cli {
+
+// Each adds its sub-command, with a callback that does the work, to `app`. Callbacks throw rlx::Error; main prints it.
+void register_devices(CLI::App& app);
+void register_embed(CLI::App& app);
+void register_search(CLI::App& app);
+
+}  // namespace rlx::cli

@@ -1,0 +1,59 @@
+// `rlx devices`: every device rlx knows, whether this build and machine can use it, and why not.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "rlx/driver/registry.h"
+#include "rlx/driver/thread_pool.h"
+#include "rlx/formats/json.h"
+
+namespace rlx::cli {
+namespace {
+
+// Empty when the device can be used.
+std::string why_not(const DeviceInfo& d) {
+  const auto backend = backend_for(d.device);
+  return backend ? backend->unavailable_reason() : concat_text("not in this build (configure with -D", d.build_option, "=ON)");
+}
+
+void run(bool json_format) {
+  std::vector<DeviceInfo> devices(all_devices().begin(), all_devices().end());
+  std::sort(devices.begin(), devices.end(), [](const DeviceInfo& a, const DeviceInfo& b) { return a.priority < b.priority; });
+  Output out("-");
+  if (json_format) {
+    JsonWriter json;
+    json.begin_array();
+    for (const DeviceInfo& d : devices) {
+      const std::string reason = why_not(d);
+      json.begin_object().member("id", d.id).member("name", d.name).member("priority", d.priority).member("available", reason.empty());
+      if (reason.empty()) json.member("backend", backend_for(d.device)->name());
+      else json.member("reason", reason);
+      json.end_object();
+    }
+    out.write(json.end_array().take() + "\n");
+  } else {
+    out.write("in order of preference:\n");
+    for (const DeviceInfo& d : devices) {
+      const std::string reason = why_not(d);
+      char line[64];
+      std::snprintf(line, sizeof line, "  %-9s %-12s ", std::string(d.id).c_str(), std::string(d.name).c_str());
+      std::string state = reason.empty() ? concat_text("available, backend ", backend_for(d.device)->name()) : reason;
+      if (reason.empty() && d.device == Device::Cpu) state += concat_text(", ", available_cpus(), " threads");
+      out.write(concat_text(line, state, "\n"));
+    }
+  }
+  out.close();
+}
+
+}  // namespace
+
+void register_devices(CLI::App& app) {
+  auto format = std::make_shared<std::string>("text");
+  CLI::App* cmd = app.add_subcommand("devices", "List devices and whether they can be used here");
+  cmd->add_option("--format", *format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  cmd->callback([format] { run(*format == "json"); });
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,169 @@
+// `rlx embed`: sentence embeddings of lines, as JSON, npy or text, or the cosines of all pairs.
+#include <unistd.h>
+
+#include <charconv>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/npy.h"
+#include "rlx/models/sentence_encoder.h"
+
+namespace rlx::cli {
+namespace {
+
+struct EmbedArgs {
+  std::string model, format, output;
+  std::vector<std::string> texts, files;
+  std::int64_t batch = 32, max_tokens = 0;
+  int threads = 0;
+  bool pairs = false;
+};
+
+std::vector<std::string> read_texts(const EmbedArgs& args) {
+  std::vector<std::string> texts = args.texts;
+  for (const std::string& path : args.files)
+    for (std::string& line : split_lines(read_text(path))) texts.push_back(std::move(line));
+  if (args.texts.empty() && args.files.empty()) {
+    if (isatty(STDIN_FILENO)) std::fputs("reading texts from the terminal, one per line; Ctrl-D ends\n", stderr);
+    texts = split_lines(read_text("-"));
+  }
+  if (texts.empty())
+    throw Error(ErrorCode::InvalidArgument, "there is no text to embed", "give --text TEXT, --file LINES.txt, or lines on the standard input");
+  return texts;
+}
+
+void append_number(std::string& out, float v) {
+  char digits[32];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, v).ptr);
+}
+
+// Rows of vectors, written as they are made.
+class VectorWriter {
+ public:
+  VectorWriter(Output& out, const std::string& format, std::size_t rows, std::int64_t columns) : out_(out), format_(format), columns_(columns) {
+    if (format_ == "npy") out_.write(npy_header(DType::F32, std::vector<std::int64_t>{static_cast<std::int64_t>(rows), columns}));
+    if (format_ == "json") json_.begin_array();
+  }
+  void write(const Tensor& vectors) {
+    const std::span<const float> v = vectors.values<float>();
+    if (format_ == "npy") {
+      out_.write({reinterpret_cast<const char*>(v.data()), v.size_bytes()});
+      return;
+    }
+    const auto width = static_cast<std::size_t>(columns_);
+    for (std::size_t first = 0; first < v.size(); first += width) {
+      if (format_ == "json") {
+        json_.begin_array();
+        for (float x : v.subspan(first, width)) json_.value(x);
+        json_.end_array();
+        out_.write(json_.flush());
+      } else {
+        std::string line;
+        for (float x : v.subspan(first, width)) {
+          if (!line.empty()) line += ' ';
+          append_number(line, x);
+        }
+        out_.write(line + "\n");
+      }
+    }
+  }
+  void finish() {
+    if (format_ == "json") out_.write(json_.end_array().take() + "\n");
+  }
+
+ private:
+  Output& out_;
+  const std::string& format_;
+  std::int64_t columns_;
+  JsonWriter json_;
+};
+
+void write_pairs(Output& out, const std::string& format, const std::vector<std::string>& texts, const Tensor& vectors) {
+  const std::size_t n = texts.size(), width = static_cast<std::size_t>(vectors.dim(1));
+  const std::span<const float> v = vectors.values<float>();
+  auto cosine = [&](std::size_t a, std::size_t b) { return cosine_similarity(v.subspan(a * width, width), v.subspan(b * width, width)); };
+  if (format == "npy") {
+    Tensor all = Tensor::zeros(Shape({n, n}, DType::F32));
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t b = 0; b < n; ++b) all.set(static_cast<std::int64_t>(a * n + b), cosine(a, b));
+    out.write(npy_bytes(all));
+    return;
+  }
+  JsonWriter json;
+  json.begin_array();
+  const std::size_t room = terminal_columns(120);
+  for (std::size_t a = 0; a < n; ++a) {
+    for (std::size_t b = a + 1; b < n; ++b) {
+      if (format == "json") {
+        json.begin_object().member("a", static_cast<std::int64_t>(a + 1)).member("b", static_cast<std::int64_t>(b + 1)).member("cosine", cosine(a, b)).end_object();
+        out.write(json.flush());
+      } else {
+        char score[16];
+        std::snprintf(score, sizeof score, "%7.4f", cosine(a, b));
+        const std::size_t half = (room > 40 ? room : 40) / 2 - 8;
+        out.write(concat_text(score, "  ", one_line(texts[a], half), "  |  ", one_line(texts[b], half), "\n"));
+      }
+    }
+  }
+  if (format == "json") out.write(json.end_array().take() + "\n");
+}
+
+void run(const EmbedArgs& args) {
+  const std::string format = !args.format.empty() ? args.format : args.pairs ? "text" : "json";
+  Output out(args.output);
+  if (format == "npy" && out.is_terminal())
+    throw Error(ErrorCode::InvalidArgument, "npy is binary and the output is a terminal", "redirect it, or give --output FILE");
+  const std::vector<std::string> texts = read_texts(args);
+  SentenceEncoderOptions options;
+  options.num_threads = args.threads;
+  options.max_batch = args.batch;
+  options.max_sequence = args.max_tokens;
+  SentenceEncoder encoder(args.model, options);
+
+  ProgressBar bar("embedding", texts.size());
+  std::vector<TruncationNotice> notices;
+  // Blocks bound the memory of a long input and let rows leave early; inside one, texts of similar length meet.
+  const std::size_t block = args.pairs ? texts.size() : static_cast<std::size_t>(args.batch) * 64;
+  std::unique_ptr<VectorWriter> writer;
+  if (!args.pairs) writer = std::make_unique<VectorWriter>(out, format, texts.size(), encoder.hidden_size());
+  for (std::size_t first = 0; first < texts.size(); first += block) {
+    const std::size_t count = std::min(block, texts.size() - first);
+    std::vector<TruncationNotice> cut;
+    const Tensor vectors = encoder.embed(std::span(texts).subspan(first, count), &cut, [&](std::size_t done) { bar.update(first + done); });
+    for (TruncationNotice& n : cut) {
+      n.text_index += first;
+      notices.push_back(n);
+    }
+    if (writer) writer->write(vectors);
+    else write_pairs(out, format, texts, vectors);
+  }
+  bar.clear();
+  if (writer) writer->finish();
+  out.close();
+  report_truncation(notices);
+}
+
+}  // namespace
+
+void register_embed(CLI::App& app) {
+  auto args = std::make_shared<EmbedArgs>();
+  CLI::App* cmd = app.add_subcommand("embed", "Embed texts with a sentence-embedding model");
+  cmd->add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")->required()->type_name("DIR");
+  cmd->add_option("--text", args->texts, "A text to embed; may be given several times")->type_name("TEXT")->allow_extra_args(false);
+  cmd->add_option("--file", args->files, "A file of texts, one per line ('-': standard input)")->type_name("FILE")->allow_extra_args(false);
+  cmd->add_option("--format", args->format, "json (an array of number arrays), npy or text; default json, with --pairs text")
+      ->check(CLI::IsMember({"json", "npy", "text"}));
+  cmd->add_option("-o,--output", args->output, "Write here instead of the standard output")->type_name("FILE");
+  cmd->add_option("--batch", args->batch, "Texts that run together")->check(CLI::Range(1, 4096))->capture_default_str();
+  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")->check(CLI::Range(0, 1024))->capture_default_str();
+  cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")->check(CLI::NonNegativeNumber)->capture_default_str();
+  cmd->add_flag("--pairs", args->pairs, "Print the cosine of every pair of texts instead of their vectors");
+  cmd->footer("Without --text and --file, texts are read from the standard input, one per line.");
+  cmd->callback([args] { run(*args); });
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,59 @@
+// The `rlx` command: parses the sub-command and turns every error into one message and a non-zero exit status.
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "rlx/error.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("rlx: a small ML compiler and runtime", "rlx");
+  app.set_version_flag("--version", "rlx " RLX_VERSION);
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::help);
+  app.footer("Exit status: 0 done, 1 the work failed, 2 the command line is wrong.");
+  using namespace rlx::cli;
+  register_embed(app);
+  register_search(app);
+  register_devices(app);
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stderr);
+    return 2;
+  }
+  // Said here because the parser would only report that a sub-command is missing.
+  if (argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+    const std::string near = rlx::closest_name(argv[1], names);
+    std::fprintf(stderr, "rlx: no command '%s'\n  hint: %s\n", argv[1], near.empty() ? "`rlx --help` lists the commands" : ("did you mean '" + near + "'?").c_str());
+    return 2;
+  }
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForAllHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::fprintf(stderr, "rlx: %s\n", e.what());
+    std::fprintf(stderr, "  hint: `rlx %s--help` lists the options\n",
+                 app.get_subcommands().empty() ? "" : (app.get_subcommands().front()->get_name() + " ").c_str());
+    return 2;
+  } catch (const rlx::Error& e) {
+    std::fprintf(stderr, "rlx: %s\n", e.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "rlx: out of memory\n");
+    return 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rlx: %s\n", e.what());
+    return 1;
+  }
+}

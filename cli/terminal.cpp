@@ -1,0 +1,118 @@
+// Reading, checked writing, progress.
+#include "cli/terminal.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "rlx/error.h"
+#include "rlx/text/utf8.h"
+
+namespace rlx::cli {
+
+std::string read_text(const std::string& path) {
+  const bool standard = path == "-";
+  if (!standard && std::filesystem::is_directory(path))
+    throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a folder"), "name the files in it");
+  std::FILE* file = standard ? stdin : std::fopen(path.c_str(), "rb");
+  if (!file) throw Error(ErrorCode::NotFound, concat_text("cannot read '", path, "': ", std::strerror(errno)));
+  std::string out;
+  char block[1 << 16];
+  std::size_t n = 0;
+  while ((n = std::fread(block, 1, sizeof block, file)) > 0) out.append(block, n);
+  const bool failed = std::ferror(file) != 0;
+  const int reason = errno;
+  if (!standard) std::fclose(file);
+  if (failed) throw Error(ErrorCode::BadFile, concat_text("cannot read '", path, "': ", std::strerror(reason)));
+  return out;
+}
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    out.emplace_back(line);
+  }
+  return out;
+}
+
+Output::Output(const std::string& path) : file_(stdout), name_("the standard output") {
+  if (path.empty() || path == "-") return;
+  name_ = concat_text("'", path, "'");
+  file_ = std::fopen(path.c_str(), "wb");
+  if (!file_) throw Error(ErrorCode::InvalidArgument, concat_text("cannot write ", name_, ": ", std::strerror(errno)));
+}
+Output::~Output() {
+  if (file_ && file_ != stdout) std::fclose(file_);
+}
+bool Output::is_terminal() const { return isatty(fileno(file_)) != 0; }
+void Output::fail() const { throw Error(ErrorCode::BadFile, concat_text("cannot write ", name_, ": ", std::strerror(errno))); }
+void Output::write(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail();
+}
+void Output::close() {
+  if (std::fflush(file_) != 0) fail();
+  if (file_ == stdout) return;
+  std::FILE* file = std::exchange(file_, nullptr);
+  if (std::fclose(file) != 0) fail();
+}
+
+ProgressBar::ProgressBar(std::string what, std::size_t total)
+    : what_(std::move(what)), total_(total), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void ProgressBar::update(std::size_t done) {
+  using std::chrono::duration;
+  if (!terminal_ || total_ == 0) return;
+  const Clock::time_point now = Clock::now();
+  const double elapsed = duration<double>(now - start_).count();
+  if (elapsed < 1 || (drawn_ && duration<double>(now - drawn_at_).count() < 0.1)) return;
+  constexpr int kWidth = 30;
+  const double share = static_cast<double>(done) / static_cast<double>(total_);
+  const int filled = static_cast<int>(share * kWidth);
+  const double left = done ? elapsed / share - elapsed : 0;
+  std::fprintf(stderr, "\r%s [%.*s%*s] %zu/%zu, %.0f s left \x1b[K", what_.c_str(), filled, "##############################", kWidth - filled, "",
+               done, total_, left);
+  std::fflush(stderr);
+  drawn_ = true;
+  drawn_at_ = now;
+}
+
+void ProgressBar::clear() {
+  if (drawn_) std::fputs("\r\x1b[K", stderr);
+  drawn_ = false;
+}
+
+void report_truncation(const std::vector<TruncationNotice>& notices) {
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < notices.size() && i < kShown; ++i) std::fprintf(stderr, "note: %s\n", notices[i].text().c_str());
+  if (notices.size() > kShown) std::fprintf(stderr, "note: %zu more texts were cut\n", notices.size() - kShown);
+}
+
+std::string one_line(std::string_view text, std::size_t columns) {
+  std::string out;
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t next = at + 1;
+    while (next < text.size() && is_utf8_continuation(text[next])) ++next;
+    if (width + 3 >= columns && text.size() - next > 3) return out + "...";
+    if (next == at + 1 && (static_cast<unsigned char>(text[at]) < 0x20 || text[at] == 0x7f)) out += ' ';
+    else out.append(text.substr(at, next - at));
+    ++width;
+    at = next;
+  }
+  return out;
+}
+
+std::size_t terminal_columns(std::size_t otherwise) {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return otherwise;
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,66 @@
+// Reading and writing of the commands: lines, checked output, a progress bar, and texts cut to a width.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/text/tokenizer.h"
+
+namespace rlx::cli {
+
+/// The whole of a file, or of the standard input for "-". Errors: NotFound and BadFile naming it.
+std::string read_text(const std::string& path);
+/// Lines without their ends (\n or \r\n); a last line without an end counts, an empty one after the last end does not.
+std::vector<std::string> split_lines(std::string_view text);
+
+/// A file or the standard output for writing; a failed write is an error.
+class Output {
+ public:
+  /// "" and "-" are the standard output.
+  explicit Output(const std::string& path);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  bool is_terminal() const;
+  void write(std::string_view bytes);
+  /// Flushes and checks; call once at the end.
+  void close();
+
+ private:
+  [[noreturn]] void fail() const;
+  std::FILE* file_;
+  std::string name_;
+};
+
+/// A line on the standard error that redraws itself: shown when that is a terminal and the work takes longer than a second.
+class ProgressBar {
+ public:
+  ProgressBar(std::string what, std::size_t total);
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  void update(std::size_t done);
+  /// Removes the line, so that messages start in an empty one.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  std::size_t total_;
+  Clock::time_point start_ = Clock::now(), drawn_at_ = start_;
+  bool terminal_, drawn_ = false;
+};
+
+/// Says on the standard error which texts were cut: the first few by number, then how many more.
+void report_truncation(const std::vector<TruncationNotice>& notices);
+
+/// `text` in one line of at most `columns` characters: control characters become spaces, a cut ends in "...".
+std::string one_line(std::string_view text, std::size_t columns);
+/// Columns of the terminal on the standard output; `otherwise` when it is none.
+std::size_t terminal_columns(std::size_t otherwise);
+
+}  // namespace rlx::cli

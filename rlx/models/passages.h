@@ -1,0 +1,34 @@
+// Passages of a text and the ones closest in meaning to a query.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/tensor/tensor.h"
+
+namespace rlx {
+
+/// A piece of a text and the line it starts in, counted from 1.
+struct Passage {
+  std::string text;
+  std::size_t line = 1;
+};
+
+/// Lines that hold more than white space, trimmed.
+std::vector<Passage> split_into_lines(std::string_view text);
+/// Runs of such lines between blank ones, joined with single spaces.
+std::vector<Passage> split_into_paragraphs(std::string_view text);
+
+/// The position of a passage and its cosine with the query.
+struct Match {
+  std::size_t index = 0;
+  double score = 0;
+};
+
+/// The `count` rows of `vectors` [N, H] with the largest cosine to `query` [H], best first; equal scores in row order.
+/// Errors: ShapeMismatch when H differs.
+std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std::size_t count);
+
+}  // namespace rlx

@@ -1,0 +1,121 @@
+// `rlx embed`, `rlx search`, `rlx devices`: what they print, and what they say when something is wrong.
+#include <doctest/doctest.h>
+
+#include "rlx/formats/json.h"
+#include "rlx/formats/npy.h"
+#include "tests/support/error_text.h"
+#include "tests/support/needs.h"
+#include "tests/support/paths.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+const char* const kThree = "The weather is lovely today.\nIt's so sunny outside!\nHe drove to the stadium.\n";
+
+// Non-zero status, nothing on the standard output, and a message that holds `part`.
+void expect_failure(const ProgramResult& r, int status, const std::string& part) {
+  CHECK(r.status == status);
+  CHECK(r.out.empty());
+  CHECK_MESSAGE(contains(r.err, part), "the message is: ", r.err);
+}
+
+std::string model_option() { return " --model '" + model_dir() + "' "; }
+
+}  // namespace
+
+TEST_CASE("rlx: version, help, wrong commands") {
+  CHECK(run_rlx("--version").out.rfind("rlx ", 0) == 0);
+  CHECK(contains(run_rlx("--help").out, "embed"));
+  expect_failure(run_rlx(""), 2, "embed");
+  expect_failure(run_rlx("embedd"), 2, "did you mean 'embed'?");
+  expect_failure(run_rlx("embed"), 2, "--model is required");
+  expect_failure(run_rlx("embed --model . --batch 0"), 2, "--batch");
+  expect_failure(run_rlx("embed --model . --format xml"), 2, "--format");
+}
+
+TEST_CASE("rlx embed: a folder without a model, no text, text that is not UTF-8, an output that cannot be written") {
+  const TempDir empty;
+  expect_failure(run_rlx("embed --text x --model " + empty.path()), 1, "config.json");
+  expect_failure(run_rlx("embed --model " + empty.path()), 1, "there is no text");
+  expect_failure(run_rlx("embed --model . --file " + empty.file("none.txt")), 1, "none.txt");
+  expect_failure(run_rlx("embed --model . --file " + empty.path()), 1, "is a folder");
+  expect_failure(run_rlx("embed --model . --text x -o " + empty.file("no/such/folder")), 1, "cannot write");
+  if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
+  expect_failure(run_rlx("embed" + model_option(), "good\nbad \xff\n"), 1, "text 2");
+}
+
+TEST_CASE("rlx embed: pairs") {
+  if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
+  const ProgramResult r = run_rlx("embed --pairs" + model_option(), kThree);
+  CHECK(r.status == 0);
+  CHECK(r.err.empty());
+  CHECK(contains(r.out, " 0.6660  The weather is lovely today.  |  It's so sunny outside!\n"));
+  CHECK(contains(r.out, " 0.1046  The weather is lovely today.  |  He drove to the stadium.\n"));
+  CHECK(contains(r.out, " 0.1411  It's so sunny outside!  |  He drove to the stadium.\n"));
+}
+
+TEST_CASE("rlx embed: json, npy and text hold the same numbers, in the order of the texts") {
+  if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
+  const TempDir dir;
+  const std::string lines = dir.write("lines.txt", "a much longer line comes first in its batch\r\nshort\r\n");
+  const std::string npy = dir.file("out.npy");
+  REQUIRE(run_rlx("embed --format npy -o " + npy + " --file " + lines + model_option()).status == 0);
+  const Tensor y = read_npy(npy);
+  CHECK(y.dtype() == DType::F32);
+  REQUIRE(y.dims() == std::vector<std::int64_t>{2, 384});
+  const ProgramResult json = run_rlx("embed --file " + lines + model_option());
+  REQUIRE(json.status == 0);
+  const Tensor alone = [&] {
+    REQUIRE(run_rlx("embed --format npy --text short -o " + npy + model_option()).status == 0);
+    return read_npy(npy);
+  }();
+  for (std::int64_t i = 0; i < 384; ++i) CHECK(std::fabs(alone.at(i) - y.at(384 + i)) < 1e-6);
+  const ProgramResult text = run_rlx("embed --format text --file " + lines + model_option());
+  std::string numbers = json.out;
+  for (char& c : numbers)
+    if (c == '[' || c == ']' || c == ',') c = ' ';
+  const char *a = numbers.c_str(), *b = text.out.c_str();
+  for (std::int64_t i = 0; i < 2 * 384; ++i) {
+    char *a_end = nullptr, *b_end = nullptr;
+    const float from_json = std::strtof(a, &a_end), from_text = std::strtof(b, &b_end);
+    REQUIRE(a_end != a);
+    REQUIRE(b_end != b);
+    REQUIRE(from_json == static_cast<float>(y.at(i)));
+    REQUIRE(from_text == from_json);
+    a = a_end;
+    b = b_end;
+  }
+}
+
+TEST_CASE("rlx embed: a cut text is announced on the standard error") {
+  if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
+  const ProgramResult r = run_rlx("embed --max-tokens 5 --text 'one two three four five'" + model_option());
+  CHECK(r.status == 0);
+  CHECK(contains(r.err, "note: "));
+  CHECK(contains(r.err, "7 tokens"));
+}
+
+TEST_CASE("rlx search: the best line, its place, paragraphs") {
+  if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
+  const TempDir dir;
+  const std::string file = dir.write("notes.txt", "The cat sleeps on the sofa.\n\nBread is baked\nin a hot oven.\n\nThe train leaves at noon.\n");
+  const ProgramResult r = run_rlx("search 'when does the railway depart?' --top 1 " + file + model_option());
+  CHECK(r.status == 0);
+  CHECK(contains(r.out, "notes.txt:6  The train leaves at noon.\n"));
+  const ProgramResult p = run_rlx("search 'how are loaves made' --paragraphs --top 1 --format json " + file + model_option());
+  CHECK(contains(p.out, "\"line\":3,\"text\":\"Bread is baked in a hot oven.\""));
+  expect_failure(run_rlx("search query " + dir.write("latin.txt", "fine\ncaf\xe9\n") + model_option()), 1, "latin.txt:2: not valid UTF-8");
+  expect_failure(run_rlx("search query " + dir.write("blank.txt", " \n\n") + model_option()), 1, "hold no text");
+}
+
+TEST_CASE("rlx devices lists every device once") {
+  const ProgramResult r = run_rlx("devices");
+  CHECK(r.status == 0);
+  for (const char* id : {"cpu", "metal", "mlx", "ane", "cuda", "rocm", "tpu", "gpu", "vulkan", "opengl", "directx", "webgpu"})
+    CHECK(contains(r.out, std::string("  ") + id + " "));
+  CHECK(contains(run_rlx("devices --format json").out, "\"id\":\"cpu\""));
+}
