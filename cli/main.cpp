@@ -1,4 +1,5 @@
 // The `rlx` command: parses the sub-command and turns every error into one message and a non-zero exit status.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -25,12 +26,15 @@ int main(int argc, char** argv) {
     return 2;
   }
   // Said here because the parser would only report that a sub-command is missing.
-  if (argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+  if (argv[1][0] != '-') {
     std::vector<std::string> names;
     for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
-    const std::string near = rlx::closest_name(argv[1], names);
-    std::fprintf(stderr, "rlx: no command '%s'\n  hint: %s\n", argv[1], near.empty() ? "`rlx --help` lists the commands" : ("did you mean '" + near + "'?").c_str());
-    return 2;
+    if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+      const std::string near = rlx::closest_name(argv[1], names);
+      std::fprintf(stderr, "rlx: no command '%s'\n  hint: %s\n", argv[1],
+                   near.empty() ? "`rlx --help` lists the commands" : ("did you mean '" + near + "'?").c_str());
+      return 2;
+    }
   }
   try {
     app.parse(argc, argv);
