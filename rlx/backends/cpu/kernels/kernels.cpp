@@ -9,6 +9,10 @@
 #include "rlx/backends/cpu/kernels/families.h"
 #include "rlx/error.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace rlx::cpu {
 
 namespace {
@@ -43,6 +47,14 @@ constexpr TapeOpInfo kTapeOps[] = {
 };
 static_assert(std::size(kTapeOps) == kNumTapeOps);
 
+#if defined(__x86_64__)
+/// Half-precision conversions: a CPUID bit of its own, which clang's feature test does not know.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
+}
+#endif
+
 KernelTable make_table(Isa isa) {
   KernelTable t{};
   t.isa = isa;
@@ -66,7 +78,7 @@ bool isa_supported(Isa isa) {
     case Isa::Sse4: return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("popcnt") != 0;
     case Isa::Avx2:
       return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-             __builtin_cpu_supports("f16c") != 0 && __builtin_cpu_supports("bmi2") != 0;
+             __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 && has_f16c();
     case Isa::Avx512:
       return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
              __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&

@@ -1,0 +1,199 @@
+// Reductions, gather and strided copies of every instruction set, and the choice of instruction sets.
+#include <algorithm>
+#include <numeric>
+
+#include "rlx/error.h"
+#include "tests/unit/cpu/kernel_test.h"
+
+namespace rlx::cpu::test {
+namespace {
+
+TEST_CASE("reductions over any axis") {
+  struct Shape {
+    std::int64_t outer, r, inner;
+  };
+  const Shape shapes[] = {{1, 1, 1}, {3, 7, 1}, {1, 100, 5}, {4, 33, 17}, {2, 5, 130}, {1, 300000, 1}, {2, 9000, 3}, {100, 384, 1}, {3, 600, 64}, {5, 0, 4}, {7, 0, 1}};
+  for (const KernelTable* t : tables()) {
+    for (const Shape& s : shapes) {
+      for (const ReduceKind kind : {ReduceKind::Sum, ReduceKind::Mean, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod}) {
+        Buffer x(s.outer * s.r * s.inner), y(s.outer * s.inner, 9.0F);
+        randomize(x, 3, kind == ReduceKind::Prod ? 0.99F : -1.0F, kind == ReduceKind::Prod ? 1.01F : 2.0F);
+        ReduceF32 r;
+        r.kind = kind, r.outer = s.outer, r.r = s.r, r.inner = s.inner, r.x = x.data(), r.y = y.data();
+        const ReducePlan plan = t->reduce_plan_f32(r);
+        Buffer partials(plan.partial_floats);
+        for (std::int64_t c = plan.chunks - 1; c >= 0; --c) t->reduce_f32(r, plan, c, partials.data());
+        if (plan.splits > 1) t->reduce_finish_f32(r, plan, partials.data());
+        CHECK(y.intact());
+        CHECK(partials.intact());
+        CAPTURE(isa_name(t->isa));
+        CAPTURE(s.r);
+        CAPTURE(s.inner);
+        CAPTURE(static_cast<int>(kind));
+        for (std::int64_t o = 0; o < s.outer; ++o) {
+          for (std::int64_t j = 0; j < s.inner; ++j) {
+            double sum = 0, prod = 1, lo = INFINITY, hi = -INFINITY;
+            for (std::int64_t i = 0; i < s.r; ++i) {
+              const auto v = static_cast<double>(x[(o * s.r + i) * s.inner + j]);
+              sum += v, prod *= v, lo = std::min(lo, v), hi = std::max(hi, v);
+            }
+            const double want = kind == ReduceKind::Sum ? sum : kind == ReduceKind::Mean ? sum / static_cast<double>(s.r)
+                              : kind == ReduceKind::Max ? hi : kind == ReduceKind::Min ? lo : prod;
+            const float got = y[o * s.inner + j];
+            if (std::isnan(want)) {
+              CHECK(std::isnan(got));
+            } else if (std::isinf(want)) {
+              CHECK(got == static_cast<float>(want));
+            } else {
+              CHECK(static_cast<double>(got) == doctest::Approx(want).epsilon(2e-5));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("reductions: NaN in any place wins, long sums keep their accuracy") {
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t inner : {1, 20}) {
+      for (const std::int64_t at : {0, 1, 17, 99, 130}) {
+        Buffer x(131 * inner), y(inner);
+        randomize(x, 1);
+        x[at * inner] = kNan;
+        for (const ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod}) {
+          ReduceF32 r;
+          r.kind = kind, r.outer = 1, r.r = 131, r.inner = inner, r.x = x.data(), r.y = y.data();
+          const ReducePlan plan = t->reduce_plan_f32(r);
+          for (std::int64_t c = 0; c < plan.chunks; ++c) t->reduce_f32(r, plan, c, nullptr);
+          CHECK(std::isnan(y[0]));
+          if (inner > 1) CHECK_FALSE(std::isnan(y[1]));
+        }
+      }
+    }
+    Buffer ones(20 << 20, 1.0F), y(1);
+    ReduceF32 r;
+    r.outer = 1, r.r = ones.size(), r.inner = 1, r.x = ones.data(), r.y = y.data();
+    const ReducePlan plan = t->reduce_plan_f32(r);
+    Buffer partials(plan.partial_floats);
+    for (std::int64_t c = 0; c < plan.chunks; ++c) t->reduce_f32(r, plan, c, partials.data());
+    t->reduce_finish_f32(r, plan, partials.data());
+    CHECK(y[0] == 20.0F * 1024 * 1024);  // a running sum would stop at 2^24
+  }
+}
+
+TEST_CASE("gather rows: both index types, negative indices, out of range") {
+  for (const KernelTable* t : tables()) {
+    Buffer table(10 * 7), y(6 * 8, 5.0F);
+    randomize(table, 1);
+    const std::int32_t i32[] = {3, 0, 9, -1, 3, 10};
+    const std::int64_t i64[] = {3, 0, 9, -1, 3, -11};
+    for (const bool wide : {false, true}) {
+      std::int32_t error = 0;
+      GatherRows g;
+      g.table = table.data(), g.table_rows = 10, g.row_bytes = 28, g.table_stride_bytes = 28;
+      g.index_type = wide ? IndexType::I64 : IndexType::I32;
+      g.indices = wide ? static_cast<const void*>(i64) : i32;
+      g.y = y.data(), g.y_stride_bytes = 32, g.error = &error;
+      t->gather_rows(g, 0, 5);
+      CHECK(error == 0);
+      for (int r = 0; r < 5; ++r) {
+        const std::int64_t at = (i64[r] + 10) % 10;
+        CHECK(std::memcmp(&y[r * 8], table.data() + at * 7, 28) == 0);
+        CHECK(y[r * 8 + 7] == 5.0F);
+      }
+      t->gather_rows(g, 5, 6);
+      CHECK(error == 1);
+      for (int j = 0; j < 7; ++j) CHECK(y[40 + j] == 0.0F);
+    }
+  }
+}
+
+TEST_CASE("strided copy: transposes, slices, broadcasts of all element sizes") {
+  for (const KernelTable* t : tables()) {
+    for (const int bytes : {1, 2, 4, 8, 16}) {
+      for (const std::int64_t d2 : {1, 3, 16, 37, 300}) {
+        const std::int64_t d[3] = {5, 34, d2};
+        const std::int64_t n = d[0] * d[1] * d[2];
+        std::vector<unsigned char> x(static_cast<std::size_t>((n + 7) * bytes)), y(static_cast<std::size_t>(n * bytes + 16));
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<unsigned char>(i * 131 + i / 251);
+        for (int form = 0; form < 5; ++form) {
+          // strides of x per axis of the (contiguous) result
+          std::int64_t xs[3] = {d[1] * d[2], d[2], 1};
+          if (form == 1) xs[0] = 1, xs[1] = d[0] * d[2], xs[2] = d[0];  // axes permuted
+          if (form == 2) xs[0] = 1, xs[1] = d[0], xs[2] = d[0] * d[1];  // reversed
+          if (form == 3) xs[1] = 0;
+          if (form == 4) xs[2] = 0;
+          std::fill(y.begin(), y.end(), static_cast<unsigned char>(0xee));
+          StridedCopy c;
+          c.rank = 3, c.element_bytes = bytes;
+          for (int i = 0; i < 3; ++i) c.dims[i] = d[i], c.x_strides[i] = xs[i];
+          c.y_strides[0] = d[1] * d[2], c.y_strides[1] = d[2], c.y_strides[2] = 1;
+          copy_prepare(c);
+          for (std::int64_t k = c.chunks - 1; k >= 0; --k) t->strided_copy(c, x.data(), y.data(), k);
+          bool same = true;
+          for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t at = i / (d[1] * d[2]) * xs[0] + i / d[2] % d[1] * xs[1] + i % d[2] * xs[2];
+            same = same && std::memcmp(&y[static_cast<std::size_t>(i * bytes)], &x[static_cast<std::size_t>(at * bytes)], static_cast<std::size_t>(bytes)) == 0;
+          }
+          CAPTURE(bytes);
+          CAPTURE(d2);
+          CAPTURE(form);
+          CHECK(same);
+          CHECK(y[static_cast<std::size_t>(n * bytes)] == 0xee);
+        }
+      }
+    }
+    // concatenation: two sources into strided rows; a large copy past the caches
+    Buffer a(6), b(9), y(15);
+    std::iota(a.data(), a.data() + 6, 0.0F);
+    std::iota(b.data(), b.data() + 9, 100.0F);
+    for (int part = 0; part < 2; ++part) {
+      StridedCopy c;
+      const std::int64_t w = part == 0 ? 2 : 3;
+      c.rank = 2, c.dims[0] = 3, c.dims[1] = w, c.x_strides[0] = w, c.x_strides[1] = 1, c.y_strides[0] = 5, c.y_strides[1] = 1;
+      copy_prepare(c);
+      for (std::int64_t k = 0; k < c.chunks; ++k) t->strided_copy(c, part == 0 ? a.data() : b.data(), y.data() + 2 * part, k);
+    }
+    const float want[] = {0, 1, 100, 101, 102, 2, 3, 103, 104, 105, 4, 5, 106, 107, 108};
+    CHECK(std::memcmp(y.data(), want, sizeof want) == 0);
+    Buffer big((20 << 20) / 4 + 3), copy(big.size());
+    randomize(big, 1);
+    StridedCopy c;
+    c.rank = 1, c.dims[0] = big.size() - 1, c.x_strides[0] = c.y_strides[0] = 1;
+    copy_prepare(c);
+    CHECK(c.stream);
+    for (std::int64_t k = 0; k < c.chunks; ++k) t->strided_copy(c, big.data() + 1, copy.data() + 1, k);
+    CHECK(std::memcmp(big.data() + 1, copy.data() + 1, static_cast<std::size_t>(big.size() - 1) * 4) == 0);
+    CHECK(copy.intact());
+  }
+  StridedCopy bad;
+  bad.element_bytes = 3;
+  CHECK_THROWS_AS(copy_prepare(bad), Error);
+}
+
+TEST_CASE("instruction sets: names, the best one, refusals") {
+  const Isa best = best_isa();
+  CHECK(isa_supported(best));
+  CHECK(parse_isa("best") == best);
+  CHECK(parse_isa(isa_name(best)) == best);
+  CHECK_THROWS_WITH_AS(parse_isa("avx51"), doctest::Contains("avx512"), Error);
+  for (const Isa isa : {Isa::Generic, Isa::Sse4, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
+    if (isa_supported(isa)) {
+      CHECK(kernels_for(isa).isa == isa);
+    } else {
+      CHECK_THROWS_AS(kernels_for(isa), Error);
+      CHECK_THROWS_AS(parse_isa(isa_name(isa)), Error);
+    }
+  }
+}
+
+TEST_CASE("rows_per_chunk: bounded by the rows, coarse for cheap rows") {
+  CHECK(rows_per_chunk(100, 384, 0.1, 1) == 100);
+  CHECK(rows_per_chunk(4, 8, 0.1, 8) == 4);
+  CHECK(rows_per_chunk(100000, 384, 0.5, 2) == 12500);
+  CHECK(rows_per_chunk(0, 384, 0.5, 2) == 1);
+}
+
+}  // namespace
+}  // namespace rlx::cpu::test
