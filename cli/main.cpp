@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   register_embed(app);
   register_search(app);
   register_devices(app);
+  register_ops(app);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);
     return 2;

@@ -1,0 +1,257 @@
+// `rlx ops`: the table of ops with their rules, and the devices that have kernels for them.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "rlx/driver/registry.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/text.h"
+
+namespace rlx::cli {
+namespace {
+
+struct OpsArgs {
+  std::string op, output;
+  bool coverage = false, markdown = false;
+};
+
+struct RuleState {
+  std::string_view name;
+  bool own = false, derived = false;
+  const char* reason = nullptr;  // of a rule that is neither
+};
+
+template <class Fn>
+RuleState state_of(std::string_view name, const Rule<Fn>& rule) {
+  return {name, rule.has(), rule.derived(), rule.reason()};
+}
+
+std::vector<RuleState> rules_of(const OpDef& def) {
+  return {state_of("infer", def.infer), state_of("decompose", def.decompose), state_of("vjp", def.vjp),   state_of("jvp", def.jvp),
+          state_of("batch", def.batch), state_of("reference", def.reference), state_of("cost", def.cost)};
+}
+
+// A target with kernels: its short name and what it claims.
+struct Target {
+  std::string name;
+  OpSet claims;
+};
+
+std::vector<Target> targets() {
+  std::vector<Target> out;
+  for (Device d : registered_devices()) out.push_back({std::string(device_info(d).id), backend_for(d)->target({}).claims});
+  if (const auto reference = backend_by_name("reference")) out.push_back({"reference", reference->target({}).claims});
+  return out;
+}
+
+// How an op runs on a target: by a kernel, by its decomposition, or not at all.
+std::string_view path_on(const OpDef& def, const Target& target) {
+  if (def.is(OpTrait::Leaf)) return "leaf";
+  if (target.claims.has(def.kind)) return "kernel";
+  return def.decompose.has() ? "parts" : "-";
+}
+
+std::string_view level_name(Level level) { return level == Level::Hir ? "hir" : level == Level::Mir ? "mir" : "lir"; }
+
+std::string traits_text(const OpDef& def) {
+  constexpr std::pair<OpTrait, std::string_view> names[] = {{OpTrait::Leaf, "leaf"},           {OpTrait::Elementwise, "elementwise"},
+                                                            {OpTrait::Blas, "product"},        {OpTrait::Reduction, "reduction"},
+                                                            {OpTrait::View, "view"},           {OpTrait::Composite, "composite"}};
+  std::string out;
+  for (const auto& [trait, name] : names)
+    if (def.is(trait)) out += concat_text(out.empty() ? "" : ", ", name);
+  return out.empty() ? "primitive" : out;
+}
+
+std::string operands_text(const OpDef& def) {
+  std::string out;
+  for (int i = 0; i < def.inputs.count; ++i) {
+    const bool optional = i >= def.inputs.required;
+    out += concat_text(i ? ", " : "", optional ? "[" : "", def.inputs.names[i], optional ? "]" : "", def.inputs.variadic && i + 1 == def.inputs.count ? "..." : "");
+  }
+  return out;
+}
+
+std::string attrs_text(const OpDef& def) {
+  std::string out;
+  for (const AttrField& f : def.attrs) out += concat_text(out.empty() ? "" : ", ", f.name);
+  return out;
+}
+
+std::string_view type_text(AttrType t) {
+  constexpr std::string_view names[] = {"bool",   "integer", "number",        "enumerator", "string",          "dtype",
+                                        "dims",   "integers", "numbers",      "enumerators", "bytes",          "tensor",
+                                        "graph",  "optional bool", "optional integer", "optional number", "optional enumerator"};
+  return names[static_cast<std::size_t>(t)];
+}
+
+std::string enum_text(const AttrField& f) {
+  std::string out;
+  for (std::string_view name : f.enum_names) out += concat_text(out.empty() ? "" : ", ", name);
+  return out;
+}
+
+std::string rule_text(const RuleState& r) { return r.own ? "own" : r.derived ? "derived" : "-"; }
+
+// Columns padded to their widest cell.
+std::string columns(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i == widths.size()) widths.push_back(0);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+// The first `width` characters; `rlx ops --op NAME` shows all.
+std::string cut(std::string text, std::size_t width) {
+  if (text.size() > width) text = text.substr(0, width - 4) + " ...";
+  return text;
+}
+
+std::string table() {
+  std::vector<std::vector<std::string>> rows{{"op", "level", "operands", "attributes", "traits"}};
+  for (const OpDef* def : all_op_defs())
+    rows.push_back({std::string(def->name), std::string(level_name(def->level)), "(" + cut(operands_text(*def), 40) + ")", "{" + cut(attrs_text(*def), 40) + "}",
+                    traits_text(*def)});
+  return columns(rows);
+}
+
+std::string coverage() {
+  const std::vector<Target> all = targets();
+  std::vector<std::vector<std::string>> rows{{"op"}};
+  for (const RuleState& r : rules_of(*all_op_defs()[0])) rows[0].emplace_back(r.name);
+  rows[0].emplace_back("samples");
+  for (const Target& t : all) rows[0].push_back(t.name);
+  std::vector<std::size_t> kernels(all.size(), 0);
+  for (const OpDef* def : all_op_defs()) {
+    std::vector<std::string> row{std::string(def->name)};
+    for (const RuleState& r : rules_of(*def)) row.push_back(rule_text(r));
+    SampleSet samples;
+    if (def->samples.has()) def->samples(samples);
+    row.push_back(std::to_string(samples.all().size()));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      row.emplace_back(path_on(*def, all[i]));
+      kernels[i] += row.back() == "kernel";
+    }
+    rows.push_back(std::move(row));
+  }
+  std::string out = columns(rows);
+  out += "\nrules: own, derived from the decomposition, or none (`rlx ops --op NAME` says why)\n";
+  for (std::size_t i = 0; i < all.size(); ++i) out += concat_text(all[i].name, ": ", kernels[i], " of ", all_op_defs().size(), " ops have kernels\n");
+  return out;
+}
+
+std::string one_op(const OpDef& def) {
+  std::string out = concat_text(def.name, "(", operands_text(def), ")  ", level_name(def.level), ", ", traits_text(def), "\n");
+  if (!def.attrs.empty()) out += "attributes:\n";
+  for (const AttrField& f : def.attrs) {
+    out += concat_text("  ", f.name, ": ", type_text(f.type));
+    if (!f.enum_names.empty()) out += concat_text(" (", enum_text(f), ")");
+    if (f.place == AttrPlace::Mnemonic) out += ", part of the op's name in text";
+    if (f.place == AttrPlace::TypeDims || f.place == AttrPlace::TypeDType) out += ", read from the result type in text";
+    out += '\n';
+  }
+  out += "rules:\n";
+  for (const RuleState& r : rules_of(def)) {
+    out += concat_text("  ", r.name, ": ", rule_text(r));
+    if (!r.own && !r.derived && r.reason) out += concat_text(" (", r.reason, ")");
+    out += '\n';
+  }
+  const std::vector<Target> all = targets();
+  if (!all.empty()) out += "devices:\n";
+  for (const Target& t : all) out += concat_text("  ", t.name, ": ", path_on(def, t), "\n");
+  SampleSet samples;
+  if (def.samples.has()) def.samples(samples);
+  out += concat_text("samples: ", samples.all().size(), "\n");
+  for (const Sample& s : samples.all()) {
+    std::string shapes;
+    for (const SampleInput& i : s.inputs) shapes += concat_text(shapes.empty() ? "" : ", ", i.shape);
+    const std::string attrs = print_attrs(s.op);
+    out += concat_text("  ", s.name, ": ", op_text_name(s.op), "(", shapes, ")", attrs.empty() ? "" : concat_text(" {", attrs, "}"), "\n");
+  }
+  return out;
+}
+
+std::string markdown() {
+  const std::vector<Target> all = targets();
+  std::string out =
+      "# Ops\n\nGenerated by `rlx ops --markdown -o docs/ops.md`; the meaning of each op is stated beside its struct in `rlx/ir/op.h`.\n"
+      "Rules: **own**, *derived* from the decomposition, or – where the op has none (`rlx ops --op NAME` says why).\n"
+      "Devices: **kernel**, or *parts* where the op runs as the ops of its decomposition.\n\n| op | level | operands | attributes | traits |";
+  std::string line = "|---|---|---|---|---|";
+  for (std::string_view name : {"decompose", "vjp", "jvp", "batch", "reference"}) {
+    out += concat_text(" ", name, " |");
+    line += "---|";
+  }
+  for (const Target& t : all) {
+    out += concat_text(" ", t.name, " |");
+    line += "---|";
+  }
+  out += "\n" + line + "\n";
+  for (const OpDef* def : all_op_defs()) {
+    out += concat_text("| `", def->name, "` | ", level_name(def->level), " | ", operands_text(*def), " | ", attrs_text(*def), " | ", traits_text(*def), " |");
+    for (const RuleState& r : rules_of(*def))
+      if (r.name != "infer" && r.name != "cost") out += r.own ? " **own** |" : r.derived ? " *derived* |" : " – |";
+    for (const Target& t : all) {
+      const std::string_view path = path_on(*def, t);
+      out += path == "kernel" ? " **kernel** |" : path == "parts" ? " *parts* |" : " – |";
+    }
+    out += '\n';
+  }
+  std::vector<std::string> enums;
+  out += "\n## Enumerators\n\n| op | attribute | names |\n|---|---|---|\n";
+  for (const OpDef* def : all_op_defs())
+    for (const AttrField& f : def->attrs)
+      if (!f.enum_names.empty()) out += concat_text("| `", def->name, "` | ", f.name, " | ", enum_text(f), " |\n");
+  return out;
+}
+
+void run(const OpsArgs& args) {
+  std::string text;
+  if (!args.op.empty()) {
+    std::vector<std::string> names;
+    const OpDef* found = nullptr;
+    for (const OpDef* def : all_op_defs()) {
+      names.emplace_back(def->name);
+      if (def->name == args.op) found = def;
+    }
+    if (const auto named = find_op(args.op); !found && named) found = named->def;  // "gelu" is an activation
+    if (!found) {
+      const std::string near = closest_name(args.op, names);
+      throw Error(ErrorCode::NotFound, concat_text("there is no op '", args.op, "'"),
+                  near.empty() ? "`rlx ops` lists them" : concat_text("did you mean '", near, "'?"));
+    }
+    text = one_op(*found);
+  } else {
+    text = args.markdown ? markdown() : args.coverage ? coverage() : table();
+  }
+  Output out(args.output);
+  out.write(text);
+  out.close();
+}
+
+}  // namespace
+
+void register_ops(CLI::App& app) {
+  auto args = std::make_shared<OpsArgs>();
+  CLI::App* cmd = app.add_subcommand("ops", "List the ops, their rules and the devices that run them");
+  auto* op = cmd->add_option("--op", args->op, "everything about one op: attributes, rules, devices, samples")->type_name("NAME");
+  auto* coverage = cmd->add_flag("--coverage", args->coverage, "which rules each op has, and how it runs on each device")->excludes(op);
+  cmd->add_flag("--markdown", args->markdown, "the table as a page: docs/ops.md")->excludes(op)->excludes(coverage);
+  cmd->add_option("-o,--output", args->output, "file instead of the standard output")->type_name("FILE");
+  cmd->callback([args] { run(*args); });
+}
+
+}  // namespace rlx::cli
