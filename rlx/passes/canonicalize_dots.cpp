@@ -1,0 +1,162 @@
+// canonicalize-dots: every matrix product becomes a DotGeneral that reads its operands as they lie.
+#include <algorithm>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rebuild.h"
+#include "rlx/ir/rewrite.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+
+bool contains(const Axes& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+// One side of a product: the operand and which of its axes are contracted and batched.
+struct Side {
+  Expr x;
+  Axes contract, batch;
+
+  Axes free() const {
+    Axes out;
+    for (std::int64_t a = 0; a < x.rank(); ++a)
+      if (!contains(contract, a) && !contains(batch, a)) out.push_back(a);
+    return out;
+  }
+};
+
+struct Dot {
+  Side lhs, rhs;
+};
+
+ops::DotGeneral dims_of(const Dot& d) { return {d.lhs.contract, d.rhs.contract, d.lhs.batch, d.rhs.batch}; }
+
+const Node& producer(const Expr& e) { return e.graph().node(e.value().node); }
+
+// The side read through its transpose, when the order of its free axes (which is that of the result) survives.
+std::optional<Side> without_transpose(const Side& s) {
+  const auto* t = producer(s.x).op.get_if<ops::Transpose>();
+  if (!t) return std::nullopt;
+  Side out{s.x.graph().expr(producer(s.x).inputs[0]), {}, {}};
+  auto moved = [&](std::int64_t axis) { return t->perm[static_cast<std::size_t>(axis)]; };
+  for (std::int64_t a : s.contract) out.contract.push_back(moved(a));
+  for (std::int64_t a : s.batch) out.batch.push_back(moved(a));
+  std::int64_t last = -1;
+  for (std::int64_t a : s.free()) {
+    if (moved(a) < last) return std::nullopt;
+    last = moved(a);
+  }
+  return out;
+}
+
+// rhs expanded over batch axes of lhs: those become free axes of lhs, and rhs is read once. Legal when the result keeps its
+// order: the dropped axes are the last batch axes, in lhs's order, before every free axis of lhs.
+std::optional<Dot> without_expand(const Dot& d) {
+  const Side& rhs = d.rhs;
+  if (producer(rhs.x).kind() != OpKind::Expand) return std::nullopt;
+  Expr source = rhs.x.graph().expr(producer(rhs.x).inputs[0]);
+  const int grown = rhs.x.rank() - source.rank();
+  auto repeated = [&](std::int64_t axis) {
+    if (axis < grown) return true;
+    return source.dim(static_cast<int>(axis) - grown).is_static(1) && !rhs.x.dim(static_cast<int>(axis)).is_static(1);
+  };
+  // Any other repeated axis needs the expanded operand.
+  for (std::int64_t a = 0; a < rhs.x.rank(); ++a)
+    if (repeated(a) && !contains(rhs.batch, a)) return std::nullopt;
+  std::size_t kept = rhs.batch.size();
+  while (kept > 0 && repeated(rhs.batch[kept - 1])) --kept;
+  if (kept == rhs.batch.size()) return std::nullopt;
+  for (std::size_t i = 0; i < kept; ++i)
+    if (repeated(rhs.batch[i])) return std::nullopt;
+  std::int64_t last = -1;
+  for (std::size_t i = kept; i < d.lhs.batch.size(); ++i) {
+    if (d.lhs.batch[i] < last) return std::nullopt;
+    last = d.lhs.batch[i];
+  }
+  for (std::int64_t a : d.lhs.free())
+    if (a < last) return std::nullopt;
+  // rhs without the dropped axes.
+  Axes dropped(rhs.batch.begin() + static_cast<std::ptrdiff_t>(kept), rhs.batch.end());
+  Dims dims;
+  Axes position(static_cast<std::size_t>(rhs.x.rank()), -1);
+  for (std::int64_t a = 0; a < rhs.x.rank(); ++a) {
+    if (contains(dropped, a)) continue;
+    position[static_cast<std::size_t>(a)] = static_cast<std::int64_t>(dims.size());
+    dims.push_back(rhs.x.dim(static_cast<int>(a)));
+  }
+  Dot out = d;
+  out.lhs.batch.resize(kept);
+  out.rhs = Side{source.shape().dims() == dims ? source : source.graph().reshape(source, dims), {}, {}};
+  for (std::int64_t a : rhs.contract) out.rhs.contract.push_back(position[static_cast<std::size_t>(a)]);
+  for (std::size_t i = 0; i < kept; ++i) out.rhs.batch.push_back(position[static_cast<std::size_t>(rhs.batch[i])]);
+  return out;
+}
+
+// A transposed lhs of a product with one weight stays transposed by its own node: packed kernels read rows of lhs.
+bool is_row_by_weight(const Graph& g, const Dot& d) {
+  return d.lhs.batch.empty() && d.lhs.contract.size() == 1 && d.lhs.contract[0] == d.lhs.x.rank() - 1 && d.rhs.x.rank() == 2 &&
+         is_param_only(g, d.rhs.x.value());
+}
+
+// The product of node `n` over `in`, with operands absorbed as far as they go.
+Dot absorbed(Graph& g, Dot d) {
+  while (true) {
+    if (std::optional<Dot> wide = without_expand(d)) d = std::move(*wide);
+    else if (std::optional<Side> rhs = without_transpose(d.rhs)) d.rhs = std::move(*rhs);
+    else if (std::optional<Side> lhs = is_row_by_weight(g, d) ? std::nullopt : without_transpose(d.lhs)) d.lhs = std::move(*lhs);
+    else return d;
+  }
+}
+
+std::optional<Dot> as_dot(const Node& n, const std::vector<Expr>& in) {
+  const auto* dot = n.op.get_if<ops::DotGeneral>();
+  if (!dot) return std::nullopt;
+  return Dot{{in[0], dot->lhs_contract, dot->lhs_batch}, {in[1], dot->rhs_contract, dot->rhs_batch}};
+}
+
+std::optional<Graph> run(const Graph& g, const PassContext& context) {
+  Rebuilder r(g, canonicalize_dots.name);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    NodeId id{i};
+    const Node& n = g.node(id);
+    if (n.kind() != OpKind::MatMul && n.kind() != OpKind::DotGeneral) {
+      r.copy(id);
+      continue;
+    }
+    std::vector<Expr> in = r.operands(id);
+    std::optional<Dot> plain = as_dot(n, in);
+    Expr product;
+    if (!plain) {  // MatMul is defined by its decomposition: expands and a reshape around one dot
+      product = decompose_into(r.graph(), n.op, in)[0];
+      const Node made = producer(product);
+      check(made.kind() == OpKind::DotGeneral, "matmul must decompose into one dot_general");
+      plain = as_dot(made, {r.graph().expr(made.inputs[0]), r.graph().expr(made.inputs[1])});
+    }
+    Dot best = absorbed(r.graph(), *plain);
+    if (best.lhs.x == plain->lhs.x && best.rhs.x == plain->rhs.x) {
+      if (product.valid()) r.replace(id, {product});
+      else r.copy(id);
+      continue;
+    }
+    // Reading in place is only better where the target's kernel takes the strides.
+    Expr candidate = r.graph().dot_general(best.lhs.x, best.rhs.x, dims_of(best));
+    if (!context.claims.claims(r.graph(), candidate.value().node)) {
+      if (!product.valid()) product = r.graph().dot_general(in[0], in[1], dims_of(*plain));
+      if (context.claims.claims(r.graph(), product.value().node)) candidate = product;
+    }
+    r.replace(id, {candidate});
+  }
+  if (!r.changed()) return std::nullopt;
+  return drop_dead(std::move(r).finish());
+}
+
+}  // namespace
+
+const Pass canonicalize_dots{
+    "canonicalize-dots",
+    "Writes MatMul as DotGeneral and lets dots read through transposes and batch expands of their operands, where the result's axis order "
+    "stays and the target runs the form. A weight product is [.., K] x [K, N] or [N, K], without batch axes.",
+    run};
+
+}  // namespace rlx

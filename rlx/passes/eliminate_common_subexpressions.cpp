@@ -1,0 +1,124 @@
+// eliminate-common-subexpressions: one node for equal ops on equal operands.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rebuild.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
+  h = (h ^ v) * 0x9e3779b97f4a7c15ULL;  // 2^64 / golden ratio
+  return h ^ (h >> 29);
+}
+
+std::uint64_t hash_bytes(std::uint64_t h, const void* data, std::size_t size) {
+  // A prefix is enough: equality is decided by same_op, and large weights must not cost a read each.
+  const auto* p = static_cast<const unsigned char*>(data);
+  const std::size_t used = std::min<std::size_t>(size, 1024);
+  h = mix(h, size);
+  std::size_t i = 0;
+  for (; i + 8 <= used; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, p + i, 8);
+    h = mix(h, word);
+  }
+  for (; i < used; ++i) h = mix(h, p[i]);
+  return h;
+}
+
+struct AttrHash {
+  std::uint64_t h;
+  void operator()(std::monostate) { h = mix(h, 1); }
+  void operator()(bool v) { h = mix(h, v ? 3 : 2); }
+  void operator()(std::int64_t v) { h = mix(h, static_cast<std::uint64_t>(v)); }
+  void operator()(double v) { h = mix(h, std::bit_cast<std::uint64_t>(v)); }
+  void operator()(const std::string& v) { h = hash_bytes(h, v.data(), v.size()); }
+  void operator()(DType v) { h = mix(h, static_cast<std::uint64_t>(v)); }
+  void operator()(const Dims& v) {
+    h = mix(h, v.size());
+    for (const Dim& d : v) {
+      if (d.is_static()) (*this)(d.value());
+      else (*this)(d.text());
+    }
+  }
+  void operator()(const std::vector<std::int64_t>& v) { h = hash_bytes(h, v.data(), v.size() * sizeof(std::int64_t)); }
+  void operator()(const std::vector<double>& v) { h = hash_bytes(h, v.data(), v.size() * sizeof(double)); }
+  void operator()(const std::vector<std::byte>& v) { h = hash_bytes(h, v.data(), v.size()); }
+  void operator()(const Tensor& v) {
+    (*this)(v.shape().dims());
+    (*this)(v.dtype());
+    if (!v.empty()) h = hash_bytes(h, v.data(), v.size_bytes());
+  }
+  void operator()(const Subgraph& v) {
+    h = mix(h, v ? v->num_nodes() : 0);
+    if (!v) return;
+    for (const Node& n : v->nodes()) h = mix(h, static_cast<std::uint64_t>(n.kind()));
+  }
+};
+
+// Sum and product do not depend on the order of their operands, bit for bit.
+bool commutes(const OpBox& op) {
+  const auto* b = op.get_if<ops::Binary>();
+  return b && (b->fn == BinaryKind::Add || b->fn == BinaryKind::Mul);
+}
+
+std::vector<Value> key_operands(const Node& n) {
+  std::vector<Value> inputs = n.inputs;
+  if (commutes(n.op)) std::sort(inputs.begin(), inputs.end());
+  return inputs;
+}
+
+std::uint64_t hash_node(const Node& n) {
+  AttrHash a{mix(0, static_cast<std::uint64_t>(n.kind()))};
+  for (const AttrField& f : attr_fields(n.kind())) std::visit(a, f.get(n.op.data()));
+  for (Value v : key_operands(n)) a.h = mix(a.h, std::uint64_t{v.node.index} << 8 | v.result);
+  return a.h;
+}
+
+bool same_node(const Node& a, const Node& b) {
+  return a.kind() == b.kind() && a.shapes == b.shapes && key_operands(a) == key_operands(b) && same_op(a.op, b.op);
+}
+
+std::optional<Graph> run(const Graph& g, const PassContext&) {
+  Rebuilder r(g, eliminate_common_subexpressions.name);
+  std::unordered_multimap<std::uint64_t, NodeId> seen;  // nodes of the new graph
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    NodeId id{i};
+    const OpKind kind = g.node(id).kind();
+    if (kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State) {  // leaves are identified by name
+      r.copy(id);
+      continue;
+    }
+    // The hash needs the operands in the new graph, where earlier equal nodes are already one.
+    Node n = g.node(id);
+    for (Value& v : n.inputs) v = r.mapped(v);
+    const std::uint64_t h = hash_node(n);
+    std::optional<NodeId> twin;
+    auto [first, last] = seen.equal_range(h);
+    for (auto it = first; it != last && !twin; ++it)
+      if (same_node(n, r.graph().node(it->second))) twin = it->second;
+    if (twin) {
+      std::vector<Expr> results;
+      for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(r.graph().expr(Value(*twin, k)));
+      r.replace(id, results);
+      continue;
+    }
+    r.copy(id);
+    seen.emplace(h, r.mapped(id).node);
+  }
+  if (!r.changed()) return std::nullopt;
+  return drop_dead(std::move(r).finish());
+}
+
+}  // namespace
+
+const Pass eliminate_common_subexpressions{
+    "eliminate-common-subexpressions",
+    "Keeps one of several nodes with the same op, attributes (bit for bit) and operands; sums and products in either order. Legal: ops are pure.", run};
+
+}  // namespace rlx

@@ -1,0 +1,19 @@
+// dead-code-elimination: drops what no output and no state update needs.
+#include "rlx/ir/rebuild.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+std::optional<Graph> run(const Graph& g, const PassContext&) {
+  Graph live = drop_dead(g);
+  if (live.num_nodes() == g.num_nodes()) return std::nullopt;
+  return live;
+}
+
+}  // namespace
+
+const Pass eliminate_dead_code{"eliminate-dead-code",
+                               "Drops nodes that no output and no state update needs. Inputs, params and states stay: they are the interface.", run};
+
+}  // namespace rlx

@@ -1,0 +1,91 @@
+// fold-constants: ops on constants are evaluated with their reference rule.
+#include <optional>
+
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rebuild.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::size_t kMaxResultBytes = 64 * 1024;    // larger results belong to weight preparation
+constexpr std::size_t kMaxOperandBytes = 1024 * 1024;  // the reference rules are slow: compile time stays bounded
+
+// Iota and Expand are not folded by themselves (kernels broadcast and count for nothing), only under an op that folds.
+bool lazy(OpKind kind) { return kind == OpKind::Iota || kind == OpKind::Expand; }
+
+std::optional<std::size_t> result_bytes(const Node& n) {
+  std::size_t bytes = 0;
+  for (const Shape& s : n.shapes) {
+    if (!s.is_static()) return std::nullopt;
+    bytes += s.size_bytes();
+  }
+  return bytes;
+}
+
+// The value of a constant, of an Iota, or of an Expand of such.
+std::optional<Tensor> constant_value(const Graph& g, Value v) {
+  const Node& n = g.node(v.node);
+  if (const auto* c = n.op.get_if<ops::Constant>()) return c->value;
+  std::optional<std::size_t> bytes = result_bytes(n);
+  if (!lazy(n.kind()) || !bytes || *bytes > kMaxResultBytes) return std::nullopt;
+  std::vector<Tensor> operands;
+  for (Value in : n.inputs) {
+    std::optional<Tensor> t = constant_value(g, in);
+    if (!t) return std::nullopt;
+    operands.push_back(std::move(*t));
+  }
+  return evaluate_op(n.op, operands)[0];
+}
+
+std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std::vector<Expr>& operands) {
+  if (const auto* d = n.op.get_if<ops::DimSize>()) {
+    const Dim& extent = operands[0].dim(static_cast<int>(d->axis));
+    if (!extent.is_static()) return std::nullopt;
+    return std::vector<Tensor>{Tensor::scalar_i64(DType::I64, extent.value())};
+  }
+  if (op_def(n.kind()).is(OpTrait::Leaf) || n.inputs.empty() || lazy(n.kind())) return std::nullopt;
+  // Cheap refusals first: most nodes read something that is no constant.
+  for (const Expr& e : operands) {
+    OpKind kind = g.node(e.value().node).kind();
+    if (kind != OpKind::Constant && !lazy(kind)) return std::nullopt;
+  }
+  std::optional<std::size_t> bytes = result_bytes(n);
+  if (!bytes || *bytes > kMaxResultBytes) return std::nullopt;
+  std::vector<Tensor> values;
+  std::size_t operand_bytes = 0;
+  for (const Expr& e : operands) {
+    std::optional<Tensor> t = constant_value(g, e.value());
+    if (!t || t->shape().rank() != e.rank()) return std::nullopt;
+    operand_bytes += t->size_bytes();
+    if (operand_bytes > kMaxOperandBytes) return std::nullopt;
+    values.push_back(std::move(*t));
+  }
+  return evaluate_op(n.op, values);
+}
+
+std::optional<Graph> run(const Graph& g, const PassContext&) {
+  Rebuilder r(g, fold_constants.name);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    NodeId id{i};
+    const Node& n = g.node(id);
+    std::optional<std::vector<Tensor>> values = fold(r.graph(), n, r.operands(id));
+    if (!values) {
+      r.copy(id);
+      continue;
+    }
+    std::vector<Expr> results;
+    for (Tensor& t : *values) results.push_back(r.graph().constant(std::move(t)));
+    r.replace(id, results);
+  }
+  if (!r.changed()) return std::nullopt;
+  return drop_dead(std::move(r).finish());
+}
+
+}  // namespace
+
+const Pass fold_constants{"fold-constants",
+                          "Evaluates ops whose operands are constants, in their own dtype, when the result has at most 64 KiB; reads static extents.", run};
+
+}  // namespace rlx

@@ -1,0 +1,247 @@
+// fuse-dot-epilogue: the elementwise chain behind a product moves into it, step by step, while the target takes the form.
+#include <memory>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+// What a step reads besides the accumulator.
+enum class Other : std::uint8_t { None, Scalar, Vector, Full };
+
+// One elementwise op of the chain.
+struct Step {
+  OpBox op;
+  Other other = Other::None;
+  Value operand;          // Vector, Full, and Scalar that is no constant
+  bool constant = false;  // Scalar: `value`
+  double value = 0;
+  bool accumulator_first = true;
+  Value result;  // in the source graph
+};
+
+// Why a step does not follow.
+struct Stop {
+  MissReason reason;
+  std::string detail;
+};
+
+bool takes(BinaryKind fn, Other other, bool accumulator_first) {
+  switch (fn) {
+    case BinaryKind::Add:
+    case BinaryKind::Mul: return true;
+    case BinaryKind::Sub: return other == Other::Scalar || other == Other::Full || accumulator_first;
+    case BinaryKind::Div: return other == Other::Scalar && accumulator_first;
+    case BinaryKind::Max:
+    case BinaryKind::Min: return other == Other::Scalar;
+    default: return false;
+  }
+}
+
+// [N], [], [1], or [1, .., N] for a result [.., N].
+bool is_vector(const Shape& s, const Dim& n) {
+  for (int i = 0; i + 1 < s.rank(); ++i)
+    if (!s.dim(i).is_static(1)) return false;
+  return s.rank() == 0 || s.dim(-1) == n || s.dim(-1).is_static(1);
+}
+
+class Chain {
+ public:
+  Chain(GraphRewriter& r, const PassContext& context, std::vector<bool>& taken, NodeId root)
+      : r_(r), g_(r.source()), context_(context), taken_(taken), root_(root), tip_(root) {}
+
+  void run() {
+    std::optional<Stop> stop;
+    while (std::optional<Step> step = next(stop)) {
+      steps_.push_back(std::move(*step));
+      std::optional<Expr> candidate = build();
+      if (!candidate) {
+        stop = refused(steps_.back());
+        steps_.pop_back();
+        break;
+      }
+      best_ = candidate;
+      tip_ = steps_.back().result;
+    }
+    if (stop) context_.missed(pattern(), g_, root_, stop->reason, std::move(stop->detail), hint(stop->reason));
+    if (steps_.empty()) return;
+    for (const Step& s : steps_) taken_[s.result.node.index] = true;
+    r_.replace(tip_, *best_);
+    context_.fused(pattern());
+  }
+
+ private:
+  // The documented name of the form bias [+ activation]; every other chain is an epilogue.
+  std::string_view pattern() const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const auto* b = steps_[i].op.get_if<ops::Binary>();
+      const bool bias = b && b->fn == BinaryKind::Add && steps_[i].other == Other::Vector;
+      if (i == 0 ? !bias : i > 1 || steps_[i].other != Other::None) return "matmul_epilogue";
+    }
+    return "matmul_bias_act";
+  }
+  static std::string hint(MissReason reason) {
+    switch (reason) {
+      case MissReason::BiasRankTooHigh: return "give the added value the shape [N]";
+      case MissReason::IsOutput: return "return the last value of the chain only";
+      default: return {};
+    }
+  }
+  Stop refused(const Step& s) const {
+    if (s.other == Other::None)
+      return {MissReason::UnsupportedEpilogueActivation, concat_text("the target has no product with ", op_text_name(s.op), " at its end")};
+    return {MissReason::NotClaimed, concat_text("the target has no product that ends in ", node_text(g_, s.result.node))};
+  }
+
+  // x * sigmoid(x): the two readers of a value when they are these.
+  std::optional<Step> decomposed_silu(std::span<const UseIndex::Use> uses) const {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Node& sigmoid = g_.node(uses[i].user);
+      const Node& product = g_.node(uses[1 - i].user);
+      const auto* act = sigmoid.op.get_if<ops::Activation>();
+      const auto* mul = product.op.get_if<ops::Binary>();
+      if (!act || act->fn != ActivationKind::Sigmoid || !mul || mul->fn != BinaryKind::Mul) continue;
+      if (product.inputs[1 - uses[1 - i].operand] != Value(uses[i].user) || !r_.uses().single_use(Value(uses[i].user))) continue;
+      Step s{ops::Activation{ActivationKind::Silu}, Other::None, {}, false, 0, true, Value(uses[1 - i].user)};
+      return s;
+    }
+    return std::nullopt;
+  }
+
+  // The step of `user`, which reads the tip at `operand`; sets `stop` when it began to match.
+  std::optional<Step> step_of(const UseIndex::Use& use, std::optional<Stop>& stop) const {
+    const Node& n = g_.node(use.user);
+    if (n.kind() == OpKind::Activation) return Step{n.op, Other::None, {}, false, 0, true, Value(use.user)};
+    const auto* b = n.op.get_if<ops::Binary>();
+    if (!b) return std::nullopt;
+    const Value other = n.inputs[1 - use.operand];
+    const Shape& acc = g_.shape(tip_);
+    const Shape& shape = g_.shape(other);
+    Step s{n.op, Other::Full, other, false, 0, use.operand == 0, Value(use.user)};
+    std::optional<double> constant = is_float(acc.dtype()) ? constant_scalar(g_, other) : std::nullopt;
+    if (!(n.shape().dims() == acc.dims())) {
+      stop = Stop{shape.rank() <= 1 ? MissReason::BiasLength : MissReason::ShapeMismatch,
+                  concat_text(other, " ", shape, " stretches the product ", acc, " to ", n.shape())};
+      return std::nullopt;
+    }
+    if (constant) s.other = Other::Scalar, s.constant = true, s.value = *constant;
+    else if (shape == acc) s.other = Other::Full;
+    else if (is_vector(shape, acc.dim(-1))) s.other = shape.rank() == 0 || (shape.dim(-1).is_static(1) && !acc.dim(-1).is_static(1)) ? Other::Scalar : Other::Vector;
+    else {
+      stop = Stop{MissReason::BiasRankTooHigh, concat_text(other, " is ", shape, ", no vector [", acc.dim(-1), "]")};
+      return std::nullopt;
+    }
+    if (!takes(b->fn, s.other, s.accumulator_first)) {
+      stop = Stop{MissReason::NonAddBiasConsumer, concat_text("the product goes on to ", node_text(g_, use.user))};
+      return std::nullopt;
+    }
+    return s;
+  }
+
+  std::optional<Step> next(std::optional<Stop>& stop) const {
+    std::span<const UseIndex::Use> uses = r_.uses().uses(tip_);
+    if (uses.empty() || g_.shape(tip_).rank() == 0) return std::nullopt;
+    if (r_.uses().is_output(tip_)) {
+      std::optional<Stop> ignored;
+      if (uses.size() == 1 && step_of(uses[0], ignored)) stop = Stop{MissReason::IsOutput, concat_text(tip_, " is an output of the graph")};
+      return std::nullopt;
+    }
+    if (uses.size() == 2)
+      if (std::optional<Step> silu = decomposed_silu(uses)) return taken_[silu->result.node.index] ? std::nullopt : silu;
+    if (uses.size() > 1) {
+      std::optional<Stop> ignored;
+      for (const UseIndex::Use& u : uses) {
+        if (!step_of(u, ignored)) continue;
+        stop = Stop{MissReason::MultiConsumer, concat_text(tip_, " has ", uses.size(), " readers: ", uses[0].user, ", ", uses[1].user, uses.size() > 2 ? ", .." : "")};
+        break;
+      }
+      return std::nullopt;
+    }
+    if (taken_[uses[0].user.index]) return std::nullopt;  // another product took this op, with our value as its operand
+    return step_of(uses[0], stop);
+  }
+
+  // The fused node on the stage, when the target claims it.
+  std::optional<Expr> build() const {
+    const Node& root = g_.node(root_);
+    Graph& stage = r_.stage();
+    const auto* fused = root.op.get_if<ops::FusedDot>();
+    auto body = std::make_shared<Graph>("epilogue");
+    std::vector<Value> operands{r_.expr(root.inputs[0]), r_.expr(root.inputs[1])};
+    ops::FusedDot op;
+    Expr acc;
+    if (fused) {
+      op = *fused;
+      std::vector<Expr> inputs;
+      std::size_t k = 0;
+      for (const Node& n : fused->epilogue->nodes()) {
+        if (n.kind() != OpKind::Input) continue;
+        // The stored shape of an epilogue is that of the node it was made for: dims come from the graph.
+        Shape shape = k == 0 ? Shape(root.shape().dims(), n.shape().dtype()) : g_.shape(root.inputs[k + 1]);
+        inputs.push_back(body->input(k == 0 ? "acc" : concat_text("op", k - 1), shape));
+        if (k > 0) operands.push_back(r_.expr(root.inputs[k + 1]));
+        ++k;
+      }
+      acc = inline_body(*body, *fused->epilogue, inputs)[0];
+    } else {
+      const auto& dot = root.op.as<ops::DotGeneral>();
+      op.lhs_contract = dot.lhs_contract, op.rhs_contract = dot.rhs_contract, op.lhs_batch = dot.lhs_batch, op.rhs_batch = dot.rhs_batch;
+      acc = body->input("acc", root.shape());
+    }
+    for (const Step& s : steps_) {
+      if (s.other == Other::None) {
+        acc = body->add(s.op, {acc});
+        continue;
+      }
+      Expr other;
+      if (s.constant) {
+        other = body->scalar(s.value, acc.dtype());
+      } else {
+        Expr operand = r_.expr(s.operand);
+        // A vector is handed over as [N], a scalar as []: both reshapes are views.
+        if (s.other == Other::Vector && operand.rank() > 1) operand = stage.reshape(operand, {operand.dim(-1)});
+        if (s.other == Other::Scalar && operand.rank() > 0) operand = stage.reshape(operand, {});
+        other = body->input(concat_text("op", operands.size() - 2), operand.shape());
+        operands.push_back(operand);
+      }
+      acc = s.accumulator_first ? body->add(s.op, {acc, other}) : body->add(s.op, {other, acc});
+    }
+    body->set_outputs({acc});
+    op.epilogue = std::move(body);
+    Expr candidate = stage.add(std::move(op), std::move(operands));
+    if (!context_.claims.claims(stage, candidate.value().node)) return std::nullopt;
+    return candidate;
+  }
+
+  GraphRewriter& r_;
+  const Graph& g_;
+  const PassContext& context_;
+  std::vector<bool>& taken_;  // nodes that went into an epilogue
+  NodeId root_;
+  Value tip_;  // the last value of the chain so far
+  std::vector<Step> steps_;
+  std::optional<Expr> best_;
+};
+
+std::optional<Graph> run(const Graph& g, const PassContext& context) {
+  if (!context.claims.has(OpKind::FusedDot)) return std::nullopt;
+  GraphRewriter r(g);
+  std::vector<bool> taken(g.num_nodes(), false);
+  for (NodeId id : r.nodes())
+    if (g.node(id).kind() == OpKind::DotGeneral || g.node(id).kind() == OpKind::FusedDot) Chain(r, context, taken, id).run();
+  if (!r.changed()) return std::nullopt;
+  return r.commit(fuse_dot_epilogue.name).graph;
+}
+
+}  // namespace
+
+const Pass fuse_dot_epilogue{
+    "fuse-dot-epilogue",
+    "Moves the elementwise chain behind a product into its epilogue: scalars, a vector over the last axis, values of the product's shape, "
+    "activations (also x * sigmoid(x)). Legal: every intermediate has one reader and is no output, the result keeps the product's dims, and "
+    "the target claims the longer form. Residual adds before a norm are fuse-residual-norm's, which runs first.",
+    run};
+
+}  // namespace rlx

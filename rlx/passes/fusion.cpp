@@ -1,0 +1,107 @@
+// Names, claims and texts of fusion: targets, miss reasons, the report.
+#include "rlx/passes/fusion.h"
+
+#include <algorithm>
+
+#include "rlx/ir/attr.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+
+std::string_view fusion_target_name(FusionTarget t) {
+  static constexpr std::string_view kNames[kNumFusionTargets] = {"cpu", "metal", "mlx", "cuda", "rocm", "wgpu", "tpu"};
+  return kNames[static_cast<std::size_t>(t)];
+}
+
+std::string_view miss_reason_name(MissReason r) {
+  switch (r) {
+    case MissReason::MultiConsumer: return "multi_consumer";
+    case MissReason::IsOutput: return "is_output";
+    case MissReason::NonAddBiasConsumer: return "non_add_bias_consumer";
+    case MissReason::BiasRankTooHigh: return "bias_rank_too_high";
+    case MissReason::BiasLength: return "bias_length";
+    case MissReason::UnsupportedEpilogueActivation: return "unsupported_epilogue_activation";
+    case MissReason::NotClaimed: return "not_claimed";
+    case MissReason::SharedMatmulCount: return "shared_matmul_count";
+    case MissReason::WeightNotConstant: return "weight_not_constant";
+    case MissReason::SwigluNotSharedInput: return "swiglu_not_shared_input";
+    case MissReason::ShapeMismatch: return "shape_mismatch";
+    case MissReason::AxisNotLast: return "axis_not_last";
+    case MissReason::RegionTooLarge: return "region_too_large";
+    case MissReason::NotFused: return "not_fused";
+  }
+  return "unknown";
+}
+
+std::string MissedFusion::text() const {
+  std::string out = concat_text(pattern, " at ", node);
+  if (!label.empty() && label != node.text()) out += concat_text(" \"", label, "\"");
+  out += concat_text(": ", miss_reason_name(reason));
+  if (!detail.empty()) out += concat_text(": ", detail);
+  if (!hint.empty()) out += concat_text(" (hint: ", hint, ")");
+  return out;
+}
+
+int FusionReport::fused_count(std::string_view pattern) const {
+  auto it = fused.find(std::string(pattern));
+  return it == fused.end() ? 0 : it->second;
+}
+
+int FusionReport::missed_count(std::string_view pattern) const {
+  return static_cast<int>(std::count_if(missed.begin(), missed.end(), [&](const MissedFusion& m) { return m.pattern == pattern; }));
+}
+
+std::string FusionReport::summary_line() const {
+  std::string out = concat_text("nodes=", nodes_before, "->", nodes_after);
+  for (const auto& [pattern, count] : fused) out += concat_text(" fused_", pattern, "=", count);
+  out += concat_text(" missed=", missed.size());
+  return out;
+}
+
+std::string FusionReport::text() const {
+  std::string out = summary_line() + "\n";
+  // Kinds whose number changed, in the order of their names.
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const auto& [name, n] : before) counts[name].first = n;
+  for (const auto& [name, n] : after) counts[name].second = n;
+  for (const auto& [name, n] : counts)
+    if (n.first != n.second) out += concat_text("  ", name, ": ", n.first, " -> ", n.second, "\n");
+  for (const MissedFusion& m : missed) out += concat_text("  missed ", m.text(), "\n");
+  return out;
+}
+
+std::map<std::string, int> op_histogram(const Graph& g) {
+  std::map<std::string, int> out;
+  for (const Node& n : g.nodes()) ++out[op_text_name(n.op)];
+  return out;
+}
+
+OpSet default_claims(FusionTarget target) {
+  // Every row of the documented table holds these; MatMul is claimed through DotGeneral, its only form after canonicalisation.
+  OpSet set{OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN};
+  if (target != FusionTarget::Tpu) set.add(OpKind::FusedResidualRmsNorm);
+  switch (target) {
+    case FusionTarget::Cpu:
+    case FusionTarget::Wgpu:
+      set.add(OpKind::FusedAttentionBlock);
+      set.add(OpKind::FusedSwiGLU);
+      break;
+    case FusionTarget::Metal:
+    case FusionTarget::Mlx: set.add(OpKind::FusedSwiGLU); break;
+    case FusionTarget::Cuda:
+    case FusionTarget::Rocm:
+    case FusionTarget::Tpu: break;
+  }
+  return set;
+}
+
+void PassContext::fused(std::string_view pattern) const {
+  if (report) ++report->fused[std::string(pattern)];
+}
+
+void PassContext::missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail, std::string hint) const {
+  if (!report) return;
+  report->missed.push_back({std::string(pattern), node, node_label(g, node), reason, std::move(detail), std::move(hint)});
+}
+
+}  // namespace rlx

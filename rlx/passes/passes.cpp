@@ -1,0 +1,53 @@
+// The list of passes and the runner.
+#include "rlx/passes/passes.h"
+
+#include "rlx/ir/verify.h"
+
+namespace rlx {
+
+std::span<const Pass* const> all_passes() {
+  static constexpr const Pass* kPasses[] = {
+      &lower_hir,          &canonicalize_dots,   &cancel_layout_ops, &fold_constants,           &eliminate_common_subexpressions,
+      &eliminate_dead_code, &merge_shared_input_dots, &fuse_residual_norm, &fuse_dot_epilogue,
+  };
+  return kPasses;
+}
+
+const Pass* find_pass(std::string_view name) {
+  for (const Pass* p : all_passes())
+    if (p->name == name) return p;
+  return nullptr;
+}
+
+std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const FusionOptions& options) {
+  std::vector<const Pass*> out;
+  if (options.skip_fusion) return out;
+  if (claims.has(OpKind::DotGeneral) || claims.has(OpKind::FusedDot)) out.push_back(&merge_shared_input_dots);
+  // Before the epilogues: a residual add belongs to the norm that reads it when the target has that kernel.
+  if (claims.has(OpKind::FusedResidualLN) || claims.has(OpKind::FusedResidualRmsNorm)) out.push_back(&fuse_residual_norm);
+  if (claims.has(OpKind::FusedDot)) out.push_back(&fuse_dot_epilogue);
+  out.push_back(&eliminate_dead_code);
+  return out;
+}
+
+std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions& options) {
+  return fusion_passes_for_supported(default_claims(target), options);
+}
+
+Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context, PassObserver observer, void* user) {
+  for (const Pass* pass : passes) {
+    std::optional<Graph> after = pass->run(g, context);
+    if (!after) continue;
+    g = std::move(*after);
+#ifdef RLX_VERIFY
+    Level level = Level::Mir;
+    for (const Node& n : g.nodes())
+      if (op_def(n.kind()).level != Level::Mir) level = op_def(n.kind()).level;
+    verify_or_throw(g, level, concat_text("pass ", pass->name));
+#endif
+    if (observer) observer(user, *pass, g);
+  }
+  return g;
+}
+
+}  // namespace rlx
