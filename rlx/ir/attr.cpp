@@ -37,8 +37,10 @@ bool same_attr(const AttrValue& a, const AttrValue& b) {
   return std::visit(
       [&](const auto& x) {
         using T = std::decay_t<decltype(x)>;
-        if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, Subgraph>) return false;  // compared above
-        else return x == std::get<T>(b);
+        if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, Subgraph>)
+          return false;  // compared above
+        else
+          return x == std::get<T>(b);
       },
       a);
 }
@@ -54,7 +56,8 @@ bool same_op(const OpBox& a, const OpBox& b) {
 const OpBox& default_op(OpKind kind) {
   static const std::vector<OpBox>* boxes = [] {
     auto* v = new std::vector<OpBox>();
-    for (int k = 0; k < kNumOpKinds; ++k) v->emplace_back(static_cast<OpKind>(k), make_default_op(static_cast<OpKind>(k)));
+    for (int k = 0; k < kNumOpKinds; ++k)
+      v->emplace_back(static_cast<OpKind>(k), make_default_op(static_cast<OpKind>(k)));
     return v;
   }();
   check(static_cast<std::size_t>(kind) < boxes->size(), "op kind out of range");

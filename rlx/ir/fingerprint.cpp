@@ -101,7 +101,8 @@ Fingerprint fingerprint_bytes(const void* data, std::size_t size) {
 
 bool same_graph(const Graph& a, const Graph& b) {
   if (&a == &b) return true;
-  if (a.num_nodes() != b.num_nodes() || a.outputs() != b.outputs() || a.state_updates() != b.state_updates() || a.symbols() != b.symbols())
+  if (a.num_nodes() != b.num_nodes() || a.outputs() != b.outputs() || a.state_updates() != b.state_updates() ||
+      a.symbols() != b.symbols())
     return false;
   for (std::size_t i = 0; i < a.num_nodes(); ++i) {
     const Node& x = a.nodes()[i];

@@ -20,8 +20,8 @@ struct Fingerprint {
   std::string text() const;
 };
 
-/// Fingerprint of everything that decides what `g` computes: ops with every attribute, constants, sub-graphs, shapes, symbols,
-/// leaf names, outputs and state updates. The graph's name, labels and origins do not count.
+/// Fingerprint of everything that decides what `g` computes: ops with every attribute, constants, sub-graphs, shapes,
+/// symbols, leaf names, outputs and state updates. The graph's name, labels and origins do not count.
 Fingerprint fingerprint(const Graph& g);
 /// Of a planned program: both graphs and the whole buffer plan.
 Fingerprint fingerprint(const LirModule& lir);

@@ -34,10 +34,13 @@ std::string header(const Graph& g, std::string_view what) {
   std::size_t bytes = 0, symbolic = 0;
   for (const Node& n : g.nodes())
     for (const Shape& s : n.shapes) {
-      if (s.is_static()) bytes += s.size_bytes();
-      else ++symbolic;
+      if (s.is_static())
+        bytes += s.size_bytes();
+      else
+        ++symbolic;
     }
-  std::string out = concat_text(what, " @", g.name(), " (", count_text(g.num_nodes(), "node"), ", ", count_text(g.outputs().size(), "output"));
+  std::string out = concat_text(what, " @", g.name(), " (", count_text(g.num_nodes(), "node"), ", ",
+                                count_text(g.outputs().size(), "output"));
   if (!g.state_updates().empty()) out += concat_text(", ", count_text(g.state_updates().size(), "state update"));
   out += concat_text(", values of ", bytes_text(bytes));
   if (symbolic) out += concat_text(" and ", count_text(symbolic, "symbolic value"));
@@ -95,7 +98,8 @@ std::string body_text(const Graph& g) {
     if (row.type.size() <= kMaxType) type_width = std::max(type_width, row.type.size());
   }
   auto mark = [&](Value v, const std::string& what) {
-    rows[v.node.index].notes += concat_text("  <- ", what, v.result ? concat_text(" (#", v.result, ")") : std::string());
+    rows[v.node.index].notes +=
+        concat_text("  <- ", what, v.result ? concat_text(" (#", v.result, ")") : std::string());
   };
   for (std::size_t i = 0; i < g.outputs().size(); ++i) mark(g.outputs()[i], concat_text("output ", i));
   for (const auto& u : g.state_updates()) mark(u.value, concat_text("state \"", u.name, "\""));
@@ -123,13 +127,16 @@ std::string place_text(const LirValue& v) {
 
 std::string plan_header(const LirModule& m) {
   const LirBufferPlan& p = m.plan;
-  std::string out = concat_text("buffer plan: arena ", bytes_text(p.arena_bytes), ", aligned to ", p.alignment, " B, ", count_text(p.schedule.size(), "step"), "\n");
+  std::string out = concat_text("buffer plan: arena ", bytes_text(p.arena_bytes), ", aligned to ", p.alignment, " B, ",
+                                count_text(p.schedule.size(), "step"), "\n");
   if (p.live_peak_bytes) {
     char ratio[32];
-    std::snprintf(ratio, sizeof ratio, "%.3f", static_cast<double>(p.arena_bytes) / static_cast<double>(p.live_peak_bytes));
+    std::snprintf(ratio, sizeof ratio, "%.3f",
+                  static_cast<double>(p.arena_bytes) / static_cast<double>(p.live_peak_bytes));
     out += concat_text("  ", ratio, " times the live peak of ", bytes_text(p.live_peak_bytes));
     if (p.unshared_bytes > p.arena_bytes)
-      out += concat_text("; ", bytes_text(p.unshared_bytes - p.arena_bytes), " saved of ", bytes_text(p.unshared_bytes), " without reuse");
+      out += concat_text("; ", bytes_text(p.unshared_bytes - p.arena_bytes), " saved of ", bytes_text(p.unshared_bytes),
+                         " without reuse");
     out += "\n";
   }
   return out;
@@ -155,7 +162,8 @@ std::string inspect_graph_stats(const Graph& g) { return stats(g, "graph"); }
 
 std::string inspect_graph_diff(const Graph& before, const Graph& after) {
   auto difference = static_cast<std::int64_t>(after.num_nodes()) - static_cast<std::int64_t>(before.num_nodes());
-  std::string out = concat_text("@", after.name(), ": ", before.num_nodes(), " -> ", after.num_nodes(), " nodes (", difference > 0 ? "+" : "", difference, ")\n");
+  std::string out = concat_text("@", after.name(), ": ", before.num_nodes(), " -> ", after.num_nodes(), " nodes (",
+                                difference > 0 ? "+" : "", difference, ")\n");
   std::map<std::string, int> change = histogram(after);
   for (const auto& [name, n] : histogram(before)) change[name] -= n;
   bool any = false;
@@ -164,7 +172,8 @@ std::string inspect_graph_diff(const Graph& before, const Graph& after) {
     any = true;
     out += concat_text("  ", name, " ", n > 0 ? "+" : "", n, "\n");
   }
-  if (!any) out += same_graph(before, after) ? "  no change\n" : "  the same ops, with other operands, attributes or order\n";
+  if (!any)
+    out += same_graph(before, after) ? "  no change\n" : "  the same ops, with other operands, attributes or order\n";
   return out;
 }
 
@@ -172,7 +181,9 @@ std::string inspect_hir(const HirModule& m) { return stats(m.graph, "hir") + bod
 std::string inspect_hir_stats(const HirModule& m) { return stats(m.graph, "hir"); }
 std::string inspect_mir(const MirModule& m) { return stats(m.graph, "mir") + body_text(m.graph); }
 std::string inspect_mir_stats(const MirModule& m) { return stats(m.graph, "mir"); }
-std::string inspect_mir_diff(const MirModule& before, const MirModule& after) { return inspect_graph_diff(before.graph, after.graph); }
+std::string inspect_mir_diff(const MirModule& before, const MirModule& after) {
+  return inspect_graph_diff(before.graph, after.graph);
+}
 
 std::string inspect_lir(const LirModule& m) {
   std::string out = stats(m.graph, "lir") + body_text(m.graph);
@@ -197,8 +208,8 @@ std::string inspect_buffer_plan(const LirModule& m) {
       std::string place = place_text(v);
       if (v.is_view) place += " (view)";
       if (!v.strides.empty()) place += " strides " + dims_text(v.strides);
-      rows.push_back({r ? "" : step, Value(id, r).text(), place, std::to_string(v.offset), std::to_string(v.bytes), m.graph.shape(Value(id, r)).text(),
-                      r ? "" : waits});
+      rows.push_back({r ? "" : step, Value(id, r).text(), place, std::to_string(v.offset), std::to_string(v.bytes),
+                      m.graph.shape(Value(id, r)).text(), r ? "" : waits});
     }
   };
   std::vector<bool> scheduled(m.graph.num_nodes(), false);
@@ -209,7 +220,8 @@ std::string inspect_buffer_plan(const LirModule& m) {
   for (std::size_t s = 0; s < m.plan.schedule.size(); ++s) {
     std::string waits;
     for (std::int32_t p : m.plan.schedule[s].predecessors) waits += (waits.empty() ? "" : " ") + std::to_string(p);
-    if (m.plan.schedule[s].node.index < m.graph.num_nodes()) add_values(m.plan.schedule[s].node, std::to_string(s), waits);
+    if (m.plan.schedule[s].node.index < m.graph.num_nodes())
+      add_values(m.plan.schedule[s].node, std::to_string(s), waits);
   }
   std::vector<std::size_t> width(rows[0].size(), 0);
   for (const Row& row : rows)
@@ -219,7 +231,8 @@ std::string inspect_buffer_plan(const LirModule& m) {
     std::string line = " ";
     for (std::size_t c = 0; c < row.size(); ++c) {
       bool number = c == 3 || c == 4;  // right-aligned
-      if (number) line += " " + std::string(width[c] - row[c].size(), ' ') + row[c] + " ";
+      if (number)
+        line += " " + std::string(width[c] - row[c].size(), ' ') + row[c] + " ";
       else {
         pad(row[c], width[c]);
         line += " " + row[c] + " ";
@@ -228,8 +241,10 @@ std::string inspect_buffer_plan(const LirModule& m) {
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
-  for (const LirOutputCopy& c : m.plan.output_copies) out += concat_text("  then copy ", c.value, " to output ", c.output, "\n");
-  for (const LirStateCopy& c : m.plan.state_copies) out += concat_text("  then copy ", c.value, " to state ", c.state, "\n");
+  for (const LirOutputCopy& c : m.plan.output_copies)
+    out += concat_text("  then copy ", c.value, " to output ", c.output, "\n");
+  for (const LirStateCopy& c : m.plan.state_copies)
+    out += concat_text("  then copy ", c.value, " to state ", c.state, "\n");
   return out;
 }
 

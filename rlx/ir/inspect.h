@@ -8,8 +8,9 @@
 
 namespace rlx {
 
-/// Header with counts, op histogram, symbols, then one aligned line per node: value, op, type, label, source line, the nodes it
-/// came from, and `<- output 0` or `<- state "kv"`. Constants above 8 elements and sub-graph bodies are abbreviated.
+/// Header with counts, op histogram, symbols, then one aligned line per node: value, op, type, label, source line, the
+/// nodes it came from, and `<- output 0` or `<- state "kv"`. Constants above 8 elements and sub-graph bodies are
+/// abbreviated.
 std::string inspect_graph(const Graph& g);
 /// The header and the histogram alone.
 std::string inspect_graph_stats(const Graph& g);

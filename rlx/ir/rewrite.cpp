@@ -8,7 +8,8 @@
 
 namespace rlx {
 
-// -- recording ----------------------------------------------------------------------------------------------------------------
+// -- recording
+// ----------------------------------------------------------------------------------------------------------------
 
 GraphRewriter::GraphRewriter(const Graph& source) : source_(source), uses_(source), stage_(source.name()) {
   stage_.set_symbols(source.symbols());
@@ -22,11 +23,13 @@ std::vector<NodeId> GraphRewriter::nodes() const {
 }
 
 Expr GraphRewriter::import(Value old, bool original) {
-  check(old.node.index < source_.num_nodes() && old.result < source_.node(old.node).num_results(), "value outside the source graph");
+  check(old.node.index < source_.num_nodes() && old.result < source_.node(old.node).num_results(),
+        "value outside the source graph");
   auto [it, fresh] = import_nodes_[original].try_emplace(key(old));
   if (fresh) {
     const Shape& s = source_.shape(old);
-    NodeId id = stage_.add_node(Node{ops::Input{(original ? "original " : "") + old.text(), s.dims(), s.dtype()}, {}, {s}, {}});
+    NodeId id =
+        stage_.add_node(Node{ops::Input{(original ? "original " : "") + old.text(), s.dims(), s.dtype()}, {}, {s}, {}});
     imports_.emplace(id.index, Import{old, original});
     it->second = Value(id);
   }
@@ -47,24 +50,31 @@ void GraphRewriter::replace(Value old, Expr now) {
   check(&now.graph() == &stage_, "a replacement must be a value of the rewriter's stage");
   auto import = imports_.find(now.value().node.index);
   if (import != imports_.end() && !import->second.original) return replace(old, import->second.old);
-  check(old.node.index < source_.num_nodes() && old.result < source_.node(old.node).num_results(), "value outside the source graph");
+  check(old.node.index < source_.num_nodes() && old.result < source_.node(old.node).num_results(),
+        "value outside the source graph");
   if (!(now.shape() == source_.shape(old)))
-    throw Error(Diagnostic{ErrorCode::Internal, concat_text("replacement ", node_text(stage_, now.value().node), " has another type than ", old),
-                           node_where(source_, old.node), "this is a fault in a pass"});
+    throw Error(
+        Diagnostic{ErrorCode::Internal,
+                   concat_text("replacement ", node_text(stage_, now.value().node), " has another type than ", old),
+                   node_where(source_, old.node), "this is a fault in a pass"});
   if (!replacements_.emplace(key(old), Replacement{now.value(), true}).second)
-    throw Error(Diagnostic{ErrorCode::Internal, concat_text(old, " is replaced twice"), node_where(source_, old.node), "this is a fault in a pass"});
+    throw Error(Diagnostic{ErrorCode::Internal, concat_text(old, " is replaced twice"), node_where(source_, old.node),
+                           "this is a fault in a pass"});
   replaced_.push_back(old);
 }
 
 void GraphRewriter::replace(Value old, Value now) {
   for (Value v : {old, now})
-    check(v.node.index < source_.num_nodes() && v.result < source_.node(v.node).num_results(), "value outside the source graph");
+    check(v.node.index < source_.num_nodes() && v.result < source_.node(v.node).num_results(),
+          "value outside the source graph");
   if (old == now) return;
   if (!(source_.shape(now) == source_.shape(old)))
-    throw Error(Diagnostic{ErrorCode::Internal, concat_text("replacement ", node_text(source_, now.node), " has another type than ", old),
+    throw Error(Diagnostic{ErrorCode::Internal,
+                           concat_text("replacement ", node_text(source_, now.node), " has another type than ", old),
                            node_where(source_, old.node), "this is a fault in a pass"});
   if (!replacements_.emplace(key(old), Replacement{now, false}).second)
-    throw Error(Diagnostic{ErrorCode::Internal, concat_text(old, " is replaced twice"), node_where(source_, old.node), "this is a fault in a pass"});
+    throw Error(Diagnostic{ErrorCode::Internal, concat_text(old, " is replaced twice"), node_where(source_, old.node),
+                           "this is a fault in a pass"});
   replaced_.push_back(old);
 }
 
@@ -81,14 +91,21 @@ bool GraphRewriter::is_replaced(NodeId old) const {
   return false;
 }
 
-// -- commit -------------------------------------------------------------------------------------------------------------------
+// -- commit
+// -------------------------------------------------------------------------------------------------------------------
 
 // One rebuild. Nodes of the source and of the stage share one numbering: staged nodes come after the source's.
 class Commit {
  public:
   Commit(GraphRewriter& r, std::string_view pass, CommitOptions options)
-      : r_(r), old_(r.source_), stage_(r.stage_), pass_(pass), options_(options), num_old_(static_cast<std::uint32_t>(old_.num_nodes())),
-        state_(num_old_ + stage_.num_nodes(), Unseen), new_id_(state_.size()) {}
+      : r_(r),
+        old_(r.source_),
+        stage_(r.stage_),
+        pass_(pass),
+        options_(options),
+        num_old_(static_cast<std::uint32_t>(old_.num_nodes())),
+        state_(num_old_ + stage_.num_nodes(), Unseen),
+        new_id_(state_.size()) {}
 
   Rewritten run() {
     mark_live();
@@ -142,7 +159,9 @@ class Commit {
         return {import->second.old.node.index, import->second.old.result};
       }
       if (steps > r_.replacements_.size())
-        throw Error(Diagnostic{ErrorCode::Internal, concat_text("pass ", pass_, ": replacements of ", v, " form a cycle"), node_where(old_, v.node), "this is a fault in the pass"});
+        throw Error(Diagnostic{ErrorCode::Internal,
+                               concat_text("pass ", pass_, ": replacements of ", v, " form a cycle"),
+                               node_where(old_, v.node), "this is a fault in the pass"});
       v = it->second.now;
     }
   }
@@ -161,7 +180,9 @@ class Commit {
     };
     for (std::uint32_t i = 0; i < num_old_; ++i) {
       OpKind kind = old_.nodes()[i].kind();
-      if (kind == OpKind::Input || (kind == OpKind::Param && !options_.drop_params) || (kind == OpKind::State && !options_.drop_states)) need(i);
+      if (kind == OpKind::Input || (kind == OpKind::Param && !options_.drop_params) ||
+          (kind == OpKind::State && !options_.drop_states))
+        need(i);
     }
     for (Value v : old_.outputs()) need(resolve(v).node);
     for (const auto& u : old_.state_updates()) {
@@ -175,7 +196,8 @@ class Commit {
     }
   }
 
-  // Which replaced nodes each staged node stands for. A node takes those of its users, up to the roots of other replacements.
+  // Which replaced nodes each staged node stands for. A node takes those of its users, up to the roots of other
+  // replacements.
   void compose_origins() {
     constexpr std::size_t kMaxSources = 8;
     std::uint32_t num_staged = static_cast<std::uint32_t>(stage_.num_nodes());
@@ -204,7 +226,8 @@ class Commit {
       if (owner == kNobody) continue;
       for (Value v : old_.nodes()[i].inputs) {
         std::uint32_t d = v.node.index;
-        if (state_[d] != Unseen || absorbed_by_[d] != kNobody || op_def(old_.nodes()[d].kind()).is(OpTrait::Leaf)) continue;
+        if (state_[d] != Unseen || absorbed_by_[d] != kNobody || op_def(old_.nodes()[d].kind()).is(OpTrait::Leaf))
+          continue;
         absorbed_by_[d] = owner;
         absorbed_[owner].push_back(d);
       }
@@ -257,9 +280,10 @@ class Commit {
         std::uint32_t need = operand(top.node, top.next++).node;
         if (state_[need] == Emitted) continue;
         if (state_[need] == Open)
-          throw Error(Diagnostic{ErrorCode::Internal, concat_text("pass ", pass_, ": a replacement reads the value it replaces"),
-                                 need < num_old_ ? node_where(old_, NodeId{need}) : node_text(stage_, NodeId{need - num_old_}),
-                                 "this is a fault in the pass: wrap a value through original()"});
+          throw Error(Diagnostic{
+              ErrorCode::Internal, concat_text("pass ", pass_, ": a replacement reads the value it replaces"),
+              need < num_old_ ? node_where(old_, NodeId{need}) : node_text(stage_, NodeId{need - num_old_}),
+              "this is a fault in the pass: wrap a value through original()"});
         state_[need] = Open;
         stack.push_back({need, 0});
         continue;
@@ -291,14 +315,18 @@ class Commit {
   std::vector<std::vector<std::uint32_t>> absorbed_;    // replaced node -> dead nodes it took along
 };
 
-Rewritten GraphRewriter::commit(std::string_view pass, CommitOptions options) { return Commit(*this, pass, options).run(); }
+Rewritten GraphRewriter::commit(std::string_view pass, CommitOptions options) {
+  return Commit(*this, pass, options).run();
+}
 
-// -- matchers -----------------------------------------------------------------------------------------------------------------
+// -- matchers
+// -----------------------------------------------------------------------------------------------------------------
 
 namespace {
 using Axes = std::vector<std::int64_t>;
 
-std::optional<MatmulForm> dot_form(const Graph& g, const Node& n, const Axes& lc, const Axes& rc, const Axes& lb, const Axes& rb) {
+std::optional<MatmulForm> dot_form(const Graph& g, const Node& n, const Axes& lc, const Axes& rc, const Axes& lb,
+                                   const Axes& rb) {
   MatmulForm m;
   m.lhs = n.inputs[0];
   m.rhs = n.inputs[1];

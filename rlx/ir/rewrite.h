@@ -31,10 +31,10 @@ struct CommitOptions {
 
 /// Records replacements and new nodes over a graph that is never changed.
 ///
-/// New nodes are built on `stage()`, a graph of its own: every builder function, `decompose_into` and `inline_body` work on it.
-/// Values of the source enter through `expr`, which follows replacements (made before or later): whoever reads a replaced value
-/// reads its replacement. `original` is the value itself even when replaced, for wrapping: `replace(v, cast(original(v)))`.
-/// Positions of a node's replacement follow the old order. O(nodes + edges) in all.
+/// New nodes are built on `stage()`, a graph of its own: every builder function, `decompose_into` and `inline_body`
+/// work on it. Values of the source enter through `expr`, which follows replacements (made before or later): whoever
+/// reads a replaced value reads its replacement. `original` is the value itself even when replaced, for wrapping:
+/// `replace(v, cast(original(v)))`. Positions of a node's replacement follow the old order. O(nodes + edges) in all.
 class GraphRewriter {
  public:
   explicit GraphRewriter(const Graph& source);
@@ -53,7 +53,8 @@ class GraphRewriter {
   /// A value of the source as it is, even when it is replaced.
   Expr original(Value old);
 
-  /// Every reader of `old`, outputs and state updates included, reads `now`. Shapes must agree; replacing twice is an error.
+  /// Every reader of `old`, outputs and state updates included, reads `now`. Shapes must agree; replacing twice is an
+  /// error.
   void replace(Value old, Expr now);
   /// The same with another value of the source.
   void replace(Value old, Value now);
@@ -64,8 +65,8 @@ class GraphRewriter {
   bool is_replaced(NodeId old) const;
   bool changed() const { return !replacements_.empty(); }
 
-  /// Rebuilds: what outputs, state updates and kept leaves need, in topological order. New nodes get `pass`, the label and line
-  /// of what they replace, and the list of nodes that went into them. The rewriter is spent afterwards.
+  /// Rebuilds: what outputs, state updates and kept leaves need, in topological order. New nodes get `pass`, the label
+  /// and line of what they replace, and the list of nodes that went into them. The rewriter is spent afterwards.
   Rewritten commit(std::string_view pass, CommitOptions options = {});
 
  private:
@@ -85,29 +86,30 @@ class GraphRewriter {
   const Graph& source_;
   UseIndex uses_;
   Graph stage_;
-  std::unordered_map<std::uint32_t, Import> imports_;                     // stage node -> source value
-  std::unordered_map<std::uint64_t, Value> import_nodes_[2];              // source value -> stage value, by `original`
-  std::unordered_map<std::uint64_t, Replacement> replacements_;           // source value ->
-  std::vector<Value> replaced_;                                           // in the order of the calls
+  std::unordered_map<std::uint32_t, Import> imports_;            // stage node -> source value
+  std::unordered_map<std::uint64_t, Value> import_nodes_[2];     // source value -> stage value, by `original`
+  std::unordered_map<std::uint64_t, Replacement> replacements_;  // source value ->
+  std::vector<Value> replaced_;                                  // in the order of the calls
 };
 
-// -- matchers -----------------------------------------------------------------------------------------------------------------
+// -- matchers
+// -----------------------------------------------------------------------------------------------------------------
 
 /// A node seen as a matrix product: lhs [batch.., M.., K] x rhs [batch.., K, N] -> [batch.., M.., N].
 struct MatmulForm {
   Value lhs, rhs;
-  Dims batch;  // shared batch dims; empty when rhs is one matrix
-  Dim m, n, k; // m: the product of lhs's free dims
+  Dims batch;                   // shared batch dims; empty when rhs is one matrix
+  Dim m, n, k;                  // m: the product of lhs's free dims
   bool lhs_transposed = false;  // lhs is [batch.., K, M]
   bool rhs_transposed = false;  // rhs is [batch.., N, K]
   bool fused = false;           // FusedDot: an epilogue follows
 };
-/// The form of a MatMul, DotGeneral or FusedDot with one contracted axis, leading batch axes, an rhs with one free axis, and lhs's
-/// contracted axis last (or, with one free axis, first); none otherwise.
+/// The form of a MatMul, DotGeneral or FusedDot with one contracted axis, leading batch axes, an rhs with one free
+/// axis, and lhs's contracted axis last (or, with one free axis, first); none otherwise.
 std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id);
 
-/// The number that every element of `v` is: a one-element constant, also behind reshape, expand or transpose. None for complex
-/// values.
+/// The number that every element of `v` is: a one-element constant, also behind reshape, expand or transpose. None for
+/// complex values.
 std::optional<double> constant_scalar(const Graph& g, Value v);
 
 /// True when `v` depends on Params and Constants alone: on no Input, no State and no symbolic dimension.

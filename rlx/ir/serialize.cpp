@@ -18,7 +18,8 @@ constexpr char kMagic[8] = {'R', 'L', 'X', 'G', 'R', 'A', 'P', 'H'};
 constexpr int kMaxDepth = 16;         // of sub-graphs in sub-graphs
 constexpr std::size_t kMaxRank = 32;  // of a stored shape
 
-// -- writing ------------------------------------------------------------------------------------------------------------------
+// -- writing
+// ------------------------------------------------------------------------------------------------------------------
 
 class Encoder {
  public:
@@ -80,7 +81,8 @@ class Encoder {
   void i64(std::int64_t v) { raw(&v, 8); }
   void f64(double v) { raw(&v, 8); }
   void size(std::size_t n) {
-    if (n > 0xffffffffu) throw Error(ErrorCode::Unsupported, concat_text("a list of ", n, " entries is too long for the binary form"));
+    if (n > 0xffffffffu)
+      throw Error(ErrorCode::Unsupported, concat_text("a list of ", n, " entries is too long for the binary form"));
     u32(static_cast<std::uint32_t>(n));
   }
   void string(std::string_view s) {
@@ -93,8 +95,10 @@ class Encoder {
   }
   void dim(const Dim& d) {
     u8(d.is_static() ? 0 : 1);
-    if (d.is_static()) i64(d.value());
-    else string(d.text());
+    if (d.is_static())
+      i64(d.value());
+    else
+      string(d.text());
   }
   void dims(const Dims& d) {
     size(d.size());
@@ -173,10 +177,11 @@ class Encoder {
   std::vector<std::byte> buffer_;
 };
 
-// -- reading ------------------------------------------------------------------------------------------------------------------
+// -- reading
+// ------------------------------------------------------------------------------------------------------------------
 
-// File names of source lines live as long as the process, like the literals they were. The pool is bounded: a hostile file
-// could otherwise fill memory through it.
+// File names of source lines live as long as the process, like the literals they were. The pool is bounded: a hostile
+// file could otherwise fill memory through it.
 const char* interned(const std::string& s) {
   constexpr std::size_t kMaxNames = 4096, kMaxLength = 512;
   static std::mutex mutex;
@@ -198,8 +203,10 @@ class Decoder {
     at_ = sizeof kMagic;
     auto version = u32("the version");
     if (version != kGraphBytesVersion)
-      throw Error(Diagnostic{ErrorCode::BadFile, concat_text("graph format version ", version, " is not known, this build reads version ", kGraphBytesVersion),
-                             where(at_ - 4), "convert the graph to text with the rlx that wrote it"});
+      throw Error(Diagnostic{
+          ErrorCode::BadFile,
+          concat_text("graph format version ", version, " is not known, this build reads version ", kGraphBytesVersion),
+          where(at_ - 4), "convert the graph to text with the rlx that wrote it"});
     Graph g = graph(0);
     if (at_ != bytes_.size()) fail(concat_text(bytes_.size() - at_, " bytes follow the graph"));
     return g;
@@ -221,7 +228,8 @@ class Decoder {
   }
 
   std::span<const std::byte> take(std::size_t n, std::string_view what) {
-    if (n > bytes_.size() - at_) fail(concat_text("the bytes end inside ", what, ": ", n, " needed, ", bytes_.size() - at_, " left"));
+    if (n > bytes_.size() - at_)
+      fail(concat_text("the bytes end inside ", what, ": ", n, " needed, ", bytes_.size() - at_, " left"));
     std::span<const std::byte> s = bytes_.subspan(at_, n);
     at_ += n;
     return s;
@@ -243,7 +251,8 @@ class Decoder {
   // A list length; every entry takes `entry_bytes` or more, so a hostile length allocates nothing.
   std::size_t size(std::size_t entry_bytes, std::string_view what) {
     std::size_t n = u32(what);
-    if (n > (bytes_.size() - at_) / entry_bytes) fail(concat_text(what, " says ", n, " entries, more than the bytes hold"));
+    if (n > (bytes_.size() - at_) / entry_bytes)
+      fail(concat_text(what, " says ", n, " entries, more than the bytes hold"));
     return n;
   }
   std::string string(std::string_view what) {
@@ -344,7 +353,8 @@ class Decoder {
       std::vector<std::string> names;
       for (const OpDef* d : all_op_defs()) names.emplace_back(d->name);
       std::string near = op_name.size() <= 64 ? closest_name(op_name, names) : std::string();
-      fail(concat_text("there is no op '", op_name.substr(0, 40), "'"), near.empty() ? "" : concat_text("did you mean ", near, "?"));
+      fail(concat_text("there is no op '", op_name.substr(0, 40), "'"),
+           near.empty() ? "" : concat_text("did you mean ", near, "?"));
     }
     std::vector<Value> operands;
     for (std::size_t n = size(8, "an operand list"); operands.size() < n;) operands.push_back(value(g, "operand"));
@@ -359,7 +369,8 @@ class Decoder {
       if (seen[k]) fail(concat_text("attribute '", name, "' of ", op_name, " is given twice"));
       seen[k] = true;
       const AttrField& f = def->attrs[k];
-      if (u8("an attribute type") != static_cast<std::uint8_t>(f.type)) fail(concat_text("attribute '", name, "' of ", op_name, " has another type"));
+      if (u8("an attribute type") != static_cast<std::uint8_t>(f.type))
+        fail(concat_text("attribute '", name, "' of ", op_name, " has another type"));
       f.set(op.get(), attribute(f, depth));
     }
     std::vector<Shape> shapes;

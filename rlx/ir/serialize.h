@@ -36,8 +36,8 @@ void encode_graph(const Graph& g, EncodeParts parts, ByteSink& sink);
 
 /// The versioned binary form of `g`.
 std::vector<std::byte> to_bytes(const Graph& g);
-/// The graph in `bytes`; constants are copied out. Throws BadFile naming `file`, the offset and what was expected; shapes are
-/// checked against inference.
+/// The graph in `bytes`; constants are copied out. Throws BadFile naming `file`, the offset and what was expected;
+/// shapes are checked against inference.
 Graph from_bytes(std::span<const std::byte> bytes, std::string_view file = "graph bytes");
 
 }  // namespace rlx

@@ -21,10 +21,14 @@ std::string quoted(std::string_view s) {
   std::string out = "\"";
   for (char c : s) {
     auto u = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (c == '\n') out += "\\n";
-    else if (u < 0x20 || u == 0x7f) out += {'\\', 'x', kHexDigits[u >> 4], kHexDigits[u & 15]};
-    else out += c;
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (c == '\n')
+      out += "\\n";
+    else if (u < 0x20 || u == 0x7f)
+      out += {'\\', 'x', kHexDigits[u >> 4], kHexDigits[u & 15]};
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -97,8 +101,10 @@ bool append_element(std::string& out, const Tensor& t, std::int64_t i, std::byte
     double v = t.at(i);
     if (!std::isfinite(v)) return false;
     // A float's shortest form is exact for every type that a float holds.
-    if (d == DType::F64) append_number(out, v);
-    else append_number(out, static_cast<float>(v));
+    if (d == DType::F64)
+      append_number(out, v);
+    else
+      append_number(out, static_cast<float>(v));
     store_element(back, d, i, v);
   }
   return true;
@@ -190,9 +196,12 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
     case AttrType::Tensor: append_tensor(out, std::get<Tensor>(v), options); break;
     case AttrType::Body: {
       const auto& body = std::get<Subgraph>(v);
-      if (!body) out += "none";
-      else if (options.bodies) append_graph(out, *body, options, indent + 2);
-      else out += body_summary(*body);
+      if (!body)
+        out += "none";
+      else if (options.bodies)
+        append_graph(out, *body, options, indent + 2);
+      else
+        out += body_summary(*body);
       break;
     }
   }

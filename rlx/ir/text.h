@@ -11,8 +11,10 @@
 //
 // * A value is %id or %id#result; ids are numbers or words, each defined before its use. `//` starts a comment.
 // * Attributes in braces are left out when they have their default value; sub-graphs nest there.
-// * Tensors: `[2] f32 {1, 0.5}`, complex elements `(1, -2)`; large or non-finite ones as `0x` and their bytes in memory order.
-// * Numbers print in the shortest decimal form that reads back exactly; a NaN attribute prints its bits as `0x` and 16 digits.
+// * Tensors: `[2] f32 {1, 0.5}`, complex elements `(1, -2)`; large or non-finite ones as `0x` and their bytes in memory
+// order.
+// * Numbers print in the shortest decimal form that reads back exactly; a NaN attribute prints its bits as `0x` and 16
+// digits.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +26,9 @@
 namespace rlx {
 
 struct TextOptions {
-  bool labels = true;    // @"label" after each labelled node
-  bool bodies = true;    // false: sub-graphs as `@name(add, gelu)`, which does not parse back
-  bool origins = false;  // a trailing comment with the user's line, the pass and the nodes replaced
+  bool labels = true;                      // @"label" after each labelled node
+  bool bodies = true;                      // false: sub-graphs as `@name(add, gelu)`, which does not parse back
+  bool origins = false;                    // a trailing comment with the user's line, the pass and the nodes replaced
   std::int64_t max_decimal_elements = 64;  // constants above print as hexadecimal bytes
   std::int64_t max_elements = -1;          // constants above print as `...`, which does not parse back; -1: none
 };
@@ -38,8 +40,8 @@ std::string print_node(const Graph& g, NodeId id, const TextOptions& options = {
 /// The attributes of `op` as printed between braces, or an empty string: `axis = 1, keep_dims = true`.
 std::string print_attrs(const OpBox& op, const TextOptions& options = {});
 
-/// The graph of a text. Throws BadFile with `file`:line:column, what was expected and what was found. Shapes are inferred and
-/// must equal those written.
+/// The graph of a text. Throws BadFile with `file`:line:column, what was expected and what was found. Shapes are
+/// inferred and must equal those written.
 Graph parse_text(std::string_view text, std::string_view file = "graph text");
 
 }  // namespace rlx

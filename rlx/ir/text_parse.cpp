@@ -15,8 +15,8 @@
 namespace rlx {
 namespace {
 
-constexpr int kMaxDepth = 16;          // of sub-graphs in sub-graphs
-constexpr std::size_t kMaxRank = 32;   // of a written shape
+constexpr int kMaxDepth = 16;             // of sub-graphs in sub-graphs
+constexpr std::size_t kMaxRank = 32;      // of a written shape
 constexpr std::size_t kMaxDimText = 512;  // characters of one dimension expression
 constexpr std::int64_t kMaxResults = 64;
 
@@ -154,7 +154,8 @@ class Parser {
         out += static_cast<char>(hex(text_[at_]) * 16 + hex(text_[at_ + 1]));
         at_ += 2;
       } else {
-        fail_plain(at_ - 2, "unknown escape in a string", "escapes are \\\" \\\\ \\n and \\x with two hexadecimal digits");
+        fail_plain(at_ - 2, "unknown escape in a string",
+                   "escapes are \\\" \\\\ \\n and \\x with two hexadecimal digits");
       }
     }
   }
@@ -179,7 +180,8 @@ class Parser {
     auto end = static_cast<std::size_t>(r.ptr - text_.data());
     bool finite = true;
     if constexpr (std::is_floating_point_v<T>) finite = std::isfinite(v);
-    if (r.ec != std::errc() || !finite || (end < text_.size() && is_word(text_[end]))) fail(at_, concat_text("expected ", what));
+    if (r.ec != std::errc() || !finite || (end < text_.size() && is_word(text_[end])))
+      fail(at_, concat_text("expected ", what));
     at_ = end;
     return v;
   }
@@ -187,7 +189,8 @@ class Parser {
   double f64() {
     skip();
     std::string_view rest = text_.substr(at_);
-    for (auto [name, value] : {std::pair{std::string_view("inf"), INFINITY}, std::pair{std::string_view("-inf"), -INFINITY}})
+    for (auto [name, value] :
+         {std::pair{std::string_view("inf"), INFINITY}, std::pair{std::string_view("-inf"), -INFINITY}})
       if (rest.starts_with(name) && (rest.size() == name.size() || !is_word(rest[name.size()]))) {
         at_ += name.size();
         return static_cast<double>(value);
@@ -239,7 +242,8 @@ class Parser {
     if (expression.empty()) fail(start, "expected a dimension");
     auto d = expression.size() <= kMaxDimText ? parse_dim(expression) : std::nullopt;
     if (!d)
-      fail(start, "expected a dimension", "write an integer, a symbol, or an expression such as 2*seq + 1 or floordiv(seq, 16)");
+      fail(start, "expected a dimension",
+           "write an integer, a symbol, or an expression such as 2*seq + 1 or floordiv(seq, 16)");
     return *d;
   }
 
@@ -265,7 +269,8 @@ class Parser {
       for (int i = 0; i < kNumDTypes; ++i) names.emplace_back(dtype_name(static_cast<DType>(i)));
       at_ = start;
       std::string near = closest_name(w, names);
-      fail(start, "expected a dtype", near.empty() ? "for example f32, bf16, i64 or bool" : concat_text("did you mean ", near, "?"));
+      fail(start, "expected a dtype",
+           near.empty() ? "for example f32, bf16, i64 or bool" : concat_text("did you mean ", near, "?"));
     }
     return *t;
   }
@@ -285,7 +290,8 @@ class Parser {
   void packed_element(std::byte* data, DType t, std::int64_t i, std::int64_t low, std::int64_t high) {
     std::size_t start = at_;
     auto v = number<std::int64_t>("an integer");
-    if (v < low || v > high) fail_plain(start, concat_text(v, " is outside ", dtype_name(t), " [", low, ", ", high, "]"));
+    if (v < low || v > high)
+      fail_plain(start, concat_text(v, " is outside ", dtype_name(t), " [", low, ", ", high, "]"));
     store_element(data, t, i, v);
   }
 
@@ -360,7 +366,8 @@ class Parser {
     std::string near = closest_name(w, names);
     if (near.empty())
       for (const std::string& n : names) near += (near.empty() ? "" : ", ") + n;
-    else near = concat_text("did you mean ", near, "?");
+    else
+      near = concat_text("did you mean ", near, "?");
     fail(start, concat_text("expected a value of ", f.name), near);
   }
 
@@ -460,7 +467,8 @@ class Parser {
       std::size_t number_at = at_;
       auto r = number<std::uint32_t>("a result index");
       std::uint32_t n = scope.graph.node(v.node).num_results();
-      if (r >= n) fail_plain(number_at, concat_text("%", id, " has ", n, n == 1 ? " result" : " results", ", there is no #", r));
+      if (r >= n)
+        fail_plain(number_at, concat_text("%", id, " has ", n, n == 1 ? " result" : " results", ", there is no #", r));
       v.result = r;
     }
     return v;
@@ -502,12 +510,14 @@ class Parser {
     std::size_t type_at = at_;
     std::vector<Shape> types;
     do {
-      if (types.size() == static_cast<std::size_t>(kMaxResults)) fail_plain(at_, concat_text("more than ", kMaxResults, " result types"));
+      if (types.size() == static_cast<std::size_t>(kMaxResults))
+        fail_plain(at_, concat_text("more than ", kMaxResults, " result types"));
       types.push_back(shape());
     } while (eat(','));
     if (types.size() != static_cast<std::size_t>(num_results))
-      fail_plain(type_at, concat_text("%", id, " has ", num_results, num_results == 1 ? " result" : " results", " but ",
-                                      types.size(), types.size() == 1 ? " type" : " types"),
+      fail_plain(type_at,
+                 concat_text("%", id, " has ", num_results, num_results == 1 ? " result" : " results", " but ",
+                             types.size(), types.size() == 1 ? " type" : " types"),
                  concat_text("write %", id, ":", types.size(), " = ..."));
     for (const AttrField& f : named->def->attrs) {
       if (f.place == AttrPlace::TypeDims) f.set(named->op.get(), types[0].dims());
@@ -521,12 +531,15 @@ class Parser {
     for (Value v : operands) operand_shapes.push_back(scope.graph.shape(v));
     Result<Shapes> inferred = at_position(op_at, [&] { return infer_shapes(op, operand_shapes); });
     if (!inferred) fail_plain(op_at, inferred.error().message, inferred.error().hint);
-    if (*inferred != types) fail_plain(type_at, concat_text(op_name, " gives ", types_text(*inferred), ", the text says ", types_text(types)));
+    if (*inferred != types)
+      fail_plain(type_at,
+                 concat_text(op_name, " gives ", types_text(*inferred), ", the text says ", types_text(types)));
     NodeId node_id = at_position(op_at, [&] {
       return scope.graph.add_node(Node{std::move(op), std::move(operands), std::move(types), std::move(origin)});
     });
     scope.ids.emplace(id, node_id);
-    if (named->def->is(OpTrait::Leaf) && named->def->kind != OpKind::Constant && !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)
+    if (named->def->is(OpTrait::Leaf) && named->def->kind != OpKind::Constant &&
+        !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)
       fail_plain(op_at, concat_text("the name '", scope.graph.leaf_name(node_id), "' is taken by another leaf"),
                  "give every input, param and state its own name");
   }

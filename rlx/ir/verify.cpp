@@ -23,11 +23,14 @@ class Verifier {
   void run() {
     for (const auto& [name, info] : g_.symbols())
       if (info.min < 0 || info.min > info.max || info.divisor < 1)
-        report(ErrorCode::InvalidArgument, concat_text("symbol ", name, " has impossible bounds [", info.min, ", ", info.max, "] div ", info.divisor));
+        report(ErrorCode::InvalidArgument, concat_text("symbol ", name, " has impossible bounds [", info.min, ", ",
+                                                       info.max, "] div ", info.divisor));
     sound_.assign(g_.num_nodes(), false);
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) sound_[i] = check_node(NodeId{i});
     for (std::size_t i = 0; i < g_.outputs().size(); ++i)
-      if (!exists(g_.outputs()[i])) report(ErrorCode::InvalidArgument, concat_text("output ", i, " is ", g_.outputs()[i], ", which does not exist"));
+      if (!exists(g_.outputs()[i]))
+        report(ErrorCode::InvalidArgument,
+               concat_text("output ", i, " is ", g_.outputs()[i], ", which does not exist"));
     check_states();
   }
 
@@ -48,12 +51,15 @@ class Verifier {
     // The name of a mnemonic op needs its enum in range: nothing can be printed before that is known.
     if (!enums_in_range(id, def)) return false;
     if (!allowed(def.level, level_))
-      report_node(id, ErrorCode::Unsupported, concat_text(def.name, " is a ", level_name(def.level), " op, the graph is ", level_name(level_)),
+      report_node(id, ErrorCode::Unsupported,
+                  concat_text(def.name, " is a ", level_name(def.level), " op, the graph is ", level_name(level_)),
                   def.level == Level::Hir ? "lower the graph first" : "");
     if (is_body_ && (n.kind() == OpKind::Param || n.kind() == OpKind::State))
-      report_node(id, ErrorCode::InvalidArgument, "a sub-graph holds only inputs, constants and ops", "pass the value in as an operand");
+      report_node(id, ErrorCode::InvalidArgument, "a sub-graph holds only inputs, constants and ops",
+                  "pass the value in as an operand");
     if (def.is(OpTrait::Leaf) && n.kind() != OpKind::Constant && !names_.emplace(g_.leaf_name(id), id).second)
-      report_node(id, ErrorCode::InvalidArgument, concat_text("the name '", g_.leaf_name(id), "' is taken by ", names_[g_.leaf_name(id)]),
+      report_node(id, ErrorCode::InvalidArgument,
+                  concat_text("the name '", g_.leaf_name(id), "' is taken by ", names_[g_.leaf_name(id)]),
                   "give every input, param and state its own name");
     if (n.shapes.empty()) {
       report_node(id, ErrorCode::InvalidArgument, "has no results");
@@ -63,8 +69,11 @@ class Verifier {
     std::vector<Shape> shapes;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       Value v = n.inputs[i];
-      if (!exists(v)) report_node(id, ErrorCode::InvalidArgument, concat_text("operand ", i, " is ", v, ", which does not exist"));
-      else if (v.node >= id) report_node(id, ErrorCode::InvalidArgument, concat_text("operand ", i, " is ", v, ", which does not precede its user"));
+      if (!exists(v))
+        report_node(id, ErrorCode::InvalidArgument, concat_text("operand ", i, " is ", v, ", which does not exist"));
+      else if (v.node >= id)
+        report_node(id, ErrorCode::InvalidArgument,
+                    concat_text("operand ", i, " is ", v, ", which does not precede its user"));
       else if (sound_[v.node.index]) {
         shapes.push_back(g_.shape(v));
         continue;
@@ -95,7 +104,8 @@ class Verifier {
       if (auto* list = std::get_if<std::vector<std::int64_t>>(&v)) values = *list;
       for (std::int64_t e : values)
         if (e < 0 || static_cast<std::size_t>(e) >= f.enum_names.size()) {
-          report(ErrorCode::InvalidArgument, concat_text(def.name, ": attribute '", f.name, "' is ", e, ", outside its enum"), id.text());
+          report(ErrorCode::InvalidArgument,
+                 concat_text(def.name, ": attribute '", f.name, "' is ", e, ", outside its enum"), id.text());
           return false;
         }
     }
@@ -109,7 +119,8 @@ class Verifier {
       const auto body = std::get<Subgraph>(f.get(g_.node(id).op.data()));
       if (!body) continue;  // the shape rule says so
       if (depth_ == kMaxDepth) {
-        report_node(id, ErrorCode::InvalidArgument, concat_text("sub-graphs are nested more than ", kMaxDepth, " deep"));
+        report_node(id, ErrorCode::InvalidArgument,
+                    concat_text("sub-graphs are nested more than ", kMaxDepth, " deep"));
         return false;
       }
       std::size_t before = out_.size();
@@ -125,15 +136,22 @@ class Verifier {
     std::set<std::string> updated;
     for (const Graph::StateUpdate& u : g_.state_updates()) {
       if (is_body_) {
-        report(ErrorCode::InvalidArgument, concat_text("a sub-graph sets state '", u.name, "'"), {}, "only the outer graph has states");
+        report(ErrorCode::InvalidArgument, concat_text("a sub-graph sets state '", u.name, "'"), {},
+               "only the outer graph has states");
         continue;
       }
       NodeId id = g_.find_leaf(OpKind::State, u.name);
-      if (!id.valid()) report(ErrorCode::NotFound, concat_text("set_state names '", u.name, "', which is no state of the graph"));
-      else if (!exists(u.value)) report(ErrorCode::InvalidArgument, concat_text("the new value of state '", u.name, "' is ", u.value, ", which does not exist"));
+      if (!id.valid())
+        report(ErrorCode::NotFound, concat_text("set_state names '", u.name, "', which is no state of the graph"));
+      else if (!exists(u.value))
+        report(ErrorCode::InvalidArgument,
+               concat_text("the new value of state '", u.name, "' is ", u.value, ", which does not exist"));
       else if (!(g_.shape(u.value) == g_.shape(id)))
-        report(ErrorCode::ShapeMismatch, concat_text("state '", u.name, "' is ", g_.shape(id), ", its new value ", g_.shape(u.value)), node_where(g_, u.value.node));
-      if (!updated.insert(u.name).second) report(ErrorCode::InvalidArgument, concat_text("state '", u.name, "' is set twice"));
+        report(ErrorCode::ShapeMismatch,
+               concat_text("state '", u.name, "' is ", g_.shape(id), ", its new value ", g_.shape(u.value)),
+               node_where(g_, u.value.node));
+      if (!updated.insert(u.name).second)
+        report(ErrorCode::InvalidArgument, concat_text("state '", u.name, "' is set twice"));
     }
   }
 
@@ -159,7 +177,8 @@ void verify_or_throw(const Graph& g, Level level, std::string_view what) {
   if (problems.empty()) return;
   Diagnostic d = std::move(problems.front());
   d.message = concat_text(what, ": graph '", g.name(), "': ", d.message);
-  if (problems.size() > 1) d.where += concat_text("\n  and ", problems.size() - 1, problems.size() == 2 ? " more problem" : " more problems");
+  if (problems.size() > 1)
+    d.where += concat_text("\n  and ", problems.size() - 1, problems.size() == 2 ? " more problem" : " more problems");
   throw Error(std::move(d));
 }
 

@@ -23,7 +23,8 @@ inline const std::vector<Graph>& sample_graphs() {
       for (const Sample& s : set.all()) {
         Graph g("g");
         std::vector<Value> operands, outputs;
-        for (std::size_t i = 0; i < s.inputs.size(); ++i) operands.push_back(g.input("in" + std::to_string(i), s.inputs[i].shape));
+        for (std::size_t i = 0; i < s.inputs.size(); ++i)
+          operands.push_back(g.input("in" + std::to_string(i), s.inputs[i].shape));
         NodeId id = g.add(s.op, operands).value().node;
         for (std::uint32_t r = 0; r < g.node(id).num_results(); ++r) outputs.emplace_back(id, r);
         g.set_outputs(outputs);
@@ -44,13 +45,44 @@ inline std::mt19937_64 random_of(const std::uint8_t* data, std::size_t size) {
 /// 1 to 4 edits: bytes overwritten, flipped, inserted, erased, or a piece copied elsewhere.
 inline void damage(std::string& s, std::mt19937_64& random) {
   auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % (n == 0 ? 1 : n)); };
-  static const char* const kWords[] = {"%0", "%1", "#1", ":2", "[", "]", "{", "}", "(", ")", ",", "none", "inf", "-1", "0", "64", "9223372036854775807",
-                                       "n", "2*n + 1", "floordiv(n, 2)", "f32", "i4", "bool", "c64", "0x", "\"", "graph @g {", "return %0", "symbol n"};
+  static const char* const kWords[] = {"%0",
+                                       "%1",
+                                       "#1",
+                                       ":2",
+                                       "[",
+                                       "]",
+                                       "{",
+                                       "}",
+                                       "(",
+                                       ")",
+                                       ",",
+                                       "none",
+                                       "inf",
+                                       "-1",
+                                       "0",
+                                       "64",
+                                       "9223372036854775807",
+                                       "n",
+                                       "2*n + 1",
+                                       "floordiv(n, 2)",
+                                       "f32",
+                                       "i4",
+                                       "bool",
+                                       "c64",
+                                       "0x",
+                                       "\"",
+                                       "graph @g {",
+                                       "return %0",
+                                       "symbol n"};
   for (std::size_t edits = 1 + below(4); edits-- > 0;) {
     std::size_t at = below(s.size());
     switch (below(7)) {
-      case 0: if (!s.empty()) s[at] = static_cast<char>(random()); break;
-      case 1: if (!s.empty()) s[at] = static_cast<char>(s[at] ^ (1 << below(8))); break;
+      case 0:
+        if (!s.empty()) s[at] = static_cast<char>(random());
+        break;
+      case 1:
+        if (!s.empty()) s[at] = static_cast<char>(s[at] ^ (1 << below(8)));
+        break;
       case 2: s.insert(at, kWords[below(std::size(kWords))]); break;
       case 3: s.erase(at, 1 + below(12)); break;
       case 4: s.insert(below(s.size()), s.substr(at, 1 + below(40))); break;
@@ -71,7 +103,8 @@ inline void damage(std::string& s, std::mt19937_64& random) {
 
 /// What a reader accepted is sound: the verifier finds nothing but ops of different levels.
 inline void expect_sound(const Graph& g) {
-  for (const Diagnostic& d : verify(g, Level::Hir)) check(d.message.find(" op, the graph is ") != std::string::npos, d.text());
+  for (const Diagnostic& d : verify(g, Level::Hir))
+    check(d.message.find(" op, the graph is ") != std::string::npos, d.text());
 }
 
 }  // namespace rlx::fuzz

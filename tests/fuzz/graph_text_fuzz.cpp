@@ -1,5 +1,5 @@
-// Fuzz target: any bytes, and damaged prints of every op sample, as graph text. What parses is sound, and prints and parses
-// back to the same graph in both forms.
+// Fuzz target: any bytes, and damaged prints of every op sample, as graph text. What parses is sound, and prints and
+// parses back to the same graph in both forms.
 #include <string_view>
 
 #include "rlx/ir/serialize.h"

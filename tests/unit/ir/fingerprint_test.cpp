@@ -106,7 +106,8 @@ TEST_CASE("fingerprint: every attribute of every op counts, for equality too (re
 
 TEST_CASE("fingerprint: no two ops, default or sample, share one") {
   std::set<Fingerprint> seen;
-  for (int k = 0; k < kNumOpKinds; ++k) CHECK(seen.insert(fingerprint(graph_of(default_op(static_cast<OpKind>(k))))).second);
+  for (int k = 0; k < kNumOpKinds; ++k)
+    CHECK(seen.insert(fingerprint(graph_of(default_op(static_cast<OpKind>(k))))).second);
 }
 
 TEST_CASE("fingerprint: structure counts, names and origins do not") {
@@ -154,7 +155,8 @@ TEST_CASE("fingerprint: state updates and sub-graph contents count") {
     set_state "s" %1
   })";
   Graph g = parse_text(text);
-  for (auto [from, to] : {std::pair("\"s\" %1", "\"s\" %2"), std::pair("relu", "gelu"), std::pair("{0, 0}", "{0, 1}"), std::pair("{0, 0}", "{0, -0}")}) {
+  for (auto [from, to] : {std::pair("\"s\" %1", "\"s\" %2"), std::pair("relu", "gelu"), std::pair("{0, 0}", "{0, 1}"),
+                          std::pair("{0, 0}", "{0, -0}")}) {
     std::string other = text;
     other.replace(other.find(from), std::string(from).size(), to);
     CHECK(fingerprint(parse_text(other)) != fingerprint(g));

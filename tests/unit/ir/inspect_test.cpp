@@ -39,7 +39,9 @@ LirModule planned() {
     %2 = reshape(%1) : [2, 2] f32
     %3 = neg(%2) : [2, 2] f32
     return %3
-  })"), {}, Graph("prepare")};
+  })"),
+              {},
+              Graph("prepare")};
   m.plan.arena_bytes = 128;
   m.plan.live_peak_bytes = 64;
   m.plan.unshared_bytes = 2048;
@@ -92,7 +94,8 @@ TEST_CASE("inspect: differences are signed counts of ops") {
   CHECK(inspect_mir_diff(MirModule{before}, MirModule{before}) == "@net: 6 -> 6 nodes (0)\n  no change\n");
   Graph other = before;
   other.set_outputs(std::vector<Value>{Value(NodeId{3})});
-  CHECK(inspect_graph_diff(before, other) == "@net: 6 -> 6 nodes (0)\n  the same ops, with other operands, attributes or order\n");
+  CHECK(inspect_graph_diff(before, other) ==
+        "@net: 6 -> 6 nodes (0)\n  the same ops, with other operands, attributes or order\n");
 }
 
 TEST_CASE("inspect: a buffer plan") {

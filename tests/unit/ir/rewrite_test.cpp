@@ -102,11 +102,15 @@ TEST_CASE("rewrite: staged nodes read the replacements of what they name, earlie
   for (bool forward : {true, false}) {
     GraphRewriter r(g);
     auto step = [&](NodeId id) { r.replace(id, r.stage().square(r.expr(g.node(id).inputs[0]))); };
-    if (forward) step(n1), step(n3);
-    else step(n3), step(n1);
+    if (forward)
+      step(n1), step(n3);
+    else
+      step(n3), step(n1);
     r.replace(n2, Value(n1));  // an old value for an old value; it is replaced itself
     Rewritten out = commit(r);
-    CHECK(body(out.graph) == "  %0 = input() {name = \"x\"} : [2] f32\n  %1 = square(%0) : [2] f32\n  %2 = square(%1) : [2] f32\n  return %2\n}\n");
+    CHECK(body(out.graph) ==
+          "  %0 = input() {name = \"x\"} : [2] f32\n  %1 = square(%0) : [2] f32\n  %2 = square(%1) : [2] f32\n  return "
+          "%2\n}\n");
     CHECK(out.map(n2) == Value(n1));
   }
 }
@@ -120,8 +124,9 @@ TEST_CASE("rewrite: original() wraps a value; without it the cycle is a named fa
   })");
   GraphRewriter r(g);
   r.replace(n1, r.stage().exp(r.original(n1)));
-  CHECK(body(commit(r).graph) == "  %0 = input() {name = \"x\"} : [2] f32\n  %1 = relu(%0) : [2] f32\n  %2 = exp(%1) : [2] f32\n"
-                                 "  %3 = add(%2, %2) : [2] f32\n  return %3\n}\n");
+  CHECK(body(commit(r).graph) ==
+        "  %0 = input() {name = \"x\"} : [2] f32\n  %1 = relu(%0) : [2] f32\n  %2 = exp(%1) : [2] f32\n"
+        "  %3 = add(%2, %2) : [2] f32\n  return %3\n}\n");
   GraphRewriter bad(g);
   bad.replace(n1, bad.stage().exp(bad.expr(n1)));
   CHECK_THROWS_WITH_AS(bad.commit("p"), doctest::Contains("pass p: a replacement reads the value it replaces"), Error);
@@ -173,7 +178,8 @@ TEST_CASE("rewrite: results of a node are replaced one by one or together") {
 
 TEST_CASE("rewrite: origins keep label and line and list every node that went in") {
   Graph g("g");
-  Expr x = g.input("x", Shape({2, 4}, DType::F32)), w = g.param("w", Shape({4, 3}, DType::F32)), b = g.param("b", Shape({3}, DType::F32));
+  Expr x = g.input("x", Shape({2, 4}, DType::F32)), w = g.param("w", Shape({4, 3}, DType::F32)),
+       b = g.param("b", Shape({3}, DType::F32));
   Expr y = g.matmul(x, w);
   Expr z = g.add(y, b);
   Expr a = g.gelu(z);
@@ -284,10 +290,12 @@ TEST_CASE("value maps compose, and say what is gone") {
 
 TEST_CASE("matchers: as_matmul sees products with and without batch, in either orientation") {
   auto form = [](const std::string& line, const std::string& a, const std::string& b) {
-    Graph g = parse_text("graph @g { %0 = input() {name = \"a\"} : " + a + "\n%1 = input() {name = \"b\"} : " + b + "\n%2 = " + line + "}");
+    Graph g = parse_text("graph @g { %0 = input() {name = \"a\"} : " + a + "\n%1 = input() {name = \"b\"} : " + b +
+                         "\n%2 = " + line + "}");
     return as_matmul(g, n2);
   };
-  auto m = form("dot_general(%0, %1) {lhs_contract = [2], rhs_contract = [0]} : [2, s, 5] f32", "[2, s, 4] f32", "[4, 5] f32");
+  auto m = form("dot_general(%0, %1) {lhs_contract = [2], rhs_contract = [0]} : [2, s, 5] f32", "[2, s, 4] f32",
+                "[4, 5] f32");
   REQUIRE(m);
   CHECK(m->lhs == Value(n0));
   CHECK(m->rhs == Value(n1));
@@ -306,8 +314,10 @@ TEST_CASE("matchers: as_matmul sees products with and without batch, in either o
   REQUIRE(m);
   CHECK(m->lhs_transposed);
   CHECK(m->m == Dim(3));
-  m = form("dot_general(%0, %1) {lhs_contract = [3], rhs_contract = [3], lhs_batch = [0, 1], rhs_batch = [0, 1]} : [2, 3, 4, 6] f32",
-           "[2, 3, 4, 5] f32", "[2, 3, 6, 5] f32");
+  m = form(
+      "dot_general(%0, %1) {lhs_contract = [3], rhs_contract = [3], lhs_batch = [0, 1], rhs_batch = [0, 1]} : [2, 3, "
+      "4, 6] f32",
+      "[2, 3, 4, 5] f32", "[2, 3, 6, 5] f32");
   REQUIRE(m);
   CHECK(m->batch == Dims{2, 3});
   CHECK(m->rhs_transposed);
@@ -316,10 +326,13 @@ TEST_CASE("matchers: as_matmul sees products with and without batch, in either o
   m = form("matmul(%0, %1) : [2, 4, 6] f32", "[2, 4, 5] f32", "[2, 5, 6] f32");
   REQUIRE(m);
   CHECK(m->batch == Dims{2});
-  CHECK_FALSE(form("matmul(%0, %1) : [2, 4, 6] f32", "[1, 4, 5] f32", "[2, 5, 6] f32"));     // broadcast batch
-  CHECK_FALSE(form("dot_general(%0, %1) {lhs_contract = [0, 1], rhs_contract = [0, 1]} : [] f32", "[2, 3] f32", "[2, 3] f32"));
-  CHECK_FALSE(form("dot_general(%0, %1) {lhs_contract = [0], rhs_contract = [0]} : [3, 4, 5] f32", "[2, 3, 4] f32", "[2, 5] f32"));
-  CHECK_FALSE(form("dot_general(%0, %1) {lhs_contract = [1], rhs_contract = [0]} : [3, 5, 6] f32", "[3, 4] f32", "[4, 5, 6] f32"));
+  CHECK_FALSE(form("matmul(%0, %1) : [2, 4, 6] f32", "[1, 4, 5] f32", "[2, 5, 6] f32"));  // broadcast batch
+  CHECK_FALSE(
+      form("dot_general(%0, %1) {lhs_contract = [0, 1], rhs_contract = [0, 1]} : [] f32", "[2, 3] f32", "[2, 3] f32"));
+  CHECK_FALSE(form("dot_general(%0, %1) {lhs_contract = [0], rhs_contract = [0]} : [3, 4, 5] f32", "[2, 3, 4] f32",
+                   "[2, 5] f32"));
+  CHECK_FALSE(form("dot_general(%0, %1) {lhs_contract = [1], rhs_contract = [0]} : [3, 5, 6] f32", "[3, 4] f32",
+                   "[4, 5, 6] f32"));
   CHECK_FALSE(form("add(%0, %1) : [2] f32", "[2] f32", "[2] f32"));
 }
 

@@ -86,8 +86,9 @@ TEST_CASE("binary: other files and versions are named as such") {
   std::vector<std::byte> bytes = to_bytes(example());
   CHECK(error_of({}) == "bad file: these bytes are no rlx graph: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
   bytes[8] = std::byte{9};
-  CHECK(error_of(bytes) == "bad file: graph format version 9 is not known, this build reads version 1\n  g.rlxb, byte 8\n"
-                           "  hint: convert the graph to text with the rlx that wrote it");
+  CHECK(error_of(bytes) ==
+        "bad file: graph format version 9 is not known, this build reads version 1\n  g.rlxb, byte 8\n"
+        "  hint: convert the graph to text with the rlx that wrote it");
 }
 
 TEST_CASE("binary: a wrong name, shape or list length is found") {
@@ -104,5 +105,6 @@ TEST_CASE("binary: a wrong name, shape or list length is found") {
   CHECK(damaged("activation", "activatiom").find("did you mean activation?") != std::string::npos);
   CHECK(damaged("gelu", "gelq").find("'gelq' is no value of fn") != std::string::npos);
   CHECK(damaged("f32", "f99").find("'f99' is no dtype") != std::string::npos);
-  CHECK(damaged(std::string_view("\x05\0\0\0count", 9), std::string_view("\xff\xff\xff\xff", 4)).find("says 4294967295 entries") != std::string::npos);
+  CHECK(damaged(std::string_view("\x05\0\0\0count", 9), std::string_view("\xff\xff\xff\xff", 4))
+            .find("says 4294967295 entries") != std::string::npos);
 }

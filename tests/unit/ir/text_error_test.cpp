@@ -54,12 +54,14 @@ TEST_CASE("parser errors: values") {
 
 TEST_CASE("parser errors: ops and attributes get the closest name") {
   expect("%1 = gelo(%0) : [2, 3] f32", "there is no op 'gelo'", 8, "did you mean gelu?");
-  expect("%1 = " + std::string(60, 'q') + "(%0) : [2, 3] f32", "there is no op '" + std::string(40, 'q') + "'", 8, "`rlx ops` lists all ops");
+  expect("%1 = " + std::string(60, 'q') + "(%0) : [2, 3] f32", "there is no op '" + std::string(40, 'q') + "'", 8,
+         "`rlx ops` lists all ops");
   expect("%1 = softmax(%0) {axes = 1} : [2, 3] f32", "softmax has no attribute 'axes'", 21, "did you mean axis?");
   expect("%1 = gelu(%0) {fn = relu} : [2, 3] f32", "gelu has no attribute 'fn'", 18, "gelu has no attributes");
   expect("%1 = softmax(%0) {axis = 1, axis = 1} : [2, 3] f32", "attribute 'axis' is given twice", 31);
   expect("%1 = softmax(%0) {axis = one} : [2, 3] f32", "expected an integer, got 'one'", 28);
-  expect("%1 = softmax(%0) {axis = 99999999999999999999} : [2, 3] f32", "an integer 99999999999999999999 is out of range", 28);
+  expect("%1 = softmax(%0) {axis = 99999999999999999999} : [2, 3] f32",
+         "an integer 99999999999999999999 is out of range", 28);
   expect("%1 = softmax(%0) {axis 1} : [2, 3] f32", "expected '=' after attribute axis, got '1'", 26);
   expect("%1 = reduce_sum(%0) {axes = [1], keep_dims = yes} : [2, 1] f32", "expected true or false, got 'yes'", 48);
 }
@@ -76,44 +78,59 @@ TEST_CASE("parser errors: types are checked against the shape rules") {
   expect("%1 = gelu(%0) : [2, 3] bf61", "expected a dtype, got 'bf61'", 26, "did you mean bf16?");
   const std::string dim_hint = "write an integer, a symbol, or an expression such as 2*seq + 1 or floordiv(seq, 16)";
   expect("%1 = gelu(%0) : [2, +] f32", "expected a dimension, got '+'", 23, dim_hint);
-  expect("%1 = gelu(%0) : [2, 99999999999999999999] f32", "expected a dimension, got '99999999999999999999'", 23, dim_hint);
-  expect("%1 = reshape(%0) : [4611686018427387904, 4] f32", "reshape: dimension product 4611686018427387904 * 4 overflows 64 bits", 8);
+  expect("%1 = gelu(%0) : [2, 99999999999999999999] f32", "expected a dimension, got '99999999999999999999'", 23,
+         dim_hint);
+  expect("%1 = reshape(%0) : [4611686018427387904, 4] f32",
+         "reshape: dimension product 4611686018427387904 * 4 overflows 64 bits", 8);
 }
 
 TEST_CASE("parser errors: constants") {
-  expect("%1 = constant() {value = [2] f32 {1}} : [2] f32", "expected ',' and 1 more of the 2 elements of [2] f32, got '}'", 38);
-  expect("%1 = constant() {value = [1] f32 {1, 2}} : [1] f32", "expected '}' after the 1 elements of [1] f32, got ','", 38);
+  expect("%1 = constant() {value = [2] f32 {1}} : [2] f32",
+         "expected ',' and 1 more of the 2 elements of [2] f32, got '}'", 38);
+  expect("%1 = constant() {value = [1] f32 {1, 2}} : [1] f32", "expected '}' after the 1 elements of [1] f32, got ','",
+         38);
   expect("%1 = constant() {value = [1] i8 {128}} : [1] i8", "an integer of this dtype 128 is out of range", 36);
   expect("%1 = constant() {value = [1] u4 {16}} : [1] u4", "16 is outside u4 [0, 15]", 36);
   expect("%1 = constant() {value = [1] f32 {1e99}} : [1] f32", "a number 1e99 is out of range", 37);
   expect("%1 = constant() {value = [1] f32 0x00} : [1] f32", "expected 4 bytes, got 1", 36);
   expect("%1 = constant() {value = [1] f32 0x0g} : [1] f32", "expected pairs of hexadecimal digits, got '0g'", 38);
   expect("%1 = constant() {value = [n] f32 {1}} : [n] f32", "a tensor needs integer dimensions, got [n] f32", 28);
-  expect("%1 = constant() {value = [999999999] f32 {1}} : [1] f32", "the text ends before the 999999999 elements of [999999999] f32", 28);
+  expect("%1 = constant() {value = [999999999] f32 {1}} : [1] f32",
+         "the text ends before the 999999999 elements of [999999999] f32", 28);
   expect("%1 = constant() : [1] f32", "constant: needs a value", 8);
   const std::string three = "%1 = reduce_sum(%0) {axes = [0]} : [3] f32\n  ";
-  for (auto [written, read] : {std::pair("inf", "inf"), std::pair("-inf", "-inf"), std::pair("0x7ff8000000000001", "nan")})
+  for (auto [written, read] :
+       {std::pair("inf", "inf"), std::pair("-inf", "-inf"), std::pair("0x7ff8000000000001", "nan")})
     CHECK(error_in(three + "%2 = layer_norm(%0, %1, %1) {axis = 1, eps = " + written + "} : [2, 3] f32")
               .find(concat_text("layer_norm: eps must be a finite number >= 0, got ", read)) != std::string::npos);
-  CHECK(error_in(three + "%2 = layer_norm(%0, %1, %1) {axis = 1, eps = 0x7ff} : [2, 3] f32").find("16 hexadecimal digits") != std::string::npos);
+  CHECK(error_in(three + "%2 = layer_norm(%0, %1, %1) {axis = 1, eps = 0x7ff} : [2, 3] f32")
+            .find("16 hexadecimal digits") != std::string::npos);
 }
 
 TEST_CASE("parser errors: graphs, strings, symbols, states") {
   CHECK(error_of("") == "bad file: expected 'graph', got the end of the text\n  m.rlx:1:1");
-  CHECK(error_of("graph g {}") == "bad file: expected '@' before the graph's name, got 'g'\n  m.rlx:1:7\n    graph g {}\n          ^");
-  CHECK(error_of("graph @g {") == "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got the end of the text"
-                                  "\n  m.rlx:1:11\n    graph @g {\n              ^");
-  CHECK(error_of("graph @g {} x") == "bad file: expected the end of the text after the graph, got 'x'\n  m.rlx:1:13\n    graph @g {} x\n                ^");
+  CHECK(error_of("graph g {}") ==
+        "bad file: expected '@' before the graph's name, got 'g'\n  m.rlx:1:7\n    graph g {}\n          ^");
+  CHECK(error_of("graph @g {") ==
+        "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got the end of the text"
+        "\n  m.rlx:1:11\n    graph @g {\n              ^");
+  CHECK(error_of("graph @g {} x") ==
+        "bad file: expected the end of the text after the graph, got 'x'\n  m.rlx:1:13\n    graph @g {} x\n            "
+        "    ^");
   CHECK(error_of(std::string("graph @g {\n\x01}")) ==
-        "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got byte 0x01\n  m.rlx:2:1\n     }\n    ^");
+        "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got byte 0x01\n  m.rlx:2:1\n     }\n  "
+        "  ^");
   expect("%1 = input() {name = \"y} : [2] f32", "the string name has no closing quote", 24);
-  expect("%1 = input() {name = \"\\q\"} : [2] f32", "unknown escape in a string", 25, "escapes are \\\" \\\\ \\n and \\x with two hexadecimal digits");
-  expect("%1 = param() {name = \"x\"} : [2] f32", "the name 'x' is taken by another leaf", 8, "give every input, param and state its own name");
+  expect("%1 = input() {name = \"\\q\"} : [2] f32", "unknown escape in a string", 25,
+         "escapes are \\\" \\\\ \\n and \\x with two hexadecimal digits");
+  expect("%1 = param() {name = \"x\"} : [2] f32", "the name 'x' is taken by another leaf", 8,
+         "give every input, param and state its own name");
   expect("symbol n [4, 2]", "symbol n needs 0 <= lower <= upper bound and a divisor of 1 or more", 10);
   expect("symbol n symbol n", "symbol n is declared twice", 19);
   expect("set_state \"kv\" %0", "graph 'g' has no state 'kv'", 3, "create it with g.state(name, init)");
   CHECK(error_in("return %0\n  return %0").find("a graph has one return line\n  m.rlx:4:3") != std::string::npos);
-  CHECK(error_in("return %0\n  %1 = gelu(%0) : [2, 3] f32").find("a node follows the return line\n  m.rlx:4:3") != std::string::npos);
+  CHECK(error_in("return %0\n  %1 = gelu(%0) : [2, 3] f32").find("a node follows the return line\n  m.rlx:4:3") !=
+        std::string::npos);
 }
 
 TEST_CASE("parser errors: hostile nesting, ranks and lines are refused, not followed") {
@@ -122,8 +139,10 @@ TEST_CASE("parser errors: hostile nesting, ranks and lines are refused, not foll
   CHECK(error_of(nested).find("sub-graphs are nested more than 16 deep") != std::string::npos);
   std::string dims = "1";
   for (int i = 0; i < 100000; ++i) dims += ", 1";
-  CHECK(error_in("%1 = input() {name = \"y\"} : [" + dims + "] f32").find("more than 32 dimensions") != std::string::npos);
-  CHECK(error_in("%1 = input() {name = \"y\"} : [" + std::string(100000, '(') + "] f32").find("expected a dimension") != std::string::npos);
+  CHECK(error_in("%1 = input() {name = \"y\"} : [" + dims + "] f32").find("more than 32 dimensions") !=
+        std::string::npos);
+  CHECK(error_in("%1 = input() {name = \"y\"} : [" + std::string(100000, '(') + "] f32").find("expected a dimension") !=
+        std::string::npos);
   // Sums of symbols multiplied out would grow without bound.
   std::string product = "(n)";
   std::string big = "%1 = input() {name = \"y\"} : [";

@@ -35,7 +35,8 @@ void expect_round_trip(const Graph& g) {
 void expect_constant(Tensor t, std::string_view printed) {
   Graph g("c");
   g.set_outputs({g.constant(t)});
-  CHECK(print_node(g, NodeId{0}) == concat_text("%0 = constant() {value = ", t.shape(), " ", printed, "} : ", t.shape()));
+  CHECK(print_node(g, NodeId{0}) ==
+        concat_text("%0 = constant() {value = ", t.shape(), " ", printed, "} : ", t.shape()));
   expect_round_trip(g);
 }
 
@@ -85,7 +86,8 @@ TEST_CASE("text: every sample of every op survives a round trip") {
 
 TEST_CASE("text: constants print shortest decimals, or bytes where decimals cannot say it") {
   const float inf = std::numeric_limits<float>::infinity();
-  expect_constant(Tensor::of<float>({4}, std::vector<float>{0.1f, -0.0f, 3e-45f, 3.4028235e38f}), "{0.1, -0, 3e-45, 3.4028235e+38}");
+  expect_constant(Tensor::of<float>({4}, std::vector<float>{0.1f, -0.0f, 3e-45f, 3.4028235e38f}),
+                  "{0.1, -0, 3e-45, 3.4028235e+38}");
   expect_constant(Tensor::of<double>({2}, std::vector<double>{0.1, 1.0 / 3}), "{0.1, 0.3333333333333333}");
   expect_constant(Tensor::of<float>({1}, std::vector<float>{-inf}), "0x000080ff");
   expect_constant(Tensor::full(Shape({}, DType::BF16), 1.0 / 3), "{0.33398438}");
@@ -106,7 +108,8 @@ TEST_CASE("text: constants print shortest decimals, or bytes where decimals cann
   Tensor i4 = Tensor::zeros(Shape({3}, DType::I4));
   for (int i = 0; i < 3; ++i) i4.set_i64(i, i - 8);
   expect_constant(i4, "{-8, -7, -6}");
-  for (DType t : {DType::F8E4M3, DType::F8E5M2, DType::F4E2M1}) expect_constant(Tensor::full(Shape({3}, t), 1.5), "{1.5, 1.5, 1.5}");
+  for (DType t : {DType::F8E4M3, DType::F8E5M2, DType::F4E2M1})
+    expect_constant(Tensor::full(Shape({3}, t), 1.5), "{1.5, 1.5, 1.5}");
 }
 
 TEST_CASE("text: large constants are bytes, and can be left out of dumps") {
@@ -119,7 +122,8 @@ TEST_CASE("text: large constants are bytes, and can be left out of dumps") {
 
 TEST_CASE("text: float attributes keep every bit") {
   Graph g("eps");
-  Expr x = g.input("x", Shape({2, 4}, DType::F32)), gamma = g.input("g", Shape({4}, DType::F32)), beta = g.input("b", Shape({4}, DType::F32));
+  Expr x = g.input("x", Shape({2, 4}, DType::F32)), gamma = g.input("g", Shape({4}, DType::F32)),
+       beta = g.input("b", Shape({4}, DType::F32));
   for (double eps : {1e-12, 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 0.0}) {
     Graph h = g;
     h.set_outputs({Value(h.add(ops::LayerNorm{1, eps}, {x.value(), gamma.value(), beta.value()}))});
@@ -127,7 +131,8 @@ TEST_CASE("text: float attributes keep every bit") {
   }
   CHECK(print_attrs(ops::LayerNorm{1, std::numeric_limits<double>::infinity()}) == "axis = 1, eps = inf");
   CHECK(print_attrs(ops::LayerNorm{1, -std::numeric_limits<double>::infinity()}) == "axis = 1, eps = -inf");
-  CHECK(print_attrs(ops::LayerNorm{1, std::bit_cast<double>(0x7ff8000000000123ull)}) == "axis = 1, eps = 0x7ff8000000000123");
+  CHECK(print_attrs(ops::LayerNorm{1, std::bit_cast<double>(0x7ff8000000000123ull)}) ==
+        "axis = 1, eps = 0x7ff8000000000123");
 }
 
 TEST_CASE("text: sub-graphs nest in the braces") {
@@ -185,7 +190,8 @@ TEST_CASE("text: origins print as comments only when asked") {
   o.pass = "fuse";
   o.from = {"%3 add", "%4 gelu"};
   CHECK(print_node(g, NodeId{0}) == "%0 = input() {name = \"x\"} : [2] f32");
-  CHECK(print_node(g, NodeId{0}, {.origins = true}) == "%0 = input() {name = \"x\"} : [2] f32  // model.cpp:41 by fuse <- %3 add, %4 gelu");
+  CHECK(print_node(g, NodeId{0}, {.origins = true}) ==
+        "%0 = input() {name = \"x\"} : [2] f32  // model.cpp:41 by fuse <- %3 add, %4 gelu");
   CHECK(same_graph(parse_text(print_text(g, {.origins = true})), g));
 }
 
@@ -204,5 +210,8 @@ TEST_CASE("text: an optional attribute may be unset where its default is set, an
   CHECK(parse_text(R"(graph @a {
     %0 = input() {name = "q"} : [1, 2, 4] f32
     %1 = attention(%0, %0, %0) {num_heads = 2, kv_heads = 2, head_dim = 2, scale = none} : [1, 2, 4] f32
-  })").node(NodeId{1}).op.as<ops::Attention>().scale == std::nullopt);
+  })")
+            .node(NodeId{1})
+            .op.as<ops::Attention>()
+            .scale == std::nullopt);
 }
