@@ -10,7 +10,10 @@ namespace rlx::cli {
 // Each adds its sub-command, with a callback that does the work, to `app`. Callbacks throw rlx::Error; main prints it.
 void register_devices(CLI::App& app);
 void register_embed(CLI::App& app);
+void register_inspect(CLI::App& app);
 void register_ops(CLI::App& app);
+void register_opt(CLI::App& app);
+void register_run(CLI::App& app);
 void register_search(CLI::App& app);
 
 }  // namespace rlx::cli

@@ -21,6 +21,9 @@ int main(int argc, char** argv) {
   register_embed(app);
   register_search(app);
   register_devices(app);
+  register_run(app);
+  register_opt(app);
+  register_inspect(app);
   register_ops(app);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);

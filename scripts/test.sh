@@ -50,6 +50,9 @@ for label in unit golden property conformance; do
   fi
 done
 
+step "rlx run against NumPy"
+python3 tests/parity/run_numpy.py --rlx build/dev/rlx
+
 step "asan: unit, golden and property tests under address + undefined sanitizers, fuzz targets"
 mapfile -t asan_targets < <(cd tests && for label in unit golden property; do
   if [ -n "$(find "$label" -name '*.cpp' -print -quit 2>/dev/null)" ]; then echo "${label}_tests"; fi

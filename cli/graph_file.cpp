@@ -1,0 +1,118 @@
+// Reading graphs, choosing devices, printing values.
+#include "cli/graph_file.h"
+
+#include <charconv>
+#include <complex>
+
+#include "cli/terminal.h"
+#include "rlx/driver/registry.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/ir/serialize.h"
+#include "rlx/ir/text.h"
+#include "rlx/ir/verify.h"
+#include "rlx/tensor/visit.h"
+
+namespace rlx::cli {
+namespace {
+
+template <class V>
+void append_shortest(std::string& out, V v) {
+  char digits[64];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, v).ptr);
+}
+
+// A float element in the digits of its own precision: 0.1f prints as 0.1.
+void append_float(std::string& out, DType t, double v) {
+  if (t == DType::F64 || t == DType::C128) append_shortest(out, v);
+  else append_shortest(out, static_cast<float>(v));
+}
+
+void append_element(std::string& out, const Tensor& t, std::int64_t i) {
+  const DType d = t.dtype();
+  if (is_complex(d)) {
+    const auto z = load_element<std::complex<double>>(t.data(), d, i);
+    out += '(';
+    append_float(out, d, z.real());
+    out += ", ";
+    append_float(out, d, z.imag());
+    out += ')';
+  } else if (d == DType::Bool) {
+    out += t.at_i64(i) ? "true" : "false";
+  } else if (d == DType::U64) {
+    append_shortest(out, load_element<std::uint64_t>(t.data(), d, i));
+  } else if (is_int(d) || d == DType::I4 || d == DType::U4) {
+    append_shortest(out, t.at_i64(i));
+  } else {
+    append_float(out, d, t.at(i));
+  }
+}
+
+}  // namespace
+
+Graph read_graph(const std::string& path) {
+  const std::string content = read_text(path);
+  const std::string source = path == "-" ? "the standard input" : path;
+  const bool binary = content.starts_with("RLXGRAPH");
+  Graph g = binary ? from_bytes(std::as_bytes(std::span(content)), source) : parse_text(content, source);
+  verify_or_throw(g, Level::Hir, source);
+  return g;
+}
+
+Binding split_binding(const std::string& text) {
+  const std::size_t at = text.find('=');
+  if (at == std::string::npos || is_file(text)) return {"", text};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+Session session_on(const std::string& text) {
+  if (const auto device = parse_device(text)) return Session(*device);
+  if (backend_by_name(text)) return Session::on_backend(text);
+  std::vector<std::string> names;
+  if (backend_by_name("reference")) names.emplace_back("reference");
+  for (const DeviceInfo& d : all_devices()) names.emplace_back(d.id);
+  const std::string near = closest_name(text, names);
+  throw Error(ErrorCode::InvalidArgument, concat_text("there is no device '", text, "'"),
+              near.empty() ? "`rlx devices` lists them" : concat_text("did you mean '", near, "'?"));
+}
+
+SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts) {
+  SymbolBinding out;
+  for (const std::string& text : texts) {
+    const std::size_t at = text.find('=');
+    const std::string name = text.substr(0, at);
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const char* first = at == std::string::npos ? end : text.data() + at + 1;
+    const auto [rest, failed] = std::from_chars(first, end, value);
+    if (first == end || rest != end || failed != std::errc{} || value < 0)
+      throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"), "write it like batch=8");
+    if (!g.symbols().contains(name)) {
+      std::string known;
+      for (const auto& [symbol, info] : g.symbols()) known += (known.empty() ? "" : ", ") + symbol;
+      throw Error(ErrorCode::InvalidArgument, concat_text("the graph has no symbol '", name, "'"),
+                  known.empty() ? "all of its dimensions are numbers" : concat_text("it has ", known));
+    }
+    out[name] = value;
+  }
+  return out;
+}
+
+std::string tensor_text(const Tensor& t, std::int64_t max_values) {
+  std::string out = t.shape().text();
+  if (t.rank() == 0) {
+    out += ' ';
+    append_element(out, t, 0);
+    return out + "\n";
+  }
+  out += '\n';
+  const std::int64_t n = t.num_elements(), row = std::max<std::int64_t>(t.dim(-1), 1);
+  for (std::int64_t i = 0; i < std::min(n, max_values); ++i) {
+    out += i % row == 0 ? "  " : " ";
+    append_element(out, t, i);
+    if (i % row == row - 1) out += '\n';
+  }
+  if (n > max_values) out += concat_text(max_values % row ? " ..." : "  ...", " (", n - max_values, " more)\n");
+  return out;
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,134 @@
+// `rlx inspect`: what a compile makes of a graph, stage by stage.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/graph_file.h"
+#include "cli/terminal.h"
+#include "rlx/compiler/pipeline.h"
+#include "rlx/ir/inspect.h"
+#include "rlx/ir/text.h"
+#include "rlx/models/bert.h"
+
+namespace rlx::cli {
+namespace {
+
+struct InspectArgs {
+  std::string graph, model, device = "cpu", save;
+  std::vector<std::string> bindings, stages;
+  std::int64_t batch = 1, sequence = 16;
+  bool list = false, text = false, summary = false, no_fusion = false, fusable = false;
+};
+
+Graph load(const InspectArgs& args) {
+  if (args.graph.empty() == args.model.empty())
+    throw Error(ErrorCode::InvalidArgument, args.graph.empty() ? "nothing to inspect is given" : "a graph and a model are given",
+                "name either a graph file or --model DIR");
+  if (!args.graph.empty()) return read_graph(args.graph);
+  const SentenceModelConfig config = read_sentence_config(args.model);
+  BertGraphOptions options;
+  options.batch = args.batch;
+  options.sequence = args.sequence;
+  options.pooling = config.pooling;
+  options.normalize = config.normalize;
+  return build_sentence_encoder(config.bert, options);
+}
+
+struct Section {
+  std::string name, what, text;
+};
+
+// The reports and every kept stage, in the order of the compile.
+std::vector<Section> sections(const CompileResult& result, bool as_text) {
+  auto graph_text = [&](const Graph& g) { return as_text ? print_text(g, TextOptions{.origins = true, .max_elements = 8}) : inspect_graph(g); };
+  std::vector<Section> out;
+  for (std::size_t i = 0; i < result.stages.size(); ++i) {
+    const PipelineStage& stage = result.stages[i];
+    if (stage.name == "lir") continue;  // shown with its plan
+    std::string text = i > 0 ? inspect_graph_diff(result.stages[i - 1].graph, stage.graph) : "";
+    if (!text.empty() && text.back() != '\n') text += '\n';
+    out.push_back({stage.name, i == 0 ? "the graph as given" : "after the pass", text + graph_text(stage.graph)});
+  }
+  out.push_back({"lir", "the planned program: run graph, weight preparation, buffers and schedule", inspect_lir(result.lir)});
+  out.push_back({"fusion", "what was fused, and what was missed and why", result.fusion.text()});
+  out.push_back({"dispatch", "how each kind of op reaches the device", result.dispatch.text()});
+  return out;
+}
+
+std::string summary(const CompileResult& result, const std::string& target) {
+  const LirBufferPlan& plan = result.lir.plan;
+  std::string out = concat_text("target: ", target, "\n", inspect_lir_stats(result.lir));
+  if (out.back() != '\n') out += '\n';
+  out += concat_text("arena ", bytes_text(plan.arena_bytes), " (largest sum of live bytes ", bytes_text(plan.live_peak_bytes), ", without reuse ",
+                     bytes_text(plan.unshared_bytes), "), ", plan.schedule.size(), " steps\n");
+  return out + "fusion: " + result.fusion.summary_line() + "\n";
+}
+
+void run(const InspectArgs& args) {
+  Graph g = load(args);
+  if (!args.save.empty()) {
+    Output file(args.save);
+    file.write(print_text(g));
+    file.close();
+    return;
+  }
+  CompileOptions options;
+  options.dim_binding = parse_symbols(g, args.bindings);
+  options.fusion.skip_fusion = args.no_fusion;
+  options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
+  options.keep_stages = true;
+  for (const auto& [symbol, info] : g.symbols())
+    if (!options.dim_binding.contains(symbol))
+      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"), concat_text("give --bind ", symbol, "=N"));
+  const TargetInfo target = session_on(args.device).target();
+  const CompileResult result = CompilePipeline(target, options).compile_graph(std::move(g));
+
+  Output out("-");
+  if (args.summary) {
+    out.write(summary(result, target.name));
+    return out.close();
+  }
+  const std::vector<Section> all = sections(result, args.text);
+  for (const std::string& stage : args.stages)
+    if (std::none_of(all.begin(), all.end(), [&](const Section& s) { return s.name == stage; })) {
+      std::vector<std::string> names;
+      for (const Section& s : all) names.push_back(s.name);
+      const std::string near = closest_name(stage, names);
+      throw Error(ErrorCode::NotFound, concat_text("this compile has no stage '", stage, "'"),
+                  near.empty() ? "--list lists the stages" : concat_text("did you mean '", near, "'?"));
+    }
+  if (!args.list && args.stages.empty()) out.write(summary(result, target.name) + "\n");
+  for (const Section& s : all) {
+    if (!args.stages.empty() && std::find(args.stages.begin(), args.stages.end(), s.name) == args.stages.end()) continue;
+    out.write(concat_text("== ", s.name, ": ", s.what, "\n"));
+    if (args.list) continue;
+    out.write(s.text);
+    out.write(s.text.empty() || s.text.back() != '\n' ? "\n\n" : "\n");
+  }
+  out.close();
+}
+
+}  // namespace
+
+void register_inspect(CLI::App& app) {
+  auto args = std::make_shared<InspectArgs>();
+  CLI::App* cmd = app.add_subcommand("inspect", "Show every stage of a compile: graphs, fusion, buffers");
+  cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
+  cmd->add_option("-m,--model", args->model, "model folder: its encoder is built and compiled (weights are not read)")->type_name("DIR");
+  cmd->add_option("--batch", args->batch, "texts of the model's batch")->capture_default_str()->check(CLI::PositiveNumber);
+  cmd->add_option("--seq", args->sequence, "tokens per text of the model's batch")->capture_default_str()->check(CLI::PositiveNumber);
+  cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension")->type_name("SYMBOL=N")->allow_extra_args(false);
+  cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
+  cmd->add_option("-s,--stage", args->stages, "show only these stages, separated by commas")->delimiter(',')->type_name("NAME")->allow_extra_args(false);
+  cmd->add_flag("--list", args->list, "list the stages");
+  cmd->add_flag("--summary", args->summary, "sizes and counts only");
+  cmd->add_flag("--text", args->text, "graphs in text form instead of the table");
+  cmd->add_flag("--no-fusion", args->no_fusion, "compile without fusion");
+  cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives and let the passes fuse them");
+  cmd->add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")->type_name("FILE");
+  cmd->callback([args] { run(*args); });
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,108 @@
+// `rlx opt`: runs passes on a graph file and prints the result.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/graph_file.h"
+#include "cli/terminal.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/ir/inspect.h"
+#include "rlx/ir/serialize.h"
+#include "rlx/ir/text.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx::cli {
+namespace {
+
+struct OptArgs {
+  std::string graph, output, target;
+  std::vector<std::string> passes, bindings;
+  bool list = false, report = false, diff = false, origins = false, binary = false, fusable = false;
+};
+
+void list_passes() {
+  Output out("-");
+  std::size_t width = 0;
+  for (const Pass* pass : all_passes()) width = std::max(width, pass->name.size());
+  for (const Pass* pass : all_passes())
+    out.write(concat_text(pass->name, std::string(width + 2 - pass->name.size(), ' '), pass->what, "\n"));
+  out.close();
+}
+
+std::vector<const Pass*> chosen_passes(const std::vector<std::string>& names) {
+  std::vector<const Pass*> out;
+  for (const std::string& name : names) {
+    if (name == "all") {
+      out.insert(out.end(), all_passes().begin(), all_passes().end());
+      continue;
+    }
+    const Pass* pass = find_pass(name);
+    if (!pass) {
+      std::vector<std::string> known;
+      for (const Pass* p : all_passes()) known.emplace_back(p->name);
+      const std::string near = closest_name(name, known);
+      throw Error(ErrorCode::NotFound, concat_text("there is no pass '", name, "'"),
+                  near.empty() ? "`rlx opt --list` lists them" : concat_text("did you mean '", near, "'?"));
+    }
+    out.push_back(pass);
+  }
+  return out;
+}
+
+OpSet claims_of(const std::string& target) {
+  if (target.empty()) return OpSet::everything();
+  return session_on(target).target().claims;
+}
+
+void run(const OptArgs& args) {
+  if (args.list) return list_passes();
+  if (args.graph.empty()) throw Error(ErrorCode::InvalidArgument, "no graph is given", "name a graph file, or - for the standard input");
+  if (args.passes.empty()) throw Error(ErrorCode::InvalidArgument, "no pass is given", "name them with --pass NAME[,NAME]; `rlx opt --list` lists them");
+  Graph g = read_graph(args.graph);
+  if (!args.bindings.empty()) g = g.bind(parse_symbols(g, args.bindings));
+  FusionReport report;
+  report.nodes_before = g.num_nodes();
+  report.before = op_histogram(g);
+  PassContext context;
+  context.claims = claims_of(args.target);
+  context.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
+  context.report = &report;
+  const Graph after = run_passes(g, chosen_passes(args.passes), context);
+  report.nodes_after = after.num_nodes();
+  report.after = op_histogram(after);
+
+  Output out(args.output);
+  if (args.diff) {
+    out.write(inspect_graph_diff(g, after));
+  } else if (args.binary) {
+    const std::vector<std::byte> bytes = to_bytes(after);
+    out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  } else {
+    out.write(print_text(after, TextOptions{.origins = args.origins}));
+  }
+  out.close();
+  if (args.report) std::fprintf(stderr, "%s\n", report.text().c_str());
+}
+
+}  // namespace
+
+void register_opt(CLI::App& app) {
+  auto args = std::make_shared<OptArgs>();
+  CLI::App* cmd = app.add_subcommand("opt", "Run compiler passes on a graph file and print the result");
+  cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
+  cmd->add_option("-p,--pass", args->passes, "passes in order, separated by commas; `all` is the whole list")
+      ->delimiter(',')->type_name("NAME")->allow_extra_args(false);
+  cmd->add_flag("--list", args->list, "list the passes: what each does and when that is legal");
+  cmd->add_option("-t,--target", args->target, "fuse what this device has kernels for; without it, everything may be fused")->type_name("DEVICE");
+  cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives instead of fused ops");
+  cmd->add_option("-b,--bind", args->bindings, "fix a symbolic dimension first")->type_name("SYMBOL=N")->allow_extra_args(false);
+  cmd->add_option("-o,--output", args->output, "file for the result instead of the standard output")->type_name("FILE");
+  auto* diff = cmd->add_flag("--diff", args->diff, "print what changed in numbers instead of the graph");
+  cmd->add_flag("--binary", args->binary, "write the binary form")->excludes(diff);
+  cmd->add_flag("--origins", args->origins, "print where each node came from");
+  cmd->add_flag("--report", args->report, "print what was fused and what was missed to the standard error");
+  cmd->callback([args] { run(*args); });
+}
+
+}  // namespace rlx::cli

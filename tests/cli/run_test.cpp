@@ -1,0 +1,132 @@
+// `rlx run` and `rlx opt`: results, files in and out, and what they say when something is wrong.
+#include <doctest/doctest.h>
+
+#include "rlx/formats/npy.h"
+#include "rlx/formats/safetensors.h"
+#include "rlx/ir/serialize.h"
+#include "rlx/ir/text.h"
+#include "tests/support/error_text.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/values.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+const char* const kDense = R"(graph @dense {
+  %0 = input() {name = "x"} : [2, 2] f32
+  %1 = param() {name = "w"} : [2, 2] f32
+  %2 = matmul(%0, %1) : [2, 2] f32
+  %3 = relu(%2) : [2, 2] f32
+  return %3, %2
+}
+)";
+
+void expect_failure(const ProgramResult& r, int status, const std::string& part) {
+  CHECK(r.status == status);
+  CHECK(r.out.empty());
+  CHECK_MESSAGE(contains(r.err, part), "the message is: ", r.err);
+}
+
+// A folder with graph.rlx, x.npy = {{1, 2}, {3, 4}} and w.npy = {{1, 0.5}, {-1, 0}}: x w = {{-1, 0.5}, {-1, 1.5}}.
+struct Dense {
+  TempDir dir;
+  Dense() {
+    write_file(dir.file("graph.rlx"), kDense);
+    write_npy(dir.file("x.npy"), doubles({2, 2}, {1, 2, 3, 4}).cast(DType::F32));
+    write_npy(dir.file("w.npy"), doubles({2, 2}, {1, 0.5, -1, 0}).cast(DType::F32));
+  }
+  std::string graph() const { return "run --oracle " + dir.file("graph.rlx") + " "; }
+  std::string x() const { return "--input " + dir.file("x.npy") + " "; }
+  std::string w() const { return "--param " + dir.file("w.npy") + " "; }
+};
+
+const char* const kPrinted = "out0: [2, 2] f32\n  0 0.5\n  0 1.5\nout1: [2, 2] f32\n  -1 0.5\n  -1 1.5\n";
+
+}  // namespace
+
+TEST_CASE("rlx run: prints its outputs; names, positions, weights and the binary form agree") {
+  const Dense d;
+  CHECK(run_rlx(d.graph() + d.x() + d.w()).out == kPrinted);
+  CHECK(run_rlx(d.graph() + "--param w=" + d.dir.file("w.npy") + " --input x=" + d.dir.file("x.npy")).out == kPrinted);
+  const std::vector<NamedTensor> weights{{"w", read_npy(d.dir.file("w.npy"))}, {"other", doubles({1}, {0})}};
+  write_safetensors(d.dir.file("w.safetensors"), weights);
+  CHECK(run_rlx(d.graph() + d.x() + "--weights " + d.dir.file("w.safetensors")).out == kPrinted);
+  const std::vector<std::byte> bytes = to_bytes(parse_text(kDense));
+  write_file(d.dir.file("graph.bin"), std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  CHECK(run_rlx("run --oracle " + d.dir.file("graph.bin") + " " + d.x() + d.w()).out == kPrinted);
+  CHECK(run_rlx("run --oracle - " + d.x() + d.w(), kDense).out == kPrinted);
+}
+
+TEST_CASE("rlx run: npy and npz outputs, F64") {
+  const Dense d;
+  const std::string y = d.dir.file("y.npy"), all = d.dir.file("all.npz");
+  const ProgramResult r = run_rlx(d.graph() + d.x() + d.w() + "--output " + y);
+  CHECK(r.status == 0);
+  CHECK(r.out.empty());
+  expect_close(read_npy(y), {0, 0.5, 0, 1.5}, 0);
+  CHECK(run_rlx(d.graph() + d.x() + d.w() + "--f64 --output " + all).status == 0);
+  const std::vector<NamedTensor> both = read_npz(all);
+  REQUIRE(both.size() == 2);
+  CHECK(both[1].name == "out1");
+  CHECK(both[1].tensor.dtype() == DType::F64);
+  expect_close(both[1].tensor, {-1, 0.5, -1, 1.5}, 0);
+  CHECK(contains(run_rlx(d.graph() + d.x() + d.w() + "--print --max-values 1 --output " + y).out, "-1 ... (3 more)"));
+}
+
+TEST_CASE("rlx run: a dtype that would round is refused unless asked for") {
+  const Dense d;
+  write_npy(d.dir.file("x.npy"), doubles({2, 2}, {1, 2, 3, 4}));
+  expect_failure(run_rlx(d.graph() + d.x() + d.w()), 1, "--cast");
+  CHECK(run_rlx(d.graph() + d.x() + d.w() + "--cast").out == kPrinted);
+  CHECK(run_rlx(d.graph() + d.x() + d.w() + "--f64").status == 0);
+}
+
+TEST_CASE("rlx run: missing, unknown, doubled and misshapen values") {
+  const Dense d;
+  expect_failure(run_rlx(d.graph() + d.x()), 1, "param 'w' [2, 2] f32 has no value");
+  expect_failure(run_rlx(d.graph() + d.w()), 1, "give --input x=FILE.npy");
+  expect_failure(run_rlx(d.graph() + d.w() + "--input xs=" + d.dir.file("x.npy")), 1, "did you mean 'x'?");
+  expect_failure(run_rlx(d.graph() + d.x() + d.x() + d.w()), 1, "bound already");
+  expect_failure(run_rlx(d.graph() + d.x() + d.w() + "--param w=" + d.dir.file("w.npy")), 1, "twice");
+  expect_failure(run_rlx(d.graph() + d.w() + "--input " + d.dir.file("none.npy")), 1, "none.npy");
+  write_npy(d.dir.file("x.npy"), doubles({3}, {1, 2, 3}).cast(DType::F32));
+  expect_failure(run_rlx(d.graph() + d.x() + d.w()), 1, "'x'");
+  expect_failure(run_rlx("run --oracle --device cpu x.rlx"), 2, "--oracle");
+  expect_failure(run_rlx("run " + d.dir.file("graph.rlx") + " --device gpx " + d.x() + d.w()), 1, "there is no device 'gpx'");
+}
+
+TEST_CASE("rlx run: malformed graphs are refused with their place") {
+  const TempDir dir;
+  write_file(dir.file("bad.rlx"), "graph @g {\n  %0 = input() {name = \"x\"} : [2] f32\n  %1 = gelo(%0) : [2] f32\n  return %1\n}\n");
+  expect_failure(run_rlx("run --oracle " + dir.file("bad.rlx")), 1, "bad.rlx:3:");
+  write_file(dir.file("cut.bin"), "RLXGRAPH\x01");
+  expect_failure(run_rlx("run --oracle " + dir.file("cut.bin")), 1, "cut.bin");
+  expect_failure(run_rlx("run --oracle " + dir.file("none.rlx")), 1, "none.rlx");
+  expect_failure(run_rlx("run --oracle " + dir.path()), 1, "is a folder");
+}
+
+TEST_CASE("rlx opt: runs passes in order, prints text that parses back") {
+  const Dense d;
+  const std::string file = d.dir.file("graph.rlx");
+  const ProgramResult r = run_rlx("opt --pass canonicalize-dots,eliminate-dead-code " + file);
+  CHECK(r.status == 0);
+  CHECK(contains(r.out, "dot_general(%0, %1) {lhs_contract = [1], rhs_contract = [0]}"));
+  CHECK(parse_text(r.out).num_nodes() == 4);
+  CHECK(contains(run_rlx("opt --pass canonicalize-dots --diff " + file).out, "matmul -1"));
+  CHECK(run_rlx("opt --pass canonicalize-dots - -o " + d.dir.file("out.rlx"), kDense).out.empty());
+  CHECK(print_text(parse_text(read_file(d.dir.file("out.rlx")))) == run_rlx("opt -p canonicalize-dots " + file).out);
+  CHECK(contains(run_rlx("opt --list").out, "eliminate-dead-code"));
+}
+
+TEST_CASE("rlx opt: unknown passes, symbols and missing arguments") {
+  const Dense d;
+  const std::string file = d.dir.file("graph.rlx");
+  expect_failure(run_rlx("opt --pass canonicalise-dots " + file), 1, "did you mean 'canonicalize-dots'?");
+  expect_failure(run_rlx("opt " + file), 1, "no pass is given");
+  expect_failure(run_rlx("opt --pass all"), 1, "no graph is given");
+  expect_failure(run_rlx("opt --pass all --bind seq=4 " + file), 1, "no symbol 'seq'");
+  expect_failure(run_rlx("opt --pass all --bind seq " + file), 1, "batch=8");
+}
