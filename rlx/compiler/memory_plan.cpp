@@ -478,6 +478,7 @@ std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan) {
   // Steps sorted by place would be faster; graphs have some hundred steps, so all pairs are compared.
   auto check_read = [&](Value v, std::int32_t reader, const std::string& who) {
     const LirValue& lv = plan.at(v);
+    if (lv.bytes == 0) return;  // nothing that could be written too late or too early
     std::int32_t made = writer(v);
     if (lv.place == Place::Arena && lv.offset + lv.bytes > plan.arena_bytes) problems.push_back(concat_text(v, " lies outside the arena"));
     if (made != kNoStep && reader < static_cast<std::int32_t>(n) && !done_before(made, reader))

@@ -46,7 +46,7 @@ void for_each_sample(Body body) {
         try {
           body(*def, sample);
         } catch (const std::exception& e) {
-          FAIL_CHECK(e.what());
+          FAIL_CHECK(std::string(e.what()));
         }
       }
     }

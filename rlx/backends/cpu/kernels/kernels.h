@@ -162,6 +162,7 @@ struct NormF32 {
 struct RopeF32 {
   std::int64_t batch = 0, seq = 0, heads = 0, head_dim = 0, n_rot = 0;
   bool interleaved = false;
+  bool inverse = false;  // rotate back: the sine is negated
   const float* x = nullptr;
   std::int64_t x_batch_stride = 0, x_seq_stride = 0, x_head_stride = 0;
   float* y = nullptr;
@@ -339,7 +340,7 @@ struct KernelTable {
   // Rows: work on rows [row_begin, row_end).
   void (*layer_norm_f32)(const NormF32& norm, std::int64_t row_begin, std::int64_t row_end);
   void (*rms_norm_f32)(const NormF32& norm, std::int64_t row_begin, std::int64_t row_end);
-  /// y[r, :] = softmax(x[r, :]); a row of -Inf gives NaN as the formula does. y may be x.
+  /// y[r, :] = softmax(x[r, :]); a row of -Inf gives zeros. y may be x.
   void (*softmax_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols,
                       std::int64_t row_begin, std::int64_t row_end);
   void (*log_softmax_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols,

@@ -1,0 +1,343 @@
+// Binding an LIR to memory, and running it: pointers are final except those into callers' buffers.
+#include "rlx/backends/cpu/executable.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+namespace rlx::cpu {
+namespace {
+
+constexpr double kTinyNs = 10'000;      // below this a step is not worth a second thread
+constexpr double kGroupNs = 30'000;     // tiny steps are run together up to this much work
+constexpr std::size_t kAlignment = 64;
+
+std::size_t round_up(std::size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// 64-byte aligned bytes.
+struct AlignedBytes {
+  std::byte* data = nullptr;
+  AlignedBytes() = default;
+  explicit AlignedBytes(std::size_t n) : data(static_cast<std::byte*>(std::aligned_alloc(kAlignment, round_up(n + 1)))) {
+    if (!data) throw Error(ErrorCode::OutOfMemory, concat_text("no memory for ", n, " bytes of kernel scratch"));
+  }
+  AlignedBytes(AlignedBytes&& other) noexcept : data(std::exchange(other.data, nullptr)) {}
+  AlignedBytes& operator=(AlignedBytes&& other) noexcept {
+    std::swap(data, other.data);
+    return *this;
+  }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+  ~AlignedBytes() { std::free(data); }
+};
+
+/// A copy made after the steps: of a value to an output or to a state.
+struct FinalCopy {
+  StridedCopy copy;
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::size_t bytes = 0;  // when dense: a plain copy
+  void run(const KernelTable& k) const {
+    if (bytes > 0) {
+      std::memmove(y, x, bytes);
+    } else {
+      for (std::int64_t c = 0; c < copy.chunks; ++c) k.strided_copy(copy, x, y, c);
+    }
+  }
+};
+
+/// A stretch of pieces that one schedule step runs: one parallel piece, or several small ones in order.
+struct Group {
+  const Piece* first = nullptr;
+  std::size_t count = 0;
+  static void run_all(void* ctx, std::int64_t) {
+    const Group& g = *static_cast<const Group*>(ctx);
+    for (std::size_t i = 0; i < g.count; ++i) {
+      const Piece& p = g.first[i];
+      for (std::int64_t c = 0; c < p.chunks; ++c) p.run(p.ctx, c);
+    }
+  }
+};
+
+class Bound final : public BoundGraph {
+ public:
+  Bound(const Executable& exe, const BindContext& memory) : exe_(exe) {
+    const LirModule& lir = exe.lir();
+    const std::size_t n = lir.plan.schedule.size();
+    first_piece_.resize(n + 1);
+    for (std::size_t i = 0; i < n; ++i) {
+      first_piece_[i] = program_.pieces.size();
+      LowerContext c(lir, lir.plan.schedule[i].node, memory, exe.kernels(), exe.threads(), program_);
+      exe.row(i).lower(c);
+    }
+    first_piece_[n] = program_.pieces.size();
+    make_final_copies(memory);
+    make_schedule();
+    if (program_.scratch_bytes > 0) {
+      const std::size_t stride = round_up(program_.scratch_bytes) + kAlignment;  // apart, so that threads share no line
+      scratch_ = AlignedBytes(stride * static_cast<std::size_t>(exe.threads()));
+      program_.scratch = {scratch_.data, exe.threads() == 1 ? 0 : stride};
+    }
+    sort_patches();
+  }
+
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
+    follow(inputs, outputs);
+    if (exe_.threads() == 1) {
+      Group all{program_.pieces.data(), program_.pieces.size()};
+      Group::run_all(&all, 0);
+    } else {
+      exe_.pool().run(schedule_, exe_.threads());
+    }
+    for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
+  }
+
+  std::vector<StepTime> run_timed(std::span<const void* const> inputs, std::span<void* const> outputs) override {
+    using Clock = std::chrono::steady_clock;
+    follow(inputs, outputs);
+    const auto& steps = exe_.lir().plan.schedule;
+    std::vector<StepTime> times;
+    times.reserve(steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const auto start = Clock::now();
+      Group one{program_.pieces.data() + first_piece_[i], first_piece_[i + 1] - first_piece_[i]};
+      Group::run_all(&one, 0);
+      times.push_back({steps[i].node, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
+    }
+    for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
+    return times;
+  }
+
+ private:
+  // Output copies first (they may read a state's old value), then the states. A state whose new value lies in another
+  // state goes through a buffer, so that two states can change places.
+  void make_final_copies(const BindContext& memory) {
+    const LirModule& lir = exe_.lir();
+    std::vector<const FinalCopy*> late;
+    for (const LirOutputCopy& c : lir.plan.output_copies) {
+      LowerContext lower(lir, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
+      FinalCopy& copy = add_copy(lower, lower.value(c.value));
+      program_.patches.push_back({&copy.y, true, c.output, 0});
+    }
+    for (const LirStateCopy& c : lir.plan.state_copies) {
+      LowerContext lower(lir, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
+      View from = lower.value(c.value);
+      check(c.state < memory.states.size(), "a state copy to a state that is not bound");
+      if (from.where->place == Place::State) {
+        if (from.where->index == c.state && from.dense() && from.where->offset == 0) continue;
+        FinalCopy& stage = add_copy(lower, from);
+        stage.y = lower.workspace(size_bytes(from.dtype, from.elements()));
+        FinalCopy& copy = lower.keep<FinalCopy>();
+        copy.x = stage.y;
+        copy.y = memory.states[c.state];
+        copy.bytes = size_bytes(from.dtype, from.elements());
+        late.push_back(&copy);
+      } else {
+        add_copy(lower, from).y = memory.states[c.state];
+      }
+    }
+    final_copies_.insert(final_copies_.end(), late.begin(), late.end());
+  }
+
+  FinalCopy& add_copy(LowerContext& lower, const View& from) {
+    auto& copy = lower.keep<FinalCopy>();
+    lower.point(copy.x, from);
+    if (from.dense()) {
+      copy.bytes = size_bytes(from.dtype, from.elements());
+    } else {
+      check(from.rank() <= kCopyMaxRank && size_bytes(from.dtype) > 0, "a strided output of this rank or dtype");
+      StridedCopy& s = copy.copy;
+      s.rank = from.rank();
+      s.element_bytes = static_cast<int>(size_bytes(from.dtype));
+      const auto dense = row_major_strides(from.dims);
+      for (std::size_t i = 0; i < from.dims.size(); ++i) {
+        s.dims[i] = from.dims[i];
+        s.x_strides[i] = from.strides[i];
+        s.y_strides[i] = dense[i];
+      }
+      copy_prepare(s);
+    }
+    final_copies_.push_back(&copy);
+    return copy;
+  }
+
+  // Cuts the pieces into schedule steps: a big piece is its own step with its chunks; small pieces next to each other are
+  // run by one thread as one step, which waits for all that any of them waits for.
+  void make_schedule() {
+    const auto& steps = exe_.lir().plan.schedule;
+    std::vector<ScheduleStep> out;
+    std::vector<std::vector<std::int32_t>> waits;              // by schedule step
+    std::vector<std::vector<std::int32_t>> done(steps.size());  // what completes LIR step i
+    bool open = false;  // the last schedule step takes more small pieces
+    double group_ns = 0;
+    const auto add_all = [](std::vector<std::int32_t>& to, const std::vector<std::int32_t>& from, std::int32_t except) {
+      for (std::int32_t s : from)
+        if (s != except && std::find(to.begin(), to.end(), s) == to.end()) to.push_back(s);
+    };
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::vector<std::int32_t> before;
+      for (std::int32_t p : steps[i].predecessors) add_all(before, done[static_cast<std::size_t>(p)], -1);
+      for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
+        const Piece& p = program_.pieces[k];
+        const bool tiny = p.cost_ns < kTinyNs || p.chunks == 1;
+        const bool joins = tiny && open && group_ns + p.cost_ns <= kGroupNs;
+        if (!joins) {
+          groups_.push_back(std::make_unique<Group>(Group{&p, 0}));
+          if (tiny) {
+            out.push_back({1, Group::run_all, groups_.back().get(), {}});
+          } else {
+            out.push_back({p.chunks, p.run, p.ctx, {}});
+          }
+          waits.emplace_back();
+          open = tiny;
+          group_ns = 0;
+        }
+        groups_.back()->count += 1;
+        group_ns += p.cost_ns;
+        const auto self = static_cast<std::int32_t>(out.size()) - 1;
+        add_all(waits.back(), before, self);
+        before = {self};
+      }
+      done[i] = std::move(before);
+    }
+    for (std::size_t s = 0; s < out.size(); ++s) out[s].predecessors = waits[s];
+    schedule_ = StepSchedule(out);
+  }
+
+  void sort_patches() {
+    auto& patches = program_.patches;
+    std::stable_sort(patches.begin(), patches.end(), [](const Patch& a, const Patch& b) {
+      return a.output != b.output ? !a.output : a.index < b.index;
+    });
+    for (std::size_t i = 0; i < patches.size();) {
+      std::size_t end = i;
+      while (end < patches.size() && patches[end].output == patches[i].output && patches[end].index == patches[i].index) ++end;
+      followed_.push_back({patches[i].output, patches[i].index, i, end, nullptr});
+      i = end;
+    }
+  }
+
+  // Rewrites the pointers into buffers that are not those of the last run.
+  void follow(std::span<const void* const> inputs, std::span<void* const> outputs) {
+    for (Followed& f : followed_) {
+      check(f.index < (f.output ? outputs.size() : inputs.size()), "a run with too few buffers");
+      const void* base = f.output ? outputs[f.index] : inputs[f.index];
+      if (base == f.last) continue;
+      f.last = base;
+      for (std::size_t i = f.begin; i < f.end; ++i) {
+        const Patch& p = program_.patches[i];
+        const std::byte* at = static_cast<const std::byte*>(base) + p.offset;
+        std::memcpy(p.field, &at, sizeof at);
+      }
+    }
+  }
+
+  struct Followed {
+    bool output;
+    std::uint32_t index;
+    std::size_t begin, end;
+    const void* last;
+  };
+  const Executable& exe_;
+  Program program_;
+  std::vector<std::size_t> first_piece_;  // LIR step -> first piece
+  std::vector<std::unique_ptr<Group>> groups_;
+  StepSchedule schedule_;
+  std::vector<const FinalCopy*> final_copies_;
+  std::vector<Followed> followed_;
+  AlignedBytes scratch_;
+};
+
+struct Workspace final : Kept {
+  AlignedBytes bytes;
+};
+
+}  // namespace
+
+std::int64_t View::elements() const { return product(dims); }
+
+bool View::dense() const {
+  std::int64_t expected = 1;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (dims[i] == 0) return true;
+    if (dims[i] != 1 && strides[i] != expected) return false;
+    expected *= dims[i];
+  }
+  return true;
+}
+
+View LowerContext::value(Value v) const {
+  const Shape& shape = lir_.graph.shape(v);
+  View out;
+  out.dtype = shape.dtype();
+  out.dims = shape.static_dims();
+  out.where = &lir_.plan.at(v);
+  out.strides = out.where->strides.empty() ? row_major_strides(out.dims) : out.where->strides;
+  check(out.strides.size() == out.dims.size(), "a planned value has one stride per axis");
+  return out;
+}
+
+void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
+  const LirValue& w = *v.where;
+  const std::size_t offset =
+      w.offset + static_cast<std::size_t>(element * static_cast<std::int64_t>(dtype_bits(v.dtype)) / 8);
+  switch (w.place) {
+    case Place::Arena: return memory_.arena + offset;
+    case Place::Prepared:
+      check(w.index < memory_.prepared.size(), "a prepared weight that is not bound");
+      return const_cast<std::byte*>(memory_.prepared[w.index]) + offset;
+    case Place::State:
+      check(w.index < memory_.states.size(), "a state that is not bound");
+      return memory_.states[w.index] + offset;
+    case Place::Constant:
+      return const_cast<std::byte*>(lir_.graph.node(NodeId{w.index}).op.as<ops::Constant>().value.data()) + offset;
+    case Place::Input:
+    case Place::Output: program_.patches.push_back({field, w.place == Place::Output, w.index, offset}); return nullptr;
+  }
+  return nullptr;
+}
+
+std::byte* LowerContext::workspace(std::size_t bytes) {
+  auto kept = std::make_unique<Workspace>();
+  kept->bytes = AlignedBytes(bytes);
+  std::byte* data = kept->bytes.data;
+  program_.kept.push_back(std::move(kept));
+  return data;
+}
+
+Executable::Executable(LirModule lir, const KernelTable& kernels, int threads)
+    : lir_(std::move(lir)), kernels_(kernels), threads_(threads) {
+  for (const LirStep& s : lir_.plan.schedule) {
+    const Row* row = find_row(lir_.graph, s.node);
+    if (!row)
+      throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),
+                             node_where(lir_.graph, s.node), "legalise the graph for this target first"});
+    rows_.push_back(row);
+  }
+  if (threads_ > 1 && threads_ > ThreadPool::process().threads()) own_pool_ = std::make_unique<ThreadPool>(threads_);
+}
+
+void Executable::pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const {
+  const Node& n = lir_.prepare.node(node);
+  const auto& op = n.op.as<ops::Relayout>();
+  check(op.layout == WeightLayout::Panel && source < n.inputs.size(), "pack is called for a source of a panel relayout");
+  const auto columns = [&](std::size_t i) {
+    return lir_.prepare.shape(n.inputs[i]).dim(op.transposed[i] ? 0 : 1).value();
+  };
+  std::int64_t n0 = 0;
+  for (std::size_t i = 0; i < source; ++i) n0 += columns(i);
+  const std::int64_t width = columns(source);
+  const bool transposed = op.transposed[source] != 0;
+  kernels_.pack_b_f32(static_cast<const float*>(data), transposed ? 1 : width, transposed ? op.k : 1, op.k, op.n, n0, n0 + width,
+                      reinterpret_cast<float*>(packed));
+}
+
+std::unique_ptr<BoundGraph> Executable::bind(const BindContext& context) const { return std::make_unique<Bound>(*this, context); }
+
+std::string Executable::kernel_name(NodeId node) const {
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (lir_.plan.schedule[i].node == node) return concat_text(rows_[i]->kernel, " (", isa_name(kernels_.isa), ")");
+  return "none";
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,37 @@
+// The CPU executable: an LIR with the rows that run it, bound to memory as a fixed schedule of kernel calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rlx/backends/cpu/rows.h"
+
+namespace rlx::cpu {
+
+/// Immutable; shared by every bound program of it.
+class Executable final : public ExecutableGraph {
+ public:
+  /// Throws Unsupported naming the first scheduled node that no row runs.
+  Executable(LirModule lir, const KernelTable& kernels, int threads);
+
+  const LirModule& lir() const override { return lir_; }
+  void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const override;
+  std::unique_ptr<BoundGraph> bind(const BindContext& context) const override;
+  std::string kernel_name(NodeId node) const override;
+
+  const KernelTable& kernels() const { return kernels_; }
+  int threads() const { return threads_; }
+  ThreadPool& pool() const { return own_pool_ ? *own_pool_ : ThreadPool::process(); }
+  /// The row of schedule step `step`.
+  const Row& row(std::size_t step) const { return *rows_[step]; }
+
+ private:
+  LirModule lir_;
+  const KernelTable& kernels_;
+  int threads_;
+  std::unique_ptr<ThreadPool> own_pool_;  // when more threads are asked for than the process pool has
+  std::vector<const Row*> rows_;          // by schedule step
+};
+
+}  // namespace rlx::cpu

@@ -1,0 +1,195 @@
+// Rows of the CPU backend: which kernel runs which node, and how a node becomes steps with final pointers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/driver/backend.h"
+#include "rlx/driver/thread_pool.h"
+#include "rlx/ir/op_def.h"
+
+namespace rlx::cpu {
+
+class LowerContext;
+
+/// One kernel for one kind of node. Several rows may serve a kind; the first that accepts a node runs it. Everything the
+/// compiler learns about this backend is read from the rows.
+struct Row {
+  OpKind kind;
+  const char* kernel;  // "gemm_f32", for reports
+  /// True when the kernel can run this node (dtypes, ranks, attributes); dimensions may be symbolic.
+  bool (*accepts)(const Graph&, NodeId);
+  /// Adds the node's steps.
+  void (*lower)(LowerContext&);
+  /// See TargetInfo; null = never.
+  bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
+  bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
+  std::optional<TargetInfo::Packing> (*packing)(const KernelTable&, const Graph&, NodeId, int operand, std::int64_t k,
+                                                std::int64_t n) = nullptr;
+};
+
+/// The families of rows, tuned ones before generic ones.
+std::span<const Row> dot_rows();
+std::span<const Row> attention_rows();
+std::span<const Row> norm_rows();
+std::span<const Row> tape_rows();
+std::span<const Row> move_rows();
+std::span<const Row> reduce_rows();
+std::span<const Row> index_rows();
+std::span<const Row> generic_elementwise_rows();
+std::span<const Row> generic_reduce_rows();
+std::span<const Row> generic_dot_rows();
+
+/// The row that runs a node, or null.
+const Row* find_row(const Graph& g, NodeId id);
+/// Every kind that has a row.
+OpSet row_claims();
+
+/// A value at bind time: its shape and where its elements lie.
+struct View {
+  DType dtype = DType::F32;
+  std::vector<std::int64_t> dims, strides;  // strides in elements
+  const LirValue* where = nullptr;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  std::int64_t elements() const;
+  std::int64_t dim(int axis) const { return dims[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)]; }
+  std::int64_t stride(int axis) const { return strides[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)]; }
+  /// True when the elements lie row-major without gaps.
+  bool dense() const;
+};
+
+/// Memory that each thread of a run has for itself.
+struct Scratch {
+  std::byte* base = nullptr;
+  std::size_t stride = 0;
+  /// The calling thread's part, 64-byte aligned.
+  std::byte* mine() const { return base + static_cast<std::size_t>(worker_index()) * stride; }
+};
+
+/// One kernel invocation of a bound program: `run(ctx, chunk)` for each chunk.
+struct Piece {
+  void (*run)(void* ctx, std::int64_t chunk) = nullptr;
+  void* ctx = nullptr;
+  std::int64_t chunks = 0;
+  double cost_ns = 0;  // estimate for one thread
+};
+
+/// A pointer field that follows a caller's buffer.
+struct Patch {
+  void* field = nullptr;  // of some object pointer type, written bytewise
+  bool output = false;
+  std::uint32_t index = 0;
+  std::size_t offset = 0;  // bytes
+};
+
+/// An object kept by the bound program.
+struct Kept {
+  virtual ~Kept() = default;
+};
+template <class T>
+struct KeptValue final : Kept {
+  T value{};
+};
+
+/// What lowering fills in; the bound program.
+struct Program {
+  std::vector<Piece> pieces;
+  std::vector<Patch> patches;
+  std::vector<std::unique_ptr<Kept>> kept;
+  std::size_t scratch_bytes = 0;  // per thread
+  Scratch scratch;
+  const float** next_weight = nullptr;  // where the last packed product wants to know the next weight
+};
+
+/// Lowering of one node: its operands and results with their places, and the steps it becomes.
+class LowerContext {
+ public:
+  LowerContext(const LirModule& lir, NodeId id, const BindContext& memory, const KernelTable& kernels, int threads, Program& program)
+      : lir_(lir), id_(id), memory_(memory), kernels_(kernels), threads_(threads), program_(program) {}
+
+  const Graph& graph() const { return lir_.graph; }
+  NodeId id() const { return id_; }
+  const Node& node() const { return lir_.graph.node(id_); }
+  template <class Op>
+  const Op& op() const { return node().op.as<Op>(); }
+  int num_inputs() const { return static_cast<int>(node().inputs.size()); }
+  const KernelTable& kernels() const { return kernels_; }
+  int threads() const { return threads_; }
+
+  View value(Value v) const;
+  View in(int i) const { return value(node().inputs[static_cast<std::size_t>(i)]); }
+  /// Result r; a computed result lies row-major.
+  View out(int r = 0) const { return value(Value(id_, static_cast<std::uint32_t>(r))); }
+
+  /// An object that lives as long as the bound program.
+  template <class T>
+  T& keep() {
+    auto kept = std::make_unique<KeptValue<T>>();
+    T& value = kept->value;
+    program_.kept.push_back(std::move(kept));
+    return value;
+  }
+  /// Makes `field` the address of element `element` of `v`, now or, for callers' buffers, at each run.
+  template <class T>
+  void point(T*& field, const View& v, std::int64_t element = 0) {
+    void* p = resolve(&field, v, element);
+    std::memcpy(&field, &p, sizeof p);
+  }
+  /// Adds a step: Run(ctx, chunk) for each chunk of [0, chunks), after the node's earlier steps. `cost_ns` estimates the
+  /// time of all chunks on one thread.
+  template <auto Run, class T>
+  void step(T& ctx, std::int64_t chunks, double cost_ns) {
+    if (chunks <= 0) return;
+    program_.pieces.push_back({[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
+  }
+  /// Scratch of at least `bytes` per thread; its address is final when the program runs.
+  const Scratch* scratch(std::size_t bytes) {
+    if (bytes > program_.scratch_bytes) program_.scratch_bytes = bytes;
+    return &program_.scratch;
+  }
+  /// `bytes` shared by all chunks of the node, 64-byte aligned.
+  std::byte* workspace(std::size_t bytes);
+  Program& program() { return program_; }
+
+ private:
+  void* resolve(void* field, const View& v, std::int64_t element);
+  const LirModule& lir_;
+  NodeId id_;
+  const BindContext& memory_;
+  const KernelTable& kernels_;
+  int threads_;
+  Program& program_;
+};
+
+// -- helpers of rows --------------------------------------------------------------------------------------------------
+
+/// Dtype of operand i of a node.
+inline DType in_dtype(const Graph& g, NodeId id, int i) { return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]).dtype(); }
+inline const Shape& in_shape(const Graph& g, NodeId id, int i) { return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]); }
+/// True when every operand and result is `t`.
+bool all_dtype(const Graph& g, NodeId id, DType t);
+/// The product of dims [first, last).
+std::int64_t product(std::span<const std::int64_t> dims);
+/// Strides of `v` seen as `dims` by right-aligned broadcasting: 0 where it repeats.
+std::vector<std::int64_t> broadcast_strides(const View& v, std::span<const std::int64_t> dims);
+/// The one stride that walks axes [first, last) of `v` in row-major order; none when they do not fold. 0 axes: 0.
+std::optional<std::int64_t> fold_stride(const View& v, int first, int last);
+
+/// Rows of a [rows, cols] view whose leading axes fold; none otherwise.
+struct RowView {
+  std::int64_t rows = 1, cols = 1, ld = 0;
+};
+std::optional<RowView> as_rows(const View& v);
+/// The kernels' name of a reduction.
+cpu::ReduceKind kernel_kind(rlx::ReduceKind fn);
+/// Rough speed of this instruction set, for cost estimates: floating-point operations per ns of a product.
+double gemm_flops_per_ns(Isa isa);
+
+}  // namespace rlx::cpu

@@ -1,0 +1,160 @@
+// Attention and rotary position: heads anywhere in memory, so that q, k and v may be slices of one projection.
+#include <cmath>
+
+#include "rlx/backends/cpu/rows.h"
+
+namespace rlx::cpu {
+namespace {
+
+/// Batch, sequence and head strides of a value in some head layout; elements of a head are adjacent.
+struct HeadStrides {
+  std::int64_t batch, seq, head, length;
+};
+HeadStrides head_strides(const View& v, HeadLayout layout, std::int64_t head_dim) {
+  switch (layout) {
+    case HeadLayout::Merged: return {v.stride(0), v.stride(1), head_dim, v.dim(1)};
+    case HeadLayout::HeadsFirst: return {v.stride(0), v.stride(2), v.stride(1), v.dim(2)};
+    case HeadLayout::HeadsInner: break;
+  }
+  return {v.stride(0), v.stride(1), v.stride(2), v.dim(1)};
+}
+
+bool accepts_attention(const Graph& g, NodeId id) {
+  const auto& op = g.node(id).op.as<ops::Attention>();
+  for (int i = 0; i < 3; ++i)
+    if (in_dtype(g, id, i) != DType::F32) return false;
+  if (op.mask == MaskKind::Custom) return in_dtype(g, id, 3) == DType::F32 || in_dtype(g, id, 3) == DType::Bool;
+  return op.mask != MaskKind::Bias || in_dtype(g, id, 3) == DType::F32;
+}
+
+struct AttentionStep {
+  AttentionF32 attention;
+  AttentionPlan plan;
+  const Scratch* scratch = nullptr;
+  void (*run)(const AttentionF32&, const AttentionPlan&, std::int64_t, void*) = nullptr;
+};
+void run_attention(const AttentionStep& s, std::int64_t chunk) { s.run(s.attention, s.plan, chunk, s.scratch->mine()); }
+
+void lower_attention(LowerContext& c) {
+  const auto& op = c.op<ops::Attention>();
+  const View q = c.in(0), k = c.in(1), v = c.in(2), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<AttentionStep>();
+  AttentionF32& a = s.attention;
+  const HeadStrides qs = head_strides(q, op.layout, op.head_dim), ks = head_strides(k, op.layout, op.head_dim);
+  const HeadStrides vs = head_strides(v, op.layout, op.head_dim), ys = head_strides(y, op.layout, op.head_dim);
+  a.batch = q.dim(0);
+  a.q_len = qs.length;
+  a.k_len = ks.length;
+  a.heads = op.num_heads;
+  a.kv_heads = op.kv_heads;
+  a.head_dim = a.v_head_dim = op.head_dim;
+  a.q_batch_stride = qs.batch, a.q_seq_stride = qs.seq, a.q_head_stride = qs.head;
+  a.k_batch_stride = ks.batch, a.k_seq_stride = ks.seq, a.k_head_stride = ks.head;
+  a.v_batch_stride = vs.batch, a.v_seq_stride = vs.seq, a.v_head_stride = vs.head;
+  a.out_batch_stride = ys.batch, a.out_seq_stride = ys.seq, a.out_head_stride = ys.head;
+  a.scale = static_cast<float>(op.scale.value_or(1.0 / std::sqrt(static_cast<double>(op.head_dim))));
+  a.softcap = static_cast<float>(op.softcap.value_or(0.0));
+  c.point(a.q, q);
+  c.point(a.k, k);
+  c.point(a.v, v);
+  c.point(a.out, y);
+  if (op.mask == MaskKind::Causal) a.mask_kind = AttentionMask::Causal;
+  if (op.mask == MaskKind::SlidingWindow) a.mask_kind = AttentionMask::SlidingWindow;
+  a.window = op.window;
+  if (op.mask == MaskKind::Custom || op.mask == MaskKind::Bias) {
+    View m = c.in(3);
+    // [B, S_k] is one row per batch entry; other ranks align right with [B, H, S_q, S_k].
+    std::int64_t strides[4] = {0, 0, 0, 0};
+    if (m.rank() == 2) {
+      if (m.dim(0) != 1) strides[0] = m.stride(0);
+      if (m.dim(1) != 1) strides[3] = m.stride(1);
+    } else {
+      for (int i = 0; i < m.rank(); ++i)
+        if (m.dim(i) != 1) strides[4 - m.rank() + i] = m.stride(i);
+    }
+    if (op.mask == MaskKind::Custom) {
+      a.custom_type = m.dtype == DType::F32 ? MaskType::F32 : MaskType::U8;
+      a.custom_batch_stride = strides[0], a.custom_head_stride = strides[1];
+      a.custom_q_stride = strides[2], a.custom_k_stride = strides[3];
+      c.point(a.custom, m);
+    } else {
+      a.bias_batch_stride = strides[0], a.bias_head_stride = strides[1];
+      a.bias_q_stride = strides[2], a.bias_k_stride = strides[3];
+      c.point(a.bias, m);
+    }
+  }
+  s.run = c.kernels().attention_f32;
+  s.plan = c.kernels().attention_plan_f32(a, c.threads());
+  s.scratch = c.scratch(s.plan.scratch_bytes);
+  const double scores = static_cast<double>(a.batch * a.heads) * static_cast<double>(a.q_len) * static_cast<double>(a.k_len);
+  c.step<run_attention>(s, s.plan.chunks, scores * (4.0 * static_cast<double>(a.head_dim) / gemm_flops_per_ns(c.kernels().isa) + 0.4));
+}
+
+bool attention_reads_strided(const Graph&, NodeId, int) { return true; }
+
+// ------------------------------------------------------------------------------------------------------------------ rope
+
+bool accepts_rope(const Graph& g, NodeId id) { return all_dtype(g, id, DType::F32) && in_shape(g, id, 1).rank() <= 3; }
+
+struct RopeStep {
+  RopeF32 rope;
+  std::int64_t rows = 0, rows_per_chunk = 0;
+  void (*run)(const RopeF32&, std::int64_t, std::int64_t) = nullptr;
+};
+void run_rope(const RopeStep& s, std::int64_t chunk) {
+  const std::int64_t begin = chunk * s.rows_per_chunk;
+  s.run(s.rope, begin, std::min(s.rows, begin + s.rows_per_chunk));
+}
+
+void lower_rope(LowerContext& c) {
+  const auto& op = c.op<ops::Rope>();
+  const View x = c.in(0), cos = c.in(1), sin = c.in(2), y = c.out();
+  if (y.elements() == 0) return;
+  const HeadStrides xs = head_strides(x, op.layout, op.head_dim), ys = head_strides(y, op.layout, op.head_dim);
+  const std::int64_t heads = op.layout == HeadLayout::Merged       ? x.dim(-1) / op.head_dim
+                             : op.layout == HeadLayout::HeadsFirst ? x.dim(1)
+                                                                   : x.dim(2);
+  const std::int64_t batch = x.dim(0), seq = xs.length;
+  // A table per batch entry is one call per entry; a shared one serves all in one call.
+  const bool per_batch = cos.rank() == 3 && cos.dim(0) > 1;
+  const std::int64_t calls = per_batch ? batch : 1;
+  for (std::int64_t b = 0; b < calls; ++b) {
+    auto& s = c.keep<RopeStep>();
+    RopeF32& r = s.rope;
+    r.batch = per_batch ? 1 : batch;
+    r.seq = seq;
+    r.heads = heads;
+    r.head_dim = op.head_dim;
+    r.n_rot = op.n_rot;
+    r.interleaved = op.pairing == RopePairing::Interleaved;
+    r.inverse = op.inverse;
+    r.x_batch_stride = xs.batch, r.x_seq_stride = xs.seq, r.x_head_stride = xs.head;
+    r.y_batch_stride = ys.batch, r.y_seq_stride = ys.seq, r.y_head_stride = ys.head;
+    r.table_stride = cos.dim(-1);
+    r.table_rows = cos.dim(-2);
+    c.point(r.x, x, b * xs.batch);
+    c.point(r.y, y, b * ys.batch);
+    c.point(r.cos, cos, b * cos.dim(-1) * cos.dim(-2));
+    c.point(r.sin, sin, b * cos.dim(-1) * cos.dim(-2));
+    s.run = c.kernels().rope_f32;
+    s.rows = r.batch * seq;
+    const std::int64_t cols = heads * op.head_dim;
+    s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, cols, 0.3, c.threads()));
+    c.step<run_rope>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, 0.3 * static_cast<double>(s.rows * cols));
+  }
+}
+
+bool rope_reads_strided(const Graph&, NodeId, int operand) { return operand == 0; }
+bool rope_in_place(const Graph&, NodeId, int operand, int) { return operand == 0; }
+
+constexpr Row kRows[] = {
+    {OpKind::Attention, "attention_f32", accepts_attention, lower_attention, attention_reads_strided},
+    {OpKind::Rope, "rope_f32", accepts_rope, lower_rope, rope_reads_strided, rope_in_place},
+};
+
+}  // namespace
+
+std::span<const Row> attention_rows() { return kRows; }
+
+}  // namespace rlx::cpu

@@ -1,0 +1,374 @@
+// Matrix products: with packed weights and epilogues, and of two run-time operands by strides.
+#include <algorithm>
+
+#include "rlx/backends/cpu/rows.h"
+
+namespace rlx::cpu {
+namespace {
+
+// ------------------------------------------------------------------------------------------------------------ epilogues
+
+/// One operand of an epilogue: an operand of the node, or a constant of the body.
+struct EpilogueOperand {
+  int operand = -1;               // index among the epilogue's operands (0 = the first after the accumulator)
+  const float* constant = nullptr;
+  bool used() const { return operand >= 0 || constant != nullptr; }
+};
+
+/// An epilogue in the form GemmEpilogue has.
+struct EpilogueForm {
+  float alpha = 1.0F;
+  Act act = Act::None;
+  bool residual_after_act = false;
+  EpilogueOperand bias, residual, mul;
+};
+
+std::optional<Act> epilogue_act(ActivationKind fn) {
+  switch (fn) {
+    case ActivationKind::Relu: return Act::Relu;
+    case ActivationKind::Gelu: return Act::Gelu;
+    case ActivationKind::GeluApprox: return Act::GeluTanh;
+    case ActivationKind::Silu: return Act::Silu;
+    case ActivationKind::Tanh: return Act::Tanh;
+    case ActivationKind::Sigmoid: return Act::Sigmoid;
+    default: return std::nullopt;
+  }
+}
+
+/// The chain of the body from the accumulator to its output, read as scale, bias, residual, activation, multiply (or
+/// residual last); none when it is anything else.
+class EpilogueMatcher {
+ public:
+  explicit EpilogueMatcher(const Graph& body) : body_(body), inputs_(body.leaves(OpKind::Input)) {}
+
+  std::optional<EpilogueForm> match() {
+    if (body_.outputs().size() != 1 || inputs_.empty()) return std::nullopt;
+    if (body_.shape(inputs_[0]).dtype() != DType::F32 || body_.shape(inputs_[0]).rank() < 1) return std::nullopt;
+    accumulator_ = body_.shape(inputs_[0]);
+    UseIndex uses(body_);
+    Value cur(inputs_[0]);
+    while (!(cur == body_.outputs()[0])) {
+      if (!uses.single_use(cur)) return std::nullopt;
+      const NodeId user = uses.uses(cur)[0].user;
+      const Node& n = body_.node(user);
+      if (!(n.shape() == accumulator_)) return std::nullopt;
+      const int at = static_cast<int>(uses.uses(cur)[0].operand);
+      if (const auto* act = n.op.get_if<ops::Activation>()) {
+        auto fn = epilogue_act(act->fn);
+        if (!fn || form_.act != Act::None || form_.mul.used()) return std::nullopt;
+        form_.act = *fn;
+        after_act_ = true;
+      } else if (const auto* binary = n.op.get_if<ops::Binary>()) {
+        if (!take(binary->fn, at, n.inputs[static_cast<std::size_t>(1 - at)])) return std::nullopt;
+      } else {
+        return std::nullopt;
+      }
+      cur = Value(user);
+    }
+    return form_;
+  }
+
+ private:
+  bool take(BinaryKind fn, int position, Value other) {
+    if (fn == BinaryKind::Mul || (fn == BinaryKind::Div && position == 0)) {
+      if (auto factor = scalar(other)) {
+        if (any_after_scale()) return false;
+        form_.alpha = fn == BinaryKind::Mul ? form_.alpha * *factor : form_.alpha / *factor;
+        return true;
+      }
+      if (fn != BinaryKind::Mul || !(body_.shape(other) == accumulator_) || form_.mul.used() || late_residual_) return false;
+      form_.mul = operand(other);
+      after_act_ = true;
+      return form_.mul.used();
+    }
+    if (fn != BinaryKind::Add) return false;
+    if (body_.shape(other) == accumulator_) {
+      if (form_.residual.used()) return false;
+      form_.residual = operand(other);
+      form_.residual_after_act = late_residual_ = after_act_;
+      return form_.residual.used();
+    }
+    if (!is_bias(body_.shape(other)) || form_.bias.used() || after_act_) return false;
+    form_.bias = operand(other);
+    return form_.bias.used();
+  }
+
+  bool any_after_scale() const { return form_.bias.used() || form_.residual.used() || after_act_; }
+
+  bool is_bias(const Shape& s) const {
+    if (s.dtype() != DType::F32 || s.rank() < 1 || s.rank() > accumulator_.rank()) return false;
+    if (!(s.dim(-1) == accumulator_.dim(-1))) return false;
+    for (int i = 0; i + 1 < s.rank(); ++i)
+      if (!s.dim(i).is_static(1)) return false;
+    return true;
+  }
+
+  EpilogueOperand operand(Value v) const {
+    EpilogueOperand out;
+    for (std::size_t i = 1; i < inputs_.size(); ++i)
+      if (Value(inputs_[i]) == v) out.operand = static_cast<int>(i) - 1;
+    if (const auto* c = body_.node(v.node).op.get_if<ops::Constant>()) out.constant = reinterpret_cast<const float*>(c->value.data());
+    return out;
+  }
+
+  std::optional<float> scalar(Value v) const {
+    const auto* c = body_.node(v.node).op.get_if<ops::Constant>();
+    if (!c || c->value.num_elements() != 1 || c->value.dtype() != DType::F32) return std::nullopt;
+    return c->value.values<float>()[0];
+  }
+
+  const Graph& body_;
+  std::vector<NodeId> inputs_;
+  Shape accumulator_;
+  EpilogueForm form_;
+  bool after_act_ = false, late_residual_ = false;
+};
+
+std::optional<EpilogueForm> match_epilogue(const Subgraph& body) {
+  if (!body) return EpilogueForm{};
+  return EpilogueMatcher(*body).match();
+}
+
+/// Fills in `e`; operand i of the form is operand `first` + i of the node.
+void point_epilogue(LowerContext& c, const EpilogueForm& form, int first, std::int64_t n, GemmEpilogue& e) {
+  e.alpha = form.alpha;
+  e.act = form.act;
+  e.residual_after_act = form.residual_after_act;
+  const auto point = [&](const float*& field, const EpilogueOperand& operand) {
+    if (operand.constant) field = operand.constant;
+    else if (operand.operand >= 0) {
+      const View v = c.in(first + operand.operand);
+      check(v.dense(), "operands of an epilogue lie row-major");
+      c.point(field, v);
+    }
+  };
+  point(e.bias, form.bias);
+  point(e.residual, form.residual);
+  point(e.mul, form.mul);
+  e.ld_residual = e.ld_mul = n;
+}
+
+// --------------------------------------------------------------------------------------------------------- packed weight
+
+bool accepts_packed(const Graph& g, NodeId id) {
+  const auto& op = g.node(id).op.as<ops::PackedDot>();
+  return op.panel_width > 0 && in_dtype(g, id, 0) == DType::F32 && g.shape(id).dtype() == DType::F32 && match_epilogue(op.epilogue);
+}
+
+struct PackedGemm {
+  GemmF32 gemm;
+  GemmPlan plan;
+  void (*run)(const GemmF32&, const GemmPlan&, std::int64_t) = nullptr;
+};
+void run_packed(const PackedGemm& p, std::int64_t chunk) { p.run(p.gemm, p.plan, chunk); }
+
+double gemm_cost_ns(const LowerContext& c, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const double mnk = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double weight_bytes = 4.0 * static_cast<double>(n) * static_cast<double>(k);
+  return std::max(2 * mnk / gemm_flops_per_ns(c.kernels().isa), weight_bytes / 50.0);
+}
+
+void lower_packed(LowerContext& c) {
+  const auto& op = c.op<ops::PackedDot>();
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  check(op.panel_width == c.kernels().packed_nr_f32(op.n), "a weight packed for another instruction set");
+  auto& p = c.keep<PackedGemm>();
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a packed product folds to rows");
+  p.run = c.kernels().gemm_f32;
+  p.gemm.m = rows->rows;
+  p.gemm.n = op.n;
+  p.gemm.k = op.k;
+  p.gemm.lda = rows->ld;
+  p.gemm.ldc = op.n;
+  c.point(p.gemm.a, x);
+  c.point(p.gemm.b_packed, c.in(1));
+  c.point(p.gemm.c, y);
+  point_epilogue(c, *match_epilogue(op.epilogue), 2, op.n, p.gemm.epilogue);
+  p.plan = c.kernels().gemm_plan_f32(p.gemm.m, p.gemm.n, p.gemm.k, c.threads());
+  if (c.program().next_weight) *c.program().next_weight = p.gemm.b_packed;
+  c.program().next_weight = &p.gemm.prefetch_next;
+  c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, p.gemm.n, p.gemm.k));
+}
+
+// x may be a strided matrix; with more axes its rows might not fold.
+bool packed_reads_strided(const Graph& g, NodeId id, int operand) { return operand == 0 && in_shape(g, id, 0).rank() <= 2; }
+
+// The kernel may write over the residual or the multiplier: each element is read before it is written.
+bool packed_in_place(const Graph& g, NodeId id, int operand, int) {
+  if (operand < 2) return false;
+  const auto form = match_epilogue(g.node(id).op.as<ops::PackedDot>().epilogue);
+  if (!form) return false;
+  return (form->residual.operand == operand - 2 || form->mul.operand == operand - 2) && form->bias.operand != operand - 2;
+}
+
+// ------------------------------------------------------------------------------------------------- two run-time operands
+
+/// Axes of a product by role.
+struct DotRoles {
+  std::vector<int> lhs_batch, rhs_batch, lhs_free, rhs_free, lhs_contract, rhs_contract;
+};
+
+template <class Op>
+DotRoles dot_roles(const Op& op, int lhs_rank, int rhs_rank) {
+  DotRoles r;
+  const auto copy = [](const std::vector<std::int64_t>& from) { return std::vector<int>(from.begin(), from.end()); };
+  r.lhs_batch = copy(op.lhs_batch);
+  r.rhs_batch = copy(op.rhs_batch);
+  r.lhs_contract = copy(op.lhs_contract);
+  r.rhs_contract = copy(op.rhs_contract);
+  const auto free = [](int rank, const std::vector<int>& a, const std::vector<int>& b) {
+    std::vector<int> out;
+    for (int i = 0; i < rank; ++i)
+      if (std::find(a.begin(), a.end(), i) == a.end() && std::find(b.begin(), b.end(), i) == b.end()) out.push_back(i);
+    return out;
+  };
+  r.lhs_free = free(lhs_rank, r.lhs_batch, r.lhs_contract);
+  r.rhs_free = free(rhs_rank, r.rhs_batch, r.rhs_contract);
+  return r;
+}
+
+DotRoles roles_of(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  const int a = in_shape(g, id, 0).rank(), b = in_shape(g, id, 1).rank();
+  if (const auto* fused = n.op.get_if<ops::FusedDot>()) return dot_roles(*fused, a, b);
+  return dot_roles(n.op.as<ops::DotGeneral>(), a, b);
+}
+
+/// Number of loop axes beyond one m, one n and one k when nothing folds.
+std::size_t extra_axes(const DotRoles& r) {
+  const auto beyond_one = [](std::size_t n) { return n > 1 ? n - 1 : 0; };
+  return r.lhs_batch.size() + beyond_one(r.lhs_free.size()) + beyond_one(r.rhs_free.size());
+}
+
+// Whatever the strides, the axes fit the kernel: one contracted axis and at most four others.
+bool fits_strided(const DotRoles& r) { return r.lhs_contract.size() <= 1 && extra_axes(r) <= 4; }
+
+bool accepts_strided_dot(const Graph& g, NodeId id) {
+  return all_dtype(g, id, DType::F32) && fits_strided(roles_of(g, id));
+}
+
+// An epilogue needs one product: no batch, and rows and columns that fold because the operands lie row-major.
+bool accepts_strided_fused(const Graph& g, NodeId id) {
+  const auto& op = g.node(id).op.as<ops::FusedDot>();
+  if (!all_dtype(g, id, DType::F32) || !match_epilogue(op.epilogue)) return false;
+  const DotRoles r = roles_of(g, id);
+  if (!r.lhs_batch.empty() || r.lhs_contract.size() != 1 || r.rhs_free.size() != 1) return false;
+  return r.lhs_contract[0] == 0 || r.lhs_contract[0] == in_shape(g, id, 0).rank() - 1;
+}
+
+std::optional<TargetInfo::Packing> dot_packing(const KernelTable& kernels, const Graph& g, NodeId id, int operand, std::int64_t k,
+                                               std::int64_t n) {
+  const DotRoles r = roles_of(g, id);
+  const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
+  if (operand != 1 || x.dtype() != DType::F32 || w.dtype() != DType::F32 || w.rank() != 2 || x.rank() < 1) return std::nullopt;
+  if (!r.lhs_batch.empty() || r.lhs_contract.size() != 1 || r.lhs_contract[0] != x.rank() - 1) return std::nullopt;
+  if (k < 1 || n < 1) return std::nullopt;
+  return TargetInfo::Packing{kernels.packed_nr_f32(n), kernels.packed_size_f32(k, n) * 4};
+}
+
+struct StridedGemm {
+  GemmStridedF32 gemm;
+  GemmPlan plan;
+  const Scratch* scratch = nullptr;
+  void (*run)(const GemmStridedF32&, const GemmPlan&, std::int64_t, void*) = nullptr;
+};
+void run_strided(const StridedGemm& p, std::int64_t chunk) { p.run(p.gemm, p.plan, chunk, p.scratch->mine()); }
+
+/// An axis of the loop nest: extent and the element strides of both operands and the result.
+struct LoopAxis {
+  std::int64_t extent = 1, a = 0, b = 0, c = 0;
+};
+
+void lower_strided(LowerContext& c) {
+  const View x = c.in(0), w = c.in(1), y = c.out();
+  if (y.elements() == 0) return;
+  const DotRoles roles = roles_of(c.graph(), c.id());
+  // The result is batch ++ lhs free ++ rhs free, row-major.
+  std::vector<LoopAxis> batch, rows, cols;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < roles.lhs_batch.size(); ++i, ++at)
+    batch.push_back({y.dims[at], x.stride(roles.lhs_batch[i]), w.stride(roles.rhs_batch[i]), y.strides[at]});
+  for (int a : roles.lhs_free) rows.push_back({y.dims[at], x.stride(a), 0, y.strides[at]}), ++at;
+  for (int b : roles.rhs_free) cols.push_back({y.dims[at], 0, w.stride(b), y.strides[at]}), ++at;
+  // Neighbouring axes that walk all three in one stride become one.
+  const auto fold = [](std::vector<LoopAxis>& axes) {
+    std::vector<LoopAxis> out;
+    for (const LoopAxis& axis : axes) {
+      if (axis.extent == 1) continue;
+      LoopAxis* last = out.empty() ? nullptr : &out.back();
+      if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent && last->c == axis.c * axis.extent)
+        *last = {last->extent * axis.extent, axis.a, axis.b, axis.c};
+      else
+        out.push_back(axis);
+    }
+    axes = std::move(out);
+  };
+  fold(batch);
+  fold(rows);
+  fold(cols);
+  auto& p = c.keep<StridedGemm>();
+  GemmStridedF32& gemm = p.gemm;
+  gemm.m = gemm.n = gemm.k = 1;
+  gemm.ldc = 1;
+  if (!rows.empty()) {
+    gemm.m = rows.back().extent;
+    gemm.a_m_stride = rows.back().a;
+    gemm.ldc = rows.back().c;
+    rows.pop_back();
+  } else {
+    gemm.ldc = cols.empty() ? 1 : cols.back().extent;
+  }
+  std::int64_t col_stride = 1;
+  if (!cols.empty()) {
+    gemm.n = cols.back().extent;
+    gemm.b_n_stride = cols.back().b;
+    col_stride = cols.back().c;
+    cols.pop_back();
+  }
+  check(col_stride == 1, "columns of a product are adjacent");
+  if (!roles.lhs_contract.empty()) {
+    gemm.k = x.dim(roles.lhs_contract[0]);
+    gemm.a_k_stride = x.stride(roles.lhs_contract[0]);
+    gemm.b_k_stride = w.stride(roles.rhs_contract[0]);
+  }
+  std::vector<LoopAxis> outer = batch;
+  outer.insert(outer.end(), rows.begin(), rows.end());
+  outer.insert(outer.end(), cols.begin(), cols.end());
+  check(outer.size() <= 4, "a product with at most four outer axes");
+  // Right-aligned, so that the last axis varies fastest.
+  for (std::size_t i = 0; i < outer.size(); ++i) {
+    const std::size_t to = 4 - outer.size() + i;
+    gemm.batch[to] = outer[i].extent;
+    gemm.a_batch_stride[to] = outer[i].a;
+    gemm.b_batch_stride[to] = outer[i].b;
+    gemm.c_batch_stride[to] = outer[i].c;
+  }
+  c.point(gemm.a, x);
+  c.point(gemm.b, w);
+  c.point(gemm.c, y);
+  if (const auto* fused = c.node().op.get_if<ops::FusedDot>()) {
+    check(outer.empty(), "a product with an epilogue is a single one");
+    point_epilogue(c, *match_epilogue(fused->epilogue), 2, gemm.n, gemm.epilogue);
+  }
+  p.run = c.kernels().gemm_strided_f32;
+  p.plan = c.kernels().gemm_strided_plan_f32(gemm, c.threads());
+  p.scratch = c.scratch(p.plan.scratch_bytes);
+  const std::int64_t batches = gemm.batch[0] * gemm.batch[1] * gemm.batch[2] * gemm.batch[3];
+  c.step<run_strided>(p, p.plan.chunks, 1.3 * static_cast<double>(batches) * gemm_cost_ns(c, gemm.m, gemm.n, gemm.k));
+}
+
+bool strided_reads_strided(const Graph& g, NodeId id, int operand) { return operand < 2 && fits_strided(roles_of(g, id)); }
+
+constexpr Row kRows[] = {
+    {OpKind::PackedDot, "gemm_packed_f32", accepts_packed, lower_packed, packed_reads_strided, packed_in_place},
+    {OpKind::DotGeneral, "gemm_strided_f32", accepts_strided_dot, lower_strided, strided_reads_strided, nullptr, dot_packing},
+    {OpKind::FusedDot, "gemm_strided_f32", accepts_strided_fused, lower_strided, nullptr, nullptr, dot_packing},
+};
+
+}  // namespace
+
+std::span<const Row> dot_rows() { return kRows; }
+
+}  // namespace rlx::cpu

@@ -1,0 +1,494 @@
+// Elementwise ops and regions through the tape: F32, I32, Bool, and half floats where they round once.
+#include <algorithm>
+#include <array>
+
+#include "rlx/backends/cpu/rows.h"
+
+namespace rlx::cpu {
+namespace {
+
+/// How a dtype sits in tape registers; Bool is F32 0 or 1.
+enum class Register : std::uint8_t { F, I, B, None };
+Register register_of(DType t) {
+  switch (t) {
+    case DType::F32: case DType::BF16: case DType::F16: return Register::F;
+    case DType::I32: return Register::I;
+    case DType::Bool: return Register::B;
+    default: return Register::None;
+  }
+}
+bool is_half(DType t) { return t == DType::BF16 || t == DType::F16; }
+
+std::optional<TapeType> tape_type(DType t) {
+  switch (t) {
+    case DType::F32: return TapeType::F32;
+    case DType::I32: return TapeType::I32;
+    case DType::Bool: return TapeType::Bool;
+    case DType::BF16: return TapeType::BF16;
+    case DType::F16: return TapeType::F16;
+    case DType::U8: return TapeType::U8;
+    case DType::I8: return TapeType::I8;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<TapeOp> float_op(ActivationKind fn) {
+  using A = ActivationKind;
+  switch (fn) {
+    case A::Gelu: return TapeOp::Gelu;
+    case A::GeluApprox: return TapeOp::GeluTanh;
+    case A::Silu: return TapeOp::Silu;
+    case A::Relu: return TapeOp::Relu;
+    case A::Sigmoid: return TapeOp::Sigmoid;
+    case A::Tanh: return TapeOp::Tanh;
+    case A::Exp: return TapeOp::Exp;
+    case A::Log: return TapeOp::Log;
+    case A::Sqrt: return TapeOp::Sqrt;
+    case A::Rsqrt: return TapeOp::Rsqrt;
+    case A::Neg: return TapeOp::Neg;
+    case A::Abs: return TapeOp::Abs;
+    case A::Sin: return TapeOp::Sin;
+    case A::Cos: return TapeOp::Cos;
+    case A::Tan: return TapeOp::Tan;
+    case A::Atan: return TapeOp::Atan;
+    case A::Round: return TapeOp::Round;
+    case A::Recip: return TapeOp::Recip;
+    case A::Floor: return TapeOp::Floor;
+    case A::Ceil: return TapeOp::Ceil;
+    case A::Sign: return TapeOp::Sign;
+    case A::Softplus: return TapeOp::Softplus;
+    case A::Elu: return TapeOp::Elu;
+    case A::Erf: return TapeOp::Erf;
+    case A::HardSwish: return TapeOp::HardSwish;
+    case A::HardSigmoid: return TapeOp::HardSigmoid;
+    case A::Mish: return TapeOp::Mish;
+    case A::Softsign: return TapeOp::Softsign;
+    case A::LogSigmoid: return TapeOp::LogSigmoid;
+    case A::Expm1: return TapeOp::Expm1;
+    case A::Log1p: return TapeOp::Log1p;
+    case A::Square: return TapeOp::Square;
+    case A::Not: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<TapeOp> binary_op(BinaryKind fn, Register r) {
+  using B = BinaryKind;
+  if (r == Register::F) {
+    switch (fn) {
+      case B::Add: return TapeOp::Add;
+      case B::Sub: return TapeOp::Sub;
+      case B::Mul: return TapeOp::Mul;
+      case B::Div: return TapeOp::Div;
+      case B::Max: return TapeOp::Max;
+      case B::Min: return TapeOp::Min;
+      case B::Pow: return TapeOp::Pow;
+      case B::Mod: return TapeOp::Mod;
+      case B::Atan2: return TapeOp::Atan2;
+      default: return std::nullopt;
+    }
+  }
+  if (r == Register::B) {
+    switch (fn) {
+      case B::BitAnd: return TapeOp::And;
+      case B::BitOr: return TapeOp::Or;
+      case B::BitXor: return TapeOp::Xor;
+      default: return std::nullopt;
+    }
+  }
+  switch (fn) {
+    case B::Add: return TapeOp::AddI;
+    case B::Sub: return TapeOp::SubI;
+    case B::Mul: return TapeOp::MulI;
+    case B::Div: return TapeOp::DivI;
+    case B::Max: return TapeOp::MaxI;
+    case B::Min: return TapeOp::MinI;
+    case B::Mod: return TapeOp::ModI;
+    case B::BitAnd: return TapeOp::AndI;
+    case B::BitOr: return TapeOp::OrI;
+    case B::BitXor: return TapeOp::XorI;
+    case B::Shl: return TapeOp::ShlI;
+    case B::Shr: return TapeOp::ShrI;
+    default: return std::nullopt;
+  }
+}
+
+TapeOp compare_op(CompareKind fn, bool integer) {
+  switch (fn) {
+    case CompareKind::Eq: return integer ? TapeOp::EqI : TapeOp::Eq;
+    case CompareKind::Ne: return integer ? TapeOp::NeI : TapeOp::Ne;
+    case CompareKind::Lt: return integer ? TapeOp::LtI : TapeOp::Lt;
+    case CompareKind::Le: return integer ? TapeOp::LeI : TapeOp::Le;
+    case CompareKind::Gt: return integer ? TapeOp::GtI : TapeOp::Gt;
+    case CompareKind::Ge: break;
+  }
+  return integer ? TapeOp::GeI : TapeOp::Ge;
+}
+
+/// Estimated ns per element.
+double op_cost(TapeOp op) {
+  switch (op) {
+    case TapeOp::Exp: case TapeOp::Expm1: case TapeOp::Log: case TapeOp::Log1p: case TapeOp::Sigmoid: case TapeOp::Tanh:
+    case TapeOp::Silu: case TapeOp::Gelu: case TapeOp::GeluTanh: case TapeOp::Erf: case TapeOp::Elu: case TapeOp::Softplus:
+    case TapeOp::LogSigmoid: case TapeOp::Sin: case TapeOp::Cos: return 0.25;
+    case TapeOp::Tan: case TapeOp::Atan: case TapeOp::Atan2: case TapeOp::Pow: case TapeOp::Mod: case TapeOp::Mish: return 0.6;
+    case TapeOp::DivI: case TapeOp::ModI: return 1.5;
+    default: return 0.04;
+  }
+}
+
+/// Writes a tape for a list of elementwise nodes; `ok()` is false when some node has no tape form.
+class TapeWriter {
+ public:
+  /// An operand: a tape value, or a constant.
+  struct Operand {
+    int value = -1;
+    bool is_constant = false;
+    double number = 0;
+    DType dtype = DType::F32;
+  };
+
+  bool ok() const { return ok_; }
+  double cost() const { return cost_; }
+  int num_inputs() const { return static_cast<int>(input_types_.size()); }
+  const std::vector<TapeInstr>& instrs() const { return instrs_; }
+  const std::vector<TapeType>& input_types() const { return input_types_; }
+  const std::vector<TapeOutput>& outputs() const { return outputs_; }
+
+  Operand input(DType t) {
+    const auto type = tape_type(t);
+    if (!type || num_inputs() == kTapeMaxInputs || !ssa_.empty()) {
+      ok_ = false;
+      return {};
+    }
+    input_types_.push_back(*type);
+    return {num_inputs() - 1, false, 0, t};
+  }
+  /// A constant of one element, when registers can hold it.
+  std::optional<Operand> constant(const Graph& g, Value v) {
+    const auto* c = g.node(v.node).op.get_if<ops::Constant>();
+    if (!c || c->value.num_elements() != 1 || register_of(c->value.dtype()) == Register::None) return std::nullopt;
+    return Operand{-1, true, c->value.dtype() == DType::I32 ? static_cast<double>(c->value.at_i64(0)) : c->value.at(0), c->value.dtype()};
+  }
+
+  /// One elementwise node over `in`; `single`: it is the whole program, so half floats round once, at the store.
+  Operand node(const Node& n, const std::vector<Operand>& in, bool single) {
+    const DType out = n.shape().dtype();
+    if (const auto* cast = n.op.get_if<ops::Cast>()) return convert(in[0], cast->to);
+    for (const Operand& o : in)
+      if (register_of(o.dtype) == Register::None || (is_half(o.dtype) && !single)) return fail();
+    const Register r = register_of(in[0].dtype);
+    if (const auto* op = n.op.get_if<ops::Activation>()) {
+      if (r == Register::F) {
+        const auto fn = float_op(op->fn);
+        return fn ? emit(*fn, out, {in[0]}) : fail();
+      }
+      if (r == Register::B) return op->fn == ActivationKind::Not ? emit(TapeOp::Not, out, {in[0]}) : fail();
+      switch (op->fn) {
+        case ActivationKind::Neg: return emit(TapeOp::NegI, out, {in[0]});
+        case ActivationKind::Abs: return emit(TapeOp::AbsI, out, {in[0]});
+        case ActivationKind::Sign: return emit(TapeOp::SignI, out, {in[0]});
+        case ActivationKind::Not: return emit(TapeOp::NotI, out, {in[0]});
+        case ActivationKind::Square: return emit(TapeOp::MulI, out, {in[0], in[0]});
+        case ActivationKind::Relu: return emit(TapeOp::MaxI, out, {in[0], {-1, true, 0, DType::I32}});
+        default: return fail();
+      }
+    }
+    if (const auto* op = n.op.get_if<ops::Binary>()) {
+      const auto fn = binary_op(op->fn, r);
+      return fn ? emit(*fn, out, in) : fail();
+    }
+    if (const auto* op = n.op.get_if<ops::Compare>()) return emit(compare_op(op->fn, r == Register::I), out, in);
+    if (n.kind() == OpKind::Where) return emit(TapeOp::Where, out, in);
+    if (n.kind() == OpKind::Clamp) {
+      if (r == Register::B) return fail();
+      const bool integer = r == Register::I;
+      Operand low = emit(integer ? TapeOp::MaxI : TapeOp::Max, out, {in[0], in[1]});
+      return ok_ ? emit(integer ? TapeOp::MinI : TapeOp::Min, out, {low, in[2]}) : fail();
+    }
+    return fail();
+  }
+
+  Operand emit(TapeOp op, DType out, std::vector<Operand> in) {
+    if (!ok_) return {};
+    // One operand may be immediate; the others are put into registers.
+    bool immediate = false;
+    for (Operand& o : in) {
+      if (!o.is_constant) continue;
+      if (!immediate && in.size() > 1) {
+        immediate = true;
+        continue;
+      }
+      o = append(TapeOp::Copy, o.dtype, {o});
+    }
+    return append(op, out, in);
+  }
+
+  /// Stores `v` as `t`; call after the last instruction.
+  void output(Operand v, DType t) {
+    const auto type = tape_type(t);
+    if (!type || num_outputs_ == kTapeMaxOutputs) {
+      ok_ = false;
+      return;
+    }
+    if (v.is_constant || v.value < num_inputs()) v = append(TapeOp::Copy, t, {v});
+    outputs_.push_back({*type, 0});
+    output_values_.push_back(v.value);
+    ++num_outputs_;
+  }
+
+  /// Assigns registers; a register is free again after the last use of its value.
+  void finish() {
+    if (!ok_ || ssa_.empty()) {
+      ok_ = false;
+      return;
+    }
+    const int values = num_inputs() + static_cast<int>(ssa_.size());
+    std::vector<int> last(static_cast<std::size_t>(values), -1), assigned(static_cast<std::size_t>(values), -1);
+    for (std::size_t k = 0; k < ssa_.size(); ++k)
+      for (int v : ssa_[k].operands)
+        if (v >= 0) last[static_cast<std::size_t>(v)] = static_cast<int>(k);
+    for (int v : output_values_) last[static_cast<std::size_t>(v)] = values;
+    std::array<bool, kTapeMaxRegisters> taken{};
+    for (int i = 0; i < num_inputs(); ++i) {
+      assigned[static_cast<std::size_t>(i)] = i;
+      taken[static_cast<std::size_t>(i)] = true;
+    }
+    for (std::size_t k = 0; k < ssa_.size(); ++k) {
+      const auto value = static_cast<std::size_t>(num_inputs()) + k;
+      const auto free = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+      if (free == taken.size()) {
+        ok_ = false;
+        return;
+      }
+      taken[free] = true;
+      assigned[value] = static_cast<int>(free);
+      TapeInstr instr = ssa_[k].instr;
+      instr.dst = static_cast<std::uint8_t>(free);
+      std::uint8_t* fields[] = {&instr.a, &instr.b, &instr.c};
+      for (std::size_t i = 0; i < ssa_[k].operands.size(); ++i) {
+        const int v = ssa_[k].operands[i];
+        *fields[i] = v < 0 ? kTapeImm : static_cast<std::uint8_t>(assigned[static_cast<std::size_t>(v)]);
+      }
+      for (int v : ssa_[k].operands)
+        if (v >= num_inputs() && last[static_cast<std::size_t>(v)] == static_cast<int>(k))
+          taken[static_cast<std::size_t>(assigned[static_cast<std::size_t>(v)])] = false;
+      if (last[value] < 0) taken[free] = false;
+      instrs_.push_back(instr);
+    }
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      outputs_[i].reg = static_cast<std::uint8_t>(assigned[static_cast<std::size_t>(output_values_[i])]);
+  }
+
+ private:
+  struct Ssa {
+    TapeInstr instr;
+    std::vector<int> operands;  // values; -1 = the immediate
+  };
+
+  Operand fail() {
+    ok_ = false;
+    return {};
+  }
+
+  Operand append(TapeOp op, DType out, const std::vector<Operand>& in) {
+    Ssa s;
+    s.instr.op = op;
+    for (const Operand& o : in) {
+      s.operands.push_back(o.is_constant ? -1 : o.value);
+      if (o.is_constant) {
+        s.instr.imm = static_cast<float>(o.number);
+        s.instr.imm_i = o.dtype == DType::I32 ? static_cast<std::int32_t>(o.number) : 0;
+        // Three-operand and copy instructions take the float field: an integer travels as its bits.
+        if (o.dtype == DType::I32 && (op == TapeOp::Where || op == TapeOp::Copy)) s.instr.imm = std::bit_cast<float>(s.instr.imm_i);
+      }
+    }
+    if (op == TapeOp::Elu) s.instr.imm = 1.0F;  // its alpha
+    cost_ += op_cost(op);
+    ssa_.push_back(std::move(s));
+    return {num_inputs() + static_cast<int>(ssa_.size()) - 1, false, 0, out};
+  }
+
+  Operand convert(Operand x, DType to) {
+    const Register target = register_of(to);
+    Register from = register_of(x.dtype);
+    if (target == Register::None) return fail();
+    if (x.is_constant) x = emit(TapeOp::Copy, x.dtype, {x});
+    if (from == Register::None) {  // 8-bit integers come as floats and can only be converted
+      if (x.dtype != DType::U8 && x.dtype != DType::I8) return fail();
+      from = Register::F;
+    }
+    const DType t = to;
+    if (from == target || (from == Register::B && target == Register::F)) {
+      x.dtype = t;
+      return x;
+    }
+    switch (target) {
+      case Register::F: return emit(TapeOp::I32ToF32, t, {x});
+      case Register::I: return emit(from == Register::B ? TapeOp::BoolToI32 : TapeOp::F32ToI32, t, {x});
+      default: break;
+    }
+    if (from == Register::I) return emit(TapeOp::NeI, t, {x, {-1, true, 0, DType::I32}});
+    return emit(TapeOp::Ne, t, {x, {-1, true, 0, DType::F32}});
+  }
+
+  bool ok_ = true;
+  double cost_ = 0.1;
+  std::vector<TapeType> input_types_;
+  std::vector<Ssa> ssa_;
+  std::vector<int> output_values_;
+  int num_outputs_ = 0;
+  std::vector<TapeInstr> instrs_;
+  std::vector<TapeOutput> outputs_;
+};
+
+/// The tape of a node, and which operand each tape input reads.
+struct Written {
+  TapeWriter tape;
+  std::vector<int> operands;
+};
+
+Written write_single(const Graph& g, NodeId id) {
+  Written w;
+  const Node& n = g.node(id);
+  std::vector<TapeWriter::Operand> in;
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    if (auto c = w.tape.constant(g, n.inputs[i])) {
+      in.push_back(*c);
+      continue;
+    }
+    in.push_back(w.tape.input(g.shape(n.inputs[i]).dtype()));
+    w.operands.push_back(static_cast<int>(i));
+  }
+  if (!w.tape.ok()) return w;
+  auto result = w.tape.node(n, in, true);
+  if (w.tape.ok()) w.tape.output(result, n.shape().dtype());
+  w.tape.finish();
+  return w;
+}
+
+Written write_region(const Graph& g, NodeId id) {
+  Written w;
+  const Graph& body = *g.node(id).op.as<ops::ElementwiseRegion>().body;
+  UseIndex uses(body);
+  std::vector<TapeWriter::Operand> values(body.num_nodes());
+  for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {
+    const Node& n = body.node(NodeId{i});
+    if (n.kind() == OpKind::Input) {
+      w.operands.push_back(static_cast<int>(w.operands.size()));
+      values[i] = w.tape.input(n.shape().dtype());
+    } else if (n.kind() == OpKind::Constant) {
+      auto c = w.tape.constant(body, Value(NodeId{i}));
+      if (!c || is_half(c->dtype)) return w.tape.output({}, DType::C128), w;
+      values[i] = *c;
+    } else {
+      std::vector<TapeWriter::Operand> in;
+      for (Value v : n.inputs) in.push_back(values[v.node.index]);
+      values[i] = w.tape.node(n, in, false);
+      // A value rounded to half precision must be rounded where it is read again: only stores round.
+      if (is_half(n.shape().dtype()) && !uses.uses(Value(NodeId{i})).empty()) return w.tape.output({}, DType::C128), w;
+    }
+    if (!w.tape.ok()) return w;
+  }
+  for (Value v : body.outputs()) w.tape.output(values[v.node.index], body.shape(v).dtype());
+  w.tape.finish();
+  return w;
+}
+
+bool fits_rank(const Graph& g, NodeId id) { return g.shape(id).rank() <= kTapeMaxRank; }
+
+bool accepts_single(const Graph& g, NodeId id) { return fits_rank(g, id) && write_single(g, id).tape.ok(); }
+bool accepts_region(const Graph& g, NodeId id) { return fits_rank(g, id) && write_region(g, id).tape.ok(); }
+
+struct TapeStep {
+  Tape tape;
+  std::vector<TapeInstr> instrs;
+  const void* inputs[kTapeMaxInputs] = {};
+  void* outputs[kTapeMaxOutputs] = {};
+  std::int64_t per_chunk = 256;
+  void (*run)(const Tape&, const void* const*, void* const*, std::int64_t, std::int64_t) = nullptr;
+};
+void run_tape(const TapeStep& s, std::int64_t chunk) {
+  const std::int64_t begin = chunk * s.per_chunk;
+  s.run(s.tape, s.inputs, s.outputs, begin, std::min(s.tape.num_elements, begin + s.per_chunk));
+}
+
+/// Adds the step of a written tape; `element[i]` offsets tape input i, `views[i]` is what it reads.
+void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& views, const std::vector<std::int64_t>& element) {
+  const View y = c.out();
+  if (y.elements() == 0) return;
+  check(w.ok(), "a tape that was accepted can be written");
+  auto& s = c.keep<TapeStep>();
+  s.instrs = w.instrs();
+  Tape& t = s.tape;
+  t.rank = y.rank();
+  std::copy(y.dims.begin(), y.dims.end(), t.dims);
+  t.num_inputs = w.num_inputs();
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    t.inputs[i].type = w.input_types()[i];
+    const auto strides = broadcast_strides(views[i], y.dims);
+    std::copy(strides.begin(), strides.end(), t.inputs[i].strides);
+    c.point(s.inputs[i], views[i], element[i]);
+  }
+  t.num_outputs = static_cast<int>(w.outputs().size());
+  for (std::size_t i = 0; i < w.outputs().size(); ++i) {
+    t.outputs[i] = w.outputs()[i];
+    const View out = c.out(static_cast<int>(i));
+    check(out.dense(), "results of elementwise kernels lie row-major");
+    c.point(s.outputs[i], out);
+  }
+  t.instrs = s.instrs.data();
+  t.num_instrs = static_cast<int>(s.instrs.size());
+  tape_prepare(t);
+  s.run = c.kernels().tape_run;
+  constexpr double kChunkNs = 8000;
+  const auto blocks = static_cast<std::int64_t>(kChunkNs / (w.cost() * 256));
+  s.per_chunk = 256 * std::max<std::int64_t>(4, blocks);
+  c.step<run_tape>(s, (t.num_elements + s.per_chunk - 1) / s.per_chunk, w.cost() * static_cast<double>(t.num_elements));
+}
+
+void lower_written(LowerContext& c, const Written& w) {
+  std::vector<View> views;
+  for (int i : w.operands) views.push_back(c.in(i));
+  add_tape(c, w.tape, views, std::vector<std::int64_t>(views.size(), 0));
+}
+void lower_single(LowerContext& c) { lower_written(c, write_single(c.graph(), c.id())); }
+void lower_region(LowerContext& c) { lower_written(c, write_region(c.graph(), c.id())); }
+
+// up * silu(gate) of the halves of the last axis: two inputs that are views of one operand.
+bool accepts_swiglu(const Graph& g, NodeId id) { return fits_rank(g, id) && all_dtype(g, id, DType::F32); }
+void lower_swiglu(LowerContext& c) {
+  View half = c.in(0);
+  half.dims.back() /= 2;
+  const std::int64_t n = half.dims.back() * half.strides.back();
+  TapeWriter w;
+  const auto up = w.input(DType::F32), gate = w.input(DType::F32);
+  w.output(w.emit(TapeOp::Mul, DType::F32, {up, w.emit(TapeOp::Silu, DType::F32, {gate})}), DType::F32);
+  w.finish();
+  const bool gate_first = c.op<ops::FusedSwiGLU>().gate_first;
+  add_tape(c, w, {half, half}, {gate_first ? n : 0, gate_first ? 0 : n});
+}
+
+bool any_strides(const Graph&, NodeId, int) { return true; }
+// Element i of the result depends on element i of an operand of its shape.
+bool same_elements(const Graph& g, NodeId id, int operand, int result) {
+  const Shape &x = in_shape(g, id, operand), &y = g.shape(Value(id, static_cast<std::uint32_t>(result)));
+  return x.dims() == y.dims() && dtype_bits(x.dtype()) == dtype_bits(y.dtype());
+}
+
+constexpr Row kRows[] = {
+    {OpKind::Activation, "tape", accepts_single, lower_single, any_strides, same_elements},
+    {OpKind::Binary, "tape", accepts_single, lower_single, any_strides, same_elements},
+    {OpKind::Compare, "tape", accepts_single, lower_single, any_strides, same_elements},
+    {OpKind::Where, "tape", accepts_single, lower_single, any_strides, same_elements},
+    {OpKind::Cast, "tape", accepts_single, lower_single, any_strides, same_elements},
+    {OpKind::Clamp, "tape", accepts_single, lower_single, any_strides, same_elements},
+    {OpKind::ElementwiseRegion, "tape_region", accepts_region, lower_region, any_strides, same_elements},
+    {OpKind::FusedSwiGLU, "tape_swiglu", accepts_swiglu, lower_swiglu, any_strides},
+};
+
+}  // namespace
+
+std::span<const Row> tape_rows() { return kRows; }
+
+}  // namespace rlx::cpu

@@ -1,0 +1,108 @@
+// The table of rows, and what rows have in common.
+#include <algorithm>
+#include <array>
+
+#include "rlx/backends/cpu/rows.h"
+
+namespace rlx::cpu {
+namespace {
+
+// Tuned rows come before the generic ones that take what is left.
+using Family = std::span<const Row> (*)();
+constexpr Family kFamilies[] = {dot_rows,   attention_rows, norm_rows,          tape_rows,          move_rows,
+                                index_rows, reduce_rows,    generic_dot_rows,   generic_elementwise_rows, generic_reduce_rows};
+
+using ByKind = std::array<std::vector<const Row*>, kNumOpKinds>;
+const ByKind& by_kind() {
+  static const ByKind table = [] {
+    ByKind t;
+    for (Family family : kFamilies)
+      for (const Row& row : family()) t[static_cast<std::size_t>(row.kind)].push_back(&row);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace
+
+const Row* find_row(const Graph& g, NodeId id) {
+  const auto kind = static_cast<std::size_t>(g.node(id).kind());
+  if (kind >= by_kind().size()) return nullptr;
+  for (const Row* row : by_kind()[kind])
+    if (row->accepts(g, id)) return row;
+  return nullptr;
+}
+
+OpSet row_claims() {
+  OpSet set;
+  for (int k = 0; k < kNumOpKinds; ++k)
+    if (!by_kind()[static_cast<std::size_t>(k)].empty()) set.add(static_cast<OpKind>(k));
+  for (OpKind leaf : {OpKind::Input, OpKind::Param, OpKind::Constant, OpKind::State}) set.add(leaf);
+  set.accepts = [](const Graph& g, NodeId id) {
+    return op_def(g.node(id).kind()).is(OpTrait::Leaf) || find_row(g, id) != nullptr;
+  };
+  return set;
+}
+
+bool all_dtype(const Graph& g, NodeId id, DType t) {
+  for (Value v : g.node(id).inputs)
+    if (g.shape(v).dtype() != t) return false;
+  for (const Shape& s : g.node(id).shapes)
+    if (s.dtype() != t) return false;
+  return true;
+}
+
+std::int64_t product(std::span<const std::int64_t> dims) {
+  std::int64_t n = 1;
+  for (std::int64_t d : dims) n *= d;
+  return n;
+}
+
+std::vector<std::int64_t> broadcast_strides(const View& v, std::span<const std::int64_t> dims) {
+  std::vector<std::int64_t> strides(dims.size(), 0);
+  const std::size_t shift = dims.size() - v.dims.size();
+  for (std::size_t i = 0; i < v.dims.size(); ++i)
+    if (v.dims[i] != 1) strides[shift + i] = v.strides[i];
+  return strides;
+}
+
+std::optional<std::int64_t> fold_stride(const View& v, int first, int last) {
+  std::optional<std::int64_t> stride;
+  std::int64_t extent = 1;  // of the axes folded so far
+  for (int a = last - 1; a >= first; --a) {
+    if (v.dim(a) == 1) continue;
+    if (!stride) stride = v.stride(a);
+    else if (v.stride(a) != *stride * extent) return std::nullopt;
+    extent *= v.dim(a);
+  }
+  return stride ? stride : 0;
+}
+
+std::optional<RowView> as_rows(const View& v) {
+  if (v.rank() == 0) return RowView{1, 1, 1};
+  if (v.dim(-1) > 1 && v.stride(-1) != 1) return std::nullopt;
+  auto ld = fold_stride(v, 0, v.rank() - 1);
+  if (!ld) return std::nullopt;
+  return RowView{product(std::span(v.dims).first(v.dims.size() - 1)), v.dim(-1), *ld};
+}
+
+cpu::ReduceKind kernel_kind(rlx::ReduceKind fn) {
+  switch (fn) {
+    case rlx::ReduceKind::Sum: return cpu::ReduceKind::Sum;
+    case rlx::ReduceKind::Mean: return cpu::ReduceKind::Mean;
+    case rlx::ReduceKind::Max: return cpu::ReduceKind::Max;
+    case rlx::ReduceKind::Min: return cpu::ReduceKind::Min;
+    case rlx::ReduceKind::Prod: break;
+  }
+  return cpu::ReduceKind::Prod;
+}
+
+double gemm_flops_per_ns(Isa isa) {
+  switch (isa) {
+    case Isa::Avx512: return 150;
+    case Isa::Avx2: return 80;
+    default: return 20;
+  }
+}
+
+}  // namespace rlx::cpu
