@@ -1,0 +1,167 @@
+// The boundary of a compiled graph: names, lengths, dtypes, shapes, weights, states, clones.
+#include "rlx/runtime/compiled_graph.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <thread>
+
+#include "rlx/ir/evaluate.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+Graph two_layer() {
+  Graph g("mlp");
+  Expr x = g.input("x", {{2, 3}, DType::F32});
+  Expr h = g.gelu(g.matmul(x, g.param("layer0.weight", {{3, 4}, DType::F32})) + g.param("layer0.bias", {{4}, DType::F32}));
+  g.set_outputs({g.matmul(h, g.param("layer1.weight", {{4, 2}, DType::F32}))});
+  return g;
+}
+
+void set_weights(CompiledGraph& f, float scale = 1) {
+  auto fill = [&](std::size_t n, float start) {
+    std::vector<float> v(n);
+    for (std::size_t i = 0; i < n; ++i) v[i] = scale * (start + 0.1f * static_cast<float>(i % 7));
+    return v;
+  };
+  f.set_param("layer0.weight", fill(12, -0.3f));
+  f.set_param("layer0.bias", fill(4, 0.2f));
+  f.set_param("layer1.weight", fill(8, -0.1f));
+}
+
+std::string text_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("wrong names, lengths and dtypes are errors that name the thing and the nearest right one") {
+  CompiledGraph f = Session().compile(two_layer());
+  CHECK(holds(text_of([&] { f.set_param("layer0.weigth", std::vector<float>(12)); }), "did you mean 'layer0.weight'?"));
+  CHECK(holds(text_of([&] { f.set_param("layer0.weight", std::vector<float>(11)); }), "got 11"));
+  std::string unset = text_of([&] { f.run({{"x", {1, 2, 3, 4, 5, 6}}}); });
+  CHECK(holds(unset, "3 params have no value"));
+  CHECK(holds(unset, "'layer1.weight'"));
+  set_weights(f);
+  CHECK(holds(text_of([&] { f.run({{"y", {1, 2, 3, 4, 5, 6}}}); }), "has no input 'y'"));
+  CHECK(holds(text_of([&] { f.run({{"x", {1, 2, 3}}}); }), "pass 6 values"));
+  CHECK(holds(text_of([&] { f.run(); }), "input 'x' [2, 3] f32 was not given"));
+  double wide[6] = {};
+  TensorView view{wide, DType::F64, {}, sizeof wide};
+  CHECK(holds(text_of([&] { f.run_slots({&view, 1}); }), "got f64 values"));
+  CHECK(holds(text_of([&] { f.read_state("kv"); }), "has no state 'kv'"));
+}
+
+TEST_CASE("run, run_typed, run_into and run_slots agree with the reference evaluator") {
+  Graph g = two_layer();
+  CompiledGraph f = Session().compile(two_layer());
+  set_weights(f);
+  std::vector<float> x = {0.5f, -1, 2, 3, 0.25f, -0.125f};
+  NamedTensors values{{"x", Tensor::of<float>({2, 3}, x)}};
+  CompiledGraph r = Session::on_backend("reference").compile(two_layer());
+  set_weights(r);
+  std::vector<float> expected = r.run({{"x", x}})[0];
+
+  std::vector<float> got = f.run({{"x", x}})[0];
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+  CHECK(f.run_typed(values)[0].to_f32() == got);
+  TensorView in{x.data(), DType::F32, {}, x.size() * 4};
+  std::vector<float> out(4);
+  MutableTensorView to{out.data(), DType::F32, {}, 16};
+  f.run_into({&in, 1}, {&to, 1});
+  CHECK(out == got);
+  std::span<const Slot> slots = f.run_slots({&in, 1});
+  REQUIRE(slots.size() == 1);
+  const auto* from = reinterpret_cast<const float*>(f.arena_ptr() + slots[0].offset);
+  CHECK(std::vector<float>(from, from + slots[0].count) == got);
+}
+
+TEST_CASE("a weight set after a run counts in the next run, in this clone alone") {
+  CompiledGraph f = Session().compile(two_layer());
+  set_weights(f);
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  std::vector<float> first = f.run({{"x", x}})[0];
+  CompiledGraph c = f.clone();
+  CHECK(c.run({{"x", x}})[0] == first);
+  c.set_param("layer1.weight", std::vector<float>(8, 0.0f));
+  CHECK(c.run({{"x", x}})[0] == std::vector<float>(4, 0.0f));
+  CHECK(f.run({{"x", x}})[0] == first);
+}
+
+TEST_CASE("sticky inputs serve runs that do not give them") {
+  CompiledGraph f = Session().compile(two_layer());
+  set_weights(f);
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  std::vector<float> first = f.run({{"x", x}})[0];
+  f.set_input("x", x);
+  CHECK(f.run()[0] == first);
+  CHECK(f.run({{"x", {0, 0, 0, 0, 0, 0}}})[0] != first);
+  CHECK(f.run()[0] == first);
+}
+
+TEST_CASE("states carry a value from run to run; reset, write and clone") {
+  Graph g("counter");
+  Expr x = g.input("x", {{2}, DType::F32});
+  Expr total = g.state("total", Tensor::of<float>({2}, std::vector<float>{10, 20}));
+  Expr next = total + x;
+  g.set_state("total", next);
+  g.set_outputs({next * 2});
+  CompiledGraph f = Session().compile(std::move(g));
+  CHECK(f.run({{"x", {1, 2}}})[0] == std::vector<float>{22, 44});
+  CHECK(f.run({{"x", {1, 2}}})[0] == std::vector<float>{24, 48});
+  CHECK(f.read_state("total").to_f32() == std::vector<float>{12, 24});
+  CompiledGraph c = f.clone();
+  f.reset();
+  CHECK(f.run({{"x", {0, 0}}})[0] == std::vector<float>{20, 40});
+  CHECK(c.run({{"x", {0, 0}}})[0] == std::vector<float>{24, 48});
+  c.write_state("total", Tensor::of<float>({2}, std::vector<float>{-1, -2}));
+  CHECK(c.run({{"x", {0, 0}}})[0] == std::vector<float>{-2, -4});
+}
+
+TEST_CASE("symbolic dimensions: a shape compiles once, bounds are kept, counts solve one unknown") {
+  Graph g("sym");
+  Dim n = g.symbol("n", {.min = 1, .max = 8, .divisor = 1});
+  Expr x = g.input("x", {{n, 3}, DType::F32});
+  g.set_outputs({g.sum(x, {1})});
+  CompiledGraph f = Session().compile(std::move(g));
+  CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6}}})[0] == std::vector<float>{6, 15});
+  CHECK(f.run({{"x", {1, 2, 3}}})[0] == std::vector<float>{6});
+  CHECK(holds(text_of([&] { f.run({{"x", std::vector<float>(27)}}); }), "symbol 'n' = 9"));
+  CHECK(holds(text_of([&] { f.run({{"x", std::vector<float>(4)}}); }), "not a multiple of 3"));
+}
+
+TEST_CASE("clones run at the same time") {
+  CompiledGraph f = Session().compile(two_layer());
+  set_weights(f);
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  std::vector<float> expected = f.run({{"x", x}})[0];
+  std::vector<int> wrong(4, 0);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t, c = f.clone()]() mutable {
+      for (int i = 0; i < 50; ++i) wrong[t] += c.run({{"x", x}})[0] != expected;
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == std::vector<int>(4, 0));
+}
+
+TEST_CASE("the user's line is in the error of a wrong graph") {
+  Graph g("bad");
+  Expr x = g.input("x", {{1, 4}, DType::F32});
+  Expr w = g.param("w", {{3, 2}, DType::F32});
+  std::string text = text_of([&] { g.matmul(x, w); });
+  CHECK(holds(text, "shape mismatch"));
+  CHECK(holds(text, concat_text("compiled_graph_test.cpp:", __LINE__ - 2)));
+}
+
+}  // namespace
+}  // namespace rlx
