@@ -8,6 +8,7 @@ class App;
 namespace rlx::cli {
 
 // Each adds its sub-command, with a callback that does the work, to `app`. Callbacks throw rlx::Error; main prints it.
+void register_bench(CLI::App& app);
 void register_devices(CLI::App& app);
 void register_embed(CLI::App& app);
 void register_inspect(CLI::App& app);

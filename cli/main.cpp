@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   using namespace rlx::cli;
   register_embed(app);
   register_search(app);
+  register_bench(app);
   register_devices(app);
   register_run(app);
   register_opt(app);

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "rlx/formats/safetensors.h"
-#include "rlx/ir/evaluate.h"
+#include "rlx/runtime/session.h"
 #include "rlx/text/utf8.h"
 
 namespace rlx {
@@ -32,30 +33,28 @@ std::int64_t bucket(std::int64_t length, std::int64_t limit) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, Tensor>> load_graph_params(const Graph& graph, const std::string& path) {
-  std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path);
-  std::vector<std::pair<std::string, Tensor>> out;
-  for (NodeId id : graph.leaves(OpKind::Param)) {
-    const std::string& name = graph.leaf_name(id);
-    const Shape& shape = graph.node(id).shape();
-    const std::string stored = file->find(name) ? name : "bert." + name;
-    if (!file->find(stored)) {
-      const std::string near = closest_name(name, file->names());
-      throw Error(ErrorCode::BadFile, concat_text(path, ": no tensor '", name, "' ", shape),
-                  near.empty() ? "the file belongs to another architecture than config.json says" : concat_text("the closest name is '", near, "'"));
-    }
-    Tensor t = SafetensorsFile::tensor(file, stored);
-    if (t.shape().dims() != shape.dims())
-      throw Error(ErrorCode::BadFile, concat_text(path, ": tensor '", stored, "' is ", t.shape(), ", config.json asks for ", dims_text(shape.dims())));
-    if (t.dtype() != shape.dtype()) {
-      if (!is_float(t.dtype()))
-        throw Error(ErrorCode::BadFile, concat_text(path, ": tensor '", stored, "' is ", dtype_name(t.dtype()), ", a float type is expected"));
-      t = t.cast(shape.dtype());
-    }
-    out.emplace_back(name, std::move(t));
+namespace {
+
+class Checkpoint : public WeightLoader {
+ public:
+  explicit Checkpoint(const std::string& path) : file_(SafetensorsFile::open(path)) {
+    for (const std::string& stored : file_->names())
+      if (is_float(file_->find(stored)->dtype)) names_.push_back(stored.starts_with(kPrefix) ? stored.substr(kPrefix.size()) : stored);
   }
-  return out;
-}
+  std::vector<std::string> names() const override { return names_; }
+  std::optional<TensorView> find(std::string_view name) const override { return file_->find(stored_name(name)); }
+  void drop_pages(std::string_view name) const override { file_->drop_pages(stored_name(name)); }
+
+ private:
+  static constexpr std::string_view kPrefix = "bert.";
+  std::string stored_name(std::string_view name) const { return file_->find(name) ? std::string(name) : concat_text(kPrefix, name); }
+  std::shared_ptr<const SafetensorsFile> file_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path) { return std::make_shared<Checkpoint>(path); }
 
 double cosine_similarity(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size())
@@ -74,8 +73,7 @@ struct SentenceEncoder::Impl {
   SentenceEncoderOptions options;
   std::unique_ptr<Tokenizer> tokenizer;
   std::int64_t max_sequence = 0;
-  Graph graph;
-  NamedTensors values;
+  std::optional<CompiledGraph> encoder;
 
   Impl(const std::string& folder, SentenceEncoderOptions o) : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)) {
     if (options.max_batch < 1) throw Error(ErrorCode::InvalidArgument, concat_text("max_batch must be at least 1, got ", options.max_batch));
@@ -90,16 +88,22 @@ struct SentenceEncoder::Impl {
     BertGraphOptions graph_options;
     graph_options.pooling = config.pooling;
     graph_options.normalize = config.normalize;
-    graph = build_sentence_encoder(config.bert, graph_options);
-    for (auto& [name, tensor] : load_graph_params(graph, weights_path(folder))) values.insert_or_assign(name, std::move(tensor));
+    Session session;
+    if (options.num_threads > 0) session.with_threads(options.num_threads);
+    encoder = session.compile(build_sentence_encoder(config.bert, graph_options));
+    const std::string path = weights_path(folder);
+    try {
+      encoder->load_params(open_checkpoint(path), LoadMode::Subset);
+    } catch (const Error& e) {
+      Diagnostic d = e.diagnostic();
+      d.code = ErrorCode::BadFile;
+      d.message = concat_text(path, ": ", d.message);
+      throw Error(std::move(d));
+    }
   }
 
   // ids, mask [B, S] -> [B, H].
-  Tensor run(const Tensor& ids, const Tensor& mask) {
-    values.insert_or_assign("ids", ids);
-    values.insert_or_assign("mask", mask);
-    return evaluate(graph, values)[0];
-  }
+  Tensor run(const Tensor& ids, const Tensor& mask) { return encoder->run_typed({{"ids", ids}, {"mask", mask}})[0]; }
 };
 
 SentenceEncoder::SentenceEncoder(const std::string& folder, SentenceEncoderOptions options) : impl_(std::make_unique<Impl>(folder, options)) {}

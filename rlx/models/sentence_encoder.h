@@ -12,6 +12,7 @@
 #include "rlx/models/bert.h"
 #include "rlx/models/config.h"
 #include "rlx/tensor/tensor.h"
+#include "rlx/tensor/weight_loader.h"
 #include "rlx/text/tokenizer.h"
 
 namespace rlx {
@@ -51,9 +52,9 @@ class SentenceEncoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The weights `graph` needs out of the checkpoint at `path`, shared with the mapped file where the dtype agrees and converted
-/// where it is another float type. A checkpoint whose names start with "bert." is accepted. Errors: BadFile naming the weight.
-std::vector<std::pair<std::string, Tensor>> load_graph_params(const Graph& graph, const std::string& path);
+/// The checkpoint at `path` under the names a graph of `build_sentence_encoder` uses: a "bert." prefix of all names is dropped,
+/// tensors that are no float (position ids) are left out. Errors: those of the reader.
+std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path);
 
 /// Cosine of the angle between two vectors of equal length, in double; 0 when either is zero.
 double cosine_similarity(std::span<const float> a, std::span<const float> b);

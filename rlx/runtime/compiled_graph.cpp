@@ -276,9 +276,11 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
 
 void CompiledGraph::set_param(std::string_view name, const Tensor& value) {
   const IoInfo& info = params()[find_io(params(), name, "param", impl_->code->source.name())];
-  if (!(value.shape().dims() == info.shape.dims()))
-    throw Error(ErrorCode::ShapeMismatch, concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
-  set_param_typed(name, value.data(), value.size_bytes(), value.dtype());
+  bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
+  if (!convertible || !(value.shape().dims() == info.shape.dims()))
+    throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
+                concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
+  impl_->own_weights().set(info.name, value.cast(info.shape.dtype()));
 }
 
 std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) {

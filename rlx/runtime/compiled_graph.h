@@ -76,6 +76,7 @@ class CompiledGraph {
   void set_param(std::string_view name, const std::vector<float>& values) { set_param(name, std::span<const float>(values)); }
   /// Sets a param from bytes of `dtype`; equal dtypes are copied bit by bit, float dtypes are converted.
   void set_param_typed(std::string_view name, const void* data, std::size_t size_bytes, DType dtype);
+  /// Sets a param to a tensor, sharing its bytes when the dtypes are equal (a tensor's bytes are never written while shared).
   void set_param(std::string_view name, const Tensor& value);
   /// Binds every param the loader holds; the loader stays alive as long as its bytes are needed. Strict: a param the loader
   /// lacks, or a tensor no param has, is an error. Returns the number of params set.

@@ -1,0 +1,157 @@
+// `rlx bench`: latency of a sentence encoder or a graph file per shape, and where the time goes.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "rlx/models/bert.h"
+#include "rlx/models/config.h"
+#include "rlx/models/sentence_encoder.h"
+#include "rlx/rlx.h"
+
+namespace rlx::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BenchOptions {
+  std::string model;
+  std::vector<std::string> shapes = {"1x16", "1x128", "8x32", "8x128", "32x128"};
+  int threads = 0;
+  std::string isa;
+  int min_runs = 20;
+  double budget_s = 3;
+  bool json = false, breakdown = false;
+};
+
+double us_since(Clock::time_point t) { return std::chrono::duration<double, std::micro>(Clock::now() - t).count(); }
+
+std::pair<std::int64_t, std::int64_t> parse_shape(const std::string& text) {
+  long long b = 0, s = 0;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%lldx%lld%c", &b, &s, &rest) != 2 || b < 1 || s < 1)
+    throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' is no shape"), "write BATCHxSEQUENCE, for example 8x128");
+  return {b, s};
+}
+
+struct Run {
+  std::int64_t batch = 0, seq = 0;
+  std::vector<std::int32_t> ids;
+  std::vector<float> mask, out;
+  std::int64_t id_dims[2] = {}, out_dims[2] = {};
+  TensorView inputs[2];
+  MutableTensorView output;
+
+  // The token ids of the peers' bench: spread over the vocabulary, the same in every engine.
+  Run(std::int64_t b, std::int64_t s, std::int64_t hidden, std::int64_t vocab) : batch(b), seq(s) {
+    for (std::int64_t i = 0; i < b; ++i)
+      for (std::int64_t j = 0; j < s; ++j) ids.push_back(static_cast<std::int32_t>((1000 + (i * 131 + j * 17) % 20000) % vocab));
+    mask.assign(static_cast<std::size_t>(b * s), 1.0f);
+    out.resize(static_cast<std::size_t>(b * hidden));
+    id_dims[0] = b, id_dims[1] = s;
+    out_dims[0] = b, out_dims[1] = hidden;
+    inputs[0] = {ids.data(), DType::I32, id_dims, ids.size() * sizeof(std::int32_t)};
+    inputs[1] = {mask.data(), DType::F32, id_dims, mask.size() * sizeof(float)};
+    output = {out.data(), DType::F32, out_dims, out.size() * sizeof(float)};
+  }
+};
+
+void print_breakdown(CompiledGraph& f, Run& r) {
+  struct Row {
+    double ns = 0, flops = 0, bytes = 0;
+    int nodes = 0;
+  };
+  // The median of several profiled runs, node by node, then summed by kernel.
+  std::vector<std::vector<NodeTime>> runs;
+  for (int i = 0; i < 15; ++i) runs.push_back(f.profile(r.inputs));
+  std::map<std::string, Row> rows;
+  double total = 0;
+  for (std::size_t n = 0; n < runs[0].size(); ++n) {
+    std::vector<double> ns;
+    for (const auto& run : runs) ns.push_back(run[n].ns);
+    std::nth_element(ns.begin(), ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 2), ns.end());
+    const NodeTime& t = runs[0][n];
+    Row& row = rows[concat_text(t.op, "  ", t.kernel)];
+    row.ns += ns[ns.size() / 2];
+    row.flops += t.cost.flops;
+    row.bytes += t.cost.read_bytes + t.cost.write_bytes;
+    ++row.nodes;
+    total += ns[ns.size() / 2];
+  }
+  std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
+  std::printf("  %-52s %5s %10s %6s %10s %8s\n", "op  kernel", "nodes", "us", "%", "GFLOP/s", "GB/s");
+  for (const auto& [name, row] : sorted)
+    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %8.1f\n", name.c_str(), row.nodes, row.ns / 1e3, 100 * row.ns / total, row.flops / row.ns, row.bytes / row.ns);
+}
+
+void bench(const BenchOptions& o) {
+  auto start = Clock::now();
+  SentenceModelConfig config = read_sentence_config(o.model);
+  BertGraphOptions graph_options;
+  graph_options.pooling = config.pooling;
+  graph_options.normalize = config.normalize;
+  Session session;
+  if (o.threads) session.with_threads(o.threads);
+  if (!o.isa.empty()) session.with_isa(o.isa);
+  CompiledGraph f = session.compile(build_sentence_encoder(config.bert, graph_options));
+  f.load_params(open_checkpoint(weights_path(o.model)), LoadMode::Subset);
+  double load_ms = us_since(start) / 1e3;
+  if (!o.json) std::printf("%s, %s\n", f.target_name().c_str(), o.model.c_str());
+  for (const std::string& text : o.shapes) {
+    auto [b, s] = parse_shape(text);
+    Run r(b, s, config.bert.hidden_size, config.bert.vocab_size);
+    auto t = Clock::now();
+    std::vector<std::int64_t> dims{b, s};
+    f.prepare_shape(std::vector<std::vector<std::int64_t>>{dims, dims});
+    double compile_ms = us_since(t) / 1e3;
+    for (int i = 0; i < 3; ++i) f.run_into(r.inputs, {&r.output, 1});
+    std::vector<double> us;
+    auto begin = Clock::now();
+    while ((static_cast<int>(us.size()) < o.min_runs || us_since(begin) < 0.3e6) && us.size() < 20000) {
+      auto one = Clock::now();
+      f.run_into(r.inputs, {&r.output, 1});
+      us.push_back(us_since(one));
+      if (us_since(begin) > o.budget_s * 1e6 && us.size() >= 5) break;
+    }
+    std::sort(us.begin(), us.end());
+    double p50 = us[(us.size() - 1) / 2], p10 = us[(us.size() - 1) / 10];
+    double flops = 0;
+    for (const NodeTime& n : f.profile(r.inputs)) flops += n.cost.flops;
+    if (o.json) {
+      std::printf("{\"bench\":\"minilm\",\"engine\":\"rlx\",\"target\":\"%s\",\"case\":\"%s\",\"p50_us\":%.2f,\"p10_us\":%.2f,\"n\":%zu,"
+                  "\"load_ms\":%.2f,\"compile_ms\":%.2f,\"gflop\":%.6f,\"check\":\"%.5f %.5f %.5f\"}\n",
+                  f.target_name().c_str(), text.c_str(), p50, p10, us.size(), load_ms, compile_ms, flops / 1e9, static_cast<double>(r.out[0]),
+                  static_cast<double>(r.out[1]), static_cast<double>(r.out.back()));
+    } else {
+      std::printf("%-8s p50 %9.1f us   p10 %9.1f us   %7.1f GFLOP/s   ready in %.2f ms   arena %.2f MB\n", text.c_str(), p50, p10, flops / p50 / 1e3,
+                  compile_ms, static_cast<double>(f.arena_bytes()) / 1e6);
+      if (o.breakdown) print_breakdown(f, r);
+    }
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+void register_bench(CLI::App& app) {
+  auto o = std::make_shared<BenchOptions>();
+  CLI::App* sub = app.add_subcommand("bench", "Measure the latency of a sentence encoder per shape");
+  sub->add_option("--model", o->model, "model folder")->required();
+  sub->add_option("--shapes", o->shapes, "BATCHxSEQUENCE, several by commas")->delimiter(',');
+  sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::PositiveNumber);
+  sub->add_option("--isa", o->isa, "force an instruction set: avx512, avx2, sse4, generic");
+  sub->add_option("--runs", o->min_runs, "least number of timed runs a shape")->check(CLI::PositiveNumber);
+  sub->add_option("--seconds", o->budget_s, "time budget a shape")->check(CLI::PositiveNumber);
+  sub->add_flag("--json", o->json, "one JSON object per shape");
+  sub->add_flag("--breakdown", o->breakdown, "time by kernel");
+  sub->callback([o] { bench(*o); });
+}
+
+}  // namespace rlx::cli
