@@ -42,7 +42,7 @@ inline std::mt19937_64 random_of(const std::uint8_t* data, std::size_t size) {
   return std::mt19937_64(f.low);
 }
 
-/// 1 to 4 edits: bytes overwritten, flipped, inserted, erased, or a piece copied elsewhere.
+/// 1 to 4 edits: numbers changed, bytes overwritten, flipped, inserted, erased, or a piece copied elsewhere.
 inline void damage(std::string& s, std::mt19937_64& random) {
   auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % (n == 0 ? 1 : n)); };
   static const char* const kWords[] = {"%0",
@@ -76,7 +76,7 @@ inline void damage(std::string& s, std::mt19937_64& random) {
                                        "symbol n"};
   for (std::size_t edits = 1 + below(4); edits-- > 0;) {
     std::size_t at = below(s.size());
-    switch (below(7)) {
+    switch (below(12)) {
       case 0:
         if (!s.empty()) s[at] = static_cast<char>(random());
         break;
@@ -89,6 +89,18 @@ inline void damage(std::string& s, std::mt19937_64& random) {
       case 5: {
         const char* word = kWords[below(std::size(kWords))];
         s.replace(at, std::strlen(word), word);
+        break;
+      }
+      case 6:
+      case 7:
+      case 8:
+      case 9:
+      case 10: {
+        // A number for a number keeps the text well-formed, so that the edit reaches the rules of the op.
+        static const char* const kNumbers[] = {
+            "0", "1", "2", "3", "-1", "7", "64", "9223372036854775807", "4611686018427387904", "0.5", "n", "n + 1"};
+        std::size_t digit = s.find_first_of("0123456789", at);
+        if (digit != std::string::npos) s.replace(digit, 1, kNumbers[below(std::size(kNumbers))]);
         break;
       }
       default: {
