@@ -1,4 +1,6 @@
 // For every sample of every op: vmap over a subset of operands equals running the slices one by one.
+#include <algorithm>
+
 #include "rlx/transforms/vmap.h"
 #include "tests/support/samples.h"
 
