@@ -4,6 +4,7 @@
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite.h"
+#include "rlx/passes/match.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {
@@ -11,42 +12,7 @@ namespace {
 
 constexpr std::string_view kPattern = "shared_input_matmul";
 
-// One product x [.., K] times a weight, with the vector added to it when there is one.
-struct Member {
-  NodeId dot;
-  Value result;  // what the slice replaces: the product, or its sum with the bias
-  Value weight;
-  bool transposed = false;  // [N, K]
-  Dim n;
-  std::optional<Value> bias;  // [N]
-};
-
-using Group = std::vector<Member>;
-
-// The bias operand of a FusedDot whose epilogue is exactly acc + operand with operand [N].
-std::optional<Value> bias_of_fused_dot(const Graph& g, const Node& n, const Dim& width) {
-  const Graph& body = *n.op.as<ops::FusedDot>().epilogue;
-  if (n.inputs.size() != 3 || body.num_nodes() != 3) return std::nullopt;
-  const Node& last = body.nodes()[2];
-  const auto* add = last.op.get_if<ops::Binary>();
-  if (!add || add->fn != BinaryKind::Add || body.outputs()[0] != Value(NodeId{2}) || last.inputs[0] == last.inputs[1]) return std::nullopt;
-  const Shape& bias = g.shape(n.inputs[2]);
-  if (bias.rank() != 1 || !(bias.dim(0) == width)) return std::nullopt;
-  return n.inputs[2];
-}
-
-// The one add that reads the product, and its vector.
-std::optional<std::pair<Value, Value>> bias_add(const GraphRewriter& r, Value product, const Dim& width) {
-  const Graph& g = r.source();
-  if (!r.uses().single_use(product)) return std::nullopt;
-  const NodeId user = r.uses().uses(product)[0].user;
-  const auto* add = g.node(user).op.get_if<ops::Binary>();
-  if (!add || add->fn != BinaryKind::Add) return std::nullopt;
-  const Value other = g.node(user).inputs[1 - r.uses().uses(product)[0].operand];
-  const Shape& bias = g.shape(other);
-  if (bias.rank() != 1 || !(bias.dim(0) == width) || !(g.shape(user) == g.shape(product))) return std::nullopt;
-  return std::pair(Value(user), other);
-}
+using Group = std::vector<BiasedProduct>;
 
 // Products of the same x, in node order. Only these can be joined: x [.., K] contracted over its last axis with one matrix.
 std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(const Graph& g, const std::vector<bool>& param_only) {
@@ -64,7 +30,7 @@ std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(cons
 
 std::string list_text(const Group& group) {
   std::string out;
-  for (const Member& m : group) out += concat_text(out.empty() ? "" : ", ", m.dot);
+  for (const BiasedProduct& m : group) out += concat_text(out.empty() ? "" : ", ", m.dot);
   return out;
 }
 
@@ -72,10 +38,10 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   const Graph& g = r.source();
   Graph& stage = r.stage();
   // The orientation of most of the weight's elements stays; the others are transposed (once, when weights are prepared).
-  const auto num_transposed = std::count_if(group.begin(), group.end(), [](const Member& m) { return m.transposed; });
+  const auto num_transposed = std::count_if(group.begin(), group.end(), [](const BiasedProduct& m) { return m.transposed; });
   const bool transposed = static_cast<std::size_t>(num_transposed) * 2 > group.size();
   std::vector<Expr> weights, biases;
-  for (const Member& m : group) {
+  for (const BiasedProduct& m : group) {
     Expr w = r.expr(m.weight);
     weights.push_back(m.transposed == transposed ? w : stage.transpose(w, {1, 0}));
     if (m.bias) biases.push_back(r.expr(*m.bias));
@@ -90,7 +56,7 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   }
   if (!biases.empty()) y = y + stage.concat(biases, 0);
   Dim start = 0;
-  for (const Member& m : group) {
+  for (const BiasedProduct& m : group) {
     r.replace(m.result, stage.narrow(y, -1, start, m.n));
     start = start + m.n;
   }
@@ -112,22 +78,20 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
                        "make the weight a param");
         continue;
       }
-      Member m{id, Value(id), form.rhs, form.rhs_transposed, form.n, {}};
-      if (g.node(id).kind() == OpKind::FusedDot) {
-        m.bias = bias_of_fused_dot(g, g.node(id), form.n);
-        if (!m.bias) {
-          context.missed(kPattern, g, id, MissReason::NotFused, "its epilogue is more than a bias add");
-          continue;
-        }
-        if (!param_only[m.bias->node.index]) {
-          context.missed(kPattern, g, id, MissReason::WeightNotConstant, concat_text("its bias ", *m.bias, " is computed at run time"));
-          continue;
-        }
-      } else if (auto add = bias_add(r, Value(id), form.n); add && param_only[add->second.node.index]) {
-        m.result = add->first;
-        m.bias = add->second;
+      std::optional<BiasedProduct> p = biased_product_at(g, r.uses(), id);
+      if (!p) {
+        context.missed(kPattern, g, id, MissReason::NotFused, "its epilogue is more than a bias add");
+        continue;
       }
-      (m.bias ? biased : plain).push_back(std::move(m));
+      if (p->bias && !param_only[p->bias->node.index]) {
+        if (p->result == Value(id)) {
+          context.missed(kPattern, g, id, MissReason::WeightNotConstant, concat_text("its bias ", *p->bias, " is computed at run time"));
+          continue;
+        }
+        p->result = Value(id);  // the add stays where it is
+        p->bias.reset();
+      }
+      (p->bias ? biased : plain).push_back(std::move(*p));
     }
     for (const Group* group : {&plain, &biased}) {
       if (group->size() >= 2) {

@@ -38,6 +38,10 @@ extern const Pass cancel_layout_ops;
 extern const Pass merge_shared_input_dots;
 extern const Pass fuse_dot_epilogue;
 extern const Pass fuse_residual_norm;
+extern const Pass fuse_swiglu;
+extern const Pass fuse_attention_block;
+extern const Pass mark_elementwise_regions;
+extern const Pass unfuse_elementwise_regions;
 extern const Pass eliminate_dead_code;
 
 /// Every pass, in the order of the pipeline.

@@ -1,0 +1,211 @@
+// mark-elementwise-regions: connected elementwise ops of one shape become one op that runs per element.
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::string_view kPattern = "elementwise_region";
+constexpr std::uint32_t kNone = 0xffffffffu;
+
+bool is_elementwise(OpKind kind) {
+  switch (kind) {
+    case OpKind::Activation: case OpKind::Binary: case OpKind::Compare: case OpKind::Where: case OpKind::Cast: case OpKind::Clamp: return true;
+    default: return false;
+  }
+}
+
+class RegionMarker {
+ public:
+  RegionMarker(GraphRewriter& r, const PassContext& context)
+      : r_(r), g_(r.source()), context_(context), param_only_(param_only_nodes(g_)), region_of_(g_.num_nodes(), kNone) {}
+
+  void run() {
+    // Readers come first in reverse order, so each node meets the finished choice of its readers.
+    for (std::uint32_t i = static_cast<std::uint32_t>(g_.num_nodes()); i-- > 0;)
+      if (eligible(NodeId{i})) place(i, {context_.options.max_region_steps, context_.options.max_region_inputs, true}, 0);
+    for (std::size_t k = 0; k < regions_.size(); ++k) {
+      const Region region = regions_[k];  // emitting may add the parts of a refused region
+      if (region.members.size() >= 2) emit(region);
+    }
+  }
+
+ private:
+  struct Limits {
+    int steps = 0, inputs = 0;  // 0: none
+    bool report = true;         // the user's limits: what they stop is recorded
+  };
+  struct Region {
+    std::vector<std::uint32_t> members;  // descending; the first is the tail, whose value is the result
+    std::set<Value> inputs;              // what members read from outside, scalar constants apart
+  };
+
+  // An op a region may hold: elementwise, not the business of weight preparation, and taken by the target.
+  bool eligible(NodeId id) const {
+    const Node& n = g_.node(id);
+    if (!is_elementwise(n.kind()) || param_only_[id.index]) return false;
+    if (!context_.claims.accepts) return true;
+    std::optional<Expr> alone = build({id.index});
+    return alone && context_.claims.claims(r_.stage(), alone->value().node);
+  }
+
+  // A number of the body rather than an operand; I64 values beyond 2^53 do not fit a double.
+  bool inside_constant(Value v) const {
+    std::optional<double> c = constant_scalar(g_, v);
+    return c && (is_float(g_.shape(v).dtype()) || std::abs(*c) <= 0x1p53);
+  }
+
+  // Puts node i into the region of its readers, or opens one; regions before `first_region` are not joined.
+  void place(std::uint32_t i, Limits limits, std::size_t first_region) {
+    const Value v{NodeId{i}};
+    std::uint32_t target = kNone;
+    if (!r_.uses().is_output(v)) {
+      for (const UseIndex::Use& u : r_.uses().uses(v)) {
+        const std::uint32_t region = region_of_[u.user.index];
+        if (region == kNone || region < first_region || (target != kNone && region != target)) {
+          target = kNone;
+          break;
+        }
+        target = region;
+      }
+    }
+    if (target == kNone || !fits(regions_[target], i, limits)) {
+      target = static_cast<std::uint32_t>(regions_.size());
+      regions_.emplace_back();
+    }
+    Region& region = regions_[target];
+    region.members.push_back(i);
+    region_of_[i] = target;
+    read_by(region.inputs, i);
+  }
+
+  // `inputs` of a region once node i is a member.
+  void read_by(std::set<Value>& inputs, std::uint32_t i) const {
+    inputs.erase(Value(NodeId{i}));
+    for (Value in : g_.node(NodeId{i}).inputs)
+      if (!inside_constant(in)) inputs.insert(in);
+  }
+
+  // Members have the dims of the result: a smaller one would be computed once per repetition.
+  bool fits(const Region& region, std::uint32_t i, Limits limits) {
+    const NodeId tail{region.members.front()};
+    if (g_.node(NodeId{i}).shape().dims() != g_.node(tail).shape().dims()) return false;
+    if (limits.steps > 0 && static_cast<int>(region.members.size()) >= limits.steps) {
+      if (limits.report)
+        context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge, concat_text("the region of ", tail, " has ", limits.steps, " steps already"));
+      return false;
+    }
+    if (limits.inputs > 0) {
+      std::set<Value> inputs = region.inputs;
+      read_by(inputs, i);
+      if (static_cast<int>(inputs.size()) > limits.inputs) {
+        if (limits.report)
+          context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
+                          concat_text("the region of ", tail, " would read ", inputs.size(), " values, the limit is ", limits.inputs));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // The region node over `members` (descending) on the stage; none when it would have no operand.
+  std::optional<Expr> build(const std::vector<std::uint32_t>& members) const {
+    // Expands are read through (the body broadcasts), unless the operands would then no longer span the result.
+    std::optional<Expr> region = build(members, true);
+    return region ? region : build(members, false);
+  }
+
+  std::optional<Expr> build(const std::vector<std::uint32_t>& members, bool through_expands) const {
+    auto source = [&](Value v) {
+      while (through_expands && g_.node(v.node).kind() == OpKind::Expand) v = g_.node(v.node).inputs[0];
+      return v;
+    };
+    // Inputs come first in a body, in the order of their first reader.
+    auto body = std::make_shared<Graph>("region");
+    std::map<Value, Expr> inside;  // values of the graph (after `source`) in the body
+    std::vector<Value> operands;
+    std::set<Value> computed;
+    Dims space;
+    for (std::size_t k = members.size(); k-- > 0;) {
+      for (Value v : g_.node(NodeId{members[k]}).inputs) {
+        if (computed.contains(v) || inside_constant(v)) continue;
+        v = source(v);
+        if (inside.contains(v)) continue;
+        inside.emplace(v, body->input(concat_text("in", operands.size()), g_.shape(v)));
+        operands.push_back(r_.expr(v));
+        std::optional<Dims> wider = broadcast_dims(space, g_.shape(v).dims());
+        if (!wider) return std::nullopt;
+        space = std::move(*wider);
+      }
+      computed.insert(Value(NodeId{members[k]}));
+    }
+    const Dims& dims = g_.node(NodeId{members.front()}).shape().dims();
+    if (operands.empty() || space != dims) return std::nullopt;
+    Expr result;
+    for (std::size_t k = members.size(); k-- > 0;) {
+      const Node& n = g_.node(NodeId{members[k]});
+      std::vector<Value> in;
+      for (Value v : n.inputs) {
+        if (computed.contains(v)) in.push_back(inside.at(v));
+        else if (inside_constant(v)) in.push_back(body->scalar(*constant_scalar(g_, v), g_.shape(v).dtype()));
+        else in.push_back(inside.at(source(v)));
+      }
+      result = body->add(n.op, std::move(in));
+      inside.emplace(Value(NodeId{members[k]}), result);
+    }
+    if (result.shape().dims() != dims) return std::nullopt;
+    body->set_outputs({result});
+    return r_.stage().add(ops::ElementwiseRegion{std::move(body)}, std::move(operands));
+  }
+
+  void emit(const Region& region) {
+    const NodeId tail{region.members.front()};
+    std::optional<Expr> fused = build(region.members);
+    if (!fused) return;
+    if (context_.claims.claims(r_.stage(), fused->value().node)) {
+      r_.replace(Value(tail), *fused);
+      context_.fused(kPattern);
+      return;
+    }
+    // Too long for the target's kernel, perhaps: try its halves.
+    const int half = static_cast<int>(region.members.size()) / 2;
+    if (half < 2) {
+      context_.missed(kPattern, g_, tail, MissReason::NotClaimed, concat_text("the target has no region of these ", region.members.size(), " ops"));
+      return;
+    }
+    for (std::uint32_t i : region.members) region_of_[i] = kNone;
+    const std::size_t first = regions_.size();
+    for (std::uint32_t i : region.members) place(i, {half, context_.options.max_region_inputs, false}, first);
+  }
+
+  GraphRewriter& r_;
+  const Graph& g_;
+  const PassContext& context_;
+  std::vector<bool> param_only_;
+  std::vector<std::uint32_t> region_of_;
+  std::vector<Region> regions_;
+};
+
+std::optional<Graph> run(const Graph& g, const PassContext& context) {
+  if (!context.claims.has(OpKind::ElementwiseRegion)) return std::nullopt;
+  GraphRewriter r(g);
+  RegionMarker(r, context).run();
+  if (!r.changed()) return std::nullopt;
+  return r.commit(mark_elementwise_regions.name).graph;
+}
+
+}  // namespace
+
+const Pass mark_elementwise_regions{
+    "mark-elementwise-regions",
+    "Joins connected elementwise ops whose results have one shape; operands broadcast by NumPy's rules and expands are read through. Legal: a member "
+    "is read by its region alone and is no output; at least two ops; within the limits of the options; the target claims the region.",
+    run};
+
+}  // namespace rlx

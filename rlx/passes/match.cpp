@@ -1,0 +1,91 @@
+// Patterns that several fusion passes look for.
+#include "rlx/passes/match.h"
+
+namespace rlx {
+namespace {
+
+bool is_vector(const Shape& s, const Dim& n) { return s.rank() == 1 && s.dim(0) == n; }
+
+// The operand of a FusedDot whose epilogue is exactly acc + operand with operand [N].
+std::optional<Value> bias_epilogue(const Graph& g, const Node& n, const Dim& width) {
+  const Graph& body = *n.op.as<ops::FusedDot>().epilogue;
+  if (n.inputs.size() != 3 || body.num_nodes() != 3) return std::nullopt;
+  const Node& last = body.nodes()[2];
+  const auto* add = last.op.get_if<ops::Binary>();
+  if (!add || add->fn != BinaryKind::Add || body.outputs()[0] != Value(NodeId{2}) || last.inputs[0] == last.inputs[1]) return std::nullopt;
+  if (!is_vector(g.shape(n.inputs[2]), width)) return std::nullopt;
+  return n.inputs[2];
+}
+
+const ops::Binary* as_binary(const Graph& g, Value v, BinaryKind fn) {
+  const auto* b = g.node(v.node).op.get_if<ops::Binary>();
+  return b && b->fn == fn ? b : nullptr;
+}
+
+}  // namespace
+
+std::optional<BiasedProduct> biased_product_at(const Graph& g, const UseIndex& uses, NodeId dot) {
+  const Node& n = g.node(dot);
+  if (n.kind() != OpKind::DotGeneral && n.kind() != OpKind::FusedDot) return std::nullopt;
+  std::optional<MatmulForm> form = as_matmul(g, dot);
+  if (!form || !form->batch.empty() || form->lhs_transposed || g.shape(form->rhs).rank() != 2) return std::nullopt;
+  BiasedProduct p{dot, Value(dot), form->lhs, form->rhs, form->rhs_transposed, form->n, {}};
+  if (n.kind() == OpKind::FusedDot) {
+    p.bias = bias_epilogue(g, n, form->n);
+    if (!p.bias) return std::nullopt;
+    return p;
+  }
+  if (!uses.single_use(p.result)) return p;
+  const UseIndex::Use use = uses.uses(p.result)[0];
+  if (!as_binary(g, use.user, BinaryKind::Add) || !(g.shape(use.user) == g.shape(p.result))) return p;
+  const Value other = g.node(use.user).inputs[1 - use.operand];
+  if (is_vector(g.shape(other), form->n)) p.result = use.user, p.bias = other;
+  return p;
+}
+
+std::optional<BiasedProduct> biased_product_of(const Graph& g, const UseIndex& uses, Value v) {
+  if (as_binary(g, v, BinaryKind::Add)) {
+    for (Value in : g.node(v.node).inputs) {
+      std::optional<BiasedProduct> p = biased_product_at(g, uses, in.node);
+      if (p && p->result == v) return p;
+    }
+    return std::nullopt;
+  }
+  std::optional<BiasedProduct> p = biased_product_at(g, uses, v.node);
+  if (p && p->result != v) p->result = v, p->bias.reset();  // the bias is added behind v
+  return p;
+}
+
+std::optional<AxisRange> axis_range(const Graph& g, Value v) {
+  const Node& n = g.node(v.node);
+  const auto* s = n.op.get_if<ops::Slice>();
+  if (!s) return std::nullopt;
+  const Shape& x = g.shape(n.inputs[0]);
+  std::optional<AxisRange> out;
+  for (int d = 0; d < x.rank(); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (!s->strides.empty() && s->strides[i] != 1) return std::nullopt;
+    if (s->starts[i].is_static(0) && s->limits[i] == x.dim(d)) continue;
+    if (out) return std::nullopt;
+    out = AxisRange{n.inputs[0], d, s->starts[i], s->limits[i]};
+  }
+  return out;
+}
+
+std::optional<SiluMatch> match_silu(const Graph& g, const UseIndex& uses, Value v) {
+  const Node& n = g.node(v.node);
+  if (const auto* act = n.op.get_if<ops::Activation>()) {
+    if (act->fn == ActivationKind::Silu) return SiluMatch{n.inputs[0], 1};
+    return std::nullopt;
+  }
+  if (!as_binary(g, v, BinaryKind::Mul)) return std::nullopt;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Node& sigmoid = g.node(n.inputs[i].node);
+    const auto* act = sigmoid.op.get_if<ops::Activation>();
+    if (act && act->fn == ActivationKind::Sigmoid && sigmoid.inputs[0] == n.inputs[1 - i] && uses.single_use(n.inputs[i]))
+      return SiluMatch{n.inputs[1 - i], 2};
+  }
+  return std::nullopt;
+}
+
+}  // namespace rlx

@@ -1,0 +1,30 @@
+// unfuse-elementwise-regions: regions are written back as the ops they hold.
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rebuild.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+std::optional<Graph> run(const Graph& g, const PassContext& context) {
+  Rebuilder r(g, unfuse_elementwise_regions.name);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    NodeId id{i};
+    const auto* region = g.node(id).op.get_if<ops::ElementwiseRegion>();
+    if (region && (context.options.unfuse_elementwise_regions || !context.claims.claims(g, id))) {
+      const std::vector<Expr> operands = r.operands(id);
+      r.replace(id, inline_body(r.graph(), *region->body, operands));
+    } else {
+      r.copy(id);
+    }
+  }
+  if (!r.changed()) return std::nullopt;
+  return drop_dead(std::move(r).finish());
+}
+
+}  // namespace
+
+const Pass unfuse_elementwise_regions{"unfuse-elementwise-regions",
+                                      "Writes regions that the target does not claim (all of them, by option) as their ops. Always legal.", run};
+
+}  // namespace rlx
