@@ -1,0 +1,97 @@
+// run_into and run_slots allocate nothing on any thread, from the second run of a shape on: counted, not believed.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "rlx/ir/graph.h"
+#include "rlx/runtime/session.h"
+
+namespace {
+std::atomic<long> allocations{0};  // of every thread: a kernel's worker counts too
+void* counted(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* p = std::malloc(size ? size : 1)) return p;
+  throw std::bad_alloc();
+}
+void* counted(std::size_t size, std::align_val_t align) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  auto a = static_cast<std::size_t>(align);
+  if (void* p = std::aligned_alloc(a, (size + a) / a * a)) return p;
+  throw std::bad_alloc();
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void* operator new(std::size_t size, std::align_val_t align) { return counted(size, align); }
+void* operator new[](std::size_t size, std::align_val_t align) { return counted(size, align); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace rlx {
+namespace {
+
+// One of each kernel family a transformer uses: gather, packed and strided products, attention, norms, tape, reductions, copies.
+Graph small_encoder(Dim seq) {
+  Graph g("small");
+  if (!seq.is_static()) g.symbol("seq", {.min = 1, .max = 64});
+  Expr ids = g.input("ids", {{2, seq}, DType::I32});
+  Expr x = g.gather(g.param("table", {{50, 32}, DType::F32}), ids);
+  ops::EncoderBlock block;
+  block.num_heads = 2, block.head_dim = 16;
+  std::vector<Expr> operands{x};
+  auto add = [&](const char* name, Dims dims) { operands.push_back(g.param(name, {std::move(dims), DType::F32})); };
+  for (const char* n : {"q", "k", "v", "o"}) {
+    add(n, {32, 32});
+    add(concat_text(n, "_bias").c_str(), {32});
+  }
+  add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}), add("down_bias", {32});
+  add("g2", {32}), add("b2", {32});
+  Expr y = g.encoder_block(block, operands);
+  Expr scores = g.softmax(g.matmul(y, g.t(y)), -1);  // a product of two run-time values
+  g.set_outputs({g.mean(y, {1}), g.cumsum(g.tanh(g.transpose(scores, {0, 2, 1})), 1), g.top_k(g.sum(y, {2}), 1).indices});
+  return g;
+}
+
+TEST_CASE("run_into and run_slots allocate nothing, at one thread and at several") {
+  for (int threads : {1, 2, 4}) {
+    for (bool symbolic : {false, true}) {
+      CAPTURE(threads);
+      CAPTURE(symbolic);
+      CompiledGraph f = Session().with_threads(threads).compile(small_encoder(symbolic ? Dim::symbol("seq") : Dim(24)));
+      for (const IoInfo& p : f.params()) f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.03f));
+      std::vector<std::int32_t> ids(48, 3);
+      const std::int64_t dims[] = {2, 24};
+      TensorView in{ids.data(), DType::I32, dims, ids.size() * 4};
+      std::vector<float> pooled(64), running(2 * 24 * 24);
+      std::vector<std::int32_t> best(2);
+      MutableTensorView out[] = {{pooled.data(), DType::F32, {}, pooled.size() * 4},
+                                 {running.data(), DType::F32, {}, running.size() * 4},
+                                 {best.data(), DType::I32, {}, best.size() * 4}};
+      f.run_into({&in, 1}, out);
+      f.run_slots({&in, 1});
+      const long before = allocations.load();
+      for (int i = 0; i < 50; ++i) {
+        f.run_into({&in, 1}, out);
+        f.run_slots({&in, 1});
+      }
+      CHECK(allocations.load() == before);
+      // The counter counts: a run that returns vectors must move it.
+      NamedTensors named{{"ids", Tensor::of<std::int32_t>({2, 24}, ids)}};
+      const long typed = allocations.load();
+      (void)f.run_typed(named);
+      CHECK(allocations.load() > typed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rlx
