@@ -19,6 +19,30 @@ struct DimAtom {
   Dim a, b;
 };
 
+namespace {
+std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out))
+    throw Error(ErrorCode::InvalidArgument, concat_text("dimension product ", a, " * ", b, " overflows 64 bits"));
+  return out;
+}
+
+std::int64_t checked_add(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_add_overflow(a, b, &out))
+    throw Error(ErrorCode::InvalidArgument, concat_text("dimension sum ", a, " + ", b, " overflows 64 bits"));
+  return out;
+}
+
+// a / b when b divides a; none otherwise and for 0.
+std::optional<std::int64_t> divide_exactly(std::int64_t a, std::int64_t b) {
+  if (b == 0) return std::nullopt;
+  if (b == -1) return checked_mul(a, -1);  // the lowest int64 has no quotient here, not even a remainder
+  if (a % b != 0) return std::nullopt;
+  return a / b;
+}
+}  // namespace
+
 struct DimTerm {
   std::int64_t coefficient = 0;
   std::vector<DimAtom> factors;  // sorted by key; empty for the constant
@@ -36,7 +60,7 @@ struct DimExpr {
   }
   void add(const std::string& key, const DimTerm& term) {
     auto [it, fresh] = terms.emplace(key, term);
-    if (!fresh) it->second.coefficient += term.coefficient;
+    if (!fresh) it->second.coefficient = checked_add(it->second.coefficient, term.coefficient);
     if (it->second.coefficient == 0) terms.erase(it);
   }
 };
@@ -53,20 +77,6 @@ namespace {
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   std::int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
-}
-
-std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  if (__builtin_mul_overflow(a, b, &out))
-    throw Error(ErrorCode::InvalidArgument, concat_text("dimension product ", a, " * ", b, " overflows 64 bits"));
-  return out;
-}
-
-std::int64_t checked_add(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  if (__builtin_add_overflow(a, b, &out))
-    throw Error(ErrorCode::InvalidArgument, concat_text("dimension sum ", a, " + ", b, " overflows 64 bits"));
-  return out;
 }
 
 Dim atom_dim(DimAtom atom) {
@@ -154,8 +164,9 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
     if (d == 0) return std::nullopt;
     DimExpr e;
     for (const auto& [key, term] : DimExpr::of(a).terms) {
-      if (term.coefficient % d != 0) return std::nullopt;
-      e.terms.emplace(key, DimTerm{term.coefficient / d, term.factors});
+      const auto quotient = divide_exactly(term.coefficient, d);
+      if (!quotient) return std::nullopt;
+      e.terms.emplace(key, DimTerm{*quotient, term.factors});
     }
     return dim_from_expr(std::move(e));
   }
@@ -165,14 +176,15 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
   const DimTerm& by = divisor.terms.begin()->second;
   Dim quotient(0);
   for (const auto& [key, term] : DimExpr::of(a).terms) {
-    if (term.coefficient % by.coefficient != 0) return std::nullopt;
+    const auto coefficient = divide_exactly(term.coefficient, by.coefficient);
+    if (!coefficient) return std::nullopt;
     std::vector<DimAtom> rest = term.factors;
     for (const DimAtom& f : by.factors) {
       auto it = std::find_if(rest.begin(), rest.end(), [&](const DimAtom& r) { return r.key == f.key; });
       if (it == rest.end()) return std::nullopt;
       rest.erase(it);
     }
-    Dim part(term.coefficient / by.coefficient);
+    Dim part(*coefficient);
     for (DimAtom& f : rest) part = part * atom_dim(std::move(f));
     quotient = quotient + part;
   }
@@ -188,7 +200,10 @@ Dim floordiv(const Dim& a, const Dim& b) {
 
 Dim mod(const Dim& a, const Dim& b) {
   require_positive(b, "mod");
-  if (a.is_static() && b.is_static()) return Dim(a.value_ - floor_div(a.value_, b.value_) * b.value_);
+  if (a.is_static() && b.is_static()) {
+    const std::int64_t rest = a.value_ % b.value_;  // of the sign of a
+    return Dim(rest < 0 ? rest + b.value_ : rest);
+  }
   if (exact_div(a, b)) return Dim(0);
   return function_dim(AtomKind::Mod, a, b);
 }

@@ -130,3 +130,13 @@ TEST_CASE("dim: random expressions have the value of their parts, and their text
     CHECK(d.dim.bind({{"n", 12}}).bind({{"m", 7}}) == Dim(d.value));
   }
 }
+
+TEST_CASE("dim: arithmetic at the ends of 64 bits is exact or an error") {
+  constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(), kHigh = std::numeric_limits<std::int64_t>::max();
+  const Dim n = Dim::symbol("n");
+  CHECK(mod(Dim(kLow), Dim(3)) == Dim(1));
+  CHECK_THROWS_AS((void)(n * Dim(kHigh) + n), Error);
+  CHECK_THROWS_AS((void)exact_div(Dim(kLow), Dim(-1)), Error);
+  CHECK_THROWS_AS((void)exact_div(n * Dim(kLow), n * Dim(-1)), Error);
+  CHECK(*exact_div(n * Dim(6), Dim(-2)) == n * Dim(-3));
+}
