@@ -33,7 +33,8 @@ struct Row {
   Fill fill = Fill::Normal;  // values at which the function and its derivative are tame
 };
 
-// -- functions ----------------------------------------------------------------------------------------------------------
+// -- functions
+// ----------------------------------------------------------------------------------------------------------
 
 constexpr double kInvSqrt2 = 0.70710678118654752440;
 const double kSqrt2OverPi = std::sqrt(2 / std::numbers::pi);
@@ -55,7 +56,8 @@ double elu(double x) { return x > 0 ? x : std::expm1(x); }
 U wrap_neg(U x) { return U{0} - x; }
 I wrap_neg(I x) { return static_cast<I>(wrap_neg(static_cast<U>(x))); }
 
-// -- derivatives --------------------------------------------------------------------------------------------------------
+// -- derivatives
+// --------------------------------------------------------------------------------------------------------
 
 Expr d_gelu(Graph& g, Expr x, Expr, Expr ct) {
   Expr cdf = (g.erf(x * kInvSqrt2) + 1.0) * 0.5;
@@ -86,68 +88,173 @@ Expr d_softsign(Graph& g, Expr x, Expr, Expr ct) {
   return ct / (denominator * denominator);
 }
 
-// -- the table ----------------------------------------------------------------------------------------------------------
+// -- the table
+// ----------------------------------------------------------------------------------------------------------
 
 constexpr Row kTable[] = {
     {.fn = Kind::Gelu, .dtypes = kF, .real = gelu, .derivative = d_gelu, .flops = 12},
     {.fn = Kind::GeluApprox, .dtypes = kF, .real = gelu_approx, .derivative = d_gelu_approx, .flops = 14},
-    {.fn = Kind::Silu, .dtypes = kF, .real = [](double x) { return x * sigmoid(x); }, .derivative = d_silu, .flops = 10},
-    {.fn = Kind::Relu, .dtypes = kFI, .real = relu, .signed_int = [](I x) { return x < 0 ? I{0} : x; },
+    {.fn = Kind::Silu,
+     .dtypes = kF,
+     .real = [](double x) { return x * sigmoid(x); },
+     .derivative = d_silu,
+     .flops = 10},
+    {.fn = Kind::Relu,
+     .dtypes = kFI,
+     .real = relu,
+     .signed_int = [](I x) { return x < 0 ? I{0} : x; },
      .unsigned_int = [](U x) { return x; },
      .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return g.where(g.gt(x, 0.0), ct, 0.0); }},
-    {.fn = Kind::Sigmoid, .dtypes = kF, .real = sigmoid,
-     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * (y * (1.0 - y)); }, .flops = 9},
-    {.fn = Kind::Tanh, .dtypes = kFC, .real = [](double x) { return std::tanh(x); }, .complex = [](C x) { return std::tanh(x); },
-     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * (1.0 - y * y); }, .flops = 10},
-    {.fn = Kind::Exp, .dtypes = kFC, .real = [](double x) { return std::exp(x); }, .complex = [](C x) { return std::exp(x); },
-     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * y; }, .flops = 8},
-    {.fn = Kind::Log, .dtypes = kFC, .real = [](double x) { return std::log(x); }, .complex = [](C x) { return std::log(x); },
-     .derivative = [](Graph&, Expr x, Expr, Expr ct) { return ct / x; }, .flops = 8, .fill = Fill::Positive},
-    {.fn = Kind::Sqrt, .dtypes = kFC, .real = [](double x) { return std::sqrt(x); }, .complex = [](C x) { return std::sqrt(x); },
-     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * 0.5 / y; }, .flops = 2, .fill = Fill::Positive},
-    {.fn = Kind::Rsqrt, .dtypes = kFC, .real = [](double x) { return 1 / std::sqrt(x); },
+    {.fn = Kind::Sigmoid,
+     .dtypes = kF,
+     .real = sigmoid,
+     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * (y * (1.0 - y)); },
+     .flops = 9},
+    {.fn = Kind::Tanh,
+     .dtypes = kFC,
+     .real = [](double x) { return std::tanh(x); },
+     .complex = [](C x) { return std::tanh(x); },
+     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * (1.0 - y * y); },
+     .flops = 10},
+    {.fn = Kind::Exp,
+     .dtypes = kFC,
+     .real = [](double x) { return std::exp(x); },
+     .complex = [](C x) { return std::exp(x); },
+     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * y; },
+     .flops = 8},
+    {.fn = Kind::Log,
+     .dtypes = kFC,
+     .real = [](double x) { return std::log(x); },
+     .complex = [](C x) { return std::log(x); },
+     .derivative = [](Graph&, Expr x, Expr, Expr ct) { return ct / x; },
+     .flops = 8,
+     .fill = Fill::Positive},
+    {.fn = Kind::Sqrt,
+     .dtypes = kFC,
+     .real = [](double x) { return std::sqrt(x); },
+     .complex = [](C x) { return std::sqrt(x); },
+     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * 0.5 / y; },
+     .flops = 2,
+     .fill = Fill::Positive},
+    {.fn = Kind::Rsqrt,
+     .dtypes = kFC,
+     .real = [](double x) { return 1 / std::sqrt(x); },
      .complex = [](C x) { return 1.0 / std::sqrt(x); },
-     .derivative = [](Graph&, Expr x, Expr y, Expr ct) { return ct * -0.5 * y / x; }, .flops = 3, .fill = Fill::Positive},
-    {.fn = Kind::Neg, .dtypes = kAll, .real = [](double x) { return -x; }, .complex = [](C x) { return -x; },
-     .signed_int = [](I x) { return wrap_neg(x); }, .unsigned_int = [](U x) { return wrap_neg(x); },
+     .derivative = [](Graph&, Expr x, Expr y, Expr ct) { return ct * -0.5 * y / x; },
+     .flops = 3,
+     .fill = Fill::Positive},
+    {.fn = Kind::Neg,
+     .dtypes = kAll,
+     .real = [](double x) { return -x; },
+     .complex = [](C x) { return -x; },
+     .signed_int = [](I x) { return wrap_neg(x); },
+     .unsigned_int = [](U x) { return wrap_neg(x); },
      .derivative = [](Graph&, Expr, Expr, Expr ct) { return -ct; }},
-    {.fn = Kind::Abs, .dtypes = kFI, .real = [](double x) { return std::fabs(x); },
-     .signed_int = [](I x) { return x < 0 ? wrap_neg(x) : x; }, .unsigned_int = [](U x) { return x; },
+    {.fn = Kind::Abs,
+     .dtypes = kFI,
+     .real = [](double x) { return std::fabs(x); },
+     .signed_int = [](I x) { return x < 0 ? wrap_neg(x) : x; },
+     .unsigned_int = [](U x) { return x; },
      .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.sign(x); }},
-    {.fn = Kind::Sin, .dtypes = kFC, .real = [](double x) { return std::sin(x); }, .complex = [](C x) { return std::sin(x); },
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.cos(x); }, .flops = 10},
-    {.fn = Kind::Cos, .dtypes = kFC, .real = [](double x) { return std::cos(x); }, .complex = [](C x) { return std::cos(x); },
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return -(ct * g.sin(x)); }, .flops = 10},
-    {.fn = Kind::Tan, .dtypes = kFC, .real = [](double x) { return std::tan(x); }, .complex = [](C x) { return std::tan(x); },
-     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * (y * y + 1.0); }, .flops = 14, .fill = Fill::Unit},
-    {.fn = Kind::Atan, .dtypes = kFC, .real = [](double x) { return std::atan(x); }, .complex = [](C x) { return std::atan(x); },
-     .derivative = [](Graph&, Expr x, Expr, Expr ct) { return ct / (x * x + 1.0); }, .flops = 12, .fill = Fill::Unit},
+    {.fn = Kind::Sin,
+     .dtypes = kFC,
+     .real = [](double x) { return std::sin(x); },
+     .complex = [](C x) { return std::sin(x); },
+     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.cos(x); },
+     .flops = 10},
+    {.fn = Kind::Cos,
+     .dtypes = kFC,
+     .real = [](double x) { return std::cos(x); },
+     .complex = [](C x) { return std::cos(x); },
+     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return -(ct * g.sin(x)); },
+     .flops = 10},
+    {.fn = Kind::Tan,
+     .dtypes = kFC,
+     .real = [](double x) { return std::tan(x); },
+     .complex = [](C x) { return std::tan(x); },
+     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return ct * (y * y + 1.0); },
+     .flops = 14,
+     .fill = Fill::Unit},
+    {.fn = Kind::Atan,
+     .dtypes = kFC,
+     .real = [](double x) { return std::atan(x); },
+     .complex = [](C x) { return std::atan(x); },
+     .derivative = [](Graph&, Expr x, Expr, Expr ct) { return ct / (x * x + 1.0); },
+     .flops = 12,
+     .fill = Fill::Unit},
     {.fn = Kind::Round, .dtypes = kF, .real = [](double x) { return std::nearbyint(x); }},
-    {.fn = Kind::Recip, .dtypes = kFC, .real = [](double x) { return 1 / x; }, .complex = [](C x) { return 1.0 / x; },
-     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return -(ct * y * y); }, .flops = 2, .fill = Fill::Positive},
+    {.fn = Kind::Recip,
+     .dtypes = kFC,
+     .real = [](double x) { return 1 / x; },
+     .complex = [](C x) { return 1.0 / x; },
+     .derivative = [](Graph&, Expr, Expr y, Expr ct) { return -(ct * y * y); },
+     .flops = 2,
+     .fill = Fill::Positive},
     {.fn = Kind::Floor, .dtypes = kF, .real = [](double x) { return std::floor(x); }},
     {.fn = Kind::Ceil, .dtypes = kF, .real = [](double x) { return std::ceil(x); }},
-    {.fn = Kind::Sign, .dtypes = kFI, .real = sign, .signed_int = [](I x) { return I{x > 0} - I{x < 0}; },
+    {.fn = Kind::Sign,
+     .dtypes = kFI,
+     .real = sign,
+     .signed_int = [](I x) { return I{x > 0} - I{x < 0}; },
      .unsigned_int = [](U x) { return U{x > 0}; }},
-    {.fn = Kind::Softplus, .dtypes = kF, .real = softplus,
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.sigmoid(x); }, .flops = 16},
+    {.fn = Kind::Softplus,
+     .dtypes = kF,
+     .real = softplus,
+     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.sigmoid(x); },
+     .flops = 16},
     {.fn = Kind::Elu, .dtypes = kF, .real = elu, .derivative = d_elu, .flops = 9},
-    {.fn = Kind::Erf, .dtypes = kF, .real = [](double x) { return std::erf(x); },
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * (g.exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi)); }, .flops = 12},
-    {.fn = Kind::HardSwish, .dtypes = kF, .real = [](double x) { return x * hard_sigmoid(x); }, .derivative = d_hard_swish, .flops = 5},
-    {.fn = Kind::HardSigmoid, .dtypes = kF, .real = hard_sigmoid,
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return g.where(g.lt(g.abs(x), 3.0), ct / 6.0, 0.0); }, .flops = 4},
-    {.fn = Kind::Mish, .dtypes = kF, .real = [](double x) { return x * std::tanh(softplus(x)); }, .derivative = d_mish, .flops = 28},
-    {.fn = Kind::Softsign, .dtypes = kF, .real = [](double x) { return x / (1 + std::fabs(x)); }, .derivative = d_softsign, .flops = 3},
-    {.fn = Kind::LogSigmoid, .dtypes = kF, .real = [](double x) { return -softplus(-x); },
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.sigmoid(-x); }, .flops = 16},
-    {.fn = Kind::Expm1, .dtypes = kF, .real = [](double x) { return std::expm1(x); },
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.exp(x); }, .flops = 8},
-    {.fn = Kind::Log1p, .dtypes = kF, .real = [](double x) { return std::log1p(x); },
-     .derivative = [](Graph&, Expr x, Expr, Expr ct) { return ct / (x + 1.0); }, .flops = 8, .fill = Fill::Positive},
-    {.fn = Kind::Not, .dtypes = DTypes::Int | DTypes::Bool, .signed_int = [](I x) { return ~x; }, .unsigned_int = [](U x) { return ~x; }},
-    {.fn = Kind::Square, .dtypes = kAll, .real = [](double x) { return x * x; }, .complex = [](C x) { return x * x; },
-     .signed_int = [](I x) { return static_cast<I>(static_cast<U>(x) * static_cast<U>(x)); }, .unsigned_int = [](U x) { return x * x; },
+    {.fn = Kind::Erf,
+     .dtypes = kF,
+     .real = [](double x) { return std::erf(x); },
+     .derivative = [](Graph& g, Expr x, Expr,
+                      Expr ct) { return ct * (g.exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi)); },
+     .flops = 12},
+    {.fn = Kind::HardSwish,
+     .dtypes = kF,
+     .real = [](double x) { return x * hard_sigmoid(x); },
+     .derivative = d_hard_swish,
+     .flops = 5},
+    {.fn = Kind::HardSigmoid,
+     .dtypes = kF,
+     .real = hard_sigmoid,
+     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return g.where(g.lt(g.abs(x), 3.0), ct / 6.0, 0.0); },
+     .flops = 4},
+    {.fn = Kind::Mish,
+     .dtypes = kF,
+     .real = [](double x) { return x * std::tanh(softplus(x)); },
+     .derivative = d_mish,
+     .flops = 28},
+    {.fn = Kind::Softsign,
+     .dtypes = kF,
+     .real = [](double x) { return x / (1 + std::fabs(x)); },
+     .derivative = d_softsign,
+     .flops = 3},
+    {.fn = Kind::LogSigmoid,
+     .dtypes = kF,
+     .real = [](double x) { return -softplus(-x); },
+     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.sigmoid(-x); },
+     .flops = 16},
+    {.fn = Kind::Expm1,
+     .dtypes = kF,
+     .real = [](double x) { return std::expm1(x); },
+     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return ct * g.exp(x); },
+     .flops = 8},
+    {.fn = Kind::Log1p,
+     .dtypes = kF,
+     .real = [](double x) { return std::log1p(x); },
+     .derivative = [](Graph&, Expr x, Expr, Expr ct) { return ct / (x + 1.0); },
+     .flops = 8,
+     .fill = Fill::Positive},
+    {.fn = Kind::Not,
+     .dtypes = DTypes::Int | DTypes::Bool,
+     .signed_int = [](I x) { return ~x; },
+     .unsigned_int = [](U x) { return ~x; }},
+    {.fn = Kind::Square,
+     .dtypes = kAll,
+     .real = [](double x) { return x * x; },
+     .complex = [](C x) { return x * x; },
+     .signed_int = [](I x) { return static_cast<I>(static_cast<U>(x) * static_cast<U>(x)); },
+     .unsigned_int = [](U x) { return x * x; },
      .derivative = [](Graph&, Expr x, Expr, Expr ct) { return ct * x * 2.0; }},
 };
 
@@ -172,18 +279,24 @@ struct ActivationRules {
     Kind fn = c.op<ops::Activation>().fn;
     if (static_cast<std::size_t>(fn) >= std::size(kTable)) return c.attr_error("has an unknown function");
     const Shape& x = c.input(0);
-    if (!contains(row(fn).dtypes, x.dtype())) return c.dtype_error("needs a ", dtypes_text(row(fn).dtypes), " operand, got ", x);
+    if (!contains(row(fn).dtypes, x.dtype()))
+      return c.dtype_error("needs a ", dtypes_text(row(fn).dtypes), " operand, got ", x);
     return Shapes{x};
   }
 
   static void reference(const RefArgs& a) {
     const Row& r = row(a.op<ops::Activation>().fn);
     DType dtype = a.in(0).dtype();
-    if (dtype == DType::Bool) apply<U>(a, [](U x) { return U{x == 0}; });  // logical, not bitwise
-    else if (is_complex(dtype)) apply(a, r.complex);
-    else if (is_signed_int(dtype)) apply(a, r.signed_int);
-    else if (is_unsigned_int(dtype)) apply(a, r.unsigned_int);
-    else apply(a, r.real);
+    if (dtype == DType::Bool)
+      apply<U>(a, [](U x) { return U{x == 0}; });  // logical, not bitwise
+    else if (is_complex(dtype))
+      apply(a, r.complex);
+    else if (is_signed_int(dtype))
+      apply(a, r.signed_int);
+    else if (is_unsigned_int(dtype))
+      apply(a, r.unsigned_int);
+    else
+      apply(a, r.real);
   }
 
   static void vjp(VjpContext& c) {
@@ -208,13 +321,15 @@ struct ActivationRules {
         s.add_discrete(name + " bf16", {{Shape({4}, DType::BF16), r.fill}}, op);
         s.add_discrete(name + " f16", {{Shape({4}, DType::F16), r.fill}}, op);
       }
-      if (r.complex) s.add(name + " c64", {{Shape({3}, DType::C64), r.fill == Fill::Positive ? Fill::Positive : Fill::Unit}}, op);
+      if (r.complex)
+        s.add(name + " c64", {{Shape({3}, DType::C64), r.fill == Fill::Positive ? Fill::Positive : Fill::Unit}}, op);
       if (r.signed_int) {
         s.add_discrete(name + " i8", {{Shape({5}, DType::I8), Fill::Small}}, op);
         s.add_discrete(name + " i64", {{Shape({2, 2}, DType::I64), Fill::Small}}, op);
         s.add_discrete(name + " u32", {{Shape({3}, DType::U32), Fill::Index, 7}}, op);
       }
-      if (contains(r.dtypes, DType::Bool)) s.add_discrete(name + " bool", {{Shape({4}, DType::Bool), Fill::Boolean}}, op);
+      if (contains(r.dtypes, DType::Bool))
+        s.add_discrete(name + " bool", {{Shape({4}, DType::Bool), Fill::Boolean}}, op);
     }
     s.add("scalar", {Shape({}, DType::F32)}, ops::Activation{Kind::Silu});
     s.add("no elements", {Shape({0, 3}, DType::F32)}, ops::Activation{Kind::Gelu});
@@ -225,10 +340,19 @@ struct ActivationRules {
 
 }  // namespace
 
-constinit const OpDef ops::Activation::def{
-    .kind = kind, .name = "activation", .inputs = inputs("x"), .attrs = ActivationRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Elementwise, .infer = ActivationRules::infer, .decompose = none("a primitive"),
-    .vjp = ActivationRules::vjp, .jvp = ActivationRules::jvp, .batch = ActivationRules::batch,
-    .reference = ActivationRules::reference, .cost = ActivationRules::cost, .samples = ActivationRules::samples};
+constinit const OpDef ops::Activation::def{.kind = kind,
+                                           .name = "activation",
+                                           .inputs = inputs("x"),
+                                           .attrs = ActivationRules::attrs,
+                                           .level = Level::Mir,
+                                           .traits = OpTrait::Elementwise,
+                                           .infer = ActivationRules::infer,
+                                           .decompose = none("a primitive"),
+                                           .vjp = ActivationRules::vjp,
+                                           .jvp = ActivationRules::jvp,
+                                           .batch = ActivationRules::batch,
+                                           .reference = ActivationRules::reference,
+                                           .cost = ActivationRules::cost,
+                                           .samples = ActivationRules::samples};
 
 }  // namespace rlx

@@ -30,7 +30,8 @@ struct Row {
   Fill fill_a = Fill::Normal, fill_b = Fill::Normal;
 };
 
-// -- functions ----------------------------------------------------------------------------------------------------------
+// -- functions
+// ----------------------------------------------------------------------------------------------------------
 
 double mod(double a, double b) {
   double r = std::fmod(a, b);
@@ -59,7 +60,8 @@ I int_pow(I base, I exponent) {
   return 0;  // 1 / base^n truncated; 1 / 0 is 0 by the rule of division
 }
 
-// -- derivatives --------------------------------------------------------------------------------------------------------
+// -- derivatives
+// --------------------------------------------------------------------------------------------------------
 
 // A tie shares the cotangent equally, as in JAX.
 Expr d_larger(Graph& g, Expr a, Expr b, Expr ct) { return g.where(g.gt(a, b), ct, g.where(g.eq(a, b), ct * 0.5, 0.0)); }
@@ -75,56 +77,101 @@ Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   return ct * y * g.log(g.where(usable, a, 1.0));
 }
 
-// -- the table ----------------------------------------------------------------------------------------------------------
+// -- the table
+// ----------------------------------------------------------------------------------------------------------
 
 constexpr Row kTable[] = {
-    {.fn = Kind::Add, .dtypes = kArithmetic | DTypes::Bool, .real = [](double a, double b) { return a + b; },
+    {.fn = Kind::Add,
+     .dtypes = kArithmetic | DTypes::Bool,
+     .real = [](double a, double b) { return a + b; },
      .complex = [](C a, C b) { return a + b; },
      .signed_int = [](I a, I b, int) { return static_cast<I>(static_cast<U>(a) + static_cast<U>(b)); },
-     .unsigned_int = [](U a, U b, int) { return a + b; }, .da = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .unsigned_int = [](U a, U b, int) { return a + b; },
+     .da = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
      .db = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; }},
-    {.fn = Kind::Sub, .dtypes = kArithmetic, .real = [](double a, double b) { return a - b; },
+    {.fn = Kind::Sub,
+     .dtypes = kArithmetic,
+     .real = [](double a, double b) { return a - b; },
      .complex = [](C a, C b) { return a - b; },
      .signed_int = [](I a, I b, int) { return static_cast<I>(static_cast<U>(a) - static_cast<U>(b)); },
-     .unsigned_int = [](U a, U b, int) { return a - b; }, .da = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .unsigned_int = [](U a, U b, int) { return a - b; },
+     .da = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
      .db = [](Graph&, Expr, Expr, Expr, Expr ct) { return -ct; }},
-    {.fn = Kind::Mul, .dtypes = kArithmetic | DTypes::Bool, .real = [](double a, double b) { return a * b; },
+    {.fn = Kind::Mul,
+     .dtypes = kArithmetic | DTypes::Bool,
+     .real = [](double a, double b) { return a * b; },
      .complex = [](C a, C b) { return a * b; },
      .signed_int = [](I a, I b, int) { return static_cast<I>(static_cast<U>(a) * static_cast<U>(b)); },
-     .unsigned_int = [](U a, U b, int) { return a * b; }, .da = [](Graph&, Expr, Expr b, Expr, Expr ct) { return ct * b; },
+     .unsigned_int = [](U a, U b, int) { return a * b; },
+     .da = [](Graph&, Expr, Expr b, Expr, Expr ct) { return ct * b; },
      .db = [](Graph&, Expr a, Expr, Expr, Expr ct) { return ct * a; }},
-    {.fn = Kind::Div, .dtypes = kArithmetic, .real = [](double a, double b) { return a / b; },
-     .complex = [](C a, C b) { return a / b; }, .signed_int = [](I a, I b, int) { return int_div(a, b); },
-     .unsigned_int = [](U a, U b, int) { return b ? a / b : U{0}; }, .da = [](Graph&, Expr, Expr b, Expr, Expr ct) { return ct / b; },
-     .db = [](Graph&, Expr, Expr b, Expr y, Expr ct) { return -(ct * y / b); }, .fill_b = Fill::Positive},
-    {.fn = Kind::Max, .dtypes = kFloat | kBits, .real = [](double a, double b) { return a > b || std::isnan(a) ? a : b; },
-     .signed_int = [](I a, I b, int) { return a > b ? a : b; }, .unsigned_int = [](U a, U b, int) { return a > b ? a : b; },
+    {.fn = Kind::Div,
+     .dtypes = kArithmetic,
+     .real = [](double a, double b) { return a / b; },
+     .complex = [](C a, C b) { return a / b; },
+     .signed_int = [](I a, I b, int) { return int_div(a, b); },
+     .unsigned_int = [](U a, U b, int) { return b ? a / b : U{0}; },
+     .da = [](Graph&, Expr, Expr b, Expr, Expr ct) { return ct / b; },
+     .db = [](Graph&, Expr, Expr b, Expr y, Expr ct) { return -(ct * y / b); },
+     .fill_b = Fill::Positive},
+    {.fn = Kind::Max,
+     .dtypes = kFloat | kBits,
+     .real = [](double a, double b) { return a > b || std::isnan(a) ? a : b; },
+     .signed_int = [](I a, I b, int) { return a > b ? a : b; },
+     .unsigned_int = [](U a, U b, int) { return a > b ? a : b; },
      .da = [](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, a, b, ct); },
      .db = [](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, b, a, ct); }},
-    {.fn = Kind::Min, .dtypes = kFloat | kBits, .real = [](double a, double b) { return a < b || std::isnan(a) ? a : b; },
-     .signed_int = [](I a, I b, int) { return a < b ? a : b; }, .unsigned_int = [](U a, U b, int) { return a < b ? a : b; },
+    {.fn = Kind::Min,
+     .dtypes = kFloat | kBits,
+     .real = [](double a, double b) { return a < b || std::isnan(a) ? a : b; },
+     .signed_int = [](I a, I b, int) { return a < b ? a : b; },
+     .unsigned_int = [](U a, U b, int) { return a < b ? a : b; },
      .da = [](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, b, a, ct); },
      .db = [](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, a, b, ct); }},
-    {.fn = Kind::Pow, .dtypes = kArithmetic, .real = [](double a, double b) { return std::pow(a, b); },
-     .complex = [](C a, C b) { return b == C(0) ? C(1) : a == C(0) ? C(0) : std::pow(a, b); },
-     .signed_int = [](I a, I b, int) { return int_pow(a, b); }, .unsigned_int = [](U a, U b, int) { return int_pow(a, b); },
-     .da = d_pow_base, .db = d_pow_exponent, .fill_a = Fill::Positive},
-    {.fn = Kind::Mod, .dtypes = kFloat | DTypes::Int, .real = mod, .signed_int = [](I a, I b, int) { return int_mod(a, b); },
-     .unsigned_int = [](U a, U b, int) { return b ? a % b : U{0}; }, .da = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
-     .db = [](Graph& g, Expr a, Expr b, Expr, Expr ct) { return -(ct * g.floor(a / b)); }, .fill_b = Fill::Positive},
-    {.fn = Kind::Atan2, .dtypes = kFloat, .real = [](double a, double b) { return std::atan2(a, b); },
+    {.fn = Kind::Pow,
+     .dtypes = kArithmetic,
+     .real = [](double a, double b) { return std::pow(a, b); },
+     .complex = [](C a, C b) { return b == C(0)   ? C(1)
+                                      : a == C(0) ? C(0)
+                                                  : std::pow(a, b); },
+     .signed_int = [](I a, I b, int) { return int_pow(a, b); },
+     .unsigned_int = [](U a, U b, int) { return int_pow(a, b); },
+     .da = d_pow_base,
+     .db = d_pow_exponent,
+     .fill_a = Fill::Positive},
+    {.fn = Kind::Mod,
+     .dtypes = kFloat | DTypes::Int,
+     .real = mod,
+     .signed_int = [](I a, I b, int) { return int_mod(a, b); },
+     .unsigned_int = [](U a, U b, int) { return b ? a % b : U{0}; },
+     .da = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .db = [](Graph& g, Expr a, Expr b, Expr, Expr ct) { return -(ct * g.floor(a / b)); },
+     .fill_b = Fill::Positive},
+    {.fn = Kind::Atan2,
+     .dtypes = kFloat,
+     .real = [](double a, double b) { return std::atan2(a, b); },
      .da = [](Graph&, Expr a, Expr b, Expr, Expr ct) { return ct * b / (a * a + b * b); },
-     .db = [](Graph&, Expr a, Expr b, Expr, Expr ct) { return -(ct * a / (a * a + b * b)); }, .fill_b = Fill::Positive},
-    {.fn = Kind::BitAnd, .dtypes = kBits, .signed_int = [](I a, I b, int) { return a & b; },
+     .db = [](Graph&, Expr a, Expr b, Expr, Expr ct) { return -(ct * a / (a * a + b * b)); },
+     .fill_b = Fill::Positive},
+    {.fn = Kind::BitAnd,
+     .dtypes = kBits,
+     .signed_int = [](I a, I b, int) { return a & b; },
      .unsigned_int = [](U a, U b, int) { return a & b; }},
-    {.fn = Kind::BitOr, .dtypes = kBits, .signed_int = [](I a, I b, int) { return a | b; },
+    {.fn = Kind::BitOr,
+     .dtypes = kBits,
+     .signed_int = [](I a, I b, int) { return a | b; },
      .unsigned_int = [](U a, U b, int) { return a | b; }},
-    {.fn = Kind::BitXor, .dtypes = kBits, .signed_int = [](I a, I b, int) { return a ^ b; },
+    {.fn = Kind::BitXor,
+     .dtypes = kBits,
+     .signed_int = [](I a, I b, int) { return a ^ b; },
      .unsigned_int = [](U a, U b, int) { return a ^ b; }},
-    {.fn = Kind::Shl, .dtypes = DTypes::Int,
-     .signed_int = [](I a, I b, int bits) { return b < 0 || b >= bits ? I{0} : static_cast<I>(static_cast<U>(a) << b); },
+    {.fn = Kind::Shl,
+     .dtypes = DTypes::Int,
+     .signed_int = [](I a, I b,
+                      int bits) { return b < 0 || b >= bits ? I{0} : static_cast<I>(static_cast<U>(a) << b); },
      .unsigned_int = [](U a, U b, int bits) { return b >= static_cast<U>(bits) ? U{0} : a << b; }},
-    {.fn = Kind::Shr, .dtypes = DTypes::Int,
+    {.fn = Kind::Shr,
+     .dtypes = DTypes::Int,
      .signed_int = [](I a, I b, int bits) { return b < 0 || b >= bits ? (a < 0 ? I{-1} : I{0}) : a >> b; },
      .unsigned_int = [](U a, U b, int bits) { return b >= static_cast<U>(bits) ? U{0} : a >> b; }},
 };
@@ -153,7 +200,8 @@ struct BinaryRules {
     if (static_cast<std::size_t>(fn) >= std::size(kTable)) return c.attr_error("has an unknown function");
     if (auto bad = c.check_same_dtype(0, 2)) return *bad;
     DType dtype = c.input(0).dtype();
-    if (!contains(row(fn).dtypes, dtype)) return c.dtype_error("needs ", dtypes_text(row(fn).dtypes), " operands, got ", c.input(0));
+    if (!contains(row(fn).dtypes, dtype))
+      return c.dtype_error("needs ", dtypes_text(row(fn).dtypes), " operands, got ", c.input(0));
     Result<Dims> dims = broadcast_operands(c, 0, 2);
     if (!dims) return dims.error();
     return Shapes{Shape(*dims, dtype)};
@@ -163,10 +211,14 @@ struct BinaryRules {
     const Row& r = row(a.op<ops::Binary>().fn);
     DType dtype = a.in(0).dtype();
     int bits = dtype_bits(dtype);
-    if (is_complex(dtype)) apply<C>(a, r.complex);
-    else if (is_signed_int(dtype)) apply<I>(a, [&](I x, I y) { return r.signed_int(x, y, bits); });
-    else if (is_float(dtype)) apply<double>(a, r.real);
-    else apply<U>(a, [&](U x, U y) { return r.unsigned_int(x, y, bits); });
+    if (is_complex(dtype))
+      apply<C>(a, r.complex);
+    else if (is_signed_int(dtype))
+      apply<I>(a, [&](I x, I y) { return r.signed_int(x, y, bits); });
+    else if (is_float(dtype))
+      apply<double>(a, r.real);
+    else
+      apply<U>(a, [&](U x, U y) { return r.unsigned_int(x, y, bits); });
   }
 
   static void vjp(VjpContext& c) {
@@ -205,12 +257,15 @@ struct BinaryRules {
       if (r.complex) s.add(name + " c64", pair(r, {2, 2}, {2}, DType::C64), op);
       if (r.signed_int) {
         for (DType t : {DType::I8, DType::I32, DType::I64})
-          s.add_discrete(concat_text(name, " ", dtype_name(t)), {{Shape({7}, t), Fill::Small}, {Shape({2, 7}, t), Fill::Small}}, op);
+          s.add_discrete(concat_text(name, " ", dtype_name(t)),
+                         {{Shape({7}, t), Fill::Small}, {Shape({2, 7}, t), Fill::Small}}, op);
         for (DType t : {DType::U8, DType::U64})
-          s.add_discrete(concat_text(name, " ", dtype_name(t)), {{Shape({7}, t), Fill::Index, 9}, {Shape({2, 7}, t), Fill::Index, 4}}, op);
+          s.add_discrete(concat_text(name, " ", dtype_name(t)),
+                         {{Shape({7}, t), Fill::Index, 9}, {Shape({2, 7}, t), Fill::Index, 4}}, op);
       }
       if (contains(r.dtypes, DType::Bool))
-        s.add_discrete(name + " bool", {{Shape({4, 1}, DType::Bool), Fill::Boolean}, {Shape({4}, DType::Bool), Fill::Boolean}}, op);
+        s.add_discrete(name + " bool",
+                       {{Shape({4, 1}, DType::Bool), Fill::Boolean}, {Shape({4}, DType::Bool), Fill::Boolean}}, op);
     }
     ops::Binary mul{Kind::Mul}, max{Kind::Max};
     s.add("both sides stretch", {Shape({2, 1, 3}, DType::F32), Shape({4, 1}, DType::F32)}, mul);
@@ -226,11 +281,19 @@ struct BinaryRules {
 
 }  // namespace
 
-constinit const OpDef ops::Binary::def{
-    .kind = kind, .name = "binary", .inputs = inputs("a", "b"), .attrs = BinaryRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Elementwise, .infer = BinaryRules::infer, .decompose = none("a primitive"),
-    .vjp = BinaryRules::vjp, .jvp = BinaryRules::jvp, .batch = BinaryRules::batch,
-    .reference = BinaryRules::reference,
-    .cost = flops_per_element<1>, .samples = BinaryRules::samples};
+constinit const OpDef ops::Binary::def{.kind = kind,
+                                       .name = "binary",
+                                       .inputs = inputs("a", "b"),
+                                       .attrs = BinaryRules::attrs,
+                                       .level = Level::Mir,
+                                       .traits = OpTrait::Elementwise,
+                                       .infer = BinaryRules::infer,
+                                       .decompose = none("a primitive"),
+                                       .vjp = BinaryRules::vjp,
+                                       .jvp = BinaryRules::jvp,
+                                       .batch = BinaryRules::batch,
+                                       .reference = BinaryRules::reference,
+                                       .cost = flops_per_element<1>,
+                                       .samples = BinaryRules::samples};
 
 }  // namespace rlx

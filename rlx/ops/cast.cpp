@@ -31,7 +31,8 @@ struct CastRules {
     s.add_discrete("scalar", {Shape({}, DType::F32)}, ops::Cast{DType::BF16});
     for (int i = 0; i < kNumDTypes; ++i) {
       auto t = static_cast<DType>(i);
-      s.add_discrete(concat_text("f32 to ", dtype_name(t)), {{Shape({2, 4}, DType::F32), Fill::Positive}}, ops::Cast{t});
+      s.add_discrete(concat_text("f32 to ", dtype_name(t)), {{Shape({2, 4}, DType::F32), Fill::Positive}},
+                     ops::Cast{t});
       if (!is_storage_only(t))
         s.add_discrete(concat_text(dtype_name(t), " to f32"), {{Shape({6}, t), Fill::Index, 2}}, ops::Cast{DType::F32});
     }
@@ -44,11 +45,19 @@ struct CastRules {
 
 }  // namespace
 
-constinit const OpDef ops::Cast::def{
-    .kind = kind, .name = "cast", .inputs = inputs("x"), .attrs = CastRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Elementwise, .infer = CastRules::infer, .decompose = none("a primitive"),
-    .vjp = CastRules::vjp, .jvp = CastRules::jvp, .batch = CastRules::batch,
-    .reference = CastRules::reference,
-    .cost = flops_per_element<1>, .samples = CastRules::samples};
+constinit const OpDef ops::Cast::def{.kind = kind,
+                                     .name = "cast",
+                                     .inputs = inputs("x"),
+                                     .attrs = CastRules::attrs,
+                                     .level = Level::Mir,
+                                     .traits = OpTrait::Elementwise,
+                                     .infer = CastRules::infer,
+                                     .decompose = none("a primitive"),
+                                     .vjp = CastRules::vjp,
+                                     .jvp = CastRules::jvp,
+                                     .batch = CastRules::batch,
+                                     .reference = CastRules::reference,
+                                     .cost = flops_per_element<1>,
+                                     .samples = CastRules::samples};
 
 }  // namespace rlx

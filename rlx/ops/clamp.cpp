@@ -8,7 +8,8 @@ struct ClampRules {
   static Result<Shapes> infer(const InferContext& c) {
     if (auto bad = c.check_same_dtype(0, 3)) return *bad;
     DType dtype = c.input(0).dtype();
-    if (!contains(DTypes::Float | DTypes::Int, dtype)) return c.dtype_error("needs float or integer operands, got ", c.input(0));
+    if (!contains(DTypes::Float | DTypes::Int, dtype))
+      return c.dtype_error("needs float or integer operands, got ", c.input(0));
     Result<Dims> dims = broadcast_operands(c, 0, 3);
     if (!dims) return dims.error();
     return Shapes{Shape(*dims, dtype)};
@@ -24,12 +25,16 @@ struct ClampRules {
 
   static void samples(SampleSet& s) {
     auto in = [](Dims dims, DType t, Fill fill = Fill::Normal) { return SampleInput(Shape(std::move(dims), t), fill); };
-    s.add("scalar bounds", {in({2, 4}, DType::F32), in({}, DType::F32, Fill::Unit), in({}, DType::F32, Fill::Positive)}, ops::Clamp{});
+    s.add("scalar bounds", {in({2, 4}, DType::F32), in({}, DType::F32, Fill::Unit), in({}, DType::F32, Fill::Positive)},
+          ops::Clamp{});
     s.add("row bounds", {in({2, 3}, DType::F64), in({3}, DType::F64), in({2, 1}, DType::F64)}, ops::Clamp{});
     s.add("bounds stretch x", {in({1}, DType::F32), in({2, 1}, DType::F32), in({3}, DType::F32)}, ops::Clamp{});
     s.add("no elements", {in({0, 2}, DType::F32), in({}, DType::F32), in({2}, DType::F32)}, ops::Clamp{});
-    s.add_discrete("i32", {in({7}, DType::I32, Fill::Small), in({}, DType::I32, Fill::Small), in({7}, DType::I32, Fill::Small)}, ops::Clamp{});
-    s.add_discrete("bf16", {in({4}, DType::BF16), in({}, DType::BF16, Fill::Unit), in({}, DType::BF16, Fill::Positive)}, ops::Clamp{});
+    s.add_discrete(
+        "i32", {in({7}, DType::I32, Fill::Small), in({}, DType::I32, Fill::Small), in({7}, DType::I32, Fill::Small)},
+        ops::Clamp{});
+    s.add_discrete("bf16", {in({4}, DType::BF16), in({}, DType::BF16, Fill::Unit), in({}, DType::BF16, Fill::Positive)},
+                   ops::Clamp{});
   }
 };
 
@@ -49,16 +54,34 @@ struct StopGradientRules {
 
 }  // namespace
 
-constinit const OpDef ops::Clamp::def{
-    .kind = kind, .name = "clamp", .inputs = inputs("x", "low", "high"), .attrs = {}, .level = Level::Mir,
-    .traits = OpTrait::Elementwise | OpTrait::Composite, .infer = ClampRules::infer, .decompose = ClampRules::decompose,
-    .vjp = ClampRules::vjp, .jvp = ClampRules::jvp, .batch = ClampRules::batch,
-    .reference = by_decomposition, .cost = flops_per_element<2>, .samples = ClampRules::samples};
+constinit const OpDef ops::Clamp::def{.kind = kind,
+                                      .name = "clamp",
+                                      .inputs = inputs("x", "low", "high"),
+                                      .attrs = {},
+                                      .level = Level::Mir,
+                                      .traits = OpTrait::Elementwise | OpTrait::Composite,
+                                      .infer = ClampRules::infer,
+                                      .decompose = ClampRules::decompose,
+                                      .vjp = ClampRules::vjp,
+                                      .jvp = ClampRules::jvp,
+                                      .batch = ClampRules::batch,
+                                      .reference = by_decomposition,
+                                      .cost = flops_per_element<2>,
+                                      .samples = ClampRules::samples};
 
-constinit const OpDef ops::StopGradient::def{
-    .kind = kind, .name = "stop_gradient", .inputs = inputs("x"), .attrs = {}, .level = Level::Mir,
-    .traits = OpTrait::Elementwise | OpTrait::View, .infer = StopGradientRules::infer, .decompose = none("a primitive"),
-    .vjp = StopGradientRules::vjp, .jvp = StopGradientRules::jvp, .batch = StopGradientRules::batch,
-    .reference = StopGradientRules::reference, .cost = no_cost, .samples = StopGradientRules::samples};
+constinit const OpDef ops::StopGradient::def{.kind = kind,
+                                             .name = "stop_gradient",
+                                             .inputs = inputs("x"),
+                                             .attrs = {},
+                                             .level = Level::Mir,
+                                             .traits = OpTrait::Elementwise | OpTrait::View,
+                                             .infer = StopGradientRules::infer,
+                                             .decompose = none("a primitive"),
+                                             .vjp = StopGradientRules::vjp,
+                                             .jvp = StopGradientRules::jvp,
+                                             .batch = StopGradientRules::batch,
+                                             .reference = StopGradientRules::reference,
+                                             .cost = no_cost,
+                                             .samples = StopGradientRules::samples};
 
 }  // namespace rlx

@@ -29,11 +29,13 @@ struct CompareRules {
 
   static Result<Shapes> infer(const InferContext& c) {
     Kind fn = c.op<ops::Compare>().fn;
-    if (static_cast<std::size_t>(fn) >= std::size(EnumNames<Kind>::values)) return c.attr_error("has an unknown function");
+    if (static_cast<std::size_t>(fn) >= std::size(EnumNames<Kind>::values))
+      return c.attr_error("has an unknown function");
     if (auto bad = c.check_same_dtype(0, 2)) return *bad;
     DType dtype = c.input(0).dtype();
     if (is_storage_only(dtype)) return c.dtype_error("cannot compare ", c.input(0), ": cast it first");
-    if (is_complex(dtype) && fn != Kind::Eq && fn != Kind::Ne) return c.dtype_error("complex numbers have no order, got ", c.input(0));
+    if (is_complex(dtype) && fn != Kind::Eq && fn != Kind::Ne)
+      return c.dtype_error("complex numbers have no order, got ", c.input(0));
     Result<Dims> dims = broadcast_operands(c, 0, 2);
     if (!dims) return dims.error();
     return Shapes{Shape(*dims, DType::Bool)};
@@ -61,13 +63,16 @@ struct CompareRules {
       ops::Compare op{fn};
       std::string name(enum_name(fn));
       auto add = [&](DType t, Fill fill, std::int64_t bound) {
-        s.add_discrete(concat_text(name, " ", dtype_name(t)), {{Shape({3, 5}, t), fill, bound}, {Shape({5}, t), fill, bound}}, op);
+        s.add_discrete(concat_text(name, " ", dtype_name(t)),
+                       {{Shape({3, 5}, t), fill, bound}, {Shape({5}, t), fill, bound}}, op);
       };
-      for (DType t : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::I8, DType::I32, DType::I64}) add(t, Fill::Small, 1);
+      for (DType t : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::I8, DType::I32, DType::I64})
+        add(t, Fill::Small, 1);
       for (DType t : {DType::U8, DType::U64}) add(t, Fill::Index, 3);
       add(DType::Bool, Fill::Boolean, 1);
     }
-    s.add_discrete("eq c64", {{Shape({6}, DType::C64), Fill::Small}, {Shape({6}, DType::C64), Fill::Small}}, ops::Compare{Kind::Eq});
+    s.add_discrete("eq c64", {{Shape({6}, DType::C64), Fill::Small}, {Shape({6}, DType::C64), Fill::Small}},
+                   ops::Compare{Kind::Eq});
     s.add_discrete("no elements", {Shape({0}, DType::F32), Shape({2, 1}, DType::F32)}, ops::Compare{Kind::Lt});
     s.add_discrete("scalars", {Shape({}, DType::F32), Shape({}, DType::F32)}, ops::Compare{Kind::Lt});
   }
@@ -87,7 +92,8 @@ struct WhereRules {
   static void reference(const RefArgs& a) {
     std::vector<std::int64_t> dims = a.out().dims();
     std::vector<std::int64_t> cond = broadcast_index(a.in(0).dims(), dims);
-    std::vector<std::int64_t> picked[2] = {broadcast_index(a.in(1).dims(), dims), broadcast_index(a.in(2).dims(), dims)};
+    std::vector<std::int64_t> picked[2] = {broadcast_index(a.in(1).dims(), dims),
+                                           broadcast_index(a.in(2).dims(), dims)};
     std::byte* out = a.out().mutable_data();
     std::size_t size = size_bytes(a.out().dtype());
     for (std::size_t i = 0; i < cond.size(); ++i) {
@@ -119,24 +125,42 @@ struct WhereRules {
     s.add("no elements", {cond({0}), Shape({2, 1}, DType::F32), Shape({}, DType::F32)}, ops::Where{});
     s.add("c64", {cond({4}), Shape({4}, DType::C64), Shape({}, DType::C64)}, ops::Where{});
     for (DType t : {DType::BF16, DType::F16, DType::I8, DType::I32, DType::I64, DType::U8})
-      s.add_discrete(std::string(dtype_name(t)), {cond({5}), {Shape({5}, t), Fill::Index, 9}, {Shape({}, t), Fill::Index, 9}}, ops::Where{});
+      s.add_discrete(std::string(dtype_name(t)),
+                     {cond({5}), {Shape({5}, t), Fill::Index, 9}, {Shape({}, t), Fill::Index, 9}}, ops::Where{});
     s.add_discrete("bool", {cond({4}), cond({4}), cond({1})}, ops::Where{});
   }
 };
 
 }  // namespace
 
-constinit const OpDef ops::Compare::def{
-    .kind = kind, .name = "compare", .inputs = inputs("a", "b"), .attrs = CompareRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Elementwise, .infer = CompareRules::infer, .decompose = none("a primitive"),
-    .vjp = CompareRules::vjp, .jvp = CompareRules::jvp, .batch = CompareRules::batch,
-    .reference = CompareRules::reference, .cost = flops_per_element<1>, .samples = CompareRules::samples};
+constinit const OpDef ops::Compare::def{.kind = kind,
+                                        .name = "compare",
+                                        .inputs = inputs("a", "b"),
+                                        .attrs = CompareRules::attrs,
+                                        .level = Level::Mir,
+                                        .traits = OpTrait::Elementwise,
+                                        .infer = CompareRules::infer,
+                                        .decompose = none("a primitive"),
+                                        .vjp = CompareRules::vjp,
+                                        .jvp = CompareRules::jvp,
+                                        .batch = CompareRules::batch,
+                                        .reference = CompareRules::reference,
+                                        .cost = flops_per_element<1>,
+                                        .samples = CompareRules::samples};
 
-constinit const OpDef ops::Where::def{
-    .kind = kind, .name = "where", .inputs = inputs("cond", "a", "b"), .attrs = {}, .level = Level::Mir,
-    .traits = OpTrait::Elementwise, .infer = WhereRules::infer, .decompose = none("a primitive"),
-    .vjp = WhereRules::vjp, .jvp = WhereRules::jvp, .batch = WhereRules::batch,
-    .reference = WhereRules::reference,
-    .cost = flops_per_element<1>, .samples = WhereRules::samples};
+constinit const OpDef ops::Where::def{.kind = kind,
+                                      .name = "where",
+                                      .inputs = inputs("cond", "a", "b"),
+                                      .attrs = {},
+                                      .level = Level::Mir,
+                                      .traits = OpTrait::Elementwise,
+                                      .infer = WhereRules::infer,
+                                      .decompose = none("a primitive"),
+                                      .vjp = WhereRules::vjp,
+                                      .jvp = WhereRules::jvp,
+                                      .batch = WhereRules::batch,
+                                      .reference = WhereRules::reference,
+                                      .cost = flops_per_element<1>,
+                                      .samples = WhereRules::samples};
 
 }  // namespace rlx

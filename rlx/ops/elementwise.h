@@ -25,7 +25,8 @@ inline Result<Dims> broadcast_operands(const InferContext& c, int first, int las
 }
 
 /// For each element of `to` (row-major) the index of the element of `from` that NumPy broadcasting reads.
-inline std::vector<std::int64_t> broadcast_index(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to) {
+inline std::vector<std::int64_t> broadcast_index(const std::vector<std::int64_t>& from,
+                                                 const std::vector<std::int64_t>& to) {
   std::int64_t count = 1;
   for (std::int64_t d : to) count *= d;
   std::vector<std::int64_t> index(static_cast<std::size_t>(count));
@@ -61,10 +62,13 @@ std::vector<T> load_broadcast(const Tensor& t, const std::vector<std::int64_t>& 
 
 /// A set of dtype classes, for tables of allowed dtypes.
 enum class DTypes : std::uint8_t { Float = 1, Int = 2, Bool = 4, Complex = 8 };
-constexpr DTypes operator|(DTypes a, DTypes b) { return static_cast<DTypes>(static_cast<int>(a) | static_cast<int>(b)); }
+constexpr DTypes operator|(DTypes a, DTypes b) {
+  return static_cast<DTypes>(static_cast<int>(a) | static_cast<int>(b));
+}
 constexpr bool contains(DTypes set, DType t) {
   int bits = static_cast<int>(set);
-  return (is_float(t) && (bits & 1)) || (is_int(t) && (bits & 2)) || (t == DType::Bool && (bits & 4)) || (is_complex(t) && (bits & 8));
+  return (is_float(t) && (bits & 1)) || (is_int(t) && (bits & 2)) || (t == DType::Bool && (bits & 4)) ||
+         (is_complex(t) && (bits & 8));
 }
 /// "float or integer", for messages.
 inline std::string dtypes_text(DTypes set) {

@@ -8,8 +8,14 @@ namespace {
 
 bool allowed_in_body(OpKind kind) {
   switch (kind) {
-    case OpKind::Input: case OpKind::Constant: case OpKind::Activation: case OpKind::Binary: case OpKind::Compare: case OpKind::Where:
-    case OpKind::Cast: case OpKind::Clamp: return true;
+    case OpKind::Input:
+    case OpKind::Constant:
+    case OpKind::Activation:
+    case OpKind::Binary:
+    case OpKind::Compare:
+    case OpKind::Where:
+    case OpKind::Cast:
+    case OpKind::Clamp: return true;
     default: return false;
   }
 }
@@ -23,7 +29,8 @@ struct RegionRules {
     for (std::size_t i = 0; i < body->num_nodes(); ++i) {
       NodeId id{static_cast<std::uint32_t>(i)};
       const Node& node = body->node(id);
-      if (!allowed_in_body(node.kind())) return c.attr_error("its body may hold only elementwise ops, not ", node_text(*body, id));
+      if (!allowed_in_body(node.kind()))
+        return c.attr_error("its body may hold only elementwise ops, not ", node_text(*body, id));
       if (node.kind() == OpKind::Input) {
         if (next >= c.num_inputs()) return c.error("its body has more inputs than the ", c.num_inputs(), " operands");
         if (!(node.shape() == c.input(next)))
@@ -36,9 +43,11 @@ struct RegionRules {
       for (Value v : node.inputs) operands.push_back(body->shape(v));
       Result<Shapes> inferred = infer_shapes(node.op, operands);
       if (!inferred) return inferred.error();
-      if (!(*inferred == node.shapes)) return c.error("body node ", node_text(*body, id), " should be ", inferred->front());
+      if (!(*inferred == node.shapes))
+        return c.error("body node ", node_text(*body, id), " should be ", inferred->front());
     }
-    if (next != c.num_inputs()) return c.error("its body has ", next, " inputs, the region ", c.num_inputs(), " operands");
+    if (next != c.num_inputs())
+      return c.error("its body has ", next, " inputs, the region ", c.num_inputs(), " operands");
     if (!body->state_updates().empty()) return c.attr_error("its body must not update a state");
     if (body->outputs().empty()) return c.attr_error("its body has no outputs");
     Result<Dims> space = broadcast_operands(c, 0, c.num_inputs());
@@ -47,7 +56,8 @@ struct RegionRules {
     for (Value v : body->outputs()) {
       const Shape& shape = body->shape(v);
       if (shape.dims() != *space)
-        return c.error("body output ", results.size(), " is ", shape, ", not of the operands' broadcast shape ", dims_text(*space));
+        return c.error("body output ", results.size(), " is ", shape, ", not of the operands' broadcast shape ",
+                       dims_text(*space));
       results.push_back(shape);
     }
     return results;
@@ -86,15 +96,18 @@ struct RegionRules {
     }
     {
       Graph b("two_results");
-      Expr x = b.input("x", Shape({2, 2}, DType::F64)), y = b.input("y", Shape({2, 1}, DType::F64)), z = b.input("z", Shape({}, DType::F64));
+      Expr x = b.input("x", Shape({2, 2}, DType::F64)), y = b.input("y", Shape({2, 1}, DType::F64)),
+           z = b.input("z", Shape({}, DType::F64));
       Expr sum = x * y + z, picked = b.where(b.gt(sum, 0.0), b.tanh(sum), sum * 0.1);
-      s.add("two results", {Shape({2, 2}, DType::F64), Shape({2, 1}, DType::F64), Shape({}, DType::F64)}, region(std::move(b), {sum, picked}));
+      s.add("two results", {Shape({2, 2}, DType::F64), Shape({2, 1}, DType::F64), Shape({}, DType::F64)},
+            region(std::move(b), {sum, picked}));
     }
     {
       Graph b("mixed_dtypes");
       Expr x = b.input("x", Shape({4}, DType::BF16)), n = b.input("n", Shape({4}, DType::I32));
       Expr y = b.cast(x, DType::F32) * b.cast(n, DType::F32);
-      s.add_discrete("mixed dtypes", {Shape({4}, DType::BF16), {Shape({4}, DType::I32), Fill::Small}}, region(std::move(b), {y}));
+      s.add_discrete("mixed dtypes", {Shape({4}, DType::BF16), {Shape({4}, DType::I32), Fill::Small}},
+                     region(std::move(b), {y}));
     }
     {
       Graph b("nothing");
@@ -108,10 +121,19 @@ struct RegionRules {
 
 }  // namespace
 
-constinit const OpDef ops::ElementwiseRegion::def{
-    .kind = kind, .name = "elementwise_region", .inputs = variadic_inputs("x"), .attrs = RegionRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Elementwise | OpTrait::Composite, .infer = RegionRules::infer, .decompose = RegionRules::decompose,
-    .vjp = RegionRules::vjp, .jvp = RegionRules::jvp, .batch = RegionRules::batch,
-    .reference = by_decomposition, .cost = RegionRules::cost, .samples = RegionRules::samples};
+constinit const OpDef ops::ElementwiseRegion::def{.kind = kind,
+                                                  .name = "elementwise_region",
+                                                  .inputs = variadic_inputs("x"),
+                                                  .attrs = RegionRules::attrs,
+                                                  .level = Level::Mir,
+                                                  .traits = OpTrait::Elementwise | OpTrait::Composite,
+                                                  .infer = RegionRules::infer,
+                                                  .decompose = RegionRules::decompose,
+                                                  .vjp = RegionRules::vjp,
+                                                  .jvp = RegionRules::jvp,
+                                                  .batch = RegionRules::batch,
+                                                  .reference = by_decomposition,
+                                                  .cost = RegionRules::cost,
+                                                  .samples = RegionRules::samples};
 
 }  // namespace rlx

@@ -8,7 +8,8 @@ struct IotaRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Iota>();
     Shape shape(op.dims, op.dtype);
-    if (!contains(DTypes::Int | DTypes::Float, op.dtype)) return c.dtype_error("counts in integers or floats, not ", dtype_name(op.dtype));
+    if (!contains(DTypes::Int | DTypes::Float, op.dtype))
+      return c.dtype_error("counts in integers or floats, not ", dtype_name(op.dtype));
     for (const Dim& d : op.dims)
       if (d.is_static() && d.value() < 0) return c.error("has a negative dimension in ", dims_text(op.dims));
     if (auto bad = c.check_axis(op.axis, shape)) return *bad;
@@ -20,7 +21,8 @@ struct IotaRules {
     std::int64_t inner = 1;
     for (std::size_t i = axis + 1; i < dims.size(); ++i) inner *= dims[i];
     std::byte* out = a.out().mutable_data();
-    for (std::int64_t i = 0; i < a.out().num_elements(); ++i) store_element(out, a.out().dtype(), i, i / inner % dims[axis]);
+    for (std::int64_t i = 0; i < a.out().num_elements(); ++i)
+      store_element(out, a.out().dtype(), i, i / inner % dims[axis]);
   }
   static constexpr NoRule vjp = none("it has no operands");
   static constexpr NoRule jvp = none("it has no operands");
@@ -34,7 +36,8 @@ struct IotaRules {
     s.add_discrete("no elements", {}, ops::Iota{{2, 0}, DType::I32, 1});
   }
   static constexpr AttrField attrs[] = {field<&ops::Iota::dims>("dims", AttrPlace::TypeDims),
-                                        field<&ops::Iota::dtype>("dtype", AttrPlace::TypeDType), field<&ops::Iota::axis>("axis")};
+                                        field<&ops::Iota::dtype>("dtype", AttrPlace::TypeDType),
+                                        field<&ops::Iota::axis>("axis")};
 };
 
 struct DimSizeRules {
@@ -42,7 +45,9 @@ struct DimSizeRules {
     if (auto bad = c.check_axis(c.op<ops::DimSize>().axis, c.input(0))) return *bad;
     return Shapes{Shape({}, DType::I64)};
   }
-  static void reference(const RefArgs& a) { a.out().set_i64(0, a.in(0).dim(static_cast<int>(a.op<ops::DimSize>().axis))); }
+  static void reference(const RefArgs& a) {
+    a.out().set_i64(0, a.in(0).dim(static_cast<int>(a.op<ops::DimSize>().axis)));
+  }
   static constexpr NoRule vjp = none("its result is an integer");
   static constexpr NoRule jvp = none("its result is an integer");
   static void batch(BatchContext& c) {
@@ -59,18 +64,34 @@ struct DimSizeRules {
 
 }  // namespace
 
-constinit const OpDef ops::Iota::def{
-    .kind = kind, .name = "iota", .inputs = inputs(), .attrs = IotaRules::attrs, .level = Level::Mir, .traits = OpTrait::None,
-    .infer = IotaRules::infer, .decompose = none("a primitive"),
-    .vjp = IotaRules::vjp, .jvp = IotaRules::jvp, .batch = IotaRules::batch,
-    .reference = IotaRules::reference, .cost = moves_bytes,
-    .samples = IotaRules::samples};
+constinit const OpDef ops::Iota::def{.kind = kind,
+                                     .name = "iota",
+                                     .inputs = inputs(),
+                                     .attrs = IotaRules::attrs,
+                                     .level = Level::Mir,
+                                     .traits = OpTrait::None,
+                                     .infer = IotaRules::infer,
+                                     .decompose = none("a primitive"),
+                                     .vjp = IotaRules::vjp,
+                                     .jvp = IotaRules::jvp,
+                                     .batch = IotaRules::batch,
+                                     .reference = IotaRules::reference,
+                                     .cost = moves_bytes,
+                                     .samples = IotaRules::samples};
 
-constinit const OpDef ops::DimSize::def{
-    .kind = kind, .name = "dim_size", .inputs = inputs("x"), .attrs = DimSizeRules::attrs, .level = Level::Mir, .traits = OpTrait::None,
-    .infer = DimSizeRules::infer, .decompose = none("a primitive"),
-    .vjp = DimSizeRules::vjp, .jvp = DimSizeRules::jvp, .batch = DimSizeRules::batch,
-    .reference = DimSizeRules::reference, .cost = no_cost,
-    .samples = DimSizeRules::samples};
+constinit const OpDef ops::DimSize::def{.kind = kind,
+                                        .name = "dim_size",
+                                        .inputs = inputs("x"),
+                                        .attrs = DimSizeRules::attrs,
+                                        .level = Level::Mir,
+                                        .traits = OpTrait::None,
+                                        .infer = DimSizeRules::infer,
+                                        .decompose = none("a primitive"),
+                                        .vjp = DimSizeRules::vjp,
+                                        .jvp = DimSizeRules::jvp,
+                                        .batch = DimSizeRules::batch,
+                                        .reference = DimSizeRules::reference,
+                                        .cost = no_cost,
+                                        .samples = DimSizeRules::samples};
 
 }  // namespace rlx

@@ -41,8 +41,10 @@ struct SwiGLURules {
     const Shape &x = c.input(0), &up = c.input(1), &gate = c.input(2), &down = c.input(3);
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
     if (x.rank() < 2) return c.error("x must be [.., K], got ", x);
-    if (up.rank() != 2 || !(gate == up)) return c.error("w_up and w_gate must be equal [K, N], got ", up, " and ", gate);
-    if (!(x.dim(-1) == up.dim(0))) return c.error("x ", x, " has ", x.dim(-1), " columns, w_up ", up, " has ", up.dim(0), " rows");
+    if (up.rank() != 2 || !(gate == up))
+      return c.error("w_up and w_gate must be equal [K, N], got ", up, " and ", gate);
+    if (!(x.dim(-1) == up.dim(0)))
+      return c.error("x ", x, " has ", x.dim(-1), " columns, w_up ", up, " has ", up.dim(0), " rows");
     if (down.rank() != 2 || !(down.dim(0) == up.dim(1)))
       return c.error("w_down must be [N, M] with N = ", up.dim(1), ", the columns of w_up, got ", down);
     return Shapes{x.with_dim(x.rank() - 1, down.dim(1))};
@@ -61,7 +63,8 @@ struct SwiGLURules {
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) {
-    double rows = static_cast<double>(c.inputs[0].num_elements()) / static_cast<double>(std::max<std::int64_t>(c.inputs[0].dim(-1).value(), 1));
+    double rows = static_cast<double>(c.inputs[0].num_elements()) /
+                  static_cast<double>(std::max<std::int64_t>(c.inputs[0].dim(-1).value(), 1));
     double k = static_cast<double>(c.inputs[1].num_elements()), m = static_cast<double>(c.inputs[3].num_elements());
     return c.with_flops(rows * (4 * k + 2 * m + 11 * static_cast<double>(c.inputs[1].dim(1).value())));
   }
@@ -69,23 +72,42 @@ struct SwiGLURules {
     auto f = [](Dims dims, DType t = DType::F32) { return SampleInput(Shape(std::move(dims), t), Fill::Unit); };
     s.add("matrix", {f({2, 3}), f({3, 4}), f({3, 4}), f({4, 3})}, ops::SwiGLU{});
     s.add("rank 3", {f({1, 2, 3}), f({3, 2}), f({3, 2}), f({2, 5})}, ops::SwiGLU{});
-    s.add("f64", {f({2, 2}, DType::F64), f({2, 2}, DType::F64), f({2, 2}, DType::F64), f({2, 2}, DType::F64)}, ops::SwiGLU{});
+    s.add("f64", {f({2, 2}, DType::F64), f({2, 2}, DType::F64), f({2, 2}, DType::F64), f({2, 2}, DType::F64)},
+          ops::SwiGLU{});
     s.add("no rows", {f({0, 3}), f({3, 4}), f({3, 4}), f({4, 3})}, ops::SwiGLU{});
   }
 };
 
 }  // namespace
 
-constinit const OpDef ops::FusedSwiGLU::def{
-    .kind = kind, .name = "fused_swiglu", .inputs = inputs("x"), .attrs = FusedSwiGLURules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Composite, .infer = FusedSwiGLURules::infer, .decompose = FusedSwiGLURules::decompose,
-    .vjp = FusedSwiGLURules::vjp, .jvp = FusedSwiGLURules::jvp, .batch = FusedSwiGLURules::batch,
-    .reference = by_decomposition, .cost = flops_per_element<11>, .samples = FusedSwiGLURules::samples};
+constinit const OpDef ops::FusedSwiGLU::def{.kind = kind,
+                                            .name = "fused_swiglu",
+                                            .inputs = inputs("x"),
+                                            .attrs = FusedSwiGLURules::attrs,
+                                            .level = Level::Mir,
+                                            .traits = OpTrait::Composite,
+                                            .infer = FusedSwiGLURules::infer,
+                                            .decompose = FusedSwiGLURules::decompose,
+                                            .vjp = FusedSwiGLURules::vjp,
+                                            .jvp = FusedSwiGLURules::jvp,
+                                            .batch = FusedSwiGLURules::batch,
+                                            .reference = by_decomposition,
+                                            .cost = flops_per_element<11>,
+                                            .samples = FusedSwiGLURules::samples};
 
-constinit const OpDef ops::SwiGLU::def{
-    .kind = kind, .name = "swiglu", .inputs = inputs("x", "w_up", "w_gate", "w_down"), .attrs = {}, .level = Level::Hir,
-    .traits = OpTrait::Composite | OpTrait::Blas, .infer = SwiGLURules::infer, .decompose = SwiGLURules::decompose,
-    .vjp = SwiGLURules::vjp, .jvp = SwiGLURules::jvp, .batch = SwiGLURules::batch,
-    .reference = by_decomposition, .cost = SwiGLURules::cost, .samples = SwiGLURules::samples};
+constinit const OpDef ops::SwiGLU::def{.kind = kind,
+                                       .name = "swiglu",
+                                       .inputs = inputs("x", "w_up", "w_gate", "w_down"),
+                                       .attrs = {},
+                                       .level = Level::Hir,
+                                       .traits = OpTrait::Composite | OpTrait::Blas,
+                                       .infer = SwiGLURules::infer,
+                                       .decompose = SwiGLURules::decompose,
+                                       .vjp = SwiGLURules::vjp,
+                                       .jvp = SwiGLURules::jvp,
+                                       .batch = SwiGLURules::batch,
+                                       .reference = by_decomposition,
+                                       .cost = SwiGLURules::cost,
+                                       .samples = SwiGLURules::samples};
 
 }  // namespace rlx

@@ -33,7 +33,8 @@ Dims joined(const Dims& a, const Dims& b) {
 
 void require_real(const Shape& s, std::string_view who) {
   if (!is_float(s.dtype()))
-    throw Error(ErrorCode::Unsupported, concat_text(who, ": ", s, " is not real"), "Jacobians are made of float values only");
+    throw Error(ErrorCode::Unsupported, concat_text(who, ": ", s, " is not real"),
+                "Jacobians are made of float values only");
 }
 
 // All unit vectors of a space of shape `shape`, as [n, shape.dims..] with n elements in the space.
@@ -106,7 +107,8 @@ TransformResult jacfwd_all(const Graph& forward, const std::vector<std::string>&
 
 void require_outputs(const Graph& forward, std::string_view who) {
   if (forward.outputs().empty())
-    throw Error(ErrorCode::InvalidArgument, concat_text(who, ": graph '", forward.name(), "' has no outputs"), "call set_outputs first");
+    throw Error(ErrorCode::InvalidArgument, concat_text(who, ": graph '", forward.name(), "' has no outputs"),
+                "call set_outputs first");
 }
 
 }  // namespace

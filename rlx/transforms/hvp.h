@@ -11,8 +11,8 @@ namespace rlx {
 /// `tangent_<name>` for each Input or Param in `wrt` (the vector v). d_loss is the directional derivative of the loss.
 TransformResult hvp(const Graph& forward, const std::vector<Wrt>& wrt);
 
-/// Jacobians of output 0 by reverse mode: for each entry of `wrt` one output of shape output.dims ++ wrt.dims. Cheaper than
-/// `jacfwd` when the output has fewer elements than the leaves. Real dtypes only.
+/// Jacobians of output 0 by reverse mode: for each entry of `wrt` one output of shape output.dims ++ wrt.dims. Cheaper
+/// than `jacfwd` when the output has fewer elements than the leaves. Real dtypes only.
 TransformResult jacrev(const Graph& forward, const std::vector<Wrt>& wrt);
 /// The same by forward mode.
 TransformResult jacfwd(const Graph& forward, const std::vector<Wrt>& wrt);

@@ -8,13 +8,15 @@ namespace rlx {
 TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
   constexpr std::string_view who = "jvp";
   if (forward.outputs().empty())
-    throw Error(ErrorCode::InvalidArgument, concat_text(who, ": graph '", forward.name(), "' has no outputs"), "call set_outputs first");
+    throw Error(ErrorCode::InvalidArgument, concat_text(who, ": graph '", forward.name(), "' has no outputs"),
+                "call set_outputs first");
   std::vector<Value> roots;
   for (const Wrt& w : tangent_for) {
     roots.push_back(walk::resolve_leaf(forward, w, who));
     walk::require_inexact(forward, roots.back(), who);
   }
-  walk::Prepared p = walk::prepare(forward, std::move(roots), true, [](const OpDef& def) { return walk::state_of(def.jvp); });
+  walk::Prepared p =
+      walk::prepare(forward, std::move(roots), true, [](const OpDef& def) { return walk::state_of(def.jvp); });
   Graph& g = p.graph;
   walk::Slots slot(g);
   const std::size_t num_forward = g.num_nodes();
@@ -22,7 +24,8 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
   std::vector<std::string> added;
   for (Value v : p.roots) {
     if (tangents[slot(v)].valid())
-      throw Error(ErrorCode::InvalidArgument, concat_text(who, ": '", g.leaf_name(v.node), "' is named twice"), "name each leaf once");
+      throw Error(ErrorCode::InvalidArgument, concat_text(who, ": '", g.leaf_name(v.node), "' is named twice"),
+                  "name each leaf once");
     added.push_back(walk::fresh_leaf_name(g, concat_text("tangent_", g.leaf_name(v.node))));
     const Shape shape = g.shape(v);
     tangents[slot(v)] = g.input(added.back(), shape);

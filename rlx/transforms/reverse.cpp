@@ -15,9 +15,11 @@ struct Reverse {
   std::vector<Value> grads;
 };
 
-Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool first_output_only, Seed seed, std::string_view who) {
+Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool first_output_only, Seed seed,
+                    std::string_view who) {
   if (forward.outputs().empty())
-    throw Error(ErrorCode::InvalidArgument, concat_text(who, ": graph '", forward.name(), "' has no outputs"), "call set_outputs first");
+    throw Error(ErrorCode::InvalidArgument, concat_text(who, ": graph '", forward.name(), "' has no outputs"),
+                "call set_outputs first");
   std::vector<Value> roots;
   for (const Wrt& w : wrt) {
     roots.push_back(walk::resolve(forward, w, who));
@@ -48,7 +50,8 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool firs
       Expr one = g.scalar(1, shape.dtype());
       ct = shape.rank() == 0 ? one : g.reshape(one, shape.dims());
     } else {
-      std::string name = r.outputs.size() == 1 || first_output_only ? std::string("d_output") : concat_text("d_output_", i);
+      std::string name =
+          r.outputs.size() == 1 || first_output_only ? std::string("d_output") : concat_text("d_output_", i);
       r.added.push_back(walk::fresh_leaf_name(g, name));
       ct = g.input(r.added.back(), shape);
     }
@@ -78,8 +81,8 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool firs
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       Expr ct = c.gradients()[k];
       if (!ct.valid() || !active[slot(node.inputs[k])]) continue;
-      check(ct.shape() == g.shape(node.inputs[k]),
-            concat_text("derivative of ", def.name, " gives ", ct.shape(), " for operand ", k, " of ", g.shape(node.inputs[k])));
+      check(ct.shape() == g.shape(node.inputs[k]), concat_text("derivative of ", def.name, " gives ", ct.shape(),
+                                                               " for operand ", k, " of ", g.shape(node.inputs[k])));
       add_to(node.inputs[k], ct);
     }
   }
@@ -125,8 +128,9 @@ GradResult value_and_grad(const Graph& forward, const std::vector<Wrt>& wrt) {
   if (!forward.outputs().empty()) {
     const Shape& loss = forward.shape(forward.outputs()[0]);
     if (!loss.num_elements_dim().is_static(1))
-      throw Error(Diagnostic{ErrorCode::ShapeMismatch, concat_text("value_and_grad: the loss is ", loss, ", not one element"),
-                             node_where(forward, forward.outputs()[0].node), "reduce it, or use grad_with_loss and pass d_output"});
+      throw Error(Diagnostic{
+          ErrorCode::ShapeMismatch, concat_text("value_and_grad: the loss is ", loss, ", not one element"),
+          node_where(forward, forward.outputs()[0].node), "reduce it, or use grad_with_loss and pass d_output"});
   }
   return finish_with_loss(run_reverse(forward, wrt, true, Seed::One, "value_and_grad"));
 }

@@ -12,11 +12,11 @@ namespace rlx {
 /// What to differentiate by or to perturb: an Input, Param or State by its name, or a value of the forward graph.
 class Wrt {
  public:
-  Wrt(const char* name) : name_(name) {}                // NOLINT(implicit)
-  Wrt(std::string name) : name_(std::move(name)) {}     // NOLINT(implicit)
-  Wrt(NodeId id) : value_(id) {}                        // NOLINT(implicit)
-  Wrt(Value value) : value_(value) {}                   // NOLINT(implicit)
-  Wrt(const Expr& value) : value_(value.value()) {}     // NOLINT(implicit)
+  Wrt(const char* name) : name_(name) {}             // NOLINT(implicit)
+  Wrt(std::string name) : name_(std::move(name)) {}  // NOLINT(implicit)
+  Wrt(NodeId id) : value_(id) {}                     // NOLINT(implicit)
+  Wrt(Value value) : value_(value) {}                // NOLINT(implicit)
+  Wrt(const Expr& value) : value_(value.value()) {}  // NOLINT(implicit)
   /// Empty when a value was given.
   const std::string& name() const { return name_; }
   Value value() const { return value_; }
@@ -26,8 +26,8 @@ class Wrt {
   Value value_;
 };
 
-/// A transformed graph. Every Input, Param and State of the forward graph is a leaf of `graph` under its old name, used or
-/// not, so the same values bind both.
+/// A transformed graph. Every Input, Param and State of the forward graph is a leaf of `graph` under its old name, used
+/// or not, so the same values bind both.
 struct TransformResult {
   Graph graph;
   /// Forward value -> the value of `graph` that carries it; values nothing needs any more are absent.

@@ -23,14 +23,17 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
   constexpr std::string_view who = "vmap";
   if (!out_axes.empty() && out_axes.size() != forward.outputs().size())
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(who, ": ", out_axes.size(), " out_axes for ", forward.outputs().size(), " outputs"), "give one per output, or none");
+                concat_text(who, ": ", out_axes.size(), " out_axes for ", forward.outputs().size(), " outputs"),
+                "give one per output, or none");
   std::vector<Value> roots;
   for (const auto& [name, axis] : in_axes) {
     roots.push_back(walk::resolve_leaf(forward, Wrt(name), who));
     if (forward.node(roots.back().node).kind() == OpKind::State)
-      throw Error(ErrorCode::Unsupported, concat_text(who, ": state '", name, "' cannot be batched"), "make it an input and an output");
+      throw Error(ErrorCode::Unsupported, concat_text(who, ": state '", name, "' cannot be batched"),
+                  "make it an input and an output");
   }
-  walk::Prepared p = walk::prepare(forward, std::move(roots), false, [](const OpDef& def) { return walk::state_of(def.batch); });
+  walk::Prepared p =
+      walk::prepare(forward, std::move(roots), false, [](const OpDef& def) { return walk::state_of(def.batch); });
   const Graph& from = p.graph;
   Graph g(forward.name());
   g.set_symbols(from.symbols());
@@ -45,11 +48,13 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
     const Node& node = from.node(id);
     if (node.kind() == OpKind::Input || node.kind() == OpKind::Param) {
       if (auto it = in_axes.find(from.leaf_name(id)); it != in_axes.end()) {
-        const std::int64_t axis = normalize_axis(it->second, node.shape().rank() + 1, concat_text(who, ": in_axes of '", it->first, "'"));
+        const std::int64_t axis =
+            normalize_axis(it->second, node.shape().rank() + 1, concat_text(who, ": in_axes of '", it->first, "'"));
         Dims dims = node.shape().dims();
         dims.insert(dims.begin() + axis, batch);
         Shape shape(std::move(dims), node.shape().dtype());
-        Expr leaf = node.kind() == OpKind::Input ? g.input(it->first, shape, node.origin.loc) : g.param(it->first, shape, node.origin.loc);
+        Expr leaf = node.kind() == OpKind::Input ? g.input(it->first, shape, node.origin.loc)
+                                                 : g.param(it->first, shape, node.origin.loc);
         g.origin(leaf.value().node) = node.origin;
         values[slot(id)] = moved_axis(g, leaf, axis, 0).value();
         batched[slot(id)] = true;
@@ -100,7 +105,8 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
     Expr e = g.expr(values[slot(v)]);
     std::optional<std::int64_t> to = out_axes.empty() ? std::optional<std::int64_t>(0) : out_axes[i];
     if (!to && batched[slot(v)])
-      throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(who, ": output ", i, " depends on the batch, so it needs an axis"),
+      throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                             concat_text(who, ": output ", i, " depends on the batch, so it needs an axis"),
                              node_where(from, v.node), "give its out_axes entry a number"});
     if (to) {
       if (!batched[slot(v)]) {
@@ -114,7 +120,8 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
   }
   for (const Graph::StateUpdate& u : from.state_updates()) {
     if (batched[slot(u.value)])
-      throw Error(Diagnostic{ErrorCode::Unsupported, concat_text(who, ": the update of state '", u.name, "' depends on the batch"),
+      throw Error(Diagnostic{ErrorCode::Unsupported,
+                             concat_text(who, ": the update of state '", u.name, "' depends on the batch"),
                              node_where(from, u.value.node), "make the state an input and an output"});
     g.set_state(u.name, values[slot(u.value)]);
   }

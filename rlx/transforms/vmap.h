@@ -13,13 +13,14 @@ namespace rlx {
 
 /// Leaf name -> where its batch axis lies (negative: from the end of the batched shape).
 using InAxes = std::map<std::string, std::int64_t>;
-/// Where each output gets its batch axis; empty: axis 0 for all. A nullopt entry asks for the unbatched output, an error when
-/// it depends on a batched leaf.
+/// Where each output gets its batch axis; empty: axis 0 for all. A nullopt entry asks for the unbatched output, an
+/// error when it depends on a batched leaf.
 using OutAxes = std::vector<std::optional<std::int64_t>>;
 
-/// `forward` over a batch: each Input or Param named in `in_axes` gains an axis of extent `batch`, the others are shared by all.
-/// Outputs are those of `forward` with a batch axis (repeated when they depend on no batched leaf). NotFound for an unknown
-/// leaf, Unsupported naming the node for an op that cannot be batched or a state update that depends on the batch.
+/// `forward` over a batch: each Input or Param named in `in_axes` gains an axis of extent `batch`, the others are
+/// shared by all. Outputs are those of `forward` with a batch axis (repeated when they depend on no batched leaf).
+/// NotFound for an unknown leaf, Unsupported naming the node for an op that cannot be batched or a state update that
+/// depends on the batch.
 TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& batch, const OutAxes& out_axes = {});
 
 }  // namespace rlx

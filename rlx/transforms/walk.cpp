@@ -39,13 +39,16 @@ Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
       names.push_back(forward.leaf_name(id));
     }
     std::string near = closest_name(wrt.name(), names);
-    throw Error(ErrorCode::NotFound, concat_text(who, ": graph '", forward.name(), "' has no input or param '", wrt.name(), "'"),
-                near.empty() ? std::string("name an input or param of the graph") : concat_text("did you mean '", near, "'?"));
+    throw Error(
+        ErrorCode::NotFound,
+        concat_text(who, ": graph '", forward.name(), "' has no input or param '", wrt.name(), "'"),
+        near.empty() ? std::string("name an input or param of the graph") : concat_text("did you mean '", near, "'?"));
   }
   Value v = wrt.value();
   if (v.node.index >= forward.num_nodes() || v.result >= forward.node(v.node).num_results())
-    throw Error(ErrorCode::NotFound, concat_text(who, ": ", v.node.valid() ? v.text() : std::string("an empty name"),
-                                                 " is not a value of graph '", forward.name(), "'"),
+    throw Error(ErrorCode::NotFound,
+                concat_text(who, ": ", v.node.valid() ? v.text() : std::string("an empty name"),
+                            " is not a value of graph '", forward.name(), "'"),
                 "name a leaf, or pass a value of this very graph");
   return v;
 }
@@ -53,16 +56,17 @@ Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
 Value resolve_leaf(const Graph& forward, const Wrt& wrt, std::string_view who) {
   Value v = resolve(forward, wrt, who);
   if (!is_named_leaf(forward.node(v.node).kind()))
-    throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(who, ": ", v, " is not an input or param"), node_where(forward, v.node),
-                           "only leaves can be perturbed"});
+    throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(who, ": ", v, " is not an input or param"),
+                           node_where(forward, v.node), "only leaves can be perturbed"});
   return v;
 }
 
 void require_inexact(const Graph& forward, Value v, std::string_view who) {
   if (is_inexact(forward.shape(v).dtype())) return;
-  throw Error(Diagnostic{ErrorCode::InvalidArgument,
-                         concat_text(who, ": '", node_label(forward, v.node), "' is ", forward.shape(v), ", which has no derivative"),
-                         node_where(forward, v.node), "differentiate by float or complex values"});
+  throw Error(Diagnostic{
+      ErrorCode::InvalidArgument,
+      concat_text(who, ": '", node_label(forward, v.node), "' is ", forward.shape(v), ", which has no derivative"),
+      node_where(forward, v.node), "differentiate by float or complex values"});
 }
 
 std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool inexact_only) {
@@ -154,7 +158,8 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
 
 void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what, const char* reason) {
   throw Error(Diagnostic{ErrorCode::Unsupported,
-                         concat_text(who, ": ", op_text_name(g.node(id).op), " ", what, ": ", reason ? reason : "its record gives no rule"),
+                         concat_text(who, ": ", op_text_name(g.node(id).op), " ", what, ": ",
+                                     reason ? reason : "its record gives no rule"),
                          node_where(g, id), "keep such ops off the path, for example with stop_gradient"});
 }
 

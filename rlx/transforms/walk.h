@@ -40,8 +40,8 @@ RuleState state_of(const Rule<Fn>& rule) {
   return rule.has() ? RuleState::Has : rule.derived() ? RuleState::Derived : RuleState::None;
 }
 
-/// A copy of `forward` (nodes, outputs, state updates, symbols) in which every node that depends on `roots` and whose rule is
-/// derived is replaced by its decomposition, repeatedly; `roots` follow.
+/// A copy of `forward` (nodes, outputs, state updates, symbols) in which every node that depends on `roots` and whose
+/// rule is derived is replaced by its decomposition, repeatedly; `roots` follow.
 struct Prepared {
   Graph graph;
   std::map<Value, Value> ids;
@@ -50,7 +50,8 @@ struct Prepared {
 Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_only, RuleState (*rule)(const OpDef&));
 
 /// The error for a node whose op lacks a rule: "grad: op has no derivative: reason".
-[[noreturn]] void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what, const char* reason);
+[[noreturn]] void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what,
+                                const char* reason);
 
 /// Marks nodes from `first` on as made by `pass` for node `source`.
 void stamp(Graph& g, std::size_t first, NodeId source, std::string_view pass);
@@ -61,7 +62,8 @@ std::string fresh_leaf_name(const Graph& g, std::string name);
 /// The graph without nodes that no output or state update needs; leaves stay. Composes the new ids into `ids`.
 Graph prune(const Graph& g, std::map<Value, Value>& ids);
 
-/// Copies every node of `from` into `to`; `replace` may give another value for a node's result 0 (leaves). Returns the ids.
+/// Copies every node of `from` into `to`; `replace` may give another value for a node's result 0 (leaves). Returns the
+/// ids.
 std::map<Value, Value> copy_nodes(Graph& to, const Graph& from, const std::function<Expr(NodeId)>& replace = {});
 
 }  // namespace rlx::walk

@@ -1,5 +1,5 @@
-// For every sample of every op, in F64: jvp and vjp against central differences, <g, jvp u> = <vjp g, u>, and the same for
-// the derivative of the derivative.
+// For every sample of every op, in F64: jvp and vjp against central differences, <g, jvp u> = <vjp g, u>, and the same
+// for the derivative of the derivative.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ namespace {
 struct Case {
   Graph graph;
   NamedTensors values;
-  std::vector<std::string> names;  // of inexact operands
+  std::vector<std::string> names;    // of inexact operands
   std::vector<std::size_t> outputs;  // inexact ones
   bool usable() const { return !names.empty() && !outputs.empty(); }
   std::vector<Wrt> wrt() const { return {names.begin(), names.end()}; }
@@ -77,14 +77,16 @@ TEST_CASE("jvp agrees with central differences") {
     Case c = make_case(def, sample);
     if (!c.usable() || !sample.differentiable) return;
     NamedTensors all;
-    for (std::size_t k = 0; k < c.names.size(); ++k) all.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 77 + k));
+    for (std::size_t k = 0; k < c.names.size(); ++k)
+      all.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 77 + k));
     std::vector<NamedTensors> directions{all};
     if (all.size() > 1)  // each operand alone: the others have no tangent at all
       for (const auto& [name, u] : all) directions.push_back({{name, u}});
     for (const NamedTensors& u : directions) {
       std::vector<Tensor> expected = differences(c.graph, c.values, u), actual = tangents(c.graph, c.values, u);
       for (std::size_t i : c.outputs) {
-        INFO((u.size() == all.size() ? std::string("all operands") : u.begin()->first), ", result ", i, ": ", actual[i].text(), " expected ", expected[i].text());
+        INFO((u.size() == all.size() ? std::string("all operands") : u.begin()->first), ", result ", i, ": ",
+             actual[i].text(), " expected ", expected[i].text());
         CHECK(distance(actual[i], expected[i]) <= kDifferenceTolerance);
       }
     }
@@ -106,7 +108,8 @@ TEST_CASE("vjp agrees with central differences and is the adjoint of jvp") {
       return;
     }
     NamedTensors u, values = c.values;
-    for (std::size_t k = 0; k < c.names.size(); ++k) u.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 99 + k));
+    for (std::size_t k = 0; k < c.names.size(); ++k)
+      u.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 99 + k));
     GradResult r = vjp(c.graph, c.wrt());
     REQUIRE(r.added_inputs.size() == c.outputs.size());
     std::vector<Tensor> cotangents;
@@ -139,6 +142,37 @@ TEST_CASE("vjp agrees with central differences and is the adjoint of jvp") {
   });
 }
 
+TEST_CASE("a composite's own rules equal those of its decomposition") {
+  for_each_sample([](const OpDef& def, const Sample& sample) {
+    Case c = make_case(def, sample);
+    if (!c.usable() || !def.decompose.has() || !(def.vjp.has() || def.jvp.has())) return;
+    Graph plain("decomposed");
+    std::vector<Expr> operands;
+    for (NodeId id : c.graph.leaves(OpKind::Input))
+      operands.push_back(plain.input(c.graph.leaf_name(id), c.graph.shape(id)));
+    const Node& node = c.graph.node(c.graph.outputs()[0].node);
+    plain.set_outputs(decompose_into(plain, node.op, operands));
+    NamedTensors values = c.values, u;
+    for (std::size_t k = 0; k < c.names.size(); ++k)
+      u.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 61 + k));
+    GradResult own = vjp(c.graph, c.wrt()), derived = vjp(plain, c.wrt());
+    REQUIRE(own.added_inputs == derived.added_inputs);
+    for (std::size_t k = 0; k < c.outputs.size(); ++k)
+      values[own.added_inputs[k]] = direction(c.graph.shape(c.graph.outputs()[c.outputs[k]]), 71 + k);
+    std::vector<Tensor> a = evaluate(own.graph, values), b = evaluate(derived.graph, values);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      INFO("reverse, output ", i, ": ", a[i].text(), " derived ", b[i].text());
+      CHECK(distance(a[i], b[i]) <= kAdjointTolerance);
+    }
+    a = tangents(c.graph, c.values, u);
+    b = tangents(plain, c.values, u);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      INFO("forward, output ", i, ": ", a[i].text(), " derived ", b[i].text());
+      CHECK(distance(a[i], b[i]) <= kAdjointTolerance);
+    }
+  });
+}
+
 TEST_CASE("second derivatives agree with central differences of first ones") {
   for_each_sample([](const OpDef& def, const Sample& sample) {
     Case c = make_case(def, sample);
@@ -147,11 +181,12 @@ TEST_CASE("second derivatives agree with central differences of first ones") {
     NamedTensors values = c.values, u;
     for (std::size_t k = 0; k < c.outputs.size(); ++k)
       values[r.added_inputs[k]] = direction(c.graph.shape(c.graph.outputs()[c.outputs[k]]), 31 + k);
-    for (std::size_t k = 0; k < c.names.size(); ++k) u.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 41 + k));
+    for (std::size_t k = 0; k < c.names.size(); ++k)
+      u.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 41 + k));
     std::vector<Tensor> expected = differences(r.graph, values, u), actual = tangents(r.graph, values, u);
     for (std::size_t i = c.graph.outputs().size(); i < actual.size(); ++i) {
-      INFO("derivative of the gradient of operand ", c.names[i - c.graph.outputs().size()], ": ", actual[i].text(), " expected ",
-           expected[i].text());
+      INFO("derivative of the gradient of operand ", c.names[i - c.graph.outputs().size()], ": ", actual[i].text(),
+           " expected ", expected[i].text());
       CHECK(distance(actual[i], expected[i]) <= 10 * kDifferenceTolerance);
     }
   });

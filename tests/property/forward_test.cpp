@@ -37,8 +37,8 @@ TEST_CASE("decomposition equals reference") {
       if (!expected) expected = actual;  // the two policies must agree at least
       REQUIRE(actual.size() == expected->size());
       for (std::size_t r = 0; r < actual.size(); ++r) {
-        INFO("policy ", (policy == FusionPolicy::Direct ? "direct" : "fusable"), ", result ", r, ": ", actual[r].text(), " expected ",
-             (*expected)[r].text());
+        INFO("policy ", (policy == FusionPolicy::Direct ? "direct" : "fusable"), ", result ", r, ": ", actual[r].text(),
+             " expected ", (*expected)[r].text());
         CHECK(distance(actual[r], (*expected)[r]) <= tolerance_of(actual[r].dtype()));
       }
     }

@@ -46,8 +46,10 @@ Tensor draw(const Shape& shape, Fill fill, std::int64_t bound, std::uint64_t see
   Random r{seed * 0x2545f4914f6cdd1dull + 88172645463325252ull};
   for (std::int64_t i = 0; i < t.num_elements(); ++i) {
     double re = value(r, fill, bound);
-    if (is_complex(shape.dtype())) store_element(t.mutable_data(), shape.dtype(), i, C(re, value(r, fill, bound)));
-    else store_element(t.mutable_data(), shape.dtype(), i, re);
+    if (is_complex(shape.dtype()))
+      store_element(t.mutable_data(), shape.dtype(), i, C(re, value(r, fill, bound)));
+    else
+      store_element(t.mutable_data(), shape.dtype(), i, re);
   }
   return t;
 }
@@ -65,7 +67,8 @@ std::vector<Tensor> draw_operands(const Sample& sample, std::uint64_t variant) {
 Graph sample_graph(const Sample& sample) {
   Graph g("sample");
   std::vector<Value> operands;
-  for (const SampleInput& in : sample.inputs) operands.push_back(g.input("x" + std::to_string(operands.size()), in.shape));
+  for (const SampleInput& in : sample.inputs)
+    operands.push_back(g.input("x" + std::to_string(operands.size()), in.shape));
   Expr e = g.add(sample.op, operands);
   std::vector<Value> outputs;
   for (std::uint32_t r = 0; r < g.node(e.value().node).num_results(); ++r) outputs.push_back(e.result(r));
@@ -93,8 +96,10 @@ double tolerance_of(DType t) {
   switch (t) {
     case DType::BF16: return 4e-2;
     case DType::F16: return 6e-3;
-    case DType::F32: case DType::C64: return 2e-5;
-    case DType::F64: case DType::C128: return 1e-11;
+    case DType::F32:
+    case DType::C64: return 2e-5;
+    case DType::F64:
+    case DType::C128: return 1e-11;
     default: return is_storage_only(t) && t != DType::I4 && t != DType::U4 ? 0.3 : 0;
   }
 }
@@ -128,7 +133,8 @@ double dot(const Tensor& a, const Tensor& b) {
 
 Tensor add_scaled(const Tensor& a, double factor, const Tensor& b) {
   Tensor out = Tensor::zeros(a.shape());
-  for (std::int64_t i = 0; i < a.num_elements(); ++i) store_element(out.mutable_data(), a.dtype(), i, element(a, i) + factor * element(b, i));
+  for (std::int64_t i = 0; i < a.num_elements(); ++i)
+    store_element(out.mutable_data(), a.dtype(), i, element(a, i) + factor * element(b, i));
   return out;
 }
 

@@ -29,7 +29,8 @@ std::vector<Sample> samples_of(const OpDef& def);
 
 /// Relative error allowed for a few roundings in `t`; 0 for integers.
 double tolerance_of(DType t);
-/// How far two tensors are apart: the largest |a - b| / max(1, |b|); infinity when shapes or dtypes differ or only one is NaN.
+/// How far two tensors are apart: the largest |a - b| / max(1, |b|); infinity when shapes or dtypes differ or only one
+/// is NaN.
 double distance(const Tensor& a, const Tensor& b);
 /// Re(sum(a * b)) in double, without conjugation.
 double dot(const Tensor& a, const Tensor& b);

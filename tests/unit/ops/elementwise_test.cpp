@@ -20,7 +20,9 @@ Tensor vec(std::vector<T> values) {
   return Tensor::of<T>({n}, values);
 }
 template <class Op>
-Tensor one(Op op, const std::vector<Tensor>& in) { return run_op(op, in).at(0); }
+Tensor one(Op op, const std::vector<Tensor>& in) {
+  return run_op(op, in).at(0);
+}
 std::vector<std::int64_t> ints(const Tensor& t) {
   std::vector<std::int64_t> out;
   for (std::int64_t i = 0; i < t.num_elements(); ++i) out.push_back(t.at_i64(i));
@@ -80,8 +82,8 @@ TEST_CASE("activations at infinities and NaN") {
   using Kind = ActivationKind;
   const Tensor x = doubles({3}, {-kInf, kInf, NAN});
   auto at = [&](Kind fn) { return one(ops::Activation{fn}, {x}); };
-  for (Kind fn : {Kind::Relu, Kind::Sigmoid, Kind::Tanh, Kind::Softplus, Kind::Elu, Kind::HardSigmoid, Kind::LogSigmoid, Kind::Sign,
-                  Kind::Abs, Kind::Round, Kind::Gelu, Kind::Silu}) {
+  for (Kind fn : {Kind::Relu, Kind::Sigmoid, Kind::Tanh, Kind::Softplus, Kind::Elu, Kind::HardSigmoid, Kind::LogSigmoid,
+                  Kind::Sign, Kind::Abs, Kind::Round, Kind::Gelu, Kind::Silu}) {
     INFO(std::string(enum_name(fn)));
     CHECK(std::isnan(at(fn).at(2)));
   }
@@ -192,7 +194,8 @@ TEST_CASE("comparisons: NaN, unsigned order, complex equality") {
   CHECK(ints(one(ops::Compare{Kind::Ge}, {a, b})) == Ints{0, 1, 0, 1});
   CHECK(ints(one(ops::Compare{Kind::Lt}, {vec<std::uint64_t>({1}), vec<std::uint64_t>({~0ull})})) == Ints{1});
   // Neighbours above 2^53 differ as integers although not as doubles.
-  CHECK(ints(one(ops::Compare{Kind::Lt}, {vec<std::int64_t>({1ll << 53}), vec<std::int64_t>({(1ll << 53) + 1})})) == Ints{1});
+  CHECK(ints(one(ops::Compare{Kind::Lt}, {vec<std::int64_t>({1ll << 53}), vec<std::int64_t>({(1ll << 53) + 1})})) ==
+        Ints{1});
 }
 
 TEST_CASE("where picks bit patterns, NaN of the other side does not leak") {
@@ -205,8 +208,10 @@ TEST_CASE("where picks bit patterns, NaN of the other side does not leak") {
 }
 
 TEST_CASE("clamp, iota, dim_size, stop_gradient") {
-  expect_close(one(ops::Clamp{}, {doubles({4}, {-5, 0.5, 9, 2}), doubles({}, {-1}), doubles({}, {3})}), {-1, 0.5, 3, 2}, 0);
-  expect_close(one(ops::Clamp{}, {doubles({1}, {2}), doubles({1}, {4}), doubles({1}, {3})}), {3}, 0);  // high wins when the bounds cross
+  expect_close(one(ops::Clamp{}, {doubles({4}, {-5, 0.5, 9, 2}), doubles({}, {-1}), doubles({}, {3})}), {-1, 0.5, 3, 2},
+               0);
+  expect_close(one(ops::Clamp{}, {doubles({1}, {2}), doubles({1}, {4}), doubles({1}, {3})}), {3},
+               0);  // high wins when the bounds cross
   const Tensor in[] = {doubles({1}, {NAN}), doubles({}, {0}), doubles({}, {1})};
   CHECK(std::isnan(evaluate_op(ops::Clamp{}, in).at(0).at(0)));
   CHECK(ints(one(ops::Iota{{2, 3}, DType::I32, 1}, {})) == Ints{0, 1, 2, 0, 1, 2});
@@ -231,12 +236,14 @@ TEST_CASE("fused SwiGLU respects gate_first") {
 }
 
 TEST_CASE("SwiGLU: silu(x w_gate) * (x w_up), then w_down") {
-  const Tensor x = doubles({1, 2}, {1, 0.5}), up = doubles({2, 1}, {2, 2}), gate = doubles({2, 1}, {1, 1}), down = doubles({1, 2}, {1, -1});
+  const Tensor x = doubles({1, 2}, {1, 0.5}), up = doubles({2, 1}, {2, 2}), gate = doubles({2, 1}, {1, 1}),
+               down = doubles({1, 2}, {1, -1});
   expect_close(one(ops::SwiGLU{}, {x, up, gate, down}), {3 * 1.2263617142904655, -3 * 1.2263617142904655}, 1e-15);
 }
 
 TEST_CASE("elementwise refusals name what is wrong") {
-  const Shape f({2}, DType::F32), i({2}, DType::I32), c({2}, DType::C64), b({2}, DType::Bool), f3({3}, DType::F32), d({2}, DType::F64);
+  const Shape f({2}, DType::F32), i({2}, DType::I32), c({2}, DType::C64), b({2}, DType::Bool), f3({3}, DType::F32),
+      d({2}, DType::F64);
   CHECK(contains(infer_error(ops::Activation{ActivationKind::Gelu}, {i}), "gelu: needs a float operand, got [2] i32"));
   CHECK(contains(infer_error(ops::Activation{ActivationKind::Not}, {f}), "integer or bool"));
   CHECK(contains(infer_error(ops::Activation{static_cast<ActivationKind>(200)}, {f}), "out of range"));

@@ -39,9 +39,9 @@ void expect_slope(ActivationKind fn, double x, double slope) {
 }
 
 TEST_CASE("activations: slopes at chosen points") {
-  expect_slope(ActivationKind::Gelu, 0.5, 0.8674951246561629);      // cdf + x pdf, not the tanh form's slope
+  expect_slope(ActivationKind::Gelu, 0.5, 0.8674951246561629);  // cdf + x pdf, not the tanh form's slope
   expect_slope(ActivationKind::GeluApprox, 0.5, 0.8673699035346424);
-  expect_slope(ActivationKind::Tan, 0.5, 1.2984464104095248);        // 1 + tan^2, not 1 - tanh^2
+  expect_slope(ActivationKind::Tan, 0.5, 1.2984464104095248);  // 1 + tan^2, not 1 - tanh^2
   expect_slope(ActivationKind::Abs, 0, 0);
   expect_slope(ActivationKind::Abs, -2, -1);
   expect_slope(ActivationKind::Relu, 0, 0);
@@ -59,7 +59,8 @@ TEST_CASE("activations: slopes at chosen points") {
 TEST_CASE("RMS norm: the input gradient") {
   // r = 1 / sqrt(mean(x^2)) = sqrt(0.4); dx = r dy - x r^3 mean(dy x).
   Graph g;
-  Expr x = g.input("x", Shape({1, 2}, DType::F64)), gamma = g.param("gamma", Shape({2}, DType::F64)), beta = g.param("beta", Shape({2}, DType::F64));
+  Expr x = g.input("x", Shape({1, 2}, DType::F64)), gamma = g.param("gamma", Shape({2}, DType::F64)),
+       beta = g.param("beta", Shape({2}, DType::F64));
   g.set_outputs({g.rms_norm(x, gamma, beta, 0.0)});
   NamedTensors values{{"x", doubles({1, 2}, {1, 2})}, {"gamma", doubles({2}, {1, 1})}, {"beta", doubles({2}, {0, 0})}};
   std::vector<Tensor> d = gradients(g, values, {"x", "gamma", "beta"}, doubles({1, 2}, {1, 0}));
@@ -72,17 +73,20 @@ TEST_CASE("RMS norm: the input gradient") {
 TEST_CASE("norms: forward mode moves the statistics and the weights") {
   Graph ln, rms;
   for (Graph* g : {&ln, &rms}) {
-    Expr x = g->input("x", Shape({1, 3}, DType::F64)), gamma = g->param("gamma", Shape({3}, DType::F64)), beta = g->param("beta", Shape({3}, DType::F64));
+    Expr x = g->input("x", Shape({1, 3}, DType::F64)), gamma = g->param("gamma", Shape({3}, DType::F64)),
+         beta = g->param("beta", Shape({3}, DType::F64));
     g->set_outputs({g == &ln ? g->layer_norm(x, gamma, beta, 0.0) : g->rms_norm(x, gamma, beta, 0.0)});
   }
-  NamedTensors values{{"x", doubles({1, 3}, {1, 2, 6})}, {"gamma", doubles({3}, {1, 2, 3})}, {"beta", doubles({3}, {0, 0, 0})}};
+  NamedTensors values{
+      {"x", doubles({1, 3}, {1, 2, 6})}, {"gamma", doubles({3}, {1, 2, 3})}, {"beta", doubles({3}, {0, 0, 0})}};
   // Layer norm does not see a common shift, neither norm sees a common factor.
   expect_close(tangent(ln, values, {{"x", doubles({1, 3}, {1, 1, 1})}}), {0, 0, 0}, 1e-14);
   expect_close(tangent(ln, values, {{"x", doubles({1, 3}, {1, 2, 6})}}), {0, 0, 0}, 1e-14);
   expect_close(tangent(rms, values, {{"x", doubles({1, 3}, {1, 2, 6})}}), {0, 0, 0}, 1e-14);
   const double sd = std::sqrt(14.0 / 3), rm = std::sqrt(41.0 / 3);
   expect_close(tangent(ln, values, {{"gamma", doubles({3}, {1, 0, 1})}}), {-2 / sd, 0, 3 / sd}, 1e-14);
-  expect_close(tangent(rms, values, {{"gamma", doubles({3}, {1, 0, 1})}, {"beta", doubles({3}, {5, 5, 5})}}), {1 / rm + 5, 5, 6 / rm + 5}, 1e-14);
+  expect_close(tangent(rms, values, {{"gamma", doubles({3}, {1, 0, 1})}, {"beta", doubles({3}, {5, 5, 5})}}),
+               {1 / rm + 5, 5, 6 / rm + 5}, 1e-14);
 }
 
 TEST_CASE("reductions: extrema, ties and products") {
@@ -95,13 +99,17 @@ TEST_CASE("reductions: extrema, ties and products") {
   const Tensor t = doubles({2, 3}, {1, 10, 100, 1, 10, 100});
   // Two maxima share; forward and reverse mode agree on it.
   expect_close(tangent(reduction(ReduceKind::Max), x, {{"x", t}}), {50.5, 10}, 1e-14);
-  expect_close(gradients(reduction(ReduceKind::Max), x, {"x"}, doubles({2}, {1, 2})).at(0), {0.5, 0, 0.5, 0, 2, 0}, 1e-14);
+  expect_close(gradients(reduction(ReduceKind::Max), x, {"x"}, doubles({2}, {1, 2})).at(0), {0.5, 0, 0.5, 0, 2, 0},
+               1e-14);
   expect_close(tangent(reduction(ReduceKind::Min), x, {{"x", t}}), {10, 1}, 1e-14);
   // d(xyz) = yz dx + ..
-  expect_close(tangent(reduction(ReduceKind::Prod), x, {{"x", t}}), {3 * 1 + 9 * 10 + 3 * 100, 42 * 1 + 30 * 10 + 35 * 100}, 1e-12);
+  expect_close(tangent(reduction(ReduceKind::Prod), x, {{"x", t}}),
+               {3 * 1 + 9 * 10 + 3 * 100, 42 * 1 + 30 * 10 + 35 * 100}, 1e-12);
   // A zero does not spoil the others' derivative.
-  expect_close(gradients(reduction(ReduceKind::Prod), {{"x", doubles({2, 3}, {0, 2, 3, 0, 0, 4})}}, {"x"}, doubles({2}, {1, 1})).at(0),
-               {6, 0, 0, 0, 0, 0}, 1e-14);
+  expect_close(
+      gradients(reduction(ReduceKind::Prod), {{"x", doubles({2, 3}, {0, 2, 3, 0, 0, 4})}}, {"x"}, doubles({2}, {1, 1}))
+          .at(0),
+      {6, 0, 0, 0, 0, 0}, 1e-14);
 }
 
 TEST_CASE("max and min: ties share, in both modes") {
@@ -131,7 +139,9 @@ TEST_CASE("derivatives keep the dtype of their operand") {
     Expr x = g.input("x", Shape({3}, t)), y = g.input("y", Shape({3}, t));
     Expr z = g.where(g.gt(x, y), x * y, g.min(g.max(x, 0.25), y));
     g.set_outputs({g.mean(z * z, {0}) + g.reduce_prod(z, {0}) + g.reduce_max(z, {0})});
-    NamedTensors values{{"x", doubles({3}, {1, 2, 0.5}).cast(t)}, {"y", doubles({3}, {0.5, 3, 1}).cast(t)}, {"d_output", scalar(1).cast(t)}};
+    NamedTensors values{{"x", doubles({3}, {1, 2, 0.5}).cast(t)},
+                        {"y", doubles({3}, {0.5, 3, 1}).cast(t)},
+                        {"d_output", scalar(1).cast(t)}};
     std::vector<Tensor> d = evaluate(grad(g, {"x", "y"}).graph, values);
     CHECK(d[0].shape() == Shape({3}, t));
     CHECK(d[1].shape() == Shape({3}, t));
@@ -139,6 +149,32 @@ TEST_CASE("derivatives keep the dtype of their operand") {
     const double tolerance = t == DType::BF16 ? 2e-2 : t == DType::F16 ? 2e-3 : t == DType::F32 ? 1e-6 : 1e-14;
     expect_close(d[0], {0.5 * (1.0 / 3 + 1), 4.0 / 3 + 0.25 + 1, 1.0 / 3 + 1}, tolerance);
     expect_close(d[1], {1.0 / 3 + 1, 0, 0}, tolerance);
+  }
+}
+
+TEST_CASE("attention: a row that sees no key has zero output and zero derivatives") {
+  Graph g;
+  const Shape shape({1, 2, 2}, DType::F64);
+  Expr q = g.input("q", shape), k = g.input("k", shape), v = g.input("v", shape);
+  Expr mask = g.input("mask", Shape({1, 1, 2, 2}, DType::F64));
+  ops::Attention op{.num_heads = 1, .kv_heads = 1, .head_dim = 2};
+  for (MaskKind kind : {MaskKind::Custom, MaskKind::Bias}) {
+    op.mask = kind;
+    g.set_outputs({g.attention(q, k, v, op, mask)});
+    const double hidden = kind == MaskKind::Bias ? -HUGE_VAL : 0, visible = kind == MaskKind::Bias ? 0 : 1;
+    NamedTensors values{{"q", sequence({1, 2, 2})},
+                        {"k", sequence({1, 2, 2}, 2)},
+                        {"v", sequence({1, 2, 2}, 3)},
+                        {"mask", doubles({1, 1, 2, 2}, {hidden, hidden, visible, visible})}};
+    std::vector<Tensor> d = gradients(g, values, {"q", "k", "v"}, doubles({1, 2, 2}, {1, 2, 3, 4}));
+    expect_close(doubles({2}, {d[0].at(0), d[0].at(1)}), {0, 0}, 0);
+    for (const Tensor& t : d)
+      for (std::int64_t i = 0; i < t.num_elements(); ++i) CHECK(std::isfinite(t.at(i)));
+    CHECK(std::fabs(d[0].at(2)) + std::fabs(d[0].at(3)) > 1e-3);  // the other row learns
+    const Tensor t = tangent(g, values, {{"q", sequence({1, 2, 2})}, {"v", sequence({1, 2, 2})}});
+    CHECK(t.at(0) == 0);
+    CHECK(t.at(1) == 0);
+    CHECK(std::isfinite(t.at(2)));
   }
 }
 

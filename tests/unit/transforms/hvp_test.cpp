@@ -1,4 +1,5 @@
-// Second order: a small network, an encoder layer and a decoder layer against differences of their gradients; Jacobians.
+// Second order: a small network, an encoder layer and a decoder layer against differences of their gradients;
+// Jacobians.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -46,7 +47,8 @@ void check_second_order(const Graph& g, const std::vector<std::string>& names) {
     up[name] = add_scaled(values.at(name), kStep, d);
     down[name] = add_scaled(values.at(name), -kStep, d);
   }
-  std::vector<Tensor> above = evaluate(first.graph, up), below = evaluate(first.graph, down), here = evaluate(first.graph, values);
+  std::vector<Tensor> above = evaluate(first.graph, up), below = evaluate(first.graph, down),
+                      here = evaluate(first.graph, values);
   double slope = 0, v_hu = 0, u_hv = 0;
   for (std::size_t i = 0; i < n; ++i) {
     INFO("leaf ", names[i]);
@@ -68,7 +70,8 @@ TEST_CASE("hvp: a small network") {
   for (ActivationKind fn : {ActivationKind::Gelu, ActivationKind::Relu, ActivationKind::Tanh}) {
     Graph g;
     Expr x = g.input("x", Shape({3, 4}, DType::F64)), y = g.input("y", Shape({3, 2}, DType::F64));
-    Expr w1 = g.param("w1", Shape({4, 5}, DType::F64)), b1 = g.param("b1", Shape({5}, DType::F64)), w2 = g.param("w2", Shape({5, 2}, DType::F64));
+    Expr w1 = g.param("w1", Shape({4, 5}, DType::F64)), b1 = g.param("b1", Shape({5}, DType::F64)),
+         w2 = g.param("w2", Shape({5, 2}, DType::F64));
     Expr out = g.matmul(g.activation(fn, g.matmul(x, w1) + b1), w2);
     g.set_outputs({g.mean(g.square(g.log_softmax(out) - y))});
     check_second_order(g, {"w1", "b1", "w2", "x"});
@@ -79,9 +82,23 @@ TEST_CASE("hvp: an encoder layer") {
   Graph g;
   auto f = [&](const char* name, Dims dims) { return g.param(name, Shape(std::move(dims), DType::F64)); };
   Expr x = g.input("x", Shape({1, 3, 4}, DType::F64));
-  std::vector<Expr> operands{x, f("w_q", {4, 4}), f("b_q", {4}), f("w_k", {4, 4}), f("b_k", {4}), f("w_v", {4, 4}), f("b_v", {4}),
-                             f("w_o", {4, 4}), f("b_o", {4}), f("ln1_gamma", {4}), f("ln1_beta", {4}), f("w_up", {4, 6}), f("b_up", {6}),
-                             f("w_down", {6, 4}), f("b_down", {4}), f("ln2_gamma", {4}), f("ln2_beta", {4})};
+  std::vector<Expr> operands{x,
+                             f("w_q", {4, 4}),
+                             f("b_q", {4}),
+                             f("w_k", {4, 4}),
+                             f("b_k", {4}),
+                             f("w_v", {4, 4}),
+                             f("b_v", {4}),
+                             f("w_o", {4, 4}),
+                             f("b_o", {4}),
+                             f("ln1_gamma", {4}),
+                             f("ln1_beta", {4}),
+                             f("w_up", {4, 6}),
+                             f("b_up", {6}),
+                             f("w_down", {6, 4}),
+                             f("b_down", {4}),
+                             f("ln2_gamma", {4}),
+                             f("ln2_beta", {4})};
   Expr out = g.encoder_block({.num_heads = 2, .head_dim = 2, .eps = 1e-3}, operands);
   g.set_outputs({g.mean(g.square(out + 0.5))});
   check_second_order(g, {"x", "w_q", "b_k", "w_v", "w_o", "ln1_gamma", "ln1_beta", "w_up", "b_down", "ln2_gamma"});
@@ -91,8 +108,18 @@ TEST_CASE("hvp: a decoder layer") {
   Graph g;
   auto f = [&](const char* name, Dims dims) { return g.param(name, Shape(std::move(dims), DType::F64)); };
   Expr x = g.input("x", Shape({1, 3, 4}, DType::F64));
-  std::vector<Expr> operands{x, f("ln1_gamma", {4}), f("w_q", {4, 4}), f("w_k", {4, 2}), f("w_v", {4, 2}), f("w_o", {4, 4}),
-                             f("ln2_gamma", {4}), f("w_gate", {4, 6}), f("w_up", {4, 6}), f("w_down", {6, 4}), f("cos", {3, 1}), f("sin", {3, 1})};
+  std::vector<Expr> operands{x,
+                             f("ln1_gamma", {4}),
+                             f("w_q", {4, 4}),
+                             f("w_k", {4, 2}),
+                             f("w_v", {4, 2}),
+                             f("w_o", {4, 4}),
+                             f("ln2_gamma", {4}),
+                             f("w_gate", {4, 6}),
+                             f("w_up", {4, 6}),
+                             f("w_down", {6, 4}),
+                             f("cos", {3, 1}),
+                             f("sin", {3, 1})};
   Expr out = g.llama_decoder_block({.num_heads = 2, .kv_heads = 1, .head_dim = 2, .eps = 1e-3}, operands);
   g.set_outputs({g.mean(g.square(out + 0.5))});
   check_second_order(g, {"x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_down", "cos"});

@@ -23,7 +23,8 @@ Graph small_model() {
   g.set_outputs({g.sum(g.square(y)), y});
   return g;
 }
-const NamedTensors kValues{{"x", doubles({2, 2}, {1, 2, 3, 4})}, {"w", doubles({2, 1}, {1, -1})}};  // y = (-1, -1), loss 2
+const NamedTensors kValues{{"x", doubles({2, 2}, {1, 2, 3, 4})},
+                           {"w", doubles({2, 1}, {1, -1})}};  // y = (-1, -1), loss 2
 
 TEST_CASE("value_and_grad: [loss, gradients, other outputs], no new input") {
   GradResult r = value_and_grad(small_model(), {"w", "x"});
@@ -147,11 +148,13 @@ TEST_CASE("state updates survive") {
 
 TEST_CASE("composite ops are taken apart on the way, in blocks too") {
   Graph g;
-  Expr x = g.input("x", Shape({1, 2}, DType::F64)), w = g.param("w", Shape({2, 2}, DType::F64)), b = g.param("b", Shape({2}, DType::F64));
+  Expr x = g.input("x", Shape({1, 2}, DType::F64)), w = g.param("w", Shape({2, 2}, DType::F64)),
+       b = g.param("b", Shape({2}, DType::F64));
   g.set_outputs({g.sum(g.linear(x, w, b, ActivationKind::Relu))});
   GradResult r = value_and_grad(g, {"b"});
   CHECK(verify(r.graph, Level::Mir).empty());  // no block is left
-  NamedTensors values{{"x", doubles({1, 2}, {1, 1})}, {"w", doubles({2, 2}, {1, -1, 1, -1})}, {"b", doubles({2}, {0, 0})}};
+  NamedTensors values{
+      {"x", doubles({1, 2}, {1, 1})}, {"w", doubles({2, 2}, {1, -1, 1, -1})}, {"b", doubles({2}, {0, 0})}};
   expect_close(evaluate(r.graph, values).at(1), {1, 0}, 0);
 }
 
@@ -159,7 +162,8 @@ TEST_CASE("backward nodes say where they came from") {
   Graph g = small_model();
   GradResult r = value_and_grad(g, {"w"});
   bool found = false;
-  for (const Node& n : r.graph.nodes()) found = found || (n.origin.pass == "value_and_grad" && n.origin.label == "projection");
+  for (const Node& n : r.graph.nodes())
+    found = found || (n.origin.pass == "value_and_grad" && n.origin.label == "projection");
   CHECK(found);
 }
 

@@ -14,7 +14,8 @@ TEST_CASE("vmap: a batched row added to a shared matrix keeps its axis") {
   // Batch and columns have the same extent: only the position of the axis tells them apart.
   Graph g;
   g.set_outputs({g.input("x", Shape({2, 3}, DType::F64)) + g.input("bias", Shape({3}, DType::F64))});
-  NamedTensors values{{"x", doubles({2, 3}, {0, 0, 0, 1, 1, 1})}, {"bias", doubles({3, 3}, {10, 20, 30, 40, 50, 60, 70, 80, 90})}};
+  NamedTensors values{{"x", doubles({2, 3}, {0, 0, 0, 1, 1, 1})},
+                      {"bias", doubles({3, 3}, {10, 20, 30, 40, 50, 60, 70, 80, 90})}};
   Tensor y = evaluate(vmap(g, {{"bias", 0}}, 3).graph, values).at(0);
   CHECK(y.dims() == std::vector<std::int64_t>{3, 2, 3});
   expect_close(y, {10, 20, 30, 11, 21, 31, 40, 50, 60, 41, 51, 61, 70, 80, 90, 71, 81, 91}, 0);
@@ -29,7 +30,8 @@ TEST_CASE("vmap: matrix products of unequal ranks") {
 
 TEST_CASE("vmap: gather and scatter keep batches apart") {
   Graph g;
-  Expr table = g.input("table", Shape({3, 1}, DType::F64)), ids = g.input("ids", Shape({2}, DType::I32)), rows = g.gather(table, ids);
+  Expr table = g.input("table", Shape({3, 1}, DType::F64)), ids = g.input("ids", Shape({2}, DType::I32)),
+       rows = g.gather(table, ids);
   g.set_outputs({rows, g.scatter_add(table, ids, rows)});
   NamedTensors values{{"table", doubles({2, 3, 1}, {1, 2, 3, 10, 20, 30})},
                       {"ids", Tensor::of<std::int32_t>({2, 2}, std::vector<std::int32_t>{0, 2, 1, 1})}};
@@ -40,10 +42,13 @@ TEST_CASE("vmap: gather and scatter keep batches apart") {
 
 TEST_CASE("vmap: weight gradients of a norm are not summed over the batch") {
   Graph g;
-  Expr x = g.input("x", Shape({1, 2}, DType::F64)), gamma = g.input("gamma", Shape({2}, DType::F64)), dy = g.input("dy", Shape({1, 2}, DType::F64));
+  Expr x = g.input("x", Shape({1, 2}, DType::F64)), gamma = g.input("gamma", Shape({2}, DType::F64)),
+       dy = g.input("dy", Shape({1, 2}, DType::F64));
   Expr d = g.add(ops::LayerNormBackward{1, 0.0}, {x, gamma, dy});
   g.set_outputs({d.result(1), d.result(2)});
-  NamedTensors values{{"x", doubles({2, 1, 2}, {0, 2, 5, 1})}, {"gamma", doubles({2}, {1, 1})}, {"dy", doubles({2, 1, 2}, {1, 2, 3, 4})}};
+  NamedTensors values{{"x", doubles({2, 1, 2}, {0, 2, 5, 1})},
+                      {"gamma", doubles({2}, {1, 1})},
+                      {"dy", doubles({2, 1, 2}, {1, 2, 3, 4})}};
   std::vector<Tensor> y = evaluate(vmap(g, {{"x", 0}, {"dy", 0}}, 2).graph, values);
   expect_close(y[0], {-1, 2, 3, -4}, 1e-12);
   expect_close(y[1], {1, 2, 3, 4}, 0);
@@ -52,7 +57,8 @@ TEST_CASE("vmap: weight gradients of a norm are not summed over the batch") {
 TEST_CASE("vmap: softmax and norms stay on their own axis") {
   Graph g;
   g.set_outputs({g.softmax(g.input("x", Shape({2}, DType::F64)), -1)});
-  expect_close(evaluate(vmap(g, {{"x", 0}}, 2).graph, {{"x", doubles({2, 2}, {0, 0, 9, 9})}}).at(0), {0.5, 0.5, 0.5, 0.5}, 1e-15);
+  expect_close(evaluate(vmap(g, {{"x", 0}}, 2).graph, {{"x", doubles({2, 2}, {0, 0, 9, 9})}}).at(0),
+               {0.5, 0.5, 0.5, 0.5}, 1e-15);
 }
 
 TEST_CASE("vmap: an elementwise region over a batched row and a shared column") {
@@ -73,13 +79,15 @@ TEST_CASE("vmap: axes of leaves and outputs") {
   // x comes as [2, 3, B] and leaves as [2, B, 3]; w does not depend on the batch.
   TransformResult r = vmap(g, {{"x", -1}}, 2, {1, std::nullopt});
   CHECK(r.graph.shape(r.graph.find_leaf(OpKind::Input, "x")) == Shape({2, 3, 2}, DType::F64));
-  std::vector<Tensor> y = evaluate(r.graph, {{"x", doubles({2, 3, 2}, {0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15})}, {"w", doubles({2}, {1, 2})}});
+  std::vector<Tensor> y = evaluate(
+      r.graph, {{"x", doubles({2, 3, 2}, {0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15})}, {"w", doubles({2}, {1, 2})}});
   CHECK(y[0].dims() == std::vector<std::int64_t>{2, 2, 3});
   expect_close(y[0], {0, 1, 2, 10, 11, 12, 3, 4, 5, 13, 14, 15}, 0);
   CHECK(y[1].dims() == std::vector<std::int64_t>{2});
   // By default every output has the axis.
-  CHECK(evaluate(vmap(g, {{"x", 0}}, 2).graph, {{"x", sequence({2, 2, 3})}, {"w", doubles({2}, {1, 2})}}).at(1).dims() ==
-        std::vector<std::int64_t>{2, 2});
+  CHECK(
+      evaluate(vmap(g, {{"x", 0}}, 2).graph, {{"x", sequence({2, 2, 3})}, {"w", doubles({2}, {1, 2})}}).at(1).dims() ==
+      std::vector<std::int64_t>{2, 2});
 }
 
 TEST_CASE("vmap: nested, symbolic, and with gradients inside and outside") {
