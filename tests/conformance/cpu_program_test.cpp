@@ -1,0 +1,263 @@
+// Whole programs on the cpu backend: packed weights with every epilogue, encoder and decoder layers, states, and the promise
+// that a run allocates nothing.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <doctest/doctest.h>
+
+#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/samples.h"
+
+namespace {
+std::atomic<std::int64_t> g_allocations{0};
+void* counted(std::size_t size, std::size_t alignment) {
+  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  void* p = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                                                  : std::malloc(size ? size : 1);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+// Every allocation of this program is counted, on all threads.
+void* operator new(std::size_t size) { return counted(size, 0); }
+void* operator new[](std::size_t size) { return counted(size, 0); }
+void* operator new(std::size_t size, std::align_val_t a) { return counted(size, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t size, std::align_val_t a) { return counted(size, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace rlx {
+namespace {
+
+/// Values for every input and param of a graph; names with "mask" get 0 and 1, those with "ids" small integers.
+NamedTensors values_for(const Graph& g) {
+  NamedTensors values;
+  std::uint64_t seed = 1;
+  for (OpKind kind : {OpKind::Input, OpKind::Param}) {
+    for (NodeId id : g.leaves(kind)) {
+      const std::string& name = g.leaf_name(id);
+      const bool mask = name.find("mask") != std::string::npos, ids = name.find("ids") != std::string::npos;
+      Tensor t = test::draw(g.shape(id), mask ? Fill::Boolean : ids ? Fill::Index : Fill::Normal, 5, ++seed);
+      if (kind == OpKind::Param && is_float(t.dtype()))  // the size of trained weights, so that sums stay near 1
+        for (std::int64_t i = 0; i < t.num_elements(); ++i) t.set(i, t.at(i) * (t.rank() == 2 ? 0.2 : 1.0));
+      values.emplace(name, std::move(t));
+    }
+  }
+  return values;
+}
+
+CompiledGraph compiled(const Graph& g, const NamedTensors& values, int threads, const std::string& isa = "") {
+  CompiledGraph f = Session().with_threads(threads).with_isa(isa).compile(g);
+  for (NodeId id : g.leaves(OpKind::Param)) f.set_param(g.leaf_name(id), values.at(g.leaf_name(id)));
+  return f;
+}
+
+NamedTensors inputs_of(const Graph& g, const NamedTensors& values) {
+  NamedTensors inputs;
+  for (NodeId id : g.leaves(OpKind::Input)) inputs.emplace(g.leaf_name(id), values.at(g.leaf_name(id)));
+  return inputs;
+}
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  for (cpu::Isa isa : {cpu::Isa::Generic, cpu::Isa::Sse4, cpu::Isa::Avx2, cpu::Isa::Avx512, cpu::Isa::Neon})
+    if (cpu::isa_supported(isa)) names.emplace_back(cpu::isa_name(isa));
+  return names;
+}
+
+/// Runs the graph everywhere and compares with the evaluator; returns "kernel kernel .." of the last program.
+std::string expect_agrees(const Graph& g, double tolerance = 2e-5) {
+  const NamedTensors values = values_for(g);
+  const std::vector<Tensor> expected = evaluate(g, values);
+  std::string kernels;
+  for (const std::string& isa : isas()) {
+    for (int threads : {1, 2}) {
+      CompiledGraph f = compiled(g, values, threads, isa);
+      for (int run = 0; run < 2; ++run) {  // the second finds used memory
+        const std::vector<Tensor> got = f.run_typed(inputs_of(g, values));
+        INFO(isa, ", ", threads, " threads");
+        REQUIRE(got.size() == expected.size());
+        for (std::size_t i = 0; i < got.size(); ++i) CHECK(test::distance(got[i], expected[i]) <= tolerance);
+      }
+      kernels.clear();
+      std::vector<Tensor> held;
+      std::vector<TensorView> views;
+      for (const IoInfo& in : f.inputs()) held.push_back(values.at(in.name));
+      for (const Tensor& t : held) views.push_back(t.view());
+      for (const NodeTime& t : f.profile(views)) kernels += t.kernel.substr(0, t.kernel.find(' ')) + " ";
+    }
+  }
+  return kernels;
+}
+
+int count(const std::string& text, const std::string& word) {
+  int n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+
+Graph encoder_layer(std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t head_dim, std::int64_t inner, MaskKind mask) {
+  Graph g("encoder");
+  const std::int64_t e = heads * head_dim;
+  std::vector<Expr> x{g.input("x", f32({batch, seq, e}))};
+  for (const char* part : {"q", "k", "v", "o"}) {
+    x.push_back(g.param(concat_text("w_", part), f32({e, e})));
+    x.push_back(g.param(concat_text("b_", part), f32({e})));
+  }
+  x.push_back(g.param("ln1_gamma", f32({e})));
+  x.push_back(g.param("ln1_beta", f32({e})));
+  x.push_back(g.param("w_up", f32({e, inner})));
+  x.push_back(g.param("b_up", f32({inner})));
+  x.push_back(g.param("w_down", f32({inner, e})));
+  x.push_back(g.param("b_down", f32({e})));
+  x.push_back(g.param("ln2_gamma", f32({e})));
+  x.push_back(g.param("ln2_beta", f32({e})));
+  if (mask == MaskKind::Custom) x.push_back(g.input("mask", f32({batch, seq})));
+  g.set_outputs({g.encoder_block({heads, head_dim, mask, 1e-12, ActivationKind::Gelu}, x)});
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("cpu: packed products with every epilogue, at several row counts") {
+  struct Operands {
+    Graph& g;
+    Expr dot, bias, r, s;
+  };
+  using Form = Expr (*)(const Operands&);
+  constexpr Form kForms[] = {
+      [](const Operands& o) { return o.dot; },
+      [](const Operands& o) { return o.dot + o.bias; },
+      [](const Operands& o) { return o.g.gelu(o.dot + o.bias); },
+      [](const Operands& o) { return o.g.gelu_approx(o.dot + o.bias); },
+      [](const Operands& o) { return o.g.relu(o.dot); },
+      [](const Operands& o) { return o.g.silu(o.dot * 0.5 + o.bias); },
+      [](const Operands& o) { return o.g.tanh(o.dot + o.bias + o.r); },
+      [](const Operands& o) { return o.g.sigmoid(o.dot) * o.s; },
+      [](const Operands& o) { return o.g.relu(o.dot + o.bias) + o.r; },
+      [](const Operands& o) { return o.dot / 4.0 + o.r; },
+      [](const Operands& o) { return (o.dot + o.bias) * o.s + o.r; },
+  };
+  for (std::size_t form = 0; form < std::size(kForms); ++form) {
+    for (std::int64_t m : {1, 2, 7, 33}) {
+      for (bool transposed : {false, true}) {
+        Graph g;
+        Expr x = g.input("x", f32({m, 40})), r = g.input("r", f32({m, 50})), s = g.input("s", f32({m, 50})), b = g.param("b", f32({50}));
+        Expr w = transposed ? g.t(g.param("w", f32({50, 40}))) : g.param("w", f32({40, 50}));
+        g.set_outputs({kForms[form]({g, g.matmul(x, w), b, r, s})});
+        const std::string kernels = expect_agrees(g);
+        INFO("form ", form, ": ", kernels);
+        CHECK(kernels == "gemm_packed_f32 ");
+      }
+    }
+  }
+}
+
+TEST_CASE("cpu: an encoder layer runs on its tuned kernels alone") {
+  for (MaskKind mask : {MaskKind::None, MaskKind::Custom}) {
+    for (std::int64_t seq : {1, 5, 16}) {
+      const std::string kernels = expect_agrees(encoder_layer(2, seq, 4, 8, 48, mask));
+      INFO(kernels);
+      CHECK(count(kernels, "gemm_packed_f32") == 4);  // q, k and v are one product
+      CHECK(count(kernels, "attention_f32") == 1);
+      CHECK(count(kernels, "generic") == 0);
+      CHECK(count(kernels, "copy") == 0);  // attention reads its slices in place
+    }
+  }
+}
+
+TEST_CASE("cpu: a decoder layer") {
+  Graph g("decoder");
+  const std::int64_t batch = 2, seq = 6, heads = 4, kv = 2, d = 8, inner = 24, e = heads * d;
+  std::vector<Expr> x{g.input("x", f32({batch, seq, e})), g.param("ln1", f32({e})), g.param("w_q", f32({e, e})),
+                      g.param("w_k", f32({e, kv * d})), g.param("w_v", f32({e, kv * d})), g.param("w_o", f32({e, e})),
+                      g.param("ln2", f32({e})), g.param("w_gate", f32({e, inner})), g.param("w_up", f32({e, inner})),
+                      g.param("w_down", f32({inner, e})), g.input("cos", f32({seq, d / 2})), g.input("sin", f32({seq, d / 2}))};
+  g.set_outputs({g.llama_decoder_block({heads, kv, d, MaskKind::Causal, 1e-6}, x)});
+  const std::string kernels = expect_agrees(g);
+  INFO(kernels);
+  CHECK(count(kernels, "generic") == 0);
+  CHECK(count(kernels, "rope_f32") == 2);
+}
+
+TEST_CASE("cpu: products of run-time operands through transposed and sliced views") {
+  Graph g;
+  Expr q = g.input("q", f32({2, 5, 3, 8})), k = g.input("k", f32({2, 7, 3, 8})), a = g.input("a", f32({6, 9})), b = g.input("b", f32({9, 6}));
+  Expr scores = g.matmul(g.transpose(q, {0, 2, 1, 3}), g.transpose(k, {0, 2, 3, 1}));  // [2, 3, 5, 7]
+  g.set_outputs({g.softmax(scores), g.matmul(g.t(a), g.t(b)), g.matmul(g.narrow(a, 1, 2, 4), g.narrow(b, 0, 1, 4)), g.matmul(a, b) + 1.0,
+                 g.sum(g.transpose(q, {3, 1, 0, 2}), {1}), g.reverse(g.narrow(a, 0, 1, 3), {1})});
+  expect_agrees(g);
+}
+
+TEST_CASE("cpu: states are read before they are written, and may change places") {
+  Graph g;
+  Expr x = g.input("x", f32({3}));
+  Expr a = g.state("a", Tensor::of<float>({3}, std::vector<float>{1, 2, 3})), b = g.state("b", Tensor::of<float>({3}, std::vector<float>{4, 5, 6}));
+  Expr n = g.state("n", Tensor::zeros(f32({4, 3})));
+  Expr at = g.constant(Tensor::of<std::int32_t>({2}, std::vector<std::int32_t>{2, 0}));
+  g.set_state("a", b);
+  g.set_state("b", a);
+  g.set_state("n", g.dynamic_update_slice(n, g.reshape(x, {1, 3}), at));
+  g.set_outputs({a + x, a});
+  for (int threads : {1, 2}) {
+    CompiledGraph f = Session().with_threads(threads).compile(g);
+    NamedTensors states, in{{"x", Tensor::of<float>({3}, std::vector<float>{10, 20, 30})}};
+    for (int run = 0; run < 3; ++run) {
+      NamedTensors values = in;
+      for (const auto& [name, t] : states) values.emplace(name, t);
+      const EvaluateResult expected = evaluate_with_states(g, values);
+      const std::vector<Tensor> got = f.run_typed(in);
+      for (std::size_t i = 0; i < got.size(); ++i) CHECK(test::distance(got[i], expected.outputs[i]) == 0);
+      for (const auto& [name, t] : expected.states) CHECK(test::distance(f.read_state(name), t) == 0);
+      states = expected.states;
+    }
+  }
+}
+
+TEST_CASE("cpu: a run allocates nothing, on any thread") {
+  const Graph g = encoder_layer(4, 64, 4, 16, 256, MaskKind::Custom);
+  const NamedTensors values = values_for(g);
+  for (int threads : {1, 2}) {
+    CompiledGraph f = compiled(g, values, threads);
+    std::vector<Tensor> held;
+    std::vector<TensorView> views;
+    for (const IoInfo& in : f.inputs()) held.push_back(values.at(in.name));
+    for (const Tensor& t : held) views.push_back(t.view());
+    Tensor out = Tensor::zeros(g.shape(g.outputs()[0]));
+    const MutableTensorView result{out.mutable_data(), out.dtype(), {}, out.size_bytes()};
+    f.run_into(views, std::span(&result, 1));
+    const std::int64_t before = g_allocations.load();
+    for (int i = 0; i < 50; ++i) f.run_into(views, std::span(&result, 1));
+    const std::int64_t during = g_allocations.load() - before;
+    INFO(threads, " threads");
+    CHECK(during == 0);
+    CHECK(test::distance(out, evaluate(g, values)[0]) <= 2e-5);
+  }
+  // The counter works.
+  const std::int64_t before = g_allocations.load();
+  delete new int(1);
+  CHECK(g_allocations.load() > before);
+}
+
+TEST_CASE("cpu: threads do not change results") {
+  const Graph g = encoder_layer(2, 77, 4, 16, 256, MaskKind::None);
+  const NamedTensors values = values_for(g);
+  const Tensor one = compiled(g, values, 1).run_typed(inputs_of(g, values))[0];
+  for (int threads : {2, 3, 5}) {
+    CompiledGraph f = compiled(g, values, threads);
+    for (int i = 0; i < 20; ++i) CHECK(f.run_typed(inputs_of(g, values))[0].identical(one));
+  }
+}
+
+}  // namespace rlx
