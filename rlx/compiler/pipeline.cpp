@@ -95,6 +95,10 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
 
   MirModule mir = lower_hir(hir);
   mir = optimize_with_report(mir, result.fusion);
+  if (!options_.precision.is_f32()) {  // after fusion: casts must not hide patterns
+    mir.graph = drop_dead(apply_precision(mir.graph, options_.precision));
+    keep("mixed-precision", mir.graph);
+  }
   mir = legalize(mir, result.dispatch);
   // Decomposition may have made dots, scalars and copies that the canonical passes know how to shrink.
   if (options_.constant_folding) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rlx/compiler/legalize.h"
+#include "rlx/compiler/precision.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/module.h"
 #include "rlx/passes/passes.h"
@@ -20,6 +21,7 @@ struct CompileOptions {
   bool dce = true;
   bool assert_fusion_clean = false;        // a missed fusion is an error
   std::optional<OpSet> supported_ops;      // instead of the target's claims, for fusion and legalisation
+  PrecisionPolicy precision;               // applied after fusion
   SymbolBinding dim_binding;               // symbols fixed before anything else
   bool keep_stages = false;                // fill CompileResult::stages
 };

@@ -50,10 +50,21 @@ Session& Session::with_isa(std::string isa) {
   return *this;
 }
 
+Session& Session::with_precision(Precision precision) { return with_policy(PrecisionPolicy::of_precision(precision)); }
+
+Session& Session::with_policy(PrecisionPolicy policy) {
+  for (DType t : policy.dtypes)
+    if (t != DType::F32 && t != DType::F16 && t != DType::BF16)
+      throw Error(ErrorCode::InvalidArgument, concat_text("a precision policy chooses f32, f16 or bf16, not ", dtype_name(t)));
+  policy_ = policy;
+  return *this;
+}
+
 TargetInfo Session::target() const { return backend_->target(options_); }
 
 CompiledGraph Session::compile_with(Graph g, CompileOptions options) const {
   if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
+  if (options.precision.is_f32()) options.precision = policy_;
   auto code = std::make_shared<SharedCode>(std::move(g), backend_, std::move(options), options_);
   code->stage_hook = report_compile;
   return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));

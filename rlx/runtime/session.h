@@ -22,6 +22,11 @@ class Session {
   /// Forces a lower instruction set by name (empty: RLX_CPU_ISA, else the best).
   Session& with_isa(std::string isa);
 
+  /// Computes F32 graphs in `precision` (reductions stay in F32); the last of with_precision and with_policy counts.
+  Session& with_precision(Precision precision);
+  /// Chooses the float type of each category of ops. Options of a compile that carry their own policy win.
+  Session& with_policy(PrecisionPolicy policy);
+
   Device device() const { return target().device; }
   TargetInfo target() const;
 
@@ -36,6 +41,7 @@ class Session {
   explicit Session(std::shared_ptr<const Backend> backend);
   std::shared_ptr<const Backend> backend_;
   BackendOptions options_;
+  PrecisionPolicy policy_;
 };
 
 }  // namespace rlx

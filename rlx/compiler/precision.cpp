@@ -1,0 +1,138 @@
+// Casts between precision categories.
+#include "rlx/compiler/precision.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rebuild.h"
+
+namespace rlx {
+
+PrecisionCategory precision_category(OpKind kind) {
+  const OpDef& def = op_def(kind);
+  if (def.is(OpTrait::Blas) || kind == OpKind::Attention || kind == OpKind::AttentionBackward || kind == OpKind::FusedAttentionBlock)
+    return PrecisionCategory::Compute;
+  switch (kind) {
+    case OpKind::LayerNorm:
+    case OpKind::RmsNorm:
+    case OpKind::LayerNormBackward:
+    case OpKind::RmsNormBackward:
+    case OpKind::FusedResidualLN:
+    case OpKind::FusedResidualRmsNorm:
+    case OpKind::Softmax:
+    case OpKind::LogSoftmax:
+    case OpKind::Reduce:
+    case OpKind::Cumulative:
+    case OpKind::ScatterAdd: return PrecisionCategory::Reduction;
+    default: break;
+  }
+  return def.is(OpTrait::Elementwise) ? PrecisionCategory::Elementwise : PrecisionCategory::DataMovement;
+}
+
+bool PrecisionPolicy::is_f32() const {
+  return std::all_of(dtypes.begin(), dtypes.end(), [](DType t) { return t == DType::F32; });
+}
+
+PrecisionPolicy PrecisionPolicy::of_precision(Precision p) {
+  if (p == Precision::F32) return {};
+  DType t = p == Precision::F16 ? DType::F16 : DType::BF16;
+  return {{t, DType::F32, t, t}};
+}
+
+namespace {
+
+// Functions whose result leaves the range of F16 for ordinary arguments.
+bool overflows(const Node& n) {
+  if (const auto* a = n.op.get_if<ops::Activation>())
+    return a->fn == ActivationKind::Exp || a->fn == ActivationKind::Log || a->fn == ActivationKind::Expm1 || a->fn == ActivationKind::Log1p ||
+           a->fn == ActivationKind::Square || a->fn == ActivationKind::Recip || a->fn == ActivationKind::Rsqrt;
+  if (const auto* b = n.op.get_if<ops::Binary>()) return b->fn == BinaryKind::Pow || b->fn == BinaryKind::Div;
+  return false;
+}
+
+bool body_overflows(const Node& n) {
+  for (const AttrField& f : op_def(n.kind()).attrs)
+    if (f.type == AttrType::Body)
+      for (const Node& inner : std::get<Subgraph>(f.get(n.op.data()))->nodes())
+        if (overflows(inner)) return true;
+  return false;
+}
+
+// A copy of a body whose F32 inputs, constants and cast targets are `t`.
+Subgraph retype(const Graph& body, DType t) {
+  auto out = std::make_shared<Graph>(body.name());
+  for (const Node& n : body.nodes()) {
+    OpBox op = n.op;
+    if (const auto* in = n.op.get_if<ops::Input>(); in && in->dtype == DType::F32) op = ops::Input{in->name, in->dims, t};
+    if (const auto* c = n.op.get_if<ops::Constant>(); c && c->value.dtype() == DType::F32) op = ops::Constant{c->value.cast(t)};
+    if (const auto* c = n.op.get_if<ops::Cast>(); c && c->to == DType::F32) op = ops::Cast{t};
+    out->add(std::move(op), n.inputs, n.origin.loc);
+  }
+  out->set_outputs(body.outputs());
+  return out;
+}
+
+OpBox with_dtype(const OpBox& op, DType t) {
+  const OpDef& def = op_def(op.kind());
+  bool has_body = std::any_of(def.attrs.begin(), def.attrs.end(), [](const AttrField& f) { return f.type == AttrType::Body; });
+  if (!has_body && !op.is<ops::Iota>()) return op;
+  std::shared_ptr<void> copy = make_default_op(op.kind());
+  for (const AttrField& f : def.attrs) {
+    AttrValue value = f.get(op.data());
+    if (auto* body = std::get_if<Subgraph>(&value)) *body = retype(**body, t);
+    f.set(copy.get(), std::move(value));
+  }
+  return OpBox(op.kind(), std::move(copy));
+}
+
+}  // namespace
+
+Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
+  if (policy.is_f32()) return g;
+  Rebuilder r(g, "mixed-precision");
+  std::map<std::pair<Value, DType>, Value> casts;  // of values of the new graph: each cast once
+  auto as = [&](Value v, DType t) {
+    if (r.graph().shape(v).dtype() == t) return v;
+    auto [it, fresh] = casts.try_emplace({v, t});
+    if (fresh) it->second = r.graph().add(ops::Cast{t}, {v}).value();
+    return it->second;
+  };
+  // True for F32 values of the source graph: the only ones the policy touches.
+  auto participates = [&](Value v) { return g.shape(v).dtype() == DType::F32; };
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    NodeId id{i};
+    const Node& n = g.node(id);
+    bool leaf = op_def(n.kind()).is(OpTrait::Leaf) || n.inputs.empty();
+    if (leaf) {
+      r.copy(id);
+      continue;
+    }
+    DType t = overflows(n) || body_overflows(n) ? DType::F32 : policy.of(precision_category(n.kind()));
+    // A Cast states its own dtypes; a mask operand of attention decides visibility, not arithmetic.
+    bool pinned = n.kind() == OpKind::Cast;
+    std::vector<Value> operands;
+    bool any = false;
+    for (Value v : n.inputs) {
+      Value now = r.mapped(v);
+      if (participates(v)) now = as(now, pinned ? DType::F32 : t), any = true;
+      operands.push_back(now);
+    }
+    Expr e = r.graph().add(any && !pinned ? with_dtype(n.op, t) : n.op, std::move(operands), n.origin.loc);
+    std::vector<Expr> results;
+    for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(e.result(k));
+    r.replace(id, results);
+  }
+  // The boundary keeps its dtypes.
+  std::vector<Value> outputs;
+  for (Value v : g.outputs()) outputs.push_back(as(r.mapped(v), g.shape(v).dtype()));
+  std::vector<Graph::StateUpdate> states;
+  for (const Graph::StateUpdate& u : g.state_updates()) states.push_back({u.name, as(r.mapped(u.value), g.shape(u.value).dtype())});
+  Graph out = std::move(r.graph());
+  out.set_outputs(std::move(outputs));
+  for (const Graph::StateUpdate& u : states) out.set_state(u.name, u.value);
+  return out;
+}
+
+}  // namespace rlx
