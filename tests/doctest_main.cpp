@@ -1,3 +1,21 @@
 // The main function of every test program.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <cstring>
+
 #include <doctest/doctest.h>
+
+#include "tests/support/update.h"
+
+namespace rlx::test {
+namespace {
+bool update_wanted = false;
+}
+bool update_golden() { return update_wanted; }
+}  // namespace rlx::test
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "--update") == 0) rlx::test::update_wanted = true;
+  doctest::Context context(argc, argv);
+  return context.run();
+}

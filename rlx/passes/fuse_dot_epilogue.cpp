@@ -8,6 +8,9 @@
 namespace rlx {
 namespace {
 
+// Longer chains are elementwise regions; the limit keeps the pass linear (each step builds the node it proposes).
+constexpr std::size_t kMaxSteps = 16;
+
 // What a step reads besides the accumulator.
 enum class Other : std::uint8_t { None, Scalar, Vector, Full };
 
@@ -54,7 +57,9 @@ class Chain {
 
   void run() {
     std::optional<Stop> stop;
-    while (std::optional<Step> step = next(stop)) {
+    while (steps_.size() < kMaxSteps) {
+      std::optional<Step> step = next(stop);
+      if (!step) break;
       steps_.push_back(std::move(*step));
       std::optional<Expr> candidate = build();
       if (!candidate) {
