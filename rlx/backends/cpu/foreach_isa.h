@@ -15,6 +15,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
+#include <cpuid.h>
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 #elif defined(__aarch64__)

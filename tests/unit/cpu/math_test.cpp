@@ -55,7 +55,7 @@ const Unary kUnary[] = {
     {TapeOp::Tanh, [](double x) { return std::tanh(x); }, -0.7F, 0.7F, 2, 0},
     {TapeOp::Sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 20, 3, 0},
     {TapeOp::Erf, [](double x) { return std::erf(x); }, -5, 5, 2, 0},
-    {TapeOp::Gelu, gelu_d, -6, 6, 3, 4e-7},
+    {TapeOp::Gelu, gelu_d, -6, 6, 3, 6e-7},
     {TapeOp::GeluTanh, gelu_tanh_d, -6, 6, 8, 1e-7},
     {TapeOp::Silu, silu_d, -80, 20, 4, 1e-36},
     {TapeOp::Softplus, softplus_d, -80, 80, 4, 0},
