@@ -209,6 +209,42 @@ RLX_INLINE VF combine(VFHalf lo, VFHalf hi) {
 RLX_INLINE VD to_d(VFHalf v) { return __builtin_convertvector(v, VD); }
 RLX_INLINE VFHalf to_half(VD v) { return __builtin_convertvector(v, VFHalf); }
 
+/// a0 b0 a1 b1 ... from the low halves.
+RLX_INLINE VF zip_low(VF a, VF b) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#else
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#endif
+}
+/// The same from the high halves.
+RLX_INLINE VF zip_high(VF a, VF b) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#endif
+}
+
+/// Transposes kLanes rows in registers: zipping row i with row i + kLanes/2 once per bit of the index.
+RLX_INLINE void transpose(VF (&v)[RLX_LANES]) {
+  VF t[RLX_LANES];
+  RLX_UNROLL(4)
+  for (int width = RLX_LANES; width > 1; width /= 2) {
+    RLX_UNROLL(16)
+    for (int i = 0; i < RLX_LANES / 2; ++i) {
+      t[2 * i] = zip_low(v[i], v[i + RLX_LANES / 2]);
+      t[2 * i + 1] = zip_high(v[i], v[i + RLX_LANES / 2]);
+    }
+    RLX_UNROLL(16)
+    for (int i = 0; i < RLX_LANES; ++i) v[i] = t[i];
+  }
+}
+
 /// Sum of all lanes, pairwise by halves.
 RLX_INLINE float reduce_add(VF v) {
 #if RLX_LANES == 16
