@@ -5,11 +5,36 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/weights.h"
+#include "rlx/driver/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
+
+FusionTarget fusion_target_for(Device d) {
+  switch (d) {
+    case Device::Metal: return FusionTarget::Metal;
+    case Device::Mlx: return FusionTarget::Mlx;
+    case Device::Cuda: return FusionTarget::Cuda;
+    case Device::Rocm: return FusionTarget::Rocm;
+    case Device::Gpu:
+    case Device::Vulkan:
+    case Device::WebGpu: return FusionTarget::Wgpu;
+    case Device::Tpu: return FusionTarget::Tpu;
+    case Device::Cpu:
+    case Device::Ane:
+    case Device::OpenGl:
+    case Device::DirectX: break;
+  }
+  return FusionTarget::Cpu;
+}
+
+OpSet supported_for_target(FusionTarget t) {
+  for (Device d : registered_devices())
+    if (fusion_target_for(d) == t) return backend_for(d)->target({}).claims;
+  return default_claims(t);
+}
 
 CompilePipeline::CompilePipeline(TargetInfo target, CompileOptions options) : target_(std::move(target)), options_(std::move(options)) {
   if (options_.supported_ops) target_.claims = *options_.supported_ops;

@@ -68,6 +68,11 @@ class CompilePipeline {
   std::vector<PipelineStage> stages_;
 };
 
+/// The fusion family of a device; devices without one of their own fuse like the CPU.
+FusionTarget fusion_target_for(Device d);
+/// The ops a target claims: the kernel table of the built backend, else the documented default list.
+OpSet supported_for_target(FusionTarget t);
+
 /// The stages of one compile as text.
 struct PipelineInspect {
   std::string hir;            // as given (empty when the input held no HIR blocks)

@@ -36,9 +36,20 @@ void WeightStore::set(const std::string& name, Tensor value) {
   std::lock_guard lock(mutex_);
   params_.insert_or_assign(name, std::move(value));
   for (auto it = prepared_.begin(); it != prepared_.end();) {
-    const std::vector<std::string>& names = it->second->params;
-    bool depends = std::find(names.begin(), names.end(), name) != names.end();
-    it = depends ? prepared_.erase(it) : std::next(it);
+    std::shared_ptr<Entry>& entry = it->second;
+    if (std::find(entry->params.begin(), entry->params.end(), name) == entry->params.end()) {
+      ++it;
+      continue;
+    }
+    auto source = std::find(entry->source_params.begin(), entry->source_params.end(), name);
+    if (source == entry->source_params.end()) {
+      it = prepared_.erase(it);
+      continue;
+    }
+    if (entry.use_count() != 1) entry = std::make_shared<Entry>(*entry);  // a clone reads the old one
+    for (std::size_t s = 0; s < entry->source_params.size(); ++s)
+      if (entry->source_params[s] == name) entry->weight.ready[s] = false;
+    ++it;
   }
 }
 
@@ -170,22 +181,30 @@ std::vector<const std::byte*> WeightStore::prepare(const ExecutableGraph& execut
     }
     std::shared_ptr<Entry>& entry = prepared_[keys[i]];
     if (!entry || !entry->weight.complete()) {
-      entry = std::make_shared<Entry>();
-      std::set<std::string> names;
-      collect_params(prepare, v, names);
-      entry->params.assign(names.begin(), names.end());
+      if (!entry) {
+        entry = std::make_shared<Entry>();
+        std::set<std::string> names;
+        collect_params(prepare, v, names);
+        entry->params.assign(names.begin(), names.end());
+      }
+      PreparedWeight& weight = entry->weight;
       if (const auto* relayout = node.op.get_if<ops::Relayout>()) {
-        entry->weight.bytes = Tensor::uninitialized(Shape({Dim(relayout->packed_bytes)}, DType::U8));
-        entry->weight.ready.assign(node.inputs.size(), false);
+        if (weight.bytes.empty()) {
+          weight.bytes = Tensor::uninitialized(Shape({Dim(relayout->packed_bytes)}, DType::U8));
+          weight.ready.assign(node.inputs.size(), false);
+          for (Value source : node.inputs)
+            entry->source_params.push_back(prepare.node(source.node).kind() == OpKind::Param ? prepare.leaf_name(source.node) : std::string());
+        }
         for (std::size_t s = 0; s < node.inputs.size(); ++s) {
-          executable.pack(v.node, s, value_of(node.inputs[s]).data(), entry->weight.bytes.mutable_data());
-          entry->weight.ready[s] = true;
-          if (prepare.node(node.inputs[s].node).kind() == OpKind::Param)
-            for (const auto& loader : loaders_) loader->drop_pages(prepare.leaf_name(node.inputs[s].node));
+          if (weight.ready[s]) continue;
+          executable.pack(v.node, s, value_of(node.inputs[s]).data(), weight.bytes.mutable_data());
+          weight.ready[s] = true;
+          if (!entry->source_params[s].empty())
+            for (const auto& loader : loaders_) loader->drop_pages(entry->source_params[s]);
         }
       } else {
-        entry->weight.bytes = value_of(v);
-        entry->weight.ready.assign(1, true);
+        weight.bytes = value_of(v);
+        weight.ready.assign(1, true);
       }
     }
     pointers[i] = entry->weight.bytes.data();

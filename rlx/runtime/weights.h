@@ -29,7 +29,7 @@ class WeightStore {
   WeightStore() = default;
   WeightStore(const WeightStore& other);
   WeightStore& operator=(const WeightStore&) = delete;
-  /// Binds a param; prepared forms that read it become stale.
+  /// Binds a param. Of a packed weight that reads it only that param's range becomes stale; computed forms are dropped.
   void set(const std::string& name, Tensor value);
   void keep_alive(std::shared_ptr<const WeightLoader> loader);
   bool has(std::string_view name) const;
@@ -42,7 +42,8 @@ class WeightStore {
  private:
   struct Entry {
     PreparedWeight weight;
-    std::vector<std::string> params;  // names it depends on
+    std::vector<std::string> params;         // names it depends on
+    std::vector<std::string> source_params;  // of a packed weight: the param each source is; empty text for a computed one
   };
   const Tensor& param(const std::string& name) const;
 

@@ -165,3 +165,29 @@ TEST_CASE("the user's line is in the error of a wrong graph") {
 
 }  // namespace
 }  // namespace rlx
+
+namespace rlx {
+namespace {
+
+TEST_CASE("setting one of several weights that are packed together changes its columns alone") {
+  Graph g("shared");
+  Expr x = g.input("x", {{1, 4}, DType::F32});
+  auto [a, b] = g.shared_linear_pair(x, g.param("w1", {{4, 3}, DType::F32}), g.param("w2", {{4, 5}, DType::F32}));
+  g.set_outputs({a, b});
+  CompiledGraph f = Session().compile(std::move(g));
+  f.set_param("w1", std::vector<float>(12, 1.0f));
+  f.set_param("w2", std::vector<float>(20, 2.0f));
+  std::vector<float> x_values = {1, 2, 3, 4};
+  auto y = f.run({{"x", x_values}});
+  CHECK(y[0] == std::vector<float>(3, 10.0f));
+  CHECK(y[1] == std::vector<float>(5, 20.0f));
+  CompiledGraph c = f.clone();
+  f.set_param("w2", std::vector<float>(20, -1.0f));
+  y = f.run({{"x", x_values}});
+  CHECK(y[0] == std::vector<float>(3, 10.0f));
+  CHECK(y[1] == std::vector<float>(5, -10.0f));
+  CHECK(c.run({{"x", x_values}})[1] == std::vector<float>(5, 20.0f));
+}
+
+}  // namespace
+}  // namespace rlx

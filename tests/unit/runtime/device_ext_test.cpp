@@ -1,0 +1,59 @@
+// Device queries: what is here, what it supports, and the reasons for "not available".
+#include "rlx/runtime/device_ext.h"
+
+#include <doctest/doctest.h>
+
+#include "rlx/driver/registry.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+TEST_CASE("the cpu is here and supports the table; what is not built supports nothing and says why") {
+  CHECK(is_available(Device::Cpu));
+  for (OpKind op : {OpKind::Activation, OpKind::Binary, OpKind::DotGeneral, OpKind::LlamaDecoderBlock}) CHECK(supports(Device::Cpu, op));
+  CHECK(!is_available(Device::OpenGl));
+  CHECK(!supports(Device::OpenGl, OpKind::Binary));
+  CHECK(test::contains(unavailable_reason(Device::OpenGl), "RLX_OPENGL"));
+  CHECK(test::contains(test::error_text([] { Session s(Device::Tpu); }), "RLX_TPU=ON"));
+  CHECK(supports_run_slots(Device::Cpu));
+  CHECK(!supports_run_slots(Device::WebGpu));
+}
+
+TEST_CASE("priority order") {
+  const Device some[] = {Device::Cpu, Device::Metal, Device::Mlx};
+  CHECK(fastest_among(some) == Device::Mlx);
+  CHECK(fastest_among({}) == Device::Cpu);
+  std::vector<Device> here = available_devices();
+  CHECK(fastest_device() == fastest_among(here));
+  CHECK(parse_device("NVIDIA") == Device::Cuda);
+  CHECK(!parse_device("abacus"));
+}
+
+TEST_CASE("graphs are probed by the compiler's own legalisation") {
+  Graph g("probe");
+  Expr x = g.input("x", {{2, 4}, DType::F32});
+  g.set_outputs({g.gelu(g.matmul(x, g.param("w", {{4, 4}, DType::F32})))});
+  CHECK(supports_graph(Device::Cpu, g));
+  CHECK(devices_for(g) == std::vector<Device>{Device::Cpu});
+  CHECK(!first_unsupported_op(Device::Cpu, g));
+  auto none = first_unsupported_op(Device::Tpu, g);
+  REQUIRE(none);
+  CHECK(none->first == 0);
+  KernelDispatchReport report = dispatch_report_for_device(g, Device::Cpu);
+  CHECK(report.compile_ready());
+  CHECK(!report.summaries.empty());
+  CHECK(legalize_graph_for_device(g, Device::Cpu).num_nodes() > 0);
+  CHECK(test::contains(test::error_text([&] { (void)legalize_graph_for_device(g, Device::Cuda); }), "RLX_CUDA"));
+}
+
+TEST_CASE("claims of a target: the kernel table when built, the documented list when not") {
+  CHECK(supported_for_target(FusionTarget::Cpu).has(OpKind::PackedDot));
+  CHECK(supported_for_target(FusionTarget::Tpu).has(OpKind::FusedResidualLN));
+  CHECK(!supported_for_target(FusionTarget::Tpu).has(OpKind::FusedSwiGLU));
+  CHECK(fusion_target_for(Device::Vulkan) == FusionTarget::Wgpu);
+}
+
+}  // namespace
+}  // namespace rlx
