@@ -1,39 +1,9 @@
-// Whole programs on the cpu backend: packed weights with every epilogue, encoder and decoder layers, states, and the promise
-// that a run allocates nothing.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+// Whole programs on the cpu backend: packed weights with every epilogue, encoder and decoder layers, states.
 #include <doctest/doctest.h>
 
 #include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/samples.h"
-
-namespace {
-std::atomic<std::int64_t> g_allocations{0};
-void* counted(std::size_t size, std::size_t alignment) {
-  g_allocations.fetch_add(1, std::memory_order_relaxed);
-  void* p = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
-                                                  : std::malloc(size ? size : 1);
-  if (!p) throw std::bad_alloc();
-  return p;
-}
-}  // namespace
-
-// Every allocation of this program is counted, on all threads.
-void* operator new(std::size_t size) { return counted(size, 0); }
-void* operator new[](std::size_t size) { return counted(size, 0); }
-void* operator new(std::size_t size, std::align_val_t a) { return counted(size, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t size, std::align_val_t a) { return counted(size, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace rlx {
 namespace {
@@ -223,31 +193,6 @@ TEST_CASE("cpu: states are read before they are written, and may change places")
       states = expected.states;
     }
   }
-}
-
-TEST_CASE("cpu: a run allocates nothing, on any thread") {
-  const Graph g = encoder_layer(4, 64, 4, 16, 256, MaskKind::Custom);
-  const NamedTensors values = values_for(g);
-  for (int threads : {1, 2}) {
-    CompiledGraph f = compiled(g, values, threads);
-    std::vector<Tensor> held;
-    std::vector<TensorView> views;
-    for (const IoInfo& in : f.inputs()) held.push_back(values.at(in.name));
-    for (const Tensor& t : held) views.push_back(t.view());
-    Tensor out = Tensor::zeros(g.shape(g.outputs()[0]));
-    const MutableTensorView result{out.mutable_data(), out.dtype(), {}, out.size_bytes()};
-    f.run_into(views, std::span(&result, 1));
-    const std::int64_t before = g_allocations.load();
-    for (int i = 0; i < 50; ++i) f.run_into(views, std::span(&result, 1));
-    const std::int64_t during = g_allocations.load() - before;
-    INFO(threads, " threads");
-    CHECK(during == 0);
-    CHECK(test::distance(out, evaluate(g, values)[0]) <= 2e-5);
-  }
-  // The counter works.
-  const std::int64_t before = g_allocations.load();
-  delete new int(1);
-  CHECK(g_allocations.load() > before);
 }
 
 TEST_CASE("cpu: threads do not change results") {
