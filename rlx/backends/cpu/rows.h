@@ -106,6 +106,7 @@ struct Program {
   std::size_t scratch_bytes = 0;  // per thread
   Scratch scratch;
   const float** next_weight = nullptr;  // where the last packed product wants to know the next weight
+  const float* first_weight = nullptr;  // the packed weight a run reads first
 };
 
 /// Lowering of one node: its operands and results with their places, and the steps it becomes.

@@ -187,8 +187,12 @@ void lower_packed(LowerContext& c) {
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(op.epilogue), 2, op.n, p.gemm.epilogue);
   p.plan = c.kernels().gemm_plan_f32(p.gemm.m, p.gemm.n, p.gemm.k, c.threads());
-  if (c.program().next_weight) *c.program().next_weight = p.gemm.b_packed;
-  c.program().next_weight = &p.gemm.prefetch_next;
+  // The last panels of a product fetch the first of the next one; the last product of a run those of the next run.
+  Program& program = c.program();
+  if (program.next_weight) *program.next_weight = p.gemm.b_packed;
+  else program.first_weight = p.gemm.b_packed;
+  program.next_weight = &p.gemm.prefetch_next;
+  p.gemm.prefetch_next = program.first_weight;
   c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, p.gemm.n, p.gemm.k));
 }
 
