@@ -15,21 +15,29 @@ namespace {
 // Empty when the device can be used.
 std::string why_not(const DeviceInfo& d) {
   const auto backend = backend_for(d.device);
-  return backend ? backend->unavailable_reason() : concat_text("not in this build (configure with -D", d.build_option, "=ON)");
+  return backend ? backend->unavailable_reason()
+                 : concat_text("not in this build (configure with -D", d.build_option, "=ON)");
 }
 
 void run(bool json_format) {
   std::vector<DeviceInfo> devices(all_devices().begin(), all_devices().end());
-  std::sort(devices.begin(), devices.end(), [](const DeviceInfo& a, const DeviceInfo& b) { return a.priority < b.priority; });
+  std::sort(devices.begin(), devices.end(),
+            [](const DeviceInfo& a, const DeviceInfo& b) { return a.priority < b.priority; });
   Output out("-");
   if (json_format) {
     JsonWriter json;
     json.begin_array();
     for (const DeviceInfo& d : devices) {
       const std::string reason = why_not(d);
-      json.begin_object().member("id", d.id).member("name", d.name).member("priority", d.priority).member("available", reason.empty());
-      if (reason.empty()) json.member("backend", backend_for(d.device)->name());
-      else json.member("reason", reason);
+      json.begin_object()
+          .member("id", d.id)
+          .member("name", d.name)
+          .member("priority", d.priority)
+          .member("available", reason.empty());
+      if (reason.empty())
+        json.member("backend", backend_for(d.device)->name());
+      else
+        json.member("reason", reason);
       json.end_object();
     }
     out.write(json.end_array().take() + "\n");

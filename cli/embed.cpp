@@ -32,7 +32,8 @@ std::vector<std::string> read_texts(const EmbedArgs& args) {
     texts = split_lines(read_text("-"));
   }
   if (texts.empty())
-    throw Error(ErrorCode::InvalidArgument, "there is no text to embed", "give --text TEXT, --file LINES.txt, or lines on the standard input");
+    throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
+                "give --text TEXT, --file LINES.txt, or lines on the standard input");
   return texts;
 }
 
@@ -44,8 +45,10 @@ void append_number(std::string& out, float v) {
 // Rows of vectors, written as they are made.
 class VectorWriter {
  public:
-  VectorWriter(Output& out, const std::string& format, std::size_t rows, std::int64_t columns) : out_(out), format_(format), columns_(columns) {
-    if (format_ == "npy") out_.write(npy_header(DType::F32, std::vector<std::int64_t>{static_cast<std::int64_t>(rows), columns}));
+  VectorWriter(Output& out, const std::string& format, std::size_t rows, std::int64_t columns)
+      : out_(out), format_(format), columns_(columns) {
+    if (format_ == "npy")
+      out_.write(npy_header(DType::F32, std::vector<std::int64_t>{static_cast<std::int64_t>(rows), columns}));
     if (format_ == "json") json_.begin_array();
   }
   void write(const Tensor& vectors) {
@@ -85,7 +88,9 @@ class VectorWriter {
 void write_pairs(Output& out, const std::string& format, const std::vector<std::string>& texts, const Tensor& vectors) {
   const std::size_t n = texts.size(), width = static_cast<std::size_t>(vectors.dim(1));
   const std::span<const float> v = vectors.values<float>();
-  auto cosine = [&](std::size_t a, std::size_t b) { return cosine_similarity(v.subspan(a * width, width), v.subspan(b * width, width)); };
+  auto cosine = [&](std::size_t a, std::size_t b) {
+    return cosine_similarity(v.subspan(a * width, width), v.subspan(b * width, width));
+  };
   if (format == "npy") {
     Tensor all = Tensor::zeros(Shape({n, n}, DType::F32));
     for (std::size_t a = 0; a < n; ++a)
@@ -99,7 +104,11 @@ void write_pairs(Output& out, const std::string& format, const std::vector<std::
   for (std::size_t a = 0; a < n; ++a) {
     for (std::size_t b = a + 1; b < n; ++b) {
       if (format == "json") {
-        json.begin_object().member("a", static_cast<std::int64_t>(a + 1)).member("b", static_cast<std::int64_t>(b + 1)).member("cosine", cosine(a, b)).end_object();
+        json.begin_object()
+            .member("a", static_cast<std::int64_t>(a + 1))
+            .member("b", static_cast<std::int64_t>(b + 1))
+            .member("cosine", cosine(a, b))
+            .end_object();
         out.write(json.flush());
       } else {
         char score[16];
@@ -116,7 +125,8 @@ void run(const EmbedArgs& args) {
   const std::string format = !args.format.empty() ? args.format : args.pairs ? "text" : "json";
   Output out(args.output);
   if (format == "npy" && out.is_terminal())
-    throw Error(ErrorCode::InvalidArgument, "npy is binary and the output is a terminal", "redirect it, or give --output FILE");
+    throw Error(ErrorCode::InvalidArgument, "npy is binary and the output is a terminal",
+                "redirect it, or give --output FILE");
   const std::vector<std::string> texts = read_texts(args);
   SentenceEncoderOptions options;
   options.num_threads = args.threads;
@@ -133,13 +143,16 @@ void run(const EmbedArgs& args) {
   for (std::size_t first = 0; first < texts.size(); first += block) {
     const std::size_t count = std::min(block, texts.size() - first);
     std::vector<TruncationNotice> cut;
-    const Tensor vectors = encoder.embed(std::span(texts).subspan(first, count), &cut, [&](std::size_t done) { bar.update(first + done); });
+    const Tensor vectors = encoder.embed(std::span(texts).subspan(first, count), &cut,
+                                         [&](std::size_t done) { bar.update(first + done); });
     for (TruncationNotice& n : cut) {
       n.text_index += first;
       notices.push_back(n);
     }
-    if (writer) writer->write(vectors);
-    else write_pairs(out, format, texts, vectors);
+    if (writer)
+      writer->write(vectors);
+    else
+      write_pairs(out, format, texts, vectors);
   }
   bar.clear();
   if (writer) writer->finish();
@@ -152,15 +165,26 @@ void run(const EmbedArgs& args) {
 void register_embed(CLI::App& app) {
   auto args = std::make_shared<EmbedArgs>();
   CLI::App* cmd = app.add_subcommand("embed", "Embed texts with a sentence-embedding model");
-  cmd->add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")->required()->type_name("DIR");
-  cmd->add_option("--text", args->texts, "A text to embed; may be given several times")->type_name("TEXT")->allow_extra_args(false);
-  cmd->add_option("--file", args->files, "A file of texts, one per line ('-': standard input)")->type_name("FILE")->allow_extra_args(false);
-  cmd->add_option("--format", args->format, "json (an array of number arrays), npy or text; default json, with --pairs text")
+  cmd->add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")
+      ->required()
+      ->type_name("DIR");
+  cmd->add_option("--text", args->texts, "A text to embed; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  cmd->add_option("--file", args->files, "A file of texts, one per line ('-': standard input)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  cmd->add_option("--format", args->format,
+                  "json (an array of number arrays), npy or text; default json, with --pairs text")
       ->check(CLI::IsMember({"json", "npy", "text"}));
   cmd->add_option("-o,--output", args->output, "Write here instead of the standard output")->type_name("FILE");
   cmd->add_option("--batch", args->batch, "Texts that run together")->check(CLI::Range(1, 4096))->capture_default_str();
-  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")->check(CLI::Range(0, 1024))->capture_default_str();
-  cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")->check(CLI::NonNegativeNumber)->capture_default_str();
+  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   cmd->add_flag("--pairs", args->pairs, "Print the cosine of every pair of texts instead of their vectors");
   cmd->footer("Without --text and --file, texts are read from the standard input, one per line.");
   cmd->callback([args] { run(*args); });

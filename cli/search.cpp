@@ -33,9 +33,11 @@ std::vector<Found> read_passages(const SearchArgs& args) {
     const std::string text = read_text(args.files[f]);
     if (auto bad = find_invalid_utf8(text)) {
       const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
-      throw Error(ErrorCode::BadFile, concat_text(args.files[f], ":", line, ": not valid UTF-8"), "search takes text files; convert it with iconv");
+      throw Error(ErrorCode::BadFile, concat_text(args.files[f], ":", line, ": not valid UTF-8"),
+                  "search takes text files; convert it with iconv");
     }
-    for (Passage& p : args.paragraphs ? split_into_paragraphs(text) : split_into_lines(text)) out.push_back({f, std::move(p)});
+    for (Passage& p : args.paragraphs ? split_into_paragraphs(text) : split_into_lines(text))
+      out.push_back({f, std::move(p)});
   }
   if (out.empty()) throw Error(ErrorCode::InvalidArgument, "the files hold no text to search");
   return out;
@@ -71,7 +73,10 @@ void run(const SearchArgs& args) {
     json.begin_array();
     for (const Match& m : best) {
       const Found& f = found[m.index];
-      json.begin_object().member("score", m.score).member("file", args.files[f.file]).member("line", static_cast<std::int64_t>(f.passage.line));
+      json.begin_object()
+          .member("score", m.score)
+          .member("file", args.files[f.file])
+          .member("line", static_cast<std::int64_t>(f.passage.line));
       json.member("text", f.passage.text).end_object();
     }
     out.write(json.end_array().take() + "\n");
@@ -87,8 +92,9 @@ void run(const SearchArgs& args) {
     }
   }
   out.close();
-  if (num_cut) std::fprintf(stderr, "note: %zu passages have more than %lld tokens, the rest of them was not read\n", num_cut,
-                            static_cast<long long>(encoder.max_sequence()));
+  if (num_cut)
+    std::fprintf(stderr, "note: %zu passages have more than %lld tokens, the rest of them was not read\n", num_cut,
+                 static_cast<long long>(encoder.max_sequence()));
 }
 
 }  // namespace
@@ -96,14 +102,22 @@ void run(const SearchArgs& args) {
 void register_search(CLI::App& app) {
   auto args = std::make_shared<SearchArgs>();
   CLI::App* cmd = app.add_subcommand("search", "Find the passages of text files closest in meaning to a query");
-  cmd->add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")->required()->type_name("DIR");
+  cmd->add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")
+      ->required()
+      ->type_name("DIR");
   cmd->add_option("query", args->query, "What to look for")->required();
   cmd->add_option("files", args->files, "Text files ('-': standard input)")->required()->type_name("FILE");
   cmd->add_option("--top", args->top, "Matches to print")->check(CLI::Range(1, 100000))->capture_default_str();
   cmd->add_flag("--paragraphs", args->paragraphs, "Compare whole paragraphs (parted by blank lines) instead of lines");
-  cmd->add_option("--format", args->format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
-  cmd->add_option("--batch", args->batch, "Passages that run together")->check(CLI::Range(1, 4096))->capture_default_str();
-  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")->check(CLI::Range(0, 1024))->capture_default_str();
+  cmd->add_option("--format", args->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  cmd->add_option("--batch", args->batch, "Passages that run together")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   cmd->callback([args] { run(*args); });
 }
 

@@ -52,7 +52,9 @@ Output::~Output() {
   if (file_ && file_ != stdout) std::fclose(file_);
 }
 bool Output::is_terminal() const { return isatty(fileno(file_)) != 0; }
-void Output::fail() const { throw Error(ErrorCode::BadFile, concat_text("cannot write ", name_, ": ", std::strerror(errno))); }
+void Output::fail() const {
+  throw Error(ErrorCode::BadFile, concat_text("cannot write ", name_, ": ", std::strerror(errno)));
+}
 void Output::write(std::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail();
 }
@@ -76,8 +78,8 @@ void ProgressBar::update(std::size_t done) {
   const double share = static_cast<double>(done) / static_cast<double>(total_);
   const int filled = static_cast<int>(share * kWidth);
   const double left = done ? elapsed / share - elapsed : 0;
-  std::fprintf(stderr, "\r%s [%.*s%*s] %zu/%zu, %.0f s left \x1b[K", what_.c_str(), filled, "##############################", kWidth - filled, "",
-               done, total_, left);
+  std::fprintf(stderr, "\r%s [%.*s%*s] %zu/%zu, %.0f s left \x1b[K", what_.c_str(), filled,
+               "##############################", kWidth - filled, "", done, total_, left);
   std::fflush(stderr);
   drawn_ = true;
   drawn_at_ = now;
@@ -90,7 +92,8 @@ void ProgressBar::clear() {
 
 void report_truncation(const std::vector<TruncationNotice>& notices) {
   constexpr std::size_t kShown = 5;
-  for (std::size_t i = 0; i < notices.size() && i < kShown; ++i) std::fprintf(stderr, "note: %s\n", notices[i].text().c_str());
+  for (std::size_t i = 0; i < notices.size() && i < kShown; ++i)
+    std::fprintf(stderr, "note: %s\n", notices[i].text().c_str());
   if (notices.size() > kShown) std::fprintf(stderr, "note: %zu more texts were cut\n", notices.size() - kShown);
 }
 
@@ -101,8 +104,10 @@ std::string one_line(std::string_view text, std::size_t columns) {
     std::size_t next = at + 1;
     while (next < text.size() && is_utf8_continuation(text[next])) ++next;
     if (width + 3 >= columns && text.size() - next > 3) return out + "...";
-    if (next == at + 1 && (static_cast<unsigned char>(text[at]) < 0x20 || text[at] == 0x7f)) out += ' ';
-    else out.append(text.substr(at, next - at));
+    if (next == at + 1 && (static_cast<unsigned char>(text[at]) < 0x20 || text[at] == 0x7f))
+      out += ' ';
+    else
+      out.append(text.substr(at, next - at));
     ++width;
     at = next;
   }

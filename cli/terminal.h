@@ -36,7 +36,8 @@ class Output {
   std::string name_;
 };
 
-/// A line on the standard error that redraws itself: shown when that is a terminal and the work takes longer than a second.
+/// A line on the standard error that redraws itself: shown when that is a terminal and the work takes longer than a
+/// second.
 class ProgressBar {
  public:
   ProgressBar(std::string what, std::size_t total);

@@ -20,15 +20,15 @@ struct BertGraphOptions {
   bool normalize = true;  // divide each vector by its L2 norm
 };
 
-/// Builds the encoder. Inputs: `ids` [B, S]; `mask` [B, S], 1 for a token and 0 for padding. Output: [B, H], the pooled and
-/// (by option) normalised sentence vectors. Parameters carry the names and shapes of the Hugging Face checkpoint
-/// ("encoder.layer.0.attention.self.query.weight" [out, in]); matrices are transposed in the graph, which packing folds away.
-/// Errors: InvalidArgument for sizes that are not positive, a head count that does not divide the width, or a sequence beyond
-/// the position embedding.
+/// Builds the encoder. Inputs: `ids` [B, S]; `mask` [B, S], 1 for a token and 0 for padding. Output: [B, H], the pooled
+/// and (by option) normalised sentence vectors. Parameters carry the names and shapes of the Hugging Face checkpoint
+/// ("encoder.layer.0.attention.self.query.weight" [out, in]); matrices are transposed in the graph, which packing folds
+/// away. Errors: InvalidArgument for sizes that are not positive, a head count that does not divide the width, or a
+/// sequence beyond the position embedding.
 Graph build_sentence_encoder(const BertConfig& config, const BertGraphOptions& options = {});
 
-/// One vector per text from token vectors: tokens [B, S, H], mask [B, S] in the dtype of `tokens` (1 token, 0 padding) -> [B, H].
-/// A text without tokens gives zeros under Mean and MeanSqrtLength.
+/// One vector per text from token vectors: tokens [B, S, H], mask [B, S] in the dtype of `tokens` (1 token, 0 padding)
+/// -> [B, H]. A text without tokens gives zeros under Mean and MeanSqrtLength.
 Expr pool_tokens(Expr tokens, Expr mask, Pooling pooling);
 
 /// x / max(|x|, 1e-12) over the last axis.

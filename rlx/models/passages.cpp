@@ -40,8 +40,10 @@ std::vector<Passage> split_into_paragraphs(std::string_view text) {
   bool inside = false;
   for_each_line(text, [&](std::string_view line, std::size_t number) {
     if (!line.empty()) {
-      if (!inside) out.push_back({std::string(line), number});
-      else out.back().text.append(" ").append(line);
+      if (!inside)
+        out.push_back({std::string(line), number});
+      else
+        out.back().text.append(" ").append(line);
     }
     inside = !line.empty();
   });
@@ -50,14 +52,16 @@ std::vector<Passage> split_into_paragraphs(std::string_view text) {
 
 std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std::size_t count) {
   if (vectors.rank() != 2 || query.num_elements() != vectors.dim(1))
-    throw Error(ErrorCode::ShapeMismatch, concat_text("the query ", query.shape(), " does not fit vectors ", vectors.shape()));
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("the query ", query.shape(), " does not fit vectors ", vectors.shape()));
   const auto width = static_cast<std::size_t>(vectors.dim(1));
   const std::span<const float> q = query.values<float>(), v = vectors.values<float>();
   std::vector<Match> all(static_cast<std::size_t>(vectors.dim(0)));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {i, cosine_similarity(q, v.subspan(i * width, width))};
   count = std::min(count, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
-                    [](const Match& a, const Match& b) { return a.score != b.score ? a.score > b.score : a.index < b.index; });
+  std::partial_sort(
+      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+      [](const Match& a, const Match& b) { return a.score != b.score ? a.score > b.score : a.index < b.index; });
   all.resize(count);
   return all;
 }

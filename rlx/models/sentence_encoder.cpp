@@ -39,7 +39,8 @@ class Checkpoint : public WeightLoader {
  public:
   explicit Checkpoint(const std::string& path) : file_(SafetensorsFile::open(path)) {
     for (const std::string& stored : file_->names())
-      if (is_float(file_->find(stored)->dtype)) names_.push_back(stored.starts_with(kPrefix) ? stored.substr(kPrefix.size()) : stored);
+      if (is_float(file_->find(stored)->dtype))
+        names_.push_back(stored.starts_with(kPrefix) ? stored.substr(kPrefix.size()) : stored);
   }
   std::vector<std::string> names() const override { return names_; }
   std::optional<TensorView> find(std::string_view name) const override { return file_->find(stored_name(name)); }
@@ -47,18 +48,23 @@ class Checkpoint : public WeightLoader {
 
  private:
   static constexpr std::string_view kPrefix = "bert.";
-  std::string stored_name(std::string_view name) const { return file_->find(name) ? std::string(name) : concat_text(kPrefix, name); }
+  std::string stored_name(std::string_view name) const {
+    return file_->find(name) ? std::string(name) : concat_text(kPrefix, name);
+  }
   std::shared_ptr<const SafetensorsFile> file_;
   std::vector<std::string> names_;
 };
 
 }  // namespace
 
-std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path) { return std::make_shared<Checkpoint>(path); }
+std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path) {
+  return std::make_shared<Checkpoint>(path);
+}
 
 double cosine_similarity(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size())
-    throw Error(ErrorCode::ShapeMismatch, concat_text("cosine of vectors of ", a.size(), " and ", b.size(), " elements"));
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("cosine of vectors of ", a.size(), " and ", b.size(), " elements"));
   double dot = 0, aa = 0, bb = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     dot += static_cast<double>(a[i]) * b[i];
@@ -75,16 +81,22 @@ struct SentenceEncoder::Impl {
   std::int64_t max_sequence = 0;
   std::optional<CompiledGraph> encoder;
 
-  Impl(const std::string& folder, SentenceEncoderOptions o) : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)) {
-    if (options.max_batch < 1) throw Error(ErrorCode::InvalidArgument, concat_text("max_batch must be at least 1, got ", options.max_batch));
-    if (options.num_threads < 0) throw Error(ErrorCode::InvalidArgument, concat_text("num_threads must not be negative, got ", options.num_threads));
+  Impl(const std::string& folder, SentenceEncoderOptions o)
+      : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)) {
+    if (options.max_batch < 1)
+      throw Error(ErrorCode::InvalidArgument, concat_text("max_batch must be at least 1, got ", options.max_batch));
+    if (options.num_threads < 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("num_threads must not be negative, got ", options.num_threads));
     check_vocabulary(config.bert, *tokenizer, folder);
-    const std::int64_t special = static_cast<std::int64_t>(tokenizer->prefix_ids().size() + tokenizer->suffix_ids().size());
-    const std::int64_t own_limit = config.max_sequence > 0 ? std::min(config.max_sequence, config.bert.max_positions) : config.bert.max_positions;
+    const std::int64_t special =
+        static_cast<std::int64_t>(tokenizer->prefix_ids().size() + tokenizer->suffix_ids().size());
+    const std::int64_t own_limit =
+        config.max_sequence > 0 ? std::min(config.max_sequence, config.bert.max_positions) : config.bert.max_positions;
     max_sequence = options.max_sequence ? options.max_sequence : own_limit;
     if (max_sequence <= special || max_sequence > config.bert.max_positions)
-      throw Error(ErrorCode::InvalidArgument,
-                  concat_text("max_sequence must be in [", special + 1, ", ", config.bert.max_positions, "], got ", max_sequence));
+      throw Error(ErrorCode::InvalidArgument, concat_text("max_sequence must be in [", special + 1, ", ",
+                                                          config.bert.max_positions, "], got ", max_sequence));
     BertGraphOptions graph_options;
     graph_options.pooling = config.pooling;
     graph_options.normalize = config.normalize;
@@ -106,7 +118,8 @@ struct SentenceEncoder::Impl {
   Tensor run(const Tensor& ids, const Tensor& mask) { return encoder->run_typed({{"ids", ids}, {"mask", mask}})[0]; }
 };
 
-SentenceEncoder::SentenceEncoder(const std::string& folder, SentenceEncoderOptions options) : impl_(std::make_unique<Impl>(folder, options)) {}
+SentenceEncoder::SentenceEncoder(const std::string& folder, SentenceEncoderOptions options)
+    : impl_(std::make_unique<Impl>(folder, options)) {}
 SentenceEncoder::~SentenceEncoder() = default;
 SentenceEncoder::SentenceEncoder(SentenceEncoder&&) noexcept = default;
 SentenceEncoder& SentenceEncoder::operator=(SentenceEncoder&&) noexcept = default;
@@ -124,7 +137,8 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::int64_t num_tokens = 0;
     try {
-      rows[i] = tokenizer.encode_truncated(impl_->config.lowercase_text ? lower_case(texts[i]) : texts[i], impl_->max_sequence, true, &num_tokens);
+      rows[i] = tokenizer.encode_truncated(impl_->config.lowercase_text ? lower_case(texts[i]) : texts[i],
+                                           impl_->max_sequence, true, &num_tokens);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.message = concat_text("text ", i + 1, ": ", d.message);
@@ -135,7 +149,8 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
   // Longest first: a batch pads to its first text, and the buffers of the largest shape serve all later ones.
   std::vector<std::size_t> order(texts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rows[a].size() > rows[b].size(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return rows[a].size() > rows[b].size(); });
 
   Tensor out = Tensor::zeros(Shape({texts.size(), hidden}, DType::F32));
   std::span<float> to = out.mutable_values<float>();
@@ -147,7 +162,8 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
            4 * bucket(static_cast<std::int64_t>(rows[order[first + count]].size()), impl_->max_sequence) >= 3 * length)
       ++count;
     const auto width = static_cast<std::size_t>(length);
-    Tensor ids = Tensor::full(Shape({count, width}, DType::I32), tokenizer.pad_id()), mask = Tensor::zeros(Shape({count, width}, DType::F32));
+    Tensor ids = Tensor::full(Shape({count, width}, DType::I32), tokenizer.pad_id()),
+           mask = Tensor::zeros(Shape({count, width}, DType::F32));
     std::span<std::int32_t> id = ids.mutable_values<std::int32_t>();
     std::span<float> m = mask.mutable_values<float>();
     for (std::size_t r = 0; r < count; ++r) {
@@ -158,15 +174,14 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
     const Tensor vectors = impl_->run(ids, mask);
     const std::span<const float> from = vectors.values<float>();
     for (std::size_t r = 0; r < count; ++r)
-      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(r * hidden), hidden, to.begin() + static_cast<std::ptrdiff_t>(order[first + r] * hidden));
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(r * hidden), hidden,
+                  to.begin() + static_cast<std::ptrdiff_t>(order[first + r] * hidden));
     first += count;
     if (progress) progress(first);
   }
   return out;
 }
 
-Tensor SentenceEncoder::embed(const std::string& text) {
-  return embed(std::span(&text, 1)).reshaped({hidden_size()});
-}
+Tensor SentenceEncoder::embed(const std::string& text) { return embed(std::span(&text, 1)).reshaped({hidden_size()}); }
 
 }  // namespace rlx

@@ -18,24 +18,24 @@
 namespace rlx {
 
 struct SentenceEncoderOptions {
-  int num_threads = 0;           // 0: as many as the machine grants
-  std::int64_t max_batch = 32;   // texts run together
-  std::int64_t max_sequence = 0; // tokens per text; 0: the model's own limit
+  int num_threads = 0;            // 0: as many as the machine grants
+  std::int64_t max_batch = 32;    // texts run together
+  std::int64_t max_sequence = 0;  // tokens per text; 0: the model's own limit
 };
 
 /// Embeds texts. Not for concurrent calls: make one per thread.
 class SentenceEncoder {
  public:
-  /// Loads `folder` (config.json, tokeniser, model.safetensors) and compiles the encoder. Errors: those of the readers, BadFile
-  /// naming a weight that is missing or has another shape, InvalidArgument for options out of range.
+  /// Loads `folder` (config.json, tokeniser, model.safetensors) and compiles the encoder. Errors: those of the readers,
+  /// BadFile naming a weight that is missing or has another shape, InvalidArgument for options out of range.
   explicit SentenceEncoder(const std::string& folder, SentenceEncoderOptions options = {});
   ~SentenceEncoder();
   SentenceEncoder(SentenceEncoder&&) noexcept;
   SentenceEncoder& operator=(SentenceEncoder&&) noexcept;
 
-  /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together; texts beyond the limit are
-  /// cut, each with a notice. `progress` is called with the number of texts done so far.
-  /// Errors: InvalidArgument naming the text that is not valid UTF-8.
+  /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together; texts beyond the
+  /// limit are cut, each with a notice. `progress` is called with the number of texts done so far. Errors:
+  /// InvalidArgument naming the text that is not valid UTF-8.
   Tensor embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices = nullptr,
                const std::function<void(std::size_t)>& progress = nullptr);
   /// The vector of one text: [hidden_size].
@@ -52,8 +52,8 @@ class SentenceEncoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The checkpoint at `path` under the names a graph of `build_sentence_encoder` uses: a "bert." prefix of all names is dropped,
-/// tensors that are no float (position ids) are left out. Errors: those of the reader.
+/// The checkpoint at `path` under the names a graph of `build_sentence_encoder` uses: a "bert." prefix of all names is
+/// dropped, tensors that are no float (position ids) are left out. Errors: those of the reader.
 std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path);
 
 /// Cosine of the angle between two vectors of equal length, in double; 0 when either is zero.

@@ -17,8 +17,13 @@ struct AttentionData {
   std::int64_t mask_strides[4] = {0, 0, 0, 0};
 
   AttentionData(const AttentionSpec& s, const RefArgs& a, int mask_operand)
-      : spec(s), batch(a.in(0).dim(0)), queries(a.in(0).dim(sequence_axis(s.layout))), keys(a.in(1).dim(sequence_axis(s.layout))),
-        q(a.in(0).to_f64()), k(a.in(1).to_f64()), v(a.in(2).to_f64()) {
+      : spec(s),
+        batch(a.in(0).dim(0)),
+        queries(a.in(0).dim(sequence_axis(s.layout))),
+        keys(a.in(1).dim(sequence_axis(s.layout))),
+        q(a.in(0).to_f64()),
+        k(a.in(1).to_f64()),
+        v(a.in(2).to_f64()) {
     if (!takes_mask(s.mask)) return;
     const Tensor& m = a.in(mask_operand);
     mask = m.to_f64();
@@ -30,13 +35,19 @@ struct AttentionData {
     }
   }
   std::size_t at(std::int64_t b, std::int64_t head, std::int64_t heads, std::int64_t s, std::int64_t length) const {
-    const std::int64_t row = spec.layout == HeadLayout::HeadsFirst ? (b * heads + head) * length + s : (b * length + s) * heads + head;
+    const std::int64_t row =
+        spec.layout == HeadLayout::HeadsFirst ? (b * heads + head) * length + s : (b * length + s) * heads + head;
     return static_cast<std::size_t>(row * spec.head_dim);
   }
-  std::size_t q_at(std::int64_t b, std::int64_t h, std::int64_t i) const { return at(b, h, spec.num_heads, i, queries); }
-  std::size_t k_at(std::int64_t b, std::int64_t h, std::int64_t j) const { return at(b, h / spec.group(), spec.kv_heads, j, keys); }
+  std::size_t q_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return at(b, h, spec.num_heads, i, queries);
+  }
+  std::size_t k_at(std::int64_t b, std::int64_t h, std::int64_t j) const {
+    return at(b, h / spec.group(), spec.kv_heads, j, keys);
+  }
   std::size_t mask_at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    return static_cast<std::size_t>(b * mask_strides[0] + h * mask_strides[1] + i * mask_strides[2] + j * mask_strides[3]);
+    return static_cast<std::size_t>(b * mask_strides[0] + h * mask_strides[1] + i * mask_strides[2] +
+                                    j * mask_strides[3]);
   }
   bool visible(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     const std::int64_t position = i + keys - queries;
@@ -48,7 +59,8 @@ struct AttentionData {
     }
   }
   // Attention weights of one query; `slope` is the softcap's derivative at each score (1 without one).
-  void weights(std::int64_t b, std::int64_t h, std::int64_t i, std::vector<double>& p, std::vector<double>& slope) const {
+  void weights(std::int64_t b, std::int64_t h, std::int64_t i, std::vector<double>& p,
+               std::vector<double>& slope) const {
     const auto n = static_cast<std::size_t>(keys);
     const auto depth = static_cast<std::size_t>(spec.head_dim);
     const double hidden = -std::numeric_limits<double>::infinity(), factor = spec.factor();
@@ -88,14 +100,16 @@ struct AttentionData {
 Cost attention_cost(const CostContext& c, const AttentionSpec& s, int num_products) {
   const int axis = sequence_axis(s.layout);
   const double scores = static_cast<double>(c.inputs[0].dim(0).value()) * static_cast<double>(s.num_heads) *
-                        static_cast<double>(c.inputs[0].dim(axis).value()) * static_cast<double>(c.inputs[1].dim(axis).value());
+                        static_cast<double>(c.inputs[0].dim(axis).value()) *
+                        static_cast<double>(c.inputs[1].dim(axis).value());
   return c.with_flops(scores * (2.0 * num_products * static_cast<double>(s.head_dim) + 6));
 }
 
 template <class Op>
 struct AttentionAttrs {
-  static constexpr AttrField attrs[] = {field<&Op::num_heads>("num_heads"), field<&Op::kv_heads>("kv_heads"), field<&Op::head_dim>("head_dim"),
-                                        field<&Op::mask>("mask"),           field<&Op::window>("window"),     field<&Op::scale>("scale"),
+  static constexpr AttrField attrs[] = {field<&Op::num_heads>("num_heads"), field<&Op::kv_heads>("kv_heads"),
+                                        field<&Op::head_dim>("head_dim"),   field<&Op::mask>("mask"),
+                                        field<&Op::window>("window"),       field<&Op::scale>("scale"),
                                         field<&Op::softcap>("softcap"),     field<&Op::layout>("layout")};
 };
 
@@ -112,7 +126,8 @@ void attention_cases(Add add) {
   const std::optional<SampleInput> no_mask;
   add("plain", merged, merged, no_mask, spec(2, 2, 2));
   add("heads first", f32({1, 2, 3, 2}), f32({1, 2, 2, 2}), no_mask, spec(2, 2, 2, M::None, L::HeadsFirst));
-  add("heads inner, as many heads as queries", f32({1, 2, 2, 2}), f32({1, 3, 2, 2}), no_mask, spec(2, 2, 2, M::None, L::HeadsInner));
+  add("heads inner, as many heads as queries", f32({1, 2, 2, 2}), f32({1, 3, 2, 2}), no_mask,
+      spec(2, 2, 2, M::None, L::HeadsInner));
   add("grouped heads", f32({1, 2, 8}), f32({1, 3, 4}), no_mask, spec(4, 2, 2));
   add("one key head", f32({1, 2, 3, 2}), f32({1, 2, 1, 2}), no_mask, spec(3, 1, 2, M::None, L::HeadsInner));
   add("causal", merged, merged, no_mask, spec(2, 2, 2, M::Causal));
@@ -131,7 +146,8 @@ void attention_cases(Add add) {
   add("scale, softcap and causal", f32({1, 3, 2}), f32({1, 3, 2}), no_mask, s);
   add("mask of keys", merged, merged, SampleInput(Shape({2, 3}, DType::Bool), Fill::Boolean), spec(2, 2, 2, M::Custom));
   add("float mask", merged, merged, SampleInput(f32({2, 1, 3, 3}), Fill::Boolean), spec(2, 2, 2, M::Custom));
-  add("mask of heads", f32({1, 2, 8}), f32({1, 2, 4}), SampleInput(Shape({4, 2, 2}, DType::Bool), Fill::Boolean), spec(4, 2, 2, M::Custom));
+  add("mask of heads", f32({1, 2, 8}), f32({1, 2, 4}), SampleInput(Shape({4, 2, 2}, DType::Bool), Fill::Boolean),
+      spec(4, 2, 2, M::Custom));
   add("bias", f32({1, 2, 8}), f32({1, 3, 4}), SampleInput(f32({1, 4, 2, 3})), spec(4, 2, 2, M::Bias));
   add("bias of keys", merged, merged, SampleInput(f32({2, 3})), spec(2, 2, 2, M::Bias));
   add("bias, broadcast", merged, merged, SampleInput(f32({2, 1, 3})), spec(2, 2, 2, M::Bias));
@@ -183,7 +199,8 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     for (int i = 0; i < 3; ++i) operands.push_back(folded(c.lifted(i)));
     if (takes_mask(spec.mask)) {
       const Shape mask = c.input(3).shape();
-      const Dims dims = mask_dims4(c.is_batched(3) ? Shape(Dims(mask.dims().begin() + 1, mask.dims().end()), mask.dtype()) : mask);
+      const Dims dims =
+          mask_dims4(c.is_batched(3) ? Shape(Dims(mask.dims().begin() + 1, mask.dims().end()), mask.dtype()) : mask);
       const bool shared = !c.is_batched(3) && dims[0].is_static(1);
       Dims with_batch = dims;
       with_batch.insert(with_batch.begin(), c.is_batched(3) ? c.batch_size() : Dim(1));
@@ -218,7 +235,8 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
   }
   static Cost cost(const CostContext& c) { return attention_cost(c, attention_spec(c.op<ops::Attention>()), 2); }
   static void samples(SampleSet& set) {
-    attention_cases([&](const char* name, const Shape& q, const Shape& kv, const std::optional<SampleInput>& mask, const AttentionSpec& spec) {
+    attention_cases([&](const char* name, const Shape& q, const Shape& kv, const std::optional<SampleInput>& mask,
+                        const AttentionSpec& spec) {
       std::vector<SampleInput> in{q, kv, kv};
       if (mask) in.push_back(*mask);
       // A float Custom mask is a step function of its operand: its derivative is zero away from 0.5.
@@ -257,8 +275,8 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
     }
     if (spec.softcap) ds = ds * (1.0 - g.square(a.tanh));
     ds = ds * spec.factor();
-    Expr dq = g.dot_general(ds, a.k, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});             // [B, KV, G, S_q, D]
-    Expr dk = g.dot_general(ds, a.q, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});       // [B, KV, S_k, D]
+    Expr dq = g.dot_general(ds, a.k, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});        // [B, KV, G, S_q, D]
+    Expr dk = g.dot_general(ds, a.q, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});  // [B, KV, S_k, D]
     Expr dv = g.dot_general(a.probabilities, dy, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});
     const DType t = c.result_shape().dtype();
     c.set_result(0, round_to(merge_heads(g, spec, dq, spec.num_heads, c.result_shape(0).dims()), t));
@@ -308,9 +326,12 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
     store_all(a.out(2), dv);
     if (spec.mask == MaskKind::Bias) store_all(a.out(3), dmask);
   }
-  static Cost cost(const CostContext& c) { return attention_cost(c, attention_spec(c.op<ops::AttentionBackward>()), 5); }
+  static Cost cost(const CostContext& c) {
+    return attention_cost(c, attention_spec(c.op<ops::AttentionBackward>()), 5);
+  }
   static void samples(SampleSet& set) {
-    attention_cases([&](const char* name, const Shape& q, const Shape& kv, const std::optional<SampleInput>& mask, const AttentionSpec& spec) {
+    attention_cases([&](const char* name, const Shape& q, const Shape& kv, const std::optional<SampleInput>& mask,
+                        const AttentionSpec& spec) {
       std::vector<SampleInput> in{q, kv, kv, q};
       if (mask) in.push_back(*mask);
       set.add(name, std::move(in), op_of<ops::AttentionBackward>(spec));
@@ -322,19 +343,34 @@ constexpr OpTrait kTraits = OpTrait::Blas | OpTrait::Composite;
 
 }  // namespace
 
-constinit const OpDef ops::Attention::def{
-    .kind = kind, .name = "attention", .inputs = inputs("q", "k", "v", "mask").optional(1), .attrs = AttentionRules::attrs,
-    .level = Level::Mir, .traits = kTraits,
-    .infer = AttentionRules::infer, .decompose = AttentionRules::decompose,
-    .vjp = AttentionRules::vjp, .jvp = AttentionRules::jvp, .batch = AttentionRules::batch,
-    .reference = AttentionRules::reference,
-    .cost = AttentionRules::cost, .samples = AttentionRules::samples};
+constinit const OpDef ops::Attention::def{.kind = kind,
+                                          .name = "attention",
+                                          .inputs = inputs("q", "k", "v", "mask").optional(1),
+                                          .attrs = AttentionRules::attrs,
+                                          .level = Level::Mir,
+                                          .traits = kTraits,
+                                          .infer = AttentionRules::infer,
+                                          .decompose = AttentionRules::decompose,
+                                          .vjp = AttentionRules::vjp,
+                                          .jvp = AttentionRules::jvp,
+                                          .batch = AttentionRules::batch,
+                                          .reference = AttentionRules::reference,
+                                          .cost = AttentionRules::cost,
+                                          .samples = AttentionRules::samples};
 
-constinit const OpDef ops::AttentionBackward::def{
-    .kind = kind, .name = "attention_backward", .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
-    .attrs = AttentionBackwardRules::attrs, .level = Level::Mir, .traits = kTraits,
-    .infer = AttentionBackwardRules::infer, .decompose = AttentionBackwardRules::decompose,
-    .vjp = AttentionBackwardRules::vjp, .jvp = AttentionBackwardRules::jvp, .batch = AttentionBackwardRules::batch,
-    .reference = AttentionBackwardRules::reference, .cost = AttentionBackwardRules::cost, .samples = AttentionBackwardRules::samples};
+constinit const OpDef ops::AttentionBackward::def{.kind = kind,
+                                                  .name = "attention_backward",
+                                                  .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
+                                                  .attrs = AttentionBackwardRules::attrs,
+                                                  .level = Level::Mir,
+                                                  .traits = kTraits,
+                                                  .infer = AttentionBackwardRules::infer,
+                                                  .decompose = AttentionBackwardRules::decompose,
+                                                  .vjp = AttentionBackwardRules::vjp,
+                                                  .jvp = AttentionBackwardRules::jvp,
+                                                  .batch = AttentionBackwardRules::batch,
+                                                  .reference = AttentionBackwardRules::reference,
+                                                  .cost = AttentionBackwardRules::cost,
+                                                  .samples = AttentionBackwardRules::samples};
 
 }  // namespace rlx

@@ -13,11 +13,14 @@ double AttentionSpec::factor() const { return scale ? *scale : 1 / std::sqrt(sta
 
 std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const AttentionSpec& s) {
   if (s.num_heads < 1 || s.kv_heads < 1 || s.head_dim < 1)
-    return c.attr_error("num_heads, kv_heads and head_dim must be at least 1, got ", s.num_heads, ", ", s.kv_heads, ", ", s.head_dim);
+    return c.attr_error("num_heads, kv_heads and head_dim must be at least 1, got ", s.num_heads, ", ", s.kv_heads,
+                        ", ", s.head_dim);
   if (s.num_heads % s.kv_heads) return c.attr_error("kv_heads ", s.kv_heads, " must divide num_heads ", s.num_heads);
-  if (s.mask == MaskKind::SlidingWindow && s.window < 0) return c.attr_error("window must not be negative, got ", s.window);
+  if (s.mask == MaskKind::SlidingWindow && s.window < 0)
+    return c.attr_error("window must not be negative, got ", s.window);
   if (s.scale && !std::isfinite(*s.scale)) return c.attr_error("scale must be finite, got ", *s.scale);
-  if (s.softcap && !(std::isfinite(*s.softcap) && *s.softcap > 0)) return c.attr_error("softcap must be a finite number > 0, got ", *s.softcap);
+  if (s.softcap && !(std::isfinite(*s.softcap) && *s.softcap > 0))
+    return c.attr_error("softcap must be a finite number > 0, got ", *s.softcap);
   return std::nullopt;
 }
 
@@ -29,10 +32,11 @@ Dims mask_dims4(const Shape& mask) {
   return out;
 }
 
-std::optional<Diagnostic> check_attention_mask(const InferContext& c, const AttentionSpec& s, const Shape& mask, const Dim& batch,
-                                               const Dim& queries, const Dim& keys) {
+std::optional<Diagnostic> check_attention_mask(const InferContext& c, const AttentionSpec& s, const Shape& mask,
+                                               const Dim& batch, const Dim& queries, const Dim& keys) {
   if (s.mask == MaskKind::Bias ? !is_float(mask.dtype()) : !is_float(mask.dtype()) && mask.dtype() != DType::Bool)
-    return c.dtype_error("the ", enum_name(s.mask), " mask must be ", s.mask == MaskKind::Bias ? "float" : "Bool or float", ", got ", mask);
+    return c.dtype_error("the ", enum_name(s.mask), " mask must be ",
+                         s.mask == MaskKind::Bias ? "float" : "Bool or float", ", got ", mask);
   const Dims full{batch, s.num_heads, queries, keys};
   bool fits = mask.rank() <= 4;
   if (fits) {
@@ -40,7 +44,8 @@ std::optional<Diagnostic> check_attention_mask(const InferContext& c, const Atte
     for (std::size_t i = 0; i < 4; ++i) fits = fits && (dims[i] == full[i] || dims[i].is_static(1));
   }
   if (!fits)
-    return c.error("the mask ", mask, " must be [B, S_k] = ", dims_text({batch, keys}), " or broadcast to [B, H, S_q, S_k] = ", dims_text(full));
+    return c.error("the mask ", mask, " must be [B, S_k] = ", dims_text({batch, keys}),
+                   " or broadcast to [B, H, S_q, S_k] = ", dims_text(full));
   return std::nullopt;
 }
 
@@ -53,17 +58,24 @@ std::optional<Diagnostic> check_attention(const InferContext& c, const Attention
     const Shape& x = c.input(i);
     const std::int64_t heads = i == 0 ? s.num_heads : s.kv_heads;
     const int rank = s.layout == HeadLayout::Merged ? 3 : 4;
-    if (x.rank() != rank) return c.error(kNames[i], " must have rank ", rank, " in layout ", enum_name(s.layout), ", got ", x);
-    const bool fits = s.layout == HeadLayout::Merged ? x.dim(2) == Dim(heads) * Dim(s.head_dim)
-                                                     : x.dim(3).is_static(s.head_dim) && x.dim(s.layout == HeadLayout::HeadsFirst ? 1 : 2).is_static(heads);
-    if (!fits) return c.error(kNames[i], " ", x, " does not hold ", heads, " heads of ", s.head_dim, " elements in layout ", enum_name(s.layout));
-    if (!(x.dim(0) == c.input(0).dim(0))) return c.error(kNames[i], " ", x, " and q ", c.input(0), " differ in their batch");
+    if (x.rank() != rank)
+      return c.error(kNames[i], " must have rank ", rank, " in layout ", enum_name(s.layout), ", got ", x);
+    const bool fits =
+        s.layout == HeadLayout::Merged
+            ? x.dim(2) == Dim(heads) * Dim(s.head_dim)
+            : x.dim(3).is_static(s.head_dim) && x.dim(s.layout == HeadLayout::HeadsFirst ? 1 : 2).is_static(heads);
+    if (!fits)
+      return c.error(kNames[i], " ", x, " does not hold ", heads, " heads of ", s.head_dim, " elements in layout ",
+                     enum_name(s.layout));
+    if (!(x.dim(0) == c.input(0).dim(0)))
+      return c.error(kNames[i], " ", x, " and q ", c.input(0), " differ in their batch");
   }
   if (!(c.input(1) == c.input(2))) return c.error("k ", c.input(1), " and v ", c.input(2), " must have one shape");
   const int axis = sequence_axis(s.layout);
   if (takes_mask(s.mask)) {
     if (c.num_inputs() <= mask_operand) return c.error("needs a mask operand for mask kind ", enum_name(s.mask));
-    return check_attention_mask(c, s, c.input(mask_operand), c.input(0).dim(0), c.input(0).dim(axis), c.input(1).dim(axis));
+    return check_attention_mask(c, s, c.input(mask_operand), c.input(0).dim(0), c.input(0).dim(axis),
+                                c.input(1).dim(axis));
   }
   if (c.num_inputs() > mask_operand) return c.error("takes no mask operand for mask kind ", enum_name(s.mask));
   return std::nullopt;
@@ -97,12 +109,15 @@ AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, Expr q, Expr
     const int axis = sequence_axis(spec.layout);
     const Dim queries = q.dim(axis), keys = k.dim(axis), ahead = keys - queries;
     Expr position = g.iota(Shape({queries, 1}, DType::I64), 0);  // of query i: i + (S_k - S_q)
-    if (!ahead.is_static()) position = position + (g.dim_size(k, axis) - g.dim_size(q, axis));
-    else if (ahead.value() != 0) position = position + ahead.value();
+    if (!ahead.is_static())
+      position = position + (g.dim_size(k, axis) - g.dim_size(q, axis));
+    else if (ahead.value() != 0)
+      position = position + ahead.value();
     Expr key = g.iota(Shape({1, keys}, DType::I64), 1);
     Expr visible = g.le(key, position);
     if (spec.mask == MaskKind::SlidingWindow) {
-      const std::int64_t window = std::min(spec.window, std::int64_t{1} << 40);  // longer than any sequence; the subtraction cannot wrap
+      const std::int64_t window =
+          std::min(spec.window, std::int64_t{1} << 40);  // longer than any sequence; the subtraction cannot wrap
       visible = g.bit_and(visible, g.ge(key, position - window));
     }
     s = g.where(visible, s, hidden);

@@ -1,4 +1,5 @@
-// What Attention, AttentionBackward and FusedAttentionBlock share: the checks, the layouts, the mask and the probabilities.
+// What Attention, AttentionBackward and FusedAttentionBlock share: the checks, the layouts, the mask and the
+// probabilities.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ constexpr int sequence_axis(HeadLayout layout) { return layout == HeadLayout::He
 /// Checks the attributes alone.
 std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const AttentionSpec& spec);
 /// Checks a mask of the attention over [batch, num_heads, queries, keys].
-std::optional<Diagnostic> check_attention_mask(const InferContext& c, const AttentionSpec& spec, const Shape& mask, const Dim& batch,
-                                               const Dim& queries, const Dim& keys);
+std::optional<Diagnostic> check_attention_mask(const InferContext& c, const AttentionSpec& spec, const Shape& mask,
+                                               const Dim& batch, const Dim& queries, const Dim& keys);
 /// Checks attributes and the operands q, k, v at 0, 1, 2 and the mask at `mask_operand`.
 std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& spec, int mask_operand);
 

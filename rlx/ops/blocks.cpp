@@ -1,5 +1,5 @@
-// HIR blocks: linear layers, residual norms, BERT's encoder layer and Llama's decoder layer. FusionPolicy::Direct lowers them
-// to fused ops, Fusable to chains of primitives that the fusion passes may join.
+// HIR blocks: linear layers, residual norms, BERT's encoder layer and Llama's decoder layer. FusionPolicy::Direct
+// lowers them to fused ops, Fusable to chains of primitives that the fusion passes may join.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,8 @@ namespace {
 // -- pieces of decompositions -----------------------------------------------------------------------------------------
 
 // The epilogue act(acc + bias) for an accumulator like `acc`.
-Subgraph bias_act_epilogue(const Shape& acc, const std::optional<Shape>& bias, std::optional<ActivationKind> activation) {
+Subgraph bias_act_epilogue(const Shape& acc, const std::optional<Shape>& bias,
+                           std::optional<ActivationKind> activation) {
   auto body = std::make_shared<Graph>("epilogue");
   Expr y = body->input("acc", acc);
   if (bias) y = y + body->input("bias", *bias);
@@ -29,8 +30,12 @@ Expr linear_fused(Graph& g, Expr x, Expr w, std::optional<Expr> bias, std::optio
   acc.push_back(w.dim(1));
   std::vector<Value> operands{x, w};
   if (bias) operands.push_back(*bias);
-  return g.add(ops::FusedDot{dims.lhs_contract, dims.rhs_contract, {}, {},
-                             bias_act_epilogue(Shape(acc, x.dtype()), bias ? std::optional(bias->shape()) : std::nullopt, activation)},
+  return g.add(ops::FusedDot{dims.lhs_contract,
+                             dims.rhs_contract,
+                             {},
+                             {},
+                             bias_act_epilogue(Shape(acc, x.dtype()),
+                                               bias ? std::optional(bias->shape()) : std::nullopt, activation)},
                operands);
 }
 
@@ -40,20 +45,25 @@ Expr linear_chain(Graph& g, Expr x, Expr w, std::optional<Expr> bias, std::optio
   return activation ? g.activation(*activation, y) : y;
 }
 
-Expr linear_into(DecomposeContext& c, Expr x, Expr w, std::optional<Expr> bias, std::optional<ActivationKind> activation = std::nullopt) {
-  return c.policy() == FusionPolicy::Direct ? linear_fused(c.graph(), x, w, bias, activation) : linear_chain(c.graph(), x, w, bias, activation);
+Expr linear_into(DecomposeContext& c, Expr x, Expr w, std::optional<Expr> bias,
+                 std::optional<ActivationKind> activation = std::nullopt) {
+  return c.policy() == FusionPolicy::Direct ? linear_fused(c.graph(), x, w, bias, activation)
+                                            : linear_chain(c.graph(), x, w, bias, activation);
 }
 
 // x times several weights at once; Direct joins the weights along N (a fold at load time) and slices the product.
-std::vector<Expr> shared_linear(DecomposeContext& c, Expr x, const std::vector<Expr>& weights, const std::vector<Expr>& biases) {
+std::vector<Expr> shared_linear(DecomposeContext& c, Expr x, const std::vector<Expr>& weights,
+                                const std::vector<Expr>& biases) {
   Graph& g = c.graph();
   std::vector<Expr> out;
   if (c.policy() == FusionPolicy::Fusable) {
     for (std::size_t i = 0; i < weights.size(); ++i)
-      out.push_back(linear_chain(g, x, weights[i], biases.empty() ? std::nullopt : std::optional(biases[i]), std::nullopt));
+      out.push_back(
+          linear_chain(g, x, weights[i], biases.empty() ? std::nullopt : std::optional(biases[i]), std::nullopt));
     return out;
   }
-  Expr y = linear_fused(g, x, g.concat(weights, 1), biases.empty() ? std::nullopt : std::optional(g.concat(biases, 0)), std::nullopt);
+  Expr y = linear_fused(g, x, g.concat(weights, 1), biases.empty() ? std::nullopt : std::optional(g.concat(biases, 0)),
+                        std::nullopt);
   Dim start = 0;
   for (const Expr& w : weights) {
     out.push_back(g.narrow(y, -1, start, w.dim(1)));
@@ -63,7 +73,8 @@ std::vector<Expr> shared_linear(DecomposeContext& c, Expr x, const std::vector<E
 }
 
 Expr residual_layer_norm(DecomposeContext& c, Expr x, Expr residual, Expr gamma, Expr beta, double eps) {
-  if (c.policy() == FusionPolicy::Direct) return c.graph().add(ops::FusedResidualLN{false, eps}, {x, residual, gamma, beta});
+  if (c.policy() == FusionPolicy::Direct)
+    return c.graph().add(ops::FusedResidualLN{false, eps}, {x, residual, gamma, beta});
   return c.graph().layer_norm(x + residual, gamma, beta, eps);
 }
 
@@ -84,12 +95,14 @@ Result<Shape> infer_linear(const InferContext& c, int w_operand, const char* nam
   const Shape &x = c.input(0), &w = c.input(w_operand);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
   if (x.rank() < 1) return c.error("x must be [.., K], got ", x);
-  if (w.rank() != 2 || !(w.dim(0) == x.dim(-1))) return c.error(name, " must be [", x.dim(-1), ", N] for x ", x, ", got ", w);
+  if (w.rank() != 2 || !(w.dim(0) == x.dim(-1)))
+    return c.error(name, " must be [", x.dim(-1), ", N] for x ", x, ", got ", w);
   return x.with_dim(x.rank() - 1, w.dim(1));
 }
 
 std::optional<Diagnostic> check_activation(const InferContext& c, std::optional<ActivationKind> activation) {
-  if (activation == ActivationKind::Not) return c.attr_error("activation 'not' takes Bool or integers, the product is float");
+  if (activation == ActivationKind::Not)
+    return c.attr_error("activation 'not' takes Bool or integers, the product is float");
   return std::nullopt;
 }
 
@@ -103,14 +116,17 @@ std::optional<Diagnostic> check_dims(const InferContext& c, int operand, const c
   return std::nullopt;
 }
 
-double rows_of(const Shape& x) { return static_cast<double>(x.num_elements()) / std::max(1.0, static_cast<double>(x.dim(-1).value())); }
+double rows_of(const Shape& x) {
+  return static_cast<double>(x.num_elements()) / std::max(1.0, static_cast<double>(x.dim(-1).value()));
+}
 
 // Products of every row of x with the matrices among the operands, plus attention scores over the sequence.
 Cost block_cost(const CostContext& c, std::int64_t num_heads, std::int64_t head_dim) {
   const double rows = rows_of(c.inputs[0]);
   double dense = 0;
   for (std::size_t i = 1; i < c.inputs.size(); ++i)
-    if (c.inputs[i].rank() == 2 && c.inputs[i].dtype() == c.inputs[0].dtype()) dense += static_cast<double>(c.inputs[i].num_elements());
+    if (c.inputs[i].rank() == 2 && c.inputs[i].dtype() == c.inputs[0].dtype())
+      dense += static_cast<double>(c.inputs[i].num_elements());
   const double scores = rows * static_cast<double>(c.inputs[0].dim(1).value()) * static_cast<double>(num_heads);
   return c.with_flops(2 * rows * dense + scores * (4 * static_cast<double>(head_dim) + 6));
 }
@@ -120,7 +136,8 @@ Cost block_cost(const CostContext& c, std::int64_t num_heads, std::int64_t head_
 struct LinearRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Linear>();
-    if (c.num_inputs() != (op.has_bias ? 3 : 2)) return c.error("needs x, w", op.has_bias ? " and bias" : "", ", got ", c.num_inputs(), " operands");
+    if (c.num_inputs() != (op.has_bias ? 3 : 2))
+      return c.error("needs x, w", op.has_bias ? " and bias" : "", ", got ", c.num_inputs(), " operands");
     if (auto e = c.check_same_dtype(0, c.num_inputs())) return *e;
     if (auto e = check_activation(c, op.activation)) return *e;
     auto y = infer_linear(c, 1, "w");
@@ -131,12 +148,15 @@ struct LinearRules {
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::Linear>();
-    c.set_result(linear_into(c, c.input(0), c.input(1), op.has_bias ? std::optional(c.input(2)) : std::nullopt, op.activation));
+    c.set_result(
+        linear_into(c, c.input(0), c.input(1), op.has_bias ? std::optional(c.input(2)) : std::nullopt, op.activation));
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
-  static Cost cost(const CostContext& c) { return c.with_flops(2 * c.elements() * static_cast<double>(c.inputs[0].dim(-1).value())); }
+  static Cost cost(const CostContext& c) {
+    return c.with_flops(2 * c.elements() * static_cast<double>(c.inputs[0].dim(-1).value()));
+  }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
     s.add("plain", {f32({2, 3}), f32({3, 2})}, ops::Linear{std::nullopt, false});
@@ -146,7 +166,8 @@ struct LinearRules {
     s.add("vector", {f32({3}), f32({3, 2}), f32({2})}, ops::Linear{std::nullopt, true});
     s.add("no rows", {f32({0, 3}), f32({3, 2}), f32({2})}, ops::Linear{ActivationKind::Silu, true});
   }
-  static constexpr AttrField attrs[] = {field<&ops::Linear::activation>("activation"), field<&ops::Linear::has_bias>("has_bias")};
+  static constexpr AttrField attrs[] = {field<&ops::Linear::activation>("activation"),
+                                        field<&ops::Linear::has_bias>("has_bias")};
 };
 
 struct LinearFusedRules {
@@ -228,7 +249,8 @@ struct ResidualNormRules {
   static void samples(SampleSet& s) {
     const Shape x({2, 3, 4}, DType::F32), v({4}, DType::F32);
     s.add("rank 3", {x, x, v, v}, Op{1e-3});
-    s.add("f64", {Shape({2, 3}, DType::F64), Shape({2, 3}, DType::F64), Shape({3}, DType::F64), Shape({3}, DType::F64)}, Op{1e-5});
+    s.add("f64", {Shape({2, 3}, DType::F64), Shape({2, 3}, DType::F64), Shape({3}, DType::F64), Shape({3}, DType::F64)},
+          Op{1e-5});
   }
   static constexpr AttrField attrs[] = {field<&Op::eps>("eps")};
 };
@@ -240,11 +262,13 @@ using ResidualLayerNormRules = ResidualNormRules<ops::ResidualLayerNorm>;
 // Checks head counts, x [B, S, E] and its mask.
 std::optional<Diagnostic> check_layer(const InferContext& c, const AttentionSpec& spec, int num_dense) {
   if (auto e = check_attention_attrs(c, spec)) return e;
-  if (spec.mask == MaskKind::SlidingWindow) return c.attr_error("mask kind sliding_window has no window attribute here");
+  if (spec.mask == MaskKind::SlidingWindow)
+    return c.attr_error("mask kind sliding_window has no window attribute here");
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
   if (c.num_inputs() != num_dense + (takes_mask(spec.mask) ? 1 : 0))
-    return c.error("needs ", num_dense + (takes_mask(spec.mask) ? 1 : 0), " operands for mask kind ", enum_name(spec.mask), ", got ", c.num_inputs());
+    return c.error("needs ", num_dense + (takes_mask(spec.mask) ? 1 : 0), " operands for mask kind ",
+                   enum_name(spec.mask), ", got ", c.num_inputs());
   if (auto e = c.check_same_dtype(0, num_dense)) return e;
   if (x.rank() != 3) return c.error("x must be [B, S, E], got ", x);
   if (takes_mask(spec.mask)) return check_attention_mask(c, spec, c.input(num_dense), x.dim(0), x.dim(1), x.dim(1));
@@ -266,10 +290,10 @@ struct EncoderBlockRules {
     const struct {
       const char* name;
       Dims dims;
-    } operands[] = {{"w_q", {width, inner}}, {"b_q", {inner}}, {"w_k", {width, inner}}, {"b_k", {inner}}, {"w_v", {width, inner}},
-                    {"b_v", {inner}}, {"w_o", {inner, width}}, {"b_o", {width}}, {"ln1_gamma", {width}}, {"ln1_beta", {width}},
-                    {"w_up", {width, ffn}}, {"b_up", {ffn}}, {"w_down", {ffn, width}}, {"b_down", {width}}, {"ln2_gamma", {width}},
-                    {"ln2_beta", {width}}};
+    } operands[] = {{"w_q", {width, inner}},  {"b_q", {inner}},      {"w_k", {width, inner}}, {"b_k", {inner}},
+                    {"w_v", {width, inner}},  {"b_v", {inner}},      {"w_o", {inner, width}}, {"b_o", {width}},
+                    {"ln1_gamma", {width}},   {"ln1_beta", {width}}, {"w_up", {width, ffn}},  {"b_up", {ffn}},
+                    {"w_down", {ffn, width}}, {"b_down", {width}},   {"ln2_gamma", {width}},  {"ln2_beta", {width}}};
     for (int i = 0; i < 16; ++i)
       if (auto e = check_dims(c, i + 1, operands[i].name, operands[i].dims)) return *e;
     return Shapes{x};
@@ -281,8 +305,11 @@ struct EncoderBlockRules {
     auto qkv = shared_linear(c, x, {c.input(1), c.input(3), c.input(5)}, {c.input(2), c.input(4), c.input(6)});
     std::optional<Operand> mask;
     if (takes_mask(op.mask)) mask = c.input(17);
-    Expr attended = g.attention(qkv[0], qkv[1], qkv[2], ops::Attention{op.num_heads, op.num_heads, op.head_dim, op.mask, 0, {}, {}, HeadLayout::Merged}, mask);
-    Expr h = residual_layer_norm(c, linear_into(c, attended, c.input(7), c.input(8)), x, c.input(9), c.input(10), op.eps);
+    Expr attended = g.attention(
+        qkv[0], qkv[1], qkv[2],
+        ops::Attention{op.num_heads, op.num_heads, op.head_dim, op.mask, 0, {}, {}, HeadLayout::Merged}, mask);
+    Expr h =
+        residual_layer_norm(c, linear_into(c, attended, c.input(7), c.input(8)), x, c.input(9), c.input(10), op.eps);
     Expr up = linear_into(c, h, c.input(11), c.input(12), op.activation);
     Expr down = linear_into(c, up, c.input(13), c.input(14));
     c.set_result(residual_layer_norm(c, down, h, c.input(15), c.input(16), op.eps));
@@ -290,7 +317,9 @@ struct EncoderBlockRules {
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
-  static Cost cost(const CostContext& c) { return block_cost(c, c.op<ops::EncoderBlock>().num_heads, c.op<ops::EncoderBlock>().head_dim); }
+  static Cost cost(const CostContext& c) {
+    return block_cost(c, c.op<ops::EncoderBlock>().num_heads, c.op<ops::EncoderBlock>().head_dim);
+  }
   static void samples(SampleSet& s) {
     auto in = [](int batch, int seq, int e, int inner, int ffn, DType t) {
       const Shape wide({inner}, t), vec({e}, t);
@@ -299,7 +328,9 @@ struct EncoderBlockRules {
         v.push_back(Shape({e, inner}, t));
         v.push_back(wide);
       }
-      for (const Shape& shape : {Shape({inner, e}, t), vec, vec, vec, Shape({e, ffn}, t), Shape({ffn}, t), Shape({ffn, e}, t), vec, vec, vec}) v.push_back(shape);
+      for (const Shape& shape : {Shape({inner, e}, t), vec, vec, vec, Shape({e, ffn}, t), Shape({ffn}, t),
+                                 Shape({ffn, e}, t), vec, vec, vec})
+        v.push_back(shape);
       return v;
     };
     ops::EncoderBlock op;
@@ -310,7 +341,8 @@ struct EncoderBlockRules {
     masked.push_back(SampleInput(Shape({2, 2}, DType::F32), Fill::Boolean));
     s.add("mask", std::move(masked), op);
   }
-  static constexpr AttrField attrs[] = {field<&ops::EncoderBlock::num_heads>("num_heads"), field<&ops::EncoderBlock::head_dim>("head_dim"),
+  static constexpr AttrField attrs[] = {field<&ops::EncoderBlock::num_heads>("num_heads"),
+                                        field<&ops::EncoderBlock::head_dim>("head_dim"),
                                         field<&ops::EncoderBlock::mask>("mask"), field<&ops::EncoderBlock::eps>("eps"),
                                         field<&ops::EncoderBlock::activation>("activation")};
 };
@@ -319,19 +351,23 @@ struct LlamaDecoderBlockRules {
   static AttentionSpec spec(const ops::LlamaDecoderBlock& op) {
     return {op.num_heads, op.kv_heads, op.head_dim, op.mask, 0, std::nullopt, std::nullopt, HeadLayout::Merged};
   }
-  static ops::Rope rope(const ops::LlamaDecoderBlock& op) { return {op.head_dim, op.head_dim, RopePairing::Half, HeadLayout::Merged, false}; }
+  static ops::Rope rope(const ops::LlamaDecoderBlock& op) {
+    return {op.head_dim, op.head_dim, RopePairing::Half, HeadLayout::Merged, false};
+  }
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::LlamaDecoderBlock>();
     if (auto e = check_layer(c, spec(op), 12)) return *e;
     if (auto e = check_eps(c, op.eps)) return *e;
     const Shape& x = c.input(0);
-    const Dim width = x.dim(2), q_width = Dim(op.num_heads) * Dim(op.head_dim), kv_width = Dim(op.kv_heads) * Dim(op.head_dim);
+    const Dim width = x.dim(2), q_width = Dim(op.num_heads) * Dim(op.head_dim),
+              kv_width = Dim(op.kv_heads) * Dim(op.head_dim);
     const Dim ffn = c.input(7).rank() == 2 ? c.input(7).dim(1) : Dim(0);
     const struct {
       const char* name;
       Dims dims;
-    } operands[] = {{"ln1_gamma", {width}}, {"w_q", {width, q_width}}, {"w_k", {width, kv_width}}, {"w_v", {width, kv_width}}, {"w_o", {q_width, width}},
-                    {"ln2_gamma", {width}}, {"w_gate", {width, ffn}}, {"w_up", {width, ffn}}, {"w_down", {ffn, width}}};
+    } operands[] = {{"ln1_gamma", {width}},     {"w_q", {width, q_width}}, {"w_k", {width, kv_width}},
+                    {"w_v", {width, kv_width}}, {"w_o", {q_width, width}}, {"ln2_gamma", {width}},
+                    {"w_gate", {width, ffn}},   {"w_up", {width, ffn}},    {"w_down", {ffn, width}}};
     for (int i = 0; i < 9; ++i)
       if (auto e = check_dims(c, i + 1, operands[i].name, operands[i].dims)) return *e;
     // The tables are checked by the rule of Rope itself.
@@ -350,11 +386,15 @@ struct LlamaDecoderBlockRules {
     Expr q = g.rope(qkv[0], c.input(10), c.input(11), rope(op)), k = g.rope(qkv[1], c.input(10), c.input(11), rope(op));
     std::optional<Operand> mask;
     if (takes_mask(op.mask)) mask = c.input(12);
-    Expr attended = g.attention(q, k, qkv[2], ops::Attention{op.num_heads, op.kv_heads, op.head_dim, op.mask, 0, {}, {}, HeadLayout::Merged}, mask);
-    auto [normed, sum] = residual_rms_norm(c, linear_into(c, attended, c.input(5), std::nullopt), x, c.input(6), zero_beta, op.eps);
+    Expr attended = g.attention(
+        q, k, qkv[2], ops::Attention{op.num_heads, op.kv_heads, op.head_dim, op.mask, 0, {}, {}, HeadLayout::Merged},
+        mask);
+    auto [normed, sum] =
+        residual_rms_norm(c, linear_into(c, attended, c.input(5), std::nullopt), x, c.input(6), zero_beta, op.eps);
     Expr hidden;
     if (c.policy() == FusionPolicy::Direct) {
-      hidden = g.add(ops::FusedSwiGLU{false}, {g.matmul(normed, g.concat({c.input(8), c.input(7)}, 1))});  // up first, then gate
+      hidden = g.add(ops::FusedSwiGLU{false},
+                     {g.matmul(normed, g.concat({c.input(8), c.input(7)}, 1))});  // up first, then gate
     } else {
       hidden = g.silu(g.matmul(normed, c.input(7))) * g.matmul(normed, c.input(8));
     }
@@ -363,14 +403,26 @@ struct LlamaDecoderBlockRules {
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
-  static Cost cost(const CostContext& c) { return block_cost(c, c.op<ops::LlamaDecoderBlock>().num_heads, c.op<ops::LlamaDecoderBlock>().head_dim); }
+  static Cost cost(const CostContext& c) {
+    return block_cost(c, c.op<ops::LlamaDecoderBlock>().num_heads, c.op<ops::LlamaDecoderBlock>().head_dim);
+  }
   static void samples(SampleSet& s) {
     ops::LlamaDecoderBlock op;
     op.num_heads = 2, op.kv_heads = 1, op.head_dim = 2, op.eps = 1e-3;
     auto in = [](DType t) {
       const Shape vec({3}, t), table({2, 1}, t);
-      return std::vector<SampleInput>{Shape({1, 2, 3}, t), vec, Shape({3, 4}, t), Shape({3, 2}, t), Shape({3, 2}, t), Shape({4, 3}, t),
-                                      vec, Shape({3, 5}, t), Shape({3, 5}, t), Shape({5, 3}, t), table, table};
+      return std::vector<SampleInput>{Shape({1, 2, 3}, t),
+                                      vec,
+                                      Shape({3, 4}, t),
+                                      Shape({3, 2}, t),
+                                      Shape({3, 2}, t),
+                                      Shape({4, 3}, t),
+                                      vec,
+                                      Shape({3, 5}, t),
+                                      Shape({3, 5}, t),
+                                      Shape({5, 3}, t),
+                                      table,
+                                      table};
     };
     s.add("causal", in(DType::F64), op);
     op.mask = MaskKind::Custom;
@@ -378,9 +430,10 @@ struct LlamaDecoderBlockRules {
     masked.push_back(SampleInput(Shape({1, 2}, DType::Bool), Fill::Boolean));
     s.add("mask", std::move(masked), op);
   }
-  static constexpr AttrField attrs[] = {field<&ops::LlamaDecoderBlock::num_heads>("num_heads"), field<&ops::LlamaDecoderBlock::kv_heads>("kv_heads"),
-                                        field<&ops::LlamaDecoderBlock::head_dim>("head_dim"), field<&ops::LlamaDecoderBlock::mask>("mask"),
-                                        field<&ops::LlamaDecoderBlock::eps>("eps")};
+  static constexpr AttrField attrs[] = {
+      field<&ops::LlamaDecoderBlock::num_heads>("num_heads"), field<&ops::LlamaDecoderBlock::kv_heads>("kv_heads"),
+      field<&ops::LlamaDecoderBlock::head_dim>("head_dim"), field<&ops::LlamaDecoderBlock::mask>("mask"),
+      field<&ops::LlamaDecoderBlock::eps>("eps")};
 };
 
 constexpr OpTrait kBlas = OpTrait::Blas | OpTrait::Composite;
@@ -388,62 +441,115 @@ constexpr OpTrait kNorm = OpTrait::Reduction | OpTrait::Composite;
 
 }  // namespace
 
-constinit const OpDef ops::Linear::def{
-    .kind = kind, .name = "linear", .inputs = inputs("x", "w", "bias").optional(1), .attrs = LinearRules::attrs, .level = Level::Hir,
-    .traits = kBlas,
-    .infer = LinearRules::infer, .decompose = LinearRules::decompose,
-    .vjp = LinearRules::vjp, .jvp = LinearRules::jvp, .batch = LinearRules::batch,
-    .reference = by_decomposition, .cost = LinearRules::cost,
-    .samples = LinearRules::samples};
+constinit const OpDef ops::Linear::def{.kind = kind,
+                                       .name = "linear",
+                                       .inputs = inputs("x", "w", "bias").optional(1),
+                                       .attrs = LinearRules::attrs,
+                                       .level = Level::Hir,
+                                       .traits = kBlas,
+                                       .infer = LinearRules::infer,
+                                       .decompose = LinearRules::decompose,
+                                       .vjp = LinearRules::vjp,
+                                       .jvp = LinearRules::jvp,
+                                       .batch = LinearRules::batch,
+                                       .reference = by_decomposition,
+                                       .cost = LinearRules::cost,
+                                       .samples = LinearRules::samples};
 
-constinit const OpDef ops::LinearFused::def{
-    .kind = kind, .name = "linear_fused", .inputs = inputs("x", "w", "bias"), .attrs = LinearFusedRules::attrs, .level = Level::Hir,
-    .traits = kBlas,
-    .infer = LinearFusedRules::infer, .decompose = LinearFusedRules::decompose,
-    .vjp = LinearFusedRules::vjp, .jvp = LinearFusedRules::jvp, .batch = LinearFusedRules::batch,
-    .reference = by_decomposition,
-    .cost = LinearFusedRules::cost, .samples = LinearFusedRules::samples};
+constinit const OpDef ops::LinearFused::def{.kind = kind,
+                                            .name = "linear_fused",
+                                            .inputs = inputs("x", "w", "bias"),
+                                            .attrs = LinearFusedRules::attrs,
+                                            .level = Level::Hir,
+                                            .traits = kBlas,
+                                            .infer = LinearFusedRules::infer,
+                                            .decompose = LinearFusedRules::decompose,
+                                            .vjp = LinearFusedRules::vjp,
+                                            .jvp = LinearFusedRules::jvp,
+                                            .batch = LinearFusedRules::batch,
+                                            .reference = by_decomposition,
+                                            .cost = LinearFusedRules::cost,
+                                            .samples = LinearFusedRules::samples};
 
-constinit const OpDef ops::SharedLinearPair::def{
-    .kind = kind, .name = "shared_linear_pair", .inputs = inputs("x", "w1", "w2"), .attrs = {}, .level = Level::Hir, .traits = kBlas,
-    .infer = SharedLinearPairRules::infer, .decompose = SharedLinearPairRules::decompose,
-    .vjp = SharedLinearPairRules::vjp, .jvp = SharedLinearPairRules::jvp, .batch = SharedLinearPairRules::batch,
-    .reference = by_decomposition,
-    .cost = SharedLinearPairRules::cost, .samples = SharedLinearPairRules::samples};
+constinit const OpDef ops::SharedLinearPair::def{.kind = kind,
+                                                 .name = "shared_linear_pair",
+                                                 .inputs = inputs("x", "w1", "w2"),
+                                                 .attrs = {},
+                                                 .level = Level::Hir,
+                                                 .traits = kBlas,
+                                                 .infer = SharedLinearPairRules::infer,
+                                                 .decompose = SharedLinearPairRules::decompose,
+                                                 .vjp = SharedLinearPairRules::vjp,
+                                                 .jvp = SharedLinearPairRules::jvp,
+                                                 .batch = SharedLinearPairRules::batch,
+                                                 .reference = by_decomposition,
+                                                 .cost = SharedLinearPairRules::cost,
+                                                 .samples = SharedLinearPairRules::samples};
 
-constinit const OpDef ops::ResidualRmsNorm::def{
-    .kind = kind, .name = "residual_rms_norm", .inputs = inputs("x", "residual", "gamma", "beta"), .attrs = ResidualRmsNormRules::attrs,
-    .level = Level::Hir, .traits = kNorm,
-    .infer = ResidualRmsNormRules::infer, .decompose = ResidualRmsNormRules::decompose,
-    .vjp = ResidualRmsNormRules::vjp, .jvp = ResidualRmsNormRules::jvp, .batch = ResidualRmsNormRules::batch,
-    .reference = by_decomposition,
-    .cost = flops_per_element<6>, .samples = ResidualRmsNormRules::samples};
+constinit const OpDef ops::ResidualRmsNorm::def{.kind = kind,
+                                                .name = "residual_rms_norm",
+                                                .inputs = inputs("x", "residual", "gamma", "beta"),
+                                                .attrs = ResidualRmsNormRules::attrs,
+                                                .level = Level::Hir,
+                                                .traits = kNorm,
+                                                .infer = ResidualRmsNormRules::infer,
+                                                .decompose = ResidualRmsNormRules::decompose,
+                                                .vjp = ResidualRmsNormRules::vjp,
+                                                .jvp = ResidualRmsNormRules::jvp,
+                                                .batch = ResidualRmsNormRules::batch,
+                                                .reference = by_decomposition,
+                                                .cost = flops_per_element<6>,
+                                                .samples = ResidualRmsNormRules::samples};
 
-constinit const OpDef ops::ResidualLayerNorm::def{
-    .kind = kind, .name = "residual_layer_norm", .inputs = inputs("x", "residual", "gamma", "beta"),
-    .attrs = ResidualLayerNormRules::attrs, .level = Level::Hir, .traits = kNorm,
-    .infer = ResidualLayerNormRules::infer, .decompose = ResidualLayerNormRules::decompose,
-    .vjp = ResidualLayerNormRules::vjp, .jvp = ResidualLayerNormRules::jvp, .batch = ResidualLayerNormRules::batch,
-    .reference = by_decomposition,
-    .cost = flops_per_element<9>, .samples = ResidualLayerNormRules::samples};
+constinit const OpDef ops::ResidualLayerNorm::def{.kind = kind,
+                                                  .name = "residual_layer_norm",
+                                                  .inputs = inputs("x", "residual", "gamma", "beta"),
+                                                  .attrs = ResidualLayerNormRules::attrs,
+                                                  .level = Level::Hir,
+                                                  .traits = kNorm,
+                                                  .infer = ResidualLayerNormRules::infer,
+                                                  .decompose = ResidualLayerNormRules::decompose,
+                                                  .vjp = ResidualLayerNormRules::vjp,
+                                                  .jvp = ResidualLayerNormRules::jvp,
+                                                  .batch = ResidualLayerNormRules::batch,
+                                                  .reference = by_decomposition,
+                                                  .cost = flops_per_element<9>,
+                                                  .samples = ResidualLayerNormRules::samples};
 
 constinit const OpDef ops::EncoderBlock::def{
-    .kind = kind, .name = "encoder_block",
-    .inputs = inputs("x", "w_q", "b_q", "w_k", "b_k", "w_v", "b_v", "w_o", "b_o", "ln1_gamma", "ln1_beta", "w_up", "b_up", "w_down",
-                     "b_down", "ln2_gamma", "ln2_beta", "mask").optional(1),
-    .attrs = EncoderBlockRules::attrs, .level = Level::Hir, .traits = kBlas,
-    .infer = EncoderBlockRules::infer, .decompose = EncoderBlockRules::decompose,
-    .vjp = EncoderBlockRules::vjp, .jvp = EncoderBlockRules::jvp, .batch = EncoderBlockRules::batch,
+    .kind = kind,
+    .name = "encoder_block",
+    .inputs = inputs("x", "w_q", "b_q", "w_k", "b_k", "w_v", "b_v", "w_o", "b_o", "ln1_gamma", "ln1_beta", "w_up",
+                     "b_up", "w_down", "b_down", "ln2_gamma", "ln2_beta", "mask")
+                  .optional(1),
+    .attrs = EncoderBlockRules::attrs,
+    .level = Level::Hir,
+    .traits = kBlas,
+    .infer = EncoderBlockRules::infer,
+    .decompose = EncoderBlockRules::decompose,
+    .vjp = EncoderBlockRules::vjp,
+    .jvp = EncoderBlockRules::jvp,
+    .batch = EncoderBlockRules::batch,
     .reference = by_decomposition,
-    .cost = EncoderBlockRules::cost, .samples = EncoderBlockRules::samples};
+    .cost = EncoderBlockRules::cost,
+    .samples = EncoderBlockRules::samples};
 
 constinit const OpDef ops::LlamaDecoderBlock::def{
-    .kind = kind, .name = "llama_decoder_block",
-    .inputs = inputs("x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "ln2_gamma", "w_gate", "w_up", "w_down", "cos", "sin", "mask").optional(1),
-    .attrs = LlamaDecoderBlockRules::attrs, .level = Level::Hir, .traits = kBlas,
-    .infer = LlamaDecoderBlockRules::infer, .decompose = LlamaDecoderBlockRules::decompose,
-    .vjp = LlamaDecoderBlockRules::vjp, .jvp = LlamaDecoderBlockRules::jvp, .batch = LlamaDecoderBlockRules::batch,
+    .kind = kind,
+    .name = "llama_decoder_block",
+    .inputs = inputs("x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "ln2_gamma", "w_gate", "w_up", "w_down", "cos",
+                     "sin", "mask")
+                  .optional(1),
+    .attrs = LlamaDecoderBlockRules::attrs,
+    .level = Level::Hir,
+    .traits = kBlas,
+    .infer = LlamaDecoderBlockRules::infer,
+    .decompose = LlamaDecoderBlockRules::decompose,
+    .vjp = LlamaDecoderBlockRules::vjp,
+    .jvp = LlamaDecoderBlockRules::jvp,
+    .batch = LlamaDecoderBlockRules::batch,
     .reference = by_decomposition,
-    .cost = LlamaDecoderBlockRules::cost, .samples = LlamaDecoderBlockRules::samples};
+    .cost = LlamaDecoderBlockRules::cost,
+    .samples = LlamaDecoderBlockRules::samples};
 
 }  // namespace rlx

@@ -7,17 +7,20 @@
 
 namespace rlx {
 
-std::vector<std::int64_t> free_axes(int rank, const std::vector<std::int64_t>& contract, const std::vector<std::int64_t>& batch) {
+std::vector<std::int64_t> free_axes(int rank, const std::vector<std::int64_t>& contract,
+                                    const std::vector<std::int64_t>& batch) {
   std::vector<std::int64_t> out;
   for (std::int64_t a = 0; a < rank; ++a)
-    if (std::find(contract.begin(), contract.end(), a) == contract.end() && std::find(batch.begin(), batch.end(), a) == batch.end())
+    if (std::find(contract.begin(), contract.end(), a) == contract.end() &&
+        std::find(batch.begin(), batch.end(), a) == batch.end())
       out.push_back(a);
   return out;
 }
 
 namespace {
 
-std::optional<Diagnostic> check_side(const InferContext& c, const char* side, const Shape& x, const std::vector<std::int64_t>& contract,
+std::optional<Diagnostic> check_side(const InferContext& c, const char* side, const Shape& x,
+                                     const std::vector<std::int64_t>& contract,
                                      const std::vector<std::int64_t>& batch) {
   std::vector<bool> seen(static_cast<std::size_t>(x.rank()), false);
   for (const auto* list : {&contract, &batch}) {
@@ -53,8 +56,10 @@ Result<Shape> infer_dot(const InferContext& c, const DotAxes& d) {
     const Dim &x = a.dim(static_cast<int>(d.lhs_contract[i])), &y = b.dim(static_cast<int>(d.rhs_contract[i]));
     if (!(x == y)) return c.error("lhs ", a, " contracts over ", x, ", rhs ", b, " over ", y);
   }
-  for (std::int64_t axis : free_axes(a.rank(), d.lhs_contract, d.lhs_batch)) dims.push_back(a.dim(static_cast<int>(axis)));
-  for (std::int64_t axis : free_axes(b.rank(), d.rhs_contract, d.rhs_batch)) dims.push_back(b.dim(static_cast<int>(axis)));
+  for (std::int64_t axis : free_axes(a.rank(), d.lhs_contract, d.lhs_batch))
+    dims.push_back(a.dim(static_cast<int>(axis)));
+  for (std::int64_t axis : free_axes(b.rank(), d.rhs_contract, d.rhs_batch))
+    dims.push_back(b.dim(static_cast<int>(axis)));
   return Shape(std::move(dims), a.dtype());
 }
 
@@ -103,7 +108,8 @@ std::vector<T> load_permuted(const Tensor& x, const std::vector<std::int64_t>& p
   return out;
 }
 
-std::vector<std::int64_t> joined(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b, const std::vector<std::int64_t>& c) {
+std::vector<std::int64_t> joined(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
+                                 const std::vector<std::int64_t>& c) {
   std::vector<std::int64_t> out = a;
   out.insert(out.end(), b.begin(), b.end());
   out.insert(out.end(), c.begin(), c.end());
@@ -120,10 +126,12 @@ std::size_t extent(const Tensor& x, const std::vector<std::int64_t>& axes) {
 template <class T>
 void dot_reference(const RefArgs& args, const DotAxes& d) {
   const Tensor &x = args.in(0), &y = args.in(1);
-  const auto x_free = free_axes(x.rank(), d.lhs_contract, d.lhs_batch), y_free = free_axes(y.rank(), d.rhs_contract, d.rhs_batch);
+  const auto x_free = free_axes(x.rank(), d.lhs_contract, d.lhs_batch),
+             y_free = free_axes(y.rank(), d.rhs_contract, d.rhs_batch);
   const std::vector<T> a = load_permuted<T>(x, joined(d.lhs_batch, x_free, d.lhs_contract));
   const std::vector<T> b = load_permuted<T>(y, joined(d.rhs_batch, d.rhs_contract, y_free));
-  const std::size_t num_batches = extent(x, d.lhs_batch), rows = extent(x, x_free), depth = extent(x, d.lhs_contract), cols = extent(y, y_free);
+  const std::size_t num_batches = extent(x, d.lhs_batch), rows = extent(x, x_free), depth = extent(x, d.lhs_contract),
+                    cols = extent(y, y_free);
   std::byte* out = args.out().mutable_data();
   const DType dtype = args.out().dtype();
   std::vector<T> row(cols);
@@ -142,7 +150,8 @@ void dot_reference(const RefArgs& args, const DotAxes& d) {
   }
 }
 
-// The cotangent of one side (`mine`) of a dot product, given the other side and where each side's free axes lie in the result.
+// The cotangent of one side (`mine`) of a dot product, given the other side and where each side's free axes lie in the
+// result.
 struct DotSide {
   Expr x;
   const std::vector<std::int64_t>&contract, &batch;
@@ -188,9 +197,12 @@ struct DotGeneralRules {
     const DotAxes d = dot_axes(a.op<ops::DotGeneral>());
     const DType t = a.in(0).dtype();
     // uint64 wraps, and its low bits are those of the signed product.
-    if (is_int(t)) dot_reference<std::uint64_t>(a, d);
-    else if (is_complex(t)) dot_reference<std::complex<double>>(a, d);
-    else dot_reference<double>(a, d);
+    if (is_int(t))
+      dot_reference<std::uint64_t>(a, d);
+    else if (is_complex(t))
+      dot_reference<std::complex<double>>(a, d);
+    else
+      dot_reference<double>(a, d);
   }
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::DotGeneral>();
@@ -222,16 +234,21 @@ struct DotGeneralRules {
     Expr y = c.graph().dot_general(c.input(0), c.input(1), op);
     c.set_result(to_front(y, c.is_batched(0) ? num_batch : num_batch + num_lhs_free));
   }
-  static Cost cost(const CostContext& c) { return c.with_flops(dot_flops(c.inputs[0], c.outputs[0], dot_axes(c.op<ops::DotGeneral>()))); }
+  static Cost cost(const CostContext& c) {
+    return c.with_flops(dot_flops(c.inputs[0], c.outputs[0], dot_axes(c.op<ops::DotGeneral>())));
+  }
   static void samples(SampleSet& s) {
-    auto op = [](std::vector<std::int64_t> lc, std::vector<std::int64_t> rc, std::vector<std::int64_t> lb, std::vector<std::int64_t> rb) {
+    auto op = [](std::vector<std::int64_t> lc, std::vector<std::int64_t> rc, std::vector<std::int64_t> lb,
+                 std::vector<std::int64_t> rb) {
       return ops::DotGeneral{std::move(lc), std::move(rc), std::move(lb), std::move(rb)};
     };
     s.add("matrix", {Shape({3, 4}, DType::F32), Shape({4, 2}, DType::F32)}, op({1}, {0}, {}, {}));
     s.add("both transposed", {Shape({4, 3}, DType::F32), Shape({2, 4}, DType::F32)}, op({0}, {1}, {}, {}));
     s.add("batch in the middle", {Shape({3, 2, 4}, DType::F32), Shape({4, 3, 2}, DType::F32)}, op({2}, {0}, {1}, {2}));
-    s.add("two batch axes, crossed", {Shape({2, 3, 2, 2}, DType::F32), Shape({3, 2, 2}, DType::F32)}, op({3}, {2}, {0, 1}, {1, 0}));
-    s.add("two contracting axes, crossed", {Shape({2, 3, 2}, DType::F32), Shape({3, 2, 2}, DType::F32)}, op({0, 1}, {1, 0}, {}, {}));
+    s.add("two batch axes, crossed", {Shape({2, 3, 2, 2}, DType::F32), Shape({3, 2, 2}, DType::F32)},
+          op({3}, {2}, {0, 1}, {1, 0}));
+    s.add("two contracting axes, crossed", {Shape({2, 3, 2}, DType::F32), Shape({3, 2, 2}, DType::F32)},
+          op({0, 1}, {1, 0}, {}, {}));
     s.add("outer product", {Shape({2}, DType::F32), Shape({3}, DType::F32)}, op({}, {}, {}, {}));
     s.add("inner product", {Shape({4}, DType::F64), Shape({4}, DType::F64)}, op({0}, {0}, {}, {}));
     s.add("elementwise", {Shape({2, 3}, DType::F32), Shape({2, 3}, DType::F32)}, op({}, {}, {0, 1}, {0, 1}));
@@ -241,13 +258,18 @@ struct DotGeneralRules {
     s.add("bf16", {Shape({2, 3}, DType::BF16), Shape({3, 2}, DType::BF16)}, op({1}, {0}, {}, {}));
     s.add("f16", {Shape({2, 3}, DType::F16), Shape({3, 2}, DType::F16)}, op({1}, {0}, {}, {}));
     s.add_discrete("c64", {Shape({2, 3}, DType::C64), Shape({3, 2}, DType::C64)}, op({1}, {0}, {}, {}));
-    s.add_discrete("i32", {SampleInput(Shape({2, 3}, DType::I32), Fill::Small), SampleInput(Shape({3, 2}, DType::I32), Fill::Small)},
-                   op({1}, {0}, {}, {}));
-    s.add_discrete("u8", {SampleInput(Shape({2, 3}, DType::U8), Fill::Index, 256), SampleInput(Shape({3, 2}, DType::U8), Fill::Index, 256)},
+    s.add_discrete(
+        "i32",
+        {SampleInput(Shape({2, 3}, DType::I32), Fill::Small), SampleInput(Shape({3, 2}, DType::I32), Fill::Small)},
+        op({1}, {0}, {}, {}));
+    s.add_discrete("u8",
+                   {SampleInput(Shape({2, 3}, DType::U8), Fill::Index, 256),
+                    SampleInput(Shape({3, 2}, DType::U8), Fill::Index, 256)},
                    op({1}, {0}, {}, {}));
   }
-  static constexpr AttrField attrs[] = {field<&ops::DotGeneral::lhs_contract>("lhs_contract"), field<&ops::DotGeneral::rhs_contract>("rhs_contract"),
-                                        field<&ops::DotGeneral::lhs_batch>("lhs_batch"), field<&ops::DotGeneral::rhs_batch>("rhs_batch")};
+  static constexpr AttrField attrs[] = {
+      field<&ops::DotGeneral::lhs_contract>("lhs_contract"), field<&ops::DotGeneral::rhs_contract>("rhs_contract"),
+      field<&ops::DotGeneral::lhs_batch>("lhs_batch"), field<&ops::DotGeneral::rhs_batch>("rhs_batch")};
 };
 
 struct MatMulRules {
@@ -257,7 +279,8 @@ struct MatMulRules {
     if (!is_inexact(a.dtype()) && !is_int(a.dtype()))
       return c.dtype_error("lhs is ", a, "; matrix products take floats, complex numbers and integers");
     if (a.rank() < 2 || b.rank() < 2) return c.error("needs two matrices, got lhs ", a, " and rhs ", b);
-    if (!(a.dim(-1) == b.dim(-2))) return c.error("lhs ", a, " has ", a.dim(-1), " columns, rhs ", b, " has ", b.dim(-2), " rows");
+    if (!(a.dim(-1) == b.dim(-2)))
+      return c.error("lhs ", a, " has ", a.dim(-1), " columns, rhs ", b, " has ", b.dim(-2), " rows");
     auto batch = broadcast_dims(Dims(a.dims().begin(), a.dims().end() - 2), Dims(b.dims().begin(), b.dims().end() - 2));
     if (!batch) return c.error("the leading dimensions of lhs ", a, " and rhs ", b, " do not broadcast");
     batch->push_back(a.dim(-2));
@@ -312,27 +335,43 @@ struct MatMulRules {
     s.add("f64", {Shape({2, 3}, DType::F64), Shape({3, 2}, DType::F64)}, ops::MatMul{});
     s.add("bf16", {Shape({2, 3}, DType::BF16), Shape({3, 2}, DType::BF16)}, ops::MatMul{});
     s.add_discrete("c128", {Shape({2, 2}, DType::C128), Shape({2, 2}, DType::C128)}, ops::MatMul{});
-    s.add_discrete("i64", {SampleInput(Shape({2, 3}, DType::I64), Fill::Small), SampleInput(Shape({2, 3, 2}, DType::I64), Fill::Small)},
-                   ops::MatMul{});
+    s.add_discrete(
+        "i64",
+        {SampleInput(Shape({2, 3}, DType::I64), Fill::Small), SampleInput(Shape({2, 3, 2}, DType::I64), Fill::Small)},
+        ops::MatMul{});
   }
 };
 
 }  // namespace
 
-constinit const OpDef ops::MatMul::def{
-    .kind = kind, .name = "matmul", .inputs = inputs("lhs", "rhs"), .attrs = {}, .level = Level::Mir,
-    .traits = OpTrait::Blas | OpTrait::Composite,
-    .infer = MatMulRules::infer, .decompose = MatMulRules::decompose,
-    .vjp = MatMulRules::vjp, .jvp = MatMulRules::jvp, .batch = MatMulRules::batch,
-    .reference = by_decomposition, .cost = MatMulRules::cost,
-    .samples = MatMulRules::samples};
+constinit const OpDef ops::MatMul::def{.kind = kind,
+                                       .name = "matmul",
+                                       .inputs = inputs("lhs", "rhs"),
+                                       .attrs = {},
+                                       .level = Level::Mir,
+                                       .traits = OpTrait::Blas | OpTrait::Composite,
+                                       .infer = MatMulRules::infer,
+                                       .decompose = MatMulRules::decompose,
+                                       .vjp = MatMulRules::vjp,
+                                       .jvp = MatMulRules::jvp,
+                                       .batch = MatMulRules::batch,
+                                       .reference = by_decomposition,
+                                       .cost = MatMulRules::cost,
+                                       .samples = MatMulRules::samples};
 
-constinit const OpDef ops::DotGeneral::def{
-    .kind = kind, .name = "dot_general", .inputs = inputs("lhs", "rhs"), .attrs = DotGeneralRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Blas,
-    .infer = DotGeneralRules::infer, .decompose = none("a primitive"),
-    .vjp = DotGeneralRules::vjp, .jvp = DotGeneralRules::jvp, .batch = DotGeneralRules::batch,
-    .reference = DotGeneralRules::reference,
-    .cost = DotGeneralRules::cost, .samples = DotGeneralRules::samples};
+constinit const OpDef ops::DotGeneral::def{.kind = kind,
+                                           .name = "dot_general",
+                                           .inputs = inputs("lhs", "rhs"),
+                                           .attrs = DotGeneralRules::attrs,
+                                           .level = Level::Mir,
+                                           .traits = OpTrait::Blas,
+                                           .infer = DotGeneralRules::infer,
+                                           .decompose = none("a primitive"),
+                                           .vjp = DotGeneralRules::vjp,
+                                           .jvp = DotGeneralRules::jvp,
+                                           .batch = DotGeneralRules::batch,
+                                           .reference = DotGeneralRules::reference,
+                                           .cost = DotGeneralRules::cost,
+                                           .samples = DotGeneralRules::samples};
 
 }  // namespace rlx

@@ -1,4 +1,5 @@
-// Dimension numbers of dot_general: checks, the result's dims and the axes left free, shared by DotGeneral and FusedDot.
+// Dimension numbers of dot_general: checks, the result's dims and the axes left free, shared by DotGeneral and
+// FusedDot.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,11 @@ DotAxes dot_axes(const Op& op) {
 }
 
 /// Axes of [0, rank) in neither list, ascending.
-std::vector<std::int64_t> free_axes(int rank, const std::vector<std::int64_t>& contract, const std::vector<std::int64_t>& batch);
+std::vector<std::int64_t> free_axes(int rank, const std::vector<std::int64_t>& contract,
+                                    const std::vector<std::int64_t>& batch);
 
-/// Checks the axis lists against operands 0 and 1 and returns the result: batch ++ lhs free ++ rhs free, in their dtype.
+/// Checks the axis lists against operands 0 and 1 and returns the result: batch ++ lhs free ++ rhs free, in their
+/// dtype.
 Result<Shape> infer_dot(const InferContext& c, const DotAxes& axes);
 
 /// Two floating-point operations per multiply-add of the dot product.

@@ -14,19 +14,22 @@ struct FusedAttentionBlockRules {
     if (auto e = check_attention_attrs(c, s)) return *e;
     const int num_dense = op.has_bias ? 5 : 3, expected = num_dense + (takes_mask(op.mask) ? 1 : 0);
     if (c.num_inputs() != expected)
-      return c.error("needs x, w_qkv, w_out", op.has_bias ? ", b_qkv, b_out" : "", takes_mask(op.mask) ? ", mask" : "", ", got ", c.num_inputs(),
-                     " operands");
+      return c.error("needs x, w_qkv, w_out", op.has_bias ? ", b_qkv, b_out" : "", takes_mask(op.mask) ? ", mask" : "",
+                     ", got ", c.num_inputs(), " operands");
     const Shape &x = c.input(0), &w_qkv = c.input(1), &w_out = c.input(2);
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
     if (auto e = c.check_same_dtype(0, num_dense)) return *e;
     if (x.rank() != 3) return c.error("x must be [B, S, E], got ", x);
-    const Dim q_width = Dim(s.num_heads) * Dim(s.head_dim), qkv_width = q_width + Dim(2) * Dim(s.kv_heads) * Dim(s.head_dim);
+    const Dim q_width = Dim(s.num_heads) * Dim(s.head_dim),
+              qkv_width = q_width + Dim(2) * Dim(s.kv_heads) * Dim(s.head_dim);
     if (w_qkv.rank() != 2 || !(w_qkv.dim(0) == x.dim(2)) || !(w_qkv.dim(1) == qkv_width))
       return c.error("w_qkv must be ", dims_text({x.dim(2), qkv_width}), ", got ", w_qkv);
-    if (w_out.rank() != 2 || !(w_out.dim(0) == q_width)) return c.error("w_out must be [", q_width, ", E'], got ", w_out);
+    if (w_out.rank() != 2 || !(w_out.dim(0) == q_width))
+      return c.error("w_out must be [", q_width, ", E'], got ", w_out);
     if (op.has_bias) {
       if (c.input(3).dims() != Dims{qkv_width}) return c.error("b_qkv must be [", qkv_width, "], got ", c.input(3));
-      if (c.input(4).dims() != Dims{w_out.dim(1)}) return c.error("b_out must be [", w_out.dim(1), "], got ", c.input(4));
+      if (c.input(4).dims() != Dims{w_out.dim(1)})
+        return c.error("b_out must be [", w_out.dim(1), "], got ", c.input(4));
     }
     if (takes_mask(op.mask))
       if (auto e = check_attention_mask(c, s, c.input(num_dense), x.dim(0), x.dim(1), x.dim(1))) return *e;
@@ -38,8 +41,10 @@ struct FusedAttentionBlockRules {
     const std::int64_t q_width = op.num_heads * op.head_dim, kv_width = op.kv_heads * op.head_dim;
     Expr qkv = g.matmul(c.input(0), c.input(1));
     if (op.has_bias) qkv = qkv + c.input(3);
-    Expr q = g.narrow(qkv, -1, 0, q_width), k = g.narrow(qkv, -1, q_width, kv_width), v = g.narrow(qkv, -1, q_width + kv_width, kv_width);
-    const ops::Attention attention{op.num_heads, op.kv_heads, op.head_dim, op.mask, op.window, op.scale, op.softcap, HeadLayout::Merged};
+    Expr q = g.narrow(qkv, -1, 0, q_width), k = g.narrow(qkv, -1, q_width, kv_width),
+         v = g.narrow(qkv, -1, q_width + kv_width, kv_width);
+    const ops::Attention attention{op.num_heads, op.kv_heads, op.head_dim, op.mask,
+                                   op.window,    op.scale,    op.softcap,  HeadLayout::Merged};
     std::optional<Operand> mask;
     if (takes_mask(op.mask)) mask = c.input(op.has_bias ? 5 : 3);
     Expr y = g.matmul(g.attention(q, k, v, attention, mask), c.input(2));
@@ -52,7 +57,8 @@ struct FusedAttentionBlockRules {
     const auto& op = c.op<ops::FusedAttentionBlock>();
     auto value = [](const Dim& d) { return static_cast<double>(d.value()); };
     const double rows = value(c.inputs[0].dim(0)) * value(c.inputs[0].dim(1));
-    const double dense = static_cast<double>(c.inputs[1].num_elements()) + static_cast<double>(c.inputs[2].num_elements());
+    const double dense =
+        static_cast<double>(c.inputs[1].num_elements()) + static_cast<double>(c.inputs[2].num_elements());
     const double scores = rows * value(c.inputs[0].dim(1)) * static_cast<double>(op.num_heads);
     return c.with_flops(2 * rows * dense + scores * (4 * static_cast<double>(op.head_dim) + 6));
   }
@@ -64,7 +70,10 @@ struct FusedAttentionBlockRules {
     op.has_bias = true;
     s.add("bias", {f32({2, 2, 3}), f32({3, 12}), f32({4, 3}), f32({12}), f32({3})}, op);
     op.mask = MaskKind::Custom;
-    s.add("bias and mask", {f32({2, 2, 3}), f32({3, 12}), f32({4, 3}), f32({12}), f32({3}), SampleInput(Shape({2, 2}, DType::Bool), Fill::Boolean)}, op);
+    s.add("bias and mask",
+          {f32({2, 2, 3}), f32({3, 12}), f32({4, 3}), f32({12}), f32({3}),
+           SampleInput(Shape({2, 2}, DType::Bool), Fill::Boolean)},
+          op);
     op.has_bias = false, op.mask = MaskKind::Causal, op.kv_heads = 1, op.scale = 0.4, op.softcap = 2.0;
     s.add("grouped, causal, scale, softcap", {f32({1, 3, 2}), f32({2, 8}), f32({4, 2})}, op);
     op.mask = MaskKind::Bias, op.scale.reset(), op.softcap.reset();
@@ -82,11 +91,19 @@ struct FusedAttentionBlockRules {
 }  // namespace
 
 constinit const OpDef ops::FusedAttentionBlock::def{
-    .kind = kind, .name = "fused_attention_block", .inputs = inputs("x", "w_qkv", "w_out", "b_qkv", "b_out", "mask").optional(3),
-    .attrs = FusedAttentionBlockRules::attrs, .level = Level::Mir, .traits = OpTrait::Blas | OpTrait::Composite,
-    .infer = FusedAttentionBlockRules::infer, .decompose = FusedAttentionBlockRules::decompose,
-    .vjp = FusedAttentionBlockRules::vjp, .jvp = FusedAttentionBlockRules::jvp, .batch = FusedAttentionBlockRules::batch,
+    .kind = kind,
+    .name = "fused_attention_block",
+    .inputs = inputs("x", "w_qkv", "w_out", "b_qkv", "b_out", "mask").optional(3),
+    .attrs = FusedAttentionBlockRules::attrs,
+    .level = Level::Mir,
+    .traits = OpTrait::Blas | OpTrait::Composite,
+    .infer = FusedAttentionBlockRules::infer,
+    .decompose = FusedAttentionBlockRules::decompose,
+    .vjp = FusedAttentionBlockRules::vjp,
+    .jvp = FusedAttentionBlockRules::jvp,
+    .batch = FusedAttentionBlockRules::batch,
     .reference = by_decomposition,
-    .cost = FusedAttentionBlockRules::cost, .samples = FusedAttentionBlockRules::samples};
+    .cost = FusedAttentionBlockRules::cost,
+    .samples = FusedAttentionBlockRules::samples};
 
 }  // namespace rlx

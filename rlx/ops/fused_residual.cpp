@@ -11,7 +11,8 @@ std::optional<Diagnostic> check_residual(const InferContext& c, bool has_bias, d
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
   if (c.num_inputs() != (has_bias ? 5 : 4))
-    return c.error("needs x, residual, ", has_bias ? "bias, " : "", "gamma and beta, got ", c.num_inputs(), " operands");
+    return c.error("needs x, residual, ", has_bias ? "bias, " : "", "gamma and beta, got ", c.num_inputs(),
+                   " operands");
   if (auto e = c.check_same_dtype(0, c.num_inputs())) return e;
   if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
   if (x.rank() < 1) return c.error("x must have an axis to normalise, got ", x);
@@ -31,7 +32,12 @@ Expr residual_sum(DecomposeContext& c, bool has_bias) {
 
 template <class Op>
 void residual_samples(SampleSet& s) {
-  auto op = [](bool has_bias, double eps) { Op o; o.has_bias = has_bias; o.eps = eps; return o; };
+  auto op = [](bool has_bias, double eps) {
+    Op o;
+    o.has_bias = has_bias;
+    o.eps = eps;
+    return o;
+  };
   auto in = [](const Dims& dims, DType t, bool has_bias) {
     const Shape x(dims, t), v({dims.back()}, t);
     std::vector<SampleInput> out{x, x};
@@ -63,7 +69,8 @@ struct FusedResidualLNRules {
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
   static void samples(SampleSet& s) { residual_samples<ops::FusedResidualLN>(s); }
-  static constexpr AttrField attrs[] = {field<&ops::FusedResidualLN::has_bias>("has_bias"), field<&ops::FusedResidualLN::eps>("eps")};
+  static constexpr AttrField attrs[] = {field<&ops::FusedResidualLN::has_bias>("has_bias"),
+                                        field<&ops::FusedResidualLN::eps>("eps")};
 };
 
 struct FusedResidualRmsNormRules {
@@ -83,27 +90,43 @@ struct FusedResidualRmsNormRules {
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
   static void samples(SampleSet& s) { residual_samples<ops::FusedResidualRmsNorm>(s); }
-  static constexpr AttrField attrs[] = {field<&ops::FusedResidualRmsNorm::has_bias>("has_bias"), field<&ops::FusedResidualRmsNorm::eps>("eps")};
+  static constexpr AttrField attrs[] = {field<&ops::FusedResidualRmsNorm::has_bias>("has_bias"),
+                                        field<&ops::FusedResidualRmsNorm::eps>("eps")};
 };
 
 constexpr OpTrait kTraits = OpTrait::Reduction | OpTrait::Composite;
 
 }  // namespace
 
-constinit const OpDef ops::FusedResidualLN::def{
-    .kind = kind, .name = "fused_residual_ln", .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
-    .attrs = FusedResidualLNRules::attrs, .level = Level::Mir, .traits = kTraits,
-    .infer = FusedResidualLNRules::infer, .decompose = FusedResidualLNRules::decompose,
-    .vjp = FusedResidualLNRules::vjp, .jvp = FusedResidualLNRules::jvp, .batch = FusedResidualLNRules::batch,
-    .reference = by_decomposition,
-    .cost = flops_per_element<10>, .samples = FusedResidualLNRules::samples};
+constinit const OpDef ops::FusedResidualLN::def{.kind = kind,
+                                                .name = "fused_residual_ln",
+                                                .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
+                                                .attrs = FusedResidualLNRules::attrs,
+                                                .level = Level::Mir,
+                                                .traits = kTraits,
+                                                .infer = FusedResidualLNRules::infer,
+                                                .decompose = FusedResidualLNRules::decompose,
+                                                .vjp = FusedResidualLNRules::vjp,
+                                                .jvp = FusedResidualLNRules::jvp,
+                                                .batch = FusedResidualLNRules::batch,
+                                                .reference = by_decomposition,
+                                                .cost = flops_per_element<10>,
+                                                .samples = FusedResidualLNRules::samples};
 
 constinit const OpDef ops::FusedResidualRmsNorm::def{
-    .kind = kind, .name = "fused_residual_rms_norm", .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
-    .attrs = FusedResidualRmsNormRules::attrs, .level = Level::Mir, .traits = kTraits,
-    .infer = FusedResidualRmsNormRules::infer, .decompose = FusedResidualRmsNormRules::decompose,
-    .vjp = FusedResidualRmsNormRules::vjp, .jvp = FusedResidualRmsNormRules::jvp, .batch = FusedResidualRmsNormRules::batch,
+    .kind = kind,
+    .name = "fused_residual_rms_norm",
+    .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
+    .attrs = FusedResidualRmsNormRules::attrs,
+    .level = Level::Mir,
+    .traits = kTraits,
+    .infer = FusedResidualRmsNormRules::infer,
+    .decompose = FusedResidualRmsNormRules::decompose,
+    .vjp = FusedResidualRmsNormRules::vjp,
+    .jvp = FusedResidualRmsNormRules::jvp,
+    .batch = FusedResidualRmsNormRules::batch,
     .reference = by_decomposition,
-    .cost = flops_per_element<7>, .samples = FusedResidualRmsNormRules::samples};
+    .cost = flops_per_element<7>,
+    .samples = FusedResidualRmsNormRules::samples};
 
 }  // namespace rlx

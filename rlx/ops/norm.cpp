@@ -18,7 +18,8 @@ std::optional<Diagnostic> check_norm(const InferContext& c, std::int64_t axis, d
   for (int i = 0; i < num_vectors; ++i) {
     const Shape& v = c.input(i + 1);
     if (v.rank() != 1 || !(v.dim(0) == x.dim(static_cast<int>(axis))))
-      return c.error(kNames[i], " must be [", x.dim(static_cast<int>(axis)), "] (axis ", axis, " of x ", x, "), got ", v);
+      return c.error(kNames[i], " must be [", x.dim(static_cast<int>(axis)), "] (axis ", axis, " of x ", x, "), got ",
+                     v);
   }
   return std::nullopt;
 }
@@ -36,7 +37,8 @@ struct Rows {
   template <class F>
   void for_each(F f) const {
     for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t r = 0; r < inner; ++r) f([this, o, r](std::int64_t i) { return static_cast<std::size_t>((o * n + i) * inner + r); });
+      for (std::int64_t r = 0; r < inner; ++r)
+        f([this, o, r](std::int64_t i) { return static_cast<std::size_t>((o * n + i) * inner + r); });
   }
 };
 
@@ -73,7 +75,8 @@ void norm_reference(const RefArgs& a, std::int64_t axis, double eps) {
   store_all(a.out(), y);
 }
 
-// With h = (x - mean) * rstd and d = dy * gamma: dx = rstd * (d - mean(d) - h * mean(d * h)); mean(d) only when centred.
+// With h = (x - mean) * rstd and d = dy * gamma: dx = rstd * (d - mean(d) - h * mean(d * h)); mean(d) only when
+// centred.
 template <bool Centered>
 void norm_backward_reference(const RefArgs& a, std::int64_t axis, double eps) {
   const std::vector<double> x = a.in(0).to_f64(), gamma = a.in(1).to_f64(), dy = a.in(2).to_f64();
@@ -178,7 +181,12 @@ struct NormRules {
   static void reference(const RefArgs& a) { norm_reference<Centered>(a, a.op<Op>().axis, a.op<Op>().eps); }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    auto op = [](std::int64_t axis, double eps) { Op o; o.axis = axis; o.eps = eps; return o; };
+    auto op = [](std::int64_t axis, double eps) {
+      Op o;
+      o.axis = axis;
+      o.eps = eps;
+      return o;
+    };
     s.add("last", {f32({2, 3, 4}), f32({4}), f32({4})}, op(2, 1e-5));
     s.add("middle", {f32({2, 3, 2}), f32({3}), f32({3})}, op(1, 1e-3));
     s.add("first", {f32({4, 2}), f32({4}), f32({4})}, op(0, 1e-5));
@@ -208,7 +216,12 @@ struct NormBackwardRules {
   static void reference(const RefArgs& a) { norm_backward_reference<Centered>(a, a.op<Op>().axis, a.op<Op>().eps); }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    auto op = [](std::int64_t axis, double eps) { Op o; o.axis = axis; o.eps = eps; return o; };
+    auto op = [](std::int64_t axis, double eps) {
+      Op o;
+      o.axis = axis;
+      o.eps = eps;
+      return o;
+    };
     s.add("last", {f32({2, 3}), f32({3}), f32({2, 3})}, op(1, 1e-5));
     s.add("middle", {f32({2, 3, 2}), f32({3}), f32({2, 3, 2})}, op(1, 1e-3));
     s.add("vector", {f32({4}), f32({4}), f32({4})}, op(0, 0.1));
@@ -229,34 +242,64 @@ constexpr OpTrait kTraits = OpTrait::Reduction | OpTrait::Composite;
 
 }  // namespace
 
-constinit const OpDef ops::LayerNorm::def{
-    .kind = kind, .name = "layer_norm", .inputs = inputs("x", "gamma", "beta"), .attrs = LayerNormRules::attrs, .level = Level::Mir,
-    .traits = kTraits,
-    .infer = LayerNormRules::infer, .decompose = LayerNormRules::decompose,
-    .vjp = LayerNormRules::vjp, .jvp = LayerNormRules::jvp, .batch = LayerNormRules::batch,
-    .reference = LayerNormRules::reference,
-    .cost = flops_per_element<8>, .samples = LayerNormRules::samples};
+constinit const OpDef ops::LayerNorm::def{.kind = kind,
+                                          .name = "layer_norm",
+                                          .inputs = inputs("x", "gamma", "beta"),
+                                          .attrs = LayerNormRules::attrs,
+                                          .level = Level::Mir,
+                                          .traits = kTraits,
+                                          .infer = LayerNormRules::infer,
+                                          .decompose = LayerNormRules::decompose,
+                                          .vjp = LayerNormRules::vjp,
+                                          .jvp = LayerNormRules::jvp,
+                                          .batch = LayerNormRules::batch,
+                                          .reference = LayerNormRules::reference,
+                                          .cost = flops_per_element<8>,
+                                          .samples = LayerNormRules::samples};
 
-constinit const OpDef ops::RmsNorm::def{
-    .kind = kind, .name = "rms_norm", .inputs = inputs("x", "gamma", "beta"), .attrs = RmsNormRules::attrs, .level = Level::Mir,
-    .traits = kTraits,
-    .infer = RmsNormRules::infer, .decompose = RmsNormRules::decompose,
-    .vjp = RmsNormRules::vjp, .jvp = RmsNormRules::jvp, .batch = RmsNormRules::batch,
-    .reference = RmsNormRules::reference,
-    .cost = flops_per_element<5>, .samples = RmsNormRules::samples};
+constinit const OpDef ops::RmsNorm::def{.kind = kind,
+                                        .name = "rms_norm",
+                                        .inputs = inputs("x", "gamma", "beta"),
+                                        .attrs = RmsNormRules::attrs,
+                                        .level = Level::Mir,
+                                        .traits = kTraits,
+                                        .infer = RmsNormRules::infer,
+                                        .decompose = RmsNormRules::decompose,
+                                        .vjp = RmsNormRules::vjp,
+                                        .jvp = RmsNormRules::jvp,
+                                        .batch = RmsNormRules::batch,
+                                        .reference = RmsNormRules::reference,
+                                        .cost = flops_per_element<5>,
+                                        .samples = RmsNormRules::samples};
 
-constinit const OpDef ops::LayerNormBackward::def{
-    .kind = kind, .name = "layer_norm_backward", .inputs = inputs("x", "gamma", "dy"), .attrs = LayerNormBackwardRules::attrs,
-    .level = Level::Mir, .traits = kTraits,
-    .infer = LayerNormBackwardRules::infer, .decompose = LayerNormBackwardRules::decompose,
-    .vjp = LayerNormBackwardRules::vjp, .jvp = LayerNormBackwardRules::jvp, .batch = LayerNormBackwardRules::batch,
-    .reference = LayerNormBackwardRules::reference, .cost = flops_per_element<18>, .samples = LayerNormBackwardRules::samples};
+constinit const OpDef ops::LayerNormBackward::def{.kind = kind,
+                                                  .name = "layer_norm_backward",
+                                                  .inputs = inputs("x", "gamma", "dy"),
+                                                  .attrs = LayerNormBackwardRules::attrs,
+                                                  .level = Level::Mir,
+                                                  .traits = kTraits,
+                                                  .infer = LayerNormBackwardRules::infer,
+                                                  .decompose = LayerNormBackwardRules::decompose,
+                                                  .vjp = LayerNormBackwardRules::vjp,
+                                                  .jvp = LayerNormBackwardRules::jvp,
+                                                  .batch = LayerNormBackwardRules::batch,
+                                                  .reference = LayerNormBackwardRules::reference,
+                                                  .cost = flops_per_element<18>,
+                                                  .samples = LayerNormBackwardRules::samples};
 
-constinit const OpDef ops::RmsNormBackward::def{
-    .kind = kind, .name = "rms_norm_backward", .inputs = inputs("x", "gamma", "dy"), .attrs = RmsNormBackwardRules::attrs,
-    .level = Level::Mir, .traits = kTraits,
-    .infer = RmsNormBackwardRules::infer, .decompose = RmsNormBackwardRules::decompose,
-    .vjp = RmsNormBackwardRules::vjp, .jvp = RmsNormBackwardRules::jvp, .batch = RmsNormBackwardRules::batch,
-    .reference = RmsNormBackwardRules::reference, .cost = flops_per_element<14>, .samples = RmsNormBackwardRules::samples};
+constinit const OpDef ops::RmsNormBackward::def{.kind = kind,
+                                                .name = "rms_norm_backward",
+                                                .inputs = inputs("x", "gamma", "dy"),
+                                                .attrs = RmsNormBackwardRules::attrs,
+                                                .level = Level::Mir,
+                                                .traits = kTraits,
+                                                .infer = RmsNormBackwardRules::infer,
+                                                .decompose = RmsNormBackwardRules::decompose,
+                                                .vjp = RmsNormBackwardRules::vjp,
+                                                .jvp = RmsNormBackwardRules::jvp,
+                                                .batch = RmsNormBackwardRules::batch,
+                                                .reference = RmsNormBackwardRules::reference,
+                                                .cost = flops_per_element<14>,
+                                                .samples = RmsNormBackwardRules::samples};
 
 }  // namespace rlx

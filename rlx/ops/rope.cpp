@@ -76,7 +76,8 @@ struct RopeRules {
     const int rank = op.layout == HeadLayout::Merged ? 3 : 4;
     if (x.rank() != rank) return c.error("x must have rank ", rank, " in layout ", enum_name(op.layout), ", got ", x);
     if (op.layout == HeadLayout::Merged) {
-      if (!exact_div(x.dim(2), Dim(op.head_dim))) return c.error("x ", x, " does not hold heads of ", op.head_dim, " elements");
+      if (!exact_div(x.dim(2), Dim(op.head_dim)))
+        return c.error("x ", x, " does not hold heads of ", op.head_dim, " elements");
     } else if (!x.dim(3).is_static(op.head_dim)) {
       return c.error("the last dimension of x ", x, " must be head_dim ", op.head_dim);
     }
@@ -84,7 +85,8 @@ struct RopeRules {
     if (cos.rank() != 2 && cos.rank() != 3) return c.error("cos and sin must be [S, T] or [B, S, T], got ", cos);
     const Dim &seq = x.dim(RopeAxes(op.layout).sequence), &rows = cos.dim(-2), &width = cos.dim(-1);
     const bool longer = rows.is_static() && seq.is_static() && rows.value() >= seq.value();
-    if (!(rows == seq) && !longer) return c.error("cos and sin ", cos, " must have a row for each of the ", seq, " positions of x ", x);
+    if (!(rows == seq) && !longer)
+      return c.error("cos and sin ", cos, " must have a row for each of the ", seq, " positions of x ", x);
     if (!width.is_static() || width.value() < op.n_rot / 2)
       return c.error("rows of cos and sin ", cos, " must hold n_rot / 2 = ", op.n_rot / 2, " values");
     if (cos.rank() == 3 && !(cos.dim(0) == x.dim(0)) && !cos.dim(0).is_static(1))
@@ -106,13 +108,14 @@ struct RopeRules {
     const auto [g1, g2] = split_pairs(g, op, as_heads(g, op, widen(c.cotangent())));
     const std::int64_t head_axis = op.layout == HeadLayout::HeadsFirst ? 1 : 2;
     const Shape& table = c.input(1).shape();
-    auto to_table = [&](Expr d) {  // [B, S, H, n_rot / 2] summed over H, zeros in the columns and rows that are not read
-      d = g.sum(d, {head_axis});
-      const std::int64_t columns = table.dim(-1).value() - op.n_rot / 2;
-      const Dim rows = table.dim(-2) - d.dim(1);
-      if (columns || !rows.is_static(0)) d = g.pad(d, {0, 0, 0}, {0, rows.value(), columns});
-      return d;
-    };
+    auto to_table =
+        [&](Expr d) {  // [B, S, H, n_rot / 2] summed over H, zeros in the columns and rows that are not read
+          d = g.sum(d, {head_axis});
+          const std::int64_t columns = table.dim(-1).value() - op.n_rot / 2;
+          const Dim rows = table.dim(-2) - d.dim(1);
+          if (columns || !rows.is_static(0)) d = g.pad(d, {0, 0, 0}, {0, rows.value(), columns});
+          return d;
+        };
     c.accumulate(1, to_table(g1 * x1 + g2 * x2));
     Expr dsin = g2 * x1 - g1 * x2;
     c.accumulate(2, to_table(op.inverse ? -dsin : dsin));
@@ -150,13 +153,15 @@ struct RopeRules {
     Tensor& out = a.out();
     std::byte* p = out.mutable_data();
     const std::int64_t d = op.head_dim, batch = x.dim(0), seq = x.dim(RopeAxes(op.layout).sequence);
-    const std::int64_t heads = op.layout == HeadLayout::Merged ? x.dim(2) / d : x.dim(op.layout == HeadLayout::HeadsFirst ? 1 : 2);
+    const std::int64_t heads =
+        op.layout == HeadLayout::Merged ? x.dim(2) / d : x.dim(op.layout == HeadLayout::HeadsFirst ? 1 : 2);
     const std::int64_t width = table.dim(-1), table_rows = table.dim(-2), half = op.n_rot / 2;
     const std::int64_t table_batch = table.rank() == 3 && table.dim(0) != 1 ? table_rows * width : 0;
     for (std::int64_t b = 0; b < batch; ++b) {
       for (std::int64_t s = 0; s < seq; ++s) {
         for (std::int64_t h = 0; h < heads; ++h) {
-          const std::int64_t first = op.layout == HeadLayout::HeadsFirst ? ((b * heads + h) * seq + s) * d : ((b * seq + s) * heads + h) * d;
+          const std::int64_t first =
+              op.layout == HeadLayout::HeadsFirst ? ((b * heads + h) * seq + s) * d : ((b * seq + s) * heads + h) * d;
           for (std::int64_t i = 0; i < half; ++i) {
             const auto at = static_cast<std::size_t>(b * table_batch + s * width + i);  // the table's own row stride
             const double cs = cos[at], sn = op.inverse ? -sin[at] : sin[at];
@@ -166,28 +171,37 @@ struct RopeRules {
             store_element(p, out.dtype(), i1, x1 * cs - x2 * sn);
             store_element(p, out.dtype(), i2, x2 * cs + x1 * sn);
           }
-          for (std::int64_t i = op.n_rot; i < d; ++i) store_element(p, out.dtype(), first + i, v[static_cast<std::size_t>(first + i)]);
+          for (std::int64_t i = op.n_rot; i < d; ++i)
+            store_element(p, out.dtype(), first + i, v[static_cast<std::size_t>(first + i)]);
         }
       }
     }
   }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    auto op = [](std::int64_t d, std::int64_t n, RopePairing p, HeadLayout l, bool inverse = false) { return ops::Rope{d, n, p, l, inverse}; };
+    auto op = [](std::int64_t d, std::int64_t n, RopePairing p, HeadLayout l, bool inverse = false) {
+      return ops::Rope{d, n, p, l, inverse};
+    };
     using P = RopePairing;
     using L = HeadLayout;
     s.add("half", {f32({2, 3, 8}), f32({3, 2}), f32({3, 2})}, op(4, 4, P::Half, L::Merged));
     s.add("interleaved", {f32({2, 3, 8}), f32({3, 2}), f32({3, 2})}, op(4, 4, P::Interleaved, L::Merged));
     s.add("partial, wide table", {f32({1, 2, 12}), f32({2, 3}), f32({2, 3})}, op(6, 4, P::Half, L::Merged));
-    s.add("partial interleaved", {f32({1, 2, 2, 6}), f32({2, 1}), f32({2, 1})}, op(6, 2, P::Interleaved, L::HeadsInner));
-    s.add("heads first, own positions", {f32({2, 2, 3, 4}), f32({2, 3, 2}), f32({2, 3, 2})}, op(4, 4, P::Half, L::HeadsFirst));
-    s.add("heads inner, shared batch table", {f32({2, 3, 2, 4}), f32({1, 3, 2}), f32({1, 3, 2})}, op(4, 4, P::Interleaved, L::HeadsInner));
+    s.add("partial interleaved", {f32({1, 2, 2, 6}), f32({2, 1}), f32({2, 1})},
+          op(6, 2, P::Interleaved, L::HeadsInner));
+    s.add("heads first, own positions", {f32({2, 2, 3, 4}), f32({2, 3, 2}), f32({2, 3, 2})},
+          op(4, 4, P::Half, L::HeadsFirst));
+    s.add("heads inner, shared batch table", {f32({2, 3, 2, 4}), f32({1, 3, 2}), f32({1, 3, 2})},
+          op(4, 4, P::Interleaved, L::HeadsInner));
     s.add("long table", {f32({1, 2, 4}), f32({5, 4}), f32({5, 4})}, op(4, 4, P::Half, L::Merged));
     s.add("inverse", {f32({1, 3, 8}), f32({3, 2}), f32({3, 2})}, op(4, 4, P::Half, L::Merged, true));
-    s.add("inverse interleaved partial", {f32({1, 2, 2, 6}), f32({2, 2}), f32({2, 2})}, op(6, 4, P::Interleaved, L::HeadsFirst, true));
+    s.add("inverse interleaved partial", {f32({1, 2, 2, 6}), f32({2, 2}), f32({2, 2})},
+          op(6, 4, P::Interleaved, L::HeadsFirst, true));
     s.add("no positions", {f32({1, 0, 4}), f32({0, 2}), f32({0, 2})}, op(4, 4, P::Half, L::Merged));
-    s.add("f64", {Shape({1, 2, 4}, DType::F64), Shape({2, 2}, DType::F64), Shape({2, 2}, DType::F64)}, op(4, 4, P::Half, L::Merged));
-    s.add("bf16", {Shape({1, 2, 4}, DType::BF16), Shape({2, 2}, DType::BF16), Shape({2, 2}, DType::BF16)}, op(4, 4, P::Half, L::Merged));
+    s.add("f64", {Shape({1, 2, 4}, DType::F64), Shape({2, 2}, DType::F64), Shape({2, 2}, DType::F64)},
+          op(4, 4, P::Half, L::Merged));
+    s.add("bf16", {Shape({1, 2, 4}, DType::BF16), Shape({2, 2}, DType::BF16), Shape({2, 2}, DType::BF16)},
+          op(4, 4, P::Half, L::Merged));
   }
   static constexpr AttrField attrs[] = {field<&ops::Rope::head_dim>("head_dim"), field<&ops::Rope::n_rot>("n_rot"),
                                         field<&ops::Rope::pairing>("pairing"), field<&ops::Rope::layout>("layout"),
@@ -196,12 +210,19 @@ struct RopeRules {
 
 }  // namespace
 
-constinit const OpDef ops::Rope::def{
-    .kind = kind, .name = "rope", .inputs = inputs("x", "cos", "sin"), .attrs = RopeRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Composite,
-    .infer = RopeRules::infer, .decompose = RopeRules::decompose,
-    .vjp = RopeRules::vjp, .jvp = RopeRules::jvp, .batch = RopeRules::batch,
-    .reference = RopeRules::reference, .cost = flops_per_element<3>,
-    .samples = RopeRules::samples};
+constinit const OpDef ops::Rope::def{.kind = kind,
+                                     .name = "rope",
+                                     .inputs = inputs("x", "cos", "sin"),
+                                     .attrs = RopeRules::attrs,
+                                     .level = Level::Mir,
+                                     .traits = OpTrait::Composite,
+                                     .infer = RopeRules::infer,
+                                     .decompose = RopeRules::decompose,
+                                     .vjp = RopeRules::vjp,
+                                     .jvp = RopeRules::jvp,
+                                     .batch = RopeRules::batch,
+                                     .reference = RopeRules::reference,
+                                     .cost = flops_per_element<3>,
+                                     .samples = RopeRules::samples};
 
 }  // namespace rlx

@@ -102,20 +102,24 @@ TEST_CASE("rlx embed: a cut text is announced on the standard error") {
 TEST_CASE("rlx search: the best line, its place, paragraphs") {
   if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
   const TempDir dir;
-  const std::string file = dir.write("notes.txt", "The cat sleeps on the sofa.\n\nBread is baked\nin a hot oven.\n\nThe train leaves at noon.\n");
+  const std::string file = dir.write(
+      "notes.txt", "The cat sleeps on the sofa.\n\nBread is baked\nin a hot oven.\n\nThe train leaves at noon.\n");
   const ProgramResult r = run_rlx("search 'when does the railway depart?' --top 1 " + file + model_option());
   CHECK(r.status == 0);
   CHECK(contains(r.out, "notes.txt:6  The train leaves at noon.\n"));
-  const ProgramResult p = run_rlx("search 'how are loaves made' --paragraphs --top 1 --format json " + file + model_option());
+  const ProgramResult p =
+      run_rlx("search 'how are loaves made' --paragraphs --top 1 --format json " + file + model_option());
   CHECK(contains(p.out, "\"line\":3,\"text\":\"Bread is baked in a hot oven.\""));
-  expect_failure(run_rlx("search query " + dir.write("latin.txt", "fine\ncaf\xe9\n") + model_option()), 1, "latin.txt:2: not valid UTF-8");
+  expect_failure(run_rlx("search query " + dir.write("latin.txt", "fine\ncaf\xe9\n") + model_option()), 1,
+                 "latin.txt:2: not valid UTF-8");
   expect_failure(run_rlx("search query " + dir.write("blank.txt", " \n\n") + model_option()), 1, "hold no text");
 }
 
 TEST_CASE("rlx devices lists every device once") {
   const ProgramResult r = run_rlx("devices");
   CHECK(r.status == 0);
-  for (const char* id : {"cpu", "metal", "mlx", "ane", "cuda", "rocm", "tpu", "gpu", "vulkan", "opengl", "directx", "webgpu"})
+  for (const char* id :
+       {"cpu", "metal", "mlx", "ane", "cuda", "rocm", "tpu", "gpu", "vulkan", "opengl", "directx", "webgpu"})
     CHECK(contains(r.out, std::string("  ") + id + " "));
   CHECK(contains(run_rlx("devices --format json").out, "\"id\":\"cpu\""));
 }

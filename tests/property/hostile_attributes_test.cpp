@@ -1,5 +1,5 @@
-// Shape rules take attributes and operand shapes from parsers: whatever those hold, a rule answers with shapes or an error,
-// and what it accepts can be decomposed. Under the sanitizers this also finds overflows and reads out of range.
+// Shape rules take attributes and operand shapes from parsers: whatever those hold, a rule answers with shapes or an
+// error, and what it accepts can be decomposed. Under the sanitizers this also finds overflows and reads out of range.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -14,13 +14,17 @@ namespace {
 class Hostile {
  public:
   std::int64_t integer() {
-    constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(), kHigh = std::numeric_limits<std::int64_t>::max();
-    constexpr std::int64_t values[] = {0, 1, -1, 2, 3, -2, 4, 7, 1000, kHigh, kLow, kHigh - 1, kLow + 1, 1LL << 31, 1LL << 32, 1LL << 62, -(1LL << 62)};
+    constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(),
+                           kHigh = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t values[] = {0,        1,         -1,        2,         3,           -2,
+                                       4,        7,         1000,      kHigh,     kLow,        kHigh - 1,
+                                       kLow + 1, 1LL << 31, 1LL << 32, 1LL << 62, -(1LL << 62)};
     return values[pick(std::size(values))];
   }
   double real() {
     constexpr double kInf = std::numeric_limits<double>::infinity();
-    constexpr double values[] = {0, -0.0, 1, -1, 1e300, -1e300, 5e-324, std::numeric_limits<double>::quiet_NaN(), kInf, -kInf};
+    constexpr double values[] = {0,    -0.0, 1, -1, 1e300, -1e300, 5e-324, std::numeric_limits<double>::quiet_NaN(),
+                                 kInf, -kInf};
     return values[pick(std::size(values))];
   }
   Dim attribute_dim() {
@@ -46,7 +50,8 @@ class Hostile {
       case AttrType::Body: return Subgraph();
       case AttrType::OptF64: return pick(2) ? AttrValue(real()) : AttrValue();
       case AttrType::OptI64: return pick(2) ? AttrValue(integer()) : AttrValue();
-      case AttrType::OptEnum: return pick(2) ? AttrValue(static_cast<std::int64_t>(pick(f.enum_names.size()))) : AttrValue();
+      case AttrType::OptEnum:
+        return pick(2) ? AttrValue(static_cast<std::int64_t>(pick(f.enum_names.size()))) : AttrValue();
       case AttrType::I64List: {
         std::vector<std::int64_t> list(pick(5));
         for (auto& x : list) x = pick(2) ? static_cast<std::int64_t>(pick(5)) - 1 : integer();

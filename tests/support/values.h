@@ -15,12 +15,15 @@ namespace rlx::test {
 /// Element i is ((7 i) mod 11 - 5) / 4 * scale + offset: distinct, of both signs, exact in F32 for the default scale.
 inline Tensor sequence(std::vector<std::int64_t> dims, double scale = 1, double offset = 0, DType dtype = DType::F64) {
   Tensor t = Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), dtype));
-  for (std::int64_t i = 0; i < t.num_elements(); ++i) t.set(i, static_cast<double>((7 * i) % 11 - 5) / 4 * scale + offset);
+  for (std::int64_t i = 0; i < t.num_elements(); ++i)
+    t.set(i, static_cast<double>((7 * i) % 11 - 5) / 4 * scale + offset);
   return t;
 }
 
 /// An F64 tensor of the listed values.
-inline Tensor doubles(std::vector<std::int64_t> dims, const std::vector<double>& values) { return Tensor::of<double>(std::move(dims), values); }
+inline Tensor doubles(std::vector<std::int64_t> dims, const std::vector<double>& values) {
+  return Tensor::of<double>(std::move(dims), values);
+}
 
 /// Every element within `tolerance` (relative above 1, absolute below) of the listed value; infinities equal.
 inline void expect_close(const Tensor& actual, const std::vector<double>& expected, double tolerance = 1e-9) {

@@ -21,7 +21,8 @@ namespace {
 
 BertConfig tiny() {
   BertConfig c;
-  c.hidden_size = 4, c.num_layers = 2, c.num_heads = 2, c.intermediate_size = 3, c.vocab_size = 8, c.max_positions = 6, c.type_vocab_size = 2;
+  c.hidden_size = 4, c.num_layers = 2, c.num_heads = 2, c.intermediate_size = 3, c.vocab_size = 8, c.max_positions = 6,
+  c.type_vocab_size = 2;
   c.layer_norm_eps = 1e-3;
   return c;
 }
@@ -37,7 +38,9 @@ NamedTensors weights_of(const Graph& g, DType dtype) {
   return out;
 }
 
-Tensor token_ids(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) { return Tensor::of<std::int32_t>(std::move(dims), values); }
+Tensor token_ids(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) {
+  return Tensor::of<std::int32_t>(std::move(dims), values);
+}
 
 }  // namespace
 
@@ -46,7 +49,8 @@ TEST_CASE("sentence encoder: the three known sentences") {
   if (folder.empty()) return skip("the all-MiniLM-L6-v2 model");
   SentenceEncoder encoder(folder);
   CHECK(encoder.hidden_size() == 384);
-  const std::vector<std::string> texts{"The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."};
+  const std::vector<std::string> texts{"The weather is lovely today.", "It's so sunny outside!",
+                                       "He drove to the stadium."};
   std::size_t done = 0;
   std::vector<TruncationNotice> notices;
   const Tensor y = encoder.embed(texts, &notices, [&](std::size_t n) { done = n; });
@@ -54,7 +58,9 @@ TEST_CASE("sentence encoder: the three known sentences") {
   CHECK(notices.empty());
   REQUIRE(y.dims() == std::vector<std::int64_t>{3, 384});
   const std::span<const float> v = y.values<float>();
-  auto cosine = [&](std::size_t a, std::size_t b) { return cosine_similarity(v.subspan(a * 384, 384), v.subspan(b * 384, 384)); };
+  auto cosine = [&](std::size_t a, std::size_t b) {
+    return cosine_similarity(v.subspan(a * 384, 384), v.subspan(b * 384, 384));
+  };
   CHECK(cosine(0, 1) == doctest::Approx(0.6660).epsilon(1e-4));
   CHECK(cosine(0, 2) == doctest::Approx(0.1046).epsilon(5e-4));
   CHECK(cosine(1, 2) == doctest::Approx(0.1411).epsilon(5e-4));
@@ -169,8 +175,9 @@ TEST_CASE("checkpoint: a missing weight, a wrong shape and a prefix") {
     f.load_params(open_checkpoint(path), LoadMode::Subset);
     return f.run()[0];
   };
-  write_safetensors(path, std::vector<NamedTensor>{{"bert.a.weight", Tensor::of<double>({2}, std::vector<double>{1, 2})},
-                                                   {"bert.position_ids", Tensor::zeros(Shape({2}, DType::I64))}});
+  write_safetensors(path,
+                    std::vector<NamedTensor>{{"bert.a.weight", Tensor::of<double>({2}, std::vector<double>{1, 2})},
+                                             {"bert.position_ids", Tensor::zeros(Shape({2}, DType::I64))}});
   CHECK(load() == std::vector<float>{2, 4});
   write_safetensors(path, std::vector<NamedTensor>{{"a.weights", Tensor::zeros(Shape({2}, DType::F32))}});
   CHECK(contains(error_text([&] { (void)load(); }), "the nearest name is 'a.weights'"));

@@ -29,25 +29,30 @@ Tensor values() { return sequence({1, 2, 3, 2}, -0.5, 0.3); }
 
 TEST_CASE("attention without a mask") {
   auto y = run_op(heads_first(2, 2), {queries(), keys(), values()});
-  expect_close(y[0], {0.6940346914, -0.0113267837, 0.6534529653, -0.0810196776, 0.283896718, 0.530283061, 0.1473992173, 0.4031010587});
+  expect_close(y[0], {0.6940346914, -0.0113267837, 0.6534529653, -0.0810196776, 0.283896718, 0.530283061, 0.1473992173,
+                      0.4031010587});
 }
 
 TEST_CASE("scale and softcap change the scores") {
   auto op = heads_first(2, 2);
   op.scale = 0.3, op.softcap = 1.5;
   auto y = run_op(op, {queries(), keys(), values()});
-  expect_close(y[0], {0.6185517679, 0.0569362964, 0.608349592, 0.0263218448, 0.3112594673, 0.4479179779, 0.2592178447, 0.397835091});
+  expect_close(y[0], {0.6185517679, 0.0569362964, 0.608349592, 0.0263218448, 0.3112594673, 0.4479179779, 0.2592178447,
+                      0.397835091});
 }
 
 TEST_CASE("causal and window masks align the last query with the last key") {
   auto op = heads_first(2, 2, MaskKind::Causal);
   auto y = run_op(op, {queries(), keys(), values()});
-  expect_close(y[0], {0.7670818903, -0.1079181097, 0.6534529653, -0.0810196776, 0.1541056195, 0.1672103927, 0.1473992173, 0.4031010587});
+  expect_close(y[0], {0.7670818903, -0.1079181097, 0.6534529653, -0.0810196776, 0.1541056195, 0.1672103927,
+                      0.1473992173, 0.4031010587});
   op.mask = MaskKind::SlidingWindow, op.window = 1;
   y = run_op(op, {queries(), keys(), values()});
-  expect_close(y[0], {0.7670818903, -0.1079181097, 0.4883756526, -0.160668407, 0.1541056195, 0.1672103927, 0.5733113178, 0.5295031525});
+  expect_close(y[0], {0.7670818903, -0.1079181097, 0.4883756526, -0.160668407, 0.1541056195, 0.1672103927, 0.5733113178,
+                      0.5295031525});
   op.window = std::numeric_limits<std::int64_t>::max();  // sees everything a causal mask does
-  expect_close(run_op(op, {queries(), keys(), values()})[0], run_op(heads_first(2, 2, MaskKind::Causal), {queries(), keys(), values()})[0]);
+  expect_close(run_op(op, {queries(), keys(), values()})[0],
+               run_op(heads_first(2, 2, MaskKind::Causal), {queries(), keys(), values()})[0]);
 }
 
 TEST_CASE("one query against many keys sees all of them: decoding") {
@@ -69,10 +74,11 @@ TEST_CASE("the layout is an attribute, not guessed from equal extents") {
   // Two queries and two heads: [1, 2, 2, 2] reads differently by layout.
   Tensor q = sequence({1, 2, 2, 2}), k = sequence({1, 2, 2, 2}, 0.8, 0.1), v = sequence({1, 2, 2, 2}, -0.5, 0.3);
   auto op = heads_first(2, 2);
-  expect_close(run_op(op, {q, k, v})[0],
-               {0.7670818903, -0.1079181097, 0.7079181097, -0.1670818903, 0.0073131346, 0.5073131346, -0.0516886822, 0.4483113178});
+  expect_close(run_op(op, {q, k, v})[0], {0.7670818903, -0.1079181097, 0.7079181097, -0.1670818903, 0.0073131346,
+                                          0.5073131346, -0.0516886822, 0.4483113178});
   op.layout = HeadLayout::HeadsInner;
-  const std::vector<double> inner{0.7783222619, 0.1722314484, 0.390402256, -0.19200188, 0.4168494855, 0.4734587621, 0.0248062791, 0.1126614341};
+  const std::vector<double> inner{0.7783222619, 0.1722314484, 0.390402256,  -0.19200188,
+                                  0.4168494855, 0.4734587621, 0.0248062791, 0.1126614341};
   expect_close(run_op(op, {q, k, v})[0], inner);
   op.layout = HeadLayout::Merged;
   expect_close(run_op(op, {q.reshaped({1, 2, 4}), k.reshaped({1, 2, 4}), v.reshaped({1, 2, 4})})[0], inner);
@@ -80,7 +86,8 @@ TEST_CASE("the layout is an attribute, not guessed from equal extents") {
 
 TEST_CASE("grouped heads: neighbouring query heads share a key head") {
   auto y = run_op(heads_first(4, 2), {sequence({1, 4, 1, 2}), keys(), values()});
-  expect_close(y[0], {0.6940346914, -0.0113267837, 0.6534529653, -0.0810196776, 0.283896718, 0.530283061, 0.1473992173, 0.4031010587});
+  expect_close(y[0], {0.6940346914, -0.0113267837, 0.6534529653, -0.0810196776, 0.283896718, 0.530283061, 0.1473992173,
+                      0.4031010587});
 }
 
 TEST_CASE("a custom mask of keys hides keys; a row without keys gives zeros") {
@@ -96,7 +103,8 @@ TEST_CASE("a custom mask of keys hides keys; a row without keys gives zeros") {
   expect_close(run_op(op, {q, k, v, visible})[0], expected);
   auto d = run_op(backward_of(op), {q, k, v, Tensor::full(q.shape(), 1), visible});
   for (int r = 0; r < 3; ++r)
-    for (std::int64_t i = d[static_cast<std::size_t>(r)].num_elements() / 2; i < d[static_cast<std::size_t>(r)].num_elements(); ++i)
+    for (std::int64_t i = d[static_cast<std::size_t>(r)].num_elements() / 2;
+         i < d[static_cast<std::size_t>(r)].num_elements(); ++i)
       CHECK(d[static_cast<std::size_t>(r)].at(i) == 0);
 }
 
@@ -120,30 +128,44 @@ TEST_CASE("attention_backward with scale, softcap and a causal mask") {
   auto op = heads_first(2, 2, MaskKind::Causal);
   op.scale = 0.7, op.softcap = 1.2;
   auto d = run_op(backward_of(op), {queries(), keys(), values(), sequence({1, 2, 2, 2}, 0.5, 0.1)});
-  expect_close(d[0], {0.0031198, 0.0062975, 0.0158581, -0.0510317, -0.0788949, 0.0262877, -0.0890525, -0.0170431}, 2e-7);
-  expect_close(d[1], {0.0046578, 0.0049836, 0.0043119, -0.0333661, -0.021144, 0.05286, -0.0784379, 0.0394554, 0.0487159, -0.0338019, 0.0408094, 0.0},
+  expect_close(d[0], {0.0031198, 0.0062975, 0.0158581, -0.0510317, -0.0788949, 0.0262877, -0.0890525, -0.0170431},
                2e-7);
-  expect_close(d[2], {-0.3492595, 0.4815192, -0.3073199, 0.5044481, -0.0184206, 0.0890328, 0.4635371, -0.1222997, 0.1941119, -0.0805922, 0.167351, 0.0278918},
+  expect_close(d[1],
+               {0.0046578, 0.0049836, 0.0043119, -0.0333661, -0.021144, 0.05286, -0.0784379, 0.0394554, 0.0487159,
+                -0.0338019, 0.0408094, 0.0},
+               2e-7);
+  expect_close(d[2],
+               {-0.3492595, 0.4815192, -0.3073199, 0.5044481, -0.0184206, 0.0890328, 0.4635371, -0.1222997, 0.1941119,
+                -0.0805922, 0.167351, 0.0278918},
                2e-7);
 }
 
 TEST_CASE("attention_backward gives the cotangent of a bias, zero where it is -inf") {
   Tensor bias = sequence({1, 2, 2, 3});
   for (int i : {0, 1, 2, 9}) bias.set(i, -kInf);
-  auto d = run_op(backward_of(heads_first(2, 2, MaskKind::Bias)), {queries(), keys(), values(), sequence({1, 2, 2, 2}, 0.5, 0.1), bias});
+  auto d = run_op(backward_of(heads_first(2, 2, MaskKind::Bias)),
+                  {queries(), keys(), values(), sequence({1, 2, 2, 2}, 0.5, 0.1), bias});
   REQUIRE(d.size() == 4);
   expect_close(d[0], {0.0, 0.0, -0.0094895, -0.0324752, -0.0393643, 0.0247585, -0.0122175, 0.0325801}, 2e-7);
-  expect_close(d[1], {-0.013132, 0.0328299, 0.018356, -0.0458899, -0.005224, 0.01306, -0.0054691, 0.0164072, 0.0276492, -0.0218601, -0.0221802, 0.0054529},
+  expect_close(d[1],
+               {-0.013132, 0.0328299, 0.018356, -0.0458899, -0.005224, 0.01306, -0.0054691, 0.0164072, 0.0276492,
+                -0.0218601, -0.0221802, 0.0054529},
                2e-7);
-  expect_close(d[2], {-0.097258, 0.4700806, -0.0491839, 0.2377221, -0.0035581, 0.0171974, 0.1613574, -0.1972146, 0.416595, 0.024233, 0.2470476, -0.0020184},
+  expect_close(d[2],
+               {-0.097258, 0.4700806, -0.0491839, 0.2377221, -0.0035581, 0.0171974, 0.1613574, -0.1972146, 0.416595,
+                0.024233, 0.2470476, -0.0020184},
                2e-7);
-  expect_close(d[3], {0.0, 0.0, 0.0, 0.0371428, -0.0519185, 0.0147757, -0.0309377, 0.0412197, -0.010282, 0.0, 0.028797, -0.028797}, 2e-7);
+  expect_close(
+      d[3],
+      {0.0, 0.0, 0.0, 0.0371428, -0.0519185, 0.0147757, -0.0309377, 0.0412197, -0.010282, 0.0, 0.028797, -0.028797},
+      2e-7);
 }
 
 TEST_CASE("fused_attention_block splits q, k, v in that order, with and without biases") {
   ops::FusedAttentionBlock op;
   op.num_heads = 2, op.kv_heads = 1, op.head_dim = 2, op.mask = MaskKind::Causal, op.has_bias = true;
-  Tensor x = sequence({1, 2, 3}), w_qkv = sequence({3, 8}, 0.4), w_out = sequence({4, 2}, 0.6), b_qkv = sequence({8}, 0.2);
+  Tensor x = sequence({1, 2, 3}), w_qkv = sequence({3, 8}, 0.4), w_out = sequence({4, 2}, 0.6),
+         b_qkv = sequence({8}, 0.2);
   auto y = run_op(op, {x, w_qkv, w_out, b_qkv, doubles({2}, {0.1, -0.3})});
   expect_close(y[0], {-0.035, -0.3675, -0.337073621, -0.4195709049});
   op.has_bias = false;
@@ -160,9 +182,12 @@ TEST_CASE("attention shape rules name what does not fit") {
   CHECK(contains(infer_error(op, {q, k, q}), "k "));
   CHECK(contains(infer_error(op, {q, k, k, k}), "takes no mask"));
   CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k}), "needs a mask"));
-  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({3, 4}, DType::Bool)}), "must be [B, S_k]"));
-  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({1, 4}, DType::I32)}), "must be Bool or float"));
-  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Bias), {q, k, k, Shape({1, 4}, DType::Bool)}), "must be float"));
+  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({3, 4}, DType::Bool)}),
+                 "must be [B, S_k]"));
+  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({1, 4}, DType::I32)}),
+                 "must be Bool or float"));
+  CHECK(
+      contains(infer_error(heads_first(2, 2, MaskKind::Bias), {q, k, k, Shape({1, 4}, DType::Bool)}), "must be float"));
   CHECK(contains(infer_error(heads_first(3, 2), {q, k, k}), "must divide"));
   CHECK(contains(infer_error(heads_first(0, 0), {q, k, k}), "at least 1"));
   CHECK(contains(infer_error(heads_first(4, 2), {q, k, k}), "does not hold 4 heads"));

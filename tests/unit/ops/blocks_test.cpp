@@ -12,10 +12,13 @@ using namespace rlx::test;
 namespace {
 
 // Weight n of a block: scale 0.3 + 0.05 n, offset 0.1 (n mod 3).
-Tensor weight(int n, std::vector<std::int64_t> dims) { return sequence(std::move(dims), 0.3 + 0.05 * n, 0.1 * (n % 3)); }
+Tensor weight(int n, std::vector<std::int64_t> dims) {
+  return sequence(std::move(dims), 0.3 + 0.05 * n, 0.1 * (n % 3));
+}
 
 std::vector<Tensor> encoder_operands() {
-  const std::vector<std::vector<std::int64_t>> dims{{4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4}, {4}, {4}, {4, 3}, {3}, {3, 4}, {4}, {4}, {4}};
+  const std::vector<std::vector<std::int64_t>> dims{{4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4},
+                                                    {4},    {4}, {4, 3}, {3}, {3, 4}, {4}, {4},    {4}};
   std::vector<Tensor> in{sequence({1, 3, 4})};
   for (int n = 0; n < 16; ++n) in.push_back(weight(n, dims[static_cast<std::size_t>(n)]));
   return in;
@@ -28,7 +31,8 @@ ops::EncoderBlock encoder(MaskKind mask) {
 }
 
 int count(const Graph& g, OpKind kind) {
-  return static_cast<int>(std::count_if(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return n.kind() == kind; }));
+  return static_cast<int>(
+      std::count_if(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return n.kind() == kind; }));
 }
 
 Graph lowered(const OpBox& op, const std::vector<Tensor>& in, FusionPolicy policy) {
@@ -44,12 +48,12 @@ Graph lowered(const OpBox& op, const std::vector<Tensor>& in, FusionPolicy polic
 TEST_CASE("encoder_block is BERT's post-norm layer") {
   auto in = encoder_operands();
   expect_close(run_op(encoder(MaskKind::None), in)[0],
-               {-0.1269929122, 0.6963584853, -0.3420638831, 3.4788632051, -0.1779250978, 0.5920911499, -0.3597005885, 3.5392665432,
-                -0.0460082854, 0.8583747409, -0.3448501173, 3.2416272186});
+               {-0.1269929122, 0.6963584853, -0.3420638831, 3.4788632051, -0.1779250978, 0.5920911499, -0.3597005885,
+                3.5392665432, -0.0460082854, 0.8583747409, -0.3448501173, 3.2416272186});
   in.push_back(doubles({1, 3}, {1, 1, 0}));
   expect_close(run_op(encoder(MaskKind::Custom), in)[0],
-               {-0.1265095748, 0.7001888832, -0.3414986661, 3.474328157, -0.095760432, 0.6838807384, -0.3658461522, 3.4328929002,
-                -0.0526680638, 0.8739387692, -0.3428808305, 3.2097088283});
+               {-0.1265095748, 0.7001888832, -0.3414986661, 3.474328157, -0.095760432, 0.6838807384, -0.3658461522,
+                3.4328929002, -0.0526680638, 0.8739387692, -0.3428808305, 3.2097088283});
 }
 
 TEST_CASE("llama_decoder_block: pre-norms, rotated grouped heads, causal, gated feed-forward") {
@@ -60,8 +64,8 @@ TEST_CASE("llama_decoder_block: pre-norms, rotated grouped heads, causal, gated 
   for (int n = 0; n < 9; ++n) in.push_back(weight(n, dims[static_cast<std::size_t>(n)]));
   in.push_back(doubles({2, 1}, {0.9, 0.6}));
   in.push_back(doubles({2, 1}, {0.2, 0.8}));
-  expect_close(run_op(op, in)[0],
-               {-1.3234657306, 0.6558127617, -0.3291933945, 1.1578436036, 0.2044849777, -0.6941289901, 1.051991035, 0.0351188692});
+  expect_close(run_op(op, in)[0], {-1.3234657306, 0.6558127617, -0.3291933945, 1.1578436036, 0.2044849777,
+                                   -0.6941289901, 1.051991035, 0.0351188692});
 }
 
 TEST_CASE("linear blocks: bias, activation, two products at once") {
@@ -69,7 +73,8 @@ TEST_CASE("linear blocks: bias, activation, two products at once") {
   const std::vector<double> expected{0.9438709008, -0.0296926457, -0.1447575448, 0.3457312306};
   expect_close(run_op(ops::Linear{ActivationKind::Gelu, true}, {x, w, b})[0], expected);
   expect_close(run_op(ops::LinearFused{ActivationKind::Gelu}, {x, w, b})[0], expected);
-  auto pair = run_op(ops::SharedLinearPair{}, {doubles({1, 2}, {1, 2}), doubles({2, 1}, {3, 4}), doubles({2, 2}, {1, 0, 0, 1})});
+  auto pair = run_op(ops::SharedLinearPair{},
+                     {doubles({1, 2}, {1, 2}), doubles({2, 1}, {3, 4}), doubles({2, 2}, {1, 0, 0, 1})});
   expect_close(pair[0], {11});
   expect_close(pair[1], {1, 2});
 }
@@ -86,7 +91,8 @@ TEST_CASE("Direct emits fused ops, Fusable primitive chains") {
   CHECK(count(fusable, OpKind::MatMul) == 6);
   CHECK(count(fusable, OpKind::LayerNorm) == 2);
   const std::vector<Tensor> linear{sequence({2, 3}), sequence({3, 2}), sequence({2})};
-  CHECK(count(lowered(ops::LinearFused{}, linear, FusionPolicy::Fusable), OpKind::FusedDot) == 1);  // fused under either policy
+  CHECK(count(lowered(ops::LinearFused{}, linear, FusionPolicy::Fusable), OpKind::FusedDot) ==
+        1);  // fused under either policy
 }
 
 TEST_CASE("block shape rules name the operand") {
@@ -100,7 +106,11 @@ TEST_CASE("block shape rules name the operand") {
   wrong = shapes;
   wrong[11] = Shape({4}, DType::F64);
   CHECK(contains(infer_error(encoder(MaskKind::None), wrong), "w_up"));
-  CHECK(contains(infer_error(ops::Linear{std::nullopt, true}, {Shape({2, 3}, DType::F32), Shape({3, 2}, DType::F32)}), "bias"));
-  CHECK(contains(infer_error(ops::Linear{std::nullopt, false}, {Shape({2, 3}, DType::F32), Shape({2, 3}, DType::F32)}), "w must be [3, N]"));
-  CHECK(contains(infer_error(ops::Linear{ActivationKind::Not, false}, {Shape({2, 3}, DType::F32), Shape({3, 2}, DType::F32)}), "not"));
+  CHECK(contains(infer_error(ops::Linear{std::nullopt, true}, {Shape({2, 3}, DType::F32), Shape({3, 2}, DType::F32)}),
+                 "bias"));
+  CHECK(contains(infer_error(ops::Linear{std::nullopt, false}, {Shape({2, 3}, DType::F32), Shape({2, 3}, DType::F32)}),
+                 "w must be [3, N]"));
+  CHECK(contains(
+      infer_error(ops::Linear{ActivationKind::Not, false}, {Shape({2, 3}, DType::F32), Shape({3, 2}, DType::F32)}),
+      "not"));
 }

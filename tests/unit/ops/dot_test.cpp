@@ -12,7 +12,8 @@ TEST_CASE("dot_general contracts axis 1 with axis 0, batch 0 with batch 1, free 
   ops::DotGeneral op{{2}, {2}, {1}, {0}};
   auto y = run_op(op, {sequence({2, 3, 2}), sequence({3, 2, 2}, 0.5)});
   CHECK(y[0].dims() == std::vector<std::int64_t>{3, 2, 2});
-  expect_close(y[0], {0.90625, 0.625, -0.625, -0.25, -0.53125, -0.25, -0.40625, -0.5, -0.40625, 0.4375, -0.34375, 0.8125});
+  expect_close(y[0],
+               {0.90625, 0.625, -0.625, -0.25, -0.53125, -0.25, -0.40625, -0.5, -0.40625, 0.4375, -0.34375, 0.8125});
 }
 
 TEST_CASE("dot_general of integers is exact and wraps") {
@@ -31,7 +32,8 @@ TEST_CASE("dot_general rounds half-precision results once") {
 }
 
 TEST_CASE("dot_general over an empty axis is zero") {
-  auto y = run_op(ops::DotGeneral{{1}, {0}, {}, {}}, {Tensor::zeros(Shape({2, 0}, DType::F64)), Tensor::zeros(Shape({0, 3}, DType::F64))});
+  auto y = run_op(ops::DotGeneral{{1}, {0}, {}, {}},
+                  {Tensor::zeros(Shape({2, 0}, DType::F64)), Tensor::zeros(Shape({0, 3}, DType::F64))});
   expect_close(y[0], {0, 0, 0, 0, 0, 0});
 }
 
@@ -95,6 +97,8 @@ TEST_CASE("dot shape rules refuse hostile axes") {
   CHECK(contains(infer_error(ops::DotGeneral{{1}, {0}, {}, {}}, {a, b.with_dtype(DType::F64)}), "operand 1"));
   CHECK(contains(infer_error(ops::MatMul{}, {a, a}), "3 columns"));
   CHECK(contains(infer_error(ops::MatMul{}, {a, Shape({3}, DType::F32)}), "needs two matrices"));
-  CHECK(contains(infer_error(ops::MatMul{}, {Shape({2, 2, 3}, DType::F32), Shape({3, 3, 2}, DType::F32)}), "do not broadcast"));
-  CHECK(contains(infer_error(ops::MatMul{}, {a.with_dtype(DType::Bool), b.with_dtype(DType::Bool)}), "matrix products take"));
+  CHECK(contains(infer_error(ops::MatMul{}, {Shape({2, 2, 3}, DType::F32), Shape({3, 3, 2}, DType::F32)}),
+                 "do not broadcast"));
+  CHECK(contains(infer_error(ops::MatMul{}, {a.with_dtype(DType::Bool), b.with_dtype(DType::Bool)}),
+                 "matrix products take"));
 }

@@ -17,12 +17,14 @@ const Tensor kDy = doubles({2, 4}, {0.375, -0.125, 0.75, 0.25, -0.375, 0.5, 0.0,
 
 TEST_CASE("layer_norm subtracts the mean and uses the biased variance") {
   auto y = run_op(ops::LayerNorm{1, 0.01}, {sequence({2, 4}), kGamma, kBeta});
-  expect_close(y[0], {-1.2058792441, 0.0611758488, 0.8223516977, 2.6117584883, 0.2974881264, -0.8912084423, -1.0824168847, -0.3949762528});
+  expect_close(y[0], {-1.2058792441, 0.0611758488, 0.8223516977, 2.6117584883, 0.2974881264, -0.8912084423,
+                      -1.0824168847, -0.3949762528});
 }
 
 TEST_CASE("rms_norm divides by the root of the mean square") {
   auto y = run_op(ops::RmsNorm{1, 0.01}, {sequence({2, 4}), kGamma, kBeta});
-  expect_close(y[0], {-1.2058792441, 0.0611758488, 0.8223516977, 2.6117584883, 0.4874921291, -0.7812381937, -1.2499685166, 0.0});
+  expect_close(
+      y[0], {-1.2058792441, 0.0611758488, 0.8223516977, 2.6117584883, 0.4874921291, -0.7812381937, -1.2499685166, 0.0});
 }
 
 TEST_CASE("norms take any axis") {
@@ -32,7 +34,8 @@ TEST_CASE("norms take any axis") {
 
 TEST_CASE("layer_norm_backward gives the three cotangents") {
   auto d = run_op(ops::LayerNormBackward{1, 0.01}, {sequence({2, 4}), kGamma, kDy});
-  expect_close(d[0], {0.5535957, -0.1528796, -0.7285889, 0.3278728, -1.1746076, -0.6647124, -0.2239842, 2.0633042}, 2e-7);
+  expect_close(d[0], {0.5535957, -0.1528796, -0.7285889, 0.3278728, -1.1746076, -0.6647124, -0.2239842, 2.0633042},
+               2e-7);
   expect_close(d[1], {-0.5637628, -0.7565024, -0.3917638, 0.1536677}, 2e-7);
   expect_close(d[2], {0.0, 0.375, 0.75, 1.125});
 }
@@ -62,14 +65,17 @@ TEST_CASE("NaN and infinity reach the whole row and no other row") {
 
 TEST_CASE("fused_residual_ln adds the residual and the bias before the norm") {
   ops::FusedResidualLN op{true, 0.01};
-  auto y = run_op(op, {sequence({2, 4}), sequence({2, 4}, 0.5, 0.2), doubles({4}, {0.1, 0.2, 0.3, 0.4}), kGamma, kBeta});
-  expect_close(y[0], {-1.2337060615, 0.030517097, 0.7610341941, 2.667412123, 0.1387008187, -0.9030648735, -1.106129747, -0.0774016374});
+  auto y =
+      run_op(op, {sequence({2, 4}), sequence({2, 4}, 0.5, 0.2), doubles({4}, {0.1, 0.2, 0.3, 0.4}), kGamma, kBeta});
+  expect_close(y[0], {-1.2337060615, 0.030517097, 0.7610341941, 2.667412123, 0.1387008187, -0.9030648735, -1.106129747,
+                      -0.0774016374});
 }
 
 TEST_CASE("fused_residual_rms_norm also gives the sum") {
   ops::FusedResidualRmsNorm op{false, 0.01};
   auto y = run_op(op, {sequence({2, 4}), sequence({2, 4}, 0.5, 0.2), kGamma, kBeta});
-  expect_close(y[0], {-1.0588816728, 0.1286380863, 0.6805283105, 2.8712590699, 0.6640881923, -0.6537231112, -1.3677390034, 0.3924091773});
+  expect_close(y[0], {-1.0588816728, 0.1286380863, 0.6805283105, 2.8712590699, 0.6640881923, -0.6537231112,
+                      -1.3677390034, 0.3924091773});
   expect_close(y[1], {-1.675, 0.95, -0.55, 2.075, 0.575, -0.925, 1.7, 0.2});
 }
 
