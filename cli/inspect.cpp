@@ -47,9 +47,10 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     const PipelineStage& stage = result.stages[i];
     if (stage.name == "lir") continue;  // shown with its plan
-    std::string text = i > 0 ? inspect_graph_diff(result.stages[i - 1].graph, stage.graph) : "";
-    if (!text.empty() && text.back() != '\n') text += '\n';
-    out.push_back({stage.name, i == 0 ? "the graph as given" : "after the pass", text + graph_text(stage.graph)});
+    std::string text = graph_text(stage.graph), before = i > 0 ? graph_text(result.stages[i - 1].graph) : "";
+    if (text == before) text = "unchanged\n";
+    else if (i > 0) text = inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n" + text;
+    out.push_back({stage.name, i == 0 ? "the graph as given" : "after the pass", text});
   }
   out.push_back({"lir", "the planned program: run graph, weight preparation, buffers and schedule", inspect_lir(result.lir)});
   out.push_back({"fusion", "what was fused, and what was missed and why", result.fusion.text()});
@@ -58,11 +59,8 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
 }
 
 std::string summary(const CompileResult& result, const std::string& target) {
-  const LirBufferPlan& plan = result.lir.plan;
   std::string out = concat_text("target: ", target, "\n", inspect_lir_stats(result.lir));
   if (out.back() != '\n') out += '\n';
-  out += concat_text("arena ", bytes_text(plan.arena_bytes), " (largest sum of live bytes ", bytes_text(plan.live_peak_bytes), ", without reuse ",
-                     bytes_text(plan.unshared_bytes), "), ", plan.schedule.size(), " steps\n");
   return out + "fusion: " + result.fusion.summary_line() + "\n";
 }
 

@@ -1,0 +1,84 @@
+// `rlx inspect`: the stages of a compile, chosen ones, the model's graph, and what it says when something is wrong.
+#include <doctest/doctest.h>
+
+#include "rlx/formats/mapped_file.h"
+#include "rlx/ir/text.h"
+#include "tests/support/error_text.h"
+#include "tests/support/needs.h"
+#include "tests/support/paths.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+const char* const kDense = R"(graph @dense {
+  symbol rows [1, 64]
+  %0 = input() {name = "x"} : [rows, 2] f32
+  %1 = param() {name = "w"} : [2, 3] f32
+  %2 = matmul(%0, %1) : [rows, 3] f32
+  %3 = relu(%2) : [rows, 3] f32
+  %4 = relu(%3) : [rows, 3] f32
+  return %4, %2
+}
+)";
+
+void expect_failure(const ProgramResult& r, const std::string& part) {
+  CHECK(r.status == 1);
+  CHECK(r.out.empty());
+  CHECK_MESSAGE(contains(r.err, part), "the message is: ", r.err);
+}
+
+}  // namespace
+
+TEST_CASE("rlx inspect: every stage from the graph as given to the plan") {
+  for (const char* device : {"cpu", "reference"}) {
+    CAPTURE(device);
+    const ProgramResult r = run_rlx(std::string("inspect - --bind rows=4 --device ") + device, kDense);
+    CHECK(r.status == 0);
+    CHECK(r.err.empty());
+    std::size_t at = 0;
+    for (const char* part : {"target: ", "buffer plan", "fusion: ", "== hir: ", "matmul(%0, %1)", "[4, 3] f32", "== canonicalize-dots: ", "matmul -1",
+                             "dot_general(%0, %1)", "== lir: ", "waits for", "== fusion: ", "missed", "is_output", "== dispatch: "}) {
+      at = r.out.find(part, at);
+      CHECK_MESSAGE(at != std::string::npos, "missing or out of order: ", part);
+      if (at == std::string::npos) break;
+    }
+  }
+}
+
+TEST_CASE("rlx inspect: chosen stages, list, summary, text") {
+  const ProgramResult one = run_rlx("inspect - --bind rows=4 --stage dispatch,hir", kDense);
+  CHECK(contains(one.out, "== hir: "));
+  CHECK(contains(one.out, "== dispatch: "));
+  CHECK(!contains(one.out, "== lir: "));
+  const ProgramResult list = run_rlx("inspect - --bind rows=4 --list", kDense);
+  CHECK(contains(list.out, "== lir: "));
+  CHECK(!contains(list.out, "matmul("));
+  CHECK(contains(run_rlx("inspect - --bind rows=4 --summary", kDense).out, "buffer plan"));
+  const ProgramResult text = run_rlx("inspect - --bind rows=4 --text --stage hir", kDense);
+  CHECK(parse_text(text.out.substr(text.out.find('\n') + 1)).num_nodes() == 5);
+}
+
+TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {
+  expect_failure(run_rlx("inspect"), "--model DIR");
+  expect_failure(run_rlx("inspect -", kDense), "give --bind rows=N");
+  expect_failure(run_rlx("inspect - --bind row=4", kDense), "it has rows");
+  expect_failure(run_rlx("inspect - --bind rows=4 --stage lirr", kDense), "did you mean 'lir'?");
+  expect_failure(run_rlx("inspect - --bind rows=4 --device cpuu", kDense), "did you mean 'cpu'?");
+  const TempDir empty;
+  expect_failure(run_rlx("inspect --model " + empty.path()), "config.json");
+}
+
+TEST_CASE("rlx inspect --model: the encoder of a model folder") {
+  if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
+  const ProgramResult r = run_rlx("inspect --summary --batch 2 --seq 12 --model '" + model_dir() + "'");
+  CHECK(r.status == 0);
+  CHECK(contains(r.out, "sentence_encoder"));
+  const TempDir dir;
+  CHECK(run_rlx("inspect --batch 2 --seq 12 --save " + dir.file("encoder.rlx") + " --model '" + model_dir() + "'").out.empty());
+  const Graph g = parse_text(rlx::read_file(dir.file("encoder.rlx")));
+  CHECK(g.shape(g.outputs().at(0)) == Shape({2, 384}, DType::F32));
+}
