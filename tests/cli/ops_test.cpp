@@ -3,6 +3,7 @@
 
 #include "rlx/ir/op_def.h"
 #include "tests/support/error_text.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_program.h"
 
 using namespace rlx;
@@ -15,6 +16,11 @@ TEST_CASE("rlx ops: every op has a line in each table") {
     CHECK(r.err.empty());
     for (const OpDef* def : all_op_defs()) CHECK_MESSAGE(contains(r.out, std::string(def->name) + (r.out[0] == '#' ? "` |" : " ")), arguments, ": ", def->name);
   }
+}
+
+TEST_CASE("docs/ops.md is what the command writes") {
+  const bool current = rlx::test::read_file(source_path("docs/ops.md")) == run_rlx("ops --markdown").out;
+  CHECK_MESSAGE(current, "the op table changed: run `build/dev/rlx ops --markdown -o docs/ops.md`");
 }
 
 TEST_CASE("rlx ops --op: attributes, rules with reasons, samples") {
