@@ -44,7 +44,7 @@ build dev
 ctest --preset dev
 # Every folder of tests must have become a test; CMake leaves a label out only when it found no file.
 listed=$(ctest --preset dev -N)
-for label in unit golden property conformance; do
+for label in unit golden property conformance cli; do
   if compgen -G "tests/$label/*" >/dev/null && ! grep -qE "Test +#[0-9]+: $label$" <<<"$listed"; then
     fail "tests/$label has files but no test '$label' was built"
   fi
