@@ -11,6 +11,7 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/models/sentence_encoder.h"
+#include "rlx/text/utf8.h"
 
 namespace rlx::cli {
 namespace {
@@ -31,6 +32,12 @@ std::vector<std::string> read_texts(const EmbedArgs& args) {
     if (isatty(STDIN_FILENO)) std::fputs("reading texts from the terminal, one per line; Ctrl-D ends\n", stderr);
     texts = split_lines(read_text("-"));
   }
+  // Before anything is written: a bad text in the middle of a long input should not leave half a result behind.
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (auto bad = find_invalid_utf8(texts[i]))
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("text ", i + 1, ": invalid UTF-8 at byte ", *bad, " of ", texts[i].size()),
+                  "convert the text to UTF-8, for example with iconv");
   if (texts.empty())
     throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
                 "give --text TEXT, --file LINES.txt, or lines on the standard input");
