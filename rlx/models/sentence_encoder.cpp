@@ -104,8 +104,9 @@ struct SentenceEncoder::Impl {
     if (options.num_threads > 0) session.with_threads(options.num_threads);
     encoder = session.compile(build_sentence_encoder(config.bert, graph_options));
     const std::string path = weights_path(folder);
+    auto checkpoint = open_checkpoint(path);
     try {
-      encoder->load_params(open_checkpoint(path), LoadMode::Subset);
+      encoder->load_params(std::move(checkpoint), LoadMode::Subset);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.code = ErrorCode::BadFile;
