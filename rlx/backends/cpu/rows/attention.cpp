@@ -146,7 +146,10 @@ void lower_rope(LowerContext& c) {
 }
 
 bool rope_reads_strided(const Graph&, NodeId, int operand) { return operand == 0; }
-bool rope_in_place(const Graph&, NodeId, int operand, int) { return operand == 0; }
+bool rope_in_place(const Graph& g, NodeId id, int operand, int) {
+  const auto& in = g.node(id).inputs;
+  return operand == 0 && !(in[0] == in[1]) && !(in[0] == in[2]);
+}
 
 constexpr Row kRows[] = {
     {OpKind::Attention, "attention_f32", accepts_attention, lower_attention, attention_reads_strided},

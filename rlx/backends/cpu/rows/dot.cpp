@@ -199,9 +199,11 @@ void lower_packed(LowerContext& c) {
 // x may be a strided matrix; with more axes its rows might not fold.
 bool packed_reads_strided(const Graph& g, NodeId id, int operand) { return operand == 0 && in_shape(g, id, 0).rank() <= 2; }
 
-// The kernel may write over the residual or the multiplier: each element is read before it is written.
+// The kernel may write over the residual or the multiplier, of which each element is read before it is written; not over
+// x, whose rows are read by every panel.
 bool packed_in_place(const Graph& g, NodeId id, int operand, int) {
-  if (operand < 2) return false;
+  const auto& inputs = g.node(id).inputs;
+  if (operand < 2 || inputs[static_cast<std::size_t>(operand)] == inputs[0]) return false;
   const auto form = match_epilogue(g.node(id).op.as<ops::PackedDot>().epilogue);
   if (!form) return false;
   return (form->residual.operand == operand - 2 || form->mul.operand == operand - 2) && form->bias.operand != operand - 2;

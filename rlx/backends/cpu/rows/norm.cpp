@@ -70,7 +70,8 @@ void lower_residual_rms(LowerContext& c) {
 // y may lie over x, the sum over x or the residual; a matrix may be strided.
 bool norm_reads_strided(const Graph& g, NodeId id, int operand) { return operand == 0 && in_shape(g, id, 0).rank() <= 2; }
 bool x_in_place(const Graph&, NodeId, int operand, int result) { return operand == 0 && result == 0; }
-bool sum_in_place(const Graph&, NodeId, int operand, int result) {
+bool sum_in_place(const Graph& g, NodeId id, int operand, int result) {
+  if (g.node(id).inputs[0] == g.node(id).inputs[1]) return false;  // the two results would lie over one operand
   return (operand == 0 && result == 0) || (operand == 1 && result == 1);
 }
 
