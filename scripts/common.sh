@@ -25,6 +25,18 @@ fail() {
   exit 1
 }
 
+# The first Python that has NumPy: the one on PATH, or Debian's, which python3-numpy belongs to when PATH leads elsewhere.
+numpy_python() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c 'import numpy' 2>/dev/null; then
+      printf '%s\n' "$python"
+      return
+    fi
+  done
+  return 1
+}
+
 # True when the package, or the tool that it stands for, is there.
 have_package() {
   case $1 in
@@ -33,7 +45,7 @@ have_package() {
     ninja-build) command -v ninja >/dev/null && return ;;
     python3) command -v python3 >/dev/null && return ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 && return ;;
-    python3-numpy) python3 -c 'import numpy' 2>/dev/null && return ;;
+    python3-numpy) numpy_python >/dev/null && return ;;
     clang-15) command -v clang++-15 >/dev/null && return ;;
   esac
   command -v dpkg-query >/dev/null &&

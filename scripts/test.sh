@@ -51,8 +51,9 @@ for label in unit golden property conformance cli; do
 done
 
 step "rlx run against NumPy"
-python3 tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
-python3 tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
+with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python3-numpy"
+"$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
+"$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
 
 step "asan: unit, golden and property tests under address + undefined sanitizers, fuzz targets"
 mapfile -t asan_targets < <(cd tests && for label in unit golden property; do
