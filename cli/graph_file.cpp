@@ -23,8 +23,10 @@ void append_shortest(std::string& out, V v) {
 
 // A float element in the digits of its own precision: 0.1f prints as 0.1.
 void append_float(std::string& out, DType t, double v) {
-  if (t == DType::F64 || t == DType::C128) append_shortest(out, v);
-  else append_shortest(out, static_cast<float>(v));
+  if (t == DType::F64 || t == DType::C128)
+    append_shortest(out, v);
+  else
+    append_shortest(out, static_cast<float>(v));
 }
 
 void append_element(std::string& out, const Tensor& t, std::int64_t i) {
@@ -85,7 +87,8 @@ SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& text
     const char* first = at == std::string::npos ? end : text.data() + at + 1;
     const auto [rest, failed] = std::from_chars(first, end, value);
     if (first == end || rest != end || failed != std::errc{} || value < 0)
-      throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"), "write it like batch=8");
+      throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"),
+                  "write it like batch=8");
     if (!g.symbols().contains(name)) {
       std::string known;
       for (const auto& [symbol, info] : g.symbols()) known += (known.empty() ? "" : ", ") + symbol;

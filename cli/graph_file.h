@@ -11,7 +11,8 @@
 
 namespace rlx::cli {
 
-/// The graph in `path` ("-": the standard input), text or binary form, verified. Errors: those of the readers, with the place.
+/// The graph in `path` ("-": the standard input), text or binary form, verified. Errors: those of the readers, with the
+/// place.
 Graph read_graph(const std::string& path);
 
 /// "name=rest" split at the first '='; an argument without one, or one that is the path of a file, has an empty name.
@@ -23,10 +24,12 @@ Binding split_binding(const std::string& text);
 /// A session on the device called `text`: an id or alias of a device, or the name of a backend ("reference").
 Session session_on(const std::string& text);
 
-/// `text` as symbol values: "batch=8". Errors: InvalidArgument for an unknown symbol, naming those of `g`, or no number.
+/// `text` as symbol values: "batch=8". Errors: InvalidArgument for an unknown symbol, naming those of `g`, or no
+/// number.
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts);
 
-/// Shape and values for people: one line per row of the last axis, shortest digits that read back; at most `max_values`.
+/// Shape and values for people: one line per row of the last axis, shortest digits that read back; at most
+/// `max_values`.
 std::string tensor_text(const Tensor& t, std::int64_t max_values);
 
 }  // namespace rlx::cli

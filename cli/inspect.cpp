@@ -24,7 +24,8 @@ struct InspectArgs {
 
 Graph load(const InspectArgs& args) {
   if (args.graph.empty() == args.model.empty())
-    throw Error(ErrorCode::InvalidArgument, args.graph.empty() ? "nothing to inspect is given" : "a graph and a model are given",
+    throw Error(ErrorCode::InvalidArgument,
+                args.graph.empty() ? "nothing to inspect is given" : "a graph and a model are given",
                 "name either a graph file or --model DIR");
   if (!args.graph.empty()) return read_graph(args.graph);
   const SentenceModelConfig config = read_sentence_config(args.model);
@@ -42,17 +43,22 @@ struct Section {
 
 // The reports and every kept stage, in the order of the compile.
 std::vector<Section> sections(const CompileResult& result, bool as_text) {
-  auto graph_text = [&](const Graph& g) { return as_text ? print_text(g, TextOptions{.origins = true, .max_elements = 8}) : inspect_graph(g); };
+  auto graph_text = [&](const Graph& g) {
+    return as_text ? print_text(g, TextOptions{.origins = true, .max_elements = 8}) : inspect_graph(g);
+  };
   std::vector<Section> out;
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     const PipelineStage& stage = result.stages[i];
     if (stage.name == "lir") continue;  // shown with its plan
     std::string text = graph_text(stage.graph), before = i > 0 ? graph_text(result.stages[i - 1].graph) : "";
-    if (text == before) text = "unchanged\n";
-    else if (i > 0) text = inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n" + text;
+    if (text == before)
+      text = "unchanged\n";
+    else if (i > 0)
+      text = inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n" + text;
     out.push_back({stage.name, i == 0 ? "the graph as given" : "after the pass", text});
   }
-  out.push_back({"lir", "the planned program: run graph, weight preparation, buffers and schedule", inspect_lir(result.lir)});
+  out.push_back(
+      {"lir", "the planned program: run graph, weight preparation, buffers and schedule", inspect_lir(result.lir)});
   out.push_back({"fusion", "what was fused, and what was missed and why", result.fusion.text()});
   out.push_back({"dispatch", "how each kind of op reaches the device", result.dispatch.text()});
   return out;
@@ -79,7 +85,8 @@ void run(const InspectArgs& args) {
   options.keep_stages = true;
   for (const auto& [symbol, info] : g.symbols())
     if (!options.dim_binding.contains(symbol))
-      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"), concat_text("give --bind ", symbol, "=N"));
+      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"),
+                  concat_text("give --bind ", symbol, "=N"));
   const TargetInfo target = session_on(args.device).target();
   const CompileResult result = CompilePipeline(target, options).compile_graph(std::move(g));
 
@@ -99,7 +106,8 @@ void run(const InspectArgs& args) {
     }
   if (!args.list && args.stages.empty()) out.write(summary(result, target.name) + "\n");
   for (const Section& s : all) {
-    if (!args.stages.empty() && std::find(args.stages.begin(), args.stages.end(), s.name) == args.stages.end()) continue;
+    if (!args.stages.empty() && std::find(args.stages.begin(), args.stages.end(), s.name) == args.stages.end())
+      continue;
     out.write(concat_text("== ", s.name, ": ", s.what, "\n"));
     if (args.list) continue;
     out.write(s.text);
@@ -114,18 +122,29 @@ void register_inspect(CLI::App& app) {
   auto args = std::make_shared<InspectArgs>();
   CLI::App* cmd = app.add_subcommand("inspect", "Show every stage of a compile: graphs, fusion, buffers");
   cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
-  cmd->add_option("-m,--model", args->model, "model folder: its encoder is built and compiled (weights are not read)")->type_name("DIR");
-  cmd->add_option("--batch", args->batch, "texts of the model's batch")->capture_default_str()->check(CLI::PositiveNumber);
-  cmd->add_option("--seq", args->sequence, "tokens per text of the model's batch")->capture_default_str()->check(CLI::PositiveNumber);
-  cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension")->type_name("SYMBOL=N")->allow_extra_args(false);
+  cmd->add_option("-m,--model", args->model, "model folder: its encoder is built and compiled (weights are not read)")
+      ->type_name("DIR");
+  cmd->add_option("--batch", args->batch, "texts of the model's batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  cmd->add_option("--seq", args->sequence, "tokens per text of the model's batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension")
+      ->type_name("SYMBOL=N")
+      ->allow_extra_args(false);
   cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
-  cmd->add_option("-s,--stage", args->stages, "show only these stages, separated by commas")->delimiter(',')->type_name("NAME")->allow_extra_args(false);
+  cmd->add_option("-s,--stage", args->stages, "show only these stages, separated by commas")
+      ->delimiter(',')
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   cmd->add_flag("--list", args->list, "list the stages");
   cmd->add_flag("--summary", args->summary, "sizes and counts only");
   cmd->add_flag("--text", args->text, "graphs in text form instead of the table");
   cmd->add_flag("--no-fusion", args->no_fusion, "compile without fusion");
   cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives and let the passes fuse them");
-  cmd->add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")->type_name("FILE");
+  cmd->add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")
+      ->type_name("FILE");
   cmd->callback([args] { run(*args); });
 }
 

@@ -30,8 +30,9 @@ RuleState state_of(std::string_view name, const Rule<Fn>& rule) {
 }
 
 std::vector<RuleState> rules_of(const OpDef& def) {
-  return {state_of("infer", def.infer), state_of("decompose", def.decompose), state_of("vjp", def.vjp),   state_of("jvp", def.jvp),
-          state_of("batch", def.batch), state_of("reference", def.reference), state_of("cost", def.cost)};
+  return {state_of("infer", def.infer), state_of("decompose", def.decompose), state_of("vjp", def.vjp),
+          state_of("jvp", def.jvp),     state_of("batch", def.batch),         state_of("reference", def.reference),
+          state_of("cost", def.cost)};
 }
 
 // A target with kernels: its short name and what it claims.
@@ -42,7 +43,8 @@ struct Target {
 
 std::vector<Target> targets() {
   std::vector<Target> out;
-  for (Device d : registered_devices()) out.push_back({std::string(device_info(d).id), backend_for(d)->target({}).claims});
+  for (Device d : registered_devices())
+    out.push_back({std::string(device_info(d).id), backend_for(d)->target({}).claims});
   if (const auto reference = backend_by_name("reference")) out.push_back({"reference", reference->target({}).claims});
   return out;
 }
@@ -57,9 +59,10 @@ std::string_view path_on(const OpDef& def, const Target& target) {
 std::string_view level_name(Level level) { return level == Level::Hir ? "hir" : level == Level::Mir ? "mir" : "lir"; }
 
 std::string traits_text(const OpDef& def) {
-  constexpr std::pair<OpTrait, std::string_view> names[] = {{OpTrait::Leaf, "leaf"},           {OpTrait::Elementwise, "elementwise"},
-                                                            {OpTrait::Blas, "product"},        {OpTrait::Reduction, "reduction"},
-                                                            {OpTrait::View, "view"},           {OpTrait::Composite, "composite"}};
+  constexpr std::pair<OpTrait, std::string_view> names[] = {
+      {OpTrait::Leaf, "leaf"},    {OpTrait::Elementwise, "elementwise"},
+      {OpTrait::Blas, "product"}, {OpTrait::Reduction, "reduction"},
+      {OpTrait::View, "view"},    {OpTrait::Composite, "composite"}};
   std::string out;
   for (const auto& [trait, name] : names)
     if (def.is(trait)) out += concat_text(out.empty() ? "" : ", ", name);
@@ -70,7 +73,8 @@ std::string operands_text(const OpDef& def) {
   std::string out;
   for (int i = 0; i < def.inputs.count; ++i) {
     const bool optional = i >= def.inputs.required;
-    out += concat_text(i ? ", " : "", optional ? "[" : "", def.inputs.names[i], optional ? "]" : "", def.inputs.variadic && i + 1 == def.inputs.count ? "..." : "");
+    out += concat_text(i ? ", " : "", optional ? "[" : "", def.inputs.names[i], optional ? "]" : "",
+                       def.inputs.variadic && i + 1 == def.inputs.count ? "..." : "");
   }
   return out;
 }
@@ -82,9 +86,23 @@ std::string attrs_text(const OpDef& def) {
 }
 
 std::string_view type_text(AttrType t) {
-  constexpr std::string_view names[] = {"bool",   "integer", "number",        "enumerator", "string",          "dtype",
-                                        "dims",   "integers", "numbers",      "enumerators", "bytes",          "tensor",
-                                        "graph",  "optional bool", "optional integer", "optional number", "optional enumerator"};
+  constexpr std::string_view names[] = {"bool",
+                                        "integer",
+                                        "number",
+                                        "enumerator",
+                                        "string",
+                                        "dtype",
+                                        "dims",
+                                        "integers",
+                                        "numbers",
+                                        "enumerators",
+                                        "bytes",
+                                        "tensor",
+                                        "graph",
+                                        "optional bool",
+                                        "optional integer",
+                                        "optional number",
+                                        "optional enumerator"};
   return names[static_cast<std::size_t>(t)];
 }
 
@@ -123,7 +141,8 @@ std::string cut(std::string text, std::size_t width) {
 std::string table() {
   std::vector<std::vector<std::string>> rows{{"op", "level", "operands", "attributes", "traits"}};
   for (const OpDef* def : all_op_defs())
-    rows.push_back({std::string(def->name), std::string(level_name(def->level)), "(" + cut(operands_text(*def), 40) + ")", "{" + cut(attrs_text(*def), 40) + "}",
+    rows.push_back({std::string(def->name), std::string(level_name(def->level)),
+                    "(" + cut(operands_text(*def), 40) + ")", "{" + cut(attrs_text(*def), 40) + "}",
                     traits_text(*def)});
   return columns(rows);
 }
@@ -149,12 +168,14 @@ std::string coverage() {
   }
   std::string out = columns(rows);
   out += "\nrules: own, derived from the decomposition, or none (`rlx ops --op NAME` says why)\n";
-  for (std::size_t i = 0; i < all.size(); ++i) out += concat_text(all[i].name, ": ", kernels[i], " of ", all_op_defs().size(), " ops have kernels\n");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    out += concat_text(all[i].name, ": ", kernels[i], " of ", all_op_defs().size(), " ops have kernels\n");
   return out;
 }
 
 std::string one_op(const OpDef& def) {
-  std::string out = concat_text(def.name, "(", operands_text(def), ")  ", level_name(def.level), ", ", traits_text(def), "\n");
+  std::string out =
+      concat_text(def.name, "(", operands_text(def), ")  ", level_name(def.level), ", ", traits_text(def), "\n");
   if (!def.attrs.empty()) out += "attributes:\n";
   for (const AttrField& f : def.attrs) {
     out += concat_text("  ", f.name, ": ", type_text(f.type));
@@ -179,7 +200,8 @@ std::string one_op(const OpDef& def) {
     std::string shapes;
     for (const SampleInput& i : s.inputs) shapes += concat_text(shapes.empty() ? "" : ", ", i.shape);
     const std::string attrs = print_attrs(s.op);
-    out += concat_text("  ", s.name, ": ", op_text_name(s.op), "(", shapes, ")", attrs.empty() ? "" : concat_text(" {", attrs, "}"), "\n");
+    out += concat_text("  ", s.name, ": ", op_text_name(s.op), "(", shapes, ")",
+                       attrs.empty() ? "" : concat_text(" {", attrs, "}"), "\n");
   }
   return out;
 }
@@ -187,9 +209,11 @@ std::string one_op(const OpDef& def) {
 std::string markdown() {
   const std::vector<Target> all = targets();
   std::string out =
-      "# Ops\n\nGenerated by `rlx ops --markdown -o docs/ops.md`; the meaning of each op is stated beside its struct in `rlx/ir/op.h`.\n"
+      "# Ops\n\nGenerated by `rlx ops --markdown -o docs/ops.md`; the meaning of each op is stated beside its struct "
+      "in `rlx/ir/op.h`.\n"
       "Rules: **own**, *derived* from the decomposition, or – where the op has none (`rlx ops --op NAME` says why).\n"
-      "Devices: **kernel**, or *parts* where the op runs as the ops of its decomposition.\n\n| op | level | operands | attributes | traits |";
+      "Devices: **kernel**, or *parts* where the op runs as the ops of its decomposition.\n\n| op | level | operands | "
+      "attributes | traits |";
   std::string line = "|---|---|---|---|---|";
   for (std::string_view name : {"decompose", "vjp", "jvp", "batch", "reference"}) {
     out += concat_text(" ", name, " |");
@@ -201,7 +225,8 @@ std::string markdown() {
   }
   out += "\n" + line + "\n";
   for (const OpDef* def : all_op_defs()) {
-    out += concat_text("| `", def->name, "` | ", level_name(def->level), " | ", operands_text(*def), " | ", attrs_text(*def), " | ", traits_text(*def), " |");
+    out += concat_text("| `", def->name, "` | ", level_name(def->level), " | ", operands_text(*def), " | ",
+                       attrs_text(*def), " | ", traits_text(*def), " |");
     for (const RuleState& r : rules_of(*def))
       if (r.name != "infer" && r.name != "cost") out += r.own ? " **own** |" : r.derived ? " *derived* |" : " – |";
     for (const Target& t : all) {
@@ -247,8 +272,11 @@ void run(const OpsArgs& args) {
 void register_ops(CLI::App& app) {
   auto args = std::make_shared<OpsArgs>();
   CLI::App* cmd = app.add_subcommand("ops", "List the ops, their rules and the devices that run them");
-  auto* op = cmd->add_option("--op", args->op, "everything about one op: attributes, rules, devices, samples")->type_name("NAME");
-  auto* coverage = cmd->add_flag("--coverage", args->coverage, "which rules each op has, and how it runs on each device")->excludes(op);
+  auto* op = cmd->add_option("--op", args->op, "everything about one op: attributes, rules, devices, samples")
+                 ->type_name("NAME");
+  auto* coverage =
+      cmd->add_flag("--coverage", args->coverage, "which rules each op has, and how it runs on each device")
+          ->excludes(op);
   cmd->add_flag("--markdown", args->markdown, "the table as a page: docs/ops.md")->excludes(op)->excludes(coverage);
   cmd->add_option("-o,--output", args->output, "file instead of the standard output")->type_name("FILE");
   cmd->callback([args] { run(*args); });

@@ -57,8 +57,11 @@ OpSet claims_of(const std::string& target) {
 
 void run(const OptArgs& args) {
   if (args.list) return list_passes();
-  if (args.graph.empty()) throw Error(ErrorCode::InvalidArgument, "no graph is given", "name a graph file, or - for the standard input");
-  if (args.passes.empty()) throw Error(ErrorCode::InvalidArgument, "no pass is given", "name them with --pass NAME[,NAME]; `rlx opt --list` lists them");
+  if (args.graph.empty())
+    throw Error(ErrorCode::InvalidArgument, "no graph is given", "name a graph file, or - for the standard input");
+  if (args.passes.empty())
+    throw Error(ErrorCode::InvalidArgument, "no pass is given",
+                "name them with --pass NAME[,NAME]; `rlx opt --list` lists them");
   Graph g = read_graph(args.graph);
   if (!args.bindings.empty()) g = g.bind(parse_symbols(g, args.bindings));
   FusionReport report;
@@ -92,11 +95,17 @@ void register_opt(CLI::App& app) {
   CLI::App* cmd = app.add_subcommand("opt", "Run compiler passes on a graph file and print the result");
   cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
   cmd->add_option("-p,--pass", args->passes, "passes in order, separated by commas; `all` is the whole list")
-      ->delimiter(',')->type_name("NAME")->allow_extra_args(false);
+      ->delimiter(',')
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   cmd->add_flag("--list", args->list, "list the passes: what each does and when that is legal");
-  cmd->add_option("-t,--target", args->target, "fuse what this device has kernels for; without it, everything may be fused")->type_name("DEVICE");
+  cmd->add_option("-t,--target", args->target,
+                  "fuse what this device has kernels for; without it, everything may be fused")
+      ->type_name("DEVICE");
   cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives instead of fused ops");
-  cmd->add_option("-b,--bind", args->bindings, "fix a symbolic dimension first")->type_name("SYMBOL=N")->allow_extra_args(false);
+  cmd->add_option("-b,--bind", args->bindings, "fix a symbolic dimension first")
+      ->type_name("SYMBOL=N")
+      ->allow_extra_args(false);
   cmd->add_option("-o,--output", args->output, "file for the result instead of the standard output")->type_name("FILE");
   auto* diff = cmd->add_flag("--diff", args->diff, "print what changed in numbers instead of the graph");
   cmd->add_flag("--binary", args->binary, "write the binary form")->excludes(diff);

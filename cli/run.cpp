@@ -32,7 +32,8 @@ bool widens(DType from, DType to) {
 Tensor fitted(const Tensor& t, const Shape& declared, const std::string& what, bool cast) {
   if (t.dtype() == declared.dtype()) return t;
   if (cast || widens(t.dtype(), declared.dtype())) return t.cast(declared.dtype());
-  throw Error(ErrorCode::DTypeMismatch, concat_text(what, " is ", dtype_name(t.dtype()), ", the graph declares ", declared),
+  throw Error(ErrorCode::DTypeMismatch,
+              concat_text(what, " is ", dtype_name(t.dtype()), ", the graph declares ", declared),
               "save it in that dtype, or give --cast to convert it");
 }
 
@@ -42,8 +43,10 @@ std::string leaf_names(const Graph& g, OpKind kind) {
   return out.empty() ? "none" : out;
 }
 
-// Binds "name=file" and, for inputs, files without a name in declaration order. An npz binds each of its arrays by name.
-void bind_files(const Graph& g, OpKind kind, const std::string& what, const std::vector<std::string>& texts, bool cast, NamedTensors& values) {
+// Binds "name=file" and, for inputs, files without a name in declaration order. An npz binds each of its arrays by
+// name.
+void bind_files(const Graph& g, OpKind kind, const std::string& what, const std::vector<std::string>& texts, bool cast,
+                NamedTensors& values) {
   const std::vector<NodeId> leaves = g.leaves(kind);
   std::size_t next = 0;
   auto bind = [&](NodeId id, const Tensor& t, const std::string& path) {
@@ -59,7 +62,8 @@ void bind_files(const Graph& g, OpKind kind, const std::string& what, const std:
     for (NodeId leaf : leaves) names.push_back(g.leaf_name(leaf));
     const std::string near = closest_name(name, names);
     throw Error(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no ", what, " '", name, "'"),
-                near.empty() ? concat_text("its ", what, "s: ", leaf_names(g, kind)) : concat_text("did you mean '", near, "'?"));
+                near.empty() ? concat_text("its ", what, "s: ", leaf_names(g, kind))
+                             : concat_text("did you mean '", near, "'?"));
   };
   for (const std::string& text : texts) {
     const Binding b = split_binding(text);
@@ -70,7 +74,8 @@ void bind_files(const Graph& g, OpKind kind, const std::string& what, const std:
     } else {
       while (next < leaves.size() && values.contains(g.leaf_name(leaves[next]))) ++next;
       if (next == leaves.size())
-        throw Error(ErrorCode::InvalidArgument, concat_text("'", b.rest, "': every ", what, " of graph '", g.name(), "' is bound already"),
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("'", b.rest, "': every ", what, " of graph '", g.name(), "' is bound already"),
                     concat_text("its ", what, "s: ", leaf_names(g, kind)));
       bind(leaves[next], read_npy(b.rest), b.rest);
     }
@@ -94,9 +99,11 @@ void require_all(const Graph& g, const NamedTensors& values) {
     for (NodeId id : g.leaves(kind))
       if (!values.contains(g.leaf_name(id)))
         throw Error(ErrorCode::NotFound,
-                    concat_text(kind == OpKind::Input ? "input" : "param", " '", g.leaf_name(id), "' ", g.node(id).shape(), " has no value"),
-                    kind == OpKind::Input ? concat_text("give --input ", g.leaf_name(id), "=FILE.npy")
-                                          : concat_text("give --param ", g.leaf_name(id), "=FILE.npy or --weights FILE.safetensors"));
+                    concat_text(kind == OpKind::Input ? "input" : "param", " '", g.leaf_name(id), "' ",
+                                g.node(id).shape(), " has no value"),
+                    kind == OpKind::Input
+                        ? concat_text("give --input ", g.leaf_name(id), "=FILE.npy")
+                        : concat_text("give --param ", g.leaf_name(id), "=FILE.npy or --weights FILE.safetensors"));
 }
 
 std::vector<Tensor> run_on_device(const RunArgs& args, Graph g, const NamedTensors& values) {
@@ -119,7 +126,8 @@ void write_outputs(const RunArgs& args, const std::vector<Tensor>& outputs) {
   }
   if (!args.outputs.empty() && !args.print) return;
   Output out("-");
-  for (std::size_t i = 0; i < outputs.size(); ++i) out.write(concat_text("out", i, ": ", tensor_text(outputs[i], args.max_values)));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    out.write(concat_text("out", i, ": ", tensor_text(outputs[i], args.max_values)));
   out.close();
 }
 
@@ -129,7 +137,8 @@ void run(const RunArgs& args) {
   const std::size_t num_outputs = g.outputs().size();
   const bool one_npz = args.outputs.size() == 1 && args.outputs[0].ends_with(".npz");
   if (!one_npz && args.outputs.size() > num_outputs)
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs, " outputs, --output names ", args.outputs.size()));
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs,
+                                                        " outputs, --output names ", args.outputs.size()));
   NamedTensors values;
   bind_files(g, OpKind::Input, "input", args.inputs, args.cast, values);
   bind_files(g, OpKind::Param, "param", args.params, args.cast, values);
@@ -143,18 +152,34 @@ void run(const RunArgs& args) {
 void register_run(CLI::App& app) {
   auto args = std::make_shared<RunArgs>();
   CLI::App* cmd = app.add_subcommand("run", "Run a graph file on npy inputs");
-  cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->required()->type_name("FILE");
-  cmd->add_option("-i,--input", args->inputs, "FILE.npy for the next input, NAME=FILE.npy, or FILE.npz with all of them")->type_name("[NAME=]FILE")->allow_extra_args(false);
-  cmd->add_option("-p,--param", args->params, "a weight, as --input")->type_name("[NAME=]FILE")->allow_extra_args(false);
-  cmd->add_option("-w,--weights", args->weights, "safetensors file with the weights that no --param gives")->type_name("FILE");
-  cmd->add_option("-o,--output", args->outputs, "FILE.npy for each output in order, or one FILE.npz for all")->type_name("FILE")->allow_extra_args(false);
+  cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")
+      ->required()
+      ->type_name("FILE");
+  cmd->add_option("-i,--input", args->inputs,
+                  "FILE.npy for the next input, NAME=FILE.npy, or FILE.npz with all of them")
+      ->type_name("[NAME=]FILE")
+      ->allow_extra_args(false);
+  cmd->add_option("-p,--param", args->params, "a weight, as --input")
+      ->type_name("[NAME=]FILE")
+      ->allow_extra_args(false);
+  cmd->add_option("-w,--weights", args->weights, "safetensors file with the weights that no --param gives")
+      ->type_name("FILE");
+  cmd->add_option("-o,--output", args->outputs, "FILE.npy for each output in order, or one FILE.npz for all")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   cmd->add_flag("--print", args->print, "print the outputs (the default without --output)");
-  cmd->add_option("--max-values", args->max_values, "values printed per output")->capture_default_str()->check(CLI::NonNegativeNumber);
-  auto* device = cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
-  cmd->add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")->excludes(device);
+  cmd->add_option("--max-values", args->max_values, "values printed per output")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  auto* device =
+      cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
+  cmd->add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
+      ->excludes(device);
   cmd->add_flag("--f64", args->f64, "compute in F64: every float leaf and constant is converted first");
   cmd->add_flag("--cast", args->cast, "convert inputs and params whose dtype differs, even when that rounds");
-  cmd->add_option("--threads", args->threads, "0: as many as the machine grants")->capture_default_str()->check(CLI::NonNegativeNumber);
+  cmd->add_option("--threads", args->threads, "0: as many as the machine grants")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   cmd->callback([args] { run(*args); });
 }
 

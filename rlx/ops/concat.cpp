@@ -14,10 +14,12 @@ struct ConcatRules {
     Dim total = first.dim(static_cast<int>(axis));
     for (int i = 1; i < c.num_inputs(); ++i) {
       const Shape& x = c.input(i);
-      if (x.rank() != first.rank()) return c.error("operand ", i, " ", x, " and operand 0 ", first, " have different ranks");
+      if (x.rank() != first.rank())
+        return c.error("operand ", i, " ", x, " and operand 0 ", first, " have different ranks");
       for (int d = 0; d < x.rank(); ++d)
         if (d != axis && !(x.dim(d) == first.dim(d)))
-          return c.error("operand ", i, " ", x, " and operand 0 ", first, " differ on axis ", d, ", they may differ on axis ", axis, " only");
+          return c.error("operand ", i, " ", x, " and operand 0 ", first, " differ on axis ", d,
+                         ", they may differ on axis ", axis, " only");
       total = total + x.dim(static_cast<int>(axis));
     }
     return Shapes{first.with_dim(static_cast<int>(axis), total)};
@@ -58,19 +60,28 @@ struct ConcatRules {
     s.add("with an empty one", {Shape({2, 0}, DType::F32), Shape({2, 2}, DType::F32)}, ops::Concat{1});
     s.add("half", {Shape({1}, DType::BF16), Shape({2}, DType::BF16)}, ops::Concat{0});
     s.add("complex", {Shape({1}, DType::C64), Shape({2}, DType::C64)}, ops::Concat{0});
-    s.add_discrete("i64", {SampleInput(Shape({1, 2}, DType::I64), Fill::Small), SampleInput(Shape({2, 2}, DType::I64), Fill::Small)},
-                   ops::Concat{0});
+    s.add_discrete(
+        "i64",
+        {SampleInput(Shape({1, 2}, DType::I64), Fill::Small), SampleInput(Shape({2, 2}, DType::I64), Fill::Small)},
+        ops::Concat{0});
   }
   static constexpr AttrField attrs[] = {field<&ops::Concat::axis>("axis")};
 };
 
 }  // namespace
 
-constinit const OpDef ops::Concat::def{
-    .kind = kind, .name = "concat", .inputs = variadic_inputs("xs"), .attrs = ConcatRules::attrs, .level = Level::Mir,
-    .infer = ConcatRules::infer, .decompose = none("a primitive"),
-    .vjp = ConcatRules::vjp, .jvp = ConcatRules::jvp, .batch = ConcatRules::batch,
-    .reference = ConcatRules::reference, .cost = moves_bytes,
-    .samples = ConcatRules::samples};
+constinit const OpDef ops::Concat::def{.kind = kind,
+                                       .name = "concat",
+                                       .inputs = variadic_inputs("xs"),
+                                       .attrs = ConcatRules::attrs,
+                                       .level = Level::Mir,
+                                       .infer = ConcatRules::infer,
+                                       .decompose = none("a primitive"),
+                                       .vjp = ConcatRules::vjp,
+                                       .jvp = ConcatRules::jvp,
+                                       .batch = ConcatRules::batch,
+                                       .reference = ConcatRules::reference,
+                                       .cost = moves_bytes,
+                                       .samples = ConcatRules::samples};
 
 }  // namespace rlx

@@ -11,9 +11,9 @@ Expr next_one(Graph& g, Expr v, std::int64_t axis) {
   return g.concat({g.narrow(v, axis, Dim(1), n - 1), end}, axis);
 }
 
-// s_i = b_i + a_i s_{i+1} along `axis`, nothing past the end. Products only, so zeros in `a` are no trouble. Doubling steps:
-// after the step of width d, b_i holds the sum over [i, i + 2d) and a_i the product over it. A symbolic extent has no known
-// number of steps: there the products of all ranges [i, j) are formed.
+// s_i = b_i + a_i s_{i+1} along `axis`, nothing past the end. Products only, so zeros in `a` are no trouble. Doubling
+// steps: after the step of width d, b_i holds the sum over [i, i + 2d) and a_i the product over it. A symbolic extent
+// has no known number of steps: there the products of all ranges [i, j) are formed.
 Expr suffix_recurrence(Graph& g, Expr b, Expr a, std::int64_t axis) {
   const Dim extent = b.dim(static_cast<int>(axis));
   if (extent.is_static()) {
@@ -35,15 +35,16 @@ Expr suffix_recurrence(Graph& g, Expr b, Expr a, std::int64_t axis) {
   return g.sum(g.where(later, products * g.unsqueeze(b, axis), 0), {axis + 1});
 }
 
-// For a running maximum or minimum y of x: [.., k, i, ..] is 1 where x_k is (one of) what y_i took, 0 elsewhere; and the number
-// of those ties for every i, at least 1. The exclusive scan's identity has no source and shares nothing.
+// For a running maximum or minimum y of x: [.., k, i, ..] is 1 where x_k is (one of) what y_i took, 0 elsewhere; and
+// the number of those ties for every i, at least 1. The exclusive scan's identity has no source and shares nothing.
 struct Sources {
   Expr mask, ties;
 };
 Sources running_sources(Graph& g, const ops::Cumulative& op, Expr x, Expr y) {
   const Dim& extent = x.dim(static_cast<int>(op.axis));
   const Expr k = positions(g, extent, op.axis, x.rank() + 1), i = positions(g, extent, op.axis + 1, x.rank() + 1);
-  const CompareKind order = op.reverse ? (op.exclusive ? CompareKind::Gt : CompareKind::Ge) : (op.exclusive ? CompareKind::Lt : CompareKind::Le);
+  const CompareKind order = op.reverse ? (op.exclusive ? CompareKind::Gt : CompareKind::Ge)
+                                       : (op.exclusive ? CompareKind::Lt : CompareKind::Le);
   const Expr took = g.bit_and(g.eq(g.unsqueeze(x, op.axis + 1), g.unsqueeze(y, op.axis)), g.compare(order, k, i));
   const Expr mask = g.cast(took, x.dtype());
   return {mask, g.max(g.sum(mask, {op.axis}, true), 1)};
@@ -57,7 +58,8 @@ struct CumulativeRules {
     const bool ordered = op.fn == CumulativeKind::Max || op.fn == CumulativeKind::Min;
     if (is_storage_only(x.dtype())) return c.dtype_error("cannot compute with ", x, "; cast it first");
     if (ordered && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
-    if (!ordered && x.dtype() == DType::Bool) return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
+    if (!ordered && x.dtype() == DType::Bool)
+      return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
     return Shapes{x};
   }
   static void reference(const RefArgs& a) {
@@ -96,7 +98,8 @@ struct CumulativeRules {
         auto turned = [&](Expr e) { return op.reverse ? g.reverse(e, {op.axis}) : e; };
         const Expr x = turned(c.input(0)), b = turned(ct);
         const Expr before = g.cumulative(CumulativeKind::Prod, x, op.axis, true);
-        const Expr s = suffix_recurrence(g, op.exclusive ? next_one(g, b, op.axis) : b, next_one(g, x, op.axis), op.axis);
+        const Expr s =
+            suffix_recurrence(g, op.exclusive ? next_one(g, b, op.axis) : b, next_one(g, x, op.axis), op.axis);
         return c.accumulate(0, turned(before * s));
       }
       case CumulativeKind::Max:
@@ -148,18 +151,21 @@ struct CumulativeRules {
       if (ordered) {
         s.add_discrete(name + " exclusive", {Shape({4}, DType::F32)}, ops::Cumulative{fn, 0, true, false});
         s.add_discrete(name + " exclusive reverse", {Shape({2, 3}, DType::F32)}, ops::Cumulative{fn, 1, true, true});
-        s.add_discrete(name + " bool", {SampleInput(Shape({5}, DType::Bool), Fill::Boolean)}, ops::Cumulative{fn, 0, true, false});
+        s.add_discrete(name + " bool", {SampleInput(Shape({5}, DType::Bool), Fill::Boolean)},
+                       ops::Cumulative{fn, 0, true, false});
       } else {
         s.add(name + " exclusive", {Shape({4}, DType::F32)}, ops::Cumulative{fn, 0, true, false});
         s.add(name + " exclusive reverse", {Shape({2, 3}, DType::F32)}, ops::Cumulative{fn, 1, true, true});
         s.add(name + " complex", {Shape({3}, DType::C128)}, ops::Cumulative{fn, 0, false, false});
       }
       s.add_discrete(name + " empty", {Shape({2, 0}, DType::F32)}, ops::Cumulative{fn, 1, false, false});
-      s.add_discrete(name + " i32", {SampleInput(Shape({5}, DType::I32), Fill::Small)}, ops::Cumulative{fn, 0, true, false});
+      s.add_discrete(name + " i32", {SampleInput(Shape({5}, DType::I32), Fill::Small)},
+                     ops::Cumulative{fn, 0, true, false});
     }
   }
-  static constexpr AttrField attrs[] = {field<&ops::Cumulative::fn>("fn", AttrPlace::Mnemonic), field<&ops::Cumulative::axis>("axis"),
-                                        field<&ops::Cumulative::exclusive>("exclusive"), field<&ops::Cumulative::reverse>("reverse")};
+  static constexpr AttrField attrs[] = {
+      field<&ops::Cumulative::fn>("fn", AttrPlace::Mnemonic), field<&ops::Cumulative::axis>("axis"),
+      field<&ops::Cumulative::exclusive>("exclusive"), field<&ops::Cumulative::reverse>("reverse")};
 
  private:
   template <class A>
@@ -178,11 +184,19 @@ struct CumulativeRules {
 
 }  // namespace
 
-constinit const OpDef ops::Cumulative::def{
-    .kind = kind, .name = "cumulative", .inputs = inputs("x"), .attrs = CumulativeRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Reduction, .infer = CumulativeRules::infer, .decompose = none("a primitive"),
-    .vjp = CumulativeRules::vjp, .jvp = CumulativeRules::jvp, .batch = CumulativeRules::batch,
-    .reference = CumulativeRules::reference,
-    .cost = flops_per_element<1>, .samples = CumulativeRules::samples};
+constinit const OpDef ops::Cumulative::def{.kind = kind,
+                                           .name = "cumulative",
+                                           .inputs = inputs("x"),
+                                           .attrs = CumulativeRules::attrs,
+                                           .level = Level::Mir,
+                                           .traits = OpTrait::Reduction,
+                                           .infer = CumulativeRules::infer,
+                                           .decompose = none("a primitive"),
+                                           .vjp = CumulativeRules::vjp,
+                                           .jvp = CumulativeRules::jvp,
+                                           .batch = CumulativeRules::batch,
+                                           .reference = CumulativeRules::reference,
+                                           .cost = flops_per_element<1>,
+                                           .samples = CumulativeRules::samples};
 
 }  // namespace rlx

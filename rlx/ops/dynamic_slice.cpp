@@ -24,14 +24,18 @@ std::optional<Diagnostic> check_window(const InferContext& c, const Shape& x, co
 StridedView window_at(std::span<const std::int64_t> dims, std::span<const std::int64_t> window, const Tensor& starts) {
   StridedView view = whole(dims);
   for (std::size_t i = 0; i < dims.size(); ++i)
-    view.offset += std::clamp<std::int64_t>(starts.at_i64(static_cast<std::int64_t>(i)), 0, dims[i] - window[i]) * view.strides[i];
+    view.offset +=
+        std::clamp<std::int64_t>(starts.at_i64(static_cast<std::int64_t>(i)), 0, dims[i] - window[i]) * view.strides[i];
   return view;
 }
 
 // starts [rank] with a leading zero, for a window that spans the batch axis.
-Expr with_batch_start(Graph& g, Expr starts) { return g.concat({g.constant(Tensor::zeros(Shape({1}, starts.dtype()))), starts}, 0); }
+Expr with_batch_start(Graph& g, Expr starts) {
+  return g.concat({g.constant(Tensor::zeros(Shape({1}, starts.dtype()))), starts}, 0);
+}
 
-// Batched starts [B, rank] of axis `axis`, clamped so that a window of `size` fits, I64 [B, 1, .., 1] with rank + 1 axes.
+// Batched starts [B, rank] of axis `axis`, clamped so that a window of `size` fits, I64 [B, 1, .., 1] with rank + 1
+// axes.
 Expr clamped_start(Graph& g, Expr starts, std::int64_t axis, const Dim& extent, const Dim& size) {
   const std::int64_t rank = starts.dim(1).value();
   Dims dims(static_cast<std::size_t>(rank) + 1, Dim(1));
@@ -40,7 +44,8 @@ Expr clamped_start(Graph& g, Expr starts, std::int64_t axis, const Dim& extent, 
   return g.min(g.max(start, 0), dim_value(g, extent) - dim_value(g, size));
 }
 
-// Index into the flattened x of the element at `coordinates` (one I64 tensor per axis, broadcast together) of each batch entry.
+// Index into the flattened x of the element at `coordinates` (one I64 tensor per axis, broadcast together) of each
+// batch entry.
 Expr flat_index(Graph& g, const std::vector<Expr>& coordinates, const Dims& dims, bool batched, const Dim& batch) {
   Expr index;
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -61,7 +66,8 @@ struct DynamicSliceRules {
   }
   static void reference(const RefArgs& a) {
     const auto dims = a.in(0).dims(), window = a.out().dims();
-    copy_strided(a.out().dtype(), window, a.out().mutable_data(), whole(window), a.in(0).data(), window_at(dims, window, a.in(1)));
+    copy_strided(a.out().dtype(), window, a.out().mutable_data(), whole(window), a.in(0).data(),
+                 window_at(dims, window, a.in(1)));
   }
   // Only the window is touched.
   static Cost cost(const CostContext& c) {
@@ -69,7 +75,8 @@ struct DynamicSliceRules {
     return {0, bytes, bytes};
   }
   static void vjp(VjpContext& c) {
-    if (c.wants(0)) c.accumulate(0, c.graph().dynamic_update_slice(c.zeros(c.input(0).shape()), c.cotangent(), c.input(1)));
+    if (c.wants(0))
+      c.accumulate(0, c.graph().dynamic_update_slice(c.zeros(c.input(0).shape()), c.cotangent(), c.input(1)));
   }
   static void jvp(JvpContext& c) {
     if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.input(1)}));
@@ -79,7 +86,8 @@ struct DynamicSliceRules {
     const Dims& sizes = c.op<ops::DynamicSlice>().sizes;
     const Expr x = c.input(0), starts = c.input(1);
     if (sizes.empty()) return c.set_result(c.lifted(0));
-    if (!c.is_batched(1)) return c.set_result(g.dynamic_slice(x, with_batch_start(g, starts), prepend(c.batch_size(), sizes)));
+    if (!c.is_batched(1))
+      return c.set_result(g.dynamic_slice(x, with_batch_start(g, starts), prepend(c.batch_size(), sizes)));
     const Dims dims(x.shape().dims().begin() + (c.is_batched(0) ? 1 : 0), x.shape().dims().end());
     std::vector<Expr> coordinates;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -98,7 +106,8 @@ struct DynamicSliceRules {
     s.add("scalar", {Shape({}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index)}, ops::DynamicSlice{});
     s.add("half", {Shape({4}, DType::F16), SampleInput(one, Fill::Index, 4)}, ops::DynamicSlice{{2}});
     s.add_discrete("empty window", {Shape({3}, DType::F32), SampleInput(one, Fill::Index, 3)}, ops::DynamicSlice{{0}});
-    s.add_discrete("i32", {SampleInput(Shape({4}, DType::I32), Fill::Small), SampleInput(one, Fill::Index, 4)}, ops::DynamicSlice{{3}});
+    s.add_discrete("i32", {SampleInput(Shape({4}, DType::I32), Fill::Small), SampleInput(one, Fill::Index, 4)},
+                   ops::DynamicSlice{{3}});
   }
   static constexpr AttrField attrs[] = {field<&ops::DynamicSlice::sizes>("sizes", AttrPlace::TypeDims)};
 };
@@ -124,7 +133,8 @@ struct DynamicUpdateSliceRules {
     c.accumulate(1, g.dynamic_slice(c.cotangent(), c.input(2), update.dims()));
   }
   static void jvp(JvpContext& c) {
-    if (c.has_tangent(0) || c.has_tangent(1)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.tangent(1), c.input(2)}));
+    if (c.has_tangent(0) || c.has_tangent(1))
+      c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.tangent(1), c.input(2)}));
   }
   static void batch(BatchContext& c) {
     Graph& g = c.graph();
@@ -142,7 +152,8 @@ struct DynamicUpdateSliceRules {
     for (std::size_t i = 0; i < dims.size(); ++i) {
       const auto axis = static_cast<std::int64_t>(i);
       const Expr size = dim_value(g, sizes[i]);
-      const Expr at = positions(g, dims[i], axis + 1, static_cast<int>(dims.size()) + 1) - clamped_start(g, starts, axis, dims[i], sizes[i]);
+      const Expr at = positions(g, dims[i], axis + 1, static_cast<int>(dims.size()) + 1) -
+                      clamped_start(g, starts, axis, dims[i], sizes[i]);
       const Expr hit = g.bit_and(g.ge(at, 0), g.lt(at, size));
       inside = inside.valid() ? g.bit_and(inside, hit) : hit;
       coordinates.push_back(g.min(g.max(at, 0), size - 1));
@@ -152,32 +163,53 @@ struct DynamicUpdateSliceRules {
   }
   static void samples(SampleSet& s) {
     const Shape one({1}, DType::I32), two({2}, DType::I64);
-    s.add("vector", {Shape({5}, DType::F32), Shape({2}, DType::F32), SampleInput(one, Fill::Index, 4)}, ops::DynamicUpdateSlice{});
-    s.add("matrix", {Shape({3, 4}, DType::F64), Shape({2, 3}, DType::F64), SampleInput(two, Fill::Small)}, ops::DynamicUpdateSlice{});
-    s.add("whole", {Shape({2, 2}, DType::F32), Shape({2, 2}, DType::F32), SampleInput(two, Fill::Small)}, ops::DynamicUpdateSlice{});
-    s.add("empty update", {Shape({3}, DType::F32), Shape({0}, DType::F32), SampleInput(one, Fill::Index, 3)}, ops::DynamicUpdateSlice{});
+    s.add("vector", {Shape({5}, DType::F32), Shape({2}, DType::F32), SampleInput(one, Fill::Index, 4)},
+          ops::DynamicUpdateSlice{});
+    s.add("matrix", {Shape({3, 4}, DType::F64), Shape({2, 3}, DType::F64), SampleInput(two, Fill::Small)},
+          ops::DynamicUpdateSlice{});
+    s.add("whole", {Shape({2, 2}, DType::F32), Shape({2, 2}, DType::F32), SampleInput(two, Fill::Small)},
+          ops::DynamicUpdateSlice{});
+    s.add("empty update", {Shape({3}, DType::F32), Shape({0}, DType::F32), SampleInput(one, Fill::Index, 3)},
+          ops::DynamicUpdateSlice{});
     s.add("scalar", {Shape({}, DType::F32), Shape({}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index)},
           ops::DynamicUpdateSlice{});
-    s.add("half", {Shape({4}, DType::BF16), Shape({2}, DType::BF16), SampleInput(one, Fill::Index, 3)}, ops::DynamicUpdateSlice{});
-    s.add_discrete("i64", {SampleInput(Shape({4}, DType::I64), Fill::Small), SampleInput(Shape({1}, DType::I64), Fill::Small),
-                           SampleInput(one, Fill::Index, 4)}, ops::DynamicUpdateSlice{});
+    s.add("half", {Shape({4}, DType::BF16), Shape({2}, DType::BF16), SampleInput(one, Fill::Index, 3)},
+          ops::DynamicUpdateSlice{});
+    s.add_discrete("i64",
+                   {SampleInput(Shape({4}, DType::I64), Fill::Small), SampleInput(Shape({1}, DType::I64), Fill::Small),
+                    SampleInput(one, Fill::Index, 4)},
+                   ops::DynamicUpdateSlice{});
   }
 };
 
 }  // namespace
 
-constinit const OpDef ops::DynamicSlice::def{
-    .kind = kind, .name = "dynamic_slice", .inputs = inputs("x", "starts"), .attrs = DynamicSliceRules::attrs, .level = Level::Mir,
-    .infer = DynamicSliceRules::infer, .decompose = none("a primitive"),
-    .vjp = DynamicSliceRules::vjp, .jvp = DynamicSliceRules::jvp, .batch = DynamicSliceRules::batch,
-    .reference = DynamicSliceRules::reference,
-    .cost = DynamicSliceRules::cost, .samples = DynamicSliceRules::samples};
+constinit const OpDef ops::DynamicSlice::def{.kind = kind,
+                                             .name = "dynamic_slice",
+                                             .inputs = inputs("x", "starts"),
+                                             .attrs = DynamicSliceRules::attrs,
+                                             .level = Level::Mir,
+                                             .infer = DynamicSliceRules::infer,
+                                             .decompose = none("a primitive"),
+                                             .vjp = DynamicSliceRules::vjp,
+                                             .jvp = DynamicSliceRules::jvp,
+                                             .batch = DynamicSliceRules::batch,
+                                             .reference = DynamicSliceRules::reference,
+                                             .cost = DynamicSliceRules::cost,
+                                             .samples = DynamicSliceRules::samples};
 
-constinit const OpDef ops::DynamicUpdateSlice::def{
-    .kind = kind, .name = "dynamic_update_slice", .inputs = inputs("x", "update", "starts"), .attrs = {}, .level = Level::Mir,
-    .infer = DynamicUpdateSliceRules::infer, .decompose = none("a primitive"),
-    .vjp = DynamicUpdateSliceRules::vjp, .jvp = DynamicUpdateSliceRules::jvp, .batch = DynamicUpdateSliceRules::batch,
-    .reference = DynamicUpdateSliceRules::reference,
-    .cost = moves_bytes, .samples = DynamicUpdateSliceRules::samples};
+constinit const OpDef ops::DynamicUpdateSlice::def{.kind = kind,
+                                                   .name = "dynamic_update_slice",
+                                                   .inputs = inputs("x", "update", "starts"),
+                                                   .attrs = {},
+                                                   .level = Level::Mir,
+                                                   .infer = DynamicUpdateSliceRules::infer,
+                                                   .decompose = none("a primitive"),
+                                                   .vjp = DynamicUpdateSliceRules::vjp,
+                                                   .jvp = DynamicUpdateSliceRules::jvp,
+                                                   .batch = DynamicUpdateSliceRules::batch,
+                                                   .reference = DynamicUpdateSliceRules::reference,
+                                                   .cost = moves_bytes,
+                                                   .samples = DynamicUpdateSliceRules::samples};
 
 }  // namespace rlx

@@ -56,11 +56,18 @@ struct ExpandRules {
 
 }  // namespace
 
-constinit const OpDef ops::Expand::def{
-    .kind = kind, .name = "expand", .inputs = inputs("x"), .attrs = ExpandRules::attrs, .level = Level::Mir,
-    .infer = ExpandRules::infer, .decompose = none("a primitive"),
-    .vjp = ExpandRules::vjp, .jvp = ExpandRules::jvp, .batch = ExpandRules::batch,
-    .reference = ExpandRules::reference, .cost = ExpandRules::cost,
-    .samples = ExpandRules::samples};
+constinit const OpDef ops::Expand::def{.kind = kind,
+                                       .name = "expand",
+                                       .inputs = inputs("x"),
+                                       .attrs = ExpandRules::attrs,
+                                       .level = Level::Mir,
+                                       .infer = ExpandRules::infer,
+                                       .decompose = none("a primitive"),
+                                       .vjp = ExpandRules::vjp,
+                                       .jvp = ExpandRules::jvp,
+                                       .batch = ExpandRules::batch,
+                                       .reference = ExpandRules::reference,
+                                       .cost = ExpandRules::cost,
+                                       .samples = ExpandRules::samples};
 
 }  // namespace rlx

@@ -65,7 +65,8 @@ struct GatherRules {
     for (std::int64_t o = 0; o < s.outer; ++o)
       for (std::int64_t i = 0; i < count; ++i) {
         const std::int64_t at = std::clamp<std::int64_t>(a.in(1).at_i64(i), 0, s.extent - 1);
-        copy_strided(t, row, out, {(o * count + i) * s.inner, {1}}, a.in(0).data(), {(o * s.extent + at) * s.inner, {1}});
+        copy_strided(t, row, out, {(o * count + i) * s.inner, {1}}, a.in(0).data(),
+                     {(o * s.extent + at) * s.inner, {1}});
       }
   }
   // Only the picked rows are touched.
@@ -78,7 +79,8 @@ struct GatherRules {
     const std::int64_t axis = c.op<ops::Gather>().axis;
     Graph& g = c.graph();
     const Shape& table = c.input(0).shape();
-    c.accumulate(0, g.scatter_add(c.zeros(table), clamped(g, c.input(1), table.dim(static_cast<int>(axis))), c.cotangent(), axis));
+    c.accumulate(0, g.scatter_add(c.zeros(table), clamped(g, c.input(1), table.dim(static_cast<int>(axis))),
+                                  c.cotangent(), axis));
   }
   static void jvp(JvpContext& c) {
     if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.input(1)}));
@@ -93,7 +95,8 @@ struct GatherRules {
       return c.set_result(g.transpose(out, move_axis(out.rank(), axis, 0)));
     }
     const Dim& extent = table.dim(static_cast<int>(axis) + 1);
-    const Expr out = g.gather(batch_rows(g, table, axis), batch_indices(g, clamped(g, indices, extent), c.batch_size(), extent), 0);
+    const Expr out =
+        g.gather(batch_rows(g, table, axis), batch_indices(g, clamped(g, indices, extent), c.batch_size(), extent), 0);
     // [B, indices.., pre.., rest..] -> [B, pre.., indices.., rest..]
     const std::int64_t num_index_axes = c.rank(1);
     std::vector<std::int64_t> perm{0};
@@ -105,16 +108,22 @@ struct GatherRules {
   static void samples(SampleSet& s) {
     const Shape ids({3}, DType::I32);
     s.add("rows", {Shape({4, 2}, DType::F32), SampleInput(ids, Fill::Index, 4)}, ops::Gather{0});
-    s.add("matrix of ids", {Shape({4, 2}, DType::F32), SampleInput(Shape({2, 3}, DType::I64), Fill::Index, 4)}, ops::Gather{0});
+    s.add("matrix of ids", {Shape({4, 2}, DType::F32), SampleInput(Shape({2, 3}, DType::I64), Fill::Index, 4)},
+          ops::Gather{0});
     s.add("columns", {Shape({2, 4}, DType::F64), SampleInput(ids, Fill::Index, 4)}, ops::Gather{1});
-    s.add("middle axis", {Shape({2, 3, 2}, DType::F32), SampleInput(Shape({2, 1}, DType::I32), Fill::Index, 3)}, ops::Gather{1});
+    s.add("middle axis", {Shape({2, 3, 2}, DType::F32), SampleInput(Shape({2, 1}, DType::I32), Fill::Index, 3)},
+          ops::Gather{1});
     s.add("scalar id", {Shape({3, 2}, DType::F32), SampleInput(Shape({}, DType::I64), Fill::Index, 3)}, ops::Gather{0});
     s.add("clamped", {Shape({2, 2}, DType::F32), SampleInput(Shape({6}, DType::I32), Fill::Small)}, ops::Gather{0});
     s.add("half", {Shape({3}, DType::BF16), SampleInput(ids, Fill::Index, 3)}, ops::Gather{0});
     s.add("complex", {Shape({3}, DType::C64), SampleInput(ids, Fill::Index, 3)}, ops::Gather{0});
-    s.add_discrete("no ids", {Shape({3, 2}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index, 3)}, ops::Gather{0});
-    s.add_discrete("i64 table", {SampleInput(Shape({3, 2}, DType::I64), Fill::Small), SampleInput(ids, Fill::Index, 2)}, ops::Gather{1});
-    s.add_discrete("bool table", {SampleInput(Shape({3}, DType::Bool), Fill::Boolean), SampleInput(ids, Fill::Index, 3)}, ops::Gather{0});
+    s.add_discrete("no ids", {Shape({3, 2}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index, 3)},
+                   ops::Gather{0});
+    s.add_discrete("i64 table", {SampleInput(Shape({3, 2}, DType::I64), Fill::Small), SampleInput(ids, Fill::Index, 2)},
+                   ops::Gather{1});
+    s.add_discrete("bool table",
+                   {SampleInput(Shape({3}, DType::Bool), Fill::Boolean), SampleInput(ids, Fill::Index, 3)},
+                   ops::Gather{0});
   }
   static constexpr AttrField attrs[] = {field<&ops::Gather::axis>("axis")};
 };
@@ -125,11 +134,14 @@ struct ScatterAddRules {
     const std::int64_t axis = c.op<ops::ScatterAdd>().axis;
     if (auto error = c.check_axis(axis, operand)) return *error;
     if (!is_index(indices.dtype())) return c.dtype_error("indices must be i32 or i64, not ", indices, "; cast them");
-    if (operand.dtype() == DType::Bool || is_storage_only(operand.dtype())) return c.dtype_error("cannot add values of ", operand);
-    if (operand.dtype() != updates.dtype()) return c.dtype_error("updates ", updates, " must have the dtype of operand ", operand);
+    if (operand.dtype() == DType::Bool || is_storage_only(operand.dtype()))
+      return c.dtype_error("cannot add values of ", operand);
+    if (operand.dtype() != updates.dtype())
+      return c.dtype_error("updates ", updates, " must have the dtype of operand ", operand);
     const Dims expected = rows_dims(operand, indices, axis);
     if (!(updates.dims() == expected))
-      return c.error("updates ", updates, " must be ", dims_text(expected), " for operand ", operand, ", indices ", indices, " and axis ", axis);
+      return c.error("updates ", updates, " must be ", dims_text(expected), " for operand ", operand, ", indices ",
+                     indices, " and axis ", axis);
     return Shapes{operand};
   }
   static void reference(const RefArgs& a) {
@@ -166,8 +178,10 @@ struct ScatterAddRules {
     c.accumulate(2, g.where(g.reshape(in_range(g, indices, extent), mask_dims), g.gather(ct, indices, axis), 0));
   }
   static void jvp(JvpContext& c) {
-    if (c.has_tangent(2)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.input(1), c.tangent(2)}));
-    else if (c.has_tangent(0)) c.set_tangent(c.tangent(0));
+    if (c.has_tangent(2))
+      c.set_tangent(c.graph().add(c.box(), {c.tangent(0), c.input(1), c.tangent(2)}));
+    else if (c.has_tangent(0))
+      c.set_tangent(c.tangent(0));
   }
   static void batch(BatchContext& c) {
     Graph& g = c.graph();
@@ -190,39 +204,63 @@ struct ScatterAddRules {
   }
   static void samples(SampleSet& s) {
     const Shape ids({3}, DType::I32);
-    s.add("rows", {Shape({4, 2}, DType::F32), SampleInput(ids, Fill::Index, 4), Shape({3, 2}, DType::F32)}, ops::ScatterAdd{0});
-    s.add("duplicates", {Shape({3}, DType::F32), SampleInput(Shape({5}, DType::I64), Fill::Index, 2), Shape({5}, DType::F32)},
+    s.add("rows", {Shape({4, 2}, DType::F32), SampleInput(ids, Fill::Index, 4), Shape({3, 2}, DType::F32)},
+          ops::ScatterAdd{0});
+    s.add("duplicates",
+          {Shape({3}, DType::F32), SampleInput(Shape({5}, DType::I64), Fill::Index, 2), Shape({5}, DType::F32)},
           ops::ScatterAdd{0});
     s.add("dropped", {Shape({2}, DType::F64), SampleInput(Shape({6}, DType::I32), Fill::Small), Shape({6}, DType::F64)},
           ops::ScatterAdd{0});
-    s.add("columns", {Shape({2, 3}, DType::F32), SampleInput(Shape({2, 2}, DType::I32), Fill::Index, 3), Shape({2, 2, 2}, DType::F32)},
+    s.add("columns",
+          {Shape({2, 3}, DType::F32), SampleInput(Shape({2, 2}, DType::I32), Fill::Index, 3),
+           Shape({2, 2, 2}, DType::F32)},
           ops::ScatterAdd{1});
-    s.add("scalar id", {Shape({3, 2}, DType::F32), SampleInput(Shape({}, DType::I64), Fill::Index, 3), Shape({2}, DType::F32)},
+    s.add("scalar id",
+          {Shape({3, 2}, DType::F32), SampleInput(Shape({}, DType::I64), Fill::Index, 3), Shape({2}, DType::F32)},
           ops::ScatterAdd{0});
-    s.add("half", {Shape({3}, DType::BF16), SampleInput(ids, Fill::Index, 3), Shape({3}, DType::BF16)}, ops::ScatterAdd{0});
-    s.add("complex", {Shape({3}, DType::C64), SampleInput(ids, Fill::Index, 3), Shape({3}, DType::C64)}, ops::ScatterAdd{0});
-    s.add("no updates", {Shape({2, 2}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index), Shape({0, 2}, DType::F32)},
+    s.add("half", {Shape({3}, DType::BF16), SampleInput(ids, Fill::Index, 3), Shape({3}, DType::BF16)},
           ops::ScatterAdd{0});
-    s.add_discrete("i32", {SampleInput(Shape({3}, DType::I32), Fill::Small), SampleInput(ids, Fill::Index, 3),
-                           SampleInput(Shape({3}, DType::I32), Fill::Small)}, ops::ScatterAdd{0});
+    s.add("complex", {Shape({3}, DType::C64), SampleInput(ids, Fill::Index, 3), Shape({3}, DType::C64)},
+          ops::ScatterAdd{0});
+    s.add("no updates",
+          {Shape({2, 2}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index), Shape({0, 2}, DType::F32)},
+          ops::ScatterAdd{0});
+    s.add_discrete("i32",
+                   {SampleInput(Shape({3}, DType::I32), Fill::Small), SampleInput(ids, Fill::Index, 3),
+                    SampleInput(Shape({3}, DType::I32), Fill::Small)},
+                   ops::ScatterAdd{0});
   }
   static constexpr AttrField attrs[] = {field<&ops::ScatterAdd::axis>("axis")};
 };
 
 }  // namespace
 
-constinit const OpDef ops::Gather::def{
-    .kind = kind, .name = "gather", .inputs = inputs("table", "indices"), .attrs = GatherRules::attrs, .level = Level::Mir,
-    .infer = GatherRules::infer, .decompose = none("a primitive"),
-    .vjp = GatherRules::vjp, .jvp = GatherRules::jvp, .batch = GatherRules::batch,
-    .reference = GatherRules::reference, .cost = GatherRules::cost,
-    .samples = GatherRules::samples};
+constinit const OpDef ops::Gather::def{.kind = kind,
+                                       .name = "gather",
+                                       .inputs = inputs("table", "indices"),
+                                       .attrs = GatherRules::attrs,
+                                       .level = Level::Mir,
+                                       .infer = GatherRules::infer,
+                                       .decompose = none("a primitive"),
+                                       .vjp = GatherRules::vjp,
+                                       .jvp = GatherRules::jvp,
+                                       .batch = GatherRules::batch,
+                                       .reference = GatherRules::reference,
+                                       .cost = GatherRules::cost,
+                                       .samples = GatherRules::samples};
 
-constinit const OpDef ops::ScatterAdd::def{
-    .kind = kind, .name = "scatter_add", .inputs = inputs("operand", "indices", "updates"), .attrs = ScatterAddRules::attrs,
-    .level = Level::Mir, .infer = ScatterAddRules::infer, .decompose = none("a primitive"),
-    .vjp = ScatterAddRules::vjp, .jvp = ScatterAddRules::jvp, .batch = ScatterAddRules::batch,
-    .reference = ScatterAddRules::reference,
-    .cost = ScatterAddRules::cost, .samples = ScatterAddRules::samples};
+constinit const OpDef ops::ScatterAdd::def{.kind = kind,
+                                           .name = "scatter_add",
+                                           .inputs = inputs("operand", "indices", "updates"),
+                                           .attrs = ScatterAddRules::attrs,
+                                           .level = Level::Mir,
+                                           .infer = ScatterAddRules::infer,
+                                           .decompose = none("a primitive"),
+                                           .vjp = ScatterAddRules::vjp,
+                                           .jvp = ScatterAddRules::jvp,
+                                           .batch = ScatterAddRules::batch,
+                                           .reference = ScatterAddRules::reference,
+                                           .cost = ScatterAddRules::cost,
+                                           .samples = ScatterAddRules::samples};
 
 }  // namespace rlx

@@ -24,19 +24,21 @@ struct PadRules {
     if (value.rank() != 0) return c.error("the padding value must be a scalar, not ", value);
     if (auto error = c.check_same_dtype(0, 2)) return *error;
     if (op.low.size() != rank || op.high.size() != rank || (!op.interior.empty() && op.interior.size() != rank))
-      return c.attr_error("x ", x, " needs ", rank, " amounts low, high and interior, not ", op.low.size(), ", ", op.high.size(), " and ",
-                          op.interior.size());
+      return c.attr_error("x ", x, " needs ", rank, " amounts low, high and interior, not ", op.low.size(), ", ",
+                          op.high.size(), " and ", op.interior.size());
     Dims dims;
     for (std::size_t i = 0; i < rank; ++i) {
       const Dim& extent = x.dims()[i];
       const std::int64_t between = interior_of(op, i);
       if (between < 0) return c.attr_error("interior padding ", between, " of axis ", i, " is negative");
       for (std::int64_t amount : {op.low[i], op.high[i], between})
-        if (amount > kMaxAmount || amount < -kMaxAmount) return c.attr_error("the amount ", amount, " of axis ", i, " is beyond any tensor");
+        if (amount > kMaxAmount || amount < -kMaxAmount)
+          return c.attr_error("the amount ", amount, " of axis ", i, " is beyond any tensor");
       Dim spread = extent;
       if (between > 0) spread = extent + max(extent - 1, Dim(0)) * Dim(between);
       const Dim d = spread + Dim(op.low[i]) + Dim(op.high[i]);
-      if (known_negative(d)) return c.error("low ", op.low[i], " and high ", op.high[i], " crop more than axis ", i, " of x ", x, " has");
+      if (known_negative(d))
+        return c.error("low ", op.low[i], " and high ", op.high[i], " crop more than axis ", i, " of x ", x, " has");
       dims.push_back(d);
     }
     return Shapes{Shape(std::move(dims), x.dtype())};
@@ -53,7 +55,8 @@ struct PadRules {
     for (std::size_t i = 0; i < dims.size(); ++i) {
       const std::int64_t step = interior_of(op, i) + 1, low = op.low[i];
       const std::int64_t first = low >= 0 ? 0 : (-low + step - 1) / step;
-      const std::int64_t last = out_dims[i] - 1 - low < 0 ? -1 : (out_dims[i] - 1 - low) / step;  // the last index inside
+      const std::int64_t last =
+          out_dims[i] - 1 - low < 0 ? -1 : (out_dims[i] - 1 - low) / step;  // the last index inside
       dims[i] = std::max<std::int64_t>(std::min(dims[i], last + 1) - first, 0);
       if (dims[i] == 0) return;
       to.offset += (low + first * step) * to.strides[i];
@@ -106,16 +109,20 @@ struct PadRules {
     s.add("around", {Shape({2, 3}, DType::F32), value}, ops::Pad{{1, 0}, {0, 2}, {0, 0}});
     s.add("between", {Shape({3}, DType::F32), value}, ops::Pad{{0}, {0}, {2}});
     s.add("crop", {Shape({5}, DType::F32), value}, ops::Pad{{-1}, {-2}, {0}});
-    s.add("crop, pad and spread", {Shape({4, 3}, DType::F64), Shape({}, DType::F64)}, ops::Pad{{-1, 2}, {3, -1}, {1, 2}});
+    s.add("crop, pad and spread", {Shape({4, 3}, DType::F64), Shape({}, DType::F64)},
+          ops::Pad{{-1, 2}, {3, -1}, {1, 2}});
     s.add("empty operand", {Shape({0, 2}, DType::F32), value}, ops::Pad{{1, 0}, {1, 0}, {3, 0}});
     s.add("to nothing", {Shape({2}, DType::F32), value}, ops::Pad{{-1}, {-1}, {0}});
     s.add("scalar", {Shape({}, DType::F32), value}, ops::Pad{});
     s.add("half", {Shape({2}, DType::BF16), Shape({}, DType::BF16)}, ops::Pad{{1}, {1}, {1}});
     s.add("complex", {Shape({2}, DType::C64), Shape({}, DType::C64)}, ops::Pad{{1}, {0}, {0}});
-    s.add_discrete("i32", {SampleInput(Shape({2}, DType::I32), Fill::Small), SampleInput(Shape({}, DType::I32), Fill::Small)},
+    s.add_discrete("i32",
+                   {SampleInput(Shape({2}, DType::I32), Fill::Small), SampleInput(Shape({}, DType::I32), Fill::Small)},
                    ops::Pad{{0}, {2}, {1}});
-    s.add_discrete("bool", {SampleInput(Shape({2}, DType::Bool), Fill::Boolean), SampleInput(Shape({}, DType::Bool), Fill::Boolean)},
-                   ops::Pad{{1}, {1}, {0}});
+    s.add_discrete(
+        "bool",
+        {SampleInput(Shape({2}, DType::Bool), Fill::Boolean), SampleInput(Shape({}, DType::Bool), Fill::Boolean)},
+        ops::Pad{{1}, {1}, {0}});
   }
   static constexpr AttrField attrs[] = {field<&ops::Pad::low>("low"), field<&ops::Pad::high>("high"),
                                         field<&ops::Pad::interior>("interior")};
@@ -123,11 +130,18 @@ struct PadRules {
 
 }  // namespace
 
-constinit const OpDef ops::Pad::def{
-    .kind = kind, .name = "pad", .inputs = inputs("x", "value"), .attrs = PadRules::attrs, .level = Level::Mir,
-    .infer = PadRules::infer, .decompose = none("a primitive"),
-    .vjp = PadRules::vjp, .jvp = PadRules::jvp, .batch = PadRules::batch,
-    .reference = PadRules::reference, .cost = moves_bytes,
-    .samples = PadRules::samples};
+constinit const OpDef ops::Pad::def{.kind = kind,
+                                    .name = "pad",
+                                    .inputs = inputs("x", "value"),
+                                    .attrs = PadRules::attrs,
+                                    .level = Level::Mir,
+                                    .infer = PadRules::infer,
+                                    .decompose = none("a primitive"),
+                                    .vjp = PadRules::vjp,
+                                    .jvp = PadRules::jvp,
+                                    .batch = PadRules::batch,
+                                    .reference = PadRules::reference,
+                                    .cost = moves_bytes,
+                                    .samples = PadRules::samples};
 
 }  // namespace rlx

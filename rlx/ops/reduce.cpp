@@ -16,8 +16,8 @@ Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes) {
 // 1 where an element equals its group's extremum, in the dtype of x.
 Expr extremum_mask(Graph& g, Expr x, Expr kept_result) { return g.cast(g.eq(x, kept_result), x.dtype()); }
 
-// For every element the product of the others of its group, without a division, so that zeros are no trouble: the product of
-// those before times the product of those after, with the reduced axes joined into one.
+// For every element the product of the others of its group, without a division, so that zeros are no trouble: the
+// product of those before times the product of those after, with the reduced axes joined into one.
 Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) {
   std::vector<std::int64_t> perm;
   Dims joined;
@@ -35,7 +35,8 @@ Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) 
   joined.push_back(group);
   const Expr moved = g.transpose(x, perm);
   const Expr rows = g.reshape(moved, joined);
-  const Expr others = g.cumulative(CumulativeKind::Prod, rows, last, true, false) * g.cumulative(CumulativeKind::Prod, rows, last, true, true);
+  const Expr others = g.cumulative(CumulativeKind::Prod, rows, last, true, false) *
+                      g.cumulative(CumulativeKind::Prod, rows, last, true, true);
   return g.transpose(g.reshape(others, moved.shape().dims()), inverse_perm(perm));
 }
 
@@ -51,12 +52,15 @@ struct ReduceRules {
     const Shape& x = c.input(0);
     const auto& op = c.op<ops::Reduce>();
     if (auto error = check_axes(c, op.axes, x)) return *error;
-    if (!std::is_sorted(op.axes.begin(), op.axes.end())) return c.attr_error("axes ", dims_text(op.axes), " must be sorted");
+    if (!std::is_sorted(op.axes.begin(), op.axes.end()))
+      return c.attr_error("axes ", dims_text(op.axes), " must be sorted");
     const bool ordered = op.fn == ReduceKind::Max || op.fn == ReduceKind::Min;
     if (is_storage_only(x.dtype())) return c.dtype_error("cannot compute with ", x, "; cast it first");
     if (ordered && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
-    if (!ordered && x.dtype() == DType::Bool) return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
-    if (op.fn == ReduceKind::Mean && !is_inexact(x.dtype())) return c.dtype_error("x must be float or complex, not ", x, "; cast it first");
+    if (!ordered && x.dtype() == DType::Bool)
+      return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
+    if (op.fn == ReduceKind::Mean && !is_inexact(x.dtype()))
+      return c.dtype_error("x must be float or complex, not ", x, "; cast it first");
     if (op.keep_dims) return Shapes{Shape(kept_dims(x, op.axes), x.dtype())};
     Dims dims;
     for (int i = 0; i < x.rank(); ++i)
@@ -77,7 +81,8 @@ struct ReduceRules {
     const Expr ct = g.reshape(c.cotangent(), kept);
     switch (op.fn) {
       case ReduceKind::Sum: return c.accumulate(0, g.expand(ct, x.shape().dims()));
-      case ReduceKind::Mean: return c.accumulate(0, g.expand(ct / group_size(g, x.shape(), op.axes, x.dtype()), x.shape().dims()));
+      case ReduceKind::Mean:
+        return c.accumulate(0, g.expand(ct / group_size(g, x.shape(), op.axes, x.dtype()), x.shape().dims()));
       case ReduceKind::Prod: return c.accumulate(0, ct * product_of_others(g, x, op.axes));
       case ReduceKind::Max:
       case ReduceKind::Min: {  // ties share equally
@@ -126,17 +131,20 @@ struct ReduceRules {
       s.add_discrete(name + " of nothing", {Shape({2, 0}, DType::F32)}, ops::Reduce{fn, {1}, false});
       s.add_discrete(name + " to nothing", {Shape({0, 2}, DType::F32)}, ops::Reduce{fn, {1}, true});
       if (fn != ReduceKind::Mean) {
-        s.add_discrete(name + " i32", {SampleInput(Shape({2, 3}, DType::I32), Fill::Small)}, ops::Reduce{fn, {0}, false});
-        s.add_discrete(name + " u8", {SampleInput(Shape({4}, DType::U8), Fill::Index, 200)}, ops::Reduce{fn, {0}, true});
+        s.add_discrete(name + " i32", {SampleInput(Shape({2, 3}, DType::I32), Fill::Small)},
+                       ops::Reduce{fn, {0}, false});
+        s.add_discrete(name + " u8", {SampleInput(Shape({4}, DType::U8), Fill::Index, 200)},
+                       ops::Reduce{fn, {0}, true});
       }
       if (fn == ReduceKind::Max || fn == ReduceKind::Min)
-        s.add_discrete(name + " bool", {SampleInput(Shape({2, 3}, DType::Bool), Fill::Boolean)}, ops::Reduce{fn, {1}, false});
+        s.add_discrete(name + " bool", {SampleInput(Shape({2, 3}, DType::Bool), Fill::Boolean)},
+                       ops::Reduce{fn, {1}, false});
       else
         s.add(name + " complex", {Shape({2, 3}, DType::C128)}, ops::Reduce{fn, {1}, false});
     }
   }
-  static constexpr AttrField attrs[] = {field<&ops::Reduce::fn>("fn", AttrPlace::Mnemonic), field<&ops::Reduce::axes>("axes"),
-                                        field<&ops::Reduce::keep_dims>("keep_dims")};
+  static constexpr AttrField attrs[] = {field<&ops::Reduce::fn>("fn", AttrPlace::Mnemonic),
+                                        field<&ops::Reduce::axes>("axes"), field<&ops::Reduce::keep_dims>("keep_dims")};
 
  private:
   template <class A>
@@ -144,7 +152,8 @@ struct ReduceRules {
     const auto dims = x.dims();
     A identity{};
     if (op.fn == ReduceKind::Prod) identity = A(1);
-    if (op.fn == ReduceKind::Max || op.fn == ReduceKind::Min) identity = extreme_identity<A>(x.dtype(), op.fn == ReduceKind::Max);
+    if (op.fn == ReduceKind::Max || op.fn == ReduceKind::Min)
+      identity = extreme_identity<A>(x.dtype(), op.fn == ReduceKind::Max);
     std::vector<A> result(static_cast<std::size_t>(out.num_elements()), identity);
     // Row-major over x; each result takes its elements in that order. Reduced axes have stride 0 in the result.
     std::vector<std::int64_t> kept = dims;
@@ -194,8 +203,10 @@ struct ArgReduceRules {
     const Dim& extent = x.dim(static_cast<int>(op.axis));
     if (extent.is_static(0)) return c.error("axis ", op.axis, " of x ", x, " is empty, it has no ", enum_name(op.fn));
     Dims dims = x.dims();
-    if (op.keep_dims) dims[static_cast<std::size_t>(op.axis)] = Dim(1);
-    else dims.erase(dims.begin() + op.axis);
+    if (op.keep_dims)
+      dims[static_cast<std::size_t>(op.axis)] = Dim(1);
+    else
+      dims.erase(dims.begin() + op.axis);
     return Shapes{Shape(std::move(dims), DType::I32)};
   }
   static void reference(const RefArgs& a) {
@@ -230,30 +241,49 @@ struct ArgReduceRules {
       s.add_discrete(name + " last", {Shape({2, 4}, DType::F32)}, ops::ArgReduce{fn, 1, false});
       s.add_discrete(name + " first, kept", {Shape({3, 2}, DType::F64)}, ops::ArgReduce{fn, 0, true});
       s.add_discrete(name + " middle", {Shape({2, 3, 2}, DType::BF16)}, ops::ArgReduce{fn, 1, false});
-      s.add_discrete(name + " ties", {SampleInput(Shape({2, 9}, DType::F32), Fill::Small)}, ops::ArgReduce{fn, 1, true});
+      s.add_discrete(name + " ties", {SampleInput(Shape({2, 9}, DType::F32), Fill::Small)},
+                     ops::ArgReduce{fn, 1, true});
       s.add_discrete(name + " i64", {SampleInput(Shape({5}, DType::I64), Fill::Small)}, ops::ArgReduce{fn, 0, false});
-      s.add_discrete(name + " bool", {SampleInput(Shape({4}, DType::Bool), Fill::Boolean)}, ops::ArgReduce{fn, 0, false});
+      s.add_discrete(name + " bool", {SampleInput(Shape({4}, DType::Bool), Fill::Boolean)},
+                     ops::ArgReduce{fn, 0, false});
       s.add_discrete(name + " no rows", {Shape({0, 3}, DType::F32)}, ops::ArgReduce{fn, 1, false});
     }
   }
-  static constexpr AttrField attrs[] = {field<&ops::ArgReduce::fn>("fn", AttrPlace::Mnemonic), field<&ops::ArgReduce::axis>("axis"),
+  static constexpr AttrField attrs[] = {field<&ops::ArgReduce::fn>("fn", AttrPlace::Mnemonic),
+                                        field<&ops::ArgReduce::axis>("axis"),
                                         field<&ops::ArgReduce::keep_dims>("keep_dims")};
 };
 
 }  // namespace
 
-constinit const OpDef ops::Reduce::def{
-    .kind = kind, .name = "reduce", .inputs = inputs("x"), .attrs = ReduceRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
-    .infer = ReduceRules::infer, .decompose = none("a primitive"),
-    .vjp = ReduceRules::vjp, .jvp = ReduceRules::jvp, .batch = ReduceRules::batch,
-    .reference = ReduceRules::reference, .cost = ReduceRules::cost,
-    .samples = ReduceRules::samples};
+constinit const OpDef ops::Reduce::def{.kind = kind,
+                                       .name = "reduce",
+                                       .inputs = inputs("x"),
+                                       .attrs = ReduceRules::attrs,
+                                       .level = Level::Mir,
+                                       .traits = OpTrait::Reduction,
+                                       .infer = ReduceRules::infer,
+                                       .decompose = none("a primitive"),
+                                       .vjp = ReduceRules::vjp,
+                                       .jvp = ReduceRules::jvp,
+                                       .batch = ReduceRules::batch,
+                                       .reference = ReduceRules::reference,
+                                       .cost = ReduceRules::cost,
+                                       .samples = ReduceRules::samples};
 
-constinit const OpDef ops::ArgReduce::def{
-    .kind = kind, .name = "arg_reduce", .inputs = inputs("x"), .attrs = ArgReduceRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Reduction, .infer = ArgReduceRules::infer, .decompose = none("a primitive"),
-    .vjp = ArgReduceRules::vjp, .jvp = ArgReduceRules::jvp, .batch = ArgReduceRules::batch,
-    .reference = ArgReduceRules::reference,
-    .cost = ArgReduceRules::cost, .samples = ArgReduceRules::samples};
+constinit const OpDef ops::ArgReduce::def{.kind = kind,
+                                          .name = "arg_reduce",
+                                          .inputs = inputs("x"),
+                                          .attrs = ArgReduceRules::attrs,
+                                          .level = Level::Mir,
+                                          .traits = OpTrait::Reduction,
+                                          .infer = ArgReduceRules::infer,
+                                          .decompose = none("a primitive"),
+                                          .vjp = ArgReduceRules::vjp,
+                                          .jvp = ArgReduceRules::jvp,
+                                          .batch = ArgReduceRules::batch,
+                                          .reference = ArgReduceRules::reference,
+                                          .cost = ArgReduceRules::cost,
+                                          .samples = ArgReduceRules::samples};
 
 }  // namespace rlx

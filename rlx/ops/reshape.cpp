@@ -34,7 +34,9 @@ struct ReshapeRules {
   static void jvp(JvpContext& c) {
     if (c.has_tangent(0)) c.set_tangent(c.graph().reshape(c.tangent(0), c.result_shape().dims()));
   }
-  static void batch(BatchContext& c) { c.emit_lifted(ops::Reshape{prepend(c.batch_size(), c.op<ops::Reshape>().dims)}); }
+  static void batch(BatchContext& c) {
+    c.emit_lifted(ops::Reshape{prepend(c.batch_size(), c.op<ops::Reshape>().dims)});
+  }
   static void samples(SampleSet& s) {
     s.add("flatten", {Shape({2, 3}, DType::F32)}, ops::Reshape{{6}});
     s.add("split", {Shape({2, 6}, DType::F64)}, ops::Reshape{{2, 3, 2}});
@@ -52,11 +54,19 @@ struct ReshapeRules {
 
 }  // namespace
 
-constinit const OpDef ops::Reshape::def{
-    .kind = kind, .name = "reshape", .inputs = inputs("x"), .attrs = ReshapeRules::attrs, .level = Level::Mir, .traits = OpTrait::View,
-    .infer = ReshapeRules::infer, .decompose = none("a primitive"),
-    .vjp = ReshapeRules::vjp, .jvp = ReshapeRules::jvp, .batch = ReshapeRules::batch,
-    .reference = ReshapeRules::reference, .cost = no_cost,
-    .samples = ReshapeRules::samples};
+constinit const OpDef ops::Reshape::def{.kind = kind,
+                                        .name = "reshape",
+                                        .inputs = inputs("x"),
+                                        .attrs = ReshapeRules::attrs,
+                                        .level = Level::Mir,
+                                        .traits = OpTrait::View,
+                                        .infer = ReshapeRules::infer,
+                                        .decompose = none("a primitive"),
+                                        .vjp = ReshapeRules::vjp,
+                                        .jvp = ReshapeRules::jvp,
+                                        .batch = ReshapeRules::batch,
+                                        .reference = ReshapeRules::reference,
+                                        .cost = no_cost,
+                                        .samples = ReshapeRules::samples};
 
 }  // namespace rlx

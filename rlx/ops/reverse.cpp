@@ -39,11 +39,18 @@ struct ReverseRules {
 
 }  // namespace
 
-constinit const OpDef ops::Reverse::def{
-    .kind = kind, .name = "reverse", .inputs = inputs("x"), .attrs = ReverseRules::attrs, .level = Level::Mir,
-    .infer = ReverseRules::infer, .decompose = none("a primitive"),
-    .vjp = ReverseRules::vjp, .jvp = ReverseRules::jvp, .batch = ReverseRules::batch,
-    .reference = ReverseRules::reference, .cost = moves_bytes,
-    .samples = ReverseRules::samples};
+constinit const OpDef ops::Reverse::def{.kind = kind,
+                                        .name = "reverse",
+                                        .inputs = inputs("x"),
+                                        .attrs = ReverseRules::attrs,
+                                        .level = Level::Mir,
+                                        .infer = ReverseRules::infer,
+                                        .decompose = none("a primitive"),
+                                        .vjp = ReverseRules::vjp,
+                                        .jvp = ReverseRules::jvp,
+                                        .batch = ReverseRules::batch,
+                                        .reference = ReverseRules::reference,
+                                        .cost = moves_bytes,
+                                        .samples = ReverseRules::samples};
 
 }  // namespace rlx

@@ -37,21 +37,23 @@ void walk(std::span<const std::int64_t> dims, const StridedView& to, const Strid
 }
 
 template <class Word>
-void copy_words(std::span<const std::int64_t> dims, std::byte* dst, const StridedView& to, const std::byte* src, const StridedView& from) {
+void copy_words(std::span<const std::int64_t> dims, std::byte* dst, const StridedView& to, const std::byte* src,
+                const StridedView& from) {
   walk(dims, to, from, [&](std::int64_t d, std::int64_t d_step, std::int64_t s, std::int64_t s_step, std::int64_t n) {
     constexpr auto size = static_cast<std::int64_t>(sizeof(Word));
     if (d_step == 1 && s_step == 1) {
       std::memcpy(dst + d * size, src + s * size, static_cast<std::size_t>(n * size));
       return;
     }
-    for (std::int64_t i = 0; i < n; ++i) std::memcpy(dst + (d + i * d_step) * size, src + (s + i * s_step) * size, sizeof(Word));
+    for (std::int64_t i = 0; i < n; ++i)
+      std::memcpy(dst + (d + i * d_step) * size, src + (s + i * s_step) * size, sizeof(Word));
   });
 }
 
 }  // namespace
 
-void copy_strided(DType dtype, std::span<const std::int64_t> dims, std::byte* dst, const StridedView& to, const std::byte* src,
-                  const StridedView& from) {
+void copy_strided(DType dtype, std::span<const std::int64_t> dims, std::byte* dst, const StridedView& to,
+                  const std::byte* src, const StridedView& from) {
   check(to.strides.size() == dims.size() && from.strides.size() == dims.size(), "one stride per axis");
   switch (dtype_bits(dtype)) {
     case 8: return copy_words<std::uint8_t>(dims, dst, to, src, from);
@@ -102,7 +104,8 @@ std::vector<std::int64_t> identity_perm(int rank) {
 
 std::vector<std::int64_t> inverse_perm(const std::vector<std::int64_t>& perm) {
   std::vector<std::int64_t> inverse(perm.size());
-  for (std::size_t i = 0; i < perm.size(); ++i) inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
   return inverse;
 }
 

@@ -1,4 +1,5 @@
-// Helpers shared by the op rules: strided element moves, typed accumulation, and axis arithmetic for graph-building rules.
+// Helpers shared by the op rules: strided element moves, typed accumulation, and axis arithmetic for graph-building
+// rules.
 #pragma once
 
 #include <cmath>
@@ -16,14 +17,15 @@ namespace rlx {
 
 // -- reference rules: moving elements ---------------------------------------------------------------------------------
 
-/// Where a block of elements lies in a buffer: an element offset and one element stride per axis (0 and negative allowed).
+/// Where a block of elements lies in a buffer: an element offset and one element stride per axis (0 and negative
+/// allowed).
 struct StridedView {
   std::int64_t offset = 0;
   std::vector<std::int64_t> strides;
 };
 /// Copies the block of extents `dims` between two buffers of `dtype` (any dtype, packed 4-bit ones included).
-void copy_strided(DType dtype, std::span<const std::int64_t> dims, std::byte* dst, const StridedView& to, const std::byte* src,
-                  const StridedView& from);
+void copy_strided(DType dtype, std::span<const std::int64_t> dims, std::byte* dst, const StridedView& to,
+                  const std::byte* src, const StridedView& from);
 /// The whole of a row-major tensor of extents `dims`.
 StridedView whole(std::span<const std::int64_t> dims);
 
@@ -52,18 +54,23 @@ std::vector<A> load_all(const Tensor& t) {
 template <class A>
 void store_all(Tensor& t, const std::vector<A>& values) {
   std::byte* data = t.mutable_data();
-  for (std::size_t i = 0; i < values.size(); ++i) store_element(data, t.dtype(), static_cast<std::int64_t>(i), values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_element(data, t.dtype(), static_cast<std::int64_t>(i), values[i]);
 }
 /// a + b and a * b; integers wrap.
 template <class A>
 A wrapping_add(A a, A b) {
-  if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  else return a + b;
+  if constexpr (std::is_integral_v<A>)
+    return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  else
+    return a + b;
 }
 template <class A>
 A wrapping_mul(A a, A b) {
-  if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-  else return a * b;
+  if constexpr (std::is_integral_v<A>)
+    return static_cast<A>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  else
+    return a * b;
 }
 /// True when `candidate` replaces `best` as the maximum (or minimum): NaN beats every number and is never replaced.
 template <class A>

@@ -51,14 +51,15 @@ struct SliceRules {
     const auto& op = c.op<ops::Slice>();
     const auto rank = static_cast<std::size_t>(x.rank());
     if (op.starts.size() != rank || op.limits.size() != rank || (!op.strides.empty() && op.strides.size() != rank))
-      return c.attr_error("x ", x, " needs ", rank, " starts, limits and strides, not ", op.starts.size(), ", ", op.limits.size(), " and ",
-                          op.strides.size());
+      return c.attr_error("x ", x, " needs ", rank, " starts, limits and strides, not ", op.starts.size(), ", ",
+                          op.limits.size(), " and ", op.strides.size());
     Dims dims;
     for (std::size_t i = 0; i < rank; ++i) {
       const Dim &start = op.starts[i], &limit = op.limits[i], &extent = x.dims()[i];
       const std::int64_t stride = stride_of(op, i);
       if (stride < 1) return c.attr_error("stride ", stride, " of axis ", i, " is not positive");
-      if (known_negative(start) || known_negative(limit) || known_negative(limit - start) || known_negative(extent - limit))
+      if (known_negative(start) || known_negative(limit) || known_negative(limit - start) ||
+          known_negative(extent - limit))
         return c.error("[", start, ", ", limit, ") is not a range of axis ", i, " of x ", x);
       const Dim length = limit - start;
       dims.push_back(stride == 1 ? length : floordiv(length + (Dim(stride) - 1), Dim(stride)));
@@ -81,7 +82,9 @@ struct SliceRules {
     const auto bytes = static_cast<double>(c.outputs[0].size_bytes());
     return {0, bytes, bytes};
   }
-  static void vjp(VjpContext& c) { c.accumulate(0, put_back(c.graph(), c.cotangent(), c.op<ops::Slice>(), c.input(0).shape())); }
+  static void vjp(VjpContext& c) {
+    c.accumulate(0, put_back(c.graph(), c.cotangent(), c.op<ops::Slice>(), c.input(0).shape()));
+  }
   static void jvp(JvpContext& c) {
     if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0)}));
   }
@@ -111,11 +114,18 @@ struct SliceRules {
 
 }  // namespace
 
-constinit const OpDef ops::Slice::def{
-    .kind = kind, .name = "slice", .inputs = inputs("x"), .attrs = SliceRules::attrs, .level = Level::Mir,
-    .infer = SliceRules::infer, .decompose = none("a primitive"),
-    .vjp = SliceRules::vjp, .jvp = SliceRules::jvp, .batch = SliceRules::batch,
-    .reference = SliceRules::reference, .cost = SliceRules::cost,
-    .samples = SliceRules::samples};
+constinit const OpDef ops::Slice::def{.kind = kind,
+                                      .name = "slice",
+                                      .inputs = inputs("x"),
+                                      .attrs = SliceRules::attrs,
+                                      .level = Level::Mir,
+                                      .infer = SliceRules::infer,
+                                      .decompose = none("a primitive"),
+                                      .vjp = SliceRules::vjp,
+                                      .jvp = SliceRules::jvp,
+                                      .batch = SliceRules::batch,
+                                      .reference = SliceRules::reference,
+                                      .cost = SliceRules::cost,
+                                      .samples = SliceRules::samples};
 
 }  // namespace rlx

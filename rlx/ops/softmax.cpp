@@ -73,9 +73,12 @@ struct SoftmaxRules {
     const Expr vy = g.cast(v, t) * y;
     return vy - y * g.sum(vy, {axis}, true);
   }
-  static void vjp(VjpContext& c) { c.accumulate(0, apply_derivative(c.graph(), c.output(), c.cotangent(), c.op<ops::Softmax>().axis)); }
+  static void vjp(VjpContext& c) {
+    c.accumulate(0, apply_derivative(c.graph(), c.output(), c.cotangent(), c.op<ops::Softmax>().axis));
+  }
   static void jvp(JvpContext& c) {
-    if (c.has_tangent(0)) c.set_tangent(apply_derivative(c.graph(), c.output(), c.tangent(0), c.op<ops::Softmax>().axis));
+    if (c.has_tangent(0))
+      c.set_tangent(apply_derivative(c.graph(), c.output(), c.tangent(0), c.op<ops::Softmax>().axis));
   }
   static void batch(BatchContext& c) { c.emit_lifted(ops::Softmax{c.op<ops::Softmax>().axis + 1}); }
   static void samples(SampleSet& s) { add_samples<ops::Softmax>(s); }
@@ -110,16 +113,34 @@ struct LogSoftmaxRules {
 
 }  // namespace
 
-constinit const OpDef ops::Softmax::def{
-    .kind = kind, .name = "softmax", .inputs = inputs("x"), .attrs = SoftmaxRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Reduction | OpTrait::Composite, .infer = SoftmaxRules::infer, .decompose = SoftmaxRules::decompose,
-    .vjp = SoftmaxRules::vjp, .jvp = SoftmaxRules::jvp, .batch = SoftmaxRules::batch,
-    .reference = SoftmaxRules::reference, .cost = flops_per_element<5>, .samples = SoftmaxRules::samples};
+constinit const OpDef ops::Softmax::def{.kind = kind,
+                                        .name = "softmax",
+                                        .inputs = inputs("x"),
+                                        .attrs = SoftmaxRules::attrs,
+                                        .level = Level::Mir,
+                                        .traits = OpTrait::Reduction | OpTrait::Composite,
+                                        .infer = SoftmaxRules::infer,
+                                        .decompose = SoftmaxRules::decompose,
+                                        .vjp = SoftmaxRules::vjp,
+                                        .jvp = SoftmaxRules::jvp,
+                                        .batch = SoftmaxRules::batch,
+                                        .reference = SoftmaxRules::reference,
+                                        .cost = flops_per_element<5>,
+                                        .samples = SoftmaxRules::samples};
 
-constinit const OpDef ops::LogSoftmax::def{
-    .kind = kind, .name = "log_softmax", .inputs = inputs("x"), .attrs = LogSoftmaxRules::attrs, .level = Level::Mir,
-    .traits = OpTrait::Reduction | OpTrait::Composite, .infer = LogSoftmaxRules::infer, .decompose = LogSoftmaxRules::decompose,
-    .vjp = LogSoftmaxRules::vjp, .jvp = LogSoftmaxRules::jvp, .batch = LogSoftmaxRules::batch,
-    .reference = by_decomposition, .cost = flops_per_element<5>, .samples = LogSoftmaxRules::samples};
+constinit const OpDef ops::LogSoftmax::def{.kind = kind,
+                                           .name = "log_softmax",
+                                           .inputs = inputs("x"),
+                                           .attrs = LogSoftmaxRules::attrs,
+                                           .level = Level::Mir,
+                                           .traits = OpTrait::Reduction | OpTrait::Composite,
+                                           .infer = LogSoftmaxRules::infer,
+                                           .decompose = LogSoftmaxRules::decompose,
+                                           .vjp = LogSoftmaxRules::vjp,
+                                           .jvp = LogSoftmaxRules::jvp,
+                                           .batch = LogSoftmaxRules::batch,
+                                           .reference = by_decomposition,
+                                           .cost = flops_per_element<5>,
+                                           .samples = LogSoftmaxRules::samples};
 
 }  // namespace rlx

@@ -21,8 +21,10 @@ struct TopKRules {
     const Shape& x = c.input(0);
     const std::int64_t k = c.op<ops::TopK>().k;
     if (x.rank() == 0) return c.error("x must have at least one axis");
-    if (!is_float(x.dtype()) && !is_int(x.dtype())) return c.dtype_error("x must be a float or integer tensor, not ", x);
-    if (k < 0 || known_negative(x.dim(-1) - Dim(k))) return c.attr_error("k ", k, " is not in [0, ", x.dim(-1), "], the extent of the last axis");
+    if (!is_float(x.dtype()) && !is_int(x.dtype()))
+      return c.dtype_error("x must be a float or integer tensor, not ", x);
+    if (k < 0 || known_negative(x.dim(-1) - Dim(k)))
+      return c.attr_error("k ", k, " is not in [0, ", x.dim(-1), "], the extent of the last axis");
     const Shape values = x.with_dim(x.rank() - 1, Dim(k));
     return Shapes{values, values.with_dtype(DType::I32)};
   }
@@ -59,7 +61,8 @@ struct TopKRules {
     Graph& g = c.graph();
     const Shape& x = c.input(0).shape();
     const Expr at = picked_positions(g, x, c.output(1));
-    const Expr dx = g.scatter_add(c.zeros(Shape({x.num_elements_dim()}, x.dtype())), at, g.reshape(c.cotangent(0), at.shape().dims()));
+    const Expr dx = g.scatter_add(c.zeros(Shape({x.num_elements_dim()}, x.dtype())), at,
+                                  g.reshape(c.cotangent(0), at.shape().dims()));
     c.accumulate(0, g.reshape(dx, x.dims()));
   }
   static void jvp(JvpContext& c) {
@@ -85,11 +88,19 @@ struct TopKRules {
 
 }  // namespace
 
-constinit const OpDef ops::TopK::def{
-    .kind = kind, .name = "top_k", .inputs = inputs("x"), .attrs = TopKRules::attrs, .level = Level::Mir, .traits = OpTrait::Reduction,
-    .infer = TopKRules::infer, .decompose = none("a primitive"),
-    .vjp = TopKRules::vjp, .jvp = TopKRules::jvp, .batch = TopKRules::batch,
-    .reference = TopKRules::reference, .cost = TopKRules::cost,
-    .samples = TopKRules::samples};
+constinit const OpDef ops::TopK::def{.kind = kind,
+                                     .name = "top_k",
+                                     .inputs = inputs("x"),
+                                     .attrs = TopKRules::attrs,
+                                     .level = Level::Mir,
+                                     .traits = OpTrait::Reduction,
+                                     .infer = TopKRules::infer,
+                                     .decompose = none("a primitive"),
+                                     .vjp = TopKRules::vjp,
+                                     .jvp = TopKRules::jvp,
+                                     .batch = TopKRules::batch,
+                                     .reference = TopKRules::reference,
+                                     .cost = TopKRules::cost,
+                                     .samples = TopKRules::samples};
 
 }  // namespace rlx

@@ -23,7 +23,9 @@ struct TransposeRules {
     const auto dims = a.out().dims();
     copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), view);
   }
-  static void vjp(VjpContext& c) { c.accumulate(0, c.graph().transpose(c.cotangent(), inverse_perm(c.op<ops::Transpose>().perm))); }
+  static void vjp(VjpContext& c) {
+    c.accumulate(0, c.graph().transpose(c.cotangent(), inverse_perm(c.op<ops::Transpose>().perm)));
+  }
   static void jvp(JvpContext& c) {
     if (c.has_tangent(0)) c.set_tangent(c.graph().transpose(c.tangent(0), c.op<ops::Transpose>().perm));
   }
@@ -48,11 +50,18 @@ struct TransposeRules {
 
 }  // namespace
 
-constinit const OpDef ops::Transpose::def{
-    .kind = kind, .name = "transpose", .inputs = inputs("x"), .attrs = TransposeRules::attrs, .level = Level::Mir,
-    .infer = TransposeRules::infer, .decompose = none("a primitive"),
-    .vjp = TransposeRules::vjp, .jvp = TransposeRules::jvp, .batch = TransposeRules::batch,
-    .reference = TransposeRules::reference, .cost = moves_bytes,
-    .samples = TransposeRules::samples};
+constinit const OpDef ops::Transpose::def{.kind = kind,
+                                          .name = "transpose",
+                                          .inputs = inputs("x"),
+                                          .attrs = TransposeRules::attrs,
+                                          .level = Level::Mir,
+                                          .infer = TransposeRules::infer,
+                                          .decompose = none("a primitive"),
+                                          .vjp = TransposeRules::vjp,
+                                          .jvp = TransposeRules::jvp,
+                                          .batch = TransposeRules::batch,
+                                          .reference = TransposeRules::reference,
+                                          .cost = moves_bytes,
+                                          .samples = TransposeRules::samples};
 
 }  // namespace rlx

@@ -40,8 +40,9 @@ TEST_CASE("rlx inspect: every stage from the graph as given to the plan") {
     CHECK(r.status == 0);
     CHECK(r.err.empty());
     std::size_t at = 0;
-    for (const char* part : {"target: ", "buffer plan", "fusion: ", "== hir: ", "matmul(%0, %1)", "[4, 3] f32", "== canonicalize-dots: ", "matmul -1",
-                             "dot_general(%0, %1)", "== lir: ", "waits for", "== fusion: ", "missed", "is_output", "== dispatch: "}) {
+    for (const char* part : {"target: ", "buffer plan", "fusion: ", "== hir: ", "matmul(%0, %1)", "[4, 3] f32",
+                             "== canonicalize-dots: ", "matmul -1", "dot_general(%0, %1)", "== lir: ", "waits for",
+                             "== fusion: ", "missed", "is_output", "== dispatch: "}) {
       at = r.out.find(part, at);
       CHECK_MESSAGE(at != std::string::npos, "missing or out of order: ", part);
       if (at == std::string::npos) break;
@@ -78,7 +79,8 @@ TEST_CASE("rlx inspect --model: the encoder of a model folder") {
   CHECK(r.status == 0);
   CHECK(contains(r.out, "sentence_encoder"));
   const TempDir dir;
-  CHECK(run_rlx("inspect --batch 2 --seq 12 --save " + dir.file("encoder.rlx") + " --model '" + model_dir() + "'").out.empty());
+  CHECK(run_rlx("inspect --batch 2 --seq 12 --save " + dir.file("encoder.rlx") + " --model '" + model_dir() + "'")
+            .out.empty());
   const Graph g = parse_text(rlx::read_file(dir.file("encoder.rlx")));
   CHECK(g.shape(g.outputs().at(0)) == Shape({2, 384}, DType::F32));
 }

@@ -14,7 +14,9 @@ TEST_CASE("rlx ops: every op has a line in each table") {
     const ProgramResult r = run_rlx(arguments);
     CHECK(r.status == 0);
     CHECK(r.err.empty());
-    for (const OpDef* def : all_op_defs()) CHECK_MESSAGE(contains(r.out, std::string(def->name) + (r.out[0] == '#' ? "` |" : " ")), arguments, ": ", def->name);
+    for (const OpDef* def : all_op_defs())
+      CHECK_MESSAGE(contains(r.out, std::string(def->name) + (r.out[0] == '#' ? "` |" : " ")), arguments, ": ",
+                    def->name);
   }
 }
 
@@ -31,7 +33,8 @@ TEST_CASE("rlx ops --op: attributes, rules with reasons, samples") {
   CHECK(contains(r.out, "  decompose: - (a primitive)\n"));
   CHECK(contains(r.out, "  rows: top_k([2, 5] f32) {k = 3}\n"));
   // An enumerator's name stands for its op, and an operand may be optional.
-  CHECK(contains(run_rlx("ops --op reduce_max").out, "fn: enumerator (sum, mean, max, min, prod), part of the op's name in text\n"));
+  CHECK(contains(run_rlx("ops --op reduce_max").out,
+                 "fn: enumerator (sum, mean, max, min, prod), part of the op's name in text\n"));
   CHECK(contains(run_rlx("ops --op attention").out, "attention(q, k, v, [mask])"));
 }
 

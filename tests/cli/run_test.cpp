@@ -95,12 +95,14 @@ TEST_CASE("rlx run: missing, unknown, doubled and misshapen values") {
   write_npy(d.dir.file("x.npy"), doubles({3}, {1, 2, 3}).cast(DType::F32));
   expect_failure(run_rlx(d.graph() + d.x() + d.w()), 1, "'x'");
   expect_failure(run_rlx("run --oracle --device cpu x.rlx"), 2, "--oracle");
-  expect_failure(run_rlx("run " + d.dir.file("graph.rlx") + " --device gpx " + d.x() + d.w()), 1, "there is no device 'gpx'");
+  expect_failure(run_rlx("run " + d.dir.file("graph.rlx") + " --device gpx " + d.x() + d.w()), 1,
+                 "there is no device 'gpx'");
 }
 
 TEST_CASE("rlx run: malformed graphs are refused with their place") {
   const TempDir dir;
-  write_file(dir.file("bad.rlx"), "graph @g {\n  %0 = input() {name = \"x\"} : [2] f32\n  %1 = gelo(%0) : [2] f32\n  return %1\n}\n");
+  write_file(dir.file("bad.rlx"),
+             "graph @g {\n  %0 = input() {name = \"x\"} : [2] f32\n  %1 = gelo(%0) : [2] f32\n  return %1\n}\n");
   expect_failure(run_rlx("run --oracle " + dir.file("bad.rlx")), 1, "bad.rlx:3:");
   write_file(dir.file("cut.bin"), "RLXGRAPH\x01");
   expect_failure(run_rlx("run --oracle " + dir.file("cut.bin")), 1, "cut.bin");

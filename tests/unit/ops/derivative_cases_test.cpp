@@ -1,5 +1,5 @@
-// Derivatives and batching of shape, indexing and reduction ops where a careless rule goes wrong: zeros, ties, masked rows,
-// clamped and dropped indices. Hand-computed.
+// Derivatives and batching of shape, indexing and reduction ops where a careless rule goes wrong: zeros, ties, masked
+// rows, clamped and dropped indices. Hand-computed.
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -19,7 +19,8 @@ using test::doubles;
 using test::expect_close;
 
 // Gradient of sum(f(x) * cotangent) by x; no cotangent: ones.
-Tensor gradient(const Tensor& x, const std::function<Expr(Graph&, Expr)>& f, const std::vector<double>& cotangent = {}) {
+Tensor gradient(const Tensor& x, const std::function<Expr(Graph&, Expr)>& f,
+                const std::vector<double>& cotangent = {}) {
   Graph g;
   const Expr y = f(g, g.input("x", x.shape()));
   g.set_outputs({y});
@@ -28,7 +29,9 @@ Tensor gradient(const Tensor& x, const std::function<Expr(Graph&, Expr)>& f, con
   return evaluate(grad(g, {"x"}).graph, {{"x", x}, {"d_output", ct}}).at(0);
 }
 
-Tensor ids(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) { return Tensor::of<std::int32_t>(std::move(dims), values); }
+Tensor ids(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) {
+  return Tensor::of<std::int32_t>(std::move(dims), values);
+}
 
 TEST_CASE("the gradient of a product is right where factors are zero") {
   auto prod = [](Graph& g, Expr x) { return g.reduce_prod(x); };
@@ -36,7 +39,10 @@ TEST_CASE("the gradient of a product is right where factors are zero") {
   expect_close(gradient(doubles({3}, {0, 0, 3}), prod), {0, 0, 0}, 0);
   expect_close(gradient(doubles({3}, {2, 5, 3}), prod), {15, 6, 10}, 0);
   // Over axes 0 and 2 of [2, 2, 2]: groups {1, 2, 5, 0} and {3, 4, 6, 7}.
-  expect_close(gradient(doubles({2, 2, 2}, {1, 2, 3, 4, 5, 0, 6, 7}), [](Graph& g, Expr x) { return g.reduce_prod(x, {0, 2}); }),
+  expect_close(gradient(doubles({2, 2, 2}, {1, 2, 3, 4, 5, 0, 6, 7}),
+                        [](Graph& g, Expr x) {
+                          return g.reduce_prod(x, {0, 2});
+                        }),
                {0, 0, 4 * 6 * 7, 3 * 6 * 7, 0, 10, 3 * 4 * 7, 3 * 4 * 6}, 0);
 }
 
@@ -50,7 +56,8 @@ TEST_CASE("the Hessian of a product with a zero factor") {
 TEST_CASE("tied extrema share their gradient equally") {
   const Tensor x = doubles({4}, {1, 3, 3, 0});
   expect_close(gradient(x, [](Graph& g, Expr v) { return g.reduce_max(v); }, {6}), {0, 3, 3, 0}, 0);
-  expect_close(gradient(doubles({2, 2}, {5, 5, 1, 2}), [](Graph& g, Expr v) { return g.reduce_min(v, {1}); }, {4, 8}), {2, 2, 8, 0}, 0);
+  expect_close(gradient(doubles({2, 2}, {5, 5, 1, 2}), [](Graph& g, Expr v) { return g.reduce_min(v, {1}); }, {4, 8}),
+               {2, 2, 8, 0}, 0);
 }
 
 TEST_CASE("running products with zeros") {
@@ -59,9 +66,9 @@ TEST_CASE("running products with zeros") {
     return [=](Graph& g, Expr v) { return g.cumulative(CumulativeKind::Prod, v, 0, exclusive, reverse); };
   };
   expect_close(gradient(x, scan(false, false)), {1 + 0 + 0, 2 + 6, 0}, 0);
-  expect_close(gradient(x, scan(true, false)), {1 + 0, 2, 0}, 0);       // y = {1, a, ab}
+  expect_close(gradient(x, scan(true, false)), {1 + 0, 2, 0}, 0);          // y = {1, a, ab}
   expect_close(gradient(x, scan(false, true)), {0, 6 + 3, 0 + 0 + 1}, 0);  // y = {abc, bc, c}
-  expect_close(gradient(x, scan(true, true)), {0, 3, 0 + 1}, 0);        // y = {bc, c, 1}
+  expect_close(gradient(x, scan(true, true)), {0, 3, 0 + 1}, 0);           // y = {bc, c, 1}
 }
 
 TEST_CASE("a running maximum passes its gradient to the sources of each value") {
@@ -78,7 +85,12 @@ TEST_CASE("softmax: the gradient of a fully masked row is zero") {
 
 TEST_CASE("gather's gradient goes to the row that was read, scatter_add's to the updates that arrived") {
   const Tensor table = doubles({3}, {1, 2, 3});
-  expect_close(gradient(table, [](Graph& g, Expr v) { return g.gather(v, g.constant(ids({4}, {-4, 1, 1, 9}))); }, {1, 2, 4, 8}), {1, 6, 8}, 0);
+  expect_close(gradient(table,
+                        [](Graph& g, Expr v) {
+                          return g.gather(v, g.constant(ids({4}, {-4, 1, 1, 9})));
+                        },
+                        {1, 2, 4, 8}),
+               {1, 6, 8}, 0);
   const Tensor updates = doubles({4}, {1, 1, 1, 1});
   const auto scatter = [](Graph& g, Expr v) {
     return g.scatter_add(g.constant(doubles({3}, {0, 0, 0})), g.constant(ids({4}, {-1, 2, 0, 3})), v);
@@ -90,13 +102,18 @@ TEST_CASE("the padding value collects the cotangents of the padding") {
   Graph g;
   const Expr x = g.constant(doubles({2}, {1, 2})), value = g.input("x", Shape({}, DType::F64));
   g.set_outputs({g.pad(x, {1}, {-1}, value, {1})});  // v, x0, v
-  const Tensor d = evaluate(grad(g, {"x"}).graph, {{"x", Tensor::scalar(DType::F64, 9)}, {"d_output", doubles({3}, {1, 2, 4})}}).at(0);
+  const Tensor d =
+      evaluate(grad(g, {"x"}).graph, {{"x", Tensor::scalar(DType::F64, 9)}, {"d_output", doubles({3}, {1, 2, 4})}})
+          .at(0);
   expect_close(d, {5}, 0);
 }
 
 TEST_CASE("strided slices and top_k put their cotangents back") {
-  expect_close(gradient(doubles({5}, {0, 1, 2, 3, 4}), [](Graph& g, Expr v) { return g.slice(v, {1}, {5}, {2}); }, {7, 9}), {0, 7, 0, 9, 0}, 0);
-  expect_close(gradient(doubles({2, 3}, {1, 9, 5, 7, 2, 8}), [](Graph& g, Expr v) { return g.top_k(v, 2).values; }, {1, 2, 3, 4}),
+  expect_close(
+      gradient(doubles({5}, {0, 1, 2, 3, 4}), [](Graph& g, Expr v) { return g.slice(v, {1}, {5}, {2}); }, {7, 9}),
+      {0, 7, 0, 9, 0}, 0);
+  expect_close(gradient(doubles({2, 3}, {1, 9, 5, 7, 2, 8}), [](Graph& g, Expr v) { return g.top_k(v, 2).values; },
+                        {1, 2, 3, 4}),
                {0, 1, 2, 4, 0, 3}, 0);
 }
 
@@ -113,15 +130,16 @@ TEST_CASE("batched tables with batched indices") {
   g.set_outputs({g.gather(table, at), g.scatter_add(table, at, g.constant(doubles({2}, {10, 20})))});
   const auto out = evaluate(vmap(g, {{"table", 0}, {"at", 0}}, 2).graph,
                             {{"table", doubles({2, 3}, {1, 2, 3, 4, 5, 6})}, {"at", ids({2, 2}, {2, 0, -1, 5})}});
-  expect_close(out[0], {3, 1, 4, 6}, 0);             // clamped within their own table
-  expect_close(out[1], {21, 2, 13, 4, 5, 6}, 0);     // dropped, not added to a neighbour
+  expect_close(out[0], {3, 1, 4, 6}, 0);          // clamped within their own table
+  expect_close(out[1], {21, 2, 13, 4, 5, 6}, 0);  // dropped, not added to a neighbour
 }
 
 TEST_CASE("dynamic windows at batched positions") {
   Graph g;
   const Expr x = g.input("x", Shape({4}, DType::F64)), at = g.input("at", Shape({1}, DType::I32));
   g.set_outputs({g.dynamic_slice(x, at, {2}), g.dynamic_update_slice(x, g.constant(doubles({2}, {8, 9})), at)});
-  const auto out = evaluate(vmap(g, {{"at", 0}}, 3).graph, {{"x", doubles({4}, {0, 1, 2, 3})}, {"at", ids({3, 1}, {-5, 1, 7})}});
+  const auto out =
+      evaluate(vmap(g, {{"at", 0}}, 3).graph, {{"x", doubles({4}, {0, 1, 2, 3})}, {"at", ids({3, 1}, {-5, 1, 7})}});
   expect_close(out[0], {0, 1, 1, 2, 2, 3}, 0);
   expect_close(out[1], {8, 9, 2, 3, 0, 8, 9, 3, 0, 1, 8, 9}, 0);
 }

@@ -21,8 +21,12 @@ std::string refusal(const OpBox& op, const std::vector<Shape>& inputs) {
   Result<Shapes> r = infer_shapes(op, inputs);
   return r.ok() ? "" : r.error().text();
 }
-Tensor i32(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) { return Tensor::of<std::int32_t>(std::move(dims), values); }
-Tensor i64(std::vector<std::int64_t> dims, const std::vector<std::int64_t>& values) { return Tensor::of<std::int64_t>(std::move(dims), values); }
+Tensor i32(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) {
+  return Tensor::of<std::int32_t>(std::move(dims), values);
+}
+Tensor i64(std::vector<std::int64_t> dims, const std::vector<std::int64_t>& values) {
+  return Tensor::of<std::int64_t>(std::move(dims), values);
+}
 
 const Tensor k2x3 = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
 
@@ -48,11 +52,13 @@ TEST_CASE("gather refuses float indices, bad axes and empty tables") {
 }
 
 TEST_CASE("scatter_add accumulates duplicates and drops indices out of range") {
-  expect_close(run(ops::ScatterAdd{0}, {doubles({3}, {10, 20, 30}), i32({5}, {1, 1, 0, -1, 3}), doubles({5}, {1, 2, 4, 8, 16})}),
-               {14, 23, 30}, 0);
-  expect_close(run(ops::ScatterAdd{1}, {k2x3, i64({2}, {2, 2}), doubles({2, 2}, {10, 20, 30, 40})}), {1, 2, 33, 4, 5, 76}, 0);
+  expect_close(
+      run(ops::ScatterAdd{0}, {doubles({3}, {10, 20, 30}), i32({5}, {1, 1, 0, -1, 3}), doubles({5}, {1, 2, 4, 8, 16})}),
+      {14, 23, 30}, 0);
+  expect_close(run(ops::ScatterAdd{1}, {k2x3, i64({2}, {2, 2}), doubles({2, 2}, {10, 20, 30, 40})}),
+               {1, 2, 33, 4, 5, 76}, 0);
   const Tensor wrapped = run(ops::ScatterAdd{0}, {Tensor::scalar_i64(DType::I8, 127).reshaped({1}), i32({1}, {0}),
-                                                 Tensor::scalar_i64(DType::I8, 1).reshaped({1})});
+                                                  Tensor::scalar_i64(DType::I8, 1).reshaped({1})});
   CHECK(wrapped.at_i64(0) == -128);
   const Shape x({3, 2}, DType::F32), ids({4}, DType::I32);
   CHECK(contains(refusal(ops::ScatterAdd{0}, {x, ids, Shape({4, 3}, DType::F32)}), "must be [4, 2]"));
@@ -75,7 +81,9 @@ TEST_CASE("dynamic_update_slice replaces its window") {
   expect_close(run(ops::DynamicUpdateSlice{}, {x, update, i32({1}, {1})}), {0, 8, 9, 3, 4}, 0);
   expect_close(run(ops::DynamicUpdateSlice{}, {x, update, i32({1}, {4})}), {0, 1, 2, 8, 9}, 0);
   expect_close(x, {0, 1, 2, 3, 4}, 0);  // operands are never written
-  CHECK(contains(refusal(ops::DynamicUpdateSlice{}, {Shape({2}, DType::F32), Shape({3}, DType::F32), Shape({1}, DType::I32)}), "fit"));
+  CHECK(contains(
+      refusal(ops::DynamicUpdateSlice{}, {Shape({2}, DType::F32), Shape({3}, DType::F32), Shape({1}, DType::I32)}),
+      "fit"));
 }
 
 TEST_CASE("top_k: descending, ties to the smaller index, NaN first") {

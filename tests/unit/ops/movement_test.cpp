@@ -78,7 +78,8 @@ TEST_CASE("slice") {
 
 TEST_CASE("concat") {
   expect_close(run(ops::Concat{1}, {k2x3, doubles({2, 1}, {8, 9})}), {1, 2, 3, 8, 4, 5, 6, 9}, 0);
-  expect_close(run(ops::Concat{0}, {k2x3, doubles({0, 3}, {}), doubles({1, 3}, {7, 8, 9})}), {1, 2, 3, 4, 5, 6, 7, 8, 9}, 0);
+  expect_close(run(ops::Concat{0}, {k2x3, doubles({0, 3}, {}), doubles({1, 3}, {7, 8, 9})}),
+               {1, 2, 3, 4, 5, 6, 7, 8, 9}, 0);
   CHECK(contains(refusal(ops::Concat{0}, {f32({2, 3}), f32({2, 4})}), "differ on axis 1"));
   CHECK(contains(refusal(ops::Concat{0}, {f32({2}), Shape({2}, DType::F64)}), "f64"));
   CHECK(contains(refusal(ops::Concat{1}, {f32({2}), f32({2})}), "axis 1"));

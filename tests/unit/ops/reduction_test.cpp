@@ -33,7 +33,8 @@ TEST_CASE("reduce: every kind over last, first and all axes") {
   expect_close(run(ops::Reduce{ReduceKind::Prod, {0, 1}, false}, {k2x3}), {720}, 0);
   CHECK(run(ops::Reduce{ReduceKind::Sum, {1}, true}, {k2x3}).shape() == Shape({2, 1}, DType::F64));
   // Axes 0 and 2 of [2, 2, 2] holding 0..7: 0+1+4+5 and 2+3+6+7.
-  expect_close(run(ops::Reduce{ReduceKind::Sum, {0, 2}, false}, {doubles({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7})}), {10, 18}, 0);
+  expect_close(run(ops::Reduce{ReduceKind::Sum, {0, 2}, false}, {doubles({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7})}),
+               {10, 18}, 0);
 }
 
 TEST_CASE("reduce of nothing gives the identity, NaN propagates") {
@@ -76,8 +77,10 @@ TEST_CASE("reduce refuses what has no meaning") {
 }
 
 TEST_CASE("arg_reduce: the first extremum, NaN counts as one") {
-  expect_close(run(ops::ArgReduce{ArgReduceKind::Max, 1, false}, {doubles({2, 4}, {1, 7, 7, 0, -3, -3, -5, -4})}), {1, 0}, 0);
-  expect_close(run(ops::ArgReduce{ArgReduceKind::Min, 1, false}, {doubles({2, 4}, {1, 7, 7, 0, -3, -3, -5, -5})}), {3, 2}, 0);
+  expect_close(run(ops::ArgReduce{ArgReduceKind::Max, 1, false}, {doubles({2, 4}, {1, 7, 7, 0, -3, -3, -5, -4})}),
+               {1, 0}, 0);
+  expect_close(run(ops::ArgReduce{ArgReduceKind::Min, 1, false}, {doubles({2, 4}, {1, 7, 7, 0, -3, -3, -5, -5})}),
+               {3, 2}, 0);
   expect_close(run(ops::ArgReduce{ArgReduceKind::Max, 0, true}, {k2x3}), {1, 1, 1}, 0);
   expect_close(run(ops::ArgReduce{ArgReduceKind::Max, 0, false}, {doubles({4}, {1, NAN, 9, NAN})}), {1}, 0);
   expect_close(run(ops::ArgReduce{ArgReduceKind::Min, 0, false}, {doubles({3}, {1, NAN, -9})}), {1}, 0);
@@ -125,7 +128,10 @@ TEST_CASE("the decomposition of softmax agrees with its definition on masked and
     Expr in = g.input("x", Shape({4, 3}, t));
     g.set_outputs(decompose_into(g, ops::Softmax{1}, std::vector<Expr>{in}));
     const Tensor given = x.cast(t);
-    expect_close(evaluate(g, {{"x", given}}).at(0), run(ops::Softmax{1}, {given}), t == DType::F64 ? 1e-15 : t == DType::F32 ? 1e-7 : 4e-3);
+    expect_close(evaluate(g, {{"x", given}}).at(0), run(ops::Softmax{1}, {given}),
+                 t == DType::F64   ? 1e-15
+                 : t == DType::F32 ? 1e-7
+                                   : 4e-3);
   }
 }
 
