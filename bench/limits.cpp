@@ -1,0 +1,105 @@
+// The machine's limits beside which a bench puts its figures: FMA peak, and the best GEMM tile with everything in L1.
+// usage: limits [isa] [threads]; one JSON object: GFLOP/s of all threads together.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/error.h"
+
+namespace {
+
+using rlx::cpu::KernelTable;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+struct FreeDelete {
+  void operator()(float* p) const { std::free(p); }
+};
+using Floats = std::unique_ptr<float[], FreeDelete>;
+
+Floats floats(std::int64_t n) {
+  Floats p(static_cast<float*>(std::aligned_alloc(64, (static_cast<std::size_t>(n) * sizeof(float) + 127) / 64 * 64)));
+  for (std::int64_t i = 0; i < n; ++i) p[static_cast<std::size_t>(i)] = static_cast<float>(i * 7919 % 1000) / 500.0F - 1.0F;
+  return p;
+}
+
+// GFLOP/s of `work` (returns operations), the best of several runs of about 5 ms.
+template <class F>
+double best_gflops(F&& work) {
+  double best = 0;
+  for (int i = 0; i < 12; ++i) {
+    double flops = 0;
+    const auto t = Clock::now();
+    while (seconds_since(t) < 5e-3) flops += static_cast<double>(work());
+    best = std::max(best, flops / seconds_since(t) / 1e9);
+  }
+  return best;
+}
+
+double fma_peak(const KernelTable& k) {
+  return best_gflops([&] { return k.fma_peak_f32(20000); });
+}
+
+// The packed GEMM on one panel, A, B and C within L1.
+double tile_peak(const KernelTable& k) {
+  double best = 0;
+  const std::int64_t n = k.packed_nr_f32(1 << 20);
+  for (const std::int64_t depth : {96, 128})
+    for (const std::int64_t m : {4, 6, 8, 12, 14, 16}) {
+      Floats a = floats(m * depth), b = floats(k.packed_size_f32(depth, n)), c = floats(m * n);
+      rlx::cpu::GemmF32 g;
+      g.m = m, g.n = n, g.k = depth, g.a = a.get(), g.lda = depth, g.b_packed = b.get(), g.c = c.get(), g.ldc = n;
+      const auto plan = k.gemm_plan_f32(m, n, depth, 1);
+      best = std::max(best, best_gflops([&] {
+        for (int i = 0; i < 50; ++i)
+          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) k.gemm_f32(g, plan, chunk);
+        return 100 * m * n * depth;
+      }));
+    }
+  return best;
+}
+
+// Sum over threads that measure at the same time.
+template <class F>
+double on_threads(int threads, F&& measure) {
+  std::vector<double> gflops(static_cast<std::size_t>(threads));
+  std::atomic<int> waiting{threads};
+  std::vector<std::thread> workers;
+  auto work = [&](int i) {
+    waiting.fetch_sub(1);
+    while (waiting.load() > 0) {
+    }
+    gflops[static_cast<std::size_t>(i)] = measure();
+  };
+  for (int i = 1; i < threads; ++i) workers.emplace_back(work, i);
+  work(0);
+  for (std::thread& w : workers) w.join();
+  double sum = 0;
+  for (double g : gflops) sum += g;
+  return sum;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto isa = rlx::cpu::parse_isa(argc > 1 ? argv[1] : "best");
+    const int threads = argc > 2 ? std::max(1, std::atoi(argv[2])) : 1;
+    const KernelTable& k = rlx::cpu::kernels_for(isa);
+    const double fma = on_threads(threads, [&] { return fma_peak(k); });
+    const double tile = on_threads(threads, [&] { return tile_peak(k); });
+    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f}\n", std::string(rlx::cpu::isa_name(isa)).c_str(), threads, fma, tile);
+  } catch (const rlx::Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

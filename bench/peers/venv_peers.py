@@ -1,0 +1,34 @@
+"""A virtual environment with the peers at pinned versions: an existing one, or a throw-away one."""
+import contextlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PINNED = {
+    "numpy": "2.4.6",
+    "onnx": "1.23.2",
+    "openvino": "2026.4.1",
+    "onnxruntime": "1.31.1",
+    "sympy": "1.14.0",
+    "torch": "2.15.0",
+    "onednn-cpu-gomp": "2023.2.0",
+    "onednn-devel-cpu-gomp": "2023.2.0",
+}
+
+
+@contextlib.contextmanager
+def environment(packages, existing=None):
+    """Folder of the environment; without `existing` it is made, filled from PyPI and removed afterwards."""
+    if existing:
+        folder = pathlib.Path(existing).resolve()
+        if not (folder / "bin" / "python").exists():
+            sys.exit(f"error: {folder} is no virtual environment")
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="rlx-bench-") as made:
+        wanted = [f"{name}=={PINNED[name]}" for name in packages]
+        print(f"A throw-away environment {made} gets from PyPI: {' '.join(wanted)}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", made], check=True)
+        subprocess.run([f"{made}/bin/pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
+        yield pathlib.Path(made)
