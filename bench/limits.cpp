@@ -67,23 +67,31 @@ double tile_peak(const KernelTable& k) {
   return best;
 }
 
-// Sum over threads that measure at the same time.
-template <class F>
-double on_threads(int threads, F&& measure) {
-  std::vector<double> gflops(static_cast<std::size_t>(threads));
-  std::atomic<int> waiting{threads};
-  std::vector<std::thread> workers;
-  auto work = [&](int i) {
-    waiting.fetch_sub(1);
-    while (waiting.load() > 0) {
-    }
-    gflops[static_cast<std::size_t>(i)] = measure();
+// All threads measure both figures, each at the same time as the others.
+struct Peaks {
+  double fma = 0, tile = 0;
+};
+
+Peaks measure(const KernelTable& k, int threads) {
+  std::vector<Peaks> peaks(static_cast<std::size_t>(threads));
+  std::atomic<int> arrived{0};
+  const auto meet = [&](int round) {
+    arrived.fetch_add(1);
+    while (arrived.load() < round * threads) std::this_thread::yield();
   };
+  const auto work = [&](int i) {
+    Peaks& p = peaks[static_cast<std::size_t>(i)];
+    meet(1);
+    p.fma = fma_peak(k);
+    meet(2);
+    p.tile = tile_peak(k);
+  };
+  std::vector<std::thread> workers;
   for (int i = 1; i < threads; ++i) workers.emplace_back(work, i);
   work(0);
   for (std::thread& w : workers) w.join();
-  double sum = 0;
-  for (double g : gflops) sum += g;
+  Peaks sum;
+  for (const Peaks& p : peaks) sum.fma += p.fma, sum.tile += p.tile;
   return sum;
 }
 
@@ -94,9 +102,8 @@ int main(int argc, char** argv) {
     const auto isa = rlx::cpu::parse_isa(argc > 1 ? argv[1] : "best");
     const int threads = argc > 2 ? std::max(1, std::atoi(argv[2])) : 1;
     const KernelTable& k = rlx::cpu::kernels_for(isa);
-    const double fma = on_threads(threads, [&] { return fma_peak(k); });
-    const double tile = on_threads(threads, [&] { return tile_peak(k); });
-    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f}\n", std::string(rlx::cpu::isa_name(isa)).c_str(), threads, fma, tile);
+    const Peaks peaks = measure(k, threads);
+    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f}\n", std::string(rlx::cpu::isa_name(isa)).c_str(), threads, peaks.fma, peaks.tile);
   } catch (const rlx::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -2,12 +2,13 @@
 
 Two threads on two CPUs are measured rightly only when nothing else takes a CPU from either of them: one of two spin-waiting
 threads that is pre-empted stalls both. So a measured process gets real-time priority (or, without the right to it, the highest
-niceness and weight of its scheduler group), its two busiest threads are put on different CPUs, and a lock keeps a second bench
-away. What waiting for a CPU was left is reported as `waited`.
+niceness and weight of its scheduler group), its busiest threads are on different CPUs (by the scheduler, which never queues a
+real-time thread behind another while a CPU has none; else by pinning), and a lock keeps a second bench away. What waiting for a CPU was left is reported as `waited`.
 """
 import contextlib
 import datetime
 import fcntl
+import functools
 import json
 import os
 import platform
@@ -38,15 +39,21 @@ def _raise_priority():
         os.setpriority(os.PRIO_PROCESS, 0, -10)
 
 
-def priority():
-    """How measured processes are protected, in words."""
+@functools.cache
+def _real_time():
+    """True when this process may give real-time priority."""
     try:
         before = os.sched_getscheduler(0), os.sched_getparam(0)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         os.sched_setscheduler(0, *before)
-        return "real-time priority"
+        return True
     except OSError:
-        return "niceness only (no right to real-time priority)"
+        return False
+
+
+def priority():
+    """How measured processes are protected, in words."""
+    return "real-time priority" if _real_time() else "niceness only (no right to real-time priority)"
 
 
 def spawn(command, threads, env=None, **popen):
@@ -82,7 +89,7 @@ class Pinner:
         self.pid, self.threads, self.last, self.steady = pid, threads, {}, 0
 
     def step(self):
-        if self.threads < 2 or self.steady > 5:
+        if self.threads < 2 or self.steady > 5 or _real_time():
             return
         now = _thread_times(self.pid)
         busy = sorted(now, key=lambda t: self.last.get(t, (0, 0))[0] - now[t][0])[: self.threads]
@@ -97,7 +104,7 @@ class Pinner:
 
 
 class Worker:
-    """A process that answers one JSON line per JSON line and sleeps between them."""
+    """A process that answers each line with one JSON line and sleeps between them."""
 
     def __init__(self, command, threads, env=None):
         self.threads = threads
@@ -120,8 +127,11 @@ class Worker:
                 pinner.step()
 
     def ask(self, **request):
+        return self.ask_line(json.dumps(request))
+
+    def ask_line(self, line):
         before = _thread_times(self.process.pid)
-        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         start = time.monotonic()
         reply = self._read(300, Pinner(self.process.pid, self.threads))
