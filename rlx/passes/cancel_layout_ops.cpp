@@ -37,8 +37,8 @@ bool exact_cast(DType from, DType to) {
   return value_bits(from) <= value_bits(to) && (!is_signed_int(from) || is_signed_int(to));
 }
 
-// cast(cast(x: a -> b) -> c) equals cast(x -> c). Integers wrap where floats saturate, so the middle type must not change
-// the family a narrowing cast starts from.
+// cast(cast(x: a -> b) -> c) equals cast(x -> c). Integers wrap where floats saturate, so the middle type must not
+// change the family a narrowing cast starts from.
 bool casts_compose(DType a, DType b, DType c) {
   if (!exact_cast(a, b)) return false;
   return a == c || a == DType::Bool || c == DType::Bool || (float_format(a).has_value() == float_format(b).has_value());
@@ -60,7 +60,8 @@ bool moves_no_element(const Shape& x, const std::vector<std::int64_t>& perm) {
 bool full_range(const ops::Slice& s, const Shape& x) {
   for (int d = 0; d < x.rank(); ++d) {
     const auto i = static_cast<std::size_t>(d);
-    if (!s.starts[i].is_static(0) || !(s.limits[i] == x.dim(d)) || (!s.strides.empty() && s.strides[i] != 1)) return false;
+    if (!s.starts[i].is_static(0) || !(s.limits[i] == x.dim(d)) || (!s.strides.empty() && s.strides[i] != 1))
+      return false;
   }
   return true;
 }
@@ -69,9 +70,10 @@ bool all_zero(const std::vector<std::int64_t>& v) {
   return std::all_of(v.begin(), v.end(), [](std::int64_t e) { return e == 0; });
 }
 
-// x op constant that is x, bit for bit: x + (-0.0), x - 0.0, x * 1, x / 1 for floats; x + 0 and x - 0 for integers. x + 0.0 is
-// not: it turns -0.0 into 0.0.
-std::optional<Expr> arithmetic_identity(Graph& g, const ops::Binary& op, const Shape& result, const std::vector<Expr>& in) {
+// x op constant that is x, bit for bit: x + (-0.0), x - 0.0, x * 1, x / 1 for floats; x + 0 and x - 0 for integers. x +
+// 0.0 is not: it turns -0.0 into 0.0.
+std::optional<Expr> arithmetic_identity(Graph& g, const ops::Binary& op, const Shape& result,
+                                        const std::vector<Expr>& in) {
   for (int side : {1, 0}) {
     const Expr& x = in[static_cast<std::size_t>(1 - side)];
     if (!(x.shape() == result)) continue;
@@ -150,7 +152,9 @@ std::optional<Expr> simplify(Graph& g, const Node& n, const std::vector<Expr>& i
     }
     case OpKind::Reverse: {
       const auto& axes = n.op.as<ops::Reverse>().axes;
-      if (std::all_of(axes.begin(), axes.end(), [&](std::int64_t a) { return result.dim(static_cast<int>(a)).is_static(1); })) return in[0];
+      if (std::all_of(axes.begin(), axes.end(),
+                      [&](std::int64_t a) { return result.dim(static_cast<int>(a)).is_static(1); }))
+        return in[0];
       return std::nullopt;
     }
     case OpKind::Binary: return arithmetic_identity(g, n.op.as<ops::Binary>(), result, in);
@@ -163,8 +167,10 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     std::optional<Expr> simpler = simplify(r.graph(), g.node(id), r.operands(id));
-    if (simpler) r.replace(id, {*simpler});
-    else r.copy(id);
+    if (simpler)
+      r.replace(id, {*simpler});
+    else
+      r.copy(id);
   }
   if (!r.changed()) return std::nullopt;
   return drop_dead(std::move(r).finish());
@@ -172,10 +178,10 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass cancel_layout_ops{
-    "cancel-layout-ops",
-    "Joins transposes, reshapes, expands and exact casts of one another and drops identities (full slices, zero pads, x * 1, exact x + 0). "
-    "Every rewrite is bit-exact.",
-    run};
+const Pass cancel_layout_ops{"cancel-layout-ops",
+                             "Joins transposes, reshapes, expands and exact casts of one another and drops identities "
+                             "(full slices, zero pads, x * 1, exact x + 0). "
+                             "Every rewrite is bit-exact.",
+                             run};
 
 }  // namespace rlx

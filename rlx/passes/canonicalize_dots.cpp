@@ -50,8 +50,8 @@ std::optional<Side> without_transpose(const Side& s) {
   return out;
 }
 
-// rhs expanded over batch axes of lhs: those become free axes of lhs, and rhs is read once. Legal when the result keeps its
-// order: the dropped axes are the last batch axes, in lhs's order, before every free axis of lhs.
+// rhs expanded over batch axes of lhs: those become free axes of lhs, and rhs is read once. Legal when the result keeps
+// its order: the dropped axes are the last batch axes, in lhs's order, before every free axis of lhs.
 std::optional<Dot> without_expand(const Dot& d) {
   const Side& rhs = d.rhs;
   if (producer(rhs.x).kind() != OpKind::Expand) return std::nullopt;
@@ -95,17 +95,21 @@ std::optional<Dot> without_expand(const Dot& d) {
 
 // A transposed lhs of a product with one weight stays transposed by its own node: packed kernels read rows of lhs.
 bool is_row_by_weight(const Graph& g, const Dot& d) {
-  return d.lhs.batch.empty() && d.lhs.contract.size() == 1 && d.lhs.contract[0] == d.lhs.x.rank() - 1 && d.rhs.x.rank() == 2 &&
-         is_param_only(g, d.rhs.x.value());
+  return d.lhs.batch.empty() && d.lhs.contract.size() == 1 && d.lhs.contract[0] == d.lhs.x.rank() - 1 &&
+         d.rhs.x.rank() == 2 && is_param_only(g, d.rhs.x.value());
 }
 
 // The product of node `n` over `in`, with operands absorbed as far as they go.
 Dot absorbed(Graph& g, Dot d) {
   while (true) {
-    if (std::optional<Dot> wide = without_expand(d)) d = std::move(*wide);
-    else if (std::optional<Side> rhs = without_transpose(d.rhs)) d.rhs = std::move(*rhs);
-    else if (std::optional<Side> lhs = is_row_by_weight(g, d) ? std::nullopt : without_transpose(d.lhs)) d.lhs = std::move(*lhs);
-    else return d;
+    if (std::optional<Dot> wide = without_expand(d))
+      d = std::move(*wide);
+    else if (std::optional<Side> rhs = without_transpose(d.rhs))
+      d.rhs = std::move(*rhs);
+    else if (std::optional<Side> lhs = is_row_by_weight(g, d) ? std::nullopt : without_transpose(d.lhs))
+      d.lhs = std::move(*lhs);
+    else
+      return d;
   }
 }
 
@@ -135,8 +139,10 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
     }
     Dot best = absorbed(r.graph(), *plain);
     if (best.lhs.x == plain->lhs.x && best.rhs.x == plain->rhs.x) {
-      if (product.valid()) r.replace(id, {product});
-      else r.copy(id);
+      if (product.valid())
+        r.replace(id, {product});
+      else
+        r.copy(id);
       continue;
     }
     // Reading in place is only better where the target's kernel takes the strides.
@@ -155,7 +161,8 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 const Pass canonicalize_dots{
     "canonicalize-dots",
-    "Writes MatMul as DotGeneral and lets dots read through transposes and batch expands of their operands, where the result's axis order "
+    "Writes MatMul as DotGeneral and lets dots read through transposes and batch expands of their operands, where the "
+    "result's axis order "
     "stays and the target runs the form. A weight product is [.., K] x [K, N] or [N, K], without batch axes.",
     run};
 

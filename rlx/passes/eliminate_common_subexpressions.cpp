@@ -42,8 +42,10 @@ struct AttrHash {
   void operator()(const Dims& v) {
     h = mix(h, v.size());
     for (const Dim& d : v) {
-      if (d.is_static()) (*this)(d.value());
-      else (*this)(d.text());
+      if (d.is_static())
+        (*this)(d.value());
+      else
+        (*this)(d.text());
     }
   }
   void operator()(const std::vector<std::int64_t>& v) { h = hash_bytes(h, v.data(), v.size() * sizeof(std::int64_t)); }
@@ -117,8 +119,9 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass eliminate_common_subexpressions{
-    "eliminate-common-subexpressions",
-    "Keeps one of several nodes with the same op, attributes (bit for bit) and operands; sums and products in either order. Legal: ops are pure.", run};
+const Pass eliminate_common_subexpressions{"eliminate-common-subexpressions",
+                                           "Keeps one of several nodes with the same op, attributes (bit for bit) and "
+                                           "operands; sums and products in either order. Legal: ops are pure.",
+                                           run};
 
 }  // namespace rlx

@@ -13,7 +13,9 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass eliminate_dead_code{"eliminate-dead-code",
-                               "Drops nodes that no output and no state update needs. Inputs, params and states stay: they are the interface.", run};
+const Pass eliminate_dead_code{
+    "eliminate-dead-code",
+    "Drops nodes that no output and no state update needs. Inputs, params and states stay: they are the interface.",
+    run};
 
 }  // namespace rlx

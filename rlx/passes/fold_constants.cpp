@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kMaxResultBytes = 64 * 1024;    // larger results belong to weight preparation
+constexpr std::size_t kMaxResultBytes = 64 * 1024;     // larger results belong to weight preparation
 constexpr std::size_t kMaxOperandBytes = 1024 * 1024;  // the reference rules are slow: compile time stays bounded
 
 // Iota and Expand are not folded by themselves (kernels broadcast and count for nothing), only under an op that folds.
@@ -86,6 +86,8 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 }  // namespace
 
 const Pass fold_constants{"fold-constants",
-                          "Evaluates ops whose operands are constants, in their own dtype, when the result has at most 64 KiB; reads static extents.", run};
+                          "Evaluates ops whose operands are constants, in their own dtype, when the result has at most "
+                          "64 KiB; reads static extents.",
+                          run};
 
 }  // namespace rlx

@@ -28,33 +28,49 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
   for (std::size_t i = 0; i < 3; ++i) {
     const Value v = node.inputs[i];
     part[i] = axis_range(g, v);
-    if (!part[i]) return miss(MissReason::NotFused, concat_text("operand ", v, " is ", op_text_name(g.node(v.node).op), ", no slice of a joined projection"));
-    if (part[i]->source != part[0]->source) return miss(MissReason::NotFused, concat_text("q and ", v, " are slices of different values"));
-    if (!uses.single_use(v)) return miss(uses.is_output(v) ? MissReason::IsOutput : MissReason::MultiConsumer, concat_text(v, " has other readers than the attention"));
+    if (!part[i])
+      return miss(MissReason::NotFused, concat_text("operand ", v, " is ", op_text_name(g.node(v.node).op),
+                                                    ", no slice of a joined projection"));
+    if (part[i]->source != part[0]->source)
+      return miss(MissReason::NotFused, concat_text("q and ", v, " are slices of different values"));
+    if (!uses.single_use(v))
+      return miss(uses.is_output(v) ? MissReason::IsOutput : MissReason::MultiConsumer,
+                  concat_text(v, " has other readers than the attention"));
   }
   const Value qkv = part[0]->source;
   const Shape& joined = g.shape(qkv);
   const Dim q_width = Dim(op.num_heads) * Dim(op.head_dim), kv_width = Dim(op.kv_heads) * Dim(op.head_dim);
-  if (op.layout != HeadLayout::Merged || joined.rank() != 3) return miss(MissReason::ShapeMismatch, concat_text("heads do not lie in the last axis of ", joined));
+  if (op.layout != HeadLayout::Merged || joined.rank() != 3)
+    return miss(MissReason::ShapeMismatch, concat_text("heads do not lie in the last axis of ", joined));
   Dim start = 0;
   for (std::size_t i = 0; i < 3; ++i) {
-    if (part[i]->axis != 2) return miss(MissReason::AxisNotLast, concat_text("q, k and v are slices of axis ", part[i]->axis, " of ", joined));
+    if (part[i]->axis != 2)
+      return miss(MissReason::AxisNotLast,
+                  concat_text("q, k and v are slices of axis ", part[i]->axis, " of ", joined));
     Dim limit = start + (i == 0 ? q_width : kv_width);
     if (!(part[i]->start == start) || !(part[i]->limit == limit))
-      return miss(MissReason::ShapeMismatch, concat_text("columns [", part[i]->start, ", ", part[i]->limit, ") of ", joined, " should be [", start, ", ", limit, ")"));
+      return miss(MissReason::ShapeMismatch, concat_text("columns [", part[i]->start, ", ", part[i]->limit, ") of ",
+                                                         joined, " should be [", start, ", ", limit, ")"));
     start = limit;
   }
-  if (!(start == joined.dim(2))) return miss(MissReason::ShapeMismatch, concat_text(joined, " has columns behind q, k and v"));
+  if (!(start == joined.dim(2)))
+    return miss(MissReason::ShapeMismatch, concat_text(joined, " has columns behind q, k and v"));
   if (uses.is_output(qkv)) return miss(MissReason::IsOutput, concat_text(qkv, " is an output of the graph"));
-  if (uses.use_count(qkv) != 3) return miss(MissReason::MultiConsumer, concat_text(qkv, " has ", uses.use_count(qkv), " readers"));
+  if (uses.use_count(qkv) != 3)
+    return miss(MissReason::MultiConsumer, concat_text(qkv, " has ", uses.use_count(qkv), " readers"));
   std::optional<BiasedProduct> in = biased_product_of(g, uses, qkv);
-  if (!in) return miss(MissReason::NotFused, concat_text(qkv, " is ", op_text_name(g.node(qkv.node).op), ", no product with one weight"));
+  if (!in)
+    return miss(MissReason::NotFused,
+                concat_text(qkv, " is ", op_text_name(g.node(qkv.node).op), ", no product with one weight"));
   // The one product that reads the attention.
   const Value attended(attention);
   if (uses.is_output(attended)) return miss(MissReason::IsOutput, concat_text(attended, " is an output of the graph"));
-  if (!uses.single_use(attended)) return miss(MissReason::MultiConsumer, concat_text(attended, " has ", uses.use_count(attended), " readers"));
+  if (!uses.single_use(attended))
+    return miss(MissReason::MultiConsumer, concat_text(attended, " has ", uses.use_count(attended), " readers"));
   std::optional<BiasedProduct> out = biased_product_at(g, uses, uses.uses(attended)[0].user);
-  if (!out || out->x != attended) return miss(MissReason::NotFused, concat_text("the attention goes on to ", node_text(g, uses.uses(attended)[0].user)));
+  if (!out || out->x != attended)
+    return miss(MissReason::NotFused,
+                concat_text("the attention goes on to ", node_text(g, uses.uses(attended)[0].user)));
 
   Graph& stage = r.stage();
   const bool has_bias = in->bias || out->bias;
@@ -65,9 +81,11 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
   if (node.inputs.size() > 3) operands.push_back(r.expr(node.inputs[3]));
   ops::FusedAttentionBlock block;
   block.num_heads = op.num_heads, block.kv_heads = op.kv_heads, block.head_dim = op.head_dim;
-  block.mask = op.mask, block.window = op.window, block.scale = op.scale, block.softcap = op.softcap, block.has_bias = has_bias;
+  block.mask = op.mask, block.window = op.window, block.scale = op.scale, block.softcap = op.softcap,
+  block.has_bias = has_bias;
   Expr fused = stage.add(block, operands);
-  if (!context.claims.claims(stage, fused.value().node)) return miss(MissReason::NotClaimed, "the target has no fused_attention_block of this form");
+  if (!context.claims.claims(stage, fused.value().node))
+    return miss(MissReason::NotClaimed, "the target has no fused_attention_block of this form");
   r.replace(out->result, fused);
   context.fused(kPattern);
 }
@@ -83,10 +101,10 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 }  // namespace
 
-const Pass fuse_attention_block{
-    "fuse-attention-block",
-    "Joins x w_qkv [+ b], its slices q, k, v, their attention and the output projection [+ b]. Legal: merged heads, slices in the order q, k, v "
-    "without gaps, every intermediate read by the pattern alone.",
-    run};
+const Pass fuse_attention_block{"fuse-attention-block",
+                                "Joins x w_qkv [+ b], its slices q, k, v, their attention and the output projection [+ "
+                                "b]. Legal: merged heads, slices in the order q, k, v "
+                                "without gaps, every intermediate read by the pattern alone.",
+                                run};
 
 }  // namespace rlx

@@ -1,4 +1,5 @@
-// fuse-dot-epilogue: the elementwise chain behind a product moves into it, step by step, while the target takes the form.
+// fuse-dot-epilogue: the elementwise chain behind a product moves into it, step by step, while the target takes the
+// form.
 #include <memory>
 
 #include "rlx/ir/op_def.h"
@@ -29,6 +30,7 @@ struct Step {
 struct Stop {
   MissReason reason;
   std::string detail;
+  std::string_view pattern = {};  // empty: that of the chain so far
 };
 
 bool takes(BinaryKind fn, Other other, bool accumulator_first) {
@@ -64,13 +66,16 @@ class Chain {
       std::optional<Expr> candidate = build();
       if (!candidate) {
         stop = refused(steps_.back());
+        stop->pattern = pattern();
         steps_.pop_back();
         break;
       }
       best_ = candidate;
       tip_ = steps_.back().result;
     }
-    if (stop) context_.missed(pattern(), g_, root_, stop->reason, std::move(stop->detail), hint(stop->reason));
+    if (stop)
+      context_.missed(stop->pattern.empty() ? pattern() : stop->pattern, g_, root_, stop->reason,
+                      std::move(stop->detail), hint(stop->reason));
     if (steps_.empty()) return;
     for (const Step& s : steps_) taken_[s.result.node.index] = true;
     r_.replace(tip_, *best_);
@@ -96,8 +101,10 @@ class Chain {
   }
   Stop refused(const Step& s) const {
     if (s.other == Other::None)
-      return {MissReason::UnsupportedEpilogueActivation, concat_text("the target has no product with ", op_text_name(s.op), " at its end")};
-    return {MissReason::NotClaimed, concat_text("the target has no product that ends in ", node_text(g_, s.result.node))};
+      return {MissReason::UnsupportedEpilogueActivation,
+              concat_text("the target has no product with ", op_text_name(s.op), " at its end")};
+    return {MissReason::NotClaimed,
+            concat_text("the target has no product that ends in ", node_text(g_, s.result.node))};
   }
 
   // x * sigmoid(x): the two readers of a value when they are these.
@@ -108,7 +115,8 @@ class Chain {
       const auto* act = sigmoid.op.get_if<ops::Activation>();
       const auto* mul = product.op.get_if<ops::Binary>();
       if (!act || act->fn != ActivationKind::Sigmoid || !mul || mul->fn != BinaryKind::Mul) continue;
-      if (product.inputs[1 - uses[1 - i].operand] != Value(uses[i].user) || !r_.uses().single_use(Value(uses[i].user))) continue;
+      if (product.inputs[1 - uses[1 - i].operand] != Value(uses[i].user) || !r_.uses().single_use(Value(uses[i].user)))
+        continue;
       Step s{ops::Activation{ActivationKind::Silu}, Other::None, {}, false, 0, true, Value(uses[1 - i].user)};
       return s;
     }
@@ -131,9 +139,13 @@ class Chain {
                   concat_text(other, " ", shape, " stretches the product ", acc, " to ", n.shape())};
       return std::nullopt;
     }
-    if (constant) s.other = Other::Scalar, s.constant = true, s.value = *constant;
-    else if (shape == acc) s.other = Other::Full;
-    else if (is_vector(shape, acc.dim(-1))) s.other = shape.rank() == 0 || (shape.dim(-1).is_static(1) && !acc.dim(-1).is_static(1)) ? Other::Scalar : Other::Vector;
+    if (constant)
+      s.other = Other::Scalar, s.constant = true, s.value = *constant;
+    else if (shape == acc)
+      s.other = Other::Full;
+    else if (is_vector(shape, acc.dim(-1)))
+      s.other = shape.rank() == 0 || (shape.dim(-1).is_static(1) && !acc.dim(-1).is_static(1)) ? Other::Scalar
+                                                                                               : Other::Vector;
     else {
       stop = Stop{MissReason::BiasRankTooHigh, concat_text(other, " is ", shape, ", no vector [", acc.dim(-1), "]")};
       return std::nullopt;
@@ -150,16 +162,19 @@ class Chain {
     if (uses.empty() || g_.shape(tip_).rank() == 0) return std::nullopt;
     if (r_.uses().is_output(tip_)) {
       std::optional<Stop> ignored;
-      if (uses.size() == 1 && step_of(uses[0], ignored)) stop = Stop{MissReason::IsOutput, concat_text(tip_, " is an output of the graph")};
+      if (uses.size() == 1 && step_of(uses[0], ignored))
+        stop = Stop{MissReason::IsOutput, concat_text(tip_, " is an output of the graph")};
       return std::nullopt;
     }
     if (uses.size() == 2)
-      if (std::optional<Step> silu = decomposed_silu(uses)) return taken_[silu->result.node.index] ? std::nullopt : silu;
+      if (std::optional<Step> silu = decomposed_silu(uses))
+        return taken_[silu->result.node.index] ? std::nullopt : silu;
     if (uses.size() > 1) {
       std::optional<Stop> ignored;
       for (const UseIndex::Use& u : uses) {
         if (!step_of(u, ignored)) continue;
-        stop = Stop{MissReason::MultiConsumer, concat_text(tip_, " has ", uses.size(), " readers: ", uses[0].user, ", ", uses[1].user, uses.size() > 2 ? ", .." : "")};
+        stop = Stop{MissReason::MultiConsumer, concat_text(tip_, " has ", uses.size(), " readers: ", uses[0].user, ", ",
+                                                           uses[1].user, uses.size() > 2 ? ", .." : "")};
         break;
       }
       return std::nullopt;
@@ -192,7 +207,8 @@ class Chain {
       acc = inline_body(*body, *fused->epilogue, inputs)[0];
     } else {
       const auto& dot = root.op.as<ops::DotGeneral>();
-      op.lhs_contract = dot.lhs_contract, op.rhs_contract = dot.rhs_contract, op.lhs_batch = dot.lhs_batch, op.rhs_batch = dot.rhs_batch;
+      op.lhs_contract = dot.lhs_contract, op.rhs_contract = dot.rhs_contract, op.lhs_batch = dot.lhs_batch,
+      op.rhs_batch = dot.rhs_batch;
       acc = body->input("acc", root.shape());
     }
     for (const Step& s : steps_) {
@@ -235,7 +251,8 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
   GraphRewriter r(g);
   std::vector<bool> taken(g.num_nodes(), false);
   for (NodeId id : r.nodes())
-    if (g.node(id).kind() == OpKind::DotGeneral || g.node(id).kind() == OpKind::FusedDot) Chain(r, context, taken, id).run();
+    if (g.node(id).kind() == OpKind::DotGeneral || g.node(id).kind() == OpKind::FusedDot)
+      Chain(r, context, taken, id).run();
   if (!r.changed()) return std::nullopt;
   return r.commit(fuse_dot_epilogue.name).graph;
 }
@@ -244,8 +261,10 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 const Pass fuse_dot_epilogue{
     "fuse-dot-epilogue",
-    "Moves the elementwise chain behind a product into its epilogue: scalars, a vector over the last axis, values of the product's shape, "
-    "activations (also x * sigmoid(x)). Legal: every intermediate has one reader and is no output, the result keeps the product's dims, and "
+    "Moves the elementwise chain behind a product into its epilogue: scalars, a vector over the last axis, values of "
+    "the product's shape, "
+    "activations (also x * sigmoid(x)). Legal: every intermediate has one reader and is no output, the result keeps "
+    "the product's dims, and "
     "the target claims the longer form. Residual adds before a norm are fuse-residual-norm's, which runs first.",
     run};
 

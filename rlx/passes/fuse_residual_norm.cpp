@@ -22,7 +22,12 @@ const ops::Binary* as_add(const Graph& g, Value v) {
 class NormFusion {
  public:
   NormFusion(GraphRewriter& r, const PassContext& context, NodeId norm)
-      : r_(r), g_(r.source()), context_(context), norm_(norm), rms_(g_.node(norm).kind() == OpKind::RmsNorm), sum_(g_.node(norm).inputs[0]) {}
+      : r_(r),
+        g_(r.source()),
+        context_(context),
+        norm_(norm),
+        rms_(g_.node(norm).kind() == OpKind::RmsNorm),
+        sum_(g_.node(norm).inputs[0]) {}
 
   void run() {
     const Node& norm = g_.node(norm_);
@@ -31,23 +36,29 @@ class NormFusion {
     const Shape& shape = g_.shape(sum_);
     const std::int64_t axis = rms_ ? norm.op.as<ops::RmsNorm>().axis : norm.op.as<ops::LayerNorm>().axis;
     if (axis != shape.rank() - 1)
-      return miss(MissReason::AxisNotLast, concat_text("the norm runs over axis ", axis, " of ", shape), "normalise the last axis");
-    if (!rms_ && r_.uses().is_output(sum_)) return miss(MissReason::IsOutput, concat_text(sum_, " is an output of the graph"));
+      return miss(MissReason::AxisNotLast, concat_text("the norm runs over axis ", axis, " of ", shape),
+                  "normalise the last axis");
+    if (!rms_ && r_.uses().is_output(sum_))
+      return miss(MissReason::IsOutput, concat_text(sum_, " is an output of the graph"));
     if (!rms_ && !r_.uses().single_use(sum_))
-      return miss(MissReason::MultiConsumer, concat_text(sum_, " has ", r_.uses().use_count(sum_), " readers, the fused layer norm keeps no sum"));
+      return miss(MissReason::MultiConsumer,
+                  concat_text(sum_, " has ", r_.uses().use_count(sum_), " readers, the fused layer norm keeps no sum"));
     // The sum's other readers get result 1, so nothing the fused op reads may come from the sum.
     for (std::size_t i = 1; i < norm.inputs.size(); ++i)
       if (norm.inputs[i].node.index > sum_.node.index && !is_param_only(g_, norm.inputs[i]))
         return miss(MissReason::ShapeMismatch, concat_text(norm.inputs[i], " is computed after the sum ", sum_));
     std::optional<Match> m = match(shape);
     if (!m || emit(*m)) return;
-    std::optional<Match> two = m->bias ? match_pair(shape) : std::nullopt;  // the form without bias may be claimed alone
+    std::optional<Match> two =
+        m->bias ? match_pair(shape) : std::nullopt;  // the form without bias may be claimed alone
     if (!two || !emit(*two)) not_claimed(fused_kind);
   }
 
  private:
   std::string pattern() const { return rms_ ? "residual_rms_norm" : "residual_ln"; }
-  void miss(MissReason reason, std::string detail, std::string hint = {}) { context_.missed(pattern(), g_, norm_, reason, std::move(detail), std::move(hint)); }
+  void miss(MissReason reason, std::string detail, std::string hint = {}) {
+    context_.missed(pattern(), g_, norm_, reason, std::move(detail), std::move(hint));
+  }
   void not_claimed(OpKind kind) {
     miss(MissReason::NotClaimed, concat_text("the target has no ", op_def(kind).name, " for ", g_.shape(sum_)));
   }
@@ -87,7 +98,8 @@ class NormFusion {
       const std::vector<Value>& inner = g_.node(in[i].node).inputs;
       if (g_.shape(inner[0]) == shape && g_.shape(inner[1]) == shape) return Match{inner[0], inner[1], in[1 - i]};
     }
-    miss(MissReason::ShapeMismatch, concat_text("the norm reads ", g_.shape(in[0]), " + ", g_.shape(in[1]), "; a residual has the norm's shape ", shape));
+    miss(MissReason::ShapeMismatch, concat_text("the norm reads ", g_.shape(in[0]), " + ", g_.shape(in[1]),
+                                                "; a residual has the norm's shape ", shape));
     return std::nullopt;
   }
 
@@ -98,8 +110,9 @@ class NormFusion {
     if (m.bias) operands.push_back(r_.expr(*m.bias));
     operands.push_back(r_.expr(norm.inputs[1]));
     operands.push_back(r_.expr(norm.inputs[2]));
-    Expr fused = rms_ ? stage.add(ops::FusedResidualRmsNorm{m.bias.has_value(), norm.op.as<ops::RmsNorm>().eps}, operands)
-                      : stage.add(ops::FusedResidualLN{m.bias.has_value(), norm.op.as<ops::LayerNorm>().eps}, operands);
+    Expr fused =
+        rms_ ? stage.add(ops::FusedResidualRmsNorm{m.bias.has_value(), norm.op.as<ops::RmsNorm>().eps}, operands)
+             : stage.add(ops::FusedResidualLN{m.bias.has_value(), norm.op.as<ops::LayerNorm>().eps}, operands);
     if (!context_.claims.claims(stage, fused.value().node)) return false;
     r_.replace(Value(norm_), fused);
     if (rms_ && r_.uses().use_count(sum_) > 1) r_.replace(sum_, fused.result(1));
@@ -118,17 +131,18 @@ class NormFusion {
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
-    if (g.node(id).kind() == OpKind::LayerNorm || g.node(id).kind() == OpKind::RmsNorm) NormFusion(r, context, id).run();
+    if (g.node(id).kind() == OpKind::LayerNorm || g.node(id).kind() == OpKind::RmsNorm)
+      NormFusion(r, context, id).run();
   if (!r.changed()) return std::nullopt;
   return r.commit(fuse_residual_norm.name).graph;
 }
 
 }  // namespace
 
-const Pass fuse_residual_norm{
-    "fuse-residual-norm",
-    "Joins a sum of two values of one shape [+ a vector] with the LayerNorm or RmsNorm of its last axis. Legal: the layer norm is the sum's only "
-    "reader; the RMS form gives the sum to other readers as its second result.",
-    run};
+const Pass fuse_residual_norm{"fuse-residual-norm",
+                              "Joins a sum of two values of one shape [+ a vector] with the LayerNorm or RmsNorm of "
+                              "its last axis. Legal: the layer norm is the sum's only "
+                              "reader; the RMS form gives the sum to other readers as its second result.",
+                              run};
 
 }  // namespace rlx

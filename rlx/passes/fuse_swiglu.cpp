@@ -20,26 +20,32 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
     const Value activated = in[i], up = in[1 - i];
     std::optional<SiluMatch> silu = match_silu(g, uses, activated);
     if (!silu || activated == up || silu->x == up) continue;  // silu(x) itself is x * sigmoid(x)
-    if (uses.is_output(activated)) return miss(MissReason::IsOutput, concat_text(activated, " is an output of the graph"));
-    if (!uses.single_use(activated)) return miss(MissReason::MultiConsumer, concat_text(activated, " has ", uses.use_count(activated), " readers"));
+    if (uses.is_output(activated))
+      return miss(MissReason::IsOutput, concat_text(activated, " is an output of the graph"));
+    if (!uses.single_use(activated))
+      return miss(MissReason::MultiConsumer, concat_text(activated, " has ", uses.use_count(activated), " readers"));
     std::optional<AxisRange> gate = axis_range(g, silu->x), other = axis_range(g, up);
     if (!gate || !other || gate->source != other->source)
-      return miss(MissReason::SwigluNotSharedInput, concat_text("gate ", silu->x, " and up ", up, " are not the halves of one value"),
+      return miss(MissReason::SwigluNotSharedInput,
+                  concat_text("gate ", silu->x, " and up ", up, " are not the halves of one value"),
                   "give both products the same x and let their weights be params");
     for (Value half : {silu->x, up}) {
       if (uses.is_output(half)) return miss(MissReason::IsOutput, concat_text(half, " is an output of the graph"));
       const int own = half == up ? 1 : silu->reads_of_x;
-      if (uses.use_count(half) != own) return miss(MissReason::MultiConsumer, concat_text(half, " has ", uses.use_count(half), " readers"));
+      if (uses.use_count(half) != own)
+        return miss(MissReason::MultiConsumer, concat_text(half, " has ", uses.use_count(half), " readers"));
     }
     const Shape& whole = g.shape(gate->source);
     if (gate->axis != whole.rank() - 1 || other->axis != gate->axis)
-      return miss(MissReason::AxisNotLast, concat_text("the halves of ", whole, " lie along axis ", gate->axis), "put gate and up side by side in the last axis");
+      return miss(MissReason::AxisNotLast, concat_text("the halves of ", whole, " lie along axis ", gate->axis),
+                  "put gate and up side by side in the last axis");
     const bool gate_first = gate->start.is_static(0);
     const AxisRange& first = gate_first ? *gate : *other;
     const AxisRange& second = gate_first ? *other : *gate;
-    if (!first.start.is_static(0) || !(second.start == first.limit) || !(second.limit == whole.dim(-1)) || !(first.limit + first.limit == whole.dim(-1)))
-      return miss(MissReason::ShapeMismatch, concat_text("[", first.start, ", ", first.limit, ") and [", second.start, ", ", second.limit,
-                                                         ") are not the two halves of ", whole));
+    if (!first.start.is_static(0) || !(second.start == first.limit) || !(second.limit == whole.dim(-1)) ||
+        !(first.limit + first.limit == whole.dim(-1)))
+      return miss(MissReason::ShapeMismatch, concat_text("[", first.start, ", ", first.limit, ") and [", second.start,
+                                                         ", ", second.limit, ") are not the two halves of ", whole));
     Expr fused = r.stage().add(ops::FusedSwiGLU{gate_first}, {r.expr(gate->source)});
     if (!context.claims.claims(r.stage(), fused.value().node))
       return miss(MissReason::NotClaimed, concat_text("the target has no fused_swiglu for ", whole));
@@ -64,7 +70,8 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 const Pass fuse_swiglu{
     "fuse-swiglu",
-    "Joins silu(gate) * up over the two halves of the last axis of one value; gate may come first or second, silu may be x * sigmoid(x). Legal: "
+    "Joins silu(gate) * up over the two halves of the last axis of one value; gate may come first or second, silu may "
+    "be x * sigmoid(x). Legal: "
     "nothing else reads the halves or the activated gate. Two products become such halves by merge-shared-input-dots.",
     run};
 

@@ -48,7 +48,8 @@ int FusionReport::fused_count(std::string_view pattern) const {
 }
 
 int FusionReport::missed_count(std::string_view pattern) const {
-  return static_cast<int>(std::count_if(missed.begin(), missed.end(), [&](const MissedFusion& m) { return m.pattern == pattern; }));
+  return static_cast<int>(
+      std::count_if(missed.begin(), missed.end(), [&](const MissedFusion& m) { return m.pattern == pattern; }));
 }
 
 std::string FusionReport::summary_line() const {
@@ -77,7 +78,8 @@ std::map<std::string, int> op_histogram(const Graph& g) {
 }
 
 OpSet default_claims(FusionTarget target) {
-  // Every row of the documented table holds these; MatMul is claimed through DotGeneral, its only form after canonicalisation.
+  // Every row of the documented table holds these; MatMul is claimed through DotGeneral, its only form after
+  // canonicalisation.
   OpSet set{OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN};
   if (target != FusionTarget::Tpu) set.add(OpKind::FusedResidualRmsNorm);
   switch (target) {
@@ -99,9 +101,11 @@ void PassContext::fused(std::string_view pattern) const {
   if (report) ++report->fused[std::string(pattern)];
 }
 
-void PassContext::missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail, std::string hint) const {
+void PassContext::missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail,
+                         std::string hint) const {
   if (!report) return;
-  report->missed.push_back({std::string(pattern), node, node_label(g, node), reason, std::move(detail), std::move(hint)});
+  report->missed.push_back(
+      {std::string(pattern), node, node_label(g, node), reason, std::move(detail), std::move(hint)});
 }
 
 }  // namespace rlx

@@ -50,8 +50,8 @@ struct MissedFusion {
   NodeId node;          // in the graph the pass saw
   std::string label;    // of that node
   MissReason reason = MissReason::NotFused;
-  std::string detail;   // the condition with its values: "%7 has 2 readers: %9, %12"
-  std::string hint;     // the way out, when there is one
+  std::string detail;  // the condition with its values: "%7 has 2 readers: %9, %12"
+  std::string hint;    // the way out, when there is one
   std::string text() const;
 };
 
@@ -72,8 +72,8 @@ struct FusionReport {
 /// Op name -> number of nodes.
 std::map<std::string, int> op_histogram(const Graph& g);
 
-/// The fused kinds a target claims by default: the built backend's kernel table decides for built devices; this list, from
-/// the documentation of the vocabulary, serves targets that are not built.
+/// The fused kinds a target claims by default: the built backend's kernel table decides for built devices; this list,
+/// from the documentation of the vocabulary, serves targets that are not built.
 OpSet default_claims(FusionTarget target);
 /// True when `set` claims `kind`.
 inline bool supports_op(const OpSet& set, OpKind kind) { return set.has(kind); }

@@ -23,8 +23,10 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
     for (std::uint32_t i = 0; i < current.num_nodes(); ++i) {
       NodeId id{i};
       const Node& n = current.node(id);
-      if (is_hir(n)) r.replace(id, decompose_into(r.graph(), n.op, r.operands(id), context.policy));
-      else r.copy(id);
+      if (is_hir(n))
+        r.replace(id, decompose_into(r.graph(), n.op, r.operands(id), context.policy));
+      else
+        r.copy(id);
     }
     current = std::move(r).finish();
   }
@@ -33,6 +35,9 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 }  // namespace
 
-const Pass lower_hir{"lower-hir", "Writes HIR blocks as MIR ops: fused ones under FusionPolicy::Direct, primitive chains under Fusable. Always legal.", run};
+const Pass lower_hir{"lower-hir",
+                     "Writes HIR blocks as MIR ops: fused ones under FusionPolicy::Direct, primitive chains under "
+                     "Fusable. Always legal.",
+                     run};
 
 }  // namespace rlx

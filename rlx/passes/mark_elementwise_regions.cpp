@@ -16,7 +16,12 @@ constexpr std::uint32_t kNone = 0xffffffffu;
 
 bool is_elementwise(OpKind kind) {
   switch (kind) {
-    case OpKind::Activation: case OpKind::Binary: case OpKind::Compare: case OpKind::Where: case OpKind::Cast: case OpKind::Clamp: return true;
+    case OpKind::Activation:
+    case OpKind::Binary:
+    case OpKind::Compare:
+    case OpKind::Where:
+    case OpKind::Cast:
+    case OpKind::Clamp: return true;
     default: return false;
   }
 }
@@ -24,12 +29,17 @@ bool is_elementwise(OpKind kind) {
 class RegionMarker {
  public:
   RegionMarker(GraphRewriter& r, const PassContext& context)
-      : r_(r), g_(r.source()), context_(context), param_only_(param_only_nodes(g_)), region_of_(g_.num_nodes(), kNone) {}
+      : r_(r),
+        g_(r.source()),
+        context_(context),
+        param_only_(param_only_nodes(g_)),
+        region_of_(g_.num_nodes(), kNone) {}
 
   void run() {
     // Readers come first in reverse order, so each node meets the finished choice of its readers.
     for (std::uint32_t i = static_cast<std::uint32_t>(g_.num_nodes()); i-- > 0;)
-      if (eligible(NodeId{i})) place(i, {context_.options.max_region_steps, context_.options.max_region_inputs, true}, 0);
+      if (eligible(NodeId{i}))
+        place(i, {context_.options.max_region_steps, context_.options.max_region_inputs, true}, 0);
     for (std::size_t k = 0; k < regions_.size(); ++k) {
       const Region region = regions_[k];  // emitting may add the parts of a refused region
       if (region.members.size() >= 2) emit(region);
@@ -98,7 +108,8 @@ class RegionMarker {
     if (g_.node(NodeId{i}).shape().dims() != g_.node(tail).shape().dims()) return false;
     if (limits.steps > 0 && static_cast<int>(region.members.size()) >= limits.steps) {
       if (limits.report)
-        context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge, concat_text("the region of ", tail, " has ", limits.steps, " steps already"));
+        context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
+                        concat_text("the region of ", tail, " has ", limits.steps, " steps already"));
       return false;
     }
     if (limits.inputs > 0) {
@@ -107,7 +118,8 @@ class RegionMarker {
       if (static_cast<int>(inputs.size()) > limits.inputs) {
         if (limits.report)
           context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
-                          concat_text("the region of ", tail, " would read ", inputs.size(), " values, the limit is ", limits.inputs));
+                          concat_text("the region of ", tail, " would read ", inputs.size(), " values, the limit is ",
+                                      limits.inputs));
         return false;
       }
     }
@@ -152,9 +164,12 @@ class RegionMarker {
       const Node& n = g_.node(NodeId{members[k]});
       std::vector<Value> in;
       for (Value v : n.inputs) {
-        if (computed.contains(v)) in.push_back(inside.at(v));
-        else if (inside_constant(v)) in.push_back(body->scalar(*constant_scalar(g_, v), g_.shape(v).dtype()));
-        else in.push_back(inside.at(source(v)));
+        if (computed.contains(v))
+          in.push_back(inside.at(v));
+        else if (inside_constant(v))
+          in.push_back(body->scalar(*constant_scalar(g_, v), g_.shape(v).dtype()));
+        else
+          in.push_back(inside.at(source(v)));
       }
       result = body->add(n.op, std::move(in));
       inside.emplace(Value(NodeId{members[k]}), result);
@@ -176,7 +191,8 @@ class RegionMarker {
     // Too long for the target's kernel, perhaps: try its halves.
     const int half = static_cast<int>(region.members.size()) / 2;
     if (half < 2) {
-      context_.missed(kPattern, g_, tail, MissReason::NotClaimed, concat_text("the target has no region of these ", region.members.size(), " ops"));
+      context_.missed(kPattern, g_, tail, MissReason::NotClaimed,
+                      concat_text("the target has no region of these ", region.members.size(), " ops"));
       return;
     }
     for (std::uint32_t i : region.members) region_of_[i] = kNone;
@@ -202,10 +218,11 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 }  // namespace
 
-const Pass mark_elementwise_regions{
-    "mark-elementwise-regions",
-    "Joins connected elementwise ops whose results have one shape; operands broadcast by NumPy's rules and expands are read through. Legal: a member "
-    "is read by its region alone and is no output; at least two ops; within the limits of the options; the target claims the region.",
-    run};
+const Pass mark_elementwise_regions{"mark-elementwise-regions",
+                                    "Joins connected elementwise ops whose results have one shape; operands broadcast "
+                                    "by NumPy's rules and expands are read through. Legal: a member "
+                                    "is read by its region alone and is no output; at least two ops; within the limits "
+                                    "of the options; the target claims the region.",
+                                    run};
 
 }  // namespace rlx

@@ -12,7 +12,8 @@ std::optional<Value> bias_epilogue(const Graph& g, const Node& n, const Dim& wid
   if (n.inputs.size() != 3 || body.num_nodes() != 3) return std::nullopt;
   const Node& last = body.nodes()[2];
   const auto* add = last.op.get_if<ops::Binary>();
-  if (!add || add->fn != BinaryKind::Add || body.outputs()[0] != Value(NodeId{2}) || last.inputs[0] == last.inputs[1]) return std::nullopt;
+  if (!add || add->fn != BinaryKind::Add || body.outputs()[0] != Value(NodeId{2}) || last.inputs[0] == last.inputs[1])
+    return std::nullopt;
   if (!is_vector(g.shape(n.inputs[2]), width)) return std::nullopt;
   return n.inputs[2];
 }
@@ -82,7 +83,8 @@ std::optional<SiluMatch> match_silu(const Graph& g, const UseIndex& uses, Value 
   for (std::size_t i = 0; i < 2; ++i) {
     const Node& sigmoid = g.node(n.inputs[i].node);
     const auto* act = sigmoid.op.get_if<ops::Activation>();
-    if (act && act->fn == ActivationKind::Sigmoid && sigmoid.inputs[0] == n.inputs[1 - i] && uses.single_use(n.inputs[i]))
+    if (act && act->fn == ActivationKind::Sigmoid && sigmoid.inputs[0] == n.inputs[1 - i] &&
+        uses.single_use(n.inputs[i]))
       return SiluMatch{n.inputs[1 - i], 2};
   }
   return std::nullopt;

@@ -9,16 +9,16 @@ namespace rlx {
 
 /// x [.., K] times a matrix over its last axis, plus a vector when there is one.
 struct BiasedProduct {
-  NodeId dot;       // DotGeneral or FusedDot
-  Value result;     // the product, or its sum with the bias
+  NodeId dot;    // DotGeneral or FusedDot
+  Value result;  // the product, or its sum with the bias
   Value x, weight;
-  bool transposed = false;    // weight is [N, K]
+  bool transposed = false;  // weight is [N, K]
   Dim n;
   std::optional<Value> bias;  // [N]
 };
 
-/// The product at node `dot`, with the bias add that alone reads it or its own bias epilogue. None when `dot` is no product of
-/// that form, or a FusedDot whose epilogue is more than a bias add.
+/// The product at node `dot`, with the bias add that alone reads it or its own bias epilogue. None when `dot` is no
+/// product of that form, or a FusedDot whose epilogue is more than a bias add.
 std::optional<BiasedProduct> biased_product_at(const Graph& g, const UseIndex& uses, NodeId dot);
 /// The product whose result `v` is (with its bias, when `v` is the sum).
 std::optional<BiasedProduct> biased_product_of(const Graph& g, const UseIndex& uses, Value v);

@@ -14,8 +14,10 @@ constexpr std::string_view kPattern = "shared_input_matmul";
 
 using Group = std::vector<BiasedProduct>;
 
-// Products of the same x, in node order. Only these can be joined: x [.., K] contracted over its last axis with one matrix.
-std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(const Graph& g, const std::vector<bool>& param_only) {
+// Products of the same x, in node order. Only these can be joined: x [.., K] contracted over its last axis with one
+// matrix.
+std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(const Graph& g,
+                                                                            const std::vector<bool>& param_only) {
   std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> out;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
@@ -34,11 +36,28 @@ std::string list_text(const Group& group) {
   return out;
 }
 
+// "layer0/q+k+v": the labels of the products, their common folder once; empty when one has none.
+std::string joined_label(const Graph& g, const Group& group) {
+  const std::string& first = g.node(group[0].dot).origin.label;
+  const std::size_t slash = first.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : first.substr(0, slash + 1);
+  std::string out = folder;
+  for (const BiasedProduct& m : group) {
+    const std::string& label = g.node(m.dot).origin.label;
+    if (label.empty()) return {};
+    const bool inside = label.compare(0, folder.size(), folder) == 0;
+    out += concat_text(out == folder ? "" : "+", inside ? label.substr(folder.size()) : label);
+  }
+  return out;
+}
+
 bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& group) {
   const Graph& g = r.source();
   Graph& stage = r.stage();
-  // The orientation of most of the weight's elements stays; the others are transposed (once, when weights are prepared).
-  const auto num_transposed = std::count_if(group.begin(), group.end(), [](const BiasedProduct& m) { return m.transposed; });
+  // The orientation of most of the weight's elements stays; the others are transposed (once, when weights are
+  // prepared).
+  const auto num_transposed =
+      std::count_if(group.begin(), group.end(), [](const BiasedProduct& m) { return m.transposed; });
   const bool transposed = static_cast<std::size_t>(num_transposed) * 2 > group.size();
   std::vector<Expr> weights, biases;
   for (const BiasedProduct& m : group) {
@@ -48,13 +67,19 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   }
   Expr lhs = r.expr(x);
   const std::int64_t last = lhs.rank() - 1;
-  Expr y = stage.dot_general(lhs, stage.concat(weights, transposed ? 0 : 1), ops::DotGeneral{{last}, {transposed ? 1 : 0}, {}, {}});
+  Expr y = stage.dot_general(lhs, stage.concat(weights, transposed ? 0 : 1),
+                             ops::DotGeneral{{last}, {transposed ? 1 : 0}, {}, {}});
   const NodeId product = y.value().node;
   if (!context.claims.claims(stage, product) && !context.claims.has(OpKind::FusedDot)) {
-    context.missed(kPattern, g, group[0].dot, MissReason::NotClaimed, concat_text("the target has no kernel for ", node_text(stage, product)));
+    context.missed(kPattern, g, group[0].dot, MissReason::NotClaimed,
+                   concat_text("the target has no kernel for ", node_text(stage, product)));
     return false;
   }
   if (!biases.empty()) y = y + stage.concat(biases, 0);
+  if (std::string label = joined_label(g, group); !label.empty()) {
+    stage.set_label(product, label);
+    if (!biases.empty()) stage.set_label(y.value().node, label);
+  }
   Dim start = 0;
   for (const BiasedProduct& m : group) {
     r.replace(m.result, stage.narrow(y, -1, start, m.n));
@@ -74,7 +99,8 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
     for (const auto& [id, form] : products) {
       if (!param_only[form.rhs.node.index]) {
         context.missed(kPattern, g, id, MissReason::WeightNotConstant,
-                       concat_text(form.rhs, " depends on inputs or states; joining it with the other ", products.size() - 1, " would copy it each run"),
+                       concat_text(form.rhs, " depends on inputs or states; joining it with the other ",
+                                   products.size() - 1, " would copy it each run"),
                        "make the weight a param");
         continue;
       }
@@ -85,7 +111,8 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
       }
       if (p->bias && !param_only[p->bias->node.index]) {
         if (p->result == Value(id)) {
-          context.missed(kPattern, g, id, MissReason::WeightNotConstant, concat_text("its bias ", *p->bias, " is computed at run time"));
+          context.missed(kPattern, g, id, MissReason::WeightNotConstant,
+                         concat_text("its bias ", *p->bias, " is computed at run time"));
           continue;
         }
         p->result = Value(id);  // the add stays where it is
@@ -98,7 +125,8 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
         merge(r, context, x, *group);
       } else if (group->size() == 1) {
         context.missed(kPattern, g, group->front().dot, MissReason::SharedMatmulCount,
-                       concat_text("of the ", products.size(), " products of ", x, " no other has the form of ", list_text(*group)));
+                       concat_text("of the ", products.size(), " products of ", x, " no other has the form of ",
+                                   list_text(*group)));
       }
     }
   }
@@ -108,10 +136,11 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 }  // namespace
 
-const Pass merge_shared_input_dots{
-    "merge-shared-input-dots",
-    "Joins products of one value with several weights [K, N_i] (and their bias vectors) into one product with the weights side by side, read "
-    "through slices. Legal: weights and biases come from params and constants alone, so the join happens once, when weights are prepared.",
-    run};
+const Pass merge_shared_input_dots{"merge-shared-input-dots",
+                                   "Joins products of one value with several weights [K, N_i] (and their bias vectors) "
+                                   "into one product with the weights side by side, read "
+                                   "through slices. Legal: weights and biases come from params and constants alone, so "
+                                   "the join happens once, when weights are prepared.",
+                                   run};
 
 }  // namespace rlx

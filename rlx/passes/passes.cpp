@@ -7,9 +7,19 @@ namespace rlx {
 
 std::span<const Pass* const> all_passes() {
   static constexpr const Pass* kPasses[] = {
-      &lower_hir,          &canonicalize_dots,   &cancel_layout_ops, &fold_constants,           &eliminate_common_subexpressions,
-      &eliminate_dead_code, &merge_shared_input_dots, &fuse_attention_block, &fuse_swiglu, &fuse_residual_norm,
-      &fuse_dot_epilogue, &mark_elementwise_regions, &unfuse_elementwise_regions,
+      &lower_hir,
+      &canonicalize_dots,
+      &cancel_layout_ops,
+      &fold_constants,
+      &eliminate_common_subexpressions,
+      &eliminate_dead_code,
+      &merge_shared_input_dots,
+      &fuse_attention_block,
+      &fuse_swiglu,
+      &fuse_residual_norm,
+      &fuse_dot_epilogue,
+      &mark_elementwise_regions,
+      &unfuse_elementwise_regions,
   };
   return kPasses;
 }
@@ -24,11 +34,13 @@ std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const 
   std::vector<const Pass*> out;
   if (options.skip_fusion) return out;
   if (claims.has(OpKind::DotGeneral) || claims.has(OpKind::FusedDot)) out.push_back(&merge_shared_input_dots);
-  // The widest patterns first: what a block takes, later passes cannot. Both read the halves and thirds of joined products.
+  // The widest patterns first: what a block takes, later passes cannot. Both read the halves and thirds of joined
+  // products.
   if (claims.has(OpKind::FusedAttentionBlock)) out.push_back(&fuse_attention_block);
   if (claims.has(OpKind::FusedSwiGLU)) out.push_back(&fuse_swiglu);
   // Before the epilogues: a residual add belongs to the norm that reads it when the target has that kernel.
-  if (claims.has(OpKind::FusedResidualLN) || claims.has(OpKind::FusedResidualRmsNorm)) out.push_back(&fuse_residual_norm);
+  if (claims.has(OpKind::FusedResidualLN) || claims.has(OpKind::FusedResidualRmsNorm))
+    out.push_back(&fuse_residual_norm);
   if (claims.has(OpKind::FusedDot)) out.push_back(&fuse_dot_epilogue);
   // Last: regions take what no other pattern wanted.
   const bool regions = claims.has(OpKind::ElementwiseRegion) && !options.unfuse_elementwise_regions;
@@ -41,7 +53,8 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
   return fusion_passes_for_supported(default_claims(target), options);
 }
 
-Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context, PassObserver observer, void* user) {
+Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context, PassObserver observer,
+                 void* user) {
   for (const Pass* pass : passes) {
     std::optional<Graph> after = pass->run(g, context);
     if (!after) continue;

@@ -20,7 +20,8 @@ struct PassContext {
   FusionReport* report = nullptr;
 
   void fused(std::string_view pattern) const;
-  void missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail, std::string hint = {}) const;
+  void missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail,
+              std::string hint = {}) const;
 };
 
 /// One rewrite of a graph. `run` returns the new graph, or none when nothing changed.
@@ -56,7 +57,7 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
 /// Called after each pass that changed the graph (dumps, checks).
 using PassObserver = void (*)(void* user, const Pass& pass, const Graph& after);
 /// Runs `passes` in order; in dev builds verifies after each and names the pass that broke an invariant.
-Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context, PassObserver observer = nullptr,
-                 void* user = nullptr);
+Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context,
+                 PassObserver observer = nullptr, void* user = nullptr);
 
 }  // namespace rlx

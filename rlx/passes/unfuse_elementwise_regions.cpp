@@ -24,7 +24,8 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 }  // namespace
 
-const Pass unfuse_elementwise_regions{"unfuse-elementwise-regions",
-                                      "Writes regions that the target does not claim (all of them, by option) as their ops. Always legal.", run};
+const Pass unfuse_elementwise_regions{
+    "unfuse-elementwise-regions",
+    "Writes regions that the target does not claim (all of them, by option) as their ops. Always legal.", run};
 
 }  // namespace rlx

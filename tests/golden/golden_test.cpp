@@ -1,6 +1,7 @@
 // Golden tests of the passes: tests/golden/<pass>.rlx holds graphs and what the pass makes of them.
 //
-//   // pass: fuse-dot-epilogue          directives before the first graph hold for the whole file, later ones for their case
+//   // pass: fuse-dot-epilogue          directives before the first graph hold for the whole file, later ones for their
+//   case
 //   // claims: dot_general fused_dot    (default: everything)
 //   // accepts: no_tanh                 (a rule of `kAccepts` below)
 //   // options: max_region_steps=2 unfuse
@@ -31,7 +32,8 @@ namespace {
 constexpr std::string_view kCaseEnd = "// -----\n";
 constexpr std::string_view kResult = "----\n";
 
-// -- directives ---------------------------------------------------------------------------------------------------------
+// -- directives
+// ---------------------------------------------------------------------------------------------------------
 
 bool body_has(const Graph& g, NodeId id, ActivationKind fn) {
   const auto* dot = g.node(id).op.get_if<ops::FusedDot>();
@@ -58,7 +60,11 @@ constexpr Accepts kAccepts[] = {
        return !region || region->body->num_nodes() - region->body->leaves(OpKind::Input).size() <= 3;
      }},
     {"no_f64", [](const Graph& g, NodeId id) { return g.node(id).shape().dtype() != DType::F64; }},
-    {"no_regions", [](const Graph& g, NodeId id) { return g.node(id).kind() != OpKind::ElementwiseRegion || g.node(id).op.as<ops::ElementwiseRegion>().body->num_nodes() < 4; }},
+    {"no_regions",
+     [](const Graph& g, NodeId id) {
+       return g.node(id).kind() != OpKind::ElementwiseRegion ||
+              g.node(id).op.as<ops::ElementwiseRegion>().body->num_nodes() < 4;
+     }},
     {"strided_lhs",
      [](const Graph& g, NodeId id) {
        const auto* dot = g.node(id).op.get_if<ops::DotGeneral>();
@@ -107,16 +113,21 @@ void read_directives(const std::string& text, Setup& setup) {
     } else if (key == "options") {
       std::istringstream words(value);
       for (std::string word; words >> word;) {
-        if (word == "unfuse") c.options.unfuse_elementwise_regions = true;
-        else if (word.rfind("max_region_steps=", 0) == 0) c.options.max_region_steps = std::stoi(word.substr(17));
-        else if (word.rfind("max_region_inputs=", 0) == 0) c.options.max_region_inputs = std::stoi(word.substr(18));
-        else FAIL("unknown option '", word, "'");
+        if (word == "unfuse")
+          c.options.unfuse_elementwise_regions = true;
+        else if (word.rfind("max_region_steps=", 0) == 0)
+          c.options.max_region_steps = std::stoi(word.substr(17));
+        else if (word.rfind("max_region_inputs=", 0) == 0)
+          c.options.max_region_inputs = std::stoi(word.substr(18));
+        else
+          FAIL("unknown option '", word, "'");
       }
     }
   }
 }
 
-// -- running ------------------------------------------------------------------------------------------------------------
+// -- running
+// ------------------------------------------------------------------------------------------------------------
 
 std::string result_text(const Graph& g, Setup setup, std::set<MissReason>& reasons) {
   FusionReport report;
@@ -196,5 +207,6 @@ TEST_CASE("golden files of the passes") {
     CHECK_MESSAGE(files.contains(name), "no tests/golden/", name, ".rlx");
   }
   for (int r = 0; r <= static_cast<int>(MissReason::NotFused); ++r)
-    CHECK_MESSAGE(reasons.contains(static_cast<MissReason>(r)), "no golden case misses for ", miss_reason_name(static_cast<MissReason>(r)));
+    CHECK_MESSAGE(reasons.contains(static_cast<MissReason>(r)), "no golden case misses for ",
+                  miss_reason_name(static_cast<MissReason>(r)));
 }

@@ -14,7 +14,8 @@ Graph encoder_graph(FusionPolicy policy) {
   ops::EncoderBlock op;
   op.num_heads = 2, op.head_dim = 2, op.mask = MaskKind::Custom;
   std::vector<Expr> in{g.input("x", f32({2, 3, 4}))};
-  const std::vector<Dims> dims{{4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4}, {4}, {4}, {4, 6}, {6}, {6, 4}, {4}, {4}, {4}};
+  const std::vector<Dims> dims{{4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4},
+                               {4},    {4}, {4, 6}, {6}, {6, 4}, {4}, {4},    {4}};
   for (std::size_t i = 0; i < dims.size(); ++i) in.push_back(g.param(concat_text("w", i), f32(dims[i])));
   in.push_back(g.input("mask", Shape({2, 3}, DType::Bool)));
   std::vector<Expr> out = decompose_into(g, op, in, policy);
@@ -106,13 +107,17 @@ class RandomGraph {
   }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
   // Recent values more often: chains get long.
-  Expr any() { return below(3) == 0 ? values_[below(values_.size())] : values_[values_.size() - 1 - below(std::min<std::size_t>(values_.size(), 4))]; }
+  Expr any() {
+    return below(3) == 0 ? values_[below(values_.size())]
+                         : values_[values_.size() - 1 - below(std::min<std::size_t>(values_.size(), 4))];
+  }
 
   void grow() {
     Expr a = any(), b = any();
     try {
       switch (below(17)) {
-        case 14: case 15: {  // a linear layer, sometimes two of the same x, sometimes with a transposed weight
+        case 14:
+        case 15: {  // a linear layer, sometimes two of the same x, sometimes with a transposed weight
           const Expr w = values_[6 * 3 + 1], bias = values_[1 * 3 + 1];
           Expr y = g_.matmul(a, below(2) ? w : g_.t(w));
           if (below(2)) y = y + bias;
@@ -120,17 +125,24 @@ class RandomGraph {
           if (below(2)) y = g_.silu(y * 0.5);
           return keep(y);
         }
-        case 16: return keep(g_.transpose(g_.matmul(values_[4 * 3], g_.transpose(values_[4 * 3 + 1], {0, 2, 1})), {1, 0, 2}));
-        case 0: case 1: case 2: {
-          constexpr BinaryKind kinds[] = {BinaryKind::Add, BinaryKind::Add, BinaryKind::Mul, BinaryKind::Sub, BinaryKind::Max, BinaryKind::Min};
+        case 16:
+          return keep(g_.transpose(g_.matmul(values_[4 * 3], g_.transpose(values_[4 * 3 + 1], {0, 2, 1})), {1, 0, 2}));
+        case 0:
+        case 1:
+        case 2: {
+          constexpr BinaryKind kinds[] = {BinaryKind::Add, BinaryKind::Add, BinaryKind::Mul,
+                                          BinaryKind::Sub, BinaryKind::Max, BinaryKind::Min};
           return keep(g_.binary(kinds[below(6)], a, b));
         }
-        case 3: case 4: {
-          constexpr ActivationKind kinds[] = {ActivationKind::Gelu, ActivationKind::Silu, ActivationKind::Tanh, ActivationKind::Sigmoid, ActivationKind::Relu};
+        case 3:
+        case 4: {
+          constexpr ActivationKind kinds[] = {ActivationKind::Gelu, ActivationKind::Silu, ActivationKind::Tanh,
+                                              ActivationKind::Sigmoid, ActivationKind::Relu};
           return keep(g_.activation(kinds[below(5)], a));
         }
         case 5: return keep(g_.where(g_.lt(a, b), a, b));
-        case 6: case 7: return keep(g_.matmul(a, b));
+        case 6:
+        case 7: return keep(g_.matmul(a, b));
         case 8: return keep(g_.layer_norm(a + b, values_[1 * 3], values_[1 * 3 + 1], 1e-2));
         case 9: return keep(g_.rms_norm(a + b, values_[1 * 3 + 1], values_[1 * 3 + 2], 1e-2));
         case 10: {
@@ -182,7 +194,8 @@ TEST_CASE("random graphs are the same after each pass and after all") {
     check_same_results(g, run_all(g, context), 1e-4, seed);
   }
   // The graphs hold what the passes look for.
-  for (const char* pattern : {"matmul_bias_act", "matmul_epilogue", "shared_input_matmul", "residual_ln", "residual_rms_norm", "elementwise_region"}) {
+  for (const char* pattern : {"matmul_bias_act", "matmul_epilogue", "shared_input_matmul", "residual_ln",
+                              "residual_rms_norm", "elementwise_region"}) {
     INFO(report.summary_line());
     CHECK_MESSAGE(report.fused_count(pattern) >= 5, pattern);
   }

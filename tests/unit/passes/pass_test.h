@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@
 namespace rlx::test {
 
 inline int count(const Graph& g, OpKind kind) {
-  return static_cast<int>(std::count_if(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return n.kind() == kind; }));
+  return static_cast<int>(
+      std::count_if(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return n.kind() == kind; }));
 }
 
 /// Values in [-1, 1) (integers in [0, 4), Bool 0 or 1) that depend on `seed` alone.
@@ -25,8 +27,10 @@ inline Tensor random_tensor(const Shape& shape, std::uint64_t seed) {
   for (std::int64_t i = 0; i < t.num_elements(); ++i) {
     s ^= s << 13, s ^= s >> 7, s ^= s << 17;
     const double unit = static_cast<double>(s >> 11) * 0x1p-53;
-    if (is_inexact(shape.dtype())) t.set(i, 2 * unit - 1);
-    else t.set_i64(i, static_cast<std::int64_t>(unit * (shape.dtype() == DType::Bool ? 2 : 4)));
+    if (is_inexact(shape.dtype()))
+      t.set(i, 2 * unit - 1);
+    else
+      t.set_i64(i, static_cast<std::int64_t>(unit * (shape.dtype() == DType::Bool ? 2 : 4)));
   }
   return t;
 }
@@ -67,7 +71,9 @@ inline void check_same_results(const Graph& g, const Graph& after, double tolera
 
 /// The canonical passes, then the fusion passes, as the compiler runs them.
 inline Graph run_all(const Graph& g, PassContext context) {
-  std::vector<const Pass*> passes{&lower_hir, &canonicalize_dots, &cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions, &eliminate_dead_code};
+  std::vector<const Pass*> passes{
+      &lower_hir,          &canonicalize_dots, &cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions,
+      &eliminate_dead_code};
   for (const Pass* p : fusion_passes_for_supported(context.claims, context.options)) passes.push_back(p);
   return run_passes(g, passes, context);
 }

@@ -38,17 +38,20 @@ TEST_CASE("every pass is found by its name, and says what it does") {
 }
 
 TEST_CASE("claims choose the fusion passes") {
-  CHECK(names(fusion_passes_for_supported({}, {})) == std::vector<std::string>{"unfuse-elementwise-regions", "eliminate-dead-code"});
+  CHECK(names(fusion_passes_for_supported({}, {})) ==
+        std::vector<std::string>{"unfuse-elementwise-regions", "eliminate-dead-code"});
   CHECK(names(fusion_passes_for_supported({OpKind::DotGeneral, OpKind::FusedDot, OpKind::ElementwiseRegion}, {})) ==
-        std::vector<std::string>{"merge-shared-input-dots", "fuse-dot-epilogue", "mark-elementwise-regions", "eliminate-dead-code"});
+        std::vector<std::string>{"merge-shared-input-dots", "fuse-dot-epilogue", "mark-elementwise-regions",
+                                 "eliminate-dead-code"});
   // Blocks before their parts, residual norms before epilogues, regions last.
   CHECK(names(fusion_passes(FusionTarget::Cpu, {})) ==
-        std::vector<std::string>{"merge-shared-input-dots", "fuse-attention-block", "fuse-swiglu", "fuse-residual-norm", "fuse-dot-epilogue",
-                                 "mark-elementwise-regions", "eliminate-dead-code"});
+        std::vector<std::string>{"merge-shared-input-dots", "fuse-attention-block", "fuse-swiglu", "fuse-residual-norm",
+                                 "fuse-dot-epilogue", "mark-elementwise-regions", "eliminate-dead-code"});
   FusionOptions options;
   options.unfuse_elementwise_regions = true;
   CHECK(names(fusion_passes(FusionTarget::Tpu, options)) ==
-        std::vector<std::string>{"merge-shared-input-dots", "fuse-residual-norm", "fuse-dot-epilogue", "unfuse-elementwise-regions", "eliminate-dead-code"});
+        std::vector<std::string>{"merge-shared-input-dots", "fuse-residual-norm", "fuse-dot-epilogue",
+                                 "unfuse-elementwise-regions", "eliminate-dead-code"});
   options.skip_fusion = true;
   CHECK(fusion_passes(FusionTarget::Cpu, options).empty());
 }
@@ -58,12 +61,15 @@ TEST_CASE("default claims follow the documented table") {
     FusionTarget target;
     bool swiglu, rms, attention;
   };
-  for (const Row& row : {Row{FusionTarget::Cpu, true, true, true}, Row{FusionTarget::Metal, true, true, false}, Row{FusionTarget::Mlx, true, true, false},
-                         Row{FusionTarget::Wgpu, true, true, true}, Row{FusionTarget::Cuda, false, true, false}, Row{FusionTarget::Rocm, false, true, false},
+  for (const Row& row : {Row{FusionTarget::Cpu, true, true, true}, Row{FusionTarget::Metal, true, true, false},
+                         Row{FusionTarget::Mlx, true, true, false}, Row{FusionTarget::Wgpu, true, true, true},
+                         Row{FusionTarget::Cuda, false, true, false}, Row{FusionTarget::Rocm, false, true, false},
                          Row{FusionTarget::Tpu, false, false, false}}) {
     INFO(fusion_target_name(row.target));
     const OpSet claims = default_claims(row.target);
-    for (OpKind kind : {OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN}) CHECK(supports_op(claims, kind));
+    for (OpKind kind :
+         {OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN})
+      CHECK(supports_op(claims, kind));
     CHECK(supports_op(claims, OpKind::FusedSwiGLU) == row.swiglu);
     CHECK(supports_op(claims, OpKind::FusedResidualRmsNorm) == row.rms);
     CHECK(supports_op(claims, OpKind::FusedAttentionBlock) == row.attention);
@@ -75,8 +81,12 @@ TEST_CASE("run_passes shows each change to the observer and stamps what it made"
   const Graph g = linear_graph();
   std::vector<std::string> changed;
   const Pass* passes[] = {&canonicalize_dots, &fold_constants, &fuse_dot_epilogue};
-  const Graph after = run_passes(g, passes, PassContext{}, [](void* user, const Pass& p, const Graph&) { static_cast<std::vector<std::string>*>(user)->emplace_back(p.name); },
-                                 &changed);
+  const Graph after = run_passes(
+      g, passes, PassContext{},
+      [](void* user, const Pass& p, const Graph&) {
+        static_cast<std::vector<std::string>*>(user)->emplace_back(p.name);
+      },
+      &changed);
   CHECK(changed == std::vector<std::string>{"canonicalize-dots", "fuse-dot-epilogue"});
   REQUIRE(count(after, OpKind::FusedDot) == 1);
   const Origin& origin = after.nodes()[after.outputs()[0].node.index].origin;
@@ -87,7 +97,8 @@ TEST_CASE("run_passes shows each change to the observer and stamps what it made"
 
 #ifdef RLX_VERIFY
 TEST_CASE("a pass that breaks an invariant is named") {
-  const Pass broken{"break-shapes", "returns a graph with a wrong shape", [](const Graph& g, const PassContext&) -> std::optional<Graph> {
+  const Pass broken{"break-shapes", "returns a graph with a wrong shape",
+                    [](const Graph& g, const PassContext&) -> std::optional<Graph> {
                       Graph out("broken");
                       NodeId x = out.add_node(g.node(NodeId{0}));
                       NodeId y = out.add_node(Node{ops::Activation{ActivationKind::Gelu}, {x}, {f32({7})}, {}});
@@ -101,7 +112,8 @@ TEST_CASE("a pass that breaks an invariant is named") {
 
 TEST_CASE("a report counts, sums up and explains") {
   Graph g("two");
-  Expr x = g.input("x", f32({2, 4})), w = g.param("w", f32({4, 3})), v = g.param("v", f32({3, 3})), b = g.param("b", f32({3}));
+  Expr x = g.input("x", f32({2, 4})), w = g.param("w", f32({4, 3})), v = g.param("v", f32({3, 3})),
+       b = g.param("b", f32({3}));
   Expr y = g.gelu(g.matmul(x, w) + b), z = g.matmul(y, v);
   g.set_label(z.value().node, "head");
   g.set_outputs({z + b, z});
@@ -130,7 +142,8 @@ TEST_CASE("a report counts, sums up and explains") {
 
 TEST_CASE("every miss reason has its own name") {
   std::set<std::string_view> seen;
-  for (int r = 0; r <= static_cast<int>(MissReason::NotFused); ++r) CHECK(seen.insert(miss_reason_name(static_cast<MissReason>(r))).second);
+  for (int r = 0; r <= static_cast<int>(MissReason::NotFused); ++r)
+    CHECK(seen.insert(miss_reason_name(static_cast<MissReason>(r))).second);
   CHECK_FALSE(seen.contains("unknown"));
 }
 
@@ -144,6 +157,29 @@ TEST_CASE("symbolic shapes: products, norms and regions are fused before the sym
   CHECK(count(after, OpKind::FusedResidualLN) == 1);
   CHECK(count(after, OpKind::FusedDot) == 2);
   for (std::int64_t n : {1, 5}) check_same_results(g.bind({{"seq", n}}), after.bind({{"seq", n}}), 1e-5);
+}
+
+TEST_CASE("gate and up products with other readers are joined, but no swiglu loses them") {
+  Graph g("gated");
+  Expr x = g.input("x", f32({3, 4})), gate = g.matmul(x, g.param("gate", f32({4, 5}))),
+       up = g.matmul(x, g.param("up", f32({4, 5})));
+  g.set_outputs({g.silu(gate) * up, g.tanh(gate), up});
+  FusionReport report;
+  PassContext context;
+  context.report = &report;
+  const Graph after = run_all(g, context);
+  CHECK(count(after, OpKind::FusedSwiGLU) == 0);
+  CHECK(count(after, OpKind::DotGeneral) == 1);
+  CHECK(report.missed_count("swiglu") == 1);
+  check_same_results(g, after, 1e-5);
+}
+
+TEST_CASE("a fused dot reads a bias that is also its residual's source, and a product of itself") {
+  Graph g("twice");
+  Expr x = g.input("x", f32({4, 4})), w = g.param("w", f32({4, 4})), b = g.param("b", f32({4}));
+  Expr y = g.matmul(x, w), z = y + b;
+  g.set_outputs({z * z, g.gelu(g.matmul(x, x) + x) + b, (g.matmul(x, g.t(x)) + b) * x + x});
+  check_same_results(g, run_all(g, PassContext{}), 1e-5);
 }
 
 TEST_CASE("long chains and wide sums: 4000 ops behind one product, 2000 products of one value") {
