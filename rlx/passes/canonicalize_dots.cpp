@@ -113,10 +113,8 @@ Dot absorbed(Graph& g, Dot d) {
   }
 }
 
-std::optional<Dot> as_dot(const Node& n, const std::vector<Expr>& in) {
-  const auto* dot = n.op.get_if<ops::DotGeneral>();
-  if (!dot) return std::nullopt;
-  return Dot{{in[0], dot->lhs_contract, dot->lhs_batch}, {in[1], dot->rhs_contract, dot->rhs_batch}};
+Dot as_dot(const ops::DotGeneral& dot, Expr lhs, Expr rhs) {
+  return {{lhs, dot.lhs_contract, dot.lhs_batch}, {rhs, dot.rhs_contract, dot.rhs_batch}};
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
@@ -129,16 +127,17 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
       continue;
     }
     std::vector<Expr> in = r.operands(id);
-    std::optional<Dot> plain = as_dot(n, in);
-    Expr product;
-    if (!plain) {  // MatMul is defined by its decomposition: expands and a reshape around one dot
+    Expr product;  // MatMul is defined by its decomposition: expands and a reshape around one dot
+    Dot plain;
+    if (const auto* dot = n.op.get_if<ops::DotGeneral>()) {
+      plain = as_dot(*dot, in[0], in[1]);
+    } else {
       product = decompose_into(r.graph(), n.op, in)[0];
       const Node made = producer(product);
-      check(made.kind() == OpKind::DotGeneral, "matmul must decompose into one dot_general");
-      plain = as_dot(made, {r.graph().expr(made.inputs[0]), r.graph().expr(made.inputs[1])});
+      plain = as_dot(made.op.as<ops::DotGeneral>(), r.graph().expr(made.inputs[0]), r.graph().expr(made.inputs[1]));
     }
-    Dot best = absorbed(r.graph(), *plain);
-    if (best.lhs.x == plain->lhs.x && best.rhs.x == plain->rhs.x) {
+    Dot best = absorbed(r.graph(), plain);
+    if (best.lhs.x == plain.lhs.x && best.rhs.x == plain.rhs.x) {
       if (product.valid())
         r.replace(id, {product});
       else
@@ -148,7 +147,7 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
     // Reading in place is only better where the target's kernel takes the strides.
     Expr candidate = r.graph().dot_general(best.lhs.x, best.rhs.x, dims_of(best));
     if (!context.claims.claims(r.graph(), candidate.value().node)) {
-      if (!product.valid()) product = r.graph().dot_general(in[0], in[1], dims_of(*plain));
+      if (!product.valid()) product = r.graph().dot_general(in[0], in[1], dims_of(plain));
       if (context.claims.claims(r.graph(), product.value().node)) candidate = product;
     }
     r.replace(id, {candidate});

@@ -24,32 +24,32 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
     context.missed(kPattern, g, attention, reason, std::move(detail), std::move(hint));
   };
   // q, k and v: slices of one value, in that order and without gaps.
-  std::optional<AxisRange> part[3];
+  AxisRange part[3];
   for (std::size_t i = 0; i < 3; ++i) {
     const Value v = node.inputs[i];
-    part[i] = axis_range(g, v);
-    if (!part[i])
+    std::optional<AxisRange> range = axis_range(g, v);
+    if (!range)
       return miss(MissReason::NotFused, concat_text("operand ", v, " is ", op_text_name(g.node(v.node).op),
                                                     ", no slice of a joined projection"));
-    if (part[i]->source != part[0]->source)
+    part[i] = *range;
+    if (part[i].source != part[0].source)
       return miss(MissReason::NotFused, concat_text("q and ", v, " are slices of different values"));
     if (!uses.single_use(v))
       return miss(uses.is_output(v) ? MissReason::IsOutput : MissReason::MultiConsumer,
                   concat_text(v, " has other readers than the attention"));
   }
-  const Value qkv = part[0]->source;
+  const Value qkv = part[0].source;
   const Shape& joined = g.shape(qkv);
   const Dim q_width = Dim(op.num_heads) * Dim(op.head_dim), kv_width = Dim(op.kv_heads) * Dim(op.head_dim);
   if (op.layout != HeadLayout::Merged || joined.rank() != 3)
     return miss(MissReason::ShapeMismatch, concat_text("heads do not lie in the last axis of ", joined));
   Dim start = 0;
   for (std::size_t i = 0; i < 3; ++i) {
-    if (part[i]->axis != 2)
-      return miss(MissReason::AxisNotLast,
-                  concat_text("q, k and v are slices of axis ", part[i]->axis, " of ", joined));
+    if (part[i].axis != 2)
+      return miss(MissReason::AxisNotLast, concat_text("q, k and v are slices of axis ", part[i].axis, " of ", joined));
     Dim limit = start + (i == 0 ? q_width : kv_width);
-    if (!(part[i]->start == start) || !(part[i]->limit == limit))
-      return miss(MissReason::ShapeMismatch, concat_text("columns [", part[i]->start, ", ", part[i]->limit, ") of ",
+    if (!(part[i].start == start) || !(part[i].limit == limit))
+      return miss(MissReason::ShapeMismatch, concat_text("columns [", part[i].start, ", ", part[i].limit, ") of ",
                                                          joined, " should be [", start, ", ", limit, ")"));
     start = limit;
   }

@@ -70,7 +70,7 @@ class Chain {
         steps_.pop_back();
         break;
       }
-      best_ = candidate;
+      best_ = *candidate;
       tip_ = steps_.back().result;
     }
     if (stop)
@@ -78,7 +78,7 @@ class Chain {
                       std::move(stop->detail), hint(stop->reason));
     if (steps_.empty()) return;
     for (const Step& s : steps_) taken_[s.result.node.index] = true;
-    r_.replace(tip_, *best_);
+    r_.replace(tip_, best_);
     context_.fused(pattern());
   }
 
@@ -243,7 +243,7 @@ class Chain {
   NodeId root_;
   Value tip_;  // the last value of the chain so far
   std::vector<Step> steps_;
-  std::optional<Expr> best_;
+  Expr best_;
 };
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {

@@ -66,9 +66,10 @@ class RegionMarker {
   }
 
   // A number of the body rather than an operand; I64 values beyond 2^53 do not fit a double.
-  bool inside_constant(Value v) const {
+  std::optional<double> inside_constant(Value v) const {
     std::optional<double> c = constant_scalar(g_, v);
-    return c && (is_float(g_.shape(v).dtype()) || std::abs(*c) <= 0x1p53);
+    if (c && !is_float(g_.shape(v).dtype()) && std::abs(*c) > 0x1p53) c.reset();
+    return c;
   }
 
   // Puts node i into the region of its readers, or opens one; regions before `first_region` are not joined.
@@ -164,10 +165,11 @@ class RegionMarker {
       const Node& n = g_.node(NodeId{members[k]});
       std::vector<Value> in;
       for (Value v : n.inputs) {
+        std::optional<double> number = inside_constant(v);
         if (computed.contains(v))
           in.push_back(inside.at(v));
-        else if (inside_constant(v))
-          in.push_back(body->scalar(*constant_scalar(g_, v), g_.shape(v).dtype()));
+        else if (number)
+          in.push_back(body->scalar(*number, g_.shape(v).dtype()));
         else
           in.push_back(inside.at(source(v)));
       }
