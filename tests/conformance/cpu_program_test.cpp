@@ -77,7 +77,8 @@ int count(const std::string& text, const std::string& word) {
 
 Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
-Graph encoder_layer(std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t head_dim, std::int64_t inner, MaskKind mask) {
+Graph encoder_layer(std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t head_dim, std::int64_t inner,
+                    MaskKind mask) {
   Graph g("encoder");
   const std::int64_t e = heads * head_dim;
   std::vector<Expr> x{g.input("x", f32({batch, seq, e}))};
@@ -123,7 +124,8 @@ TEST_CASE("cpu: packed products with every epilogue, at several row counts") {
     for (std::int64_t m : {1, 2, 7, 33}) {
       for (bool transposed : {false, true}) {
         Graph g;
-        Expr x = g.input("x", f32({m, 40})), r = g.input("r", f32({m, 50})), s = g.input("s", f32({m, 50})), b = g.param("b", f32({50}));
+        Expr x = g.input("x", f32({m, 40})), r = g.input("r", f32({m, 50})), s = g.input("s", f32({m, 50})),
+             b = g.param("b", f32({50}));
         Expr w = transposed ? g.t(g.param("w", f32({50, 40}))) : g.param("w", f32({40, 50}));
         g.set_outputs({kForms[form]({g, g.matmul(x, w), b, r, s})});
         const std::string kernels = expect_agrees(g);
@@ -150,10 +152,11 @@ TEST_CASE("cpu: an encoder layer runs on its tuned kernels alone") {
 TEST_CASE("cpu: a decoder layer") {
   Graph g("decoder");
   const std::int64_t batch = 2, seq = 6, heads = 4, kv = 2, d = 8, inner = 24, e = heads * d;
-  std::vector<Expr> x{g.input("x", f32({batch, seq, e})), g.param("ln1", f32({e})), g.param("w_q", f32({e, e})),
-                      g.param("w_k", f32({e, kv * d})), g.param("w_v", f32({e, kv * d})), g.param("w_o", f32({e, e})),
-                      g.param("ln2", f32({e})), g.param("w_gate", f32({e, inner})), g.param("w_up", f32({e, inner})),
-                      g.param("w_down", f32({inner, e})), g.input("cos", f32({seq, d / 2})), g.input("sin", f32({seq, d / 2}))};
+  std::vector<Expr> x{
+      g.input("x", f32({batch, seq, e})), g.param("ln1", f32({e})),           g.param("w_q", f32({e, e})),
+      g.param("w_k", f32({e, kv * d})),   g.param("w_v", f32({e, kv * d})),   g.param("w_o", f32({e, e})),
+      g.param("ln2", f32({e})),           g.param("w_gate", f32({e, inner})), g.param("w_up", f32({e, inner})),
+      g.param("w_down", f32({inner, e})), g.input("cos", f32({seq, d / 2})),  g.input("sin", f32({seq, d / 2}))};
   g.set_outputs({g.llama_decoder_block({heads, kv, d, MaskKind::Causal, 1e-6}, x)});
   const std::string kernels = expect_agrees(g);
   INFO(kernels);
@@ -163,16 +166,18 @@ TEST_CASE("cpu: a decoder layer") {
 
 TEST_CASE("cpu: products of run-time operands through transposed and sliced views") {
   Graph g;
-  Expr q = g.input("q", f32({2, 5, 3, 8})), k = g.input("k", f32({2, 7, 3, 8})), a = g.input("a", f32({6, 9})), b = g.input("b", f32({9, 6}));
+  Expr q = g.input("q", f32({2, 5, 3, 8})), k = g.input("k", f32({2, 7, 3, 8})), a = g.input("a", f32({6, 9})),
+       b = g.input("b", f32({9, 6}));
   Expr scores = g.matmul(g.transpose(q, {0, 2, 1, 3}), g.transpose(k, {0, 2, 3, 1}));  // [2, 3, 5, 7]
-  g.set_outputs({g.softmax(scores), g.matmul(g.t(a), g.t(b)), g.matmul(g.narrow(a, 1, 2, 4), g.narrow(b, 0, 1, 4)), g.matmul(a, b) + 1.0,
-                 g.sum(g.transpose(q, {3, 1, 0, 2}), {1}), g.reverse(g.narrow(a, 0, 1, 3), {1})});
+  g.set_outputs({g.softmax(scores), g.matmul(g.t(a), g.t(b)), g.matmul(g.narrow(a, 1, 2, 4), g.narrow(b, 0, 1, 4)),
+                 g.matmul(a, b) + 1.0, g.sum(g.transpose(q, {3, 1, 0, 2}), {1}), g.reverse(g.narrow(a, 0, 1, 3), {1})});
   expect_agrees(g);
 }
 
 TEST_CASE("cpu: a kernel never writes over an operand it still reads") {
   Graph g;
-  Expr x = g.input("x", f32({37, 96})), w = g.param("w", f32({96, 96})), gamma = g.param("gamma", f32({96})), beta = g.param("beta", f32({96}));
+  Expr x = g.input("x", f32({37, 96})), w = g.param("w", f32({96, 96})), gamma = g.param("gamma", f32({96})),
+       beta = g.param("beta", f32({96}));
   Expr h = g.relu(x);
   Expr y = g.matmul(h, w) + h;  // the residual is the product's own operand
   Expr z = g.relu(y), wide = g.expand(g.reshape(g.narrow(z, 0, 0, 1), {96}), {37, 96});
@@ -183,7 +188,8 @@ TEST_CASE("cpu: a kernel never writes over an operand it still reads") {
 TEST_CASE("cpu: states are read before they are written, and may change places") {
   Graph g;
   Expr x = g.input("x", f32({3}));
-  Expr a = g.state("a", Tensor::of<float>({3}, std::vector<float>{1, 2, 3})), b = g.state("b", Tensor::of<float>({3}, std::vector<float>{4, 5, 6}));
+  Expr a = g.state("a", Tensor::of<float>({3}, std::vector<float>{1, 2, 3})),
+       b = g.state("b", Tensor::of<float>({3}, std::vector<float>{4, 5, 6}));
   Expr n = g.state("n", Tensor::zeros(f32({4, 3})));
   Expr at = g.constant(Tensor::of<std::int32_t>({2}, std::vector<std::int32_t>{2, 0}));
   g.set_state("a", b);

@@ -1,5 +1,5 @@
-// Every op sample on the cpu backend against the reference evaluator, at every instruction set of this machine and at one
-// and two threads; and what the kernel table promises.
+// Every op sample on the cpu backend against the reference evaluator, at every instruction set of this machine and at
+// one and two threads; and what the kernel table promises.
 #include <array>
 #include <cstring>
 
@@ -61,8 +61,10 @@ std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& i
   BindContext context;
   context.arena = start(arena);
   auto bound = exe.bind(context);
-  if (timed) CHECK(bound->run_timed(ins, outputs).size() == lir.plan.schedule.size());
-  else bound->run(ins, outputs);
+  if (timed)
+    CHECK(bound->run_timed(ins, outputs).size() == lir.plan.schedule.size());
+  else
+    bound->run(ins, outputs);
   CHECK(untouched(arena, lir.plan.arena_bytes));
   std::vector<Tensor> out;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -77,7 +79,8 @@ std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& i
 double allowed(DType t) {
   switch (t) {
     case DType::F32: return 4e-6;
-    case DType::F64: case DType::C128: return 1e-12;
+    case DType::F64:
+    case DType::C128: return 1e-12;
     case DType::BF16: return 1.0 / 128;
     case DType::F16: return 1.0 / 1024;
     case DType::C64: return 1e-6;

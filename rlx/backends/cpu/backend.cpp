@@ -41,7 +41,8 @@ auto packing_of(Isa isa) {
 
 int thread_count(const BackendOptions& options) {
   if (options.threads < 0)
-    throw Error(ErrorCode::InvalidArgument, concat_text("threads = ", options.threads), "give a positive number, or 0 for the machine's");
+    throw Error(ErrorCode::InvalidArgument, concat_text("threads = ", options.threads),
+                "give a positive number, or 0 for the machine's");
   return options.threads > 0 ? options.threads : available_cpus();
 }
 
@@ -70,7 +71,8 @@ class CpuBackend final : public Backend {
     return t;
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
-    return std::make_unique<cpu::Executable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)), thread_count(options));
+    return std::make_unique<cpu::Executable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)),
+                                             thread_count(options));
   }
 };
 

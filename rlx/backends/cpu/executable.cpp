@@ -8,8 +8,8 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr double kTinyNs = 10'000;      // below this a step is not worth a second thread
-constexpr double kGroupNs = 30'000;     // tiny steps are run together up to this much work
+constexpr double kTinyNs = 10'000;   // below this a step is not worth a second thread
+constexpr double kGroupNs = 30'000;  // tiny steps are run together up to this much work
 constexpr std::size_t kAlignment = 64;
 
 std::size_t round_up(std::size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
@@ -18,7 +18,8 @@ std::size_t round_up(std::size_t n) { return (n + kAlignment - 1) / kAlignment *
 struct AlignedBytes {
   std::byte* data = nullptr;
   AlignedBytes() = default;
-  explicit AlignedBytes(std::size_t n) : data(static_cast<std::byte*>(std::aligned_alloc(kAlignment, round_up(n + 1)))) {
+  explicit AlignedBytes(std::size_t n)
+      : data(static_cast<std::byte*>(std::aligned_alloc(kAlignment, round_up(n + 1)))) {
     if (!data) throw Error(ErrorCode::OutOfMemory, concat_text("no memory for ", n, " bytes of kernel scratch"));
   }
   AlignedBytes(AlignedBytes&& other) noexcept : data(std::exchange(other.data, nullptr)) {}
@@ -161,14 +162,14 @@ class Bound final : public BoundGraph {
     return copy;
   }
 
-  // Cuts the pieces into schedule steps: a big piece is its own step with its chunks; small pieces next to each other are
-  // run by one thread as one step, which waits for all that any of them waits for.
+  // Cuts the pieces into schedule steps: a big piece is its own step with its chunks; small pieces next to each other
+  // are run by one thread as one step, which waits for all that any of them waits for.
   void make_schedule() {
     const auto& steps = exe_.lir().plan.schedule;
     std::vector<ScheduleStep> out;
-    std::vector<std::vector<std::int32_t>> waits;              // by schedule step
+    std::vector<std::vector<std::int32_t>> waits;               // by schedule step
     std::vector<std::vector<std::int32_t>> done(steps.size());  // what completes LIR step i
-    bool open = false;  // the last schedule step takes more small pieces
+    bool open = false;                                          // the last schedule step takes more small pieces
     double group_ns = 0;
     const auto add_all = [](std::vector<std::int32_t>& to, const std::vector<std::int32_t>& from, std::int32_t except) {
       for (std::int32_t s : from)
@@ -211,7 +212,8 @@ class Bound final : public BoundGraph {
     });
     for (std::size_t i = 0; i < patches.size();) {
       std::size_t end = i;
-      while (end < patches.size() && patches[end].output == patches[i].output && patches[end].index == patches[i].index) ++end;
+      while (end < patches.size() && patches[end].output == patches[i].output && patches[end].index == patches[i].index)
+        ++end;
       followed_.push_back({patches[i].output, patches[i].index, i, end, nullptr});
       i = end;
     }
@@ -310,7 +312,8 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, int threads)
   for (const LirStep& s : lir_.plan.schedule) {
     const Row* row = find_row(lir_.graph, s.node);
     if (!row)
-      throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),
+      throw Error(Diagnostic{ErrorCode::Unsupported,
+                             concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),
                              node_where(lir_.graph, s.node), "legalise the graph for this target first"});
     rows_.push_back(row);
   }
@@ -320,7 +323,8 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, int threads)
 void Executable::pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const {
   const Node& n = lir_.prepare.node(node);
   const auto& op = n.op.as<ops::Relayout>();
-  check(op.layout == WeightLayout::Panel && source < n.inputs.size(), "pack is called for a source of a panel relayout");
+  check(op.layout == WeightLayout::Panel && source < n.inputs.size(),
+        "pack is called for a source of a panel relayout");
   const auto columns = [&](std::size_t i) {
     return lir_.prepare.shape(n.inputs[i]).dim(op.transposed[i] ? 0 : 1).value();
   };
@@ -328,11 +332,13 @@ void Executable::pack(NodeId node, std::size_t source, const void* data, std::by
   for (std::size_t i = 0; i < source; ++i) n0 += columns(i);
   const std::int64_t width = columns(source);
   const bool transposed = op.transposed[source] != 0;
-  kernels_.pack_b_f32(static_cast<const float*>(data), transposed ? 1 : width, transposed ? op.k : 1, op.k, op.n, n0, n0 + width,
-                      reinterpret_cast<float*>(packed));
+  kernels_.pack_b_f32(static_cast<const float*>(data), transposed ? 1 : width, transposed ? op.k : 1, op.k, op.n, n0,
+                      n0 + width, reinterpret_cast<float*>(packed));
 }
 
-std::unique_ptr<BoundGraph> Executable::bind(const BindContext& context) const { return std::make_unique<Bound>(*this, context); }
+std::unique_ptr<BoundGraph> Executable::bind(const BindContext& context) const {
+  return std::make_unique<Bound>(*this, context);
+}
 
 std::string Executable::kernel_name(NodeId node) const {
   for (std::size_t i = 0; i < rows_.size(); ++i)

@@ -18,8 +18,8 @@ namespace rlx::cpu {
 
 class LowerContext;
 
-/// One kernel for one kind of node. Several rows may serve a kind; the first that accepts a node runs it. Everything the
-/// compiler learns about this backend is read from the rows.
+/// One kernel for one kind of node. Several rows may serve a kind; the first that accepts a node runs it. Everything
+/// the compiler learns about this backend is read from the rows.
 struct Row {
   OpKind kind;
   const char* kernel;  // "gemm_f32", for reports
@@ -112,14 +112,17 @@ struct Program {
 /// Lowering of one node: its operands and results with their places, and the steps it becomes.
 class LowerContext {
  public:
-  LowerContext(const LirModule& lir, NodeId id, const BindContext& memory, const KernelTable& kernels, int threads, Program& program)
+  LowerContext(const LirModule& lir, NodeId id, const BindContext& memory, const KernelTable& kernels, int threads,
+               Program& program)
       : lir_(lir), id_(id), memory_(memory), kernels_(kernels), threads_(threads), program_(program) {}
 
   const Graph& graph() const { return lir_.graph; }
   NodeId id() const { return id_; }
   const Node& node() const { return lir_.graph.node(id_); }
   template <class Op>
-  const Op& op() const { return node().op.as<Op>(); }
+  const Op& op() const {
+    return node().op.as<Op>();
+  }
   int num_inputs() const { return static_cast<int>(node().inputs.size()); }
   const KernelTable& kernels() const { return kernels_; }
   int threads() const { return threads_; }
@@ -143,12 +146,13 @@ class LowerContext {
     void* p = resolve(&field, v, element);
     std::memcpy(&field, &p, sizeof p);
   }
-  /// Adds a step: Run(ctx, chunk) for each chunk of [0, chunks), after the node's earlier steps. `cost_ns` estimates the
-  /// time of all chunks on one thread.
+  /// Adds a step: Run(ctx, chunk) for each chunk of [0, chunks), after the node's earlier steps. `cost_ns` estimates
+  /// the time of all chunks on one thread.
   template <auto Run, class T>
   void step(T& ctx, std::int64_t chunks, double cost_ns) {
     if (chunks <= 0) return;
-    program_.pieces.push_back({[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
+    program_.pieces.push_back(
+        {[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
   }
   /// Scratch of at least `bytes` per thread; its address is final when the program runs.
   const Scratch* scratch(std::size_t bytes) {
@@ -172,8 +176,12 @@ class LowerContext {
 // -- helpers of rows --------------------------------------------------------------------------------------------------
 
 /// Dtype of operand i of a node.
-inline DType in_dtype(const Graph& g, NodeId id, int i) { return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]).dtype(); }
-inline const Shape& in_shape(const Graph& g, NodeId id, int i) { return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]); }
+inline DType in_dtype(const Graph& g, NodeId id, int i) {
+  return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]).dtype();
+}
+inline const Shape& in_shape(const Graph& g, NodeId id, int i) {
+  return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]);
+}
 /// True when every operand and result is `t`.
 bool all_dtype(const Graph& g, NodeId id, DType t);
 /// The product of dims [first, last).

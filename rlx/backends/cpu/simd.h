@@ -17,14 +17,14 @@ inline constexpr Isa kIsa = static_cast<Isa>(RLX_ISA_ID);
 
 using i64 = std::int64_t;
 
-typedef float VF __attribute__((vector_size(4 * RLX_LANES), may_alias));           // F32 x kLanes
-typedef std::int32_t VI __attribute__((vector_size(4 * RLX_LANES), may_alias));    // I32 x kLanes
-typedef std::uint32_t VU __attribute__((vector_size(4 * RLX_LANES), may_alias));   // U32 x kLanes
-typedef double VD __attribute__((vector_size(4 * RLX_LANES), may_alias));          // F64 x kLanes/2
-typedef std::int64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));    // I64 x kLanes/2
+typedef float VF __attribute__((vector_size(4 * RLX_LANES), may_alias));          // F32 x kLanes
+typedef std::int32_t VI __attribute__((vector_size(4 * RLX_LANES), may_alias));   // I32 x kLanes
+typedef std::uint32_t VU __attribute__((vector_size(4 * RLX_LANES), may_alias));  // U32 x kLanes
+typedef double VD __attribute__((vector_size(4 * RLX_LANES), may_alias));         // F64 x kLanes/2
+typedef std::int64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));   // I64 x kLanes/2
 typedef float VFUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef std::int32_t VIUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
-typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));       // F32 x kLanes/2
+typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));  // F32 x kLanes/2
 typedef std::int32_t VIHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));
 
 inline constexpr float kInf = __builtin_huge_valf();
@@ -63,7 +63,8 @@ RLX_INLINE VF load_n(const float* p, i64 n) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VF>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1U), p));
 #elif RLX_ISA_ID == 2
-  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  const __m256i mask =
+      _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   return reinterpret_cast<VF>(_mm256_maskload_ps(p, mask));
 #else
   VF v{};
@@ -77,7 +78,8 @@ RLX_INLINE void store_n(float* p, VF v, i64 n) {
 #if RLX_ISA_ID == 3
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1U << n) - 1U), reinterpret_cast<__m512>(v));
 #elif RLX_ISA_ID == 2
-  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  const __m256i mask =
+      _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   _mm256_maskstore_ps(p, mask, reinterpret_cast<__m256>(v));
 #else
   for (i64 i = 0; i < n; ++i) p[i] = v[i];
@@ -168,8 +170,10 @@ RLX_INLINE VF round_to(VF v) {
 #else
   VF r{};
   for (int i = 0; i < kLanes; ++i) {
-    r[i] = kMode == 0 ? __builtin_nearbyintf(v[i]) : kMode == 1 ? __builtin_floorf(v[i])
-         : kMode == 2 ? __builtin_ceilf(v[i]) : __builtin_truncf(v[i]);
+    r[i] = kMode == 0   ? __builtin_nearbyintf(v[i])
+           : kMode == 1 ? __builtin_floorf(v[i])
+           : kMode == 2 ? __builtin_ceilf(v[i])
+                        : __builtin_truncf(v[i]);
   }
   return r;
 #endif

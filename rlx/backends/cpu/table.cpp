@@ -9,8 +9,9 @@ namespace {
 
 // Tuned rows come before the generic ones that take what is left.
 using Family = std::span<const Row> (*)();
-constexpr Family kFamilies[] = {dot_rows,   attention_rows, norm_rows,          tape_rows,          move_rows,
-                                index_rows, reduce_rows,    generic_dot_rows,   generic_elementwise_rows, generic_reduce_rows};
+constexpr Family kFamilies[] = {
+    dot_rows,         attention_rows,           norm_rows,          tape_rows, move_rows, index_rows, reduce_rows,
+    generic_dot_rows, generic_elementwise_rows, generic_reduce_rows};
 
 using ByKind = std::array<std::vector<const Row*>, kNumOpKinds>;
 const ByKind& by_kind() {
@@ -71,8 +72,10 @@ std::optional<std::int64_t> fold_stride(const View& v, int first, int last) {
   std::int64_t extent = 1;  // of the axes folded so far
   for (int a = last - 1; a >= first; --a) {
     if (v.dim(a) == 1) continue;
-    if (!stride) stride = v.stride(a);
-    else if (v.stride(a) != *stride * extent) return std::nullopt;
+    if (!stride)
+      stride = v.stride(a);
+    else if (v.stride(a) != *stride * extent)
+      return std::nullopt;
     extent *= v.dim(a);
   }
   return stride ? stride : 0;

@@ -1,4 +1,5 @@
-// The reference backend: runs an LIR step by step with the reference rules. Small on purpose: copy it to start a backend.
+// The reference backend: runs an LIR step by step with the reference rules. Small on purpose: copy it to start a
+// backend.
 #include <chrono>
 #include <cstring>
 
@@ -13,7 +14,8 @@ namespace {
 void copy_value(const Shape& shape, const LirValue& where, std::byte* planned, std::byte* dense, bool to_dense) {
   const std::vector<std::int64_t> dims = shape.static_dims();
   if (where.strides.empty()) {
-    if (shape.size_bytes() != 0) std::memcpy(to_dense ? dense : planned, to_dense ? planned : dense, shape.size_bytes());
+    if (shape.size_bytes() != 0)
+      std::memcpy(to_dense ? dense : planned, to_dense ? planned : dense, shape.size_bytes());
     return;
   }
   const std::int64_t n = shape.num_elements();
@@ -52,7 +54,8 @@ class ReferenceBound final : public BoundGraph {
     std::vector<Tensor> states;  // all read before the first is written: states may change places
     for (const LirStateCopy& c : lir_.plan.state_copies) states.push_back(load(c.value));
     for (std::size_t i = 0; i < states.size(); ++i)
-      if (states[i].size_bytes() != 0) std::memcpy(memory_.states[lir_.plan.state_copies[i].state], states[i].data(), states[i].size_bytes());
+      if (states[i].size_bytes() != 0)
+        std::memcpy(memory_.states[lir_.plan.state_copies[i].state], states[i].data(), states[i].size_bytes());
     return times;
   }
 
@@ -103,7 +106,9 @@ class ReferenceExecutable final : public ExecutableGraph {
   std::unique_ptr<BoundGraph> bind(const BindContext& context) const override {
     return std::make_unique<ReferenceBound>(lir_, context);
   }
-  std::string kernel_name(NodeId node) const override { return concat_text(op_text_name(lir_.graph.node(node).op), " (reference)"); }
+  std::string kernel_name(NodeId node) const override {
+    return concat_text(op_text_name(lir_.graph.node(node).op), " (reference)");
+  }
 
  private:
   LirModule lir_;

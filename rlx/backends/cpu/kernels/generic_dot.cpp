@@ -60,11 +60,13 @@ struct DotStep {
   }
 };
 
-bool listed(const std::vector<std::int64_t>& axes, int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+bool listed(const std::vector<std::int64_t>& axes, int axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 bool accepts(const Graph& g, NodeId id) {
-  return !is_storage_only(in_dtype(g, id, 0)) && in_shape(g, id, 0).rank() <= kGenericMaxRank && in_shape(g, id, 1).rank() <= kGenericMaxRank &&
-         g.shape(id).rank() <= kGenericMaxRank;
+  return !is_storage_only(in_dtype(g, id, 0)) && in_shape(g, id, 0).rank() <= kGenericMaxRank &&
+         in_shape(g, id, 1).rank() <= kGenericMaxRank && g.shape(id).rank() <= kGenericMaxRank;
 }
 
 void lower(LowerContext& c) {
@@ -75,8 +77,8 @@ void lower(LowerContext& c) {
     auto& s = c.keep<DotStep<A>>();
     std::vector<std::int64_t> row_dims, inner_dims, col_dims;
     std::vector<std::vector<std::int64_t>> row_strides(2), inner_strides(2), col_strides(1);
-    const auto add = [](std::vector<std::int64_t>& dims, std::vector<std::vector<std::int64_t>>& strides, std::int64_t dim, std::int64_t sa,
-                        std::int64_t sb) {
+    const auto add = [](std::vector<std::int64_t>& dims, std::vector<std::vector<std::int64_t>>& strides,
+                        std::int64_t dim, std::int64_t sa, std::int64_t sb) {
       dims.push_back(dim);
       strides[0].push_back(sa);
       strides[1].push_back(sb);
@@ -92,7 +94,8 @@ void lower(LowerContext& c) {
       add(inner_dims, inner_strides, a.dim(la), a.stride(la), b.stride(lb));
     }
     for (int i = 0; i < b.rank(); ++i)
-      if (!listed(op.rhs_batch, i) && !listed(op.rhs_contract, i)) col_dims.push_back(b.dim(i)), col_strides[0].push_back(b.stride(i));
+      if (!listed(op.rhs_batch, i) && !listed(op.rhs_contract, i))
+        col_dims.push_back(b.dim(i)), col_strides[0].push_back(b.stride(i));
     s.rows.set(row_dims, row_strides);
     s.inner.set(inner_dims, inner_strides);
     s.cols.set(col_dims, col_strides);
@@ -101,15 +104,17 @@ void lower(LowerContext& c) {
     s.depth = product(inner_dims);
     s.blocks = (s.num_cols + kGenericBlock - 1) / kGenericBlock;
     s.units = s.num_rows * s.blocks;
-    s.per_chunk = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, s.depth * std::min<std::int64_t>(s.num_cols, kGenericBlock)));
+    s.per_chunk = std::max<std::int64_t>(
+        1, 16384 / std::max<std::int64_t>(1, s.depth * std::min<std::int64_t>(s.num_cols, kGenericBlock)));
     s.load_a = load_block<A>(a.dtype);
     s.load_b = load_block<A>(b.dtype);
     s.store = store_block<A>(y.dtype);
     c.point(s.a, a);
     c.point(s.b, b);
     c.point(s.y, y);
-    c.step<DotStep<A>::run>(s, (s.units + s.per_chunk - 1) / s.per_chunk,
-                            1.0 * static_cast<double>(s.num_rows) * static_cast<double>(s.num_cols) * static_cast<double>(s.depth + 1));
+    c.step<DotStep<A>::run>(
+        s, (s.units + s.per_chunk - 1) / s.per_chunk,
+        1.0 * static_cast<double>(s.num_rows) * static_cast<double>(s.num_cols) * static_cast<double>(s.depth + 1));
   });
 }
 

@@ -40,7 +40,8 @@ void same(const A* a, const A*, const A*, A* out, int n, int) {
   std::copy(a, a + n, out);
 }
 
-// ------------------------------------------------------------------------------------------------------------ functions
+// ------------------------------------------------------------------------------------------------------------
+// functions
 
 double sigmoid(double x) {  // the exponential never exceeds 1
   const double e = std::exp(-std::fabs(x));
@@ -74,11 +75,20 @@ double real_abs(double x) { return std::fabs(x); }
 double real_erf(double x) { return std::erf(x); }
 double real_expm1(double x) { return std::expm1(x); }
 double real_log1p(double x) { return std::log1p(x); }
-template <class A> A negate(A x) { return wide_sub(A(0), x); }
+template <class A>
+A negate(A x) {
+  return wide_sub(A(0), x);
+}
 double negate_real(double x) { return -x; }
 C negate_complex(C x) { return -x; }
-template <class A> A recip(A x) { return 1.0 / x; }
-template <class A> A square(A x) { return wide_mul(x, x); }
+template <class A>
+A recip(A x) {
+  return 1.0 / x;
+}
+template <class A>
+A square(A x) {
+  return wide_mul(x, x);
+}
 C complex_exp(C x) { return std::exp(x); }
 C complex_log(C x) { return std::log(x); }
 C complex_sqrt(C x) { return std::sqrt(x); }
@@ -93,7 +103,10 @@ I relu_int(I x) { return x < 0 ? 0 : x; }
 I sign_int(I x) { return I{x > 0} - I{x < 0}; }
 U sign_unsigned(U x) { return x > 0; }
 U not_bool(U x) { return x == 0; }
-template <class A> A not_bits(A x) { return ~x; }
+template <class A>
+A not_bits(A x) {
+  return ~x;
+}
 
 double real_div(double a, double b) { return a / b; }
 double real_max(double a, double b) { return a > b || a != a ? a : b; }
@@ -127,24 +140,58 @@ I int_pow(I base, I exponent) {
   if (base == -1) return exponent & 1 ? -1 : 1;
   return 0;
 }
-template <class A> A larger(A a, A b) { return a > b ? a : b; }
-template <class A> A smaller(A a, A b) { return a < b ? a : b; }
-template <class A> A bit_and(A a, A b) { return a & b; }
-template <class A> A bit_or(A a, A b) { return a | b; }
-template <class A> A bit_xor(A a, A b) { return a ^ b; }
+template <class A>
+A larger(A a, A b) {
+  return a > b ? a : b;
+}
+template <class A>
+A smaller(A a, A b) {
+  return a < b ? a : b;
+}
+template <class A>
+A bit_and(A a, A b) {
+  return a & b;
+}
+template <class A>
+A bit_or(A a, A b) {
+  return a | b;
+}
+template <class A>
+A bit_xor(A a, A b) {
+  return a ^ b;
+}
 I shl_int(I a, I b, int bits) { return b < 0 || b >= bits ? 0 : static_cast<I>(static_cast<U>(a) << b); }
 U shl_unsigned(U a, U b, int bits) { return b >= static_cast<U>(bits) ? 0 : a << b; }
 I shr_int(I a, I b, int bits) { return b < 0 || b >= bits ? (a < 0 ? -1 : 0) : a >> b; }
 U shr_unsigned(U a, U b, int bits) { return b >= static_cast<U>(bits) ? 0 : a >> b; }
 
-template <class A> A is_eq(A a, A b) { return A(a == b ? 1 : 0); }
-template <class A> A is_ne(A a, A b) { return A(a != b ? 1 : 0); }
-template <class A> A is_lt(A a, A b) { return A(a < b ? 1 : 0); }
-template <class A> A is_le(A a, A b) { return A(a <= b ? 1 : 0); }
-template <class A> A is_gt(A a, A b) { return A(a > b ? 1 : 0); }
-template <class A> A is_ge(A a, A b) { return A(a >= b ? 1 : 0); }
+template <class A>
+A is_eq(A a, A b) {
+  return A(a == b ? 1 : 0);
+}
+template <class A>
+A is_ne(A a, A b) {
+  return A(a != b ? 1 : 0);
+}
+template <class A>
+A is_lt(A a, A b) {
+  return A(a < b ? 1 : 0);
+}
+template <class A>
+A is_le(A a, A b) {
+  return A(a <= b ? 1 : 0);
+}
+template <class A>
+A is_gt(A a, A b) {
+  return A(a > b ? 1 : 0);
+}
+template <class A>
+A is_ge(A a, A b) {
+  return A(a >= b ? 1 : 0);
+}
 
-// ----------------------------------------------------------------------------------------------------------- the tables
+// ----------------------------------------------------------------------------------------------------------- the
+// tables
 
 template <class A>
 BlockFn<A> activation_fn(ActivationKind fn, DType t) {
@@ -208,15 +255,21 @@ BlockFn<A> activation_fn(ActivationKind fn, DType t) {
     }
     switch (fn) {
       case K::Relu:
-        if constexpr (is_signed) return unary<A, relu_int>;
-        else return same<A>;
+        if constexpr (is_signed)
+          return unary<A, relu_int>;
+        else
+          return same<A>;
       case K::Neg: return unary<A, negate<A>>;
       case K::Abs:
-        if constexpr (is_signed) return unary<A, abs_int>;
-        else return same<A>;
+        if constexpr (is_signed)
+          return unary<A, abs_int>;
+        else
+          return same<A>;
       case K::Sign:
-        if constexpr (is_signed) return unary<A, sign_int>;
-        else return unary<A, sign_unsigned>;
+        if constexpr (is_signed)
+          return unary<A, sign_int>;
+        else
+          return unary<A, sign_unsigned>;
       case K::Not: return unary<A, not_bits<A>>;
       case K::Square: return unary<A, square<A>>;
       default: return nullptr;
@@ -333,7 +386,8 @@ struct WideStep {
       const std::int64_t col = b % s.blocks_per_row * kGenericBlock;
       if (b != begin && col == 0) walk.next();
       const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, walk.cols() - col));
-      for (int i = 0; i < s.num_inputs; ++i) s.load[i](s.in[i], walk.offset[i] + col * walk.step(i), walk.step(i), n, values[i]);
+      for (int i = 0; i < s.num_inputs; ++i)
+        s.load[i](s.in[i], walk.offset[i] + col * walk.step(i), walk.step(i), n, values[i]);
       s.fn(values[0], values[1], values[2], result, n, s.bits);
       s.store(s.out, walk.offset[3] + col * walk.step(3), walk.step(3), n, result);
     }
@@ -363,14 +417,18 @@ void lower_wide(LowerContext& c) {
     s.walk.set(y.dims, strides);
     s.blocks_per_row = (s.walk.cols() + kGenericBlock - 1) / kGenericBlock;
     s.blocks = s.blocks_per_row * s.walk.rows();
-    s.blocks_per_chunk = dtype_bits(y.dtype) < 8 ? s.blocks : std::max<std::int64_t>(1, 4096 / std::min<std::int64_t>(kGenericBlock, s.walk.cols()));
-    c.step<WideStep<A>::run>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk, 3.0 * static_cast<double>(y.elements()));
+    s.blocks_per_chunk = dtype_bits(y.dtype) < 8
+                             ? s.blocks
+                             : std::max<std::int64_t>(1, 4096 / std::min<std::int64_t>(kGenericBlock, s.walk.cols()));
+    c.step<WideStep<A>::run>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk,
+                             3.0 * static_cast<double>(y.elements()));
   });
 }
 
 bool any_strides(const Graph&, NodeId, int) { return true; }
 
-// ----------------------------------------------------------------------------------------------------------------- iota
+// -----------------------------------------------------------------------------------------------------------------
+// iota
 
 struct IotaStep {
   void* y = nullptr;

@@ -12,7 +12,8 @@ struct Word16 {
 };
 
 template <class Word>
-void move_row(const void* x, std::int64_t x_at, std::int64_t x_step, void* y, std::int64_t y_at, std::int64_t y_step, std::int64_t n) {
+void move_row(const void* x, std::int64_t x_at, std::int64_t x_step, void* y, std::int64_t y_at, std::int64_t y_step,
+              std::int64_t n) {
   const Word* from = static_cast<const Word*>(x) + x_at;
   Word* to = static_cast<Word*>(y) + y_at;
   for (std::int64_t i = 0; i < n; ++i) to[i * y_step] = from[i * x_step];
@@ -27,7 +28,8 @@ void put_nibble(void* p, std::int64_t i, std::uint8_t v) {
   byte = static_cast<std::uint8_t>(i % 2 ? (byte & 15) | (v << 4) : (byte & 0xf0) | v);
 }
 
-void move_nibbles(const void* x, std::int64_t x_at, std::int64_t x_step, void* y, std::int64_t y_at, std::int64_t y_step, std::int64_t n) {
+void move_nibbles(const void* x, std::int64_t x_at, std::int64_t x_step, void* y, std::int64_t y_at,
+                  std::int64_t y_step, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) put_nibble(y, y_at + i * y_step, get_nibble(x, x_at + i * x_step));
 }
 
@@ -66,7 +68,8 @@ void GenericMove::run(const void* x, void* y, std::int64_t chunk, std::int64_t x
   const auto move = row_mover(bits_);
   walk.seek(begin);
   for (std::int64_t r = begin; r < end; ++r, walk.next())
-    move(x, x_start_ + x_extra + walk.offset[0], walk.step(0), y, y_start_ + y_extra + walk.offset[1], walk.step(1), walk.cols());
+    move(x, x_start_ + x_extra + walk.offset[0], walk.step(0), y, y_start_ + y_extra + walk.offset[1], walk.step(1),
+         walk.cols());
 }
 
 void generic_move_row(int bits, const void* x, std::int64_t x_at, void* y, std::int64_t y_at, std::int64_t n) {

@@ -20,7 +20,9 @@ AxisView around(const View& v, std::int64_t axis) {
   return out;
 }
 
-bool fits(const Graph& g, NodeId id) { return in_shape(g, id, 0).rank() <= kGenericMaxRank && !is_storage_only(in_dtype(g, id, 0)); }
+bool fits(const Graph& g, NodeId id) {
+  return in_shape(g, id, 0).rank() <= kGenericMaxRank && !is_storage_only(in_dtype(g, id, 0));
+}
 bool accepts_any(const Graph& g, NodeId id) { return fits(g, id); }
 bool accepts_ordered(const Graph& g, NodeId id) { return fits(g, id) && !is_complex(in_dtype(g, id, 0)); }
 bool accepts_float(const Graph& g, NodeId id) { return fits(g, id) && is_float(in_dtype(g, id, 0)); }
@@ -117,7 +119,8 @@ void lower_reduce(LowerContext& c) {
     s.per_chunk = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, product(dims[1])));
     c.point(s.x, x);
     c.point(s.y, y);
-    c.step<ReduceStep<A>::run>(s, chunks_of(s.results, s.per_chunk), 2.0 * static_cast<double>(std::max(x.elements(), y.elements())));
+    c.step<ReduceStep<A>::run>(s, chunks_of(s.results, s.per_chunk),
+                               2.0 * static_cast<double>(std::max(x.elements(), y.elements())));
   });
 }
 
@@ -190,7 +193,8 @@ struct ScanStep : Lines {
       A acc = s.identity, values[kGenericBlock];
       for (std::int64_t i = 0; i < s.axis.extent; i += kGenericBlock) {
         const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, s.axis.extent - i));
-        const std::int64_t first = s.reverse ? s.axis.extent - 1 - i : i, step = s.reverse ? -s.axis.inner : s.axis.inner;
+        const std::int64_t first = s.reverse ? s.axis.extent - 1 - i : i,
+                           step = s.reverse ? -s.axis.inner : s.axis.inner;
         const std::int64_t at = s.start(l) + first * s.axis.inner;
         s.load(s.x, at, step, n, values);
         for (int k = 0; k < n; ++k) {

@@ -87,13 +87,16 @@ void lower_attention(LowerContext& c) {
   s.run = c.kernels().attention_f32;
   s.plan = c.kernels().attention_plan_f32(a, c.threads());
   s.scratch = c.scratch(s.plan.scratch_bytes);
-  const double scores = static_cast<double>(a.batch * a.heads) * static_cast<double>(a.q_len) * static_cast<double>(a.k_len);
-  c.step<run_attention>(s, s.plan.chunks, scores * (4.0 * static_cast<double>(a.head_dim) / gemm_flops_per_ns(c.kernels().isa) + 0.4));
+  const double scores =
+      static_cast<double>(a.batch * a.heads) * static_cast<double>(a.q_len) * static_cast<double>(a.k_len);
+  c.step<run_attention>(s, s.plan.chunks,
+                        scores * (4.0 * static_cast<double>(a.head_dim) / gemm_flops_per_ns(c.kernels().isa) + 0.4));
 }
 
 bool attention_reads_strided(const Graph&, NodeId, int) { return true; }
 
-// ------------------------------------------------------------------------------------------------------------------ rope
+// ------------------------------------------------------------------------------------------------------------------
+// rope
 
 bool accepts_rope(const Graph& g, NodeId id) { return all_dtype(g, id, DType::F32) && in_shape(g, id, 1).rank() <= 3; }
 

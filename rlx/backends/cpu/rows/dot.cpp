@@ -6,11 +6,12 @@
 namespace rlx::cpu {
 namespace {
 
-// ------------------------------------------------------------------------------------------------------------ epilogues
+// ------------------------------------------------------------------------------------------------------------
+// epilogues
 
 /// One operand of an epilogue: an operand of the node, or a constant of the body.
 struct EpilogueOperand {
-  int operand = -1;               // index among the epilogue's operands (0 = the first after the accumulator)
+  int operand = -1;  // index among the epilogue's operands (0 = the first after the accumulator)
   const float* constant = nullptr;
   bool used() const { return operand >= 0 || constant != nullptr; }
 };
@@ -76,7 +77,8 @@ class EpilogueMatcher {
         form_.alpha = fn == BinaryKind::Mul ? form_.alpha * *factor : form_.alpha / *factor;
         return true;
       }
-      if (fn != BinaryKind::Mul || !(body_.shape(other) == accumulator_) || form_.mul.used() || late_residual_) return false;
+      if (fn != BinaryKind::Mul || !(body_.shape(other) == accumulator_) || form_.mul.used() || late_residual_)
+        return false;
       form_.mul = operand(other);
       after_act_ = true;
       return form_.mul.used();
@@ -107,7 +109,8 @@ class EpilogueMatcher {
     EpilogueOperand out;
     for (std::size_t i = 1; i < inputs_.size(); ++i)
       if (Value(inputs_[i]) == v) out.operand = static_cast<int>(i) - 1;
-    if (const auto* c = body_.node(v.node).op.get_if<ops::Constant>()) out.constant = reinterpret_cast<const float*>(c->value.data());
+    if (const auto* c = body_.node(v.node).op.get_if<ops::Constant>())
+      out.constant = reinterpret_cast<const float*>(c->value.data());
     return out;
   }
 
@@ -135,7 +138,8 @@ void point_epilogue(LowerContext& c, const EpilogueForm& form, int first, std::i
   e.act = form.act;
   e.residual_after_act = form.residual_after_act;
   const auto point = [&](const float*& field, const EpilogueOperand& operand) {
-    if (operand.constant) field = operand.constant;
+    if (operand.constant)
+      field = operand.constant;
     else if (operand.operand >= 0) {
       const View v = c.in(first + operand.operand);
       check(v.dense(), "operands of an epilogue lie row-major");
@@ -148,11 +152,13 @@ void point_epilogue(LowerContext& c, const EpilogueForm& form, int first, std::i
   e.ld_residual = e.ld_mul = n;
 }
 
-// --------------------------------------------------------------------------------------------------------- packed weight
+// --------------------------------------------------------------------------------------------------------- packed
+// weight
 
 bool accepts_packed(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::PackedDot>();
-  return op.panel_width > 0 && in_dtype(g, id, 0) == DType::F32 && g.shape(id).dtype() == DType::F32 && match_epilogue(op.epilogue);
+  return op.panel_width > 0 && in_dtype(g, id, 0) == DType::F32 && g.shape(id).dtype() == DType::F32 &&
+         match_epilogue(op.epilogue);
 }
 
 struct PackedGemm {
@@ -189,27 +195,33 @@ void lower_packed(LowerContext& c) {
   p.plan = c.kernels().gemm_plan_f32(p.gemm.m, p.gemm.n, p.gemm.k, c.threads());
   // The last panels of a product fetch the first of the next one; the last product of a run those of the next run.
   Program& program = c.program();
-  if (program.next_weight) *program.next_weight = p.gemm.b_packed;
-  else program.first_weight = p.gemm.b_packed;
+  if (program.next_weight)
+    *program.next_weight = p.gemm.b_packed;
+  else
+    program.first_weight = p.gemm.b_packed;
   program.next_weight = &p.gemm.prefetch_next;
   p.gemm.prefetch_next = program.first_weight;
   c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, p.gemm.n, p.gemm.k));
 }
 
 // x may be a strided matrix; with more axes its rows might not fold.
-bool packed_reads_strided(const Graph& g, NodeId id, int operand) { return operand == 0 && in_shape(g, id, 0).rank() <= 2; }
+bool packed_reads_strided(const Graph& g, NodeId id, int operand) {
+  return operand == 0 && in_shape(g, id, 0).rank() <= 2;
+}
 
-// The kernel may write over the residual or the multiplier, of which each element is read before it is written; not over
-// x, whose rows are read by every panel.
+// The kernel may write over the residual or the multiplier, of which each element is read before it is written; not
+// over x, whose rows are read by every panel.
 bool packed_in_place(const Graph& g, NodeId id, int operand, int) {
   const auto& inputs = g.node(id).inputs;
   if (operand < 2 || inputs[static_cast<std::size_t>(operand)] == inputs[0]) return false;
   const auto form = match_epilogue(g.node(id).op.as<ops::PackedDot>().epilogue);
   if (!form) return false;
-  return (form->residual.operand == operand - 2 || form->mul.operand == operand - 2) && form->bias.operand != operand - 2;
+  return (form->residual.operand == operand - 2 || form->mul.operand == operand - 2) &&
+         form->bias.operand != operand - 2;
 }
 
-// ------------------------------------------------------------------------------------------------- two run-time operands
+// ------------------------------------------------------------------------------------------------- two run-time
+// operands
 
 /// Axes of a product by role.
 struct DotRoles {
@@ -264,11 +276,12 @@ bool accepts_strided_fused(const Graph& g, NodeId id) {
   return r.lhs_contract[0] == 0 || r.lhs_contract[0] == in_shape(g, id, 0).rank() - 1;
 }
 
-std::optional<TargetInfo::Packing> dot_packing(const KernelTable& kernels, const Graph& g, NodeId id, int operand, std::int64_t k,
-                                               std::int64_t n) {
+std::optional<TargetInfo::Packing> dot_packing(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                               std::int64_t k, std::int64_t n) {
   const DotRoles r = roles_of(g, id);
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
-  if (operand != 1 || x.dtype() != DType::F32 || w.dtype() != DType::F32 || w.rank() != 2 || x.rank() < 1) return std::nullopt;
+  if (operand != 1 || x.dtype() != DType::F32 || w.dtype() != DType::F32 || w.rank() != 2 || x.rank() < 1)
+    return std::nullopt;
   if (!r.lhs_batch.empty() || r.lhs_contract.size() != 1 || r.lhs_contract[0] != x.rank() - 1) return std::nullopt;
   if (k < 1 || n < 1) return std::nullopt;
   return TargetInfo::Packing{kernels.packed_nr_f32(n), kernels.packed_size_f32(k, n) * 4};
@@ -365,11 +378,14 @@ void lower_strided(LowerContext& c) {
   c.step<run_strided>(p, p.plan.chunks, 1.3 * static_cast<double>(batches) * gemm_cost_ns(c, gemm.m, gemm.n, gemm.k));
 }
 
-bool strided_reads_strided(const Graph& g, NodeId id, int operand) { return operand < 2 && fits_strided(roles_of(g, id)); }
+bool strided_reads_strided(const Graph& g, NodeId id, int operand) {
+  return operand < 2 && fits_strided(roles_of(g, id));
+}
 
 constexpr Row kRows[] = {
     {OpKind::PackedDot, "gemm_packed_f32", accepts_packed, lower_packed, packed_reads_strided, packed_in_place},
-    {OpKind::DotGeneral, "gemm_strided_f32", accepts_strided_dot, lower_strided, strided_reads_strided, nullptr, dot_packing},
+    {OpKind::DotGeneral, "gemm_strided_f32", accepts_strided_dot, lower_strided, strided_reads_strided, nullptr,
+     dot_packing},
     {OpKind::FusedDot, "gemm_strided_f32", accepts_strided_fused, lower_strided, nullptr, nullptr, dot_packing},
 };
 

@@ -28,7 +28,8 @@ Around around(const View& v, std::int64_t axis) {
   return a;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- gather
+// ----------------------------------------------------------------------------------------------------------------
+// gather
 
 struct GatherStep {
   Around table;
@@ -74,10 +75,11 @@ bool accepts_gather(const Graph& g, NodeId id) {
   return !in_shape(g, id, 0).dim(axis).is_static(0) || in_shape(g, id, 1).rank() > 0;
 }
 
-// ----------------------------------------------------------------------------------------------------------- scatter add
+// ----------------------------------------------------------------------------------------------------------- scatter
+// add
 
-// A chunk owns a range of columns of every row, so that duplicates add up in the order of the updates. Sums are kept wide
-// and rounded once.
+// A chunk owns a range of columns of every row, so that duplicates add up in the order of the updates. Sums are kept
+// wide and rounded once.
 template <class A>
 struct ScatterStep {
   Around table;
@@ -97,7 +99,8 @@ struct ScatterStep {
       const std::int64_t n = std::min({end - begin, s.table.inner - col, std::int64_t{kGenericBlock}});
       A values[kGenericBlock];
       const auto at = [&](std::int64_t row) { return (outer * s.table.extent + row) * s.table.inner + col; };
-      for (std::int64_t row = 0; row < s.table.extent; ++row) s.load(s.x, at(row), 1, static_cast<int>(n), s.sums + at(row));
+      for (std::int64_t row = 0; row < s.table.extent; ++row)
+        s.load(s.x, at(row), 1, static_cast<int>(n), s.sums + at(row));
       for (std::int64_t i = 0; i < s.count; ++i) {
         const std::int64_t row = s.indices.at(i);
         if (row < 0 || row >= s.table.extent) continue;
@@ -105,7 +108,8 @@ struct ScatterStep {
         A* to = s.sums + at(row);
         for (std::int64_t k = 0; k < n; ++k) to[k] = wide_add(to[k], values[k]);
       }
-      for (std::int64_t row = 0; row < s.table.extent; ++row) s.store(s.y, at(row), 1, static_cast<int>(n), s.sums + at(row));
+      for (std::int64_t row = 0; row < s.table.extent; ++row)
+        s.store(s.y, at(row), 1, static_cast<int>(n), s.sums + at(row));
       begin += n;
     }
   }
@@ -133,7 +137,8 @@ void lower_scatter(LowerContext& c) {
 }
 bool accepts_scatter(const Graph& g, NodeId id) { return !is_storage_only(in_dtype(g, id, 0)); }
 
-// --------------------------------------------------------------------------------------------------------------- windows
+// ---------------------------------------------------------------------------------------------------------------
+// windows
 
 // Copies a window whose place in x (or y) is known at run time.
 struct WindowStep {

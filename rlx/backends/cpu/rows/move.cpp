@@ -18,14 +18,15 @@ bool is_view_of(const View& y, const View& x, std::int64_t element, const std::v
   const LirValue &a = *y.where, &b = *x.where;
   const std::int64_t bits = element * dtype_bits(x.dtype);
   if (a.place != b.place || a.index != b.index || bits % 8 != 0) return false;
-  return a.offset == static_cast<std::size_t>(static_cast<std::int64_t>(b.offset) + bits / 8) && same_strides(y, strides);
+  return a.offset == static_cast<std::size_t>(static_cast<std::int64_t>(b.offset) + bits / 8) &&
+         same_strides(y, strides);
 }
 
 /// Copies of blocks into one result, as one step.
 struct CopyStep {
   struct Part {
-    StridedCopy copy;   // when `fast`
-    GenericMove move;   // otherwise
+    StridedCopy copy;  // when `fast`
+    GenericMove move;  // otherwise
     bool fast = false;
     const void* x = nullptr;
     void* y = nullptr;
@@ -47,8 +48,10 @@ void run_copies(const CopyStep& s, std::int64_t chunk) {
       chunk -= p->chunks;
       continue;
     }
-    if (p->fast) s.run(p->copy, p->x, p->y, chunk);
-    else p->move.run(p->x, p->y, chunk);
+    if (p->fast)
+      s.run(p->copy, p->x, p->y, chunk);
+    else
+      p->move.run(p->x, p->y, chunk);
     return;
   }
 }
@@ -61,7 +64,8 @@ CopyStep& begin_copies(LowerContext& c) {
 
 /// Adds y[y_element + i . y_strides] = x[x_element + i . x_strides] for i in `dims`.
 void add_copy(LowerContext& c, CopyStep& s, std::span<const std::int64_t> dims, const View& x, std::int64_t x_element,
-              const std::vector<std::int64_t>& x_strides, const View& y, std::int64_t y_element, const std::vector<std::int64_t>& y_strides) {
+              const std::vector<std::int64_t>& x_strides, const View& y, std::int64_t y_element,
+              const std::vector<std::int64_t>& y_strides) {
   if (product(dims) == 0) return;
   s.parts.push_back(std::make_unique<CopyStep::Part>());
   CopyStep::Part& p = *s.parts.back();
@@ -79,7 +83,8 @@ void add_copy(LowerContext& c, CopyStep& s, std::span<const std::int64_t> dims, 
     copy_prepare(p.copy);
     p.chunks = p.copy.chunks;
   } else {
-    p.move = GenericMove(dtype_bits(x.dtype), dims, x_strides, y_strides, bytewise ? 0 : x_element, bytewise ? 0 : y_element);
+    p.move = GenericMove(dtype_bits(x.dtype), dims, x_strides, y_strides, bytewise ? 0 : x_element,
+                         bytewise ? 0 : y_element);
     p.chunks = p.move.chunks();
   }
   c.point(p.x, x, bytewise ? x_element : 0);
@@ -108,7 +113,8 @@ void lower_reshape(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   // No kernel here writes over its operand: at the same place, y is x under other dims.
-  if (y.where->place == x.where->place && y.where->index == x.where->index && y.where->offset == x.where->offset) return;
+  if (y.where->place == x.where->place && y.where->index == x.where->index && y.where->offset == x.where->offset)
+    return;
   check(y.dense(), "a reshaped copy lies row-major");
   CopyStep& s = begin_copies(c);
   add_copy(c, s, x.dims, x, 0, x.strides, y, 0, row_major_strides(x.dims));

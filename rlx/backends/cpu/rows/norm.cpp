@@ -22,7 +22,9 @@ template <class Op>
 bool accepts_norm(const Graph& g, NodeId id) {
   return all_dtype(g, id, DType::F32) && last_axis(g, id, g.node(id).op.template as<Op>().axis);
 }
-bool accepts_fused_norm(const Graph& g, NodeId id) { return all_dtype(g, id, DType::F32) && in_shape(g, id, 0).rank() >= 1; }
+bool accepts_fused_norm(const Graph& g, NodeId id) {
+  return all_dtype(g, id, DType::F32) && in_shape(g, id, 0).rank() >= 1;
+}
 
 // `gamma` and `beta` are operand numbers; bias and residual likewise, or -1.
 void add_norm(LowerContext& c, bool layer, double eps, int residual, int bias, int gamma, bool with_sum) {
@@ -53,7 +55,8 @@ void add_norm(LowerContext& c, bool layer, double eps, int residual, int bias, i
   s.run = layer ? c.kernels().layer_norm_f32 : c.kernels().rms_norm_f32;
   constexpr double kCostNs = 0.12;
   s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, n.cols, kCostNs, c.threads()));
-  c.step<run_norm>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, kCostNs * static_cast<double>(s.rows * n.cols));
+  c.step<run_norm>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk,
+                   kCostNs * static_cast<double>(s.rows * n.cols));
 }
 
 void lower_layer_norm(LowerContext& c) { add_norm(c, true, c.op<ops::LayerNorm>().eps, -1, -1, 1, false); }
@@ -68,14 +71,17 @@ void lower_residual_rms(LowerContext& c) {
 }
 
 // y may lie over x, the sum over x or the residual; a matrix may be strided.
-bool norm_reads_strided(const Graph& g, NodeId id, int operand) { return operand == 0 && in_shape(g, id, 0).rank() <= 2; }
+bool norm_reads_strided(const Graph& g, NodeId id, int operand) {
+  return operand == 0 && in_shape(g, id, 0).rank() <= 2;
+}
 bool x_in_place(const Graph&, NodeId, int operand, int result) { return operand == 0 && result == 0; }
 bool sum_in_place(const Graph& g, NodeId id, int operand, int result) {
   if (g.node(id).inputs[0] == g.node(id).inputs[1]) return false;  // the two results would lie over one operand
   return (operand == 0 && result == 0) || (operand == 1 && result == 1);
 }
 
-// --------------------------------------------------------------------------------------------------------------- softmax
+// ---------------------------------------------------------------------------------------------------------------
+// softmax
 
 struct SoftmaxStep {
   const float* x = nullptr;
@@ -108,16 +114,22 @@ void lower_softmax(LowerContext& c) {
   s.run = kLog ? c.kernels().log_softmax_f32 : c.kernels().softmax_f32;
   constexpr double kCostNs = 0.3;
   s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, s.cols, kCostNs, c.threads()));
-  c.step<run_softmax>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, kCostNs * static_cast<double>(s.rows * s.cols));
+  c.step<run_softmax>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk,
+                      kCostNs * static_cast<double>(s.rows * s.cols));
 }
 
 constexpr Row kRows[] = {
-    {OpKind::LayerNorm, "layer_norm_f32", accepts_norm<ops::LayerNorm>, lower_layer_norm, norm_reads_strided, x_in_place},
+    {OpKind::LayerNorm, "layer_norm_f32", accepts_norm<ops::LayerNorm>, lower_layer_norm, norm_reads_strided,
+     x_in_place},
     {OpKind::RmsNorm, "rms_norm_f32", accepts_norm<ops::RmsNorm>, lower_rms_norm, norm_reads_strided, x_in_place},
-    {OpKind::FusedResidualLN, "residual_layer_norm_f32", accepts_fused_norm, lower_residual_ln, norm_reads_strided, x_in_place},
-    {OpKind::FusedResidualRmsNorm, "residual_rms_norm_f32", accepts_fused_norm, lower_residual_rms, norm_reads_strided, sum_in_place},
-    {OpKind::Softmax, "softmax_f32", accepts_softmax<ops::Softmax>, lower_softmax<false>, norm_reads_strided, x_in_place},
-    {OpKind::LogSoftmax, "log_softmax_f32", accepts_softmax<ops::LogSoftmax>, lower_softmax<true>, norm_reads_strided, x_in_place},
+    {OpKind::FusedResidualLN, "residual_layer_norm_f32", accepts_fused_norm, lower_residual_ln, norm_reads_strided,
+     x_in_place},
+    {OpKind::FusedResidualRmsNorm, "residual_rms_norm_f32", accepts_fused_norm, lower_residual_rms, norm_reads_strided,
+     sum_in_place},
+    {OpKind::Softmax, "softmax_f32", accepts_softmax<ops::Softmax>, lower_softmax<false>, norm_reads_strided,
+     x_in_place},
+    {OpKind::LogSoftmax, "log_softmax_f32", accepts_softmax<ops::LogSoftmax>, lower_softmax<true>, norm_reads_strided,
+     x_in_place},
 };
 
 }  // namespace

@@ -34,9 +34,12 @@ void lower(LowerContext& c) {
   s.reduce.kind = kernel_kind(op.fn);
   s.reduce.outer = s.reduce.r = s.reduce.inner = 1;
   for (int i = 0; i < x.rank(); ++i) {
-    if (op.axes.empty() || i < op.axes.front()) s.reduce.outer *= x.dim(i);
-    else if (i <= op.axes.back()) s.reduce.r *= x.dim(i);
-    else s.reduce.inner *= x.dim(i);
+    if (op.axes.empty() || i < op.axes.front())
+      s.reduce.outer *= x.dim(i);
+    else if (i <= op.axes.back())
+      s.reduce.r *= x.dim(i);
+    else
+      s.reduce.inner *= x.dim(i);
   }
   c.point(s.reduce.x, x);
   c.point(s.reduce.y, y);

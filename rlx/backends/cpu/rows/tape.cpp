@@ -11,7 +11,9 @@ namespace {
 enum class Register : std::uint8_t { F, I, B, None };
 Register register_of(DType t) {
   switch (t) {
-    case DType::F32: case DType::BF16: case DType::F16: return Register::F;
+    case DType::F32:
+    case DType::BF16:
+    case DType::F16: return Register::F;
     case DType::I32: return Register::I;
     case DType::Bool: return Register::B;
     default: return Register::None;
@@ -128,11 +130,29 @@ TapeOp compare_op(CompareKind fn, bool integer) {
 /// Estimated ns per element.
 double op_cost(TapeOp op) {
   switch (op) {
-    case TapeOp::Exp: case TapeOp::Expm1: case TapeOp::Log: case TapeOp::Log1p: case TapeOp::Sigmoid: case TapeOp::Tanh:
-    case TapeOp::Silu: case TapeOp::Gelu: case TapeOp::GeluTanh: case TapeOp::Erf: case TapeOp::Elu: case TapeOp::Softplus:
-    case TapeOp::LogSigmoid: case TapeOp::Sin: case TapeOp::Cos: return 0.25;
-    case TapeOp::Tan: case TapeOp::Atan: case TapeOp::Atan2: case TapeOp::Pow: case TapeOp::Mod: case TapeOp::Mish: return 0.6;
-    case TapeOp::DivI: case TapeOp::ModI: return 1.5;
+    case TapeOp::Exp:
+    case TapeOp::Expm1:
+    case TapeOp::Log:
+    case TapeOp::Log1p:
+    case TapeOp::Sigmoid:
+    case TapeOp::Tanh:
+    case TapeOp::Silu:
+    case TapeOp::Gelu:
+    case TapeOp::GeluTanh:
+    case TapeOp::Erf:
+    case TapeOp::Elu:
+    case TapeOp::Softplus:
+    case TapeOp::LogSigmoid:
+    case TapeOp::Sin:
+    case TapeOp::Cos: return 0.25;
+    case TapeOp::Tan:
+    case TapeOp::Atan:
+    case TapeOp::Atan2:
+    case TapeOp::Pow:
+    case TapeOp::Mod:
+    case TapeOp::Mish: return 0.6;
+    case TapeOp::DivI:
+    case TapeOp::ModI: return 1.5;
     default: return 0.04;
   }
 }
@@ -168,7 +188,8 @@ class TapeWriter {
   std::optional<Operand> constant(const Graph& g, Value v) {
     const auto* c = g.node(v.node).op.get_if<ops::Constant>();
     if (!c || c->value.num_elements() != 1 || register_of(c->value.dtype()) == Register::None) return std::nullopt;
-    return Operand{-1, true, c->value.dtype() == DType::I32 ? static_cast<double>(c->value.at_i64(0)) : c->value.at(0), c->value.dtype()};
+    return Operand{-1, true, c->value.dtype() == DType::I32 ? static_cast<double>(c->value.at_i64(0)) : c->value.at(0),
+                   c->value.dtype()};
   }
 
   /// One elementwise node over `in`; `single`: it is the whole program, so half floats round once, at the store.
@@ -300,7 +321,8 @@ class TapeWriter {
         s.instr.imm = static_cast<float>(o.number);
         s.instr.imm_i = o.dtype == DType::I32 ? static_cast<std::int32_t>(o.number) : 0;
         // Three-operand and copy instructions take the float field: an integer travels as its bits.
-        if (o.dtype == DType::I32 && (op == TapeOp::Where || op == TapeOp::Copy)) s.instr.imm = std::bit_cast<float>(s.instr.imm_i);
+        if (o.dtype == DType::I32 && (op == TapeOp::Where || op == TapeOp::Copy))
+          s.instr.imm = std::bit_cast<float>(s.instr.imm_i);
       }
     }
     if (op == TapeOp::Elu) s.instr.imm = 1.0F;  // its alpha
@@ -414,7 +436,8 @@ void run_tape(const TapeStep& s, std::int64_t chunk) {
 }
 
 /// Adds the step of a written tape; `element[i]` offsets tape input i, `views[i]` is what it reads.
-void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& views, const std::vector<std::int64_t>& element) {
+void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& views,
+              const std::vector<std::int64_t>& element) {
   const View y = c.out();
   if (y.elements() == 0) return;
   check(w.ok(), "a tape that was accepted can be written");
