@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/error.h"
@@ -39,11 +43,15 @@ double median_seconds(F&& f) {
   return times[times.size() / 2];
 }
 
-/// Floats aligned to 64 bytes, filled with small values.
+/// Aligned floats filled with small values; large ones in huge pages, as the runtime keeps packed weights.
 struct Floats {
   explicit Floats(std::int64_t n) : size(n) {
-    const auto bytes = (static_cast<std::size_t>(n) * 4 + 127) / 64 * 64;
-    data = static_cast<float*>(std::aligned_alloc(64, bytes));
+    const std::size_t page = static_cast<std::size_t>(n) * 4 >= (4U << 20) ? 2U << 20 : 64U;
+    const auto bytes = (static_cast<std::size_t>(n) * 4 + 64 + page - 1) / page * page;
+    data = static_cast<float*>(std::aligned_alloc(page, bytes));
+#if defined(__linux__)
+    if (page > 64) (void)::madvise(data, bytes, MADV_HUGEPAGE);
+#endif
     for (std::int64_t i = 0; i < n; ++i) data[i] = static_cast<float>(i * 7919 % 1000) / 500.0F - 1.0F;
   }
   Floats(Floats&& o) noexcept : data(o.data), size(o.size) { o.data = nullptr; }
@@ -95,21 +103,19 @@ struct Bench {
 
   void gemm(std::int64_t m, std::int64_t n, std::int64_t kk, rlx::cpu::Act act, int copies) {
     Floats a(m * kk), b(n * kk), c(m * n), bias(n);
-    std::vector<Floats> packed;
-    for (int i = 0; i < copies; ++i) {
-      packed.emplace_back(k.packed_size_f32(kk, n));
-      k.pack_b_f32(b.data, 1, kk, kk, n, 0, n, packed.back().data);
-    }
+    const std::int64_t size = (k.packed_size_f32(kk, n) + 15) / 16 * 16;
+    Floats packed(size * copies);
+    for (int i = 0; i < copies; ++i) k.pack_b_f32(b.data, 1, kk, kk, n, 0, n, packed.data + i * size);
     rlx::cpu::GemmF32 g;
     g.m = m, g.n = n, g.k = kk, g.a = a.data, g.lda = kk, g.c = c.data, g.ldc = n;
     g.epilogue.act = act;
     if (act != rlx::cpu::Act::None) g.epilogue.bias = bias.data;
     const auto plan = k.gemm_plan_f32(m, n, kk, pool.threads());
-    std::size_t at = 0;
+    std::int64_t at = 0;
     const double s = median_seconds([&] {
-      g.b_packed = packed[at].data;
-      at = (at + 1) % packed.size();
-      g.prefetch_next = packed[at].data;
+      g.b_packed = packed.data + at * size;
+      at = (at + 1) % copies;
+      g.prefetch_next = packed.data + at * size;
       chunks(plan.chunks, [&](std::int64_t i) { k.gemm_f32(g, plan, i); });
     });
     const double gflops = 2.0 * static_cast<double>(m * n * kk) / s / 1e9;
@@ -207,6 +213,15 @@ struct Bench {
     std::printf("\n");
   }
 
+  void packing() {
+    const std::int64_t n = 1536, kk = 384;
+    Floats b(n * kk), packed(k.packed_size_f32(kk, n)), copy(n * kk);
+    const double rows = median_seconds([&] { k.pack_b_f32(b.data, n, 1, kk, n, 0, n, packed.data); });
+    const double columns = median_seconds([&] { k.pack_b_f32(b.data, 1, kk, kk, n, 0, n, packed.data); });
+    const double plain = median_seconds([&] { std::memcpy(copy.data, b.data, static_cast<std::size_t>(n * kk) * 4); });
+    std::printf("  pack 384x1536: from [K, N] %.1f us, from [N, K] %.1f us, copy %.1f us\n", rows * 1e6, columns * 1e6, plain * 1e6);
+  }
+
   void pool_overhead() {
     std::vector<rlx::ScheduleStep> steps;
     std::vector<std::int32_t> preds(200);
@@ -241,10 +256,11 @@ int main(int argc, char** argv) {
       bench.gemm(16, 1536, 384, rlx::cpu::Act::Gelu, 1);
     }
     if (wanted("cold")) {
-      for (const auto& s : {shapes[0], shapes[1], shapes[2], shapes[3], shapes[4]}) {
-        bench.gemm(s[0], s[1], s[2], rlx::cpu::Act::None, static_cast<int>(96'000'000 / (4 * s[1] * s[2])));
+      for (const auto& s : shapes) {
+        if (s[0] < 1024) bench.gemm(s[0], s[1], s[2], rlx::cpu::Act::None, static_cast<int>(128'000'000 / (4 * s[1] * s[2]) + 1));
       }
     }
+    if (wanted("pack")) bench.packing();
     if (wanted("attention")) {
       for (const std::int64_t s : {16, 32, 77, 128, 200, 512}) bench.attention(1, s, 12, 32);
       bench.attention(8, 128, 12, 32);

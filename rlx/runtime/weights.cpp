@@ -171,6 +171,21 @@ std::vector<const std::byte*> WeightStore::prepare(const ExecutableGraph& execut
     return computed[static_cast<std::size_t>(std::find(to_compute.begin(), to_compute.end(), v) - to_compute.begin())];
   };
 
+  // Packed weights lie one after the other, in the order of use, so that they share huge pages and one's end prefetches the
+  // next's start.
+  constexpr std::size_t kLine = 64;
+  auto packed_bytes = [&](std::size_t i) -> std::size_t {
+    const auto* relayout = prepare.node(prepare.outputs()[i].node).op.get_if<ops::Relayout>();
+    if (relayout == nullptr) return 0;
+    auto it = prepared_.find(keys[i]);
+    if (it != prepared_.end() && it->second && !it->second->weight.bytes.empty()) return 0;
+    return (static_cast<std::size_t>(relayout->packed_bytes) + kLine - 1) / kLine * kLine;
+  };
+  std::size_t slab_bytes = 0, slab_used = 0;
+  for (std::size_t i = 0; i < n; ++i) slab_bytes += packed_bytes(i);
+  Tensor slab;
+  if (slab_bytes > 0) slab = Tensor::uninitialized(Shape({Dim(slab_bytes)}, DType::U8));
+
   std::vector<const std::byte*> pointers(n);
   for (std::size_t i = 0; i < n; ++i) {
     Value v = prepare.outputs()[i];
@@ -190,7 +205,9 @@ std::vector<const std::byte*> WeightStore::prepare(const ExecutableGraph& execut
       PreparedWeight& weight = entry->weight;
       if (const auto* relayout = node.op.get_if<ops::Relayout>()) {
         if (weight.bytes.empty()) {
-          weight.bytes = Tensor::uninitialized(Shape({Dim(relayout->packed_bytes)}, DType::U8));
+          const std::size_t bytes = packed_bytes(i);
+          weight.bytes = Tensor::part_of(slab, slab_used, Shape({Dim(relayout->packed_bytes)}, DType::U8));
+          slab_used += bytes;
           weight.ready.assign(node.inputs.size(), false);
           for (Value source : node.inputs)
             entry->source_params.push_back(prepare.node(source.node).kind() == OpKind::Param ? prepare.leaf_name(source.node) : std::string());

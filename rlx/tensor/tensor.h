@@ -59,6 +59,9 @@ class Tensor {
   static Tensor scalar_i64(DType dtype, std::int64_t value);
   /// A copy of `shape.size_bytes()` bytes at `data`.
   static Tensor copy_of(const void* data, const Shape& shape);
+  /// A writable tensor over bytes [offset, offset + size) of `buffer`, which nothing else may write; the buffer lives as
+  /// long as its parts. InvalidArgument when the range does not fit.
+  static Tensor part_of(Tensor& buffer, std::size_t offset, const Shape& shape);
   /// A view of bytes that live as long as `owner` (a mapped file, another tensor).
   static Tensor borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner);
   /// A tensor of `dims` holding `values` in row-major order; throws ShapeMismatch when the counts differ.
