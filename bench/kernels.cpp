@@ -98,7 +98,8 @@ struct Bench {
       const double s = median_seconds([&] { k.gemm_f32(g, plan, 0); });
       limits.tile_gflops = std::max(limits.tile_gflops, 2.0 * static_cast<double>(m * n * kk) / s / 1e9);
     }
-    std::printf("f32 FMA from registers %.1f GF/s, best GEMM tile from L1 (K = 128) %.1f GF/s, one thread\n", limits.fma_gflops, limits.tile_gflops);
+    std::printf("f32 FMA from registers %.1f GF/s, best GEMM tile from L1 (K = 128) %.1f GF/s, one thread\n",
+                limits.fma_gflops, limits.tile_gflops);
   }
 
   void gemm(std::int64_t m, std::int64_t n, std::int64_t kk, rlx::cpu::Act act, int copies) {
@@ -119,11 +120,12 @@ struct Bench {
       chunks(plan.chunks, [&](std::int64_t i) { k.gemm_f32(g, plan, i); });
     });
     const double gflops = 2.0 * static_cast<double>(m * n * kk) / s / 1e9;
-    std::printf("  %5lldx%5lldx%5lld %s%s %9.2f us %7.1f GF/s, %5.1f %% of tile, %5.1f %% of FMA, %5.1f GB/s of weights\n",
-                static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(kk),
-                act == rlx::cpu::Act::None ? "     " : "+gelu", copies > 1 ? " cold" : "  hot", s * 1e6, gflops,
-                100 * gflops / limits.tile_gflops / pool.threads(), 100 * gflops / limits.fma_gflops / pool.threads(),
-                4.0 * static_cast<double>(n * kk) / s / 1e9);
+    std::printf(
+        "  %5lldx%5lldx%5lld %s%s %9.2f us %7.1f GF/s, %5.1f %% of tile, %5.1f %% of FMA, %5.1f GB/s of weights\n",
+        static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(kk),
+        act == rlx::cpu::Act::None ? "     " : "+gelu", copies > 1 ? " cold" : "  hot", s * 1e6, gflops,
+        100 * gflops / limits.tile_gflops / pool.threads(), 100 * gflops / limits.fma_gflops / pool.threads(),
+        4.0 * static_cast<double>(n * kk) / s / 1e9);
   }
 
   void attention(std::int64_t batch, std::int64_t s, std::int64_t heads, std::int64_t d) {
@@ -143,11 +145,14 @@ struct Bench {
     std::vector<Floats> scratch;
     for (int i = 0; i < pool.threads(); ++i) scratch.emplace_back(static_cast<std::int64_t>(plan.scratch_bytes / 4));
     const double t = median_seconds([&] {
-      chunks(plan.chunks, [&](std::int64_t i) { k.attention_f32(a, plan, i, scratch[static_cast<std::size_t>(rlx::worker_index())].data); });
+      chunks(plan.chunks, [&](std::int64_t i) {
+        k.attention_f32(a, plan, i, scratch[static_cast<std::size_t>(rlx::worker_index())].data);
+      });
     });
     const double flops = 4.0 * static_cast<double>(batch * heads * s * s * d);
-    std::printf("  attention %2lldx%4lld, %lld heads of %3lld: %9.2f us %6.1f GF/s, %4.1f %% of FMA\n", static_cast<long long>(batch),
-                static_cast<long long>(s), static_cast<long long>(heads), static_cast<long long>(d), t * 1e6, flops / t / 1e9,
+    std::printf("  attention %2lldx%4lld, %lld heads of %3lld: %9.2f us %6.1f GF/s, %4.1f %% of FMA\n",
+                static_cast<long long>(batch), static_cast<long long>(s), static_cast<long long>(heads),
+                static_cast<long long>(d), t * 1e6, flops / t / 1e9,
                 100 * flops / t / 1e9 / limits.fma_gflops / pool.threads());
   }
 
@@ -163,8 +168,9 @@ struct Bench {
     const double rms = median_seconds([&] { k.rms_norm_f32(n, 0, r); });
     const double sm = median_seconds([&] { k.softmax_f32(x.data, cols, y.data, cols, cols, 0, r); });
     const double copy = median_seconds([&] { std::memcpy(y.data, x.data, static_cast<std::size_t>(r * cols) * 4); });
-    std::printf("  %5lldx%5lld: layer norm %8.2f, residual + layer norm %8.2f, rms norm %8.2f, softmax %8.2f, copy %8.2f us\n",
-                static_cast<long long>(r), static_cast<long long>(cols), ln * 1e6, rln * 1e6, rms * 1e6, sm * 1e6, copy * 1e6);
+    std::printf(
+        "  %5lldx%5lld: layer norm %8.2f, residual + layer norm %8.2f, rms norm %8.2f, softmax %8.2f, copy %8.2f us\n",
+        static_cast<long long>(r), static_cast<long long>(cols), ln * 1e6, rln * 1e6, rms * 1e6, sm * 1e6, copy * 1e6);
   }
 
   void tape(std::int64_t n) {
@@ -174,8 +180,10 @@ struct Bench {
     const rlx::cpu::TapeInstr heavy[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0}, {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
                                          {TapeOp::GeluTanh, 1, 1, 0, 0, 0, 0}, {TapeOp::Mul, 1, 1, 255, 0, 0.7F, 0},
                                          {TapeOp::Tanh, 2, 0, 0, 0, 0, 0},     {TapeOp::Add, 3, 1, 2, 0, 0, 0}};
-    const rlx::cpu::TapeInstr cheap[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0}, {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
-                                         {TapeOp::Mul, 1, 1, 0, 0, 0, 0},      {TapeOp::Add, 1, 1, 255, 0, 0.7F, 0},
+    const rlx::cpu::TapeInstr cheap[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0},
+                                         {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
+                                         {TapeOp::Mul, 1, 1, 0, 0, 0, 0},
+                                         {TapeOp::Add, 1, 1, 255, 0, 0.7F, 0},
                                          {TapeOp::Sub, 2, 1, 0, 0, 0, 0}};
     double time[2];
     for (int i = 0; i < 2; ++i) {
@@ -186,11 +194,14 @@ struct Bench {
       const void* in[] = {x.data};
       void* out[] = {y.data};
       const std::int64_t step = 16384;
-      time[i] = median_seconds([&] { chunks((n + step - 1) / step, [&](std::int64_t c) { k.tape_run(t, in, out, c * step, (c + 1) * step); }); });
+      time[i] = median_seconds([&] {
+        chunks((n + step - 1) / step, [&](std::int64_t c) { k.tape_run(t, in, out, c * step, (c + 1) * step); });
+      });
     }
     const double copy = median_seconds([&] { std::memcpy(y.data, x.data, static_cast<std::size_t>(n) * 4); });
-    std::printf("  tape of %8lld: gelu chain %9.2f us (%.3f ns each), 5 cheap ops %9.2f us, copy %9.2f us\n", static_cast<long long>(n),
-                time[0] * 1e6, time[0] / static_cast<double>(n) * 1e9, time[1] * 1e6, copy * 1e6);
+    std::printf("  tape of %8lld: gelu chain %9.2f us (%.3f ns each), 5 cheap ops %9.2f us, copy %9.2f us\n",
+                static_cast<long long>(n), time[0] * 1e6, time[0] / static_cast<double>(n) * 1e9, time[1] * 1e6,
+                copy * 1e6);
   }
 
   void math() {
@@ -198,13 +209,15 @@ struct Bench {
     const std::int64_t n = 4096;
     Floats x(n), y(n);
     std::printf("  ns per element in L1:");
-    for (const TapeOp op : {TapeOp::Exp, TapeOp::Log, TapeOp::Tanh, TapeOp::Erf, TapeOp::Gelu, TapeOp::GeluTanh, TapeOp::Silu, TapeOp::Sin, TapeOp::Pow}) {
+    for (const TapeOp op : {TapeOp::Exp, TapeOp::Log, TapeOp::Tanh, TapeOp::Erf, TapeOp::Gelu, TapeOp::GeluTanh,
+                            TapeOp::Silu, TapeOp::Sin, TapeOp::Pow}) {
       rlx::cpu::TapeInstr instr{op, 1, 0, 0, 0, 0, 0};
       rlx::cpu::Tape t;
       t.rank = 1, t.dims[0] = n, t.num_inputs = 1, t.inputs[0].strides[0] = 1, t.num_outputs = 1;
       t.instrs = &instr, t.num_instrs = 1, t.outputs[0].reg = 1;
       rlx::cpu::tape_prepare(t);
-      for (std::int64_t i = 0; i < n; ++i) x.data[i] = op == TapeOp::Log || op == TapeOp::Pow ? std::fabs(x.data[i]) + 0.1F : x.data[i] * 4.0F;
+      for (std::int64_t i = 0; i < n; ++i)
+        x.data[i] = op == TapeOp::Log || op == TapeOp::Pow ? std::fabs(x.data[i]) + 0.1F : x.data[i] * 4.0F;
       const void* in[] = {x.data};
       void* out[] = {y.data};
       const double s = median_seconds([&] { k.tape_run(t, in, out, 0, n); });
@@ -219,7 +232,8 @@ struct Bench {
     const double rows = median_seconds([&] { k.pack_b_f32(b.data, n, 1, kk, n, 0, n, packed.data); });
     const double columns = median_seconds([&] { k.pack_b_f32(b.data, 1, kk, kk, n, 0, n, packed.data); });
     const double plain = median_seconds([&] { std::memcpy(copy.data, b.data, static_cast<std::size_t>(n * kk) * 4); });
-    std::printf("  pack 384x1536: from [K, N] %.1f us, from [N, K] %.1f us, copy %.1f us\n", rows * 1e6, columns * 1e6, plain * 1e6);
+    std::printf("  pack 384x1536: from [K, N] %.1f us, from [N, K] %.1f us, copy %.1f us\n", rows * 1e6, columns * 1e6,
+                plain * 1e6);
   }
 
   void pool_overhead() {
@@ -228,12 +242,14 @@ struct Bench {
     for (int i = 0; i < 200; ++i) {
       preds[static_cast<std::size_t>(i)] = i - 1;
       steps.push_back({2 * pool.threads(), [](void*, std::int64_t) {}, nullptr,
-                       i == 0 ? std::span<const std::int32_t>() : std::span<const std::int32_t>(&preds[static_cast<std::size_t>(i)], 1)});
+                       i == 0 ? std::span<const std::int32_t>()
+                              : std::span<const std::int32_t>(&preds[static_cast<std::size_t>(i)], 1)});
     }
     rlx::StepSchedule schedule(steps);
     const double s = median_seconds([&] { pool.run(schedule); });
     const double f = median_seconds([&] { pool.parallel_for(2 * pool.threads(), [](std::int64_t) {}); });
-    std::printf("  thread pool, %d threads: %.2f us per step of a schedule, %.2f us per parallel_for\n", pool.threads(), s / 200 * 1e6, f * 1e6);
+    std::printf("  thread pool, %d threads: %.2f us per step of a schedule, %.2f us per parallel_for\n", pool.threads(),
+                s / 200 * 1e6, f * 1e6);
   }
 };
 
@@ -248,8 +264,9 @@ int main(int argc, char** argv) {
     Bench bench{rlx::cpu::kernels_for(isa), pool, {}};
     std::printf("%s, %d threads\n", std::string(rlx::cpu::isa_name(isa)).c_str(), pool.threads());
     bench.measure_limits();
-    const std::int64_t shapes[][3] = {{16, 384, 384}, {16, 1536, 384}, {16, 384, 1536}, {128, 384, 384}, {128, 1536, 384},
-                                      {1024, 384, 384}, {1024, 1536, 384}, {1024, 1024, 1024}, {1, 4096, 4096}};
+    const std::int64_t shapes[][3] = {{16, 384, 384},    {16, 1536, 384},    {16, 384, 1536},
+                                      {128, 384, 384},   {128, 1536, 384},   {1024, 384, 384},
+                                      {1024, 1536, 384}, {1024, 1024, 1024}, {1, 4096, 4096}};
     if (wanted("gemm")) {
       for (const auto& s : shapes) bench.gemm(s[0], s[1], s[2], rlx::cpu::Act::None, 1);
       bench.gemm(128, 1536, 384, rlx::cpu::Act::Gelu, 1);
@@ -257,7 +274,8 @@ int main(int argc, char** argv) {
     }
     if (wanted("cold")) {
       for (const auto& s : shapes) {
-        if (s[0] < 1024) bench.gemm(s[0], s[1], s[2], rlx::cpu::Act::None, static_cast<int>(128'000'000 / (4 * s[1] * s[2]) + 1));
+        if (s[0] < 1024)
+          bench.gemm(s[0], s[1], s[2], rlx::cpu::Act::None, static_cast<int>(128'000'000 / (4 * s[1] * s[2]) + 1));
       }
     }
     if (wanted("pack")) bench.packing();

@@ -1,11 +1,11 @@
 // The CPU thread pool: claimable chunks, per-step done counters, spin then park.
 //
-// How a run works. The caller opens the job word (epoch, open flag, number of workers that joined); workers that see it join
-// by compare-and-swap and walk the same list of steps as the caller. A chunk is claimed by compare-and-swap on the step's
-// claim word {run epoch, chunks left}, a finished chunk is counted in the step's done word {run epoch, chunks done}. Both
-// words are brought to a new run lazily by whoever first touches them, so starting a run writes one word. A worker that
-// was descheduled and comes late finds newer epochs and takes nothing: the caller waits for claimed chunks only, never for
-// a thread. Such a worker may still read the step list after the run, so the list is reference counted.
+// How a run works. The caller opens the job word (epoch, open flag, number of workers that joined); workers that see it
+// join by compare-and-swap and walk the same list of steps as the caller. A chunk is claimed by compare-and-swap on the
+// step's claim word {run epoch, chunks left}, a finished chunk is counted in the step's done word {run epoch, chunks
+// done}. Both words are brought to a new run lazily by whoever first touches them, so starting a run writes one word. A
+// worker that was descheduled and comes late finds newer epochs and takes nothing: the caller waits for claimed chunks
+// only, never for a thread. Such a worker may still read the step list after the run, so the list is reference counted.
 #include "rlx/driver/thread_pool.h"
 
 #include <algorithm>
@@ -44,12 +44,13 @@ void cpu_pause() {
 }
 
 std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
-constexpr std::int64_t kSpinNs = 100'000;  // a worker looks this long for the next run before it sleeps
+constexpr std::int64_t kSpinNs = 100'000;     // a worker looks this long for the next run before it sleeps
 constexpr std::int64_t kWaitSpinNs = 50'000;  // a thread inside a run looks this long before it yields its CPU
-constexpr int kLookAhead = 16;             // unfinished steps examined beyond the first
+constexpr int kLookAhead = 16;                // unfinished steps examined beyond the first
 
 std::uint64_t pack(std::uint32_t epoch, std::uint32_t count) { return (std::uint64_t{epoch} << 32) | count; }
 std::uint32_t epoch_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
@@ -222,7 +223,7 @@ struct StepSchedule::State {
   std::vector<Step> steps;
   std::vector<Counters> counters;
   std::vector<std::uint32_t> preds;
-  std::uint32_t epoch = 0;            // of the last run; written by the caller only
+  std::uint32_t epoch = 0;              // of the last run; written by the caller only
   std::atomic<std::uint32_t> ended{0};  // epoch of the last run that is over
   std::atomic<bool> busy{false};
   std::atomic<bool> failed{false};
@@ -249,8 +250,8 @@ StepSchedule::StepSchedule(std::span<const ScheduleStep> steps) {
     step.num_preds = static_cast<std::uint32_t>(in.predecessors.size());
     for (const std::int32_t p : in.predecessors) {
       if (p < 0 || static_cast<std::size_t>(p) >= i) {
-        throw Error(ErrorCode::InvalidArgument,
-                    concat_text("schedule step ", i, " names predecessor ", p, "; predecessors come before their step"));
+        throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " names predecessor ", p,
+                                                            "; predecessors come before their step"));
       }
       state->preds.push_back(static_cast<std::uint32_t>(p));
     }
@@ -266,13 +267,16 @@ StepSchedule& StepSchedule::operator=(StepSchedule&& other) noexcept {
 StepSchedule::~StepSchedule() {
   if (state_ != nullptr) state_->release();
 }
-std::int64_t StepSchedule::size() const { return state_ == nullptr ? 0 : static_cast<std::int64_t>(state_->steps.size()); }
+std::int64_t StepSchedule::size() const {
+  return state_ == nullptr ? 0 : static_cast<std::int64_t>(state_->steps.size());
+}
 
 void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
   if (step < 0 || step >= size() || chunks < 0 || chunks > 0x7fffffff) {
     throw Error(ErrorCode::InvalidArgument, concat_text("set_chunks(", step, ", ", chunks, ") on ", size(), " steps"));
   }
-  state_->steps[static_cast<std::size_t>(step)].chunks.store(static_cast<std::uint32_t>(chunks), std::memory_order_relaxed);
+  state_->steps[static_cast<std::size_t>(step)].chunks.store(static_cast<std::uint32_t>(chunks),
+                                                             std::memory_order_relaxed);
 }
 
 void StepSchedule::set_ctx(std::int64_t step, void* ctx) {
@@ -293,9 +297,9 @@ struct ThreadPool::Impl {
   alignas(64) std::atomic<std::uint32_t> wake{0};  // bumped when a run starts; sleepers wait on it
   std::atomic<int> sleepers{0};
   std::atomic<bool> stop{false};
-  std::atomic<int> limit{0};                 // workers that may join the open run
+  std::atomic<int> limit{0};  // workers that may join the open run
   std::atomic<StepSchedule::State*> state{nullptr};
-  std::atomic<std::uint32_t> run_epoch{0};   // the schedule's own epoch of the open run
+  std::atomic<std::uint32_t> run_epoch{0};  // the schedule's own epoch of the open run
   alignas(64) std::atomic<bool> busy{false};
   std::vector<std::thread> workers;
   StepSchedule single;  // for parallel_for
@@ -404,8 +408,8 @@ struct ThreadPool::Impl {
         }
       }
       if (!joined) continue;
-      // The state is alive: the caller holds a reference per possible worker until the job is closed, and closing leaves
-      // one to each that joined.
+      // The state is alive: the caller holds a reference per possible worker until the job is closed, and closing
+      // leaves one to each that joined.
       t_worker_index = index;
       walk(*s, run, false);
       t_worker_index = 0;
@@ -495,7 +499,8 @@ void ThreadPool::run(StepSchedule& schedule, int max_threads) {
   }
 }
 
-void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::int64_t chunk), void* ctx, int max_threads) {
+void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::int64_t chunk), void* ctx,
+                              int max_threads) {
   if (chunks <= 0) return;
   const int threads = max_threads > 0 ? std::min(max_threads, threads_) : threads_;
   Impl* p = impl();

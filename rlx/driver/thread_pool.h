@@ -7,8 +7,8 @@
 
 namespace rlx {
 
-/// One step of a schedule: `run(ctx, chunk)` for each chunk in [0, chunks), in any order, on any thread, after every step
-/// listed in `predecessors` (indices of earlier steps) is complete. A step of 0 chunks only orders others.
+/// One step of a schedule: `run(ctx, chunk)` for each chunk in [0, chunks), in any order, on any thread, after every
+/// step listed in `predecessors` (indices of earlier steps) is complete. A step of 0 chunks only orders others.
 struct ScheduleStep {
   std::int64_t chunks = 0;
   void (*run)(void* ctx, std::int64_t chunk) = nullptr;
@@ -16,12 +16,13 @@ struct ScheduleStep {
   std::span<const std::int32_t> predecessors;
 };
 
-/// A fixed list of steps with the counters of their runs. Build once, run many times, one run at a time. The predecessor
-/// lists are copied; `ctx` must live as long as runs happen.
+/// A fixed list of steps with the counters of their runs. Build once, run many times, one run at a time. The
+/// predecessor lists are copied; `ctx` must live as long as runs happen.
 class StepSchedule {
  public:
   StepSchedule() = default;
-  /// Throws Error{InvalidArgument} when a predecessor is not an earlier step or a chunk count is negative or above 2^31-1.
+  /// Throws Error{InvalidArgument} when a predecessor is not an earlier step or a chunk count is negative or above
+  /// 2^31-1.
   explicit StepSchedule(std::span<const ScheduleStep> steps);
   StepSchedule(StepSchedule&& other) noexcept;
   StepSchedule& operator=(StepSchedule&& other) noexcept;
@@ -48,8 +49,8 @@ int available_cpus();
 /// number of threads of that run, so it selects per-thread scratch memory.
 int worker_index();
 
-/// A set of worker threads. Workers start at the first parallel run, spin shortly after a run, then sleep; after a fork the
-/// child starts its own. A run that finds the pool busy executes on its caller's thread alone.
+/// A set of worker threads. Workers start at the first parallel run, spin shortly after a run, then sleep; after a fork
+/// the child starts its own. A run that finds the pool busy executes on its caller's thread alone.
 class ThreadPool {
  public:
   /// `threads` counts the caller too; 0 means `available_cpus()`.
@@ -63,9 +64,9 @@ class ThreadPool {
 
   int threads() const;
 
-  /// Runs all steps, at most `max_threads` threads at a time (0 = all of the pool). Returns when every chunk is done; an
-  /// exception thrown by a chunk cancels the chunks not begun and is rethrown here. Allocates nothing once the workers
-  /// are started.
+  /// Runs all steps, at most `max_threads` threads at a time (0 = all of the pool). Returns when every chunk is done;
+  /// an exception thrown by a chunk cancels the chunks not begun and is rethrown here. Allocates nothing once the
+  /// workers are started.
   void run(StepSchedule& schedule, int max_threads = 0);
 
   /// Runs `fn(ctx, chunk)` for each chunk in [0, chunks); same rules as `run`.

@@ -33,12 +33,14 @@ void check(const KernelTable& t, const Options& o) {
   randomize(bias, 5, -2, 2);
   std::mt19937 rng(6);
   for (auto& m : full_mask) m = rng() % 3 != 0 ? 1 : 0;
-  for (std::int64_t j = 0; j < o.sk; ++j) {  // the last batch sees nothing through the key mask; one query through the full one
+  for (std::int64_t j = 0; j < o.sk;
+       ++j) {  // the last batch sees nothing through the key mask; one query through the full one
     key_mask[(o.b - 1) * o.sk + j] = 0.2F;
     full_mask[static_cast<std::size_t>(j)] = 0;
   }
   AttentionF32 a;
-  a.batch = o.b, a.q_len = o.sq, a.k_len = o.sk, a.heads = o.h, a.kv_heads = o.hkv, a.head_dim = o.d, a.v_head_dim = o.dv;
+  a.batch = o.b, a.q_len = o.sq, a.k_len = o.sk, a.heads = o.h, a.kv_heads = o.hkv, a.head_dim = o.d,
+  a.v_head_dim = o.dv;
   a.q = q.data(), a.q_batch_stride = o.sq * qs, a.q_seq_stride = qs, a.q_head_stride = o.d;
   a.k = k.data(), a.k_batch_stride = o.sk * ks, a.k_seq_stride = ks, a.k_head_stride = o.d;
   a.v = v.data(), a.v_batch_stride = o.sk * vs, a.v_seq_stride = vs, a.v_head_stride = o.dv;
@@ -66,7 +68,8 @@ void check(const KernelTable& t, const Options& o) {
         for (std::int64_t j = 0; j < o.sk; ++j) {
           double s = 0;
           for (std::int64_t d = 0; d < o.d; ++d) {
-            s += static_cast<double>(q[(b * o.sq + i) * qs + h * o.d + d]) * static_cast<double>(k[(b * o.sk + j) * ks + hk * o.d + d]);
+            s += static_cast<double>(q[(b * o.sq + i) * qs + h * o.d + d]) *
+                 static_cast<double>(k[(b * o.sk + j) * ks + hk * o.d + d]);
           }
           s *= static_cast<double>(0.3F);
           if (o.softcap > 0) s = static_cast<double>(o.softcap) * std::tanh(s / static_cast<double>(o.softcap));

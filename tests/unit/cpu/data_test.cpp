@@ -12,10 +12,12 @@ TEST_CASE("reductions over any axis") {
   struct Shape {
     std::int64_t outer, r, inner;
   };
-  const Shape shapes[] = {{1, 1, 1}, {3, 7, 1}, {1, 100, 5}, {4, 33, 17}, {2, 5, 130}, {1, 300000, 1}, {2, 9000, 3}, {100, 384, 1}, {3, 600, 64}, {5, 0, 4}, {7, 0, 1}};
+  const Shape shapes[] = {{1, 1, 1},    {3, 7, 1},     {1, 100, 5},  {4, 33, 17}, {2, 5, 130}, {1, 300000, 1},
+                          {2, 9000, 3}, {100, 384, 1}, {3, 600, 64}, {5, 0, 4},   {7, 0, 1}};
   for (const KernelTable* t : tables()) {
     for (const Shape& s : shapes) {
-      for (const ReduceKind kind : {ReduceKind::Sum, ReduceKind::Mean, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod}) {
+      for (const ReduceKind kind :
+           {ReduceKind::Sum, ReduceKind::Mean, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod}) {
         Buffer x(s.outer * s.r * s.inner), y(s.outer * s.inner, 9.0F);
         randomize(x, 3, kind == ReduceKind::Prod ? 0.99F : -1.0F, kind == ReduceKind::Prod ? 1.01F : 2.0F);
         ReduceF32 r;
@@ -37,8 +39,11 @@ TEST_CASE("reductions over any axis") {
               const auto v = static_cast<double>(x[(o * s.r + i) * s.inner + j]);
               sum += v, prod *= v, lo = std::min(lo, v), hi = std::max(hi, v);
             }
-            const double want = kind == ReduceKind::Sum ? sum : kind == ReduceKind::Mean ? sum / static_cast<double>(s.r)
-                              : kind == ReduceKind::Max ? hi : kind == ReduceKind::Min ? lo : prod;
+            const double want = kind == ReduceKind::Sum    ? sum
+                                : kind == ReduceKind::Mean ? sum / static_cast<double>(s.r)
+                                : kind == ReduceKind::Max  ? hi
+                                : kind == ReduceKind::Min  ? lo
+                                                           : prod;
             const float got = y[o * s.inner + j];
             if (std::isnan(want)) {
               CHECK(std::isnan(got));
@@ -115,7 +120,8 @@ TEST_CASE("strided copy: transposes, slices, broadcasts of all element sizes") {
       for (const std::int64_t d2 : {1, 3, 16, 37, 300}) {
         const std::int64_t d[3] = {5, 34, d2};
         const std::int64_t n = d[0] * d[1] * d[2];
-        std::vector<unsigned char> x(static_cast<std::size_t>((n + 7) * bytes)), y(static_cast<std::size_t>(n * bytes + 16));
+        std::vector<unsigned char> x(static_cast<std::size_t>((n + 7) * bytes)),
+            y(static_cast<std::size_t>(n * bytes + 16));
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<unsigned char>(i * 131 + i / 251);
         for (int form = 0; form < 5; ++form) {
           // strides of x per axis of the (contiguous) result
@@ -134,7 +140,8 @@ TEST_CASE("strided copy: transposes, slices, broadcasts of all element sizes") {
           bool same = true;
           for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t at = i / (d[1] * d[2]) * xs[0] + i / d[2] % d[1] * xs[1] + i % d[2] * xs[2];
-            same = same && std::memcmp(&y[static_cast<std::size_t>(i * bytes)], &x[static_cast<std::size_t>(at * bytes)], static_cast<std::size_t>(bytes)) == 0;
+            same = same && std::memcmp(&y[static_cast<std::size_t>(i * bytes)],
+                                       &x[static_cast<std::size_t>(at * bytes)], static_cast<std::size_t>(bytes)) == 0;
           }
           CAPTURE(bytes);
           CAPTURE(d2);
@@ -151,9 +158,11 @@ TEST_CASE("strided copy: transposes, slices, broadcasts of all element sizes") {
     for (int part = 0; part < 2; ++part) {
       StridedCopy c;
       const std::int64_t w = part == 0 ? 2 : 3;
-      c.rank = 2, c.dims[0] = 3, c.dims[1] = w, c.x_strides[0] = w, c.x_strides[1] = 1, c.y_strides[0] = 5, c.y_strides[1] = 1;
+      c.rank = 2, c.dims[0] = 3, c.dims[1] = w, c.x_strides[0] = w, c.x_strides[1] = 1, c.y_strides[0] = 5,
+      c.y_strides[1] = 1;
       copy_prepare(c);
-      for (std::int64_t k = 0; k < c.chunks; ++k) t->strided_copy(c, part == 0 ? a.data() : b.data(), y.data() + 2 * part, k);
+      for (std::int64_t k = 0; k < c.chunks; ++k)
+        t->strided_copy(c, part == 0 ? a.data() : b.data(), y.data() + 2 * part, k);
     }
     const float want[] = {0, 1, 100, 101, 102, 2, 3, 103, 104, 105, 4, 5, 106, 107, 108};
     CHECK(std::memcmp(y.data(), want, sizeof want) == 0);

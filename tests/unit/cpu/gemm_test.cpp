@@ -38,12 +38,14 @@ void check_epilogue(const Buffer& c, std::int64_t ldc, const Case& s, const std:
   CHECK(worst < 2e-6 * std::sqrt(static_cast<double>(s.k) + 1) + 2e-6);
 }
 
-std::vector<double> product_of(const Buffer& a, std::int64_t lda, const Buffer& b, std::int64_t ks, std::int64_t ns, const Case& s) {
+std::vector<double> product_of(const Buffer& a, std::int64_t lda, const Buffer& b, std::int64_t ks, std::int64_t ns,
+                               const Case& s) {
   std::vector<double> out(static_cast<std::size_t>(s.m * s.n));
   for (std::int64_t i = 0; i < s.m; ++i) {
     for (std::int64_t j = 0; j < s.n; ++j) {
       double sum = 0;
-      for (std::int64_t k = 0; k < s.k; ++k) sum += static_cast<double>(a[i * lda + k]) * static_cast<double>(b[k * ks + j * ns]);
+      for (std::int64_t k = 0; k < s.k; ++k)
+        sum += static_cast<double>(a[i * lda + k]) * static_cast<double>(b[k * ks + j * ns]);
       out[static_cast<std::size_t>(i * s.n + j)] = sum;
     }
   }
@@ -66,7 +68,8 @@ TEST_CASE("packed gemm: sizes, tails, leading dimensions, plans") {
           t->pack_b_f32(b.data(), n, 1, k, n, 0, n, packed.data());
           REQUIRE(packed.intact());
           GemmF32 g;
-          g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = lda, g.b_packed = packed.data(), g.c = c.data(), g.ldc = ldc;
+          g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = lda, g.b_packed = packed.data(), g.c = c.data(),
+          g.ldc = ldc;
           const GemmPlan plan = t->gemm_plan_f32(m, n, k, 1 + static_cast<int>(seed % 3));
           for (std::int64_t chunk = plan.chunks - 1; chunk >= 0; --chunk) t->gemm_f32(g, plan, chunk);
           CAPTURE(m);
@@ -87,7 +90,8 @@ TEST_CASE("packed gemm: every epilogue") {
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
     const Case s{13, 53, 40};
-    Buffer a(s.m * s.k), b(s.k * s.n), bias(s.n), residual(s.m * 60), mul(s.m * 61), packed(t->packed_size_f32(s.k, s.n));
+    Buffer a(s.m * s.k), b(s.k * s.n), bias(s.n), residual(s.m * 60), mul(s.m * 61),
+        packed(t->packed_size_f32(s.k, s.n));
     randomize(a, 1);
     randomize(b, 2);
     randomize(bias, 3);
@@ -100,7 +104,8 @@ TEST_CASE("packed gemm: every epilogue") {
       for (const Act act : {Act::None, Act::Relu, Act::Gelu, Act::GeluTanh, Act::Silu, Act::Tanh, Act::Sigmoid}) {
         Buffer c(s.m * s.n);
         GemmF32 g;
-        g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.c = c.data(), g.ldc = s.n;
+        g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.c = c.data(),
+        g.ldc = s.n;
         g.epilogue.act = act;
         g.epilogue.alpha = (bits & 1) != 0 ? 0.37F : 1.0F;
         if ((bits & 2) != 0) g.epilogue.bias = bias.data();
@@ -128,7 +133,8 @@ TEST_CASE("packed gemm: residual read from C itself, NaN travels") {
     for (std::int64_t i = 0; i < c.size(); ++i) before[i] = c[i];
     t->pack_b_f32(b.data(), s.n, 1, s.k, s.n, 0, s.n, packed.data());
     GemmF32 g;
-    g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.c = c.data(), g.ldc = s.n;
+    g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.c = c.data(),
+    g.ldc = s.n;
     g.epilogue.residual = c.data(), g.epilogue.ld_residual = s.n, g.epilogue.act = Act::Relu;
     const GemmPlan plan = t->gemm_plan_f32(s.m, s.n, s.k, 1);
     for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_f32(g, plan, chunk);
@@ -139,7 +145,9 @@ TEST_CASE("packed gemm: residual read from C itself, NaN travels") {
         if (i == 4) {
           CHECK(std::isnan(got));
         } else {
-          CHECK(got == doctest::Approx(std::max(0.0, product[static_cast<std::size_t>(i * s.n + j)] + static_cast<double>(before[i * s.n + j]))).epsilon(1e-4));
+          CHECK(got == doctest::Approx(std::max(0.0, product[static_cast<std::size_t>(i * s.n + j)] +
+                                                         static_cast<double>(before[i * s.n + j])))
+                           .epsilon(1e-4));
         }
       }
     }
@@ -209,7 +217,8 @@ TEST_CASE("strided gemm: transposed operands, batches, few and many rows") {
           g.epilogue.alpha = 0.5F;
           const GemmPlan plan = t->gemm_strided_plan_f32(g, 3);
           Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4));
-          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_strided_f32(g, plan, chunk, scratch.data());
+          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
+            t->gemm_strided_f32(g, plan, chunk, scratch.data());
           CHECK(scratch.intact());
           CHECK(c.intact());
           double worst = 0;
@@ -222,7 +231,8 @@ TEST_CASE("strided gemm: transposed operands, batches, few and many rows") {
                     sum += static_cast<double>(a[(o * 3 + p) * m * k + i * g.a_m_stride + q * g.a_k_stride]) *
                            static_cast<double>(b[p * k * n + q * g.b_k_stride + j * g.b_n_stride]);
                   }
-                  worst = std::max(worst, std::fabs(0.5 * sum - static_cast<double>(c[(o * 3 + p) * m * n + i * n + j])));
+                  worst =
+                      std::max(worst, std::fabs(0.5 * sum - static_cast<double>(c[(o * 3 + p) * m * n + i * n + j])));
                 }
               }
             }

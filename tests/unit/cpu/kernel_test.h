@@ -30,7 +30,8 @@ inline std::vector<const KernelTable*> tables() {
 /// A float buffer, 64-byte aligned, with guard values on both sides that `intact` checks.
 class Buffer {
  public:
-  explicit Buffer(std::int64_t n, float fill = 0.0F) : n_(n), storage_(static_cast<std::size_t>(n) + 2 * kGuard + 16, kGuardValue) {
+  explicit Buffer(std::int64_t n, float fill = 0.0F)
+      : n_(n), storage_(static_cast<std::size_t>(n) + 2 * kGuard + 16, kGuardValue) {
     const auto at = reinterpret_cast<std::uintptr_t>(storage_.data() + kGuard);
     data_ = storage_.data() + kGuard + (64 - at % 64) % 64 / 4;
     for (std::int64_t i = 0; i < n; ++i) data_[i] = fill;
@@ -66,7 +67,8 @@ inline void randomize(Buffer& b, unsigned seed, float lo = -1.0F, float hi = 1.0
   for (std::int64_t i = 0; i < b.size(); ++i) b[i] = dist(rng);
 }
 
-/// Distance of `got` from `want` in units of the last place of a float at `want`; NaN equals NaN, and equal infinities are 0.
+/// Distance of `got` from `want` in units of the last place of a float at `want`; NaN equals NaN, and equal infinities
+/// are 0.
 inline double ulp_error(float got, double want) {
   if (std::isnan(want)) return std::isnan(got) ? 0.0 : 1e30;
   if (std::isnan(got)) return 1e30;
@@ -74,7 +76,8 @@ inline double ulp_error(float got, double want) {
   if (std::isinf(rounded) || std::isinf(got)) {
     if (got == rounded) return 0.0;
     const float other = std::isinf(rounded) ? got : rounded;  // one step from the largest finite value is 1 ulp
-    return std::fabs(other) == std::numeric_limits<float>::max() && std::signbit(got) == std::signbit(rounded) ? 1.0 : 1e30;
+    return std::fabs(other) == std::numeric_limits<float>::max() && std::signbit(got) == std::signbit(rounded) ? 1.0
+                                                                                                               : 1e30;
   }
   int exponent = 0;
   std::frexp(std::fabs(want), &exponent);

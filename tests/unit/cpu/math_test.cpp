@@ -87,7 +87,8 @@ TEST_CASE("math: errors in ulp against double libm") {
       const std::int64_t n = 40001;
       Buffer x(n), y(n);
       randomize(x, 11, u.lo, u.hi);
-      for (std::int64_t i = 0; i < n; i += 3) x[i] = u.lo + (u.hi - u.lo) * std::exp(-static_cast<float>(i) * 2e-3F);  // many scales
+      for (std::int64_t i = 0; i < n; i += 3)
+        x[i] = u.lo + (u.hi - u.lo) * std::exp(-static_cast<float>(i) * 2e-3F);  // many scales
       for (std::int64_t i = 0; i < n; ++i) x[i] = std::min(u.hi, std::max(u.lo, x[i]));
       run_op(*t, u.op, {&x}, y);
       double worst = 0;
@@ -108,7 +109,8 @@ TEST_CASE("math: errors in ulp against double libm") {
 }
 
 TEST_CASE("math: NaN, infinities, signed zero, denormals") {
-  const float values[] = {kNan, kInf, -kInf, 0.0F, -0.0F, 1e-45F, -1e-45F, 1e-39F, -1e-39F, 1e-30F, 3.4e38F, -3.4e38F, 1.0F, -1.0F, 88.9F, -104.5F, 1e6F};
+  const float values[] = {kNan,   kInf,    -kInf,    0.0F, -0.0F, 1e-45F, -1e-45F, 1e-39F, -1e-39F,
+                          1e-30F, 3.4e38F, -3.4e38F, 1.0F, -1.0F, 88.9F,  -104.5F, 1e6F};
   for (const KernelTable* t : tables()) {
     Buffer x(std::size(values)), y(std::size(values));
     for (std::size_t i = 0; i < std::size(values); ++i) x[static_cast<std::int64_t>(i)] = values[i];
@@ -122,7 +124,8 @@ TEST_CASE("math: NaN, infinities, signed zero, denormals") {
         CAPTURE(y[i]);
         CAPTURE(want);
         INFO(std::string(tape_op_name(u.op)));
-        const bool close = ulp_error(y[i], want) <= std::max(u.ulp, 1.0) || std::fabs(static_cast<double>(y[i]) - want) < u.absolute;
+        const bool close =
+            ulp_error(y[i], want) <= std::max(u.ulp, 1.0) || std::fabs(static_cast<double>(y[i]) - want) < u.absolute;
         CHECK(close);
         if (want == 0 && x[i] == 0) CHECK(std::signbit(y[i]) == std::signbit(want));
       }
@@ -152,7 +155,8 @@ TEST_CASE("math: pow over signs and special values") {
     randomize(d, 2, -25, 25);
     run_op(*t, TapeOp::Pow, {&c, &d}, z);
     double worst = 0;
-    for (std::int64_t i = 0; i < 20000; ++i) worst = std::max(worst, ulp_error(z[i], std::pow(static_cast<double>(c[i]), static_cast<double>(d[i]))));
+    for (std::int64_t i = 0; i < 20000; ++i)
+      worst = std::max(worst, ulp_error(z[i], std::pow(static_cast<double>(c[i]), static_cast<double>(d[i]))));
     CHECK(worst <= 0.6);
   }
 }

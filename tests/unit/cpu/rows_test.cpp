@@ -11,7 +11,8 @@ TEST_CASE("layer norm and rms norm, with bias, residual, sum output") {
     for (const std::int64_t cols : kCols) {
       for (int bits = 0; bits < 32; ++bits) {
         const std::int64_t rows = 3, ld = cols + 2;
-        Buffer x(rows * ld), residual(rows * ld), bias(cols), gamma(cols), beta(cols), y(rows * ld, 5.0F), sum(rows * ld), mean(rows), rstd(rows);
+        Buffer x(rows * ld), residual(rows * ld), bias(cols), gamma(cols), beta(cols), y(rows * ld, 5.0F),
+            sum(rows * ld), mean(rows), rstd(rows);
         randomize(x, 1, -3, 5);
         randomize(residual, 2);
         randomize(bias, 3);
@@ -133,7 +134,8 @@ TEST_CASE("mean pool and l2 normalise") {
         }
         t->l2_normalize_f32(y.data(), cols, y.data(), cols, cols, 1e-12F, i, i + 1);
         double check = 0;
-        for (std::int64_t j = 0; j < cols; ++j) check += static_cast<double>(y[i * cols + j]) * static_cast<double>(y[i * cols + j]);
+        for (std::int64_t j = 0; j < cols; ++j)
+          check += static_cast<double>(y[i * cols + j]) * static_cast<double>(y[i * cols + j]);
         CHECK(check == doctest::Approx(norm > 0 ? 1.0 : 0.0).epsilon(1e-5));
       }
       CHECK(y.intact());

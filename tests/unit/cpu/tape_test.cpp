@@ -9,7 +9,8 @@ namespace {
 
 constexpr float kTrue = 1.0F;
 
-/// What a two- or three-operand F32 operation means, one value at a time; `known` is false for operations of other tests.
+/// What a two- or three-operand F32 operation means, one value at a time; `known` is false for operations of other
+/// tests.
 float scalar_f32(TapeOp op, float a, float b, float c, bool& known) {
   known = true;
   const auto truth = [](bool v) { return v ? kTrue : 0.0F; };
@@ -23,7 +24,8 @@ float scalar_f32(TapeOp op, float a, float b, float c, bool& known) {
     case TapeOp::Softsign: return a / (1.0F + std::fabs(a));
     case TapeOp::Elu: return a > 0 ? a : std::expm1(a);
     case TapeOp::HardSigmoid: return std::isnan(a) ? a : std::min(6.0F, std::max(0.0F, a + 3.0F)) / 6.0F;
-    case TapeOp::HardSwish: return std::isinf(a) ? (a > 0 ? a : 0) : a * std::min(6.0F, std::max(0.0F, a + 3.0F)) / 6.0F;
+    case TapeOp::HardSwish:
+      return std::isinf(a) ? (a > 0 ? a : 0) : a * std::min(6.0F, std::max(0.0F, a + 3.0F)) / 6.0F;
     case TapeOp::Round: return std::nearbyint(a);
     case TapeOp::Floor: return std::floor(a);
     case TapeOp::Ceil: return std::ceil(a);
@@ -33,7 +35,8 @@ float scalar_f32(TapeOp op, float a, float b, float c, bool& known) {
     case TapeOp::IsInf: return truth(std::isinf(a));
     case TapeOp::IsFinite: return truth(std::isfinite(a));
     case TapeOp::Not: return truth(a == 0);
-    case TapeOp::LogSigmoid: return static_cast<float>(a > -30 ? -std::log1p(std::exp(-static_cast<double>(a))) : static_cast<double>(a));
+    case TapeOp::LogSigmoid:
+      return static_cast<float>(a > -30 ? -std::log1p(std::exp(-static_cast<double>(a))) : static_cast<double>(a));
     case TapeOp::Add: return a + b;
     case TapeOp::Sub: return a - b;
     case TapeOp::Mul: return a * b;
@@ -55,7 +58,8 @@ float scalar_f32(TapeOp op, float a, float b, float c, bool& known) {
     case TapeOp::Le: return truth(a <= b);
     case TapeOp::Gt: return truth(a > b);
     case TapeOp::Ge: return truth(a >= b);
-    case TapeOp::Fma: return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
+    case TapeOp::Fma:
+      return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
     case TapeOp::Where: return a != 0 ? b : c;
     case TapeOp::Clamp: return nan || std::isnan(c) ? kNan : std::min(std::max(a, b), c);
     default: known = false; return 0;
@@ -101,7 +105,8 @@ std::int32_t scalar_i32(TapeOp op, std::int32_t a, std::int32_t b, std::int32_t 
 
 TEST_CASE("tape: every operation against one value at a time, registers and immediates") {
   const std::int64_t n = 600;
-  const float specials[] = {kNan, kInf, -kInf, 0.0F, -0.0F, 1.0F, -1.0F, 2.5F, -2.5F, 0.5F, 1.5F, 1e-40F, 3e38F, 7.0F, -3.0F};
+  const float specials[] = {kNan,  kInf, -kInf, 0.0F,   -0.0F, 1.0F, -1.0F, 2.5F,
+                            -2.5F, 0.5F, 1.5F,  1e-40F, 3e38F, 7.0F, -3.0F};
   const std::int32_t ints[] = {0, 1, -1, 7, -7, 3, 31, 32, 33, 2147483647, -2147483647 - 1, 100000};
   int covered = 0;
   for (int op_index = 0; op_index < kNumTapeOps; ++op_index) {
@@ -170,7 +175,9 @@ TEST_CASE("tape: every operation against one value at a time, registers and imme
             for (int k = 0; k < 3; ++k) v[k] = k == imm ? 1.75F : in[k][i];
             const float want = scalar_f32(op, v[0], v[1], v[2], known);
             // one rounding more where the instruction set has no fused multiply-add
-            const double slack = op == TapeOp::Fma ? 2e-6 * (std::fabs(static_cast<double>(v[0]) * static_cast<double>(v[1])) + 1) : 1e-12;
+            const double slack = op == TapeOp::Fma
+                                     ? 2e-6 * (std::fabs(static_cast<double>(v[0]) * static_cast<double>(v[1])) + 1)
+                                     : 1e-12;
             const bool exact_nan = std::isnan(want) && std::isnan(y[i]);
             const bool close = exact_nan || y[i] == want || ulp_error(y[i], static_cast<double>(want)) <= 4 ||
                                std::fabs(static_cast<double>(y[i]) - static_cast<double>(want)) < slack ||
@@ -209,9 +216,11 @@ TEST_CASE("tape: broadcasts of every kind, chunks, several outputs") {
       tape.inputs[3] = {TapeType::F32, {0, 1, 0}};
       tape.inputs[4] = {TapeType::F32, {0, 0, 0}};
       tape.inputs[5] = {TapeType::F32, {2, 2 * d[0], 2 * d[0] * d[1]}};  // transposed with gaps
-      const TapeInstr instrs[] = {
-          {TapeOp::Add, 6, 0, 1, 0, 0, 0}, {TapeOp::Mul, 7, 6, 2, 0, 0, 0}, {TapeOp::Sub, 8, 7, 3, 0, 0, 0},
-          {TapeOp::Mul, 6, 8, 4, 0, 0, 0}, {TapeOp::Add, 9, 6, 5, 0, 0, 0}};
+      const TapeInstr instrs[] = {{TapeOp::Add, 6, 0, 1, 0, 0, 0},
+                                  {TapeOp::Mul, 7, 6, 2, 0, 0, 0},
+                                  {TapeOp::Sub, 8, 7, 3, 0, 0, 0},
+                                  {TapeOp::Mul, 6, 8, 4, 0, 0, 0},
+                                  {TapeOp::Add, 9, 6, 5, 0, 0, 0}};
       tape.instrs = instrs, tape.num_instrs = 5, tape.num_outputs = 2;
       tape.outputs[0] = {TapeType::F32, 9};
       tape.outputs[1] = {TapeType::F32, 7};
@@ -268,7 +277,8 @@ TEST_CASE("tape: storage types and conversions") {
       if (type == TapeType::F16) CHECK(values[1] == 0x1p-24F);
     }
     // rounding to nearest even, overflow
-    const float xs[] = {1.0009765F, 1.00048828125F, 1.00146484375F, 65519.0F, 65520.0F, -65520.0F, 2.98e-8F, 2.9802322e-8F, 8.9e-8F, 6.1e-5F, kNan, 1.00390625F, 1.01171875F, 3.4e38F};
+    const float xs[] = {1.0009765F,    1.00048828125F, 1.00146484375F, 65519.0F, 65520.0F,    -65520.0F,   2.98e-8F,
+                        2.9802322e-8F, 8.9e-8F,        6.1e-5F,        kNan,     1.00390625F, 1.01171875F, 3.4e38F};
     const std::uint16_t f16[] = {0x3c01, 0x3c00, 0x3c02, 0x7bff, 0x7c00, 0xfc00, 0, 0, 1, 0x0400, 0x7e00};
     Buffer x(14);
     for (int i = 0; i < 14; ++i) x[i] = xs[i];
@@ -309,7 +319,9 @@ TEST_CASE("tape: storage types and conversions") {
     c.rank = 1, c.dims[0] = 4, c.num_inputs = 2;
     c.inputs[0] = {TapeType::Bool, {1}};
     c.inputs[1] = {TapeType::F32, {1}};
-    const TapeInstr instrs[] = {{TapeOp::BoolToI32, 2, 0, 0, 0, 0, 0}, {TapeOp::F32ToI32, 3, 1, 0, 0, 0, 0}, {TapeOp::I32ToF32, 4, 3, 0, 0, 0, 0}};
+    const TapeInstr instrs[] = {{TapeOp::BoolToI32, 2, 0, 0, 0, 0, 0},
+                                {TapeOp::F32ToI32, 3, 1, 0, 0, 0, 0},
+                                {TapeOp::I32ToF32, 4, 3, 0, 0, 0, 0}};
     c.instrs = instrs, c.num_instrs = 3, c.num_outputs = 4;
     c.outputs[0] = {TapeType::I32, 2};
     c.outputs[1] = {TapeType::I32, 3};

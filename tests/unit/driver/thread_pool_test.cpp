@@ -69,7 +69,8 @@ TEST_CASE("schedule: every chunk once, after its predecessors, over many runs") 
       }
     }
     for (int i = 0; i < kSteps; ++i) {
-      steps.push_back({data[static_cast<std::size_t>(i)]->chunks, run_step, data[static_cast<std::size_t>(i)].get(), preds[static_cast<std::size_t>(i)]});
+      steps.push_back({data[static_cast<std::size_t>(i)]->chunks, run_step, data[static_cast<std::size_t>(i)].get(),
+                       preds[static_cast<std::size_t>(i)]});
     }
     StepSchedule schedule(steps);
     constexpr int kRuns = 300;
@@ -81,7 +82,8 @@ TEST_CASE("schedule: every chunk once, after its predecessors, over many runs") 
     CHECK_FALSE(broken.load());
     CHECK(max_worker.load() < threads);
     for (int i = 0; i < kSteps; ++i) {
-      for (std::int64_t c = 0; c < data[static_cast<std::size_t>(i)]->chunks; ++c) CHECK((*counts[static_cast<std::size_t>(i)])[static_cast<std::size_t>(c)].load() == kRuns);
+      for (std::int64_t c = 0; c < data[static_cast<std::size_t>(i)]->chunks; ++c)
+        CHECK((*counts[static_cast<std::size_t>(i)])[static_cast<std::size_t>(c)].load() == kRuns);
     }
   }
 }
@@ -121,10 +123,12 @@ TEST_CASE("an exception of a chunk reaches the caller, and the next run is clean
     ThreadPool pool(threads);
     for (int repeat = 0; repeat < 20; ++repeat) {
       std::atomic<int> ran{0};
-      CHECK_THROWS_WITH(pool.parallel_for(100, [&](std::int64_t c) {
-        if (c == 13) throw Error(ErrorCode::Internal, "chunk 13");
-        ran.fetch_add(1);
-      }), doctest::Contains("chunk 13"));
+      CHECK_THROWS_WITH(pool.parallel_for(100,
+                                          [&](std::int64_t c) {
+                                            if (c == 13) throw Error(ErrorCode::Internal, "chunk 13");
+                                            ran.fetch_add(1);
+                                          }),
+                        doctest::Contains("chunk 13"));
       ran = 0;
       pool.parallel_for(100, [&](std::int64_t) { ran.fetch_add(1); });
       CHECK(ran.load() == 100);

@@ -27,22 +27,22 @@ struct TapeOpInfo {
 };
 
 constexpr TapeOpInfo kTapeOps[] = {
-    {"copy", 1},      {"neg", 1},        {"abs", 1},          {"sqrt", 1},     {"rsqrt", 1},     {"recip", 1},
-    {"square", 1},    {"exp", 1},        {"exp2", 1},         {"expm1", 1},    {"log", 1},       {"log2", 1},
-    {"log1p", 1},     {"sin", 1},        {"cos", 1},          {"tan", 1},      {"asin", 1},      {"acos", 1},
-    {"atan", 1},      {"sinh", 1},       {"cosh", 1},         {"asinh", 1},    {"acosh", 1},     {"atanh", 1},
-    {"tanh", 1},      {"sigmoid", 1},    {"log_sigmoid", 1},  {"softplus", 1}, {"softsign", 1},  {"relu", 1},
-    {"gelu", 1},      {"gelu_tanh", 1},  {"silu", 1},         {"elu", 1},      {"hard_swish", 1}, {"hard_sigmoid", 1},
-    {"mish", 1},      {"erf", 1},        {"erfc", 1},         {"cbrt", 1},     {"round", 1},     {"floor", 1},
-    {"ceil", 1},      {"trunc", 1},      {"sign", 1},         {"is_nan", 1},   {"is_inf", 1},    {"is_finite", 1},
-    {"not", 1},       {"add", 2},        {"sub", 2},          {"mul", 2},      {"div", 2},       {"max", 2},
-    {"min", 2},       {"pow", 2},        {"mod", 2},          {"rem", 2},      {"atan2", 2},     {"and", 2},
-    {"or", 2},        {"xor", 2},        {"eq", 2},           {"ne", 2},       {"lt", 2},        {"le", 2},
-    {"gt", 2},        {"ge", 2},         {"fma", 3},          {"where", 3},    {"clamp", 3},     {"neg_i", 1},
-    {"abs_i", 1},     {"sign_i", 1},     {"not_i", 1},        {"add_i", 2},    {"sub_i", 2},     {"mul_i", 2},
-    {"div_i", 2},     {"mod_i", 2},      {"rem_i", 2},        {"max_i", 2},    {"min_i", 2},     {"and_i", 2},
-    {"or_i", 2},      {"xor_i", 2},      {"shl_i", 2},        {"shr_i", 2},    {"eq_i", 2},      {"ne_i", 2},
-    {"lt_i", 2},      {"le_i", 2},       {"gt_i", 2},         {"ge_i", 2},     {"where_i", 3},   {"f32_to_i32", 1},
+    {"copy", 1},       {"neg", 1},         {"abs", 1},         {"sqrt", 1},     {"rsqrt", 1},      {"recip", 1},
+    {"square", 1},     {"exp", 1},         {"exp2", 1},        {"expm1", 1},    {"log", 1},        {"log2", 1},
+    {"log1p", 1},      {"sin", 1},         {"cos", 1},         {"tan", 1},      {"asin", 1},       {"acos", 1},
+    {"atan", 1},       {"sinh", 1},        {"cosh", 1},        {"asinh", 1},    {"acosh", 1},      {"atanh", 1},
+    {"tanh", 1},       {"sigmoid", 1},     {"log_sigmoid", 1}, {"softplus", 1}, {"softsign", 1},   {"relu", 1},
+    {"gelu", 1},       {"gelu_tanh", 1},   {"silu", 1},        {"elu", 1},      {"hard_swish", 1}, {"hard_sigmoid", 1},
+    {"mish", 1},       {"erf", 1},         {"erfc", 1},        {"cbrt", 1},     {"round", 1},      {"floor", 1},
+    {"ceil", 1},       {"trunc", 1},       {"sign", 1},        {"is_nan", 1},   {"is_inf", 1},     {"is_finite", 1},
+    {"not", 1},        {"add", 2},         {"sub", 2},         {"mul", 2},      {"div", 2},        {"max", 2},
+    {"min", 2},        {"pow", 2},         {"mod", 2},         {"rem", 2},      {"atan2", 2},      {"and", 2},
+    {"or", 2},         {"xor", 2},         {"eq", 2},          {"ne", 2},       {"lt", 2},         {"le", 2},
+    {"gt", 2},         {"ge", 2},          {"fma", 3},         {"where", 3},    {"clamp", 3},      {"neg_i", 1},
+    {"abs_i", 1},      {"sign_i", 1},      {"not_i", 1},       {"add_i", 2},    {"sub_i", 2},      {"mul_i", 2},
+    {"div_i", 2},      {"mod_i", 2},       {"rem_i", 2},       {"max_i", 2},    {"min_i", 2},      {"and_i", 2},
+    {"or_i", 2},       {"xor_i", 2},       {"shl_i", 2},       {"shr_i", 2},    {"eq_i", 2},       {"ne_i", 2},
+    {"lt_i", 2},       {"le_i", 2},        {"gt_i", 2},        {"ge_i", 2},     {"where_i", 3},    {"f32_to_i32", 1},
     {"i32_to_f32", 1}, {"bool_to_i32", 1},
 };
 static_assert(std::size(kTapeOps) == kNumTapeOps);
@@ -114,8 +114,9 @@ Isa parse_isa(std::string_view name) {
   std::vector<std::string> names(kIsaNames.begin(), kIsaNames.end());
   names.emplace_back("best");
   const std::string near = closest_name(name, names);
-  throw Error(ErrorCode::InvalidArgument, concat_text("unknown instruction set '", name, "'"),
-              near.empty() ? "one of best, sse4, avx2, avx512, neon, generic" : concat_text("did you mean ", near, "?"));
+  throw Error(
+      ErrorCode::InvalidArgument, concat_text("unknown instruction set '", name, "'"),
+      near.empty() ? "one of best, sse4, avx2, avx512, neon, generic" : concat_text("did you mean ", near, "?"));
 }
 
 const KernelTable& kernels_for(Isa isa) {
@@ -156,7 +157,8 @@ void tape_prepare(Tape& t) {
              ", which nothing has written");
       }
     }
-    if (immediates > 1) fail("instruction ", k, " (", tape_op_name(in.op), ") has two immediate operands; fold them first");
+    if (immediates > 1)
+      fail("instruction ", k, " (", tape_op_name(in.op), ") has two immediate operands; fold them first");
     if (in.dst >= kTapeMaxRegisters || in.dst < t.num_inputs) {
       fail("instruction ", k, " (", tape_op_name(in.op), ") writes register ", static_cast<int>(in.dst),
            "; results go to registers ", t.num_inputs, " to ", kTapeMaxRegisters - 1);
@@ -165,7 +167,8 @@ void tape_prepare(Tape& t) {
   }
   for (int o = 0; o < t.num_outputs; ++o) {
     const std::uint8_t reg = t.outputs[o].reg;
-    if (reg >= kTapeMaxRegisters || !defined[reg]) fail("output ", o, " stores register ", static_cast<int>(reg), ", which nothing has written");
+    if (reg >= kTapeMaxRegisters || !defined[reg])
+      fail("output ", o, " stores register ", static_cast<int>(reg), ", which nothing has written");
   }
   std::int64_t elements = 1;
   for (int i = 0; i < t.rank; ++i) {
@@ -202,9 +205,12 @@ void tape_prepare(Tape& t) {
 }
 
 void copy_prepare(StridedCopy& c) {
-  const auto fail = [](auto... parts) { throw Error(ErrorCode::InvalidArgument, concat_text("strided copy: ", parts...)); };
+  const auto fail = [](auto... parts) {
+    throw Error(ErrorCode::InvalidArgument, concat_text("strided copy: ", parts...));
+  };
   if (c.rank < 0 || c.rank > kCopyMaxRank) fail("rank ", c.rank, ", at most ", kCopyMaxRank, " is possible");
-  if (c.element_bytes != 1 && c.element_bytes != 2 && c.element_bytes != 4 && c.element_bytes != 8 && c.element_bytes != 16) {
+  if (c.element_bytes != 1 && c.element_bytes != 2 && c.element_bytes != 4 && c.element_bytes != 8 &&
+      c.element_bytes != 16) {
     fail("elements of ", c.element_bytes, " bytes; 1, 2, 4, 8 or 16 are possible");
   }
   std::int64_t elements = 1;
@@ -224,7 +230,8 @@ void copy_prepare(StridedCopy& c) {
     return;
   }
   for (int i = c.rank - 2; i >= 0; --i) {
-    if (c.x_strides[i] != c.x_strides[i + 1] * c.dims[i + 1] || c.y_strides[i] != c.y_strides[i + 1] * c.dims[i + 1]) continue;
+    if (c.x_strides[i] != c.x_strides[i + 1] * c.dims[i + 1] || c.y_strides[i] != c.y_strides[i + 1] * c.dims[i + 1])
+      continue;
     c.dims[i] *= c.dims[i + 1];
     c.x_strides[i] = c.x_strides[i + 1];
     c.y_strides[i] = c.y_strides[i + 1];

@@ -1,9 +1,9 @@
 // The CPU kernel library: plain functions over pointers, strides and sizes, in one table per instruction set.
 //
-// Conventions. Strides and leading dimensions count elements. A kernel never allocates and never starts threads: work is
-// cut into chunks, any thread may run any chunk in any order, and results do not depend on who ran what. Scratch memory
-// is given by the caller; its size follows from the shape, it is per thread that runs chunks at the same time, and it is
-// 64-byte aligned. Outputs must not overlap inputs unless a function says so.
+// Conventions. Strides and leading dimensions count elements. A kernel never allocates and never starts threads: work
+// is cut into chunks, any thread may run any chunk in any order, and results do not depend on who ran what. Scratch
+// memory is given by the caller; its size follows from the shape, it is per thread that runs chunks at the same time,
+// and it is 64-byte aligned. Outputs must not overlap inputs unless a function says so.
 #pragma once
 
 #include <cstddef>
@@ -48,13 +48,13 @@ struct GemmEpilogue {
 /// How a GEMM is cut into chunks; made by `gemm_plan_f32` or `gemm_strided_plan_f32`, good for any data of that shape.
 struct GemmPlan {
   std::int64_t chunks = 0;
-  std::int64_t panels = 0;           // panels of packed B
+  std::int64_t panels = 0;  // panels of packed B
   std::int64_t panels_per_chunk = 0;
-  std::int64_t row_chunks = 0;       // chunk = (batch * panel_chunks + panel chunk) * row_chunks + row chunk
+  std::int64_t row_chunks = 0;  // chunk = (batch * panel_chunks + panel chunk) * row_chunks + row chunk
   std::int64_t rows_per_chunk = 0;
   std::int64_t panel_chunks = 0;
-  std::int64_t nr = 0;               // panel width in floats
-  std::size_t scratch_bytes = 0;     // per concurrently running thread; 0 for packed B
+  std::int64_t nr = 0;            // panel width in floats
+  std::size_t scratch_bytes = 0;  // per concurrently running thread; 0 for packed B
 };
 
 /// C[M, N] = epilogue(A[M, K] * B), B packed by `pack_b_f32`. Rows of A are `lda` floats apart, elements of a row are
@@ -101,8 +101,8 @@ enum class AttentionMask : std::uint8_t {
 /// How the elements of a mask are read: a float is visible iff >= 0.5, a byte iff non-zero.
 enum class MaskType : std::uint8_t { None, F32, U8 };
 
-/// softmax(mask(softcap(scale * q k^T) + bias)) v for q [B, Sq, H, D], k [B, Sk, Hkv, D], v [B, Sk, Hkv, Dv], out [B, Sq, H, Dv]
-/// with any strides except that D and Dv are adjacent; Hkv divides H. A row that sees no key becomes zeros.
+/// softmax(mask(softcap(scale * q k^T) + bias)) v for q [B, Sq, H, D], k [B, Sk, Hkv, D], v [B, Sk, Hkv, Dv], out [B,
+/// Sq, H, Dv] with any strides except that D and Dv are adjacent; Hkv divides H. A row that sees no key becomes zeros.
 struct AttentionF32 {
   std::int64_t batch = 0, q_len = 0, k_len = 0, heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
   const float* q = nullptr;
@@ -156,9 +156,9 @@ struct NormF32 {
   float* rstd_out = nullptr;  // [rows], optional
 };
 
-/// Rotary embedding of x [B, S, H, D] by strides: pairs (i, i + n_rot/2), or (2i, 2i + 1) when interleaved, are turned by
-/// the angle whose cosine and sine are at [position, i]; elements from n_rot on are copied. `positions` (I32 [B, S] by
-/// strides) picks the table row, else it is position_offset + s. y may be x.
+/// Rotary embedding of x [B, S, H, D] by strides: pairs (i, i + n_rot/2), or (2i, 2i + 1) when interleaved, are turned
+/// by the angle whose cosine and sine are at [position, i]; elements from n_rot on are copied. `positions` (I32 [B, S]
+/// by strides) picks the table row, else it is position_offset + s. y may be x.
 struct RopeF32 {
   std::int64_t batch = 0, seq = 0, heads = 0, head_dim = 0, n_rot = 0;
   bool interleaved = false;
@@ -182,21 +182,108 @@ struct RopeF32 {
 /// value is F32 0 or 1; "true" is any value that is not 0. Max and Min return NaN when either operand is NaN.
 enum class TapeOp : std::uint8_t {
   // one operand, F32
-  Copy, Neg, Abs, Sqrt, Rsqrt, Recip, Square, Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh,
-  Cosh, Asinh, Acosh, Atanh, Tanh, Sigmoid, LogSigmoid, Softplus, Softsign, Relu, Gelu, GeluTanh, Silu, Elu /* imm */,
-  HardSwish, HardSigmoid, Mish, Erf, Erfc, Cbrt, Round /* ties to even */, Floor, Ceil, Trunc, Sign, IsNan, IsInf,
-  IsFinite, Not,
+  Copy,
+  Neg,
+  Abs,
+  Sqrt,
+  Rsqrt,
+  Recip,
+  Square,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log1p,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Tanh,
+  Sigmoid,
+  LogSigmoid,
+  Softplus,
+  Softsign,
+  Relu,
+  Gelu,
+  GeluTanh,
+  Silu,
+  Elu /* imm */,
+  HardSwish,
+  HardSigmoid,
+  Mish,
+  Erf,
+  Erfc,
+  Cbrt,
+  Round /* ties to even */,
+  Floor,
+  Ceil,
+  Trunc,
+  Sign,
+  IsNan,
+  IsInf,
+  IsFinite,
+  Not,
   // two operands, F32
-  Add, Sub, Mul, Div, Max, Min, Pow, Mod /* floored: sign of the divisor */, Rem /* truncated: sign of the dividend */,
-  Atan2, And, Or, Xor, Eq, Ne, Lt, Le, Gt, Ge,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Max,
+  Min,
+  Pow,
+  Mod /* floored: sign of the divisor */,
+  Rem /* truncated: sign of the dividend */,
+  Atan2,
+  And,
+  Or,
+  Xor,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
   // three operands
-  Fma /* a * b + c */, Where /* a ? b : c, any 4-byte values */, Clamp /* min(max(a, b), c) */,
+  Fma /* a * b + c */,
+  Where /* a ? b : c, any 4-byte values */,
+  Clamp /* min(max(a, b), c) */,
   // I32
-  NegI, AbsI, SignI, NotI /* bitwise */, AddI, SubI, MulI, DivI /* truncated; x / 0 = 0 */, ModI /* floored */,
-  RemI /* truncated */, MaxI, MinI, AndI, OrI, XorI, ShlI, ShrI /* arithmetic */, EqI, NeI, LtI, LeI, GtI, GeI,
+  NegI,
+  AbsI,
+  SignI,
+  NotI /* bitwise */,
+  AddI,
+  SubI,
+  MulI,
+  DivI /* truncated; x / 0 = 0 */,
+  ModI /* floored */,
+  RemI /* truncated */,
+  MaxI,
+  MinI,
+  AndI,
+  OrI,
+  XorI,
+  ShlI,
+  ShrI /* arithmetic */,
+  EqI,
+  NeI,
+  LtI,
+  LeI,
+  GtI,
+  GeI,
   WhereI /* a is I32 */,
   // conversions; F32 to I32 truncates, saturates, NaN gives 0
-  F32ToI32, I32ToF32, BoolToI32,
+  F32ToI32,
+  I32ToF32,
+  BoolToI32,
 };
 
 /// Number of entries of TapeOp.
@@ -267,8 +354,8 @@ struct ReduceF32 {
   float* y = nullptr;
 };
 
-/// How a reduction is cut. When `splits` > 1 the first step writes partial results to `partials` (shared by all threads,
-/// `partial_floats` floats) and `reduce_finish_f32` must run after all chunks.
+/// How a reduction is cut. When `splits` > 1 the first step writes partial results to `partials` (shared by all
+/// threads, `partial_floats` floats) and `reduce_finish_f32` must run after all chunks.
 struct ReducePlan {
   std::int64_t chunks = 0;
   std::int64_t splits = 1;
@@ -278,8 +365,8 @@ struct ReducePlan {
 
 enum class IndexType : std::uint8_t { I32, I64 };
 
-/// y[i, :] = table[index[i], :] for rows of `row_bytes`. Negative indices count from the end. An index out of range sets
-/// *error to 1 (the caller clears and reads it) and writes zeros.
+/// y[i, :] = table[index[i], :] for rows of `row_bytes`. Negative indices count from the end. An index out of range
+/// sets *error to 1 (the caller clears and reads it) and writes zeros.
 struct GatherRows {
   const void* table = nullptr;
   std::int64_t table_rows = 0, row_bytes = 0, table_stride_bytes = 0;
@@ -300,8 +387,8 @@ struct StridedCopy {
   std::int64_t x_strides[kCopyMaxRank] = {};
   std::int64_t y_strides[kCopyMaxRank] = {};
   int element_bytes = 4;
-  std::int64_t chunks = 0;       // set by copy_prepare
-  std::int64_t rows = 0;         // set by copy_prepare: product of all dims but those of the inner tile
+  std::int64_t chunks = 0;  // set by copy_prepare
+  std::int64_t rows = 0;    // set by copy_prepare: product of all dims but those of the inner tile
   std::int64_t rows_per_chunk = 0;
   bool stream = false;
 };
@@ -325,8 +412,8 @@ struct KernelTable {
   /// Floats of the packed form of B[K, N].
   std::int64_t (*packed_size_f32)(std::int64_t k, std::int64_t n);
   /// Packs src[K, n1-n0] into columns [n0, n1) of packed B[K, N]; element (k, j) of the source is
-  /// src[k * k_stride + (j - n0) * n_stride]. Padding columns are zeroed by the call that ends at N. Calls on ranges that
-  /// do not overlap may run at the same time.
+  /// src[k * k_stride + (j - n0) * n_stride]. Padding columns are zeroed by the call that ends at N. Calls on ranges
+  /// that do not overlap may run at the same time.
   void (*pack_b_f32)(const float* src, std::int64_t k_stride, std::int64_t n_stride, std::int64_t k, std::int64_t n,
                      std::int64_t n0, std::int64_t n1, float* packed);
   GemmPlan (*gemm_plan_f32)(std::int64_t m, std::int64_t n, std::int64_t k, int threads);

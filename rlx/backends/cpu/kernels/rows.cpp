@@ -1,4 +1,4 @@
-// Row kernels, once per instruction set.
+// Row kernels: norms, softmax, pooling, rotary embedding; once per instruction set.
 #include <utility>
 
 #include "rlx/backends/cpu/kernels/families.h"
