@@ -36,11 +36,13 @@ def main() -> int:
         entries = json.load(file)
     cores = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(cores) as pool:
-        failed = [(name, text) for name, code, text in pool.map(check, entries) if code != 0]
-    for name, text in failed:
-        print(f"{name}:\n{text}", file=sys.stderr)
-    print(f"{len(entries) - len(failed)} of {len(entries)} files accepted by clang")
-    return 1 if failed or not entries else 0
+        num_failed = 0
+        for name, code, text in pool.map(check, entries):
+            if code != 0:
+                num_failed += 1
+                print(f"{name}:\n{text}", file=sys.stderr, flush=True)
+    print(f"{len(entries) - num_failed} of {len(entries)} files accepted by clang")
+    return 1 if num_failed or not entries else 0
 
 
 if __name__ == "__main__":
