@@ -309,7 +309,9 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source) {
   auto impl = std::make_unique<Impl>();
   impl->source = std::move(source);
   // The parser reads past the end of its input, so simdjson copies the text into a padded buffer of its own here.
-  const simdjson::error_code code = impl->parser.parse(text.data(), text.size()).get(impl->root);
+  // It copies with memcpy, which an empty text without a pointer would break.
+  const char* data = text.empty() ? "" : text.data();
+  const simdjson::error_code code = impl->parser.parse(data, text.size()).get(impl->root);
   if (code != simdjson::SUCCESS) throw_bad_json(text, impl->source, simdjson::error_message(code));
   return JsonDocument(std::move(impl));
 }

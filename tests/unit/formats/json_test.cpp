@@ -65,6 +65,10 @@ TEST_CASE("json: faults are placed") {
   CHECK(contains(message(std::string_view("[1]\0", 4)), "byte 3"));
 }
 
+TEST_CASE("json: an empty text without a pointer is a fault of the text") {
+  CHECK_THROWS_AS((void)JsonDocument::parse(std::string_view(), "nothing.json"), Error);
+}
+
 TEST_CASE("json writer: nesting, escapes, numbers that read back") {
   JsonWriter w;
   w.begin_object().member("a", 1).key("b").begin_array().value(0.1f).value(0.1).value(true).null().end_array();
