@@ -1,6 +1,8 @@
 // `rlx embed`, `rlx search`, `rlx devices`: what they print, and what they say when something is wrong.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "tests/support/error_text.h"

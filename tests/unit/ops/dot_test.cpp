@@ -1,6 +1,8 @@
 // MatMul, DotGeneral and FusedDot against NumPy's numbers.
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 

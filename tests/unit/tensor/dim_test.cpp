@@ -133,7 +133,6 @@ TEST_CASE("dim: random expressions have the value of their parts, and their text
 
 TEST_CASE("dim: arithmetic at the ends of 64 bits is exact or an error") {
   constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(), kHigh = std::numeric_limits<std::int64_t>::max();
-  const Dim n = Dim::symbol("n");
   CHECK(mod(Dim(kLow), Dim(3)) == Dim(1));
   CHECK_THROWS_AS((void)(n * Dim(kHigh) + n), Error);
   CHECK_THROWS_AS((void)exact_div(Dim(kLow), Dim(-1)), Error);
