@@ -1,14 +1,13 @@
 """Timing on a machine that others use too: one run at a time, real-time priority, one thread per CPU, rounds interleaved.
 
 Two threads on two CPUs are measured rightly only when nothing else takes a CPU from either of them: one of two spin-waiting
-threads that is pre-empted stalls both. So a measured process gets real-time priority (or, without the right to it, the highest
-niceness and weight of its scheduler group), its busiest threads are on different CPUs (by the scheduler, which never queues a
-real-time thread behind another while a CPU has none; else by pinning), and a lock keeps a second bench away. What waiting for a CPU was left is reported as `waited`.
+threads that is pre-empted stalls both. So a measured process gets a session and with it a scheduler group of its own, at the
+highest weight (real-time priority would lose 5 % of every second to the kernel's throttle), its busiest threads are pinned to
+different CPUs, and a lock keeps a second bench away. What waiting for a CPU was left is reported as `waited`.
 """
 import contextlib
 import datetime
 import fcntl
-import functools
 import json
 import os
 import platform
@@ -26,34 +25,28 @@ def cpus_for(threads):
     return set(CPUS[:threads])
 
 
-def _raise_priority():
+def _write(path, text):
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-        return
-    except OSError:
-        pass
-    for path, value in (("/proc/self/autogroup", "-10"),):
-        with contextlib.suppress(OSError), open(path, "w") as f:
-            f.write(value)
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -10)
-
-
-@functools.cache
-def _real_time():
-    """True when this process may give real-time priority."""
-    try:
-        before = os.sched_getscheduler(0), os.sched_getparam(0)
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        os.sched_setscheduler(0, *before)
+        with open(path, "w") as f:
+            f.write(text)
         return True
     except OSError:
         return False
 
 
+def _raise_priority():
+    """For a process that leads a session of its own: 99 % of a CPU that others want too."""
+    if not _write("/proc/self/autogroup", "-20"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+            return
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+
+
 def priority():
     """How measured processes are protected, in words."""
-    return "real-time priority" if _real_time() else "niceness only (no right to real-time priority)"
+    return "processes at the highest priority" if os.geteuid() == 0 else "no right to raise priorities"
 
 
 def spawn(command, threads, env=None, **popen):
@@ -68,7 +61,7 @@ def spawn(command, threads, env=None, **popen):
     if threads > 1:
         merged["OMP_PLACES"] = ",".join(f"{{{c}}}" for c in sorted(cpus))
     merged.update(env or {})
-    return subprocess.Popen([str(c) for c in command], env=merged, preexec_fn=before_exec, text=True, **popen)
+    return subprocess.Popen([str(c) for c in command], env=merged, preexec_fn=before_exec, start_new_session=True, text=True, **popen)
 
 
 def _thread_times(pid):
@@ -86,21 +79,34 @@ class Pinner:
     """Keeps the busiest threads of a process on CPUs of their own; call `step` every few milliseconds."""
 
     def __init__(self, pid, threads):
-        self.pid, self.threads, self.last, self.steady = pid, threads, {}, 0
+        self.pid, self.threads, self.steady, self.pinned, self.next = pid, threads, 0, {}, 0.0
+        self.last = _thread_times(pid)
+        for thread in self.last:
+            self._set(thread, cpus_for(threads))
+
+    @staticmethod
+    def _set(thread, cpus):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(int(thread), cpus)
 
     def step(self):
-        if self.threads < 2 or self.steady > 5 or _real_time():
+        if self.threads < 2 or time.monotonic() < self.next:
             return
         now = _thread_times(self.pid)
-        busy = sorted(now, key=lambda t: self.last.get(t, (0, 0))[0] - now[t][0])[: self.threads]
-        spent = [now[t][0] - self.last.get(t, (0, 0))[0] for t in busy]
+        spent = {t: v[0] - self.last.get(t, (0, 0))[0] for t, v in now.items()}
         self.last = now
-        if len(busy) < self.threads or min(spent) < 2e6:
+        self.next = time.monotonic() + (0.1 if self.steady > 3 else 0.01)
+        busy = sorted(spent, key=lambda t: -spent[t])[: self.threads]
+        if len(busy) < self.threads or min(spent[t] for t in busy) < 2e6:
             return
-        for cpu, thread in zip(sorted(cpus_for(self.threads)), sorted(busy, key=int)):
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(int(thread), {cpu})
-        self.steady += 1
+        if set(busy) == set(self.pinned):
+            self.steady += 1
+            return
+        for thread in now:  # one that was made by a pinned thread inherited its CPU
+            self._set(thread, cpus_for(self.threads))
+        self.pinned = dict(zip(sorted(busy, key=int), sorted(cpus_for(self.threads))))
+        for thread, cpu in self.pinned.items():
+            self._set(thread, {cpu})
 
 
 class Worker:
