@@ -36,10 +36,7 @@ def _write(path, text):
 
 def _raise_priority():
     """For a process that leads a session of its own: 99 % of a CPU that others want too."""
-    if not _write("/proc/self/autogroup", "-20"):
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-            return
+    _write("/proc/self/autogroup", "-20")
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
 
@@ -177,16 +174,11 @@ def run_json(command, threads, env=None):
 
 @contextlib.contextmanager
 def alone():
-    """Holds the lock that benches of this machine share, and gives the driver itself a little priority."""
+    """Holds the lock that benches of this machine share."""
     with open(os.path.join(tempfile.gettempdir(), "bench.lock"), "a") as f:
+        # The driver keeps its usual priority: a real-time one can wait inside the kernel for a thread that it keeps off the CPU.
         fcntl.flock(f, fcntl.LOCK_EX)
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        yield
 
 
 def median(values):
