@@ -31,63 +31,23 @@
 #define RLX_ISA sse4
 #define RLX_ISA_ID 1
 #define RLX_LANES 4
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("sse4.2,popcnt"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("sse4.2,popcnt")
-#endif
-#include "rlx/backends/cpu/simd.h"
-#include RLX_KERNEL_FILE
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#undef RLX_ISA
-#undef RLX_ISA_ID
-#undef RLX_LANES
+#define RLX_TARGET "sse4.2,popcnt"
+#define RLX_GCC_TUNING ""
+#include "rlx/backends/cpu/isa_section.h"
 
 #define RLX_ISA avx2
 #define RLX_ISA_ID 2
 #define RLX_LANES 8
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,popcnt"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,bmi,bmi2,popcnt")
-#endif
-#include "rlx/backends/cpu/simd.h"
-#include RLX_KERNEL_FILE
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#undef RLX_ISA
-#undef RLX_ISA_ID
-#undef RLX_LANES
+#define RLX_TARGET "avx2,fma,f16c,bmi,bmi2,popcnt"
+#define RLX_GCC_TUNING ""
+#include "rlx/backends/cpu/isa_section.h"
 
 #define RLX_ISA avx512
 #define RLX_ISA_ID 3
 #define RLX_LANES 16
-#if defined(__clang__)
-#pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt,prefer-vector-width=512")
-#endif
-#include "rlx/backends/cpu/simd.h"
-#include RLX_KERNEL_FILE
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#undef RLX_ISA
-#undef RLX_ISA_ID
-#undef RLX_LANES
+#define RLX_TARGET "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt"
+#define RLX_GCC_TUNING ",prefer-vector-width=512"
+#include "rlx/backends/cpu/isa_section.h"
 
 #else  // one instruction set: the one the compiler targets
 
@@ -99,11 +59,7 @@
 #define RLX_ISA_ID 0
 #endif
 #define RLX_LANES 4
-#include "rlx/backends/cpu/simd.h"
-#include RLX_KERNEL_FILE
-#undef RLX_ISA
-#undef RLX_ISA_ID
-#undef RLX_LANES
+#include "rlx/backends/cpu/isa_section.h"
 
 #endif
 

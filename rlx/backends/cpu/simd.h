@@ -249,34 +249,43 @@ RLX_INLINE void transpose(VF (&v)[RLX_LANES]) {
   }
 }
 
+/// Lane i of the result is lane i ^ kBlock: neighbouring blocks of kBlock lanes change places.
+template <int kBlock>
+RLX_INLINE VF swap_blocks(VF v) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(v, v, 0 ^ kBlock, 1 ^ kBlock, 2 ^ kBlock, 3 ^ kBlock, 4 ^ kBlock, 5 ^ kBlock,
+                                 6 ^ kBlock, 7 ^ kBlock, 8 ^ kBlock, 9 ^ kBlock, 10 ^ kBlock, 11 ^ kBlock, 12 ^ kBlock,
+                                 13 ^ kBlock, 14 ^ kBlock, 15 ^ kBlock);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(v, v, 0 ^ kBlock, 1 ^ kBlock, 2 ^ kBlock, 3 ^ kBlock, 4 ^ kBlock, 5 ^ kBlock,
+                                 6 ^ kBlock, 7 ^ kBlock);
+#else
+  return __builtin_shufflevector(v, v, 0 ^ kBlock, 1 ^ kBlock, 2 ^ kBlock, 3 ^ kBlock);
+#endif
+}
+
 /// Sum of all lanes, pairwise by halves.
 RLX_INLINE float reduce_add(VF v) {
-#if RLX_LANES == 16
-  VF t = v + __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-  t = t + __builtin_shufflevector(t, t, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-  t = t + __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-#elif RLX_LANES == 8
-  VF t = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
-  t = t + __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5);
-#else
-  VF t = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
+#if RLX_LANES >= 16
+  v = v + swap_blocks<8>(v);
 #endif
-  return t[0] + t[1];
+#if RLX_LANES >= 8
+  v = v + swap_blocks<4>(v);
+#endif
+  v = v + swap_blocks<2>(v);
+  return v[0] + v[1];
 }
 
 /// Largest lane; lanes must not be NaN.
 RLX_INLINE float reduce_max(VF v) {
-#if RLX_LANES == 16
-  VF t = max(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  t = max(t, __builtin_shufflevector(t, t, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  t = max(t, __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-#elif RLX_LANES == 8
-  VF t = max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
-  t = max(t, __builtin_shufflevector(t, t, 2, 3, 0, 1, 6, 7, 4, 5));
-#else
-  VF t = max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+#if RLX_LANES >= 16
+  v = max(v, swap_blocks<8>(v));
 #endif
-  return t[0] > t[1] ? t[0] : t[1];
+#if RLX_LANES >= 8
+  v = max(v, swap_blocks<4>(v));
+#endif
+  v = max(v, swap_blocks<2>(v));
+  return v[0] > v[1] ? v[0] : v[1];
 }
 
 /// True when any lane of a comparison result is set.

@@ -87,33 +87,6 @@ TEST_CASE("reductions: NaN in any place wins, long sums keep their accuracy") {
   }
 }
 
-TEST_CASE("gather rows: both index types, negative indices, out of range") {
-  for (const KernelTable* t : tables()) {
-    Buffer table(10 * 7), y(6 * 8, 5.0F);
-    randomize(table, 1);
-    const std::int32_t i32[] = {3, 0, 9, -1, 3, 10};
-    const std::int64_t i64[] = {3, 0, 9, -1, 3, -11};
-    for (const bool wide : {false, true}) {
-      std::int32_t error = 0;
-      GatherRows g;
-      g.table = table.data(), g.table_rows = 10, g.row_bytes = 28, g.table_stride_bytes = 28;
-      g.index_type = wide ? IndexType::I64 : IndexType::I32;
-      g.indices = wide ? static_cast<const void*>(i64) : i32;
-      g.y = y.data(), g.y_stride_bytes = 32, g.error = &error;
-      t->gather_rows(g, 0, 5);
-      CHECK(error == 0);
-      for (int r = 0; r < 5; ++r) {
-        const std::int64_t at = (i64[r] + 10) % 10;
-        CHECK(std::memcmp(&y[r * 8], table.data() + at * 7, 28) == 0);
-        CHECK(y[r * 8 + 7] == 5.0F);
-      }
-      t->gather_rows(g, 5, 6);
-      CHECK(error == 1);
-      for (int j = 0; j < 7; ++j) CHECK(y[40 + j] == 0.0F);
-    }
-  }
-}
-
 TEST_CASE("strided copy: transposes, slices, broadcasts of all element sizes") {
   for (const KernelTable* t : tables()) {
     for (const int bytes : {1, 2, 4, 8, 16}) {

@@ -363,20 +363,6 @@ struct ReducePlan {
   std::int64_t partial_floats = 0;
 };
 
-enum class IndexType : std::uint8_t { I32, I64 };
-
-/// y[i, :] = table[index[i], :] for rows of `row_bytes`. Negative indices count from the end. An index out of range
-/// sets *error to 1 (the caller clears and reads it) and writes zeros.
-struct GatherRows {
-  const void* table = nullptr;
-  std::int64_t table_rows = 0, row_bytes = 0, table_stride_bytes = 0;
-  IndexType index_type = IndexType::I32;
-  const void* indices = nullptr;
-  void* y = nullptr;
-  std::int64_t y_stride_bytes = 0;
-  std::int32_t* error = nullptr;
-};
-
 inline constexpr int kCopyMaxRank = 8;
 
 /// Strided copy of an index space `dims` from x to y (element strides, 0 in x broadcasts), elements of 1, 2, 4, 8 or 16
@@ -450,7 +436,6 @@ struct KernelTable {
   ReducePlan (*reduce_plan_f32)(const ReduceF32& reduce);
   void (*reduce_f32)(const ReduceF32& reduce, const ReducePlan& plan, std::int64_t chunk, float* partials);
   void (*reduce_finish_f32)(const ReduceF32& reduce, const ReducePlan& plan, const float* partials);
-  void (*gather_rows)(const GatherRows& gather, std::int64_t row_begin, std::int64_t row_end);
   void (*strided_copy)(const StridedCopy& copy, const void* x, void* y, std::int64_t chunk);
 
   /// Runs `iterations` of the best FMA loop on registers and returns the floating-point operations done; for measuring
