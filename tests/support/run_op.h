@@ -1,4 +1,4 @@
-// Runs one op by its reference rule and by its decomposition under both policies, which must agree.
+// One op at a time: by its reference rule, by its decomposition under both policies, and what its shape rule says.
 #pragma once
 
 #include <string>
@@ -31,10 +31,13 @@ inline std::vector<Tensor> run_op(const OpBox& op, const std::vector<Tensor>& in
   return results;
 }
 
-/// The message of the shape rule over operands of the given shapes, or "" when it accepts them.
+/// The first result of `op` by its reference rule.
+inline Tensor run(const OpBox& op, const std::vector<Tensor>& inputs) { return evaluate_op(op, inputs).at(0); }
+
+/// The text of the shape rule's refusal over operands of the given shapes, or "" when it accepts them.
 inline std::string infer_error(const OpBox& op, const std::vector<Shape>& inputs) {
   auto shapes = infer_shapes(op, inputs);
-  return shapes.ok() ? std::string() : shapes.error().message;
+  return shapes.ok() ? std::string() : shapes.error().text();
 }
 
 }  // namespace rlx::test

@@ -7,6 +7,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "tests/support/error_text.h"
+#include "tests/support/run_op.h"
 #include "tests/support/values.h"
 
 namespace rlx {
@@ -15,12 +16,9 @@ namespace {
 using test::contains;
 using test::doubles;
 using test::expect_close;
+using test::infer_error;
+using test::run;
 
-Tensor run(const OpBox& op, const std::vector<Tensor>& inputs) { return evaluate_op(op, inputs).at(0); }
-std::string refusal(const OpBox& op, const std::vector<Shape>& inputs) {
-  Result<Shapes> r = infer_shapes(op, inputs);
-  return r.ok() ? "" : r.error().text();
-}
 Tensor i32(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) {
   return Tensor::of<std::int32_t>(std::move(dims), values);
 }
@@ -44,11 +42,11 @@ TEST_CASE("gather along a later axis keeps the axes before it") {
 
 TEST_CASE("gather refuses float indices, bad axes and empty tables") {
   const Shape table({2, 3}, DType::F32), ids({4}, DType::I32);
-  CHECK(contains(refusal(ops::Gather{0}, {table, Shape({4}, DType::F32)}), "cast"));
-  CHECK(contains(refusal(ops::Gather{2}, {table, ids}), "axis 2"));
-  CHECK(contains(refusal(ops::Gather{-1}, {table, ids}), "axis -1"));
-  CHECK(contains(refusal(ops::Gather{0}, {Shape({0, 3}, DType::F32), ids}), "empty"));
-  CHECK(refusal(ops::Gather{0}, {Shape({0, 3}, DType::F32), Shape({0}, DType::I32)}) == "");
+  CHECK(contains(infer_error(ops::Gather{0}, {table, Shape({4}, DType::F32)}), "cast"));
+  CHECK(contains(infer_error(ops::Gather{2}, {table, ids}), "axis 2"));
+  CHECK(contains(infer_error(ops::Gather{-1}, {table, ids}), "axis -1"));
+  CHECK(contains(infer_error(ops::Gather{0}, {Shape({0, 3}, DType::F32), ids}), "empty"));
+  CHECK(infer_error(ops::Gather{0}, {Shape({0, 3}, DType::F32), Shape({0}, DType::I32)}) == "");
 }
 
 TEST_CASE("scatter_add accumulates duplicates and drops indices out of range") {
@@ -61,8 +59,8 @@ TEST_CASE("scatter_add accumulates duplicates and drops indices out of range") {
                                                   Tensor::scalar_i64(DType::I8, 1).reshaped({1})});
   CHECK(wrapped.at_i64(0) == -128);
   const Shape x({3, 2}, DType::F32), ids({4}, DType::I32);
-  CHECK(contains(refusal(ops::ScatterAdd{0}, {x, ids, Shape({4, 3}, DType::F32)}), "must be [4, 2]"));
-  CHECK(contains(refusal(ops::ScatterAdd{0}, {x, ids, Shape({4, 2}, DType::F64)}), "dtype"));
+  CHECK(contains(infer_error(ops::ScatterAdd{0}, {x, ids, Shape({4, 3}, DType::F32)}), "must be [4, 2]"));
+  CHECK(contains(infer_error(ops::ScatterAdd{0}, {x, ids, Shape({4, 2}, DType::F64)}), "dtype"));
 }
 
 TEST_CASE("dynamic_slice clamps its window into x") {
@@ -70,10 +68,10 @@ TEST_CASE("dynamic_slice clamps its window into x") {
   expect_close(run(ops::DynamicSlice{{2, 2}}, {x, i32({2}, {1, 1})}), {5, 6, 9, 10}, 0);
   expect_close(run(ops::DynamicSlice{{2, 2}}, {x, i64({2}, {2, -7})}), {4, 5, 8, 9}, 0);
   const Shape f({3, 4}, DType::F32), starts({2}, DType::I32);
-  CHECK(contains(refusal(ops::DynamicSlice{{4, 1}}, {f, starts}), "does not fit"));
-  CHECK(contains(refusal(ops::DynamicSlice{{1}}, {f, starts}), "ranks"));
-  CHECK(contains(refusal(ops::DynamicSlice{{1, 1}}, {f, Shape({3}, DType::I32)}), "one position per axis"));
-  CHECK(contains(refusal(ops::DynamicSlice{{1, 1}}, {f, Shape({2}, DType::F32)}), "cast"));
+  CHECK(contains(infer_error(ops::DynamicSlice{{4, 1}}, {f, starts}), "does not fit"));
+  CHECK(contains(infer_error(ops::DynamicSlice{{1}}, {f, starts}), "ranks"));
+  CHECK(contains(infer_error(ops::DynamicSlice{{1, 1}}, {f, Shape({3}, DType::I32)}), "one position per axis"));
+  CHECK(contains(infer_error(ops::DynamicSlice{{1, 1}}, {f, Shape({2}, DType::F32)}), "cast"));
 }
 
 TEST_CASE("dynamic_update_slice replaces its window") {
@@ -82,7 +80,7 @@ TEST_CASE("dynamic_update_slice replaces its window") {
   expect_close(run(ops::DynamicUpdateSlice{}, {x, update, i32({1}, {4})}), {0, 1, 2, 8, 9}, 0);
   expect_close(x, {0, 1, 2, 3, 4}, 0);  // operands are never written
   CHECK(contains(
-      refusal(ops::DynamicUpdateSlice{}, {Shape({2}, DType::F32), Shape({3}, DType::F32), Shape({1}, DType::I32)}),
+      infer_error(ops::DynamicUpdateSlice{}, {Shape({2}, DType::F32), Shape({3}, DType::F32), Shape({1}, DType::I32)}),
       "fit"));
 }
 
@@ -96,9 +94,9 @@ TEST_CASE("top_k: descending, ties to the smaller index, NaN first") {
   const auto rows = evaluate_op(ops::TopK{2}, std::vector<Tensor>{k2x3});
   expect_close(rows[0], {3, 2, 6, 5}, 0);
   expect_close(rows[1], {2, 1, 2, 1}, 0);
-  CHECK(contains(refusal(ops::TopK{4}, {Shape({2, 3}, DType::F32)}), "k 4"));
-  CHECK(contains(refusal(ops::TopK{-1}, {Shape({2, 3}, DType::F32)}), "k -1"));
-  CHECK(contains(refusal(ops::TopK{1}, {Shape({}, DType::F32)}), "axis"));
+  CHECK(contains(infer_error(ops::TopK{4}, {Shape({2, 3}, DType::F32)}), "k 4"));
+  CHECK(contains(infer_error(ops::TopK{-1}, {Shape({2, 3}, DType::F32)}), "k -1"));
+  CHECK(contains(infer_error(ops::TopK{1}, {Shape({}, DType::F32)}), "axis"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "tests/support/error_text.h"
+#include "tests/support/run_op.h"
 #include "tests/support/values.h"
 
 namespace rlx {
@@ -15,12 +16,9 @@ namespace {
 using test::contains;
 using test::doubles;
 using test::expect_close;
+using test::infer_error;
+using test::run;
 
-Tensor run(const OpBox& op, const std::vector<Tensor>& inputs) { return evaluate_op(op, inputs).at(0); }
-std::string refusal(const OpBox& op, const std::vector<Shape>& inputs) {
-  Result<Shapes> r = infer_shapes(op, inputs);
-  return r.ok() ? "" : r.error().text();
-}
 constexpr double kInf = HUGE_VAL;
 const Tensor k2x3 = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
 
@@ -67,13 +65,13 @@ TEST_CASE("reduce rounds once, integers are exact and wrap") {
 
 TEST_CASE("reduce refuses what has no meaning") {
   const Shape x({2, 3}, DType::F32);
-  CHECK(contains(refusal(ops::Reduce{ReduceKind::Sum, {2}, false}, {x}), "axis 2"));
-  CHECK(contains(refusal(ops::Reduce{ReduceKind::Sum, {0, 0}, false}, {x}), "twice"));
-  CHECK(contains(refusal(ops::Reduce{ReduceKind::Sum, {1, 0}, false}, {x}), "sorted"));
-  CHECK(contains(refusal(ops::Reduce{ReduceKind::Max, {0}, false}, {Shape({2}, DType::C64)}), "order"));
-  CHECK(contains(refusal(ops::Reduce{ReduceKind::Sum, {0}, false}, {Shape({2}, DType::Bool)}), "cast"));
-  CHECK(contains(refusal(ops::Reduce{ReduceKind::Mean, {0}, false}, {Shape({2}, DType::I32)}), "cast"));
-  CHECK(refusal(ops::Reduce{ReduceKind::Max, {0}, false}, {Shape({2}, DType::Bool)}) == "");
+  CHECK(contains(infer_error(ops::Reduce{ReduceKind::Sum, {2}, false}, {x}), "axis 2"));
+  CHECK(contains(infer_error(ops::Reduce{ReduceKind::Sum, {0, 0}, false}, {x}), "twice"));
+  CHECK(contains(infer_error(ops::Reduce{ReduceKind::Sum, {1, 0}, false}, {x}), "sorted"));
+  CHECK(contains(infer_error(ops::Reduce{ReduceKind::Max, {0}, false}, {Shape({2}, DType::C64)}), "order"));
+  CHECK(contains(infer_error(ops::Reduce{ReduceKind::Sum, {0}, false}, {Shape({2}, DType::Bool)}), "cast"));
+  CHECK(contains(infer_error(ops::Reduce{ReduceKind::Mean, {0}, false}, {Shape({2}, DType::I32)}), "cast"));
+  CHECK(infer_error(ops::Reduce{ReduceKind::Max, {0}, false}, {Shape({2}, DType::Bool)}) == "");
 }
 
 TEST_CASE("arg_reduce: the first extremum, NaN counts as one") {
@@ -85,7 +83,7 @@ TEST_CASE("arg_reduce: the first extremum, NaN counts as one") {
   expect_close(run(ops::ArgReduce{ArgReduceKind::Max, 0, false}, {doubles({4}, {1, NAN, 9, NAN})}), {1}, 0);
   expect_close(run(ops::ArgReduce{ArgReduceKind::Min, 0, false}, {doubles({3}, {1, NAN, -9})}), {1}, 0);
   CHECK(run(ops::ArgReduce{ArgReduceKind::Max, 0, false}, {k2x3}).dtype() == DType::I32);
-  CHECK(contains(refusal(ops::ArgReduce{ArgReduceKind::Max, 1, false}, {Shape({2, 0}, DType::F32)}), "empty"));
+  CHECK(contains(infer_error(ops::ArgReduce{ArgReduceKind::Max, 1, false}, {Shape({2, 0}, DType::F32)}), "empty"));
 }
 
 TEST_CASE("cumulative: inclusive, exclusive, reverse") {
@@ -101,7 +99,7 @@ TEST_CASE("cumulative: inclusive, exclusive, reverse") {
   expect_close(run(ops::Cumulative{K::Max, 0, true, false}, {x}), {-kInf, 3, 3, 4}, 0);
   expect_close(run(ops::Cumulative{K::Min, 0, false, true}, {x}), {1, 1, 2, 2}, 0);
   expect_close(run(ops::Cumulative{K::Sum, 0, false, false}, {k2x3}), {1, 2, 3, 5, 7, 9}, 0);
-  CHECK(contains(refusal(ops::Cumulative{K::Sum, 1, false, false}, {Shape({2}, DType::F32)}), "axis 1"));
+  CHECK(contains(infer_error(ops::Cumulative{K::Sum, 1, false, false}, {Shape({2}, DType::F32)}), "axis 1"));
 }
 
 TEST_CASE("softmax: values, overflow, masked rows") {
@@ -111,8 +109,8 @@ TEST_CASE("softmax: values, overflow, masked rows") {
   expect_close(run(ops::Softmax{0}, {doubles({2, 2}, {0, 5, std::log(3.0), 5})}), {0.25, 0.5, 0.75, 0.5}, 1e-15);
   expect_close(run(ops::Softmax{1}, {doubles({2, 2}, {-kInf, -kInf, -kInf, 1})}), {0, 0, 0, 1}, 0);
   CHECK(std::isnan(run(ops::Softmax{0}, {doubles({2}, {NAN, 1})}).at(1)));
-  CHECK(contains(refusal(ops::Softmax{0}, {Shape({2}, DType::I32)}), "float"));
-  CHECK(contains(refusal(ops::Softmax{-1}, {Shape({2}, DType::F32)}), "axis -1"));
+  CHECK(contains(infer_error(ops::Softmax{0}, {Shape({2}, DType::I32)}), "float"));
+  CHECK(contains(infer_error(ops::Softmax{-1}, {Shape({2}, DType::F32)}), "axis -1"));
 }
 
 TEST_CASE("log_softmax") {
