@@ -214,17 +214,6 @@ std::string node_label(const Graph& g, NodeId id) {
   return id.text();
 }
 
-std::string node_text(const Graph& g, NodeId id) {
-  const Node& n = g.node(id);
-  std::string out = id.text();
-  if (n.num_results() > 1) out += concat_text(":", n.num_results());
-  out += concat_text(" = ", op_text_name(n.op), "(");
-  for (std::size_t i = 0; i < n.inputs.size(); ++i) out += concat_text(i ? ", " : "", n.inputs[i]);
-  out += ") : ";
-  for (std::size_t i = 0; i < n.shapes.size(); ++i) out += concat_text(i ? ", " : "", n.shapes[i]);
-  return out;
-}
-
 std::string node_where(const Graph& g, NodeId id) {
   const Origin& origin = g.node(id).origin;
   std::string out = node_text(g, id);

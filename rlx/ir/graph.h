@@ -136,7 +136,7 @@ class UseIndex {
 
 /// The label of a node: its origin's label, else its leaf name, else "%7".
 std::string node_label(const Graph& g, NodeId id);
-/// One line: "%7 = matmul(%3, %5) : [4, 8] f32".
+/// One line for messages: "%7 = softmax(%3) {axis = 1} : [4, 8] f32"; bodies and large constants in short (text.cpp).
 std::string node_text(const Graph& g, NodeId id);
 /// The node line, its label and the user's source line, for error messages.
 std::string node_where(const Graph& g, NodeId id);

@@ -109,13 +109,13 @@ namespace ops {
 #define RLX_OP(Kind) static constexpr OpKind kind = OpKind::Kind; static const OpDef def
 
 /// A run-time tensor, bound by name at each run.
-struct Input { RLX_OP(Input); std::string name; Dims dims; DType dtype = DType::F32; };
+struct Input { RLX_OP(Input); std::string name{}; Dims dims{}; DType dtype = DType::F32; };
 /// A weight, bound once by name after compiling.
-struct Param { RLX_OP(Param); std::string name; Dims dims; DType dtype = DType::F32; };
+struct Param { RLX_OP(Param); std::string name{}; Dims dims{}; DType dtype = DType::F32; };
 /// An embedded tensor.
-struct Constant { RLX_OP(Constant); Tensor value; };
+struct Constant { RLX_OP(Constant); Tensor value{}; };
 /// A persistent value: reads what the last run (or `init`) left; `graph.set_state` declares the value after the run.
-struct State { RLX_OP(State); std::string name; Dims dims; DType dtype = DType::F32; Tensor init; };
+struct State { RLX_OP(State); std::string name{}; Dims dims{}; DType dtype = DType::F32; Tensor init{}; };
 
 /// fn(x), elementwise. x: float (neg, abs, sign, square, relu: also integers; not: Bool or integers) -> same shape and dtype.
 struct Activation { RLX_OP(Activation); ActivationKind fn = ActivationKind::Relu; };
@@ -133,22 +133,22 @@ struct Clamp { RLX_OP(Clamp); };
 struct StopGradient { RLX_OP(StopGradient); };
 
 /// The same elements under other dimensions (no -1: the builder resolves it).
-struct Reshape { RLX_OP(Reshape); Dims dims; };
+struct Reshape { RLX_OP(Reshape); Dims dims{}; };
 /// out[i_perm] = x[i]: result dim k is input dim perm[k].
-struct Transpose { RLX_OP(Transpose); std::vector<std::int64_t> perm; };
+struct Transpose { RLX_OP(Transpose); std::vector<std::int64_t> perm{}; };
 /// x broadcast to `dims` (NumPy rules, rank may grow).
-struct Expand { RLX_OP(Expand); Dims dims; };
+struct Expand { RLX_OP(Expand); Dims dims{}; };
 /// x[start : limit : stride] on each axis; 0 <= start <= limit <= extent, stride >= 1. `narrow` is its one-axis form.
-struct Slice { RLX_OP(Slice); Dims starts; Dims limits; std::vector<std::int64_t> strides; };
+struct Slice { RLX_OP(Slice); Dims starts{}; Dims limits{}; std::vector<std::int64_t> strides{}; };
 /// Operands joined along `axis`; the other dims agree.
 struct Concat { RLX_OP(Concat); std::int64_t axis = 0; };
 /// x with `low[d]` copies of the scalar `value` before and `high[d]` after each axis (negative amounts crop) and
 /// `interior[d]` between neighbours. Inputs: x, value (scalar).
-struct Pad { RLX_OP(Pad); std::vector<std::int64_t> low, high, interior; };
+struct Pad { RLX_OP(Pad); std::vector<std::int64_t> low{}, high{}, interior{}; };
 /// x with the order along `axes` reversed.
-struct Reverse { RLX_OP(Reverse); std::vector<std::int64_t> axes; };
+struct Reverse { RLX_OP(Reverse); std::vector<std::int64_t> axes{}; };
 /// 0, 1, 2, ... along `axis`, repeated along the others.
-struct Iota { RLX_OP(Iota); Dims dims; DType dtype = DType::I32; std::int64_t axis = 0; };
+struct Iota { RLX_OP(Iota); Dims dims{}; DType dtype = DType::I32; std::int64_t axis = 0; };
 /// The extent of `axis` of x as an I64 scalar.
 struct DimSize { RLX_OP(DimSize); std::int64_t axis = 0; };
 
@@ -159,14 +159,14 @@ struct Gather { RLX_OP(Gather); std::int64_t axis = 0; };
 /// Inputs: operand, indices (I32/I64, any rank r), updates = operand[..axis] ++ indices.dims ++ operand[axis+1..].
 struct ScatterAdd { RLX_OP(ScatterAdd); std::int64_t axis = 0; };
 /// The window of `sizes` at `starts` (I32/I64 [rank]); starts are clamped so that the window fits. Inputs: x, starts.
-struct DynamicSlice { RLX_OP(DynamicSlice); Dims sizes; };
+struct DynamicSlice { RLX_OP(DynamicSlice); Dims sizes{}; };
 /// x with the window at `starts` replaced by `update`; starts are clamped so that it fits. Inputs: x, update, starts.
 struct DynamicUpdateSlice { RLX_OP(DynamicUpdateSlice); };
 /// The k largest of the last axis, descending, ties to the smaller index, NaN first. Results: values, indices (I32).
 struct TopK { RLX_OP(TopK); std::int64_t k = 1; };
 
 /// fn over `axes` (sorted); they disappear, or stay as 1 with keep_dims.
-struct Reduce { RLX_OP(Reduce); ReduceKind fn = ReduceKind::Sum; std::vector<std::int64_t> axes; bool keep_dims = false; };
+struct Reduce { RLX_OP(Reduce); ReduceKind fn = ReduceKind::Sum; std::vector<std::int64_t> axes{}; bool keep_dims = false; };
 /// Index (I32) of the first max or min along `axis`; a NaN counts as the extremum.
 struct ArgReduce { RLX_OP(ArgReduce); ArgReduceKind fn = ArgReduceKind::Max; std::int64_t axis = 0; bool keep_dims = false; };
 /// Running fn along `axis`; exclusive starts from the identity; reverse runs from the end.
@@ -184,7 +184,7 @@ struct LogSoftmax { RLX_OP(LogSoftmax); std::int64_t axis = 0; };
 /// NumPy matmul: [.., M, K] x [.., K, N] -> [.., M, N], leading dims broadcast; both rank >= 2. Composite of DotGeneral.
 struct MatMul { RLX_OP(MatMul); };
 /// XLA's dot_general: result = batch ++ lhs free ++ rhs free. Floats accumulate in at least F32.
-struct DotGeneral { RLX_OP(DotGeneral); std::vector<std::int64_t> lhs_contract, rhs_contract, lhs_batch, rhs_batch; };
+struct DotGeneral { RLX_OP(DotGeneral); std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{}; };
 
 /// (x - mean) / sqrt(var + eps) * gamma + beta over `axis`, biased variance. gamma, beta: [dim(axis)].
 struct LayerNorm { RLX_OP(LayerNorm); std::int64_t axis = 0; double eps = 1e-5; };
@@ -204,7 +204,7 @@ struct Attention {
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
   MaskKind mask = MaskKind::None;
   std::int64_t window = 0;
-  std::optional<double> scale, softcap;
+  std::optional<double> scale{}, softcap{};
   HeadLayout layout = HeadLayout::Merged;
 };
 /// Cotangents of Attention. Inputs: q, k, v, dy [, mask]. Results: dq, dk, dv (and dmask for a Bias mask).
@@ -213,7 +213,7 @@ struct AttentionBackward {
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
   MaskKind mask = MaskKind::None;
   std::int64_t window = 0;
-  std::optional<double> scale, softcap;
+  std::optional<double> scale{}, softcap{};
   HeadLayout layout = HeadLayout::Merged;
 };
 /// Rotary position: the first n_rot elements of each head are rotated pairwise by (cos, sin), the rest copied. x in `layout`;
@@ -230,8 +230,8 @@ struct Rope {
 /// operands in order; its one output is the result.
 struct FusedDot {
   RLX_OP(FusedDot);
-  std::vector<std::int64_t> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
-  Subgraph epilogue;
+  std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{};
+  Subgraph epilogue{};
 };
 /// LayerNorm(x + residual [+ bias]) over the last axis. Inputs: x, residual, [bias], gamma, beta.
 struct FusedResidualLN { RLX_OP(FusedResidualLN); bool has_bias = false; double eps = 1e-5; };
@@ -246,16 +246,16 @@ struct FusedAttentionBlock {
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
   MaskKind mask = MaskKind::None;
   std::int64_t window = 0;
-  std::optional<double> scale, softcap;
+  std::optional<double> scale{}, softcap{};
   bool has_bias = false;
 };
 /// Elementwise ops on broadcast inputs, run per element. The body's inputs match the operands; results are its outputs.
-struct ElementwiseRegion { RLX_OP(ElementwiseRegion); Subgraph body; };
+struct ElementwiseRegion { RLX_OP(ElementwiseRegion); Subgraph body{}; };
 
 /// act(x w + bias). Inputs: x [.., K], w [K, N], [bias [N]].
-struct Linear { RLX_OP(Linear); std::optional<ActivationKind> activation; bool has_bias = false; };
+struct Linear { RLX_OP(Linear); std::optional<ActivationKind> activation{}; bool has_bias = false; };
 /// The same, always lowered to FusedDot. Inputs: x, w, bias.
-struct LinearFused { RLX_OP(LinearFused); std::optional<ActivationKind> activation; };
+struct LinearFused { RLX_OP(LinearFused); std::optional<ActivationKind> activation{}; };
 /// x w1 and x w2. Results: y1, y2.
 struct SharedLinearPair { RLX_OP(SharedLinearPair); };
 /// (silu(x w_gate) * (x w_up)) w_down. Inputs: x, w_up, w_gate, w_down.
@@ -288,12 +288,12 @@ struct Relayout {
   RLX_OP(Relayout);
   WeightLayout layout = WeightLayout::Panel;
   std::int64_t panel_width = 0;
-  std::vector<std::int64_t> transposed;
+  std::vector<std::int64_t> transposed{};
   std::int64_t k = 0, n = 0, packed_bytes = 0;
 };
 /// epilogue(x w, operands...) with w in the form Relayout packed. Inputs: x [.., K], packed U8 [bytes], operands...; the
 /// epilogue's inputs are the accumulator [.., N], then the operands; its one output is the result.
-struct PackedDot { RLX_OP(PackedDot); std::int64_t k = 0, n = 0, panel_width = 0; Subgraph epilogue; };
+struct PackedDot { RLX_OP(PackedDot); std::int64_t k = 0, n = 0, panel_width = 0; Subgraph epilogue{}; };
 
 #undef RLX_OP
 }  // namespace ops

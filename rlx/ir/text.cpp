@@ -157,9 +157,10 @@ std::string body_summary(const Graph& body) {
   return graph_name_text(body.name()) + "(" + ops + ")";
 }
 
-std::string_view enum_text(const AttrField& f, std::int64_t v) {
-  check(v >= 0 && static_cast<std::size_t>(v) < f.enum_names.size(), "enum attribute out of range");
-  return f.enum_names[static_cast<std::size_t>(v)];
+// A value without a name prints as its number: errors about broken ops are printed through here.
+std::string enum_text(const AttrField& f, std::int64_t v) {
+  if (v < 0 || static_cast<std::size_t>(v) >= f.enum_names.size()) return std::to_string(v);
+  return std::string(f.enum_names[static_cast<std::size_t>(v)]);
 }
 
 void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const TextOptions& options, int indent) {
@@ -285,6 +286,10 @@ std::string print_node(const Graph& g, NodeId id, const TextOptions& options) {
   std::string out;
   append_node(out, g, id, options, 0);
   return out;
+}
+
+std::string node_text(const Graph& g, NodeId id) {
+  return print_node(g, id, {.labels = false, .bodies = false, .max_elements = 4});
 }
 
 std::string print_attrs(const OpBox& op, const TextOptions& options) { return attrs_text(op, options, 0); }

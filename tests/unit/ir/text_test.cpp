@@ -215,3 +215,18 @@ TEST_CASE("text: an optional attribute may be unset where its default is set, an
             .op.as<ops::Attention>()
             .scale == std::nullopt);
 }
+
+TEST_CASE("text: a node in a message shows its attributes, bodies and constants in short") {
+  Graph g;
+  Expr x = g.input("x", Shape({2, 8}, DType::F32));
+  Expr y = g.add(ops::Attention{.num_heads = 2, .kv_heads = 2, .head_dim = 4},
+                 {g.reshape(x, {1, 2, 8}), g.reshape(x, {1, 2, 8}), g.reshape(x, {1, 2, 8})});
+  CHECK(node_text(g, y.value().node) ==
+        "%4 = attention(%1, %2, %3) {num_heads = 2, kv_heads = 2, head_dim = 4} : [1, 2, 8] f32");
+  Expr c = g.constant(Tensor::zeros(Shape({100}, DType::F32)));
+  CHECK(node_text(g, c.value().node) == "%5 = constant() {value = [100] f32 ...} : [100] f32");
+  // A broken op is shown all the same: errors about it are made of this text.
+  Graph broken;
+  broken.add_node(Node{ops::Reduce{static_cast<ReduceKind>(77), {}, false}, {}, {Shape({}, DType::F32)}, {}});
+  CHECK(node_text(broken, NodeId{0}).find("reduce") != std::string::npos);
+}
