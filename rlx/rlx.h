@@ -15,5 +15,6 @@
 #include "rlx/tensor/tensor.h"
 #include "rlx/transforms/hvp.h"
 #include "rlx/transforms/jvp.h"
+#include "rlx/transforms/module.h"
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"

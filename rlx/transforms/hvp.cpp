@@ -18,13 +18,6 @@ std::vector<std::string> leaf_names(const Graph& forward, const std::vector<Wrt>
 
 std::vector<Wrt> by_name(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
 
-std::map<Value, Value> compose(const std::map<Value, Value>& first, const std::map<Value, Value>& second) {
-  std::map<Value, Value> out;
-  for (const auto& [from, middle] : first)
-    if (auto it = second.find(middle); it != second.end()) out.emplace_hint(out.end(), from, it->second);
-  return out;
-}
-
 Dims joined(const Dims& a, const Dims& b) {
   Dims out = a;
   out.insert(out.end(), b.begin(), b.end());
@@ -57,7 +50,7 @@ TransformResult over_unit_vectors(const TransformResult& t, const std::string& n
   for (Value v : batched.graph.outputs()) outputs.push_back(ids.at(v));
   g.set_outputs(std::move(outputs));
   for (const Graph::StateUpdate& u : batched.graph.state_updates()) g.set_state(u.name, ids.at(u.value));
-  return {std::move(g), compose(compose(t.ids, batched.ids), ids), {}};
+  return {std::move(g), walk::compose(walk::compose(t.ids, batched.ids), ids), {}};
 }
 
 // `forward` with only its first `count` outputs.
@@ -118,7 +111,7 @@ TransformResult hvp(const Graph& forward, const std::vector<Wrt>& wrt) {
   std::vector<std::string> names = leaf_names(forward, wrt, "hvp");
   GradResult first = grad_with_loss(forward, wrt);
   TransformResult second = jvp(with_outputs(std::move(first.graph), 0, 1 + wrt.size()), by_name(names));
-  second.ids = compose(first.ids, second.ids);
+  second.ids = walk::compose(first.ids, second.ids);
   second.added_inputs.insert(second.added_inputs.begin(), first.added_inputs.begin(), first.added_inputs.end());
   return second;
 }
@@ -151,7 +144,7 @@ TransformResult hessian(const Graph& forward, const std::vector<Wrt>& wrt) {
   std::vector<std::string> names = leaf_names(forward, wrt, "hessian");
   GradResult first = value_and_grad(forward, wrt);
   TransformResult second = jacfwd_all(with_outputs(std::move(first.graph), 1, wrt.size()), names, "hessian");
-  second.ids = compose(first.ids, second.ids);
+  second.ids = walk::compose(first.ids, second.ids);
   return second;
 }
 

@@ -1,6 +1,7 @@
 // The forward-mode walker.
 #include "rlx/transforms/jvp.h"
 
+#include "rlx/ir/rewrite.h"
 #include "rlx/transforms/walk.h"
 
 namespace rlx {
@@ -70,6 +71,61 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
   g.set_outputs(std::move(outputs));
   Graph pruned = walk::prune(g, p.ids);
   return {std::move(pruned), std::move(p.ids), std::move(added)};
+}
+
+Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) {
+  TransformResult both = jvp(forward, tangent_for);
+  const Graph& g = both.graph;
+  const std::size_t num_primals = forward.outputs().size();
+  const std::vector<Value>& outputs = g.outputs();
+  std::vector<Value> roots;
+  for (const std::string& name : both.added_inputs) roots.emplace_back(g.find_leaf(OpKind::Input, name));
+  const std::vector<bool> by_slot = walk::dependents(g, roots, false);
+  std::vector<bool> weights = param_only_nodes(g);
+  for (const Wrt& w : tangent_for) weights[both.ids.at(walk::resolve(forward, w, "linearize")).node.index] = false;
+  walk::Slots slot(g);
+  auto moves = [&](std::uint32_t i) { return bool(by_slot[slot(Value(NodeId{i}))]); };
+
+  // What the tangents need, up to the values that stand still; what weights alone give is computed from them again.
+  std::vector<bool> needed(g.num_nodes(), false);
+  for (std::size_t k = num_primals; k < outputs.size(); ++k) needed[outputs[k].node.index] = true;
+  for (std::uint32_t i = static_cast<std::uint32_t>(g.num_nodes()); i-- > 0;)
+    if (needed[i] && (moves(i) || weights[i]))
+      for (Value v : g.nodes()[i].inputs) needed[v.node.index] = true;
+
+  Linearized out{{Graph(forward.name()), {}, {}}, Graph(forward.name()), {}, both.added_inputs};
+  Graph& primal = out.primal.graph;
+  primal.set_symbols(g.symbols());
+  out.linear.set_symbols(g.symbols());
+  std::map<Value, Value> in_primal, in_linear;
+  for (Value v : roots) in_linear.emplace(v, Value());  // behind the residuals
+  std::vector<Value> residuals;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const NodeId id{i};
+    if (!moves(i)) walk::copy_node(primal, g, id, in_primal);
+    if (!needed[i] || moves(i) || weights[i]) continue;
+    for (std::uint32_t r = 0; r < g.node(id).num_results(); ++r) {
+      const Value v(id, r);
+      out.residuals.push_back(walk::fresh_leaf_name(g, concat_text("residual_", residuals.size())));
+      in_linear.emplace(v, out.linear.input(out.residuals.back(), g.shape(v)).value());
+      residuals.push_back(v);
+    }
+  }
+  for (std::size_t k = 0; k < roots.size(); ++k)
+    in_linear[roots[k]] = out.linear.input(out.tangents[k], g.shape(roots[k])).value();
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (needed[i] && !in_linear.contains(Value(NodeId{i}))) walk::copy_node(out.linear, g, NodeId{i}, in_linear);
+
+  std::vector<Value> primals, tangents;
+  for (std::size_t k = 0; k < num_primals; ++k) primals.push_back(in_primal.at(outputs[k]));
+  for (Value v : residuals) primals.push_back(in_primal.at(v));
+  for (std::size_t k = num_primals; k < outputs.size(); ++k) tangents.push_back(in_linear.at(outputs[k]));
+  primal.set_outputs(std::move(primals));
+  out.linear.set_outputs(std::move(tangents));
+  for (const Graph::StateUpdate& u : g.state_updates()) primal.set_state(u.name, in_primal.at(u.value));
+  out.primal.ids = walk::compose(both.ids, in_primal);
+  primal = walk::prune(primal, out.primal.ids);
+  return out;
 }
 
 }  // namespace rlx

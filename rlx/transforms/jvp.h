@@ -12,4 +12,18 @@ namespace rlx {
 /// them, and integer ones, have zero tangents. Errors as in reverse.h.
 TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for);
 
+/// A graph cut into its values at a point and the linear map of its tangents there.
+struct Linearized {
+  /// Outputs [outputs of `forward`.., residuals..]; leaves are those of `forward`.
+  TransformResult primal;
+  /// Outputs: the tangents of the outputs of `forward`. Inputs: `residuals`, then `tangents`; the only other leaves are
+  /// Params of `forward` that stand still.
+  Graph linear;
+  std::vector<std::string> residuals;  // input i of `linear` takes output (number of outputs of `forward`) + i
+  std::vector<std::string> tangents;   // as in jvp
+};
+/// As `jvp`, in two graphs: run `primal` once at a point, then `linear` for as many directions as wanted. Errors as
+/// jvp.
+Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for);
+
 }  // namespace rlx

@@ -8,13 +8,6 @@ namespace rlx::walk {
 namespace {
 bool is_named_leaf(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
 
-std::map<Value, Value> compose(const std::map<Value, Value>& first, const std::map<Value, Value>& second) {
-  std::map<Value, Value> out;
-  for (const auto& [from, middle] : first)
-    if (auto it = second.find(middle); it != second.end()) out.emplace_hint(out.end(), from, it->second);
-  return out;
-}
-
 void finish_copy(Graph& to, const Graph& from, const std::map<Value, Value>& ids) {
   std::vector<Value> outputs;
   for (Value v : from.outputs()) outputs.push_back(ids.at(v));
@@ -82,6 +75,21 @@ std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool 
   return depends;
 }
 
+std::map<Value, Value> compose(const std::map<Value, Value>& first, const std::map<Value, Value>& second) {
+  std::map<Value, Value> out;
+  for (const auto& [from, middle] : first)
+    if (auto it = second.find(middle); it != second.end()) out.emplace_hint(out.end(), from, it->second);
+  return out;
+}
+
+void copy_node(Graph& to, const Graph& from, NodeId id, std::map<Value, Value>& ids) {
+  Node copy = from.node(id);
+  for (Value& v : copy.inputs) v = ids.at(v);
+  const std::uint32_t results = copy.num_results();
+  const NodeId made = to.add_node(std::move(copy));
+  for (std::uint32_t r = 0; r < results; ++r) ids.emplace_hint(ids.end(), Value(id, r), Value(made, r));
+}
+
 std::map<Value, Value> copy_nodes(Graph& to, const Graph& from, const std::function<Expr(NodeId)>& replace) {
   std::map<Value, Value> ids;
   for (std::uint32_t i = 0; i < from.num_nodes(); ++i) {
@@ -91,11 +99,7 @@ std::map<Value, Value> copy_nodes(Graph& to, const Graph& from, const std::funct
         ids.emplace_hint(ids.end(), Value(id), other.value());
         continue;
       }
-    Node copy = from.node(id);
-    for (Value& v : copy.inputs) v = ids.at(v);
-    std::uint32_t results = copy.num_results();
-    NodeId made = to.add_node(std::move(copy));
-    for (std::uint32_t r = 0; r < results; ++r) ids.emplace_hint(ids.end(), Value(id, r), Value(made, r));
+    copy_node(to, from, id, ids);
   }
   return ids;
 }
@@ -143,10 +147,7 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
         }
         for (std::uint32_t r = 0; r < n.num_results(); ++r) ids.emplace(Value(id, r), results[r].value());
       } else {
-        Node copy = n;
-        for (Value& v : copy.inputs) v = ids.at(v);
-        NodeId made = next.add_node(std::move(copy));
-        for (std::uint32_t r = 0; r < n.num_results(); ++r) ids.emplace(Value(id, r), Value(made, r));
+        copy_node(next, old, id, ids);
       }
     }
     finish_copy(next, old, ids);
@@ -197,14 +198,8 @@ Graph prune(const Graph& g, std::map<Value, Value>& ids) {
   Graph out(g.name());
   out.set_symbols(g.symbols());
   std::map<Value, Value> kept;
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    if (!live[i]) continue;
-    Node copy = g.nodes()[i];
-    for (Value& v : copy.inputs) v = kept.at(v);
-    std::uint32_t results = copy.num_results();
-    NodeId made = out.add_node(std::move(copy));
-    for (std::uint32_t r = 0; r < results; ++r) kept.emplace_hint(kept.end(), Value(NodeId{i}, r), Value(made, r));
-  }
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (live[i]) copy_node(out, g, NodeId{i}, kept);
   finish_copy(out, g, kept);
   ids = compose(ids, kept);
   return out;

@@ -62,6 +62,11 @@ std::string fresh_leaf_name(const Graph& g, std::string name);
 /// The graph without nodes that no output or state update needs; leaves stay. Composes the new ids into `ids`.
 Graph prune(const Graph& g, std::map<Value, Value>& ids);
 
+/// Copies one node of `from`, whose operands `ids` knows, into `to`, and adds its results to `ids`.
+void copy_node(Graph& to, const Graph& from, NodeId id, std::map<Value, Value>& ids);
+/// first, then second; values that the second map does not know are absent.
+std::map<Value, Value> compose(const std::map<Value, Value>& first, const std::map<Value, Value>& second);
+
 /// Copies every node of `from` into `to`; `replace` may give another value for a node's result 0 (leaves). Returns the
 /// ids.
 std::map<Value, Value> copy_nodes(Graph& to, const Graph& from, const std::function<Expr(NodeId)>& replace = {});
