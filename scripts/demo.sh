@@ -44,7 +44,7 @@ for name in GPL-3 MPL-2.0 Artistic; do
 done
 query="Am I allowed to sell copies for money?"
 say "  $query"
-"$rlx" search --model "$model_dir" "$query" "${texts[@]}"
+"$rlx" search --model "$model_dir" --paragraphs "$query" "${texts[@]}"
 
 say ""
 say "Try it on your own text:"

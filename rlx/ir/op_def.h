@@ -296,6 +296,7 @@ constexpr bool has_trait(OpTrait set, OpTrait t) { return (static_cast<int>(set)
 struct OpDef {
   OpKind kind;
   std::string_view name;  // text form: "softmax"
+  std::string_view what;  // one sentence for readers of the table
   InputSpec inputs;
   std::span<const AttrField> attrs;
   Level level = Level::Mir;

@@ -342,6 +342,7 @@ struct ActivationRules {
 
 constinit const OpDef ops::Activation::def{.kind = kind,
                                            .name = "activation",
+                                           .what = "An elementwise function of one operand: gelu, relu, exp, ...",
                                            .inputs = inputs("x"),
                                            .attrs = ActivationRules::attrs,
                                            .level = Level::Mir,

@@ -343,34 +343,38 @@ constexpr OpTrait kTraits = OpTrait::Blas | OpTrait::Composite;
 
 }  // namespace
 
-constinit const OpDef ops::Attention::def{.kind = kind,
-                                          .name = "attention",
-                                          .inputs = inputs("q", "k", "v", "mask").optional(1),
-                                          .attrs = AttentionRules::attrs,
-                                          .level = Level::Mir,
-                                          .traits = kTraits,
-                                          .infer = AttentionRules::infer,
-                                          .decompose = AttentionRules::decompose,
-                                          .vjp = AttentionRules::vjp,
-                                          .jvp = AttentionRules::jvp,
-                                          .batch = AttentionRules::batch,
-                                          .reference = AttentionRules::reference,
-                                          .cost = AttentionRules::cost,
-                                          .samples = AttentionRules::samples};
+constinit const OpDef ops::Attention::def{
+    .kind = kind,
+    .name = "attention",
+    .what = "softmax(mask(softcap(q k^T * scale))) v per head; kv heads may be shared by query heads.",
+    .inputs = inputs("q", "k", "v", "mask").optional(1),
+    .attrs = AttentionRules::attrs,
+    .level = Level::Mir,
+    .traits = kTraits,
+    .infer = AttentionRules::infer,
+    .decompose = AttentionRules::decompose,
+    .vjp = AttentionRules::vjp,
+    .jvp = AttentionRules::jvp,
+    .batch = AttentionRules::batch,
+    .reference = AttentionRules::reference,
+    .cost = AttentionRules::cost,
+    .samples = AttentionRules::samples};
 
-constinit const OpDef ops::AttentionBackward::def{.kind = kind,
-                                                  .name = "attention_backward",
-                                                  .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
-                                                  .attrs = AttentionBackwardRules::attrs,
-                                                  .level = Level::Mir,
-                                                  .traits = kTraits,
-                                                  .infer = AttentionBackwardRules::infer,
-                                                  .decompose = AttentionBackwardRules::decompose,
-                                                  .vjp = AttentionBackwardRules::vjp,
-                                                  .jvp = AttentionBackwardRules::jvp,
-                                                  .batch = AttentionBackwardRules::batch,
-                                                  .reference = AttentionBackwardRules::reference,
-                                                  .cost = AttentionBackwardRules::cost,
-                                                  .samples = AttentionBackwardRules::samples};
+constinit const OpDef ops::AttentionBackward::def{
+    .kind = kind,
+    .name = "attention_backward",
+    .what = "The cotangents of attention: dq, dk, dv and, of a bias mask, dmask.",
+    .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
+    .attrs = AttentionBackwardRules::attrs,
+    .level = Level::Mir,
+    .traits = kTraits,
+    .infer = AttentionBackwardRules::infer,
+    .decompose = AttentionBackwardRules::decompose,
+    .vjp = AttentionBackwardRules::vjp,
+    .jvp = AttentionBackwardRules::jvp,
+    .batch = AttentionBackwardRules::batch,
+    .reference = AttentionBackwardRules::reference,
+    .cost = AttentionBackwardRules::cost,
+    .samples = AttentionBackwardRules::samples};
 
 }  // namespace rlx

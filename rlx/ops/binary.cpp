@@ -283,6 +283,7 @@ struct BinaryRules {
 
 constinit const OpDef ops::Binary::def{.kind = kind,
                                        .name = "binary",
+                                       .what = "An elementwise function of two operands, broadcast: add, mul, max, ...",
                                        .inputs = inputs("a", "b"),
                                        .attrs = BinaryRules::attrs,
                                        .level = Level::Mir,

@@ -443,6 +443,7 @@ constexpr OpTrait kNorm = OpTrait::Reduction | OpTrait::Composite;
 
 constinit const OpDef ops::Linear::def{.kind = kind,
                                        .name = "linear",
+                                       .what = "act(x w + bias).",
                                        .inputs = inputs("x", "w", "bias").optional(1),
                                        .attrs = LinearRules::attrs,
                                        .level = Level::Hir,
@@ -458,6 +459,7 @@ constinit const OpDef ops::Linear::def{.kind = kind,
 
 constinit const OpDef ops::LinearFused::def{.kind = kind,
                                             .name = "linear_fused",
+                                            .what = "act(x w + bias), always lowered to fused_dot.",
                                             .inputs = inputs("x", "w", "bias"),
                                             .attrs = LinearFusedRules::attrs,
                                             .level = Level::Hir,
@@ -473,6 +475,7 @@ constinit const OpDef ops::LinearFused::def{.kind = kind,
 
 constinit const OpDef ops::SharedLinearPair::def{.kind = kind,
                                                  .name = "shared_linear_pair",
+                                                 .what = "x w1 and x w2.",
                                                  .inputs = inputs("x", "w1", "w2"),
                                                  .attrs = {},
                                                  .level = Level::Hir,
@@ -488,6 +491,7 @@ constinit const OpDef ops::SharedLinearPair::def{.kind = kind,
 
 constinit const OpDef ops::ResidualRmsNorm::def{.kind = kind,
                                                 .name = "residual_rms_norm",
+                                                .what = "rms_norm of x + residual over the last axis.",
                                                 .inputs = inputs("x", "residual", "gamma", "beta"),
                                                 .attrs = ResidualRmsNormRules::attrs,
                                                 .level = Level::Hir,
@@ -503,6 +507,7 @@ constinit const OpDef ops::ResidualRmsNorm::def{.kind = kind,
 
 constinit const OpDef ops::ResidualLayerNorm::def{.kind = kind,
                                                   .name = "residual_layer_norm",
+                                                  .what = "layer_norm of x + residual over the last axis.",
                                                   .inputs = inputs("x", "residual", "gamma", "beta"),
                                                   .attrs = ResidualLayerNormRules::attrs,
                                                   .level = Level::Hir,
@@ -519,6 +524,7 @@ constinit const OpDef ops::ResidualLayerNorm::def{.kind = kind,
 constinit const OpDef ops::EncoderBlock::def{
     .kind = kind,
     .name = "encoder_block",
+    .what = "BERT's post-norm encoder layer.",
     .inputs = inputs("x", "w_q", "b_q", "w_k", "b_k", "w_v", "b_v", "w_o", "b_o", "ln1_gamma", "ln1_beta", "w_up",
                      "b_up", "w_down", "b_down", "ln2_gamma", "ln2_beta", "mask")
                   .optional(1),
@@ -537,6 +543,7 @@ constinit const OpDef ops::EncoderBlock::def{
 constinit const OpDef ops::LlamaDecoderBlock::def{
     .kind = kind,
     .name = "llama_decoder_block",
+    .what = "Llama's pre-norm decoder layer.",
     .inputs = inputs("x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "ln2_gamma", "w_gate", "w_up", "w_down", "cos",
                      "sin", "mask")
                   .optional(1),

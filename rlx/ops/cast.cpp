@@ -47,6 +47,7 @@ struct CastRules {
 
 constinit const OpDef ops::Cast::def{.kind = kind,
                                      .name = "cast",
+                                     .what = "Numeric conversion to another dtype.",
                                      .inputs = inputs("x"),
                                      .attrs = CastRules::attrs,
                                      .level = Level::Mir,

@@ -56,6 +56,7 @@ struct StopGradientRules {
 
 constinit const OpDef ops::Clamp::def{.kind = kind,
                                       .name = "clamp",
+                                      .what = "min(max(x, low), high), elementwise and broadcast.",
                                       .inputs = inputs("x", "low", "high"),
                                       .attrs = {},
                                       .level = Level::Mir,
@@ -71,6 +72,7 @@ constinit const OpDef ops::Clamp::def{.kind = kind,
 
 constinit const OpDef ops::StopGradient::def{.kind = kind,
                                              .name = "stop_gradient",
+                                             .what = "x, with a zero derivative.",
                                              .inputs = inputs("x"),
                                              .attrs = {},
                                              .level = Level::Mir,

@@ -135,6 +135,7 @@ struct WhereRules {
 
 constinit const OpDef ops::Compare::def{.kind = kind,
                                         .name = "compare",
+                                        .what = "An elementwise comparison, broadcast, to Bool.",
                                         .inputs = inputs("a", "b"),
                                         .attrs = CompareRules::attrs,
                                         .level = Level::Mir,
@@ -150,6 +151,7 @@ constinit const OpDef ops::Compare::def{.kind = kind,
 
 constinit const OpDef ops::Where::def{.kind = kind,
                                       .name = "where",
+                                      .what = "cond ? a : b, elementwise and broadcast.",
                                       .inputs = inputs("cond", "a", "b"),
                                       .attrs = {},
                                       .level = Level::Mir,

@@ -72,6 +72,7 @@ struct ConcatRules {
 
 constinit const OpDef ops::Concat::def{.kind = kind,
                                        .name = "concat",
+                                       .what = "Operands joined along one axis.",
                                        .inputs = variadic_inputs("xs"),
                                        .attrs = ConcatRules::attrs,
                                        .level = Level::Mir,

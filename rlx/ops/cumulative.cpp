@@ -186,6 +186,7 @@ struct CumulativeRules {
 
 constinit const OpDef ops::Cumulative::def{.kind = kind,
                                            .name = "cumulative",
+                                           .what = "A running sum, product, max or min along one axis.",
                                            .inputs = inputs("x"),
                                            .attrs = CumulativeRules::attrs,
                                            .level = Level::Mir,

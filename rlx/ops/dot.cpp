@@ -346,6 +346,7 @@ struct MatMulRules {
 
 constinit const OpDef ops::MatMul::def{.kind = kind,
                                        .name = "matmul",
+                                       .what = "NumPy's matmul: matrices in the last two axes, leading axes broadcast.",
                                        .inputs = inputs("lhs", "rhs"),
                                        .attrs = {},
                                        .level = Level::Mir,
@@ -361,6 +362,7 @@ constinit const OpDef ops::MatMul::def{.kind = kind,
 
 constinit const OpDef ops::DotGeneral::def{.kind = kind,
                                            .name = "dot_general",
+                                           .what = "A product over any contracted and batch axes (XLA's dot_general).",
                                            .inputs = inputs("lhs", "rhs"),
                                            .attrs = DotGeneralRules::attrs,
                                            .level = Level::Mir,

@@ -184,22 +184,25 @@ struct DynamicUpdateSliceRules {
 
 }  // namespace
 
-constinit const OpDef ops::DynamicSlice::def{.kind = kind,
-                                             .name = "dynamic_slice",
-                                             .inputs = inputs("x", "starts"),
-                                             .attrs = DynamicSliceRules::attrs,
-                                             .level = Level::Mir,
-                                             .infer = DynamicSliceRules::infer,
-                                             .decompose = none("a primitive"),
-                                             .vjp = DynamicSliceRules::vjp,
-                                             .jvp = DynamicSliceRules::jvp,
-                                             .batch = DynamicSliceRules::batch,
-                                             .reference = DynamicSliceRules::reference,
-                                             .cost = DynamicSliceRules::cost,
-                                             .samples = DynamicSliceRules::samples};
+constinit const OpDef ops::DynamicSlice::def{
+    .kind = kind,
+    .name = "dynamic_slice",
+    .what = "A window of fixed size at a position given at run time, clamped so that it fits.",
+    .inputs = inputs("x", "starts"),
+    .attrs = DynamicSliceRules::attrs,
+    .level = Level::Mir,
+    .infer = DynamicSliceRules::infer,
+    .decompose = none("a primitive"),
+    .vjp = DynamicSliceRules::vjp,
+    .jvp = DynamicSliceRules::jvp,
+    .batch = DynamicSliceRules::batch,
+    .reference = DynamicSliceRules::reference,
+    .cost = DynamicSliceRules::cost,
+    .samples = DynamicSliceRules::samples};
 
 constinit const OpDef ops::DynamicUpdateSlice::def{.kind = kind,
                                                    .name = "dynamic_update_slice",
+                                                   .what = "x with a window at a run-time position replaced.",
                                                    .inputs = inputs("x", "update", "starts"),
                                                    .attrs = {},
                                                    .level = Level::Mir,

@@ -123,6 +123,7 @@ struct RegionRules {
 
 constinit const OpDef ops::ElementwiseRegion::def{.kind = kind,
                                                   .name = "elementwise_region",
+                                                  .what = "Elementwise ops on broadcast operands, run per element.",
                                                   .inputs = variadic_inputs("x"),
                                                   .attrs = RegionRules::attrs,
                                                   .level = Level::Mir,

@@ -58,6 +58,7 @@ struct ExpandRules {
 
 constinit const OpDef ops::Expand::def{.kind = kind,
                                        .name = "expand",
+                                       .what = "x broadcast to given dimensions.",
                                        .inputs = inputs("x"),
                                        .attrs = ExpandRules::attrs,
                                        .level = Level::Mir,

@@ -93,6 +93,7 @@ struct FusedAttentionBlockRules {
 constinit const OpDef ops::FusedAttentionBlock::def{
     .kind = kind,
     .name = "fused_attention_block",
+    .what = "Joined projection of q, k and v, attention, output projection.",
     .inputs = inputs("x", "w_qkv", "w_out", "b_qkv", "b_out", "mask").optional(3),
     .attrs = FusedAttentionBlockRules::attrs,
     .level = Level::Mir,

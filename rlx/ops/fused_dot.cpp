@@ -118,6 +118,7 @@ struct FusedDotRules {
 
 constinit const OpDef ops::FusedDot::def{.kind = kind,
                                          .name = "fused_dot",
+                                         .what = "A product whose accumulator runs through an elementwise epilogue.",
                                          .inputs = variadic_inputs("operands", 2),
                                          .attrs = FusedDotRules::attrs,
                                          .level = Level::Mir,

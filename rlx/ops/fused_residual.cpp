@@ -100,6 +100,7 @@ constexpr OpTrait kTraits = OpTrait::Reduction | OpTrait::Composite;
 
 constinit const OpDef ops::FusedResidualLN::def{.kind = kind,
                                                 .name = "fused_residual_ln",
+                                                .what = "layer_norm of x + residual [+ bias] over the last axis.",
                                                 .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
                                                 .attrs = FusedResidualLNRules::attrs,
                                                 .level = Level::Mir,
@@ -116,6 +117,7 @@ constinit const OpDef ops::FusedResidualLN::def{.kind = kind,
 constinit const OpDef ops::FusedResidualRmsNorm::def{
     .kind = kind,
     .name = "fused_residual_rms_norm",
+    .what = "rms_norm of x + residual [+ bias] over the last axis, and that sum.",
     .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
     .attrs = FusedResidualRmsNormRules::attrs,
     .level = Level::Mir,

@@ -235,32 +235,36 @@ struct ScatterAddRules {
 
 }  // namespace
 
-constinit const OpDef ops::Gather::def{.kind = kind,
-                                       .name = "gather",
-                                       .inputs = inputs("table", "indices"),
-                                       .attrs = GatherRules::attrs,
-                                       .level = Level::Mir,
-                                       .infer = GatherRules::infer,
-                                       .decompose = none("a primitive"),
-                                       .vjp = GatherRules::vjp,
-                                       .jvp = GatherRules::jvp,
-                                       .batch = GatherRules::batch,
-                                       .reference = GatherRules::reference,
-                                       .cost = GatherRules::cost,
-                                       .samples = GatherRules::samples};
+constinit const OpDef ops::Gather::def{
+    .kind = kind,
+    .name = "gather",
+    .what = "Rows of a table picked by integer indices, which are clamped into range.",
+    .inputs = inputs("table", "indices"),
+    .attrs = GatherRules::attrs,
+    .level = Level::Mir,
+    .infer = GatherRules::infer,
+    .decompose = none("a primitive"),
+    .vjp = GatherRules::vjp,
+    .jvp = GatherRules::jvp,
+    .batch = GatherRules::batch,
+    .reference = GatherRules::reference,
+    .cost = GatherRules::cost,
+    .samples = GatherRules::samples};
 
-constinit const OpDef ops::ScatterAdd::def{.kind = kind,
-                                           .name = "scatter_add",
-                                           .inputs = inputs("operand", "indices", "updates"),
-                                           .attrs = ScatterAddRules::attrs,
-                                           .level = Level::Mir,
-                                           .infer = ScatterAddRules::infer,
-                                           .decompose = none("a primitive"),
-                                           .vjp = ScatterAddRules::vjp,
-                                           .jvp = ScatterAddRules::jvp,
-                                           .batch = ScatterAddRules::batch,
-                                           .reference = ScatterAddRules::reference,
-                                           .cost = ScatterAddRules::cost,
-                                           .samples = ScatterAddRules::samples};
+constinit const OpDef ops::ScatterAdd::def{
+    .kind = kind,
+    .name = "scatter_add",
+    .what = "Updates added to the rows that integer indices name; out-of-range rows are dropped.",
+    .inputs = inputs("operand", "indices", "updates"),
+    .attrs = ScatterAddRules::attrs,
+    .level = Level::Mir,
+    .infer = ScatterAddRules::infer,
+    .decompose = none("a primitive"),
+    .vjp = ScatterAddRules::vjp,
+    .jvp = ScatterAddRules::jvp,
+    .batch = ScatterAddRules::batch,
+    .reference = ScatterAddRules::reference,
+    .cost = ScatterAddRules::cost,
+    .samples = ScatterAddRules::samples};
 
 }  // namespace rlx

@@ -66,6 +66,7 @@ struct DimSizeRules {
 
 constinit const OpDef ops::Iota::def{.kind = kind,
                                      .name = "iota",
+                                     .what = "0, 1, 2, ... along one axis, repeated along the others.",
                                      .inputs = inputs(),
                                      .attrs = IotaRules::attrs,
                                      .level = Level::Mir,
@@ -81,6 +82,7 @@ constinit const OpDef ops::Iota::def{.kind = kind,
 
 constinit const OpDef ops::DimSize::def{.kind = kind,
                                         .name = "dim_size",
+                                        .what = "The extent of one axis as an I64 scalar.",
                                         .inputs = inputs("x"),
                                         .attrs = DimSizeRules::attrs,
                                         .level = Level::Mir,

@@ -67,26 +67,34 @@ constexpr NoRule kLeaf = none("it has no operands");
 }  // namespace
 
 constinit const OpDef ops::Input::def{
-    .kind = kind, .name = "input", .inputs = inputs(), .attrs = InputRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .kind = kind, .name = "input",
+    .what = "A run-time tensor, bound by name at each run.",
+    .inputs = inputs(), .attrs = InputRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = InputRules::infer, .decompose = kPrimitive,
     .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = kBound, .cost = no_cost, .samples = InputRules::samples};
 
 constinit const OpDef ops::Param::def{
-    .kind = kind, .name = "param", .inputs = inputs(), .attrs = ParamRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .kind = kind, .name = "param",
+    .what = "A weight, bound once by name after compiling.",
+    .inputs = inputs(), .attrs = ParamRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = ParamRules::infer, .decompose = kPrimitive,
     .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = kBound, .cost = no_cost, .samples = ParamRules::samples};
 
 constinit const OpDef ops::Constant::def{
-    .kind = kind, .name = "constant", .inputs = inputs(), .attrs = ConstantRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .kind = kind, .name = "constant",
+    .what = "An embedded tensor.",
+    .inputs = inputs(), .attrs = ConstantRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = ConstantRules::infer, .decompose = kPrimitive,
     .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = ConstantRules::reference, .cost = no_cost,
     .samples = ConstantRules::samples};
 
 constinit const OpDef ops::State::def{
-    .kind = kind, .name = "state", .inputs = inputs(), .attrs = StateRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
+    .kind = kind, .name = "state",
+    .what = "A persistent value: reads what the last run left; the graph declares its next value.",
+    .inputs = inputs(), .attrs = StateRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
     .infer = StateRules::infer, .decompose = kPrimitive,
     .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = kBound, .cost = no_cost, .samples = StateRules::samples};

@@ -233,73 +233,39 @@ struct NormBackwardRules {
   static constexpr AttrField attrs[] = {field<&Op::axis>("axis"), field<&Op::eps>("eps")};
 };
 
-using LayerNormRules = NormRules<ops::LayerNorm, ops::LayerNormBackward, true>;
-using RmsNormRules = NormRules<ops::RmsNorm, ops::RmsNormBackward, false>;
-using LayerNormBackwardRules = NormBackwardRules<ops::LayerNormBackward, true>;
-using RmsNormBackwardRules = NormBackwardRules<ops::RmsNormBackward, false>;
-
-constexpr OpTrait kTraits = OpTrait::Reduction | OpTrait::Composite;
+// The record of a norm or of its cotangents: the third operand is beta or dy.
+template <class Op, class Rules>
+constexpr OpDef record(std::string_view name, std::string_view what, std::string_view third,
+                       Cost (*cost)(const CostContext&)) {
+  return {.kind = Op::kind,
+          .name = name,
+          .what = what,
+          .inputs = inputs("x", "gamma", third),
+          .attrs = Rules::attrs,
+          .level = Level::Mir,
+          .traits = OpTrait::Reduction | OpTrait::Composite,
+          .infer = Rules::infer,
+          .decompose = Rules::decompose,
+          .vjp = Rules::vjp,
+          .jvp = Rules::jvp,
+          .batch = Rules::batch,
+          .reference = Rules::reference,
+          .cost = cost,
+          .samples = Rules::samples};
+}
 
 }  // namespace
 
-constinit const OpDef ops::LayerNorm::def{.kind = kind,
-                                          .name = "layer_norm",
-                                          .inputs = inputs("x", "gamma", "beta"),
-                                          .attrs = LayerNormRules::attrs,
-                                          .level = Level::Mir,
-                                          .traits = kTraits,
-                                          .infer = LayerNormRules::infer,
-                                          .decompose = LayerNormRules::decompose,
-                                          .vjp = LayerNormRules::vjp,
-                                          .jvp = LayerNormRules::jvp,
-                                          .batch = LayerNormRules::batch,
-                                          .reference = LayerNormRules::reference,
-                                          .cost = flops_per_element<8>,
-                                          .samples = LayerNormRules::samples};
-
-constinit const OpDef ops::RmsNorm::def{.kind = kind,
-                                        .name = "rms_norm",
-                                        .inputs = inputs("x", "gamma", "beta"),
-                                        .attrs = RmsNormRules::attrs,
-                                        .level = Level::Mir,
-                                        .traits = kTraits,
-                                        .infer = RmsNormRules::infer,
-                                        .decompose = RmsNormRules::decompose,
-                                        .vjp = RmsNormRules::vjp,
-                                        .jvp = RmsNormRules::jvp,
-                                        .batch = RmsNormRules::batch,
-                                        .reference = RmsNormRules::reference,
-                                        .cost = flops_per_element<5>,
-                                        .samples = RmsNormRules::samples};
-
-constinit const OpDef ops::LayerNormBackward::def{.kind = kind,
-                                                  .name = "layer_norm_backward",
-                                                  .inputs = inputs("x", "gamma", "dy"),
-                                                  .attrs = LayerNormBackwardRules::attrs,
-                                                  .level = Level::Mir,
-                                                  .traits = kTraits,
-                                                  .infer = LayerNormBackwardRules::infer,
-                                                  .decompose = LayerNormBackwardRules::decompose,
-                                                  .vjp = LayerNormBackwardRules::vjp,
-                                                  .jvp = LayerNormBackwardRules::jvp,
-                                                  .batch = LayerNormBackwardRules::batch,
-                                                  .reference = LayerNormBackwardRules::reference,
-                                                  .cost = flops_per_element<18>,
-                                                  .samples = LayerNormBackwardRules::samples};
-
-constinit const OpDef ops::RmsNormBackward::def{.kind = kind,
-                                                .name = "rms_norm_backward",
-                                                .inputs = inputs("x", "gamma", "dy"),
-                                                .attrs = RmsNormBackwardRules::attrs,
-                                                .level = Level::Mir,
-                                                .traits = kTraits,
-                                                .infer = RmsNormBackwardRules::infer,
-                                                .decompose = RmsNormBackwardRules::decompose,
-                                                .vjp = RmsNormBackwardRules::vjp,
-                                                .jvp = RmsNormBackwardRules::jvp,
-                                                .batch = RmsNormBackwardRules::batch,
-                                                .reference = RmsNormBackwardRules::reference,
-                                                .cost = flops_per_element<14>,
-                                                .samples = RmsNormBackwardRules::samples};
+constinit const OpDef ops::LayerNorm::def =
+    record<ops::LayerNorm, NormRules<ops::LayerNorm, ops::LayerNormBackward, true>>(
+        "layer_norm", "(x - mean) / sqrt(var + eps) * gamma + beta along one axis.", "beta", flops_per_element<8>);
+constinit const OpDef ops::RmsNorm::def = record<ops::RmsNorm, NormRules<ops::RmsNorm, ops::RmsNormBackward, false>>(
+    "rms_norm", "x / sqrt(mean(x^2) + eps) * gamma + beta along one axis.", "beta", flops_per_element<5>);
+constinit const OpDef ops::LayerNormBackward::def =
+    record<ops::LayerNormBackward, NormBackwardRules<ops::LayerNormBackward, true>>(
+        "layer_norm_backward", "The cotangents of layer_norm: dx, dgamma, dbeta.", "dy", flops_per_element<18>);
+constinit const OpDef ops::RmsNormBackward::def =
+    record<ops::RmsNormBackward, NormBackwardRules<ops::RmsNormBackward, false>>(
+        "rms_norm_backward", "The cotangents of rms_norm: dx, dgamma, dbeta.", "dy", flops_per_element<14>);
 
 }  // namespace rlx

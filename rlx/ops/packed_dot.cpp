@@ -39,7 +39,9 @@ struct PackedDotRules {
 }  // namespace
 
 constinit const OpDef ops::PackedDot::def{
-    .kind = kind, .name = "packed_dot", .inputs = {{"x", "packed", "operands"}, 3, 2, true}, .attrs = PackedDotRules::attrs,
+    .kind = kind, .name = "packed_dot",
+    .what = "fused_dot with the weight as relayout packed it.",
+    .inputs = {{"x", "packed", "operands"}, 3, 2, true}, .attrs = PackedDotRules::attrs,
     .level = Level::Lir, .traits = OpTrait::Blas, .infer = PackedDotRules::infer, .decompose = none("the packed layout is the backend's"),
     .vjp = PackedDotRules::vjp, .jvp = PackedDotRules::jvp, .batch = PackedDotRules::batch,
     .reference = none("the packed layout is the backend's"), .cost = PackedDotRules::cost, .samples = PackedDotRules::samples};

@@ -130,18 +130,20 @@ struct PadRules {
 
 }  // namespace
 
-constinit const OpDef ops::Pad::def{.kind = kind,
-                                    .name = "pad",
-                                    .inputs = inputs("x", "value"),
-                                    .attrs = PadRules::attrs,
-                                    .level = Level::Mir,
-                                    .infer = PadRules::infer,
-                                    .decompose = none("a primitive"),
-                                    .vjp = PadRules::vjp,
-                                    .jvp = PadRules::jvp,
-                                    .batch = PadRules::batch,
-                                    .reference = PadRules::reference,
-                                    .cost = moves_bytes,
-                                    .samples = PadRules::samples};
+constinit const OpDef ops::Pad::def{
+    .kind = kind,
+    .name = "pad",
+    .what = "x with a value before, behind and between its elements; negative amounts crop.",
+    .inputs = inputs("x", "value"),
+    .attrs = PadRules::attrs,
+    .level = Level::Mir,
+    .infer = PadRules::infer,
+    .decompose = none("a primitive"),
+    .vjp = PadRules::vjp,
+    .jvp = PadRules::jvp,
+    .batch = PadRules::batch,
+    .reference = PadRules::reference,
+    .cost = moves_bytes,
+    .samples = PadRules::samples};
 
 }  // namespace rlx

@@ -258,6 +258,7 @@ struct ArgReduceRules {
 
 constinit const OpDef ops::Reduce::def{.kind = kind,
                                        .name = "reduce",
+                                       .what = "Sum, mean, max, min or product over some axes.",
                                        .inputs = inputs("x"),
                                        .attrs = ReduceRules::attrs,
                                        .level = Level::Mir,
@@ -273,6 +274,7 @@ constinit const OpDef ops::Reduce::def{.kind = kind,
 
 constinit const OpDef ops::ArgReduce::def{.kind = kind,
                                           .name = "arg_reduce",
+                                          .what = "The index of the first max or min along one axis.",
                                           .inputs = inputs("x"),
                                           .attrs = ArgReduceRules::attrs,
                                           .level = Level::Mir,

@@ -46,6 +46,7 @@ struct RelayoutRules {
 
 constinit const OpDef ops::Relayout::def{.kind = kind,
                                          .name = "relayout",
+                                         .what = "Weights packed for a product kernel, joined along N.",
                                          .inputs = variadic_inputs("weights", 1),
                                          .attrs = RelayoutRules::attrs,
                                          .level = Level::Lir,

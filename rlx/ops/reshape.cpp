@@ -56,6 +56,7 @@ struct ReshapeRules {
 
 constinit const OpDef ops::Reshape::def{.kind = kind,
                                         .name = "reshape",
+                                        .what = "The same elements under other dimensions.",
                                         .inputs = inputs("x"),
                                         .attrs = ReshapeRules::attrs,
                                         .level = Level::Mir,

@@ -41,6 +41,7 @@ struct ReverseRules {
 
 constinit const OpDef ops::Reverse::def{.kind = kind,
                                         .name = "reverse",
+                                        .what = "x with the order along some axes reversed.",
                                         .inputs = inputs("x"),
                                         .attrs = ReverseRules::attrs,
                                         .level = Level::Mir,

@@ -210,19 +210,21 @@ struct RopeRules {
 
 }  // namespace
 
-constinit const OpDef ops::Rope::def{.kind = kind,
-                                     .name = "rope",
-                                     .inputs = inputs("x", "cos", "sin"),
-                                     .attrs = RopeRules::attrs,
-                                     .level = Level::Mir,
-                                     .traits = OpTrait::Composite,
-                                     .infer = RopeRules::infer,
-                                     .decompose = RopeRules::decompose,
-                                     .vjp = RopeRules::vjp,
-                                     .jvp = RopeRules::jvp,
-                                     .batch = RopeRules::batch,
-                                     .reference = RopeRules::reference,
-                                     .cost = flops_per_element<3>,
-                                     .samples = RopeRules::samples};
+constinit const OpDef ops::Rope::def{
+    .kind = kind,
+    .name = "rope",
+    .what = "Rotary position: pairs of elements of each head rotated by the angle of their row.",
+    .inputs = inputs("x", "cos", "sin"),
+    .attrs = RopeRules::attrs,
+    .level = Level::Mir,
+    .traits = OpTrait::Composite,
+    .infer = RopeRules::infer,
+    .decompose = RopeRules::decompose,
+    .vjp = RopeRules::vjp,
+    .jvp = RopeRules::jvp,
+    .batch = RopeRules::batch,
+    .reference = RopeRules::reference,
+    .cost = flops_per_element<3>,
+    .samples = RopeRules::samples};
 
 }  // namespace rlx

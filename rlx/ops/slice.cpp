@@ -116,6 +116,7 @@ struct SliceRules {
 
 constinit const OpDef ops::Slice::def{.kind = kind,
                                       .name = "slice",
+                                      .what = "A strided window of fixed position.",
                                       .inputs = inputs("x"),
                                       .attrs = SliceRules::attrs,
                                       .level = Level::Mir,

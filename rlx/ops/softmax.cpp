@@ -115,6 +115,7 @@ struct LogSoftmaxRules {
 
 constinit const OpDef ops::Softmax::def{.kind = kind,
                                         .name = "softmax",
+                                        .what = "exp(x - max(x)) / sum along one axis; a row of -inf gives zeros.",
                                         .inputs = inputs("x"),
                                         .attrs = SoftmaxRules::attrs,
                                         .level = Level::Mir,
@@ -130,6 +131,7 @@ constinit const OpDef ops::Softmax::def{.kind = kind,
 
 constinit const OpDef ops::LogSoftmax::def{.kind = kind,
                                            .name = "log_softmax",
+                                           .what = "x - logsumexp(x) along one axis.",
                                            .inputs = inputs("x"),
                                            .attrs = LogSoftmaxRules::attrs,
                                            .level = Level::Mir,

@@ -82,6 +82,7 @@ struct SwiGLURules {
 
 constinit const OpDef ops::FusedSwiGLU::def{.kind = kind,
                                             .name = "fused_swiglu",
+                                            .what = "up * silu(gate) of the two halves of the last axis.",
                                             .inputs = inputs("x"),
                                             .attrs = FusedSwiGLURules::attrs,
                                             .level = Level::Mir,
@@ -97,6 +98,7 @@ constinit const OpDef ops::FusedSwiGLU::def{.kind = kind,
 
 constinit const OpDef ops::SwiGLU::def{.kind = kind,
                                        .name = "swiglu",
+                                       .what = "(silu(x w_gate) * (x w_up)) w_down.",
                                        .inputs = inputs("x", "w_up", "w_gate", "w_down"),
                                        .attrs = {},
                                        .level = Level::Hir,

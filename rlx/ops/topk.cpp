@@ -90,6 +90,7 @@ struct TopKRules {
 
 constinit const OpDef ops::TopK::def{.kind = kind,
                                      .name = "top_k",
+                                     .what = "The k largest of the last axis, descending, and their indices.",
                                      .inputs = inputs("x"),
                                      .attrs = TopKRules::attrs,
                                      .level = Level::Mir,

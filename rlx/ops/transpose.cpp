@@ -52,6 +52,7 @@ struct TransposeRules {
 
 constinit const OpDef ops::Transpose::def{.kind = kind,
                                           .name = "transpose",
+                                          .what = "Axes permuted: result axis k is operand axis perm[k].",
                                           .inputs = inputs("x"),
                                           .attrs = TransposeRules::attrs,
                                           .level = Level::Mir,
