@@ -43,7 +43,7 @@ CompilePipeline::CompilePipeline(TargetInfo target, CompileOptions options) : ta
 PassContext CompilePipeline::context(FusionReport* report) const {
   PassContext c;
   c.claims = target_.claims;
-  c.options = options_.fusion;
+  c.options = options_.fusion.for_target(fusion_target_for(target_.device));
   c.policy = options_.policy;
   c.report = report;
   return c;

@@ -107,22 +107,6 @@ class Chain {
             concat_text("the target has no product that ends in ", node_text(g_, s.result.node))};
   }
 
-  // x * sigmoid(x): the two readers of a value when they are these.
-  std::optional<Step> decomposed_silu(std::span<const UseIndex::Use> uses) const {
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Node& sigmoid = g_.node(uses[i].user);
-      const Node& product = g_.node(uses[1 - i].user);
-      const auto* act = sigmoid.op.get_if<ops::Activation>();
-      const auto* mul = product.op.get_if<ops::Binary>();
-      if (!act || act->fn != ActivationKind::Sigmoid || !mul || mul->fn != BinaryKind::Mul) continue;
-      if (product.inputs[1 - uses[1 - i].operand] != Value(uses[i].user) || !r_.uses().single_use(Value(uses[i].user)))
-        continue;
-      Step s{ops::Activation{ActivationKind::Silu}, Other::None, {}, false, 0, true, Value(uses[1 - i].user)};
-      return s;
-    }
-    return std::nullopt;
-  }
-
   // The step of `user`, which reads the tip at `operand`; sets `stop` when it began to match.
   std::optional<Step> step_of(const UseIndex::Use& use, std::optional<Stop>& stop) const {
     const Node& n = g_.node(use.user);
@@ -166,9 +150,6 @@ class Chain {
         stop = Stop{MissReason::IsOutput, concat_text(tip_, " is an output of the graph")};
       return std::nullopt;
     }
-    if (uses.size() == 2)
-      if (std::optional<Step> silu = decomposed_silu(uses))
-        return taken_[silu->result.node.index] ? std::nullopt : silu;
     if (uses.size() > 1) {
       std::optional<Stop> ignored;
       for (const UseIndex::Use& u : uses) {
@@ -263,7 +244,7 @@ const Pass fuse_dot_epilogue{
     "fuse-dot-epilogue",
     "Moves the elementwise chain behind a product into its epilogue: scalars, a vector over the last axis, values of "
     "the product's shape, "
-    "activations (also x * sigmoid(x)). Legal: every intermediate has one reader and is no output, the result keeps "
+    "activations. Legal: every intermediate has one reader and is no output, the result keeps "
     "the product's dims, and "
     "the target claims the longer form. Residual adds before a norm are fuse-residual-norm's, which runs first.",
     run};

@@ -18,21 +18,21 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
   };
   for (std::size_t i = 0; i < 2; ++i) {
     const Value activated = in[i], up = in[1 - i];
-    std::optional<SiluMatch> silu = match_silu(g, uses, activated);
-    if (!silu || activated == up || silu->x == up) continue;  // silu(x) itself is x * sigmoid(x)
+    const Node* silu = as_activation(g, activated, ActivationKind::Silu);
+    if (!silu || activated == up) continue;
+    const Value gated = silu->inputs[0];
     if (uses.is_output(activated))
       return miss(MissReason::IsOutput, concat_text(activated, " is an output of the graph"));
     if (!uses.single_use(activated))
       return miss(MissReason::MultiConsumer, concat_text(activated, " has ", uses.use_count(activated), " readers"));
-    std::optional<AxisRange> gate = axis_range(g, silu->x), other = axis_range(g, up);
+    std::optional<AxisRange> gate = axis_range(g, gated), other = axis_range(g, up);
     if (!gate || !other || gate->source != other->source)
       return miss(MissReason::SwigluNotSharedInput,
-                  concat_text("gate ", silu->x, " and up ", up, " are not the halves of one value"),
+                  concat_text("gate ", gated, " and up ", up, " are not the halves of one value"),
                   "give both products the same x and let their weights be params");
-    for (Value half : {silu->x, up}) {
+    for (Value half : {gated, up}) {
       if (uses.is_output(half)) return miss(MissReason::IsOutput, concat_text(half, " is an output of the graph"));
-      const int own = half == up ? 1 : silu->reads_of_x;
-      if (uses.use_count(half) != own)
+      if (!uses.single_use(half))
         return miss(MissReason::MultiConsumer, concat_text(half, " has ", uses.use_count(half), " readers"));
     }
     const Shape& whole = g.shape(gate->source);
@@ -70,8 +70,7 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 const Pass fuse_swiglu{
     "fuse-swiglu",
-    "Joins silu(gate) * up over the two halves of the last axis of one value; gate may come first or second, silu may "
-    "be x * sigmoid(x). Legal: "
+    "Joins silu(gate) * up over the two halves of the last axis of one value; gate may come first or second. Legal: "
     "nothing else reads the halves or the activated gate. Two products become such halves by merge-shared-input-dots.",
     run};
 

@@ -77,6 +77,13 @@ std::map<std::string, int> op_histogram(const Graph& g) {
   return out;
 }
 
+FusionOptions FusionOptions::for_target(FusionTarget t) const {
+  FusionOptions out = *this;
+  if (!out.max_region_steps) out.max_region_steps = t == FusionTarget::Cpu ? 0 : 32;
+  if (!out.max_region_inputs) out.max_region_inputs = t == FusionTarget::Cpu ? 0 : 16;
+  return out;
+}
+
 OpSet default_claims(FusionTarget target) {
   // Every row of the documented table holds these; MatMul is claimed through DotGeneral, its only form after
   // canonicalisation.

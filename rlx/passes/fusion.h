@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,12 @@ std::string_view fusion_target_name(FusionTarget t);
 struct FusionOptions {
   bool skip_fusion = false;                 // only canonical forms
   bool unfuse_elementwise_regions = false;  // write regions back as single ops
-  int max_region_steps = 0;                 // 0: no limit
-  int max_region_inputs = 0;
+  // Ops and operands of an elementwise region; 0: no limit; none: the target's own limit.
+  std::optional<int> max_region_steps, max_region_inputs;
+
+  /// These options with the limits of `t` where none is set: 32 steps and 16 inputs on GPUs and TPUs, whose kernels hold
+  /// every operand in registers; none on the CPU.
+  FusionOptions for_target(FusionTarget t) const;
 };
 
 /// The condition that stopped a match.

@@ -39,7 +39,7 @@ class RegionMarker {
     // Readers come first in reverse order, so each node meets the finished choice of its readers.
     for (std::uint32_t i = static_cast<std::uint32_t>(g_.num_nodes()); i-- > 0;)
       if (eligible(NodeId{i}))
-        place(i, {context_.options.max_region_steps, context_.options.max_region_inputs, true}, 0);
+        place(i, {context_.options.max_region_steps.value_or(0), max_inputs(), true}, 0);
     for (std::size_t k = 0; k < regions_.size(); ++k) {
       const Region region = regions_[k];  // emitting may add the parts of a refused region
       if (region.members.size() >= 2) emit(region);
@@ -55,6 +55,8 @@ class RegionMarker {
     std::vector<std::uint32_t> members;  // descending; the first is the tail, whose value is the result
     std::set<Value> inputs;              // what members read from outside, scalar constants apart
   };
+
+  int max_inputs() const { return context_.options.max_region_inputs.value_or(0); }
 
   // An op a region may hold: elementwise, not the business of weight preparation, and taken by the target.
   bool eligible(NodeId id) const {
@@ -199,7 +201,7 @@ class RegionMarker {
     }
     for (std::uint32_t i : region.members) region_of_[i] = kNone;
     const std::size_t first = regions_.size();
-    for (std::uint32_t i : region.members) place(i, {half, context_.options.max_region_inputs, false}, first);
+    for (std::uint32_t i : region.members) place(i, {half, max_inputs(), false}, first);
   }
 
   GraphRewriter& r_;

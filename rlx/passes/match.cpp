@@ -18,11 +18,6 @@ std::optional<Value> bias_epilogue(const Graph& g, const Node& n, const Dim& wid
   return n.inputs[2];
 }
 
-const ops::Binary* as_binary(const Graph& g, Value v, BinaryKind fn) {
-  const auto* b = g.node(v.node).op.get_if<ops::Binary>();
-  return b && b->fn == fn ? b : nullptr;
-}
-
 }  // namespace
 
 std::optional<BiasedProduct> biased_product_at(const Graph& g, const UseIndex& uses, NodeId dot) {
@@ -73,21 +68,42 @@ std::optional<AxisRange> axis_range(const Graph& g, Value v) {
   return out;
 }
 
-std::optional<SiluMatch> match_silu(const Graph& g, const UseIndex& uses, Value v) {
+const Node* as_binary(const Graph& g, Value v, BinaryKind fn) {
   const Node& n = g.node(v.node);
-  if (const auto* act = n.op.get_if<ops::Activation>()) {
-    if (act->fn == ActivationKind::Silu) return SiluMatch{n.inputs[0], 1};
-    return std::nullopt;
-  }
-  if (!as_binary(g, v, BinaryKind::Mul)) return std::nullopt;
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Node& sigmoid = g.node(n.inputs[i].node);
-    const auto* act = sigmoid.op.get_if<ops::Activation>();
-    if (act && act->fn == ActivationKind::Sigmoid && sigmoid.inputs[0] == n.inputs[1 - i] &&
-        uses.single_use(n.inputs[i]))
-      return SiluMatch{n.inputs[1 - i], 2};
+  const auto* op = n.op.get_if<ops::Binary>();
+  return op && op->fn == fn ? &n : nullptr;
+}
+
+const Node* as_activation(const Graph& g, Value v, ActivationKind fn) {
+  const Node& n = g.node(v.node);
+  const auto* op = n.op.get_if<ops::Activation>();
+  return op && op->fn == fn ? &n : nullptr;
+}
+
+std::optional<WithConstant> with_constant(const Graph& g, const Node& n) {
+  const auto* op = n.op.get_if<ops::Binary>();
+  if (!op) return std::nullopt;
+  const bool commutes = op->fn == BinaryKind::Add || op->fn == BinaryKind::Mul;
+  for (std::size_t i : {std::size_t{1}, std::size_t{0}}) {
+    if (i == 0 && !commutes) break;
+    if (std::optional<double> c = constant_scalar(g, n.inputs[i])) return WithConstant{n.inputs[1 - i], *c};
   }
   return std::nullopt;
+}
+
+Scaled peel_scale(const Graph& g, Value v) {
+  Scaled s{v, 1};
+  while (true) {
+    const Node& n = g.node(s.base.node);
+    if (as_activation(g, s.base, ActivationKind::Neg)) {
+      s = {n.inputs[0], -s.factor};
+      continue;
+    }
+    const bool mul = as_binary(g, s.base, BinaryKind::Mul), div = as_binary(g, s.base, BinaryKind::Div);
+    std::optional<WithConstant> c = mul || div ? with_constant(g, n) : std::nullopt;
+    if (!c || !(g.shape(c->other) == n.shape())) return s;
+    s = {c->other, mul ? s.factor * c->constant : s.factor / c->constant};
+  }
 }
 
 }  // namespace rlx

@@ -32,11 +32,21 @@ struct AxisRange {
 /// The range that a Slice node takes when it cuts exactly one axis.
 std::optional<AxisRange> axis_range(const Graph& g, Value v);
 
-/// silu(x) found at `v`: the Activation, or x * sigmoid(x) whose sigmoid nothing else reads.
-struct SiluMatch {
-  Value x;
-  int reads_of_x = 1;  // edges from x into the match
+/// The node that computes v when it is the Binary or Activation `fn`, else null.
+const Node* as_binary(const Graph& g, Value v, BinaryKind fn);
+const Node* as_activation(const Graph& g, Value v, ActivationKind fn);
+
+/// v as factor * base, through products and quotients with constants and negations.
+struct Scaled {
+  Value base;
+  double factor = 1;
 };
-std::optional<SiluMatch> match_silu(const Graph& g, const UseIndex& uses, Value v);
+Scaled peel_scale(const Graph& g, Value v);
+/// The other operand when `n`, a Binary, has a constant: value op constant, or constant op value for Add and Mul.
+struct WithConstant {
+  Value other;
+  double constant = 0;
+};
+std::optional<WithConstant> with_constant(const Graph& g, const Node& n);
 
 }  // namespace rlx

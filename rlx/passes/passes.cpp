@@ -13,6 +13,9 @@ std::span<const Pass* const> all_passes() {
       &fold_constants,
       &eliminate_common_subexpressions,
       &eliminate_dead_code,
+      &recognize_activations,
+      &recognize_norms,
+      &recognize_attention,
       &merge_shared_input_dots,
       &fuse_attention_block,
       &fuse_swiglu,
@@ -33,6 +36,14 @@ const Pass* find_pass(std::string_view name) {
 std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const FusionOptions& options) {
   std::vector<const Pass*> out;
   if (options.skip_fusion) return out;
+  // Ops written out of simpler ones come first: the patterns below look for the ops.
+  if (claims.has(OpKind::Activation)) out.push_back(&recognize_activations);
+  if (claims.has(OpKind::Softmax) || claims.has(OpKind::LayerNorm) || claims.has(OpKind::RmsNorm))
+    out.push_back(&recognize_norms);
+  if (claims.has(OpKind::Attention)) {
+    out.push_back(&recognize_attention);
+    out.push_back(&cancel_layout_ops);  // heads move back beside their rows
+  }
   if (claims.has(OpKind::DotGeneral) || claims.has(OpKind::FusedDot)) out.push_back(&merge_shared_input_dots);
   // The widest patterns first: what a block takes, later passes cannot. Both read the halves and thirds of joined
   // products.

@@ -3,6 +3,7 @@
 
 #include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/exported_graphs.h"
 #include "tests/support/samples.h"
 
 namespace rlx {
@@ -219,6 +220,13 @@ TEST_CASE("cpu: threads do not change results") {
     CompiledGraph f = compiled(g, values, threads);
     for (int i = 0; i < 20; ++i) CHECK(f.run_typed(inputs_of(g, values))[0].identical(one));
   }
+}
+
+TEST_CASE("cpu: a layer written out of primitives runs on the kernels of the block") {
+  const std::string kernels = expect_agrees(test::exported_encoder_layer(2, 9, 2, 8, 12), 5e-5);
+  // The mask's arithmetic apart, which the block does inside.
+  CHECK(kernels == "gemm_packed_f32 tape_region attention_f32 gemm_packed_f32 residual_layer_norm_f32 gemm_packed_f32 "
+                   "gemm_packed_f32 residual_layer_norm_f32 ");
 }
 
 }  // namespace rlx

@@ -33,7 +33,7 @@ TEST_CASE("every pass is found by its name, and says what it does") {
     CHECK(pass->what.size() > 20);
     CHECK(seen.insert(pass->name).second);
   }
-  CHECK(seen.size() == 13);
+  CHECK(seen.size() == 16);
   CHECK(find_pass("fuse-everything") == nullptr);
 }
 
@@ -54,6 +54,43 @@ TEST_CASE("claims choose the fusion passes") {
                                  "unfuse-elementwise-regions", "eliminate-dead-code"});
   options.skip_fusion = true;
   CHECK(fusion_passes(FusionTarget::Cpu, options).empty());
+  // What is written out is recognised before the patterns look for it, where the target has the op.
+  CHECK(names(fusion_passes_for_supported({OpKind::Activation, OpKind::LayerNorm, OpKind::Attention}, {})) ==
+        std::vector<std::string>{"recognize-activations", "recognize-norms", "recognize-attention", "cancel-layout-ops",
+                                 "unfuse-elementwise-regions", "eliminate-dead-code"});
+}
+
+TEST_CASE("region limits are the target's unless set") {
+  for (FusionTarget t : {FusionTarget::Metal, FusionTarget::Mlx, FusionTarget::Cuda, FusionTarget::Rocm,
+                         FusionTarget::Wgpu, FusionTarget::Tpu}) {
+    const FusionOptions o = FusionOptions{}.for_target(t);
+    CHECK(o.max_region_steps == 32);
+    CHECK(o.max_region_inputs == 16);
+  }
+  CHECK(FusionOptions{}.for_target(FusionTarget::Cpu).max_region_steps == 0);
+  FusionOptions mine;
+  mine.max_region_steps = 0;
+  mine.skip_fusion = true;
+  const FusionOptions cuda = mine.for_target(FusionTarget::Cuda);
+  CHECK(cuda.max_region_steps == 0);
+  CHECK(cuda.max_region_inputs == 16);
+  CHECK(cuda.skip_fusion);
+}
+
+TEST_CASE("a GPU target's regions stop at its limits") {
+  Graph g("chain");
+  Expr x = g.input("x", f32({4}));
+  for (int i = 0; i < 40; ++i) x = g.tanh(x);
+  g.set_outputs({x});
+  FusionReport report;
+  PassContext context;
+  context.claims = {OpKind::ElementwiseRegion};
+  context.options = FusionOptions{}.for_target(FusionTarget::Cuda);
+  context.report = &report;
+  std::optional<Graph> after = mark_elementwise_regions.run(g, context);
+  REQUIRE(after);
+  CHECK(count(*after, OpKind::ElementwiseRegion) == 2);
+  CHECK(report.missed_count("elementwise_region") == 1);
 }
 
 TEST_CASE("default claims follow the documented table") {

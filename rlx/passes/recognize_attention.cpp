@@ -1,0 +1,244 @@
+// recognize-attention: two products around a softmax, with scale, softcap and mask, become one attention.
+#include <cmath>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite.h"
+#include "rlx/passes/match.h"
+#include "rlx/passes/passes.h"
+
+namespace rlx {
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+constexpr std::string_view kPattern = "attention";
+
+// An operand and the order of its axes that makes it [batch.., S, D].
+struct Side {
+  Value x;
+  Axes perm;
+};
+
+// The one axis in neither list, or -1.
+std::int64_t free_axis(int rank, const Axes& contract, const Axes& batch) {
+  std::int64_t out = -1;
+  for (std::int64_t a = 0; a < rank; ++a) {
+    bool used = false;
+    for (const Axes* list : {&contract, &batch})
+      for (std::int64_t b : *list) used = used || a == b;
+    if (used) continue;
+    if (out >= 0) return -1;
+    out = a;
+  }
+  return out;
+}
+
+// The side read through the transposes before it.
+Side through_transposes(const Graph& g, Side s) {
+  while (const auto* t = g.node(s.x.node).op.get_if<ops::Transpose>()) {
+    for (std::int64_t& a : s.perm) a = t->perm[static_cast<std::size_t>(a)];
+    s.x = g.node(s.x.node).inputs[0];
+  }
+  return s;
+}
+
+class Attention {
+ public:
+  Attention(GraphRewriter& r, const PassContext& context, NodeId softmax)
+      : r_(r), g_(r.source()), context_(context), softmax_(softmax) {}
+
+  void run() {
+    const Value p(softmax_);
+    const Shape& shape = g_.shape(p);
+    if (g_.node(softmax_).op.as<ops::Softmax>().axis != shape.rank() - 1 || shape.rank() < 2 || shape.rank() > 4)
+      return;
+    // The product that reads the probabilities; others may read them too, which stops the match.
+    for (const UseIndex::Use& u : r_.uses().uses(p))
+      if (u.operand == 0 && g_.node(u.user).kind() == OpKind::DotGeneral) weighted_ = u.user;
+    if (!weighted_.valid() || !scores(g_.node(softmax_).inputs[0])) return;
+    const int rank = shape.rank(), num_batch = rank - 2;
+    const Node& pv = g_.node(weighted_);
+    const auto& second = pv.op.as<ops::DotGeneral>();
+    const Node& qk = g_.node(product_);
+    const auto& first = qk.op.as<ops::DotGeneral>();
+    for (Value v : between_) {
+      if (r_.uses().is_output(v)) return miss(MissReason::IsOutput, concat_text(v, " is an output of the graph"));
+      if (!r_.uses().single_use(v))
+        return miss(MissReason::MultiConsumer, concat_text(v, " has ", r_.uses().use_count(v), " readers"));
+    }
+    // scores = q [batch, S_q, D] x k [batch, S_k, D]; result = p [batch, S_q, S_k] x v [batch, S_k, D].
+    Axes leading;
+    for (int i = 0; i < num_batch; ++i) leading.push_back(i);
+    const Value q = qk.inputs[0], k = qk.inputs[1], v = pv.inputs[1];
+    const std::int64_t q_free = free_axis(g_.shape(q).rank(), first.lhs_contract, first.lhs_batch);
+    const std::int64_t k_free = free_axis(g_.shape(k).rank(), first.rhs_contract, first.rhs_batch);
+    const std::int64_t v_free = free_axis(g_.shape(v).rank(), second.rhs_contract, second.rhs_batch);
+    if (first.lhs_contract.size() != 1 || static_cast<int>(first.lhs_batch.size()) != num_batch || q_free < 0 ||
+        k_free < 0)
+      return miss(MissReason::ShapeMismatch,
+                  concat_text("the scores are no rows of q times rows of k: ", node_text(g_, product_)));
+    if (second.lhs_contract != Axes{rank - 1} || second.lhs_batch != leading || v_free < 0)
+      return miss(MissReason::ShapeMismatch,
+                  concat_text("the probabilities do not weigh the rows of v: ", node_text(g_, weighted_)));
+    auto side = [&](Value x, Axes batch, std::int64_t rows, std::int64_t depth) {
+      batch.push_back(rows);
+      batch.push_back(depth);
+      return through_transposes(g_, {x, std::move(batch)});
+    };
+    const Side sides[3] = {side(q, first.lhs_batch, q_free, first.lhs_contract[0]),
+                           side(k, first.rhs_batch, k_free, first.rhs_contract[0]),
+                           side(v, second.rhs_batch, second.rhs_contract[0], v_free)};
+    const Dim depth = g_.shape(q).dim(static_cast<int>(first.lhs_contract[0]));
+    const Dim heads = num_batch == 2 ? g_.shape(q).dim(static_cast<int>(first.lhs_batch[1])) : Dim(1);
+    if (!heads.is_static() || !depth.is_static() || depth.is_static(0) || heads.is_static(0) ||
+        !(g_.shape(v).dim(static_cast<int>(v_free)) == depth))
+      return miss(MissReason::ShapeMismatch, concat_text("q has ", heads, " heads of ", depth, " elements, v ",
+                                                         g_.shape(v).dim(static_cast<int>(v_free)), " elements"));
+
+    Graph& stage = r_.stage();
+    ops::Attention op;
+    op.num_heads = op.kv_heads = heads.value();
+    op.head_dim = depth.value();
+    op.scale = scale_;
+    op.softcap = softcap_;
+    // Heads beside their row, as projections give them, need no transpose: [B, S, H, D] is [B, S, H * D].
+    const Axes inner{0, 2, 1, 3};
+    const bool rows_first =
+        num_batch == 2 && sides[0].perm == inner && sides[1].perm == inner && sides[2].perm == inner;
+    op.layout = num_batch == 2 && !rows_first ? HeadLayout::HeadsFirst : HeadLayout::Merged;
+    std::vector<Value> operands;
+    for (const Side& s : sides) {
+      Expr x = r_.expr(s.x);
+      if (rows_first)
+        x = stage.reshape(x, {x.dim(0), x.dim(1), heads * depth});
+      else if (Axes order = s.perm; !std::is_sorted(order.begin(), order.end()))
+        x = stage.transpose(x, order);
+      operands.push_back(num_batch == 0 ? stage.unsqueeze(x, 0) : x);
+    }
+    if (mask_) operands.push_back(mask(op, num_batch));
+    Expr y = stage.add(op, std::move(operands));
+    if (!context_.claims.claims(stage, y.value().node))
+      return miss(MissReason::NotClaimed, concat_text("the target has no ", node_text(stage, y.value().node)));
+    if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, depth}), inner);
+    if (num_batch == 0) y = stage.squeeze(y, 0);
+    r_.replace(Value(weighted_), y);
+    context_.fused(kPattern);
+  }
+
+ private:
+  // Reads [mask](softcap(scale * q k)) from the softmax towards the product; false when no product is there.
+  bool scores(Value s) {
+    between_ = {Value(softmax_)};
+    if (g_.node(s.node).op.is<ops::Where>()) {
+      const std::vector<Value>& in = g_.node(s.node).inputs;
+      std::optional<double> fill = constant_scalar(g_, in[2]);
+      if (!fill || !scaled_product(in[1])) return false;
+      between_.insert(between_.begin(), s);
+      if (!(*fill <= kOutweighed)) {
+        miss(MissReason::NotFused, concat_text("masked scores are ", *fill, ", which other scores could outweigh"),
+             "mask with minus infinity");
+        return false;
+      }
+      mask_ = in[0], fill_ = *fill;
+      return same_shape(s);
+    }
+    if (as_binary(g_, s, BinaryKind::Add)) {
+      const std::vector<Value>& in = g_.node(s.node).inputs;
+      for (std::size_t i = 0; i < 2; ++i) {
+        if (!scaled_product(in[i])) continue;
+        between_.insert(between_.begin(), s);
+        mask_ = in[1 - i];
+        return same_shape(s);
+      }
+    }
+    return scaled_product(s);
+  }
+  // A mask that stretches the scores is no mask.
+  bool same_shape(Value s) {
+    if (g_.shape(s) == g_.node(product_).shape()) return true;
+    miss(MissReason::ShapeMismatch,
+         concat_text("the mask makes ", g_.shape(s), " of scores ", g_.node(product_).shape()));
+    return false;
+  }
+
+  // v as scale * dot, or as softcap * tanh(scale / softcap * dot).
+  bool scaled_product(Value v) {
+    const Scaled outer = peel_scale(g_, v);
+    Scaled inner = outer;
+    const Node* tanh = as_activation(g_, outer.base, ActivationKind::Tanh);
+    if (tanh) {
+      inner = peel_scale(g_, tanh->inputs[0]);
+      inner.factor *= outer.factor;
+    }
+    if (g_.node(inner.base.node).kind() != OpKind::DotGeneral || (tanh && !(outer.factor > 0))) return false;
+    product_ = inner.base.node;
+    scale_ = inner.factor;
+    softcap_ = tanh ? std::optional(outer.factor) : std::nullopt;
+    between_.resize(1);
+    for (Value at = v; at != inner.base; at = step(at)) between_.push_back(at);
+    between_.push_back(inner.base);
+    return true;
+  }
+  // The operand that peel_scale and the softcap go on to.
+  Value step(Value v) const {
+    const std::vector<Value>& in = g_.node(v.node).inputs;
+    return in.size() > 1 && constant_scalar(g_, in[0]) ? in[1] : in[0];
+  }
+
+  // The mask operand as [B, H, S_q, S_k] with ones where it repeats.
+  Value mask(ops::Attention& op, int num_batch) {
+    Graph& stage = r_.stage();
+    Value source = *mask_;
+    while (g_.node(source.node).kind() == OpKind::Expand) source = g_.node(source.node).inputs[0];
+    Expr m = r_.expr(source);
+    Dims dims = m.shape().dims();
+    dims.insert(dims.begin(), static_cast<std::size_t>(num_batch + 2 - m.rank()), Dim(1));
+    if (num_batch < 2) dims.insert(dims.begin() + num_batch, static_cast<std::size_t>(2 - num_batch), Dim(1));
+    if (dims != m.shape().dims()) m = stage.reshape(m, dims);
+    op.mask = MaskKind::Bias;
+    if (!fill_) return m;
+    if (std::isinf(*fill_)) {
+      op.mask = MaskKind::Custom;
+      return m;
+    }
+    // A row that is masked altogether keeps its uniform weights: every score plus the fill is the fill.
+    const DType t = g_.node(product_).shape().dtype();
+    return stage.where(m, stage.scalar(0, t), stage.scalar(*fill_, t));
+  }
+
+  void miss(MissReason reason, std::string detail, std::string hint = {}) const {
+    context_.missed(kPattern, g_, softmax_, reason, std::move(detail), std::move(hint));
+  }
+
+  // Scores of this size or below cannot be told from minus infinity beside any other score.
+  static constexpr double kOutweighed = -1e30;
+
+  GraphRewriter& r_;
+  const Graph& g_;
+  const PassContext& context_;
+  NodeId softmax_, weighted_, product_;
+  std::vector<Value> between_;  // what disappears: each with one reader
+  std::optional<Value> mask_;
+  std::optional<double> fill_;  // of a where mask
+  double scale_ = 1;
+  std::optional<double> softcap_;
+};
+
+std::optional<Graph> run(const Graph& g, const PassContext& context) {
+  if (!context.claims.has(OpKind::Attention)) return std::nullopt;
+  GraphRewriter r(g);
+  for (NodeId id : r.nodes())
+    if (g.node(id).kind() == OpKind::Softmax) Attention(r, context, id).run();
+  if (!r.changed()) return std::nullopt;
+  return r.commit(recognize_attention.name).graph;
+}
+
+}  // namespace
+
+const Pass recognize_attention{
+    "recognize-attention",
+    "Joins q k^T, a constant scale, tanh softcap, a mask (an added bias, or where with a fill of -1e30 or less), the "
+    "softmax over keys and the product with v into attention. Legal: at most two batch axes (the second one counts "
+    "heads), v as deep as q, nothing else reads the intermediates.",
+    run};
+
+}  // namespace rlx
