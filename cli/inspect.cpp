@@ -67,7 +67,7 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
 std::string summary(const CompileResult& result, const std::string& target) {
   std::string out = concat_text("target: ", target, "\n", inspect_lir_stats(result.lir));
   if (out.back() != '\n') out += '\n';
-  return out + "fusion: " + result.fusion.summary_line() + "\n";
+  return out + inspect_copies(result.lir) + "fusion: " + result.fusion.summary_line() + "\n";
 }
 
 void run(const InspectArgs& args) {

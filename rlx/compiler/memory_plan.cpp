@@ -46,7 +46,8 @@ std::int64_t extent(const Strides& dims, const Strides& strides) {
 
 class Planner {
  public:
-  Planner(const Graph& g, const TargetInfo& target) : g_(g), target_(target), uses_(g) {}
+  Planner(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated)
+      : g_(g), target_(target), donated_(donated), uses_(g) {}
 
   LirBufferPlan plan() {
     plan_.alignment = target_.memory.alignment;
@@ -59,6 +60,8 @@ class Planner {
     place_leaves();
     make_views_and_steps();
     set_lives();
+    place_states();
+    place_donated();
     share_in_place();
     place_outputs();
     assign_offsets();
@@ -212,6 +215,90 @@ class Planner {
     for (const Graph::StateUpdate& u : g_.state_updates()) extend(u.value, end);
   }
 
+  bool whole(Value v) { return at(v).offset == 0 && at(v).bytes == buffers_[buffer(v)].bytes && at(v).strides.empty(); }
+
+  // True when `v` may be made in the bytes of buffer `old`: nobody reads them from v's first step on, except that step
+  // itself through a kernel that allows it.
+  bool may_overwrite(std::uint32_t old, Value v) {
+    const Buffer &from = buffers_[old], &own = buffers_[buffer(v)];
+    if (own.place != Place::Arena || own.bytes != from.bytes || !whole(v)) return false;
+    if (from.last_step != own.first_step) return from.last_step < own.first_step;
+    return overwrites_operand(own.maker, old, buffer(v));
+  }
+
+  // True when the node's kernel may write its result in buffer `own` over an operand that fills buffer `old`.
+  bool overwrites_operand(NodeId id, std::uint32_t old, std::uint32_t own) {
+    const Node& n = g_.node(id);
+    for (std::uint32_t r = 0; r < n.num_results() && target_.in_place; ++r)
+      for (std::uint32_t k = 0; k < n.inputs.size() && buffer(Value(id, r)) == own; ++k)
+        if (buffer(n.inputs[k]) == old && whole(n.inputs[k]) && at(n.inputs[k]).bytes == at(Value(id, r)).bytes &&
+            target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)) && !reads_twice(n, old, k))
+          return true;
+    return false;
+  }
+
+  // New values of states that can be made in the state itself. This comes before other sharing, which could tie the value
+  // to a buffer that is written too early.
+  void place_states() {
+    const std::vector<NodeId> states = g_.leaves(OpKind::State);
+    for (const Graph::StateUpdate& u : g_.state_updates())
+      for (std::uint32_t s = 0; s < states.size(); ++s) {
+        if (g_.leaf_name(states[s]) != u.name || !may_overwrite(buffer(Value(states[s])), u.value)) continue;
+        Buffer& b = buffers_[buffer(u.value)];
+        b.place = Place::State;
+        b.index = s;
+      }
+  }
+
+  // Outputs that may be written over a donated input: the plan then treats both as the same bytes, so that the caller may
+  // pass one buffer for both, or two.
+  void place_donated() {
+    const std::vector<NodeId> inputs = g_.leaves(OpKind::Input);
+    for (const LirAlias& a : donated_) {
+      Value in(inputs[a.input]), out = g_.outputs()[a.output];
+      Buffer& b = buffers_[buffer(out)];
+      plan_.aliases.push_back({a.input, a.output, {}});
+      if (may_overwrite(buffer(in), out)) {
+        b.place = Place::Output;
+        b.index = a.output;
+      } else if (b.place != Place::Arena || !whole(out)) {
+        plan_.aliases.back().refused = "the output is copied from where another value lies";
+      } else {
+        plan_.aliases.back().refused = late_read(buffer(in), b, "the input");
+      }
+    }
+  }
+
+  // Why buffer `made` cannot be written over `old`, whose last reader comes too late.
+  std::string late_read(std::uint32_t old, const Buffer& made, std::string_view what) {
+    const std::int32_t last = buffers_[old].last_step;
+    if (last == static_cast<std::int32_t>(plan_.schedule.size()))
+      return concat_text(what, " itself is an output or the new value of a state");
+    const NodeId reader = plan_.schedule[static_cast<std::size_t>(last)].node;
+    if (last == made.first_step)
+      return concat_text(op_text_name(g_.node(reader).op), " ", node_label(g_, reader), " cannot write over the operand it reads there");
+    return concat_text(what, " is still read by ", op_text_name(g_.node(reader).op), " ", node_label(g_, reader), " after the new value is begun");
+  }
+
+  // Why a state's new value has to be copied.
+  std::string copy_reason(Value v, std::uint32_t state) {
+    const Buffer& b = buffers_[buffer(v)];
+    switch (b.place) {
+      case Place::Input: return concat_text("the new value is input '", g_.leaf_name(b.maker), "' itself");
+      case Place::Prepared:
+      case Place::Constant: return "the new value is a weight or a constant";
+      case Place::State:
+        return b.index == state ? std::string("the new value is a view of the old one")
+                                : concat_text("the new value lies in state '", g_.leaf_name(g_.leaves(OpKind::State)[b.index]), "'");
+      case Place::Arena:
+      case Place::Output: break;
+    }
+    if (!whole(v)) return "the new value is part of a larger one";
+    const std::uint32_t old = buffer(Value(g_.leaves(OpKind::State)[state]));
+    if (buffers_[old].last_step < b.first_step) return "the new value is also a donated output";
+    return late_read(old, b, "the old value");
+  }
+
   // Results that overwrite an operand nobody reads later: the buffers become one.
   void share_in_place() {
     if (!target_.in_place) return;
@@ -224,12 +311,9 @@ class Planner {
           Value operand = n.inputs[k];
           std::uint32_t from = buffer(operand), own = buffer(result);
           Buffer& b = buffers_[from];
-          if (from == own || at(operand).bytes != at(result).bytes || at(operand).offset != 0 || b.bytes != at(result).bytes) continue;
-          if (!at(operand).strides.empty()) continue;
-          bool dead_after = b.last_step == static_cast<std::int32_t>(s);
-          bool arena = b.place == Place::Arena && dead_after;
-          bool state = b.place == Place::State && dead_after && updates_state(result, b.index);
-          if (!(arena || state) || !target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r))) continue;
+          if (from == own || buffers_[own].place != Place::Arena || b.place != Place::Arena) continue;
+          if (!whole(operand) || b.bytes != at(result).bytes || b.last_step != static_cast<std::int32_t>(s)) continue;
+          if (!target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r))) continue;
           if (reads_twice(n, from, k)) continue;
           b.last_step = std::max(b.last_step, buffers_[own].last_step);
           merge(own, from);
@@ -243,13 +327,6 @@ class Planner {
   bool reads_twice(const Node& n, std::uint32_t buffer_index, std::uint32_t except) {
     for (std::uint32_t k = 0; k < n.inputs.size(); ++k)
       if (k != except && buffer(n.inputs[k]) == buffer_index && !(n.inputs[k] == n.inputs[except])) return true;
-    return false;
-  }
-
-  bool updates_state(Value v, std::uint32_t state_index) const {
-    NodeId state = g_.leaves(OpKind::State)[state_index];
-    for (const Graph::StateUpdate& u : g_.state_updates())
-      if (u.value == v && u.name == g_.leaf_name(state)) return true;
     return false;
   }
 
@@ -267,8 +344,8 @@ class Planner {
     for (std::uint32_t o = 0; o < g_.outputs().size(); ++o) {
       Value v = g_.outputs()[o];
       Buffer& b = buffers_[buffer(v)];
-      bool whole = b.place == Place::Arena && at(v).offset == 0 && at(v).bytes == b.bytes && at(v).strides.empty();
-      if (whole) {
+      if (b.place == Place::Output && b.index == o && whole(v)) continue;  // over a donated input
+      if (b.place == Place::Arena && whole(v)) {
         b.place = Place::Output;
         b.index = o;
       } else {
@@ -278,8 +355,9 @@ class Planner {
     std::vector<NodeId> states = g_.leaves(OpKind::State);
     for (const Graph::StateUpdate& u : g_.state_updates())
       for (std::uint32_t s = 0; s < states.size(); ++s)
-        if (g_.leaf_name(states[s]) == u.name && !(buffers_[buffer(u.value)].place == Place::State && buffers_[buffer(u.value)].index == s))
-          plan_.state_copies.push_back({u.value, s});
+        if (const Buffer& b = buffers_[buffer(u.value)];
+            g_.leaf_name(states[s]) == u.name && !(b.place == Place::State && b.index == s && whole(u.value)))
+          plan_.state_copies.push_back({u.value, s, copy_reason(u.value, s)});
   }
 
   // Largest first, each at the lowest offset that meets no buffer alive at the same time.
@@ -344,6 +422,9 @@ class Planner {
   };
   Range range(Value v) {
     const LirValue& lv = at(v);
+    if (lv.place == Place::Input)
+      for (const LirAlias& a : plan_.aliases)
+        if (a.input == lv.index && a.refused.empty()) return {Place::Output, a.output, lv.offset, lv.offset + lv.bytes};
     return {lv.place, lv.place == Place::Arena ? 0 : lv.index, lv.offset, lv.offset + lv.bytes};
   }
 
@@ -378,6 +459,7 @@ class Planner {
 
   const Graph& g_;
   const TargetInfo& target_;
+  std::span<const LirAlias> donated_;
   UseIndex uses_;
   LirBufferPlan plan_;
   std::vector<Buffer> buffers_;
@@ -436,8 +518,8 @@ std::vector<std::int64_t> reshape_strides(const Strides& dims, const Strides& st
   return out;
 }
 
-LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target) {
-  LirBufferPlan plan = Planner(g, target).plan();
+LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated) {
+  LirBufferPlan plan = Planner(g, target, donated).plan();
   std::vector<std::string> problems = check_plan(g, plan);
   check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));
   return plan;
@@ -465,8 +547,15 @@ std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan) {
     auto x = static_cast<std::size_t>(j);
     return before[static_cast<std::size_t>(i)][x / 64] >> (x % 64) & 1;
   };
+  // A donated input and its output may be one buffer.
+  auto home = [&](const LirValue& v) {
+    if (v.place == Place::Input)
+      for (const LirAlias& a : plan.aliases)
+        if (a.input == v.index && a.refused.empty()) return std::pair(Place::Output, a.output);
+    return std::pair(v.place, v.place == Place::Arena ? 0u : v.index);
+  };
   auto overlap = [&](const LirValue& a, const LirValue& b) {
-    bool same = a.place == b.place && (a.place == Place::Arena || a.index == b.index);
+    bool same = home(a) == home(b);
     return same && a.bytes != 0 && b.bytes != 0 && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
   };
 
@@ -520,7 +609,10 @@ std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
                          op_text_name(g.nodes()[i].op), "\n");
     }
   for (const LirOutputCopy& c : plan.output_copies) out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
-  for (const LirStateCopy& c : plan.state_copies) out += concat_text("  copy ", c.value, " to state ", c.state, "\n");
+  for (const LirStateCopy& c : plan.state_copies) out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
+  for (const LirAlias& a : plan.aliases)
+    out += concat_text("  output ", a.output, a.refused.empty() ? " may be written over input " : " is apart from donated input ", a.input,
+                       a.refused.empty() ? "" : ": ", a.refused, "\n");
   return out;
 }
 

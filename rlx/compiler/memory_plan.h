@@ -1,6 +1,7 @@
 // The memory plan: a location for every value, the schedule and its ordering edges, and the checker that proves them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,11 @@
 
 namespace rlx {
 
-/// Plans a static, legal graph: views share bytes, kernels that allow it write over dead operands, outputs are written in
-/// place, and buffers whose lives do not meet share arena bytes. Throws OutOfMemory when a buffer exceeds the target's limit.
-LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target);
+/// Plans a static, legal graph: views share bytes, kernels that allow it write over dead operands, states are updated in
+/// place where their old value is dead, outputs are written in place, and buffers whose lives do not meet share arena
+/// bytes. Of `donated` pairs of equal byte counts the plan allows those whose output is first written when the input is no
+/// longer read. Throws OutOfMemory when a buffer exceeds the target's limit.
+LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated = {});
 
 /// Every violation of a plan: a value overwritten before its last reader under the partial order of the schedule, overlap of
 /// live buffers, locations outside their place. Empty when the plan is right.

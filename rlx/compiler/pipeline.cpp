@@ -6,6 +6,7 @@
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/weights.h"
 #include "rlx/driver/registry.h"
+#include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/ir/verify.h"
@@ -99,10 +100,40 @@ LirModule CompilePipeline::plan_lir(const MirModule& m) {
     throw Error(ErrorCode::Unsupported, concat_text("graph '", m.graph.name(), "' has unbound symbols"), "bind them with dim_binding, or run it: shapes are taken from the inputs");
   SplitProgram split = split_weights(m.graph, target_);
   LirModule lir;
-  lir.plan = plan_memory(split.run, target_);
+  lir.plan = plan_memory(split.run, target_, donated(split.run));
   lir.graph = std::move(split.run);
   lir.prepare = std::move(split.prepare);
+  if (options_.must_alias)
+    if (std::string copies = inspect_copies(lir); !copies.empty())
+      throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("graph '", lir.graph.name(), "' is compiled with must_alias and cannot be updated in place everywhere"),
+                             copies, "change the graph as the reasons say, or compile without must_alias"});
   return lir;
+}
+
+std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
+  const std::vector<NodeId> inputs = g.leaves(OpKind::Input);
+  std::vector<LirAlias> out;
+  for (const Donation& d : options_.donate) {
+    std::vector<std::string> names;
+    for (NodeId id : inputs) names.push_back(g.leaf_name(id));
+    auto it = std::find(names.begin(), names.end(), d.input);
+    if (it == names.end()) {
+      std::string near = closest_name(d.input, names);
+      throw Error(ErrorCode::NotFound, concat_text("donated input '", d.input, "' is no input of graph '", g.name(), "'"),
+                  near.empty() ? std::string() : concat_text("did you mean '", near, "'?"));
+    }
+    LirAlias a{static_cast<std::uint32_t>(it - names.begin()), static_cast<std::uint32_t>(d.output), {}};
+    if (d.output >= g.outputs().size())
+      throw Error(ErrorCode::InvalidArgument, concat_text("input '", d.input, "' is donated to output ", d.output, ", graph '", g.name(), "' has ", g.outputs().size()));
+    const Shape &from = g.shape(inputs[a.input]), &to = g.shape(g.outputs()[d.output]);
+    if (!(from == to))
+      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", d.input, "' ", from, " is donated to output ", d.output, " ", to), "both need equal dims and dtype");
+    for (const LirAlias& other : out)
+      if (other.input == a.input || other.output == a.output)
+        throw Error(ErrorCode::InvalidArgument, concat_text("input '", d.input, "' and output ", d.output, ": one of them is donated twice"));
+    out.push_back(std::move(a));
+  }
+  return out;
 }
 
 CompileResult CompilePipeline::compile_module(GraphModule module) {

@@ -13,6 +13,12 @@
 
 namespace rlx {
 
+/// A donated input: `output` may be written over its buffer (`run_into` may get one pointer for both). Equal dims and dtype.
+struct Donation {
+  std::string input;
+  std::size_t output = 0;
+};
+
 /// Options of one compile. New knobs are fields here, never new entry points.
 struct CompileOptions {
   FusionPolicy policy = FusionPolicy::Direct;  // how HIR blocks lower
@@ -23,6 +29,8 @@ struct CompileOptions {
   std::optional<OpSet> supported_ops;      // instead of the target's claims, for fusion and legalisation
   PrecisionPolicy precision;               // applied after fusion
   SymbolBinding dim_binding;               // symbols fixed before anything else
+  std::vector<Donation> donate;            // each input and each output at most once
+  bool must_alias = false;                 // a state or donation that is not updated in place is an error
   bool keep_stages = false;                // fill CompileResult::stages
 };
 
@@ -61,6 +69,7 @@ class CompilePipeline {
  private:
   PassContext context(FusionReport* report) const;
   void keep(std::string name, const Graph& g);
+  std::vector<LirAlias> donated(const Graph& g) const;
   static void observe(void* self, const Pass& pass, const Graph& after);
 
   TargetInfo target_;

@@ -68,6 +68,12 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
     value(c.value);
     h.number(c.state);
   }
+  h.number(plan.aliases.size());
+  for (const LirAlias& a : plan.aliases) {
+    h.number(a.input);
+    h.number(a.output);
+    h.number(a.refused.empty());
+  }
 }
 
 }  // namespace

@@ -244,7 +244,24 @@ std::string inspect_buffer_plan(const LirModule& m) {
   for (const LirOutputCopy& c : m.plan.output_copies)
     out += concat_text("  then copy ", c.value, " to output ", c.output, "\n");
   for (const LirStateCopy& c : m.plan.state_copies)
-    out += concat_text("  then copy ", c.value, " to state ", c.state, "\n");
+    out += concat_text("  then copy ", c.value, " to state ", c.state, c.reason.empty() ? "" : ": ", c.reason, "\n");
+  for (const LirAlias& a : m.plan.aliases)
+    if (a.refused.empty()) out += concat_text("  output ", a.output, " may be written over input ", a.input, "\n");
+  return out;
+}
+
+std::string inspect_copies(const LirModule& m) {
+  std::string out;
+  auto leaf = [&](OpKind kind, std::uint32_t index) {
+    return concat_text("'", m.graph.leaf_name(m.graph.leaves(kind)[index]), "'");
+  };
+  for (const LirStateCopy& c : m.plan.state_copies)
+    out += concat_text("state ", leaf(OpKind::State, c.state), ": ", bytes_text(m.graph.shape(c.value).size_bytes()),
+                       " are copied after each run: ", c.reason, "\n");
+  for (const LirAlias& a : m.plan.aliases)
+    if (!a.refused.empty())
+      out += concat_text("donated input ", leaf(OpKind::Input, a.input), ": output ", a.output,
+                         " cannot be written over it: ", a.refused, "\n");
   return out;
 }
 

@@ -27,6 +27,9 @@ std::string inspect_lir(const LirModule& m);
 std::string inspect_lir_stats(const LirModule& m);
 /// One row per value in schedule order: step, value, place, offset, bytes, type, and the steps it must wait for.
 std::string inspect_buffer_plan(const LirModule& m);
+/// One line per update that the plan could not do in place, with the reason: states that are copied after each run, and
+/// donated inputs that their output cannot overwrite. Empty when there is none.
+std::string inspect_copies(const LirModule& m);
 /// Whatever the module holds.
 std::string inspect_module(const GraphModule& m);
 

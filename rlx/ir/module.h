@@ -60,6 +60,14 @@ struct LirOutputCopy {
 struct LirStateCopy {
   Value value;
   std::uint32_t state = 0;
+  std::string reason{};  // why it could not be made in place
+};
+
+/// A donated input: the caller may pass the input's buffer as the output, when `refused` is empty. It says why not else.
+struct LirAlias {
+  std::uint32_t input = 0;
+  std::uint32_t output = 0;
+  std::string refused{};
 };
 
 /// The memory plan of a graph: a location for every value, the schedule and its ordering edges.
@@ -72,6 +80,7 @@ struct LirBufferPlan {
   std::vector<LirStep> schedule;
   std::vector<LirOutputCopy> output_copies;
   std::vector<LirStateCopy> state_copies;
+  std::vector<LirAlias> aliases;
 
   const LirValue& at(Value v) const { return values[v.node.index][v.result]; }
 };

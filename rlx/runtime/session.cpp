@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "rlx/driver/registry.h"
+#include "rlx/ir/inspect.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
@@ -16,6 +17,7 @@ void report_compile(const CompileResult& r) {
   bool verbose = env_flag("RLX_VERBOSE");
   if (verbose || env_flag("RLX_FUSION_REPORT")) std::fprintf(stderr, "%s\n", r.fusion.text().c_str());
   if (verbose || env_flag("RLX_DISPATCH_REPORT")) std::fprintf(stderr, "%s\n", r.dispatch.text().c_str());
+  if (verbose) std::fputs(inspect_copies(r.lir).c_str(), stderr);
   if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) dump_pipeline(r, *path);
 }
 

@@ -80,6 +80,63 @@ TEST_CASE("an output that is an input, a second use of one output, and a view as
   CHECK(plan.output_copies[1].output == 2);
 }
 
+TEST_CASE("a state is updated in its own bytes when the old value is dead, else the copy says why") {
+  TargetInfo t = plain_target();
+  t.in_place = in_place_unary;
+  Graph g("states");
+  Expr x = g.input("x", {{8}, DType::F32});
+  auto state = [&](const char* name) { return g.state(name, Tensor::zeros(Shape({8}, DType::F32))); };
+  Expr a = state("a"), b = state("b"), c = state("c"), e = state("e");
+  (void)state("d");
+  g.set_state("a", g.tanh(a));            // its kernel writes over its operand
+  g.set_state("b", g.exp(b + x) + x);     // dead before the last step begins
+  g.set_state("c", c + x);                // read by the step that makes the new value
+  g.set_state("d", x);
+  g.set_state("e", g.exp(x));             // its old value is an output
+  g.set_outputs({e});
+  LirBufferPlan plan = plan_memory(g, t);
+  CHECK(check_plan(g, plan).empty());
+  auto at = [&](const char* name) {
+    for (const Graph::StateUpdate& u : g.state_updates())
+      if (u.name == name) return plan.at(u.value);
+    return LirValue{};
+  };
+  CHECK(at("a").place == Place::State);
+  CHECK(at("a").index == 0);
+  CHECK(at("b").place == Place::State);
+  REQUIRE(plan.state_copies.size() == 3);
+  CHECK(plan.state_copies[0].state == 2);
+  CHECK(plan.state_copies[0].reason.find("cannot write over the operand it reads there") != std::string::npos);
+  CHECK(plan.state_copies[1].reason == "the new value is input 'x' itself");
+  CHECK(plan.state_copies[2].reason == "the old value itself is an output or the new value of a state");
+}
+
+TEST_CASE("a donated input's bytes are its output's, and readers come before the writer") {
+  TargetInfo t = plain_target();
+  t.in_place = in_place_unary;
+  Graph g("donated");
+  Expr x = g.input("x", {{8}, DType::F32}), y = g.input("y", {{8}, DType::F32});
+  Expr s = g.cos(x) + y;
+  g.set_outputs({g.tanh(y) + s, g.exp(x)});  // y: dead before the last addition; x: read by cos and by exp alone
+  const LirAlias pairs[] = {{1, 0, {}}, {0, 1, {}}};
+  LirBufferPlan plan = plan_memory(g, t, pairs);
+  CHECK(check_plan(g, plan).empty());
+  REQUIRE(plan.aliases.size() == 2);
+  CHECK(plan.aliases[0].refused == "");
+  CHECK(plan.aliases[1].refused == "");
+  // Without its edges the writer might overtake a reader of the shared bytes.
+  for (LirStep& step : plan.schedule) step.predecessors.clear();
+  CHECK(!check_plan(g, plan).empty());
+
+  Graph late("late");
+  Expr z = late.input("z", {{8}, DType::F32});
+  Expr e = late.exp(z);
+  late.set_outputs({e, late.sum(z)});
+  const LirAlias pair[] = {{0, 0, {}}};
+  LirBufferPlan refused = plan_memory(late, t, pair);
+  CHECK(refused.aliases[0].refused.find("the input is still read by") == 0);
+}
+
 TEST_CASE("the checker sees a buffer that is overwritten too early and a missing edge") {
   Graph g("broken");
   Expr x = g.input("x", {{16}, DType::F32});

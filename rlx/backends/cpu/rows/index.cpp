@@ -182,7 +182,9 @@ struct WholeCopy {
   const void* x = nullptr;
   void* y = nullptr;
 };
-void run_whole(const WholeCopy& s, std::int64_t chunk) { s.move.run(s.x, s.y, chunk); }
+void run_whole(const WholeCopy& s, std::int64_t chunk) {
+  if (s.x != s.y) s.move.run(s.x, s.y, chunk);  // the same for a donated input
+}
 
 void lower_dynamic_update(LowerContext& c) {
   const View x = c.in(0), y = c.out();
