@@ -80,8 +80,10 @@ class ExecutableGraph {
   virtual ~ExecutableGraph() = default;
   virtual const LirModule& lir() const = 0;
   /// Bytes that relayout node `node` of `lir().prepare` packs; writes source `source` (a row-major or transposed weight of
-  /// the node) into its range of `packed`. Ranges of different sources do not overlap.
+  /// the node) into its range of `packed`, moving elements bit for bit. Ranges of different sources do not overlap.
   virtual void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const = 0;
+  /// The inverse of pack: writes source `source`, dense in the source's own shape, to `data`.
+  virtual void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const = 0;
   /// Binds kernels to memory.
   virtual std::unique_ptr<BoundGraph> bind(const BindContext& context) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".

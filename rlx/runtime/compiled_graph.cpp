@@ -60,6 +60,7 @@ ShapeInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> sp
     }
   auto fresh = std::make_unique<ShapeInstance>();
   fresh->spec = std::move(spec);
+  weights->add(fresh->spec->weights);
   fresh->input_pointers.resize(fresh->spec->inputs.size());
   fresh->output_pointers.resize(fresh->spec->outputs.size());
   shapes.push_front(std::move(fresh));
@@ -75,7 +76,7 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   }
   if (s.bound && s.weights_version == weights_version) return;
   s.bound.reset();
-  s.prepared = weights->prepare(*s.spec->executable, *code->backend, code->target, code->backend_options);
+  s.prepared = weights->prepare(s.spec->weights, *code->backend, code->target, code->backend_options);
   s.state_pointers.clear();
   const Graph& run = s.spec->executable->lir().graph;
   for (NodeId id : run.leaves(OpKind::State)) {
@@ -185,7 +186,7 @@ const std::vector<IoInfo>& CompiledGraph::outputs() const { return impl_->code->
 const std::vector<IoInfo>& CompiledGraph::states() const { return impl_->code->states; }
 
 WeightStore& CompiledGraph::Impl::own_weights() {
-  if (weights.use_count() != 1) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
+  if (!sole_owner(weights)) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
   ++weights_version;
   return *weights;
 }
@@ -205,7 +206,10 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
     throw Error(ErrorCode::ShapeMismatch,
                 concat_text("param '", name, "' is ", info.shape, " (", info.shape.num_elements(), " values), got ",
                             size_bytes(dtype) ? bytes / size_bytes(dtype) : bytes));
-  impl_->own_weights().set(info.name, Tensor::copy_of(data, given).cast(info.shape.dtype()));
+  // Packed straight from the caller's memory, unless its bytes do not lie as kernels need them.
+  const bool aligned = bytes != 0 && reinterpret_cast<std::uintptr_t>(data) % std::max<std::size_t>(1, size_bytes(dtype)) == 0;
+  Tensor value = aligned ? Tensor::borrowed(data, given, nullptr) : Tensor::copy_of(data, given);
+  impl_->own_weights().set(info.name, value, info.shape.dtype());
 }
 
 void CompiledGraph::set_param(std::string_view name, const Tensor& value) {
@@ -214,7 +218,7 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value) {
   if (!convertible || !(value.shape().dims() == info.shape.dims()))
     throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
                 concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
-  impl_->own_weights().set(info.name, value.cast(info.shape.dtype()));
+  impl_->own_weights().set(info.name, value, info.shape.dtype());
 }
 
 std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) {
@@ -237,10 +241,9 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
       throw Error(ErrorCode::ShapeMismatch, concat_text("tensor '", info.name, "' is ", dims_text(view->dims), " ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
     if (view->dtype != info.shape.dtype() && !(is_float(view->dtype) && is_float(info.shape.dtype())))
       throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
-    weights.set(info.name, Tensor::borrowed(view->data, info.shape.with_dtype(view->dtype), loader).cast(info.shape.dtype()));
+    weights.set(info.name, Tensor::borrowed(view->data, info.shape.with_dtype(view->dtype), loader), info.shape.dtype(), loader);
     ++count;
   }
-  weights.keep_alive(std::move(loader));
   return count;
 }
 
@@ -252,7 +255,10 @@ std::vector<std::string> CompiledGraph::unset_params() const {
 }
 
 void CompiledGraph::finalize() {
-  if (!impl_->shapes.empty()) impl_->bind(impl_->last());
+  if (!impl_->shapes.empty()) return impl_->bind(impl_->last());
+  if (const std::vector<std::string> unset = unset_params(); !unset.empty())
+    throw Error(ErrorCode::NotFound, concat_text(unset.size(), unset.size() == 1 ? " param has" : " params have", " no value: '", unset.front(), unset.size() > 1 ? "', ..." : "'"),
+                "set them with set_param or load_params");
 }
 
 void CompiledGraph::set_input(std::string_view name, std::span<const float> values) {
@@ -389,6 +395,6 @@ CompiledGraph CompiledGraph::clone() const {
 
 const CompileResult& CompiledGraph::compile_result() const { return impl_->last().spec->result; }
 std::size_t CompiledGraph::arena_bytes() const { return impl_->block.size_bytes(); }
-std::size_t CompiledGraph::prepared_bytes() const { return impl_->weights->prepared_bytes(); }
+std::size_t CompiledGraph::prepared_bytes() const { return impl_->weights->bytes(); }
 
 }  // namespace rlx

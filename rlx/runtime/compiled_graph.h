@@ -68,7 +68,10 @@ class CompiledGraph {
   const std::vector<IoInfo>& states() const;
 
   // -- weights
-  /// Sets an F32 (or F16 / BF16 / F64: converted) param from f32 values in row-major order.
+  /// Sets an F32 (or F16 / BF16 / F64: converted) param from f32 values in row-major order. Once a shape is compiled (from
+  /// the start for a graph without symbols) weights of products are packed straight from `values` and no other copy is
+  /// kept; before that a copy waits for the first shape and is then given back. Setting one of several weights that are
+  /// packed together needs no other.
   void set_param(std::string_view name, std::span<const float> values);
   void set_param(std::string_view name, std::initializer_list<float> values) {
     set_param(name, std::span<const float>(values.begin(), values.size()));
@@ -83,7 +86,8 @@ class CompiledGraph {
   std::size_t load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode = LoadMode::Strict);
   /// Names of params that have no value yet.
   std::vector<std::string> unset_params() const;
-  /// Evaluates and packs weights now instead of in the first run. Throws NotFound naming unset params.
+  /// Evaluates and packs weights now instead of in the first run; a graph of unknown shapes packs when the first one is
+  /// prepared. Throws NotFound naming unset params.
   void finalize();
 
   // -- running
@@ -116,7 +120,8 @@ class CompiledGraph {
 
   /// What the compiler did for the last used shape.
   const CompileResult& compile_result() const;
-  /// Bytes of arena and outputs of the last used shape, and of prepared weights.
+  /// Bytes of arena and outputs of the last used shape; bytes of weights in memory: prepared forms, and values that
+  /// kernels read as they are (those in mapped files not counted).
   std::size_t arena_bytes() const;
   std::size_t prepared_bytes() const;
 

@@ -47,6 +47,7 @@ std::shared_ptr<const Specialization> SharedCode::specialize(const std::vector<s
   spec->result = pipeline.compile_graph(source);
   if (stage_hook) stage_hook(spec->result);
   spec->executable = backend->compile_lir(spec->result.lir, backend_options);
+  spec->weights = WeightPlan(spec->executable);
   const Graph& run = spec->executable->lir().graph;
   for (NodeId id : run.leaves(OpKind::Input)) spec->inputs.push_back(run.shape(id));
   for (Value v : run.outputs()) spec->outputs.push_back(run.shape(v));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/weights.h"
 
 namespace rlx {
 
@@ -18,7 +19,8 @@ bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims);
 /// The code of one set of input dimensions.
 struct Specialization {
   CompileResult result;
-  std::unique_ptr<const ExecutableGraph> executable;
+  std::shared_ptr<const ExecutableGraph> executable;
+  WeightPlan weights;
   std::vector<Shape> inputs, outputs;
   std::vector<Slot> slots;        // outputs behind the arena
   std::size_t block_bytes = 0;    // arena and slots

@@ -1,9 +1,10 @@
-// Weights of a compiled graph: bound params, and the prepared forms kernels read.
+// Weights of a compiled graph: param values, and the prepared forms kernels read.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,43 +15,78 @@
 
 namespace rlx {
 
-/// One prepared value; sources of a packed weight become ready one by one.
-struct PreparedWeight {
-  Tensor bytes;
-  std::vector<bool> ready;  // per source of a relayout; one entry otherwise
-  bool complete() const;
+/// True when nobody else holds `p`; what others did through it before they let go is then visible to this thread.
+template <class T>
+bool sole_owner(const std::shared_ptr<T>& p) {
+  std::shared_ptr<T> probe = p;  // taking and dropping a reference orders this thread behind the others' drops
+  return probe.use_count() == 2;
+}
+
+/// What one executable needs of the weights: a `prepared_key` per output of its prepare graph (empty for a Param or
+/// Constant that is read as it is).
+struct WeightPlan {
+  WeightPlan() = default;
+  explicit WeightPlan(std::shared_ptr<const ExecutableGraph> e);
+  std::shared_ptr<const ExecutableGraph> executable;
+  std::vector<std::string> keys;
 };
 
-/// Params and prepared weights, shared by clones until one of them sets a weight. Keys are `prepared_key`s, so that every
-/// specialisation of a graph that needs the same form finds it.
-/// Calls may come from several threads.
+/// Params and their prepared forms, shared by clones until one of them sets a weight; every specialisation that needs the
+/// same form (equal key) finds it. A param's own values stay in memory only while something reads them: a kernel, a form
+/// computed from them (setting a sibling computes it again), or a form that is not packed yet; when a later specialisation
+/// needs them again they are read back out of a packed form, which holds them bit for bit. Calls may come from several
+/// threads.
 class WeightStore {
  public:
   WeightStore() = default;
   WeightStore(const WeightStore& other);
   WeightStore& operator=(const WeightStore&) = delete;
-  /// Binds a param. Of a packed weight that reads it only that param's range becomes stale; computed forms are dropped.
-  void set(const std::string& name, Tensor value);
-  void keep_alive(std::shared_ptr<const WeightLoader> loader);
+
+  /// Makes the forms of `plan` known, so that `set` packs into them at once.
+  void add(const WeightPlan& plan);
+  /// Binds a param of dtype `declared` to `value` (converted when its dtype differs). Every known packed form is written
+  /// now: of a form that joins several params, the range of this one. Without an owner (`Tensor::borrowed` of a null
+  /// pointer) the bytes are read during this call only; `loader` tells whose mapped bytes they are, if any.
+  void set(const std::string& name, const Tensor& value, DType declared, std::shared_ptr<const WeightLoader> loader = {});
   bool has(std::string_view name) const;
-  /// Pointers of all outputs of `executable`'s prepare graph, preparing what is not ready yet. Throws NotFound naming every
-  /// unset param among `needed`.
-  std::vector<const std::byte*> prepare(const ExecutableGraph& executable, const Backend& backend, const TargetInfo& target,
+  /// Pointers of all outputs of the plan's prepare graph, preparing what is not ready yet. Throws NotFound naming every
+  /// param it needs that has no value.
+  std::vector<const std::byte*> prepare(const WeightPlan& plan, const Backend& backend, const TargetInfo& target,
                                         const BackendOptions& options);
-  std::size_t prepared_bytes() const;
+  /// Bytes held in memory: prepared forms, and values that are read as they are unless a loader holds them.
+  std::size_t bytes() const;
 
  private:
-  struct Entry {
-    PreparedWeight weight;
-    std::vector<std::string> params;         // names it depends on
-    std::vector<std::string> source_params;  // of a packed weight: the param each source is; empty text for a computed one
+  struct Param {
+    Tensor raw;  // empty once only packed forms hold the values
+    DType declared = DType::F32;
+    std::shared_ptr<const WeightLoader> loader;  // raw lies in its memory
   };
-  const Tensor& param(const std::string& name) const;
+  /// One source of a form: a Param packed as it is, or a value computed from some.
+  struct Source {
+    std::string param;
+    std::vector<std::string> reads;
+    bool ready = false;
+  };
+  struct Form {
+    Tensor bytes;
+    std::vector<Source> sources;                       // one for a computed form
+    std::shared_ptr<const ExecutableGraph> packed_by;  // null for a computed form
+    NodeId node;                                       // its relayout there
+    bool complete() const;
+  };
+
+  void add_locked(const WeightPlan& plan);
+  static Form& own(std::shared_ptr<Form>& form);
+  void invalidate(const std::string& name);
+  bool pack_everywhere(const std::string& name, const Tensor& value, DType declared);
+  void pack_param(const std::string& name);
+  const Tensor& raw(const std::string& name);
 
   mutable std::mutex mutex_;
-  NamedTensors params_;
-  std::map<std::string, std::shared_ptr<Entry>> prepared_;
-  std::vector<std::shared_ptr<const WeightLoader>> loaders_;
+  std::map<std::string, Param, std::less<>> params_;
+  std::map<std::string, std::shared_ptr<Form>> forms_;
+  std::set<std::string> read_raw_;  // params that a kernel or a computed form of some plan reads
 };
 
 }  // namespace rlx

@@ -67,7 +67,7 @@ Tensor Tensor::scalar_i64(DType dtype, std::int64_t value) {
 }
 
 Tensor Tensor::copy_of(const void* data, const Shape& shape) {
-  Tensor t = zeros(shape);
+  Tensor t = uninitialized(shape);
   if (t.size_bytes() != 0) std::memcpy(t.mutable_data(), data, t.size_bytes());
   return t;
 }

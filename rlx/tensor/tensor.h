@@ -82,6 +82,8 @@ class Tensor {
   std::vector<std::int64_t> dims() const { return shape_.static_dims(); }
   std::size_t size_bytes() const { return rlx::size_bytes(dtype(), num_elements_); }
   bool empty() const { return data_ == nullptr; }
+  /// False for borrowed bytes without an owner: whoever made the tensor keeps them alive.
+  bool owned() const { return owner_ != nullptr; }
   const std::byte* data() const { return data_; }
   /// The bytes for writing; copies them first when they are shared or borrowed.
   std::byte* mutable_data();

@@ -320,7 +320,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, int threads)
   if (threads_ > 1 && threads_ > ThreadPool::process().threads()) own_pool_ = std::make_unique<ThreadPool>(threads_);
 }
 
-void Executable::pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const {
+Executable::PackedRange Executable::packed_range(NodeId node, std::size_t source) const {
   const Node& n = lir_.prepare.node(node);
   const auto& op = n.op.as<ops::Relayout>();
   check(op.layout == WeightLayout::Panel && source < n.inputs.size(),
@@ -328,12 +328,33 @@ void Executable::pack(NodeId node, std::size_t source, const void* data, std::by
   const auto columns = [&](std::size_t i) {
     return lir_.prepare.shape(n.inputs[i]).dim(op.transposed[i] ? 0 : 1).value();
   };
-  std::int64_t n0 = 0;
-  for (std::size_t i = 0; i < source; ++i) n0 += columns(i);
+  PackedRange r;
+  for (std::size_t i = 0; i < source; ++i) r.begin += columns(i);
   const std::int64_t width = columns(source);
+  r.end = r.begin + width;
   const bool transposed = op.transposed[source] != 0;
-  kernels_.pack_b_f32(static_cast<const float*>(data), transposed ? 1 : width, transposed ? op.k : 1, op.k, op.n, n0,
-                      n0 + width, reinterpret_cast<float*>(packed));
+  r.k_stride = transposed ? 1 : width;
+  r.n_stride = transposed ? op.k : 1;
+  return r;
+}
+
+void Executable::pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const {
+  const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
+  const PackedRange r = packed_range(node, source);
+  kernels_.pack_b_f32(static_cast<const float*>(data), r.k_stride, r.n_stride, op.k, op.n, r.begin, r.end,
+                      reinterpret_cast<float*>(packed));
+}
+
+void Executable::unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const {
+  const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
+  const PackedRange r = packed_range(node, source);
+  const auto* from = reinterpret_cast<const float*>(packed);
+  auto* to = static_cast<float*>(data);
+  for (std::int64_t j = r.begin; j < r.end; ++j) {
+    const float* column = from + j / op.panel_width * op.panel_width * op.k + j % op.panel_width;
+    for (std::int64_t k = 0; k < op.k; ++k)
+      to[k * r.k_stride + (j - r.begin) * r.n_stride] = column[k * op.panel_width];
+  }
 }
 
 std::unique_ptr<BoundGraph> Executable::bind(const BindContext& context) const {

@@ -17,6 +17,7 @@ class Executable final : public ExecutableGraph {
 
   const LirModule& lir() const override { return lir_; }
   void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const override;
+  void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const override;
   std::unique_ptr<BoundGraph> bind(const BindContext& context) const override;
   std::string kernel_name(NodeId node) const override;
 
@@ -27,6 +28,11 @@ class Executable final : public ExecutableGraph {
   const Row& row(std::size_t step) const { return *rows_[step]; }
 
  private:
+  /// Where source `source` of a panel relayout lies: columns [begin, end) of B[K, N]; strides of its own elements.
+  struct PackedRange {
+    std::int64_t begin = 0, end = 0, k_stride = 0, n_stride = 0;
+  };
+  PackedRange packed_range(NodeId node, std::size_t source) const;
   LirModule lir_;
   const KernelTable& kernels_;
   int threads_;

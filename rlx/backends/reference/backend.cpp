@@ -100,9 +100,8 @@ class ReferenceExecutable final : public ExecutableGraph {
  public:
   explicit ReferenceExecutable(LirModule lir) : lir_(std::move(lir)) {}
   const LirModule& lir() const override { return lir_; }
-  void pack(NodeId, std::size_t, const void*, std::byte*) const override {
-    throw Error(ErrorCode::Internal, "the reference backend packs no weights, so no relayout can reach it");
-  }
+  void pack(NodeId, std::size_t, const void*, std::byte*) const override { no_relayout(); }
+  void unpack(NodeId, std::size_t, const std::byte*, void*) const override { no_relayout(); }
   std::unique_ptr<BoundGraph> bind(const BindContext& context) const override {
     return std::make_unique<ReferenceBound>(lir_, context);
   }
@@ -111,6 +110,9 @@ class ReferenceExecutable final : public ExecutableGraph {
   }
 
  private:
+  [[noreturn]] static void no_relayout() {
+    throw Error(ErrorCode::Internal, "the reference backend packs no weights, so no relayout can reach it");
+  }
   LirModule lir_;
 };
 
