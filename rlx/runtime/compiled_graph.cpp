@@ -9,9 +9,6 @@
 
 namespace rlx {
 
-namespace {
-
-// The entry called `name`, or an error that names the nearest.
 std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what, const std::string& graph) {
   for (std::size_t i = 0; i < infos.size(); ++i)
     if (infos[i].name == name) return i;
@@ -22,8 +19,6 @@ std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std
   else if (names.empty()) hint = concat_text("the graph has no ", what, "s");
   throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"), std::move(hint));
 }
-
-}  // namespace
 
 // -- one runner ---------------------------------------------------------------------------------------------------------------
 
@@ -39,17 +34,6 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
     impl->use(impl->code->specialize(dims));
   }
   return impl;
-}
-
-void CompiledGraph::Impl::reset_states() {
-  states.clear();
-  for (NodeId id : code->source.leaves(OpKind::State)) {
-    const auto& op = code->source.node(id).op.as<ops::State>();
-    Tensor value = op.init.empty() ? Tensor::zeros(code->source.shape(id)) : op.init;
-    states.push_back(Tensor::copy_of(value.data(), value.shape()));
-  }
-  states_valid = true;
-  for (auto& s : shapes) s->bound.reset();
 }
 
 ShapeInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> spec) {
@@ -81,7 +65,7 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   const Graph& run = s.spec->executable->lir().graph;
   for (NodeId id : run.leaves(OpKind::State)) {
     std::size_t i = find_io(code->states, run.leaf_name(id), "state", code->source.name());
-    s.state_pointers.push_back(states[i].mutable_data());
+    s.state_pointers.push_back(states[i]->value.mutable_data());
   }
   s.bound = s.spec->executable->bind(BindContext{block.mutable_data(), s.prepared, s.state_pointers});
   s.weights_version = weights_version;
@@ -91,7 +75,8 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
 ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView> views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size()));
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size(),
+                                                        views.size() < infos.size() ? concat_text(": '", infos[views.size()].name, "' is missing") : std::string()));
   for (std::size_t i = 0; i < views.size(); ++i)
     if (views[i].dtype != infos[i].shape.dtype())
       throw Error(ErrorCode::DTypeMismatch, concat_text("input '", infos[i].name, "' is ", infos[i].shape, ", got ", dtype_name(views[i].dtype), " values"),
@@ -150,15 +135,26 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
   return dims;
 }
 
-void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> views) {
-  if (!states_valid)
-    throw Error(ErrorCode::InvalidArgument, "a failed run left the states of this graph invalid", "call reset() or write_state() for each state");
+void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (!states[i]->valid)
+      throw Error(ErrorCode::InvalidArgument, concat_text("a failed run left state '", code->states[i].name, "' invalid"),
+                  "call reset(), or write_state() for each state");
   bind(s);
   for (std::size_t i = 0; i < views.size(); ++i) s.input_pointers[i] = views[i].data;
-  const bool has_states = !states.empty();
-  if (has_states) states_valid = false;
-  s.bound->run(s.input_pointers, s.output_pointers);
-  if (has_states) states_valid = true;
+  for (auto& state : states) state->valid = false;
+  if (times) *times = s.bound->run_timed(s.input_pointers, s.output_pointers);
+  else s.bound->run(s.input_pointers, s.output_pointers);
+  for (auto& state : states) state->valid = true;
+  for (auto& [name, handle] : handles) {
+    if (!handle.output) continue;
+    const Shape& shape = s.spec->outputs[*handle.output];
+    if (!(handle.value.shape() == shape)) {
+      handle.value = Tensor::uninitialized(shape);
+      handle.dims = handle.value.dims();
+    }
+    if (shape.size_bytes() != 0) std::memcpy(handle.value.mutable_data(), s.output_pointers[*handle.output], shape.size_bytes());
+  }
 }
 
 void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s) {
@@ -261,30 +257,12 @@ void CompiledGraph::finalize() {
                 "set them with set_param or load_params");
 }
 
-void CompiledGraph::set_input(std::string_view name, std::span<const float> values) {
-  const IoInfo& info = inputs()[find_io(inputs(), name, "input", impl_->code->source.name())];
-  impl_->sticky.insert_or_assign(info.name, std::vector<float>(values.begin(), values.end()));
-}
-
 std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedInput> given) { return run(std::vector<NamedInput>(given)); }
 
 std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) {
-  const std::string& graph = impl_->code->source.name();
-  std::vector<TensorView> views(inputs().size());
-  std::vector<bool> bound(inputs().size(), false);
-  auto put = [&](std::size_t i, std::span<const float> values) {
-    if (inputs()[i].shape.dtype() != DType::F32)
-      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", inputs()[i].name, "' is ", inputs()[i].shape, ", run takes f32 values"), "use run_typed");
-    views[i] = {values.data(), DType::F32, {}, values.size_bytes()};
-    bound[i] = true;
-  };
-  for (const auto& [name, values] : impl_->sticky) put(find_io(inputs(), name, "input", graph), values);
-  for (const NamedInput& in : given) put(find_io(inputs(), in.name, "input", graph), in.values);
-  for (std::size_t i = 0; i < bound.size(); ++i)
-    if (!bound[i]) throw Error(ErrorCode::NotFound, concat_text("input '", inputs()[i].name, "' ", inputs()[i].shape, " was not given"), "pass it to run, or once to set_input");
+  const std::vector<TensorView> views = impl_->views_of(given);
   for (const IoInfo& out : outputs())
     if (out.shape.dtype() != DType::F32) throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"), "use run_typed");
-
   ShapeInstance& s = impl_->instance_for(views);
   std::vector<std::vector<float>> results;
   for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
@@ -296,26 +274,8 @@ std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>
 }
 
 std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) {
-  const std::string& graph = impl_->code->source.name();
-  std::vector<TensorView> views(inputs().size());
-  std::vector<std::vector<std::int64_t>> dims(inputs().size());
-  std::vector<bool> bound(inputs().size(), false);
-  for (const auto& [name, tensor] : given) {
-    std::size_t i = find_io(inputs(), name, "input", graph);
-    dims[i] = tensor.dims();
-    views[i] = {tensor.data(), tensor.dtype(), dims[i], tensor.size_bytes()};
-    if (inputs()[i].shape.rank() != tensor.rank())
-      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "' is ", inputs()[i].shape, ", got ", tensor.shape()));
-    if (inputs()[i].shape.is_static() && !dims_equal(inputs()[i].shape, dims[i]))
-      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "' is ", inputs()[i].shape, ", got ", tensor.shape()));
-    bound[i] = true;
-  }
-  for (std::size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i]) continue;
-    auto it = impl_->sticky.find(inputs()[i].name);
-    if (it == impl_->sticky.end()) throw Error(ErrorCode::NotFound, concat_text("input '", inputs()[i].name, "' ", inputs()[i].shape, " was not given"));
-    views[i] = {it->second.data(), DType::F32, {}, it->second.size() * sizeof(float)};
-  }
+  std::vector<std::vector<std::int64_t>> dims;
+  const std::vector<TensorView> views = impl_->views_of(given, dims);
   ShapeInstance& s = impl_->instance_for(views);
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs) results.push_back(Tensor::uninitialized(shape));
@@ -330,11 +290,16 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
     throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' has ", s.spec->outputs.size(), " outputs, got room for ", out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
-    if (out[i].dtype != shape.dtype()) throw Error(ErrorCode::DTypeMismatch, concat_text("output ", i, " is ", shape, ", the view is ", dtype_name(out[i].dtype)));
-    if (out[i].size_bytes != shape.size_bytes() || (out[i].data == nullptr && shape.size_bytes() != 0))
-      throw Error(ErrorCode::ShapeMismatch, concat_text("output ", i, " is ", shape, " (", shape.size_bytes(), " bytes), the view has ", out[i].size_bytes, " bytes"));
+    const std::string& name = outputs()[i].name;
+    if (out[i].dtype != shape.dtype())
+      throw Error(ErrorCode::DTypeMismatch, concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)), "give room of the declared dtype");
+    if (out[i].size_bytes != shape.size_bytes())
+      throw Error(ErrorCode::ShapeMismatch, concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ", out[i].size_bytes, " bytes"),
+                  concat_text("give room for ", shape.num_elements(), " values"));
+    if (out[i].data == nullptr && shape.size_bytes() != 0) throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
     s.output_pointers[i] = out[i].data;
   }
+  impl_->check_overlap(s, in, out);
   impl_->run(s, in);
 }
 
@@ -356,10 +321,11 @@ void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dim
 std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) {
   ShapeInstance& s = impl_->instance_for(in);
   impl_->outputs_to_block(s);
-  for (std::size_t i = 0; i < in.size(); ++i) s.input_pointers[i] = in[i].data;
+  std::vector<StepTime> times;
+  impl_->run(s, in, &times);
   const Graph& g = s.spec->executable->lir().graph;
   std::vector<NodeTime> out;
-  for (const StepTime& t : s.bound->run_timed(s.input_pointers, s.output_pointers)) {
+  for (const StepTime& t : times) {
     const Node& n = g.node(t.node);
     std::vector<Shape> ins;
     for (Value v : n.inputs) ins.push_back(g.shape(v));
@@ -368,27 +334,14 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) {
   return out;
 }
 
-Tensor CompiledGraph::read_state(std::string_view name) const {
-  const Tensor& t = impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
-  if (!impl_->states_valid) throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"), "call reset()");
-  return Tensor::copy_of(t.data(), t.shape());
-}
-
-void CompiledGraph::write_state(std::string_view name, const Tensor& value) {
-  Tensor& t = impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
-  if (!(value.shape() == t.shape())) throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", t.shape(), ", got ", value.shape()));
-  if (t.size_bytes() != 0) std::memcpy(t.mutable_data(), value.data(), t.size_bytes());
-}
-
-void CompiledGraph::reset() { impl_->reset_states(); }
-
 CompiledGraph CompiledGraph::clone() const {
   auto copy = std::make_unique<Impl>();
   copy->code = impl_->code;
   copy->weights = impl_->weights;
-  copy->sticky = impl_->sticky;
-  for (const Tensor& t : impl_->states) copy->states.push_back(Tensor::copy_of(t.data(), t.shape()));
-  copy->states_valid = impl_->states_valid;
+  copy->handles = impl_->handles;
+  for (auto& [name, handle] : copy->handles) handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
+  for (const auto& s : impl_->states)
+    copy->states.push_back(std::make_shared<StateBuffer>(StateBuffer{Tensor::copy_of(s->value.data(), s->value.shape()), s->valid}));
   for (auto it = impl_->shapes.rbegin(); it != impl_->shapes.rend(); ++it) copy->use((*it)->spec);
   return CompiledGraph(std::move(copy));
 }

@@ -91,8 +91,13 @@ class CompiledGraph {
   void finalize();
 
   // -- running
-  /// A sticky f32 input: used by later `run` calls that do not give it.
+  /// A sticky input, copied: used by later runs with named inputs that do not give it. f32 values, bytes of any dtype, or a
+  /// tensor (its bytes are shared; needed where more than one dimension is unknown).
   void set_input(std::string_view name, std::span<const float> values);
+  void set_input(std::string_view name, const Tensor& value);
+  void set_input_typed(std::string_view name, const void* data, std::size_t size_bytes, DType dtype);
+  /// The place of an output ("out0", ...) in declaration order.
+  std::size_t output_index(std::string_view name) const;
   /// Runs on f32 inputs; one vector per output (F32 outputs only: use run_typed for others).
   std::vector<std::vector<float>> run(std::initializer_list<NamedInput> inputs = {});
   std::vector<std::vector<float>> run(const std::vector<NamedInput>& inputs);
@@ -100,20 +105,43 @@ class CompiledGraph {
   std::vector<Tensor> run_typed(const NamedTensors& inputs);
   /// Runs on `inputs` and writes `outputs`, both in declaration order. From the second run of a shape on, allocates nothing.
   /// A view may leave `dims` empty when at most one of its input's dimensions is unknown.
+  /// An output may be an input's own buffer when the pair was donated (CompileOptions::donate).
   void run_into(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs);
   /// The same with results in memory of this object, valid until the next run: bytes at arena_ptr() + offset.
   std::span<const Slot> run_slots(std::span<const TensorView> inputs);
   const std::byte* arena_ptr() const;
+  /// The same with named inputs: a view of each output with its dims, valid until the next run.
+  std::vector<TensorView> run_raw(const std::vector<NamedInput>& inputs = {});
+  std::vector<TensorView> run_raw(const NamedTensors& inputs);
+  /// Runs every set of inputs in order; the outputs of each run: [run][output][element].
+  std::vector<std::vector<std::vector<float>>> run_pipelined(const std::vector<std::vector<NamedInput>>& sets);
+  /// Starts a run whose outputs stay here, overwritten by the next; sync_pending waits for all and tells where the last one
+  /// left its outputs (none when nothing was committed since). The cpu runs at once: commit returns when the run is done.
+  void commit_no_wait(const std::vector<NamedInput>& inputs = {});
+  void commit_no_wait(const NamedTensors& inputs);
+  std::span<const Slot> sync_pending();
   /// Compiles and binds for the given input dimensions, in declaration order, so that the next run of them is not the first.
   void prepare_shape(std::span<const std::vector<std::int64_t>> input_dims);
   /// Runs once on one thread and times each step.
   std::vector<NodeTime> profile(std::span<const TensorView> inputs);
 
   // -- state
+  /// A copy of a state's value after the last run; an error after a failed run, which leaves the states it may have touched
+  /// invalid until they are written or reset.
   Tensor read_state(std::string_view name) const;
   void write_state(std::string_view name, const Tensor& value);
   /// Every state back to its initial value.
   void reset();
+  /// From now on states of equal name are one and the same in both objects (prefill and decode over one cache); their value
+  /// is that of `other`. Calls of objects that share states must not overlap. Returns how many; none is an error.
+  std::size_t share_state_from(CompiledGraph& other);
+  /// A value kept between runs under a name. Named like an input, it serves runs that do not give that input; named like an
+  /// output ("out0"), it is replaced by that output after each run. A graph whose input is itself called "out0" thus carries
+  /// a value from run to run; `State` does so without the copy.
+  void bind_handle(std::string_view name, std::span<const float> values);
+  void bind_handle(std::string_view name, const Tensor& value);
+  /// The value bound to a handle or sticky input, or what the last run put there.
+  Tensor read_handle(std::string_view name) const;
 
   /// Another runner of the same code: prepared weights are shared until one side sets a weight; states are copied.
   CompiledGraph clone() const;

@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,31 @@ struct ShapeInstance {
   std::vector<void*> output_pointers;
 };
 
+/// The value of a state between runs. Runners that share the state share this.
+struct StateBuffer {
+  Tensor value;
+  bool valid = true;
+};
+
+/// A value kept between runs: given to the input of its name by runs that do not give it, and, when its name is that of an
+/// output, replaced by that output after each run.
+struct Handle {
+  Tensor value;
+  std::vector<std::int64_t> dims;  // empty: one unknown dimension follows from the count
+  std::optional<std::size_t> output;
+};
+
+/// The entry called `name`, or a NotFound error that names the nearest.
+std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what, const std::string& graph);
+
 struct CompiledGraph::Impl {
   std::shared_ptr<SharedCode> code;
   std::shared_ptr<WeightStore> weights;
   std::uint64_t weights_version = 1;
-  std::vector<Tensor> states;
-  bool states_valid = true;
-  std::map<std::string, std::vector<float>, std::less<>> sticky;
+  std::vector<std::shared_ptr<StateBuffer>> states;
+  std::map<std::string, Handle, std::less<>> handles;
+  std::vector<std::vector<std::int64_t>> raw_dims;    // behind the views of run_raw
+  std::span<const Slot> committed;
   Tensor block;                                       // arena and output slots of the largest shape so far
   std::list<std::unique_ptr<ShapeInstance>> shapes;   // most recently used first
 
@@ -41,7 +60,14 @@ struct CompiledGraph::Impl {
   ShapeInstance& instance_for(std::span<const TensorView> views);
   void check_sizes(const ShapeInstance& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
-  void run(ShapeInstance& s, std::span<const TensorView> views);
+  std::size_t input_index(std::string_view name) const { return find_io(code->inputs, name, "input", code->source.name()); }
+  void set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims, bool may_be_output);
+  std::vector<TensorView> views_of(const std::vector<NamedInput>& given) const;
+  std::vector<TensorView> views_of(const NamedTensors& given, std::vector<std::vector<std::int64_t>>& dims) const;
+  void fill_from_handles(std::vector<TensorView>& views, std::vector<bool>& bound) const;
+  void check_overlap(const ShapeInstance& s, std::span<const TensorView> in, std::span<const MutableTensorView> out) const;
+  std::vector<TensorView> run_to_views(std::span<const TensorView> views);
+  void run(ShapeInstance& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
   void outputs_to_block(ShapeInstance& s);
   ShapeInstance& last() const;
   WeightStore& own_weights();

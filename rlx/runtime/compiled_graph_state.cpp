@@ -1,0 +1,233 @@
+// What a compiled graph keeps between runs: states, sticky inputs and handles; and the runs that hand out their memory.
+#include <algorithm>
+#include <cstring>
+
+#include "rlx/runtime/compiled_graph_impl.h"
+
+namespace rlx {
+namespace {
+
+bool dims_fit(const Shape& declared, std::span<const std::int64_t> dims) {
+  if (declared.rank() != static_cast<int>(dims.size())) return false;
+  for (int i = 0; i < declared.rank(); ++i) {
+    const Dim& d = declared.dim(i);
+    if (d.is_static() && d.value() != dims[static_cast<std::size_t>(i)]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// -- states -----------------------------------------------------------------------------------------------------------
+
+void CompiledGraph::Impl::reset_states() {
+  const std::vector<NodeId> leaves = code->source.leaves(OpKind::State);
+  states.resize(leaves.size());
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const auto& op = code->source.node(leaves[i]).op.as<ops::State>();
+    const Shape& shape = code->source.shape(leaves[i]);
+    if (!states[i]) states[i] = std::make_shared<StateBuffer>(StateBuffer{Tensor::uninitialized(shape), true});
+    Tensor& value = states[i]->value;
+    if (op.init.empty()) std::memset(value.mutable_data(), 0, value.size_bytes());
+    else if (value.size_bytes() != 0) std::memcpy(value.mutable_data(), op.init.data(), value.size_bytes());
+    states[i]->valid = true;
+  }
+}
+
+Tensor CompiledGraph::read_state(std::string_view name) const {
+  const StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
+  if (!s.valid) throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"), "call reset(), or write_state()");
+  return Tensor::copy_of(s.value.data(), s.value.shape());
+}
+
+void CompiledGraph::write_state(std::string_view name, const Tensor& value) {
+  StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
+  if (value.dtype() != s.value.dtype())
+    throw Error(ErrorCode::DTypeMismatch, concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()), "pass the declared dtype");
+  if (!(value.shape() == s.value.shape())) throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()));
+  if (s.value.size_bytes() != 0) std::memcpy(s.value.mutable_data(), value.data(), s.value.size_bytes());
+  s.valid = true;
+}
+
+void CompiledGraph::reset() { impl_->reset_states(); }
+
+std::size_t CompiledGraph::share_state_from(CompiledGraph& other) {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (std::size_t i = 0; i < states().size(); ++i)
+    for (std::size_t j = 0; j < other.states().size(); ++j) {
+      if (states()[i].name != other.states()[j].name) continue;
+      const Shape &own = impl_->states[i]->value.shape(), &theirs = other.impl_->states[j]->value.shape();
+      if (!(own == theirs))
+        throw Error(ErrorCode::ShapeMismatch, concat_text("state '", states()[i].name, "' is ", own, " in graph '", impl_->code->source.name(), "' and ", theirs,
+                                                          " in graph '", other.impl_->code->source.name(), "'"), "states that are shared have one shape");
+      pairs.emplace_back(i, j);
+    }
+  if (pairs.empty()) {
+    if (states().empty()) throw Error(ErrorCode::NotFound, concat_text("graph '", impl_->code->source.name(), "' has no states to share"));
+    (void)find_io(other.states(), states()[0].name, "state", other.impl_->code->source.name());  // names the nearest
+  }
+  for (const auto& [i, j] : pairs) impl_->states[i] = other.impl_->states[j];
+  for (auto& s : impl_->shapes) s->bound.reset();
+  return pairs.size();
+}
+
+// -- sticky inputs and handles ------------------------------------------------------------------------------------------
+
+void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims, bool may_be_output) {
+  auto named = [&](const std::vector<IoInfo>& infos) { return std::find_if(infos.begin(), infos.end(), [&](const IoInfo& i) { return i.name == name; }); };
+  const auto in = named(code->inputs), out = named(code->outputs);
+  const bool is_output = may_be_output && out != code->outputs.end();
+  if (in == code->inputs.end() && !is_output) {
+    std::vector<IoInfo> all = code->inputs;
+    if (may_be_output) all.insert(all.end(), code->outputs.begin(), code->outputs.end());
+    (void)find_io(all, name, may_be_output ? "input or output" : "input", code->source.name());
+  }
+  auto check_against = [&](const IoInfo& info, std::string_view what) {
+    if (value.dtype() != info.shape.dtype())
+      throw Error(ErrorCode::DTypeMismatch, concat_text(what, " '", name, "' is ", info.shape, ", got ", dtype_name(value.dtype()), " values"),
+                  "pass a tensor of the declared dtype");
+    const bool right = dims.empty() && info.shape.rank() != 0 ? !info.shape.is_static() || info.shape.num_elements() == value.num_elements() : dims_fit(info.shape, dims);
+    if (!right) {
+      const std::string got = dims.empty() ? concat_text(value.num_elements(), " values") : dims_text(dims);
+      throw Error(ErrorCode::ShapeMismatch, concat_text(what, " '", name, "' is ", info.shape, ", got ", got),
+                  info.shape.is_static() ? concat_text("pass ", info.shape.num_elements(), " values") : std::string());
+    }
+  };
+  if (in != code->inputs.end()) check_against(*in, "input");
+  if (is_output) check_against(*out, "output");
+  // An existing handle keeps its role of an output.
+  Handle& h = handles[std::string(name)];
+  if (is_output) h.output = static_cast<std::size_t>(out - code->outputs.begin());
+  h.value = std::move(value);
+  h.dims = std::move(dims);
+}
+
+void CompiledGraph::set_input(std::string_view name, std::span<const float> values) {
+  set_input_typed(name, values.data(), values.size_bytes(), DType::F32);
+}
+
+void CompiledGraph::set_input_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) {
+  const std::size_t bits = dtype_bits(dtype);
+  impl_->set_handle(name, Tensor::copy_of(data, Shape({Dim(bytes * 8 / bits)}, dtype)), {}, false);
+}
+
+void CompiledGraph::set_input(std::string_view name, const Tensor& value) { impl_->set_handle(name, value, value.dims(), false); }
+
+void CompiledGraph::bind_handle(std::string_view name, std::span<const float> values) {
+  impl_->set_handle(name, Tensor::copy_of(values.data(), Shape({Dim(values.size())}, DType::F32)), {}, true);
+}
+
+void CompiledGraph::bind_handle(std::string_view name, const Tensor& value) { impl_->set_handle(name, value, value.dims(), true); }
+
+Tensor CompiledGraph::read_handle(std::string_view name) const {
+  auto it = impl_->handles.find(name);
+  if (it == impl_->handles.end()) {
+    std::vector<IoInfo> bound;
+    for (const auto& [key, handle] : impl_->handles) bound.push_back({key, handle.value.shape()});
+    (void)find_io(bound, name, "handle", impl_->code->source.name());
+  }
+  return Tensor::copy_of(it->second.value.data(), it->second.value.shape());
+}
+
+std::vector<TensorView> CompiledGraph::Impl::views_of(const std::vector<NamedInput>& given) const {
+  std::vector<TensorView> views(code->inputs.size());
+  std::vector<bool> bound(code->inputs.size(), false);
+  for (const NamedInput& in : given) {
+    const std::size_t i = input_index(in.name);
+    if (code->inputs[i].shape.dtype() != DType::F32)
+      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", in.name, "' is ", code->inputs[i].shape, ", got f32 values"), "use run_typed, or set_input with a tensor");
+    views[i] = {in.values.data(), DType::F32, {}, in.values.size() * sizeof(float)};
+    bound[i] = true;
+  }
+  fill_from_handles(views, bound);
+  return views;
+}
+
+std::vector<TensorView> CompiledGraph::Impl::views_of(const NamedTensors& given, std::vector<std::vector<std::int64_t>>& dims) const {
+  std::vector<TensorView> views(code->inputs.size());
+  std::vector<bool> bound(code->inputs.size(), false);
+  dims.resize(code->inputs.size());
+  for (const auto& [name, tensor] : given) {
+    const std::size_t i = input_index(name);
+    dims[i] = tensor.dims();
+    if (!dims_fit(code->inputs[i].shape, dims[i]))
+      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "' is ", code->inputs[i].shape, ", got ", tensor.shape()));
+    views[i] = {tensor.data(), tensor.dtype(), dims[i], tensor.size_bytes()};
+    bound[i] = true;
+  }
+  fill_from_handles(views, bound);
+  return views;
+}
+
+void CompiledGraph::Impl::fill_from_handles(std::vector<TensorView>& views, std::vector<bool>& bound) const {
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    if (bound[i]) continue;
+    auto it = handles.find(code->inputs[i].name);
+    if (it == handles.end())
+      throw Error(ErrorCode::NotFound, concat_text("input '", code->inputs[i].name, "' ", code->inputs[i].shape, " was not given"), "pass it to the run, or once to set_input");
+    const Handle& h = it->second;
+    views[i] = {h.value.data(), h.value.dtype(), h.dims, h.value.size_bytes()};
+  }
+}
+
+// -- runs that hand out memory ------------------------------------------------------------------------------------------
+
+// Results must not land on inputs or on each other, except on an input that was donated for it.
+void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const TensorView> in, std::span<const MutableTensorView> out) const {
+  auto meet = [](const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+    const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
+    return x < y + b_bytes && y < x + a_bytes && a_bytes != 0 && b_bytes != 0;
+  };
+  for (std::size_t o = 0; o < out.size(); ++o) {
+    for (std::size_t p = 0; p < o; ++p)
+      if (meet(out[o].data, out[o].size_bytes, out[p].data, out[p].size_bytes))
+        throw Error(ErrorCode::InvalidArgument, concat_text("outputs '", code->outputs[p].name, "' and '", code->outputs[o].name, "' are given the same memory"));
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (!meet(out[o].data, out[o].size_bytes, in[i].data, in[i].size_bytes)) continue;
+      std::string why = "the input is not donated: name the pair in CompileOptions::donate";
+      bool allowed = false;
+      for (const LirAlias& a : s.spec->executable->lir().plan.aliases) {
+        if (a.input != i || a.output != o) continue;
+        allowed = a.refused.empty() && out[o].data == in[i].data;
+        why = a.refused.empty() ? std::string("a donated input and its output start at the same address") : a.refused;
+      }
+      if (!allowed)
+        throw Error(ErrorCode::InvalidArgument, concat_text("output '", code->outputs[o].name, "' would be written over input '", code->inputs[i].name, "'"), why);
+    }
+  }
+}
+
+std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const TensorView> views) {
+  ShapeInstance& s = instance_for(views);
+  outputs_to_block(s);
+  run(s, views);
+  std::vector<TensorView> out;
+  raw_dims.clear();
+  for (const Shape& shape : s.spec->outputs) raw_dims.push_back(shape.static_dims());
+  for (std::size_t i = 0; i < raw_dims.size(); ++i)
+    out.push_back({s.output_pointers[i], s.spec->outputs[i].dtype(), raw_dims[i], s.spec->outputs[i].size_bytes()});
+  committed = s.spec->slots;
+  return out;
+}
+
+std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) { return impl_->run_to_views(impl_->views_of(given)); }
+
+std::vector<TensorView> CompiledGraph::run_raw(const NamedTensors& given) {
+  std::vector<std::vector<std::int64_t>> dims;
+  return impl_->run_to_views(impl_->views_of(given, dims));
+}
+
+std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(const std::vector<std::vector<NamedInput>>& sets) {
+  std::vector<std::vector<std::vector<float>>> out;
+  for (const std::vector<NamedInput>& set : sets) out.push_back(run(set));
+  return out;
+}
+
+void CompiledGraph::commit_no_wait(const std::vector<NamedInput>& given) { (void)run_raw(given); }
+void CompiledGraph::commit_no_wait(const NamedTensors& given) { (void)run_raw(given); }
+
+std::span<const Slot> CompiledGraph::sync_pending() { return std::exchange(impl_->committed, {}); }
+
+std::size_t CompiledGraph::output_index(std::string_view name) const { return find_io(outputs(), name, "output", impl_->code->source.name()); }
+
+}  // namespace rlx
