@@ -2,7 +2,6 @@
 // usage: limits [isa] [threads]; one JSON object: GFLOP/s of all threads together.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,14 +10,12 @@
 #include <vector>
 
 #include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/backends/cpu/limits.h"
 #include "rlx/error.h"
 
 namespace {
 
 using rlx::cpu::KernelTable;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 struct FreeDelete {
   void operator()(float* p) const { std::free(p); }
@@ -31,23 +28,6 @@ Floats floats(std::int64_t n) {
   return p;
 }
 
-// GFLOP/s of `work` (returns operations), the best of several runs of about 5 ms.
-template <class F>
-double best_gflops(F&& work) {
-  double best = 0;
-  for (int i = 0; i < 12; ++i) {
-    double flops = 0;
-    const auto t = Clock::now();
-    while (seconds_since(t) < 5e-3) flops += static_cast<double>(work());
-    best = std::max(best, flops / seconds_since(t) / 1e9);
-  }
-  return best;
-}
-
-double fma_peak(const KernelTable& k) {
-  return best_gflops([&] { return k.fma_peak_f32(20000); });
-}
-
 // The packed GEMM on one panel, A, B and C within L1.
 double tile_peak(const KernelTable& k) {
   double best = 0;
@@ -58,7 +38,7 @@ double tile_peak(const KernelTable& k) {
       rlx::cpu::GemmF32 g;
       g.m = m, g.n = n, g.k = depth, g.a = a.get(), g.lda = depth, g.b_packed = b.get(), g.c = c.get(), g.ldc = n;
       const auto plan = k.gemm_plan_f32(m, n, depth, 1);
-      best = std::max(best, best_gflops([&] {
+      best = std::max(best, rlx::cpu::best_rate(12, [&] {
         for (int i = 0; i < 50; ++i)
           for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) k.gemm_f32(g, plan, chunk);
         return 100 * m * n * depth;
@@ -82,7 +62,7 @@ Peaks measure(const KernelTable& k, int threads) {
   const auto work = [&](int i) {
     Peaks& p = peaks[static_cast<std::size_t>(i)];
     meet(1);
-    p.fma = fma_peak(k);
+    p.fma = rlx::cpu::fma_gflops(k);
     meet(2);
     p.tile = tile_peak(k);
   };

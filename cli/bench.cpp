@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "rlx/driver/registry.h"
 #include "rlx/models/bert.h"
 #include "rlx/models/config.h"
 #include "rlx/models/sentence_encoder.h"
@@ -102,33 +103,38 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   return ms;
 }
 
-void print_breakdown(CompiledGraph& f, Run& r) {
+// Where the time of a run on one thread goes, kernel by kernel, beside the least time that `limits` allow.
+void print_breakdown(CompiledGraph& f, Run& r, const MachineLimits& limits) {
   struct Row {
-    double ns = 0, flops = 0, bytes = 0;
+    double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
     int nodes = 0;
   };
   // The median of several profiled runs, node by node, then summed by kernel.
   std::vector<std::vector<NodeTime>> runs;
   for (int i = 0; i < 15; ++i) runs.push_back(f.profile(r.inputs));
   std::map<std::string, Row> rows;
-  double total = 0;
+  Row all;
   for (std::size_t n = 0; n < runs[0].size(); ++n) {
     std::vector<double> ns;
     for (const auto& run : runs) ns.push_back(run[n].ns);
     std::nth_element(ns.begin(), ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 2), ns.end());
     const NodeTime& t = runs[0][n];
-    Row& row = rows[concat_text(t.op, "  ", t.kernel)];
-    row.ns += ns[ns.size() / 2];
-    row.flops += t.cost.flops;
-    row.bytes += t.cost.read_bytes + t.cost.write_bytes;
-    ++row.nodes;
-    total += ns[ns.size() / 2];
+    for (Row* row : {&rows[concat_text(t.op, "  ", t.kernel)], &all}) {
+      row->ns += ns[ns.size() / 2];
+      row->floor_ns += limits.floor_ns(t.cost);
+      row->flops += t.cost.flops;
+      row->bytes += t.cost.read_bytes + t.cost.write_bytes;
+      ++row->nodes;
+    }
   }
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
-  std::printf("  %-52s %5s %10s %6s %10s %8s\n", "op  kernel", "nodes", "us", "%", "GFLOP/s", "GB/s");
+  sorted.emplace_back("all", all);
+  std::printf("  %-52s %5s %10s %6s %10s %7s %8s %7s\n", "op  kernel, on one thread", "nodes", "us", "%", "floor us", "floor %",
+              "GFLOP/s", "GB/s");
   for (const auto& [name, row] : sorted)
-    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %8.1f\n", name.c_str(), row.nodes, row.ns / 1e3, 100 * row.ns / total, row.flops / row.ns, row.bytes / row.ns);
+    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %7.1f %8.1f %7.1f\n", name.c_str(), row.nodes, row.ns / 1e3, 100 * row.ns / all.ns,
+                row.floor_ns / 1e3, 100 * row.floor_ns / row.ns, row.flops / row.ns, row.bytes / row.ns);
 }
 
 void bench(const BenchOptions& o) {
@@ -149,6 +155,13 @@ void bench(const BenchOptions& o) {
   f.load_params(weights, LoadMode::Subset);
   double load_ms = us_since(start) / 1e3;
   if (!o.json) std::printf("%s, %s\n", f.target_name().c_str(), o.model.c_str());
+  MachineLimits limits;
+  if (o.breakdown && !o.json) {
+    limits = backend_for(Device::Cpu)->measure_limits({1, o.isa}).value_or(MachineLimits{});
+    std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
+    for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
+    std::printf("\n");
+  }
   for (const std::string& text : o.shapes) {
     auto [b, s] = parse_shape(text);
     Run r(b, s, config.bert.hidden_size, config.bert.vocab_size);
@@ -180,7 +193,7 @@ void bench(const BenchOptions& o) {
     } else {
       std::printf("%-8s p50 %9.1f us   p10 %9.1f us   %7.1f GFLOP/s   ready in %.2f ms   arena %.2f MB\n", text.c_str(), p50, p10, flops / p50 / 1e3,
                   compile_ms, static_cast<double>(f.arena_bytes()) / 1e6);
-      if (o.breakdown) print_breakdown(f, r);
+      if (o.breakdown) print_breakdown(f, r, limits);
     }
     std::fflush(stdout);
   }
@@ -198,7 +211,7 @@ void register_bench(CLI::App& app) {
   sub->add_option("--runs", o->min_runs, "least number of timed runs a shape")->check(CLI::PositiveNumber);
   sub->add_option("--seconds", o->budget_s, "time budget a shape")->check(CLI::PositiveNumber);
   sub->add_flag("--json", o->json, "one JSON object per shape");
-  sub->add_flag("--breakdown", o->breakdown, "time by kernel");
+  sub->add_flag("--breakdown", o->breakdown, "time by kernel, beside the floor that arithmetic and memory set");
   sub->callback([o] { bench(*o); });
 }
 

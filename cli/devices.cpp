@@ -1,4 +1,5 @@
-// `rlx devices`: every device rlx knows, whether this build and machine can use it, and why not.
+// `rlx devices`: every device rlx knows, whether this build and machine can use it, and why not; the environment
+// variables that change what runs.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 #include "rlx/driver/registry.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
+#include "rlx/runtime/env.h"
 
 namespace rlx::cli {
 namespace {
@@ -19,7 +21,29 @@ std::string why_not(const DeviceInfo& d) {
                  : concat_text("not in this build (configure with -D", d.build_option, "=ON)");
 }
 
-void run(bool json_format) {
+void list_environment(bool json_format) {
+  Output out("-");
+  if (json_format) {
+    JsonWriter json;
+    json.begin_array();
+    for (const EnvVariable& v : env_variables()) {
+      json.begin_object().member("name", v.name).member("what", v.what);
+      if (const auto value = env_get(v.name)) json.member("value", *value);
+      json.end_object();
+    }
+    out.write(json.end_array().take() + "\n");
+  } else {
+    for (const EnvVariable& v : env_variables()) {
+      char line[64];
+      std::snprintf(line, sizeof line, "%-20s ", std::string(v.name).c_str());
+      const auto value = env_get(v.name);
+      out.write(concat_text(line, v.what, value ? concat_text(" (now: ", *value, ")") : "", "\n"));
+    }
+  }
+  out.close();
+}
+
+void list_devices(bool json_format) {
   std::vector<DeviceInfo> devices(all_devices().begin(), all_devices().end());
   std::sort(devices.begin(), devices.end(),
             [](const DeviceInfo& a, const DeviceInfo& b) { return a.priority < b.priority; });
@@ -61,7 +85,9 @@ void register_devices(CLI::App& app) {
   auto format = std::make_shared<std::string>("text");
   CLI::App* cmd = app.add_subcommand("devices", "List devices and whether they can be used here");
   cmd->add_option("--format", *format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
-  cmd->callback([format] { run(*format == "json"); });
+  auto environment = std::make_shared<bool>(false);
+  cmd->add_flag("--env", *environment, "the environment variables rlx reads, instead of the devices");
+  cmd->callback([format, environment] { (*environment ? list_environment : list_devices)(*format == "json"); });
 }
 
 }  // namespace rlx::cli

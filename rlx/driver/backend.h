@@ -90,6 +90,21 @@ class ExecutableGraph {
   virtual std::string kernel_name(NodeId node) const = 0;
 };
 
+struct Cost;
+
+/// What a device can do at best, measured: the floor of every kernel's time.
+struct MachineLimits {
+  double gflops = 0;
+  struct Bandwidth {
+    std::size_t bytes = 0;
+    double gb_per_s = 0;
+  };
+  std::vector<Bandwidth> bandwidth;  // of buffers of that size, from small to large
+
+  /// The least ns for work of that size: all arithmetic at peak, all bytes at the bandwidth of a buffer that holds them.
+  double floor_ns(const Cost& cost) const;
+};
+
 /// A device's entry: stateless and thread-safe.
 class Backend {
  public:
@@ -99,6 +114,8 @@ class Backend {
   virtual std::string unavailable_reason() const noexcept = 0;
   virtual TargetInfo target(const BackendOptions& options) const = 0;
   virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
+  /// Limits of what `BoundGraph::run_timed` uses (on the CPU: one thread), measured now; none when the backend cannot tell.
+  virtual std::optional<MachineLimits> measure_limits(const BackendOptions&) const { return std::nullopt; }
 };
 
 }  // namespace rlx

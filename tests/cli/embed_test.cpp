@@ -1,4 +1,4 @@
-// `rlx embed`, `rlx search`, `rlx devices`: what they print, and what they say when something is wrong.
+// `rlx embed`, `rlx search`: what they print, and what they say when something is wrong.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -114,13 +114,4 @@ TEST_CASE("rlx search: the best line, its place, paragraphs") {
   expect_failure(run_rlx("search query " + dir.write("latin.txt", "fine\ncaf\xe9\n") + model_option()), 1,
                  "latin.txt:2: not valid UTF-8");
   expect_failure(run_rlx("search query " + dir.write("blank.txt", " \n\n") + model_option()), 1, "hold no text");
-}
-
-TEST_CASE("rlx devices lists every device once") {
-  const ProgramResult r = run_rlx("devices");
-  CHECK(r.status == 0);
-  for (const char* id :
-       {"cpu", "metal", "mlx", "ane", "cuda", "rocm", "tpu", "gpu", "vulkan", "opengl", "directx", "webgpu"})
-    CHECK(contains(r.out, std::string("  ") + id + " "));
-  CHECK(contains(run_rlx("devices --format json").out, "\"id\":\"cpu\""));
 }

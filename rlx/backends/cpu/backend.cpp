@@ -3,6 +3,7 @@
 #include <array>
 
 #include "rlx/backends/cpu/executable.h"
+#include "rlx/backends/cpu/limits.h"
 #include "rlx/driver/registry.h"
 
 namespace rlx {
@@ -73,6 +74,9 @@ class CpuBackend final : public Backend {
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
     return std::make_unique<cpu::Executable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)),
                                              thread_count(options));
+  }
+  std::optional<MachineLimits> measure_limits(const BackendOptions& options) const override {
+    return cpu::measure_limits(cpu::kernels_for(cpu::parse_isa(options.isa)));
   }
 };
 

@@ -1,0 +1,34 @@
+// What one thread of this machine can do at best, measured.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/driver/backend.h"
+
+namespace rlx::cpu {
+
+/// The best rate of `work`, which returns the units it did, in units per ns: of `rounds` runs of about 5 ms.
+template <class F>
+double best_rate(int rounds, F&& work) {
+  using Clock = std::chrono::steady_clock;
+  double best = 0;
+  for (int i = 0; i < rounds; ++i) {
+    double units = 0, ns = 0;
+    const auto start = Clock::now();
+    while (ns < 5e6) {
+      units += static_cast<double>(work());
+      ns = std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+    }
+    best = std::max(best, units / ns);
+  }
+  return best;
+}
+
+/// GFLOP/s of the fused multiply-add loop on registers.
+double fma_gflops(const KernelTable& kernels);
+/// The figures of one thread with these kernels; takes a third of a second.
+MachineLimits measure_limits(const KernelTable& kernels);
+
+}  // namespace rlx::cpu

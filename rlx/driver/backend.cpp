@@ -1,0 +1,18 @@
+// The floor that measured limits put under a kernel's time.
+#include "rlx/driver/backend.h"
+
+#include <algorithm>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+
+double MachineLimits::floor_ns(const Cost& cost) const {
+  const double bytes = cost.read_bytes + cost.write_bytes;
+  double rate = bandwidth.empty() ? 0 : bandwidth.front().gb_per_s;
+  for (const Bandwidth& b : bandwidth)
+    if (static_cast<double>(b.bytes) <= bytes) rate = b.gb_per_s;  // a smaller buffer is never slower
+  return std::max(gflops > 0 ? cost.flops / gflops : 0, rate > 0 ? bytes / rate : 0);
+}
+
+}  // namespace rlx

@@ -1,0 +1,48 @@
+// `rlx devices` and `rlx bench`: what can run here, the environment variables, kernels beside their floor.
+#include <cstdlib>
+
+#include <doctest/doctest.h>
+
+#include "rlx/runtime/env.h"
+#include "tests/support/error_text.h"
+#include "tests/support/needs.h"
+#include "tests/support/run_program.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+TEST_CASE("rlx devices lists every device once") {
+  const ProgramResult r = run_rlx("devices");
+  CHECK(r.status == 0);
+  for (const char* id :
+       {"cpu", "metal", "mlx", "ane", "cuda", "rocm", "tpu", "gpu", "vulkan", "opengl", "directx", "webgpu"})
+    CHECK(contains(r.out, std::string("  ") + id + " "));
+  CHECK(contains(run_rlx("devices --format json").out, "\"id\":\"cpu\""));
+}
+
+TEST_CASE("rlx devices --env: every variable with its meaning, and its value when set") {
+  const ProgramResult r = run_rlx("devices --env"), json = run_rlx("devices --env --format json");
+  CHECK(r.status == 0);
+  REQUIRE(!env_variables().empty());
+  for (const EnvVariable& v : env_variables()) {
+    CHECK(contains(r.out, concat_text(v.name, " ")));
+    CHECK(contains(r.out, std::string(v.what)));
+    CHECK(contains(json.out, concat_text("\"name\":\"", v.name, "\"")));
+  }
+  REQUIRE(setenv("RLX_THREADS", "7", 1) == 0);  // for the program that is run
+  CHECK(contains(run_rlx("devices --env").out, "(now: 7)"));
+  unsetenv("RLX_THREADS");
+}
+
+TEST_CASE("rlx bench --breakdown: kernels beside the floor measured in the same run") {
+  if (model_dir().empty()) return skip("the MiniLM model");
+  const ProgramResult r =
+      run_rlx("bench --model " + model_dir() + " --shapes 1x8 --threads 1 --runs 3 --seconds 0.1 --breakdown");
+  REQUIRE_MESSAGE(r.status == 0, r.err);
+  CHECK(contains(r.out, "floor, measured now on one thread: "));
+  CHECK(contains(r.out, "16 KiB: "));
+  CHECK(contains(r.out, "65536 KiB: "));
+  CHECK(contains(r.out, "floor us"));
+  CHECK(contains(r.out, "gemm_packed_f32"));
+  CHECK(contains(r.out, "\n  all "));
+}
