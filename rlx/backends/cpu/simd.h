@@ -99,6 +99,14 @@ RLX_INLINE void store_stream(float* p, VF v) {
 #endif
 }
 
+#if RLX_ISA_ID == 3
+/// table[index mod 16] per lane.
+RLX_INLINE VF lookup16(const float* table, VI index) {
+  return reinterpret_cast<VF>(
+      _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), reinterpret_cast<__m512>(load(table))));
+}
+#endif
+
 /// Orders streaming stores before what follows.
 RLX_INLINE void stream_fence() {
 #if RLX_ISA_ID >= 1 && RLX_ISA_ID <= 3
