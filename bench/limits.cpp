@@ -1,5 +1,6 @@
-// The machine's limits beside which a bench puts its figures: FMA peak, and the best GEMM tile with everything in L1.
-// usage: limits [isa] [threads]; one JSON object: GFLOP/s of all threads together.
+// The machine's limits beside which a bench puts its figures: FMA peak, the best GEMM tile with everything in L1, and the
+// rate at which a buffer of the size of a model's weights is read again and again.
+// usage: limits [isa] [threads] [MB to read: 42]; one JSON object: GFLOP/s and GB/s of all threads together.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/backends/cpu/limits.h"
 #include "rlx/error.h"
+#include "rlx/tensor/tensor.h"
 
 namespace {
 
@@ -47,12 +49,39 @@ double tile_peak(const KernelTable& k) {
   return best;
 }
 
-// All threads measure both figures, each at the same time as the others.
+// Median GB/s of reading `buffer` from end to end: eight streams, each asking ahead, so that as many misses as possible are under way.
+double read_rate(const rlx::Tensor& buffer) {
+  constexpr std::size_t kStreams = 8, kAhead = 64;  // words of 8 bytes; a line is 8 of them
+  const std::size_t words = buffer.size_bytes() / 8 / kStreams / 8 * 8;
+  const auto* p = reinterpret_cast<const std::uint64_t*>(buffer.data());
+  std::vector<double> rates;
+  for (int i = 0; i < 13; ++i) {
+    const auto t = Clock::now();
+    std::uint64_t sums[kStreams] = {};
+    for (std::size_t w = 0; w < words; w += 8) {
+      for (std::size_t j = 0; j < kStreams; ++j) {
+        const std::uint64_t* line = p + j * words + w;
+        __builtin_prefetch(line + kAhead);
+        sums[j] += line[0] ^ line[7];  // the line arrives as a whole
+      }
+    }
+    const double s = seconds_since(t);
+    std::uint64_t sum = 0;
+    for (const std::uint64_t v : sums) sum += v;
+    volatile std::uint64_t keep = sum;
+    (void)keep;
+    rates.push_back(static_cast<double>(words * kStreams) * 8 / s / 1e9);
+  }
+  std::nth_element(rates.begin(), rates.begin() + 6, rates.end());
+  return rates[6];
+}
+
+// All threads measure the figures, each at the same time as the others.
 struct Peaks {
-  double fma = 0, tile = 0;
+  double fma = 0, tile = 0, read = 0;
 };
 
-Peaks measure(const KernelTable& k, int threads) {
+Peaks measure(const KernelTable& k, int threads, std::int64_t read_bytes) {
   std::vector<Peaks> peaks(static_cast<std::size_t>(threads));
   std::atomic<int> arrived{0};
   const auto meet = [&](int round) {
@@ -65,13 +94,17 @@ Peaks measure(const KernelTable& k, int threads) {
     p.fma = rlx::cpu::fma_gflops(k);
     meet(2);
     p.tile = tile_peak(k);
+    // Each thread its share, in huge pages as packed weights are.
+    const auto buffer = rlx::Tensor::zeros(rlx::Shape({rlx::Dim(read_bytes / threads)}, rlx::DType::U8));
+    meet(3);
+    p.read = read_rate(buffer);
   };
   std::vector<std::thread> workers;
   for (int i = 1; i < threads; ++i) workers.emplace_back(work, i);
   work(0);
   for (std::thread& w : workers) w.join();
   Peaks sum;
-  for (const Peaks& p : peaks) sum.fma += p.fma, sum.tile += p.tile;
+  for (const Peaks& p : peaks) sum.fma += p.fma, sum.tile += p.tile, sum.read += p.read;
   return sum;
 }
 
@@ -81,9 +114,10 @@ int main(int argc, char** argv) {
   try {
     const auto isa = rlx::cpu::parse_isa(argc > 1 ? argv[1] : "best");
     const int threads = argc > 2 ? std::max(1, std::atoi(argv[2])) : 1;
+    const std::int64_t megabytes = argc > 3 ? std::max(1, std::atoi(argv[3])) : 42;
     const KernelTable& k = rlx::cpu::kernels_for(isa);
-    const Peaks peaks = measure(k, threads);
-    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f}\n", std::string(rlx::cpu::isa_name(isa)).c_str(), threads, peaks.fma, peaks.tile);
+    const Peaks peaks = measure(k, threads, megabytes * 1'000'000);
+    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f,\"read_gbytes\":%.2f}\n", std::string(rlx::cpu::isa_name(isa)).c_str(), threads, peaks.fma, peaks.tile, peaks.read);
   } catch (const rlx::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
