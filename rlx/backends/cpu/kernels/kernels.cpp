@@ -125,8 +125,21 @@ const KernelTable& kernels_for(Isa isa) {
                 concat_text("the best it has is ", isa_name(best_isa())));
   }
 #if defined(__x86_64__)
-  static const KernelTable sse4 = make_table(Isa::Sse4), avx2 = make_table(Isa::Avx2), avx512 = make_table(Isa::Avx512);
-  return isa == Isa::Avx512 ? avx512 : isa == Isa::Avx2 ? avx2 : sse4;
+  // Filling a table runs code compiled for its instruction set: only those asked for may be made.
+  switch (isa) {
+    case Isa::Avx512: {
+      static const KernelTable avx512 = make_table(Isa::Avx512);
+      return avx512;
+    }
+    case Isa::Avx2: {
+      static const KernelTable avx2 = make_table(Isa::Avx2);
+      return avx2;
+    }
+    default: {
+      static const KernelTable sse4 = make_table(Isa::Sse4);
+      return sse4;
+    }
+  }
 #else
   static const KernelTable only = make_table(isa);
   return only;
