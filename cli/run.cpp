@@ -106,45 +106,84 @@ void require_all(const Graph& g, const NamedTensors& values) {
                         : concat_text("give --param ", g.leaf_name(id), "=FILE.npy or --weights FILE.safetensors"));
 }
 
-std::vector<Tensor> run_on_device(const RunArgs& args, Graph g, const NamedTensors& values) {
+EvaluateResult run_on_device(const RunArgs& args, Graph g, const NamedTensors& values) {
   NamedTensors inputs;
   std::vector<std::string> params;
   for (NodeId id : g.leaves(OpKind::Input)) inputs.emplace(g.leaf_name(id), values.at(g.leaf_name(id)));
   for (NodeId id : g.leaves(OpKind::Param)) params.push_back(g.leaf_name(id));
   CompiledGraph program = session_on(args.device).with_threads(args.threads).compile(std::move(g));
   for (const std::string& name : params) program.set_param(name, values.at(name));
-  return program.run_typed(inputs);
+  EvaluateResult result;
+  result.outputs = program.run_typed(inputs);
+  for (const IoInfo& state : program.states()) result.states.emplace(state.name, program.read_state(state.name));
+  return result;
 }
 
-void write_outputs(const RunArgs& args, const std::vector<Tensor>& outputs) {
+// Where results go: a file per output in order, files of states by name, or one archive with all.
+struct OutputFiles {
+  std::string archive;
+  std::vector<std::string> outputs;
+  std::vector<Binding> states;
+};
+
+OutputFiles output_files(const RunArgs& args, const Graph& g) {
+  OutputFiles files;
   if (args.outputs.size() == 1 && args.outputs[0].ends_with(".npz")) {
-    std::vector<NamedTensor> named;
-    for (std::size_t i = 0; i < outputs.size(); ++i) named.push_back({concat_text("out", i), outputs[i]});
-    write_npz(args.outputs[0], named);
-  } else {
-    for (std::size_t i = 0; i < args.outputs.size(); ++i) write_npy(args.outputs[i], outputs[i]);
+    files.archive = args.outputs[0];
+    return files;
   }
+  for (const std::string& text : args.outputs) {
+    Binding b = split_binding(text);
+    if (b.name.empty()) {
+      files.outputs.push_back(b.rest);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (NodeId leaf : g.leaves(OpKind::State)) names.push_back(g.leaf_name(leaf));
+    if (std::find(names.begin(), names.end(), b.name) == names.end()) {
+      const std::string near = closest_name(b.name, names);
+      throw Error(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no state '", b.name, "'"),
+                  near.empty() ? concat_text("its states: ", leaf_names(g, OpKind::State))
+                               : concat_text("did you mean '", near, "'?"));
+    }
+    files.states.push_back(std::move(b));
+  }
+  const std::size_t num_outputs = g.outputs().size();
+  if (files.outputs.size() > num_outputs)
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs,
+                                                        " outputs, --output names ", files.outputs.size()));
+  return files;
+}
+
+void write_results(const RunArgs& args, const OutputFiles& files, const EvaluateResult& result) {
+  if (!files.archive.empty()) {
+    std::vector<NamedTensor> named;
+    for (std::size_t i = 0; i < result.outputs.size(); ++i) named.push_back({concat_text("out", i), result.outputs[i]});
+    for (const auto& [name, value] : result.states) named.push_back({"state." + name, value});
+    write_npz(files.archive, named);
+  }
+  for (std::size_t i = 0; i < files.outputs.size(); ++i) write_npy(files.outputs[i], result.outputs[i]);
+  for (const Binding& b : files.states) write_npy(b.rest, result.states.at(b.name));
   if (!args.outputs.empty() && !args.print) return;
   Output out("-");
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    out.write(concat_text("out", i, ": ", tensor_text(outputs[i], args.max_values)));
+  for (std::size_t i = 0; i < result.outputs.size(); ++i)
+    out.write(concat_text("out", i, ": ", tensor_text(result.outputs[i], args.max_values)));
+  for (const auto& [name, value] : result.states)
+    out.write(concat_text("state ", name, ": ", tensor_text(value, args.max_values)));
   out.close();
 }
 
 void run(const RunArgs& args) {
   Graph g = read_graph(args.graph);
   if (args.f64) g = to_f64(g);
-  const std::size_t num_outputs = g.outputs().size();
-  const bool one_npz = args.outputs.size() == 1 && args.outputs[0].ends_with(".npz");
-  if (!one_npz && args.outputs.size() > num_outputs)
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs,
-                                                        " outputs, --output names ", args.outputs.size()));
+  const OutputFiles files = output_files(args, g);
   NamedTensors values;
   bind_files(g, OpKind::Input, "input", args.inputs, args.cast, values);
   bind_files(g, OpKind::Param, "param", args.params, args.cast, values);
   if (!args.weights.empty()) bind_weights(g, args.weights, values);
   require_all(g, values);
-  write_outputs(args, args.oracle ? evaluate(g, values) : run_on_device(args, std::move(g), values));
+  write_results(args, files,
+                args.oracle ? evaluate_with_states(g, values) : run_on_device(args, std::move(g), values));
 }
 
 }  // namespace
@@ -164,10 +203,12 @@ void register_run(CLI::App& app) {
       ->allow_extra_args(false);
   cmd->add_option("-w,--weights", args->weights, "safetensors file with the weights that no --param gives")
       ->type_name("FILE");
-  cmd->add_option("-o,--output", args->outputs, "FILE.npy for each output in order, or one FILE.npz for all")
-      ->type_name("FILE")
+  cmd->add_option("-o,--output", args->outputs,
+                  "FILE.npy for each output in order, NAME=FILE.npy for the value a state is left with, or one FILE.npz "
+                  "for all (states as state.NAME)")
+      ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
-  cmd->add_flag("--print", args->print, "print the outputs (the default without --output)");
+  cmd->add_flag("--print", args->print, "print the outputs and the states after the run (the default without --output)");
   cmd->add_option("--max-values", args->max_values, "values printed per output")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

@@ -221,12 +221,11 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
   const std::string& graph = impl_->code->source.name();
   if (mode == LoadMode::Strict)
     for (const std::string& name : loader->names()) find_io(params(), name, "param", graph);
-  std::size_t count = 0;
-  WeightStore& weights = impl_->own_weights();
+  std::vector<std::pair<const IoInfo*, TensorView>> found;  // all are checked before the first is set
   for (const IoInfo& info : params()) {
     auto view = loader->find(info.name);
     if (!view) {
-      if (mode == LoadMode::Strict || !weights.has(info.name)) {
+      if (mode == LoadMode::Strict || !impl_->weights->has(info.name)) {
         std::string near = closest_name(info.name, loader->names());
         throw Error(ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
                     near.empty() ? "load a checkpoint of this architecture" : concat_text("the nearest name is '", near, "'"));
@@ -237,10 +236,12 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
       throw Error(ErrorCode::ShapeMismatch, concat_text("tensor '", info.name, "' is ", dims_text(view->dims), " ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
     if (view->dtype != info.shape.dtype() && !(is_float(view->dtype) && is_float(info.shape.dtype())))
       throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
-    weights.set(info.name, Tensor::borrowed(view->data, info.shape.with_dtype(view->dtype), loader), info.shape.dtype(), loader);
-    ++count;
+    found.emplace_back(&info, *view);
   }
-  return count;
+  WeightStore& weights = impl_->own_weights();
+  for (const auto& [info, view] : found)
+    weights.set(info->name, Tensor::borrowed(view.data, info->shape.with_dtype(view.dtype), loader), info->shape.dtype(), loader);
+  return found.size();
 }
 
 std::vector<std::string> CompiledGraph::unset_params() const {

@@ -76,6 +76,34 @@ TEST_CASE("rlx run: npy and npz outputs, F64") {
   CHECK(contains(run_rlx(d.graph() + d.x() + d.w() + "--print --max-values 1 --output " + y).out, "-1 ... (3 more)"));
 }
 
+TEST_CASE("rlx run: the values states are left with are results too") {
+  const TempDir dir;
+  const std::string graph = dir.file("count.rlx"), total = dir.file("total.npy"), all = dir.file("all.npz");
+  write_file(graph, R"(graph @count {
+  %0 = input() {name = "x"} : [2] f32
+  %1 = state() {name = "total", init = [2] f32 {1, 2}} : [2] f32
+  %2 = add(%1, %0) : [2] f32
+  set_state "total" %2
+  return %1
+}
+)");
+  write_npy(dir.file("x.npy"), doubles({2}, {10, 20}).cast(DType::F32));
+  const char* const printed = "out0: [2] f32\n  1 2\nstate total: [2] f32\n  11 22\n";
+  for (const char* how : {"--oracle ", "--device reference ", "--device cpu "}) {
+    CAPTURE(how);
+    const std::string command = concat_text("run ", how, graph, " --input ", dir.file("x.npy"), " ");
+    CHECK(run_rlx(command).out == printed);
+    CHECK(run_rlx(command + "-o total=" + total).out.empty());
+    expect_close(read_npy(total), {11, 22}, 0);
+    CHECK(run_rlx(command + "-o " + all).status == 0);
+    const std::vector<NamedTensor> both = read_npz(all);
+    REQUIRE(both.size() == 2);
+    CHECK(both[1].name == "state.total");
+    expect_close(both[1].tensor, {11, 22}, 0);
+    expect_failure(run_rlx(command + "-o totl=" + total), 1, "did you mean 'total'?");
+  }
+}
+
 TEST_CASE("rlx run: a dtype that would round is refused unless asked for") {
   const Dense d;
   write_npy(d.dir.file("x.npy"), doubles({2, 2}, {1, 2, 3, 4}));
