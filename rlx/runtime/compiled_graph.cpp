@@ -71,8 +71,9 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   s.weights_version = weights_version;
 }
 
-// Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating.
-ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView> views) {
+// Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating. The views are
+// cut to the active extent.
+ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView>& views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())
     throw Error(ErrorCode::InvalidArgument, concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size(),
@@ -81,6 +82,7 @@ ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView> vie
     if (views[i].dtype != infos[i].shape.dtype())
       throw Error(ErrorCode::DTypeMismatch, concat_text("input '", infos[i].name, "' is ", infos[i].shape, ", got ", dtype_name(views[i].dtype), " values"),
                   "pass the declared dtype, or cast inside the graph");
+  if (extent) views = cut_to_extent(views);
   for (auto it = shapes.begin(); it != shapes.end(); ++it) {
     bool match = true;
     for (std::size_t i = 0; i < views.size() && match; ++i) {
@@ -261,7 +263,8 @@ void CompiledGraph::finalize() {
 std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedInput> given) { return run(std::vector<NamedInput>(given)); }
 
 std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) {
-  const std::vector<TensorView> views = impl_->views_of(given);
+  const std::vector<TensorView> given_views = impl_->views_of(given);
+  std::span<const TensorView> views = given_views;
   for (const IoInfo& out : outputs())
     if (out.shape.dtype() != DType::F32) throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"), "use run_typed");
   ShapeInstance& s = impl_->instance_for(views);
@@ -276,7 +279,8 @@ std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>
 
 std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) {
   std::vector<std::vector<std::int64_t>> dims;
-  const std::vector<TensorView> views = impl_->views_of(given, dims);
+  const std::vector<TensorView> given_views = impl_->views_of(given, dims);
+  std::span<const TensorView> views = given_views;
   ShapeInstance& s = impl_->instance_for(views);
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs) results.push_back(Tensor::uninitialized(shape));
@@ -294,7 +298,8 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
     const std::string& name = outputs()[i].name;
     if (out[i].dtype != shape.dtype())
       throw Error(ErrorCode::DTypeMismatch, concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)), "give room of the declared dtype");
-    if (out[i].size_bytes != shape.size_bytes())
+    const bool padded = impl_->extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
+    if (out[i].size_bytes != shape.size_bytes() && !padded)
       throw Error(ErrorCode::ShapeMismatch, concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ", out[i].size_bytes, " bytes"),
                   concat_text("give room for ", shape.num_elements(), " values"));
     if (out[i].data == nullptr && shape.size_bytes() != 0) throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
@@ -339,6 +344,8 @@ CompiledGraph CompiledGraph::clone() const {
   auto copy = std::make_unique<Impl>();
   copy->code = impl_->code;
   copy->weights = impl_->weights;
+  copy->extent = impl_->extent;
+  copy->extent_rows = impl_->extent_rows;
   copy->handles = impl_->handles;
   for (auto& [name, handle] : copy->handles) handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
   for (const auto& s : impl_->states)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,12 @@ struct Slot {
   std::size_t offset = 0;
   std::int64_t count = 0;
   DType dtype = DType::F32;
+};
+
+/// Rows of a padded batch that count.
+struct ActiveExtent {
+  std::int64_t actual = 0;
+  std::int64_t upper = 0;
 };
 
 enum class LoadMode : std::uint8_t {
@@ -120,6 +127,11 @@ class CompiledGraph {
   void commit_no_wait(const std::vector<NamedInput>& inputs = {});
   void commit_no_wait(const NamedTensors& inputs);
   std::span<const Slot> sync_pending();
+  /// A sticky hint for padded batches: of inputs with `upper` rows only the first `actual` are computed, by the program at
+  /// `actual` rows; outputs then hold those rows, and room for `upper` rows given to run_into is filled up to them. In effect
+  /// (true) when one symbol leads the inputs and is nowhere else in inputs and outputs but in front; else nothing changes.
+  /// Runs of other row counts are not touched; none ends the hint.
+  bool set_active_extent(std::optional<ActiveExtent> extent);
   /// Compiles and binds for the given input dimensions, in declaration order, so that the next run of them is not the first.
   void prepare_shape(std::span<const std::vector<std::int64_t>> input_dims);
   /// Runs once on one thread and times each step.

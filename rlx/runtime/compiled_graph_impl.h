@@ -50,6 +50,10 @@ struct CompiledGraph::Impl {
   std::map<std::string, Handle, std::less<>> handles;
   std::vector<std::vector<std::int64_t>> raw_dims;    // behind the views of run_raw
   std::span<const Slot> committed;
+  std::optional<ActiveExtent> extent;
+  Dim extent_rows;                                    // its symbol
+  std::vector<TensorView> extent_views;               // the views of a run cut to the extent
+  std::vector<std::vector<std::int64_t>> extent_dims;
   Tensor block;                                       // arena and output slots of the largest shape so far
   std::list<std::unique_ptr<ShapeInstance>> shapes;   // most recently used first
 
@@ -57,7 +61,8 @@ struct CompiledGraph::Impl {
   void reset_states();
   ShapeInstance& use(std::shared_ptr<const Specialization> spec);
   void bind(ShapeInstance& s);
-  ShapeInstance& instance_for(std::span<const TensorView> views);
+  ShapeInstance& instance_for(std::span<const TensorView>& views);
+  std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);
   void check_sizes(const ShapeInstance& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
   std::size_t input_index(std::string_view name) const { return find_io(code->inputs, name, "input", code->source.name()); }

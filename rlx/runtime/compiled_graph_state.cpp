@@ -1,6 +1,7 @@
 // What a compiled graph keeps between runs: states, sticky inputs and handles; and the runs that hand out their memory.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "rlx/runtime/compiled_graph_impl.h"
 
@@ -168,6 +169,56 @@ void CompiledGraph::Impl::fill_from_handles(std::vector<TensorView>& views, std:
     const Handle& h = it->second;
     views[i] = {h.value.data(), h.value.dtype(), h.dims, h.value.size_bytes()};
   }
+}
+
+// -- padded batches -------------------------------------------------------------------------------------------------------
+
+bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) {
+  impl_->extent.reset();
+  if (!extent) return true;
+  if (extent->actual < 1 || extent->actual > extent->upper)
+    throw Error(ErrorCode::InvalidArgument, concat_text("an active extent of ", extent->actual, " of ", extent->upper, " rows"), "1 <= actual <= upper");
+  std::set<std::string> leading, elsewhere;
+  for (const std::vector<IoInfo>* infos : {&inputs(), &outputs()})
+    for (const IoInfo& info : *infos)
+      for (int i = 0; i < info.shape.rank(); ++i)
+        for (const std::string& name : info.shape.dim(i).symbols())
+          (i == 0 && info.shape.dim(i) == Dim::symbol(name) ? leading : elsewhere).insert(name);
+  for (const std::string& name : elsewhere) leading.erase(name);
+  if (leading.size() != 1) return false;
+  const Dim rows = Dim::symbol(*leading.begin());
+  if (std::none_of(inputs().begin(), inputs().end(), [&](const IoInfo& i) { return i.shape.rank() > 0 && i.shape.dim(0) == rows; })) return false;
+  impl_->extent = extent;
+  impl_->extent_rows = rows;
+  return true;
+}
+
+std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const TensorView> views) {
+  extent_views.assign(views.begin(), views.end());
+  extent_dims.resize(views.size());
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const Shape& shape = code->inputs[i].shape;
+    if (shape.rank() == 0 || !(shape.dim(0) == extent_rows)) continue;
+    TensorView& v = extent_views[i];
+    const auto upper = static_cast<std::size_t>(extent->upper), actual = static_cast<std::size_t>(extent->actual);
+    std::vector<std::int64_t>& dims = extent_dims[i];
+    dims.assign(v.dims.begin(), v.dims.end());
+    if (dims.empty()) {  // one unknown dimension, the rows: they follow from the bytes
+      std::int64_t row = 1;
+      for (int a = 1; a < shape.rank(); ++a) {
+        if (!shape.dim(a).is_static()) return views;
+        row *= shape.dim(a).value();
+      }
+      if (v.size_bytes != size_bytes(v.dtype, row * extent->upper)) return views;
+      dims.push_back(extent->upper);
+      for (int a = 1; a < shape.rank(); ++a) dims.push_back(shape.dim(a).value());
+    }
+    if (dims[0] != extent->upper || v.size_bytes % upper != 0) return views;  // a run of another row count
+    dims[0] = extent->actual;
+    v.dims = dims;
+    v.size_bytes = v.size_bytes / upper * actual;
+  }
+  return extent_views;
 }
 
 // -- runs that hand out memory ------------------------------------------------------------------------------------------

@@ -208,6 +208,42 @@ TEST_CASE("run_raw, run_pipelined and commits agree with run") {
   CHECK(contains(error_text([&] { f.run_pipelined({{{"x", {1, 2}}}}); }), "output 'out1' is [2] i32, run returns f32"));
 }
 
+TEST_CASE("an active extent computes the first rows of a padded batch, or says that it cannot") {
+  Graph g("rows");
+  Dim n = g.symbol("n", {.min = 1, .max = 8, .divisor = 1});
+  Expr x = g.input("x", f32({n, 2}));
+  g.set_outputs({x * 2.0, g.sum(x, {0})});
+  CompiledGraph f = Session().compile(std::move(g));
+  CHECK(f.set_active_extent(ActiveExtent{2, 4}));
+  const std::vector<float> padded{1, 2, 3, 4, 9, 9, 9, 9};
+  auto out = f.run({{"x", padded}});
+  CHECK(out[0] == std::vector<float>{2, 4, 6, 8});
+  CHECK(out[1] == std::vector<float>{4, 6});  // rows past the extent do not count
+  CHECK(f.run_typed({{"x", Tensor::of<float>({4, 2}, padded)}})[0].dims() == std::vector<std::int64_t>{2, 2});
+  std::vector<float> room(8, -1), sum(2);
+  const TensorView in{padded.data(), DType::F32, {}, 32};
+  const MutableTensorView to[] = {{room.data(), DType::F32, {}, 32}, {sum.data(), DType::F32, {}, 8}};
+  f.run_into({&in, 1}, to);
+  CHECK(room == std::vector<float>{2, 4, 6, 8, -1, -1, -1, -1});
+  CHECK(f.run_slots({&in, 1})[0].count == 4);
+  CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6}}})[0].size() == 6);  // three rows: not the padded batch
+  CompiledGraph c = f.clone();
+  CHECK(f.set_active_extent(std::nullopt));
+  CHECK(f.run({{"x", padded}})[0].size() == 8);
+  CHECK(c.run({{"x", padded}})[0].size() == 4);
+  CHECK(contains(error_text([&] { f.set_active_extent(ActiveExtent{5, 4}); }), "an active extent of 5 of 4 rows"));
+
+  Graph fixed("fixed");
+  fixed.set_outputs({fixed.input("x", f32({4, 2})) * 2.0});
+  CompiledGraph h = Session().compile(std::move(fixed));
+  CHECK(!h.set_active_extent(ActiveExtent{2, 4}));
+  CHECK(h.run({{"x", padded}})[0].size() == 8);
+  Graph turned("turned");
+  Dim m = turned.symbol("m", {.min = 1, .max = 8, .divisor = 1});
+  turned.set_outputs({turned.t(turned.input("x", f32({m, 2})))});
+  CHECK(!Session().compile(std::move(turned)).set_active_extent(ActiveExtent{2, 4}));
+}
+
 TEST_CASE("run_pipelined returns the outputs of each run") {
   Graph g("count");
   Expr total = g.state("total", vec({0})) + g.input("x", f32({1}));
