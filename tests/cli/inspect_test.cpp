@@ -50,6 +50,21 @@ TEST_CASE("rlx inspect: every stage from the graph as given to the plan") {
   }
 }
 
+TEST_CASE("rlx inspect: a state that is copied after each run is named, with the reason") {
+  const char* const swap = R"(graph @swap {
+  %0 = state() {name = "a", init = [2] f32 {0, 0}} : [2] f32
+  %1 = state() {name = "b", init = [2] f32 {1, 1}} : [2] f32
+  %2 = neg(%1) : [2] f32
+  set_state "a" %1
+  set_state "b" %0
+  return %2
+}
+)";
+  const std::string out = run_rlx("inspect - --summary", swap).out;
+  CHECK(contains(out, "state 'a': 8 B are copied after each run: the new value lies in state 'b'"));
+  CHECK(contains(run_rlx("inspect - --stage lir", swap).out, "to state 0: the new value lies in state 'b'"));
+}
+
 TEST_CASE("rlx inspect: chosen stages, list, summary, text") {
   const ProgramResult one = run_rlx("inspect - --bind rows=4 --stage dispatch,hir", kDense);
   CHECK(contains(one.out, "== hir: "));
