@@ -33,6 +33,7 @@ class Session {
   /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape at its runs. The graph is
   /// consumed: its Exprs are dead afterwards.
   CompiledGraph compile(Graph g) const { return compile_with(std::move(g), {}); }
+  CompiledGraph compile_graph(Graph g) const { return compile(std::move(g)); }
   CompiledGraph compile_with(Graph g, CompileOptions options) const;
   CompiledGraph compile_module(GraphModule m, CompileOptions options = {}) const;
   CompiledGraph compile_hir(HirModule m, CompileOptions options = {}) const;

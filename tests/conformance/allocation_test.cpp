@@ -8,6 +8,9 @@
 #include "rlx/ir/graph.h"
 #include "rlx/runtime/session.h"
 
+// g++ takes our own operator new, once inlined, for malloc when the thread sanitizer is on.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 namespace {
 std::atomic<long> allocations{0};  // of every thread: a kernel's worker counts too
 void* counted(std::size_t size) {
