@@ -2,7 +2,8 @@
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
 # usage: scripts/test.sh [--yes] [--full cpu]
 #   --yes       do not ask before installing
-#   --full cpu  also: thread sanitizer, older processors under emulation, ten minutes of fuzzing
+#   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing and the
+#               benches beside their peers; writes build/report-cpu-DATE.md, from which the README's tables are made
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -15,7 +16,7 @@ while [ $# -gt 0 ]; do
       shift
       [ "$full" = cpu ] || fail "--full takes a device of this version: cpu (got '$full')"
       ;;
-    -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full cpu]" ;;
   esac
   shift
@@ -23,7 +24,36 @@ done
 
 cd "$root"
 started=$SECONDS
-step() { heading "$* (minute $(((SECONDS - started) / 60)))"; }
+# The steps so far as rows of the report.
+rows=() current="" current_started=0
+end_step() {
+  [ -z "$current" ] || rows+=("| $current | $1 | $((SECONDS - current_started)) s |")
+  current=""
+}
+step() {
+  end_step passed
+  current=$* current_started=$SECONDS
+  heading "$* (minute $(((SECONDS - started) / 60)))"
+}
+# Runs on every way out of a full run, so that a failed one leaves its report too.
+write_report() {
+  local status=$? report=$root/build/report-cpu-$(date +%F).md
+  [ "$status" -eq 0 ] && end_step passed || end_step "**failed**"
+  {
+    printf '# Full test run on the CPU, %s\n\n' "$(date '+%F %H:%M %Z')"
+    printf 'Commit %s; %s, %s processors; %s.\n\n' "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" \
+      "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(g++ --version | head -n 1)"
+    printf '| step | result | time |\n|---|---|---|\n'
+    printf '%s\n' "${rows[@]}"
+    [ ! -f build/benches.md ] || { printf '\n## Benches\n\n' && cat build/benches.md; }
+  } >"$report"
+  say "report: $report"
+}
+if [ -n "$full" ]; then
+  mkdir -p build
+  rm -f build/benches.md
+  trap write_report EXIT
+fi
 # Builds quietly; on failure shows what the compiler said.
 build() {
   local log=$root/build/$1.log
@@ -49,6 +79,23 @@ for label in unit golden property conformance cli; do
     fail "tests/$label has files but no test '$label' was built"
   fi
 done
+
+# One processor per instruction set below the best: SSE4.2 and AVX2. Only kernels and what chooses them, in full runs
+# every program.
+emulated() {
+  local emulator=("$1" "${@:3}") tests=$2
+  local run out
+  for run in "unit_tests --source-file=*unit/cpu*" smoke_tests ${full:+conformance_tests}; do
+    out=$(set -f && "${emulator[@]}" $tests/$run 2>&1) || fail "${emulator[*]} $run: $out"
+    grep 'test cases: *[1-9]' <<<"$out" || fail "$run: no test ran"
+  done
+}
+if [ "$(uname -m)" = x86_64 ]; then
+  for processor in Nehalem Haswell; do
+    step "emulated $processor: kernels and the first program"
+    emulated qemu-x86_64-static build/dev/tests -cpu "$processor"
+  done
+fi
 
 step "rlx run against NumPy"
 with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python3-numpy"
@@ -84,6 +131,16 @@ if [ -n "$full" ]; then
   step "tsan: unit and conformance tests under the thread sanitizer"
   build tsan --target unit_tests conformance_tests
   ctest --preset tsan
+
+  step "aarch64: kernels and conformance under emulation"
+  build aarch64 --target unit_tests conformance_tests smoke_tests
+  emulated qemu-aarch64-static build/aarch64/tests -L /usr/aarch64-linux-gnu
+
+  step "benches beside their peers, and the other figures"
+  build release
+  bench/minilm --figures --json build/minilm.json
+  bench/gemm --json build/gemm.json
+  bench/report.py --minilm build/minilm.json --gemm build/gemm.json >build/benches.md
 fi
 
 heading "all passed in $(((SECONDS - started) / 60)) min $(((SECONDS - started) % 60)) s"
