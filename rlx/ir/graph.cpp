@@ -171,39 +171,40 @@ Graph Graph::bind(const SymbolBinding& binding) const {
   return out;
 }
 
-UseIndex::UseIndex(const Graph& g) {
+ValueSlots::ValueSlots(const Graph& g) {
   first_.reserve(g.num_nodes() + 1);
-  std::uint32_t slots = 0;
-  for (const Node& n : g.nodes()) {
-    first_.push_back(slots);
-    slots += n.num_results();
-  }
-  first_.push_back(slots);
-  begin_.assign(slots + 1, 0);
+  first_.push_back(0);
+  for (const Node& n : g.nodes()) first_.push_back(first_.back() + n.num_results());
+}
+
+UseIndex::UseIndex(const Graph& g) : slot_(g) {
+  begin_.assign(slot_.size() + 1, 0);
   for (const Node& n : g.nodes())
-    for (Value v : n.inputs) ++begin_[slot(v) + 1];
+    for (Value v : n.inputs) ++begin_[slot_(v) + 1];
   for (std::size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
   uses_.resize(begin_.back());
   std::vector<std::uint32_t> at(begin_.begin(), begin_.end() - 1);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
-    for (std::uint32_t k = 0; k < n.inputs.size(); ++k) uses_[at[slot(n.inputs[k])]++] = {NodeId{i}, k};
+    for (std::uint32_t k = 0; k < n.inputs.size(); ++k) uses_[at[slot_(n.inputs[k])]++] = {NodeId{i}, k};
   }
-  output_count_.assign(slots, 0);
-  auto count = [&](Value v) { output_count_[slot(v)] = static_cast<std::uint8_t>(std::min(255, output_count_[slot(v)] + 1)); };
+  output_count_.assign(slot_.size(), 0);
+  auto count = [&](Value v) { output_count_[slot_(v)] = static_cast<std::uint8_t>(std::min(255, output_count_[slot_(v)] + 1)); };
   for (Value v : g.outputs()) count(v);
   for (const Graph::StateUpdate& u : g.state_updates()) count(u.value);
 }
 
 std::span<const UseIndex::Use> UseIndex::uses(Value v) const {
-  std::uint32_t s = slot(v);
+  std::uint32_t s = slot_(v);
   return {uses_.data() + begin_[s], begin_[s + 1] - begin_[s]};
 }
-int UseIndex::use_count(Value v) const { return static_cast<int>(uses(v).size()) + output_count_[slot(v)]; }
-bool UseIndex::is_output(Value v) const { return output_count_[slot(v)] != 0; }
+int UseIndex::use_count(Value v) const { return static_cast<int>(uses(v).size()) + output_count_[slot_(v)]; }
+bool UseIndex::is_output(Value v) const { return output_count_[slot_(v)] != 0; }
 bool UseIndex::any_use(NodeId id) const {
-  for (std::uint32_t s = first_[id.index]; s < first_[id.index + 1]; ++s)
+  for (Value v(id); slot_.knows(v); ++v.result) {
+    const std::uint32_t s = slot_(v);
     if (begin_[s + 1] != begin_[s] || output_count_[s]) return true;
+  }
   return false;
 }
 

@@ -109,6 +109,21 @@ class Graph : public Builder {
   std::string label_prefix_;
 };
 
+/// Numbers every value of a graph: 0, 1, .. in node order, the results of a node side by side.
+class ValueSlots {
+ public:
+  ValueSlots() = default;
+  explicit ValueSlots(const Graph& g);
+  std::uint32_t operator()(Value v) const { return first_[v.node.index] + v.result; }
+  bool knows(Value v) const {
+    return v.node.index + std::size_t{1} < first_.size() && (*this)(v) < first_[v.node.index + 1];
+  }
+  std::size_t size() const { return first_.empty() ? 0 : first_.back(); }
+
+ private:
+  std::vector<std::uint32_t> first_;  // node -> slot of its result 0, and the end
+};
+
 /// Uses of every value: for each node, the (user, operand position) pairs of each result, plus output and state uses.
 class UseIndex {
  public:
@@ -127,9 +142,8 @@ class UseIndex {
   bool any_use(NodeId id) const;
 
  private:
-  std::uint32_t slot(Value v) const { return first_[v.node.index] + v.result; }
-  std::vector<std::uint32_t> first_;       // node -> first value slot
-  std::vector<std::uint32_t> begin_;       // slot -> first use
+  ValueSlots slot_;
+  std::vector<std::uint32_t> begin_;  // slot -> first use
   std::vector<Use> uses_;
   std::vector<std::uint8_t> output_count_;
 };

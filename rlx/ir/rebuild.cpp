@@ -63,26 +63,25 @@ Graph Rebuilder::finish() && {
   return std::move(graph_);
 }
 
-Graph drop_dead(const Graph& g, bool keep_leaves) {
+Graph drop_dead(const Graph& g, ValueMap* map) {
   std::vector<bool> live(g.num_nodes(), false);
   auto mark = [&](Value v) { live[v.node.index] = true; };
   for (Value v : g.outputs()) mark(v);
   for (const Graph::StateUpdate& u : g.state_updates()) mark(u.value);
   for (std::uint32_t i = static_cast<std::uint32_t>(g.num_nodes()); i-- > 0;) {
     OpKind kind = g.nodes()[i].kind();
-    bool interface = kind == OpKind::Input || (keep_leaves && (kind == OpKind::Param || kind == OpKind::State));
-    if (interface) live[i] = true;
+    if (kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State) live[i] = true;
     if (live[i])
       for (Value v : g.nodes()[i].inputs) mark(v);
   }
-  for (const Graph::StateUpdate& u : g.state_updates()) {
-    NodeId id = g.find_leaf(OpKind::State, u.name);
-    if (id.valid()) live[id.index] = true;
+  if (std::find(live.begin(), live.end(), false) == live.end()) {
+    if (map) *map = ValueMap::identity(g);
+    return g;
   }
-  if (std::find(live.begin(), live.end(), false) == live.end()) return g;
   Rebuilder r(g, "dead-code-elimination");
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     if (live[i]) r.copy(NodeId{i});
+  if (map) *map = r.map();
   return std::move(r).finish();
 }
 

@@ -1,4 +1,8 @@
 // Copying a graph node by node with replacements: lowering, legalising, binding.
+//
+// Rebuilder is for passes that meet every node once, in order, and look at what they have built already: a node's new
+// operands are there when its turn comes. A pass that looks ahead (who reads this value?) and replaces a pattern of
+// several nodes records it in a GraphRewriter (rewrite.h), which rebuilds once at the end.
 #pragma once
 
 #include <optional>
@@ -40,7 +44,8 @@ class Rebuilder {
   bool changed_ = false;
 };
 
-/// The graph without nodes that no output, state update or (when `keep_leaves`) interface needs. Inputs always stay.
-Graph drop_dead(const Graph& g, bool keep_leaves = true);
+/// The graph without nodes that no output or state update needs; Inputs, Params and States stay. `map`, when given,
+/// receives where each value went.
+Graph drop_dead(const Graph& g, ValueMap* map = nullptr);
 
 }  // namespace rlx

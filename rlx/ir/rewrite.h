@@ -1,4 +1,5 @@
-// Rewriting graphs: record replacements against a const graph, rebuild it once; and the matchers passes share.
+// Rewriting graphs: record replacements against a const graph, rebuild it once; and the matchers passes share. For
+// node-by-node copies in order, Rebuilder (rebuild.h) is the smaller tool.
 //
 //   GraphRewriter r(g);
 //   for (NodeId id : r.nodes())

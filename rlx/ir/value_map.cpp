@@ -3,16 +3,7 @@
 
 namespace rlx {
 
-ValueMap::ValueMap(const Graph& g) {
-  first_.reserve(g.num_nodes() + 1);
-  std::uint32_t slots = 0;
-  for (const Node& n : g.nodes()) {
-    first_.push_back(slots);
-    slots += n.num_results();
-  }
-  first_.push_back(slots);
-  values_.resize(slots);
-}
+ValueMap::ValueMap(const Graph& g) : slot_(g), values_(slot_.size()) {}
 
 ValueMap ValueMap::identity(const Graph& g) {
   ValueMap m(g);
@@ -21,17 +12,11 @@ ValueMap ValueMap::identity(const Graph& g) {
   return m;
 }
 
-Value ValueMap::operator()(Value old) const {
-  if (first_.empty() || old.node.index >= first_.size() - 1) return {};
-  std::uint32_t slot = first_[old.node.index] + old.result;
-  return slot < first_[old.node.index + 1] ? values_[slot] : Value();
-}
+Value ValueMap::operator()(Value old) const { return slot_.knows(old) ? values_[slot_(old)] : Value(); }
 
 void ValueMap::set(Value old, Value now) {
-  check(old.node.index + 1 < first_.size(), "value outside the map");
-  std::uint32_t slot = first_[old.node.index] + old.result;
-  check(slot < first_[old.node.index + 1], "result outside the map");
-  values_[slot] = now;
+  check(slot_.knows(old), "value outside the map");
+  values_[slot_(old)] = now;
 }
 
 ValueMap ValueMap::then(const ValueMap& next) const {

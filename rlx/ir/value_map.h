@@ -24,7 +24,7 @@ class ValueMap {
   ValueMap then(const ValueMap& next) const;
 
  private:
-  std::vector<std::uint32_t> first_;  // node -> slot of its result 0
+  ValueSlots slot_;
   std::vector<Value> values_;
 };
 

@@ -19,7 +19,7 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
   walk::Prepared p =
       walk::prepare(forward, std::move(roots), true, [](const OpDef& def) { return walk::state_of(def.jvp); });
   Graph& g = p.graph;
-  walk::Slots slot(g);
+  ValueSlots slot(g);
   const std::size_t num_forward = g.num_nodes();
   std::vector<Expr> tangents(slot.size());  // invalid: zero
   std::vector<std::string> added;
@@ -83,7 +83,7 @@ Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) 
   const std::vector<bool> by_slot = walk::dependents(g, roots, false);
   std::vector<bool> weights = param_only_nodes(g);
   for (const Wrt& w : tangent_for) weights[both.ids.at(walk::resolve(forward, w, "linearize")).node.index] = false;
-  walk::Slots slot(g);
+  ValueSlots slot(g);
   auto moves = [&](std::uint32_t i) { return bool(by_slot[slot(Value(NodeId{i}))]); };
 
   // What the tangents need, up to the values that stand still; what weights alone give is computed from them again.

@@ -29,7 +29,7 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool firs
   r.forward = walk::prepare(forward, std::move(roots), true, [](const OpDef& def) { return walk::state_of(def.vjp); });
   Graph& g = r.forward.graph;
   r.outputs = g.outputs();
-  walk::Slots slot(g);
+  ValueSlots slot(g);
   const std::vector<bool> active = walk::dependents(g, r.forward.roots, true);
   const std::size_t num_forward = g.num_nodes();
   std::vector<Expr> cotangents(slot.size());

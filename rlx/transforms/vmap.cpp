@@ -40,7 +40,7 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
   for (const std::string& s : batch.symbols())
     if (!g.symbols().contains(s)) g.symbol(s);
 
-  walk::Slots slot(from);
+  ValueSlots slot(from);
   std::vector<Value> values(slot.size());
   std::vector<bool> batched(slot.size(), false);
   for (std::uint32_t i = 0; i < from.num_nodes(); ++i) {

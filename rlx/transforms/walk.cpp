@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rlx/ir/rebuild.h"
+
 namespace rlx::walk {
 
 namespace {
@@ -15,12 +17,6 @@ void finish_copy(Graph& to, const Graph& from, const std::map<Value, Value>& ids
   for (const Graph::StateUpdate& u : from.state_updates()) to.set_state(u.name, ids.at(u.value));
 }
 }  // namespace
-
-Slots::Slots(const Graph& g) {
-  first_.reserve(g.num_nodes() + 1);
-  first_.push_back(0);
-  for (const Node& n : g.nodes()) first_.push_back(first_.back() + n.num_results());
-}
 
 Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
   if (!wrt.name().empty()) {
@@ -63,7 +59,7 @@ void require_inexact(const Graph& forward, Value v, std::string_view who) {
 }
 
 std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool inexact_only) {
-  Slots slot(g);
+  ValueSlots slot(g);
   std::vector<bool> depends(slot.size(), false);
   for (Value v : roots) depends[slot(v)] = true;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
@@ -113,7 +109,7 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
   for (int depth = 0;; ++depth) {
     check(depth < 32, "decompositions do not end");
     const Graph& old = p.graph;
-    Slots slot(old);
+    ValueSlots slot(old);
     std::vector<bool> depends = dependents(old, p.roots, inexact_only);
     auto must_expand = [&](std::uint32_t i) {
       const Node& n = old.nodes()[i];
@@ -187,21 +183,12 @@ std::string fresh_leaf_name(const Graph& g, std::string name) {
 }
 
 Graph prune(const Graph& g, std::map<Value, Value>& ids) {
-  std::vector<bool> live(g.num_nodes(), false);
-  for (Value v : g.outputs()) live[v.node.index] = true;
-  for (const Graph::StateUpdate& u : g.state_updates()) live[u.value.node.index] = true;
-  for (std::size_t i = g.num_nodes(); i-- > 0;) {
-    if (is_named_leaf(g.nodes()[i].kind())) live[i] = true;
-    if (live[i])
-      for (Value v : g.nodes()[i].inputs) live[v.node.index] = true;
+  ValueMap kept;
+  Graph out = drop_dead(g, &kept);
+  for (auto it = ids.begin(); it != ids.end();) {
+    it->second = kept(it->second);
+    it = it->second.node.valid() ? std::next(it) : ids.erase(it);
   }
-  Graph out(g.name());
-  out.set_symbols(g.symbols());
-  std::map<Value, Value> kept;
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-    if (live[i]) copy_node(out, g, NodeId{i}, kept);
-  finish_copy(out, g, kept);
-  ids = compose(ids, kept);
   return out;
 }
 

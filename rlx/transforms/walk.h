@@ -12,17 +12,6 @@
 
 namespace rlx::walk {
 
-/// Numbers every value of a graph: a node's results are neighbours.
-class Slots {
- public:
-  explicit Slots(const Graph& g);
-  std::size_t operator()(Value v) const { return first_[v.node.index] + v.result; }
-  std::size_t size() const { return first_.back(); }
-
- private:
-  std::vector<std::size_t> first_;
-};
-
 /// The forward value an entry names. `who` starts the error text.
 Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who);
 /// resolve(), and an error unless it is an Input, Param or State.
