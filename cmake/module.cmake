@@ -85,10 +85,9 @@ function(rlx_library name)
     rlx_require(xxhash)
     target_link_libraries(rlx_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS} $<BUILD_INTERFACE:rlx_system::xxhash>)
   else()
-    rlx_require(simdjson utf8proc pcre2 zlib)
+    rlx_require(simdjson utf8proc zlib)
     target_link_libraries(rlx_models PUBLIC rlx::core PRIVATE
-      rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2 rlx_system::zlib Threads::Threads)
-    target_compile_definitions(rlx_models PRIVATE PCRE2_CODE_UNIT_WIDTH=8)
+      rlx_system::simdjson rlx_system::utf8proc rlx_system::zlib Threads::Threads)
   endif()
 endfunction()
 

@@ -1,7 +1,7 @@
 # Shared by demo.sh and test.sh: the packages, the pinned model, and how to get both. Sourced, not run.
 
 # --- the one list of Debian packages ---
-build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev libutf8proc-dev libpcre2-dev zlib1g-dev
+build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev libutf8proc-dev zlib1g-dev
   libxxhash-dev)
 fetch_packages=(ca-certificates python3 python3-pip)
 test_packages=(clang-15 g++-aarch64-linux-gnu qemu-user-static python3-numpy)

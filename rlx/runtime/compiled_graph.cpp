@@ -78,10 +78,16 @@ ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView>& vi
   if (views.size() != infos.size())
     throw Error(ErrorCode::InvalidArgument, concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size(),
                                                         views.size() < infos.size() ? concat_text(": '", infos[views.size()].name, "' is missing") : std::string()));
-  for (std::size_t i = 0; i < views.size(); ++i)
-    if (views[i].dtype != infos[i].shape.dtype())
-      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", infos[i].name, "' is ", infos[i].shape, ", got ", dtype_name(views[i].dtype), " values"),
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const Shape& declared = infos[i].shape;
+    if (views[i].dtype != declared.dtype())
+      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", infos[i].name, "' is ", declared, ", got ", dtype_name(views[i].dtype), " values"),
                   "pass the declared dtype, or cast inside the graph");
+    // Before the cache is asked: a byte count that fits the shape of an earlier run tells nothing about this one.
+    if (views[i].dims.empty() && std::count_if(declared.dims().begin(), declared.dims().end(), [](const Dim& d) { return !d.is_static(); }) > 1)
+      throw Error(ErrorCode::InvalidArgument, concat_text("input '", infos[i].name, "' ", declared, " has more than one unknown dimension"),
+                  "pass the dimensions with the data (TensorView::dims, or run_typed with tensors)");
+  }
   if (extent) views = cut_to_extent(views);
   for (auto it = shapes.begin(); it != shapes.end(); ++it) {
     bool match = true;
@@ -125,9 +131,6 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
     const Dim& d = info.shape.dim(i);
     dims.push_back(d.is_static() ? d.value() : 0);
     if (d.is_static()) known *= d.value();
-    else if (unknown >= 0)
-      throw Error(ErrorCode::InvalidArgument, concat_text("input '", info.name, "' ", info.shape, " has more than one unknown dimension"),
-                  "pass the dimensions with the data (TensorView::dims, or run_typed with tensors)");
     else unknown = i;
   }
   auto count = static_cast<std::int64_t>(view.size_bytes * 8 / static_cast<std::size_t>(dtype_bits(view.dtype)));

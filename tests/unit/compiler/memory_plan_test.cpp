@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "rlx/ir/graph.h"
 
 namespace rlx {
@@ -150,6 +152,27 @@ TEST_CASE("the checker sees a buffer that is overwritten too early and a missing
   LirBufferPlan unordered = plan;
   unordered.schedule.back().predecessors.clear();
   CHECK(!check_plan(g, unordered).empty());
+}
+
+TEST_CASE("offsets and lengths beyond 4 GiB: 64 bits in the plan, and the checker does not confuse them with their low half") {
+  constexpr std::size_t k4GiB = std::size_t{1} << 32;
+  Graph g("large");  // planned, not run: nothing of this size is allocated
+  Expr x = g.input("x", {{65536, 16384}, DType::F32});
+  Expr a = g.exp(x), b = g.sin(x), c = g.cos(x);
+  Expr last = g.narrow(c, 0, 65535, 1);
+  g.set_outputs({g.sum(a + b), g.exp(last)});
+  LirBufferPlan plan = plan_memory(g, plain_target());
+  REQUIRE(check_plan(g, plan).empty());
+  const std::size_t at_a = plan.at(a).offset, at_b = plan.at(b).offset, at_c = plan.at(c).offset;
+  CHECK(plan.at(a).bytes == k4GiB);
+  CHECK(at_a % k4GiB + at_b % k4GiB + at_c % k4GiB == 0);
+  CHECK(std::max({at_a, at_b, at_c}) == 2 * k4GiB);
+  CHECK(plan.arena_bytes >= 3 * k4GiB);
+  CHECK(plan.at(last).is_view);
+  CHECK(plan.at(last).offset - at_c == k4GiB - 65536);
+  // What 32-bit arithmetic would make of it: every buffer at the same address.
+  for (Expr e : {a, b, c}) plan.values[e.value().node.index][0].offset &= k4GiB - 1;
+  CHECK(!check_plan(g, plan).empty());
 }
 
 TEST_CASE("strides of a reshape without moving bytes") {

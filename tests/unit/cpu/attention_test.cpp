@@ -98,7 +98,8 @@ void check(const KernelTable& t, const Options& o) {
       }
     }
   }
-  CHECK(worst < 3e-6);
+  // A score sums head_dim products in F32, and an error of a score is a relative error of its weight.
+  CHECK(worst < 3e-6 * std::max(1.0, static_cast<double>(o.d) / 128));
 }
 
 TEST_CASE("attention: lengths, head sizes and masks") {
@@ -112,7 +113,7 @@ TEST_CASE("attention: lengths, head sizes and masks") {
         }
       }
     }
-    for (const std::int64_t d : {1, 4, 15, 20, 32, 64, 80, 128}) {
+    for (const std::int64_t d : {1, 4, 15, 20, 32, 64, 80, 128, 160, 256}) {
       Options o;
       o.d = d, o.dv = d == 20 ? 33 : d, o.sq = 19, o.sk = 23;
       check(*t, o);

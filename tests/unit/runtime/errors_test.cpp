@@ -155,6 +155,21 @@ TEST_CASE("wrong names, lengths, dtypes and missing values: every entry says whi
   }
 }
 
+TEST_CASE("values without dimensions are refused for two unknown ones, whatever shape has run before") {
+  Graph g("grid");
+  const Dim n = g.symbol("n", {.min = 1, .max = 64, .divisor = 1}), m = g.symbol("m", {.min = 1, .max = 64, .divisor = 1});
+  g.set_outputs({g.sum(g.input("x", f32({n, m})), {1})});
+  CompiledGraph f = Session().compile(std::move(g));
+  const std::int64_t dims[] = {4, 8};
+  const TensorView with{kFloats.data(), DType::F32, dims, 128}, without{kFloats.data(), DType::F32, {}, 128};
+  const char* const message = "input 'x' [n, m] f32 has more than one unknown dimension";
+  CHECK(test::contains(test::error_text([&] { f.run({{"x", std::vector<float>(32)}}); }), message));
+  CHECK(f.run_slots({{with}}).size() == 1);
+  CHECK(test::contains(test::error_text([&] { f.run({{"x", std::vector<float>(32)}}); }), message));
+  CHECK(test::contains(test::error_text([&] { f.run_slots({{without}}); }), message));
+  CHECK(f.run_slots({{with}}).size() == 1);
+}
+
 TEST_CASE("weights that are missing are named by every run, in a clone too") {
   CompiledGraph f = Session().compile(lookup());
   f.set_param("table", floats(15));
