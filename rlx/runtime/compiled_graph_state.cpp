@@ -235,15 +235,15 @@ void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const 
         throw Error(ErrorCode::InvalidArgument, concat_text("outputs '", code->outputs[p].name, "' and '", code->outputs[o].name, "' are given the same memory"));
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (!meet(out[o].data, out[o].size_bytes, in[i].data, in[i].size_bytes)) continue;
-      std::string why = "the input is not donated: name the pair in CompileOptions::donate";
+      std::string_view why = "the input is not donated: name the pair in CompileOptions::donate";
       bool allowed = false;
       for (const LirAlias& a : s.spec->executable->lir().plan.aliases) {
         if (a.input != i || a.output != o) continue;
         allowed = a.refused.empty() && out[o].data == in[i].data;
-        why = a.refused.empty() ? std::string("a donated input and its output start at the same address") : a.refused;
+        why = a.refused.empty() ? std::string_view("a donated input and its output start at the same address") : a.refused;
       }
       if (!allowed)
-        throw Error(ErrorCode::InvalidArgument, concat_text("output '", code->outputs[o].name, "' would be written over input '", code->inputs[i].name, "'"), why);
+        throw Error(ErrorCode::InvalidArgument, concat_text("output '", code->outputs[o].name, "' would be written over input '", code->inputs[i].name, "'"), std::string(why));
     }
   }
 }

@@ -101,5 +101,35 @@ TEST_CASE("run_into and run_slots allocate nothing, at one thread and at several
   }
 }
 
+TEST_CASE("states, donated buffers, handles and an active extent allocate nothing either") {
+  Graph g("append");
+  Dim rows = g.symbol("rows", {.min = 1, .max = 8, .divisor = 1});
+  Expr cache = g.input("cache", {{16, 4}, DType::F32}), x = g.input("x", {{rows, 4}, DType::F32});
+  Expr at = g.input("at", {{2}, DType::I32});
+  Expr total = g.state("total", Tensor::zeros(Shape({4}, DType::F32))) + g.sum(x, {0});
+  g.set_state("total", total);
+  g.set_outputs({g.dynamic_update_slice(cache, g.reshape(total, {1, 4}), at), g.exp(x)});
+  CompileOptions options;
+  options.donate = {{"cache", 0}};
+  options.must_alias = true;
+  CompiledGraph f = Session().with_threads(2).compile_with(std::move(g), options);
+  CHECK(f.set_active_extent(ActiveExtent{2, 8}));
+  f.bind_handle("out1", Tensor::zeros(Shape({2, 4}, DType::F32)));
+  std::vector<float> memory(64), in(32, 0.5F), out(32);
+  const std::int32_t where[] = {3, 0};
+  const TensorView views[] = {{memory.data(), DType::F32, {}, 256}, {in.data(), DType::F32, {}, 128}, {where, DType::I32, {}, 8}};
+  const MutableTensorView rooms[] = {{memory.data(), DType::F32, {}, 256}, {out.data(), DType::F32, {}, 128}};
+  f.run_into(views, rooms);
+  f.run_slots(views);
+  const long before = allocations.load();
+  for (int i = 0; i < 20; ++i) {
+    f.run_into(views, rooms);
+    f.run_slots(views);
+  }
+  CHECK(allocations.load() == before);
+  CHECK(f.read_state("total").to_f32() == std::vector<float>(4, 42.0F));
+  CHECK(memory[12] == 41.0F);  // the last run_into; run_slots left the caller's memory alone
+}
+
 }  // namespace
 }  // namespace rlx
