@@ -81,6 +81,7 @@ WeightStore::WeightStore(const WeightStore& other) {
   std::lock_guard lock(other.mutex_);
   params_ = other.params_;
   forms_ = other.forms_;
+  readers_ = other.readers_;
   read_raw_ = other.read_raw_;
 }
 
@@ -208,6 +209,10 @@ void WeightStore::add_locked(const WeightPlan& plan) {
       continue;
     }
     std::shared_ptr<Form>& form = forms_[plan.keys[i]];
+    if (!node.op.is<ops::Relayout>()) {
+      auto& readers = readers_[plan.keys[i]];
+      if (std::none_of(readers.begin(), readers.end(), [&](const auto& r) { return r.lock() == plan.executable; })) readers.push_back(plan.executable);
+    }
     if (form) continue;
     form = std::make_shared<Form>();
     if (node.op.is<ops::Relayout>()) {
@@ -224,6 +229,15 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     }
     for (const Source& s : form->sources)
       if (s.param.empty()) read_raw_.insert(s.reads.begin(), s.reads.end());
+  }
+  for (auto it = readers_.begin(); it != readers_.end();) {
+    std::erase_if(it->second, [](const auto& r) { return r.expired(); });
+    if (!it->second.empty()) {
+      ++it;
+      continue;
+    }
+    forms_.erase(it->first);
+    it = readers_.erase(it);
   }
   if (fresh.empty()) return;
   // Packed weights lie one after the other, in the order of use, so that they share huge pages and one's end prefetches

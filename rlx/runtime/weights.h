@@ -34,8 +34,8 @@ struct WeightPlan {
 /// Params and their prepared forms, shared by clones until one of them sets a weight; every specialisation that needs the
 /// same form (equal key) finds it. A param's own values stay in memory only while something reads them: a kernel, a form
 /// computed from them (setting a sibling computes it again), or a form that is not packed yet; when a later specialisation
-/// needs them again they are read back out of a packed form, which holds them bit for bit. Calls may come from several
-/// threads.
+/// needs them again they are read back out of a packed form, which holds them bit for bit. A computed form goes with the last
+/// program that reads it. Calls may come from several threads.
 class WeightStore {
  public:
   WeightStore() = default;
@@ -86,6 +86,7 @@ class WeightStore {
   mutable std::mutex mutex_;
   std::map<std::string, Param, std::less<>> params_;
   std::map<std::string, std::shared_ptr<Form>> forms_;
+  std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed forms, by key
   std::set<std::string> read_raw_;  // params that a kernel or a computed form of some plan reads
 };
 
