@@ -1,4 +1,4 @@
-// `rlx bench`: latency of a sentence encoder or a graph file per shape, and where the time goes.
+// `rlx bench`: latency of a sentence encoder per shape, and where the time goes.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -1,7 +1,9 @@
 // `rlx embed`: sentence embeddings of lines, as JSON, npy or text, or the cosines of all pairs.
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -24,23 +26,55 @@ struct EmbedArgs {
   bool pairs = false;
 };
 
-std::vector<std::string> read_texts(const EmbedArgs& args) {
-  std::vector<std::string> texts = args.texts;
-  for (const std::string& path : args.files)
-    for (std::string& line : split_lines(read_text(path))) texts.push_back(std::move(line));
+// The texts, and where each came from.
+struct Texts {
+  struct Source {
+    std::string prefix;  // "lines.txt:", "--text "
+    std::size_t first;   // its first text
+  };
+  std::vector<std::string> all;
+  std::vector<Source> sources;
+
+  void add(std::string prefix, std::vector<std::string> texts) {
+    sources.push_back({std::move(prefix), all.size()});
+    all.insert(all.end(), std::make_move_iterator(texts.begin()), std::make_move_iterator(texts.end()));
+  }
+  void add_file(const std::string& path) {
+    add(path == "-" ? "standard input:" : path + ":", split_lines(read_text(path)));
+  }
+  /// The file and line of a text, or which --text it is.
+  std::string name(std::size_t i) const {
+    auto after = std::upper_bound(sources.begin(), sources.end(), i,
+                                  [](std::size_t index, const Source& s) { return index < s.first; });
+    const Source& source = *std::prev(after);
+    return concat_text(source.prefix, i - source.first + 1);
+  }
+};
+
+Texts read_texts(const EmbedArgs& args) {
+  Texts texts;
+  if (!args.texts.empty()) texts.add("--text ", args.texts);
+  for (const std::string& path : args.files) texts.add_file(path);
   if (args.texts.empty() && args.files.empty()) {
     if (isatty(STDIN_FILENO)) std::fputs("reading texts from the terminal, one per line; Ctrl-D ends\n", stderr);
-    texts = split_lines(read_text("-"));
+    texts.add_file("-");
   }
   // Before anything is written: a bad text in the middle of a long input should not leave half a result behind.
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    if (auto bad = find_invalid_utf8(texts[i]))
+  for (std::size_t i = 0; i < texts.all.size(); ++i) {
+    const std::string& text = texts.all[i];
+    if (auto bad = find_invalid_utf8(text))
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("text ", i + 1, ": invalid UTF-8 at byte ", *bad, " of ", texts[i].size()),
+                  concat_text(texts.name(i), ": invalid UTF-8 at byte ", *bad, " of ", text.size()),
                   "convert the text to UTF-8, for example with iconv");
-  if (texts.empty())
+    if (text.find_first_not_of(" \t\r\v\f\n") == std::string::npos)
+      throw Error(ErrorCode::InvalidArgument, concat_text(texts.name(i), ": the text is empty"),
+                  "leave it out; a text needs at least one word or sign");
+  }
+  if (texts.all.empty())
     throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
                 "give --text TEXT, --file LINES.txt, or lines on the standard input");
+  if (args.pairs && texts.all.size() == 1)
+    throw Error(ErrorCode::InvalidArgument, "--pairs compares texts, and there is one only", "give at least two");
   return texts;
 }
 
@@ -134,7 +168,8 @@ void run(const EmbedArgs& args) {
   if (format == "npy" && out.is_terminal())
     throw Error(ErrorCode::InvalidArgument, "npy is binary and the output is a terminal",
                 "redirect it, or give --output FILE");
-  const std::vector<std::string> texts = read_texts(args);
+  const Texts input = read_texts(args);
+  const std::vector<std::string>& texts = input.all;
   SentenceEncoderOptions options;
   options.num_threads = args.threads;
   options.max_batch = args.batch;
@@ -151,7 +186,8 @@ void run(const EmbedArgs& args) {
     const std::size_t count = std::min(block, texts.size() - first);
     std::vector<TruncationNotice> cut;
     const Tensor vectors = encoder.embed(std::span(texts).subspan(first, count), &cut,
-                                         [&](std::size_t done) { bar.update(first + done); });
+                                         [&](std::size_t done) { bar.update(first + done); },
+                                         [&](std::size_t i) { return input.name(first + i); });
     for (TruncationNotice& n : cut) {
       n.text_index += first;
       notices.push_back(n);
@@ -164,7 +200,7 @@ void run(const EmbedArgs& args) {
   bar.clear();
   if (writer) writer->finish();
   out.close();
-  report_truncation(notices);
+  report_truncation(notices, [&](std::size_t i) { return input.name(i); });
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ void run(const SearchArgs& args) {
   options.num_threads = args.threads;
   options.max_batch = args.batch;
   SentenceEncoder encoder(args.model, options);
-  const Tensor query = encoder.embed(args.query);
+  const Tensor query =
+      encoder.embed(std::span(&args.query, 1), nullptr, nullptr, [](std::size_t) { return "the query"; });
 
   ProgressBar bar("reading", found.size());
   std::vector<Match> best;
@@ -59,7 +60,12 @@ void run(const SearchArgs& args) {
     std::vector<std::string> texts;
     for (std::size_t i = first; i < std::min(first + block, found.size()); ++i) texts.push_back(found[i].passage.text);
     std::vector<TruncationNotice> cut;
-    const Tensor vectors = encoder.embed(texts, &cut, [&](std::size_t done) { bar.update(first + done); });
+    const Tensor vectors = encoder.embed(
+        texts, &cut, [&](std::size_t done) { bar.update(first + done); },
+        [&](std::size_t i) {
+          const Found& f = found[first + i];
+          return concat_text(args.files[f.file], ":", f.passage.line);
+        });
     num_cut += cut.size();
     for (const Match& m : best_matches(query, vectors, top)) best.push_back({m.index + first, m.score});
     std::stable_sort(best.begin(), best.end(), [](const Match& a, const Match& b) { return a.score > b.score; });

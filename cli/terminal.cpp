@@ -90,10 +90,11 @@ void ProgressBar::clear() {
   drawn_ = false;
 }
 
-void report_truncation(const std::vector<TruncationNotice>& notices) {
+void report_truncation(const std::vector<TruncationNotice>& notices,
+                       const std::function<std::string(std::size_t)>& text_name) {
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < notices.size() && i < kShown; ++i)
-    std::fprintf(stderr, "note: %s\n", notices[i].text().c_str());
+    std::fprintf(stderr, "note: %s\n", notices[i].text(text_name(notices[i].text_index)).c_str());
   if (notices.size() > kShown) std::fprintf(stderr, "note: %zu more texts were cut\n", notices.size() - kShown);
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,8 +57,9 @@ class ProgressBar {
   bool terminal_, drawn_ = false;
 };
 
-/// Says on the standard error which texts were cut: the first few by number, then how many more.
-void report_truncation(const std::vector<TruncationNotice>& notices);
+/// Says on the standard error which texts were cut: the first few by name, then how many more.
+void report_truncation(const std::vector<TruncationNotice>& notices,
+                       const std::function<std::string(std::size_t)>& text_name);
 
 /// `text` in one line of at most `columns` characters: control characters become spaces, a cut ends in "...".
 std::string one_line(std::string_view text, std::size_t columns);

@@ -15,6 +15,7 @@ namespace {
 
 // Far above any real model; keeps products of sizes inside 64 bits.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxLayers = 1024;  // each is built: a slip of the pen must not take minutes
 
 [[noreturn]] void bad_file(const std::string& source, const std::string& message, std::string hint = {}) {
   throw Error(ErrorCode::BadFile, concat_text(source, ": ", message), std::move(hint));
@@ -24,10 +25,10 @@ constexpr std::int64_t kMaxSize = std::int64_t{1} << 30;
   throw Error(ErrorCode::Unsupported, concat_text(source, ": ", message), std::move(hint));
 }
 
-std::int64_t get_size(const JsonValue& config, std::string_view key, const std::string& source) {
+std::int64_t get_size(const JsonValue& config, std::string_view key, const std::string& source,
+                      std::int64_t most = kMaxSize) {
   const std::int64_t value = config.get_int(key);
-  if (value < 1 || value > kMaxSize)
-    bad_file(source, concat_text("\"", key, "\" is ", value, ", expected 1 to ", kMaxSize));
+  if (value < 1 || value > most) bad_file(source, concat_text("\"", key, "\" is ", value, ", expected 1 to ", most));
   return value;
 }
 
@@ -116,7 +117,7 @@ BertConfig parse_bert_config(const JsonDocument& document) {
 
   BertConfig c;
   c.hidden_size = get_size(root, "hidden_size", source);
-  c.num_layers = get_size(root, "num_hidden_layers", source);
+  c.num_layers = get_size(root, "num_hidden_layers", source, kMaxLayers);
   c.num_heads = get_size(root, "num_attention_heads", source);
   c.intermediate_size = get_size(root, "intermediate_size", source);
   c.vocab_size = get_size(root, "vocab_size", source);
@@ -208,11 +209,15 @@ std::string weights_path(const std::string& folder) {
 }
 
 void check_vocabulary(const BertConfig& config, const Tokenizer& tokenizer, const std::string& folder) {
-  if (tokenizer.vocab_size() <= config.vocab_size) return;
+  const std::int64_t size = tokenizer.vocab_size();
+  // Tables are often padded by a few rows; a vocabulary that lacks a tenth of them is cut off or of another model, and
+  // most words would silently become unknown.
+  if (size <= config.vocab_size && size >= config.vocab_size - config.vocab_size / 10) return;
   bad_file(folder,
-           concat_text("the tokeniser has ids up to ", tokenizer.vocab_size() - 1,
-                       ", but \"vocab_size\" of config.json is ", config.vocab_size),
-           "the vocabulary and the weights belong to different models");
+           concat_text("the tokeniser has ids up to ", size - 1, ", but \"vocab_size\" of config.json is ",
+                       config.vocab_size),
+           size < config.vocab_size ? "the vocabulary is cut off, or belongs to another model than the weights"
+                                    : "the vocabulary and the weights belong to different models");
 }
 
 }  // namespace rlx

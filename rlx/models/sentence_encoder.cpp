@@ -4,9 +4,11 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "rlx/formats/safetensors.h"
 #include "rlx/runtime/session.h"
@@ -61,6 +63,39 @@ std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path) {
   return std::make_shared<Checkpoint>(path);
 }
 
+namespace {
+
+constexpr std::string_view kLayerPrefix = "encoder.layer.";
+
+// Before the graph is built: only as many layers as the file has can be loaded, and a wrong count could be any number.
+void check_layer_count(std::int64_t num_layers, const WeightLoader& weights) {
+  std::set<std::int64_t> layers;
+  for (const std::string& name : weights.names()) {
+    std::int64_t layer = 0;
+    if (name.starts_with(kLayerPrefix) &&
+        std::from_chars(name.data() + kLayerPrefix.size(), name.data() + name.size(), layer).ec == std::errc())
+      layers.insert(layer);
+  }
+  if (num_layers > static_cast<std::int64_t>(layers.size()))
+    throw Error(ErrorCode::BadFile,
+                concat_text("the file holds ", layers.size(), " layers (", kLayerPrefix,
+                            "N), but \"num_hidden_layers\" of config.json is ", num_layers),
+                "the configuration and the weights belong to different models");
+}
+
+// A tensor of a layer that no param takes means that the configuration describes another model: its vectors would be
+// wrong. Heads on top of the encoder (a pooler, a classifier) are left out on purpose.
+void check_layers_used(const CompiledGraph& encoder, const WeightLoader& weights) {
+  std::set<std::string_view> used;
+  for (const IoInfo& param : encoder.params()) used.insert(param.name);
+  for (const std::string& name : weights.names())
+    if (name.starts_with(kLayerPrefix) && !used.contains(name))
+      throw Error(ErrorCode::BadFile, concat_text("config.json describes a model without the tensor '", name, "'"),
+                  "\"num_hidden_layers\" is too small, or the configuration belongs to another model");
+}
+
+}  // namespace
+
 double cosine_similarity(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size())
     throw Error(ErrorCode::ShapeMismatch,
@@ -79,6 +114,8 @@ struct SentenceEncoder::Impl {
   SentenceEncoderOptions options;
   std::unique_ptr<Tokenizer> tokenizer;
   std::int64_t max_sequence = 0;
+  std::int64_t num_special = 0;  // tokens that every text has
+  std::string weights;           // path
   std::optional<CompiledGraph> encoder;
 
   Impl(const std::string& folder, SentenceEncoderOptions o)
@@ -89,28 +126,29 @@ struct SentenceEncoder::Impl {
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("num_threads must not be negative, got ", options.num_threads));
     check_vocabulary(config.bert, *tokenizer, folder);
-    const std::int64_t special =
-        static_cast<std::int64_t>(tokenizer->prefix_ids().size() + tokenizer->suffix_ids().size());
+    num_special = static_cast<std::int64_t>(tokenizer->prefix_ids().size() + tokenizer->suffix_ids().size());
     const std::int64_t own_limit =
         config.max_sequence > 0 ? std::min(config.max_sequence, config.bert.max_positions) : config.bert.max_positions;
     max_sequence = options.max_sequence ? options.max_sequence : own_limit;
-    if (max_sequence <= special || max_sequence > config.bert.max_positions)
-      throw Error(ErrorCode::InvalidArgument, concat_text("max_sequence must be in [", special + 1, ", ",
+    if (max_sequence <= num_special || max_sequence > config.bert.max_positions)
+      throw Error(ErrorCode::InvalidArgument, concat_text("max_sequence must be in [", num_special + 1, ", ",
                                                           config.bert.max_positions, "], got ", max_sequence));
     BertGraphOptions graph_options;
     graph_options.pooling = config.pooling;
     graph_options.normalize = config.normalize;
     Session session;
     if (options.num_threads > 0) session.with_threads(options.num_threads);
-    encoder = session.compile(build_sentence_encoder(config.bert, graph_options));
-    const std::string path = weights_path(folder);
-    auto checkpoint = open_checkpoint(path);
+    weights = weights_path(folder);
+    const std::shared_ptr<const WeightLoader> checkpoint = open_checkpoint(weights);
     try {
-      encoder->load_params(std::move(checkpoint), LoadMode::Subset);
+      check_layer_count(config.bert.num_layers, *checkpoint);
+      encoder = session.compile(build_sentence_encoder(config.bert, graph_options));
+      check_layers_used(*encoder, *checkpoint);
+      encoder->load_params(checkpoint, LoadMode::Subset);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.code = ErrorCode::BadFile;
-      d.message = concat_text(path, ": ", d.message);
+      d.message = concat_text(weights, ": ", d.message);
       throw Error(std::move(d));
     }
   }
@@ -131,7 +169,9 @@ const SentenceModelConfig& SentenceEncoder::config() const { return impl_->confi
 const Tokenizer& SentenceEncoder::tokenizer() const { return *impl_->tokenizer; }
 
 Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices,
-                              const std::function<void(std::size_t)>& progress) {
+                              const std::function<void(std::size_t)>& progress,
+                              const std::function<std::string(std::size_t)>& text_name) {
+  auto name_of = [&](std::size_t i) { return text_name ? text_name(i) : concat_text("text ", i + 1); };
   const Tokenizer& tokenizer = *impl_->tokenizer;
   const auto hidden = static_cast<std::size_t>(hidden_size());
   std::vector<std::vector<TokenId>> rows(texts.size());
@@ -142,9 +182,12 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
                                            impl_->max_sequence, true, &num_tokens);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
-      d.message = concat_text("text ", i + 1, ": ", d.message);
+      d.message = concat_text(name_of(i), ": ", d.message);
       throw Error(std::move(d));
     }
+    if (num_tokens <= impl_->num_special)
+      throw Error(ErrorCode::InvalidArgument, concat_text(name_of(i), " is empty: it has no tokens"),
+                  "leave it out; a text needs at least one word or sign");
     if (notices && num_tokens > impl_->max_sequence) notices->push_back({i, num_tokens, impl_->max_sequence});
   }
   // Longest first: a batch pads to its first text, and the buffers of the largest shape serve all later ones.
@@ -174,9 +217,16 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
     }
     const Tensor vectors = impl_->run(ids, mask);
     const std::span<const float> from = vectors.values<float>();
-    for (std::size_t r = 0; r < count; ++r)
-      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(r * hidden), hidden,
-                  to.begin() + static_cast<std::ptrdiff_t>(order[first + r] * hidden));
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::span<const float> vector = from.subspan(r * hidden, hidden);
+      const auto bad = std::find_if(vector.begin(), vector.end(), [](float v) { return !std::isfinite(v); });
+      if (bad != vector.end())
+        throw Error(ErrorCode::BadFile,
+                    concat_text(name_of(order[first + r]), ": element ", bad - vector.begin(), " of its vector is ",
+                                static_cast<double>(*bad)),
+                    concat_text("the weights in '", impl_->weights, "' are damaged, or overflow on this text"));
+      std::copy(vector.begin(), vector.end(), to.begin() + static_cast<std::ptrdiff_t>(order[first + r] * hidden));
+    }
     first += count;
     if (progress) progress(first);
   }

@@ -27,7 +27,8 @@ struct SentenceEncoderOptions {
 class SentenceEncoder {
  public:
   /// Loads `folder` (config.json, tokeniser, model.safetensors) and compiles the encoder. Errors: those of the readers,
-  /// BadFile naming a weight that is missing or has another shape, InvalidArgument for options out of range.
+  /// BadFile naming a weight that is missing, has another shape or belongs to a layer the configuration does not have,
+  /// InvalidArgument for options out of range.
   explicit SentenceEncoder(const std::string& folder, SentenceEncoderOptions options = {});
   ~SentenceEncoder();
   SentenceEncoder(SentenceEncoder&&) noexcept;
@@ -35,9 +36,11 @@ class SentenceEncoder {
 
   /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together; texts beyond the
   /// limit are cut, each with a notice. `progress` is called with the number of texts done so far. Errors:
-  /// InvalidArgument naming the text that is not valid UTF-8.
+  /// InvalidArgument for a text without tokens or with invalid UTF-8, BadFile when a vector is not finite; they name
+  /// text `i` as `text_name(i)`, by default "text 1" and so on.
   Tensor embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices = nullptr,
-               const std::function<void(std::size_t)>& progress = nullptr);
+               const std::function<void(std::size_t)>& progress = nullptr,
+               const std::function<std::string(std::size_t)>& text_name = nullptr);
   /// The vector of one text: [hidden_size].
   Tensor embed(const std::string& text);
 

@@ -10,9 +10,10 @@
 
 namespace rlx {
 
-std::string TruncationNotice::text() const {
-  return concat_text("text ", text_index + 1, " has ", num_tokens, " tokens and was cut to the model's limit of ",
-                     max_length);
+std::string TruncationNotice::text() const { return text(concat_text("text ", text_index + 1)); }
+
+std::string TruncationNotice::text(std::string_view name) const {
+  return concat_text(name, " has ", num_tokens, " tokens and was cut to the model's limit of ", max_length);
 }
 
 std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int64_t max_length,

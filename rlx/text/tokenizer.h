@@ -20,8 +20,9 @@ struct TruncationNotice {
   std::int64_t num_tokens = 0;  // tokens of the whole text, special tokens included
   std::int64_t max_length = 0;  // tokens kept
 
-  /// One sentence for the user, numbering texts from 1.
+  /// One sentence for the user, numbering texts from 1, or with a name for the text.
   std::string text() const;
+  std::string text(std::string_view name) const;
 };
 
 /// Several texts as one padded block.

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
@@ -10,6 +11,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
 
 using namespace rlx;
 using namespace rlx::test;
@@ -46,7 +48,41 @@ TEST_CASE("rlx embed: a folder without a model, no text, text that is not UTF-8,
   expect_failure(run_rlx("embed --model . --file " + empty.file("none.txt")), 1, "none.txt");
   expect_failure(run_rlx("embed --model . --file " + empty.path()), 1, "is a folder");
   expect_failure(run_rlx("embed --model . --text x -o " + empty.file("no/such/folder")), 1, "cannot write");
-  expect_failure(run_rlx("embed --model .", "good\nbad \xff\n"), 1, "text 2: invalid UTF-8 at byte 4 of 5");
+  expect_failure(run_rlx("embed --model .", "good\nbad \xff\n"), 1,
+                 "standard input:2: invalid UTF-8 at byte 4 of 5");
+}
+
+TEST_CASE("rlx embed: an empty or damaged text is named by its file and line, or as which --text it is") {
+  const TempDir dir;
+  const std::string a = dir.write("a.txt", "one\ntwo\n"), none = dir.write("none.txt", ""),
+                    b = dir.write("b.txt", "three\n\nfive\n"), c = dir.write("c.txt", "four\nfive\nsix \xc3\n");
+  const std::string files = "embed --model . --file " + a + " --file " + none + " --file ";
+  expect_failure(run_rlx(files + b), 1, "b.txt:2: the text is empty\n  hint: leave it out");
+  expect_failure(run_rlx(files + c), 1, "c.txt:3: invalid UTF-8 at byte 4 of 5");
+  expect_failure(run_rlx("embed --model . --text one --text ' ' --file " + a), 1, "--text 2: the text is empty");
+  expect_failure(run_rlx("embed --model . --file -", "one\n \t\n"), 1, "standard input:2: the text is empty");
+  expect_failure(run_rlx("embed --model . --pairs --text one"), 1, "--pairs compares texts");
+}
+
+TEST_CASE("rlx embed, rlx search: weights that are not numbers give no result in any format") {
+  const TinyModel model;
+  const std::string with = " --model " + model.path() + " ", lines = model.write("lines.txt", "a b\n\nb\n\n\na c\n");
+  CHECK(run_rlx("search b " + lines + with).status == 0);  // blank lines separate
+  expect_failure(run_rlx("search '' " + lines + with), 1, "the query is empty");
+  std::vector<NamedTensor> weights = TinyModel::tensors();
+  weights[0].tensor.set(7 * 4, std::numeric_limits<double>::quiet_NaN());  // the word embedding of "c"
+  model.write_weights(weights);
+  CHECK(run_rlx("embed --text a --text b" + with).status == 0);
+  for (const char* how : {"--format json", "--format npy -o /dev/null", "--format text", "--pairs"}) {
+    CAPTURE(how);
+    const ProgramResult r = run_rlx(std::string("embed --text a --text 'b c' ") + how + with);
+    CHECK(r.status == 1);
+    CHECK(contains(r.err, "--text 2: element "));
+    CHECK(contains(r.err, "of its vector is nan"));
+    CHECK(contains(r.err, model.file("model.safetensors")));
+  }
+  expect_failure(run_rlx("search b " + lines + with), 1, "lines.txt:6: element ");
+  expect_failure(run_rlx("search c " + lines + with), 1, "the query: element ");
 }
 
 TEST_CASE("rlx embed: pairs") {
@@ -97,7 +133,7 @@ TEST_CASE("rlx embed: a cut text is announced on the standard error") {
   const ProgramResult r = run_rlx("embed --max-tokens 5 --text 'one two three four five'" + model_option());
   CHECK(r.status == 0);
   CHECK(contains(r.err, "note: "));
-  CHECK(contains(r.err, "7 tokens"));
+  CHECK(contains(r.err, "--text 1 has 7 tokens"));
 }
 
 TEST_CASE("rlx search: the best line, its place, paragraphs") {

@@ -143,10 +143,14 @@ TEST_CASE("config: weights and vocabulary") {
 
   folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n");
   BertConfig c = parse_bert_config(JsonDocument::parse(kConfig, "config.json"));
-  check_vocabulary(c, *load_tokenizer(folder.path()), folder.path());
+  const auto vocabulary = [&] {
+    return error_text([&] { check_vocabulary(c, *load_tokenizer(folder.path()), folder.path()); });
+  };
+  CHECK(contains(vocabulary(), "ids up to 3, but \"vocab_size\" of config.json is 30\n  hint: the vocabulary is cut off"));
+  c.vocab_size = 4;
+  CHECK(vocabulary().empty());
   c.vocab_size = 3;
-  CHECK(contains(error_text([&] { check_vocabulary(c, *load_tokenizer(folder.path()), folder.path()); }),
-                 "ids up to 3, but \"vocab_size\" of config.json is 3"));
+  CHECK(contains(vocabulary(), "ids up to 3, but \"vocab_size\" of config.json is 3\n"));
 }
 
 TEST_CASE("config: the MiniLM folder") {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/evaluate.h"
@@ -12,6 +13,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
 #include "tests/support/values.h"
 
 using namespace rlx;
@@ -87,7 +89,6 @@ TEST_CASE("sentence encoder: long text is cut with a notice, bad text is named")
   expect_close(y.rows(1, 1), encoder.embed("one two three four").reshaped({1, 384}), 1e-6);
   CHECK(contains(error_text([&] { (void)encoder.embed(std::vector<std::string>{"good", "bad \xff"}); }), "text 2"));
   CHECK(encoder.embed(std::vector<std::string>{}).dims() == std::vector<std::int64_t>{0, 384});
-  CHECK(encoder.embed("").num_elements() == 384);
   options.max_sequence = 513;
   CHECK(contains(error_text([&] { SentenceEncoder(folder, options); }), "max_sequence"));
   options.max_sequence = 2;
@@ -185,6 +186,50 @@ TEST_CASE("checkpoint: a missing weight, a wrong shape and a prefix") {
   CHECK(contains(error_text([&] { (void)load(); }), "the graph needs [2] f32"));
   write_safetensors(path, std::vector<NamedTensor>{{"a.weight", Tensor::zeros(Shape({2}, DType::I64))}});
   CHECK(contains(error_text([&] { (void)load(); }), "the graph needs [2] f32"));
+}
+
+TEST_CASE("sentence encoder: layers of config.json and of the weights that differ are refused, before the graph is built") {
+  const TinyModel model;
+  auto message = [&] { return error_text([&] { SentenceEncoder encoder(model.path()); }); };
+  CHECK(message().empty());
+  model.write_config(1);  // gave vectors of the first layer
+  CHECK(contains(message(), "model.safetensors: config.json describes a model without the tensor 'encoder.layer.1."));
+  model.write_config(1000);
+  CHECK(contains(message(), "model.safetensors: the file holds 2 layers (encoder.layer.N), but \"num_hidden_layers\" of "
+                            "config.json is 1000"));
+  model.write_config(1000000000);
+  CHECK(contains(message(), "config.json: \"num_hidden_layers\" is 1000000000, expected 1 to 1024"));
+  model.write_config(2);
+  std::vector<NamedTensor> weights = TinyModel::tensors();
+  weights.push_back({"pooler.dense.weight", Tensor::zeros(Shape({4, 4}, DType::F32))});  // not used, and no matter
+  model.write_weights(weights);
+  CHECK(message().empty());
+  weights.push_back({"encoder.layer.0.adapter.weight", Tensor::zeros(Shape({4, 4}, DType::F32))});
+  model.write_weights(weights);
+  CHECK(contains(message(), "'encoder.layer.0.adapter.weight'"));
+}
+
+TEST_CASE("sentence encoder: texts without tokens and vectors that are not finite are refused, by the caller's names") {
+  const TinyModel model;
+  auto message = [&](std::vector<std::string> texts) {
+    SentenceEncoder encoder(model.path());
+    return error_text([&] {
+      (void)encoder.embed(texts, nullptr, nullptr, [](std::size_t i) { return concat_text("notes:", i + 10); });
+    });
+  };
+  CHECK(message({"a b", "b a c"}).empty());
+  for (const char* empty : {"", "  ", "\t\xc2\xa0", "\x01"})
+    CHECK(contains(message({"a", empty}), "notes:11 is empty: it has no tokens"));
+  SentenceEncoder encoder(model.path());
+  CHECK(contains(error_text([&] { (void)encoder.embed(""); }), "text 1 is empty"));
+  std::vector<NamedTensor> weights = TinyModel::tensors();
+  weights[0].tensor.set(7 * 4, std::numeric_limits<double>::quiet_NaN());  // the word embedding of "c"
+  model.write_weights(weights);
+  CHECK(message({"a b", "b"}).empty());
+  const std::string text = message({"a b", "b", "a c"});
+  CHECK(contains(text, "notes:12: element "));
+  CHECK(contains(text, " of its vector is nan"));
+  CHECK(contains(text, model.file("model.safetensors")));
 }
 
 TEST_CASE("cosine similarity") {
