@@ -182,8 +182,7 @@ void run(const RunArgs& args) {
   bind_files(g, OpKind::Param, "param", args.params, args.cast, values);
   if (!args.weights.empty()) bind_weights(g, args.weights, values);
   require_all(g, values);
-  write_results(args, files,
-                args.oracle ? evaluate_with_states(g, values) : run_on_device(args, std::move(g), values));
+  write_results(args, files, args.oracle ? evaluate_with_states(g, values) : run_on_device(args, std::move(g), values));
 }
 
 }  // namespace
@@ -203,12 +202,14 @@ void register_run(CLI::App& app) {
       ->allow_extra_args(false);
   cmd->add_option("-w,--weights", args->weights, "safetensors file with the weights that no --param gives")
       ->type_name("FILE");
-  cmd->add_option("-o,--output", args->outputs,
-                  "FILE.npy for each output in order, NAME=FILE.npy for the value a state is left with, or one FILE.npz "
-                  "for all (states as state.NAME)")
+  cmd->add_option(
+         "-o,--output", args->outputs,
+         "FILE.npy for each output in order, NAME=FILE.npy for the value a state is left with, or one FILE.npz "
+         "for all (states as state.NAME)")
       ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
-  cmd->add_flag("--print", args->print, "print the outputs and the states after the run (the default without --output)");
+  cmd->add_flag("--print", args->print,
+                "print the outputs and the states after the run (the default without --output)");
   cmd->add_option("--max-values", args->max_values, "values printed per output")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

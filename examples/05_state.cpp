@@ -36,5 +36,6 @@ int main() {
   auto branch = first.clone();  // has a cache of its own from here on
   show("branch", branch.run_typed(step(2, 60, 60)));
   show("first", first.run_typed(step(2, 0, 0)));
-  std::printf("cache row 2: %g in first, %g in branch\n", first.read_state("cache").at(4), branch.read_state("cache").at(4));
+  std::printf("cache row 2: %g in first, %g in branch\n", first.read_state("cache").at(4),
+              branch.read_state("cache").at(4));
 }

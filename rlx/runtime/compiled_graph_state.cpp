@@ -29,23 +29,31 @@ void CompiledGraph::Impl::reset_states() {
     const Shape& shape = code->source.shape(leaves[i]);
     if (!states[i]) states[i] = std::make_shared<StateBuffer>(StateBuffer{Tensor::uninitialized(shape), true});
     Tensor& value = states[i]->value;
-    if (op.init.empty()) std::memset(value.mutable_data(), 0, value.size_bytes());
-    else if (value.size_bytes() != 0) std::memcpy(value.mutable_data(), op.init.data(), value.size_bytes());
+    if (op.init.empty())
+      std::memset(value.mutable_data(), 0, value.size_bytes());
+    else if (value.size_bytes() != 0)
+      std::memcpy(value.mutable_data(), op.init.data(), value.size_bytes());
     states[i]->valid = true;
   }
 }
 
 Tensor CompiledGraph::read_state(std::string_view name) const {
   const StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
-  if (!s.valid) throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"), "call reset(), or write_state()");
+  if (!s.valid)
+    throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
+                "call reset(), or write_state()");
   return Tensor::copy_of(s.value.data(), s.value.shape());
 }
 
 void CompiledGraph::write_state(std::string_view name, const Tensor& value) {
   StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
   if (value.dtype() != s.value.dtype())
-    throw Error(ErrorCode::DTypeMismatch, concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()), "pass the declared dtype");
-  if (!(value.shape() == s.value.shape())) throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()));
+    throw Error(ErrorCode::DTypeMismatch,
+                concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()),
+                "pass the declared dtype");
+  if (!(value.shape() == s.value.shape()))
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()));
   if (s.value.size_bytes() != 0) std::memcpy(s.value.mutable_data(), value.data(), s.value.size_bytes());
   s.valid = true;
 }
@@ -59,12 +67,15 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) {
       if (states()[i].name != other.states()[j].name) continue;
       const Shape &own = impl_->states[i]->value.shape(), &theirs = other.impl_->states[j]->value.shape();
       if (!(own == theirs))
-        throw Error(ErrorCode::ShapeMismatch, concat_text("state '", states()[i].name, "' is ", own, " in graph '", impl_->code->source.name(), "' and ", theirs,
-                                                          " in graph '", other.impl_->code->source.name(), "'"), "states that are shared have one shape");
+        throw Error(ErrorCode::ShapeMismatch,
+                    concat_text("state '", states()[i].name, "' is ", own, " in graph '", impl_->code->source.name(),
+                                "' and ", theirs, " in graph '", other.impl_->code->source.name(), "'"),
+                    "states that are shared have one shape");
       pairs.emplace_back(i, j);
     }
   if (pairs.empty()) {
-    if (states().empty()) throw Error(ErrorCode::NotFound, concat_text("graph '", impl_->code->source.name(), "' has no states to share"));
+    if (states().empty())
+      throw Error(ErrorCode::NotFound, concat_text("graph '", impl_->code->source.name(), "' has no states to share"));
     (void)find_io(other.states(), states()[0].name, "state", other.impl_->code->source.name());  // names the nearest
   }
   for (const auto& [i, j] : pairs) impl_->states[i] = other.impl_->states[j];
@@ -72,10 +83,14 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) {
   return pairs.size();
 }
 
-// -- sticky inputs and handles ------------------------------------------------------------------------------------------
+// -- sticky inputs and handles
+// ------------------------------------------------------------------------------------------
 
-void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims, bool may_be_output) {
-  auto named = [&](const std::vector<IoInfo>& infos) { return std::find_if(infos.begin(), infos.end(), [&](const IoInfo& i) { return i.name == name; }); };
+void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims,
+                                     bool may_be_output) {
+  auto named = [&](const std::vector<IoInfo>& infos) {
+    return std::find_if(infos.begin(), infos.end(), [&](const IoInfo& i) { return i.name == name; });
+  };
   const auto in = named(code->inputs), out = named(code->outputs);
   const bool is_output = may_be_output && out != code->outputs.end();
   if (in == code->inputs.end() && !is_output) {
@@ -85,9 +100,12 @@ void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::v
   }
   auto check_against = [&](const IoInfo& info, std::string_view what) {
     if (value.dtype() != info.shape.dtype())
-      throw Error(ErrorCode::DTypeMismatch, concat_text(what, " '", name, "' is ", info.shape, ", got ", dtype_name(value.dtype()), " values"),
+      throw Error(ErrorCode::DTypeMismatch,
+                  concat_text(what, " '", name, "' is ", info.shape, ", got ", dtype_name(value.dtype()), " values"),
                   "pass a tensor of the declared dtype");
-    const bool right = dims.empty() && info.shape.rank() != 0 ? !info.shape.is_static() || info.shape.num_elements() == value.num_elements() : dims_fit(info.shape, dims);
+    const bool right = dims.empty() && info.shape.rank() != 0
+                           ? !info.shape.is_static() || info.shape.num_elements() == value.num_elements()
+                           : dims_fit(info.shape, dims);
     if (!right) {
       const std::string got = dims.empty() ? concat_text(value.num_elements(), " values") : dims_text(dims);
       throw Error(ErrorCode::ShapeMismatch, concat_text(what, " '", name, "' is ", info.shape, ", got ", got),
@@ -112,13 +130,17 @@ void CompiledGraph::set_input_typed(std::string_view name, const void* data, std
   impl_->set_handle(name, Tensor::copy_of(data, Shape({Dim(bytes * 8 / bits)}, dtype)), {}, false);
 }
 
-void CompiledGraph::set_input(std::string_view name, const Tensor& value) { impl_->set_handle(name, value, value.dims(), false); }
+void CompiledGraph::set_input(std::string_view name, const Tensor& value) {
+  impl_->set_handle(name, value, value.dims(), false);
+}
 
 void CompiledGraph::bind_handle(std::string_view name, std::span<const float> values) {
   impl_->set_handle(name, Tensor::copy_of(values.data(), Shape({Dim(values.size())}, DType::F32)), {}, true);
 }
 
-void CompiledGraph::bind_handle(std::string_view name, const Tensor& value) { impl_->set_handle(name, value, value.dims(), true); }
+void CompiledGraph::bind_handle(std::string_view name, const Tensor& value) {
+  impl_->set_handle(name, value, value.dims(), true);
+}
 
 Tensor CompiledGraph::read_handle(std::string_view name) const {
   auto it = impl_->handles.find(name);
@@ -136,7 +158,9 @@ std::vector<TensorView> CompiledGraph::Impl::views_of(const std::vector<NamedInp
   for (const NamedInput& in : given) {
     const std::size_t i = input_index(in.name);
     if (code->inputs[i].shape.dtype() != DType::F32)
-      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", in.name, "' is ", code->inputs[i].shape, ", got f32 values"), "use run_typed, or set_input with a tensor");
+      throw Error(ErrorCode::DTypeMismatch,
+                  concat_text("input '", in.name, "' is ", code->inputs[i].shape, ", got f32 values"),
+                  "use run_typed, or set_input with a tensor");
     views[i] = {in.values.data(), DType::F32, {}, in.values.size() * sizeof(float)};
     bound[i] = true;
   }
@@ -144,7 +168,8 @@ std::vector<TensorView> CompiledGraph::Impl::views_of(const std::vector<NamedInp
   return views;
 }
 
-std::vector<TensorView> CompiledGraph::Impl::views_of(const NamedTensors& given, std::vector<std::vector<std::int64_t>>& dims) const {
+std::vector<TensorView> CompiledGraph::Impl::views_of(const NamedTensors& given,
+                                                      std::vector<std::vector<std::int64_t>>& dims) const {
   std::vector<TensorView> views(code->inputs.size());
   std::vector<bool> bound(code->inputs.size(), false);
   dims.resize(code->inputs.size());
@@ -152,7 +177,8 @@ std::vector<TensorView> CompiledGraph::Impl::views_of(const NamedTensors& given,
     const std::size_t i = input_index(name);
     dims[i] = tensor.dims();
     if (!dims_fit(code->inputs[i].shape, dims[i]))
-      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "' is ", code->inputs[i].shape, ", got ", tensor.shape()));
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("input '", name, "' is ", code->inputs[i].shape, ", got ", tensor.shape()));
     views[i] = {tensor.data(), tensor.dtype(), dims[i], tensor.size_bytes()};
     bound[i] = true;
   }
@@ -165,19 +191,24 @@ void CompiledGraph::Impl::fill_from_handles(std::vector<TensorView>& views, std:
     if (bound[i]) continue;
     auto it = handles.find(code->inputs[i].name);
     if (it == handles.end())
-      throw Error(ErrorCode::NotFound, concat_text("input '", code->inputs[i].name, "' ", code->inputs[i].shape, " was not given"), "pass it to the run, or once to set_input");
+      throw Error(ErrorCode::NotFound,
+                  concat_text("input '", code->inputs[i].name, "' ", code->inputs[i].shape, " was not given"),
+                  "pass it to the run, or once to set_input");
     const Handle& h = it->second;
     views[i] = {h.value.data(), h.value.dtype(), h.dims, h.value.size_bytes()};
   }
 }
 
-// -- padded batches -------------------------------------------------------------------------------------------------------
+// -- padded batches
+// -------------------------------------------------------------------------------------------------------
 
 bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) {
   impl_->extent.reset();
   if (!extent) return true;
   if (extent->actual < 1 || extent->actual > extent->upper)
-    throw Error(ErrorCode::InvalidArgument, concat_text("an active extent of ", extent->actual, " of ", extent->upper, " rows"), "1 <= actual <= upper");
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("an active extent of ", extent->actual, " of ", extent->upper, " rows"),
+                "1 <= actual <= upper");
   std::set<std::string> leading, elsewhere;
   for (const std::vector<IoInfo>* infos : {&inputs(), &outputs()})
     for (const IoInfo& info : *infos)
@@ -187,7 +218,9 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) {
   for (const std::string& name : elsewhere) leading.erase(name);
   if (leading.size() != 1) return false;
   const Dim rows = Dim::symbol(*leading.begin());
-  if (std::none_of(inputs().begin(), inputs().end(), [&](const IoInfo& i) { return i.shape.rank() > 0 && i.shape.dim(0) == rows; })) return false;
+  if (std::none_of(inputs().begin(), inputs().end(),
+                   [&](const IoInfo& i) { return i.shape.rank() > 0 && i.shape.dim(0) == rows; }))
+    return false;
   impl_->extent = extent;
   impl_->extent_rows = rows;
   return true;
@@ -221,10 +254,12 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
   return extent_views;
 }
 
-// -- runs that hand out memory ------------------------------------------------------------------------------------------
+// -- runs that hand out memory
+// ------------------------------------------------------------------------------------------
 
 // Results must not land on inputs or on each other, except on an input that was donated for it.
-void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const TensorView> in, std::span<const MutableTensorView> out) const {
+void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const TensorView> in,
+                                        std::span<const MutableTensorView> out) const {
   auto meet = [](const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
     const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
     return x < y + b_bytes && y < x + a_bytes && a_bytes != 0 && b_bytes != 0;
@@ -232,7 +267,8 @@ void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const 
   for (std::size_t o = 0; o < out.size(); ++o) {
     for (std::size_t p = 0; p < o; ++p)
       if (meet(out[o].data, out[o].size_bytes, out[p].data, out[p].size_bytes))
-        throw Error(ErrorCode::InvalidArgument, concat_text("outputs '", code->outputs[p].name, "' and '", code->outputs[o].name, "' are given the same memory"));
+        throw Error(ErrorCode::InvalidArgument, concat_text("outputs '", code->outputs[p].name, "' and '",
+                                                            code->outputs[o].name, "' are given the same memory"));
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (!meet(out[o].data, out[o].size_bytes, in[i].data, in[i].size_bytes)) continue;
       std::string_view why = "the input is not donated: name the pair in CompileOptions::donate";
@@ -240,10 +276,14 @@ void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const 
       for (const LirAlias& a : s.spec->executable->lir().plan.aliases) {
         if (a.input != i || a.output != o) continue;
         allowed = a.refused.empty() && out[o].data == in[i].data;
-        why = a.refused.empty() ? std::string_view("a donated input and its output start at the same address") : a.refused;
+        why = a.refused.empty() ? std::string_view("a donated input and its output start at the same address")
+                                : a.refused;
       }
       if (!allowed)
-        throw Error(ErrorCode::InvalidArgument, concat_text("output '", code->outputs[o].name, "' would be written over input '", code->inputs[i].name, "'"), std::string(why));
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("output '", code->outputs[o].name, "' would be written over input '",
+                                code->inputs[i].name, "'"),
+                    std::string(why));
     }
   }
 }
@@ -261,14 +301,17 @@ std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const Tensor
   return out;
 }
 
-std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) { return impl_->run_to_views(impl_->views_of(given)); }
+std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) {
+  return impl_->run_to_views(impl_->views_of(given));
+}
 
 std::vector<TensorView> CompiledGraph::run_raw(const NamedTensors& given) {
   std::vector<std::vector<std::int64_t>> dims;
   return impl_->run_to_views(impl_->views_of(given, dims));
 }
 
-std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(const std::vector<std::vector<NamedInput>>& sets) {
+std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(
+    const std::vector<std::vector<NamedInput>>& sets) {
   std::vector<std::vector<std::vector<float>>> out;
   for (const std::vector<NamedInput>& set : sets) out.push_back(run(set));
   return out;
@@ -279,6 +322,8 @@ void CompiledGraph::commit_no_wait(const NamedTensors& given) { (void)run_raw(gi
 
 std::span<const Slot> CompiledGraph::sync_pending() { return std::exchange(impl_->committed, {}); }
 
-std::size_t CompiledGraph::output_index(std::string_view name) const { return find_io(outputs(), name, "output", impl_->code->source.name()); }
+std::size_t CompiledGraph::output_index(std::string_view name) const {
+  return find_io(outputs(), name, "output", impl_->code->source.name());
+}
 
 }  // namespace rlx

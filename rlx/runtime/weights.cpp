@@ -20,8 +20,8 @@ void collect_params(const Graph& g, Value v, std::set<std::string>& names) {
 }
 
 // Evaluates values of a prepare graph on the backend: the Params they read become inputs of a small program.
-std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params, const Backend& backend,
-                            TargetInfo target, const BackendOptions& options) {
+std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
+                            const Backend& backend, TargetInfo target, const BackendOptions& options) {
   std::vector<bool> live(prepare.num_nodes(), false);
   for (Value v : wanted) live[v.node.index] = true;
   for (std::size_t i = live.size(); i-- > 0;)
@@ -114,7 +114,8 @@ WeightStore::Form& WeightStore::own(std::shared_ptr<Form>& form) {
 void WeightStore::invalidate(const std::string& name) {
   for (auto& [key, form] : forms_) {
     auto reads = [&](const Source& s) { return std::find(s.reads.begin(), s.reads.end(), name) != s.reads.end(); };
-    if (std::none_of(form->sources.begin(), form->sources.end(), [&](const Source& s) { return s.ready && reads(s); })) continue;
+    if (std::none_of(form->sources.begin(), form->sources.end(), [&](const Source& s) { return s.ready && reads(s); }))
+      continue;
     if (!form->packed_by) {  // computed anew as a whole
       form = std::make_shared<Form>(*form);
       form->bytes = Tensor();
@@ -141,7 +142,8 @@ bool WeightStore::pack_everywhere(const std::string& name, const Tensor& value, 
   return !held || read_raw_.contains(name);
 }
 
-void WeightStore::set(const std::string& name, const Tensor& value, DType declared, std::shared_ptr<const WeightLoader> loader) {
+void WeightStore::set(const std::string& name, const Tensor& value, DType declared,
+                      std::shared_ptr<const WeightLoader> loader) {
   std::lock_guard lock(mutex_);
   params_.erase(name);  // should memory run out, the param has no value rather than half of one
   invalidate(name);
@@ -174,7 +176,8 @@ const Tensor& WeightStore::raw(const std::string& name) {
         p.raw = std::move(t);
         return p.raw;
       }
-  throw Error(ErrorCode::Internal, concat_text("the values of param '", name, "' were given back while no packed form holds them; please report"));
+  throw Error(ErrorCode::Internal, concat_text("the values of param '", name,
+                                               "' were given back while no packed form holds them; please report"));
 }
 
 void WeightStore::pack_param(const std::string& name) {
@@ -211,7 +214,8 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     std::shared_ptr<Form>& form = forms_[plan.keys[i]];
     if (!node.op.is<ops::Relayout>()) {
       auto& readers = readers_[plan.keys[i]];
-      if (std::none_of(readers.begin(), readers.end(), [&](const auto& r) { return r.lock() == plan.executable; })) readers.push_back(plan.executable);
+      if (std::none_of(readers.begin(), readers.end(), [&](const auto& r) { return r.lock() == plan.executable; }))
+        readers.push_back(plan.executable);
     }
     if (form) continue;
     form = std::make_shared<Form>();
@@ -251,8 +255,8 @@ void WeightStore::add_locked(const WeightPlan& plan) {
   }
 }
 
-std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const Backend& backend, const TargetInfo& target,
-                                                   const BackendOptions& options) {
+std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const Backend& backend,
+                                                   const TargetInfo& target, const BackendOptions& options) {
   std::lock_guard lock(mutex_);
   add_locked(plan);
   const Graph& prepare = plan.executable->lir().prepare;
@@ -276,8 +280,10 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
       const Source& source = form.sources[s];
       if (source.ready) continue;
       for (const std::string& name : source.reads) add_new(needed, name);
-      if (!source.param.empty()) add_new(to_pack, source.param);
-      else add_new(to_compute, form.packed_by ? node.inputs[s] : v);
+      if (!source.param.empty())
+        add_new(to_pack, source.param);
+      else
+        add_new(to_compute, form.packed_by ? node.inputs[s] : v);
     }
   }
   std::vector<std::string> missing;
@@ -286,7 +292,9 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
   if (!missing.empty()) {
     std::string list;
     for (std::size_t i = 0; i < missing.size() && i < 8; ++i) list += concat_text(i ? ", " : "", "'", missing[i], "'");
-    throw Error(ErrorCode::NotFound, concat_text(missing.size(), missing.size() == 1 ? " param has" : " params have", " no value: ", list, missing.size() > 8 ? ", ..." : ""),
+    throw Error(ErrorCode::NotFound,
+                concat_text(missing.size(), missing.size() == 1 ? " param has" : " params have", " no value: ", list,
+                            missing.size() > 8 ? ", ..." : ""),
                 "set them with set_param or load_params before the first run");
   }
 
@@ -310,8 +318,10 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
       for (std::size_t s = 0; s < form->sources.size(); ++s) {
         if (form->sources[s].ready) continue;
         Form& f = own(form);
-        if (f.packed_by) f.packed_by->pack(f.node, s, result_of(node.inputs[s])->data(), f.bytes.mutable_data());
-        else f.bytes = *result_of(prepare.outputs()[i]);
+        if (f.packed_by)
+          f.packed_by->pack(f.node, s, result_of(node.inputs[s])->data(), f.bytes.mutable_data());
+        else
+          f.bytes = *result_of(prepare.outputs()[i]);
         f.sources[s].ready = true;
       }
     }
@@ -320,9 +330,12 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
   std::vector<const std::byte*> pointers(n);
   for (std::size_t i = 0; i < n; ++i) {
     const Node& node = prepare.node(prepare.outputs()[i].node);
-    if (const auto* c = node.op.get_if<ops::Constant>()) pointers[i] = c->value.data();
-    else if (node.kind() == OpKind::Param) pointers[i] = raw(prepare.leaf_name(prepare.outputs()[i].node)).data();
-    else pointers[i] = forms_.at(plan.keys[i])->bytes.data();
+    if (const auto* c = node.op.get_if<ops::Constant>())
+      pointers[i] = c->value.data();
+    else if (node.kind() == OpKind::Param)
+      pointers[i] = raw(prepare.leaf_name(prepare.outputs()[i].node)).data();
+    else
+      pointers[i] = forms_.at(plan.keys[i])->bytes.data();
   }
   return pointers;
 }

@@ -31,11 +31,11 @@ struct WeightPlan {
   std::vector<std::string> keys;
 };
 
-/// Params and their prepared forms, shared by clones until one of them sets a weight; every specialisation that needs the
-/// same form (equal key) finds it. A param's own values stay in memory only while something reads them: a kernel, a form
-/// computed from them (setting a sibling computes it again), or a form that is not packed yet; when a later specialisation
-/// needs them again they are read back out of a packed form, which holds them bit for bit. A computed form goes with the last
-/// program that reads it. Calls may come from several threads.
+/// Params and their prepared forms, shared by clones until one of them sets a weight; every specialisation that needs
+/// the same form (equal key) finds it. A param's own values stay in memory only while something reads them: a kernel, a
+/// form computed from them (setting a sibling computes it again), or a form that is not packed yet; when a later
+/// specialisation needs them again they are read back out of a packed form, which holds them bit for bit. A computed
+/// form goes with the last program that reads it. Calls may come from several threads.
 class WeightStore {
  public:
   WeightStore() = default;
@@ -44,10 +44,11 @@ class WeightStore {
 
   /// Makes the forms of `plan` known, so that `set` packs into them at once.
   void add(const WeightPlan& plan);
-  /// Binds a param of dtype `declared` to `value` (converted when its dtype differs). Every known packed form is written
-  /// now: of a form that joins several params, the range of this one. Without an owner (`Tensor::borrowed` of a null
-  /// pointer) the bytes are read during this call only; `loader` tells whose mapped bytes they are, if any.
-  void set(const std::string& name, const Tensor& value, DType declared, std::shared_ptr<const WeightLoader> loader = {});
+  /// Binds a param of dtype `declared` to `value` (converted when its dtype differs). Every known packed form is
+  /// written now: of a form that joins several params, the range of this one. Without an owner (`Tensor::borrowed` of a
+  /// null pointer) the bytes are read during this call only; `loader` tells whose mapped bytes they are, if any.
+  void set(const std::string& name, const Tensor& value, DType declared,
+           std::shared_ptr<const WeightLoader> loader = {});
   bool has(std::string_view name) const;
   /// Pointers of all outputs of the plan's prepare graph, preparing what is not ready yet. Throws NotFound naming every
   /// param it needs that has no value.

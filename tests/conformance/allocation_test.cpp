@@ -47,7 +47,8 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::f
 namespace rlx {
 namespace {
 
-// One of each kernel family a transformer uses: gather, packed and strided products, attention, norms, tape, reductions, copies.
+// One of each kernel family a transformer uses: gather, packed and strided products, attention, norms, tape,
+// reductions, copies.
 Graph small_encoder(Dim seq) {
   Graph g("small");
   if (!seq.is_static()) g.symbol("seq", {.min = 1, .max = 64});
@@ -61,11 +62,13 @@ Graph small_encoder(Dim seq) {
     add(n, {32, 32});
     add(concat_text(n, "_bias").c_str(), {32});
   }
-  add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}), add("down_bias", {32});
+  add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}),
+      add("down_bias", {32});
   add("g2", {32}), add("b2", {32});
   Expr y = g.encoder_block(block, operands);
   Expr scores = g.softmax(g.matmul(y, g.t(y)), -1);  // a product of two run-time values
-  g.set_outputs({g.mean(y, {1}), g.cumsum(g.tanh(g.transpose(scores, {0, 2, 1})), 1), g.top_k(g.sum(y, {2}), 1).indices});
+  g.set_outputs(
+      {g.mean(y, {1}), g.cumsum(g.tanh(g.transpose(scores, {0, 2, 1})), 1), g.top_k(g.sum(y, {2}), 1).indices});
   return g;
 }
 
@@ -75,7 +78,8 @@ TEST_CASE("run_into and run_slots allocate nothing, at one thread and at several
       CAPTURE(threads);
       CAPTURE(symbolic);
       CompiledGraph f = Session().with_threads(threads).compile(small_encoder(symbolic ? Dim::symbol("seq") : Dim(24)));
-      for (const IoInfo& p : f.params()) f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.03f));
+      for (const IoInfo& p : f.params())
+        f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.03f));
       std::vector<std::int32_t> ids(48, 3);
       const std::int64_t dims[] = {2, 24};
       TensorView in{ids.data(), DType::I32, dims, ids.size() * 4};
@@ -117,7 +121,8 @@ TEST_CASE("states, donated buffers, handles and an active extent allocate nothin
   f.bind_handle("out1", Tensor::zeros(Shape({2, 4}, DType::F32)));
   std::vector<float> memory(64), in(32, 0.5F), out(32);
   const std::int32_t where[] = {3, 0};
-  const TensorView views[] = {{memory.data(), DType::F32, {}, 256}, {in.data(), DType::F32, {}, 128}, {where, DType::I32, {}, 8}};
+  const TensorView views[] = {
+      {memory.data(), DType::F32, {}, 256}, {in.data(), DType::F32, {}, 128}, {where, DType::I32, {}, 8}};
   const MutableTensorView rooms[] = {{memory.data(), DType::F32, {}, 256}, {out.data(), DType::F32, {}, 128}};
   f.run_into(views, rooms);
   f.run_slots(views);

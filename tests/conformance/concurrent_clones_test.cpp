@@ -1,5 +1,5 @@
-// Clones on several threads at once, their kernels delayed at random: every result bit for bit that of one quiet thread. The
-// thread sanitizer runs this file too.
+// Clones on several threads at once, their kernels delayed at random: every result bit for bit that of one quiet
+// thread. The thread sanitizer runs this file too.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -65,7 +65,8 @@ class DelayedCpu final : public Backend {
 
 std::vector<float> ramp(std::size_t n, int seed) {
   std::vector<float> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = 0.01F * static_cast<float>(static_cast<int>((i * 31 + static_cast<std::size_t>(seed) * 17) % 23) - 11);
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = 0.01F * static_cast<float>(static_cast<int>((i * 31 + static_cast<std::size_t>(seed) * 17) % 23) - 11);
   return v;
 }
 
@@ -77,9 +78,12 @@ Graph encoder() {
   ops::EncoderBlock block;
   block.num_heads = 2, block.head_dim = 16;
   std::vector<Expr> operands{x};
-  auto add = [&](const std::string& name, Dims dims) { operands.push_back(g.param(name, {std::move(dims), DType::F32})); };
+  auto add = [&](const std::string& name, Dims dims) {
+    operands.push_back(g.param(name, {std::move(dims), DType::F32}));
+  };
   for (std::string n : {"q", "k", "v", "o"}) add(n, {32, 32}), add(n + "_bias", {32});
-  add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}), add("down_bias", {32});
+  add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}),
+      add("down_bias", {32});
   add("g2", {32}), add("b2", {32});
   Expr y = g.encoder_block(block, operands);
   Expr pooled = g.mean(y, {1}) + g.reshape(g.sum(g.softmax(g.matmul(y, g.t(y)), -1), {1, 2}), {2, 1});
@@ -90,12 +94,14 @@ Graph encoder() {
 
 void set_weights(CompiledGraph& f) {
   int seed = 0;
-  for (const IoInfo& p : f.params()) f.set_param(p.name, ramp(static_cast<std::size_t>(p.shape.num_elements()), ++seed));
+  for (const IoInfo& p : f.params())
+    f.set_param(p.name, ramp(static_cast<std::size_t>(p.shape.num_elements()), ++seed));
 }
 
 Tensor ids_of(std::int64_t seq, int seed) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(2 * seq));
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>((i * 7 + static_cast<std::size_t>(seed) * 3) % 50);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int32_t>((i * 7 + static_cast<std::size_t>(seed) * 3) % 50);
   return Tensor::of<std::int32_t>({2, seq}, ids);
 }
 
@@ -120,7 +126,8 @@ Expected expected_of(CompiledGraph f) {
   return e;
 }
 
-// One runner: runs in an order of its own, halfway with other weights when `changes`; returns how many results were wrong.
+// One runner: runs in an order of its own, halfway with other weights when `changes`; returns how many results were
+// wrong.
 int exercise(CompiledGraph f, int self, bool changes, const Expected& expected) {
   int wrong = 0;
   std::vector<float> total(64, 0.0F), out(64);
@@ -129,7 +136,8 @@ int exercise(CompiledGraph f, int self, bool changes, const Expected& expected) 
     if (changes && run == 16) set_others(f);
     const int i = (run * (self % 2 == 0 ? 1 : 3) + self) % kInputs;
     const Tensor ids = ids_of(kLengths[i], i);
-    const std::vector<float>& want = changes && run >= 16 ? expected.second[static_cast<std::size_t>(i)] : expected.first[static_cast<std::size_t>(i)];
+    const std::vector<float>& want = changes && run >= 16 ? expected.second[static_cast<std::size_t>(i)]
+                                                          : expected.first[static_cast<std::size_t>(i)];
     const std::vector<std::int64_t> dims = ids.dims();
     const TensorView in{ids.data(), DType::I32, dims, ids.size_bytes()};
     if (run % 3 == 0) {
@@ -164,7 +172,9 @@ TEST_CASE("clones on several threads with delayed kernels: every result is that 
     std::vector<int> wrong(4, 0);
     std::vector<std::thread> runners;
     for (int t = 0; t < 4; ++t)  // shapes are compiled and weights packed while others run
-      runners.emplace_back([&wrong, &expected, t, c = f.clone()]() mutable { wrong[static_cast<std::size_t>(t)] = exercise(std::move(c), t, t % 2 == 1, expected); });
+      runners.emplace_back([&wrong, &expected, t, c = f.clone()]() mutable {
+        wrong[static_cast<std::size_t>(t)] = exercise(std::move(c), t, t % 2 == 1, expected);
+      });
     const int own = exercise(f.clone(), 4, false, expected);
     for (std::thread& r : runners) r.join();
     CHECK(wrong == std::vector<int>(4, 0));

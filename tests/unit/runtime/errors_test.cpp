@@ -1,5 +1,5 @@
-// Wrong use of a compiled graph: every entry names what is wrong and the nearest right thing, in clones too, and leaves the
-// program usable.
+// Wrong use of a compiled graph: every entry names what is wrong and the nearest right thing, in clones too, and leaves
+// the program usable.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -37,7 +37,9 @@ class OneTensor final : public WeightLoader {
   std::vector<std::int64_t> dims_;
 };
 
-std::shared_ptr<const WeightLoader> file(std::string name, Shape shape) { return std::make_shared<OneTensor>(std::move(name), Tensor::zeros(shape)); }
+std::shared_ptr<const WeightLoader> file(std::string name, Shape shape) {
+  return std::make_shared<OneTensor>(std::move(name), Tensor::zeros(shape));
+}
 
 struct Case {
   const char* message;  // a part of it
@@ -78,53 +80,129 @@ std::vector<Case> cases() {
       {"did you mean 'weight'?", [](C& f) { f.set_param("wieght", floats(12)); }},
       {"param 'weight' is [3, 4] f32 (12 values), got 11", [](C& f) { f.set_param("weight", floats(11)); }},
       {"did you mean 'table'?", [](C& f) { f.set_param_typed("tabel", kFloats.data(), 60, DType::F32); }},
-      {"param 'table' is [5, 3] f32, got i32 values", [](C& f) { f.set_param_typed("table", kFloats.data(), 60, DType::I32); }},
+      {"param 'table' is [5, 3] f32, got i32 values",
+       [](C& f) { f.set_param_typed("table", kFloats.data(), 60, DType::I32); }},
       {"(15 values), got 30", [](C& f) { f.set_param_typed("table", kFloats.data(), 60, DType::F16); }},
-      {"did you mean 'table'?", [](C& f) { f.set_param("tables", Tensor::zeros(f32({5, 3}))); }},
-      {"param 'table' is [5, 3] f32, got [3, 5] f32", [](C& f) { f.set_param("table", Tensor::zeros(f32({3, 5}))); }},
-      {"param 'table' is [5, 3] f32, got [5, 3] i64", [](C& f) { f.set_param("table", Tensor::zeros({{5, 3}, DType::I64})); }},
-      {"has no param 'tabel'", [](C& f) { f.load_params(file("tabel", f32({5, 3}))); }},
-      {"the nearest name is 'wieght'", [](C&) { Session().compile(lookup()).load_params(file("wieght", f32({3, 4})), LoadMode::Subset); }},
-      {"the weights have no tensor 'weight'", [](C& f) { f.load_params(file("table", f32({5, 3}))); }},
-      {"tensor 'table' is [5, 4] f32 in the file, the graph needs [5, 3] f32", [](C& f) { f.load_params(file("table", f32({5, 4})), LoadMode::Subset); }},
-      {"tensor 'table' is i8 in the file", [](C& f) { f.load_params(file("table", {{5, 3}, DType::I8}), LoadMode::Subset); }},
+      {"did you mean 'table'?",
+       [](C& f) {
+         f.set_param("tables", Tensor::zeros(f32({5, 3})));
+       }},
+      {"param 'table' is [5, 3] f32, got [3, 5] f32",
+       [](C& f) {
+         f.set_param("table", Tensor::zeros(f32({3, 5})));
+       }},
+      {"param 'table' is [5, 3] f32, got [5, 3] i64",
+       [](C& f) {
+         f.set_param("table", Tensor::zeros({{5, 3}, DType::I64}));
+       }},
+      {"has no param 'tabel'",
+       [](C& f) {
+         f.load_params(file("tabel", f32({5, 3})));
+       }},
+      {"the nearest name is 'wieght'",
+       [](C&) {
+         Session().compile(lookup()).load_params(file("wieght", f32({3, 4})), LoadMode::Subset);
+       }},
+      {"the weights have no tensor 'weight'",
+       [](C& f) {
+         f.load_params(file("table", f32({5, 3})));
+       }},
+      {"tensor 'table' is [5, 4] f32 in the file, the graph needs [5, 3] f32",
+       [](C& f) {
+         f.load_params(file("table", f32({5, 4})), LoadMode::Subset);
+       }},
+      {"tensor 'table' is i8 in the file",
+       [](C& f) {
+         f.load_params(file("table", {{5, 3}, DType::I8}), LoadMode::Subset);
+       }},
       // sticky inputs and handles
       {"did you mean 'tokens'?", [](C& f) { f.set_input("token", floats(6)); }},
       {"input 'tokens' is [2, 3] f32, got 5 values", [](C& f) { f.set_input("tokens", floats(5)); }},
-      {"input 'tokens' is [2, 3] f32, got [3, 2]", [](C& f) { f.set_input("tokens", Tensor::zeros(f32({3, 2}))); }},
+      {"input 'tokens' is [2, 3] f32, got [3, 2]",
+       [](C& f) {
+         f.set_input("tokens", Tensor::zeros(f32({3, 2})));
+       }},
       {"input 'ids' is [2] i32, got f32 values", [](C& f) { f.set_input("ids", floats(2)); }},
-      {"input 'ids' is [2] i32, got i64 values", [](C& f) { f.set_input_typed("ids", kFloats.data(), 16, DType::I64); }},
+      {"input 'ids' is [2] i32, got i64 values",
+       [](C& f) { f.set_input_typed("ids", kFloats.data(), 16, DType::I64); }},
       {"no input or output 'out3'", [](C& f) { f.bind_handle("out3", floats(2)); }},
       {"has no handle 'tokens'", [](C& f) { f.read_handle("tokens"); }},
       // runs by name
-      {"did you mean 'tokens'?", [ids](C& f) { f.set_input("ids", ids); f.run({{"tokns", {1, 2, 3, 4, 5, 6}}}); }},
-      {"input 'ids' is [2] i32, got f32 values", [](C& f) { f.run({{"ids", {1, 2}}}); }},
-      {"input 'tokens' [2, 3] f32 was not given", [ids](C& f) { f.run_typed({{"ids", ids}}); }},
-      {"input 'tokens' is [2, 3] f32, got [2] i32", [ids](C& f) { f.run_typed({{"tokens", ids}}); }},
-      {"input 'tokens' is [2, 3] f32, got f64 values", [ids, x](C& f) { f.run_typed({{"ids", ids}, {"tokens", x.cast(DType::F64)}}); }},
-      {"did you mean 'ids'?", [ids](C& f) { f.run_typed({{"idx", ids}}); }},
-      {"output 'out1' is [2] i32, run returns f32", [ids](C& f) { f.set_input("ids", ids); f.run({{"tokens", {1, 2, 3, 4, 5, 6}}}); }},
-      {"pass 6 values", [ids](C& f) { f.set_input("ids", ids); f.run_raw({{"tokens", {1, 2}}}); }},
-      {"did you mean 'tokens'?", [x](C& f) { f.run_raw(NamedTensors{{"token", x}}); }},
-      {"was not given", [x](C& f) { f.commit_no_wait(NamedTensors{{"tokens", x}}); f.commit_no_wait(NamedTensors{{"ids", x}}); }},
-      {"did you mean 'tokens'?", [](C& f) { f.run_pipelined({{{"token", {1, 2, 3, 4, 5, 6}}}}); }},
+      {"did you mean 'tokens'?",
+       [ids](C& f) {
+         f.set_input("ids", ids);
+         f.run({{"tokns", {1, 2, 3, 4, 5, 6}}});
+       }},
+      {"input 'ids' is [2] i32, got f32 values",
+       [](C& f) {
+         f.run({{"ids", {1, 2}}});
+       }},
+      {"input 'tokens' [2, 3] f32 was not given",
+       [ids](C& f) {
+         f.run_typed({{"ids", ids}});
+       }},
+      {"input 'tokens' is [2, 3] f32, got [2] i32",
+       [ids](C& f) {
+         f.run_typed({{"tokens", ids}});
+       }},
+      {"input 'tokens' is [2, 3] f32, got f64 values",
+       [ids, x](C& f) {
+         f.run_typed({{"ids", ids}, {"tokens", x.cast(DType::F64)}});
+       }},
+      {"did you mean 'ids'?",
+       [ids](C& f) {
+         f.run_typed({{"idx", ids}});
+       }},
+      {"output 'out1' is [2] i32, run returns f32",
+       [ids](C& f) {
+         f.set_input("ids", ids);
+         f.run({{"tokens", {1, 2, 3, 4, 5, 6}}});
+       }},
+      {"pass 6 values",
+       [ids](C& f) {
+         f.set_input("ids", ids);
+         f.run_raw({{"tokens", {1, 2}}});
+       }},
+      {"did you mean 'tokens'?",
+       [x](C& f) {
+         f.run_raw(NamedTensors{{"token", x}});
+       }},
+      {"was not given",
+       [x](C& f) {
+         f.commit_no_wait(NamedTensors{{"tokens", x}});
+         f.commit_no_wait(NamedTensors{{"ids", x}});
+       }},
+      {"did you mean 'tokens'?",
+       [](C& f) {
+         f.run_pipelined({{{"token", {1, 2, 3, 4, 5, 6}}}});
+       }},
       // runs by position
       {"takes 2 inputs, got 1: 'tokens' is missing", run_into([](auto& in, auto&) { in.pop_back(); })},
       {"takes 2 inputs, got 3", run_into([](auto& in, auto&) { in.push_back(in[0]); })},
       {"input 'ids' is [2] i32, got f32 values", run_into([](auto& in, auto&) { std::swap(in[0], in[1]); })},
-      {"input 'tokens' is [2, 3] f32 (24 bytes), got 20 bytes", run_into([](auto& in, auto&) { in[1].size_bytes = 20; })},
+      {"input 'tokens' is [2, 3] f32 (24 bytes), got 20 bytes",
+       run_into([](auto& in, auto&) { in[1].size_bytes = 20; })},
       {"input 'tokens' has no data", run_into([](auto& in, auto&) { in[1].data = nullptr; })},
       {"has 2 outputs, got room for 1", run_into([](auto&, auto& out) { out.pop_back(); })},
       {"output 'out1' is [2] i32, the view is f32", run_into([](auto&, auto& out) { out[1].dtype = DType::F32; })},
-      {"output 'out0' is [2, 4] f32 (32 bytes), the view has 16 bytes", run_into([](auto&, auto& out) { out[0].size_bytes = 16; })},
+      {"output 'out0' is [2, 4] f32 (32 bytes), the view has 16 bytes",
+       run_into([](auto&, auto& out) { out[0].size_bytes = 16; })},
       {"output 'out0' has no room", run_into([](auto&, auto& out) { out[0].data = nullptr; })},
       {"'tokens' is missing", run_slots([](auto& in) { in.pop_back(); })},
       {"input 'tokens' is [2, 3] f32, got f64 values", run_slots([](auto& in) { in[1].dtype = DType::F64; })},
       {"(24 bytes), got 28 bytes", run_slots([](auto& in) { in[1].size_bytes = 28; })},
       {"has no data", run_slots([](auto& in) { in[0].data = nullptr; })},
-      {"takes 2 inputs, got dimensions of 1", [](C& f) { f.prepare_shape(std::vector<std::vector<std::int64_t>>{{2}}); }},
-      {"'tokens'", [](C& f) { f.prepare_shape(std::vector<std::vector<std::int64_t>>{{2}, {2, 4}}); }},
-      {"'tokens' is missing", [](C& f) { const TensorView in = ids_view(); f.profile({&in, 1}); }},
+      {"takes 2 inputs, got dimensions of 1",
+       [](C& f) { f.prepare_shape(std::vector<std::vector<std::int64_t>>{{2}}); }},
+      {"'tokens'",
+       [](C& f) {
+         f.prepare_shape(std::vector<std::vector<std::int64_t>>{{2}, {2, 4}});
+       }},
+      {"'tokens' is missing",
+       [](C& f) {
+         const TensorView in = ids_view();
+         f.profile({&in, 1});
+       }},
       // states and outputs
       {"did you mean 'seen'?", [](C& f) { f.read_state("sen"); }},
       {"did you mean 'seen'?", [x](C& f) { f.write_state("seem", x); }},
@@ -149,7 +227,8 @@ TEST_CASE("wrong names, lengths, dtypes and missing values: every entry says whi
       const std::string text = test::error_text([&] { c.call(used); });
       CHECK_MESSAGE(test::contains(text, c.message), "the message is: ", text);
       // What was refused changed nothing: the program runs as before.
-      const Tensor out = used.run_typed({{"ids", Tensor::zeros({{2}, DType::I32})}, {"tokens", Tensor::zeros(f32({2, 3}))}})[0];
+      const Tensor out =
+          used.run_typed({{"ids", Tensor::zeros({{2}, DType::I32})}, {"tokens", Tensor::zeros(f32({2, 3}))}})[0];
       CHECK(out.to_f32() == std::vector<float>(8, 3.0F));
     }
   }
@@ -157,7 +236,8 @@ TEST_CASE("wrong names, lengths, dtypes and missing values: every entry says whi
 
 TEST_CASE("values without dimensions are refused for two unknown ones, whatever shape has run before") {
   Graph g("grid");
-  const Dim n = g.symbol("n", {.min = 1, .max = 64, .divisor = 1}), m = g.symbol("m", {.min = 1, .max = 64, .divisor = 1});
+  const Dim n = g.symbol("n", {.min = 1, .max = 64, .divisor = 1}),
+            m = g.symbol("m", {.min = 1, .max = 64, .divisor = 1});
   g.set_outputs({g.sum(g.input("x", f32({n, m})), {1})});
   CompiledGraph f = Session().compile(std::move(g));
   const std::int64_t dims[] = {4, 8};

@@ -1,5 +1,5 @@
-// Values that stay between runs: states shared, reset and invalid; handles and sticky inputs; donated buffers; the runs that
-// hand out their memory.
+// Values that stay between runs: states shared, reset and invalid; handles and sticky inputs; donated buffers; the runs
+// that hand out their memory.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ Graph append(std::int64_t rows, const char* name) {
 }
 
 NamedTensors step(std::vector<float> x, std::int32_t row) {
-  return {{"x", Tensor::of<float>({1, 4}, x)}, {"at", Tensor::of<std::int32_t>({2}, std::vector<std::int32_t>{row, 0})}};
+  return {{"x", Tensor::of<float>({1, 4}, x)},
+          {"at", Tensor::of<std::int32_t>({2}, std::vector<std::int32_t>{row, 0})}};
 }
 
 TEST_CASE("two programs share a state; a clone has its own again") {
@@ -48,7 +49,8 @@ TEST_CASE("two programs share a state; a clone has its own again") {
   CHECK(prefill.run_typed(step({1, 0, 0, 0}, 0))[0].to_f32() == std::vector<float>{1, 0, 0, 0});
 
   CompiledGraph longer = Session().compile(append(9, "longer"));
-  CHECK(contains(error_text([&] { longer.share_state_from(prefill); }), "state 'cache' is [9, 4] f32 in graph 'longer' and [8, 4] f32 in graph 'prefill'"));
+  CHECK(contains(error_text([&] { longer.share_state_from(prefill); }),
+                 "state 'cache' is [9, 4] f32 in graph 'longer' and [8, 4] f32 in graph 'prefill'"));
 }
 
 TEST_CASE("sharing without a state of that name says what is near") {
@@ -60,8 +62,14 @@ TEST_CASE("sharing without a state of that name says what is near") {
   CompiledGraph b = Session().compile(std::move(g));
   CHECK(contains(error_text([&] { b.share_state_from(a); }), "graph 'a' has no state 'cachet'"));
   CHECK(contains(error_text([&] { b.share_state_from(a); }), "did you mean 'cache'?"));
-  CHECK(contains(error_text([&] { a.write_state("cache", Tensor::zeros(f32({8, 5}))); }), "state 'cache' is [8, 4] f32, got [8, 5] f32"));
-  CHECK(contains(error_text([&] { a.write_state("cache", Tensor::zeros(Shape({8, 4}, DType::F64))); }), "pass the declared dtype"));
+  CHECK(contains(error_text([&] {
+                   a.write_state("cache", Tensor::zeros(f32({8, 5})));
+                 }),
+                 "state 'cache' is [8, 4] f32, got [8, 5] f32"));
+  CHECK(contains(error_text([&] {
+                   a.write_state("cache", Tensor::zeros(Shape({8, 4}, DType::F64)));
+                 }),
+                 "pass the declared dtype"));
 }
 
 // The reference backend with runs that fail after their work when told to.
@@ -89,7 +97,9 @@ class FailingExecutable final : public ExecutableGraph {
   const LirModule& lir() const override { return inner_->lir(); }
   void pack(NodeId n, std::size_t s, const void* d, std::byte* p) const override { inner_->pack(n, s, d, p); }
   void unpack(NodeId n, std::size_t s, const std::byte* p, void* d) const override { inner_->unpack(n, s, p, d); }
-  std::unique_ptr<BoundGraph> bind(const BindContext& c) const override { return std::make_unique<FailingBound>(inner_->bind(c)); }
+  std::unique_ptr<BoundGraph> bind(const BindContext& c) const override {
+    return std::make_unique<FailingBound>(inner_->bind(c));
+  }
   std::string kernel_name(NodeId n) const override { return inner_->kernel_name(n); }
 
  private:
@@ -157,7 +167,8 @@ TEST_CASE("handles carry values from outputs to inputs of their name") {
   CHECK(f.run({{"out0", {0, 0, 0}}, {"x", {1, 1, 1}}})[0] == std::vector<float>{1, 1, 1});  // given values win
 
   CHECK(contains(error_text([&] { f.bind_handle("out2", std::vector<float>(3)); }), "no input or output 'out2'"));
-  CHECK(contains(error_text([&] { f.bind_handle("out1", std::vector<float>(2)); }), "output 'out1' is [3] f32, got 2 values"));
+  CHECK(contains(error_text([&] { f.bind_handle("out1", std::vector<float>(2)); }),
+                 "output 'out1' is [3] f32, got 2 values"));
   CHECK(contains(error_text([&] { f.bind_handle("x", Tensor::zeros(Shape({3}, DType::I32))); }), "got i32 values"));
   CHECK(contains(error_text([&] { f.read_handle("out"); }), "did you mean 'out0'?"));
 }
@@ -174,8 +185,12 @@ TEST_CASE("sticky inputs of every dtype, with their dims where those are needed"
   f.set_input("ids", Tensor::of<std::int32_t>({2, 3}, values));
   CHECK(f.run({{"x", {0, 10}}})[0] == std::vector<float>{6, 25});
   f.set_input_typed("ids", values.data(), 16, DType::I32);
-  CHECK(contains(error_text([&] { f.run({{"x", {0, 10}}}); }), "input 'ids' [n, m] i32 has more than one unknown dimension"));
-  CHECK(contains(error_text([&] { f.set_input("ids", std::vector<float>(6)); }), "input 'ids' is [n, m] i32, got f32 values"));
+  CHECK(contains(error_text([&] {
+                   f.run({{"x", {0, 10}}});
+                 }),
+                 "input 'ids' [n, m] i32 has more than one unknown dimension"));
+  CHECK(contains(error_text([&] { f.set_input("ids", std::vector<float>(6)); }),
+                 "input 'ids' is [n, m] i32, got f32 values"));
   CHECK(contains(error_text([&] { f.set_input("ids", vec({1, 2})); }), "got f32 values"));
   CHECK(contains(error_text([&] { f.set_input("idx", vec({1})); }), "did you mean 'ids'?"));
 }
@@ -267,10 +282,12 @@ TEST_CASE("a donated input's buffer takes the output; other overlaps are refused
     std::vector<float> memory(64 * 32, 1.0F), row(32, 3.0F), activated(32);
     const std::int32_t where[] = {5, 0};
     auto views = [&](const float* from) {
-      return std::vector<TensorView>{{from, DType::F32, {}, memory.size() * 4}, {row.data(), DType::F32, {}, 128}, {where, DType::I32, {}, 8}};
+      return std::vector<TensorView>{
+          {from, DType::F32, {}, memory.size() * 4}, {row.data(), DType::F32, {}, 128}, {where, DType::I32, {}, 8}};
     };
     auto rooms = [&](float* to) {
-      return std::vector<MutableTensorView>{{to, DType::F32, {}, memory.size() * 4}, {activated.data(), DType::F32, {}, 128}};
+      return std::vector<MutableTensorView>{{to, DType::F32, {}, memory.size() * 4},
+                                            {activated.data(), DType::F32, {}, 128}};
     };
     f.run_into(views(memory.data()), rooms(memory.data()));
     CHECK(std::count(memory.begin(), memory.end(), 3.0F) == 32);
@@ -284,13 +301,16 @@ TEST_CASE("a donated input's buffer takes the output; other overlaps are refused
     CHECK(memory[5 * 32] == 3.0F);
 
     CompiledGraph plain = Session().with_threads(threads).compile(g);
-    CHECK(contains(error_text([&] { plain.run_into(views(memory.data()), rooms(memory.data())); }), "output 'out0' would be written over input 'cache'"));
+    CHECK(contains(error_text([&] { plain.run_into(views(memory.data()), rooms(memory.data())); }),
+                   "output 'out0' would be written over input 'cache'"));
     std::vector<MutableTensorView> same = rooms(apart.data());
     same[1].data = row.data();
     CHECK(contains(error_text([&] { f.run_into(views(memory.data()), same); }), "not donated"));
     same[1].data = apart.data() + 7;
-    CHECK(contains(error_text([&] { f.run_into(views(memory.data()), same); }), "outputs 'out0' and 'out1' are given the same memory"));
-    CHECK(contains(error_text([&] { f.run_into(views(memory.data()), rooms(memory.data() + 1)); }), "start at the same address"));
+    CHECK(contains(error_text([&] { f.run_into(views(memory.data()), same); }),
+                   "outputs 'out0' and 'out1' are given the same memory"));
+    CHECK(contains(error_text([&] { f.run_into(views(memory.data()), rooms(memory.data() + 1)); }),
+                   "start at the same address"));
   }
 }
 

@@ -1,4 +1,5 @@
-// What becomes of weights: packed from the caller's memory, no second copy kept, and read back when a later shape needs them.
+// What becomes of weights: packed from the caller's memory, no second copy kept, and read back when a later shape needs
+// them.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -19,7 +20,8 @@ Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 /// `n` small values that differ from those of other seeds; sums of some hundred are exact in F32.
 std::vector<float> values(std::size_t n, int seed) {
   std::vector<float> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<float>(static_cast<int>((i * 7 + static_cast<std::size_t>(seed) * 13) % 11) - 5) / 4;
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = static_cast<float>(static_cast<int>((i * 7 + static_cast<std::size_t>(seed) * 13) % 11) - 5) / 4;
   return v;
 }
 
@@ -91,7 +93,8 @@ TEST_CASE("before the first shape a copy waits, and is given back when it is pac
   CHECK(f.prepared_bytes() == packed);
   f.set_param("w", values(64 * 96, 4));  // now straight into it
   CHECK(f.prepared_bytes() == packed);
-  CHECK(f.run({{"x", v.at("x").to_f32()}})[0] == expected(product(5, 64, 96), {{"x", v.at("x")}, {"w", tensor({64, 96}, 4)}}));
+  CHECK(f.run({{"x", v.at("x").to_f32()}})[0] ==
+        expected(product(5, 64, 96), {{"x", v.at("x")}, {"w", tensor({64, 96}, 4)}}));
 }
 
 // Resident bytes of this process at their highest since the last call; 0 where the system does not tell.
@@ -165,7 +168,8 @@ TEST_CASE("a clone of a half set program does not see what the other half become
   c.set_param("w2", values(32 * 40, 3));
   const NamedTensors v{{"x", tensor({2, 32}, 5)}, {"w1", tensor({32, 24}, 1)}, {"w2", tensor({32, 40}, 2)}};
   CHECK(f.run({{"x", values(64, 5)}})[1] == evaluate(g, v)[1].to_f32());
-  CHECK(c.run({{"x", values(64, 5)}})[1] == evaluate(g, {{"x", v.at("x")}, {"w1", v.at("w1")}, {"w2", tensor({32, 40}, 3)}})[1].to_f32());
+  CHECK(c.run({{"x", values(64, 5)}})[1] ==
+        evaluate(g, {{"x", v.at("x")}, {"w1", v.at("w1")}, {"w2", tensor({32, 40}, 3)}})[1].to_f32());
 }
 
 TEST_CASE("a weight that a kernel also reads as it is stays beside its packed form") {
@@ -187,9 +191,14 @@ TEST_CASE("values computed from weights follow each weight that is set alone") {
   Expr x = g.input("x", f32({4, 16}));
   Expr w1 = g.param("w1", f32({16, 16})), w2 = g.param("w2", f32({16, 16}));
   // One form joins w1 itself and a sum that holds it.
-  g.set_outputs({g.matmul(x, g.concat({w1, w1 + w2}, 1)) + g.concat({g.param("b1", f32({16})), g.param("b2", f32({16}))}, 0)});
+  g.set_outputs(
+      {g.matmul(x, g.concat({w1, w1 + w2}, 1)) + g.concat({g.param("b1", f32({16})), g.param("b2", f32({16}))}, 0)});
   CompiledGraph f = Session().compile(g);
-  NamedTensors v{{"x", tensor({4, 16}, 9)}, {"w1", tensor({16, 16}, 1)}, {"w2", tensor({16, 16}, 2)}, {"b1", tensor({16}, 3)}, {"b2", tensor({16}, 4)}};
+  NamedTensors v{{"x", tensor({4, 16}, 9)},
+                 {"w1", tensor({16, 16}, 1)},
+                 {"w2", tensor({16, 16}, 2)},
+                 {"b1", tensor({16}, 3)},
+                 {"b2", tensor({16}, 4)}};
   for (const IoInfo& p : f.params()) f.set_param(p.name, v.at(p.name));
   CHECK(f.run({{"x", v.at("x").to_f32()}})[0] == expected(g, v));
   int seed = 10;
@@ -199,7 +208,11 @@ TEST_CASE("values computed from weights follow each weight that is set alone") {
     f.set_param(name, v.at(name).to_f32());
     CHECK(f.run({{"x", v.at("x").to_f32()}})[0] == expected(g, v));
   }
-  v = {{"x", v.at("x")}, {"w1", tensor({16, 16}, 1)}, {"w2", tensor({16, 16}, 2)}, {"b1", tensor({16}, 3)}, {"b2", tensor({16}, 4)}};
+  v = {{"x", v.at("x")},
+       {"w1", tensor({16, 16}, 1)},
+       {"w2", tensor({16, 16}, 2)},
+       {"b1", tensor({16}, 3)},
+       {"b2", tensor({16}, 4)}};
   CHECK(c.run({{"x", v.at("x").to_f32()}})[0] == expected(g, v));
 }
 
@@ -211,7 +224,8 @@ TEST_CASE("a shape that needs another form of a weight finds its values") {
       Graph g("parts");
       if (!n.is_static()) g.symbol("n", {.min = 1, .max = 33});
       Expr x = g.input("x", f32({2, n})), z = g.input("z", f32({2, 33}));
-      Expr w = g.param("w", transposed ? f32({128, 33}) : f32({33, 128})), u = g.param("u", transposed ? f32({64, 33}) : f32({33, 64}));
+      Expr w = g.param("w", transposed ? f32({128, 33}) : f32({33, 128})),
+           u = g.param("u", transposed ? f32({64, 33}) : f32({33, 64}));
       auto product = [&](Expr a, Expr b) { return g.matmul(a, transposed ? g.t(b) : b); };
       auto part = transposed ? g.slice(w, {0, 0}, {128, n}, {1, 1}) : g.slice(w, {0, 0}, {n, 128}, {1, 1});
       // z times u and w: joined into one packed form, so that w is one of its sources.
@@ -219,8 +233,9 @@ TEST_CASE("a shape that needs another form of a weight finds its values") {
       return g;
     };
     CompiledGraph f = Session().compile(build(Dim::symbol("n")));
-    const NamedTensors weights{{"w", tensor(transposed ? std::vector<std::int64_t>{128, 33} : std::vector<std::int64_t>{33, 128}, 3)},
-                               {"u", tensor(transposed ? std::vector<std::int64_t>{64, 33} : std::vector<std::int64_t>{33, 64}, 4)}};
+    const NamedTensors weights{
+        {"w", tensor(transposed ? std::vector<std::int64_t>{128, 33} : std::vector<std::int64_t>{33, 128}, 3)},
+        {"u", tensor(transposed ? std::vector<std::int64_t>{64, 33} : std::vector<std::int64_t>{33, 64}, 4)}};
     for (const auto& [name, t] : weights) f.set_param(name, t);
     for (std::int64_t n : {33, 8, 20}) {
       CAPTURE(n);
@@ -243,7 +258,8 @@ TEST_CASE("values computed for a shape go when its program goes") {
   CompiledGraph f = Session().compile(std::move(g));
   f.set_param("table", std::vector<float>(128 * 128, 1.0F));
   for (std::int64_t rows = 128; rows > 0; --rows)
-    CHECK(f.run({{"x", std::vector<float>(static_cast<std::size_t>(rows * 128), 1.0F)}})[0][0] == static_cast<float>(rows * 256));
+    CHECK(f.run({{"x", std::vector<float>(static_cast<std::size_t>(rows * 128), 1.0F)}})[0][0] ==
+          static_cast<float>(rows * 256));
   // The last 33 shapes need 33 * 17 * 512 bytes, all of them 4.2 MB.
   CHECK(f.prepared_bytes() < 128 * 128 * 4 + 2 * 33 * 17 * 512);
 }
