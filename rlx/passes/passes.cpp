@@ -40,10 +40,7 @@ std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const 
   if (claims.has(OpKind::Activation)) out.push_back(&recognize_activations);
   if (claims.has(OpKind::Softmax) || claims.has(OpKind::LayerNorm) || claims.has(OpKind::RmsNorm))
     out.push_back(&recognize_norms);
-  if (claims.has(OpKind::Attention)) {
-    out.push_back(&recognize_attention);
-    out.push_back(&cancel_layout_ops);  // heads move back beside their rows
-  }
+  if (claims.has(OpKind::Attention)) out.push_back(&recognize_attention);
   if (claims.has(OpKind::DotGeneral) || claims.has(OpKind::FusedDot)) out.push_back(&merge_shared_input_dots);
   // The widest patterns first: what a block takes, later passes cannot. Both read the halves and thirds of joined
   // products.

@@ -229,7 +229,10 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
   for (NodeId id : r.nodes())
     if (g.node(id).kind() == OpKind::Softmax) Attention(r, context, id).run();
   if (!r.changed()) return std::nullopt;
-  return r.commit(recognize_attention.name).graph;
+  Graph joined = r.commit(recognize_attention.name).graph;
+  // Heads move back beside their rows: what split them cancels with what was made here.
+  std::optional<Graph> tidy = cancel_layout_ops.run(joined, context);
+  return tidy ? std::move(*tidy) : std::move(joined);
 }
 
 }  // namespace

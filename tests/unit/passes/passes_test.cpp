@@ -56,7 +56,7 @@ TEST_CASE("claims choose the fusion passes") {
   CHECK(fusion_passes(FusionTarget::Cpu, options).empty());
   // What is written out is recognised before the patterns look for it, where the target has the op.
   CHECK(names(fusion_passes_for_supported({OpKind::Activation, OpKind::LayerNorm, OpKind::Attention}, {})) ==
-        std::vector<std::string>{"recognize-activations", "recognize-norms", "recognize-attention", "cancel-layout-ops",
+        std::vector<std::string>{"recognize-activations", "recognize-norms", "recognize-attention",
                                  "unfuse-elementwise-regions", "eliminate-dead-code"});
 }
 
