@@ -35,6 +35,15 @@ namespace {
 
 thread_local int t_worker_index = 0;
 
+/// While it lives, this thread counts as the only worker.
+struct AsWorkerZero {
+  const int outer = std::exchange(t_worker_index, 0);
+  AsWorkerZero() = default;
+  ~AsWorkerZero() { t_worker_index = outer; }
+  AsWorkerZero(const AsWorkerZero&) = delete;
+  AsWorkerZero& operator=(const AsWorkerZero&) = delete;
+};
+
 void cpu_pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -207,12 +216,7 @@ struct StepSchedule::State {
 
   /// Runs everything on this thread, without the counters.
   void run_alone() {
-    const int outer = t_worker_index;
-    struct Restore {
-      int value;
-      ~Restore() { t_worker_index = value; }
-    } restore{outer};
-    t_worker_index = 0;
+    const AsWorkerZero alone;
     for (Step& step : steps) {
       const std::uint32_t n = step.chunks.load(std::memory_order_relaxed);
       void* ctx = step.ctx.load(std::memory_order_relaxed);
@@ -505,12 +509,7 @@ void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::in
   const int threads = max_threads > 0 ? std::min(max_threads, threads_) : threads_;
   Impl* p = impl();
   if (threads <= 1 || chunks == 1 || chunks > 0x7fffffff || p->busy.exchange(true, std::memory_order_acquire)) {
-    const int outer = t_worker_index;
-    struct Restore {
-      int value;
-      ~Restore() { t_worker_index = value; }
-    } restore{outer};
-    t_worker_index = 0;
+    const AsWorkerZero alone;
     for (std::int64_t c = 0; c < chunks; ++c) fn(ctx, c);
     return;
   }

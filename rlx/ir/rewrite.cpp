@@ -374,6 +374,18 @@ std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id) {
   return dot_form(g, n, {a - 1}, {b - 2}, batch, batch);
 }
 
+bool runs_per_element(OpKind kind) {
+  switch (kind) {
+    case OpKind::Activation:
+    case OpKind::Binary:
+    case OpKind::Compare:
+    case OpKind::Where:
+    case OpKind::Cast:
+    case OpKind::Clamp: return true;
+    default: return false;
+  }
+}
+
 std::optional<double> constant_scalar(const Graph& g, Value v) {
   while (true) {
     const Node& n = g.node(v.node);

@@ -109,6 +109,9 @@ struct MatmulForm {
 /// axis, and lhs's contracted axis last (or, with one free axis, first); none otherwise.
 std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id);
 
+/// True for the ops that the body of an elementwise region may hold, besides inputs and constants.
+bool runs_per_element(OpKind kind);
+
 /// The number that every element of `v` is: a one-element constant, also behind reshape, expand or transpose. None for
 /// complex values.
 std::optional<double> constant_scalar(const Graph& g, Value v);

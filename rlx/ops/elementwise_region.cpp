@@ -1,24 +1,11 @@
 // ElementwiseRegion: a closed body of elementwise ops that runs per element.
 #include <memory>
 
+#include "rlx/ir/rewrite.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {
 namespace {
-
-bool allowed_in_body(OpKind kind) {
-  switch (kind) {
-    case OpKind::Input:
-    case OpKind::Constant:
-    case OpKind::Activation:
-    case OpKind::Binary:
-    case OpKind::Compare:
-    case OpKind::Where:
-    case OpKind::Cast:
-    case OpKind::Clamp: return true;
-    default: return false;
-  }
-}
 
 struct RegionRules {
   static Result<Shapes> infer(const InferContext& c) {
@@ -29,7 +16,7 @@ struct RegionRules {
     for (std::size_t i = 0; i < body->num_nodes(); ++i) {
       NodeId id{static_cast<std::uint32_t>(i)};
       const Node& node = body->node(id);
-      if (!allowed_in_body(node.kind()))
+      if (node.kind() != OpKind::Input && node.kind() != OpKind::Constant && !runs_per_element(node.kind()))
         return c.attr_error("its body may hold only elementwise ops, not ", node_text(*body, id));
       if (node.kind() == OpKind::Input) {
         if (next >= c.num_inputs()) return c.error("its body has more inputs than the ", c.num_inputs(), " operands");

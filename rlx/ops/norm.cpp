@@ -24,6 +24,16 @@ std::optional<Diagnostic> check_norm(const InferContext& c, std::int64_t axis, d
   return std::nullopt;
 }
 
+// For samples.
+template <class Op>
+Op norm_op(std::int64_t axis, double eps) {
+  Op op;
+  op.axis = axis;
+  op.eps = eps;
+  return op;
+}
+Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+
 // Rows of a tensor along an axis: element i of row (o, r) lies at (o * n + i) * inner + r.
 struct Rows {
   std::int64_t outer = 1, n = 1, inner = 1;
@@ -180,13 +190,7 @@ struct NormRules {
   }
   static void reference(const RefArgs& a) { norm_reference<Centered>(a, a.op<Op>().axis, a.op<Op>().eps); }
   static void samples(SampleSet& s) {
-    const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    auto op = [](std::int64_t axis, double eps) {
-      Op o;
-      o.axis = axis;
-      o.eps = eps;
-      return o;
-    };
+    constexpr auto op = norm_op<Op>;
     s.add("last", {f32({2, 3, 4}), f32({4}), f32({4})}, op(2, 1e-5));
     s.add("middle", {f32({2, 3, 2}), f32({3}), f32({3})}, op(1, 1e-3));
     s.add("first", {f32({4, 2}), f32({4}), f32({4})}, op(0, 1e-5));
@@ -215,13 +219,7 @@ struct NormBackwardRules {
   static constexpr DerivedRule batch = by_decomposition;
   static void reference(const RefArgs& a) { norm_backward_reference<Centered>(a, a.op<Op>().axis, a.op<Op>().eps); }
   static void samples(SampleSet& s) {
-    const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    auto op = [](std::int64_t axis, double eps) {
-      Op o;
-      o.axis = axis;
-      o.eps = eps;
-      return o;
-    };
+    constexpr auto op = norm_op<Op>;
     s.add("last", {f32({2, 3}), f32({3}), f32({2, 3})}, op(1, 1e-5));
     s.add("middle", {f32({2, 3, 2}), f32({3}), f32({2, 3, 2})}, op(1, 1e-3));
     s.add("vector", {f32({4}), f32({4}), f32({4})}, op(0, 0.1));

@@ -14,18 +14,6 @@ namespace {
 constexpr std::string_view kPattern = "elementwise_region";
 constexpr std::uint32_t kNone = 0xffffffffu;
 
-bool is_elementwise(OpKind kind) {
-  switch (kind) {
-    case OpKind::Activation:
-    case OpKind::Binary:
-    case OpKind::Compare:
-    case OpKind::Where:
-    case OpKind::Cast:
-    case OpKind::Clamp: return true;
-    default: return false;
-  }
-}
-
 class RegionMarker {
  public:
   RegionMarker(GraphRewriter& r, const PassContext& context)
@@ -61,7 +49,7 @@ class RegionMarker {
   // An op a region may hold: elementwise, not the business of weight preparation, and taken by the target.
   bool eligible(NodeId id) const {
     const Node& n = g_.node(id);
-    if (!is_elementwise(n.kind()) || param_only_[id.index]) return false;
+    if (!runs_per_element(n.kind()) || param_only_[id.index]) return false;
     if (!context_.claims.accepts) return true;
     std::optional<Expr> alone = build({id.index});
     return alone && context_.claims.claims(r_.stage(), alone->value().node);

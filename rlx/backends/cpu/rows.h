@@ -65,6 +65,16 @@ struct View {
   bool dense() const;
 };
 
+/// A value as [outer, extent, inner] around one axis.
+struct AxisView {
+  std::int64_t outer = 1, extent = 1, inner = 1;
+};
+inline AxisView around(const View& v, std::int64_t axis) {
+  AxisView out;
+  for (int i = 0; i < v.rank(); ++i) (i < axis ? out.outer : i == axis ? out.extent : out.inner) *= v.dim(i);
+  return out;
+}
+
 /// Memory that each thread of a run has for itself.
 struct Scratch {
   std::byte* base = nullptr;

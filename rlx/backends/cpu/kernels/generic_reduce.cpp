@@ -10,16 +10,6 @@
 namespace rlx::cpu {
 namespace {
 
-/// A tensor as [outer, extent, inner] around one axis.
-struct AxisView {
-  std::int64_t outer = 1, extent = 1, inner = 1;
-};
-AxisView around(const View& v, std::int64_t axis) {
-  AxisView out;
-  for (int i = 0; i < v.rank(); ++i) (i < axis ? out.outer : i == axis ? out.extent : out.inner) *= v.dim(i);
-  return out;
-}
-
 bool fits(const Graph& g, NodeId id) {
   return in_shape(g, id, 0).rank() <= kGenericMaxRank && !is_storage_only(in_dtype(g, id, 0));
 }

@@ -18,21 +18,11 @@ struct Indices {
   }
 };
 
-/// [outer, extent, inner] around an axis of a row-major value.
-struct Around {
-  std::int64_t outer = 1, extent = 1, inner = 1;
-};
-Around around(const View& v, std::int64_t axis) {
-  Around a;
-  for (int i = 0; i < v.rank(); ++i) (i < axis ? a.outer : i == axis ? a.extent : a.inner) *= v.dim(i);
-  return a;
-}
-
 // ----------------------------------------------------------------------------------------------------------------
 // gather
 
 struct GatherStep {
-  Around table;
+  AxisView table;
   Indices indices;
   std::int64_t count = 0, rows = 0, rows_per_chunk = 1;
   int bits = 8;
@@ -82,7 +72,7 @@ bool accepts_gather(const Graph& g, NodeId id) {
 // wide and rounded once.
 template <class A>
 struct ScatterStep {
-  Around table;
+  AxisView table;
   Indices indices;
   std::int64_t count = 0, columns = 0, columns_per_chunk = 1;
   const void *x = nullptr, *updates = nullptr;
