@@ -3,6 +3,7 @@
 // usage: limits [isa] [threads] [MB to read: 42]; one JSON object: GFLOP/s and GB/s of all threads together.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -56,7 +57,7 @@ double read_rate(const rlx::Tensor& buffer) {
   const auto* p = reinterpret_cast<const std::uint64_t*>(buffer.data());
   std::vector<double> rates;
   for (int i = 0; i < 13; ++i) {
-    const auto t = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     std::uint64_t sums[kStreams] = {};
     for (std::size_t w = 0; w < words; w += 8) {
       for (std::size_t j = 0; j < kStreams; ++j) {
@@ -65,7 +66,7 @@ double read_rate(const rlx::Tensor& buffer) {
         sums[j] += line[0] ^ line[7];  // the line arrives as a whole
       }
     }
-    const double s = seconds_since(t);
+    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::uint64_t sum = 0;
     for (const std::uint64_t v : sums) sum += v;
     volatile std::uint64_t keep = sum;

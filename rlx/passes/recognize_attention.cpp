@@ -1,4 +1,5 @@
 // recognize-attention: two products around a softmax, with scale, softcap and mask, become one attention.
+#include <algorithm>
 #include <cmath>
 
 #include "rlx/ir/op_def.h"
