@@ -4,6 +4,7 @@
 #include "rlx/compiler/pipeline.h"
 #include "rlx/driver/device.h"
 #include "rlx/error.h"
+#include "rlx/ir/custom_op.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/inspect.h"

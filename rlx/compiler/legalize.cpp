@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
@@ -13,11 +13,31 @@ namespace {
 // A decomposition makes simpler ops, so nesting is shallow; a rule that made its own kind again would loop.
 constexpr int kMaxRounds = 16;
 
-using Counts = std::map<std::pair<OpKind, DispatchPath>, std::size_t>;
+using Counts = std::map<std::tuple<OpKind, std::string, DispatchPath>, std::size_t>;
 
-Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend) {
+// Reports count by op: activations together, each custom op by itself.
+std::string report_name(const Node& n) { return std::string(op_def(n.op).name); }
+
+// Why the node is not left to its kernel; none when it stays as it is.
+std::optional<DispatchPath> decomposed_by(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
-  const OpDef& def = op_def(n.kind());
+  if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return std::nullopt;
+  const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
+  if (policy == KernelDispatchPolicy::ForceCommon) return DispatchPath::CommonIr;
+  if (policy == KernelDispatchPolicy::ForceNative || claims.claims(g, id)) return std::nullopt;
+  return DispatchPath::Rewritten;
+}
+
+Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend, KernelDispatchPolicy policy) {
+  const Node& n = g.node(id);
+  const OpDef& def = op_def(n.op);
+  if (def.decompose.has() && policy == KernelDispatchPolicy::ForceNative)
+    return Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), " has no kernel for these dtypes and shapes on ", backend), node_where(g, id),
+                      "it has a decomposition, which the dispatch policy force_native forbids"};
+  if (n.kind() == OpKind::Custom)
+    return Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), " has no kernel for its dtypes on ", backend), node_where(g, id),
+                      concat_text("register a kernel for it (register_cpu_kernel on the cpu) or give its record a decomposition",
+                                  def.decompose.reason() ? concat_text("; it has none: ", def.decompose.reason()) : std::string())};
   std::string why = claims.has(n.kind()) ? "has no kernel for these dtypes and shapes" : "has no kernel";
   std::string shapes;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) shapes += concat_text(i ? ", " : "", g.shape(n.inputs[i]));
@@ -27,24 +47,46 @@ Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_
 }  // namespace
 
 std::string_view dispatch_path_name(DispatchPath p) {
-  constexpr std::string_view names[] = {"native", "rewritten", "unsupported"};
+  constexpr std::string_view names[] = {"native", "common-ir", "rewritten", "unsupported"};
   return names[static_cast<std::size_t>(p)];
 }
 
+std::string_view kernel_dispatch_policy_name(KernelDispatchPolicy p) {
+  constexpr std::string_view names[] = {"prefer_native", "force_common", "force_native"};
+  return names[static_cast<std::size_t>(p)];
+}
+
+std::optional<KernelDispatchPolicy> parse_kernel_dispatch_policy(std::string_view text) {
+  if (text == "common" || text == "force_common") return KernelDispatchPolicy::ForceCommon;
+  if (text == "native" || text == "force_native") return KernelDispatchPolicy::ForceNative;
+  if (text == "prefer_native") return KernelDispatchPolicy::PreferNative;
+  return std::nullopt;
+}
+
+KernelDispatchPolicy KernelDispatchConfig::policy_of(OpKind kind) const {
+  const auto in = [&](const std::vector<OpKind>& kinds) { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); };
+  if (in(force_native_kinds)) return KernelDispatchPolicy::ForceNative;
+  if (in(force_common_kinds)) return KernelDispatchPolicy::ForceCommon;
+  return policy;
+}
+
 std::string KernelDispatchReport::text() const {
-  std::string out = concat_text("dispatch on ", backend_name, " (", supported_claim_count, " kinds claimed)\n");
+  std::string out = concat_text("dispatch on ", backend_name, " (", supported_claim_count, " kinds claimed, ",
+                                kernel_dispatch_policy_name(policy), ")\n");
   for (const KindDispatch& k : summaries)
-    out += concat_text("  ", op_def(k.kind).name, ": ", k.node_count, " ", dispatch_path_name(k.path), "\n");
+    out += concat_text("  ", k.name, ": ", k.node_count, " ", dispatch_path_name(k.path), "\n");
   for (const Diagnostic& d : unsupported) out += concat_text("  ", d.message, "\n    ", d.where, "\n");
   return out;
 }
 
 bool needs_no_kernel(const Node& n) {
-  const OpDef& def = op_def(n.kind());
+  const OpDef& def = op_def(n.op);
   return def.is(OpTrait::Leaf) || n.kind() == OpKind::StopGradient;
 }
 
-Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report) {
+Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
+                          const KernelDispatchConfig& dispatch) {
+  report.policy = dispatch.policy;
   report.backend_name = backend_name;
   report.supported_claim_count = claims.kinds.count();
   Counts counts;
@@ -54,11 +96,12 @@ Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
       NodeId id{i};
       const Node& n = g.node(id);
-      if (needs_no_kernel(n) || claims.claims(g, id) || !op_def(n.kind()).decompose.has()) {
+      const std::optional<DispatchPath> path = decomposed_by(g, id, claims, dispatch);
+      if (!path) {
         r.copy(id);
         continue;
       }
-      ++counts[{n.kind(), DispatchPath::Rewritten}];
+      ++counts[{n.kind(), report_name(n), *path}];
       std::vector<Expr> operands = r.operands(id);
       r.replace(id, decompose_into(r.graph(), n.op, operands));
     }
@@ -70,17 +113,18 @@ Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_
     const Node& n = g.node(id);
     if (needs_no_kernel(n)) continue;
     bool native = claims.claims(g, id);
-    ++counts[{n.kind(), native ? DispatchPath::Native : DispatchPath::Unsupported}];
-    if (!native) report.unsupported.push_back(offender(g, id, claims, backend_name));
+    ++counts[{n.kind(), report_name(n), native ? DispatchPath::Native : DispatchPath::Unsupported}];
+    if (!native) report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch.policy_of(n.kind())));
   }
-  for (const auto& [key, count] : counts) report.summaries.push_back({key.first, key.second, count});
+  for (const auto& [key, count] : counts) report.summaries.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
   return g;
 }
 
-Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport* report) {
+Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport* report,
+                                      const KernelDispatchConfig& dispatch) {
   KernelDispatchReport local;
   KernelDispatchReport& r = report ? *report : local;
-  Graph out = rewrite_for_backend(g, claims, backend_name, r);
+  Graph out = rewrite_for_backend(g, claims, backend_name, r, dispatch);
   if (r.unsupported.empty()) return out;
   std::string where;
   for (const Diagnostic& d : r.unsupported) where += concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,13 +17,32 @@ namespace rlx {
 /// How a kind of op reaches the device.
 enum class DispatchPath : std::uint8_t {
   Native,       // a kernel row takes it as it is
-  Rewritten,    // it was decomposed into claimed ops
+  CommonIr,     // it was decomposed because the dispatch policy asks for the portable form
+  Rewritten,    // it was decomposed because no kernel takes it
   Unsupported,  // neither
 };
 std::string_view dispatch_path_name(DispatchPath p);
 
+/// Kernel or decomposition, where an op has both.
+enum class KernelDispatchPolicy : std::uint8_t {
+  PreferNative,  // the kernel where there is one, else the decomposition
+  ForceCommon,   // the decomposition wherever there is one: what a kernel does is compared with it, and bugs are found by it
+  ForceNative,   // the kernel; an op without one is an error, never decomposed
+};
+std::string_view kernel_dispatch_policy_name(KernelDispatchPolicy p);
+/// The policy called "native", "common" or "prefer_native" ("force_native" and "force_common" too); none for other text.
+std::optional<KernelDispatchPolicy> parse_kernel_dispatch_policy(std::string_view text);
+
+/// A policy for all kinds, and kinds that have their own; a kind in both lists is forced native.
+struct KernelDispatchConfig {
+  KernelDispatchPolicy policy = KernelDispatchPolicy::PreferNative;
+  std::vector<OpKind> force_common_kinds{}, force_native_kinds{};
+  KernelDispatchPolicy policy_of(OpKind kind) const;
+};
+
 struct KindDispatch {
   OpKind kind;
+  std::string name;  // the op's name; of a Custom op the registered one
   DispatchPath path;
   std::size_t node_count = 0;
 };
@@ -29,8 +50,9 @@ struct KindDispatch {
 /// What legalisation did, by kind.
 struct KernelDispatchReport {
   std::string backend_name;
+  KernelDispatchPolicy policy = KernelDispatchPolicy::PreferNative;
   std::size_t supported_claim_count = 0;
-  std::vector<KindDispatch> summaries;  // sorted by kind, then path
+  std::vector<KindDispatch> summaries;  // sorted by kind, name, path
   std::vector<Diagnostic> unsupported;  // one per offending node
   bool compile_ready() const { return unsupported.empty(); }
   std::string text() const;
@@ -39,11 +61,12 @@ struct KernelDispatchReport {
 /// Ops every target runs without a kernel: leaves, and views the planner resolves.
 bool needs_no_kernel(const Node& n);
 
-/// Decomposes what `claims` does not take until everything is claimed. Offenders are listed in the report; the graph then
-/// still holds them.
-Graph rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report);
+/// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed. Offenders are listed
+/// in the report; the graph then still holds them.
+Graph rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
+                          const KernelDispatchConfig& dispatch = {});
 /// The same, throwing one Unsupported error that lists every offender.
 Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name,
-                                      KernelDispatchReport* report = nullptr);
+                                      KernelDispatchReport* report = nullptr, const KernelDispatchConfig& dispatch = {});
 
 }  // namespace rlx

@@ -90,7 +90,7 @@ MirModule CompilePipeline::optimize_with_report(const MirModule& m, FusionReport
 }
 
 MirModule CompilePipeline::legalize(const MirModule& m, KernelDispatchReport& report) {
-  Graph g = legalize_or_rewrite_for_backend(m.graph, target_.claims, target_.name, &report);
+  Graph g = legalize_or_rewrite_for_backend(m.graph, target_.claims, target_.name, &report, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
   keep("legalize", g);
   return MirModule{std::move(g)};
 }
@@ -161,7 +161,7 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
     const Pass* cleanup[] = {&cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions};
     Graph cleaned = drop_dead(run_passes(mir.graph, cleanup, context(nullptr), observe, this));
     KernelDispatchReport again;
-    Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again);
+    Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
     if (again.compile_ready()) mir.graph = std::move(legal);
   }
   result.lir = plan_lir(mir);

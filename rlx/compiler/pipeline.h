@@ -27,6 +27,7 @@ struct CompileOptions {
   bool dce = true;
   bool assert_fusion_clean = false;        // a missed fusion is an error
   std::optional<OpSet> supported_ops;      // instead of the target's claims, for fusion and legalisation
+  std::optional<KernelDispatchConfig> kernel_dispatch;  // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
   PrecisionPolicy precision;               // applied after fusion
   SymbolBinding dim_binding;               // symbols fixed before anything else
   std::vector<Donation> donate;            // each input and each output at most once

@@ -203,6 +203,10 @@ void append_key(const Graph& g, Value v, std::string& out) {
     if (const auto* t = std::get_if<DType>(&value)) out += concat_text(f.name, "=", dtype_name(*t), ",");
     if (const auto* dims = std::get_if<Dims>(&value)) out += concat_text(f.name, "=", dims_text(*dims), ",");
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) out += concat_text(f.name, "=", dims_text(*list), ",");
+    if (const auto* bytes = std::get_if<std::vector<std::byte>>(&value)) {
+      out += concat_text(f.name, "=", bytes->size(), ":");
+      out.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    }
     if (const auto* body = std::get_if<Subgraph>(&value); body && *body)
       for (Value o : (*body)->outputs()) append_key(**body, o, out);
   }

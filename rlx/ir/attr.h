@@ -30,7 +30,7 @@ using AttrValue = std::variant<std::monostate, bool, std::int64_t, double, std::
 /// Where the text form keeps an attribute.
 enum class AttrPlace : std::uint8_t {
   Braces,     // {axis = 1}
-  Mnemonic,   // the enum's value is the printed op name: gelu(%0)
+  Mnemonic,   // the enum's value, or the string, is the printed op name: gelu(%0)
   TypeDims,   // the dims of the result type: `: [4, 8] f32`
   TypeDType,  // the dtype of the result type
 };

@@ -67,7 +67,7 @@ SymbolBinding solve_symbols(const Graph& g, const std::map<std::string, std::vec
 }
 
 std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs) {
-  const OpDef& def = op_def(op.kind());
+  const OpDef& def = op_def(op);
   std::vector<Shape> input_shapes;
   for (const Tensor& t : inputs) input_shapes.push_back(t.shape());
   std::vector<Shape> shapes = infer_shapes(op, input_shapes).value();
@@ -157,7 +157,7 @@ Graph to_f64(const Graph& g) {
   Graph out(g.name());
   out.set_symbols(g.symbols());
   for (const Node& n : g.nodes()) {
-    const OpDef& def = op_def(n.kind());
+    const OpDef& def = op_def(n.op);
     std::shared_ptr<void> copy = make_default_op(n.kind());
     for (const AttrField& f : def.attrs) {
       AttrValue value = f.get(n.op.data());

@@ -44,7 +44,7 @@ Graph GraphModule::into_graph() && {
 }
 
 GraphModule make_module(Graph graph) {
-  bool hir = std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return op_def(n.kind()).level == Level::Hir; });
+  bool hir = std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return op_def(n.op).level == Level::Hir; });
   if (hir) return GraphModule(HirModule{std::move(graph), true});
   return GraphModule(MirModule{std::move(graph)});
 }

@@ -51,6 +51,8 @@ enum class OpKind : std::uint16_t {
   Linear, LinearFused, SharedLinearPair, SwiGLU, ResidualRmsNorm, ResidualLayerNorm, EncoderBlock, LlamaDecoderBlock,
   // LIR only
   Relayout, PackedDot,
+  // other projects
+  Custom,
 };
 
 /// Elementwise functions of one operand. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest even.
@@ -295,6 +297,10 @@ struct Relayout {
 /// epilogue's inputs are the accumulator [.., N], then the operands; its one output is the result.
 struct PackedDot { RLX_OP(PackedDot); std::int64_t k = 0, n = 0, panel_width = 0; Subgraph epilogue{}; };
 
+/// An op of another project: `name` picks the record given to `register_op` (ir/custom_op.h), which knows what `attrs` means.
+/// Any number of operands and results.
+struct Custom { RLX_OP(Custom); std::string name{}; std::vector<std::byte> attrs{}; };
+
 #undef RLX_OP
 }  // namespace ops
 
@@ -313,9 +319,9 @@ using AllOps = OpList<
     ops::LayerNormBackward, ops::RmsNormBackward, ops::Attention, ops::AttentionBackward, ops::Rope, ops::FusedDot,
     ops::FusedResidualLN, ops::FusedResidualRmsNorm, ops::FusedSwiGLU, ops::FusedAttentionBlock, ops::ElementwiseRegion,
     ops::Linear, ops::LinearFused, ops::SharedLinearPair, ops::SwiGLU, ops::ResidualRmsNorm, ops::ResidualLayerNorm,
-    ops::EncoderBlock, ops::LlamaDecoderBlock, ops::Relayout, ops::PackedDot>;
+    ops::EncoderBlock, ops::LlamaDecoderBlock, ops::Relayout, ops::PackedDot, ops::Custom>;
 
-inline constexpr int kNumOpKinds = static_cast<int>(OpKind::PackedDot) + 1;
+inline constexpr int kNumOpKinds = static_cast<int>(OpKind::Custom) + 1;
 namespace detail {
 constexpr bool kinds_in_order() {
   for (int i = 0; i < AllOps::size; ++i)

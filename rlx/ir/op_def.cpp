@@ -22,7 +22,7 @@ std::optional<Diagnostic> InferContext::check_same_dtype(int first, int last) co
 }
 
 Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
-  const OpDef& def = op_def(op.kind());
+  const OpDef& def = op_def(op);
   int n = static_cast<int>(inputs.size());
   InferContext c(op, inputs);
   bool enough = n >= def.inputs.required, not_too_many = def.inputs.variadic || n <= def.inputs.count;
@@ -41,13 +41,22 @@ Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
     }
   }
   try {
-    return def.infer(c);
+    Result<Shapes> shapes = def.infer(c);
+    if (shapes.ok() && shapes->empty()) return c.attr_error("the shape rule gives no result");
+    return shapes;
   } catch (const Error& e) {  // overflow and the like inside Dim arithmetic
     if (e.code() == ErrorCode::Internal) throw;
     Diagnostic d = e.diagnostic();
     d.message = concat_text(op_text_name(op), ": ", d.message);
     return d;
   }
+}
+
+void check_rule(bool condition, const OpBox& op, std::string_view what) {
+  if (condition) return;
+  if (op.kind() == OpKind::Custom)
+    throw Error(ErrorCode::InvalidArgument, std::string(what), concat_text("correct the record of '", op_text_name(op), "' given to register_op"));
+  check(false, what);
 }
 
 Expr BuildContext::full(const Shape& shape, double value) const {
@@ -126,7 +135,7 @@ Cost CostContext::with_flops(double flops) const {
 }
 
 std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy) {
-  const OpDef& def = op_def(op.kind());
+  const OpDef& def = op_def(op);
   if (!def.decompose.has())
     throw Error(ErrorCode::Unsupported,
                 concat_text(op_text_name(op), " has no decomposition: ", def.decompose.reason() ? def.decompose.reason() : "none"));
@@ -137,9 +146,9 @@ std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const 
   def.decompose(c);
   for (int r = 0; r < c.num_results(); ++r) {
     Expr e = c.results()[static_cast<std::size_t>(r)];
-    check(e.valid(), concat_text("decomposition of ", def.name, " did not set result ", r));
-    check(e.shape() == c.result_shape(r),
-          concat_text("decomposition of ", def.name, " gives ", e.shape(), " for result ", r, " of ", c.result_shape(r)));
+    check_rule(e.valid(), op, concat_text("decomposition of ", def.name, " did not set result ", r));
+    check_rule(e.shape() == c.result_shape(r), op,
+               concat_text("decomposition of ", def.name, " gives ", e.shape(), " for result ", r, " of ", c.result_shape(r)));
   }
   return c.results();
 }

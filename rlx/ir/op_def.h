@@ -315,6 +315,8 @@ struct OpDef {
 
 /// The record of `kind` (defined in ops/table.cpp).
 const OpDef& op_def(OpKind kind);
+/// The record of this op: the registered one of a Custom op, else that of its kind.
+const OpDef& op_def(const OpBox& op);
 /// All records in the order of OpKind.
 std::span<const OpDef* const> all_op_defs();
 /// The op called `text_name` with its mnemonic attribute set, as printed by op_text_name; none when unknown.
@@ -323,6 +325,9 @@ struct NamedOp {
   std::shared_ptr<void> op;
 };
 std::optional<NamedOp> find_op(std::string_view text_name);
+
+/// Throws when a rule broke its promise: Internal for our own rules, InvalidArgument naming the record of a Custom op.
+void check_rule(bool condition, const OpBox& op, std::string_view what);
 
 /// The operand-count check and the infer rule together.
 Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs);

@@ -498,6 +498,11 @@ class Parser {
     skip();
     std::size_t op_at = at_;
     std::string_view op_name = word("an op name");
+    while (at_ + 1 < text_.size() && text_[at_] == '.' && is_word(text_[at_ + 1])) {  // a custom op: "acme.scaled_tanh"
+      ++at_;
+      word("an op name");
+      op_name = text_.substr(op_at, at_ - op_at);
+    }
     auto named = find_op(op_name);
     if (!named) unknown_op(op_at, op_name);
     expect('(', "before the operands");
@@ -551,6 +556,8 @@ class Parser {
   }
 
   [[noreturn]] void unknown_op(std::size_t pos, std::string_view name) {
+    if (name.find('.') != std::string_view::npos)
+      fail_plain(pos, concat_text("no op '", name.substr(0, 60), "' is registered"), "call register_op with its record before parsing");
     std::string near;
     if (name.size() <= 64) near = closest_name(name, op_text_names());
     fail_plain(pos, concat_text("there is no op '", name.substr(0, 40), "'"),

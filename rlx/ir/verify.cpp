@@ -47,7 +47,7 @@ class Verifier {
   // True when the node's shapes can be relied on by its users.
   bool check_node(NodeId id) {
     const Node& n = g_.node(id);
-    const OpDef& def = op_def(n.kind());
+    const OpDef& def = op_def(n.op);
     // The name of a mnemonic op needs its enum in range: nothing can be printed before that is known.
     if (!enums_in_range(id, def)) return false;
     if (!allowed(def.level, level_))

@@ -65,7 +65,7 @@ struct RegionRules {
     for (const Node& node : body.nodes()) {
       Shapes operands;
       for (Value v : node.inputs) operands.push_back(body.shape(v));
-      flops += op_def(node.kind()).cost(CostContext{node.op, operands, node.shapes}).flops;
+      flops += op_def(node.op).cost(CostContext{node.op, operands, node.shapes}).flops;
     }
     return c.with_flops(flops);
   }

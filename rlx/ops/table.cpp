@@ -2,7 +2,7 @@
 #include <array>
 #include <unordered_map>
 
-#include "rlx/ir/op_def.h"
+#include "rlx/ir/custom_op.h"
 
 namespace rlx {
 namespace {
@@ -71,15 +71,18 @@ std::shared_ptr<void> make_default_op(OpKind kind) {
 }
 
 std::string op_text_name(const OpBox& op) {
+  if (const auto* custom = op.get_if<ops::Custom>(); custom && !custom->name.empty()) return custom->name;
   const OpDef& def = op_def(op.kind());
   const AttrField* f = mnemonic_field(def);
-  if (!f) return std::string(def.name);
+  if (!f || f->type != AttrType::Enum) return std::string(def.name);
   auto value = static_cast<std::size_t>(std::get<std::int64_t>(f->get(op.data())));
   if (value >= f->enum_names.size()) return std::string(def.name);  // errors about broken ops are printed through here
   return mnemonic_name(def, f->enum_names[value]);
 }
 
 std::optional<NamedOp> find_op(std::string_view text_name) {
+  if (registered_op(text_name))
+    return NamedOp{&ops::Custom::def, std::make_shared<ops::Custom>(ops::Custom{std::string(text_name), {}})};
   auto it = names().find(std::string(text_name));
   if (it == names().end()) return std::nullopt;
   NamedOp out{it->second.def, make_default_op(it->second.def->kind)};

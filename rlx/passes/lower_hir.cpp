@@ -6,7 +6,7 @@
 namespace rlx {
 namespace {
 
-bool is_hir(const Node& n) { return op_def(n.kind()).level == Level::Hir; }
+bool is_hir(const Node& n) { return op_def(n.op).level == Level::Hir; }
 
 bool holds_hir(const Graph& g) {
   for (const Node& n : g.nodes())

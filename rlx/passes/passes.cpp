@@ -70,7 +70,7 @@ Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext
 #ifdef RLX_VERIFY
     Level level = Level::Mir;
     for (const Node& n : g.nodes())
-      if (op_def(n.kind()).level != Level::Mir) level = op_def(n.kind()).level;
+      if (op_def(n.op).level != Level::Mir) level = op_def(n.op).level;
     verify_or_throw(g, level, concat_text("pass ", pass->name));
 #endif
     if (observer) observer(user, *pass, g);

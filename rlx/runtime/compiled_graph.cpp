@@ -338,7 +338,7 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) {
     const Node& n = g.node(t.node);
     std::vector<Shape> ins;
     for (Value v : n.inputs) ins.push_back(g.shape(v));
-    out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->executable->kernel_name(t.node), t.ns, op_def(n.kind()).cost(CostContext{n.op, ins, n.shapes})});
+    out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->executable->kernel_name(t.node), t.ns, op_def(n.op).cost(CostContext{n.op, ins, n.shapes})});
   }
   return out;
 }

@@ -17,6 +17,7 @@ constexpr EnvVariable kVariables[] = {
     {"RLX_IR_DUMP", "write every stage of each compile to this file, or into this folder when it ends with /"},
     {"RLX_FUSION_REPORT", "print what was fused and what was missed"},
     {"RLX_DISPATCH_REPORT", "print how each kind of op reaches the device"},
+    {"RLX_KERNEL_DISPATCH", "native: kernels only, common: decompositions wherever there are some (default: prefer_native)"},
     {"RLX_VERBOSE", "both reports"},
 };
 

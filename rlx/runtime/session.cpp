@@ -62,11 +62,26 @@ Session& Session::with_policy(PrecisionPolicy policy) {
   return *this;
 }
 
+namespace {
+// The policy that RLX_KERNEL_DISPATCH names.
+KernelDispatchConfig dispatch_from_env() {
+  KernelDispatchConfig config;
+  const std::string text = env_get("RLX_KERNEL_DISPATCH").value_or("");
+  if (text.empty()) return config;
+  const auto policy = parse_kernel_dispatch_policy(text);
+  if (!policy)
+    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_KERNEL_DISPATCH = '", text, "' is no dispatch policy"), "use native, common or prefer_native");
+  config.policy = *policy;
+  return config;
+}
+}  // namespace
+
 TargetInfo Session::target() const { return backend_->target(options_); }
 
 CompiledGraph Session::compile_with(Graph g, CompileOptions options) const {
   if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
   if (options.precision.is_f32()) options.precision = policy_;
+  if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
   auto code = std::make_shared<SharedCode>(std::move(g), backend_, std::move(options), options_);
   code->stage_hook = report_compile;
   return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));

@@ -47,7 +47,7 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
       differentiable = differentiable || is_inexact(node.shape(k).dtype());
     }
     if (!moved || !differentiable) continue;
-    const OpDef& def = op_def(node.kind());
+    const OpDef& def = op_def(node.op);
     if (!def.jvp.has()) walk::throw_no_rule(g, id, who, "has no forward-mode derivative", def.jvp.reason());
     const std::size_t first = g.num_nodes();
     JvpContext c(g, node.op, inputs, outputs, node.shapes, node_tangents);

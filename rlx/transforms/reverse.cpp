@@ -71,7 +71,7 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool firs
       reached = reached || node_cotangents.back().valid();
     }
     if (!wanted || !reached) continue;
-    const OpDef& def = op_def(node.kind());
+    const OpDef& def = op_def(node.op);
     if (!def.vjp.has()) walk::throw_no_rule(g, id, who, "has no reverse-mode derivative", def.vjp.reason());
     for (Value v : node.inputs) inputs.push_back(g.expr(v));
     const std::size_t first = g.num_nodes();
@@ -81,7 +81,7 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool firs
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       Expr ct = c.gradients()[k];
       if (!ct.valid() || !active[slot(node.inputs[k])]) continue;
-      check(ct.shape() == g.shape(node.inputs[k]), concat_text("derivative of ", def.name, " gives ", ct.shape(),
+      check_rule(ct.shape() == g.shape(node.inputs[k]), node.op, concat_text("derivative of ", def.name, " gives ", ct.shape(),
                                                                " for operand ", k, " of ", g.shape(node.inputs[k])));
       add_to(node.inputs[k], ct);
     }

@@ -70,7 +70,7 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
       for (std::uint32_t r = 0; r < node.num_results(); ++r) values[slot(Value(id, r))] = Value(made, r);
       continue;
     }
-    const OpDef& def = op_def(node.kind());
+    const OpDef& def = op_def(node.op);
     if (!def.batch.has()) walk::throw_no_rule(from, id, who, "cannot be batched", def.batch.reason());
     std::vector<Expr> inputs;
     std::vector<bool> is_batched;
@@ -91,9 +91,9 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
       Expr e = c.results()[r];
       Dims expected{batch};
       expected.insert(expected.end(), node.shape(r).dims().begin(), node.shape(r).dims().end());
-      check(e.valid(), concat_text("batch rule of ", def.name, " did not set result ", r));
-      check(e.shape() == Shape(expected, node.shape(r).dtype()),
-            concat_text("batch rule of ", def.name, " gives ", e.shape(), " for result ", r, " of ", node.shape(r)));
+      check_rule(e.valid(), node.op, concat_text("batch rule of ", def.name, " did not set result ", r));
+      check_rule(e.shape() == Shape(expected, node.shape(r).dtype()), node.op,
+                 concat_text("batch rule of ", def.name, " gives ", e.shape(), " for result ", r, " of ", node.shape(r)));
       values[slot(Value(id, r))] = e.value();
       batched[slot(Value(id, r))] = true;
     }

@@ -113,7 +113,7 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
     std::vector<bool> depends = dependents(old, p.roots, inexact_only);
     auto must_expand = [&](std::uint32_t i) {
       const Node& n = old.nodes()[i];
-      if (rule(op_def(n.kind())) != RuleState::Derived || n.inputs.empty()) return false;
+      if (rule(op_def(n.op)) != RuleState::Derived || n.inputs.empty()) return false;
       // A root in the middle of the graph cuts it: what is before it does not matter.
       if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return depends[slot(v)]; })) return false;
       for (std::uint32_t r = 0; r < n.num_results(); ++r)

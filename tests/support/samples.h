@@ -9,6 +9,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
+#include "tests/support/custom_ops.h"
 
 namespace rlx::test {
 
@@ -40,7 +41,7 @@ Tensor add_scaled(const Tensor& a, double factor, const Tensor& b);
 /// Runs `body` for every sample of every op inside a subcase named after the op; an exception fails that sample only.
 template <class Body>
 void for_each_sample(Body body) {
-  for (const OpDef* def : all_op_defs()) {
+  for (const OpDef* def : ops_under_test()) {
     DOCTEST_SUBCASE(std::string(def->name).c_str()) {
       for (const Sample& sample : samples_of(*def)) {
         INFO("op ", std::string(def->name), ", sample '", sample.name, "'");

@@ -45,6 +45,7 @@ std::span<const Row> index_rows();
 std::span<const Row> generic_elementwise_rows();
 std::span<const Row> generic_reduce_rows();
 std::span<const Row> generic_dot_rows();
+std::span<const Row> custom_rows();
 
 /// The row that runs a node, or null.
 const Row* find_row(const Graph& g, NodeId id);

@@ -124,7 +124,7 @@ class ReferenceBackend final : public Backend {
     TargetInfo t;
     t.name = "reference (1 thread)";
     for (const OpDef* def : all_op_defs())
-      if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived()) t.claims.add(def->kind);
+      if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom) t.claims.add(def->kind);
     return t;
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/ir/op_def.h"
+#include "tests/support/custom_ops.h"
 
 namespace rlx::test {
 
@@ -21,7 +22,7 @@ inline Graph graph_of(const Sample& sample) {
 /// Calls f(def, sample) for every sample of every op.
 template <class F>
 void for_each_sample(F f) {
-  for (const OpDef* def : all_op_defs()) {
+  for (const OpDef* def : test::ops_under_test()) {
     SampleSet set;
     if (def->samples.has()) def->samples(set);
     for (const Sample& s : set.all()) f(*def, s);

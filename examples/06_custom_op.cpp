@@ -1,0 +1,82 @@
+// An op of your own: its record (shape, reference, gradient), a kernel for the CPU, and its gradient in a compiled graph.
+#include <rlx/rlx.h>
+
+#include <rlx/backends/cpu/custom_kernel.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace {
+
+// acme.soft_clip(x) = limit tanh(x / limit): x for small values, never beyond limit.
+double limit_of(const rlx::OpBox& op) { return std::get<0>(rlx::custom_attrs<double>(op)); }
+
+rlx::Result<rlx::Shapes> infer(const rlx::InferContext& c) {
+  if (c.input(0).dtype() != rlx::DType::F32) return c.dtype_error("x must be f32, got ", c.input(0));
+  if (!(limit_of(c.box()) > 0)) return c.attr_error("the limit must be positive, got ", limit_of(c.box()));
+  return rlx::Shapes{c.input(0)};
+}
+
+// The definition: what every kernel is compared with.
+void reference(const rlx::RefArgs& a) {
+  const double limit = limit_of(a.box);
+  auto* y = reinterpret_cast<float*>(a.out().mutable_data());
+  for (std::int64_t i = 0; i < a.in(0).num_elements(); ++i) y[i] = static_cast<float>(limit * std::tanh(a.in(0).at(i) / limit));
+}
+
+// dy/dx = 1 - (y / limit)^2, written with the forward value.
+void vjp(rlx::VjpContext& c) {
+  const rlx::Expr r = c.output() / limit_of(c.box());
+  c.accumulate(0, c.cotangent() * (1.0 - r * r));
+}
+
+std::optional<rlx::Diagnostic> kernel(const rlx::KernelCall& call) {
+  const auto x = call.inputs[0].as<float>();
+  const auto y = call.outputs[0].as<float>();
+  if (!x) return x.error();
+  if (!y) return y.error();
+  const auto limit = static_cast<float>(limit_of(call.op));
+  for (std::size_t i = 0; i < x->size(); ++i) (*y)[i] = limit * std::tanh((*x)[i] / limit);
+  return std::nullopt;
+}
+
+}  // namespace
+
+int main() {
+  rlx::register_op({.kind = rlx::OpKind::Custom,
+                    .name = "acme.soft_clip",
+                    .what = "limit tanh(x / limit).",
+                    .inputs = rlx::inputs("x"),
+                    .attrs = {},
+                    .level = rlx::Level::Mir,
+                    .traits = rlx::OpTrait::Elementwise,
+                    .infer = infer,
+                    .decompose = rlx::none("it has a kernel"),
+                    .vjp = vjp,
+                    .jvp = rlx::none("not needed here"),
+                    .batch = +[](rlx::BatchContext& c) { c.emit_lifted(c.box()); },
+                    .reference = reference,
+                    .cost = rlx::flops_per_element<10>,
+                    .samples = rlx::none("tested by this program")});
+  rlx::register_cpu_kernel("acme.soft_clip", {kernel, nullptr});
+
+  rlx::Graph g("clip");
+  auto x = g.input("x", {{4}, rlx::DType::F32});
+  auto y = g.add(rlx::custom_op("acme.soft_clip", 2.0), {x});
+  g.set_outputs({g.sum(y * y, {0}, false)});
+  std::printf("%s", rlx::print_text(g).c_str());
+
+  auto gradient = rlx::value_and_grad(g, {"x"});
+  auto f = rlx::Session().compile(std::move(gradient.graph));
+  const auto out = f.run({{"x", {-8, -1, 0.5f, 3}}});
+  std::printf("loss %.4f\ngradient", static_cast<double>(out[0][0]));
+  for (float v : out[1]) std::printf(" %.4f", static_cast<double>(v));
+  std::printf("\n");
+
+  // A rule that is not there is an error that says so, never a missing gradient.
+  try {
+    rlx::jvp(g, {"x"});
+  } catch (const rlx::Error& e) {
+    std::printf("%s\n", e.diagnostic().message.c_str());
+  }
+}

@@ -1,0 +1,20 @@
+// Ops registered as another project would, so that the generic tests run over them too.
+#pragma once
+
+#include <vector>
+
+#include "rlx/ir/custom_op.h"
+
+namespace rlx::test {
+
+/// Registers once, and returns by name:
+/// * test.scaled_tanh(x) = scale tanh(x), scale an f64 attribute: own rules, a cpu kernel for F32 and F64, no
+///   decomposition. The reference rule and derivatives take any float.
+/// * test.sum_and_difference(a, b) = a + b, a - b: everything from its decomposition, no kernel.
+/// * test.bare(x) = x: shape and reference rule only.
+std::vector<const OpDef*> custom_ops();
+
+/// The ops that generic tests run over: all of ours, and custom_ops().
+std::vector<const OpDef*> ops_under_test();
+
+}  // namespace rlx::test

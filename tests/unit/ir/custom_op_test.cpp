@@ -1,0 +1,219 @@
+// Ops of other projects: registration, missing rules, text and binary form, keys of prepared weights, kernels.
+#include "rlx/ir/custom_op.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "rlx/backends/cpu/custom_kernel.h"
+#include "rlx/compiler/weights.h"
+#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serialize.h"
+#include "rlx/ir/text.h"
+#include "rlx/ir/verify.h"
+#include "rlx/runtime/session.h"
+#include "rlx/transforms/jvp.h"
+#include "rlx/transforms/reverse.h"
+#include "rlx/transforms/vmap.h"
+#include "tests/support/custom_ops.h"
+#include "tests/support/error_text.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+Result<Shapes> same_shape(const InferContext& c) { return Shapes{c.input(0)}; }
+void copy(const RefArgs& a) { a.out() = a.in(0); }
+
+OpDef record(std::string_view name) {
+  return {.kind = OpKind::Custom, .name = name, .what = "x.", .inputs = inputs("x"), .attrs = {}, .level = Level::Mir, .traits = OpTrait::None,
+          .infer = same_shape, .decompose = none("a primitive"), .vjp = none("no vjp"), .jvp = none("no jvp"), .batch = none("no batch"),
+          .reference = copy, .cost = none("free"), .samples = none("none")};
+}
+
+// y = op(x), x [2] f32.
+Graph one(OpBox op) {
+  custom_ops();
+  Graph g("one");
+  Expr x = g.input("x", Shape({2}, DType::F32));
+  g.set_outputs({g.add(std::move(op), {x})});
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("register_op refuses records that cannot work, by name and reason") {
+  const auto refused = [](OpDef def, const char* why) {
+    const std::string text = error_text([&] { register_op(def); });
+    CHECK_MESSAGE(contains(text, why), text);
+    CHECK(contains(text, std::string(def.name)));
+    CHECK(registered_op("bad.op") == nullptr);
+  };
+  for (const char* name : {"", "tanh", "bad.", ".bad", "Bad.op", "bad..op", "bad.1op", "bad.op()"}) refused(record(name), "lower-case words");
+  OpDef def = record("bad.op");
+  def.kind = OpKind::Softmax;
+  refused(def, "OpKind::Custom");
+  def = record("bad.op");
+  def.attrs = ops::Softmax::def.attrs;
+  refused(def, "attributes of its own");
+  def = record("bad.op");
+  def.level = Level::Lir;
+  refused(def, "planner");
+  def = record("bad.op");
+  def.traits = OpTrait::View;
+  refused(def, "leaf or a view");
+  def = record("bad.op");
+  def.infer = none("later");
+  refused(def, "no shape rule");
+  def = record("bad.op");
+  def.reference = none("later");
+  refused(def, "nothing says what it computes");
+  def.reference = by_decomposition;
+  refused(def, "nothing says what it computes");
+  def = record("bad.op");
+  def.vjp = by_decomposition;
+  refused(def, "it has no decomposition");
+  def = record("bad.op");
+  def.level = Level::Hir;
+  refused(def, "HIR block");
+
+  custom_ops();
+  CHECK(contains(error_text([] { register_op(record("test.bare")); }), "registered already"));
+}
+
+TEST_CASE("a record outlives the strings it was given with") {
+  {
+    std::string name = "test.short_lived", what = "gone soon";
+    OpDef def = record(name);
+    def.what = what;
+    register_op(def);
+    name.assign(name.size(), '?');
+    what.assign(what.size(), '?');
+  }
+  REQUIRE(registered_op("test.short_lived"));
+  CHECK(registered_op("test.short_lived")->name == "test.short_lived");
+  CHECK(registered_op("test.short_lived")->what == "gone soon");
+}
+
+TEST_CASE("an unregistered name is an error in builder, text and binary form") {
+  const OpBox unknown = custom_op("nobody.knows", 1.0);
+  CHECK(contains(error_text([&] { one(unknown); }), "no op 'nobody.knows' is registered"));
+  CHECK(contains(error_text([&] { one(unknown); }), "register_op"));
+  const std::string text = "graph @g {\n  %0 = input() {name = \"x\"} : [2] f32\n  %1 = nobody.knows(%0) : [2] f32\n  return %1\n}\n";
+  CHECK(contains(error_text([&] { parse_text(text); }), "no op 'nobody.knows' is registered"));
+  CHECK(contains(error_text([&] { parse_text(text); }), "3:8"));
+  // A graph built where the op is known, read where it is not.
+  std::vector<std::byte> bytes = serialize(one(custom_op("test.bare")));
+  const std::string name = "test.bare";
+  auto at = std::search(bytes.begin(), bytes.end(), name.begin(), name.end(), [](std::byte b, char c) { return static_cast<char>(b) == c; });
+  REQUIRE(at != bytes.end());
+  *at = std::byte{'b'};
+  CHECK(contains(error_text([&] { deserialize(bytes); }), "no op 'best.bare' is registered"));
+}
+
+TEST_CASE("text and fingerprints of custom ops hold name and attributes") {
+  const Graph g = one(custom_op("test.scaled_tanh", 2.0));
+  const std::string text = print_text(g);
+  CHECK_MESSAGE(contains(text, "%1 = test.scaled_tanh(%0) {attrs = 0x0000000000000040} : [2] f32"), text);
+  CHECK(same_graph(parse_text(text), g));
+  CHECK(fingerprint(parse_text(text)) == fingerprint(g));
+  CHECK(fingerprint(one(custom_op("test.scaled_tanh", 3.0))) != fingerprint(g));
+  CHECK(fingerprint(one(custom_op("test.bare"))) != fingerprint(one(custom_op("test.bare", 1))));
+}
+
+TEST_CASE("attributes of another size name the op and both sizes") {
+  const std::string text = error_text([] { one(custom_op("test.scaled_tanh", 2.0f)); });
+  CHECK(contains(text, "test.scaled_tanh has 4 bytes of attributes, its rules read 8"));
+}
+
+TEST_CASE("a missing rule names the op and the reason; no gradient is dropped") {
+  const Graph g = one(custom_op("test.bare"));
+  CHECK(contains(error_text([&] { grad(g, {"x"}); }), "test.bare has no reverse-mode derivative: nobody wrote its gradient"));
+  CHECK(contains(error_text([&] { jvp(g, {"x"}); }), "test.bare has no forward-mode derivative: nobody wrote its tangent"));
+  CHECK(contains(error_text([&] { vmap(g, {{"x", 0}}, Dim(3)); }), "test.bare cannot be batched: it knows no batches"));
+  // Without kernel and decomposition the compile fails; the reference backend runs its rule.
+  const std::string compile = error_text([&] { Session().compile(one(custom_op("test.bare"))).run({{"x", {1, 2}}}); });
+  CHECK_MESSAGE(contains(compile, "test.bare has no kernel"), compile);
+  CHECK(contains(compile, "on cpu"));
+  CHECK(contains(compile, "register_cpu_kernel"));
+  CHECK(contains(compile, "it is kept opaque"));
+  CHECK(Session::on_backend("reference").compile(one(custom_op("test.bare"))).run({{"x", {1, 2}}})[0][1] == 2);
+}
+
+TEST_CASE("rules that break their promise are the record's fault, not ours") {
+  OpDef def = record("test.wrong_gradient");
+  def.vjp = +[](VjpContext& c) { c.accumulate(0, c.graph().reshape(c.cotangent(), {Dim(1), Dim(2)})); };
+  def.decompose = +[](DecomposeContext& c) { c.set_result(c.graph().reshape(c.input(0), {Dim(2), Dim(1)})); };
+  register_op(def);
+  const std::string decomposed = error_text([] { Session().compile(one(custom_op("test.wrong_gradient"))).run({{"x", {1, 2}}}); });
+  CHECK_MESSAGE(contains(decomposed, "decomposition of test.wrong_gradient gives"), decomposed);
+  CHECK(contains(decomposed, "register_op"));
+  CHECK_FALSE(contains(decomposed, "please report"));
+
+  def = record("test.no_shape");
+  def.infer = +[](const InferContext&) -> Result<Shapes> { return Shapes{}; };
+  register_op(def);
+  CHECK(contains(error_text([] { one(custom_op("test.no_shape")); }), "gives no result"));
+}
+
+TEST_CASE("an HIR block of another project lowers by its decomposition") {
+  OpDef def = record("test.block");
+  def.level = Level::Hir;
+  def.decompose = +[](DecomposeContext& c) { c.set_result(c.graph().relu(c.input(0)) * 3.0); };
+  def.reference = by_decomposition;
+  register_op(def);
+  const Graph g = one(custom_op("test.block"));
+  CHECK(make_module(g).stage() == GraphStage::Hir);
+  CHECK(Session().compile(g).run({{"x", {-1, 2}}})[0] == std::vector<float>{0, 6});
+}
+
+TEST_CASE("custom ops compile: by kernel, by decomposition, in gradients, over weights") {
+  custom_ops();
+  Graph g("mixed");
+  Expr x = g.input("x", Shape({2}, DType::F32)), w = g.param("w", Shape({2}, DType::F32));
+  // Two forms of one weight that differ in their attributes alone: prepared apart.
+  Expr a = g.add(custom_op("test.scaled_tanh", 1.0), {w}), b = g.add(custom_op("test.scaled_tanh", 2.0), {w});
+  Expr pair = g.add(custom_op("test.sum_and_difference"), {g.mul(x, a), b});
+  Expr y = g.add(custom_op("test.scaled_tanh", 0.5), {pair.result(1)});
+  g.set_outputs({pair.result(0), g.sum(y, {0}, false)});
+  GradResult d = grad_with_loss([&] {
+    Graph loss = g;
+    loss.set_outputs(std::vector<Value>{g.outputs()[1]});
+    return loss;
+  }(), {"x"});
+  CompiledGraph f = Session().compile(g), df = Session().compile(d.graph);
+  f.set_param("w", {0.5f, -1});
+  df.set_param("w", {0.5f, -1});
+  const auto out = f.run({{"x", {3, 4}}});
+  const double t0 = std::tanh(0.5), t1 = std::tanh(-1.0);
+  const double u0 = std::tanh(3 * t0 - 2 * t0), u1 = std::tanh(4 * t1 - 2 * t1);
+  CHECK(out[0][0] == doctest::Approx(5 * t0));
+  CHECK(out[0][1] == doctest::Approx(6 * t1));
+  CHECK(out[1][0] == doctest::Approx(0.5 * (u0 + u1)));
+  const auto grads = df.run({{"x", {3, 4}}, {d.added_inputs[0], {1}}});
+  CHECK(grads[1][0] == doctest::Approx(0.5 * (1 - u0 * u0) * t0));
+  CHECK(grads[1][1] == doctest::Approx(0.5 * (1 - u1 * u1) * t1));
+  for (const NodeTime& t : f.profile({}))
+    CHECK_FALSE(t.op == "custom");
+}
+
+TEST_CASE("cpu kernels: duplicates, empty kernels, and what a kernel reports") {
+  custom_ops();
+  const CpuKernel fails{+[](const KernelCall& call) -> std::optional<Diagnostic> {
+                          auto x = call.inputs[0].as<double>();
+                          if (!x) return x.error();
+                          return std::nullopt;
+                        },
+                        nullptr};
+  CHECK(contains(error_text([&] { register_cpu_kernel("test.scaled_tanh", fails); }), "has a cpu kernel already"));
+  CHECK(contains(error_text([] { register_cpu_kernel("test.fails", {}); }), "no run function"));
+  register_op(record("test.fails"));
+  register_cpu_kernel("test.fails", fails);
+  for (int threads : {1, 2}) {
+    CompiledGraph f = Session().with_threads(threads).compile(one(custom_op("test.fails")));
+    const std::string text = error_text([&] { f.run({{"x", {1, 2}}}); });
+    CHECK_MESSAGE(contains(text, "test.fails: operand 0 is read as f64 but holds f32"), text);
+    CHECK(contains(text, "%1 = test.fails(%0)"));
+  }
+}
