@@ -110,8 +110,9 @@ Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
       continue;
     }
     DType t = overflows(n) || body_overflows(n) ? DType::F32 : policy.of(precision_category(n.kind()));
-    // A Cast states its own dtypes; a mask operand of attention decides visibility, not arithmetic.
-    bool pinned = n.kind() == OpKind::Cast;
+    // A Cast states its own dtypes; a mask operand of attention decides visibility, not arithmetic; what a Custom op takes
+    // and what it can lose only its record knows.
+    bool pinned = n.kind() == OpKind::Cast || n.kind() == OpKind::Custom;
     std::vector<Value> operands;
     bool any = false;
     for (Value v : n.inputs) {

@@ -1,0 +1,129 @@
+// Which path each op takes to the device: native, common-ir, rewritten, unsupported; by policy, by kind, by environment.
+#include <doctest/doctest.h>
+
+#include "rlx/compiler/legalize.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/runtime/env.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/custom_ops.h"
+#include "tests/support/error_text.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+// softmax(clamp(x)) + sin(x)
+Graph probe() {
+  Graph g("probe");
+  Expr x = g.input("x", Shape({2, 3}, DType::F32));
+  g.set_outputs({g.add(g.softmax(g.clamp(x, -1, 1), -1), g.sin(x))});
+  return g;
+}
+
+// The path of a kind: "" when it does not occur.
+std::string paths(const KernelDispatchReport& report, std::string_view name) {
+  std::string out;
+  for (const KindDispatch& k : report.summaries)
+    if (k.name == name) out += concat_text(out.empty() ? "" : " ", k.node_count, " ", dispatch_path_name(k.path));
+  return out;
+}
+
+OpSet all_but(std::initializer_list<OpKind> kinds) {
+  OpSet set = OpSet::everything();
+  for (OpKind k : kinds) set.remove(k);
+  return set;
+}
+
+}  // namespace
+
+TEST_CASE("dispatch: a kernel first, the decomposition where there is none, an error where neither is") {
+  KernelDispatchReport report;
+  const Graph g = rewrite_for_backend(probe(), all_but({OpKind::Softmax, OpKind::Activation}), "toy", report);
+  CHECK(report.policy == KernelDispatchPolicy::PreferNative);
+  CHECK(paths(report, "clamp") == "1 native");
+  CHECK(paths(report, "softmax") == "1 rewritten");
+  CHECK(paths(report, "binary") != "");
+  CHECK_FALSE(report.compile_ready());
+  CHECK(contains(paths(report, "activation"), "unsupported"));
+  CHECK(contains(report.text(), "dispatch on toy ("));
+  CHECK(contains(report.text(), "prefer_native"));
+  CHECK(contains(report.text(), "  softmax: 1 rewritten\n"));
+}
+
+TEST_CASE("dispatch: force_common decomposes what has a kernel, and gives the same values") {
+  KernelDispatchConfig common;
+  common.policy = KernelDispatchPolicy::ForceCommon;
+  KernelDispatchReport report;
+  const Graph g = rewrite_for_backend(probe(), OpSet::everything(), "toy", report, common);
+  CHECK(report.compile_ready());
+  CHECK(paths(report, "softmax") == "1 common-ir");
+  CHECK(paths(report, "clamp") == "1 common-ir");
+  CHECK(paths(report, "activation") != "");
+  for (const Node& n : g.nodes()) CHECK(n.kind() != OpKind::Softmax);
+
+  CompileOptions options;
+  options.kernel_dispatch = common;
+  const auto native = Session().compile(probe()).run({{"x", {1, 2, 3, -1, 0, 0.5f}}});
+  const auto portable = Session().compile_with(probe(), options).run({{"x", {1, 2, 3, -1, 0, 0.5f}}});
+  for (std::size_t i = 0; i < 6; ++i) CHECK(portable[0][i] == doctest::Approx(native[0][i]).epsilon(1e-5));
+}
+
+TEST_CASE("dispatch: kinds have their own policy, native wins over common") {
+  KernelDispatchConfig config;
+  config.force_common_kinds = {OpKind::Softmax, OpKind::Clamp};
+  config.force_native_kinds = {OpKind::Clamp};
+  KernelDispatchReport report;
+  rewrite_for_backend(probe(), OpSet::everything(), "toy", report, config);
+  CHECK(paths(report, "softmax") == "1 common-ir");
+  CHECK(paths(report, "clamp") == "1 native");
+}
+
+TEST_CASE("dispatch: force_native refuses to decompose, naming op and backend") {
+  KernelDispatchConfig native;
+  native.policy = KernelDispatchPolicy::ForceNative;
+  const std::string text =
+      error_text([&] { legalize_or_rewrite_for_backend(probe(), all_but({OpKind::Softmax}), "toy", nullptr, native); });
+  CHECK(contains(text, "cannot run on toy"));
+  CHECK(contains(text, "softmax has no kernel"));
+  CHECK(contains(text, "force_native forbids"));
+}
+
+TEST_CASE("dispatch: custom ops are reported by their own names") {
+  custom_ops();
+  Graph g("custom");
+  Expr x = g.input("x", Shape({3}, DType::F32));
+  Expr pair = g.add(custom_op("test.sum_and_difference"), {x, g.add(custom_op("test.scaled_tanh", 1.0), {x})});
+  g.set_outputs({pair.result(0), pair.result(1)});
+  CompilePipeline pipeline(Session().target());
+  const KernelDispatchReport report = pipeline.compile_graph(g).dispatch;
+  CHECK(paths(report, "test.scaled_tanh") == "1 native");
+  CHECK(paths(report, "test.sum_and_difference") == "1 rewritten");
+  CHECK(contains(report.text(), "  test.sum_and_difference: 1 rewritten\n"));
+}
+
+TEST_CASE("dispatch: RLX_KERNEL_DISPATCH is the default of compiles, their own option wins") {
+  const auto refused = [](CompileOptions options) {
+    Graph g("probe");
+    custom_ops();
+    Expr x = g.input("x", Shape({3}, DType::F32));
+    Expr pair = g.add(custom_op("test.sum_and_difference"), {x, x});
+    g.set_outputs({pair.result(0)});
+    return error_text([&] { Session().compile_with(std::move(g), std::move(options)).run({{"x", {1, 2, 3}}}); });
+  };
+  CHECK(refused({}).empty());
+  {
+    RuntimeOverrides env("RLX_KERNEL_DISPATCH", "native");
+    CHECK(contains(refused({}), "force_native forbids"));
+    CompileOptions own;
+    own.kernel_dispatch = KernelDispatchConfig{};
+    CHECK(refused(own).empty());
+  }
+  {
+    RuntimeOverrides env("RLX_KERNEL_DISPATCH", "fast");
+    CHECK(contains(refused({}), "RLX_KERNEL_DISPATCH = 'fast' is no dispatch policy"));
+    CHECK(contains(refused({}), "native, common or prefer_native"));
+  }
+  CHECK(kernel_dispatch_policy_name(*parse_kernel_dispatch_policy("common")) == "force_common");
+  CHECK_FALSE(parse_kernel_dispatch_policy("").has_value());
+}
