@@ -28,26 +28,38 @@ std::optional<DispatchPath> decomposed_by(const Graph& g, NodeId id, const OpSet
   return DispatchPath::Rewritten;
 }
 
-Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend, KernelDispatchPolicy policy) {
+// Whether the reference rule could run the node; the policy decides whether it may.
+bool fits_host(const Graph& g, NodeId id, const OpSet& claims) {
+  return claims.on_host && !op_def(g.node(id).op).decompose.has() && claims.on_host(g, id);
+}
+
+// How a node that is left as it is gets to the device.
+DispatchPath path_of(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
+  if (claims.claims(g, id)) return DispatchPath::Native;
+  const bool allowed = dispatch.host_fallback && dispatch.policy_of(g.node(id).kind()) != KernelDispatchPolicy::ForceNative;
+  return allowed && fits_host(g, id, claims) ? DispatchPath::HostFallback : DispatchPath::Unsupported;
+}
+
+Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend, const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
   const OpDef& def = op_def(n.op);
-  if (def.decompose.has() && policy == KernelDispatchPolicy::ForceNative)
-    return Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), " has no kernel for these dtypes and shapes on ", backend), node_where(g, id),
-                      "it has a decomposition, which the dispatch policy force_native forbids"};
-  if (n.kind() == OpKind::Custom)
-    return Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), " has no kernel for its dtypes on ", backend), node_where(g, id),
-                      concat_text("register a kernel for it (register_cpu_kernel on the cpu) or give its record a decomposition",
-                                  def.decompose.reason() ? concat_text("; it has none: ", def.decompose.reason()) : std::string())};
-  std::string why = claims.has(n.kind()) ? "has no kernel for these dtypes and shapes" : "has no kernel";
-  std::string shapes;
+  std::string shapes, hint;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) shapes += concat_text(i ? ", " : "", g.shape(n.inputs[i]));
-  return Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), "(", shapes, ") ", why, " on ", backend), node_where(g, id),
-                    def.decompose.reason() ? concat_text("it cannot be decomposed: ", def.decompose.reason()) : std::string()};
+  const auto add = [&](auto&&... text) { hint += concat_text(hint.empty() ? "" : "; ", text...); };
+  if (n.kind() == OpKind::Custom) add("register a kernel for it (register_cpu_kernel on the cpu) or give its record a decomposition");
+  const bool native_only = dispatch.policy_of(n.kind()) == KernelDispatchPolicy::ForceNative;
+  if (def.decompose.has() && native_only) add("it has a decomposition, which the dispatch policy force_native forbids");
+  if (def.decompose.reason()) add("it cannot be decomposed: ", def.decompose.reason());
+  if (fits_host(g, id, claims))
+    add("its reference rule could run it on the host, which the dispatch policy ", native_only ? "force_native" : "(host_fallback = false)", " forbids");
+  return Diagnostic{ErrorCode::Unsupported,
+                    concat_text(op_text_name(n.op), "(", shapes, ") has no kernel", claims.has(n.kind()) ? " for these dtypes and shapes" : "", " on ", backend),
+                    node_where(g, id), std::move(hint)};
 }
 }  // namespace
 
 std::string_view dispatch_path_name(DispatchPath p) {
-  constexpr std::string_view names[] = {"native", "common-ir", "rewritten", "unsupported"};
+  constexpr std::string_view names[] = {"native", "common-ir", "rewritten", "host-fallback", "unsupported"};
   return names[static_cast<std::size_t>(p)];
 }
 
@@ -112,9 +124,9 @@ Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_
     NodeId id{i};
     const Node& n = g.node(id);
     if (needs_no_kernel(n)) continue;
-    bool native = claims.claims(g, id);
-    ++counts[{n.kind(), report_name(n), native ? DispatchPath::Native : DispatchPath::Unsupported}];
-    if (!native) report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch.policy_of(n.kind())));
+    const DispatchPath path = path_of(g, id, claims, dispatch);
+    ++counts[{n.kind(), report_name(n), path}];
+    if (path == DispatchPath::Unsupported) report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
   }
   for (const auto& [key, count] : counts) report.summaries.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
   return g;

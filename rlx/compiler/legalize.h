@@ -16,10 +16,11 @@ namespace rlx {
 
 /// How a kind of op reaches the device.
 enum class DispatchPath : std::uint8_t {
-  Native,       // a kernel row takes it as it is
-  CommonIr,     // it was decomposed because the dispatch policy asks for the portable form
-  Rewritten,    // it was decomposed because no kernel takes it
-  Unsupported,  // neither
+  Native,        // a kernel row takes it as it is
+  CommonIr,      // it was decomposed because the dispatch policy asks for the portable form
+  Rewritten,     // it was decomposed because no kernel takes it
+  HostFallback,  // neither kernel nor decomposition: its reference rule runs it on the host
+  Unsupported,   // none of these
 };
 std::string_view dispatch_path_name(DispatchPath p);
 
@@ -27,7 +28,7 @@ std::string_view dispatch_path_name(DispatchPath p);
 enum class KernelDispatchPolicy : std::uint8_t {
   PreferNative,  // the kernel where there is one, else the decomposition
   ForceCommon,   // the decomposition wherever there is one: what a kernel does is compared with it, and bugs are found by it
-  ForceNative,   // the kernel; an op without one is an error, never decomposed
+  ForceNative,   // the kernel; an op without one is an error, never decomposed, never on the host
 };
 std::string_view kernel_dispatch_policy_name(KernelDispatchPolicy p);
 /// The policy called "native", "common" or "prefer_native" ("force_native" and "force_common" too); none for other text.
@@ -37,6 +38,7 @@ std::optional<KernelDispatchPolicy> parse_kernel_dispatch_policy(std::string_vie
 struct KernelDispatchConfig {
   KernelDispatchPolicy policy = KernelDispatchPolicy::PreferNative;
   std::vector<OpKind> force_common_kinds{}, force_native_kinds{};
+  bool host_fallback = true;  // false: an op with neither kernel nor decomposition is an error, never slow
   KernelDispatchPolicy policy_of(OpKind kind) const;
 };
 
@@ -61,8 +63,8 @@ struct KernelDispatchReport {
 /// Ops every target runs without a kernel: leaves, and views the planner resolves.
 bool needs_no_kernel(const Node& n);
 
-/// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed. Offenders are listed
-/// in the report; the graph then still holds them.
+/// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed, or is left to the
+/// host (`OpSet::on_host`). Offenders are listed in the report; the graph then still holds them.
 Graph rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
                           const KernelDispatchConfig& dispatch = {});
 /// The same, throwing one Unsupported error that lists every offender.

@@ -16,6 +16,8 @@ struct NodeId;
 struct OpSet {
   std::bitset<kNumOpKinds> kinds;
   bool (*accepts)(const Graph&, NodeId) = nullptr;
+  /// Nodes the target does not claim, but can run by their reference rules when they have no decomposition; null: none.
+  bool (*on_host)(const Graph&, NodeId) = nullptr;
 
   OpSet() = default;
   OpSet(std::initializer_list<OpKind> list) {

@@ -2,6 +2,8 @@
 #include "rlx/runtime/session.h"
 
 #include <cstdio>
+#include <mutex>
+#include <set>
 
 #include "rlx/driver/registry.h"
 #include "rlx/ir/inspect.h"
@@ -12,8 +14,22 @@
 namespace rlx {
 namespace {
 
+// What runs slowly on the host is said once for each op, on standard error.
+void note_host_fallback(const KernelDispatchReport& report) {
+  static std::mutex mutex;
+  static std::set<std::string> noted;
+  for (const KindDispatch& k : report.summaries) {
+    if (k.path != DispatchPath::HostFallback) continue;
+    std::lock_guard lock(mutex);
+    if (noted.insert(k.name).second)
+      std::fprintf(stderr, "note: %s has neither kernel nor decomposition on %s: its reference rule runs it, on one thread\n",
+                   k.name.c_str(), report.backend_name.c_str());
+  }
+}
+
 // Reports and dumps that environment variables ask for.
 void report_compile(const CompileResult& r) {
+  note_host_fallback(r.dispatch);
   bool verbose = env_flag("RLX_VERBOSE");
   if (verbose || env_flag("RLX_FUSION_REPORT")) std::fprintf(stderr, "%s\n", r.fusion.text().c_str());
   if (verbose || env_flag("RLX_DISPATCH_REPORT")) std::fprintf(stderr, "%s\n", r.dispatch.text().c_str());

@@ -311,6 +311,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, int threads)
     : lir_(std::move(lir)), kernels_(kernels), threads_(threads) {
   for (const LirStep& s : lir_.plan.schedule) {
     const Row* row = find_row(lir_.graph, s.node);
+    if (!row && runs_on_host(lir_.graph, s.node)) row = &host_row();
     if (!row)
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),

@@ -12,7 +12,7 @@ namespace rlx::cpu {
 /// Immutable; shared by every bound program of it.
 class Executable final : public ExecutableGraph {
  public:
-  /// Throws Unsupported naming the first scheduled node that no row runs.
+  /// Throws Unsupported naming the first scheduled node that neither a row nor a reference rule runs.
   Executable(LirModule lir, const KernelTable& kernels, int threads);
 
   const LirModule& lir() const override { return lir_; }

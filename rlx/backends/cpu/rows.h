@@ -49,7 +49,10 @@ std::span<const Row> custom_rows();
 
 /// The row that runs a node, or null.
 const Row* find_row(const Graph& g, NodeId id);
-/// Every kind that has a row.
+/// Whether the reference rule can stand in for a row; and the step that calls it.
+bool runs_on_host(const Graph& g, NodeId id);
+const Row& host_row();
+/// Every kind that has a row; nodes without one go to the host.
 OpSet row_claims();
 
 /// A value at bind time: its shape and where its elements lie.

@@ -42,6 +42,7 @@ OpSet row_claims() {
   set.accepts = [](const Graph& g, NodeId id) {
     return op_def(g.node(id).kind()).is(OpTrait::Leaf) || find_row(g, id) != nullptr;
   };
+  set.on_host = runs_on_host;
   return set;
 }
 

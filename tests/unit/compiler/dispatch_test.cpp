@@ -1,5 +1,7 @@
-// Which path each op takes to the device: native, common-ir, rewritten, unsupported; by policy, by kind, by environment.
+// Which path each op takes to the device: native, common-ir, rewritten, host-fallback, unsupported; by policy, by kind, by environment.
 #include <doctest/doctest.h>
+
+#include <cmath>
 
 #include "rlx/compiler/legalize.h"
 #include "rlx/ir/evaluate.h"
@@ -85,7 +87,7 @@ TEST_CASE("dispatch: force_native refuses to decompose, naming op and backend") 
   const std::string text =
       error_text([&] { legalize_or_rewrite_for_backend(probe(), all_but({OpKind::Softmax}), "toy", nullptr, native); });
   CHECK(contains(text, "cannot run on toy"));
-  CHECK(contains(text, "softmax has no kernel"));
+  CHECK(contains(text, "softmax([2, 3] f32) has no kernel"));
   CHECK(contains(text, "force_native forbids"));
 }
 
@@ -100,6 +102,65 @@ TEST_CASE("dispatch: custom ops are reported by their own names") {
   CHECK(paths(report, "test.scaled_tanh") == "1 native");
   CHECK(paths(report, "test.sum_and_difference") == "1 rewritten");
   CHECK(contains(report.text(), "  test.sum_and_difference: 1 rewritten\n"));
+}
+
+// scaled_tanh(bare(x) * w) + bare(transposed x) in two dtypes: bare reads an input, a view and computed values, and writes outputs.
+Graph with_bare() {
+  custom_ops();
+  Graph g("bare");
+  Expr x = g.input("x", Shape({2, 2}, DType::F32)), w = g.param("w", Shape({2, 2}, DType::F32));
+  Expr y = g.add(custom_op("test.scaled_tanh", 1.0), {g.mul(g.add(custom_op("test.bare"), {x}), g.add(custom_op("test.bare"), {w}))});
+  Expr z = g.add(custom_op("test.bare"), {g.transpose(x, {1, 0})});
+  g.set_outputs({g.add(y, z), g.add(custom_op("test.bare"), {g.cast(x, DType::I64)}), z});
+  return g;
+}
+
+TEST_CASE("dispatch: what has neither kernel nor decomposition runs by its reference rule on the host") {
+  const KernelDispatchReport report = CompilePipeline(Session().target()).compile_graph(with_bare()).dispatch;
+  CHECK(report.compile_ready());
+  CHECK(paths(report, "test.bare") == "4 host-fallback");
+  CHECK(contains(report.text(), "  test.bare: 4 host-fallback\n"));
+  CHECK(paths(report, "test.scaled_tanh") == "1 native");
+  for (int threads : {1, 2}) {
+    CompiledGraph f = Session().with_threads(threads).compile(with_bare());
+    f.set_param("w", {0.5f, 1, 0, -1});
+    for (float scale : {1.f, 2.f}) {
+      const auto x = Tensor::of<float>({2, 2}, std::vector<float>{1 * scale, 2 * scale, 3 * scale, 4 * scale});
+      const auto out = f.run_typed({{"x", x}});
+      CHECK(out[0].at(1) == doctest::Approx(std::tanh(2 * scale) + 3 * scale));
+      CHECK(out[0].at(3) == doctest::Approx(std::tanh(-4 * scale) + 4 * scale));
+      CHECK(out[1].at_i64(2) == static_cast<std::int64_t>(3 * scale));
+      CHECK(out[2].at(1) == 3 * scale);
+    }
+  }
+}
+
+TEST_CASE("dispatch: one error lists every offender, each with its line and its way out") {
+  custom_ops();
+  Graph g = probe();
+  Expr y = g.expr(g.outputs()[0]);
+  g.set_outputs({g.add(custom_op("test.bare"), {y}), g.cos(y)});
+  KernelDispatchConfig no_host;
+  no_host.host_fallback = false;
+  OpSet claims = all_but({OpKind::Custom, OpKind::Activation});
+  claims.on_host = [](const Graph&, NodeId) { return true; };
+  KernelDispatchReport report;
+  const std::string text = error_text([&] { legalize_or_rewrite_for_backend(g, claims, "toy", &report, no_host); });
+  CHECK(report.unsupported.size() == 3);
+  CHECK(paths(report, "test.bare") == "1 unsupported");
+  CHECK(paths(report, "activation") == "2 unsupported");
+  CHECK_MESSAGE(contains(text, "3 nodes of 'probe' cannot run on toy"), text);
+  for (const char* part : {"sin([2, 3] f32) has no kernel on toy", "cos([2, 3] f32) has no kernel on toy", "test.bare([2, 3] f32) has no kernel on toy",
+                           "dispatch_test.cpp", "it is kept opaque", "host_fallback = false"})
+    CHECK_MESSAGE(contains(text, part), text);
+  // The same graph with the host's help, and with a policy that never takes it.
+  KernelDispatchReport helped;
+  rewrite_for_backend(g, claims, "toy", helped);
+  CHECK(helped.compile_ready());
+  CHECK(paths(helped, "activation") == "2 host-fallback");
+  KernelDispatchConfig native;
+  native.policy = KernelDispatchPolicy::ForceNative;
+  CHECK(contains(error_text([&] { legalize_or_rewrite_for_backend(g, claims, "toy", nullptr, native); }), "force_native forbids"));
 }
 
 TEST_CASE("dispatch: RLX_KERNEL_DISPATCH is the default of compiles, their own option wins") {

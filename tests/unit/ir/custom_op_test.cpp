@@ -133,12 +133,16 @@ TEST_CASE("a missing rule names the op and the reason; no gradient is dropped") 
   CHECK(contains(error_text([&] { grad(g, {"x"}); }), "test.bare has no reverse-mode derivative: nobody wrote its gradient"));
   CHECK(contains(error_text([&] { jvp(g, {"x"}); }), "test.bare has no forward-mode derivative: nobody wrote its tangent"));
   CHECK(contains(error_text([&] { vmap(g, {{"x", 0}}, Dim(3)); }), "test.bare cannot be batched: it knows no batches"));
-  // Without kernel and decomposition the compile fails; the reference backend runs its rule.
-  const std::string compile = error_text([&] { Session().compile(one(custom_op("test.bare"))).run({{"x", {1, 2}}}); });
-  CHECK_MESSAGE(contains(compile, "test.bare has no kernel"), compile);
+  // Without kernel and decomposition its reference rule runs it, or the compile fails when that is not wanted.
+  CHECK(Session().compile(one(custom_op("test.bare"))).run({{"x", {1, 2}}})[0][1] == 2);
+  CompileOptions fast;
+  fast.kernel_dispatch.emplace().host_fallback = false;
+  const std::string compile = error_text([&] { Session().compile_with(one(custom_op("test.bare")), fast).run({{"x", {1, 2}}}); });
+  CHECK_MESSAGE(contains(compile, "test.bare([2] f32) has no kernel"), compile);
   CHECK(contains(compile, "on cpu"));
   CHECK(contains(compile, "register_cpu_kernel"));
   CHECK(contains(compile, "it is kept opaque"));
+  CHECK(contains(compile, "host_fallback = false"));
   CHECK(Session::on_backend("reference").compile(one(custom_op("test.bare"))).run({{"x", {1, 2}}})[0][1] == 2);
 }
 
@@ -155,6 +159,12 @@ TEST_CASE("rules that break their promise are the record's fault, not ours") {
   def.infer = +[](const InferContext&) -> Result<Shapes> { return Shapes{}; };
   register_op(def);
   CHECK(contains(error_text([] { one(custom_op("test.no_shape")); }), "gives no result"));
+
+  def = record("test.wrong_result");
+  def.reference = +[](const RefArgs& a) { a.out() = Tensor::zeros(Shape({1}, DType::F32)); };
+  register_op(def);
+  const std::string evaluated = error_text([] { Session().compile(one(custom_op("test.wrong_result"))).run({{"x", {1, 2}}}); });
+  CHECK_MESSAGE(contains(evaluated, "reference rule of test.wrong_result gives [1] f32 for result 0 of [2] f32"), evaluated);
 }
 
 TEST_CASE("an HIR block of another project lowers by its decomposition") {
