@@ -9,17 +9,11 @@
 #include "rlx/driver/registry.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
+#include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
 
 namespace rlx::cli {
 namespace {
-
-// Empty when the device can be used.
-std::string why_not(const DeviceInfo& d) {
-  const auto backend = backend_for(d.device);
-  return backend ? backend->unavailable_reason()
-                 : concat_text("not in this build (configure with -D", d.build_option, "=ON)");
-}
 
 void list_environment(bool json_format) {
   Output out("-");
@@ -52,7 +46,7 @@ void list_devices(bool json_format) {
     JsonWriter json;
     json.begin_array();
     for (const DeviceInfo& d : devices) {
-      const std::string reason = why_not(d);
+      const std::string reason = unavailable_reason(d.device);
       json.begin_object()
           .member("id", d.id)
           .member("name", d.name)
@@ -68,7 +62,7 @@ void list_devices(bool json_format) {
   } else {
     out.write("in order of preference:\n");
     for (const DeviceInfo& d : devices) {
-      const std::string reason = why_not(d);
+      const std::string reason = unavailable_reason(d.device);
       char line[64];
       std::snprintf(line, sizeof line, "  %-9s %-12s ", std::string(d.id).c_str(), std::string(d.name).c_str());
       std::string state = reason.empty() ? concat_text("available, backend ", backend_for(d.device)->name()) : reason;

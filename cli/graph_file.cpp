@@ -77,8 +77,18 @@ Session session_on(const std::string& text) {
               near.empty() ? "`rlx devices` lists them" : concat_text("did you mean '", near, "'?"));
 }
 
+std::set<std::string> shape_symbols(const Graph& g) {
+  std::set<std::string> out;
+  for (const Node& n : g.nodes())
+    for (const Shape& s : n.shapes)
+      for (const Dim& d : s.dims())
+        for (std::string& name : d.symbols()) out.insert(std::move(name));
+  return out;
+}
+
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts) {
   SymbolBinding out;
+  const std::set<std::string> symbols = shape_symbols(g);
   for (const std::string& text : texts) {
     const std::size_t at = text.find('=');
     const std::string name = text.substr(0, at);
@@ -86,12 +96,15 @@ SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& text
     const char* end = text.data() + text.size();
     const char* first = at == std::string::npos ? end : text.data() + at + 1;
     const auto [rest, failed] = std::from_chars(first, end, value);
+    if (failed == std::errc::result_out_of_range)
+      throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "': the dimension is too large"),
+                  "a dimension is below 2^63");
     if (first == end || rest != end || failed != std::errc{} || value < 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"),
                   "write it like batch=8");
-    if (!g.symbols().contains(name)) {
+    if (!symbols.contains(name) && !g.symbols().contains(name)) {
       std::string known;
-      for (const auto& [symbol, info] : g.symbols()) known += (known.empty() ? "" : ", ") + symbol;
+      for (const std::string& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol;
       throw Error(ErrorCode::InvalidArgument, concat_text("the graph has no symbol '", name, "'"),
                   known.empty() ? "all of its dimensions are numbers" : concat_text("it has ", known));
     }

@@ -83,10 +83,10 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
-  for (const auto& [symbol, info] : g.symbols())
+  for (const std::string& symbol : shape_symbols(g))
     if (!options.dim_binding.contains(symbol))
       throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"),
-                  concat_text("give --bind ", symbol, "=N"));
+                  concat_text("give it one, for example --bind ", symbol, "=16"));
   const TargetInfo target = session_on(args.device).target();
   const CompileResult result = CompilePipeline(target, options).compile_graph(std::move(g));
 

@@ -88,7 +88,7 @@ void bind_weights(const Graph& g, const std::string& path, NamedTensors& values)
   for (NodeId id : g.leaves(OpKind::Param)) {
     const std::string& name = g.leaf_name(id);
     if (values.contains(name)) continue;
-    const Tensor t = SafetensorsFile::tensor(file, name);  // an unknown name is an error with the closest one
+    const Tensor t = SafetensorsFile::tensor(file, name);  // a missing one is an error with the nearest name
     const bool floats = is_float(t.dtype()) && is_float(g.node(id).shape().dtype());
     values.emplace(name, fitted(t, g.node(id).shape(), concat_text("weight '", name, "' (", path, ")"), floats));
   }
@@ -175,6 +175,10 @@ void write_results(const RunArgs& args, const OutputFiles& files, const Evaluate
 
 void run(const RunArgs& args) {
   Graph g = read_graph(args.graph);
+  if (g.outputs().empty() && g.leaves(OpKind::State).empty())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("graph '", g.name(), "' has neither outputs nor states: a run gives nothing"),
+                "name its results at its end: return %3");
   if (args.f64) g = to_f64(g);
   const OutputFiles files = output_files(args, g);
   NamedTensors values;

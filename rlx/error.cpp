@@ -60,7 +60,8 @@ void check(bool condition, std::string_view what, const char* file, int line) {
 
 std::string closest_name(std::string_view name, const std::vector<std::string>& names) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 2) + 1;
+  // A third of the letters wrong is a typo; more is another word. A name that shares no letter is none either.
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   std::vector<std::size_t> row(name.size() + 1);
   for (const std::string& candidate : names) {
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -73,7 +74,7 @@ std::string closest_name(std::string_view name, const std::vector<std::string>& 
         row[i] = std::min({row[i] + 1, row[i - 1] + 1, substitute});
       }
     }
-    if (row.back() < best_distance) {
+    if (row.back() < best_distance && row.back() < std::max(name.size(), candidate.size())) {
       best_distance = row.back();
       best = candidate;
     }

@@ -101,7 +101,9 @@ PipelineInspect inspect_compiled(const CompileResult& result);
 PipelineInspect inspect_pipeline(GraphModule m, const TargetInfo& target, CompileOptions options = {});
 /// The fusion report alone.
 FusionReport inspect_fusion(const Graph& g, const TargetInfo& target, CompileOptions options = {});
-/// Writes the stages of a result to `path` (a file, or a folder when it ends with '/': NAME.ir.txt); returns the file.
-std::string dump_pipeline(const CompileResult& result, const std::string& path);
+/// The file that dump_pipeline writes: `path`, or NAME.ir.txt in it when it ends with '/'.
+std::string dump_file(const CompileResult& result, const std::string& path);
+/// Writes the stages of a result to dump_file(result, path), which it returns; `append` keeps what is in the file.
+std::string dump_pipeline(const CompileResult& result, const std::string& path, bool append = false);
 
 }  // namespace rlx

@@ -1,5 +1,7 @@
 // Pipeline stages as text.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/pipeline.h"
@@ -68,10 +70,16 @@ FusionReport inspect_fusion(const Graph& g, const TargetInfo& target, CompileOpt
   return CompilePipeline(target, std::move(options)).compile_graph(g).fusion;
 }
 
-std::string dump_pipeline(const CompileResult& r, const std::string& path) {
-  std::string file = path.ends_with('/') ? path + r.lir.graph.name() + ".ir.txt" : path;
-  std::FILE* f = std::fopen(file.c_str(), "a");
-  if (!f) throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "'"), "RLX_IR_DUMP names a file, or a folder that exists when it ends with /");
+std::string dump_file(const CompileResult& r, const std::string& path) {
+  return path.ends_with('/') ? path + r.lir.graph.name() + ".ir.txt" : path;
+}
+
+std::string dump_pipeline(const CompileResult& r, const std::string& path, bool append) {
+  std::string file = dump_file(r, path);
+  std::FILE* f = std::fopen(file.c_str(), append ? "a" : "w");
+  if (!f)
+    throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "': ", std::strerror(errno)),
+                "RLX_IR_DUMP names a file, or a folder that exists when it ends with /");
   std::string text = inspect_compiled(r).text();
   std::size_t written = std::fwrite(text.data(), 1, text.size(), f);
   if (std::fclose(f) != 0 || written != text.size()) throw Error(ErrorCode::BadFile, concat_text("writing '", file, "' failed"));

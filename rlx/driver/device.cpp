@@ -8,12 +8,12 @@
 namespace rlx {
 namespace {
 constexpr DeviceInfo kDevices[kNumDevices] = {
-    {Device::Cpu, "cpu", "CPU", "RLX_CPU", 12},           {Device::Metal, "metal", "Metal", "RLX_METAL", 5},
-    {Device::Mlx, "mlx", "MLX", "RLX_MLX", 4},            {Device::Ane, "ane", "ANE", "RLX_ANE", 6},
-    {Device::Cuda, "cuda", "CUDA", "RLX_CUDA", 2},        {Device::Rocm, "rocm", "ROCm", "RLX_ROCM", 3},
-    {Device::Tpu, "tpu", "TPU", "RLX_TPU", 1},            {Device::Gpu, "gpu", "GPU (wgpu)", "RLX_WGPU", 7},
-    {Device::Vulkan, "vulkan", "Vulkan", "RLX_VULKAN", 8}, {Device::OpenGl, "opengl", "OpenGL", "RLX_OPENGL", 10},
-    {Device::DirectX, "directx", "DirectX 12", "RLX_DIRECTX", 9}, {Device::WebGpu, "webgpu", "WebGPU", "RLX_WEBGPU", 11},
+    {Device::Cpu, "cpu", "CPU", "RLX_CPU", 12}, {Device::Metal, "metal", "Metal", "", 5},
+    {Device::Mlx, "mlx", "MLX", "", 4}, {Device::Ane, "ane", "ANE", "", 6},
+    {Device::Cuda, "cuda", "CUDA", "", 2}, {Device::Rocm, "rocm", "ROCm", "", 3},
+    {Device::Tpu, "tpu", "TPU", "", 1}, {Device::Gpu, "gpu", "GPU (wgpu)", "", 7},
+    {Device::Vulkan, "vulkan", "Vulkan", "", 8}, {Device::OpenGl, "opengl", "OpenGL", "", 10},
+    {Device::DirectX, "directx", "DirectX 12", "", 9}, {Device::WebGpu, "webgpu", "WebGPU", "", 11},
 };
 
 struct Alias {

@@ -16,7 +16,7 @@ struct DeviceInfo {
   Device device;
   std::string_view id;            // "cpu"
   std::string_view name;          // "CPU"
-  std::string_view build_option;  // "RLX_CPU"
+  std::string_view build_option;  // "RLX_CPU"; empty: this version has no backend for it
   int priority;                   // 1 is tried first
 };
 

@@ -239,8 +239,19 @@ std::optional<TensorView> SafetensorsFile::find(std::string_view name) const {
 TensorView SafetensorsFile::at(std::string_view name) const {
   if (const std::optional<TensorView> view = find(name)) return *view;
   const std::string closest = closest_name(name, names());
-  throw Error(ErrorCode::NotFound, concat_text(source_, " holds no tensor \"", name, "\""),
-              closest.empty() ? std::string() : concat_text("the closest name is \"", closest, "\""));
+  std::string hint;
+  if (!closest.empty()) {
+    hint = concat_text("the closest name is \"", closest, "\"");
+  } else if (entries_.empty()) {
+    hint = "it holds no tensor at all";
+  } else {
+    constexpr std::size_t kShown = 5;
+    hint = concat_text("none is near; it holds ", entries_.size(), entries_.size() == 1 ? " tensor:" : " tensors:");
+    for (std::size_t i = 0; i < std::min(kShown, entries_.size()); ++i)
+      hint += concat_text(i ? ", \"" : " \"", entries_[i].name, "\"");
+    if (entries_.size() > kShown) hint += ", ...";
+  }
+  throw Error(ErrorCode::NotFound, concat_text(source_, " holds no tensor \"", name, "\""), std::move(hint));
 }
 
 void SafetensorsFile::drop_pages(std::string_view name) const {

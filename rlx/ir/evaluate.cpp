@@ -139,7 +139,13 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& valu
     } else {
       std::vector<Tensor> operands;
       for (Value v : n.inputs) operands.push_back(results[v.node.index][v.result]);
-      results[i] = evaluate_op(n.op, operands);
+      try {
+        results[i] = evaluate_op(n.op, operands);
+      } catch (const Error& e) {
+        if (e.code() != ErrorCode::OutOfMemory || !e.diagnostic().where.empty()) throw;
+        throw Error(Diagnostic{ErrorCode::OutOfMemory, concat_text("graph '", g.name(), "': ", e.diagnostic().message),
+                               node_where(g, id), "run it with smaller dimensions, or where there is more memory"});
+      }
     }
     for (Value v : n.inputs)
       if (last_use[v.node.index] == i) results[v.node.index].clear();

@@ -226,6 +226,16 @@ class Parser {
 
   // -- types --------------------------------------------------------------------------------------------------------
 
+  // True when a number of the expression has more digits than 64 bits hold.
+  static bool has_long_number(std::string_view expression) {
+    std::size_t digits = 0;
+    for (char c : expression) {
+      digits = is_digit(c) ? digits + (digits > 0 || c != '0' ? 1 : 0) : 0;
+      if (digits >= 19) return true;
+    }
+    return false;
+  }
+
   Dim dim() {
     skip();
     std::size_t start = at_;
@@ -241,6 +251,8 @@ class Parser {
     while (!expression.empty() && (expression.back() == ' ' || expression.back() == '\t')) expression.remove_suffix(1);
     if (expression.empty()) fail(start, "expected a dimension");
     auto d = expression.size() <= kMaxDimText ? parse_dim(expression) : std::nullopt;
+    if (!d && has_long_number(expression))
+      fail_plain(start, concat_text("the dimension ", token(start), " is too large"), "a dimension is below 2^63");
     if (!d)
       fail(start, "expected a dimension",
            "write an integer, a symbol, or an expression such as 2*seq + 1 or floordiv(seq, 16)");

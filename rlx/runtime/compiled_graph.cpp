@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/compiled_graph_impl.h"
@@ -19,6 +20,24 @@ std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std
   else if (names.empty()) hint = concat_text("the graph has no ", what, "s");
   throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"), std::move(hint));
 }
+
+namespace {
+
+// Room that `f` makes for `what` of a graph; the error of a machine without it names both.
+template <class F>
+auto make_room(const std::string& graph, const std::string& what, std::size_t bytes, F f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::OutOfMemory) throw;
+  }
+  throw Error(ErrorCode::OutOfMemory,
+              concat_text("graph '", graph, "': there is no memory for ", what, ", ", bytes, " bytes"),
+              "run it with smaller dimensions, or where there is more memory");
+}
+
+}  // namespace
 
 // -- one runner ---------------------------------------------------------------------------------------------------------------
 
@@ -56,7 +75,9 @@ ShapeInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> sp
 void CompiledGraph::Impl::bind(ShapeInstance& s) {
   if (block.size_bytes() < s.spec->block_bytes || block.empty()) {
     for (auto& other : shapes) other->bound.reset();
-    block = Tensor::uninitialized(Shape({Dim(std::max<std::size_t>(64, s.spec->block_bytes))}, DType::U8));
+    const Shape bytes({Dim(std::max<std::size_t>(64, s.spec->block_bytes))}, DType::U8);
+    block = make_room(code->source.name(), "the values of a run", bytes.size_bytes(),
+                      [&] { return Tensor::uninitialized(bytes); });
   }
   if (s.bound && s.weights_version == weights_version) return;
   s.bound.reset();
@@ -273,7 +294,9 @@ std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>
   ShapeInstance& s = impl_->instance_for(views);
   std::vector<std::vector<float>> results;
   for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
-    results.emplace_back(static_cast<std::size_t>(s.spec->outputs[i].num_elements()));
+    const Shape& shape = s.spec->outputs[i];
+    results.push_back(make_room(impl_->code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
+                                [&] { return std::vector<float>(static_cast<std::size_t>(shape.num_elements())); }));
     s.output_pointers[i] = results.back().data();
   }
   impl_->run(s, views);
@@ -286,7 +309,9 @@ std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) {
   std::span<const TensorView> views = given_views;
   ShapeInstance& s = impl_->instance_for(views);
   std::vector<Tensor> results;
-  for (const Shape& shape : s.spec->outputs) results.push_back(Tensor::uninitialized(shape));
+  for (const Shape& shape : s.spec->outputs)
+    results.push_back(make_room(impl_->code->source.name(), concat_text("output ", results.size(), ' ', shape), shape.size_bytes(),
+                                [&] { return Tensor::uninitialized(shape); }));
   for (std::size_t i = 0; i < results.size(); ++i) s.output_pointers[i] = results[i].mutable_data();
   impl_->run(s, views);
   return results;

@@ -12,8 +12,8 @@ namespace {
 std::shared_ptr<const Backend> require_backend(Device d) {
   auto b = backend_for(d);
   if (!b)
-    throw Error(ErrorCode::DeviceUnavailable, concat_text("no backend for ", device_info(d).name, " in this build"),
-                concat_text("build with -D", device_info(d).build_option, "=ON"));
+    throw Error(ErrorCode::DeviceUnavailable, concat_text("device ", device_info(d).name, " is not available: ", unavailable_reason(d)),
+                "pick one of rlx::available_devices()");
   return b;
 }
 
@@ -28,8 +28,10 @@ Graph lowered(const Graph& g) {
 std::string unavailable_reason(Device d) noexcept {
   try {
     auto b = backend_for(d);
-    if (!b) return concat_text("this build has no backend for it (", device_info(d).build_option, " is off)");
-    return b->unavailable_reason();
+    if (b) return b->unavailable_reason();
+    const DeviceInfo& info = device_info(d);
+    if (info.build_option.empty()) return concat_text("this version has no ", info.name, " backend");
+    return concat_text("this build leaves its backend out (configure with -D", info.build_option, "=ON)");
   } catch (const std::exception& e) {
     return e.what();
   }

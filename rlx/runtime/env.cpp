@@ -14,7 +14,7 @@ namespace {
 constexpr EnvVariable kVariables[] = {
     {"RLX_THREADS", "threads of the CPU backend (default: processors this process may use)"},
     {"RLX_CPU_ISA", "force a lower instruction set: avx512, avx2, sse4, generic"},
-    {"RLX_IR_DUMP", "write every stage of each compile to this file, or into this folder when it ends with /"},
+    {"RLX_IR_DUMP", "write every stage of each compile of the process to this file, or into this folder when it ends with /"},
     {"RLX_FUSION_REPORT", "print what was fused and what was missed"},
     {"RLX_DISPATCH_REPORT", "print how each kind of op reaches the device"},
     {"RLX_KERNEL_DISPATCH", "native: kernels only, common: decompositions wherever there are some (default: prefer_native)"},

@@ -34,7 +34,15 @@ void report_compile(const CompileResult& r) {
   if (verbose || env_flag("RLX_FUSION_REPORT")) std::fprintf(stderr, "%s\n", r.fusion.text().c_str());
   if (verbose || env_flag("RLX_DISPATCH_REPORT")) std::fprintf(stderr, "%s\n", r.dispatch.text().c_str());
   if (verbose) std::fputs(inspect_copies(r.lir).c_str(), stderr);
-  if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) dump_pipeline(r, *path);
+  if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) {
+    // The first compile of a process starts the file anew, later ones are added.
+    static std::mutex mutex;
+    static std::set<std::string> started;
+    std::lock_guard lock(mutex);
+    const std::string file = dump_file(r, *path);
+    dump_pipeline(r, *path, /*append=*/started.contains(file));
+    started.insert(file);
+  }
 }
 
 }  // namespace
@@ -48,7 +56,7 @@ Session::Session(Device device) : Session(backend_for(device)) {
   std::string reason = unavailable_reason(device);
   if (!reason.empty())
     throw Error(ErrorCode::DeviceUnavailable, concat_text("device ", device_info(device).name, " is not available: ", reason),
-                backend_ ? "pick one of rlx::available_devices()" : concat_text("build with -D", device_info(device).build_option, "=ON, or pick one of rlx::available_devices()"));
+                "pick one of rlx::available_devices()");
 }
 
 Session Session::on_backend(std::string_view name) {

@@ -46,7 +46,12 @@ Tensor Tensor::uninitialized(const Shape& shape) {
   Tensor t;
   t.shape_ = shape;
   t.num_elements_ = shape.num_elements();
-  std::shared_ptr<void> buffer = allocate(t.size_bytes());
+  std::shared_ptr<void> buffer;
+  try {
+    buffer = allocate(t.size_bytes());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::OutOfMemory, concat_text("there is no memory for ", shape, ", ", t.size_bytes(), " bytes"));
+  }
   t.data_ = static_cast<const std::byte*>(buffer.get());
   t.owner_ = std::move(buffer);
   t.writable_ = true;

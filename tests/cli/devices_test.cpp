@@ -18,6 +18,8 @@ TEST_CASE("rlx devices lists every device once") {
        {"cpu", "metal", "mlx", "ane", "cuda", "rocm", "tpu", "gpu", "vulkan", "opengl", "directx", "webgpu"})
     CHECK(contains(r.out, std::string("  ") + id + " "));
   CHECK(contains(run_rlx("devices --format json").out, "\"id\":\"cpu\""));
+  CHECK(contains(r.out, "this version has no CUDA backend"));  // no option that the build does not have
+  CHECK(!contains(r.out, "RLX_CUDA"));
 }
 
 TEST_CASE("rlx devices --env: every variable with its meaning, and its value when set") {

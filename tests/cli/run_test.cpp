@@ -127,11 +127,40 @@ TEST_CASE("rlx run: missing, unknown, doubled and misshapen values") {
                  "there is no device 'gpx'");
 }
 
+TEST_CASE("rlx run: a missing weight, no results, no memory") {
+  const Dense d;
+  const auto with_weights = [&](const char* name) {
+    write_safetensors(d.dir.file("w.safetensors"), std::vector<NamedTensor>{{name, doubles({2, 2}, {1, 2, 3, 4})}});
+    return run_rlx(d.graph() + d.x() + "--weights " + d.dir.file("w.safetensors"));
+  };
+  expect_failure(with_weights("W"), 1, "holds no tensor \"w\"\n  hint: none is near; it holds 1 tensor: \"W\"");
+  expect_failure(with_weights("w1"), 1, "the closest name is \"w1\"");
+  for (const char* how : {"--oracle ", "--device cpu "}) {
+    CAPTURE(how);
+    const std::string run = concat_text("run ", how, "- --input ", d.dir.file("x.npy"));
+    expect_failure(run_rlx(run, "graph @nothing {\n  %0 = input() {name = \"x\"} : [2, 2] f32\n}\n"), 1,
+                   "graph 'nothing' has neither outputs nor states");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their allocators end the program
+    const ProgramResult r = run_rlx(run, R"(graph @vast {
+  %0 = input() {name = "x"} : [2, 2] f32
+  %1 = expand(%0) : [17592186044416, 2, 2] f32
+  %2 = relu(%1) : [17592186044416, 2, 2] f32
+  return %2
+}
+)");
+    expect_failure(r, 1, "out of memory: graph 'vast': there is no memory for ");
+    CHECK(contains(r.err, "281474976710656 bytes"));
+#endif
+  }
+}
+
 TEST_CASE("rlx run: malformed graphs are refused with their place") {
   const TempDir dir;
   write_file(dir.file("bad.rlx"),
              "graph @g {\n  %0 = input() {name = \"x\"} : [2] f32\n  %1 = gelo(%0) : [2] f32\n  return %1\n}\n");
   expect_failure(run_rlx("run --oracle " + dir.file("bad.rlx")), 1, "bad.rlx:3:");
+  write_file(dir.file("large.rlx"), "graph @g {\n  %0 = input() {name = \"x\"} : [99999999999999999999, 2] f32\n  return %0\n}\n");
+  expect_failure(run_rlx("run --oracle " + dir.file("large.rlx")), 1, "the dimension '99999999999999999999' is too large");
   write_file(dir.file("cut.bin"), "RLXGRAPH\x01");
   expect_failure(run_rlx("run --oracle " + dir.file("cut.bin")), 1, "cut.bin");
   expect_failure(run_rlx("run --oracle " + dir.file("none.rlx")), 1, "none.rlx");

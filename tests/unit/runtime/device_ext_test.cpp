@@ -6,6 +6,7 @@
 #include "rlx/driver/registry.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/paths.h"
 
 namespace rlx {
 namespace {
@@ -15,10 +16,17 @@ TEST_CASE("the cpu is here and supports the table; what is not built supports no
   for (OpKind op : {OpKind::Activation, OpKind::Binary, OpKind::DotGeneral, OpKind::LlamaDecoderBlock}) CHECK(supports(Device::Cpu, op));
   CHECK(!is_available(Device::OpenGl));
   CHECK(!supports(Device::OpenGl, OpKind::Binary));
-  CHECK(test::contains(unavailable_reason(Device::OpenGl), "RLX_OPENGL"));
-  CHECK(test::contains(test::error_text([] { Session s(Device::Tpu); }), "RLX_TPU=ON"));
+  CHECK(unavailable_reason(Device::OpenGl) == "this version has no OpenGL backend");
+  CHECK(test::contains(test::error_text([] { Session s(Device::Tpu); }), "device TPU is not available: this version has no TPU backend"));
   CHECK(supports_run_slots(Device::Cpu));
   CHECK(!supports_run_slots(Device::WebGpu));
+}
+
+TEST_CASE("a build option that messages name exists in the build") {
+  const std::string build = test::read_file(test::source_path("CMakeLists.txt"));
+  for (const DeviceInfo& d : all_devices())
+    if (!d.build_option.empty()) CHECK_MESSAGE(test::contains(build, concat_text("option(", d.build_option, " ")), d.build_option);
+  for (Device d : registered_devices()) CHECK(!device_info(d).build_option.empty());
 }
 
 TEST_CASE("priority order") {
@@ -45,7 +53,7 @@ TEST_CASE("graphs are probed by the compiler's own legalisation") {
   CHECK(report.compile_ready());
   CHECK(!report.summaries.empty());
   CHECK(legalize_graph_for_device(g, Device::Cpu).num_nodes() > 0);
-  CHECK(test::contains(test::error_text([&] { (void)legalize_graph_for_device(g, Device::Cuda); }), "RLX_CUDA"));
+  CHECK(test::contains(test::error_text([&] { (void)legalize_graph_for_device(g, Device::Cuda); }), "device CUDA is not available: this version has no CUDA backend"));
 }
 
 TEST_CASE("claims of a target: the kernel table when built, the documented list when not") {
