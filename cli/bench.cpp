@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -138,6 +139,9 @@ void print_breakdown(CompiledGraph& f, Run& r, const MachineLimits& limits) {
 }
 
 void bench(const BenchOptions& o) {
+  if (std::isnan(o.budget_s)) throw Error(ErrorCode::InvalidArgument, "--seconds is not a number");
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes;
+  for (const std::string& text : o.shapes) shapes.push_back(parse_shape(text));
   SentenceModelConfig config = read_sentence_config(o.model);
   BertGraphOptions graph_options;
   graph_options.pooling = config.pooling;
@@ -145,14 +149,15 @@ void bench(const BenchOptions& o) {
   Session session;
   if (o.threads) session.with_threads(o.threads);
   if (!o.isa.empty()) session.with_isa(o.isa);
-  std::shared_ptr<const WeightLoader> weights = open_checkpoint(weights_path(o.model));
+  const std::string weights_file = weights_path(o.model);
+  std::shared_ptr<const WeightLoader> weights = open_checkpoint(weights_file);
   std::size_t weight_bytes = 0;
   double copy_ms = copy_weights_ms(*weights, weight_bytes);  // reads the file into the page cache
   copy_ms = std::min(copy_ms, copy_weights_ms(*weights, weight_bytes));
   Graph g = build_sentence_encoder(config.bert, graph_options);
   auto start = Clock::now();
   CompiledGraph f = session.compile(std::move(g));
-  f.load_params(weights, LoadMode::Subset);
+  load_checkpoint(f, weights, weights_file);
   double load_ms = us_since(start) / 1e3;
   if (!o.json) std::printf("%s, %s\n", f.target_name().c_str(), o.model.c_str());
   MachineLimits limits;
@@ -162,13 +167,14 @@ void bench(const BenchOptions& o) {
     for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
     std::printf("\n");
   }
-  for (const std::string& text : o.shapes) {
-    auto [b, s] = parse_shape(text);
-    Run r(b, s, config.bert.hidden_size, config.bert.vocab_size);
+  for (std::size_t n = 0; n < shapes.size(); ++n) {
+    const std::string& text = o.shapes[n];
+    const auto [b, s] = shapes[n];
     auto t = Clock::now();
     std::vector<std::int64_t> dims{b, s};
     f.prepare_shape(std::vector<std::vector<std::int64_t>>{dims, dims});
     double compile_ms = us_since(t) / 1e3;
+    Run r(b, s, config.bert.hidden_size, config.bert.vocab_size);
     auto warm = Clock::now();
     for (int i = 0; i < 50 && (i < 3 || us_since(warm) < 0.1e6); ++i) f.run_into(r.inputs, {&r.output, 1});
     std::vector<double> us;
@@ -182,7 +188,7 @@ void bench(const BenchOptions& o) {
     std::sort(us.begin(), us.end());
     double p50 = us[(us.size() - 1) / 2], p10 = us[(us.size() - 1) / 10];
     double flops = 0;
-    for (const NodeTime& n : f.profile(r.inputs)) flops += n.cost.flops;
+    for (const NodeTime& node : f.profile(r.inputs)) flops += node.cost.flops;
     if (o.json) {
       const GemmShare gemm = gemm_share(f, r);
       std::printf("{\"bench\":\"minilm\",\"engine\":\"rlx\",\"target\":\"%s\",\"case\":\"%s\",\"p50_us\":%.2f,\"p10_us\":%.2f,\"n\":%zu,"
@@ -206,10 +212,10 @@ void register_bench(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("bench", "Measure the latency of a sentence encoder per shape");
   sub->add_option("--model", o->model, "model folder")->required();
   sub->add_option("--shapes", o->shapes, "BATCHxSEQUENCE, several by commas")->delimiter(',');
-  sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::PositiveNumber);
+  sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, 1024));
   sub->add_option("--isa", o->isa, "force an instruction set: avx512, avx2, sse4, generic");
-  sub->add_option("--runs", o->min_runs, "least number of timed runs a shape")->check(CLI::PositiveNumber);
-  sub->add_option("--seconds", o->budget_s, "time budget a shape")->check(CLI::PositiveNumber);
+  sub->add_option("--runs", o->min_runs, "least number of timed runs a shape")->check(CLI::Range(1, 1000000));
+  sub->add_option("--seconds", o->budget_s, "time budget a shape")->check(CLI::Range(0.001, 3600.0));
   sub->add_flag("--json", o->json, "one JSON object per shape");
   sub->add_flag("--breakdown", o->breakdown, "time by kernel, beside the floor that arithmetic and memory set");
   sub->callback([o] { bench(*o); });

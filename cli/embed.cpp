@@ -226,7 +226,7 @@ void register_embed(CLI::App& app) {
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   cmd->add_flag("--pairs", args->pairs, "Print the cosine of every pair of texts instead of their vectors");
   cmd->footer("Without --text and --file, texts are read from the standard input, one per line.");

@@ -63,6 +63,8 @@ Graph read_graph(const std::string& path) {
 Binding split_binding(const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || is_file(text)) return {"", text};
+  if (at + 1 == text.size())
+    throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' names no file"), "write it like x=FILE.npy");
   return {text.substr(0, at), text.substr(at + 1)};
 }
 

@@ -122,14 +122,17 @@ void register_inspect(CLI::App& app) {
   auto args = std::make_shared<InspectArgs>();
   CLI::App* cmd = app.add_subcommand("inspect", "Show every stage of a compile: graphs, fusion, buffers");
   cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
-  cmd->add_option("-m,--model", args->model, "model folder: its encoder is built and compiled (weights are not read)")
-      ->type_name("DIR");
+  auto* model = cmd->add_option("-m,--model", args->model,
+                                "model folder: its encoder is built and compiled (weights are not read)")
+                    ->type_name("DIR");
   cmd->add_option("--batch", args->batch, "texts of the model's batch")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 30))
+      ->needs(model);
   cmd->add_option("--seq", args->sequence, "tokens per text of the model's batch")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 30))
+      ->needs(model);
   cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension")
       ->type_name("SYMBOL=N")
       ->allow_extra_args(false);

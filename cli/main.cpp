@@ -1,6 +1,8 @@
 // The `rlx` command: parses the sub-command and turns every error into one message and a non-zero exit status.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -10,6 +12,17 @@
 
 #include "cli/commands.h"
 #include "rlx/error.h"
+
+namespace {
+
+// What was printed must have arrived: a full disk is a failure.
+int finished(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fprintf(stderr, "rlx: cannot write the standard output: %s\n", std::strerror(errno));
+  return 1;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("rlx: a small ML compiler and runtime", "rlx");
@@ -43,13 +56,13 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-    return 0;
+    return finished(0);
   } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
+    return finished(app.exit(e));
   } catch (const CLI::CallForAllHelp& e) {
-    return app.exit(e);
+    return finished(app.exit(e));
   } catch (const CLI::CallForVersion& e) {
-    return app.exit(e);
+    return finished(app.exit(e));
   } catch (const CLI::ParseError& e) {
     std::fprintf(stderr, "rlx: %s\n", e.what());
     std::fprintf(stderr, "  hint: `rlx %s--help` lists the options\n",

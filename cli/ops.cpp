@@ -1,6 +1,7 @@
 // `rlx ops`: the table of ops with their rules, and the devices that have kernels for them.
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -14,7 +15,8 @@ namespace rlx::cli {
 namespace {
 
 struct OpsArgs {
-  std::string op, output;
+  std::optional<std::string> op;
+  std::string output;
   bool coverage = false, markdown = false;
 };
 
@@ -246,17 +248,17 @@ std::string markdown() {
 
 void run(const OpsArgs& args) {
   std::string text;
-  if (!args.op.empty()) {
+  if (args.op) {
     std::vector<std::string> names;
     const OpDef* found = nullptr;
     for (const OpDef* def : all_op_defs()) {
       names.emplace_back(def->name);
-      if (def->name == args.op) found = def;
+      if (def->name == *args.op) found = def;
     }
-    if (const auto named = find_op(args.op); !found && named) found = named->def;  // "gelu" is an activation
+    if (const auto named = find_op(*args.op); !found && named) found = named->def;  // "gelu" is an activation
     if (!found) {
-      const std::string near = closest_name(args.op, names);
-      throw Error(ErrorCode::NotFound, concat_text("there is no op '", args.op, "'"),
+      const std::string near = closest_name(*args.op, names);
+      throw Error(ErrorCode::NotFound, concat_text("there is no op '", *args.op, "'"),
                   near.empty() ? "`rlx ops` lists them" : concat_text("did you mean '", near, "'?"));
     }
     text = one_op(*found);

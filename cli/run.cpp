@@ -216,7 +216,7 @@ void register_run(CLI::App& app) {
                 "print the outputs and the states after the run (the default without --output)");
   cmd->add_option("--max-values", args->max_values, "values printed per output")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   auto* device =
       cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
   cmd->add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
@@ -225,7 +225,7 @@ void register_run(CLI::App& app) {
   cmd->add_flag("--cast", args->cast, "convert inputs and params whose dtype differs, even when that rounds");
   cmd->add_option("--threads", args->threads, "0: as many as the machine grants")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1024));
   cmd->callback([args] { run(*args); });
 }
 

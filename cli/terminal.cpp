@@ -26,7 +26,10 @@ std::string read_text(const std::string& path) {
   const bool failed = std::ferror(file) != 0;
   const int reason = errno;
   if (!standard) std::fclose(file);
-  if (failed) throw Error(ErrorCode::BadFile, concat_text("cannot read '", path, "': ", std::strerror(reason)));
+  if (failed)
+    throw Error(ErrorCode::BadFile,
+                concat_text("cannot read ", standard ? "the standard input" : concat_text("'", path, "'"), ": ",
+                            std::strerror(reason)));
   return out;
 }
 
@@ -42,23 +45,27 @@ std::vector<std::string> split_lines(std::string_view text) {
   return out;
 }
 
-Output::Output(const std::string& path) : file_(stdout), name_("the standard output") {
-  if (path.empty() || path == "-") return;
-  name_ = concat_text("'", path, "'");
-  file_ = std::fopen(path.c_str(), "wb");
-  if (!file_) throw Error(ErrorCode::InvalidArgument, concat_text("cannot write ", name_, ": ", std::strerror(errno)));
-}
+Output::Output(const std::string& path) : path_(path == "-" ? "" : path) {}
 Output::~Output() {
   if (file_ && file_ != stdout) std::fclose(file_);
 }
-bool Output::is_terminal() const { return isatty(fileno(file_)) != 0; }
+bool Output::is_terminal() const { return path_.empty() && isatty(STDOUT_FILENO) != 0; }
 void Output::fail() const {
-  throw Error(ErrorCode::BadFile, concat_text("cannot write ", name_, ": ", std::strerror(errno)));
+  throw Error(ErrorCode::BadFile,
+              concat_text("cannot write ", path_.empty() ? "the standard output" : concat_text("'", path_, "'"), ": ",
+                          std::strerror(errno)));
+}
+void Output::open() {
+  if (file_) return;
+  file_ = path_.empty() ? stdout : std::fopen(path_.c_str(), "wb");
+  if (!file_) fail();
 }
 void Output::write(std::string_view bytes) {
+  open();
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail();
 }
 void Output::close() {
+  open();
   if (std::fflush(file_) != 0) fail();
   if (file_ == stdout) return;
   std::FILE* file = std::exchange(file_, nullptr);

@@ -18,7 +18,8 @@ std::string read_text(const std::string& path);
 /// Lines without their ends (\n or \r\n); a last line without an end counts, an empty one after the last end does not.
 std::vector<std::string> split_lines(std::string_view text);
 
-/// A file or the standard output for writing; a failed write is an error.
+/// A file or the standard output for writing; a failed write is an error. The file is opened by the first write, so
+/// that what fails before leaves an old file as it was.
 class Output {
  public:
   /// "" and "-" are the standard output.
@@ -33,8 +34,9 @@ class Output {
 
  private:
   [[noreturn]] void fail() const;
-  std::FILE* file_;
-  std::string name_;
+  void open();
+  std::string path_;  // empty: the standard output
+  std::FILE* file_ = nullptr;
 };
 
 /// A line on the standard error that redraws itself: shown when that is a terminal and the work takes longer than a

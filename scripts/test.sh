@@ -2,8 +2,9 @@
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
 # usage: scripts/test.sh [--yes] [--full cpu]
 #   --yes       do not ask before installing
-#   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing and the
-#               benches beside their peers; writes build/report-cpu-DATE.md, from which the README's tables are made
+#   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing, token ids
+#               beside the Python package and the benches beside their peers; writes build/report-cpu-DATE.md, from
+#               which the README's tables are made
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -16,7 +17,7 @@ while [ $# -gt 0 ]; do
       shift
       [ "$full" = cpu ] || fail "--full takes a device of this version: cpu (got '$full')"
       ;;
-    -h | --help) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full cpu]" ;;
   esac
   shift
@@ -62,7 +63,7 @@ build() {
 }
 
 step "packages and model"
-need_packages "${build_packages[@]}" "${test_packages[@]}" "${fetch_packages[@]}"
+need_packages "${build_packages[@]}" "${test_packages[@]}" "${fetch_packages[@]}" ${full:+"${full_packages[@]}"}
 need_model
 export RLX_MODEL_DIR=$model_dir
 export RLX_REQUIRE_ALL_TESTS=1  # a test that would skip itself for something missing fails instead
@@ -135,6 +136,10 @@ if [ -n "$full" ]; then
   step "aarch64: kernels and conformance under emulation"
   build aarch64 --target unit_tests conformance_tests smoke_tests
   emulated qemu-aarch64-static build/aarch64/tests -L /usr/aarch64-linux-gnu
+
+  step "token ids beside the Python package tokenizers"
+  build dev --target wordpiece_ids
+  python3 tests/parity/wordpiece_parity.py --tool build/dev/tests/wordpiece_ids --model "$model_dir"
 
   step "benches beside their peers, and the other figures"
   build release

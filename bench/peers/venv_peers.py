@@ -11,6 +11,7 @@ PINNED = {
     "openvino": "2026.4.1",
     "onnxruntime": "1.31.1",
     "sympy": "1.14.0",
+    "tokenizers": "0.23.3",
     "torch": "2.15.0",
     "onednn-cpu-gomp": "2023.2.0",
     "onednn-devel-cpu-gomp": "2023.2.0",

@@ -3,8 +3,10 @@
 
 #include <simdjson.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "rlx/error.h"
@@ -53,6 +55,13 @@ class JsonErrorFinder {
         return true;
       }
       if (c < 0x20) return stop("no raw control character inside a string");
+      if (c >= 0x80) {
+        const std::size_t more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
+        for (std::size_t i = 1; i <= more; ++i)
+          if (c < 0xc2 || c > 0xf4 || at_ + i >= text_.size() || (text_[at_ + i] & 0xc0) != 0x80)
+            return stop("valid UTF-8");
+        at_ += more;
+      }
       if (c == '\\') {
         const char escape = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
         if (escape == '\0' || std::strchr("\"\\/bfnrtu", escape) == nullptr) return stop("a valid escape");
@@ -68,6 +77,23 @@ class JsonErrorFinder {
     return at_ > start || stop("a digit");
   }
   bool skip_number() {
+    const std::size_t start = at_;
+    if (!skip_digits_of_number()) return false;
+    const std::string number(text_.substr(start, at_ - start));
+    errno = 0;
+    if (number.find_first_of(".eE") != std::string::npos) {
+      if (std::isfinite(std::strtod(number.c_str(), nullptr))) return true;
+    } else {
+      if (number[0] == '-')
+        (void)std::strtoll(number.c_str(), nullptr, 10);
+      else
+        (void)std::strtoull(number.c_str(), nullptr, 10);
+      if (errno != ERANGE) return true;
+    }
+    at_ = start;
+    return stop("a number that fits 64 bits");
+  }
+  bool skip_digits_of_number() {
     if (peek() == '-') ++at_;
     if (peek() == '0') {
       ++at_;
@@ -317,6 +343,12 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source) {
 }
 
 JsonDocument JsonDocument::read(const std::string& path) { return parse(read_file(path), path); }
+
+JsonValue JsonDocument::root_object() const {
+  if (!root().is_object())
+    throw Error(ErrorCode::BadFile, concat_text(source(), ": expected an object, got ", json_kind_name(root().kind())));
+  return root();
+}
 
 JsonValue JsonDocument::root() const { return JsonValue::Access::value(impl_->root, &impl_->source); }
 

@@ -75,6 +75,8 @@ class JsonDocument {
   ~JsonDocument();
 
   JsonValue root() const;
+  /// The root, an object. Errors: BadFile when it is something else.
+  JsonValue root_object() const;
   const std::string& source() const;
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
 #include "rlx/error.h"
@@ -139,8 +140,12 @@ BertConfig parse_bert_config(const JsonDocument& document) {
 SentenceModelConfig read_sentence_config(const std::string& folder) {
   const std::string config_path = join_path(folder, "config.json");
   if (!is_file(config_path)) {
+    std::error_code ignored;
+    const char* what = std::filesystem::is_directory(folder, ignored) ? "holds no config.json"
+                       : is_file(folder)                              ? "is a file, expected a folder"
+                                                                      : "does not exist";
     throw Error(
-        ErrorCode::NotFound, concat_text("\"", folder, "\" holds no config.json"),
+        ErrorCode::NotFound, concat_text("\"", folder, "\" ", what),
         "give the folder of a Hugging Face model: config.json, model.safetensors and tokenizer.json or vocab.txt");
   }
   SentenceModelConfig out;
@@ -170,6 +175,9 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
                     "known are Transformer, Pooling and Normalize");
       }
     }
+    if (!pooling_required)
+      unsupported(modules_path, "no module pools the token vectors",
+                  "rlx makes one vector per text; it needs a Pooling");
   }
   const std::string pooling_path = join_path(join_path(folder, pooling_folder), "config.json");
   if (is_file(pooling_path)) {
@@ -183,9 +191,7 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
   const std::string sentence_path = join_path(folder, "sentence_bert_config.json");
   if (is_file(sentence_path)) {
     const JsonDocument sentence = JsonDocument::read(sentence_path);
-    const JsonValue root = sentence.root();
-    if (!root.is_object())
-      bad_file(sentence_path, concat_text("expected an object, got ", json_kind_name(root.kind())));
+    const JsonValue root = sentence.root_object();
     const std::int64_t limit = root.get_int("max_seq_length", out.bert.max_positions);
     if (limit < 1) bad_file(sentence_path, concat_text("\"max_seq_length\" is ", limit, ", expected at least 1"));
     out.max_sequence = std::min(out.max_sequence, limit);
@@ -197,6 +203,8 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
 std::string weights_path(const std::string& folder) {
   std::string path = join_path(folder, "model.safetensors");
   if (is_file(path)) return path;
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    bad_file(path, "is a folder, expected a file", "put the model's safetensors file there");
   std::string hint = "put the model's safetensors file there";
   if (is_file(join_path(folder, "model.safetensors.index.json"))) {
     hint = "the weights are split over several files; merge them into one with the Python package safetensors";

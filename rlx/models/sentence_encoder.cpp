@@ -68,7 +68,7 @@ namespace {
 constexpr std::string_view kLayerPrefix = "encoder.layer.";
 
 // Before the graph is built: only as many layers as the file has can be loaded, and a wrong count could be any number.
-void check_layer_count(std::int64_t num_layers, const WeightLoader& weights) {
+void check_layer_count(std::int64_t num_layers, const WeightLoader& weights, const std::string& path) {
   std::set<std::int64_t> layers;
   for (const std::string& name : weights.names()) {
     std::int64_t layer = 0;
@@ -78,23 +78,32 @@ void check_layer_count(std::int64_t num_layers, const WeightLoader& weights) {
   }
   if (num_layers > static_cast<std::int64_t>(layers.size()))
     throw Error(ErrorCode::BadFile,
-                concat_text("the file holds ", layers.size(), " layers (", kLayerPrefix,
+                concat_text(path, ": the file holds ", layers.size(), " layers (", kLayerPrefix,
                             "N), but \"num_hidden_layers\" of config.json is ", num_layers),
                 "the configuration and the weights belong to different models");
 }
 
-// A tensor of a layer that no param takes means that the configuration describes another model: its vectors would be
-// wrong. Heads on top of the encoder (a pooler, a classifier) are left out on purpose.
-void check_layers_used(const CompiledGraph& encoder, const WeightLoader& weights) {
+}  // namespace
+
+void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader> weights, const std::string& path) {
+  try {
+    encoder.load_params(weights, LoadMode::Subset);
+  } catch (const Error& e) {
+    Diagnostic d = e.diagnostic();
+    d.code = ErrorCode::BadFile;
+    d.message = concat_text(path, ": ", d.message);
+    throw Error(std::move(d));
+  }
+  // A tensor of a layer that no param takes means that the configuration describes another model: its vectors would be
+  // wrong. Heads on top of the encoder (a pooler, a classifier) are left out on purpose.
   std::set<std::string_view> used;
   for (const IoInfo& param : encoder.params()) used.insert(param.name);
-  for (const std::string& name : weights.names())
+  for (const std::string& name : weights->names())
     if (name.starts_with(kLayerPrefix) && !used.contains(name))
-      throw Error(ErrorCode::BadFile, concat_text("config.json describes a model without the tensor '", name, "'"),
+      throw Error(ErrorCode::BadFile,
+                  concat_text(path, ": config.json describes a model without the tensor '", name, "'"),
                   "\"num_hidden_layers\" is too small, or the configuration belongs to another model");
 }
-
-}  // namespace
 
 double cosine_similarity(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size())
@@ -129,6 +138,12 @@ struct SentenceEncoder::Impl {
     num_special = static_cast<std::int64_t>(tokenizer->prefix_ids().size() + tokenizer->suffix_ids().size());
     const std::int64_t own_limit =
         config.max_sequence > 0 ? std::min(config.max_sequence, config.bert.max_positions) : config.bert.max_positions;
+    if (own_limit <= num_special)
+      throw Error(ErrorCode::BadFile,
+                  concat_text(folder, ": texts may have ", own_limit,
+                              " tokens (\"max_position_embeddings\" of config.json, \"max_seq_length\" of "
+                              "sentence_bert_config.json), expected more than the ",
+                              num_special, " special ones"));
     max_sequence = options.max_sequence ? options.max_sequence : own_limit;
     if (max_sequence <= num_special || max_sequence > config.bert.max_positions)
       throw Error(ErrorCode::InvalidArgument, concat_text("max_sequence must be in [", num_special + 1, ", ",
@@ -140,17 +155,9 @@ struct SentenceEncoder::Impl {
     if (options.num_threads > 0) session.with_threads(options.num_threads);
     weights = weights_path(folder);
     const std::shared_ptr<const WeightLoader> checkpoint = open_checkpoint(weights);
-    try {
-      check_layer_count(config.bert.num_layers, *checkpoint);
-      encoder = session.compile(build_sentence_encoder(config.bert, graph_options));
-      check_layers_used(*encoder, *checkpoint);
-      encoder->load_params(checkpoint, LoadMode::Subset);
-    } catch (const Error& e) {
-      Diagnostic d = e.diagnostic();
-      d.code = ErrorCode::BadFile;
-      d.message = concat_text(weights, ": ", d.message);
-      throw Error(std::move(d));
-    }
+    check_layer_count(config.bert.num_layers, *checkpoint, weights);
+    encoder = session.compile(build_sentence_encoder(config.bert, graph_options));
+    load_checkpoint(*encoder, checkpoint, weights);
   }
 
   // ids, mask [B, S] -> [B, H].

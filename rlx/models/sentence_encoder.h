@@ -17,6 +17,8 @@
 
 namespace rlx {
 
+class CompiledGraph;
+
 struct SentenceEncoderOptions {
   int num_threads = 0;            // 0: as many as the machine grants
   std::int64_t max_batch = 32;    // texts run together
@@ -58,6 +60,10 @@ class SentenceEncoder {
 /// The checkpoint at `path` under the names a graph of `build_sentence_encoder` uses: a "bert." prefix of all names is
 /// dropped, tensors that are no float (position ids) are left out. Errors: those of the reader.
 std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path);
+
+/// Sets the params of an encoder of `build_sentence_encoder` from `weights`, the checkpoint at `path`. Errors: BadFile
+/// naming the file and a tensor that is missing, has another shape or dtype, or belongs to a layer the encoder lacks.
+void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader> weights, const std::string& path);
 
 /// Cosine of the angle between two vectors of equal length, in double; 0 when either is zero.
 double cosine_similarity(std::span<const float> a, std::span<const float> b);

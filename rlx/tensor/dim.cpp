@@ -333,8 +333,9 @@ struct DimParser {
     if (std::isdigit(static_cast<unsigned char>(word[0]))) {
       std::int64_t v = 0;
       for (char c : word) {
-        if (!std::isdigit(static_cast<unsigned char>(c)) || v > (std::numeric_limits<std::int64_t>::max() - 9) / 10) return fail();
-        v = v * 10 + (c - '0');
+        const int digit = c - '0';
+        if (digit < 0 || digit > 9 || v > (std::numeric_limits<std::int64_t>::max() - digit) / 10) return fail();
+        v = v * 10 + digit;
       }
       return Dim(v);
     }

@@ -86,7 +86,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
   const std::string config_path = join_path(folder, "tokenizer_config.json");
   if (is_file(config_path)) {
     const JsonDocument config = JsonDocument::read(config_path);
-    options = WordPieceTokenizer::options_from_config(config.root());
+    options = WordPieceTokenizer::options_from_config(config.root_object());
   }
   return std::make_unique<WordPieceTokenizer>(
       WordPieceTokenizer::from_vocab(read_file(vocab_path), vocab_path, options));

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "rlx/runtime/env.h"
+#include "rlx/tensor/dtype.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_program.h"
 
 using namespace rlx;
@@ -20,6 +22,23 @@ TEST_CASE("rlx devices lists every device once") {
   CHECK(contains(run_rlx("devices --format json").out, "\"id\":\"cpu\""));
   CHECK(contains(r.out, "this version has no CUDA backend"));  // no option that the build does not have
   CHECK(!contains(r.out, "RLX_CUDA"));
+}
+
+TEST_CASE("rlx devices --dtypes: the table of docs/devices.md") {
+  const ProgramResult r = run_rlx("devices --dtypes");
+  REQUIRE(r.status == 0);
+  const bool current = rlx::test::read_file(source_path("docs/devices.md")) == r.out;
+  CHECK_MESSAGE(current, "what runs changed: run `build/dev/rlx devices --dtypes -o docs/devices.md`");
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType t = static_cast<DType>(i);
+    const std::size_t at = r.out.find(concat_text("| `", dtype_name(t), "` | ", dtype_bits(t), " | **kernel** "));
+    REQUIRE_MESSAGE(at != std::string::npos, dtype_name(t));
+    const std::string row = r.out.substr(at, r.out.find('\n', at) - at);
+    CHECK_MESSAGE(!contains(row, "not `"), row);  // a dtype that an op takes runs on the cpu
+    if (is_storage_only(t)) CHECK_MESSAGE(contains(row, "`cast`"), row);
+  }
+  CHECK(run_rlx("devices --dtypes --env").status == 2);
+  CHECK(run_rlx("devices -o x").status == 2);
 }
 
 TEST_CASE("rlx devices --env: every variable with its meaning, and its value when set") {

@@ -47,9 +47,60 @@ TEST_CASE("rlx embed: a folder without a model, no text, text that is not UTF-8,
   expect_failure(run_rlx("embed --model " + empty.path()), 1, "there is no text");
   expect_failure(run_rlx("embed --model . --file " + empty.file("none.txt")), 1, "none.txt");
   expect_failure(run_rlx("embed --model . --file " + empty.path()), 1, "is a folder");
-  expect_failure(run_rlx("embed --model . --text x -o " + empty.file("no/such/folder")), 1, "cannot write");
+  const TinyModel model;
+  const std::string with = "embed --model " + model.path() + " --text a -o ";
+  expect_failure(run_rlx(with + empty.file("no/such/folder")), 1, "cannot write '" + empty.file("no/such/folder"));
+  expect_failure(run_rlx(with + empty.path()), 1, "Is a directory");
   expect_failure(run_rlx("embed --model .", "good\nbad \xff\n"), 1,
                  "standard input:2: invalid UTF-8 at byte 4 of 5");
+}
+
+TEST_CASE("rlx embed: a failure leaves an old output as it was, and the output may be the input") {
+  const TinyModel model;
+  const std::string with = " --model " + model.path() + " ", lines = model.write("lines.txt", "a b\nc\n"),
+                    to_lines = " -o " + lines;
+  expect_failure(run_rlx("embed --text ''" + with + to_lines), 1, "--text 1: the text is empty");
+  expect_failure(run_rlx("embed --text a --model " + model.file("none") + to_lines), 1, "none\" does not exist");
+  CHECK(rlx::test::read_file(lines) == "a b\nc\n");
+  const ProgramResult to_terminal = run_rlx("embed --format text --file " + lines + with);
+  CHECK(run_rlx("embed --format text --file " + lines + with + to_lines).status == 0);
+  CHECK(rlx::test::read_file(lines) == to_terminal.out);
+}
+
+TEST_CASE("rlx: the standard output is full, or numbers are out of range: one short message") {
+  const TinyModel model;
+  const std::string with = " --model " + model.path() + " ";
+  for (const std::string& command : {std::string("--help"), std::string("ops"), std::string("devices"), "embed --text a" + with,
+                                     "bench --shapes 1x4 --runs 1 --seconds 0.01" + with}) {
+    CAPTURE(command);
+    expect_failure(run_rlx(command + " > /dev/full"), 1, "cannot write the standard output: No space left on device");
+  }
+  for (const std::string& command :
+       {std::string("run x.rlx --threads 1000000"), std::string("run x.rlx --max-values -1"), "bench --threads 0" + with,
+        "bench --runs 0" + with, "bench --seconds -1" + with, "inspect --seq 0" + with, "embed --max-tokens 99999999999" + with}) {
+    CAPTURE(command);
+    const ProgramResult r = run_rlx(command);
+    expect_failure(r, 2, "not in range");
+    CHECK(r.err.size() < 200);
+  }
+  expect_failure(run_rlx("inspect x.rlx --batch 4"), 2, "--batch requires --model");
+  expect_failure(run_rlx("bench --seconds nan" + with), 1, "--seconds is not a number");
+  expect_failure(run_rlx("ops --op ''"), 1, "there is no op ''");
+}
+
+TEST_CASE("rlx bench: shapes and weights that cannot be") {
+  const TinyModel model;
+  const std::string command = "bench --seconds 0.01 --model " + model.path() + " --shapes ";
+  expect_failure(run_rlx(command + "1x4,1x"), 1, "'1x' is no shape");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their allocators end the program
+  const ProgramResult r = run_rlx(command + "99999999999x6");
+  CHECK(r.status == 1);
+  CHECK(contains(r.err, "there is no memory for the values of a run, "));
+#endif
+  std::vector<NamedTensor> weights = TinyModel::tensors();
+  weights[1].tensor = Tensor::zeros(Shape({4, 4}, DType::F32));
+  model.write_weights(weights);
+  expect_failure(run_rlx(command + "1x4"), 1, "model.safetensors: tensor '" + weights[1].name + "' is [4, 4] f32 in the file");
 }
 
 TEST_CASE("rlx embed: an empty or damaged text is named by its file and line, or as which --text it is") {

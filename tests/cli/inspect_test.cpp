@@ -85,7 +85,8 @@ TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devic
   expect_failure(run_rlx("inspect - --bind rows=99999999999999999999", kDense), "the dimension is too large");
   std::string undeclared = kDense;
   undeclared.erase(undeclared.find("  symbol"), undeclared.find("  %0") - undeclared.find("  symbol"));
-  expect_failure(run_rlx("inspect -", undeclared), "dimension 'rows' has no value\n  hint: give it one, for example --bind rows=16");
+  expect_failure(run_rlx("inspect -", undeclared),
+                 "dimension 'rows' has no value\n  hint: give it one, for example --bind rows=16");
   CHECK(run_rlx("inspect - --bind rows=4 --summary", undeclared).status == 0);
   expect_failure(run_rlx("inspect - --bind rows=4 --stage lirr", kDense), "did you mean 'lir'?");
   expect_failure(run_rlx("inspect - --bind rows=4 --device cpuu", kDense), "did you mean 'cpu'?");

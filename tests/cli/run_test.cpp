@@ -122,6 +122,7 @@ TEST_CASE("rlx run: missing, unknown, doubled and misshapen values") {
   expect_failure(run_rlx(d.graph() + d.w() + "--input " + d.dir.file("none.npy")), 1, "none.npy");
   write_npy(d.dir.file("x.npy"), doubles({3}, {1, 2, 3}).cast(DType::F32));
   expect_failure(run_rlx(d.graph() + d.x() + d.w()), 1, "'x'");
+  expect_failure(run_rlx(d.graph() + d.w() + "--input x="), 1, "'x=' names no file");
   expect_failure(run_rlx("run --oracle --device cpu x.rlx"), 2, "--oracle");
   expect_failure(run_rlx("run " + d.dir.file("graph.rlx") + " --device gpx " + d.x() + d.w()), 1,
                  "there is no device 'gpx'");
@@ -159,8 +160,10 @@ TEST_CASE("rlx run: malformed graphs are refused with their place") {
   write_file(dir.file("bad.rlx"),
              "graph @g {\n  %0 = input() {name = \"x\"} : [2] f32\n  %1 = gelo(%0) : [2] f32\n  return %1\n}\n");
   expect_failure(run_rlx("run --oracle " + dir.file("bad.rlx")), 1, "bad.rlx:3:");
-  write_file(dir.file("large.rlx"), "graph @g {\n  %0 = input() {name = \"x\"} : [99999999999999999999, 2] f32\n  return %0\n}\n");
-  expect_failure(run_rlx("run --oracle " + dir.file("large.rlx")), 1, "the dimension '99999999999999999999' is too large");
+  write_file(dir.file("large.rlx"),
+             "graph @g {\n  %0 = input() {name = \"x\"} : [99999999999999999999, 2] f32\n  return %0\n}\n");
+  expect_failure(run_rlx("run --oracle " + dir.file("large.rlx")), 1,
+                 "the dimension '99999999999999999999' is too large");
   write_file(dir.file("cut.bin"), "RLXGRAPH\x01");
   expect_failure(run_rlx("run --oracle " + dir.file("cut.bin")), 1, "cut.bin");
   expect_failure(run_rlx("run --oracle " + dir.file("none.rlx")), 1, "none.rlx");

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Compares WordPiece token ids with the PyPI package `tokenizers`, text by text.
 
-    wordpiece_parity.py --tool build/dev/tests/wordpiece_ids --model MODEL_FOLDER [--update-exceptions] [--update-golden]
+    ninja -C build/dev wordpiece_ids
+    wordpiece_parity.py --tool build/dev/tests/wordpiece_ids --model MODEL_FOLDER [--venv DIR] [--update-exceptions] [--update-golden]
 
+The package comes from PyPI, at the version bench/peers pins, into an environment that is removed afterwards; --venv DIR reuses one.
 The texts are made here from a fixed seed: natural text of this machine, hand-picked traps, random code points of every kind.
 Every code point on its own is compared too. Those that differ must be the ones listed in
 tests/unit/text/wordpiece_newer_code_points.txt, and may not occur elsewhere; --update-exceptions rewrites that list. --update-golden rewrites
@@ -19,7 +21,8 @@ import subprocess
 import sys
 import tempfile
 
-from tokenizers import Tokenizer
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "peers"))
+from venv_peers import environment  # noqa: E402
 
 EXCEPTIONS = os.path.join(os.path.dirname(__file__), "..", "unit", "text", "wordpiece_newer_code_points.txt")
 GOLDEN = os.path.join(os.path.dirname(__file__), "..", "unit", "text", "wordpiece_golden.jsonl")
@@ -119,6 +122,8 @@ def read_exceptions():
 
 
 def load_reference(path):
+    from tokenizers import Tokenizer  # there only in the environment
+
     reference = Tokenizer.from_file(path)
     reference.no_truncation()
     reference.no_padding()
@@ -165,9 +170,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", required=True)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--venv", help="an existing environment with tokenizers")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)  # this is the run in the environment
     parser.add_argument("--update-exceptions", action="store_true")
     parser.add_argument("--update-golden", action="store_true")
     args = parser.parse_args()
+    if not args.inside:
+        with environment(["tokenizers"], args.venv) as venv:
+            return subprocess.run([venv / "bin/python", *sys.argv, "--inside"]).returncode
     reference = load_reference(os.path.join(args.model, "tokenizer.json"))
 
     # Every code point: alone inside a word, and after a letter with a mark behind it.

@@ -13,7 +13,8 @@ namespace rlx::test {
 ProgramResult run_rlx(const std::string& args, const std::string& input) {
   const TempDir dir;
   const std::string in = dir.write("in", input), out = dir.write("out", ""), err = dir.write("err", "");
-  const std::string command = "'" + build_path("rlx") + "' " + args + " <'" + in + "' >'" + out + "' 2>'" + err + "'";
+  // First, so that a redirection among the arguments wins.
+  const std::string command = "'" + build_path("rlx") + "' <'" + in + "' >'" + out + "' 2>'" + err + "' " + args;
   const int raw = std::system(command.c_str());
   ProgramResult r;
   r.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);

@@ -60,7 +60,14 @@ TEST_CASE("json: faults are placed") {
   CHECK(contains(message("[\"\\x\"]"), "a valid escape"));
   CHECK(contains(message("[\"a\nb\"]"), "control character"));
   CHECK(contains(message("{1:2}"), "a string in double quotes"));
-  CHECK(contains(message("[\"\xFF\"]"), "t.json: not valid JSON"));
+  CHECK(contains(message("[\"\xFF\"]"), "t.json: not valid JSON at byte 2 (line 1, column 3): expected valid UTF-8"));
+  CHECK(contains(message("[\"\xc3\xa9\xe2\x82\"]"), "at byte 4 (line 1, column 5): expected valid UTF-8"));
+  CHECK(
+      message("[\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\", -9223372036854775808, 18446744073709551615, 1e308]").empty());
+  for (const char* number :
+       {"18446744073709551616", "-9223372036854775809", "1000000000000000000000000000000", "1e309", "-1.5e999"})
+    CHECK(contains(message(concat_text("{\"a\":", number, "}")),
+                   "at byte 5 (line 1, column 6): expected a number that fits 64 bits"));
   CHECK(contains(message(std::string(5000, '[')), "1024 nested levels"));
   CHECK(contains(message(std::string_view("[1]\0", 4)), "byte 3"));
 }

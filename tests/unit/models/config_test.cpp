@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "rlx/formats/json.h"
 #include "rlx/text/tokenizer.h"
 #include "tests/support/error_text.h"
@@ -84,6 +86,8 @@ TEST_CASE("config: a folder with and without its companions") {
   const test::TempDir folder;
   CHECK(contains(folder_message(folder), "holds no config.json"));
   folder.write("config.json", kConfig);
+  CHECK(contains(error_text([&] { read_sentence_config(folder.file("none")); }), "none\" does not exist"));
+  CHECK(contains(error_text([&] { read_sentence_config(folder.file("config.json")); }), "is a file, expected a folder"));
   SentenceModelConfig c = read_sentence_config(folder.path());
   CHECK(c.pooling == Pooling::Mean);
   CHECK(c.normalize);
@@ -127,6 +131,8 @@ TEST_CASE("config: a folder with and without its companions") {
   CHECK(contains(folder_message(folder), "the module \"sentence_transformers.models.Dense\" is not known"));
   folder.write("modules.json", R"([{"path":"0_Transformer","type":"sentence_transformers.models.Transformer"}])");
   CHECK(contains(folder_message(folder), "the transformer is in the folder \"0_Transformer\""));
+  folder.write("modules.json", R"([{"path":"","type":"sentence_transformers.models.Transformer"}])");
+  CHECK(contains(folder_message(folder), "modules.json: no module pools the token vectors"));
   folder.write("modules.json", R"({"a":1})");
   CHECK(contains(folder_message(folder), "\"modules\" must be an array"));
 }
@@ -135,6 +141,9 @@ TEST_CASE("config: weights and vocabulary") {
   const test::TempDir folder;
   const auto missing = [&] { return error_text([&] { weights_path(folder.path()); }); };
   CHECK(contains(missing(), "holds no model.safetensors"));
+  std::filesystem::create_directory(folder.file("model.safetensors"));
+  CHECK(contains(missing(), "model.safetensors: is a folder, expected a file"));
+  std::filesystem::remove(folder.file("model.safetensors"));
   folder.write("pytorch_model.bin", "x");
   CHECK(contains(missing(), "pytorch_model.bin is not read; convert it"));
   folder.write("model.safetensors.index.json", "{}");

@@ -207,6 +207,23 @@ TEST_CASE("sentence encoder: layers of config.json and of the weights that diffe
   weights.push_back({"encoder.layer.0.adapter.weight", Tensor::zeros(Shape({4, 4}, DType::F32))});
   model.write_weights(weights);
   CHECK(contains(message(), "'encoder.layer.0.adapter.weight'"));
+  weights = TinyModel::tensors();
+  for (NamedTensor& t : weights)
+    if (t.name == "encoder.layer.1.output.dense.bias") t.name = "encoder.layer.1.output.dense.bais";
+  model.write_weights(weights);  // what is missing says more than what is left over
+  CHECK(contains(message(), "model.safetensors: the weights have no tensor 'encoder.layer.1.output.dense.bias' [4] f32"));
+}
+
+TEST_CASE("sentence encoder: companions that leave nothing or are no objects") {
+  const TinyModel model;
+  auto message = [&] { return error_text([&] { SentenceEncoder encoder(model.path()); }); };
+  model.write("sentence_bert_config.json", R"({"max_seq_length": 2})");
+  CHECK(contains(message(), model.path() + ": texts may have 2 tokens"));
+  model.write("sentence_bert_config.json", "[]");
+  CHECK(contains(message(), "sentence_bert_config.json: expected an object, got an array"));
+  model.write("sentence_bert_config.json", "{}");
+  model.write("tokenizer_config.json", "[]");
+  CHECK(contains(message(), "tokenizer_config.json: expected an object, got an array"));
 }
 
 TEST_CASE("sentence encoder: texts without tokens and vectors that are not finite are refused, by the caller's names") {

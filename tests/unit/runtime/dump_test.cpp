@@ -24,7 +24,8 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST_CASE("RLX_IR_DUMP: the first compile of a process starts the file anew, the next is added") {
   const test::TempDir dir;
-  const std::string file = dir.write("all.txt", "what an earlier process wrote\n"), old = dir.write("one.ir.txt", "old\n");
+  const std::string file = dir.write("all.txt", "what an earlier process wrote\n"),
+                    old = dir.write("one.ir.txt", "old\n");
   {
     RuntimeOverrides dump("RLX_IR_DUMP", file);
     compile("one");

@@ -82,6 +82,8 @@ TEST_CASE("dim: text is canonical and reads back") {
                                "n + 99999999999999999999", "n)", "-", "\xc3\xa9"})
     CHECK_FALSE(parse_dim(bad));
   CHECK_FALSE(parse_dim(std::string(1000, '-') + "1"));
+  CHECK(parse_dim("9223372036854775807")->value() == std::numeric_limits<std::int64_t>::max());
+  CHECK_FALSE(parse_dim("9223372036854775808"));
 }
 
 TEST_CASE("dim: exact division says when there is none") {
