@@ -1,4 +1,4 @@
-# Installs BUILD_DIR to a fresh prefix under WORK_DIR, builds SOURCE_DIR against it with CXX, runs it, checks its output.
+# Installs BUILD_DIR to a fresh prefix under WORK_DIR, builds SOURCE_DIR against it with CXX, runs its programs, checks their output.
 function(run)
   execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
@@ -16,4 +16,9 @@ run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/consumer")
 if(NOT output STREQUAL "4 6\n")
   message(FATAL_ERROR "the consumer printed '${output}', expected '4 6'")
+endif()
+run("${WORK_DIR}/build/custom_op")
+file(READ "${SOURCE_DIR}/../../examples/06_custom_op.expected.txt" expected)
+if(NOT output STREQUAL expected)
+  message(FATAL_ERROR "the custom op printed '${output}', expected '${expected}'")
 endif()
