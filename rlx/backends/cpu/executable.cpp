@@ -8,7 +8,7 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr double kTinyNs = 10'000;   // below this a step is not worth a second thread
+constexpr double kTinyNs = 5'000;    // below this a step is not worth a second thread
 constexpr double kGroupNs = 30'000;  // tiny steps are run together up to this much work
 constexpr std::size_t kAlignment = 64;
 

@@ -118,6 +118,31 @@ TEST_CASE("schedule: chunk counts change between runs; a step of no chunks still
   CHECK_THROWS_AS(StepSchedule(std::vector<ScheduleStep>{{1, slow, nullptr, p0}}), Error);
 }
 
+TEST_CASE("more chunks than claims: each runs once, in steps and in parallel_for") {
+  ThreadPool pool(3);
+  for (const std::int64_t chunks : {1, 2, 65535, 65536, 65537, 200001}) {
+    std::vector<std::atomic<int>> ran(static_cast<std::size_t>(chunks));
+    pool.parallel_for(chunks, [&](std::int64_t c) { ran[static_cast<std::size_t>(c)].fetch_add(1); });
+    bool once = true;
+    for (const auto& r : ran) once = once && r.load() == 1;
+    CHECK_MESSAGE(once, chunks, " chunks");
+  }
+}
+
+TEST_CASE("two threads begin at the two halves of a step") {
+  ThreadPool pool(2);
+  std::atomic<int> begun{0};
+  std::atomic<std::int64_t> first[2] = {-1, -1};
+  pool.parallel_for(8, [&](std::int64_t c) {
+    std::int64_t none = -1;
+    if (!first[worker_index()].compare_exchange_strong(none, c)) return;
+    begun.fetch_add(1);
+    while (begun.load() < 2) std::this_thread::yield();  // until the other one has joined
+  });
+  CHECK(first[0].load() == 0);
+  CHECK(first[1].load() == 4);
+}
+
 TEST_CASE("an exception of a chunk reaches the caller, and the next run is clean") {
   for (const int threads : {1, 4}) {
     ThreadPool pool(threads);

@@ -50,7 +50,7 @@ struct GemmPlan {
   std::int64_t chunks = 0;
   std::int64_t panels = 0;  // panels of packed B
   std::int64_t panels_per_chunk = 0;
-  std::int64_t row_chunks = 0;  // chunk = (batch * panel_chunks + panel chunk) * row_chunks + row chunk
+  std::int64_t row_chunks = 0;  // chunk = (batch * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t rows_per_chunk = 0;
   std::int64_t panel_chunks = 0;
   std::int64_t nr = 0;            // panel width in floats
