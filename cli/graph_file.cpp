@@ -110,7 +110,8 @@ SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& text
       throw Error(ErrorCode::InvalidArgument, concat_text("the graph has no symbol '", name, "'"),
                   known.empty() ? "all of its dimensions are numbers" : concat_text("it has ", known));
     }
-    out[name] = value;
+    if (!out.emplace(name, value).second)
+      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", name, "' is bound twice"));
   }
   return out;
 }

@@ -144,6 +144,14 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
+bool has_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  if (S_ISDIR(info.st_mode))
+    throw Error(ErrorCode::BadFile, concat_text("\"", path, "\" is a folder, expected a file"));
+  return S_ISREG(info.st_mode);
+}
+
 std::string join_path(std::string_view folder, std::string_view name) {
   std::string path(folder);
   if (!path.empty() && path.back() != '/') path += '/';

@@ -51,6 +51,8 @@ void write_file(const std::string& path, std::span<const std::string_view> parts
 
 /// Whether `path` names an existing regular file.
 bool is_file(const std::string& path);
+/// The same for a file that may be missing. Errors: BadFile when it is a folder, which nobody means to be ignored.
+bool has_file(const std::string& path);
 
 /// `folder` and `name` joined by one slash.
 std::string join_path(std::string_view folder, std::string_view name);

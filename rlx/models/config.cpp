@@ -139,7 +139,7 @@ BertConfig parse_bert_config(const JsonDocument& document) {
 
 SentenceModelConfig read_sentence_config(const std::string& folder) {
   const std::string config_path = join_path(folder, "config.json");
-  if (!is_file(config_path)) {
+  if (!has_file(config_path)) {
     std::error_code ignored;
     const char* what = std::filesystem::is_directory(folder, ignored) ? "holds no config.json"
                        : is_file(folder)                              ? "is a file, expected a folder"
@@ -154,7 +154,7 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
   std::string pooling_folder = "1_Pooling";
   bool pooling_required = false;
   const std::string modules_path = join_path(folder, "modules.json");
-  if (is_file(modules_path)) {
+  if (has_file(modules_path)) {
     const JsonDocument modules = JsonDocument::read(modules_path);
     out.normalize = false;
     for (const JsonValue& module : modules.root().elements("modules")) {
@@ -180,7 +180,7 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
                   "rlx makes one vector per text; it needs a Pooling");
   }
   const std::string pooling_path = join_path(join_path(folder, pooling_folder), "config.json");
-  if (is_file(pooling_path)) {
+  if (has_file(pooling_path)) {
     out.pooling = parse_pooling(JsonDocument::read(pooling_path), out.bert);
   } else if (pooling_required) {
     throw Error(ErrorCode::NotFound,
@@ -189,7 +189,7 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
 
   out.max_sequence = out.bert.max_positions;
   const std::string sentence_path = join_path(folder, "sentence_bert_config.json");
-  if (is_file(sentence_path)) {
+  if (has_file(sentence_path)) {
     const JsonDocument sentence = JsonDocument::read(sentence_path);
     const JsonValue root = sentence.root_object();
     const std::int64_t limit = root.get_int("max_seq_length", out.bert.max_positions);
@@ -202,9 +202,7 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
 
 std::string weights_path(const std::string& folder) {
   std::string path = join_path(folder, "model.safetensors");
-  if (is_file(path)) return path;
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
-    bad_file(path, "is a folder, expected a file", "put the model's safetensors file there");
+  if (has_file(path)) return path;
   std::string hint = "put the model's safetensors file there";
   if (is_file(join_path(folder, "model.safetensors.index.json"))) {
     hint = "the weights are split over several files; merge them into one with the Python package safetensors";

@@ -75,16 +75,16 @@ EncodedBatch Tokenizer::encode_batch(std::span<const std::string> texts, const B
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
   const std::string json_path = join_path(folder, "tokenizer.json");
   const std::string vocab_path = join_path(folder, "vocab.txt");
-  if (is_file(json_path)) {
+  if (has_file(json_path)) {
     return std::make_unique<WordPieceTokenizer>(WordPieceTokenizer::from_json(JsonDocument::read(json_path)));
   }
-  if (!is_file(vocab_path)) {
+  if (!has_file(vocab_path)) {
     throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" holds neither tokenizer.json nor vocab.txt"),
                 "give the folder of a Hugging Face model, the one with config.json in it");
   }
   WordPieceOptions options;
   const std::string config_path = join_path(folder, "tokenizer_config.json");
-  if (is_file(config_path)) {
+  if (has_file(config_path)) {
     const JsonDocument config = JsonDocument::read(config_path);
     options = WordPieceTokenizer::options_from_config(config.root_object());
   }

@@ -82,6 +82,7 @@ TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devic
   expect_failure(run_rlx("inspect"), "--model DIR");
   expect_failure(run_rlx("inspect -", kDense), "--bind rows=16");
   expect_failure(run_rlx("inspect - --bind row=4", kDense), "it has rows");
+  expect_failure(run_rlx("inspect - --bind rows=4 --bind rows=5", kDense), "dimension 'rows' is bound twice");
   expect_failure(run_rlx("inspect - --bind rows=99999999999999999999", kDense), "the dimension is too large");
   std::string undeclared = kDense;
   undeclared.erase(undeclared.find("  symbol"), undeclared.find("  %0") - undeclared.find("  symbol"));

@@ -87,7 +87,8 @@ TEST_CASE("config: a folder with and without its companions") {
   CHECK(contains(folder_message(folder), "holds no config.json"));
   folder.write("config.json", kConfig);
   CHECK(contains(error_text([&] { read_sentence_config(folder.file("none")); }), "none\" does not exist"));
-  CHECK(contains(error_text([&] { read_sentence_config(folder.file("config.json")); }), "is a file, expected a folder"));
+  CHECK(
+      contains(error_text([&] { read_sentence_config(folder.file("config.json")); }), "is a file, expected a folder"));
   SentenceModelConfig c = read_sentence_config(folder.path());
   CHECK(c.pooling == Pooling::Mean);
   CHECK(c.normalize);
@@ -142,7 +143,7 @@ TEST_CASE("config: weights and vocabulary") {
   const auto missing = [&] { return error_text([&] { weights_path(folder.path()); }); };
   CHECK(contains(missing(), "holds no model.safetensors"));
   std::filesystem::create_directory(folder.file("model.safetensors"));
-  CHECK(contains(missing(), "model.safetensors: is a folder, expected a file"));
+  CHECK(contains(missing(), "model.safetensors\" is a folder, expected a file"));
   std::filesystem::remove(folder.file("model.safetensors"));
   folder.write("pytorch_model.bin", "x");
   CHECK(contains(missing(), "pytorch_model.bin is not read; convert it"));
@@ -156,7 +157,8 @@ TEST_CASE("config: weights and vocabulary") {
   const auto vocabulary = [&] {
     return error_text([&] { check_vocabulary(c, *load_tokenizer(folder.path()), folder.path()); });
   };
-  CHECK(contains(vocabulary(), "ids up to 3, but \"vocab_size\" of config.json is 30\n  hint: the vocabulary is cut off"));
+  CHECK(contains(vocabulary(),
+                 "ids up to 3, but \"vocab_size\" of config.json is 30\n  hint: the vocabulary is cut off"));
   c.vocab_size = 4;
   CHECK(vocabulary().empty());
   c.vocab_size = 3;

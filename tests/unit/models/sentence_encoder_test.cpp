@@ -224,6 +224,8 @@ TEST_CASE("sentence encoder: companions that leave nothing or are no objects") {
   model.write("sentence_bert_config.json", "{}");
   model.write("tokenizer_config.json", "[]");
   CHECK(contains(message(), "tokenizer_config.json: expected an object, got an array"));
+  std::filesystem::create_directory(model.file("tokenizer.json"));
+  CHECK(contains(message(), "tokenizer.json\" is a folder, expected a file"));
 }
 
 TEST_CASE("sentence encoder: texts without tokens and vectors that are not finite are refused, by the caller's names") {
