@@ -3,51 +3,51 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <tuple>
 
+#include "rlx/compiler/views.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
 namespace {
 
-using Strides = std::vector<std::int64_t>;
 constexpr std::int32_t kNoStep = -1;
 
 // One allocation: the values that share it are its views and its in-place successors.
 struct Buffer {
   Place place = Place::Arena;
   std::uint32_t index = 0;
-  std::size_t bytes = 0;
+  Dim size;               // bytes, as the shape has them
+  std::size_t bytes = 0;  // the most that can be
   std::size_t offset = 0;
   std::int32_t first_step = kNoStep, last_step = kNoStep;  // inclusive
   NodeId maker;
 };
 
-bool row_major(const Strides& dims, const Strides& strides) {
-  std::int64_t expect = 1;
-  for (std::size_t i = dims.size(); i-- > 0;) {
-    if (dims[i] == 1) continue;
-    if (strides[i] != expect) return false;
-    expect *= dims[i];
-  }
-  return true;
+// Where a value lies within its buffer, for every value of the symbols: what decisions are made from.
+struct Location {
+  Dim offset, bytes;
+  Dims strides;  // empty = row-major
+};
+
+// Bytes of a shape as an expression.
+Dim bytes_of(const Shape& s) {
+  if (s.is_static()) return Dim(s.size_bytes());
+  const int bits = dtype_bits(s.dtype());
+  if (bits >= 8) return s.num_elements_dim() * Dim(bits / 8);
+  return floordiv(s.num_elements_dim() * Dim(bits) + Dim(7), Dim(8));
 }
 
-// Elements from the first to one past the last that (dims, strides) touch; strides are not negative.
-std::int64_t extent(const Strides& dims, const Strides& strides) {
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 0) return 0;
-    last += (dims[i] - 1) * strides[i];
-  }
-  return last + 1;
+std::size_t largest_bytes(const Dim& d, const SymbolRanges& ranges) {
+  return static_cast<std::size_t>(d.is_static() ? d.value() : std::max<std::int64_t>(0, d.range(ranges).max));
 }
 
 class Planner {
  public:
   Planner(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated)
-      : g_(g), target_(target), donated_(donated), uses_(g) {}
+      : g_(g), target_(target), donated_(donated), uses_(g), symbolic_(!g.is_static()), ranges_(symbol_ranges(g)) {
+    for (const auto& [name, range] : ranges_) largest_.emplace(name, range.max);
+  }
 
   LirBufferPlan plan() {
     plan_.alignment = target_.memory.alignment;
@@ -56,6 +56,7 @@ class Planner {
     for (const Node& n : g_.nodes()) {
       plan_.values.emplace_back(n.num_results());
       buffer_of_.emplace_back(n.num_results(), 0u);
+      where_.emplace_back(n.num_results());
     }
     place_leaves();
     make_views_and_steps();
@@ -71,13 +72,14 @@ class Planner {
   }
 
  private:
-  Strides dims_of(Value v) const { return g_.shape(v).static_dims(); }
+  const Dims& dims_of(Value v) const { return g_.shape(v).dims(); }
   LirValue& at(Value v) { return plan_.values[v.node.index][v.result]; }
+  Location& where(Value v) { return where_[v.node.index][v.result]; }
   std::uint32_t& buffer(Value v) { return buffer_of_[v.node.index][v.result]; }
-  Strides strides_of(Value v) {
-    const LirValue& lv = at(v);
-    return lv.strides.empty() ? row_major_strides(dims_of(v)) : lv.strides;
-  }
+  Dims strides_of(Value v) { return where(v).strides.empty() ? dense_strides(dims_of(v)) : where(v).strides; }
+  std::size_t at_most(const Dim& d) const { return largest_bytes(d, ranges_); }
+  // A number for reports and the checker: that of the largest extents.
+  std::int64_t largest(const Dim& d) const { return d.is_static() ? d.value() : d.evaluate(largest_); }
 
   std::uint32_t new_buffer(Buffer b) {
     buffers_.push_back(b);
@@ -96,65 +98,31 @@ class Planner {
         case OpKind::Constant: b.place = Place::Constant, b.index = i; break;
         default: continue;
       }
-      b.bytes = n.shape().size_bytes();
+      b.size = bytes_of(n.shape());
+      b.bytes = at_most(b.size);
       b.maker = NodeId{i};
       Value v(NodeId{i});
       buffer(v) = new_buffer(b);
-      at(v) = LirValue{b.place, b.index, 0, b.bytes, {}, false};
+      where(v).bytes = b.size;
     }
   }
 
   // True when every reader of `v` can follow strides, looking through views of it.
-  bool readers_follow(Value v, const Strides& dims, const Strides& strides, int depth = 0) {
+  bool readers_follow(Value v, const Dims& dims, const Dims& strides, int depth = 0) {
     if (uses_.is_output(v)) return false;
-    if (dims.empty() || (dims.back() != 1 && strides.back() != 1) || depth > 4) return false;
+    if (dims.empty() || (!(dims.back() == Dim(1)) && !(strides.back() == Dim(1))) || depth > 4) return false;
     for (const UseIndex::Use& use : uses_.uses(v)) {
       const Node& reader = g_.node(use.user);
       if (is_view_op(reader.kind())) {
-        Strides to_dims = dims_of(Value(use.user)), to_strides;
-        std::int64_t skip = 0;
-        if (!view_strides(reader, dims, strides, to_dims, to_strides, skip)) return false;
-        if (!row_major(to_dims, to_strides) && !readers_follow(Value(use.user), to_dims, to_strides, depth + 1)) return false;
+        const Dims& to = dims_of(Value(use.user));
+        std::optional<ViewPlace<Dim>> view = view_place(reader, dims, strides, to);
+        if (!view) return false;
+        if (!is_dense(to, view->strides) && !readers_follow(Value(use.user), to, view->strides, depth + 1)) return false;
       } else if (!target_.reads_strided || !target_.reads_strided(g_, use.user, static_cast<int>(use.operand))) {
         return false;
       }
     }
     return true;
-  }
-
-  // Strides and element offset of a view op's result over its operand; false when bytes must move.
-  static bool view_strides(const Node& n, const Strides& dims, const Strides& strides, const Strides& to, Strides& out, std::int64_t& skip) {
-    skip = 0;
-    switch (n.kind()) {
-      case OpKind::StopGradient: out = strides; return true;
-      case OpKind::Reshape: {
-        bool possible = false;
-        out = reshape_strides(dims, strides, to, possible);
-        return possible;
-      }
-      case OpKind::Transpose: {
-        const auto& perm = n.op.as<ops::Transpose>().perm;
-        out.resize(perm.size());
-        for (std::size_t i = 0; i < perm.size(); ++i) out[i] = strides[static_cast<std::size_t>(perm[i])];
-        return true;
-      }
-      case OpKind::Slice: {
-        const auto& s = n.op.as<ops::Slice>();
-        out.resize(dims.size());
-        for (std::size_t i = 0; i < dims.size(); ++i) {
-          out[i] = strides[i] * s.strides[i];
-          skip += s.starts[i].value() * strides[i];
-        }
-        return true;
-      }
-      case OpKind::Expand: {
-        out.assign(to.size(), 0);
-        std::size_t extra = to.size() - dims.size();
-        for (std::size_t i = 0; i < dims.size(); ++i) out[extra + i] = dims[i] == 1 && to[extra + i] != 1 ? 0 : strides[i];
-        return true;
-      }
-      default: return false;
-    }
   }
 
   void make_views_and_steps() {
@@ -169,7 +137,8 @@ class Planner {
       plan_.schedule.push_back({id, {}});
       for (std::uint32_t r = 0; r < n.num_results(); ++r) {
         Buffer b;
-        b.bytes = n.shape(r).size_bytes();
+        b.size = bytes_of(n.shape(r));
+        b.bytes = at_most(b.size);
         b.first_step = b.last_step = step;
         b.maker = id;
         if (b.bytes > target_.memory.max_buffer_bytes)
@@ -177,7 +146,7 @@ class Planner {
                                                                      target_.memory.max_buffer_bytes, ")"),
                                  node_where(g_, id), "compute it in slices"});
         buffer(Value(id, r)) = new_buffer(b);
-        at(Value(id, r)).bytes = b.bytes;
+        where(Value(id, r)).bytes = b.size;
       }
     }
     step_of_.resize(g_.num_nodes(), kNoStep);
@@ -186,18 +155,17 @@ class Planner {
   bool try_view(NodeId id) {
     const Node& n = g_.node(id);
     Value from = n.inputs[0], v(id);
-    Strides dims = dims_of(from), strides = strides_of(from), to = dims_of(v), out;
-    std::int64_t skip = 0;
     if (n.shape().dtype() != g_.shape(from).dtype() || dtype_bits(n.shape().dtype()) < 8) return false;
-    if (!view_strides(n, dims, strides, to, out, skip)) return false;
-    bool dense = row_major(to, out);
-    if (!dense && !readers_follow(v, to, out)) return false;
-    std::size_t element = size_bytes(n.shape().dtype());
-    LirValue& lv = at(v);
-    lv.is_view = true;
-    lv.offset = at(from).offset + static_cast<std::size_t>(skip) * element;  // within the buffer; made absolute later
-    lv.bytes = static_cast<std::size_t>(extent(to, out)) * element;
-    lv.strides = dense ? Strides() : out;
+    const Dims& to = dims_of(v);
+    std::optional<ViewPlace<Dim>> view = view_place(n, dims_of(from), strides_of(from), to);
+    if (!view) return false;
+    const bool dense = is_dense(to, view->strides);
+    if (!dense && !readers_follow(v, to, view->strides)) return false;
+    const Dim element(size_bytes(n.shape().dtype()));
+    at(v).is_view = true;
+    where(v).offset = where(from).offset + view->skip * element;
+    where(v).bytes = (dense ? n.shape().num_elements_dim() : touched_extent(to, view->strides)) * element;
+    if (!dense) where(v).strides = std::move(view->strides);
     buffer(v) = buffer(from);
     return true;
   }
@@ -215,13 +183,17 @@ class Planner {
     for (const Graph::StateUpdate& u : g_.state_updates()) extend(u.value, end);
   }
 
-  bool whole(Value v) { return at(v).offset == 0 && at(v).bytes == buffers_[buffer(v)].bytes && at(v).strides.empty(); }
+  // True when the value is its whole buffer, whatever the symbols are.
+  bool whole(Value v) {
+    const Location& w = where(v);
+    return w.offset.is_static(0) && w.bytes == buffers_[buffer(v)].size && w.strides.empty();
+  }
 
   // True when `v` may be made in the bytes of buffer `old`: nobody reads them from v's first step on, except that step
   // itself through a kernel that allows it.
   bool may_overwrite(std::uint32_t old, Value v) {
     const Buffer &from = buffers_[old], &own = buffers_[buffer(v)];
-    if (own.place != Place::Arena || own.bytes != from.bytes || !whole(v)) return false;
+    if (own.place != Place::Arena || !(own.size == from.size) || !whole(v)) return false;
     if (from.last_step != own.first_step) return from.last_step < own.first_step;
     return overwrites_operand(own.maker, old, buffer(v));
   }
@@ -231,7 +203,7 @@ class Planner {
     const Node& n = g_.node(id);
     for (std::uint32_t r = 0; r < n.num_results() && target_.in_place; ++r)
       for (std::uint32_t k = 0; k < n.inputs.size() && buffer(Value(id, r)) == own; ++k)
-        if (buffer(n.inputs[k]) == old && whole(n.inputs[k]) && at(n.inputs[k]).bytes == at(Value(id, r)).bytes &&
+        if (buffer(n.inputs[k]) == old && whole(n.inputs[k]) && where(n.inputs[k]).bytes == where(Value(id, r)).bytes &&
             target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)) && !reads_twice(n, old, k))
           return true;
     return false;
@@ -312,7 +284,7 @@ class Planner {
           std::uint32_t from = buffer(operand), own = buffer(result);
           Buffer& b = buffers_[from];
           if (from == own || buffers_[own].place != Place::Arena || b.place != Place::Arena) continue;
-          if (!whole(operand) || b.bytes != at(result).bytes || b.last_step != static_cast<std::int32_t>(s)) continue;
+          if (!whole(operand) || !(b.size == where(result).bytes) || b.last_step != static_cast<std::int32_t>(s)) continue;
           if (!target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r))) continue;
           if (reads_twice(n, from, k)) continue;
           b.last_step = std::max(b.last_step, buffers_[own].last_step);
@@ -408,9 +380,13 @@ class Planner {
       for (std::uint32_t r = 0; r < g_.nodes()[i].num_results(); ++r) {
         Value v(NodeId{i}, r);
         const Buffer& b = buffers_[buffer(v)];
-        at(v).place = b.place;
-        at(v).index = b.index;
-        at(v).offset += b.offset;
+        const Location& w = where(v);
+        LirValue& lv = at(v);
+        lv.place = b.place;
+        lv.index = b.index;
+        lv.offset = b.offset + static_cast<std::size_t>(largest(w.offset));
+        lv.bytes = lv.is_view ? static_cast<std::size_t>(std::max<std::int64_t>(0, largest(w.bytes))) : at_most(w.bytes);
+        for (const Dim& stride : w.strides) lv.strides.push_back(largest(stride));
       }
   }
 
@@ -422,10 +398,13 @@ class Planner {
   };
   Range range(Value v) {
     const LirValue& lv = at(v);
+    // A view moves with the symbols, its buffer does not.
+    const Buffer& b = buffers_[buffer(v)];
+    const std::size_t from = symbolic_ ? b.offset : lv.offset, to = symbolic_ ? b.offset + b.bytes : lv.offset + lv.bytes;
     if (lv.place == Place::Input)
       for (const LirAlias& a : plan_.aliases)
-        if (a.input == lv.index && a.refused.empty()) return {Place::Output, a.output, lv.offset, lv.offset + lv.bytes};
-    return {lv.place, lv.place == Place::Arena ? 0 : lv.index, lv.offset, lv.offset + lv.bytes};
+        if (a.input == lv.index && a.refused.empty()) return {Place::Output, a.output, from, to};
+    return {lv.place, lv.place == Place::Arena ? 0 : lv.index, from, to};
   }
 
   // A step waits for every earlier step it shares bytes with (unless both only read); implied edges are left out.
@@ -465,64 +444,46 @@ class Planner {
   std::vector<Buffer> buffers_;
   std::vector<bool> merged_;
   std::vector<std::vector<std::uint32_t>> buffer_of_;
+  std::vector<std::vector<Location>> where_;
+  bool symbolic_;
+  SymbolRanges ranges_;
+  SymbolBinding largest_;
   std::vector<std::int32_t> step_of_;
 };
 
 }  // namespace
-
-bool is_view_op(OpKind kind) {
-  return kind == OpKind::Reshape || kind == OpKind::Transpose || kind == OpKind::Slice || kind == OpKind::Expand || kind == OpKind::StopGradient;
-}
-
-std::vector<std::int64_t> reshape_strides(const Strides& dims, const Strides& strides, const Strides& to, bool& possible) {
-  // Groups of old axes and groups of new axes with equal products map onto each other when the old group is evenly spaced.
-  possible = true;
-  Strides out(to.size(), 0);
-  for (std::int64_t d : dims)
-    if (d == 0) return row_major_strides(to);
-  Strides d, s;  // without axes of 1
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] != 1) d.push_back(dims[i]), s.push_back(strides[i]);
-  std::size_t i = 0, j = 0;
-  while (i < d.size() || j < to.size()) {
-    std::int64_t old_size = i < d.size() ? d[i] : 1, new_size = j < to.size() ? to[j] : 1;
-    std::size_t i_end = std::min(i + 1, d.size()), j_end = std::min(j + 1, to.size());
-    while (old_size != new_size) {
-      if (old_size < new_size) {
-        if (i_end >= d.size()) {
-          possible = false;
-          return out;
-        }
-        old_size *= d[i_end++];
-      } else {
-        if (j_end >= to.size()) {
-          possible = false;
-          return out;
-        }
-        new_size *= to[j_end++];
-      }
-    }
-    for (std::size_t k = i; k + 1 < i_end; ++k)
-      if (s[k] != s[k + 1] * d[k + 1]) {
-        possible = false;
-        return out;
-      }
-    std::int64_t stride = i < i_end ? s[i_end - 1] : 1;
-    for (std::size_t k = j_end; k-- > j;) {
-      out[k] = stride;
-      stride *= to[k];
-    }
-    i = i_end;
-    j = j_end;
-  }
-  return out;
-}
 
 LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated) {
   LirBufferPlan plan = Planner(g, target, donated).plan();
   std::vector<std::string> problems = check_plan(g, plan);
   check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));
   return plan;
+}
+
+std::size_t max_bytes(const Graph& g, Value v) { return largest_bytes(bytes_of(g.shape(v)), symbol_ranges(g)); }
+
+LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
+  LirBufferPlan out = plan;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    for (std::uint32_t r = 0; r < n.num_results(); ++r) {
+      LirValue& lv = out.values[i][r];
+      if (!lv.is_view) {
+        lv.bytes = n.shape(r).size_bytes();
+        continue;
+      }
+      const LirValue& operand = out.at(n.inputs[0]);
+      const std::vector<std::int64_t> dims = g.shape(n.inputs[0]).static_dims(), to = n.shape(r).static_dims();
+      std::optional<ViewPlace<std::int64_t>> view = view_place(n, dims, operand.strides.empty() ? dense_strides(dims) : operand.strides, to);
+      check(view.has_value(), "a view of symbolic extents is one for each of their values");
+      const std::size_t element = size_bytes(n.shape(r).dtype());
+      lv.offset = operand.offset + static_cast<std::size_t>(view->skip) * element;
+      lv.bytes = static_cast<std::size_t>(touched_extent(to, view->strides)) * element;
+      lv.strides.clear();
+      if (!is_dense(to, view->strides)) lv.strides = std::move(view->strides);
+    }
+  }
+  return out;
 }
 
 std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan) {

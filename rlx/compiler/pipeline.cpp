@@ -95,9 +95,22 @@ MirModule CompilePipeline::legalize(const MirModule& m, KernelDispatchReport& re
   return MirModule{std::move(g)};
 }
 
+// Every symbol that is left has an upper extent to plan for, and the target takes it.
+void CompilePipeline::check_runtime_symbols(const Graph& g) const {
+  for (const Node& n : g.nodes())
+    for (const Shape& s : n.shapes)
+      for (const std::string& name : s.symbols()) {
+        auto mode = options_.symbol_modes.find(name);
+        if (mode == options_.symbol_modes.end() || mode->second.kind == SymbolMode::Kind::Specialise)
+          throw Error(ErrorCode::Unsupported, concat_text("graph '", g.name(), "' has unbound symbols: '", name, "'"),
+                      "bind them with dim_binding, or run it: shapes are taken from the inputs");
+        if (!target_.runtime_symbols)
+          throw Error(ErrorCode::Unsupported, concat_text(target_.name, " takes no runtime symbols: '", name, "' must be specialised"));
+      }
+}
+
 LirModule CompilePipeline::plan_lir(const MirModule& m) {
-  if (!m.graph.is_static())
-    throw Error(ErrorCode::Unsupported, concat_text("graph '", m.graph.name(), "' has unbound symbols"), "bind them with dim_binding, or run it: shapes are taken from the inputs");
+  if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   SplitProgram split = split_weights(m.graph, target_);
   LirModule lir;
   lir.plan = plan_memory(split.run, target_, donated(split.run));
@@ -147,6 +160,8 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   // The API boundary: a graph from anywhere is verified before it is believed.
   verify_or_throw(hir.graph, Level::Hir, "the graph given to compile");
   if (!options_.dim_binding.empty()) hir.graph = hir.graph.bind(options_.dim_binding);
+  check_symbol_modes(hir.graph, options_.symbol_modes, options_.dim_binding);
+  hir.graph.set_symbols(plan_symbols(hir.graph, options_.symbol_modes));
   keep("hir", hir.graph);
 
   MirModule mir = lower_hir(hir);

@@ -7,6 +7,7 @@
 
 #include "rlx/compiler/legalize.h"
 #include "rlx/compiler/precision.h"
+#include "rlx/compiler/symbol_mode.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/module.h"
 #include "rlx/passes/passes.h"
@@ -30,6 +31,7 @@ struct CompileOptions {
   std::optional<KernelDispatchConfig> kernel_dispatch;  // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
   PrecisionPolicy precision;               // applied after fusion
   SymbolBinding dim_binding;               // symbols fixed before anything else
+  SymbolModes symbol_modes;                // how new values of the others are met; default: specialise
   std::vector<Donation> donate;            // each input and each output at most once
   bool must_alias = false;                 // a state or donation that is not updated in place is an error
   bool keep_stages = false;                // fill CompileResult::stages
@@ -60,7 +62,7 @@ class CompilePipeline {
   MirModule optimize_with_report(const MirModule& m, FusionReport& report);
   /// Everything becomes ops the target claims, or one error names all offenders.
   MirModule legalize(const MirModule& m, KernelDispatchReport& report);
-  /// Weight preparation and the memory plan. The graph must be static and legal.
+  /// Weight preparation and the memory plan. The graph must be legal, and static but for runtime and bucket symbols.
   LirModule plan_lir(const MirModule& m);
 
   /// All of it. A module at a later stage skips what is behind it.
@@ -69,6 +71,7 @@ class CompilePipeline {
 
  private:
   PassContext context(FusionReport* report) const;
+  void check_runtime_symbols(const Graph& g) const;
   void keep(std::string name, const Graph& g);
   std::vector<LirAlias> donated(const Graph& g) const;
   static void observe(void* self, const Pass& pass, const Graph& after);

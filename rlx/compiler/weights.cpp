@@ -26,6 +26,7 @@ class Splitter {
     classify();
     prepare_.set_name(g_.name() + ".prepare");
     run_.set_name(g_.name());
+    run_.set_symbols(g_.symbols());
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) copy_node(NodeId{i});
     std::vector<Value> outputs;
     for (Value v : g_.outputs()) outputs.push_back(run_value(v));
@@ -43,6 +44,9 @@ class Splitter {
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const Node& n = g_.nodes()[i];
       OpKind kind = n.kind();
+      if (kind == OpKind::Param && !n.shape().is_static())
+        throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("param '", g_.leaf_name(NodeId{i}), "' ", n.shape(), " has a runtime symbol"),
+                               node_where(g_, NodeId{i}), "weights have one shape: bind the symbol with dim_binding"});
       if (kind == OpKind::Param || kind == OpKind::Constant) {
         constant_[i] = true;
         has_param_[i] = kind == OpKind::Param;
@@ -57,7 +61,9 @@ class Splitter {
         param = param || has_param_[v.node.index];
         sources += source_bytes[v.node.index];
       }
-      if (!all || !param) continue;
+      // What depends on a symbol too is computed in the run: its extents change, prepared weights do not.
+      const bool is_static = std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
+      if (!all || !param || !is_static) continue;
       for (const Shape& s : n.shapes) own += static_cast<double>(s.size_bytes());
       if (own > kMaxGrowth * sources) continue;
       constant_[i] = has_param_[i] = true;

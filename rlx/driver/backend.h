@@ -29,6 +29,8 @@ struct TargetInfo {
   OpSet claims;
   MemoryModel memory;
   int threads = 1;
+  /// True when the backend's code can be bound to any values of symbols that the program still holds (`BindContext::lir`).
+  bool runtime_symbols = false;
   /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
   /// makes slices and transposes views instead of copies.
   bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
@@ -55,6 +57,9 @@ struct BindContext {
   std::byte* arena = nullptr;                    // plan.arena_bytes, aligned to plan.alignment
   std::span<const std::byte* const> prepared;    // by Param index of the LIR graph
   std::span<std::byte* const> states;            // by State index
+  /// The executable's program with its symbols bound: the same nodes, schedule and arena. Null when it has no symbols;
+  /// otherwise it lives as long as the bound program.
+  const LirModule* lir = nullptr;
 };
 
 /// One timed step of a profiled run.
@@ -84,7 +89,7 @@ class ExecutableGraph {
   virtual void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const = 0;
   /// The inverse of pack: writes source `source`, dense in the source's own shape, to `data`.
   virtual void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const = 0;
-  /// Binds kernels to memory.
+  /// Binds kernels to memory, for the extents of `context.lir`.
   virtual std::unique_ptr<BoundGraph> bind(const BindContext& context) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;

@@ -121,6 +121,12 @@ bool Graph::is_static() const {
   });
 }
 
+SymbolRanges symbol_ranges(const Graph& g) {
+  SymbolRanges out;
+  for (const auto& [name, info] : g.symbols()) out.emplace(name, DimRange{info.min, info.max});
+  return out;
+}
+
 namespace {
 // A copy of the op with the symbols in its Dims attributes and sub-graphs bound; the same box when it has none.
 OpBox bind_op(const OpBox& op, const SymbolBinding& binding) {
@@ -149,16 +155,16 @@ OpBox bind_op(const OpBox& op, const SymbolBinding& binding) {
 }
 }  // namespace
 
+void check_symbol_value(std::string_view symbol, const SymbolInfo& info, std::int64_t value) {
+  if (value < info.min || value > info.max || value % info.divisor != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("symbol '", symbol, "' = ", value, " is outside [", info.min, ", ", info.max, "]",
+                            info.divisor > 1 ? concat_text(" or not a multiple of ", info.divisor) : std::string()));
+}
+
 Graph Graph::bind(const SymbolBinding& binding) const {
-  for (const auto& [name, value] : binding) {
-    auto it = symbols_.find(name);
-    if (it == symbols_.end()) continue;
-    const SymbolInfo& info = it->second;
-    if (value < info.min || value > info.max || value % info.divisor != 0)
-      throw Error(ErrorCode::InvalidArgument,
-                  concat_text("symbol '", name, "' = ", value, " is outside [", info.min, ", ", info.max, "]",
-                              info.divisor > 1 ? concat_text(" or not a multiple of ", info.divisor) : std::string()));
-  }
+  for (const auto& [name, value] : binding)
+    if (auto it = symbols_.find(name); it != symbols_.end()) check_symbol_value(name, it->second, value);
   Graph out(name_);
   for (const auto& [name, info] : symbols_)
     if (!binding.contains(name)) out.symbols_.emplace(name, info);

@@ -148,6 +148,11 @@ class UseIndex {
   std::vector<std::uint8_t> output_count_;
 };
 
+/// Throws InvalidArgument naming the symbol, the value and the bounds or divisor it breaks.
+void check_symbol_value(std::string_view symbol, const SymbolInfo& info, std::int64_t value);
+/// Bounds of every declared symbol.
+SymbolRanges symbol_ranges(const Graph& g);
+
 /// The label of a node: its origin's label, else its leaf name, else "%7".
 std::string node_label(const Graph& g, NodeId id);
 /// One line for messages: "%7 = softmax(%3) {axis = 1} : [4, 8] f32"; bodies and large constants in short (text.cpp).

@@ -21,10 +21,10 @@ std::optional<Diagnostic> InferContext::check_same_dtype(int first, int last) co
   return std::nullopt;
 }
 
-Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
+Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed) {
   const OpDef& def = op_def(op);
   int n = static_cast<int>(inputs.size());
-  InferContext c(op, inputs);
+  InferContext c(op, inputs, believed);
   bool enough = n >= def.inputs.required, not_too_many = def.inputs.variadic || n <= def.inputs.count;
   if (!enough || !not_too_many) {
     std::string expected;

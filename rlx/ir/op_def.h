@@ -21,13 +21,20 @@ using Shapes = std::vector<Shape>;
 /// What a shape rule sees: the op and its operand shapes. The rule returns one shape per result, or an error.
 class InferContext {
  public:
-  InferContext(const OpBox& op, std::span<const Shape> inputs) : op_(op), inputs_(inputs) {}
+  InferContext(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed = nullptr)
+      : op_(op), inputs_(inputs), believed_(believed) {}
   template <class Op>
   const Op& op() const { return op_.as<Op>(); }
   const OpBox& box() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
   std::span<const Shape> inputs() const { return inputs_; }
+  /// True when `d` is known to be negative. A symbolic one is believed not to be; `infer_shapes` can collect what was.
+  bool negative(const Dim& d) const {
+    if (d.is_static()) return d.value() < 0;
+    if (believed_) believed_->push_back(d);
+    return false;
+  }
   /// A ShapeMismatch / DTypeMismatch / InvalidArgument diagnostic that starts with the op's name.
   template <class... Args>
   Diagnostic error(const Args&... args) const { return make(ErrorCode::ShapeMismatch, concat_text(args...)); }
@@ -44,6 +51,7 @@ class InferContext {
   Diagnostic make(ErrorCode code, std::string message) const;
   const OpBox& op_;
   std::span<const Shape> inputs_;
+  std::vector<Dim>* believed_;
 };
 
 /// What a reference rule sees: operands as dense tensors, results allocated (zero-filled) with their inferred shapes.
@@ -330,7 +338,7 @@ std::optional<NamedOp> find_op(std::string_view text_name);
 void check_rule(bool condition, const OpBox& op, std::string_view what);
 
 /// The operand-count check and the infer rule together.
-Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs);
+Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed = nullptr);
 /// Appends the decomposition of `op` over `inputs` to `graph`; one value per result. Unsupported when the op has none.
 std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy = FusionPolicy::Fusable);
 /// Appends a copy of sub-graph `body` to `graph` with its inputs replaced by `inputs`; returns its outputs.

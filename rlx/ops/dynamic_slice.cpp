@@ -15,7 +15,7 @@ std::optional<Diagnostic> check_window(const InferContext& c, const Shape& x, co
   if (window.size() != static_cast<std::size_t>(x.rank()))
     return c.error("the window ", dims_text(window), " and x ", x, " have different ranks");
   for (std::size_t i = 0; i < window.size(); ++i)
-    if (known_negative(window[i]) || known_negative(x.dims()[i] - window[i]))
+    if (c.negative(window[i]) || c.negative(x.dims()[i] - window[i]))
       return c.error("the window ", dims_text(window), " does not fit into x ", x, " on axis ", i);
   return std::nullopt;
 }

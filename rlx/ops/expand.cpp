@@ -12,7 +12,7 @@ struct ExpandRules {
       return c.error("x ", x, " has more axes than the target ", dims_text(dims));
     const std::size_t added = dims.size() - static_cast<std::size_t>(x.rank());
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (known_negative(dims[i])) return c.error("the target ", dims_text(dims), " has a negative dimension");
+      if (c.negative(dims[i])) return c.error("the target ", dims_text(dims), " has a negative dimension");
       if (i < added) continue;
       const Dim& from = x.dims()[i - added];
       if (!from.is_static(1) && !(from == dims[i]))

@@ -51,7 +51,7 @@ struct GatherRules {
     const std::int64_t axis = c.op<ops::Gather>().axis;
     if (auto error = c.check_axis(axis, table)) return *error;
     if (!is_index(indices.dtype())) return c.dtype_error("indices must be i32 or i64, not ", indices, "; cast them");
-    if (table.dim(static_cast<int>(axis)).is_static(0) && !indices.num_elements_dim().is_static(0))
+    if (c.negative(table.dim(static_cast<int>(axis)) - min(Dim(1), indices.num_elements_dim())))
       return c.error("axis ", axis, " of table ", table, " is empty, nothing can be picked from it");
     return Shapes{Shape(rows_dims(table, indices, axis), table.dtype())};
   }

@@ -7,7 +7,7 @@ namespace {
 Result<Shapes> declared(const InferContext& c, const std::string& name, const Dims& dims, DType dtype) {
   if (name.empty()) return c.attr_error("needs a name");
   for (const Dim& d : dims)
-    if (d.is_static() && d.value() < 0) return c.error("'", name, "' has a negative dimension in ", dims_text(dims));
+    if (c.negative(d)) return c.error("'", name, "' has a negative dimension in ", dims_text(dims));
   return Shapes{Shape(dims, dtype)};
 }
 

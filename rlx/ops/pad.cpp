@@ -37,7 +37,7 @@ struct PadRules {
       Dim spread = extent;
       if (between > 0) spread = extent + max(extent - 1, Dim(0)) * Dim(between);
       const Dim d = spread + Dim(op.low[i]) + Dim(op.high[i]);
-      if (known_negative(d))
+      if (c.negative(d))
         return c.error("low ", op.low[i], " and high ", op.high[i], " crop more than axis ", i, " of x ", x, " has");
       dims.push_back(d);
     }

@@ -20,10 +20,12 @@ struct ReshapeRules {
     const Shape& x = c.input(0);
     const Shape out(c.op<ops::Reshape>().dims, x.dtype());
     for (const Dim& d : out.dims())
-      if (known_negative(d)) return c.error("the target ", dims_text(out.dims()), " has a negative dimension");
+      if (c.negative(d)) return c.error("the target ", dims_text(out.dims()), " has a negative dimension");
     const Dim have = x.num_elements_dim(), want = out.num_elements_dim();
     const bool undecided = (!have.is_static() || !want.is_static()) && (has_function(have) || has_function(want));
     if (!(have == want) && !undecided)
+      return c.error(x, " has ", have, " elements, the target ", dims_text(out.dims()), " has ", want);
+    if (undecided && (c.negative(have - want) || c.negative(want - have)))
       return c.error(x, " has ", have, " elements, the target ", dims_text(out.dims()), " has ", want);
     return Shapes{out};
   }

@@ -104,8 +104,6 @@ AxisSplit split_at(std::span<const std::int64_t> dims, std::int64_t axis);
 
 // -- shape rules ------------------------------------------------------------------------------------------------------
 
-/// True when the dimension expression is known to be negative.
-inline bool known_negative(const Dim& d) { return d.is_static() && d.value() < 0; }
 /// The error for a list of axes that is out of range or repeats one; none when it is fine.
 std::optional<Diagnostic> check_axes(const InferContext& c, const std::vector<std::int64_t>& axes, const Shape& x);
 

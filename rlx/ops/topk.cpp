@@ -23,7 +23,7 @@ struct TopKRules {
     if (x.rank() == 0) return c.error("x must have at least one axis");
     if (!is_float(x.dtype()) && !is_int(x.dtype()))
       return c.dtype_error("x must be a float or integer tensor, not ", x);
-    if (k < 0 || known_negative(x.dim(-1) - Dim(k)))
+    if (k < 0 || c.negative(x.dim(-1) - Dim(k)))
       return c.attr_error("k ", k, " is not in [0, ", x.dim(-1), "], the extent of the last axis");
     const Shape values = x.with_dim(x.rank() - 1, Dim(k));
     return Shapes{values, values.with_dtype(DType::I32)};

@@ -46,11 +46,13 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
   impl->code = std::move(code);
   impl->weights = std::make_shared<WeightStore>();
   impl->reset_states();
-  // A program of known shapes is compiled at once, so that its errors appear here and not in the first run.
+  // A program of known shapes, or of runtime symbols alone, is compiled at once, so that its errors appear here and not in the first run.
   if (impl->code->source.is_static()) {
     std::vector<std::vector<std::int64_t>> dims;
     for (const IoInfo& info : impl->code->inputs) dims.push_back(info.shape.static_dims());
     impl->use(impl->code->specialize(dims));
+  } else if (auto common = impl->code->common()) {
+    impl->known(common);
   }
   return impl;
 }
@@ -63,7 +65,7 @@ ShapeInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> sp
     }
   auto fresh = std::make_unique<ShapeInstance>();
   fresh->spec = std::move(spec);
-  weights->add(fresh->spec->weights);
+  known(fresh->spec->code);
   fresh->input_pointers.resize(fresh->spec->inputs.size());
   fresh->output_pointers.resize(fresh->spec->outputs.size());
   shapes.push_front(std::move(fresh));
@@ -72,23 +74,49 @@ ShapeInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> sp
   return *shapes.front();
 }
 
+PreparedCode& CompiledGraph::Impl::known(const std::shared_ptr<const Code>& c) {
+  auto it = std::find_if(prepared.begin(), prepared.end(), [&](const PreparedCode& p) { return p.code == c; });
+  if (it != prepared.end()) {
+    prepared.splice(prepared.begin(), prepared, it);
+  } else {
+    weights->add(c->weights);
+    prepared.push_front({c, 0, {}});
+    constexpr std::size_t kMaxPrepared = 32;
+    if (prepared.size() > kMaxPrepared) prepared.pop_back();
+  }
+  return prepared.front();
+}
+
+const std::vector<const std::byte*>& CompiledGraph::Impl::prepare(const std::shared_ptr<const Code>& c) {
+  PreparedCode& p = known(c);
+  if (p.weights_version != weights_version) {
+    p.pointers = weights->prepare(c->weights, *code->backend, code->target, code->backend_options);
+    p.weights_version = weights_version;
+  }
+  return p.pointers;
+}
+
 void CompiledGraph::Impl::bind(ShapeInstance& s) {
-  if (block.size_bytes() < s.spec->block_bytes || block.empty()) {
+  const Code& c = *s.spec->code;
+  if (block.size_bytes() < c.block_bytes || block.empty()) {
     for (auto& other : shapes) other->bound.reset();
-    const Shape bytes({Dim(std::max<std::size_t>(64, s.spec->block_bytes))}, DType::U8);
+  const Code& c = *s.spec->code;
+  if (block.size_bytes() < c.block_bytes || block.empty()) {
+    for (auto& other : shapes) other->bound.reset();
+    const Shape bytes({Dim(std::max<std::size_t>(64, c.block_bytes))}, DType::U8);
     block = make_room(code->source.name(), "the values of a run", bytes.size_bytes(),
                       [&] { return Tensor::uninitialized(bytes); });
   }
   if (s.bound && s.weights_version == weights_version) return;
   s.bound.reset();
-  s.prepared = weights->prepare(s.spec->weights, *code->backend, code->target, code->backend_options);
+  const std::vector<const std::byte*>& weight_pointers = prepare(s.spec->code);
   s.state_pointers.clear();
-  const Graph& run = s.spec->executable->lir().graph;
+  const Graph& run = s.spec->lir().graph;
   for (NodeId id : run.leaves(OpKind::State)) {
     std::size_t i = find_io(code->states, run.leaf_name(id), "state", code->source.name());
     s.state_pointers.push_back(states[i]->value.mutable_data());
   }
-  s.bound = s.spec->executable->bind(BindContext{block.mutable_data(), s.prepared, s.state_pointers});
+  s.bound = c.executable->bind(BindContext{block.mutable_data(), weight_pointers, s.state_pointers, &s.spec->lir()});
   s.weights_version = weights_version;
 }
 
@@ -279,6 +307,10 @@ std::vector<std::string> CompiledGraph::unset_params() const {
 
 void CompiledGraph::finalize() {
   if (!impl_->shapes.empty()) return impl_->bind(impl_->last());
+  if (auto common = impl_->code->common()) {
+    impl_->prepare(common);
+    return;
+  }
   if (const std::vector<std::string> unset = unset_params(); !unset.empty())
     throw Error(ErrorCode::NotFound, concat_text(unset.size(), unset.size() == 1 ? " param has" : " params have", " no value: '", unset.front(), unset.size() > 1 ? "', ..." : "'"),
                 "set them with set_param or load_params");
@@ -357,13 +389,13 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) {
   impl_->outputs_to_block(s);
   std::vector<StepTime> times;
   impl_->run(s, in, &times);
-  const Graph& g = s.spec->executable->lir().graph;
+  const Graph& g = s.spec->lir().graph;
   std::vector<NodeTime> out;
   for (const StepTime& t : times) {
     const Node& n = g.node(t.node);
     std::vector<Shape> ins;
     for (Value v : n.inputs) ins.push_back(g.shape(v));
-    out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->executable->kernel_name(t.node), t.ns, op_def(n.op).cost(CostContext{n.op, ins, n.shapes})});
+    out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->code->executable->kernel_name(t.node), t.ns, op_def(n.op).cost(CostContext{n.op, ins, n.shapes})});
   }
   return out;
 }
@@ -382,7 +414,11 @@ CompiledGraph CompiledGraph::clone() const {
   return CompiledGraph(std::move(copy));
 }
 
-const CompileResult& CompiledGraph::compile_result() const { return impl_->last().spec->result; }
+const CompileResult& CompiledGraph::compile_result() const {
+  if (impl_->shapes.empty())
+    if (auto common = impl_->code->common()) return common->result;  // the cache keeps it
+  return impl_->last().spec->code->result;
+}
 std::size_t CompiledGraph::arena_bytes() const { return impl_->block.size_bytes(); }
 std::size_t CompiledGraph::prepared_bytes() const { return impl_->weights->bytes(); }
 

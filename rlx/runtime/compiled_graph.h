@@ -60,6 +60,15 @@ struct NodeTime {
 
 /// A compiled program: code shared with its clones, weights shared until one is set, memory of its own. Movable; one call at
 /// a time (clone() for more). Every wrong name, length or dtype is an error that names it and the nearest right one.
+///
+/// Symbolic dimensions take their values from the inputs of each run, by the mode of each symbol
+/// (CompileOptions::symbol_modes). *specialise*, the default: every set of values is compiled, milliseconds. *bucket*: one
+/// compile and one arena per upper extent of a ladder. *runtime*: one compile for all values, its arena sized for the bound
+/// (memory that a run does not touch is not used). In the latter two a new value only evaluates extents and lowers the same
+/// nodes again, and runs execute at the exact extents, not at the bucket's: nothing is padded, so nothing needs a mask and no
+/// work is wasted. Results are those of *specialise*, but for what depends on extents and constants alone (a table of
+/// cosines over positions): kernels compute it where specialise folds it with the reference rules, which may differ in the
+/// last bit. The 32 sets of values used last stay bound; memory and code of others are made again.
 class CompiledGraph {
  public:
   CompiledGraph(CompiledGraph&&) noexcept;

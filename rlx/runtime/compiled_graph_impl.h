@@ -14,10 +14,16 @@
 
 namespace rlx {
 
+/// What kernels read of one code's weights, by Param index.
+struct PreparedCode {
+  std::shared_ptr<const Code> code;
+  std::uint64_t weights_version = 0;
+  std::vector<const std::byte*> pointers;
+};
+
 /// A specialisation bound to the memory of one runner.
 struct ShapeInstance {
   std::shared_ptr<const Specialization> spec;
-  std::vector<const std::byte*> prepared;
   std::vector<std::byte*> state_pointers;
   std::unique_ptr<BoundGraph> bound;
   std::uint64_t weights_version = 0;
@@ -56,9 +62,14 @@ struct CompiledGraph::Impl {
   std::vector<std::vector<std::int64_t>> extent_dims;
   Tensor block;                                       // arena and output slots of the largest shape so far
   std::list<std::unique_ptr<ShapeInstance>> shapes;   // most recently used first
+  std::list<PreparedCode> prepared;                   // likewise
 
   static std::unique_ptr<Impl> make(std::shared_ptr<SharedCode> code);
   void reset_states();
+  /// The entry of `c`; from now on a weight that is set is packed for it at once.
+  PreparedCode& known(const std::shared_ptr<const Code>& c);
+  /// The weights of `c`, prepared as far as they are not yet.
+  const std::vector<const std::byte*>& prepare(const std::shared_ptr<const Code>& c);
   ShapeInstance& use(std::shared_ptr<const Specialization> spec);
   void bind(ShapeInstance& s);
   ShapeInstance& instance_for(std::span<const TensorView>& views);

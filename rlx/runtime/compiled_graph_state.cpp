@@ -273,7 +273,7 @@ void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const 
       if (!meet(out[o].data, out[o].size_bytes, in[i].data, in[i].size_bytes)) continue;
       std::string_view why = "the input is not donated: name the pair in CompileOptions::donate";
       bool allowed = false;
-      for (const LirAlias& a : s.spec->executable->lir().plan.aliases) {
+      for (const LirAlias& a : s.spec->lir().plan.aliases) {
         if (a.input != i || a.output != o) continue;
         allowed = a.refused.empty() && out[o].data == in[i].data;
         why = a.refused.empty() ? std::string_view("a donated input and its output start at the same address")

@@ -1,15 +1,26 @@
-// Compiles a source graph for sets of input dimensions and remembers the results.
+// From input dimensions to code: symbol values, the extents that code is made for, the program at the values.
 #include "rlx/runtime/specialize.h"
 
 #include <algorithm>
 
+#include "rlx/compiler/memory_plan.h"
+
 namespace rlx {
 namespace {
+
+constexpr std::size_t kMaxCodes = 32;            // compiled programs
+constexpr std::size_t kMaxSpecialisations = 32;  // sets of dimensions
 
 std::vector<IoInfo> leaf_infos(const Graph& g, OpKind kind) {
   std::vector<IoInfo> out;
   for (NodeId id : g.leaves(kind)) out.push_back({g.leaf_name(id), g.shape(id)});
   return out;
+}
+
+template <class T>
+void remember(std::list<std::shared_ptr<const T>>& cache, std::shared_ptr<const T> entry, std::size_t most) {
+  cache.push_front(std::move(entry));
+  if (cache.size() > most) cache.pop_back();
 }
 
 }  // namespace
@@ -21,54 +32,115 @@ bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims) {
   return true;
 }
 
+bool Specialization::matches(const std::vector<std::vector<std::int64_t>>& dims) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!dims_equal(inputs[i], dims[i])) return false;
+  return dims.size() == inputs.size();
+}
+
 SharedCode::SharedCode(Graph g, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo)
     : source(std::move(g)), backend(std::move(b)), options(std::move(o)), backend_options(std::move(bo)) {
+  check_symbol_modes(source, options.symbol_modes, options.dim_binding);
   target = backend->target(backend_options);
   inputs = leaf_infos(source, OpKind::Input);
   params = leaf_infos(source, OpKind::Param);
   states = leaf_infos(source, OpKind::State);
   for (std::size_t i = 0; i < source.outputs().size(); ++i) outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
+  for (const IoInfo& info : inputs) {
+    input_symbols_.emplace_back();
+    for (const Dim& d : info.shape.dims()) {
+      const std::vector<std::string> names = d.symbols();
+      input_symbols_.back().push_back(names.empty() ? std::string() : names[0]);
+      plain_inputs_ = plain_inputs_ && (names.empty() || d == Dim::symbol(names[0]));
+    }
+  }
+}
+
+// The symbols' values; whatever does not fit is left to solve_symbols and its errors.
+SymbolBinding SharedCode::solve(const std::vector<std::vector<std::int64_t>>& dims) const {
+  SymbolBinding values;
+  bool fits = plain_inputs_ && dims.size() == inputs.size();
+  for (std::size_t i = 0; i < dims.size() && fits; ++i) {
+    fits = dims[i].size() == input_symbols_[i].size();
+    for (std::size_t a = 0; a < dims[i].size() && fits; ++a) {
+      const std::string& symbol = input_symbols_[i][a];
+      fits = symbol.empty() ? inputs[i].shape.dims()[a].is_static(dims[i][a]) : values.emplace(symbol, dims[i][a]).first->second == dims[i][a];
+    }
+  }
+  if (fits) return values;
+  std::map<std::string, std::vector<std::int64_t>, std::less<>> by_name;
+  for (std::size_t i = 0; i < inputs.size(); ++i) by_name.emplace(inputs[i].name, dims[i]);
+  return solve_symbols(source, by_name);
+}
+
+std::shared_ptr<const Code> SharedCode::code_for(const SymbolBinding& extents) {
+  for (auto it = codes_.begin(); it != codes_.end(); ++it)
+    if ((*it)->extents == extents) {
+      codes_.splice(codes_.begin(), codes_, it);
+      return codes_.front();
+    }
+  CompileOptions local = options;
+  for (const auto& [name, extent] : extents) {
+    auto mode = local.symbol_modes.find(name);
+    if (mode == local.symbol_modes.end() || mode->second.kind == SymbolMode::Kind::Specialise || options.dim_binding.contains(name))
+      local.dim_binding.insert_or_assign(name, extent);
+    else
+      mode->second = SymbolMode::runtime(extent);
+  }
+  auto code = std::make_shared<Code>();
+  code->extents = extents;
+  code->result = CompilePipeline(target, local).compile_graph(source);
+  if (stage_hook) stage_hook(code->result);
+  code->executable = backend->compile_lir(code->result.lir, backend_options);
+  code->weights = WeightPlan(code->executable);
+  const LirModule& lir = code->executable->lir();
+  if (!lir.graph.is_static()) code->binder.emplace(lir);
+  // Outputs that run_slots returns lie behind the arena, each aligned.
+  const std::size_t align = std::max<std::size_t>(64, target.memory.alignment);
+  std::size_t at = (lir.plan.arena_bytes + align - 1) / align * align;
+  for (Value v : lir.graph.outputs()) {
+    code->slot_offsets.push_back(at);
+    at += (max_bytes(lir.graph, v) + align - 1) / align * align;
+  }
+  code->block_bytes = at;
+  remember<Code>(codes_, code, kMaxCodes);
+  return code;
 }
 
 std::shared_ptr<const Specialization> SharedCode::specialize(const std::vector<std::vector<std::int64_t>>& dims) {
-  std::lock_guard lock(mutex);
-  for (auto it = cache.begin(); it != cache.end(); ++it)
+  std::lock_guard lock(mutex_);
+  for (auto it = specializations_.begin(); it != specializations_.end(); ++it)
     if ((*it)->matches(dims)) {
-      cache.splice(cache.begin(), cache, it);
-      return cache.front();
+      specializations_.splice(specializations_.begin(), specializations_, it);
+      return specializations_.front();
     }
-  std::map<std::string, std::vector<std::int64_t>, std::less<>> by_name;
-  for (std::size_t i = 0; i < inputs.size(); ++i) by_name.emplace(inputs[i].name, dims[i]);
-  CompileOptions local = options;
-  SymbolBinding binding = solve_symbols(source, by_name);
-  for (const auto& [name, value] : binding) local.dim_binding.insert_or_assign(name, value);
+  const SymbolBinding values = solve(dims);
+  SymbolBinding extents = options.dim_binding;
+  for (const auto& [name, value] : values)
+    extents.insert_or_assign(name, options.dim_binding.contains(name) ? value : upper_extent(source, options.symbol_modes, name, value));
   auto spec = std::make_shared<Specialization>();
-  CompilePipeline pipeline(target, local);
-  spec->result = pipeline.compile_graph(source);
-  if (stage_hook) stage_hook(spec->result);
-  spec->executable = backend->compile_lir(spec->result.lir, backend_options);
-  spec->weights = WeightPlan(spec->executable);
-  const Graph& run = spec->executable->lir().graph;
+  spec->code = code_for(extents);
+  if (spec->code->binder) spec->bound = spec->code->binder->bind(values);
+  const Graph& run = spec->lir().graph;
   for (NodeId id : run.leaves(OpKind::Input)) spec->inputs.push_back(run.shape(id));
-  for (Value v : run.outputs()) spec->outputs.push_back(run.shape(v));
-  // Outputs that run_slots returns lie behind the arena, each aligned.
-  std::size_t align = std::max<std::size_t>(64, target.memory.alignment);
-  std::size_t at = (spec->executable->lir().plan.arena_bytes + align - 1) / align * align;
-  for (const Shape& s : spec->outputs) {
-    spec->slots.push_back({at, s.num_elements(), s.dtype()});
-    at += (s.size_bytes() + align - 1) / align * align;
+  for (Value v : run.outputs()) {
+    spec->slots.push_back({spec->code->slot_offsets[spec->outputs.size()], run.shape(v).num_elements(), run.shape(v).dtype()});
+    spec->outputs.push_back(run.shape(v));
   }
-  spec->block_bytes = at;
-  constexpr std::size_t kMaxSpecialisations = 32;
-  cache.push_front(spec);
-  if (cache.size() > kMaxSpecialisations) cache.pop_back();
+  remember<Specialization>(specializations_, spec, kMaxSpecialisations);
   return spec;
 }
 
-bool Specialization::matches(const std::vector<std::vector<std::int64_t>>& dims) const {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!dims_equal(inputs[i], dims[i])) return false;
-  return dims.size() == inputs.size();
+std::shared_ptr<const Code> SharedCode::common() {
+  SymbolBinding extents = options.dim_binding;
+  for (const auto& [name, info] : plan_symbols(source, options.symbol_modes)) {
+    if (extents.contains(name)) continue;
+    auto mode = options.symbol_modes.find(name);
+    if (mode == options.symbol_modes.end() || mode->second.kind != SymbolMode::Kind::Runtime) return nullptr;
+    extents.emplace(name, info.max);
+  }
+  std::lock_guard lock(mutex_);
+  return code_for(extents);
 }
 
 }  // namespace rlx

@@ -1,13 +1,16 @@
-// Code shared by clones: the source graph, and what was compiled of it for the dimensions used so far. Internal.
+// Code shared by clones: the source graph, what was compiled of it, and the values it was bound to so far. Internal.
 #pragma once
 
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "rlx/compiler/lir_binder.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/weights.h"
 
@@ -16,21 +19,35 @@ namespace rlx {
 /// True when `declared` is static and has these dimensions.
 bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims);
 
-/// The code of one set of input dimensions.
-struct Specialization {
+/// One compile. It serves every set of dimensions with these values of the specialised symbols, up to these extents of the
+/// others; the arena and the output slots lie where the largest extents put them.
+struct Code {
+  SymbolBinding extents;
   CompileResult result;
   std::shared_ptr<const ExecutableGraph> executable;
   WeightPlan weights;
+  std::optional<LirBinder> binder;        // of the executable's program, when it has symbols left
+  std::vector<std::size_t> slot_offsets;  // of the outputs, behind the arena
+  std::size_t block_bytes = 0;            // arena and slots
+};
+
+/// Code at one set of input dimensions.
+struct Specialization {
+  std::shared_ptr<const Code> code;
+  std::optional<LirModule> bound;  // the program with runtime symbols bound
   std::vector<Shape> inputs, outputs;
-  std::vector<Slot> slots;        // outputs behind the arena
-  std::size_t block_bytes = 0;    // arena and slots
+  std::vector<Slot> slots;
+  const LirModule& lir() const { return bound ? *bound : code->executable->lir(); }
   bool matches(const std::vector<std::vector<std::int64_t>>& dims) const;
 };
 
-/// What clones share: the source graph, its target, and the specialisations compiled so far (least recently used goes).
+/// What clones share: the source graph, its target, and the code and specialisations made so far (least recently used goes).
 struct SharedCode {
   SharedCode(Graph g, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo);
+  /// Code bound to these input dimensions: found, bound anew, or compiled, in this order of cost.
   std::shared_ptr<const Specialization> specialize(const std::vector<std::vector<std::int64_t>>& dims);
+  /// The code that serves all dimensions, compiled on the first call; none when some symbol's values need their own.
+  std::shared_ptr<const Code> common();
 
   Graph source;
   std::shared_ptr<const Backend> backend;
@@ -41,8 +58,14 @@ struct SharedCode {
   void (*stage_hook)(const CompileResult&) = nullptr;  // reports and dumps that the environment asks for
 
  private:
-  std::mutex mutex;
-  std::list<std::shared_ptr<const Specialization>> cache;
+  SymbolBinding solve(const std::vector<std::vector<std::int64_t>>& dims) const;
+  std::shared_ptr<const Code> code_for(const SymbolBinding& extents);
+
+  std::vector<std::vector<std::string>> input_symbols_;  // per input dimension: its symbol, empty for a number
+  bool plain_inputs_ = true;                             // every input dimension is a number or one symbol
+  std::mutex mutex_;
+  std::list<std::shared_ptr<const Code>> codes_;
+  std::list<std::shared_ptr<const Specialization>> specializations_;
 };
 
 }  // namespace rlx

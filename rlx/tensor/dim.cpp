@@ -243,6 +243,81 @@ Dim Dim::bind(const SymbolBinding& binding) const {
   return out;
 }
 
+namespace {
+[[noreturn]] void no_value(const std::string& symbol, const char* what) {
+  throw Error(ErrorCode::Unsupported, concat_text("symbol '", symbol, "' has no ", what));
+}
+
+DimRange product(const DimRange& a, const DimRange& b) {
+  const std::int64_t corners[] = {checked_mul(a.min, b.min), checked_mul(a.min, b.max), checked_mul(a.max, b.min), checked_mul(a.max, b.max)};
+  const auto [low, high] = std::minmax_element(std::begin(corners), std::end(corners));
+  return {*low, *high};
+}
+
+DimRange quotient(const DimRange& a, DimRange b) {
+  b.min = std::max<std::int64_t>(1, b.min);  // a divisor is positive
+  b.max = std::max(b.min, b.max);
+  const std::int64_t corners[] = {floor_div(a.min, b.min), floor_div(a.min, b.max), floor_div(a.max, b.min), floor_div(a.max, b.max)};
+  const auto [low, high] = std::minmax_element(std::begin(corners), std::end(corners));
+  return {*low, *high};
+}
+}  // namespace
+
+std::int64_t Dim::evaluate(const SymbolBinding& binding) const {
+  if (!expr_) return value_;
+  std::int64_t sum = 0;
+  for (const auto& [key, term] : expr_->terms) {
+    std::int64_t value = term.coefficient;
+    for (const DimAtom& f : term.factors) {
+      if (f.kind == AtomKind::Symbol) {
+        auto it = binding.find(f.key);
+        if (it == binding.end()) no_value(f.key, "value");
+        value = checked_mul(value, it->second);
+        continue;
+      }
+      const Dim a = f.a.evaluate(binding), b = f.b.evaluate(binding);
+      const Dim result = f.kind == AtomKind::FloorDiv ? floordiv(a, b)
+                         : f.kind == AtomKind::Mod    ? mod(a, b)
+                         : f.kind == AtomKind::Min    ? min(a, b)
+                                                      : max(a, b);
+      value = checked_mul(value, result.value_);
+    }
+    sum = checked_add(sum, value);
+  }
+  return sum;
+}
+
+DimRange Dim::range(const SymbolRanges& symbols) const {
+  if (!expr_) return {value_, value_};
+  DimRange sum;
+  for (const auto& [key, term] : expr_->terms) {
+    DimRange value{term.coefficient, term.coefficient};
+    for (const DimAtom& f : term.factors) {
+      if (f.kind == AtomKind::Symbol) {
+        auto it = symbols.find(f.key);
+        if (it == symbols.end()) no_value(f.key, "bounds");
+        value = product(value, it->second);
+        continue;
+      }
+      const DimRange a = f.a.range(symbols), b = f.b.range(symbols);
+      DimRange result;
+      switch (f.kind) {
+        case AtomKind::FloorDiv: result = quotient(a, b); break;
+        case AtomKind::Mod:
+          result = {0, std::max<std::int64_t>(0, b.max - 1)};
+          if (a.min >= 0 && a.max < b.min) result = a;
+          break;
+        case AtomKind::Min: result = {std::min(a.min, b.min), std::min(a.max, b.max)}; break;
+        default: result = {std::max(a.min, b.min), std::max(a.max, b.max)}; break;
+      }
+      value = product(value, result);
+    }
+    sum.min = checked_add(sum.min, value.min);
+    sum.max = checked_add(sum.max, value.max);
+  }
+  return sum;
+}
+
 std::vector<std::string> Dim::symbols() const {
   std::set<std::string> names;
   if (expr_)

@@ -14,6 +14,12 @@ namespace rlx {
 struct DimExpr;
 /// Symbol name -> value, for `Dim::bind`.
 using SymbolBinding = std::map<std::string, std::int64_t, std::less<>>;
+/// Inclusive bounds of a value.
+struct DimRange {
+  std::int64_t min = 0, max = 0;
+};
+/// Symbol name -> bounds, for `Dim::range`.
+using SymbolRanges = std::map<std::string, DimRange, std::less<>>;
 
 /// An int64 or a shared immutable expression (+, -, *, floordiv, mod, min, max over symbols), kept in a canonical form so
 /// that equal expressions compare equal without a graph.
@@ -32,6 +38,11 @@ class Dim {
   std::int64_t value() const;
   /// The expression evaluated with `binding`; symbols that are not bound stay.
   Dim bind(const SymbolBinding& binding) const;
+  /// The same as an integer; throws Unsupported naming a symbol that is not bound.
+  std::int64_t evaluate(const SymbolBinding& binding) const;
+  /// Bounds of the expression by interval arithmetic: no value lies outside, and bounds of sums of positive terms are met.
+  /// Throws Unsupported naming a symbol without bounds.
+  DimRange range(const SymbolRanges& symbols) const;
   /// Names of all symbols, sorted, each once.
   std::vector<std::string> symbols() const;
   /// Canonical text, for example "2*batch*seq + 1"; `parse_dim` reads it back.

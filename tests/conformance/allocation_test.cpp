@@ -73,11 +73,16 @@ Graph small_encoder(Dim seq) {
 }
 
 TEST_CASE("run_into and run_slots allocate nothing, at one thread and at several") {
+  enum Extent { Fixed, Specialised, Bucket, Runtime };
   for (int threads : {1, 2, 4}) {
-    for (bool symbolic : {false, true}) {
+    for (Extent extent : {Fixed, Specialised, Bucket, Runtime}) {
       CAPTURE(threads);
-      CAPTURE(symbolic);
-      CompiledGraph f = Session().with_threads(threads).compile(small_encoder(symbolic ? Dim::symbol("seq") : Dim(24)));
+      CAPTURE(extent);
+      CompileOptions options;
+      if (extent == Bucket) options.symbol_modes.emplace("seq", SymbolMode::bucket({16, 32}));
+      if (extent == Runtime) options.symbol_modes.emplace("seq", SymbolMode::runtime());
+      CompiledGraph f = Session().with_threads(threads).compile_with(
+          small_encoder(extent == Fixed ? Dim(24) : Dim::symbol("seq")), options);
       for (const IoInfo& p : f.params())
         f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.03f));
       std::vector<std::int32_t> ids(48, 3);
@@ -134,6 +139,29 @@ TEST_CASE("states, donated buffers, handles and an active extent allocate nothin
   CHECK(allocations.load() == before);
   CHECK(f.read_state("total").to_f32() == std::vector<float>(4, 42.0F));
   CHECK(memory[12] == 41.0F);  // the last run_into; run_slots left the caller's memory alone
+}
+
+TEST_CASE("values of a runtime symbol stay bound: a repeated one allocates nothing, in a clone too") {
+  CompileOptions options;
+  options.symbol_modes.emplace("seq", SymbolMode::runtime());
+  CompiledGraph f = Session().compile_with(small_encoder(Dim::symbol("seq")), options);
+  for (const IoInfo& p : f.params()) f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.03f));
+  CompiledGraph twin = f.clone();
+  std::vector<std::int32_t> ids(2 * 64, 3);
+  auto run = [&](CompiledGraph& g, std::int64_t seq) {
+    const std::int64_t dims[] = {2, seq};
+    TensorView in{ids.data(), DType::I32, dims, static_cast<std::size_t>(2 * seq) * 4};
+    g.run_slots({&in, 1});
+  };
+  for (CompiledGraph* g : {&f, &twin})
+    for (std::int64_t seq : {64, 5, 17, 40, 1}) run(*g, seq);
+  const long before = allocations.load();
+  for (int i = 0; i < 10; ++i)
+    for (CompiledGraph* g : {&f, &twin})
+      for (std::int64_t seq : {17, 64, 1, 5, 40}) run(*g, seq);
+  CHECK(allocations.load() == before);
+  run(f, 6);  // the counter counts: a new value must move it
+  CHECK(allocations.load() > before);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ class CpuBackend final : public Backend {
     t.threads = thread_count(options);
     t.name = concat_text("cpu (", cpu::isa_name(isa), ", ", t.threads, t.threads == 1 ? " thread)" : " threads)");
     t.claims = cpu::row_claims();
+    t.runtime_symbols = true;
     t.memory.alignment = 64;
     t.reads_strided = reads_strided;
     t.in_place = in_place;

@@ -62,13 +62,12 @@ struct Group {
 
 class Bound final : public BoundGraph {
  public:
-  Bound(const Executable& exe, const BindContext& memory) : exe_(exe) {
-    const LirModule& lir = exe.lir();
-    const std::size_t n = lir.plan.schedule.size();
+  Bound(const Executable& exe, const BindContext& memory) : exe_(exe), lir_(memory.lir ? *memory.lir : exe.lir()) {
+    const std::size_t n = lir_.plan.schedule.size();
     first_piece_.resize(n + 1);
     for (std::size_t i = 0; i < n; ++i) {
       first_piece_[i] = program_.pieces.size();
-      LowerContext c(lir, lir.plan.schedule[i].node, memory, exe.kernels(), exe.threads(), program_);
+      LowerContext c(lir_, lir_.plan.schedule[i].node, memory, exe.kernels(), exe.threads(), program_);
       exe.row(i).lower(c);
     }
     first_piece_[n] = program_.pieces.size();
@@ -96,7 +95,7 @@ class Bound final : public BoundGraph {
   std::vector<StepTime> run_timed(std::span<const void* const> inputs, std::span<void* const> outputs) override {
     using Clock = std::chrono::steady_clock;
     follow(inputs, outputs);
-    const auto& steps = exe_.lir().plan.schedule;
+    const auto& steps = lir_.plan.schedule;
     std::vector<StepTime> times;
     times.reserve(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -113,15 +112,14 @@ class Bound final : public BoundGraph {
   // Output copies first (they may read a state's old value), then the states. A state whose new value lies in another
   // state goes through a buffer, so that two states can change places.
   void make_final_copies(const BindContext& memory) {
-    const LirModule& lir = exe_.lir();
     std::vector<const FinalCopy*> late;
-    for (const LirOutputCopy& c : lir.plan.output_copies) {
-      LowerContext lower(lir, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
+    for (const LirOutputCopy& c : lir_.plan.output_copies) {
+      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
       FinalCopy& copy = add_copy(lower, lower.value(c.value));
       program_.patches.push_back({&copy.y, true, c.output, 0});
     }
-    for (const LirStateCopy& c : lir.plan.state_copies) {
-      LowerContext lower(lir, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
+    for (const LirStateCopy& c : lir_.plan.state_copies) {
+      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
       View from = lower.value(c.value);
       check(c.state < memory.states.size(), "a state copy to a state that is not bound");
       if (from.where->place == Place::State) {
@@ -165,7 +163,7 @@ class Bound final : public BoundGraph {
   // Cuts the pieces into schedule steps: a big piece is its own step with its chunks; small pieces next to each other
   // are run by one thread as one step, which waits for all that any of them waits for.
   void make_schedule() {
-    const auto& steps = exe_.lir().plan.schedule;
+    const auto& steps = lir_.plan.schedule;
     std::vector<ScheduleStep> out;
     std::vector<std::vector<std::int32_t>> waits;               // by schedule step
     std::vector<std::vector<std::int32_t>> done(steps.size());  // what completes LIR step i
@@ -241,6 +239,7 @@ class Bound final : public BoundGraph {
     const void* last;
   };
   const Executable& exe_;
+  const LirModule& lir_;  // the executable's, or that of the extents it is bound for
   Program program_;
   std::vector<std::size_t> first_piece_;  // LIR step -> first piece
   std::vector<std::unique_ptr<Group>> groups_;

@@ -103,7 +103,7 @@ class ReferenceExecutable final : public ExecutableGraph {
   void pack(NodeId, std::size_t, const void*, std::byte*) const override { no_relayout(); }
   void unpack(NodeId, std::size_t, const std::byte*, void*) const override { no_relayout(); }
   std::unique_ptr<BoundGraph> bind(const BindContext& context) const override {
-    return std::make_unique<ReferenceBound>(lir_, context);
+    return std::make_unique<ReferenceBound>(context.lir ? *context.lir : lir_, context);
   }
   std::string kernel_name(NodeId node) const override {
     return concat_text(op_text_name(lir_.graph.node(node).op), " (reference)");
@@ -123,6 +123,7 @@ class ReferenceBackend final : public Backend {
   TargetInfo target(const BackendOptions&) const override {
     TargetInfo t;
     t.name = "reference (1 thread)";
+    t.runtime_symbols = true;
     for (const OpDef* def : all_op_defs())
       if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom) t.claims.add(def->kind);
     return t;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "rlx/compiler/views.h"
 #include "rlx/ir/graph.h"
 
 namespace rlx {
@@ -176,17 +177,13 @@ TEST_CASE("offsets and lengths beyond 4 GiB: 64 bits in the plan, and the checke
 }
 
 TEST_CASE("strides of a reshape without moving bytes") {
-  bool possible = false;
-  CHECK(reshape_strides({2, 4, 8}, {96, 24, 1}, {2, 4, 2, 4}, possible) == std::vector<std::int64_t>{96, 24, 4, 1});
-  CHECK(possible);
-  CHECK(reshape_strides({2, 4, 8}, {96, 24, 1}, {8, 8}, possible) == std::vector<std::int64_t>{24, 1});
-  CHECK(possible);
-  reshape_strides({2, 4, 8}, {96, 24, 1}, {64}, possible);
-  CHECK(!possible);
-  reshape_strides({4, 3}, {1, 4}, {12}, possible);  // a transpose cannot be flattened
-  CHECK(!possible);
-  CHECK(reshape_strides({1, 6, 1}, {9, 1, 5}, {2, 3}, possible) == std::vector<std::int64_t>{3, 1});
-  CHECK(possible);
+  using Strides = std::vector<std::int64_t>;
+  const Strides dims = {2, 4, 8}, strides = {96, 24, 1};
+  CHECK(reshape_strides(dims, strides, {2, 4, 2, 4}) == Strides{96, 24, 4, 1});
+  CHECK(reshape_strides(dims, strides, {8, 8}) == Strides{24, 1});
+  CHECK(!reshape_strides(dims, strides, {64}));
+  CHECK(!reshape_strides(Strides{4, 3}, {1, 4}, {12}));  // a transpose cannot be flattened
+  CHECK(reshape_strides(Strides{1, 6, 1}, {9, 1, 5}, {2, 3}) == Strides{3, 1});
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// Views: how the result of a reshape, transpose, slice or expand lies over the bytes of its operand.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+/// True for ops the planner resolves to views of their operand when strides allow.
+bool is_view_op(OpKind kind);
+
+/// Where a view lies, in elements from its operand's first.
+template <class T>
+struct ViewPlace {
+  std::vector<T> strides;
+  T skip{};
+};
+
+// Each function exists for T = std::int64_t (a shape with numbers) and T = Dim (an answer that holds for every value of the
+// symbols, or none).
+
+/// Row-major strides in elements.
+template <class T>
+std::vector<T> dense_strides(const std::vector<T>& dims);
+/// True when the elements of (dims, strides) lie row-major without gaps.
+template <class T>
+bool is_dense(const std::vector<T>& dims, const std::vector<T>& strides);
+/// Elements from the first to one past the last that (dims, strides) touch; strides are not negative. Symbolic dims count
+/// as not zero.
+template <class T>
+T touched_extent(const std::vector<T>& dims, const std::vector<T>& strides);
+/// Element strides of a reshape from (`dims`, `strides`) to `to` without moving bytes.
+template <class T>
+std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const std::vector<T>& strides, const std::vector<T>& to);
+/// The result of view op `n`, of dims `to`, over its operand (`dims`, `strides`); none when bytes must move.
+template <class T>
+std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims, const std::vector<T>& strides, const std::vector<T>& to);
+
+}  // namespace rlx

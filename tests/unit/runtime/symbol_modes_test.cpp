@@ -1,0 +1,406 @@
+// Runtime and bucket symbols: the results of specialise, bit for bit, on programs whose extents move everything.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "rlx/compiler/symbol_mode.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+using Program = Graph (*)();
+
+// Element i of a tensor of any dtype; distinct neighbours, of both signs, no large numbers.
+Tensor filled(const Shape& shape, std::uint32_t seed) {
+  Tensor t = Tensor::zeros(shape);
+  std::uint32_t state = seed * 2654435761u + 12345;
+  for (std::int64_t i = 0; i < t.num_elements(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    const double unit = static_cast<double>(state >> 8) / (1 << 24);
+    t.set(i, shape.dtype() == DType::Bool ? (unit < 0.7 ? 1.0 : 0.0) : is_int(shape.dtype()) ? std::floor(unit * 8) : unit * 2 - 1);
+  }
+  return t;
+}
+
+NamedTensors inputs_of(const Graph& g, const SymbolBinding& values) {
+  NamedTensors out;
+  std::uint32_t seed = 1;
+  for (NodeId id : g.leaves(OpKind::Input)) out.emplace(g.leaf_name(id), filled(g.shape(id).bind(values), seed++));
+  return out;
+}
+
+void set_params(CompiledGraph& f) {
+  std::uint32_t seed = 100;
+  for (const IoInfo& p : f.params()) f.set_param(p.name, filled(p.shape, seed++));
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && (a.size_bytes() == 0 || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+// The largest error, relative above 1 and absolute below.
+double distance(const Tensor& a, const Tensor& b) {
+  double worst = 0;
+  for (std::int64_t k = 0; k < a.num_elements(); ++k) {
+    const double x = a.at(k), y = b.at(k);
+    if (x != y) worst = std::max(worst, std::fabs(x - y) / std::max(1.0, std::fabs(y)));
+  }
+  return worst;
+}
+
+// Runs `build` in the given modes at every value, twice and in between other values, and compares with specialise and with
+// the evaluator.
+void compare(Program build, const SymbolModes& modes, const std::vector<SymbolBinding>& values, double tolerance = 2e-5, const Session& session = Session()) {
+  CompileOptions options;
+  options.symbol_modes = modes;
+  CompiledGraph exact = session.compile(build());
+  CompiledGraph f = session.compile_with(build(), options);
+  set_params(exact);
+  set_params(f);
+  CompiledGraph twin = f.clone();
+  const Graph source = build();
+  for (int round = 0; round < 2; ++round)
+    for (const SymbolBinding& at : values) {
+      std::string text;
+      for (const auto& [name, value] : at) text += concat_text(name, "=", value, " ");
+      CAPTURE(text);
+      NamedTensors inputs = inputs_of(source, at);
+      NamedTensors all = inputs;
+      std::uint32_t seed = 100;
+      for (const IoInfo& p : f.params()) all.emplace(p.name, filled(p.shape, seed++));
+      for (const IoInfo& s : f.states()) all.emplace(s.name, f.read_state(s.name));
+      EvaluateResult oracle = evaluate_with_states(source, all);
+      const std::vector<Tensor> expected = exact.run_typed(inputs), got = f.run_typed(inputs), other = twin.run_typed(inputs);
+      REQUIRE(got.size() == expected.size());
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        CAPTURE(i);
+        CHECK(same_bits(got[i], expected[i]));
+        CHECK(same_bits(other[i], expected[i]));
+        REQUIRE(got[i].shape() == oracle.outputs[i].shape());
+        CHECK(distance(got[i], oracle.outputs[i]) <= tolerance);
+      }
+      for (const IoInfo& s : f.states()) {
+        CHECK(same_bits(f.read_state(s.name), exact.read_state(s.name)));
+        CHECK(distance(f.read_state(s.name), oracle.states.at(s.name)) <= tolerance);
+      }
+    }
+}
+
+std::vector<SymbolBinding> grid(const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& axes) {
+  std::vector<SymbolBinding> out{{}};
+  for (const auto& [name, values] : axes) {
+    std::vector<SymbolBinding> wider;
+    for (const SymbolBinding& b : out)
+      for (std::int64_t v : values) {
+        SymbolBinding with = b;
+        with.emplace(name, v);
+        wider.push_back(std::move(with));
+      }
+    out = std::move(wider);
+  }
+  return out;
+}
+
+// -- programs -----------------------------------------------------------------------------------------------------------
+
+Graph encoder() {
+  Graph g("encoder");
+  const Dim batch = g.symbol("batch", {.min = 1, .max = 4}), seq = g.symbol("seq", {.min = 1, .max = 40});
+  Expr ids = g.input("ids", {{batch, seq}, DType::I32});
+  Expr mask = g.input("mask", {{batch, seq}, DType::Bool});
+  Expr positions = g.narrow(g.param("positions", {{40, 32}, DType::F32}), 0, 0, seq);
+  Expr x = g.gather(g.param("table", {{50, 32}, DType::F32}), ids) + positions;
+  for (const char* layer : {"a", "b"}) {
+    ops::EncoderBlock block;
+    block.num_heads = 2, block.head_dim = 16, block.mask = MaskKind::Custom;
+    std::vector<Expr> operands{x};
+    auto add = [&](const std::string& name, Dims dims) { operands.push_back(g.param(concat_text(layer, ".", name), {std::move(dims), DType::F32})); };
+    for (const char* n : {"q", "k", "v", "o"}) {
+      add(n, {32, 32});
+      add(concat_text(n, "_bias"), {32});
+    }
+    add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}), add("down_bias", {32});
+    add("g2", {32}), add("b2", {32});
+    operands.push_back(mask);
+    x = g.encoder_block(block, operands);
+  }
+  g.set_outputs({g.mean(x, {1}), x});
+  return g;
+}
+
+// One step of a decoder: rows of new keys go into a cache (a state) at `at`, queries see its first `kv` rows.
+Graph decoder() {
+  Graph g("decoder");
+  const Dim kv = g.symbol("kv", {.min = 3, .max = 24}), step = g.symbol("step", {.min = 1, .max = 3});
+  Expr x = g.input("x", {{1, step, 16}, DType::F32});
+  Expr at = g.input("at", {{3}, DType::I32});
+  Expr visible = g.input("visible", {{1, kv}, DType::Bool});
+  Expr q = g.matmul(x, g.param("wq", {{16, 16}, DType::F32}));
+  ops::Attention op;
+  op.num_heads = 2, op.kv_heads = 1, op.head_dim = 8, op.mask = MaskKind::Custom;
+  std::vector<Expr> rows;
+  for (const char* name : {"keys", "values"}) {
+    Expr cache = g.state(name, Tensor::zeros(Shape({1, 24, 8}, DType::F32)));
+    Expr fresh = g.matmul(x, g.param(concat_text("w_", name), {{16, 8}, DType::F32}));
+    Expr next = g.dynamic_update_slice(cache, fresh, at);
+    g.set_state(name, next);
+    rows.push_back(g.narrow(next, 1, 0, kv));
+  }
+  Expr y = g.attention(q, rows[0], rows[1], op, visible);
+  op.mask = MaskKind::Causal;
+  g.set_outputs({y, g.attention(q, rows[0], rows[1], op), g.sum(rows[0], {1})});
+  return g;
+}
+
+Graph pieces() {  // concat and slices along the symbolic axis, extents that shrink as the symbol grows
+  Graph g("pieces");
+  const Dim n = g.symbol("n", {.min = 0, .max = 24});
+  Expr x = g.input("x", {{n, 6}, DType::F32});
+  Expr fill = g.expand(g.param("fill", {{1, 6}, DType::F32}), {Dim(24) - n, 6});
+  Expr whole = g.concat({x, fill}, 0);                                  // [24, 6]
+  Expr twice = g.concat({x, g.tanh(x), x}, 0);                          // [3n, 6]
+  Expr middle = g.narrow(twice, 0, n, n);                               // tanh(x) again
+  Expr half = g.narrow(x, 0, floordiv(n, Dim(2)), n - floordiv(n, Dim(2)));
+  Expr columns = g.concat({g.t(x), g.t(middle)}, 1);                    // [6, 2n]
+  Expr back = g.narrow(columns, 1, n, n);                               // strided rows
+  Expr every = g.slice(twice, {0, 0}, {n * Dim(3), 6}, {2, 3});
+  g.set_outputs({g.reverse(whole, {0}) + 1.0, g.exp(middle), half, g.reshape(back, {n * Dim(6)}), every * every, g.pad(x, {1, 0}, {2, 1}, 7),
+                 g.sum(g.softmax(back, 1), {0}), g.narrow(whole, 0, Dim(24) - n, n)});
+  return g;
+}
+
+Graph merged() {  // batch and sequence as one axis and back
+  Graph g("merged");
+  const Dim b = g.symbol("b", {.min = 1, .max = 5}), s = g.symbol("s", {.min = 1, .max = 9, .divisor = 1});
+  Expr x = g.input("x", {{b, s, 12}, DType::F32});
+  Expr rows = g.reshape(x, {b * s, 12});
+  Expr y = g.gelu(g.matmul(rows, g.param("w", {{12, 24}, DType::F32})) + g.param("bias", {{24}, DType::F32}));
+  Expr heads = g.transpose(g.reshape(y, {b, s, 4, 6}), {0, 2, 1, 3});   // [b, 4, s, 6]
+  Expr scores = g.softmax(g.matmul(heads, g.t(heads)) * 0.4, -1);       // [b, 4, s, s]
+  Expr mixed = g.reshape(g.transpose(g.matmul(scores, heads), {0, 2, 1, 3}), {b * s, 24});
+  Expr both = g.relu(mixed + y) * 0.5;
+  g.set_outputs({g.reshape(both, {b, s, 24}), g.reshape(g.transpose(heads, {2, 0, 1, 3}), {s, b * Dim(24)}),
+                 g.matmul(g.t(rows), rows), g.reshape(g.expand(g.unsqueeze(x, 1), {b, 2, s, 12}), {b * Dim(2), s * Dim(12)})});
+  return g;
+}
+
+Graph reductions() {
+  Graph g("reductions");
+  const Dim b = g.symbol("b", {.min = 1, .max = 6}), s = g.symbol("s", {.min = 2, .max = 70});
+  Expr x = g.input("x", {{b, s, 5}, DType::F32});
+  auto top = g.top_k(g.transpose(x, {0, 2, 1}), 2);
+  Expr centred = x - g.mean(x, {1}, true);
+  Expr variance = g.sum(g.square(centred), {1}) / g.cast(g.dim_size(x, 1), DType::F32);
+  g.set_outputs({g.sum(x), g.mean(x, {0, 1}), g.reduce_max(x, {1}, true), variance, g.softmax(x, 1), g.log_softmax(x, 0),
+                 g.cumsum(x, 1), g.cumulative(CumulativeKind::Max, x, 0, false, true), top.values, top.indices, g.arg_max(x, 1),
+                 g.reduce_prod(g.narrow(x, 2, 0, 2), {0})});
+  return g;
+}
+
+Graph positions() {  // tables made from extents
+  Graph g("positions");
+  const Dim s = g.symbol("s", {.min = 1, .max = 33});
+  Expr x = g.input("x", {{2, s, 16}, DType::F32});
+  Expr angle = g.matmul(g.cast(g.iota(Shape({s, 1}, DType::I32), 0), DType::F32), g.constant(Tensor::of<float>({1, 4}, std::vector<float>{1, 0.1f, 0.01f, 0.001f})));
+  ops::Rope rope;
+  rope.head_dim = 8, rope.n_rot = 8;
+  Expr turned = g.rope(x, g.cos(angle), g.sin(angle), rope);
+  Expr row = g.iota(Shape({s, s}, DType::I32), 0), column = g.iota(Shape({s, s}, DType::I32), 1);
+  Expr bias = g.where(g.le(column, row), 0.0, -1e9);
+  Expr scores = g.softmax(g.matmul(turned, g.t(x)) + bias, -1);
+  Expr extent = g.cast(g.dim_size(x, 1), DType::F32);
+  g.set_outputs({scores, turned, extent * g.sum(x, {1}), g.matmul(x, g.param("w", {{16, 4}, DType::F32})) * g.rsqrt(extent) + 1.0});
+  return g;
+}
+
+Graph other_dtypes() {
+  Graph g("other_dtypes");
+  const Dim n = g.symbol("n", {.min = 0, .max = 20});
+  Expr i = g.input("i", {{n, 3}, DType::I64}), h = g.input("h", {{3, n}, DType::BF16}), d = g.input("d", {{n}, DType::F64});
+  g.set_outputs({i * i + 1, g.sum(i, {0}), g.t(h), g.cast(h, DType::F32) * 2.0, g.cumsum(d, 0), g.matmul(g.unsqueeze(d, 0), g.cast(i, DType::F64)),
+                 g.scatter_add(g.expand(g.scalar(0, DType::F64), {8}), g.reshape(g.narrow(i, 1, 0, 1), {n}), d)});
+  return g;
+}
+
+const SymbolMode kRuntime = SymbolMode::runtime();
+
+TEST_CASE("runtime symbols give the results of specialise") {
+  SUBCASE("encoder, both symbols") {
+    compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1, 3}}, {"seq", {40, 1, 2, 17, 32}}}));
+  }
+  SUBCASE("encoder, sequence alone") { compare(encoder, {{"seq", kRuntime}}, grid({{"batch", {1, 2}}, {"seq", {7, 40, 1, 16}}})); }
+  SUBCASE("decoder") { compare(decoder, {{"kv", kRuntime}, {"step", kRuntime}}, grid({{"kv", {3, 4, 24, 11, 12}}, {"step", {1, 3, 2}}})); }
+  SUBCASE("pieces") { compare(pieces, {{"n", kRuntime}}, grid({{"n", {24, 0, 1, 2, 13, 8}}})); }
+  SUBCASE("merged axes") { compare(merged, {{"b", kRuntime}, {"s", kRuntime}}, grid({{"b", {1, 5, 2}}, {"s", {1, 9, 4}}})); }
+  SUBCASE("merged axes, batch alone") { compare(merged, {{"b", kRuntime}}, grid({{"b", {1, 5, 2}}, {"s", {1, 6}}})); }
+  SUBCASE("reductions") { compare(reductions, {{"b", kRuntime}, {"s", kRuntime}}, grid({{"b", {6, 1, 2}}, {"s", {70, 2, 33}}})); }
+  SUBCASE("positions") { compare(positions, {{"s", kRuntime}}, grid({{"s", {33, 1, 2, 16, 9}}})); }
+  SUBCASE("other dtypes") { compare(other_dtypes, {{"n", kRuntime}}, grid({{"n", {20, 0, 1, 7}}})); }
+}
+
+TEST_CASE("several threads and the reference backend take runtime symbols") {
+  compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1}}, {"seq", {40, 3}}}), 2e-5, Session().with_threads(3));
+  for (Program build : {pieces, other_dtypes})
+    compare(build, {{"n", kRuntime}}, grid({{"n", {20, 0, 7}}}), 1e-6, Session::on_backend("reference"));
+  compare(decoder, {{"kv", kRuntime}, {"step", kRuntime}}, grid({{"kv", {24, 5}}, {"step", {1, 2}}}), 1e-6, Session::on_backend("reference"));
+  compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1}}, {"seq", {40, 3}}}), 0.1, Session().with_precision(Precision::BF16));
+}
+
+TEST_CASE("a donated input of runtime extents is written over at every extent") {
+  CompileOptions options;
+  options.symbol_modes = {{"n", kRuntime}};
+  options.donate = {{"x", 0}};
+  options.must_alias = true;
+  Graph g("donor");
+  const Dim n = g.symbol("n", {.min = 1, .max = 16});
+  g.set_outputs({g.tanh(g.exp(g.input("x", {{n, 4}, DType::F32})))});
+  CompiledGraph f = Session().compile_with(std::move(g), options);
+  for (std::int64_t rows : {16, 3, 9}) {
+    std::vector<float> x(static_cast<std::size_t>(rows * 4), 0.25f), apart(x.size());
+    const std::int64_t dims[] = {rows, 4};
+    const TensorView in{x.data(), DType::F32, dims, x.size() * 4};
+    const MutableTensorView over{x.data(), DType::F32, {}, x.size() * 4}, other{apart.data(), DType::F32, {}, x.size() * 4};
+    f.run_into({&in, 1}, {&other, 1});
+    f.run_into({&in, 1}, {&over, 1});
+    CHECK(x == apart);
+    CHECK(x[0] == doctest::Approx(std::tanh(std::exp(0.25))));
+  }
+}
+
+TEST_CASE("bucket symbols give the results of specialise, one compile and one arena per bucket") {
+  const SymbolMode ladder = SymbolMode::bucket({8, 16, 64});  // the last is cut to the symbol's own bound, 40
+  compare(encoder, {{"batch", kRuntime}, {"seq", ladder}}, grid({{"batch", {4, 1}}, {"seq", {1, 8, 9, 40, 16, 33}}}));
+  CompileOptions options;
+  options.symbol_modes = {{"seq", ladder}};
+  CompiledGraph f = Session().compile_with(encoder(), options);
+  set_params(f);
+  auto run = [&](std::int64_t batch, std::int64_t seq) {
+    f.run_typed(inputs_of(encoder(), {{"batch", batch}, {"seq", seq}}));
+    return &f.compile_result();
+  };
+  const CompileResult* eight = run(1, 3);
+  const std::size_t small = f.arena_bytes(), prepared = f.prepared_bytes();
+  CHECK(run(1, 8) == eight);
+  CHECK(f.arena_bytes() == small);
+  CHECK(run(1, 9) != eight);
+  CHECK(f.arena_bytes() > small);
+  CHECK(run(2, 5) != eight);  // another batch is specialised
+  CHECK(run(1, 7) == eight);
+  CHECK(f.prepared_bytes() == prepared);
+}
+
+TEST_CASE("a runtime program compiles once, before its first run, and its weights can be prepared then") {
+  CompileOptions options;
+  options.symbol_modes = {{"batch", kRuntime}, {"seq", SymbolMode::runtime(20)}};
+  CompiledGraph f = Session().compile_with(encoder(), options);
+  const CompileResult* result = &f.compile_result();
+  CHECK(result->lir.graph.symbols().at("seq").max == 20);
+  CHECK(!result->lir.graph.is_static());
+  CHECK(f.prepared_bytes() == 0);
+  CHECK_THROWS_AS(f.finalize(), Error);  // no weights yet
+  set_params(f);
+  f.finalize();
+  const std::size_t prepared = f.prepared_bytes();
+  CHECK(prepared > 0);
+  for (std::int64_t seq = 1; seq <= 20; ++seq)
+    for (std::int64_t batch = 1; batch <= 4; ++batch) f.run_typed(inputs_of(encoder(), {{"batch", batch}, {"seq", seq}}));
+  CHECK(&f.compile_result() == result);
+  CHECK(f.prepared_bytes() == prepared);
+}
+
+TEST_CASE("symbolic graphs fuse as bound ones do") {
+  for (Program build : {encoder, merged}) {
+    const Graph g = build();
+    CompileOptions bound, left;
+    for (const auto& [name, info] : g.symbols()) {
+      bound.dim_binding.emplace(name, info.max - 1);  // not the maximum: a full slice would vanish
+      left.symbol_modes.emplace(name, kRuntime);
+    }
+    const TargetInfo target = Session().target();
+    const CompileResult a = CompilePipeline(target, bound).compile_graph(build()), b = CompilePipeline(target, left).compile_graph(build());
+    CHECK(a.fusion.fused == b.fusion.fused);
+    CHECK(a.fusion.after == b.fusion.after);
+    CHECK(a.fusion.missed.size() == b.fusion.missed.size());
+    CHECK(a.lir.prepare.outputs().size() <= b.lir.prepare.outputs().size());
+    int packed[2] = {0, 0};
+    for (const Node& n : a.lir.graph.nodes()) packed[0] += n.kind() == OpKind::PackedDot;
+    for (const Node& n : b.lir.graph.nodes()) packed[1] += n.kind() == OpKind::PackedDot;
+    CHECK(packed[0] == packed[1]);
+    CHECK(packed[0] > 0);
+  }
+}
+
+TEST_CASE("ladders of powers of two") {
+  using Ladder = std::vector<std::int64_t>;
+  CHECK(power_of_two_ladder(8, 256) == Ladder{8, 16, 32, 64, 128, 256});
+  CHECK(power_of_two_ladder(5, 5) == Ladder{8});
+  CHECK(power_of_two_ladder(1, 3) == Ladder{1, 2, 4});
+  CHECK(test::contains(test::error_text([] { power_of_two_ladder(0, 4); }), "power_of_two_ladder(0, 4)"));
+  CHECK_THROWS_AS(power_of_two_ladder(5, 4), Error);
+}
+
+std::string compile_error(Graph g, SymbolModes modes) {
+  CompileOptions options;
+  options.symbol_modes = std::move(modes);
+  return test::error_text([&] { Session().compile_with(std::move(g), options); });
+}
+std::string run_error(Program build, const std::string& symbol, const SymbolMode& mode, std::int64_t value) {
+  CompileOptions options;
+  options.symbol_modes = {{symbol, mode}};
+  CompiledGraph f = Session().compile_with(build(), options);
+  set_params(f);
+  return test::error_text([&] { f.run_typed(inputs_of(build(), {{symbol, value}})); });
+}
+void holds(const std::string& text, const std::string& part) {
+  CAPTURE(text);
+  CAPTURE(part);
+  CHECK(test::contains(text, part));
+}
+
+Graph one_symbol() {
+  Graph g("one");
+  const Dim n = g.symbol("n", {.min = 2, .max = 48, .divisor = 2});
+  g.set_outputs({g.relu(g.input("x", {{n, 4}, DType::F32}))});
+  return g;
+}
+Graph unbounded() {
+  Graph g("open");
+  g.set_outputs({g.relu(g.input("x", {{g.symbol("rows"), 4}, DType::F32}))});
+  return g;
+}
+Graph window() {  // fits up to n = 10 only, which the bounds do not say
+  Graph g("window");
+  const Dim n = g.symbol("n", {.min = 1, .max = 16});
+  Expr x = g.input("x", {{n}, DType::F32});
+  g.set_outputs({g.sum(g.narrow(g.param("table", {{20}, DType::F32}), 0, n, n) * x)});
+  return g;
+}
+
+TEST_CASE("errors name the symbol, the value and what it leaves") {
+  holds(run_error(one_symbol, "n", SymbolMode::runtime(16), 20), "symbol 'n' = 20 is above its runtime bound 16");
+  holds(run_error(one_symbol, "n", kRuntime, 50), "symbol 'n' = 50 is outside [2, 48] or not a multiple of 2");
+  holds(run_error(one_symbol, "n", kRuntime, 7), "symbol 'n' = 7 is outside [2, 48] or not a multiple of 2");
+  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10), "symbol 'n' = 10 is beyond its ladder [4, 8]");
+  holds(run_error(window, "n", kRuntime, 12), "slice does not fit with n = 12");
+  CHECK(run_error(window, "n", kRuntime, 10).empty());
+
+  const std::string open = compile_error(unbounded(), {{"rows", kRuntime}});
+  holds(open, "runtime symbol 'rows' has no upper bound");
+  holds(open, "SymbolMode::runtime(N)");
+  holds(compile_error(unbounded(), {{"row", kRuntime}}), "did you mean 'rows'?");
+  holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its least value 2");
+  holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({8, 8})}}), "symbol 'n': the ladder [8, 8] must hold positive extents, ascending");
+  holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({})}}), "symbol 'n': the ladder []");
+  Graph weights("weights");
+  const Dim n = weights.symbol("n", {.min = 1, .max = 8});
+  weights.set_outputs({weights.input("x", {{n}, DType::F32}) + weights.param("w", {{n}, DType::F32})});
+  holds(compile_error(std::move(weights), {{"n", kRuntime}}), "param 'w' [n] f32 has a runtime symbol");
+}
+
+}  // namespace
+}  // namespace rlx
