@@ -23,7 +23,8 @@ double at(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-void measure(const char* name, const SymbolMode& mode, const SentenceModelConfig& config, const std::shared_ptr<const WeightLoader>& weights, int threads) {
+void measure(const char* name, const SymbolMode& mode, const SentenceModelConfig& config,
+             const std::shared_ptr<const WeightLoader>& weights, int threads) {
   constexpr std::int64_t kLongest = 256;
   CompileOptions options;
   options.symbol_modes = {{"seq", mode}};
@@ -44,7 +45,8 @@ void measure(const char* name, const SymbolMode& mode, const SentenceModelConfig
   for (std::int64_t length = 1; length < kLongest; ++length) fresh.push_back(prepare(length));
 
   std::vector<std::int32_t> ids(static_cast<std::size_t>(kLongest), 2000);
-  std::vector<float> mask(static_cast<std::size_t>(kLongest), 1.0F), out(static_cast<std::size_t>(config.bert.hidden_size));
+  std::vector<float> mask(static_cast<std::size_t>(kLongest), 1.0F),
+      out(static_cast<std::size_t>(config.bert.hidden_size));
   std::string runs;
   for (std::int64_t length : {16, 77, 128}) {
     const std::int64_t dims[] = {1, length};
@@ -61,9 +63,15 @@ void measure(const char* name, const SymbolMode& mode, const SentenceModelConfig
     std::snprintf(text, sizeof text, "  1x%lld %.0f", static_cast<long long>(length), at(us, 0.3));
     runs += text;
   }
-  std::printf("%-12s new length: p50 %8.1f us, p90 %8.1f, most %8.1f, sum %7.1f ms   arena %5.2f MB   runs (us):%s\n", name, at(fresh, 0.5),
-              at(fresh, 0.9), at(fresh, 1), [&] { double s = 0; for (double v : fresh) s += v; return s / 1e3; }(),
-              static_cast<double>(f.arena_bytes()) / 1e6, runs.c_str());
+  std::printf(
+      "%-12s new length: p50 %8.1f us, p90 %8.1f, most %8.1f, sum %7.1f ms   arena %5.2f MB   runs (us):%s\n", name,
+      at(fresh, 0.5), at(fresh, 0.9), at(fresh, 1),
+      [&] {
+        double s = 0;
+        for (double v : fresh) s += v;
+        return s / 1e3;
+      }(),
+      static_cast<double>(f.arena_bytes()) / 1e6, runs.c_str());
 }
 
 }  // namespace

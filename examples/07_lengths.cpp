@@ -11,7 +11,8 @@ int main() {
   g.set_outputs({g.sum(x * share, {0}), g.cumsum(x, 0)});
 
   rlx::CompileOptions options;
-  options.symbol_modes["rows"] = rlx::SymbolMode::runtime(1000);  // planned for 1000 rows; 4096 without a bound of its own
+  options.symbol_modes["rows"] =
+      rlx::SymbolMode::runtime(1000);  // planned for 1000 rows; 4096 without a bound of its own
   auto pool = rlx::Session().compile_with(std::move(g), options);  // compiles here, once
   const auto* compiled = &pool.compile_result();
 

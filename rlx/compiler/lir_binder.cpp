@@ -18,7 +18,8 @@ LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
     std::vector<Dim> believed;
     (void)infer_shapes(n.op, operands, &believed);
     for (Dim& d : believed) {
-      const bool known = std::any_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.value == d; });
+      const bool known =
+          std::any_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.value == d; });
       if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), NodeId{i}});
     }
   }
@@ -28,16 +29,21 @@ LirModule LirBinder::bind(const SymbolBinding& values) const {
   for (const Condition& c : conditions_) {
     if (c.value.evaluate(values) >= 0) continue;
     std::string list;
-    for (const std::string& name : c.value.symbols()) list += concat_text(list.empty() ? "" : ", ", name, " = ", values.find(name)->second);
-    throw Error(Diagnostic{ErrorCode::ShapeMismatch, concat_text(op_text_name(lir_->graph.node(c.node).op), " does not fit with ", list, ": ", c.value, " is negative"),
-                           node_where(lir_->graph, c.node), "declare bounds of the symbols that keep it from happening"});
+    for (const std::string& name : c.value.symbols())
+      list += concat_text(list.empty() ? "" : ", ", name, " = ", values.find(name)->second);
+    throw Error(Diagnostic{ErrorCode::ShapeMismatch,
+                           concat_text(op_text_name(lir_->graph.node(c.node).op), " does not fit with ", list, ": ",
+                                       c.value, " is negative"),
+                           node_where(lir_->graph, c.node),
+                           "declare bounds of the symbols that keep it from happening"});
   }
   LirModule out;
   out.graph = graph_.bind(values);
   out.plan = resize_plan(out.graph, lir_->plan);
 #ifdef RLX_VERIFY
   const std::vector<std::string> problems = check_plan(out.graph, out.plan);
-  check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan at other extents: ", problems.front()));
+  check(problems.empty(),
+        problems.empty() ? std::string() : concat_text("memory plan at other extents: ", problems.front()));
 #endif
   return out;
 }

@@ -14,8 +14,9 @@ class LirBinder {
  public:
   /// `lir` must outlive the binder.
   explicit LirBinder(const LirModule& lir);
-  /// The program at `values`: the same nodes, schedule and arena; shapes, sizes and views of these extents; `prepare` stays
-  /// empty. Throws ShapeMismatch naming the node when extents that depend on the symbols do not fit (a slice past its end).
+  /// The program at `values`: the same nodes, schedule and arena; shapes, sizes and views of these extents; `prepare`
+  /// stays empty. Throws ShapeMismatch naming the node when extents that depend on the symbols do not fit (a slice past
+  /// its end).
   LirModule bind(const SymbolBinding& values) const;
 
  private:

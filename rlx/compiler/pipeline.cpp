@@ -159,8 +159,8 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   HirModule hir{std::move(module).into_graph(), true};
   // The API boundary: a graph from anywhere is verified before it is believed.
   verify_or_throw(hir.graph, Level::Hir, "the graph given to compile");
-  if (!options_.dim_binding.empty()) hir.graph = hir.graph.bind(options_.dim_binding);
   check_symbol_modes(hir.graph, options_.symbol_modes, options_.dim_binding);
+  if (!options_.dim_binding.empty()) hir.graph = hir.graph.bind(options_.dim_binding);
   hir.graph.set_symbols(plan_symbols(hir.graph, options_.symbol_modes));
   keep("hir", hir.graph);
 

@@ -17,11 +17,20 @@ const SymbolMode& mode_of(const SymbolModes& modes, const std::string& symbol) {
   return it == modes.end() ? specialise : it->second;
 }
 
+// Declared symbols, and those that inputs bring without a declaration: these have no bounds.
+std::map<std::string, SymbolInfo> all_symbols(const Graph& g) {
+  std::map<std::string, SymbolInfo> out = g.symbols();
+  for (NodeId id : g.leaves(OpKind::Input))
+    for (const std::string& name : g.shape(id).symbols()) out.emplace(name, SymbolInfo{});
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> power_of_two_ladder(std::int64_t min, std::int64_t max) {
   if (min < 1 || max < min || max > kUnbounded)
-    throw Error(ErrorCode::InvalidArgument, concat_text("power_of_two_ladder(", min, ", ", max, "): needs 1 <= min <= max <= ", kUnbounded));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("power_of_two_ladder(", min, ", ", max, "): needs 1 <= min <= max <= ", kUnbounded));
   std::vector<std::int64_t> ladder;
   std::int64_t extent = 1;
   while (extent < min) extent *= 2;
@@ -30,38 +39,44 @@ std::vector<std::int64_t> power_of_two_ladder(std::int64_t min, std::int64_t max
 }
 
 void check_symbol_modes(const Graph& g, const SymbolModes& modes, const SymbolBinding& fixed) {
+  const std::map<std::string, SymbolInfo> symbols = all_symbols(g);
+  auto info_of = [&](const std::string& name) -> const SymbolInfo& {
+    if (auto it = symbols.find(name); it != symbols.end()) return it->second;
+    std::vector<std::string> names;
+    for (const auto& [symbol, info] : symbols) names.push_back(symbol);
+    const std::string near = closest_name(name, names);
+    throw Error(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no symbol '", name, "'"),
+                near.empty() ? "declare it with g.symbol" : concat_text("did you mean '", near, "'?"));
+  };
+  for (const auto& [name, value] : fixed) (void)info_of(name);
   for (const auto& [name, mode] : modes) {
+    const SymbolInfo& info = info_of(name);
     if (fixed.contains(name)) continue;
-    auto it = g.symbols().find(name);
-    if (it == g.symbols().end()) {
-      std::vector<std::string> names;
-      for (const auto& [symbol, info] : g.symbols()) names.push_back(symbol);
-      const std::string near = closest_name(name, names);
-      throw Error(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no symbol '", name, "'"),
-                  near.empty() ? "declare it with g.symbol" : concat_text("did you mean '", near, "'?"));
-    }
-    const SymbolInfo& info = it->second;
     if (mode.kind == SymbolMode::Kind::Bucket) {
       const auto& ladder = mode.ladder;
       const bool ascending = std::adjacent_find(ladder.begin(), ladder.end(), std::greater_equal<>()) == ladder.end();
       if (ladder.empty() || ladder.front() < 1 || !ascending)
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("symbol '", name, "': the ladder ", dims_text(ladder), " must hold positive extents, ascending"),
+                    concat_text("symbol '", name, "': the ladder ", dims_text(ladder),
+                                " must hold positive extents, ascending"),
                     "power_of_two_ladder(min, max) makes one");
     }
     if (mode.kind == SymbolMode::Kind::Runtime) {
       if (!mode.bound && info.max >= kUnbounded)
-        throw Error(ErrorCode::InvalidArgument, concat_text("runtime symbol '", name, "' has no upper bound to plan memory for"),
-                    concat_text("declare one, g.symbol(\"", name, "\", {.max = N}), or give one, SymbolMode::runtime(N)"));
+        throw Error(
+            ErrorCode::InvalidArgument,
+            concat_text("runtime symbol '", name, "' has no upper bound to plan memory for"),
+            concat_text("declare one, g.symbol(\"", name, "\", {.max = N}), or give one, SymbolMode::runtime(N)"));
       if (mode.bound && *mode.bound < std::max<std::int64_t>(1, info.min))
-        throw Error(ErrorCode::InvalidArgument, concat_text("runtime symbol '", name, "': the bound ", *mode.bound,
-                                                            " is below its least value ", std::max<std::int64_t>(1, info.min)));
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("runtime symbol '", name, "': the bound ", *mode.bound, " is below its least value ",
+                                std::max<std::int64_t>(1, info.min)));
     }
   }
 }
 
 std::map<std::string, SymbolInfo> plan_symbols(const Graph& g, const SymbolModes& modes) {
-  std::map<std::string, SymbolInfo> out = g.symbols();
+  std::map<std::string, SymbolInfo> out = all_symbols(g);
   for (auto& [name, info] : out) {
     const SymbolMode& mode = mode_of(modes, name);
     if (mode.kind == SymbolMode::Kind::Runtime && mode.bound) info.max = std::min(info.max, *mode.bound);
@@ -80,7 +95,8 @@ std::int64_t upper_extent(const Graph& g, const SymbolModes& modes, const std::s
     case SymbolMode::Kind::Bucket: {
       auto rung = std::lower_bound(mode.ladder.begin(), mode.ladder.end(), value);
       if (rung == mode.ladder.end())
-        throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", symbol, "' = ", value, " is beyond its ladder ", dims_text(mode.ladder)),
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("symbol '", symbol, "' = ", value, " is beyond its ladder ", dims_text(mode.ladder)),
                     "compile with a longer ladder");
       return std::min(*rung, info.max);
     }
@@ -88,7 +104,8 @@ std::int64_t upper_extent(const Graph& g, const SymbolModes& modes, const std::s
   }
   const std::int64_t bound = mode.bound ? std::min(*mode.bound, info.max) : info.max;
   if (value > bound)
-    throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", symbol, "' = ", value, " is above its runtime bound ", bound),
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("symbol '", symbol, "' = ", value, " is above its runtime bound ", bound),
                 "compile with a larger bound");
   return bound;
 }

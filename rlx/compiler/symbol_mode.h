@@ -11,8 +11,8 @@
 
 namespace rlx {
 
-/// The mode of one symbol. The results of a run are those of the exact extents in every mode; modes differ in what a new
-/// value costs and in the memory that is held.
+/// The mode of one symbol. The results of a run are those of the exact extents in every mode; modes differ in what a
+/// new value costs and in the memory that is held.
 struct SymbolMode {
   enum class Kind : std::uint8_t {
     Specialise,  // compiled for each value (the default): the best code and plan, milliseconds per new value
@@ -35,17 +35,18 @@ using SymbolModes = std::map<std::string, SymbolMode, std::less<>>;
 /// Throws InvalidArgument unless 1 <= min <= max <= 2^40.
 std::vector<std::int64_t> power_of_two_ladder(std::int64_t min, std::int64_t max);
 
-/// Throws for a mode that `g` cannot have, naming the symbol: one that the graph does not declare (nor `fixed` has a value
-/// for), a ladder that is empty or not ascending, a runtime symbol without an upper bound.
+/// Throws for a mode that `g` cannot have, naming the symbol: one that the graph does not have (`fixed` may name no
+/// other either), a ladder that is empty or not ascending, a runtime symbol without an upper bound. Modes of `fixed`
+/// symbols are without effect.
 void check_symbol_modes(const Graph& g, const SymbolModes& modes, const SymbolBinding& fixed = {});
 
-/// The symbols of `g` with the upper bounds that a program is planned for: those of runtime symbols, and of bucket symbols
-/// the end of the ladder.
+/// The symbols of `g` with the upper bounds that a program is planned for: those of runtime symbols, and of bucket
+/// symbols the end of the ladder.
 std::map<std::string, SymbolInfo> plan_symbols(const Graph& g, const SymbolModes& modes);
 
-/// The largest value that the code for `value` serves: `value` itself when specialised, the bucket's upper extent, the bound.
-/// Never above the declared upper bound. Throws InvalidArgument naming symbol, value and what it leaves: the declared
-/// bounds or divisor, the ladder, the bound.
+/// The largest value that the code for `value` serves: `value` itself when specialised, the bucket's upper extent, the
+/// bound. Never above the declared upper bound. Throws InvalidArgument naming symbol, value and what it leaves: the
+/// declared bounds or divisor, the ladder, the bound.
 std::int64_t upper_extent(const Graph& g, const SymbolModes& modes, const std::string& symbol, std::int64_t value);
 
 }  // namespace rlx

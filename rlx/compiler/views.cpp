@@ -22,7 +22,8 @@ std::optional<Shorter> shorter(const Dim& a, const Dim& b) {
 }  // namespace
 
 bool is_view_op(OpKind kind) {
-  return kind == OpKind::Reshape || kind == OpKind::Transpose || kind == OpKind::Slice || kind == OpKind::Expand || kind == OpKind::StopGradient;
+  return kind == OpKind::Reshape || kind == OpKind::Transpose || kind == OpKind::Slice || kind == OpKind::Expand ||
+         kind == OpKind::StopGradient;
 }
 
 template <class T>
@@ -54,8 +55,10 @@ T touched_extent(const std::vector<T>& dims, const std::vector<T>& strides) {
 }
 
 template <class T>
-std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const std::vector<T>& strides, const std::vector<T>& to) {
-  // Groups of old axes and groups of new axes with equal products map onto each other when the old group is evenly spaced.
+std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const std::vector<T>& strides,
+                                              const std::vector<T>& to) {
+  // Groups of old axes and groups of new axes with equal products map onto each other when the old group is evenly
+  // spaced.
   if (std::find(dims.begin(), dims.end(), T(0)) != dims.end()) return dense_strides(to);
   std::vector<T> out(to.size(), T(0)), d, s;  // d, s: without axes of 1
   for (std::size_t i = 0; i < dims.size(); ++i)
@@ -89,7 +92,8 @@ std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const 
 }
 
 template <class T>
-std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims, const std::vector<T>& strides, const std::vector<T>& to) {
+std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims, const std::vector<T>& strides,
+                                       const std::vector<T>& to) {
   ViewPlace<T> out;
   switch (n.kind()) {
     case OpKind::StopGradient: out.strides = strides; return out;
@@ -100,7 +104,8 @@ std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims
       return out;
     }
     case OpKind::Transpose: {
-      for (std::int64_t axis : n.op.as<ops::Transpose>().perm) out.strides.push_back(strides[static_cast<std::size_t>(axis)]);
+      for (std::int64_t axis : n.op.as<ops::Transpose>().perm)
+        out.strides.push_back(strides[static_cast<std::size_t>(axis)]);
       return out;
     }
     case OpKind::Slice: {
@@ -122,13 +127,13 @@ std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims
   }
 }
 
-#define RLX_VIEWS_OF(T)                                                                                              \
-  template std::vector<T> dense_strides(const std::vector<T>&);                                                      \
-  template bool is_dense(const std::vector<T>&, const std::vector<T>&);                                              \
-  template T touched_extent(const std::vector<T>&, const std::vector<T>&);                                           \
-  template std::optional<std::vector<T>> reshape_strides(const std::vector<T>&, const std::vector<T>&,               \
-                                                         const std::vector<T>&);                                     \
-  template std::optional<ViewPlace<T>> view_place(const Node&, const std::vector<T>&, const std::vector<T>&,         \
+#define RLX_VIEWS_OF(T)                                                                                      \
+  template std::vector<T> dense_strides(const std::vector<T>&);                                              \
+  template bool is_dense(const std::vector<T>&, const std::vector<T>&);                                      \
+  template T touched_extent(const std::vector<T>&, const std::vector<T>&);                                   \
+  template std::optional<std::vector<T>> reshape_strides(const std::vector<T>&, const std::vector<T>&,       \
+                                                         const std::vector<T>&);                             \
+  template std::optional<ViewPlace<T>> view_place(const Node&, const std::vector<T>&, const std::vector<T>&, \
                                                   const std::vector<T>&)
 RLX_VIEWS_OF(std::int64_t);
 RLX_VIEWS_OF(Dim);

@@ -19,8 +19,8 @@ struct ViewPlace {
   T skip{};
 };
 
-// Each function exists for T = std::int64_t (a shape with numbers) and T = Dim (an answer that holds for every value of the
-// symbols, or none).
+// Each function exists for T = std::int64_t (a shape with numbers) and T = Dim (an answer that holds for every value of
+// the symbols, or none).
 
 /// Row-major strides in elements.
 template <class T>
@@ -28,15 +28,17 @@ std::vector<T> dense_strides(const std::vector<T>& dims);
 /// True when the elements of (dims, strides) lie row-major without gaps.
 template <class T>
 bool is_dense(const std::vector<T>& dims, const std::vector<T>& strides);
-/// Elements from the first to one past the last that (dims, strides) touch; strides are not negative. Symbolic dims count
-/// as not zero.
+/// Elements from the first to one past the last that (dims, strides) touch; strides are not negative. Symbolic dims
+/// count as not zero.
 template <class T>
 T touched_extent(const std::vector<T>& dims, const std::vector<T>& strides);
 /// Element strides of a reshape from (`dims`, `strides`) to `to` without moving bytes.
 template <class T>
-std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const std::vector<T>& strides, const std::vector<T>& to);
+std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const std::vector<T>& strides,
+                                              const std::vector<T>& to);
 /// The result of view op `n`, of dims `to`, over its operand (`dims`, `strides`); none when bytes must move.
 template <class T>
-std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims, const std::vector<T>& strides, const std::vector<T>& to);
+std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims, const std::vector<T>& strides,
+                                       const std::vector<T>& to);
 
 }  // namespace rlx

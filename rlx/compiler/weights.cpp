@@ -44,9 +44,9 @@ class Splitter {
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const Node& n = g_.nodes()[i];
       OpKind kind = n.kind();
-      if (kind == OpKind::Param && !n.shape().is_static())
-        throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("param '", g_.leaf_name(NodeId{i}), "' ", n.shape(), " has a runtime symbol"),
-                               node_where(g_, NodeId{i}), "weights have one shape: bind the symbol with dim_binding"});
+      if ((kind == OpKind::Param || kind == OpKind::State) && !n.shape().is_static())
+        throw Error(Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), " '", g_.leaf_name(NodeId{i}), "' ", n.shape(), " has a runtime symbol"),
+                               node_where(g_, NodeId{i}), "weights and states have one shape: bind the symbol with dim_binding"});
       if (kind == OpKind::Param || kind == OpKind::Constant) {
         constant_[i] = true;
         has_param_[i] = kind == OpKind::Param;

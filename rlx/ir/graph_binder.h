@@ -11,15 +11,17 @@ namespace rlx {
 
 struct AttrField;
 
-/// What `Graph::bind` does, prepared once: the distinct symbolic dimensions are found here, and binding evaluates each once
-/// and copies the nodes. Nothing is inferred again, so the graph must be one whose shapes hold (a planned program).
+/// What `Graph::bind` does, prepared once: the distinct symbolic dimensions are found here, and binding evaluates each
+/// once and copies the nodes. Nothing is inferred again, so the graph must be one whose shapes hold (a planned
+/// program).
 class GraphBinder {
  public:
   /// `g` must outlive the binder.
   explicit GraphBinder(const Graph& g);
   GraphBinder(GraphBinder&&) noexcept;
   ~GraphBinder();
-  /// The graph at `values`: every node keeps its id, label and line. Throws Unsupported naming a symbol without a value.
+  /// The graph at `values`: every node keeps its id, label and line. Throws Unsupported naming a symbol without a
+  /// value.
   Graph bind(const SymbolBinding& values) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/ir/verify.h"
 
 namespace rlx {
 namespace {
@@ -41,11 +42,24 @@ bool Specialization::matches(const std::vector<std::vector<std::int64_t>>& dims)
 SharedCode::SharedCode(Graph g, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo)
     : source(std::move(g)), backend(std::move(b)), options(std::move(o)), backend_options(std::move(bo)) {
   check_symbol_modes(source, options.symbol_modes, options.dim_binding);
+  if (!options.dim_binding.empty()) {  // first of all: inputs, params and states have the extents of these values
+    verify_or_throw(source, Level::Hir, "the graph given to compile");
+    source = source.bind(options.dim_binding);
+    for (const auto& [name, value] : options.dim_binding) options.symbol_modes.erase(name);
+    options.dim_binding.clear();
+  }
   target = backend->target(backend_options);
   inputs = leaf_infos(source, OpKind::Input);
   params = leaf_infos(source, OpKind::Param);
   states = leaf_infos(source, OpKind::State);
-  for (std::size_t i = 0; i < source.outputs().size(); ++i) outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
+  for (const IoInfo& s : states)
+    if (!s.shape.is_static())
+      throw Error(ErrorCode::Unsupported,
+                  concat_text("state '", s.name, "' ", s.shape,
+                              " has a symbol, but keeps its bytes between runs of any extent"),
+                  "declare the largest extent and read a slice of it, or fix the symbol with dim_binding");
+  for (std::size_t i = 0; i < source.outputs().size(); ++i)
+    outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
   for (const IoInfo& info : inputs) {
     input_symbols_.emplace_back();
     for (const Dim& d : info.shape.dims()) {
@@ -64,7 +78,8 @@ SymbolBinding SharedCode::solve(const std::vector<std::vector<std::int64_t>>& di
     fits = dims[i].size() == input_symbols_[i].size();
     for (std::size_t a = 0; a < dims[i].size() && fits; ++a) {
       const std::string& symbol = input_symbols_[i][a];
-      fits = symbol.empty() ? inputs[i].shape.dims()[a].is_static(dims[i][a]) : values.emplace(symbol, dims[i][a]).first->second == dims[i][a];
+      fits = symbol.empty() ? inputs[i].shape.dims()[a].is_static(dims[i][a])
+                            : values.emplace(symbol, dims[i][a]).first->second == dims[i][a];
     }
   }
   if (fits) return values;
@@ -82,8 +97,8 @@ std::shared_ptr<const Code> SharedCode::code_for(const SymbolBinding& extents) {
   CompileOptions local = options;
   for (const auto& [name, extent] : extents) {
     auto mode = local.symbol_modes.find(name);
-    if (mode == local.symbol_modes.end() || mode->second.kind == SymbolMode::Kind::Specialise || options.dim_binding.contains(name))
-      local.dim_binding.insert_or_assign(name, extent);
+    if (mode == local.symbol_modes.end() || mode->second.kind == SymbolMode::Kind::Specialise)
+      local.dim_binding.emplace(name, extent);
     else
       mode->second = SymbolMode::runtime(extent);
   }
@@ -115,16 +130,17 @@ std::shared_ptr<const Specialization> SharedCode::specialize(const std::vector<s
       return specializations_.front();
     }
   const SymbolBinding values = solve(dims);
-  SymbolBinding extents = options.dim_binding;
+  SymbolBinding extents;
   for (const auto& [name, value] : values)
-    extents.insert_or_assign(name, options.dim_binding.contains(name) ? value : upper_extent(source, options.symbol_modes, name, value));
+    extents.emplace(name, upper_extent(source, options.symbol_modes, name, value));
   auto spec = std::make_shared<Specialization>();
   spec->code = code_for(extents);
   if (spec->code->binder) spec->bound = spec->code->binder->bind(values);
   const Graph& run = spec->lir().graph;
   for (NodeId id : run.leaves(OpKind::Input)) spec->inputs.push_back(run.shape(id));
   for (Value v : run.outputs()) {
-    spec->slots.push_back({spec->code->slot_offsets[spec->outputs.size()], run.shape(v).num_elements(), run.shape(v).dtype()});
+    spec->slots.push_back(
+        {spec->code->slot_offsets[spec->outputs.size()], run.shape(v).num_elements(), run.shape(v).dtype()});
     spec->outputs.push_back(run.shape(v));
   }
   remember<Specialization>(specializations_, spec, kMaxSpecialisations);
@@ -132,9 +148,8 @@ std::shared_ptr<const Specialization> SharedCode::specialize(const std::vector<s
 }
 
 std::shared_ptr<const Code> SharedCode::common() {
-  SymbolBinding extents = options.dim_binding;
+  SymbolBinding extents;
   for (const auto& [name, info] : plan_symbols(source, options.symbol_modes)) {
-    if (extents.contains(name)) continue;
     auto mode = options.symbol_modes.find(name);
     if (mode == options.symbol_modes.end() || mode->second.kind != SymbolMode::Kind::Runtime) return nullptr;
     extents.emplace(name, info.max);

@@ -19,8 +19,8 @@ namespace rlx {
 /// True when `declared` is static and has these dimensions.
 bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims);
 
-/// One compile. It serves every set of dimensions with these values of the specialised symbols, up to these extents of the
-/// others; the arena and the output slots lie where the largest extents put them.
+/// One compile. It serves every set of dimensions with these values of the specialised symbols, up to these extents of
+/// the others; the arena and the output slots lie where the largest extents put them.
 struct Code {
   SymbolBinding extents;
   CompileResult result;
@@ -41,7 +41,8 @@ struct Specialization {
   bool matches(const std::vector<std::vector<std::int64_t>>& dims) const;
 };
 
-/// What clones share: the source graph, its target, and the code and specialisations made so far (least recently used goes).
+/// What clones share: the source graph, its target, and the code and specialisations made so far (least recently used
+/// goes).
 struct SharedCode {
   SharedCode(Graph g, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo);
   /// Code bound to these input dimensions: found, bound anew, or compiled, in this order of cost.

@@ -145,7 +145,8 @@ TEST_CASE("values of a runtime symbol stay bound: a repeated one allocates nothi
   CompileOptions options;
   options.symbol_modes.emplace("seq", SymbolMode::runtime());
   CompiledGraph f = Session().compile_with(small_encoder(Dim::symbol("seq")), options);
-  for (const IoInfo& p : f.params()) f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.03f));
+  for (const IoInfo& p : f.params())
+    f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.03f));
   CompiledGraph twin = f.clone();
   std::vector<std::int32_t> ids(2 * 64, 3);
   auto run = [&](CompiledGraph& g, std::int64_t seq) {

@@ -22,7 +22,9 @@ Tensor filled(const Shape& shape, std::uint32_t seed) {
   for (std::int64_t i = 0; i < t.num_elements(); ++i) {
     state = state * 1664525u + 1013904223u;
     const double unit = static_cast<double>(state >> 8) / (1 << 24);
-    t.set(i, shape.dtype() == DType::Bool ? (unit < 0.7 ? 1.0 : 0.0) : is_int(shape.dtype()) ? std::floor(unit * 8) : unit * 2 - 1);
+    t.set(i, shape.dtype() == DType::Bool ? (unit < 0.7 ? 1.0 : 0.0)
+             : is_int(shape.dtype())      ? std::floor(unit * 8)
+                                          : unit * 2 - 1);
   }
   return t;
 }
@@ -53,9 +55,10 @@ double distance(const Tensor& a, const Tensor& b) {
   return worst;
 }
 
-// Runs `build` in the given modes at every value, twice and in between other values, and compares with specialise and with
-// the evaluator.
-void compare(Program build, const SymbolModes& modes, const std::vector<SymbolBinding>& values, double tolerance = 2e-5, const Session& session = Session()) {
+// Runs `build` in the given modes at every value, twice and in between other values, and compares with specialise and
+// with the evaluator.
+void compare(Program build, const SymbolModes& modes, const std::vector<SymbolBinding>& values, double tolerance = 2e-5,
+             const Session& session = Session()) {
   CompileOptions options;
   options.symbol_modes = modes;
   CompiledGraph exact = session.compile(build());
@@ -75,7 +78,8 @@ void compare(Program build, const SymbolModes& modes, const std::vector<SymbolBi
       for (const IoInfo& p : f.params()) all.emplace(p.name, filled(p.shape, seed++));
       for (const IoInfo& s : f.states()) all.emplace(s.name, f.read_state(s.name));
       EvaluateResult oracle = evaluate_with_states(source, all);
-      const std::vector<Tensor> expected = exact.run_typed(inputs), got = f.run_typed(inputs), other = twin.run_typed(inputs);
+      const std::vector<Tensor> expected = exact.run_typed(inputs), got = f.run_typed(inputs),
+                                other = twin.run_typed(inputs);
       REQUIRE(got.size() == expected.size());
       for (std::size_t i = 0; i < got.size(); ++i) {
         CAPTURE(i);
@@ -106,7 +110,8 @@ std::vector<SymbolBinding> grid(const std::vector<std::pair<std::string, std::ve
   return out;
 }
 
-// -- programs -----------------------------------------------------------------------------------------------------------
+// -- programs
+// -----------------------------------------------------------------------------------------------------------
 
 Graph encoder() {
   Graph g("encoder");
@@ -119,12 +124,15 @@ Graph encoder() {
     ops::EncoderBlock block;
     block.num_heads = 2, block.head_dim = 16, block.mask = MaskKind::Custom;
     std::vector<Expr> operands{x};
-    auto add = [&](const std::string& name, Dims dims) { operands.push_back(g.param(concat_text(layer, ".", name), {std::move(dims), DType::F32})); };
+    auto add = [&](const std::string& name, Dims dims) {
+      operands.push_back(g.param(concat_text(layer, ".", name), {std::move(dims), DType::F32}));
+    };
     for (const char* n : {"q", "k", "v", "o"}) {
       add(n, {32, 32});
       add(concat_text(n, "_bias"), {32});
     }
-    add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}), add("down_bias", {32});
+    add("g1", {32}), add("b1", {32}), add("up", {32, 64}), add("up_bias", {64}), add("down", {64, 32}),
+        add("down_bias", {32});
     add("g2", {32}), add("b2", {32});
     operands.push_back(mask);
     x = g.encoder_block(block, operands);
@@ -162,15 +170,15 @@ Graph pieces() {  // concat and slices along the symbolic axis, extents that shr
   const Dim n = g.symbol("n", {.min = 0, .max = 24});
   Expr x = g.input("x", {{n, 6}, DType::F32});
   Expr fill = g.expand(g.param("fill", {{1, 6}, DType::F32}), {Dim(24) - n, 6});
-  Expr whole = g.concat({x, fill}, 0);                                  // [24, 6]
-  Expr twice = g.concat({x, g.tanh(x), x}, 0);                          // [3n, 6]
-  Expr middle = g.narrow(twice, 0, n, n);                               // tanh(x) again
+  Expr whole = g.concat({x, fill}, 0);          // [24, 6]
+  Expr twice = g.concat({x, g.tanh(x), x}, 0);  // [3n, 6]
+  Expr middle = g.narrow(twice, 0, n, n);       // tanh(x) again
   Expr half = g.narrow(x, 0, floordiv(n, Dim(2)), n - floordiv(n, Dim(2)));
-  Expr columns = g.concat({g.t(x), g.t(middle)}, 1);                    // [6, 2n]
-  Expr back = g.narrow(columns, 1, n, n);                               // strided rows
+  Expr columns = g.concat({g.t(x), g.t(middle)}, 1);  // [6, 2n]
+  Expr back = g.narrow(columns, 1, n, n);             // strided rows
   Expr every = g.slice(twice, {0, 0}, {n * Dim(3), 6}, {2, 3});
-  g.set_outputs({g.reverse(whole, {0}) + 1.0, g.exp(middle), half, g.reshape(back, {n * Dim(6)}), every * every, g.pad(x, {1, 0}, {2, 1}, 7),
-                 g.sum(g.softmax(back, 1), {0}), g.narrow(whole, 0, Dim(24) - n, n)});
+  g.set_outputs({g.reverse(whole, {0}) + 1.0, g.exp(middle), half, g.reshape(back, {n * Dim(6)}), every * every,
+                 g.pad(x, {1, 0}, {2, 1}, 7), g.sum(g.softmax(back, 1), {0}), g.narrow(whole, 0, Dim(24) - n, n)});
   return g;
 }
 
@@ -180,12 +188,13 @@ Graph merged() {  // batch and sequence as one axis and back
   Expr x = g.input("x", {{b, s, 12}, DType::F32});
   Expr rows = g.reshape(x, {b * s, 12});
   Expr y = g.gelu(g.matmul(rows, g.param("w", {{12, 24}, DType::F32})) + g.param("bias", {{24}, DType::F32}));
-  Expr heads = g.transpose(g.reshape(y, {b, s, 4, 6}), {0, 2, 1, 3});   // [b, 4, s, 6]
-  Expr scores = g.softmax(g.matmul(heads, g.t(heads)) * 0.4, -1);       // [b, 4, s, s]
+  Expr heads = g.transpose(g.reshape(y, {b, s, 4, 6}), {0, 2, 1, 3});  // [b, 4, s, 6]
+  Expr scores = g.softmax(g.matmul(heads, g.t(heads)) * 0.4, -1);      // [b, 4, s, s]
   Expr mixed = g.reshape(g.transpose(g.matmul(scores, heads), {0, 2, 1, 3}), {b * s, 24});
   Expr both = g.relu(mixed + y) * 0.5;
   g.set_outputs({g.reshape(both, {b, s, 24}), g.reshape(g.transpose(heads, {2, 0, 1, 3}), {s, b * Dim(24)}),
-                 g.matmul(g.t(rows), rows), g.reshape(g.expand(g.unsqueeze(x, 1), {b, 2, s, 12}), {b * Dim(2), s * Dim(12)})});
+                 g.matmul(g.t(rows), rows),
+                 g.reshape(g.expand(g.unsqueeze(x, 1), {b, 2, s, 12}), {b * Dim(2), s * Dim(12)})});
   return g;
 }
 
@@ -196,9 +205,9 @@ Graph reductions() {
   auto top = g.top_k(g.transpose(x, {0, 2, 1}), 2);
   Expr centred = x - g.mean(x, {1}, true);
   Expr variance = g.sum(g.square(centred), {1}) / g.cast(g.dim_size(x, 1), DType::F32);
-  g.set_outputs({g.sum(x), g.mean(x, {0, 1}), g.reduce_max(x, {1}, true), variance, g.softmax(x, 1), g.log_softmax(x, 0),
-                 g.cumsum(x, 1), g.cumulative(CumulativeKind::Max, x, 0, false, true), top.values, top.indices, g.arg_max(x, 1),
-                 g.reduce_prod(g.narrow(x, 2, 0, 2), {0})});
+  g.set_outputs({g.sum(x), g.mean(x, {0, 1}), g.reduce_max(x, {1}, true), variance, g.softmax(x, 1),
+                 g.log_softmax(x, 0), g.cumsum(x, 1), g.cumulative(CumulativeKind::Max, x, 0, false, true), top.values,
+                 top.indices, g.arg_max(x, 1), g.reduce_prod(g.narrow(x, 2, 0, 2), {0})});
   return g;
 }
 
@@ -206,7 +215,8 @@ Graph positions() {  // tables made from extents
   Graph g("positions");
   const Dim s = g.symbol("s", {.min = 1, .max = 33});
   Expr x = g.input("x", {{2, s, 16}, DType::F32});
-  Expr angle = g.matmul(g.cast(g.iota(Shape({s, 1}, DType::I32), 0), DType::F32), g.constant(Tensor::of<float>({1, 4}, std::vector<float>{1, 0.1f, 0.01f, 0.001f})));
+  Expr angle = g.matmul(g.cast(g.iota(Shape({s, 1}, DType::I32), 0), DType::F32),
+                        g.constant(Tensor::of<float>({1, 4}, std::vector<float>{1, 0.1f, 0.01f, 0.001f})));
   ops::Rope rope;
   rope.head_dim = 8, rope.n_rot = 8;
   Expr turned = g.rope(x, g.cos(angle), g.sin(angle), rope);
@@ -214,15 +224,18 @@ Graph positions() {  // tables made from extents
   Expr bias = g.where(g.le(column, row), 0.0, -1e9);
   Expr scores = g.softmax(g.matmul(turned, g.t(x)) + bias, -1);
   Expr extent = g.cast(g.dim_size(x, 1), DType::F32);
-  g.set_outputs({scores, turned, extent * g.sum(x, {1}), g.matmul(x, g.param("w", {{16, 4}, DType::F32})) * g.rsqrt(extent) + 1.0});
+  g.set_outputs({scores, turned, extent * g.sum(x, {1}),
+                 g.matmul(x, g.param("w", {{16, 4}, DType::F32})) * g.rsqrt(extent) + 1.0});
   return g;
 }
 
 Graph other_dtypes() {
   Graph g("other_dtypes");
   const Dim n = g.symbol("n", {.min = 0, .max = 20});
-  Expr i = g.input("i", {{n, 3}, DType::I64}), h = g.input("h", {{3, n}, DType::BF16}), d = g.input("d", {{n}, DType::F64});
-  g.set_outputs({i * i + 1, g.sum(i, {0}), g.t(h), g.cast(h, DType::F32) * 2.0, g.cumsum(d, 0), g.matmul(g.unsqueeze(d, 0), g.cast(i, DType::F64)),
+  Expr i = g.input("i", {{n, 3}, DType::I64}), h = g.input("h", {{3, n}, DType::BF16}),
+       d = g.input("d", {{n}, DType::F64});
+  g.set_outputs({i * i + 1, g.sum(i, {0}), g.t(h), g.cast(h, DType::F32) * 2.0, g.cumsum(d, 0),
+                 g.matmul(g.unsqueeze(d, 0), g.cast(i, DType::F64)),
                  g.scatter_add(g.expand(g.scalar(0, DType::F64), {8}), g.reshape(g.narrow(i, 1, 0, 1), {n}), d)});
   return g;
 }
@@ -231,24 +244,36 @@ const SymbolMode kRuntime = SymbolMode::runtime();
 
 TEST_CASE("runtime symbols give the results of specialise") {
   SUBCASE("encoder, both symbols") {
-    compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1, 3}}, {"seq", {40, 1, 2, 17, 32}}}));
+    compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}},
+            grid({{"batch", {4, 1, 3}}, {"seq", {40, 1, 2, 17, 32}}}));
   }
-  SUBCASE("encoder, sequence alone") { compare(encoder, {{"seq", kRuntime}}, grid({{"batch", {1, 2}}, {"seq", {7, 40, 1, 16}}})); }
-  SUBCASE("decoder") { compare(decoder, {{"kv", kRuntime}, {"step", kRuntime}}, grid({{"kv", {3, 4, 24, 11, 12}}, {"step", {1, 3, 2}}})); }
+  SUBCASE("encoder, sequence alone") {
+    compare(encoder, {{"seq", kRuntime}}, grid({{"batch", {1, 2}}, {"seq", {7, 40, 1, 16}}}));
+  }
+  SUBCASE("decoder") {
+    compare(decoder, {{"kv", kRuntime}, {"step", kRuntime}}, grid({{"kv", {3, 4, 24, 11, 12}}, {"step", {1, 3, 2}}}));
+  }
   SUBCASE("pieces") { compare(pieces, {{"n", kRuntime}}, grid({{"n", {24, 0, 1, 2, 13, 8}}})); }
-  SUBCASE("merged axes") { compare(merged, {{"b", kRuntime}, {"s", kRuntime}}, grid({{"b", {1, 5, 2}}, {"s", {1, 9, 4}}})); }
+  SUBCASE("merged axes") {
+    compare(merged, {{"b", kRuntime}, {"s", kRuntime}}, grid({{"b", {1, 5, 2}}, {"s", {1, 9, 4}}}));
+  }
   SUBCASE("merged axes, batch alone") { compare(merged, {{"b", kRuntime}}, grid({{"b", {1, 5, 2}}, {"s", {1, 6}}})); }
-  SUBCASE("reductions") { compare(reductions, {{"b", kRuntime}, {"s", kRuntime}}, grid({{"b", {6, 1, 2}}, {"s", {70, 2, 33}}})); }
+  SUBCASE("reductions") {
+    compare(reductions, {{"b", kRuntime}, {"s", kRuntime}}, grid({{"b", {6, 1, 2}}, {"s", {70, 2, 33}}}));
+  }
   SUBCASE("positions") { compare(positions, {{"s", kRuntime}}, grid({{"s", {33, 1, 2, 16, 9}}})); }
   SUBCASE("other dtypes") { compare(other_dtypes, {{"n", kRuntime}}, grid({{"n", {20, 0, 1, 7}}})); }
 }
 
 TEST_CASE("several threads and the reference backend take runtime symbols") {
-  compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1}}, {"seq", {40, 3}}}), 2e-5, Session().with_threads(3));
+  compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1}}, {"seq", {40, 3}}}), 2e-5,
+          Session().with_threads(3));
   for (Program build : {pieces, other_dtypes})
     compare(build, {{"n", kRuntime}}, grid({{"n", {20, 0, 7}}}), 1e-6, Session::on_backend("reference"));
-  compare(decoder, {{"kv", kRuntime}, {"step", kRuntime}}, grid({{"kv", {24, 5}}, {"step", {1, 2}}}), 1e-6, Session::on_backend("reference"));
-  compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1}}, {"seq", {40, 3}}}), 0.1, Session().with_precision(Precision::BF16));
+  compare(decoder, {{"kv", kRuntime}, {"step", kRuntime}}, grid({{"kv", {24, 5}}, {"step", {1, 2}}}), 1e-6,
+          Session::on_backend("reference"));
+  compare(encoder, {{"batch", kRuntime}, {"seq", kRuntime}}, grid({{"batch", {4, 1}}, {"seq", {40, 3}}}), 0.1,
+          Session().with_precision(Precision::BF16));
 }
 
 TEST_CASE("a donated input of runtime extents is written over at every extent") {
@@ -264,7 +289,8 @@ TEST_CASE("a donated input of runtime extents is written over at every extent") 
     std::vector<float> x(static_cast<std::size_t>(rows * 4), 0.25f), apart(x.size());
     const std::int64_t dims[] = {rows, 4};
     const TensorView in{x.data(), DType::F32, dims, x.size() * 4};
-    const MutableTensorView over{x.data(), DType::F32, {}, x.size() * 4}, other{apart.data(), DType::F32, {}, x.size() * 4};
+    const MutableTensorView over{x.data(), DType::F32, {}, x.size() * 4},
+        other{apart.data(), DType::F32, {}, x.size() * 4};
     f.run_into({&in, 1}, {&other, 1});
     f.run_into({&in, 1}, {&over, 1});
     CHECK(x == apart);
@@ -308,7 +334,8 @@ TEST_CASE("a runtime program compiles once, before its first run, and its weight
   const std::size_t prepared = f.prepared_bytes();
   CHECK(prepared > 0);
   for (std::int64_t seq = 1; seq <= 20; ++seq)
-    for (std::int64_t batch = 1; batch <= 4; ++batch) f.run_typed(inputs_of(encoder(), {{"batch", batch}, {"seq", seq}}));
+    for (std::int64_t batch = 1; batch <= 4; ++batch)
+      f.run_typed(inputs_of(encoder(), {{"batch", batch}, {"seq", seq}}));
   CHECK(&f.compile_result() == result);
   CHECK(f.prepared_bytes() == prepared);
 }
@@ -322,7 +349,8 @@ TEST_CASE("symbolic graphs fuse as bound ones do") {
       left.symbol_modes.emplace(name, kRuntime);
     }
     const TargetInfo target = Session().target();
-    const CompileResult a = CompilePipeline(target, bound).compile_graph(build()), b = CompilePipeline(target, left).compile_graph(build());
+    const CompileResult a = CompilePipeline(target, bound).compile_graph(build()),
+                        b = CompilePipeline(target, left).compile_graph(build());
     CHECK(a.fusion.fused == b.fusion.fused);
     CHECK(a.fusion.after == b.fusion.after);
     CHECK(a.fusion.missed.size() == b.fusion.missed.size());
@@ -333,6 +361,108 @@ TEST_CASE("symbolic graphs fuse as bound ones do") {
     CHECK(packed[0] == packed[1]);
     CHECK(packed[0] > 0);
   }
+}
+
+// Running sums over rows: what is padding must not count, what stays between runs must.
+Graph running() {
+  Graph g("running");
+  const Dim n = g.symbol("n", {.min = 1, .max = 64});
+  Expr x = g.input("x", {{n, 2}, DType::F32});
+  Expr total = g.state("total", Tensor::zeros(Shape({2}, DType::F32))) + g.sum(x, {0});
+  g.set_state("total", total);
+  g.set_outputs({x * 2.0, total});
+  return g;
+}
+NamedTensors rows(std::int64_t n) { return {{"x", Tensor::full(Shape({n, 2}, DType::F32), 1)}}; }
+
+TEST_CASE("states, clones and an active extent at runtime extents") {
+  for (const SymbolMode& mode : {SymbolMode::specialise(), kRuntime, SymbolMode::bucket({4, 64})}) {
+    CompileOptions options;
+    options.symbol_modes = {{"n", mode}};
+    options.must_alias = true;
+    CompiledGraph f = Session().compile_with(running(), options), other = Session().compile_with(running(), options);
+    CHECK(f.run_typed(rows(3))[1].at(0) == 3);
+    CompiledGraph twin = f.clone();
+    CHECK(other.share_state_from(f) == 1);
+    CHECK(other.run_typed(rows(20))[1].at(1) == 23);
+    CHECK(f.run_typed(rows(5))[1].at(0) == 28);
+    CHECK(f.set_active_extent(ActiveExtent{2, 8}));
+    const std::vector<Tensor> out = f.run_typed(rows(8));
+    CHECK(out[0].dims() == std::vector<std::int64_t>{2, 2});
+    CHECK(out[1].at(0) == 30);
+    CHECK(f.run_typed(rows(7))[1].at(0) == 37);  // not the padded batch
+    CHECK(other.read_state("total").at(0) == 37);
+    CHECK(twin.run_typed(rows(1))[1].at(0) == 4);  // has its own
+    CHECK_THROWS_AS(f.run_typed(rows(65)), Error);
+    CHECK(f.run_typed(rows(1))[1].at(0) == 38);  // a value that is refused leaves the states as they were
+  }
+  CompileOptions options;
+  options.symbol_modes = {{"kv", kRuntime}, {"step", kRuntime}};
+  options.must_alias = true;
+  Session().compile_with(decoder(), options);  // both caches are written in place whatever the extents
+}
+
+TEST_CASE("many values: the oldest go and come back, the program stays") {
+  CompileOptions options;
+  options.symbol_modes = {{"n", kRuntime}};
+  CompiledGraph f = Session().compile_with(running(), options);
+  const CompileResult* result = &f.compile_result();
+  f.run_typed(rows(1));
+  const std::size_t arena = f.arena_bytes();
+  double total = 1;
+  for (int round = 0; round < 2; ++round)
+    for (std::int64_t n = 1; n <= 64; ++n) {
+      total += static_cast<double>(n);
+      const std::vector<Tensor> out = f.run_typed(rows(n));
+      CHECK(out[0].dims()[0] == n);
+      CHECK(out[1].at(0) == total);
+    }
+  CHECK(&f.compile_result() == result);
+  CHECK(f.arena_bytes() == arena);
+}
+
+Graph symbolic_state() {
+  Graph g("cache");
+  const Dim n = g.symbol("n", {.min = 1, .max = 8});
+  Expr cache = g.add(ops::State{"cache", {n, 2}, DType::F32, {}}, {});
+  Expr next = cache + g.input("x", {{n, 2}, DType::F32});
+  g.set_state("cache", next);
+  g.set_outputs({next});
+  return g;
+}
+
+TEST_CASE("dim_binding comes first: inputs and states have the shapes of its values") {
+  CompileOptions options;
+  options.dim_binding = {{"n", 3}};
+  options.symbol_modes = {{"n", kRuntime}};
+  CompiledGraph f = Session().compile_with(symbolic_state(), options);
+  CHECK(f.inputs()[0].shape == Shape({3, 2}, DType::F32));
+  f.run_typed(rows(3));
+  CHECK(f.run_typed(rows(3))[0].to_f32() == std::vector<float>(6, 2));
+  CHECK(f.read_state("cache").dims() == std::vector<std::int64_t>{3, 2});
+  CHECK(test::contains(test::error_text([&] { f.run_typed(rows(4)); }), "[3, 2]"));
+  options.dim_binding = {{"m", 3}};
+  CHECK(test::contains(test::error_text([&] { Session().compile_with(symbolic_state(), options); }),
+                       "has no symbol 'm'"));
+  options.dim_binding = {{"n", 9}};
+  CHECK(test::contains(test::error_text([&] { Session().compile_with(symbolic_state(), options); }),
+                       "symbol 'n' = 9 is outside [1, 8]"));
+}
+
+TEST_CASE("a symbol that is not declared takes a mode by the bound given, or is specialised") {
+  CompileOptions options;
+  options.symbol_modes = {{"n", SymbolMode::runtime(16)}};
+  Graph g("free");
+  g.set_outputs({g.sum(g.input("x", {{Dim::symbol("b"), Dim::symbol("n")}, DType::F32}), {1})});
+  CompiledGraph f = Session().compile_with(std::move(g), options);
+  for (std::int64_t b : {1, 4})
+    for (std::int64_t n : {16, 2, 9})
+      CHECK(f.run_typed({{"x", Tensor::full(Shape({b, n}, DType::F32), 1)}})[0].to_f32() ==
+            std::vector<float>(static_cast<std::size_t>(b), static_cast<float>(n)));
+  CHECK(test::contains(test::error_text([&] {
+                         f.run_typed({{"x", Tensor::zeros(Shape({1, 17}, DType::F32))}});
+                       }),
+                       "symbol 'n' = 17 is above its runtime bound 16"));
 }
 
 TEST_CASE("ladders of powers of two") {
@@ -394,8 +524,14 @@ TEST_CASE("errors name the symbol, the value and what it leaves") {
   holds(open, "SymbolMode::runtime(N)");
   holds(compile_error(unbounded(), {{"row", kRuntime}}), "did you mean 'rows'?");
   holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its least value 2");
-  holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({8, 8})}}), "symbol 'n': the ladder [8, 8] must hold positive extents, ascending");
+  holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({8, 8})}}),
+        "symbol 'n': the ladder [8, 8] must hold positive extents, ascending");
   holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({})}}), "symbol 'n': the ladder []");
+  for (const SymbolMode& mode : {SymbolMode::specialise(), kRuntime}) {
+    const std::string state = compile_error(symbolic_state(), {{"n", mode}});
+    holds(state, "state 'cache' [n, 2] f32 has a symbol");
+    holds(state, "read a slice of it, or fix the symbol with dim_binding");
+  }
   Graph weights("weights");
   const Dim n = weights.symbol("n", {.min = 1, .max = 8});
   weights.set_outputs({weights.input("x", {{n}, DType::F32}) + weights.param("w", {{n}, DType::F32})});
