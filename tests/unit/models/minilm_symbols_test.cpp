@@ -20,8 +20,9 @@ TEST_CASE("MiniLM with runtime symbols equals the specialised one") {
   options.symbol_modes["seq"] = SymbolMode::runtime(128);
   CompiledGraph f = Session().compile_with(build_sentence_encoder(config.bert), options);
   for (CompiledGraph* graph : {&exact, &bucket, &f}) graph->load_params(weights, LoadMode::Subset);
-  for (const auto& [batch, seq] :
+  for (const auto& [b, s] :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 16}, {2, 77}, {4, 1}, {3, 128}, {1, 33}}) {
+    const std::int64_t batch = b, seq = s;  // clang 15 captures no structured bindings
     CAPTURE(batch);
     CAPTURE(seq);
     Tensor ids = Tensor::zeros(Shape({batch, seq}, DType::I32)), mask = Tensor::zeros(Shape({batch, seq}, DType::F32));

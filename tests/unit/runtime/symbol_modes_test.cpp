@@ -1,6 +1,7 @@
 // Runtime and bucket symbols: the results of specialise, bit for bit, on programs whose extents move everything.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 
