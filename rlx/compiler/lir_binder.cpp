@@ -13,6 +13,7 @@ LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
   const SymbolRanges ranges = symbol_ranges(lir.graph);
   for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i) {
     const Node& n = lir.graph.nodes()[i];
+    if (n.kind() == OpKind::Custom) custom_.push_back(NodeId{i});
     std::vector<Shape> operands;
     for (Value v : n.inputs) operands.push_back(lir.graph.shape(v));
     std::vector<Dim> believed;
@@ -23,6 +24,23 @@ LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
       if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), NodeId{i}});
     }
   }
+}
+
+// The shape rule of another project's op may ask for numbers: it is asked again for each value.
+void LirBinder::check_custom(const Graph& g, NodeId id) const {
+  const Node& n = g.node(id);
+  std::vector<Shape> operands;
+  for (Value v : n.inputs) operands.push_back(g.shape(v));
+  Result<Shapes> shapes = infer_shapes(n.op, operands);
+  if (shapes && *shapes == n.shapes) return;
+  Diagnostic d =
+      shapes ? Diagnostic{ErrorCode::Unsupported,
+                          concat_text(op_text_name(n.op), " has another result shape with numbers than with symbols"),
+                          {},
+                          "its shape rule must give for symbols what it gives for their values; specialise them"}
+             : shapes.error();
+  d.where = node_where(g, id);
+  throw Error(std::move(d));
 }
 
 LirModule LirBinder::bind(const SymbolBinding& values) const {
@@ -39,6 +57,7 @@ LirModule LirBinder::bind(const SymbolBinding& values) const {
   }
   LirModule out;
   out.graph = graph_.bind(values);
+  for (NodeId id : custom_) check_custom(out.graph, id);
   out.plan = resize_plan(out.graph, lir_->plan);
 #ifdef RLX_VERIFY
   const std::vector<std::string> problems = check_plan(out.graph, out.plan);

@@ -25,9 +25,12 @@ class LirBinder {
     Dim value;
     NodeId node;
   };
+  void check_custom(const Graph& g, NodeId id) const;
+
   const LirModule* lir_;
   GraphBinder graph_;
   std::vector<Condition> conditions_;
+  std::vector<NodeId> custom_;
 };
 
 }  // namespace rlx

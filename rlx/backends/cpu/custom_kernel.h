@@ -67,8 +67,8 @@ struct CpuKernel {
   /// Writes every element of every output. What it returns is thrown by `run` with the op's name. Called from one thread at a
   /// time per run, but from several at once for clones: no state of its own.
   std::optional<Diagnostic> (*run)(const KernelCall& call) = nullptr;
-  /// Whether it takes this node, by dtype or rank; null: always. A node it refuses is decomposed, or runs by
-  /// its reference rule.
+  /// Whether it takes this node, by dtype or rank (dimensions may be symbolic); null: always. A node it refuses is decomposed,
+  /// or runs by its reference rule.
   bool (*accepts)(const Graph& g, NodeId id) = nullptr;
 };
 

@@ -9,6 +9,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/custom_ops.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {
@@ -466,15 +467,6 @@ TEST_CASE("a symbol that is not declared takes a mode by the bound given, or is 
                        "symbol 'n' = 17 is above its runtime bound 16"));
 }
 
-TEST_CASE("ladders of powers of two") {
-  using Ladder = std::vector<std::int64_t>;
-  CHECK(power_of_two_ladder(8, 256) == Ladder{8, 16, 32, 64, 128, 256});
-  CHECK(power_of_two_ladder(5, 5) == Ladder{8});
-  CHECK(power_of_two_ladder(1, 3) == Ladder{1, 2, 4});
-  CHECK(test::contains(test::error_text([] { power_of_two_ladder(0, 4); }), "power_of_two_ladder(0, 4)"));
-  CHECK_THROWS_AS(power_of_two_ladder(5, 4), Error);
-}
-
 std::string compile_error(Graph g, SymbolModes modes) {
   CompileOptions options;
   options.symbol_modes = std::move(modes);
@@ -491,6 +483,65 @@ void holds(const std::string& text, const std::string& part) {
   CAPTURE(text);
   CAPTURE(part);
   CHECK(test::contains(text, part));
+}
+
+Graph ops_of_others() {
+  test::custom_ops();
+  Graph g("others");
+  const Dim n = g.symbol("n", {.min = 1, .max = 9});
+  Expr x = g.input("x", {{n, 3}, DType::F32});
+  Expr y = g.add(custom_op("test.scaled_tanh", 2.0), {x});          // a kernel
+  Expr both = g.add(custom_op("test.sum_and_difference"), {x, y});  // decomposed
+  g.set_outputs({g.add(custom_op("test.bare"), {both}) * 2.0, both.result(1), g.relu(y)});
+  return g;
+}
+
+// Takes even numbers of rows, which nobody can tell of a symbol.
+Result<Shapes> infer_even(const InferContext& c) {
+  const Dim& rows = c.input(0).dim(0);
+  if (rows.is_static() && rows.value() % 2 != 0) return c.error("x ", c.input(0), " has an odd number of rows");
+  return Shapes{c.input(0)};
+}
+
+Graph even_rows() {
+  static const bool registered = [] {
+    register_op({.kind = OpKind::Custom,
+                 .name = "test.even_rows",
+                 .what = "x.",
+                 .inputs = inputs("x"),
+                 .attrs = {},
+                 .level = Level::Mir,
+                 .traits = OpTrait::None,
+                 .infer = infer_even,
+                 .decompose = none("it is kept opaque"),
+                 .vjp = none("not needed"),
+                 .jvp = none("not needed"),
+                 .batch = none("not needed"),
+                 .reference = +[](const RefArgs& a) { a.out() = a.in(0); },
+                 .cost = none("free"),
+                 .samples = none("tested here")});
+    return true;
+  }();
+  (void)registered;
+  Graph g("even");
+  g.set_outputs(
+      {g.add(custom_op("test.even_rows"), {g.input("x", {{g.symbol("n", {.min = 1, .max = 9}), 3}, DType::F32})})});
+  return g;
+}
+
+TEST_CASE("ops of other projects: kernel, decomposition and reference rule at runtime extents") {
+  compare(ops_of_others, {{"n", kRuntime}}, grid({{"n", {9, 1, 4}}}));
+  CHECK(run_error(even_rows, "n", kRuntime, 4).empty());
+  holds(run_error(even_rows, "n", kRuntime, 5), "test.even_rows: x [5, 3] f32 has an odd number of rows");
+}
+
+TEST_CASE("ladders of powers of two") {
+  using Ladder = std::vector<std::int64_t>;
+  CHECK(power_of_two_ladder(8, 256) == Ladder{8, 16, 32, 64, 128, 256});
+  CHECK(power_of_two_ladder(5, 5) == Ladder{8});
+  CHECK(power_of_two_ladder(1, 3) == Ladder{1, 2, 4});
+  CHECK(test::contains(test::error_text([] { power_of_two_ladder(0, 4); }), "power_of_two_ladder(0, 4)"));
+  CHECK_THROWS_AS(power_of_two_ladder(5, 4), Error);
 }
 
 Graph one_symbol() {
