@@ -46,7 +46,8 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
   impl->code = std::move(code);
   impl->weights = std::make_shared<WeightStore>();
   impl->reset_states();
-  // A program of known shapes, or of runtime symbols alone, is compiled at once, so that its errors appear here and not in the first run.
+  // A program of known shapes, or of runtime symbols alone, is compiled at once, so that its errors appear here and not
+  // in the first run.
   if (impl->code->source.is_static()) {
     std::vector<std::vector<std::int64_t>> dims;
     for (const IoInfo& info : impl->code->inputs) dims.push_back(info.shape.static_dims());
@@ -100,23 +101,20 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   const Code& c = *s.spec->code;
   if (block.size_bytes() < c.block_bytes || block.empty()) {
     for (auto& other : shapes) other->bound.reset();
-  const Code& c = *s.spec->code;
-  if (block.size_bytes() < c.block_bytes || block.empty()) {
-    for (auto& other : shapes) other->bound.reset();
     const Shape bytes({Dim(std::max<std::size_t>(64, c.block_bytes))}, DType::U8);
     block = make_room(code->source.name(), "the values of a run", bytes.size_bytes(),
                       [&] { return Tensor::uninitialized(bytes); });
   }
   if (s.bound && s.weights_version == weights_version) return;
   s.bound.reset();
-  const std::vector<const std::byte*>& weight_pointers = prepare(s.spec->code);
+  s.prepared = prepare(s.spec->code);
   s.state_pointers.clear();
   const Graph& run = s.spec->lir().graph;
   for (NodeId id : run.leaves(OpKind::State)) {
     std::size_t i = find_io(code->states, run.leaf_name(id), "state", code->source.name());
     s.state_pointers.push_back(states[i]->value.mutable_data());
   }
-  s.bound = c.executable->bind(BindContext{block.mutable_data(), weight_pointers, s.state_pointers, &s.spec->lir()});
+  s.bound = c.executable->bind(BindContext{block.mutable_data(), s.prepared, s.state_pointers, &s.spec->lir()});
   s.weights_version = weights_version;
 }
 

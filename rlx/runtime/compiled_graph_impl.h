@@ -24,6 +24,7 @@ struct PreparedCode {
 /// A specialisation bound to the memory of one runner.
 struct ShapeInstance {
   std::shared_ptr<const Specialization> spec;
+  std::vector<const std::byte*> prepared;  // what `bound` reads of the weights
   std::vector<std::byte*> state_pointers;
   std::unique_ptr<BoundGraph> bound;
   std::uint64_t weights_version = 0;

@@ -423,6 +423,20 @@ TEST_CASE("many values: the oldest go and come back, the program stays") {
   CHECK(f.arena_bytes() == arena);
 }
 
+TEST_CASE("a program used all the time keeps its weights while others come and go") {
+  for (const Session& session : {Session(), Session::on_backend("reference")}) {
+    Graph g("scaled");
+    Expr x = g.input("x", {{g.symbol("n"), 2}, DType::F32});
+    g.set_outputs({x * g.param("scale", {{2}, DType::F32})});
+    CompiledGraph f = session.compile(std::move(g));
+    f.set_param("scale", {2, 3});
+    for (std::int64_t n = 1; n <= 80; ++n) {
+      CHECK(f.run_typed(rows(n))[0].at(2 * n - 1) == 3);
+      CHECK(f.run_typed(rows(1))[0].to_f32() == std::vector<float>{2, 3});
+    }
+  }
+}
+
 Graph symbolic_state() {
   Graph g("cache");
   const Dim n = g.symbol("n", {.min = 1, .max = 8});
