@@ -1,6 +1,7 @@
 // Reading graphs, choosing devices, printing values.
 #include "cli/graph_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <complex>
 
@@ -79,18 +80,9 @@ Session session_on(const std::string& text) {
               near.empty() ? "`rlx devices` lists them" : concat_text("did you mean '", near, "'?"));
 }
 
-std::set<std::string> shape_symbols(const Graph& g) {
-  std::set<std::string> out;
-  for (const Node& n : g.nodes())
-    for (const Shape& s : n.shapes)
-      for (const Dim& d : s.dims())
-        for (std::string& name : d.symbols()) out.insert(std::move(name));
-  return out;
-}
-
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts) {
   SymbolBinding out;
-  const std::set<std::string> symbols = shape_symbols(g);
+  const std::vector<std::string> symbols = g.dynamic_symbols();
   for (const std::string& text : texts) {
     const std::size_t at = text.find('=');
     const std::string name = text.substr(0, at);
@@ -104,7 +96,7 @@ SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& text
     if (first == end || rest != end || failed != std::errc{} || value < 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"),
                   "write it like batch=8");
-    if (!symbols.contains(name) && !g.symbols().contains(name)) {
+    if (!std::binary_search(symbols.begin(), symbols.end(), name) && !g.symbols().contains(name)) {
       std::string known;
       for (const std::string& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol;
       throw Error(ErrorCode::InvalidArgument, concat_text("the graph has no symbol '", name, "'"),

@@ -1,7 +1,6 @@
 // Graphs and tensors of the command line: files in, printed values out.
 #pragma once
 
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +23,6 @@ Binding split_binding(const std::string& text);
 
 /// A session on the device called `text`: an id or alias of a device, or the name of a backend ("reference").
 Session session_on(const std::string& text);
-
-/// The symbols in the shapes of a graph, declared or not.
-std::set<std::string> shape_symbols(const Graph& g);
 
 /// `text` as symbol values: "batch=8". Errors: InvalidArgument for an unknown symbol, naming those of `g`, or no
 /// number.

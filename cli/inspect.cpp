@@ -83,7 +83,7 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
-  for (const std::string& symbol : shape_symbols(g))
+  for (const std::string& symbol : g.dynamic_symbols())
     if (!options.dim_binding.contains(symbol))
       throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"),
                   concat_text("give it one, for example --bind ", symbol, "=16"));

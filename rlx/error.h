@@ -106,6 +106,16 @@ class [[nodiscard]] Result {
   std::variant<T, Diagnostic> state_;
 };
 
+/// What `f()` returns, or the Diagnostic of the Error it throws: for callers to whom failure is an answer.
+template <class F>
+auto attempt(F&& f) -> Result<decltype(f())> {
+  try {
+    return f();
+  } catch (const Error& e) {
+    return e.diagnostic();
+  }
+}
+
 /// Throws Error{Internal} naming file and line when `condition` is false: the fault is ours, not the user's.
 void check(bool condition, std::string_view what, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

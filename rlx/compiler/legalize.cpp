@@ -96,6 +96,15 @@ bool needs_no_kernel(const Node& n) {
   return def.is(OpTrait::Leaf) || n.kind() == OpKind::StopGradient;
 }
 
+std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const OpSet& claims) {
+  std::vector<std::pair<NodeId, OpKind>> illegal;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (const Node& n = g.nodes()[i];
+        !needs_no_kernel(n) && path_of(g, NodeId{i}, claims, {}) == DispatchPath::Unsupported)
+      illegal.emplace_back(NodeId{i}, n.kind());
+  return illegal;
+}
+
 Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
                           const KernelDispatchConfig& dispatch) {
   report.policy = dispatch.policy;

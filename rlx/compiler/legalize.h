@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rlx/driver/backend.h"
@@ -62,6 +63,9 @@ struct KernelDispatchReport {
 
 /// Ops every target runs without a kernel: leaves, and views the planner resolves.
 bool needs_no_kernel(const Node& n);
+
+/// The nodes, with their kinds, that a backend of these claims cannot run as they are; empty when `g` is legal.
+std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const OpSet& claims);
 
 /// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed, or is left to the
 /// host (`OpSet::on_host`). Offenders are listed in the report; the graph then still holds them.

@@ -37,15 +37,25 @@ OpSet supported_for_target(FusionTarget t) {
   return default_claims(t);
 }
 
-CompilePipeline::CompilePipeline(TargetInfo target, CompileOptions options) : target_(std::move(target)), options_(std::move(options)) {
-  if (options_.supported_ops) target_.claims = *options_.supported_ops;
+TargetInfo target_with_options(TargetInfo target, const CompileOptions& options) {
+  if (options.supported_ops) target.claims = *options.supported_ops;
+  if (options.arena_alignment) {
+    const std::size_t a = *options.arena_alignment;
+    if (a == 0 || (a & (a - 1)) != 0)
+      throw Error(ErrorCode::InvalidArgument, concat_text("arena_alignment = ", a, " is no power of two"),
+                  "give 64, 128, 4096, ...");
+    target.memory.alignment = std::max(target.memory.alignment, a);
+  }
+  return target;
 }
+
+CompilePipeline::CompilePipeline(TargetInfo target, CompileOptions options)
+    : target_(target_with_options(std::move(target), options)), options_(std::move(options)) {}
 
 PassContext CompilePipeline::context(FusionReport* report) const {
   PassContext c;
   c.claims = target_.claims;
   c.options = options_.fusion.for_target(fusion_target_for(target_.device));
-  c.policy = options_.policy;
   c.report = report;
   return c;
 }
@@ -61,7 +71,7 @@ void CompilePipeline::observe(void* self, const Pass& pass, const Graph& after) 
 MirModule CompilePipeline::lower_hir(const HirModule& m) {
   const Pass* passes[] = {&rlx::lower_hir};
   PassContext c = context(nullptr);
-  c.policy = m.direct ? options_.policy : FusionPolicy::Fusable;
+  c.policy = options_.policy.value_or(m.policy);
   return MirModule{run_passes(m.graph, passes, c, observe, this)};
 }
 
@@ -95,7 +105,16 @@ MirModule CompilePipeline::legalize(const MirModule& m, KernelDispatchReport& re
   return MirModule{std::move(g)};
 }
 
-// Every symbol that is left has an upper extent to plan for, and the target takes it.
+// True when every symbol that is left has an upper extent to plan for.
+bool CompilePipeline::has_extents(const Graph& g) const {
+  const std::vector<std::string> open = g.dynamic_symbols();
+  return std::all_of(open.begin(), open.end(), [&](const std::string& name) {
+    auto mode = options_.symbol_modes.find(name);
+    return mode != options_.symbol_modes.end() && mode->second.kind != SymbolMode::Kind::Specialise;
+  });
+}
+
+// The same as an error, which also says when the target does not take them.
 void CompilePipeline::check_runtime_symbols(const Graph& g) const {
   for (const Node& n : g.nodes())
     for (const Shape& s : n.shapes)
@@ -149,25 +168,85 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
   return out;
 }
 
+namespace {
+// A planned program from anywhere: sound, for this target, and with a plan that fits it.
+void check_lir(const LirModule& lir, const TargetInfo& target) {
+  const Graph& g = lir.graph;
+  verify_or_throw(lir.prepare, Level::Lir, "the LIR module given to compile");
+  verify_or_throw(g, Level::Lir, "the LIR module given to compile");
+  auto refuse = [&](std::string why, std::string where, ErrorCode code = ErrorCode::InvalidArgument) {
+    throw Error(Diagnostic{code, concat_text("the LIR module '", g.name(), "' ", why), std::move(where),
+                           "compile the graph, or its module at stage hir or mir"});
+  };
+  if (!g.is_static()) refuse("has unbound symbols", {});
+  std::string foreign;
+  for (const auto& [id, kind] : legalize_for_backend(g, target.claims))
+    foreign += concat_text(foreign.empty() ? "" : "\n  ", node_where(g, id));
+  if (!foreign.empty())
+    refuse(concat_text("was planned for another target than ", target.name), std::move(foreign),
+           ErrorCode::Unsupported);
+  bool fits = lir.plan.values.size() == g.num_nodes();
+  for (std::uint32_t i = 0; fits && i < g.num_nodes(); ++i)
+    fits = lir.plan.values[i].size() == g.nodes()[i].num_results();
+  for (const LirStep& s : lir.plan.schedule) fits = fits && s.node.index < g.num_nodes();
+  if (!fits) refuse("has a plan of another graph", {});
+  if (lir.plan.alignment < target.memory.alignment)
+    refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", target.memory.alignment), {});
+  if (const std::vector<std::string> problems = check_plan(g, lir.plan); !problems.empty())
+    refuse("has an unsound plan", problems.front());
+  if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
+    refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, its preparation makes ",
+                       lir.prepare.outputs().size()),
+           {});
+}
+}  // namespace
+
+HirModule bind_module(GraphModule module, CompileOptions& options) {
+  const FusionPolicy policy = module.stage() == GraphStage::Hir ? module.hir().policy : FusionPolicy::Direct;
+  HirModule hir{std::move(module).into_graph(), policy};
+  // The API boundary: a graph from anywhere is verified before it is believed.
+  verify_or_throw(hir.graph, Level::Hir, "the graph given to compile");
+  check_symbol_modes(hir.graph, options.symbol_modes, options.dim_binding);
+  if (options.dim_binding.empty()) return hir;
+  hir.graph = hir.graph.bind(options.dim_binding);
+  for (const auto& [name, value] : options.dim_binding) options.symbol_modes.erase(name);
+  options.dim_binding.clear();
+  return hir;
+}
+
+std::vector<std::string> CompileResult::dynamic_symbols() const {
+  return source ? source->module.graph.dynamic_symbols() : std::vector<std::string>();
+}
+
+CompileResult CompileResult::specialize(const SymbolBinding& binding) const {
+  if (binding.empty()) return *this;
+  if (!source)
+    throw Error(ErrorCode::NotFound,
+                concat_text("program '", lir.graph.name(), "' has no open symbol '", binding.begin()->first, "'"),
+                "it has no dynamic dims: run it as it is");
+  CompileOptions options = source->options;
+  options.dim_binding = binding;
+  return CompilePipeline(source->target, std::move(options)).compile_module(GraphModule(source->module));
+}
+
 CompileResult CompilePipeline::compile_module(GraphModule module) {
   CompileResult result;
   stages_.clear();
   if (module.stage() == GraphStage::Lir) {
-    result.lir = module.lir();
+    check_lir(module.lir(), target_);
+    result.lir = std::move(module).into_lir();
     return result;
   }
-  HirModule hir{std::move(module).into_graph(), true};
-  // The API boundary: a graph from anywhere is verified before it is believed.
-  verify_or_throw(hir.graph, Level::Hir, "the graph given to compile");
-  check_symbol_modes(hir.graph, options_.symbol_modes, options_.dim_binding);
-  if (!options_.dim_binding.empty()) hir.graph = hir.graph.bind(options_.dim_binding);
-  hir.graph.set_symbols(plan_symbols(hir.graph, options_.symbol_modes));
+  CompileOptions rest = options_;
+  HirModule hir = bind_module(std::move(module), rest);
+  const std::map<std::string, SymbolInfo> declared = hir.graph.symbols();
+  hir.graph.set_symbols(plan_symbols(hir.graph, rest.symbol_modes));
   keep("hir", hir.graph);
 
   MirModule mir = lower_hir(hir);
   mir = optimize_with_report(mir, result.fusion);
-  if (!options_.precision.is_f32()) {  // after fusion: casts must not hide patterns
-    mir.graph = drop_dead(apply_precision(mir.graph, options_.precision));
+  if (options_.precision && !options_.precision->is_f32()) {  // after fusion: casts must not hide patterns
+    mir.graph = drop_dead(apply_precision(mir.graph, *options_.precision));
     keep("mixed-precision", mir.graph);
   }
   mir = legalize(mir, result.dispatch);
@@ -179,8 +258,14 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
     Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
     if (again.compile_ready()) mir.graph = std::move(legal);
   }
-  result.lir = plan_lir(mir);
-  keep("lir", result.lir.graph);
+  if (has_extents(mir.graph)) {
+    result.lir = plan_lir(mir);
+    keep("lir", result.lir.graph);
+  } else {
+    hir.graph.set_symbols(declared);
+    result.source = std::make_shared<const CompileTemplate>(CompileTemplate{std::move(hir), target_, std::move(rest)});
+    result.lir.graph = std::move(mir.graph);
+  }
   result.stages = std::move(stages_);
   return result;
 }

@@ -1,6 +1,7 @@
 // The compile pipeline: HIR to MIR to LIR, in the order that pipeline.cpp shows from top to bottom.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,19 +23,21 @@ struct Donation {
 
 /// Options of one compile. New knobs are fields here, never new entry points.
 struct CompileOptions {
-  FusionPolicy policy = FusionPolicy::Direct;  // how HIR blocks lower
+  std::optional<FusionPolicy> policy;  // how HIR blocks lower; none: as their module says
   FusionOptions fusion;
   bool constant_folding = true;
   bool dce = true;
   bool assert_fusion_clean = false;        // a missed fusion is an error
   std::optional<OpSet> supported_ops;      // instead of the target's claims, for fusion and legalisation
   std::optional<KernelDispatchConfig> kernel_dispatch;  // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
-  PrecisionPolicy precision;               // applied after fusion
+  std::optional<PrecisionPolicy> precision;  // applied after fusion; none: the session's, else f32
   SymbolBinding dim_binding;               // symbols fixed before anything else
   SymbolModes symbol_modes;                // how new values of the others are met; default: specialise
   std::vector<Donation> donate;            // each input and each output at most once
   bool must_alias = false;                 // a state or donation that is not updated in place is an error
   bool keep_stages = false;                // fill CompileResult::stages
+  std::optional<std::size_t> arena_alignment;  // bytes, a power of two, from the target's own alignment on
+  bool verbose = false;                        // a session prints both reports of each compile to the standard error
 };
 
 /// A graph at one stop of the pipeline.
@@ -43,12 +46,23 @@ struct PipelineStage {
   Graph graph;
 };
 
+struct CompileTemplate;
+
 /// What a compile produced.
 struct CompileResult {
-  LirModule lir;
+  LirModule lir;  // without a plan as long as the program has dynamic dims: such a result cannot run, `specialize` it
   FusionReport fusion;
   KernelDispatchReport dispatch;
   std::vector<PipelineStage> stages;  // when asked for
+  std::shared_ptr<const CompileTemplate> source;  // what `specialize` compiles; none when there is nothing to bind
+
+  /// True when symbols have no value yet.
+  bool has_dynamic_dims() const { return source != nullptr; }
+  /// The symbols without a value, sorted.
+  std::vector<std::string> dynamic_symbols() const;
+  /// The program compiled again from its source with these values, so that patterns which need known extents fuse too.
+  /// A symbol that is not open is a NotFound error; symbols that are left out stay dynamic.
+  CompileResult specialize(const SymbolBinding& binding) const;
 };
 
 /// The pipeline for one target.
@@ -65,12 +79,14 @@ class CompilePipeline {
   /// Weight preparation and the memory plan. The graph must be legal, and static but for runtime and bucket symbols.
   LirModule plan_lir(const MirModule& m);
 
-  /// All of it. A module at a later stage skips what is behind it.
+  /// All of it. A module at a later stage skips what is behind it; one at stage Lir is checked against this target, its
+  /// plan too. Symbols without a value give a result to specialise.
   CompileResult compile_module(GraphModule m);
   CompileResult compile_graph(Graph g) { return compile_module(make_module(std::move(g))); }
 
  private:
   PassContext context(FusionReport* report) const;
+  bool has_extents(const Graph& g) const;
   void check_runtime_symbols(const Graph& g) const;
   void keep(std::string name, const Graph& g);
   std::vector<LirAlias> donated(const Graph& g) const;
@@ -81,6 +97,19 @@ class CompilePipeline {
   std::vector<PipelineStage> stages_;
 };
 
+/// The source of a result with dynamic dims.
+struct CompileTemplate {
+  HirModule module;
+  TargetInfo target;
+  CompileOptions options;
+};
+
+/// `m`, at stage Hir or Mir, verified, with the symbols that `options.dim_binding` names replaced by numbers; these leave
+/// `options`. A name in it, or in the symbol modes, that is no symbol of `m` is a NotFound error.
+HirModule bind_module(GraphModule m, CompileOptions& options);
+/// `target` with what `options` say of it: claims and arena alignment. Throws InvalidArgument for an alignment that is
+/// no power of two.
+TargetInfo target_with_options(TargetInfo target, const CompileOptions& options);
 /// The fusion family of a device; devices without one of their own fuse like the CPU.
 FusionTarget fusion_target_for(Device d);
 /// The ops a target claims: the kernel table of the built backend, else the documented default list.

@@ -40,7 +40,9 @@ PipelineInspect inspect_compiled(const CompileResult& r) {
   if (lowered) p.mir_lowered = print_text(*lowered);
   if (lowered && optimized) p.mir_diff = histogram_diff(*lowered, *optimized);
   if (optimized) p.mir_optimized = print_text(*optimized);
-  p.lir = concat_text(print_text(r.lir.graph), "\n", print_text(r.lir.prepare), "\n", plan_text(r.lir.graph, r.lir.plan));
+  if (!r.has_dynamic_dims())  // else there is no plan yet
+    p.lir =
+        concat_text(print_text(r.lir.graph), "\n", print_text(r.lir.prepare), "\n", plan_text(r.lir.graph, r.lir.plan));
   p.fusion = r.fusion.text();
   p.dispatch = r.dispatch.text();
   return p;

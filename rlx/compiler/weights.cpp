@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite.h"
 
 namespace rlx {
 namespace {
@@ -47,7 +48,7 @@ class Splitter {
       if ((kind == OpKind::Param || kind == OpKind::State) && !n.shape().is_static())
         throw Error(Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), " '", g_.leaf_name(NodeId{i}), "' ", n.shape(), " has a runtime symbol"),
                                node_where(g_, NodeId{i}), "weights and states have one shape: bind the symbol with dim_binding"});
-      if (kind == OpKind::Param || kind == OpKind::Constant) {
+      if (is_frozen_param(n) || kind == OpKind::Constant) {
         constant_[i] = true;
         has_param_[i] = kind == OpKind::Param;
         source_bytes[i] = static_cast<double>(n.shape().size_bytes());
@@ -111,6 +112,10 @@ class Splitter {
   void copy_node(NodeId id) {
     const Node& n = g_.node(id);
     if (constant_[id.index]) return;  // copied on use
+    if (n.kind() == OpKind::Param) {  // a mutable one: its own bytes are what the program reads
+      run_map_[Value(id)] = run_param(prepare_value(Value(id)), n.shape(), n.origin);
+      return;
+    }
     if (packed_dot(id)) return;
     std::vector<Value> inputs;
     for (Value v : n.inputs) inputs.push_back(run_value(v));

@@ -14,8 +14,9 @@ struct SplitProgram {
   Graph prepare;
 };
 
-/// Cuts weight-only sub-graphs out of `g` and gives claimed dots their packed weight. A sub-graph is cut out only when its
-/// result has at most 1.1 times the bytes of the Params and Constants it reads; otherwise its ops stay in `run`.
+/// Cuts weight-only sub-graphs out of `g` and gives claimed dots their packed weight. A sub-graph is cut out only when
+/// its result has at most 1.1 times the bytes of the Params and Constants it reads; otherwise its ops stay in `run`.
+/// What reads a mutable Param stays too.
 SplitProgram split_weights(const Graph& g, const TargetInfo& target);
 
 /// A stable key of output `i` of a prepare graph: equal keys hold equal bytes for equal params, so that specialisations and

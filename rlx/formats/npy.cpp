@@ -141,12 +141,12 @@ class HeaderParser {
   const std::string& source_;
 };
 
-struct Element {
+struct StoredElement {
   DType dtype;
   bool swapped;  // bytes are in big-endian order
 };
 
-Element parse_descr(const std::string& descr, const std::string& source) {
+StoredElement parse_descr(const std::string& descr, const std::string& source) {
   struct Code {
     std::string_view text;
     DType dtype;
@@ -235,7 +235,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& source) {
          "the file is cut short");
   }
   const NpyHeader header = HeaderParser(text.substr(start, length), start, source).parse();
-  const Element element = parse_descr(header.descr, source);
+  const StoredElement element = parse_descr(header.descr, source);
   if (header.dims.size() > 64)
     fail(source, concat_text("the array has ", header.dims.size(), " dimensions, NumPy allows 64"));
 

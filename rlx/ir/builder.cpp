@@ -71,14 +71,16 @@ std::vector<std::int64_t> normalize_axes(std::vector<std::int64_t> axes, int ran
   return axes;
 }
 
-Expr expect_shape(Expr e, const Shape& expected, const char* what) {
-  if (!(e.shape() == expected))
-    throw Error(Diagnostic{ErrorCode::ShapeMismatch, concat_text(what, ": inferred ", e.shape(), ", declared ", expected),
-                           node_where(e.graph(), e.value().node), "drop the explicit shape or correct it"});
+}  // namespace
+
+Expr DeclaredShape::check(Expr e) const {
+  if (shape_ && !(e.shape() == *shape_))
+    throw Error(Diagnostic{
+        ErrorCode::ShapeMismatch,
+        concat_text(op_text_name(e.graph().node(e.value().node).op), ": inferred ", e.shape(), ", declared ", *shape_),
+        node_where(e.graph(), e.value().node), "drop the declared shape or correct it"});
   return e;
 }
-
-}  // namespace
 
 Graph& Builder::graph() { return static_cast<Graph&>(*this); }
 
@@ -97,9 +99,9 @@ Expr Builder::input(std::string name, Shape shape, SourceLoc loc) {
   require_fresh(graph(), name);
   return graph().add(ops::Input{std::move(name), shape.dims(), shape.dtype()}, {}, loc);
 }
-Expr Builder::param(std::string name, Shape shape, SourceLoc loc) {
+Expr Builder::param(std::string name, Shape shape, ParamMode mode, SourceLoc loc) {
   require_fresh(graph(), name);
-  return graph().add(ops::Param{std::move(name), shape.dims(), shape.dtype()}, {}, loc);
+  return graph().add(ops::Param{std::move(name), shape.dims(), shape.dtype(), mode}, {}, loc);
 }
 Expr Builder::constant(Tensor value, SourceLoc loc) { return graph().add(ops::Constant{std::move(value)}, {}, loc); }
 Expr Builder::scalar(double value, DType dtype, SourceLoc loc) { return constant(Tensor::scalar(dtype, value), loc); }
@@ -113,37 +115,38 @@ Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
 
 // -- elementwise ----------------------------------------------------------------------------------------------------------
 
-Expr Builder::activation(ActivationKind fn, Operand x) { return graph().add(ops::Activation{fn}, {own(graph(), x)}, x.loc()); }
-
-Expr Builder::binary(BinaryKind fn, Operand a, Operand b) {
-  Pair p = promote_pair(graph(), a, b, enum_name(fn).data());
-  return graph().add(ops::Binary{fn}, {p.a, p.b}, p.loc);
-}
-Expr Builder::binary(BinaryKind fn, Operand a, Operand b, Shape expected) {
-  return expect_shape(binary(fn, a, b), expected, enum_name(fn).data());
-}
-Expr Builder::compare(CompareKind fn, Operand a, Operand b) {
-  Pair p = promote_pair(graph(), a, b, enum_name(fn).data());
-  return graph().add(ops::Compare{fn}, {p.a, p.b}, p.loc);
+Expr Builder::activation(ActivationKind fn, Operand x, const DeclaredShape& shape) {
+  return shape.check(graph().add(ops::Activation{fn}, {own(graph(), x)}, x.loc()));
 }
 
-Expr Builder::where(Operand cond, Operand a, Operand b) {
+Expr Builder::binary(BinaryKind fn, Operand a, Operand b, const DeclaredShape& shape) {
+  Pair p = promote_pair(graph(), a, b, enum_name(fn).data());
+  return shape.check(graph().add(ops::Binary{fn}, {p.a, p.b}, p.loc));
+}
+Expr Builder::compare(CompareKind fn, Operand a, Operand b, const DeclaredShape& shape) {
+  Pair p = promote_pair(graph(), a, b, enum_name(fn).data());
+  return shape.check(graph().add(ops::Compare{fn}, {p.a, p.b}, p.loc));
+}
+
+Expr Builder::where(Operand cond, Operand a, Operand b, const DeclaredShape& shape) {
   Expr c = own(graph(), cond);
   if (c.dtype() != DType::Bool) c = compare(CompareKind::Ne, Operand(c, cond.loc()), 0);
   Pair p = promote_pair(graph(), a, b, "where");
-  return graph().add(ops::Where{}, {c, p.a, p.b}, cond.loc());
+  return shape.check(graph().add(ops::Where{}, {c, p.a, p.b}, cond.loc()));
 }
-Expr Builder::cast(Operand x, DType to) { return cast_at(graph(), own(graph(), x), to, x.loc()); }
-Expr Builder::clamp(Operand x, Operand low, Operand high) {
+Expr Builder::cast(Operand x, DType to, const DeclaredShape& shape) {
+  return shape.check(cast_at(graph(), own(graph(), x), to, x.loc()));
+}
+Expr Builder::clamp(Operand x, Operand low, Operand high, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   Pair l = promote_pair(graph(), Operand(v, x.loc()), low, "clamp"), h = promote_pair(graph(), Operand(l.a, x.loc()), high, "clamp");
-  return graph().add(ops::Clamp{}, {h.a, cast_at(graph(), l.b, h.a.dtype(), x.loc()), h.b}, x.loc());
+  return shape.check(graph().add(ops::Clamp{}, {h.a, cast_at(graph(), l.b, h.a.dtype(), x.loc()), h.b}, x.loc()));
 }
 Expr Builder::stop_gradient(Operand x) { return graph().add(ops::StopGradient{}, {own(graph(), x)}, x.loc()); }
 
 // -- shape ----------------------------------------------------------------------------------------------------------------
 
-Expr Builder::reshape(Operand x, Dims dims) {
+Expr Builder::reshape(Operand x, Dims dims, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   int free_axis = -1;
   Dim known(1);
@@ -164,13 +167,13 @@ Expr Builder::reshape(Operand x, Dims dims) {
                                                         dims_text(dims)));
     dims[static_cast<std::size_t>(free_axis)] = *rest;
   }
-  return graph().add(ops::Reshape{std::move(dims)}, {v}, x.loc());
+  return shape.check(graph().add(ops::Reshape{std::move(dims)}, {v}, x.loc()));
 }
 
-Expr Builder::transpose(Operand x, std::vector<std::int64_t> perm) {
+Expr Builder::transpose(Operand x, std::vector<std::int64_t> perm, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   for (auto& p : perm) p = normalize_axis(p, v.rank(), "transpose");
-  return graph().add(ops::Transpose{std::move(perm)}, {v}, x.loc());
+  return shape.check(graph().add(ops::Transpose{std::move(perm)}, {v}, x.loc()));
 }
 
 Expr Builder::t(Operand x) {
@@ -182,41 +185,44 @@ Expr Builder::t(Operand x) {
   return graph().add(ops::Transpose{std::move(perm)}, {v}, x.loc());
 }
 
-Expr Builder::expand(Operand x, Dims dims) { return graph().add(ops::Expand{std::move(dims)}, {own(graph(), x)}, x.loc()); }
-
-Expr Builder::slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_t> strides) {
-  Expr v = own(graph(), x);
-  if (strides.empty()) strides.assign(static_cast<std::size_t>(v.rank()), 1);
-  return graph().add(ops::Slice{std::move(starts), std::move(limits), std::move(strides)}, {v}, x.loc());
+Expr Builder::expand(Operand x, Dims dims, const DeclaredShape& shape) {
+  return shape.check(graph().add(ops::Expand{std::move(dims)}, {own(graph(), x)}, x.loc()));
 }
 
-Expr Builder::narrow(Operand x, std::int64_t axis, Dim start, Dim len) {
+Expr Builder::slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_t> strides,
+                    const DeclaredShape& shape) {
+  Expr v = own(graph(), x);
+  if (strides.empty()) strides.assign(static_cast<std::size_t>(v.rank()), 1);
+  return shape.check(graph().add(ops::Slice{std::move(starts), std::move(limits), std::move(strides)}, {v}, x.loc()));
+}
+
+Expr Builder::narrow(Operand x, std::int64_t axis, Dim start, Dim len, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   auto a = static_cast<std::size_t>(normalize_axis(axis, v.rank(), "narrow"));
   Dims starts(static_cast<std::size_t>(v.rank()), Dim(0)), limits = v.shape().dims();
   starts[a] = start;
   limits[a] = start + len;
-  return slice(Operand(v, x.loc()), std::move(starts), std::move(limits));
+  return shape.check(slice(Operand(v, x.loc()), std::move(starts), std::move(limits)));
 }
 
-Expr Builder::concat(const std::vector<Expr>& xs, std::int64_t axis, SourceLoc loc) {
+Expr Builder::concat(const std::vector<Expr>& xs, std::int64_t axis, const DeclaredShape& shape, SourceLoc loc) {
   if (xs.empty()) throw Error(ErrorCode::InvalidArgument, "concat: no operands", "pass at least one value");
   DType t = xs[0].dtype();
   for (const Expr& x : xs) t = promoted(t, x.dtype(), "concat");
   std::vector<Value> operands;
   for (const Expr& x : xs) operands.push_back(cast_at(graph(), own(graph(), Operand(x, loc)), t, loc));
-  return graph().add(ops::Concat{normalize_axis(axis, xs[0].rank(), "concat")}, std::move(operands), loc);
+  return shape.check(graph().add(ops::Concat{normalize_axis(axis, xs[0].rank(), "concat")}, std::move(operands), loc));
 }
 
 Expr Builder::pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int64_t> high, Operand value,
-                  std::vector<std::int64_t> interior) {
+                  std::vector<std::int64_t> interior, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   if (interior.empty()) interior.assign(static_cast<std::size_t>(v.rank()), 0);
   Expr fill = value.is_scalar() ? graph().constant(is_int(v.dtype()) ? Tensor::scalar_i64(v.dtype(), value.scalar_i64())
                                                                      : Tensor::scalar(v.dtype(), value.scalar()),
                                                    x.loc())
                                 : cast_at(graph(), own(graph(), value), v.dtype(), x.loc());
-  return graph().add(ops::Pad{std::move(low), std::move(high), std::move(interior)}, {v, fill}, x.loc());
+  return shape.check(graph().add(ops::Pad{std::move(low), std::move(high), std::move(interior)}, {v, fill}, x.loc()));
 }
 
 Expr Builder::reverse(Operand x, std::vector<std::int64_t> axes) {
@@ -252,14 +258,16 @@ Expr Builder::dim_size(Operand x, std::int64_t axis) {
 
 // -- indexing ---------------------------------------------------------------------------------------------------------------
 
-Expr Builder::gather(Operand table, Operand indices, std::int64_t axis) {
+Expr Builder::gather(Operand table, Operand indices, std::int64_t axis, const DeclaredShape& shape) {
   Expr v = own(graph(), table);
-  return graph().add(ops::Gather{normalize_axis(axis, v.rank(), "gather")}, {v, own(graph(), indices)}, table.loc());
+  return shape.check(
+      graph().add(ops::Gather{normalize_axis(axis, v.rank(), "gather")}, {v, own(graph(), indices)}, table.loc()));
 }
-Expr Builder::scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis) {
+Expr Builder::scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis,
+                          const DeclaredShape& shape) {
   Expr v = own(graph(), operand);
-  return graph().add(ops::ScatterAdd{normalize_axis(axis, v.rank(), "scatter_add")}, {v, own(graph(), indices), own(graph(), updates)},
-                     operand.loc());
+  return shape.check(graph().add(ops::ScatterAdd{normalize_axis(axis, v.rank(), "scatter_add")},
+                                 {v, own(graph(), indices), own(graph(), updates)}, operand.loc()));
 }
 Expr Builder::dynamic_slice(Operand x, Operand starts, Dims sizes) {
   return graph().add(ops::DynamicSlice{std::move(sizes)}, {own(graph(), x), own(graph(), starts)}, x.loc());
@@ -282,33 +290,34 @@ Expr Builder::arg_min(Operand x, std::int64_t axis, bool keep_dims) {
 
 // -- reductions ---------------------------------------------------------------------------------------------------------------
 
-Expr Builder::reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims) {
+Expr Builder::reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims,
+                     const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   if (axes.empty()) {
     axes.resize(static_cast<std::size_t>(v.rank()));
     std::iota(axes.begin(), axes.end(), std::int64_t{0});
   }
-  return graph().add(ops::Reduce{fn, normalize_axes(std::move(axes), v.rank(), "reduce"), keep_dims}, {v}, x.loc());
+  return shape.check(
+      graph().add(ops::Reduce{fn, normalize_axes(std::move(axes), v.rank(), "reduce"), keep_dims}, {v}, x.loc()));
 }
-Expr Builder::reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims, Shape expected) {
-  return expect_shape(reduce(fn, x, std::move(axes), keep_dims), expected, "reduce");
-}
-Expr Builder::cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive, bool reverse) {
+Expr Builder::cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive, bool reverse,
+                         const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return graph().add(ops::Cumulative{fn, normalize_axis(axis, v.rank(), "cumulative"), exclusive, reverse}, {v}, x.loc());
+  return shape.check(
+      graph().add(ops::Cumulative{fn, normalize_axis(axis, v.rank(), "cumulative"), exclusive, reverse}, {v}, x.loc()));
 }
-Expr Builder::softmax(Operand x, std::int64_t axis) {
+Expr Builder::softmax(Operand x, std::int64_t axis, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return graph().add(ops::Softmax{normalize_axis(axis, v.rank(), "softmax")}, {v}, x.loc());
+  return shape.check(graph().add(ops::Softmax{normalize_axis(axis, v.rank(), "softmax")}, {v}, x.loc()));
 }
-Expr Builder::log_softmax(Operand x, std::int64_t axis) {
+Expr Builder::log_softmax(Operand x, std::int64_t axis, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return graph().add(ops::LogSoftmax{normalize_axis(axis, v.rank(), "log_softmax")}, {v}, x.loc());
+  return shape.check(graph().add(ops::LogSoftmax{normalize_axis(axis, v.rank(), "log_softmax")}, {v}, x.loc()));
 }
 
 // -- linear algebra -----------------------------------------------------------------------------------------------------------
 
-Expr Builder::matmul(Operand a, Operand b) {
+Expr Builder::matmul(Operand a, Operand b, const DeclaredShape& shape) {
   Pair p = promote_pair(graph(), a, b, "matmul");
   if (p.a.rank() == 0 || p.b.rank() == 0)
     throw Error(ErrorCode::ShapeMismatch, concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"),
@@ -319,17 +328,16 @@ Expr Builder::matmul(Operand a, Operand b) {
   Expr y = graph().add(ops::MatMul{}, {x, w}, p.loc);
   if (vector_b) y = squeeze(Operand(y, p.loc), -1);
   if (vector_a) y = squeeze(Operand(y, p.loc), vector_b ? -1 : -2);
-  return y;
+  return shape.check(y);
 }
-Expr Builder::matmul(Operand a, Operand b, Shape expected) { return expect_shape(matmul(a, b), expected, "matmul"); }
 
-Expr Builder::dot_general(Operand a, Operand b, ops::DotGeneral dims) {
+Expr Builder::dot_general(Operand a, Operand b, ops::DotGeneral dims, const DeclaredShape& shape) {
   Pair p = promote_pair(graph(), a, b, "dot_general");
   for (auto* list : {&dims.lhs_contract, &dims.lhs_batch})
     for (auto& axis : *list) axis = normalize_axis(axis, p.a.rank(), "dot_general");
   for (auto* list : {&dims.rhs_contract, &dims.rhs_batch})
     for (auto& axis : *list) axis = normalize_axis(axis, p.b.rank(), "dot_general");
-  return graph().add(std::move(dims), {p.a, p.b}, p.loc);
+  return shape.check(graph().add(std::move(dims), {p.a, p.b}, p.loc));
 }
 
 // -- normalisation, attention, position -----------------------------------------------------------------------------------------
@@ -348,22 +356,27 @@ std::vector<Value> like_first(Graph& g, std::initializer_list<Operand> operands)
 }
 }  // namespace
 
-Expr Builder::layer_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis) {
+Expr Builder::layer_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis,
+                         const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return graph().add(ops::LayerNorm{normalize_axis(axis, v.rank(), "layer_norm"), eps}, like_first(graph(), {x, gamma, beta}), x.loc());
+  return shape.check(graph().add(ops::LayerNorm{normalize_axis(axis, v.rank(), "layer_norm"), eps},
+                                 like_first(graph(), {x, gamma, beta}), x.loc()));
 }
-Expr Builder::rms_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis) {
+Expr Builder::rms_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis,
+                       const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return graph().add(ops::RmsNorm{normalize_axis(axis, v.rank(), "rms_norm"), eps}, like_first(graph(), {x, gamma, beta}), x.loc());
+  return shape.check(graph().add(ops::RmsNorm{normalize_axis(axis, v.rank(), "rms_norm"), eps},
+                                 like_first(graph(), {x, gamma, beta}), x.loc()));
 }
-Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask) {
+Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask,
+                        const DeclaredShape& shape) {
   std::vector<Value> operands = like_first(graph(), {q, k, v});
   if (mask) operands.push_back(own(graph(), *mask));
-  return graph().add(op, std::move(operands), q.loc());
+  return shape.check(graph().add(op, std::move(operands), q.loc()));
 }
-Expr Builder::rope(Operand x, Operand cos, Operand sin, ops::Rope op) {
+Expr Builder::rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape) {
   if (op.n_rot == 0) op.n_rot = op.head_dim;
-  return graph().add(op, like_first(graph(), {x, cos, sin}), x.loc());
+  return shape.check(graph().add(op, like_first(graph(), {x, cos, sin}), x.loc()));
 }
 
 // -- HIR blocks ---------------------------------------------------------------------------------------------------------------

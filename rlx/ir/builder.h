@@ -1,7 +1,9 @@
 // Builder functions of Graph: `g.matmul(x, w)`, operators on values, scalars as operands.
 //
-// Every function appends nodes to the graph, infers and checks shapes at once, and throws rlx::Error naming the user's line.
-// Axes may be negative. Operands of different dtypes are cast by JAX's promotion table. Shapes are named like [B, S, H].
+// Every function appends nodes to the graph, infers and checks shapes at once, and throws rlx::Error naming the user's
+// line. The general functions (binary, softmax, matmul, ...) take the declared result shape as an optional last
+// argument; the short names (add, gelu, sum, ...) infer it. Axes may be negative. Operands of different dtypes are cast
+// by JAX's promotion table. Shapes are named like [B, S, H].
 #pragma once
 
 #include <cstdint>
@@ -15,13 +17,27 @@
 
 namespace rlx {
 
+/// The result shape a caller declares as the last argument of a builder function: checked against inference, which
+/// alone decides. A ShapeMismatch names both.
+class DeclaredShape {
+ public:
+  DeclaredShape() = default;
+  DeclaredShape(Shape shape) : shape_(std::move(shape)) {}  // NOLINT(implicit)
+  DeclaredShape(Dims dims, DType dtype) : shape_(Shape(std::move(dims), dtype)) {}
+  /// `e`, when its shape is the declared one or none was.
+  Expr check(Expr e) const;
+
+ private:
+  std::optional<Shape> shape_;
+};
+
 class Builder {
  public:
   // -- leaves
   /// A run-time tensor, bound by name at each run.
   Expr input(std::string name, Shape shape, SourceLoc loc = SourceLoc::current());
-  /// A weight, bound once by name.
-  Expr param(std::string name, Shape shape, SourceLoc loc = SourceLoc::current());
+  /// A weight, bound by name. Frozen: set seldom, packed for its kernel; Mutable: set between runs, read as it is.
+  Expr param(std::string name, Shape shape, ParamMode mode = ParamMode::Frozen, SourceLoc loc = SourceLoc::current());
   Expr constant(Tensor value, SourceLoc loc = SourceLoc::current());
   /// A rank-0 constant.
   Expr scalar(double value, DType dtype = DType::F32, SourceLoc loc = SourceLoc::current());
@@ -29,7 +45,7 @@ class Builder {
   Expr state(std::string name, Tensor init, SourceLoc loc = SourceLoc::current());
 
   // -- elementwise
-  Expr activation(ActivationKind fn, Operand x);
+  Expr activation(ActivationKind fn, Operand x, const DeclaredShape& shape = {});
   Expr gelu(Operand x) { return activation(ActivationKind::Gelu, x); }
   Expr gelu_approx(Operand x) { return activation(ActivationKind::GeluApprox, x); }
   Expr silu(Operand x) { return activation(ActivationKind::Silu, x); }
@@ -54,9 +70,18 @@ class Builder {
   Expr sign(Operand x) { return activation(ActivationKind::Sign, x); }
   Expr erf(Operand x) { return activation(ActivationKind::Erf, x); }
   Expr square(Operand x) { return activation(ActivationKind::Square, x); }
+  Expr softplus(Operand x) { return activation(ActivationKind::Softplus, x); }
+  Expr elu(Operand x) { return activation(ActivationKind::Elu, x); }
+  Expr hard_swish(Operand x) { return activation(ActivationKind::HardSwish, x); }
+  Expr hard_sigmoid(Operand x) { return activation(ActivationKind::HardSigmoid, x); }
+  Expr mish(Operand x) { return activation(ActivationKind::Mish, x); }
+  Expr softsign(Operand x) { return activation(ActivationKind::Softsign, x); }
+  Expr log_sigmoid(Operand x) { return activation(ActivationKind::LogSigmoid, x); }
+  Expr expm1(Operand x) { return activation(ActivationKind::Expm1, x); }
+  Expr log1p(Operand x) { return activation(ActivationKind::Log1p, x); }
   Expr logical_not(Operand x) { return activation(ActivationKind::Not, x); }
 
-  Expr binary(BinaryKind fn, Operand a, Operand b);
+  Expr binary(BinaryKind fn, Operand a, Operand b, const DeclaredShape& shape = {});
   Expr add(Operand a, Operand b) { return binary(BinaryKind::Add, a, b); }
   Expr sub(Operand a, Operand b) { return binary(BinaryKind::Sub, a, b); }
   Expr mul(Operand a, Operand b) { return binary(BinaryKind::Mul, a, b); }
@@ -69,8 +94,10 @@ class Builder {
   Expr bit_and(Operand a, Operand b) { return binary(BinaryKind::BitAnd, a, b); }
   Expr bit_or(Operand a, Operand b) { return binary(BinaryKind::BitOr, a, b); }
   Expr bit_xor(Operand a, Operand b) { return binary(BinaryKind::BitXor, a, b); }
+  Expr shl(Operand a, Operand b) { return binary(BinaryKind::Shl, a, b); }
+  Expr shr(Operand a, Operand b) { return binary(BinaryKind::Shr, a, b); }
 
-  Expr compare(CompareKind fn, Operand a, Operand b);
+  Expr compare(CompareKind fn, Operand a, Operand b, const DeclaredShape& shape = {});
   Expr eq(Operand a, Operand b) { return compare(CompareKind::Eq, a, b); }
   Expr ne(Operand a, Operand b) { return compare(CompareKind::Ne, a, b); }
   Expr lt(Operand a, Operand b) { return compare(CompareKind::Lt, a, b); }
@@ -79,26 +106,28 @@ class Builder {
   Expr ge(Operand a, Operand b) { return compare(CompareKind::Ge, a, b); }
 
   /// cond ? a : b; cond Bool (another dtype is compared with zero first).
-  Expr where(Operand cond, Operand a, Operand b);
+  Expr where(Operand cond, Operand a, Operand b, const DeclaredShape& shape = {});
   /// x as `to`; x itself when it already is.
-  Expr cast(Operand x, DType to);
-  Expr clamp(Operand x, Operand low, Operand high);
+  Expr cast(Operand x, DType to, const DeclaredShape& shape = {});
+  Expr clamp(Operand x, Operand low, Operand high, const DeclaredShape& shape = {});
   Expr stop_gradient(Operand x);
 
   // -- shape
   /// One entry may be -1; it is inferred.
-  Expr reshape(Operand x, Dims dims);
-  Expr transpose(Operand x, std::vector<std::int64_t> perm);
+  Expr reshape(Operand x, Dims dims, const DeclaredShape& shape = {});
+  Expr transpose(Operand x, std::vector<std::int64_t> perm, const DeclaredShape& shape = {});
   /// The last two axes swapped.
   Expr t(Operand x);
   /// x broadcast to `dims` (NumPy rules).
-  Expr expand(Operand x, Dims dims);
-  Expr slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_t> strides = {});
+  Expr expand(Operand x, Dims dims, const DeclaredShape& shape = {});
+  Expr slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_t> strides = {},
+             const DeclaredShape& shape = {});
   /// x[start, start + len) along `axis`.
-  Expr narrow(Operand x, std::int64_t axis, Dim start, Dim len);
-  Expr concat(const std::vector<Expr>& xs, std::int64_t axis, SourceLoc loc = SourceLoc::current());
+  Expr narrow(Operand x, std::int64_t axis, Dim start, Dim len, const DeclaredShape& shape = {});
+  Expr concat(const std::vector<Expr>& xs, std::int64_t axis, const DeclaredShape& shape = {},
+              SourceLoc loc = SourceLoc::current());
   Expr pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int64_t> high, Operand value = 0,
-           std::vector<std::int64_t> interior = {});
+           std::vector<std::int64_t> interior = {}, const DeclaredShape& shape = {});
   Expr reverse(Operand x, std::vector<std::int64_t> axes);
   Expr iota(Shape shape, std::int64_t axis, SourceLoc loc = SourceLoc::current());
   Expr unsqueeze(Operand x, std::int64_t axis);
@@ -107,8 +136,9 @@ class Builder {
 
   // -- indexing
   /// Rows of `table` along `axis`; indices I32 or I64.
-  Expr gather(Operand table, Operand indices, std::int64_t axis = 0);
-  Expr scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis = 0);
+  Expr gather(Operand table, Operand indices, std::int64_t axis = 0, const DeclaredShape& shape = {});
+  Expr scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis = 0,
+                   const DeclaredShape& shape = {});
   Expr dynamic_slice(Operand x, Operand starts, Dims sizes);
   Expr dynamic_update_slice(Operand x, Operand update, Operand starts);
   struct TopKResult;
@@ -119,35 +149,46 @@ class Builder {
 
   // -- reductions
   /// Over `axes` (all axes when empty).
-  Expr reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims = false);
+  Expr reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims = false,
+              const DeclaredShape& shape = {});
   Expr sum(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Sum, x, std::move(axes), keep_dims); }
   Expr mean(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Mean, x, std::move(axes), keep_dims); }
   Expr reduce_max(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Max, x, std::move(axes), keep_dims); }
   Expr reduce_min(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Min, x, std::move(axes), keep_dims); }
   Expr reduce_prod(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Prod, x, std::move(axes), keep_dims); }
-  Expr cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false);
+  Expr cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false,
+                  const DeclaredShape& shape = {});
   Expr cumsum(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) { return cumulative(CumulativeKind::Sum, x, axis, exclusive, reverse); }
-  Expr softmax(Operand x, std::int64_t axis = -1);
-  Expr log_softmax(Operand x, std::int64_t axis = -1);
+  Expr cumprod(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) {
+    return cumulative(CumulativeKind::Prod, x, axis, exclusive, reverse);
+  }
+  Expr cummax(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) {
+    return cumulative(CumulativeKind::Max, x, axis, exclusive, reverse);
+  }
+  Expr cummin(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) {
+    return cumulative(CumulativeKind::Min, x, axis, exclusive, reverse);
+  }
+  Expr softmax(Operand x, std::int64_t axis = -1, const DeclaredShape& shape = {});
+  Expr sm(Operand x, std::int64_t axis = -1) { return softmax(x, axis); }
+  Expr log_softmax(Operand x, std::int64_t axis = -1, const DeclaredShape& shape = {});
 
   // -- linear algebra
   /// NumPy matmul; rank-1 operands get a 1 that is removed again.
-  Expr matmul(Operand a, Operand b);
-  Expr dot_general(Operand a, Operand b, ops::DotGeneral dims);
+  Expr matmul(Operand a, Operand b, const DeclaredShape& shape = {});
+  Expr mm(Operand a, Operand b) { return matmul(a, b); }
+  Expr dot_general(Operand a, Operand b, ops::DotGeneral dims, const DeclaredShape& shape = {});
 
   // -- normalisation, attention, position
   /// gamma, beta: [dim(axis)].
-  Expr layer_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-5, std::int64_t axis = -1);
-  Expr rms_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-6, std::int64_t axis = -1);
+  Expr layer_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-5, std::int64_t axis = -1,
+                  const DeclaredShape& shape = {});
+  Expr rms_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-6, std::int64_t axis = -1,
+                const DeclaredShape& shape = {});
   /// See ops::Attention; `mask` is the fourth operand of Custom and Bias.
-  Expr attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask = std::nullopt);
+  Expr attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask = std::nullopt,
+                 const DeclaredShape& shape = {});
   /// See ops::Rope; n_rot 0 means the whole head.
-  Expr rope(Operand x, Operand cos, Operand sin, ops::Rope op);
-
-  // -- explicit-shape forms: the result shape is given and checked against inference
-  Expr matmul(Operand a, Operand b, Shape expected);
-  Expr binary(BinaryKind fn, Operand a, Operand b, Shape expected);
-  Expr reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims, Shape expected);
+  Expr rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape = {});
 
   // -- HIR blocks (lowered by FusionPolicy)
   /// act(x w + bias); x [.., K], w [K, N], bias [N].

@@ -2,6 +2,7 @@
 #include "rlx/ir/graph.h"
 
 #include <algorithm>
+#include <set>
 
 #include "rlx/ir/op_def.h"
 
@@ -125,6 +126,14 @@ SymbolRanges symbol_ranges(const Graph& g) {
   SymbolRanges out;
   for (const auto& [name, info] : g.symbols()) out.emplace(name, DimRange{info.min, info.max});
   return out;
+}
+
+std::vector<std::string> Graph::dynamic_symbols() const {
+  std::set<std::string> names;
+  for (const Node& n : nodes_)
+    for (const Shape& s : n.shapes)
+      for (std::string& name : s.symbols()) names.insert(std::move(name));
+  return {names.begin(), names.end()};
 }
 
 namespace {

@@ -34,11 +34,18 @@ struct SymbolInfo {
   friend bool operator==(const SymbolInfo&, const SymbolInfo&) = default;
 };
 
+class GraphModule;
+
 /// Owns nodes in topological order: a node uses only earlier nodes. Building appends; finished graphs are passed as
 /// `const Graph&` and rewritten into new ones (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in builder.h.
 class Graph : public Builder {
  public:
   explicit Graph(std::string name = "graph") : name_(std::move(name)) {}
+  /// The module (module.h) of a graph called `name` that `build(graph)` fills.
+  template <class F>
+  static GraphModule define(std::string name, F&& build);
+  /// A copy of this graph as a module: at stage Hir when it holds HIR blocks, else Mir.
+  GraphModule module() const;
 
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
@@ -96,6 +103,9 @@ class Graph : public Builder {
   /// Name of an Input, Param or State node.
   const std::string& leaf_name(NodeId id) const;
   bool is_static() const;
+  bool has_dynamic_dims() const { return !is_static(); }
+  /// The symbols that shapes depend on, sorted.
+  std::vector<std::string> dynamic_symbols() const;
   /// The graph with symbols replaced by integers and every shape inferred again; the node ids stay.
   Graph bind(const SymbolBinding& binding) const;
 

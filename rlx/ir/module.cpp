@@ -5,6 +5,7 @@
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/op_set.h"
+#include "rlx/ir/rebuild.h"
 
 namespace rlx {
 
@@ -39,14 +40,46 @@ const LirModule& GraphModule::lir() const {
 const Graph& GraphModule::graph() const {
   return std::visit([](const auto& m) -> const Graph& { return m.graph; }, state_);
 }
+LirModule GraphModule::into_lir() && {
+  (void)lir();
+  return std::get<LirModule>(std::move(state_));
+}
 Graph GraphModule::into_graph() && {
   return std::visit([](auto& m) { return std::move(m.graph); }, state_);
 }
 
+namespace {
+bool is_block(const Node& n) { return op_def(n.op).level == Level::Hir; }
+}  // namespace
+
+bool holds_blocks(const Graph& g) { return std::any_of(g.nodes().begin(), g.nodes().end(), is_block); }
+
+Graph lower_blocks(const Graph& g, FusionPolicy policy) {
+  // A block may decompose into blocks; each round removes one level of nesting.
+  Graph current = g;
+  while (holds_blocks(current)) {
+    Rebuilder r(current, "lower-hir");
+    for (std::uint32_t i = 0; i < current.num_nodes(); ++i) {
+      NodeId id{i};
+      const Node& n = current.node(id);
+      if (is_block(n))
+        r.replace(id, decompose_into(r.graph(), n.op, r.operands(id), policy));
+      else
+        r.copy(id);
+    }
+    current = std::move(r).finish();
+  }
+  return current;
+}
+
+MirModule HirModule::lower_to_mir() const { return MirModule{lower_blocks(graph, policy)}; }
+MirModule HirModule::lower_for_autodiff() const { return MirModule{lower_blocks(graph, FusionPolicy::Fusable)}; }
+
 GraphModule make_module(Graph graph) {
-  bool hir = std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return op_def(n.op).level == Level::Hir; });
-  if (hir) return GraphModule(HirModule{std::move(graph), true});
+  if (holds_blocks(graph)) return GraphModule(HirModule{std::move(graph)});
   return GraphModule(MirModule{std::move(graph)});
 }
+
+GraphModule Graph::module() const { return make_module(*this); }
 
 }  // namespace rlx

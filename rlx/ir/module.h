@@ -14,15 +14,31 @@ namespace rlx {
 enum class GraphStage : std::uint8_t { Hir, Mir, Lir };
 std::string_view stage_name(GraphStage stage);
 
-/// A graph that may hold HIR blocks, and how they are to be lowered.
-struct HirModule {
-  Graph graph;
-  bool direct = true;  // FusionPolicy::Direct: blocks lower to fused ops
-};
 /// A graph of MIR ops.
 struct MirModule {
   Graph graph;
 };
+/// A graph that may hold HIR blocks, and how they are to be lowered.
+struct HirModule {
+  Graph graph;
+  FusionPolicy policy = FusionPolicy::Direct;
+
+  /// A module called `name` whose graph `build(graph)` fills.
+  template <class F>
+  static HirModule named(std::string name, F&& build) {
+    HirModule m{Graph(std::move(name))};
+    build(m.graph);
+    return m;
+  }
+  /// The graph with its blocks written as MIR ops by `policy`.
+  MirModule lower_to_mir() const;
+  /// The same with chains of primitives, which have derivatives of any order, whatever the policy is.
+  MirModule lower_for_autodiff() const;
+};
+/// `g` with HIR blocks written as MIR ops.
+Graph lower_blocks(const Graph& g, FusionPolicy policy);
+/// True when `g` holds a HIR block.
+bool holds_blocks(const Graph& g);
 
 /// Where the bytes of a value live at run time.
 enum class Place : std::uint8_t {
@@ -107,6 +123,8 @@ class GraphModule {
   const Graph& graph() const;
   /// The graph itself, whatever the stage.
   Graph into_graph() &&;
+  /// The planned program; throws as lir() does.
+  LirModule into_lir() &&;
 
  private:
   std::variant<HirModule, MirModule, LirModule> state_;
@@ -114,9 +132,9 @@ class GraphModule {
 
 /// Wraps a graph: Hir when it holds HIR blocks, else Mir.
 GraphModule make_module(Graph graph);
-/// Builds a module by calling `build(graph)`.
+
 template <class F>
-GraphModule define(std::string name, F&& build) {
+GraphModule Graph::define(std::string name, F&& build) {
   Graph g(std::move(name));
   build(g);
   return make_module(std::move(g));

@@ -53,7 +53,13 @@ enum class OpKind : std::uint16_t {
   Relayout, PackedDot,
   // other projects
   Custom,
+
+  // The documented name of a FusedDot whose epilogue is bias [+ activation]: claims and queries of it are those of FusedDot.
+  FusedMatMulBiasAct = FusedDot,
 };
+
+/// Whether HIR blocks lower to fused ops (Direct) or to chains of primitives that passes and derivatives see through (Fusable).
+enum class FusionPolicy : std::uint8_t { Fusable, Direct };
 
 /// Elementwise functions of one operand. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest even.
 enum class ActivationKind : std::uint8_t {
@@ -75,6 +81,10 @@ enum class MaskKind : std::uint8_t { None, Causal, SlidingWindow, Custom, Bias }
 enum class HeadLayout : std::uint8_t { Merged, HeadsFirst, HeadsInner };
 /// Which elements rope rotates together: (i, i + n_rot/2), or (2i, 2i + 1).
 enum class RopePairing : std::uint8_t { Half, Interleaved };
+/// How often a param is set. Frozen: seldom, so what depends on params alone is computed and packed when they are set.
+/// Mutable: between runs, so it is read as it is and setting it is one copy. (A weight that the program itself updates, as
+/// training does, is a State.)
+enum class ParamMode : std::uint8_t { Frozen, Mutable };
 /// Physical order of a packed weight in LIR.
 enum class WeightLayout : std::uint8_t { Strided, Panel };
 
@@ -99,6 +109,7 @@ template <> struct EnumNames<MaskKind> {
 };
 template <> struct EnumNames<HeadLayout> { static constexpr std::string_view values[] = {"merged", "heads_first", "heads_inner"}; };
 template <> struct EnumNames<RopePairing> { static constexpr std::string_view values[] = {"half", "interleaved"}; };
+template <> struct EnumNames<ParamMode> { static constexpr std::string_view values[] = {"frozen", "mutable"}; };
 template <> struct EnumNames<WeightLayout> { static constexpr std::string_view values[] = {"strided", "panel"}; };
 
 template <class E>
@@ -112,8 +123,8 @@ namespace ops {
 
 /// A run-time tensor, bound by name at each run.
 struct Input { RLX_OP(Input); std::string name{}; Dims dims{}; DType dtype = DType::F32; };
-/// A weight, bound once by name after compiling.
-struct Param { RLX_OP(Param); std::string name{}; Dims dims{}; DType dtype = DType::F32; };
+/// A weight, bound by name after compiling.
+struct Param { RLX_OP(Param); std::string name{}; Dims dims{}; DType dtype = DType::F32; ParamMode mode = ParamMode::Frozen; };
 /// An embedded tensor.
 struct Constant { RLX_OP(Constant); Tensor value{}; };
 /// A persistent value: reads what the last run (or `init`) left; `graph.set_state` declares the value after the run.

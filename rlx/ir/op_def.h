@@ -66,9 +66,6 @@ struct RefArgs {
   int num_inputs() const { return static_cast<int>(inputs.size()); }
 };
 
-/// Whether HIR blocks lower to fused ops or to chains of primitives.
-enum class FusionPolicy : std::uint8_t { Fusable, Direct };
-
 /// What every graph-building rule shares: the graph being written, the op, and its operands and results as values.
 class BuildContext {
  public:

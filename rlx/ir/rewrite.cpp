@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "rlx/ir/chain.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
@@ -386,6 +387,30 @@ bool runs_per_element(OpKind kind) {
   }
 }
 
+std::optional<MatMulBiasAct> as_matmul_bias_act(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  if (n.kind() != OpKind::FusedDot || n.inputs.size() != 3 || g.shape(n.inputs[2]).rank() != 1) return std::nullopt;
+  const Chain chain = chain_of(*n.op.as<ops::FusedDot>().epilogue);
+  const Graph& body = *n.op.as<ops::FusedDot>().epilogue;
+  using From = ChainOperand::From;
+  const std::size_t steps = chain.steps.size();
+  if (steps == 0 || steps > 2 || chain.results.size() != 1 ||
+      !(chain.results[0] == ChainOperand{From::Step, static_cast<std::uint32_t>(steps - 1)}))
+    return std::nullopt;
+  const OpBox& add = body.node(chain.steps[0].node).op;
+  if (add.kind() != OpKind::Binary || add.as<ops::Binary>().fn != BinaryKind::Add) return std::nullopt;
+  const std::vector<ChainOperand>& sum = chain.steps[0].operands;
+  const ChainOperand accumulator{From::Input, 0}, bias{From::Input, 1};
+  if (!(sum[0] == accumulator && sum[1] == bias) && !(sum[0] == bias && sum[1] == accumulator)) return std::nullopt;
+  MatMulBiasAct out{n.inputs[0], n.inputs[1], n.inputs[2], {}};
+  if (steps == 2) {
+    const OpBox& act = body.node(chain.steps[1].node).op;
+    if (act.kind() != OpKind::Activation) return std::nullopt;
+    out.activation = act.as<ops::Activation>().fn;
+  }
+  return out;
+}
+
 std::optional<double> constant_scalar(const Graph& g, Value v) {
   while (true) {
     const Node& n = g.node(v.node);
@@ -398,13 +423,18 @@ std::optional<double> constant_scalar(const Graph& g, Value v) {
   }
 }
 
+bool is_frozen_param(const Node& n) {
+  const auto* param = n.op.get_if<ops::Param>();
+  return param && param->mode == ParamMode::Frozen;
+}
+
 std::vector<bool> param_only_nodes(const Graph& g) {
   std::vector<bool> out(g.num_nodes());
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) continue;
     bool leaf = op_def(n.kind()).is(OpTrait::Leaf);
-    out[i] = leaf ? n.kind() == OpKind::Param || n.kind() == OpKind::Constant
+    out[i] = leaf ? is_frozen_param(n) || n.kind() == OpKind::Constant
                   : std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return out[v.node.index]; });
   }
   return out;
@@ -418,6 +448,7 @@ bool is_param_only(const Graph& g, Value v) {
     const Node& n = g.nodes()[work.back()];
     work.pop_back();
     if (n.kind() == OpKind::Input || n.kind() == OpKind::State) return false;
+    if (n.kind() == OpKind::Param && !is_frozen_param(n)) return false;
     if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) return false;
     for (Value in : n.inputs)
       if (!seen[in.node.index]) {

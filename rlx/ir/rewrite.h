@@ -112,11 +112,21 @@ std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id);
 /// True for the ops that the body of an elementwise region may hold, besides inputs and constants.
 bool runs_per_element(OpKind kind);
 
+/// A FusedDot that is FusedMatMulBiasAct: act(x w + bias) with a vector along the last axis.
+struct MatMulBiasAct {
+  Value x, w, bias;
+  std::optional<ActivationKind> activation;
+};
+/// The operands of such a node; none for other ops and other epilogues.
+std::optional<MatMulBiasAct> as_matmul_bias_act(const Graph& g, NodeId id);
+
 /// The number that every element of `v` is: a one-element constant, also behind reshape, expand or transpose. None for
 /// complex values.
 std::optional<double> constant_scalar(const Graph& g, Value v);
 
-/// True when `v` depends on Params and Constants alone: on no Input, no State and no symbolic dimension.
+/// True for a Param whose derived values are made when it is set (ParamMode::Frozen).
+bool is_frozen_param(const Node& n);
+/// True when `v` depends on frozen Params and Constants alone: on no Input, State, mutable Param or symbolic dimension.
 bool is_param_only(const Graph& g, Value v);
 /// The same for every node at once, by node index.
 std::vector<bool> param_only_nodes(const Graph& g);

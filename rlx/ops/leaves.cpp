@@ -26,9 +26,13 @@ struct ParamRules {
     const auto& op = c.op<ops::Param>();
     return declared(c, op.name, op.dims, op.dtype);
   }
-  static void samples(SampleSet& s) { s.add_discrete("plain", {}, ops::Param{"w", {3, 2}, DType::BF16}); }
-  static constexpr AttrField attrs[] = {field<&ops::Param::name>("name"), field<&ops::Param::dims>("dims", AttrPlace::TypeDims),
-                                        field<&ops::Param::dtype>("dtype", AttrPlace::TypeDType)};
+  static void samples(SampleSet& s) {
+    s.add_discrete("plain", {}, ops::Param{"w", {3, 2}, DType::BF16});
+    s.add_discrete("mutable", {}, ops::Param{"w", {2}, DType::F32, ParamMode::Mutable});
+  }
+  static constexpr AttrField attrs[] = {
+      field<&ops::Param::name>("name"), field<&ops::Param::dims>("dims", AttrPlace::TypeDims),
+      field<&ops::Param::dtype>("dtype", AttrPlace::TypeDType), field<&ops::Param::mode>("mode")};
 };
 
 struct ConstantRules {
@@ -74,13 +78,21 @@ constinit const OpDef ops::Input::def{
     .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
     .reference = kBound, .cost = no_cost, .samples = InputRules::samples};
 
-constinit const OpDef ops::Param::def{
-    .kind = kind, .name = "param",
-    .what = "A weight, bound once by name after compiling.",
-    .inputs = inputs(), .attrs = ParamRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = ParamRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
-    .reference = kBound, .cost = no_cost, .samples = ParamRules::samples};
+constinit const OpDef ops::Param::def{.kind = kind,
+                                      .name = "param",
+                                      .what = "A weight, bound by name after compiling.",
+                                      .inputs = inputs(),
+                                      .attrs = ParamRules::attrs,
+                                      .level = Level::Mir,
+                                      .traits = OpTrait::Leaf,
+                                      .infer = ParamRules::infer,
+                                      .decompose = kPrimitive,
+                                      .vjp = kLeaf,
+                                      .jvp = kLeaf,
+                                      .batch = kLeaf,
+                                      .reference = kBound,
+                                      .cost = no_cost,
+                                      .samples = ParamRules::samples};
 
 constinit const OpDef ops::Constant::def{
     .kind = kind, .name = "constant",

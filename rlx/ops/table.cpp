@@ -81,6 +81,8 @@ std::string op_text_name(const OpBox& op) {
 }
 
 std::optional<NamedOp> find_op(std::string_view text_name) {
+  if (text_name == "fused_matmul_bias_act")
+    text_name = ops::FusedDot::def.name;  // the documented name of its bias form
   if (registered_op(text_name))
     return NamedOp{&ops::Custom::def, std::make_shared<ops::Custom>(ops::Custom{std::string(text_name), {}})};
   auto it = names().find(std::string(text_name));

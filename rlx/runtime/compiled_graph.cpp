@@ -101,7 +101,8 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   const Code& c = *s.spec->code;
   if (block.size_bytes() < c.block_bytes || block.empty()) {
     for (auto& other : shapes) other->bound.reset();
-    const Shape bytes({Dim(std::max<std::size_t>(64, c.block_bytes))}, DType::U8);
+    const std::size_t align = code->target.memory.alignment;  // tensors are aligned to 64 bytes, targets may ask for more
+    const Shape bytes({Dim(std::max<std::size_t>(64, c.block_bytes) + (align > 64 ? align : 0))}, DType::U8);
     block = make_room(code->source.name(), "the values of a run", bytes.size_bytes(),
                       [&] { return Tensor::uninitialized(bytes); });
   }
@@ -114,7 +115,7 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
     std::size_t i = find_io(code->states, run.leaf_name(id), "state", code->source.name());
     s.state_pointers.push_back(states[i]->value.mutable_data());
   }
-  s.bound = c.executable->bind(BindContext{block.mutable_data(), s.prepared, s.state_pointers, &s.spec->lir()});
+  s.bound = c.executable->bind(BindContext{arena(), s.prepared, s.state_pointers, &s.spec->lir()});
   s.weights_version = weights_version;
 }
 
@@ -211,7 +212,7 @@ void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> view
 
 void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s) {
   bind(s);
-  for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.output_pointers[i] = block.mutable_data() + s.spec->slots[i].offset;
+  for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.output_pointers[i] = arena() + s.spec->slots[i].offset;
 }
 
 ShapeInstance& CompiledGraph::Impl::last() const {
@@ -374,7 +375,14 @@ std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) {
   return s.spec->slots;
 }
 
-const std::byte* CompiledGraph::arena_ptr() const { return impl_->block.data(); }
+std::byte* CompiledGraph::Impl::arena() {
+  if (block.empty()) return nullptr;
+  const std::size_t align = std::max<std::size_t>(64, code->target.memory.alignment);
+  std::byte* start = block.mutable_data();
+  return start + (align - reinterpret_cast<std::uintptr_t>(start) % align) % align;
+}
+
+const std::byte* CompiledGraph::arena_ptr() const { return impl_->arena(); }
 
 void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) {
   if (dims.size() != inputs().size())

@@ -85,6 +85,7 @@ struct CompiledGraph::Impl {
   void check_overlap(const ShapeInstance& s, std::span<const TensorView> in, std::span<const MutableTensorView> out) const;
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);
   void run(ShapeInstance& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
+  std::byte* arena();  // the block from its first byte of the target's alignment
   void outputs_to_block(ShapeInstance& s);
   ShapeInstance& last() const;
   WeightStore& own_weights();

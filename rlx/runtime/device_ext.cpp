@@ -17,10 +17,18 @@ std::shared_ptr<const Backend> require_backend(Device d) {
   return b;
 }
 
-Graph lowered(const Graph& g) {
+// What a compile asks of a device: its target under the options, and the graph as legalisation gets it.
+TargetInfo target_of(Device d, const CompileOptions& options) {
+  return target_with_options(require_backend(d)->target({}), options);
+}
+
+KernelDispatchConfig dispatch_of(const CompileOptions& options) { return options.kernel_dispatch.value_or(KernelDispatchConfig{}); }
+
+Graph lowered(const Graph& g, const CompileOptions& options) {
   PassContext context;
+  context.policy = options.policy.value_or(context.policy);
   const Pass* passes[] = {&lower_hir, &canonicalize_dots};
-  return run_passes(g, passes, context);
+  return run_passes(options.dim_binding.empty() ? g : g.bind(options.dim_binding), passes, context);
 }
 
 }  // namespace
@@ -77,7 +85,9 @@ bool supports(Device d, OpKind op) {
   return def.is(OpTrait::Leaf) || def.decompose.has() || backend_for(d)->target({}).claims.has(op);
 }
 
-bool supports_graph(Device d, const Graph& g) { return is_available(d) && dispatch_report_for_device(g, d).compile_ready(); }
+bool supports_graph_with_options(Device d, const Graph& g, const CompileOptions& options) {
+  return is_available(d) && dispatch_report_for_device_with_options(g, d, options).compile_ready();
+}
 
 std::vector<Device> devices_for(const Graph& g) {
   std::vector<Device> out;
@@ -86,22 +96,25 @@ std::vector<Device> devices_for(const Graph& g) {
   return out;
 }
 
-Graph legalize_graph_for_device(const Graph& g, Device d, KernelDispatchReport* report) {
-  TargetInfo target = require_backend(d)->target({});
-  return legalize_or_rewrite_for_backend(lowered(g), target.claims, target.name, report);
+Graph legalize_graph_for_device_with_options(const Graph& g, Device d, const CompileOptions& options,
+                                             KernelDispatchReport* report) {
+  TargetInfo target = target_of(d, options);
+  return legalize_or_rewrite_for_backend(lowered(g, options), target.claims, target.name, report, dispatch_of(options));
 }
 
-KernelDispatchReport dispatch_report_for_device(const Graph& g, Device d) {
-  TargetInfo target = require_backend(d)->target({});
+KernelDispatchReport dispatch_report_for_device_with_options(const Graph& g, Device d, const CompileOptions& options) {
+  TargetInfo target = target_of(d, options);
   KernelDispatchReport report;
-  rewrite_for_backend(lowered(g), target.claims, target.name, report);
+  rewrite_for_backend(lowered(g, options), target.claims, target.name, report, dispatch_of(options));
   return report;
 }
 
-std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, const Graph& g) {
+std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(Device d, const Graph& source,
+                                                                                const CompileOptions& options) {
+  const Graph g = options.dim_binding.empty() ? source : source.bind(options.dim_binding);
   if (g.num_nodes() == 0) return std::nullopt;
   if (!is_available(d)) return std::pair{std::size_t{0}, g.nodes()[0].kind()};
-  TargetInfo target = backend_for(d)->target({});
+  TargetInfo target = target_of(d, options);
   // Node by node, so that the answer names a node of the graph that was given.
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
@@ -114,7 +127,7 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, con
     for (std::uint32_t r = 0; r < n.num_results(); ++r) outputs.push_back(e.result(r));
     one.set_outputs(outputs);
     KernelDispatchReport report;
-    rewrite_for_backend(lowered(one), target.claims, target.name, report);
+    rewrite_for_backend(lowered(one, options), target.claims, target.name, report, dispatch_of(options));
     if (!report.compile_ready()) return std::pair{std::size_t{i}, n.kind()};
   }
   return std::nullopt;

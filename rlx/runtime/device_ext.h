@@ -29,16 +29,29 @@ Device fastest_among(std::span<const Device> devices);
 std::string full_name(Device d);
 /// True when the device is usable and has a kernel for some form of `op`, or the op decomposes.
 bool supports(Device d, OpKind op);
-/// True when the device is usable and every node of `g` can be compiled for it.
-bool supports_graph(Device d, const Graph& g);
+/// True when the device is usable and every node of `g` can be compiled for it, with the claims, symbol values and HIR
+/// policy of `options`.
+bool supports_graph_with_options(Device d, const Graph& g, const CompileOptions& options);
+inline bool supports_graph(Device d, const Graph& g) { return supports_graph_with_options(d, g, {}); }
 /// Usable devices that support `g`.
 std::vector<Device> devices_for(const Graph& g);
 /// The rewrite and check of a compile, without a plan; needs no live device. Throws one error listing every offender.
-Graph legalize_graph_for_device(const Graph& g, Device d, KernelDispatchReport* report = nullptr);
+Graph legalize_graph_for_device_with_options(const Graph& g, Device d, const CompileOptions& options,
+                                             KernelDispatchReport* report = nullptr);
+inline Graph legalize_graph_for_device(const Graph& g, Device d, KernelDispatchReport* report = nullptr) {
+  return legalize_graph_for_device_with_options(g, d, {}, report);
+}
 /// How each kind would reach the device; the graph is untouched.
-KernelDispatchReport dispatch_report_for_device(const Graph& g, Device d);
+KernelDispatchReport dispatch_report_for_device_with_options(const Graph& g, Device d, const CompileOptions& options);
+inline KernelDispatchReport dispatch_report_for_device(const Graph& g, Device d) {
+  return dispatch_report_for_device_with_options(g, d, {});
+}
 /// The first node the device cannot run (its index and kind), or none. An unusable device: node 0.
-std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, const Graph& g);
+std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(Device d, const Graph& g,
+                                                                                const CompileOptions& options);
+inline std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, const Graph& g) {
+  return first_unsupported_op_with_options(d, g, {});
+}
 /// Whether run_slots returns memory of the program itself.
 bool supports_run_slots(Device d);
 /// Blocks until everything submitted to the device is done.

@@ -10,6 +10,7 @@
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
+#include "rlx/runtime/reports.h"
 
 namespace rlx {
 namespace {
@@ -27,22 +28,13 @@ void note_host_fallback(const KernelDispatchReport& report) {
   }
 }
 
-// Reports and dumps that environment variables ask for.
-void report_compile(const CompileResult& r) {
+// What the environment and the options ask to see of each compile.
+void report_compile(const CompileResult& r, bool verbose) {
   note_host_fallback(r.dispatch);
-  bool verbose = env_flag("RLX_VERBOSE");
-  if (verbose || env_flag("RLX_FUSION_REPORT")) std::fprintf(stderr, "%s\n", r.fusion.text().c_str());
-  if (verbose || env_flag("RLX_DISPATCH_REPORT")) std::fprintf(stderr, "%s\n", r.dispatch.text().c_str());
-  if (verbose) std::fputs(inspect_copies(r.lir).c_str(), stderr);
-  if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) {
-    // The first compile of a process starts the file anew, later ones are added.
-    static std::mutex mutex;
-    static std::set<std::string> started;
-    std::lock_guard lock(mutex);
-    const std::string file = dump_file(r, *path);
-    dump_pipeline(r, *path, /*append=*/started.contains(file));
-    started.insert(file);
-  }
+  maybe_log_fusion(r, verbose);
+  maybe_log_dispatch(r, verbose);
+  if (verbose || env_flag("RLX_VERBOSE")) std::fputs(inspect_copies(r.lir).c_str(), stderr);
+  maybe_dump_pipeline(r);
 }
 
 }  // namespace
@@ -102,24 +94,36 @@ KernelDispatchConfig dispatch_from_env() {
 
 TargetInfo Session::target() const { return backend_->target(options_); }
 
-CompiledGraph Session::compile_with(Graph g, CompileOptions options) const {
-  if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
-  if (options.precision.is_f32()) options.precision = policy_;
-  if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
-  auto code = std::make_shared<SharedCode>(std::move(g), backend_, std::move(options), options_);
-  code->stage_hook = report_compile;
-  return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));
+Precision Session::precision() const {
+  const DType compute = policy_.of(PrecisionCategory::Compute);
+  return compute == DType::F16 ? Precision::F16 : compute == DType::BF16 ? Precision::BF16 : Precision::F32;
 }
 
-CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) const {
-  if (m.stage() == GraphStage::Lir)
-    throw Error(ErrorCode::InvalidArgument, "an LIR module is already planned for a target", "give the graph, or the module at stage hir or mir");
-  return compile_with(std::move(m).into_graph(), std::move(options));
+Result<Session> Session::try_new(Device device) {
+  return attempt([&] { return Session(device); });
+}
+
+Result<CompiledGraph> Session::try_compile_with(Graph g, CompileOptions options) const {
+  return attempt([&] { return compile_with(std::move(g), std::move(options)); });
+}
+
+CompiledGraph Session::compile_with(Graph g, CompileOptions options) const {
+  return compile_module(make_module(std::move(g)), std::move(options));
 }
 
 CompiledGraph Session::compile_hir(HirModule m, CompileOptions options) const {
-  if (!m.direct) options.policy = FusionPolicy::Fusable;
-  return compile_with(std::move(m.graph), std::move(options));
+  return compile_module(GraphModule(std::move(m)), std::move(options));
+}
+
+CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) const {
+  if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
+  if (!options.precision) options.precision = policy_;
+  if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
+  if (m.stage() == GraphStage::Lir && !m.graph().is_static())  // no run makes it static: refused now, by the pipeline
+    (void)CompilePipeline(target(), options).compile_module(GraphModule(m));
+  auto code = std::make_shared<SharedCode>(std::move(m), backend_, std::move(options), options_);
+  code->stage_hook = report_compile;
+  return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));
 }
 
 }  // namespace rlx

@@ -14,6 +14,8 @@ class Session {
  public:
   /// Throws DeviceUnavailable naming the device, the reason and the build option.
   explicit Session(Device device = Device::Cpu);
+  /// The same, with the error as a value.
+  static Result<Session> try_new(Device device);
   /// A session on the backend called `name`; "reference" runs the reference rules.
   static Session on_backend(std::string_view name);
 
@@ -28,15 +30,25 @@ class Session {
   Session& with_policy(PrecisionPolicy policy);
 
   Device device() const { return target().device; }
+  /// The type that matrix products are computed in.
+  Precision precision() const;
+  /// The type of each category of ops, as with_precision or with_policy chose it.
+  const PrecisionPolicy& policy() const { return policy_; }
   TargetInfo target() const;
 
   /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape at its runs. The graph is
   /// consumed: its Exprs are dead afterwards.
   CompiledGraph compile(Graph g) const { return compile_with(std::move(g), {}); }
   CompiledGraph compile_graph(Graph g) const { return compile(std::move(g)); }
+  /// The same with options. A precision policy among them wins over the session's, f32 too.
   CompiledGraph compile_with(Graph g, CompileOptions options) const;
+  /// The same for a program at any stage. A planned one (Lir) must be static and planned for this session's target; it
+  /// runs as it is, whatever the options say of earlier stages.
   CompiledGraph compile_module(GraphModule m, CompileOptions options = {}) const;
   CompiledGraph compile_hir(HirModule m, CompileOptions options = {}) const;
+  /// compile and compile_with, with the error as a value.
+  Result<CompiledGraph> try_compile(Graph g) const { return try_compile_with(std::move(g), {}); }
+  Result<CompiledGraph> try_compile_with(Graph g, CompileOptions options) const;
 
  private:
   explicit Session(std::shared_ptr<const Backend> backend);

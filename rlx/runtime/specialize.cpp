@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/ir/verify.h"
 
 namespace rlx {
 namespace {
@@ -16,6 +15,12 @@ std::vector<IoInfo> leaf_infos(const Graph& g, OpKind kind) {
   std::vector<IoInfo> out;
   for (NodeId id : g.leaves(kind)) out.push_back({g.leaf_name(id), g.shape(id)});
   return out;
+}
+
+// First of all symbols get the values of dim_binding: inputs, params and states have these extents.
+GraphModule bound(GraphModule m, CompileOptions& options) {
+  if (m.stage() == GraphStage::Lir) return m;
+  return GraphModule(bind_module(std::move(m), options));
 }
 
 template <class T>
@@ -39,18 +44,17 @@ bool Specialization::matches(const std::vector<std::vector<std::int64_t>>& dims)
   return dims.size() == inputs.size();
 }
 
-SharedCode::SharedCode(Graph g, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo)
-    : source(std::move(g)), backend(std::move(b)), options(std::move(o)), backend_options(std::move(bo)) {
-  check_symbol_modes(source, options.symbol_modes, options.dim_binding);
-  if (!options.dim_binding.empty()) {  // first of all: inputs, params and states have the extents of these values
-    verify_or_throw(source, Level::Hir, "the graph given to compile");
-    source = source.bind(options.dim_binding);
-    for (const auto& [name, value] : options.dim_binding) options.symbol_modes.erase(name);
-    options.dim_binding.clear();
-  }
-  target = backend->target(backend_options);
+SharedCode::SharedCode(GraphModule m, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo)
+    : module(bound(std::move(m), o)),
+      source(module.graph()),
+      backend(std::move(b)),
+      options(std::move(o)),
+      backend_options(std::move(bo)) {
+  const LirModule* planned = module.stage() == GraphStage::Lir ? &module.lir() : nullptr;
+  target = target_with_options(backend->target(backend_options), options);
+  if (planned) target.memory.alignment = std::max(target.memory.alignment, planned->plan.alignment);
   inputs = leaf_infos(source, OpKind::Input);
-  params = leaf_infos(source, OpKind::Param);
+  params = leaf_infos(planned ? planned->prepare : source, OpKind::Param);
   states = leaf_infos(source, OpKind::State);
   for (const IoInfo& s : states)
     if (!s.shape.is_static())
@@ -104,8 +108,8 @@ std::shared_ptr<const Code> SharedCode::code_for(const SymbolBinding& extents) {
   }
   auto code = std::make_shared<Code>();
   code->extents = extents;
-  code->result = CompilePipeline(target, local).compile_graph(source);
-  if (stage_hook) stage_hook(code->result);
+  code->result = CompilePipeline(target, local).compile_module(module);
+  if (stage_hook) stage_hook(code->result, options.verbose);
   code->executable = backend->compile_lir(code->result.lir, backend_options);
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();

@@ -44,19 +44,20 @@ struct Specialization {
 /// What clones share: the source graph, its target, and the code and specialisations made so far (least recently used
 /// goes).
 struct SharedCode {
-  SharedCode(Graph g, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo);
+  SharedCode(GraphModule m, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo);
   /// Code bound to these input dimensions: found, bound anew, or compiled, in this order of cost.
   std::shared_ptr<const Specialization> specialize(const std::vector<std::vector<std::int64_t>>& dims);
   /// The code that serves all dimensions, compiled on the first call; none when some symbol's values need their own.
   std::shared_ptr<const Code> common();
 
-  Graph source;
+  const GraphModule module;
+  const Graph& source;  // the module's graph
   std::shared_ptr<const Backend> backend;
   TargetInfo target;
   CompileOptions options;
   BackendOptions backend_options;
   std::vector<IoInfo> inputs, params, outputs, states;
-  void (*stage_hook)(const CompileResult&) = nullptr;  // reports and dumps that the environment asks for
+  void (*stage_hook)(const CompileResult&, bool verbose) = nullptr;  // reports and dumps that the environment asks for
 
  private:
   SymbolBinding solve(const std::vector<std::vector<std::int64_t>>& dims) const;

@@ -49,6 +49,28 @@ constexpr DType accumulator_dtype(DType t) {
   return t;
 }
 
+/// How bits of a storage type are read.
+enum class ElementSubtype : std::uint8_t { Standard, Fp8E4m3, Fp8E5m2 };
+
+/// A dtype with what it does not say of stored values: the FP8 format of the bytes, and whether writing saturates.
+/// Metadata alone; the FP8 values have dtypes of their own to be cast from.
+struct Element {
+  DType dtype = DType::F32;
+  ElementSubtype subtype = ElementSubtype::Standard;
+  bool saturating = false;
+
+  static constexpr Element of(DType t) { return {t, ElementSubtype::Standard, false}; }
+  static constexpr Element fp8_e4m3() { return {DType::U8, ElementSubtype::Fp8E4m3, true}; }
+  static constexpr Element fp8_e5m2() { return {DType::U8, ElementSubtype::Fp8E5m2, true}; }
+  /// The dtype whose values the bytes are.
+  constexpr DType value_dtype() const {
+    return subtype == ElementSubtype::Fp8E4m3   ? DType::F8E4M3
+           : subtype == ElementSubtype::Fp8E5m2 ? DType::F8E5M2
+                                                : dtype;
+  }
+  friend bool operator==(const Element&, const Element&) = default;
+};
+
 /// Lower-case name as in text form: "f32", "bool", "f8e4m3".
 std::string_view dtype_name(DType t);
 /// The dtype of a name, or none.

@@ -53,8 +53,9 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
         Dims dims = node.shape().dims();
         dims.insert(dims.begin() + axis, batch);
         Shape shape(std::move(dims), node.shape().dtype());
-        Expr leaf = node.kind() == OpKind::Input ? g.input(it->first, shape, node.origin.loc)
-                                                 : g.param(it->first, shape, node.origin.loc);
+        Expr leaf = node.kind() == OpKind::Input
+                        ? g.input(it->first, shape, node.origin.loc)
+                        : g.param(it->first, shape, node.op.as<ops::Param>().mode, node.origin.loc);
         g.origin(leaf.value().node) = node.origin;
         values[slot(id)] = moved_axis(g, leaf, axis, 0).value();
         batched[slot(id)] = true;

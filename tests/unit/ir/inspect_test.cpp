@@ -112,8 +112,8 @@ TEST_CASE("inspect: a buffer plan") {
 }
 
 TEST_CASE("inspect: each stage names itself") {
-  CHECK(inspect_hir(HirModule{example(), true}).find("hir @net (6 nodes") == 0);
-  CHECK(inspect_hir_stats(HirModule{example(), true}).find("hir @net (6 nodes") == 0);
+  CHECK(inspect_hir(HirModule{example()}).find("hir @net (6 nodes") == 0);
+  CHECK(inspect_hir_stats(HirModule{example()}).find("hir @net (6 nodes") == 0);
   CHECK(inspect_mir(MirModule{example()}).find("mir @net (6 nodes") == 0);
   CHECK(inspect_module(GraphModule(MirModule{example()})) == inspect_mir(MirModule{example()}));
   std::string lir = inspect_lir(planned());

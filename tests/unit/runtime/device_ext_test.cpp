@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "rlx/driver/registry.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
@@ -61,6 +63,24 @@ TEST_CASE("claims of a target: the kernel table when built, the documented list 
   CHECK(supported_for_target(FusionTarget::Tpu).has(OpKind::FusedResidualLN));
   CHECK(!supported_for_target(FusionTarget::Tpu).has(OpKind::FusedSwiGLU));
   CHECK(fusion_target_for(Device::Vulkan) == FusionTarget::Wgpu);
+}
+
+TEST_CASE("a device's full name says what serves it; draining needs a backend, not work") {
+  CHECK(full_name(Device::Cpu) == concat_text("CPU: ", backend_for(Device::Cpu)->target({}).name));
+  CHECK(full_name(Device::Tpu) == "TPU");
+  drain_device(Device::Cpu);
+  CHECK(test::contains(test::error_text([] { drain_device(Device::Cuda); }), "CUDA"));
+}
+
+TEST_CASE("apple devices are those of them that are here") {
+  const std::vector<Device> apple = available_apple_devices(), all = available_devices();
+  for (Device d : apple) {
+    CHECK((d == Device::Metal || d == Device::Mlx || d == Device::Gpu));
+    CHECK(std::find(all.begin(), all.end(), d) != all.end());
+  }
+#ifndef __APPLE__
+  CHECK(apple.empty());
+#endif
 }
 
 }  // namespace

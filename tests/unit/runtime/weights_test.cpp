@@ -288,5 +288,28 @@ TEST_CASE("bytes that lie at odd addresses are taken too") {
   CHECK(f.run({{"x", values(16, 2)}})[0] == expected(product(1, 16, 16), {{"x", tensor({1, 16}, 2)}, {"w", w}}));
 }
 
+TEST_CASE("a mutable weight keeps its own layout: no packed form, and each new value counts at once") {
+  auto build = [](ParamMode mode) {
+    Graph g("adapter");
+    Expr x = g.input("x", f32({3, 64}));
+    g.set_outputs({g.matmul(x, g.param("w", f32({64, 96}), mode)), g.matmul(x, g.param("v", f32({64, 96}), mode))});
+    return g;
+  };
+  CompiledGraph frozen = Session().compile(build(ParamMode::Frozen));
+  CompiledGraph changing = Session().compile(build(ParamMode::Mutable));
+  CHECK(op_histogram(frozen.compile_result().lir.prepare).contains("relayout"));
+  CHECK(!op_histogram(changing.compile_result().lir.prepare).contains("relayout"));
+  CHECK(changing.compile_result().fusion.fused_count("shared_input_matmul") == 0);
+  const Tensor x = tensor({3, 64}, 1);
+  for (int seed : {2, 3, 4}) {
+    const NamedTensors v{{"x", x}, {"w", tensor({64, 96}, seed)}, {"v", tensor({64, 96}, seed + 5)}};
+    for (const char* name : {"w", "v"}) changing.set_param(name, v.at(name).to_f32());
+    const auto y = changing.run({{"x", x.to_f32()}});
+    const std::vector<Tensor> want = evaluate(build(ParamMode::Mutable), v);
+    for (std::size_t i = 0; i < 2; ++i) CHECK(y[i] == want[i].to_f32());
+    CHECK(changing.prepared_bytes() == 2 * 64 * 96 * 4);
+  }
+}
+
 }  // namespace
 }  // namespace rlx

@@ -1,0 +1,40 @@
+// Reports and dumps of compiles.
+#include "rlx/runtime/reports.h"
+
+#include <cstdio>
+#include <mutex>
+#include <set>
+
+#include "rlx/runtime/env.h"
+
+namespace rlx {
+namespace {
+
+bool log(const std::string& text, const char* variable, bool verbose) {
+  if (!verbose && !env_flag("RLX_VERBOSE") && !env_flag(variable)) return false;
+  std::fprintf(stderr, "%s\n", text.c_str());
+  return true;
+}
+
+}  // namespace
+
+bool maybe_log_fusion(const CompileResult& r, bool verbose) {
+  return log(r.fusion.text(), "RLX_FUSION_REPORT", verbose);
+}
+bool maybe_log_dispatch(const CompileResult& r, bool verbose) {
+  return log(r.dispatch.text(), "RLX_DISPATCH_REPORT", verbose);
+}
+
+std::string maybe_dump_pipeline(const CompileResult& r) {
+  const std::optional<std::string> path = env_get("RLX_IR_DUMP");
+  if (!path || path->empty()) return {};
+  static std::mutex mutex;
+  static std::set<std::string> started;  // files this process has written
+  std::lock_guard lock(mutex);
+  const std::string file = dump_file(r, *path);
+  dump_pipeline(r, *path, /*append=*/started.contains(file));
+  started.insert(file);
+  return file;
+}
+
+}  // namespace rlx

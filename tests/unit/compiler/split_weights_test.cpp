@@ -1,0 +1,128 @@
+// Weight preparation: what is cut out of a program, and the rule that it never grows.
+#include "rlx/compiler/weights.h"
+
+#include <doctest/doctest.h>
+
+#include "rlx/ir/evaluate.h"
+#include "rlx/passes/fusion.h"
+
+namespace rlx {
+namespace {
+
+TargetInfo plain_target() {
+  TargetInfo t;
+  t.name = "plain";
+  t.claims = OpSet::everything();  // without `packing`: weights stay as they are
+  return t;
+}
+
+bool reads_prepared(const SplitProgram& p, std::string_view op) {
+  return op_histogram(p.prepare).contains(std::string(op));
+}
+
+// The values that `g` has leaves for.
+NamedTensors of(const Graph& g, const NamedTensors& values) {
+  NamedTensors out;
+  for (const auto& [name, value] : values)
+    if (g.find_leaf(OpKind::Param, name).valid() || g.find_leaf(OpKind::Input, name).valid()) out.emplace(name, value);
+  return out;
+}
+
+// Runs both halves and compares with the whole.
+void check_equal(const Graph& g, const SplitProgram& p, const NamedTensors& values) {
+  NamedTensors params = of(p.run, values);
+  const std::vector<Tensor> prepared = evaluate(p.prepare, of(p.prepare, values));
+  const std::vector<NodeId> leaves = p.run.leaves(OpKind::Param);
+  REQUIRE(leaves.size() == prepared.size());
+  for (std::size_t i = 0; i < leaves.size(); ++i) params.insert_or_assign(p.run.leaf_name(leaves[i]), prepared[i]);
+  const std::vector<Tensor> whole = evaluate(g, values), halves = evaluate(p.run, params);
+  REQUIRE(whole.size() == halves.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) CHECK(whole[i].identical(halves[i]));
+}
+
+Tensor ramp(std::vector<std::int64_t> dims) {
+  std::int64_t n = 1;
+  for (std::int64_t d : dims) n *= d;
+  std::vector<float> v(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i % 17) - 8;
+  return Tensor::of<float>(std::move(dims), v);
+}
+
+// A weight of 100 elements padded by `more` and added to x.
+Graph padded_weight(std::int64_t more) {
+  Graph g("padded");
+  Expr w = g.pad(g.param("w", {{100}, DType::F32}), {0}, {more});
+  g.set_outputs({w * g.input("x", {{100 + more}, DType::F32})});
+  return g;
+}
+
+TEST_CASE("a value of weights is made ahead up to 1.1 times the bytes of its sources") {
+  // The sources of the pad are the weight and the padding value: 101 elements, so 111 are in and 112 are out.
+  for (std::int64_t more : {0, 5, 11}) {
+    CAPTURE(more);
+    const Graph g = padded_weight(more);
+    const SplitProgram p = split_weights(g, plain_target());
+    CHECK(reads_prepared(p, "pad"));
+    CHECK(!op_histogram(p.run).contains("pad"));
+    check_equal(g, p, {{"w", ramp({100})}, {"x", ramp({100 + more})}});
+  }
+  for (std::int64_t more : {12, 400}) {
+    CAPTURE(more);
+    const Graph g = padded_weight(more);
+    const SplitProgram p = split_weights(g, plain_target());
+    CHECK(!reads_prepared(p, "pad"));
+    CHECK(op_histogram(p.run).contains("pad"));
+    check_equal(g, p, {{"w", ramp({100})}, {"x", ramp({100 + more})}});
+  }
+}
+
+TEST_CASE("a chain is cut where it would grow: the small part ahead, the rest in each run") {
+  Graph g("chain");
+  Expr table = g.expand(g.exp(g.param("w", {{1, 64}, DType::F32})), {32, 64});
+  g.set_outputs({table + g.input("x", {{32, 64}, DType::F32})});
+  const SplitProgram p = split_weights(g, plain_target());
+  CHECK(reads_prepared(p, "exp"));
+  CHECK(op_histogram(p.run).contains("expand"));
+  CHECK(!op_histogram(p.run).contains("exp"));
+  REQUIRE(p.prepare.outputs().size() == 1);
+  CHECK(p.prepare.shape(p.prepare.outputs()[0]).num_elements() == 64);
+  check_equal(g, p, {{"w", ramp({1, 64})}, {"x", ramp({32, 64})}});
+}
+
+TEST_CASE("a weight in half precision is widened in each run, one in double is narrowed ahead") {
+  for (DType stored : {DType::F16, DType::F64}) {
+    CAPTURE(dtype_name(stored));
+    Graph g("cast");
+    g.set_outputs({g.cast(g.param("w", {{8, 8}, stored}), DType::F32) - g.input("x", {{8, 8}, DType::F32})});
+    const SplitProgram p = split_weights(g, plain_target());
+    CHECK(reads_prepared(p, "cast") == (stored == DType::F64));
+    CHECK(op_histogram(p.run).contains("cast") == (stored == DType::F16));
+    check_equal(g, p, {{"w", ramp({8, 8}).cast(stored)}, {"x", ramp({8, 8})}});
+  }
+}
+
+TEST_CASE("constants alone are no weights, and inputs are never made ahead") {
+  Graph g("constants");
+  Expr c = g.constant(ramp({4}));
+  g.set_outputs({g.exp(c) + g.input("x", {{4}, DType::F32})});
+  const SplitProgram p = split_weights(g, plain_target());
+  CHECK(p.prepare.outputs().empty());
+  CHECK(op_histogram(p.run).contains("exp"));
+}
+
+TEST_CASE("a mutable param is read as it is, and nothing is made ahead from it") {
+  Graph g("mutable");
+  Expr w = g.param("w", {{4, 3}, DType::F32}, ParamMode::Mutable), frozen = g.param("f", {{4, 3}, DType::F32});
+  g.set_outputs({g.matmul(g.input("x", {{2, 4}, DType::F32}), w * frozen), g.exp(frozen) - w});
+  const SplitProgram p = split_weights(g, plain_target());
+  CHECK(reads_prepared(p, "exp"));
+  CHECK(!reads_prepared(p, "mul"));
+  bool raw = false;
+  for (Value v : p.prepare.outputs())
+    raw = raw || (p.prepare.node(v.node).kind() == OpKind::Param && p.prepare.leaf_name(v.node) == "w");
+  CHECK(raw);
+  check_equal(g, p, {{"w", ramp({4, 3})}, {"f", Tensor::full({{4, 3}, DType::F32}, 0.5)}, {"x", ramp({2, 4})}});
+}
+
+}  // namespace
+}  // namespace rlx

@@ -1,0 +1,213 @@
+// Builder functions: short names, declared shapes, modules by definition.
+#include "rlx/ir/builder.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/module.h"
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+
+Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+
+// The fn of the node that a builder function appends last.
+template <class Op, class Call>
+auto fn_of(DType dtype, Call&& call) {
+  Graph g("g");
+  Expr e = call(g, g.input("x", Shape({4}, dtype)), g.input("y", Shape({4}, dtype)));
+  const OpBox& op = g.node(e.value().node).op;
+  REQUIRE(op.is<Op>());
+  return op.as<Op>().fn;
+}
+
+TEST_CASE("each short name is its kind") {
+  using A = ActivationKind;
+  const std::pair<A, Expr (*)(Graph&, Expr)> unary[] = {
+      {A::Softplus, [](Graph& g, Expr x) { return g.softplus(x); }},
+      {A::Elu, [](Graph& g, Expr x) { return g.elu(x); }},
+      {A::HardSwish, [](Graph& g, Expr x) { return g.hard_swish(x); }},
+      {A::HardSigmoid, [](Graph& g, Expr x) { return g.hard_sigmoid(x); }},
+      {A::Mish, [](Graph& g, Expr x) { return g.mish(x); }},
+      {A::Softsign, [](Graph& g, Expr x) { return g.softsign(x); }},
+      {A::LogSigmoid, [](Graph& g, Expr x) { return g.log_sigmoid(x); }},
+      {A::Expm1, [](Graph& g, Expr x) { return g.expm1(x); }},
+      {A::Log1p, [](Graph& g, Expr x) { return g.log1p(x); }},
+  };
+  for (const auto& [kind, call] : unary) {
+    Graph g("g");
+    Expr e = call(g, g.input("x", f32({4})));
+    CHECK(g.node(e.value().node).op.as<ops::Activation>().fn == kind);
+  }
+  CHECK(fn_of<ops::Binary>(DType::I32, [](Graph& g, Expr x, Expr y) { return g.shl(x, y); }) == BinaryKind::Shl);
+  CHECK(fn_of<ops::Binary>(DType::I32, [](Graph& g, Expr x, Expr y) { return g.shr(x, y); }) == BinaryKind::Shr);
+  using C = CumulativeKind;
+  CHECK(fn_of<ops::Cumulative>(DType::F32, [](Graph& g, Expr x, Expr) { return g.cumprod(x, 0); }) == C::Prod);
+  CHECK(fn_of<ops::Cumulative>(DType::F32, [](Graph& g, Expr x, Expr) { return g.cummax(x, -1); }) == C::Max);
+  CHECK(fn_of<ops::Cumulative>(DType::F32, [](Graph& g, Expr x, Expr) { return g.cummin(x, 0); }) == C::Min);
+}
+
+TEST_CASE("the running names pass their options on") {
+  Graph g("g");
+  Expr x = g.input("x", f32({4}));
+  g.set_outputs({g.cumprod(x, 0), g.cumprod(x, 0, true), g.cummax(x, 0, false, true), g.cummin(x, 0)});
+  const std::vector<Tensor> y = evaluate(g, {{"x", Tensor::of<float>({4}, {2, 1, 3, -1})}});
+  CHECK(y[0].to_f32() == std::vector<float>{2, 2, 6, -6});
+  CHECK(y[1].to_f32() == std::vector<float>{1, 2, 2, 6});
+  CHECK(y[2].to_f32() == std::vector<float>{3, 3, 3, -1});
+  CHECK(y[3].to_f32() == std::vector<float>{2, 1, 1, -1});
+}
+
+TEST_CASE("mm and sm are matmul and softmax") {
+  Graph g("g");
+  Expr x = g.input("x", f32({2, 4}));
+  CHECK(g.node(g.mm(x, g.t(x)).value().node).kind() == OpKind::MatMul);
+  CHECK(g.node(g.sm(x).value().node).op.as<ops::Softmax>().axis == 1);
+}
+
+// Every general function with its result declared rightly and wrongly.
+TEST_CASE("a declared shape is checked against the inferred one, in every family") {
+  using Call = std::function<Expr(Graph&, const DeclaredShape&)>;
+  struct Family {
+    const char* name;
+    Shape shape;
+    Call call;
+  };
+  auto x = [](Graph& g) { return g.input("x", f32({2, 3, 4})); };
+  auto vec = [](Graph& g, const char* name, std::int64_t n) { return g.param(name, f32({n})); };
+  auto attention = [](Graph& g, const DeclaredShape& s) {
+    ops::Attention op;
+    op.num_heads = op.kv_heads = 2;
+    op.head_dim = 2;
+    Expr q = g.input("q", f32({2, 3, 4}));
+    return g.attention(q, q, q, op, std::nullopt, s);
+  };
+  auto rope = [](Graph& g, const DeclaredShape& s) {
+    ops::Rope op;
+    op.head_dim = 4;
+    op.n_rot = 0;
+    Expr table = g.input("table", f32({3, 2}));
+    return g.rope(g.input("q", f32({2, 3, 4})), table, table, op, s);
+  };
+  const Family families[] = {
+      {"gelu", f32({2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) { return g.activation(ActivationKind::Gelu, x(g), s); }},
+      {"add", f32({2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) { return g.binary(BinaryKind::Add, x(g), vec(g, "v", 4), s); }},
+      {"lt", Shape({2, 3, 4}, DType::Bool),
+       [&](Graph& g, const DeclaredShape& s) { return g.compare(CompareKind::Lt, x(g), 0, s); }},
+      {"where", f32({2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) { return g.where(g.input("c", Shape({4}, DType::Bool)), x(g), 0, s); }},
+      {"cast", Shape({2, 3, 4}, DType::I32),
+       [&](Graph& g, const DeclaredShape& s) { return g.cast(x(g), DType::I32, s); }},
+      {"clamp", f32({2, 3, 4}), [&](Graph& g, const DeclaredShape& s) { return g.clamp(x(g), -1, 1, s); }},
+      {"reshape", f32({6, 4}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.reshape(x(g), {-1, 4}, s);
+       }},
+      {"transpose", f32({4, 2, 3}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.transpose(x(g), {2, 0, 1}, s);
+       }},
+      {"expand", f32({5, 2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.expand(x(g), {5, 2, 3, 4}, s);
+       }},
+      {"slice", f32({1, 3, 2}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.slice(x(g), {0, 0, 0}, {1, 3, 4}, {1, 1, 2}, s);
+       }},
+      {"slice", f32({2, 1, 4}), [&](Graph& g, const DeclaredShape& s) { return g.narrow(x(g), 1, 2, 1, s); }},
+      {"concat", f32({2, 6, 4}),
+       [&](Graph& g, const DeclaredShape& s) {
+         Expr v = x(g);
+         return g.concat({v, v}, 1, s);
+       }},
+      {"pad", f32({2, 3, 7}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.pad(x(g), {0, 0, 1}, {0, 0, 2}, 0, {}, s);
+       }},
+      {"gather", f32({2, 5, 4}),
+       [&](Graph& g, const DeclaredShape& s) { return g.gather(x(g), g.input("i", Shape({5}, DType::I32)), 1, s); }},
+      {"scatter_add", f32({2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.scatter_add(x(g), g.input("i", Shape({5}, DType::I32)), g.input("u", f32({2, 5, 4})), 1, s);
+       }},
+      {"reduce_sum", f32({2, 1, 4}),
+       [&](Graph& g, const DeclaredShape& s) { return g.reduce(ReduceKind::Sum, x(g), {1}, true, s); }},
+      {"cumulative_sum", f32({2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) { return g.cumulative(CumulativeKind::Sum, x(g), 1, false, false, s); }},
+      {"softmax", f32({2, 3, 4}), [&](Graph& g, const DeclaredShape& s) { return g.softmax(x(g), -1, s); }},
+      {"log_softmax", f32({2, 3, 4}), [&](Graph& g, const DeclaredShape& s) { return g.log_softmax(x(g), -1, s); }},
+      {"matmul", f32({2, 3, 5}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.matmul(x(g), g.param("w", f32({4, 5})), s);
+       }},
+      {"dot_general", f32({2, 3, 5}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.dot_general(x(g), g.param("w", f32({5, 4})), ops::DotGeneral{{2}, {1}, {}, {}}, s);
+       }},
+      {"layer_norm", f32({2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.layer_norm(x(g), vec(g, "g", 4), vec(g, "b", 4), 1e-5, -1, s);
+       }},
+      {"rms_norm", f32({2, 3, 4}),
+       [&](Graph& g, const DeclaredShape& s) { return g.rms_norm(x(g), vec(g, "g", 4), vec(g, "b", 4), 1e-6, -1, s); }},
+      {"attention", f32({2, 3, 4}), attention},
+      {"rope", f32({2, 3, 4}), rope},
+  };
+  for (const Family& f : families) {
+    CAPTURE(f.name);
+    Graph g("g");
+    CHECK(f.call(g, f.shape).shape() == f.shape);
+    Graph undeclared("g");
+    CHECK(f.call(undeclared, {}).shape() == f.shape);
+    Graph wrong("g");
+    Dims longer = f.shape.dims();
+    longer.push_back(7);
+    const std::string text = error_text([&] { (void)f.call(wrong, {longer, f.shape.dtype()}); });
+    CHECK(contains(text, concat_text(f.name, ": inferred ", f.shape, ", declared ", Shape(longer, f.shape.dtype()))));
+    CHECK(contains(text, "builder_test.cpp"));
+    Graph other("g");
+    CHECK(contains(error_text([&] { (void)f.call(other, {f.shape.dims(), DType::F64}); }), "declared"));
+  }
+}
+
+TEST_CASE("a declared shape reads like a shape where it is written") {
+  Graph g("g");
+  Expr x = g.input("x", f32({2, 4})), w = g.param("w", f32({4, 3}));
+  CHECK(g.matmul(x, w, {{2, 3}, DType::F32}).rank() == 2);
+  CHECK(g.matmul(x, w, f32({2, 3})).rank() == 2);
+  CHECK(contains(error_text([&] {
+                   (void)g.matmul(x, w, {{2, 4}, DType::F32});
+                 }),
+                 "inferred [2, 3] f32, declared [2, 4] f32"));
+}
+
+TEST_CASE("define builds a module; its stage says whether it holds blocks") {
+  int calls = 0;
+  const GraphModule plain = Graph::define("plain", [&](Graph& g) {
+    ++calls;
+    g.set_outputs({g.exp(g.input("x", f32({2})))});
+  });
+  CHECK(calls == 1);
+  CHECK(plain.stage() == GraphStage::Mir);
+  CHECK(plain.graph().name() == "plain");
+  CHECK(plain.graph().outputs().size() == 1);
+  const GraphModule block = Graph::define("block", [](Graph& g) {
+    g.set_outputs({g.linear(g.input("x", f32({2, 4})), g.param("w", f32({4, 3})))});
+  });
+  CHECK(block.stage() == GraphStage::Hir);
+  CHECK(holds_blocks(block.graph()));
+  CHECK(!holds_blocks(block.hir().lower_to_mir().graph));
+  CHECK(plain.graph().module().stage() == GraphStage::Mir);
+}
+
+}  // namespace
+}  // namespace rlx
