@@ -240,12 +240,24 @@ WeightStore& CompiledGraph::Impl::own_weights() {
   return *weights;
 }
 
+namespace {
+// The param called `name`. A state of that name is said to be one: weights that a program updates are states.
+const IoInfo& param_of(const SharedCode& code, std::string_view name) {
+  for (const IoInfo& s : code.states)
+    if (s.name == name)
+      throw Error(ErrorCode::NotFound,
+                  concat_text("graph '", code.source.name(), "' has no param '", name, "': it is a state"),
+                  "write_state sets it");
+  return code.params[find_io(code.params, name, "param", code.source.name())];
+}
+}  // namespace
+
 void CompiledGraph::set_param(std::string_view name, std::span<const float> values) {
   set_param_typed(name, values.data(), values.size_bytes(), DType::F32);
 }
 
 void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) {
-  const IoInfo& info = params()[find_io(params(), name, "param", impl_->code->source.name())];
+  const IoInfo& info = param_of(*impl_->code, name);
   Shape given = info.shape.with_dtype(dtype);
   if (!given.is_static()) throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"));
   bool convertible = dtype == info.shape.dtype() || (is_float(dtype) && is_float(info.shape.dtype()));
@@ -262,7 +274,7 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
 }
 
 void CompiledGraph::set_param(std::string_view name, const Tensor& value) {
-  const IoInfo& info = params()[find_io(params(), name, "param", impl_->code->source.name())];
+  const IoInfo& info = param_of(*impl_->code, name);
   bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
   if (!convertible || !(value.shape().dims() == info.shape.dims()))
     throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
@@ -271,9 +283,8 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value) {
 }
 
 std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) {
-  const std::string& graph = impl_->code->source.name();
   if (mode == LoadMode::Strict)
-    for (const std::string& name : loader->names()) find_io(params(), name, "param", graph);
+    for (const std::string& name : loader->names()) (void)param_of(*impl_->code, name);
   std::vector<std::pair<const IoInfo*, TensorView>> found;  // all are checked before the first is set
   for (const IoInfo& info : params()) {
     auto view = loader->find(info.name);
