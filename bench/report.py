@@ -8,37 +8,50 @@ import json
 import pathlib
 
 
+PEERS = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime", "torch": "PyTorch"}
+
+
 def minilm_tables(results):
-    yield f"MiniLM-L6-v2 in f32, median ms; {results['machine']}."
-    rows = [("", row) for row in results.get("shapes", [])] + [(", AVX2 only", row) for row in results.get("avx2", [])]
-    for title in dict.fromkeys((row["threads"], note) for note, row in rows):
-        threads, note = title
-        yield f"\n{threads} thread{'s' * (threads > 1)}{note}:\n"
-        yield "| batch x tokens | rlx | OpenVINO | rlx / OpenVINO | goal | rlx's share of the FMA floor |"
-        yield "|---|---|---|---|---|---|"
-        for where, row in rows:
-            if (row["threads"], where) != title:
-                continue
-            goal = "–" if row["goal"] is None else f"{row['goal']:.2f}" + (", missed" if row["passes"] == "NO" else "")
-            peer, ratio = row["peers_ms"].get("openvino"), row["ratios"].get("openvino")
-            yield (f"| {row['shape']} | {row['rlx_ms']:.3g} | {'–' if peer is None else f'{peer:.3g}'} | "
-                   f"{'–' if ratio is None else f'{ratio:.2f}'} | {goal} | {row['floor']:.0%} |")
+    """One table of all shapes; a shape reaches its goal by the ratio to OpenVINO or by the floor of the arithmetic."""
+    rows = [(str(row["threads"]), row) for row in results.get("shapes", [])]
+    rows += [(f"{row['threads']}, AVX2 only", row) for row in results.get("avx2", [])]
+    peers = [p for p in PEERS if any(p in row["ratios"] for _, row in rows)]
+    versions = ", ".join(results.get("versions", {}).values())
+    yield f"MiniLM-L6-v2 in f32, median ms; {results['machine']}{'; ' + versions if versions else ''}.\n"
+    head = ["batch x tokens", "threads", "rlx", *(PEERS[p] for p in peers), *(f"rlx / {PEERS[p]}" for p in peers),
+            "goal", "of the FMA floor", "products, of the tile"]
+    yield from table_head(head)
+    for threads, row in rows:
+        ms = [f"{row['peers_ms'][p]:.4g}" if p in row["peers_ms"] else "–" for p in peers]
+        ratios = [f"{row['ratios'][p]:.2f}" if p in row["ratios"] else "–" for p in peers]
+        goal = "–" if row["goal"] is None else f"{row['goal']:.2f}, " + {"NO": "missed", "ratio": "reached"}.get(row["passes"], "by the floor")
+        yield line([row["shape"], threads, f"{row['rlx_ms']:.4g}", *ms, *ratios, goal, f"{row['floor']:.0%}", f"{row['tile']:.0%}"])
     if results.get("odd"):
-        yield "\n| odd shape | time per FLOP over its neighbours' |\n|---|---|"
+        yield ""
+        yield from table_head(["odd shape", "time per FLOP over its neighbours'", "goal"])
         for row in results["odd"]:
-            yield f"| {row['shape']} | {row['ratio']:.2f} |"
+            yield line([row["shape"], f"{row['ratio']:.2f}", "1.10" + ("" if row["ratio"] <= 1.1 else ", by the floor of memory" if row["passes"] else ", missed")])
     if results.get("other"):
-        yield "\n| figure | value | goal |\n|---|---|---|"
+        yield ""
+        yield from table_head(["figure", "value", "goal"])
         for row in results["other"]:
-            yield f"| {row['figure']} | {row['value']:.2f} | {row['goal']:g} |"
+            yield line([row["figure"], f"{row['value']:.2f} {row['unit']}".strip(), f"{row['goal']:g}"])
+
+
+def table_head(names):
+    return [line(names), "|" + "---|" * len(names)]
+
+
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
 
 
 def gemm_table(results):
     yield f"Packed f32 products beside oneDNN's; {results['machine']}.\n"
-    yield "| M x N x K | threads | rlx µs | oneDNN µs | speed over oneDNN |\n|---|---|---|---|---|"
+    yield from table_head(["M x N x K", "threads", "rlx µs", "oneDNN µs", "speed over oneDNN"])
     for row in results["rows"]:
         shape = "x".join(map(str, row["shape"]))
-        yield f"| {shape} | {row['threads']} | {row['rlx_us']:.1f} | {row['onednn_us']:.1f} | {row['speed']:.2f} |"
+        yield line([shape, str(row["threads"]), f"{row['rlx_us']:.1f}", f"{row['onednn_us']:.1f}", f"{row['speed']:.2f}"])
 
 
 def main():
