@@ -175,20 +175,47 @@ TEST_CASE("pack_b: any strides and column ranges give the same panels") {
 
 TEST_CASE("packed gemm: the result does not depend on the number of threads it is planned for") {
   for (const KernelTable* t : tables()) {
-    for (const Case s : {Case{16, 384, 384}, Case{100, 200, 300}, Case{1, 500, 700}}) {
+    // Rows that would leave a last chunk of one row on 16 or 64 threads, columns that leave a panel of one vector.
+    for (const Case s : {Case{16, 384, 384}, Case{100, 200, 300}, Case{1, 500, 700}, Case{129, 40, 64},
+                         Case{1081, 40, 64}, Case{4105, 33, 16}}) {
       Buffer a(s.m * s.k), b(s.k * s.n), first(s.m * s.n), c(s.m * s.n), packed(t->packed_size_f32(s.k, s.n));
       randomize(a, 1);
       randomize(b, 2);
       t->pack_b_f32(b.data(), s.n, 1, s.k, s.n, 0, s.n, packed.data());
       GemmF32 g;
       g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.ldc = s.n;
-      for (const int threads : {1, 2, 7, 64}) {
+      for (const int threads : {1, 2, 7, 16, 64}) {
         Buffer& out = threads == 1 ? first : c;
         g.c = out.data();
         const GemmPlan plan = t->gemm_plan_f32(s.m, s.n, s.k, threads);
         CHECK((threads == 1 || plan.chunks > 1 || s.m * s.n * s.k < 1000000));
         for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_f32(g, plan, chunk);
         if (threads > 1) CHECK(std::memcmp(first.data(), c.data(), static_cast<std::size_t>(s.m * s.n) * 4) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("strided gemm: the result does not depend on the number of threads it is planned for") {
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t m : {257, 265, 385, 513, 521, 1025}) {
+      for (const bool ta : {false, true}) {
+        const std::int64_t n = 40, k = 33;
+        Buffer a(m * k), b(k * n), first(m * n), c(m * n);
+        randomize(a, 1);
+        randomize(b, 2);
+        GemmStridedF32 g;
+        g.m = m, g.n = n, g.k = k, g.a = a.data(), g.b = b.data(), g.ldc = n;
+        g.a_m_stride = ta ? 1 : k, g.a_k_stride = ta ? m : 1;
+        g.b_k_stride = n, g.b_n_stride = 1;
+        for (const int threads : {1, 2, 3, 16}) {
+          g.c = threads == 1 ? first.data() : c.data();
+          const GemmPlan plan = t->gemm_strided_plan_f32(g, threads);
+          Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4));
+          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_strided_f32(g, plan, chunk, scratch.data());
+          CHECK(scratch.intact());
+          if (threads > 1) CHECK(std::memcmp(first.data(), c.data(), static_cast<std::size_t>(m * n) * 4) == 0);
+        }
       }
     }
   }
