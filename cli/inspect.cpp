@@ -54,7 +54,7 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
     if (text == before)
       text = "unchanged\n";
     else if (i > 0)
-      text = inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n" + text;
+      text.insert(0, inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n");
     out.push_back({stage.name, i == 0 ? "the graph as given" : "after the pass", text});
   }
   out.push_back(

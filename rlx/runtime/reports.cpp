@@ -31,7 +31,7 @@ std::string maybe_dump_pipeline(const CompileResult& r) {
   static std::mutex mutex;
   static std::set<std::string> started;  // files this process has written
   std::lock_guard lock(mutex);
-  const std::string file = dump_file(r, *path);
+  std::string file = dump_file(r, *path);
   dump_pipeline(r, *path, /*append=*/started.contains(file));
   started.insert(file);
   return file;

@@ -18,7 +18,8 @@ namespace rlx {
 /// True when nobody else holds `p`; what others did through it before they let go is then visible to this thread.
 template <class T>
 bool sole_owner(const std::shared_ptr<T>& p) {
-  std::shared_ptr<T> probe = p;  // taking and dropping a reference orders this thread behind the others' drops
+  // Taking and dropping a reference orders this thread behind the others' drops.
+  std::shared_ptr<T> probe = p;  // NOLINT(performance-unnecessary-copy-initialization)
   return probe.use_count() == 2;
 }
 

@@ -1,6 +1,7 @@
 // Blocks of elements converted between any dtype and the type generic kernels compute in.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <type_traits>
@@ -124,8 +125,8 @@ bool wide_beats(A v, A best, bool maximum) {
     return false;
   } else {
     if constexpr (std::is_same_v<A, double>) {
-      if (best != best) return false;
-      if (v != v) return true;
+      if (std::isnan(best)) return false;
+      if (std::isnan(v)) return true;
     }
     return maximum ? v > best : v < best;
   }
