@@ -50,28 +50,14 @@ double tile_peak(const KernelTable& k) {
   return best;
 }
 
-// Median GB/s of reading `buffer` from end to end: eight streams, each asking ahead, so that as many misses as possible are under way.
+// Median GB/s of reading `buffer` from end to end.
 double read_rate(const rlx::Tensor& buffer) {
-  constexpr std::size_t kStreams = 8, kAhead = 64;  // words of 8 bytes; a line is 8 of them
-  const std::size_t words = buffer.size_bytes() / 8 / kStreams / 8 * 8;
-  const auto* p = reinterpret_cast<const std::uint64_t*>(buffer.data());
   std::vector<double> rates;
   for (int i = 0; i < 13; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    std::uint64_t sums[kStreams] = {};
-    for (std::size_t w = 0; w < words; w += 8) {
-      for (std::size_t j = 0; j < kStreams; ++j) {
-        const std::uint64_t* line = p + j * words + w;
-        __builtin_prefetch(line + kAhead);
-        sums[j] += line[0] ^ line[7];  // the line arrives as a whole
-      }
-    }
-    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::uint64_t sum = 0;
-    for (const std::uint64_t v : sums) sum += v;
-    volatile std::uint64_t keep = sum;
-    (void)keep;
-    rates.push_back(static_cast<double>(words * kStreams) * 8 / s / 1e9);
+    const std::size_t bytes = rlx::cpu::read_streams(buffer.data(), buffer.size_bytes());
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    rates.push_back(static_cast<double>(bytes) / seconds.count() / 1e9);
   }
   std::nth_element(rates.begin(), rates.begin() + 6, rates.end());
   return rates[6];

@@ -10,11 +10,29 @@ double fma_gflops(const KernelTable& kernels) {
   return best_rate(12, [&] { return kernels.fma_peak_f32(20000); });
 }
 
+std::size_t read_streams(const std::byte* data, std::size_t bytes) {
+  constexpr std::size_t kStreams = 8, kLine = 64, kAhead = 8 * kLine;
+  const std::size_t length = bytes / kStreams / kLine * kLine;
+  std::uint64_t sums[kStreams] = {};
+  for (std::size_t at = 0; at < length; at += kLine)
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      const std::byte* line = data + s * length + at;
+      __builtin_prefetch(line + kAhead);
+      std::uint64_t first = 0, last = 0;  // the line arrives as a whole
+      std::memcpy(&first, line, sizeof first);
+      std::memcpy(&last, line + kLine - sizeof last, sizeof last);
+      sums[s] += first ^ last;
+    }
+  volatile std::uint64_t keep = 0;
+  for (const std::uint64_t sum : sums) keep = keep + sum;
+  return length * kStreams;
+}
+
 MachineLimits measure_limits(const KernelTable& kernels) {
   MachineLimits out;
   out.gflops = fma_gflops(kernels);
-  // From the first-level cache to main memory. Reading is searching for a byte that is not there, moving is copying one
-  // half to the other: the C library does both with the widest loads the processor has.
+  // From the first-level cache to main memory. Searching for a byte that is not there and copying one half to the other use
+  // the widest loads the processor has, which counts in the caches; many streams count in main memory.
   for (const std::size_t bytes : {std::size_t{16} << 10, std::size_t{256} << 10, std::size_t{1} << 20,
                                   std::size_t{4} << 20, std::size_t{16} << 20, std::size_t{64} << 20}) {
     std::vector<unsigned char> buffer(bytes, 1);
@@ -27,8 +45,9 @@ MachineLimits measure_limits(const KernelTable& kernels) {
       std::memcpy(buffer.data(), buffer.data() + bytes / 2, bytes / 2);
       return bytes;
     });
+    const double streamed = best_rate(4, [&] { return read_streams(reinterpret_cast<const std::byte*>(buffer.data()), bytes); });
     check(!found, "a buffer of ones holds a two");
-    out.bandwidth.push_back({bytes, std::max(read, moved)});
+    out.bandwidth.push_back({bytes, std::max({read, moved, streamed})});
   }
   return out;
 }

@@ -133,11 +133,13 @@ TEST_CASE("two threads begin at the two halves of a step") {
   ThreadPool pool(2);
   std::atomic<int> begun{0};
   std::atomic<std::int64_t> first[2] = {-1, -1};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   pool.parallel_for(8, [&](std::int64_t c) {
     std::int64_t none = -1;
     if (!first[worker_index()].compare_exchange_strong(none, c)) return;
     begun.fetch_add(1);
-    while (begun.load() < 2) std::this_thread::yield();  // until the other one has joined
+    // Until the other one has joined.
+    while (begun.load() < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   });
   CHECK(first[0].load() == 0);
   CHECK(first[1].load() == 4);

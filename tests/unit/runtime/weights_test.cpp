@@ -130,11 +130,17 @@ TEST_CASE("the peak of memory while weights are set is one packed copy beside th
   check_packed_only(f, kBytes);
 }
 
-TEST_CASE("weights packed together: one is set without its siblings, in a clone too") {
+// x [2, 32] by w1 [32, 24] and by w2 [32, 40], which are packed as one weight.
+Graph joined_pair() {
   Graph g("joined");
   Expr x = g.input("x", f32({2, 32}));
   auto [a, b] = g.shared_linear_pair(x, g.param("w1", f32({32, 24})), g.param("w2", f32({32, 40})));
   g.set_outputs({a, b});
+  return g;
+}
+
+TEST_CASE("weights packed together: one is set without its siblings, in a clone too") {
+  const Graph g = joined_pair();
   CompiledGraph f = Session().compile(g);
   NamedTensors v{{"x", tensor({2, 32}, 1)}, {"w1", tensor({32, 24}, 2)}, {"w2", tensor({32, 40}, 3)}};
   auto check = [&](CompiledGraph& h) {
@@ -161,10 +167,7 @@ TEST_CASE("weights packed together: one is set without its siblings, in a clone 
 }
 
 TEST_CASE("a clone of a half set program does not see what the other half becomes") {
-  Graph g("joined");
-  Expr x = g.input("x", f32({2, 32}));
-  auto [a, b] = g.shared_linear_pair(x, g.param("w1", f32({32, 24})), g.param("w2", f32({32, 40})));
-  g.set_outputs({a, b});
+  const Graph g = joined_pair();
   CompiledGraph f = Session().compile(g);
   f.set_param("w1", values(32 * 24, 1));
   CompiledGraph c = f.clone();
