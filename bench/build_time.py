@@ -3,6 +3,7 @@
 usage: python3 bench/build_time.py [BUILD_FOLDER] [COUNT]     (default: build/dev, 20)
 The figures are wall-clock time per step as ninja saw it; a busy machine or a cache (ccache) changes them.
 """
+
 import sys
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-// The machine's limits beside which a bench puts its figures: FMA peak, the best GEMM tile with everything in L1, and the
-// rate at which a buffer of the size of a model's weights is read again and again.
-// usage: limits [isa] [threads] [MB to read: 42]; one JSON object: GFLOP/s and GB/s of all threads together.
+// The machine's limits beside which a bench puts its figures: FMA peak, the best GEMM tile with everything in L1, and
+// the rate at which a buffer of the size of a model's weights is read again and again. usage: limits [isa] [threads]
+// [MB to read: 42]; one JSON object: GFLOP/s and GB/s of all threads together.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,8 @@ using Floats = std::unique_ptr<float[], FreeDelete>;
 
 Floats floats(std::int64_t n) {
   Floats p(static_cast<float*>(std::aligned_alloc(64, (static_cast<std::size_t>(n) * sizeof(float) + 127) / 64 * 64)));
-  for (std::int64_t i = 0; i < n; ++i) p[static_cast<std::size_t>(i)] = static_cast<float>(i * 7919 % 1000) / 500.0F - 1.0F;
+  for (std::int64_t i = 0; i < n; ++i)
+    p[static_cast<std::size_t>(i)] = static_cast<float>(i * 7919 % 1000) / 500.0F - 1.0F;
   return p;
 }
 
@@ -42,10 +43,10 @@ double tile_peak(const KernelTable& k) {
       g.m = m, g.n = n, g.k = depth, g.a = a.get(), g.lda = depth, g.b_packed = b.get(), g.c = c.get(), g.ldc = n;
       const auto plan = k.gemm_plan_f32(m, n, depth, 1);
       best = std::max(best, rlx::cpu::best_rate(12, [&] {
-        for (int i = 0; i < 50; ++i)
-          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) k.gemm_f32(g, plan, chunk);
-        return 100 * m * n * depth;
-      }));
+                        for (int i = 0; i < 50; ++i)
+                          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) k.gemm_f32(g, plan, chunk);
+                        return 100 * m * n * depth;
+                      }));
     }
   return best;
 }
@@ -104,7 +105,8 @@ int main(int argc, char** argv) {
     const std::int64_t megabytes = argc > 3 ? std::max(1, std::atoi(argv[3])) : 42;
     const KernelTable& k = rlx::cpu::kernels_for(isa);
     const Peaks peaks = measure(k, threads, megabytes * 1'000'000);
-    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f,\"read_gbytes\":%.2f}\n", std::string(rlx::cpu::isa_name(isa)).c_str(), threads, peaks.fma, peaks.tile, peaks.read);
+    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f,\"read_gbytes\":%.2f}\n",
+                std::string(rlx::cpu::isa_name(isa)).c_str(), threads, peaks.fma, peaks.tile, peaks.read);
   } catch (const rlx::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -1,20 +1,29 @@
-// `rlx bench`: latency of a sentence encoder per shape, and where the time goes.
+// `rlx bench`: latency of a graph file, or of a sentence encoder per shape, and where the time goes.
 #include <sys/mman.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/file_bindings.h"
+#include "cli/graph_file.h"
+#include "cli/terminal.h"
 #include "rlx/driver/registry.h"
+#include "rlx/driver/thread_pool.h"
+#include "rlx/formats/json.h"
 #include "rlx/models/bert.h"
 #include "rlx/models/config.h"
 #include "rlx/models/sentence_encoder.h"
@@ -26,7 +35,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct BenchOptions {
-  std::string model;
+  std::string graph, model;
+  std::vector<std::string> bindings;
+  FileBindings files;
   std::vector<std::string> shapes = {"1x16", "1x128", "8x32", "8x128", "32x128"};
   int threads = 0;
   std::string isa;
@@ -41,12 +52,75 @@ std::pair<std::int64_t, std::int64_t> parse_shape(const std::string& text) {
   long long b = 0, s = 0;
   char rest = 0;
   if (std::sscanf(text.c_str(), "%lldx%lld%c", &b, &s, &rest) != 2 || b < 1 || s < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' is no shape"), "write BATCHxSEQUENCE, for example 8x128");
+    throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' is no shape"),
+                "write BATCHxSEQUENCE, for example 8x128");
   return {b, s};
 }
 
+// The processor in words, and how many of them this process may use.
+std::string machine_name() {
+  std::string name;
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; name.empty() && std::getline(info, line);)
+    if (line.starts_with("model name")) name = line.substr(std::min(line.find(": ") + 2, line.size()));
+  utsname system{};
+  if (name.empty()) name = uname(&system) == 0 ? system.machine : "unknown processor";
+  return concat_text(name, ", ", available_cpus(), available_cpus() == 1 ? " CPU" : " CPUs");
+}
+
+// Latencies of repeated runs, in microseconds.
+struct Timing {
+  double p10 = 0, p50 = 0, p90 = 0;
+  std::size_t n = 0;
+};
+Timing measure(const BenchOptions& o, const std::function<void()>& run) {
+  const auto warm = Clock::now();
+  for (int i = 0; i < 50 && (i < 3 || us_since(warm) < 0.1e6); ++i) run();
+  std::vector<double> us;
+  const auto begin = Clock::now();
+  while ((static_cast<int>(us.size()) < o.min_runs || us_since(begin) < o.budget_s * 0.1e6) && us.size() < 20000) {
+    const auto one = Clock::now();
+    run();
+    us.push_back(us_since(one));
+    if (us_since(begin) > o.budget_s * 1e6 && us.size() >= 5) break;
+  }
+  std::sort(us.begin(), us.end());
+  const std::size_t last = us.size() - 1;
+  return {us[last / 10], us[last / 2], us[last - last / 10], us.size()};
+}
+
+double profiled_flops(CompiledGraph& f, std::span<const TensorView> inputs) {
+  double flops = 0;
+  for (const NodeTime& node : f.profile(inputs)) flops += node.cost.flops;
+  return flops;
+}
+
+// One object per case; the caller adds its own members and prints it.
+JsonWriter json_row(const char* kind, const CompiledGraph& f, int threads, const std::string& name, const Timing& t) {
+  JsonWriter json;
+  json.begin_object().member("bench", kind).member("engine", "rlx").member("machine", machine_name());
+  json.member("target", f.target_name()).member("threads", threads).member("case", name);
+  json.member("p50_us", t.p50).member("p10_us", t.p10).member("p90_us", t.p90).member("n", std::uint64_t{t.n});
+  return json;
+}
+
+void print_json(JsonWriter json) {
+  Output out("-");
+  out.write(json.end_object().take() + "\n");
+  out.close();
+}
+
+void print_header(const CompiledGraph& f, const std::string& what) {
+  std::printf("rlx " RLX_VERSION " on %s\n%s, %s\n", machine_name().c_str(), f.target_name().c_str(), what.c_str());
+}
+
+void print_row(const std::string& name, const Timing& t, double flops, double ready_ms, const CompiledGraph& f) {
+  std::printf("%-8s p50 %9.1f us   p10 %9.1f   p90 %9.1f   %7.1f GFLOP/s   ready in %.2f ms   arena %.2f MB\n",
+              name.c_str(), t.p50, t.p10, t.p90, flops / t.p50 / 1e3, ready_ms,
+              static_cast<double>(f.arena_bytes()) / 1e6);
+}
+
 struct Run {
-  std::int64_t batch = 0, seq = 0;
   std::vector<std::int32_t> ids;
   std::vector<float> mask, out;
   std::int64_t id_dims[2] = {}, out_dims[2] = {};
@@ -54,9 +128,10 @@ struct Run {
   MutableTensorView output;
 
   // The token ids of the peers' bench: spread over the vocabulary, the same in every engine.
-  Run(std::int64_t b, std::int64_t s, std::int64_t hidden, std::int64_t vocab) : batch(b), seq(s) {
+  Run(std::int64_t b, std::int64_t s, std::int64_t hidden, std::int64_t vocab) {
     for (std::int64_t i = 0; i < b; ++i)
-      for (std::int64_t j = 0; j < s; ++j) ids.push_back(static_cast<std::int32_t>((1000 + (i * 131 + j * 17) % 20000) % vocab));
+      for (std::int64_t j = 0; j < s; ++j)
+        ids.push_back(static_cast<std::int32_t>((1000 + (i * 131 + j * 17) % 20000) % vocab));
     mask.assign(static_cast<std::size_t>(b * s), 1.0f);
     out.resize(static_cast<std::size_t>(b * hidden));
     id_dims[0] = b, id_dims[1] = s;
@@ -82,7 +157,8 @@ GemmShare gemm_share(CompiledGraph& f, Run& r) {
     }
     runs.push_back(share);
   }
-  std::nth_element(runs.begin(), runs.begin() + 2, runs.end(), [](const GemmShare& a, const GemmShare& b) { return a.ns < b.ns; });
+  std::nth_element(runs.begin(), runs.begin() + 2, runs.end(),
+                   [](const GemmShare& a, const GemmShare& b) { return a.ns < b.ns; });
   return runs[2];
 }
 
@@ -92,7 +168,8 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   for (const std::string& name : weights.names()) bytes += weights.find(name)->size_bytes;
   auto start = Clock::now();
   void* to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (to == MAP_FAILED) throw Error(ErrorCode::OutOfMemory, concat_text("there is no room for a copy of the weights (", bytes, " bytes)"));
+  if (to == MAP_FAILED)
+    throw Error(ErrorCode::OutOfMemory, concat_text("there is no room for a copy of the weights (", bytes, " bytes)"));
   auto* at = static_cast<std::byte*>(to);
   for (const std::string& name : weights.names()) {
     auto view = weights.find(name);
@@ -105,14 +182,14 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
 }
 
 // Where the time of a run on one thread goes, kernel by kernel, beside the least time that `limits` allow.
-void print_breakdown(CompiledGraph& f, Run& r, const MachineLimits& limits) {
+void print_breakdown(CompiledGraph& f, std::span<const TensorView> inputs, const MachineLimits& limits) {
   struct Row {
     double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
     int nodes = 0;
   };
   // The median of several profiled runs, node by node, then summed by kernel.
   std::vector<std::vector<NodeTime>> runs;
-  for (int i = 0; i < 15; ++i) runs.push_back(f.profile(r.inputs));
+  for (int i = 0; i < 15; ++i) runs.push_back(f.profile(inputs));
   std::map<std::string, Row> rows;
   Row all;
   for (std::size_t n = 0; n < runs[0].size(); ++n) {
@@ -131,24 +208,39 @@ void print_breakdown(CompiledGraph& f, Run& r, const MachineLimits& limits) {
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
   sorted.emplace_back("all", all);
-  std::printf("  %-52s %5s %10s %6s %10s %7s %8s %7s\n", "op  kernel, on one thread", "nodes", "us", "%", "floor us", "floor %",
-              "GFLOP/s", "GB/s");
+  std::printf("  %-52s %5s %10s %6s %10s %7s %8s %7s\n", "op  kernel, on one thread", "nodes", "us", "%", "floor us",
+              "floor %", "GFLOP/s", "GB/s");
   for (const auto& [name, row] : sorted)
-    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %7.1f %8.1f %7.1f\n", name.c_str(), row.nodes, row.ns / 1e3, 100 * row.ns / all.ns,
-                row.floor_ns / 1e3, 100 * row.floor_ns / row.ns, row.flops / row.ns, row.bytes / row.ns);
+    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %7.1f %8.1f %7.1f\n", name.c_str(), row.nodes, row.ns / 1e3,
+                100 * row.ns / all.ns, row.floor_ns / 1e3, 100 * row.floor_ns / row.ns, row.flops / row.ns,
+                row.bytes / row.ns);
 }
 
-void bench(const BenchOptions& o) {
-  if (std::isnan(o.budget_s)) throw Error(ErrorCode::InvalidArgument, "--seconds is not a number");
+// What the machine can do, measured now, for --breakdown; printed.
+MachineLimits measured_limits(const BenchOptions& o) {
+  if (!o.breakdown || o.json) return {};
+  const MachineLimits limits = backend_for(Device::Cpu)->measure_limits({1, o.isa}).value_or(MachineLimits{});
+  std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
+  for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
+  std::printf("\n");
+  return limits;
+}
+
+Session session_of(const BenchOptions& o) {
+  Session session;
+  if (o.threads) session.with_threads(o.threads);
+  if (!o.isa.empty()) session.with_isa(o.isa);
+  return session;
+}
+
+void bench_model(const BenchOptions& o) {
   std::vector<std::pair<std::int64_t, std::int64_t>> shapes;
   for (const std::string& text : o.shapes) shapes.push_back(parse_shape(text));
   SentenceModelConfig config = read_sentence_config(o.model);
   BertGraphOptions graph_options;
   graph_options.pooling = config.pooling;
   graph_options.normalize = config.normalize;
-  Session session;
-  if (o.threads) session.with_threads(o.threads);
-  if (!o.isa.empty()) session.with_isa(o.isa);
+  const Session session = session_of(o);
   const std::string weights_file = weights_path(o.model);
   std::shared_ptr<const WeightLoader> weights = open_checkpoint(weights_file);
   std::size_t weight_bytes = 0;
@@ -159,65 +251,130 @@ void bench(const BenchOptions& o) {
   CompiledGraph f = session.compile(std::move(g));
   load_checkpoint(f, weights, weights_file);
   double load_ms = us_since(start) / 1e3;
-  if (!o.json) std::printf("%s, %s\n", f.target_name().c_str(), o.model.c_str());
-  MachineLimits limits;
-  if (o.breakdown && !o.json) {
-    limits = backend_for(Device::Cpu)->measure_limits({1, o.isa}).value_or(MachineLimits{});
-    std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
-    for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
-    std::printf("\n");
-  }
+  if (!o.json) print_header(f, o.model);
+  const MachineLimits limits = measured_limits(o);
   for (std::size_t n = 0; n < shapes.size(); ++n) {
-    const std::string& text = o.shapes[n];
     const auto [b, s] = shapes[n];
     auto t = Clock::now();
     std::vector<std::int64_t> dims{b, s};
     f.prepare_shape(std::vector<std::vector<std::int64_t>>{dims, dims});
     double compile_ms = us_since(t) / 1e3;
     Run r(b, s, config.bert.hidden_size, config.bert.vocab_size);
-    auto warm = Clock::now();
-    for (int i = 0; i < 50 && (i < 3 || us_since(warm) < 0.1e6); ++i) f.run_into(r.inputs, {&r.output, 1});
-    std::vector<double> us;
-    auto begin = Clock::now();
-    while ((static_cast<int>(us.size()) < o.min_runs || us_since(begin) < o.budget_s * 0.1e6) && us.size() < 20000) {
-      auto one = Clock::now();
-      f.run_into(r.inputs, {&r.output, 1});
-      us.push_back(us_since(one));
-      if (us_since(begin) > o.budget_s * 1e6 && us.size() >= 5) break;
-    }
-    std::sort(us.begin(), us.end());
-    double p50 = us[(us.size() - 1) / 2], p10 = us[(us.size() - 1) / 10];
-    double flops = 0;
-    for (const NodeTime& node : f.profile(r.inputs)) flops += node.cost.flops;
+    const Timing timing = measure(o, [&] { f.run_into(r.inputs, {&r.output, 1}); });
+    const double flops = profiled_flops(f, r.inputs);
     if (o.json) {
       const GemmShare gemm = gemm_share(f, r);
-      std::printf("{\"bench\":\"minilm\",\"engine\":\"rlx\",\"target\":\"%s\",\"case\":\"%s\",\"p50_us\":%.2f,\"p10_us\":%.2f,\"n\":%zu,"
-                  "\"load_ms\":%.2f,\"compile_ms\":%.2f,\"copy_ms\":%.2f,\"weight_bytes\":%zu,\"prepared_bytes\":%zu,\"arena_bytes\":%zu,"
-                  "\"gflop\":%.6f,\"gemm_gflop\":%.6f,\"gemm_us\":%.2f,\"check\":\"%.5f %.5f %.5f\"}\n",
-                  f.target_name().c_str(), text.c_str(), p50, p10, us.size(), load_ms, compile_ms, copy_ms, weight_bytes, f.prepared_bytes(), f.arena_bytes(),
-                  flops / 1e9, gemm.flops / 1e9, gemm.ns / 1e3, static_cast<double>(r.out[0]), static_cast<double>(r.out[1]), static_cast<double>(r.out.back()));
+      char check[64];
+      std::snprintf(check, sizeof check, "%.5f %.5f %.5f", static_cast<double>(r.out[0]), static_cast<double>(r.out[1]),
+                    static_cast<double>(r.out.back()));
+      JsonWriter json = json_row("minilm", f, session.target().threads, o.shapes[n], timing);
+      json.member("load_ms", load_ms).member("compile_ms", compile_ms).member("copy_ms", copy_ms);
+      json.member("weight_bytes", std::uint64_t{weight_bytes});
+      json.member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
+      json.member("arena_bytes", std::uint64_t{f.arena_bytes()});
+      json.member("gflop", flops / 1e9).member("gemm_gflop", gemm.flops / 1e9).member("gemm_us", gemm.ns / 1e3);
+      print_json(std::move(json.member("check", check)));
     } else {
-      std::printf("%-8s p50 %9.1f us   p10 %9.1f us   %7.1f GFLOP/s   ready in %.2f ms   arena %.2f MB\n", text.c_str(), p50, p10, flops / p50 / 1e3,
-                  compile_ms, static_cast<double>(f.arena_bytes()) / 1e6);
-      if (o.breakdown) print_breakdown(f, r, limits);
+      print_row(o.shapes[n], timing, flops, compile_ms, f);
+      if (o.breakdown) print_breakdown(f, r.inputs, limits);
     }
     std::fflush(stdout);
   }
+}
+
+// Values for a leaf that no file gives, the same in every run: floats in [-1, 1), for params of two axes and more
+// divided by the root of the first extent, so that products keep their size; integers 0 and 1, which may be indices.
+Tensor made_up_values(const Shape& shape, bool param, std::uint64_t seed) {
+  Tensor t = Tensor::zeros(Shape(shape.dims(), DType::F32));
+  const double scale =
+      param && t.rank() > 1 ? 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(t.dim(0), 1))) : 1;
+  const bool floats = is_inexact(shape.dtype());
+  std::mt19937_64 random(seed);
+  for (float& v : t.mutable_values<float>()) {
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+    v = floats ? static_cast<float>((2 * unit - 1) * scale) : unit < 0.5 ? 0.0f : 1.0f;
+  }
+  return t.cast(shape.dtype());
+}
+
+void bench_graph(const BenchOptions& o) {
+  Graph g = read_static_graph(o.graph, o.bindings);
+  NamedTensors values = read_bindings(g, o.files);
+  std::size_t num_made_up = 0;
+  std::vector<std::string> inputs, params;
+  for (OpKind kind : {OpKind::Input, OpKind::Param})
+    for (NodeId id : g.leaves(kind)) {
+      const std::string& name = g.leaf_name(id);
+      (kind == OpKind::Input ? inputs : params).push_back(name);
+      if (values.contains(name)) continue;
+      values.emplace(name, made_up_values(g.shape(id), kind == OpKind::Param, ++num_made_up));
+    }
+  const std::string name = g.name();
+  const Session session = session_of(o);
+  const auto start = Clock::now();
+  CompiledGraph f = session.compile(std::move(g));
+  for (const std::string& param : params) f.set_param(param, values.at(param));
+  f.finalize();
+  const double ready_ms = us_since(start) / 1e3;
+  if (!o.json)
+    print_header(f, concat_text("graph ", name, " (", o.graph, "), ", num_made_up, " of ", values.size(),
+                                " inputs and params with made-up values"));
+  const MachineLimits limits = measured_limits(o);
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const std::string& input : inputs) dims.push_back(values.at(input).dims());
+  std::vector<TensorView> views;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& t = values.at(inputs[i]);
+    views.push_back({t.data(), t.dtype(), dims[i], t.size_bytes()});
+  }
+  const Timing timing = measure(o, [&] { f.run_slots(views); });
+  const double flops = profiled_flops(f, views);
+  if (o.json) {
+    JsonWriter json = json_row("graph", f, session.target().threads, name, timing);
+    json.member("ready_ms", ready_ms).member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
+    print_json(std::move(json.member("arena_bytes", std::uint64_t{f.arena_bytes()}).member("gflop", flops / 1e9)));
+  } else {
+    print_row(name, timing, flops, ready_ms, f);
+    if (o.breakdown) print_breakdown(f, views, limits);
+  }
+}
+
+void bench(const BenchOptions& o) {
+  if (std::isnan(o.budget_s)) throw Error(ErrorCode::InvalidArgument, "--seconds is not a number");
+  if (o.graph.empty() == o.model.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                o.graph.empty() ? "nothing to measure is given" : "a graph and a model are given",
+                "name either a graph file or --model DIR");
+  if (o.model.empty())
+    bench_graph(o);
+  else
+    bench_model(o);
 }
 
 }  // namespace
 
 void register_bench(CLI::App& app) {
   auto o = std::make_shared<BenchOptions>();
-  CLI::App* sub = app.add_subcommand("bench", "Measure the latency of a sentence encoder per shape");
-  sub->add_option("--model", o->model, "model folder")->required();
-  sub->add_option("--shapes", o->shapes, "BATCHxSEQUENCE, several by commas")->delimiter(',');
+  CLI::App* sub = app.add_subcommand("bench", "Measure the latency of a graph, or of a sentence encoder per shape");
+  auto* graph = sub->add_option("graph", o->graph, "graph in text or binary form; - reads the standard input");
+  graph->type_name("FILE");
+  add_file_bindings(*sub, o->files);
+  sub->add_option("-b,--bind", o->bindings, "value of a symbolic dimension of the graph")
+      ->type_name("SYMBOL=N")
+      ->allow_extra_args(false)
+      ->needs(graph);
+  auto* model = sub->add_option("--model", o->model, "model folder of a sentence encoder")->type_name("DIR");
+  sub->add_option("--shapes", o->shapes, "of the model: BATCHxSEQUENCE, several by commas")
+      ->delimiter(',')
+      ->needs(model);
   sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, 1024));
   sub->add_option("--isa", o->isa, "force an instruction set: avx512, avx2, sse4, generic");
-  sub->add_option("--runs", o->min_runs, "least number of timed runs a shape")->check(CLI::Range(1, 1000000));
-  sub->add_option("--seconds", o->budget_s, "time budget a shape")->check(CLI::Range(0.001, 3600.0));
-  sub->add_flag("--json", o->json, "one JSON object per shape");
+  sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));
+  sub->add_option("--seconds", o->budget_s, "time budget of a graph or shape")->check(CLI::Range(0.001, 3600.0));
+  sub->add_flag("--json", o->json, "one JSON object per graph or shape");
   sub->add_flag("--breakdown", o->breakdown, "time by kernel, beside the floor that arithmetic and memory set");
+  sub->footer(concat_text(
+      "Inputs and params of a graph that no file gives get made-up values, the same in every run.\n\n", kExitStatus));
   sub->callback([o] { bench(*o); });
 }
 

@@ -81,8 +81,7 @@ void list_devices(bool json_format) {
   out.close();
 }
 
-// -- dtypes
-// ------------------------------------------------------------------------------------------------------------
+// -- dtypes --
 
 // The sample with `t` in place of the dtype of its data; none when the op does not take `t`.
 std::optional<Graph> with_dtype(const Sample& sample, DType t) {

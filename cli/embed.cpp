@@ -12,8 +12,8 @@
 #include "cli/terminal.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
+#include "rlx/ir/utf8.h"
 #include "rlx/models/sentence_encoder.h"
-#include "rlx/text/utf8.h"
 
 namespace rlx::cli {
 namespace {
@@ -23,33 +23,71 @@ struct EmbedArgs {
   std::vector<std::string> texts, files;
   std::int64_t batch = 32, max_tokens = 0;
   int threads = 0;
-  bool pairs = false;
+  bool pairs = false, skip_empty = false, zero_empty = false;
 };
 
 // The texts, and where each came from.
-struct Texts {
+class Texts {
+ public:
   struct Source {
     std::string prefix;  // "lines.txt:", "--text "
     std::size_t first;   // its first text
   };
   std::vector<std::string> all;
-  std::vector<Source> sources;
 
   void add(std::string prefix, std::vector<std::string> texts) {
-    sources.push_back({std::move(prefix), all.size()});
+    sources_.push_back({std::move(prefix), all.size()});
     all.insert(all.end(), std::make_move_iterator(texts.begin()), std::make_move_iterator(texts.end()));
   }
   void add_file(const std::string& path) {
     add(path == "-" ? "standard input:" : path + ":", split_lines(read_text(path)));
   }
+  /// Leaves out the texts `gone`, which ascend; the others keep their names.
+  void remove(const std::vector<std::size_t>& gone) {
+    std::size_t to = 0, next = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (next < gone.size() && gone[next] == i) {
+        ++next;
+        continue;
+      }
+      if (to != i) all[to] = std::move(all[i]);
+      place_.push_back(i);
+      ++to;
+    }
+    all.resize(to);
+  }
   /// The file and line of a text, or which --text it is.
-  std::string name(std::size_t i) const {
-    auto after = std::upper_bound(sources.begin(), sources.end(), i,
+  std::string name(std::size_t text) const {
+    const std::size_t i = place_.empty() ? text : place_[text];
+    auto after = std::upper_bound(sources_.begin(), sources_.end(), i,
                                   [](std::size_t index, const Source& s) { return index < s.first; });
     const Source& source = *std::prev(after);
     return concat_text(source.prefix, i - source.first + 1);
   }
+
+ private:
+  std::vector<Source> sources_;
+  std::vector<std::size_t> place_;  // of each text among those that were read; empty: none was left out
 };
+
+// The texts without a token, which the options allow; told on the standard error.
+std::vector<std::size_t> find_empty(const EmbedArgs& args, const Texts& texts, const SentenceEncoder& encoder) {
+  std::vector<std::size_t> empty;
+  for (std::size_t i = 0; i < texts.all.size(); ++i)
+    if (!encoder.has_tokens(texts.all[i])) empty.push_back(i);
+  if (!empty.empty())
+    std::fprintf(stderr, "note: %zu empty text%s %s, the first is %s\n", empty.size(), empty.size() == 1 ? "" : "s",
+                 args.skip_empty ? "left out" : "with a vector of zeros", texts.name(empty[0]).c_str());
+  return empty;
+}
+
+void require_texts(const EmbedArgs& args, std::size_t count) {
+  if (count == 0)
+    throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
+                "give --text TEXT, --file LINES.txt, or lines on the standard input");
+  if (args.pairs && count == 1)
+    throw Error(ErrorCode::InvalidArgument, "--pairs compares texts, and there is one only", "give at least two");
+}
 
 Texts read_texts(const EmbedArgs& args) {
   Texts texts;
@@ -66,15 +104,11 @@ Texts read_texts(const EmbedArgs& args) {
       throw Error(ErrorCode::InvalidArgument,
                   concat_text(texts.name(i), ": invalid UTF-8 at byte ", *bad, " of ", text.size()),
                   "convert the text to UTF-8, for example with iconv");
-    if (text.find_first_not_of(" \t\r\v\f\n") == std::string::npos)
+    if (!args.skip_empty && !args.zero_empty && text.find_first_not_of(" \t\r\v\f\n") == std::string::npos)
       throw Error(ErrorCode::InvalidArgument, concat_text(texts.name(i), ": the text is empty"),
-                  "leave it out; a text needs at least one word or sign");
+                  "--skip-empty leaves such texts out, --zero-empty gives them a vector of zeros");
   }
-  if (texts.all.empty())
-    throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
-                "give --text TEXT, --file LINES.txt, or lines on the standard input");
-  if (args.pairs && texts.all.size() == 1)
-    throw Error(ErrorCode::InvalidArgument, "--pairs compares texts, and there is one only", "give at least two");
+  require_texts(args, texts.all.size());
   return texts;
 }
 
@@ -168,13 +202,19 @@ void run(const EmbedArgs& args) {
   if (format == "npy" && out.is_terminal())
     throw Error(ErrorCode::InvalidArgument, "npy is binary and the output is a terminal",
                 "redirect it, or give --output FILE");
-  const Texts input = read_texts(args);
-  const std::vector<std::string>& texts = input.all;
+  Texts input = read_texts(args);
   SentenceEncoderOptions options;
   options.num_threads = args.threads;
   options.max_batch = args.batch;
   options.max_sequence = args.max_tokens;
+  options.zero_empty = args.zero_empty;
   SentenceEncoder encoder(args.model, options);
+  if (args.skip_empty || args.zero_empty) {
+    const std::vector<std::size_t> empty = find_empty(args, input, encoder);
+    if (args.skip_empty) input.remove(empty);
+  }
+  const std::vector<std::string>& texts = input.all;
+  require_texts(args, texts.size());
 
   ProgressBar bar("embedding", texts.size());
   std::vector<TruncationNotice> notices;
@@ -185,9 +225,9 @@ void run(const EmbedArgs& args) {
   for (std::size_t first = 0; first < texts.size(); first += block) {
     const std::size_t count = std::min(block, texts.size() - first);
     std::vector<TruncationNotice> cut;
-    const Tensor vectors = encoder.embed(std::span(texts).subspan(first, count), &cut,
-                                         [&](std::size_t done) { bar.update(first + done); },
-                                         [&](std::size_t i) { return input.name(first + i); });
+    const Tensor vectors = encoder.embed(
+        std::span(texts).subspan(first, count), &cut, [&](std::size_t done) { bar.update(first + done); },
+        [&](std::size_t i) { return input.name(first + i); });
     for (TruncationNotice& n : cut) {
       n.text_index += first;
       notices.push_back(n);
@@ -214,7 +254,7 @@ void register_embed(CLI::App& app) {
   cmd->add_option("--text", args->texts, "A text to embed; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false);
-  cmd->add_option("--file", args->files, "A file of texts, one per line ('-': standard input)")
+  cmd->add_option("--file", args->files, "A file of texts, one per line, gzip too ('-': standard input)")
       ->type_name("FILE")
       ->allow_extra_args(false);
   cmd->add_option("--format", args->format,
@@ -228,8 +268,15 @@ void register_embed(CLI::App& app) {
   cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
+  auto* skip = cmd->add_flag("--skip-empty", args->skip_empty, "Leave out texts without a word or sign");
+  cmd->add_flag("--zero-empty", args->zero_empty, "Give texts without a word or sign a vector of zeros")
+      ->excludes(skip);
   cmd->add_flag("--pairs", args->pairs, "Print the cosine of every pair of texts instead of their vectors");
-  cmd->footer("Without --text and --file, texts are read from the standard input, one per line.");
+  cmd->footer(
+      concat_text("Without --text and --file, texts are read from the standard input, one per line. An empty one is an "
+                  "error unless\n"
+                  "--skip-empty or --zero-empty is given.\n\n",
+                  kExitStatus));
   cmd->callback([args] { run(*args); });
 }
 

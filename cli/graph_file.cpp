@@ -55,7 +55,8 @@ void append_element(std::string& out, const Tensor& t, std::int64_t i) {
 Graph read_graph(const std::string& path) {
   const std::string content = read_text(path);
   const std::string source = path == "-" ? "the standard input" : path;
-  const bool binary = content.starts_with("RLXGRAPH");
+  // Text holds no zero byte; the binary reader can say what is wrong with a file that does.
+  const bool binary = content.starts_with("RLXGRAPH") || content.find('\0') != std::string::npos;
   Graph g = binary ? from_bytes(std::as_bytes(std::span(content)), source) : parse_text(content, source);
   verify_or_throw(g, Level::Hir, source);
   return g;
@@ -106,6 +107,20 @@ SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& text
       throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", name, "' is bound twice"));
   }
   return out;
+}
+
+void require_symbols(const Graph& g, const SymbolBinding& binding) {
+  for (const std::string& symbol : g.dynamic_symbols())
+    if (!binding.contains(symbol))
+      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"),
+                  concat_text("give it one, for example --bind ", symbol, "=16"));
+}
+
+Graph read_static_graph(const std::string& path, const std::vector<std::string>& bindings) {
+  Graph g = read_graph(path);
+  const SymbolBinding binding = parse_symbols(g, bindings);
+  require_symbols(g, binding);
+  return binding.empty() ? std::move(g) : g.bind(binding);
 }
 
 std::string tensor_text(const Tensor& t, std::int64_t max_values) {

@@ -15,6 +15,10 @@ namespace rlx::cli {
 /// place.
 Graph read_graph(const std::string& path);
 
+/// The same with symbols replaced by the numbers that `bindings` ("batch=8") give. Errors: also InvalidArgument for a
+/// symbol without a number, naming the option.
+Graph read_static_graph(const std::string& path, const std::vector<std::string>& bindings);
+
 /// "name=rest" split at the first '='; an argument without one, or one that is the path of a file, has an empty name.
 struct Binding {
   std::string name, rest;
@@ -27,6 +31,9 @@ Session session_on(const std::string& text);
 /// `text` as symbol values: "batch=8". Errors: InvalidArgument for an unknown symbol, naming those of `g`, or no
 /// number.
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts);
+
+/// Throws InvalidArgument for the first symbol of `g` that `binding` gives no value, naming the option.
+void require_symbols(const Graph& g, const SymbolBinding& binding);
 
 /// Shape and values for people: one line per row of the last axis, shortest digits that read back; at most
 /// `max_values`.

@@ -11,6 +11,7 @@
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
 #include "rlx/models/bert.h"
+#include "rlx/passes/passes.h"
 
 namespace rlx::cli {
 namespace {
@@ -41,6 +42,11 @@ struct Section {
   std::string name, what, text;
 };
 
+constexpr std::string_view kGiven = "the graph as given",
+                           kPlanned = "the planned program: run graph, weight preparation, buffers and schedule",
+                           kFused = "what was fused, and what was missed and why",
+                           kDispatched = "how each kind of op reaches the device";
+
 // The reports and every kept stage, in the order of the compile.
 std::vector<Section> sections(const CompileResult& result, bool as_text) {
   auto graph_text = [&](const Graph& g) {
@@ -55,12 +61,11 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
       text = "unchanged\n";
     else if (i > 0)
       text.insert(0, inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n");
-    out.push_back({stage.name, i == 0 ? "the graph as given" : "after the pass", text});
+    out.push_back({stage.name, std::string(i == 0 ? kGiven : "after the pass"), text});
   }
-  out.push_back(
-      {"lir", "the planned program: run graph, weight preparation, buffers and schedule", inspect_lir(result.lir)});
-  out.push_back({"fusion", "what was fused, and what was missed and why", result.fusion.text()});
-  out.push_back({"dispatch", "how each kind of op reaches the device", result.dispatch.text()});
+  out.push_back({"lir", std::string(kPlanned), inspect_lir(result.lir)});
+  out.push_back({"fusion", std::string(kFused), result.fusion.text()});
+  out.push_back({"dispatch", std::string(kDispatched), result.dispatch.text()});
   return out;
 }
 
@@ -70,7 +75,23 @@ std::string summary(const CompileResult& result, const std::string& target) {
   return out + inspect_copies(result.lir) + "fusion: " + result.fusion.summary_line() + "\n";
 }
 
+// The stages that a compile may have, for --list without a graph; a compile keeps those that it needs.
+void list_stages() {
+  Output out("-");
+  auto line = [&](std::string_view name, std::string_view what) {
+    out.write(concat_text("== ", name, ": ", what, "\n"));
+  };
+  line("hir", kGiven);
+  for (const Pass* pass : all_passes()) line(pass->name, pass->what);
+  line("legalize", "ops that the device has no kernel for are decomposed");
+  line("lir", kPlanned);
+  line("fusion", kFused);
+  line("dispatch", kDispatched);
+  out.close();
+}
+
 void run(const InspectArgs& args) {
+  if (args.list && args.graph.empty() && args.model.empty()) return list_stages();
   Graph g = load(args);
   if (!args.save.empty()) {
     Output file(args.save);
@@ -83,10 +104,7 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
-  for (const std::string& symbol : g.dynamic_symbols())
-    if (!options.dim_binding.contains(symbol))
-      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"),
-                  concat_text("give it one, for example --bind ", symbol, "=16"));
+  require_symbols(g, options.dim_binding);
   const TargetInfo target = session_on(args.device).target();
   const CompileResult result = CompilePipeline(target, options).compile_graph(std::move(g));
 
@@ -141,7 +159,7 @@ void register_inspect(CLI::App& app) {
       ->delimiter(',')
       ->type_name("NAME")
       ->allow_extra_args(false);
-  cmd->add_flag("--list", args->list, "list the stages");
+  cmd->add_flag("--list", args->list, "list the stages: of this compile, or without a graph those that there are");
   cmd->add_flag("--summary", args->summary, "sizes and counts only");
   cmd->add_flag("--text", args->text, "graphs in text form instead of the table");
   cmd->add_flag("--no-fusion", args->no_fusion, "compile without fusion");

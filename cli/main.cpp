@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "rlx/error.h"
 
 namespace {
@@ -22,15 +23,14 @@ int finished(int status) {
   return 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("rlx: a small ML compiler and runtime", "rlx");
   app.set_version_flag("--version", "rlx " RLX_VERSION);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::help);
-  app.footer("Exit status: 0 done, 1 the work failed, 2 the command line is wrong.");
+  app.footer(rlx::cli::kExitStatus);
   using namespace rlx::cli;
+  handle_ending_signals();
   register_embed(app);
   register_search(app);
   register_bench(app);
@@ -68,14 +68,19 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "  hint: `rlx %s--help` lists the options\n",
                  app.get_subcommands().empty() ? "" : (app.get_subcommands().front()->get_name() + " ").c_str());
     return 2;
-  } catch (const rlx::Error& e) {
-    std::fprintf(stderr, "rlx: %s\n", e.what());
-    return 1;
+  }
+}
+
+}  // namespace
+
+// Nothing leaves by an exception, whatever fails: not even what comes before the command line is read.
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "rlx: out of memory\n");
-    return 1;
+    std::fputs("rlx: out of memory\n", stderr);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "rlx: %s\n", e.what());
-    return 1;
   }
+  return 1;
 }

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
+#include "rlx/compiler/pipeline.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/serialize.h"
@@ -20,6 +21,8 @@ struct OptArgs {
   std::vector<std::string> passes, bindings;
   bool list = false, report = false, diff = false, origins = false, binary = false, fusable = false;
 };
+
+FusionPolicy policy_of(const OptArgs& args) { return args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct; }
 
 void list_passes() {
   Output out("-");
@@ -50,30 +53,36 @@ std::vector<const Pass*> chosen_passes(const std::vector<std::string>& names) {
   return out;
 }
 
-OpSet claims_of(const std::string& target) {
-  if (target.empty()) return OpSet::everything();
-  return session_on(target).target().claims;
+// The passes named, with what the target claims; without a target everything may be fused.
+Graph run_named_passes(const OptArgs& args, const Graph& g, FusionReport& report) {
+  report.nodes_before = g.num_nodes();
+  report.before = op_histogram(g);
+  PassContext context;
+  context.claims = args.target.empty() ? OpSet::everything() : session_on(args.target).target().claims;
+  context.policy = policy_of(args);
+  context.report = &report;
+  Graph after = run_passes(g, chosen_passes(args.passes), context);
+  report.nodes_after = after.num_nodes();
+  report.after = op_histogram(after);
+  return after;
+}
+
+// What a compile for the target runs between the graph as given and legalisation.
+Graph run_default_pipeline(const OptArgs& args, const Graph& g, FusionReport& report) {
+  CompileOptions options;
+  options.policy = policy_of(args);
+  CompilePipeline pipeline(session_on(args.target.empty() ? "cpu" : args.target).target(), options);
+  return pipeline.optimize_with_report(pipeline.lower_hir(HirModule{g}), report).graph;
 }
 
 void run(const OptArgs& args) {
   if (args.list) return list_passes();
   if (args.graph.empty())
     throw Error(ErrorCode::InvalidArgument, "no graph is given", "name a graph file, or - for the standard input");
-  if (args.passes.empty())
-    throw Error(ErrorCode::InvalidArgument, "no pass is given",
-                "name them with --pass NAME[,NAME]; `rlx opt --list` lists them");
   Graph g = read_graph(args.graph);
   if (!args.bindings.empty()) g = g.bind(parse_symbols(g, args.bindings));
   FusionReport report;
-  report.nodes_before = g.num_nodes();
-  report.before = op_histogram(g);
-  PassContext context;
-  context.claims = claims_of(args.target);
-  context.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
-  context.report = &report;
-  const Graph after = run_passes(g, chosen_passes(args.passes), context);
-  report.nodes_after = after.num_nodes();
-  report.after = op_histogram(after);
+  const Graph after = args.passes.empty() ? run_default_pipeline(args, g, report) : run_named_passes(args, g, report);
 
   Output out(args.output);
   if (args.diff) {
@@ -94,13 +103,16 @@ void register_opt(CLI::App& app) {
   auto args = std::make_shared<OptArgs>();
   CLI::App* cmd = app.add_subcommand("opt", "Run compiler passes on a graph file and print the result");
   cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
-  cmd->add_option("-p,--pass", args->passes, "passes in order, separated by commas; `all` is the whole list")
+  cmd->add_option(
+         "-p,--pass", args->passes,
+         "passes in order, separated by commas; `all` is the whole list; without it, those of a compile for the target")
       ->delimiter(',')
       ->type_name("NAME")
       ->allow_extra_args(false);
   cmd->add_flag("--list", args->list, "list the passes: what each does and when that is legal");
-  cmd->add_option("-t,--target", args->target,
-                  "fuse what this device has kernels for; without it, everything may be fused")
+  cmd->add_option(
+         "-t,--target", args->target,
+         "fuse what this device has kernels for; without it, everything for named passes and cpu for a compile's")
       ->type_name("DEVICE");
   cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives instead of fused ops");
   cmd->add_option("-b,--bind", args->bindings, "fix a symbolic dimension first")

@@ -7,9 +7,9 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "rlx/formats/json.h"
+#include "rlx/ir/utf8.h"
 #include "rlx/models/passages.h"
 #include "rlx/models/sentence_encoder.h"
-#include "rlx/text/utf8.h"
 
 namespace rlx::cli {
 namespace {
@@ -27,19 +27,47 @@ struct Found {
   Passage passage;
 };
 
+// The text of a file. Errors: also BadFile for what is no text.
+std::string read_searchable(const std::string& path) {
+  const std::string text = read_text(path);
+  constexpr std::pair<std::string_view, std::string_view> kPacked[] = {{"\xfd"
+                                                                        "7zXZ",
+                                                                        "xz"},
+                                                                       {"\x28\xb5\x2f\xfd", "zstd"},
+                                                                       {"BZh", "bzip2"},
+                                                                       {"PK\x03\x04", "zip"}};
+  for (const auto& [start, name] : kPacked)
+    if (text.starts_with(start))
+      throw Error(ErrorCode::BadFile, concat_text(path, ": compressed with ", name),
+                  "of compressed files, gzip is read");
+  if (text.find('\0') != std::string::npos) throw Error(ErrorCode::BadFile, concat_text(path, ": a binary file"));
+  if (auto bad = find_invalid_utf8(text)) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
+    throw Error(ErrorCode::BadFile, concat_text(path, ":", line, ": not valid UTF-8"), "convert it with iconv");
+  }
+  return text;
+}
+
+// What cannot be read as text is left out with a note, so that `rlx search QUERY *` works; an error when nothing is
+// left.
 std::vector<Found> read_passages(const SearchArgs& args) {
   std::vector<Found> out;
+  std::vector<Diagnostic> left_out;
   for (std::size_t f = 0; f < args.files.size(); ++f) {
-    const std::string text = read_text(args.files[f]);
-    if (auto bad = find_invalid_utf8(text)) {
-      const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
-      throw Error(ErrorCode::BadFile, concat_text(args.files[f], ":", line, ": not valid UTF-8"),
-                  "search takes text files; convert it with iconv");
+    std::string text;
+    try {
+      text = read_searchable(args.files[f]);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::BadFile) throw;
+      left_out.push_back(e.diagnostic());
+      continue;
     }
     for (Passage& p : args.paragraphs ? split_into_paragraphs(text) : split_into_lines(text))
       out.push_back({f, std::move(p)});
   }
+  if (out.empty() && !left_out.empty()) throw Error(left_out.front());
   if (out.empty()) throw Error(ErrorCode::InvalidArgument, "the files hold no text to search");
+  for (const Diagnostic& d : left_out) std::fprintf(stderr, "note: left out: %s\n", d.message.c_str());
   return out;
 }
 
@@ -112,7 +140,9 @@ void register_search(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   cmd->add_option("query", args->query, "What to look for")->required();
-  cmd->add_option("files", args->files, "Text files ('-': standard input)")->required()->type_name("FILE");
+  cmd->add_option("files", args->files, "Text files, gzip too ('-': standard input); others are left out with a note")
+      ->required()
+      ->type_name("FILE");
   cmd->add_option("--top", args->top, "Matches to print")->check(CLI::Range(1, 100000))->capture_default_str();
   cmd->add_flag("--paragraphs", args->paragraphs, "Compare whole paragraphs (parted by blank lines) instead of lines");
   cmd->add_option("--format", args->format, "text or json")

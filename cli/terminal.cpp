@@ -2,6 +2,7 @@
 #include "cli/terminal.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -9,7 +10,8 @@
 #include <unistd.h>
 
 #include "rlx/error.h"
-#include "rlx/text/utf8.h"
+#include "rlx/formats/gzip.h"
+#include "rlx/ir/utf8.h"
 
 namespace rlx::cli {
 
@@ -30,7 +32,7 @@ std::string read_text(const std::string& path) {
     throw Error(ErrorCode::BadFile,
                 concat_text("cannot read ", standard ? "the standard input" : concat_text("'", path, "'"), ": ",
                             std::strerror(reason)));
-  return out;
+  return is_gzip(out) ? gunzip(out, standard ? "the standard input" : path) : out;
 }
 
 std::vector<std::string> split_lines(std::string_view text) {
@@ -45,31 +47,45 @@ std::vector<std::string> split_lines(std::string_view text) {
   return out;
 }
 
-Output::Output(const std::string& path) : path_(path == "-" ? "" : path) {}
-Output::~Output() {
-  if (file_ && file_ != stdout) std::fclose(file_);
+Output::Output(const std::string& path) {
+  if (!path.empty() && path != "-") file_.emplace(path);
 }
-bool Output::is_terminal() const { return path_.empty() && isatty(STDOUT_FILENO) != 0; }
-void Output::fail() const {
-  throw Error(ErrorCode::BadFile,
-              concat_text("cannot write ", path_.empty() ? "the standard output" : concat_text("'", path_, "'"), ": ",
-                          std::strerror(errno)));
+bool Output::is_terminal() const { return !file_ && isatty(STDOUT_FILENO) != 0; }
+
+namespace {
+
+[[noreturn]] void fail_standard_output() {
+  throw Error(ErrorCode::BadFile, concat_text("cannot write the standard output: ", std::strerror(errno)));
 }
-void Output::open() {
-  if (file_) return;
-  file_ = path_.empty() ? stdout : std::fopen(path_.c_str(), "wb");
-  if (!file_) fail();
+
+// The process ends by the signal, as whoever sent it expects.
+extern "C" void end_by_signal(int signal) {
+  remove_unfinished_files();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
+
+}  // namespace
+
 void Output::write(std::string_view bytes) {
-  open();
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail();
+  if (file_)
+    file_->write(bytes);
+  else if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size())
+    fail_standard_output();
 }
 void Output::close() {
-  open();
-  if (std::fflush(file_) != 0) fail();
-  if (file_ == stdout) return;
-  std::FILE* file = std::exchange(file_, nullptr);
-  if (std::fclose(file) != 0) fail();
+  if (file_)
+    file_->commit();
+  else if (std::fflush(stdout) != 0)
+    fail_standard_output();
+}
+
+void handle_ending_signals() {
+  for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXCPU}) {
+    // nohup and shells without job control ignore some on purpose.
+    if (std::signal(signal, end_by_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 ProgressBar::ProgressBar(std::string what, std::size_t total)

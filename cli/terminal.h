@@ -5,39 +5,40 @@
 #include <cstddef>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "rlx/formats/output_file.h"
 #include "rlx/text/tokenizer.h"
 
 namespace rlx::cli {
 
-/// The whole of a file, or of the standard input for "-". Errors: NotFound and BadFile naming it.
+/// The whole of a file, or of the standard input for "-"; what is compressed with gzip comes out inflated. Errors:
+/// NotFound and BadFile naming it.
 std::string read_text(const std::string& path);
 /// Lines without their ends (\n or \r\n); a last line without an end counts, an empty one after the last end does not.
 std::vector<std::string> split_lines(std::string_view text);
 
-/// A file or the standard output for writing; a failed write is an error. The file is opened by the first write, so
-/// that what fails before leaves an old file as it was.
+/// A file or the standard output for writing; a failed write is an error. A file appears whole with `close`: what fails
+/// before leaves an old one as it was.
 class Output {
  public:
   /// "" and "-" are the standard output.
   explicit Output(const std::string& path);
-  ~Output();
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
   bool is_terminal() const;
   void write(std::string_view bytes);
   /// Flushes and checks; call once at the end.
   void close();
 
  private:
-  [[noreturn]] void fail() const;
-  void open();
-  std::string path_;  // empty: the standard output
-  std::FILE* file_ = nullptr;
+  std::optional<OutputFile> file_;  // none: the standard output
 };
+
+/// Lets signals that end the program delete its unfinished output files first, and a limit of the file size be an error
+/// of the write. Call once.
+void handle_ending_signals();
 
 /// A line on the standard error that redraws itself: shown when that is a terminal and the work takes longer than a
 /// second.

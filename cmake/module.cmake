@@ -71,6 +71,11 @@ function(rlx_library name)
     set(kernel_options -O3 -ffp-contract=fast)
     if(RLX_SANITIZE)
       set(kernel_options -O1 -ffp-contract=fast)
+      if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        # Below -O2 GCC joins no multiply and add without it, and kernels that build on the exact remainder of an FMA
+        # (a division by a reciprocal) would be others than those users run.
+        list(APPEND kernel_options -fexpensive-optimizations)
+      endif()
     endif()
     set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
       COMPILE_OPTIONS "${kernel_options}")

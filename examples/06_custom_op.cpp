@@ -1,4 +1,5 @@
-// An op of your own: its record (shape, reference, gradient), a kernel for the CPU, and its gradient in a compiled graph.
+// An op of your own: its record (shape, reference, gradient), a kernel for the CPU, and its gradient in a compiled
+// graph.
 #include <rlx/rlx.h>
 
 #include <rlx/backends/cpu/custom_kernel.h>
@@ -21,7 +22,8 @@ rlx::Result<rlx::Shapes> infer(const rlx::InferContext& c) {
 void reference(const rlx::RefArgs& a) {
   const double limit = limit_of(a.box);
   auto* y = reinterpret_cast<float*>(a.out().mutable_data());
-  for (std::int64_t i = 0; i < a.in(0).num_elements(); ++i) y[i] = static_cast<float>(limit * std::tanh(a.in(0).at(i) / limit));
+  for (std::int64_t i = 0; i < a.in(0).num_elements(); ++i)
+    y[i] = static_cast<float>(limit * std::tanh(a.in(0).at(i) / limit));
 }
 
 // dy/dx = 1 - (y / limit)^2, written with the forward value.

@@ -23,7 +23,7 @@ enum class ErrorCode : std::uint8_t {
   Unsupported,        // a valid request that this device, op or build cannot do
   DeviceUnavailable,  // no such device in this build or on this machine
   OutOfMemory,
-  Internal,           // our bug
+  Internal,  // our bug
 };
 
 /// Stable lower-case name of a code, for example "shape mismatch".
@@ -40,7 +40,7 @@ struct Diagnostic {
   std::string text() const;
 };
 
-/// The only exception rlx throws at its public calls.
+/// The exception of rlx, the only one but for failed allocations: rlx/tensor/out_of_memory.h says what those throw.
 class Error : public std::runtime_error {
  public:
   explicit Error(Diagnostic d);
@@ -66,8 +66,8 @@ void append_text(std::string& out, T v) {
 }
 template <class T>
 concept HasText = requires(const T& v) {
-  { v.text() } -> std::convertible_to<std::string>;
-};
+                    { v.text() } -> std::convertible_to<std::string>;
+                  };
 template <HasText T>
 void append_text(std::string& out, const T& v) {
   out.append(v.text());
@@ -86,13 +86,22 @@ std::string concat_text(const Args&... args) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}              // NOLINT(implicit)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}                     // NOLINT(implicit)
   Result(Diagnostic diagnostic) : state_(std::in_place_index<1>, std::move(diagnostic)) {}  // NOLINT(implicit)
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& value() & { throw_if_error(); return std::get<0>(state_); }
-  const T& value() const& { throw_if_error(); return std::get<0>(state_); }
-  T&& value() && { throw_if_error(); return std::get<0>(std::move(state_)); }
+  T& value() & {
+    throw_if_error();
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    throw_if_error();
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    throw_if_error();
+    return std::get<0>(std::move(state_));
+  }
   T& operator*() { return std::get<0>(state_); }
   const T& operator*() const { return std::get<0>(state_); }
   T* operator->() { return &std::get<0>(state_); }

@@ -1,4 +1,5 @@
 """Runs every command of a compile_commands.json with -fsyntax-only, one per core; exits 1 when any of them fails."""
+
 import json
 import os
 import shlex
@@ -26,7 +27,11 @@ def syntax_command(command: str) -> list[str]:
 
 def check(entry: dict) -> tuple[str, int, str]:
     done = subprocess.run(
-        syntax_command(entry["command"]), cwd=entry["directory"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        syntax_command(entry["command"]),
+        cwd=entry["directory"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     return entry["file"], done.returncode, done.stdout
 

@@ -26,7 +26,8 @@ fail() {
   exit 1
 }
 
-# The first Python that has NumPy: the one on PATH, or Debian's, which python3-numpy belongs to when PATH leads elsewhere.
+# The first Python that has NumPy: the one on PATH, or Debian's, which python3-numpy belongs to when PATH leads
+# elsewhere.
 numpy_python() {
   local python
   for python in python3 /usr/bin/python3; do

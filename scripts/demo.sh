@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From a bare Debian 12 to real sentence embeddings: installs what is missing, fetches the model, builds, embeds, searches.
+# From a bare Debian 12 to real sentence embeddings: installs what is missing, fetches the model, builds, embeds,
+# searches.
 # usage: scripts/demo.sh [--yes]      --yes: do not ask before installing; RLX_CACHE=DIR: where models are kept
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

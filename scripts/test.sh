@@ -2,8 +2,8 @@
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
 # usage: scripts/test.sh [--yes] [--full cpu]
 #   --yes       do not ask before installing
-#   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing, token ids
-#               beside the Python package and the benches beside their peers; writes build/report-cpu-DATE.md, from
+#   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing, token
+#               ids beside the Python package and the benches beside their peers; writes build/report-cpu-DATE.md, from
 #               which the README's tables are made
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -59,7 +59,10 @@ fi
 build() {
   local log=$root/build/$1.log
   cmake --preset "$1" >"$log" 2>&1 || { tail -n 30 "$log" >&2; fail "cmake --preset $1 failed"; }
-  cmake --build --preset "$@" >"$log" 2>&1 || { grep -A8 -E 'error|FAILED' "$log" | head -n 60 >&2; fail "the $1 build failed; all of it: $log"; }
+  cmake --build --preset "$@" >"$log" 2>&1 || {
+    grep -A8 -E 'error|FAILED' "$log" | head -n 60 >&2
+    fail "the $1 build failed; all of it: $log"
+  }
 }
 
 step "packages and model"
@@ -103,8 +106,8 @@ with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python
 "$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
 "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
 
-step "asan: unit, golden and property tests under address + undefined sanitizers, fuzz targets"
-mapfile -t asan_targets < <(cd tests && for label in unit golden property; do
+step "asan: unit, golden, property and conformance tests under address + undefined sanitizers, fuzz targets"
+mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance; do
   if [ -n "$(find "$label" -name '*.cpp' -print -quit 2>/dev/null)" ]; then echo "${label}_tests"; fi
 done)
 mapfile -t fuzzers < <(cd tests/fuzz && for file in *_fuzz.cpp; do
@@ -114,13 +117,16 @@ build asan --target "${asan_targets[@]}" "${fuzzers[@]}"
 ctest --preset asan
 
 if [ ${#fuzzers[@]} -gt 0 ]; then
-  total=60
-  [ -n "$full" ] && total=600
-  step "fuzz: ${#fuzzers[@]} targets, $total s together"
+  # The differential fuzzer of whole programs finds most and gets as much as the parsers together, an hour in full runs.
+  total=60 programs=60
+  [ -n "$full" ] && total=600 programs=3600
+  step "fuzz: ${#fuzzers[@]} targets, $total s together, random programs $programs s"
   each=$((total / ${#fuzzers[@]}))
   for fuzzer in "${fuzzers[@]}"; do
     printf '%-24s ' "$fuzzer"
-    build/asan/tests/"$fuzzer" --seconds "$each" --seed "$RANDOM" --corpus "tests/fuzz/corpus/${fuzzer#fuzz_}"
+    seconds=$each
+    [ "$fuzzer" = fuzz_program ] && seconds=$programs
+    build/asan/tests/"$fuzzer" --seconds "$seconds" --seed "$RANDOM" --corpus "tests/fuzz/corpus/${fuzzer#fuzz_}"
   done
 fi
 
@@ -144,8 +150,10 @@ if [ -n "$full" ]; then
   step "benches beside their peers, and the other figures"
   build release
   bench/minilm --figures --json build/minilm.json
+  bench/embed --json build/embed.json
   bench/gemm --json build/gemm.json
-  bench/report.py --minilm build/minilm.json --gemm build/gemm.json >build/benches.md
+  bench/train --json build/train.json
+  bench/report.py --minilm build/minilm.json --embed build/embed.json --gemm build/gemm.json >build/benches.md
 fi
 
 heading "all passed in $(((SECONDS - started) / 60)) min $(((SECONDS - started) % 60)) s"

@@ -1,10 +1,11 @@
 """The sentence encoder as an ONNX file, from model.safetensors, in the graph patterns that ONNX engines fuse.
 
 usage: python minilm_onnx.py MODEL_DIR OUT.onnx [--fused OUT2.onnx]
-The operations are those an export of the usual BERT code gives: separate query, key and value products with their weights
-transposed beforehand, mask added before the softmax, erf form of gelu, LayerNormalization. `--fused` also writes the graph after
-ONNX Runtime's offline optimiser for transformers (fused attention, bias + gelu, skip + norm).
+The operations are those an export of the usual BERT code gives: separate query, key and value products with their
+weights transposed beforehand, mask added before the softmax, erf form of gelu, LayerNormalization. `--fused` also
+writes the graph after ONNX Runtime's offline optimiser for transformers (fused attention, bias + gelu, skip + norm).
 """
+
 import argparse
 import json
 import math
@@ -20,7 +21,9 @@ def read_safetensors(path):
     size = int.from_bytes(raw[:8], "little")
     types = {"F32": np.float32, "I64": np.int64}
     return {
-        name: np.frombuffer(raw[8 + size :][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
+        name: np.frombuffer(raw[8 + size :][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(
+            entry["shape"]
+        )
         for name, entry in json.loads(raw[8 : 8 + size]).items()
         if name != "__metadata__"
     }
@@ -60,14 +63,21 @@ def build(folder):
         return b.Add(b.constant(weights[name + ".bias"], name + ".bias"), y)
 
     def norm(x, name):
-        return b.LayerNormalization(x, b.constant(weights[name + ".weight"], name + ".weight"),
-                                    b.constant(weights[name + ".bias"], name + ".bias"), axis=-1, epsilon=eps)
+        return b.LayerNormalization(
+            x,
+            b.constant(weights[name + ".weight"], name + ".weight"),
+            b.constant(weights[name + ".bias"], name + ".bias"),
+            axis=-1,
+            epsilon=eps,
+        )
 
     def split(x):
         return b.Reshape(x, integers(0, 0, heads, hidden // heads))
 
     sequence = b.Slice(b.Shape("ids"), integers(1), integers(2))
-    positions = b.Slice(b.constant(weights["embeddings.position_embeddings.weight"]), integers(0), sequence, integers(0))
+    positions = b.Slice(
+        b.constant(weights["embeddings.position_embeddings.weight"]), integers(0), sequence, integers(0)
+    )
     x = b.Add(b.Gather(b.constant(weights["embeddings.word_embeddings.weight"]), "ids"), positions)
     x = norm(b.Add(x, b.constant(weights["embeddings.token_type_embeddings.weight"][0])), "embeddings.LayerNorm")
     mask = b.Cast("mask", to=TensorProto.FLOAT)
@@ -89,8 +99,13 @@ def build(folder):
     out = b.Div(pooled, b.ReduceL2(pooled, axes=[1], keepdims=1))
     b.nodes.append(helper.make_node("Identity", [out], ["emb"]))
     info = helper.make_tensor_value_info
-    graph = helper.make_graph(b.nodes, "minilm", [info("ids", TensorProto.INT64, ["b", "s"]), info("mask", TensorProto.INT64, ["b", "s"])],
-                              [info("emb", TensorProto.FLOAT, ["b", hidden])], b.initializers)
+    graph = helper.make_graph(
+        b.nodes,
+        "minilm",
+        [info("ids", TensorProto.INT64, ["b", "s"]), info("mask", TensorProto.INT64, ["b", "s"])],
+        [info("emb", TensorProto.FLOAT, ["b", hidden])],
+        b.initializers,
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model, heads, hidden
@@ -107,7 +122,9 @@ def main():
     if args.fused:
         from onnxruntime.transformers import optimizer
 
-        fused = optimizer.optimize_model(str(args.out), model_type="bert", num_heads=heads, hidden_size=hidden, opt_level=1)
+        fused = optimizer.optimize_model(
+            str(args.out), model_type="bert", num_heads=heads, hidden_size=hidden, opt_level=1
+        )
         print("ONNX Runtime fused:", {k: v for k, v in fused.get_fused_operator_statistics().items() if v})
         fused.save_model_to_file(str(args.fused))
 

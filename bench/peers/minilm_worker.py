@@ -3,6 +3,7 @@
 usage: python minilm_worker.py ENGINE THREADS MODEL_DIR ONNX      ENGINE: openvino, onnxruntime, torch
 Request: {"batch", "seq", "seconds", "runs"}; answer: {"p50_us", "p10_us", "n", "compile_ms", "check"}.
 """
+
 import json
 import pathlib
 import sys
@@ -20,8 +21,13 @@ def openvino(threads, model, onnx):
     import openvino as ov
 
     core = ov.Core()
-    options = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-               "INFERENCE_PRECISION_HINT": "f32", "ENABLE_CPU_PINNING": False}
+    options = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "ENABLE_CPU_PINNING": False,
+    }
     graph = core.read_model(onnx)
 
     def make(batch, seq):
@@ -67,7 +73,9 @@ def torch(threads, model, onnx):
     t.set_num_threads(threads)
     config = json.loads((pathlib.Path(model) / "config.json").read_text())
     heads, eps = config["num_attention_heads"], config["layer_norm_eps"]
-    w = {name: t.from_numpy(v.copy()) for name, v in read_safetensors(pathlib.Path(model) / "model.safetensors").items()}
+    w = {
+        name: t.from_numpy(v.copy()) for name, v in read_safetensors(pathlib.Path(model) / "model.safetensors").items()
+    }
     linear = lambda x, n: f.linear(x, w[n + ".weight"], w[n + ".bias"])
     norm = lambda x, n: f.layer_norm(x, x.shape[-1:], w[n + ".weight"], w[n + ".bias"], eps)
 
@@ -82,7 +90,9 @@ def torch(threads, model, onnx):
             q, k, v = (split(linear(x, p + "attention.self." + n)) for n in ("query", "key", "value"))
             a = f.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).reshape(batch, seq, -1)
             x = norm(x + linear(a, p + "attention.output.dense"), p + "attention.output.LayerNorm")
-            x = norm(x + linear(f.gelu(linear(x, p + "intermediate.dense")), p + "output.dense"), p + "output.LayerNorm")
+            x = norm(
+                x + linear(f.gelu(linear(x, p + "intermediate.dense")), p + "output.dense"), p + "output.LayerNorm"
+            )
         x = (x * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
         return x / x.norm(dim=-1, keepdim=True)
 
@@ -116,13 +126,19 @@ def measure(run, seconds, runs):
             break
     times.sort()
     n = len(times)
-    return {"p50_us": times[(n - 1) // 2], "p10_us": times[(n - 1) // 10], "n": n,
-            "check": f"{out[0, 0]:.5f} {out[0, 1]:.5f} {out[-1, -1]:.5f}"}
+    return {
+        "p50_us": times[(n - 1) // 2],
+        "p10_us": times[(n - 1) // 10],
+        "n": n,
+        "check": f"{out[0, 0]:.5f} {out[0, 1]:.5f} {out[-1, -1]:.5f}",
+    }
 
 
 def main():
     engine, threads, model, onnx = sys.argv[1:5]
-    make, version = {"openvino": openvino, "onnxruntime": onnxruntime, "torch": torch}[engine](int(threads), model, onnx)
+    make, version = {"openvino": openvino, "onnxruntime": onnxruntime, "torch": torch}[engine](
+        int(threads), model, onnx
+    )
     print(json.dumps({"version": version}), flush=True)
     compiled, compile_ms = {}, {}
     for line in sys.stdin:
@@ -133,7 +149,10 @@ def main():
             compiled[shape] = make(*shape)
             compiled[shape]()
             compile_ms[shape] = (time.perf_counter() - start) * 1e3
-        print(json.dumps(measure(compiled[shape], r["seconds"], r["runs"]) | {"compile_ms": compile_ms[shape]}), flush=True)
+        print(
+            json.dumps(measure(compiled[shape], r["seconds"], r["runs"]) | {"compile_ms": compile_ms[shape]}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

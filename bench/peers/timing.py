@@ -1,10 +1,12 @@
-"""Timing on a machine that others use too: one run at a time, real-time priority, one thread per CPU, rounds interleaved.
+"""Timing on a machine that others use too: one run at a time, high priority, one thread per CPU, rounds interleaved.
 
-Two threads on two CPUs are measured rightly only when nothing else takes a CPU from either of them: one of two spin-waiting
-threads that is pre-empted stalls both. So a measured process gets a session and with it a scheduler group of its own, at the
-highest weight (real-time priority would lose 5 % of every second to the kernel's throttle), its busiest threads are pinned to
-different CPUs, and a lock keeps a second bench away. What waiting for a CPU was left is reported as `waited`.
+Two threads on two CPUs are measured rightly only when nothing else takes a CPU from either of them: one of two
+spin-waiting threads that is pre-empted stalls both. So a measured process gets a session and with it a scheduler
+group of its own, at the highest weight (real-time priority would lose 5 % of every second to the kernel's throttle),
+its busiest threads are pinned to different CPUs, and a lock keeps a second bench away. What waiting for a CPU was
+left is reported as `waited`.
 """
+
 import contextlib
 import datetime
 import fcntl
@@ -58,7 +60,9 @@ def spawn(command, threads, env=None, **popen):
     if threads > 1:
         merged["OMP_PLACES"] = ",".join(f"{{{c}}}" for c in sorted(cpus))
     merged.update(env or {})
-    return subprocess.Popen([str(c) for c in command], env=merged, preexec_fn=before_exec, start_new_session=True, text=True, **popen)
+    return subprocess.Popen(
+        [str(c) for c in command], env=merged, preexec_fn=before_exec, start_new_session=True, text=True, **popen
+    )
 
 
 def _thread_times(pid):
@@ -176,7 +180,8 @@ def run_json(command, threads, env=None):
 def alone():
     """Holds the lock that benches of this machine share."""
     with open(os.path.join(tempfile.gettempdir(), "bench.lock"), "a") as f:
-        # The driver keeps its usual priority: a real-time one can wait inside the kernel for a thread that it keeps off the CPU.
+        # The driver keeps its usual priority: a real-time one can wait inside the kernel for a thread that it keeps off
+        # the CPU.
         fcntl.flock(f, fcntl.LOCK_EX)
         yield
 
@@ -193,4 +198,5 @@ def machine():
             key, _, value = line.partition(":")
             names.setdefault(key.strip(), value.strip())
         model = f"{names['model name']} (family {names['cpu family']}, model {names['model']})"
-    return f"{datetime.date.today().isoformat()}, {model}, {len(CPUS)} CPUs, load {os.getloadavg()[0]:.0f} by others, {priority()}"
+    load = os.getloadavg()[0]
+    return f"{datetime.date.today().isoformat()}, {model}, {len(CPUS)} CPUs, load {load:.0f} by others, {priority()}"

@@ -1,4 +1,5 @@
 """A virtual environment with the peers at pinned versions: an existing one, or a throw-away one."""
+
 import contextlib
 import pathlib
 import subprocess
@@ -6,6 +7,8 @@ import sys
 import tempfile
 
 PINNED = {
+    "jax": "0.10.2",
+    "jaxlib": "0.10.2",
     "numpy": "2.4.6",
     "onnx": "1.23.2",
     "openvino": "2026.4.1",

@@ -19,7 +19,8 @@ using Counts = std::map<std::tuple<OpKind, std::string, DispatchPath>, std::size
 std::string report_name(const Node& n) { return std::string(op_def(n.op).name); }
 
 // Why the node is not left to its kernel; none when it stays as it is.
-std::optional<DispatchPath> decomposed_by(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
+std::optional<DispatchPath> decomposed_by(const Graph& g, NodeId id, const OpSet& claims,
+                                          const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
   if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return std::nullopt;
   const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
@@ -36,24 +37,29 @@ bool fits_host(const Graph& g, NodeId id, const OpSet& claims) {
 // How a node that is left as it is gets to the device.
 DispatchPath path_of(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
   if (claims.claims(g, id)) return DispatchPath::Native;
-  const bool allowed = dispatch.host_fallback && dispatch.policy_of(g.node(id).kind()) != KernelDispatchPolicy::ForceNative;
+  const bool allowed =
+      dispatch.host_fallback && dispatch.policy_of(g.node(id).kind()) != KernelDispatchPolicy::ForceNative;
   return allowed && fits_host(g, id, claims) ? DispatchPath::HostFallback : DispatchPath::Unsupported;
 }
 
-Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend, const KernelDispatchConfig& dispatch) {
+Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend,
+                    const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
   const OpDef& def = op_def(n.op);
   std::string shapes, hint;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) shapes += concat_text(i ? ", " : "", g.shape(n.inputs[i]));
   const auto add = [&](auto&&... text) { hint += concat_text(hint.empty() ? "" : "; ", text...); };
-  if (n.kind() == OpKind::Custom) add("register a kernel for it (register_cpu_kernel on the cpu) or give its record a decomposition");
+  if (n.kind() == OpKind::Custom)
+    add("register a kernel for it (register_cpu_kernel on the cpu) or give its record a decomposition");
   const bool native_only = dispatch.policy_of(n.kind()) == KernelDispatchPolicy::ForceNative;
   if (def.decompose.has() && native_only) add("it has a decomposition, which the dispatch policy force_native forbids");
   if (def.decompose.reason()) add("it cannot be decomposed: ", def.decompose.reason());
   if (fits_host(g, id, claims))
-    add("its reference rule could run it on the host, which the dispatch policy ", native_only ? "force_native" : "(host_fallback = false)", " forbids");
+    add("its reference rule could run it on the host, which the dispatch policy ",
+        native_only ? "force_native" : "(host_fallback = false)", " forbids");
   return Diagnostic{ErrorCode::Unsupported,
-                    concat_text(op_text_name(n.op), "(", shapes, ") has no kernel", claims.has(n.kind()) ? " for these dtypes and shapes" : "", " on ", backend),
+                    concat_text(op_text_name(n.op), "(", shapes, ") has no kernel",
+                                claims.has(n.kind()) ? " for these dtypes and shapes" : "", " on ", backend),
                     node_where(g, id), std::move(hint)};
 }
 }  // namespace
@@ -76,7 +82,9 @@ std::optional<KernelDispatchPolicy> parse_kernel_dispatch_policy(std::string_vie
 }
 
 KernelDispatchPolicy KernelDispatchConfig::policy_of(OpKind kind) const {
-  const auto in = [&](const std::vector<OpKind>& kinds) { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); };
+  const auto in = [&](const std::vector<OpKind>& kinds) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
   if (in(force_native_kinds)) return KernelDispatchPolicy::ForceNative;
   if (in(force_common_kinds)) return KernelDispatchPolicy::ForceCommon;
   return policy;
@@ -105,8 +113,8 @@ std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, cons
   return illegal;
 }
 
-Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
-                          const KernelDispatchConfig& dispatch) {
+Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_view backend_name,
+                          KernelDispatchReport& report, const KernelDispatchConfig& dispatch) {
   report.policy = dispatch.policy;
   report.backend_name = backend_name;
   report.supported_claim_count = claims.kinds.count();
@@ -135,22 +143,27 @@ Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_
     if (needs_no_kernel(n)) continue;
     const DispatchPath path = path_of(g, id, claims, dispatch);
     ++counts[{n.kind(), report_name(n), path}];
-    if (path == DispatchPath::Unsupported) report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
+    if (path == DispatchPath::Unsupported)
+      report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
   }
-  for (const auto& [key, count] : counts) report.summaries.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  for (const auto& [key, count] : counts)
+    report.summaries.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
   return g;
 }
 
-Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport* report,
-                                      const KernelDispatchConfig& dispatch) {
+Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name,
+                                      KernelDispatchReport* report, const KernelDispatchConfig& dispatch) {
   KernelDispatchReport local;
   KernelDispatchReport& r = report ? *report : local;
   Graph out = rewrite_for_backend(g, claims, backend_name, r, dispatch);
   if (r.unsupported.empty()) return out;
   std::string where;
-  for (const Diagnostic& d : r.unsupported) where += concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);
+  for (const Diagnostic& d : r.unsupported)
+    where +=
+        concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);
   throw Error(Diagnostic{ErrorCode::Unsupported,
-                         concat_text(r.unsupported.size(), r.unsupported.size() == 1 ? " node of '" : " nodes of '", g.name(), "' cannot run on ", backend_name),
+                         concat_text(r.unsupported.size(), r.unsupported.size() == 1 ? " node of '" : " nodes of '",
+                                     g.name(), "' cannot run on ", backend_name),
                          std::move(where), "cast to a dtype the device computes with, or pick another device"});
 }
 

@@ -28,11 +28,13 @@ std::string_view dispatch_path_name(DispatchPath p);
 /// Kernel or decomposition, where an op has both.
 enum class KernelDispatchPolicy : std::uint8_t {
   PreferNative,  // the kernel where there is one, else the decomposition
-  ForceCommon,   // the decomposition wherever there is one: what a kernel does is compared with it, and bugs are found by it
+  ForceCommon,   // the decomposition wherever there is one: what a kernel does is compared with it, and bugs are found
+                 // by it
   ForceNative,   // the kernel; an op without one is an error, never decomposed, never on the host
 };
 std::string_view kernel_dispatch_policy_name(KernelDispatchPolicy p);
-/// The policy called "native", "common" or "prefer_native" ("force_native" and "force_common" too); none for other text.
+/// The policy called "native", "common" or "prefer_native" ("force_native" and "force_common" too); none for other
+/// text.
 std::optional<KernelDispatchPolicy> parse_kernel_dispatch_policy(std::string_view text);
 
 /// A policy for all kinds, and kinds that have their own; a kind in both lists is forced native.
@@ -67,12 +69,13 @@ bool needs_no_kernel(const Node& n);
 /// The nodes, with their kinds, that a backend of these claims cannot run as they are; empty when `g` is legal.
 std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const OpSet& claims);
 
-/// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed, or is left to the
-/// host (`OpSet::on_host`). Offenders are listed in the report; the graph then still holds them.
-Graph rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
-                          const KernelDispatchConfig& dispatch = {});
+/// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed, or is left to
+/// the host (`OpSet::on_host`). Offenders are listed in the report; the graph then still holds them.
+Graph rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name,
+                          KernelDispatchReport& report, const KernelDispatchConfig& dispatch = {});
 /// The same, throwing one Unsupported error that lists every offender.
 Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name,
-                                      KernelDispatchReport* report = nullptr, const KernelDispatchConfig& dispatch = {});
+                                      KernelDispatchReport* report = nullptr,
+                                      const KernelDispatchConfig& dispatch = {});
 
 }  // namespace rlx

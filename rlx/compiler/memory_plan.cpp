@@ -1,10 +1,11 @@
-// Views, in-place results, output placement, arena offsets and ordering edges.
+// Views, in-place results, output placement and ordering edges.
 #include "rlx/compiler/memory_plan.h"
 
 #include <algorithm>
-#include <limits>
-#include <tuple>
+#include <functional>
 
+#include "rlx/compiler/access_history.h"
+#include "rlx/compiler/arena.h"
 #include "rlx/compiler/views.h"
 #include "rlx/ir/op_def.h"
 
@@ -17,9 +18,9 @@ constexpr std::int32_t kNoStep = -1;
 struct Buffer {
   Place place = Place::Arena;
   std::uint32_t index = 0;
-  Dim size;               // bytes, as the shape has them
-  std::size_t bytes = 0;  // the most that can be
-  std::size_t offset = 0;
+  Dim size;                                                // bytes, as the shape has them
+  std::size_t bytes = 0;                                   // the most that can be
+  std::size_t offset = 0;                                  // in the arena
   std::int32_t first_step = kNoStep, last_step = kNoStep;  // inclusive
   NodeId maker;
 };
@@ -75,26 +76,36 @@ class Planner {
   const Dims& dims_of(Value v) const { return g_.shape(v).dims(); }
   LirValue& at(Value v) { return plan_.values[v.node.index][v.result]; }
   Location& where(Value v) { return where_[v.node.index][v.result]; }
-  std::uint32_t& buffer(Value v) { return buffer_of_[v.node.index][v.result]; }
+  // The buffer of a value, after in-place sharing has joined some.
+  std::uint32_t buffer(Value v) {
+    std::uint32_t& b = buffer_of_[v.node.index][v.result];
+    while (joined_[b] != b) b = joined_[b] = joined_[joined_[b]];
+    return b;
+  }
+  void set_buffer(Value v, std::uint32_t b) { buffer_of_[v.node.index][v.result] = b; }
   Dims strides_of(Value v) { return where(v).strides.empty() ? dense_strides(dims_of(v)) : where(v).strides; }
   std::size_t at_most(const Dim& d) const { return largest_bytes(d, ranges_); }
   // A number for reports and the checker: that of the largest extents.
   std::int64_t largest(const Dim& d) const { return d.is_static() ? d.value() : d.evaluate(largest_); }
 
   std::uint32_t new_buffer(Buffer b) {
-    buffers_.push_back(b);
-    return static_cast<std::uint32_t>(buffers_.size() - 1);
+    buffers_.push_back(std::move(b));
+    joined_.push_back(static_cast<std::uint32_t>(joined_.size()));
+    return joined_.back();
   }
 
   void place_leaves() {
-    std::uint32_t inputs = 0, params = 0, states = 0;
+    std::uint32_t inputs = 0, params = 0;
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const Node& n = g_.nodes()[i];
       Buffer b;
       switch (n.kind()) {
         case OpKind::Input: b.place = Place::Input, b.index = inputs++; break;
         case OpKind::Param: b.place = Place::Prepared, b.index = params++; break;
-        case OpKind::State: b.place = Place::State, b.index = states++; break;
+        case OpKind::State:
+          b.place = Place::State, b.index = static_cast<std::uint32_t>(states_.size());
+          states_.push_back(NodeId{i});
+          break;
         case OpKind::Constant: b.place = Place::Constant, b.index = i; break;
         default: continue;
       }
@@ -102,7 +113,7 @@ class Planner {
       b.bytes = at_most(b.size);
       b.maker = NodeId{i};
       Value v(NodeId{i});
-      buffer(v) = new_buffer(b);
+      set_buffer(v, new_buffer(b));
       where(v).bytes = b.size;
     }
   }
@@ -117,7 +128,8 @@ class Planner {
         const Dims& to = dims_of(Value(use.user));
         std::optional<ViewPlace<Dim>> view = view_place(reader, dims, strides, to);
         if (!view) return false;
-        if (!is_dense(to, view->strides) && !readers_follow(Value(use.user), to, view->strides, depth + 1)) return false;
+        if (!is_dense(to, view->strides) && !readers_follow(Value(use.user), to, view->strides, depth + 1))
+          return false;
       } else if (!target_.reads_strided || !target_.reads_strided(g_, use.user, static_cast<int>(use.operand))) {
         return false;
       }
@@ -142,10 +154,11 @@ class Planner {
         b.first_step = b.last_step = step;
         b.maker = id;
         if (b.bytes > target_.memory.max_buffer_bytes)
-          throw Error(Diagnostic{ErrorCode::OutOfMemory, concat_text("a buffer of ", b.bytes, " bytes is larger than ", target_.name, " allows (",
-                                                                     target_.memory.max_buffer_bytes, ")"),
+          throw Error(Diagnostic{ErrorCode::OutOfMemory,
+                                 concat_text("a buffer of ", b.bytes, " bytes is larger than ", target_.name,
+                                             " allows (", target_.memory.max_buffer_bytes, ")"),
                                  node_where(g_, id), "compute it in slices"});
-        buffer(Value(id, r)) = new_buffer(b);
+        set_buffer(Value(id, r), new_buffer(b));
         where(Value(id, r)).bytes = b.size;
       }
     }
@@ -166,7 +179,7 @@ class Planner {
     where(v).offset = where(from).offset + view->skip * element;
     where(v).bytes = (dense ? n.shape().num_elements_dim() : touched_extent(to, view->strides)) * element;
     if (!dense) where(v).strides = std::move(view->strides);
-    buffer(v) = buffer(from);
+    set_buffer(v, buffer(from));
     return true;
   }
 
@@ -209,21 +222,20 @@ class Planner {
     return false;
   }
 
-  // New values of states that can be made in the state itself. This comes before other sharing, which could tie the value
-  // to a buffer that is written too early.
+  // New values of states that can be made in the state itself. This comes before other sharing, which could tie the
+  // value to a buffer that is written too early.
   void place_states() {
-    const std::vector<NodeId> states = g_.leaves(OpKind::State);
-    for (const Graph::StateUpdate& u : g_.state_updates())
-      for (std::uint32_t s = 0; s < states.size(); ++s) {
-        if (g_.leaf_name(states[s]) != u.name || !may_overwrite(buffer(Value(states[s])), u.value)) continue;
-        Buffer& b = buffers_[buffer(u.value)];
-        b.place = Place::State;
-        b.index = s;
-      }
+    for (const Graph::StateUpdate& u : g_.state_updates()) {
+      const Value state = g_.find_leaf(OpKind::State, u.name);
+      if (!may_overwrite(buffer(state), u.value)) continue;
+      Buffer& b = buffers_[buffer(u.value)];
+      b.place = Place::State;
+      b.index = buffers_[buffer(state)].index;
+    }
   }
 
-  // Outputs that may be written over a donated input: the plan then treats both as the same bytes, so that the caller may
-  // pass one buffer for both, or two.
+  // Outputs that may be written over a donated input: the plan then treats both as the same bytes, so that the caller
+  // may pass one buffer for both, or two.
   void place_donated() {
     const std::vector<NodeId> inputs = g_.leaves(OpKind::Input);
     for (const LirAlias& a : donated_) {
@@ -248,25 +260,28 @@ class Planner {
       return concat_text(what, " itself is an output or the new value of a state");
     const NodeId reader = plan_.schedule[static_cast<std::size_t>(last)].node;
     if (last == made.first_step)
-      return concat_text(op_text_name(g_.node(reader).op), " ", node_label(g_, reader), " cannot write over the operand it reads there");
-    return concat_text(what, " is still read by ", op_text_name(g_.node(reader).op), " ", node_label(g_, reader), " after the new value is begun");
+      return concat_text(op_text_name(g_.node(reader).op), " ", node_label(g_, reader),
+                         " cannot write over the operand it reads there");
+    return concat_text(what, " is still read by ", op_text_name(g_.node(reader).op), " ", node_label(g_, reader),
+                       " after the new value is begun");
   }
 
   // Why a state's new value has to be copied.
-  std::string copy_reason(Value v, std::uint32_t state) {
+  std::string copy_reason(Value v, Value state) {
+    const std::uint32_t old = buffer(state);
     const Buffer& b = buffers_[buffer(v)];
     switch (b.place) {
       case Place::Input: return concat_text("the new value is input '", g_.leaf_name(b.maker), "' itself");
       case Place::Prepared:
       case Place::Constant: return "the new value is a weight or a constant";
       case Place::State:
-        return b.index == state ? std::string("the new value is a view of the old one")
-                                : concat_text("the new value lies in state '", g_.leaf_name(g_.leaves(OpKind::State)[b.index]), "'");
+        return b.index == buffers_[old].index
+                   ? std::string("the new value is a view of the old one")
+                   : concat_text("the new value lies in state '", g_.leaf_name(states_[b.index]), "'");
       case Place::Arena:
       case Place::Output: break;
     }
     if (!whole(v)) return "the new value is part of a larger one";
-    const std::uint32_t old = buffer(Value(g_.leaves(OpKind::State)[state]));
     if (buffers_[old].last_step < b.first_step) return "the new value is also a donated output";
     return late_read(old, b, "the old value");
   }
@@ -284,11 +299,12 @@ class Planner {
           std::uint32_t from = buffer(operand), own = buffer(result);
           Buffer& b = buffers_[from];
           if (from == own || buffers_[own].place != Place::Arena || b.place != Place::Arena) continue;
-          if (!whole(operand) || !(b.size == where(result).bytes) || b.last_step != static_cast<std::int32_t>(s)) continue;
+          if (!whole(operand) || !(b.size == where(result).bytes) || b.last_step != static_cast<std::int32_t>(s))
+            continue;
           if (!target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r))) continue;
           if (reads_twice(n, from, k)) continue;
           b.last_step = std::max(b.last_step, buffers_[own].last_step);
-          merge(own, from);
+          joined_[own] = from;
           break;
         }
       }
@@ -302,17 +318,8 @@ class Planner {
     return false;
   }
 
-  void merge(std::uint32_t from, std::uint32_t into) {
-    for (auto& node : buffer_of_)
-      for (std::uint32_t& b : node)
-        if (b == from) b = into;
-    merged_.resize(buffers_.size(), false);
-    merged_[from] = true;
-  }
-
   // An output that fills a buffer of its own is written where the caller wants it; the rest are copied after the steps.
   void place_outputs() {
-    merged_.resize(buffers_.size(), false);
     for (std::uint32_t o = 0; o < g_.outputs().size(); ++o) {
       Value v = g_.outputs()[o];
       Buffer& b = buffers_[buffer(v)];
@@ -324,55 +331,26 @@ class Planner {
         plan_.output_copies.push_back({v, o});
       }
     }
-    std::vector<NodeId> states = g_.leaves(OpKind::State);
-    for (const Graph::StateUpdate& u : g_.state_updates())
-      for (std::uint32_t s = 0; s < states.size(); ++s)
-        if (const Buffer& b = buffers_[buffer(u.value)];
-            g_.leaf_name(states[s]) == u.name && !(b.place == Place::State && b.index == s && whole(u.value)))
-          plan_.state_copies.push_back({u.value, s, copy_reason(u.value, s)});
+    for (const Graph::StateUpdate& u : g_.state_updates()) {
+      const Value state = g_.find_leaf(OpKind::State, u.name);
+      const std::uint32_t index = buffers_[buffer(state)].index;
+      if (const Buffer& b = buffers_[buffer(u.value)]; !(b.place == Place::State && b.index == index && whole(u.value)))
+        plan_.state_copies.push_back({u.value, index, copy_reason(u.value, state)});
+    }
   }
 
-  // Largest first, each at the lowest offset that meets no buffer alive at the same time.
   void assign_offsets() {
-    std::vector<std::uint32_t> order;
+    std::vector<ArenaBuffer> arena;
     for (std::uint32_t i = 0; i < buffers_.size(); ++i)
-      if (buffers_[i].place == Place::Arena && !merged_[i]) order.push_back(i);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tuple(buffers_[b].bytes, buffers_[a].first_step, a) < std::tuple(buffers_[a].bytes, buffers_[b].first_step, b);
-    });
-    const std::size_t align = plan_.alignment;
-    auto padded = [&](std::size_t bytes) { return (bytes + align - 1) / align * align; };
-    std::vector<std::uint32_t> placed;
-    std::vector<std::pair<std::size_t, std::size_t>> busy;
-    for (std::uint32_t i : order) {
-      Buffer& b = buffers_[i];
-      busy.clear();
-      for (std::uint32_t j : placed) {
-        const Buffer& other = buffers_[j];
-        if (b.first_step <= other.last_step && other.first_step <= b.last_step) busy.emplace_back(other.offset, other.offset + padded(other.bytes));
-      }
-      std::sort(busy.begin(), busy.end());
-      std::size_t best = 0, at = 0, best_gap = std::numeric_limits<std::size_t>::max();
-      bool found = false;
-      for (const auto& [from, to] : busy) {  // the tightest gap that fits
-        if (from > at && from - at >= padded(b.bytes) && from - at < best_gap) {
-          best = at;
-          best_gap = from - at;
-          found = true;
-        }
-        at = std::max(at, to);
-      }
-      b.offset = found ? best : at;
-      plan_.arena_bytes = std::max(plan_.arena_bytes, b.offset + padded(b.bytes));
-      plan_.unshared_bytes += padded(b.bytes);
-      placed.push_back(i);
-    }
-    for (std::int32_t s = 0; s < static_cast<std::int32_t>(plan_.schedule.size()); ++s) {
-      std::size_t live = 0;
-      for (std::uint32_t i : order)
-        if (buffers_[i].first_step <= s && s <= buffers_[i].last_step) live += padded(buffers_[i].bytes);
-      plan_.live_peak_bytes = std::max(plan_.live_peak_bytes, live);
-    }
+      if (buffers_[i].place == Place::Arena && joined_[i] == i)
+        arena.push_back({buffers_[i].bytes, buffers_[i].first_step, buffers_[i].last_step});
+    const ArenaSize size = place_in_arena(arena, plan_.alignment);
+    plan_.arena_bytes = size.bytes;
+    plan_.live_peak_bytes = size.live_peak;
+    plan_.unshared_bytes = size.unshared;
+    std::size_t next = 0;
+    for (std::uint32_t i = 0; i < buffers_.size(); ++i)
+      if (buffers_[i].place == Place::Arena && joined_[i] == i) buffers_[i].offset = arena[next++].offset;
   }
 
   void finish_values() {
@@ -385,56 +363,59 @@ class Planner {
         lv.place = b.place;
         lv.index = b.index;
         lv.offset = b.offset + static_cast<std::size_t>(largest(w.offset));
-        lv.bytes = lv.is_view ? static_cast<std::size_t>(std::max<std::int64_t>(0, largest(w.bytes))) : at_most(w.bytes);
+        lv.bytes =
+            lv.is_view ? static_cast<std::size_t>(std::max<std::int64_t>(0, largest(w.bytes))) : at_most(w.bytes);
         for (const Dim& stride : w.strides) lv.strides.push_back(largest(stride));
       }
   }
 
-  struct Range {
-    Place place;
-    std::uint32_t index;
-    std::size_t from, to;
-    bool meets(const Range& o) const { return place == o.place && index == o.index && from < o.to && o.from < to; }
-  };
-  Range range(Value v) {
+  ByteRange range(Value v) {
     const LirValue& lv = at(v);
     // A view moves with the symbols, its buffer does not.
     const Buffer& b = buffers_[buffer(v)];
-    const std::size_t from = symbolic_ ? b.offset : lv.offset, to = symbolic_ ? b.offset + b.bytes : lv.offset + lv.bytes;
-    if (lv.place == Place::Input)
-      for (const LirAlias& a : plan_.aliases)
-        if (a.input == lv.index && a.refused.empty()) return {Place::Output, a.output, from, to};
-    return {lv.place, lv.place == Place::Arena ? 0 : lv.index, from, to};
+    const std::size_t from = symbolic_ ? b.offset : lv.offset,
+                      to = symbolic_ ? b.offset + b.bytes : lv.offset + lv.bytes;
+    const BufferHome home = homes_(lv);
+    return {home.place, home.index, from, to};
   }
 
   // A step waits for every earlier step it shares bytes with (unless both only read); implied edges are left out.
   void add_edges() {
-    const std::size_t n = plan_.schedule.size(), words = (n + 63) / 64;
-    std::vector<std::vector<Range>> reads(n), writes(n);
-    for (std::size_t s = 0; s < n; ++s) {
-      NodeId id = plan_.schedule[s].node;
-      for (Value v : g_.node(id).inputs) {
-        Range r = range(v);
-        if (r.place == Place::Arena || r.place == Place::Output || r.place == Place::State) reads[s].push_back(r);
-      }
-      for (std::uint32_t r = 0; r < g_.node(id).num_results(); ++r) writes[s].push_back(range(Value(id, r)));
-    }
-    auto meet = [](const std::vector<Range>& a, const std::vector<Range>& b) {
-      for (const Range& x : a)
-        for (const Range& y : b)
-          if (x.meets(y)) return true;
-      return false;
+    homes_ = BufferHomes(plan_);
+    std::vector<ByteRange> ranges;
+    const auto each = [&](const LirStep& step, const auto& read, const auto& write) {
+      for (Value v : g_.node(step.node).inputs)
+        if (const ByteRange r = range(v); may_change(r.place)) read(r);
+      for (std::uint32_t r = 0; r < g_.node(step.node).num_results(); ++r) write(range(Value(step.node, r)));
     };
-    std::vector<std::vector<std::uint64_t>> before(n, std::vector<std::uint64_t>(words, 0));
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = i; j-- > 0;) {
-        if (before[i][j / 64] >> (j % 64) & 1) continue;
-        if (!meet(writes[j], reads[i]) && !meet(reads[j], writes[i]) && !meet(writes[j], writes[i])) continue;
-        plan_.schedule[i].predecessors.push_back(static_cast<std::int32_t>(j));
-        before[i][j / 64] |= std::uint64_t{1} << (j % 64);
-        for (std::size_t w = 0; w < words; ++w) before[i][w] |= before[j][w];
+    const auto announce = [&](const ByteRange& r) { ranges.push_back(r); };
+    for (const LirStep& step : plan_.schedule) each(step, announce, announce);
+    AccessHistory history(ranges);
+    RecentOrder order(plan_.schedule.size());
+    std::vector<std::int32_t> earlier;
+    for (std::size_t i = 0; i < plan_.schedule.size(); ++i) {
+      LirStep& step = plan_.schedule[i];
+      const auto self = static_cast<std::int32_t>(i);
+      earlier.clear();
+      each(
+          step,
+          [&](const ByteRange& r) {
+            history.find_writers(r, earlier);
+            history.read(r, self);
+          },
+          [&](const ByteRange& r) { history.write(r, self, earlier); });
+      std::sort(earlier.begin(), earlier.end(), std::greater<>());
+      earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
+      order.begin(i);
+      for (std::int32_t j : earlier) {
+        if (j == AccessHistory::kNoStep || j == self || order.before(static_cast<std::size_t>(j), i)) continue;
+        step.predecessors.push_back(j);
+        order.wait(i, static_cast<std::size_t>(j));
       }
+    }
   }
+  // Whether steps write there.
+  static bool may_change(Place p) { return p == Place::Arena || p == Place::Output || p == Place::State; }
 
   const Graph& g_;
   const TargetInfo& target_;
@@ -442,9 +423,11 @@ class Planner {
   UseIndex uses_;
   LirBufferPlan plan_;
   std::vector<Buffer> buffers_;
-  std::vector<bool> merged_;
+  std::vector<std::uint32_t> joined_;  // buffer -> the one it has become part of, or itself
+  std::vector<NodeId> states_;
   std::vector<std::vector<std::uint32_t>> buffer_of_;
   std::vector<std::vector<Location>> where_;
+  BufferHomes homes_;
   bool symbolic_;
   SymbolRanges ranges_;
   SymbolBinding largest_;
@@ -474,7 +457,8 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
       }
       const LirValue& operand = out.at(n.inputs[0]);
       const std::vector<std::int64_t> dims = g.shape(n.inputs[0]).static_dims(), to = n.shape(r).static_dims();
-      std::optional<ViewPlace<std::int64_t>> view = view_place(n, dims, operand.strides.empty() ? dense_strides(dims) : operand.strides, to);
+      std::optional<ViewPlace<std::int64_t>> view =
+          view_place(n, dims, operand.strides.empty() ? dense_strides(dims) : operand.strides, to);
       check(view.has_value(), "a view of symbolic extents is one for each of their values");
       const std::size_t element = size_bytes(n.shape(r).dtype());
       lv.offset = operand.offset + static_cast<std::size_t>(view->skip) * element;
@@ -486,93 +470,25 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
   return out;
 }
 
-std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan) {
-  std::vector<std::string> problems;
-  const std::size_t n = plan.schedule.size(), words = (n + 63) / 64;
-  std::vector<std::int32_t> step_of(g.num_nodes(), kNoStep);
-  for (std::size_t s = 0; s < n; ++s) step_of[plan.schedule[s].node.index] = static_cast<std::int32_t>(s);
-
-  // before[i]: the steps that are complete when step i starts.
-  std::vector<std::vector<std::uint64_t>> before(n, std::vector<std::uint64_t>(words, 0));
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::int32_t p : plan.schedule[i].predecessors) {
-      if (p < 0 || static_cast<std::size_t>(p) >= i) {
-        problems.push_back(concat_text("step ", i, " waits for step ", p));
-        continue;
-      }
-      auto j = static_cast<std::size_t>(p);
-      before[i][j / 64] |= std::uint64_t{1} << (j % 64);
-      for (std::size_t w = 0; w < words; ++w) before[i][w] |= before[j][w];
-    }
-  auto done_before = [&](std::int32_t j, std::int32_t i) {
-    auto x = static_cast<std::size_t>(j);
-    return before[static_cast<std::size_t>(i)][x / 64] >> (x % 64) & 1;
-  };
-  // A donated input and its output may be one buffer.
-  auto home = [&](const LirValue& v) {
-    if (v.place == Place::Input)
-      for (const LirAlias& a : plan.aliases)
-        if (a.input == v.index && a.refused.empty()) return std::pair(Place::Output, a.output);
-    return std::pair(v.place, v.place == Place::Arena ? 0u : v.index);
-  };
-  auto overlap = [&](const LirValue& a, const LirValue& b) {
-    bool same = home(a) == home(b);
-    return same && a.bytes != 0 && b.bytes != 0 && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-  };
-
-  // The step that wrote the bytes of each value: its own, or through views its operand's.
-  auto writer = [&](Value v) {
-    while (step_of[v.node.index] == kNoStep && plan.at(v).is_view) v = g.node(v.node).inputs[0];
-    return step_of[v.node.index];
-  };
-  // Steps sorted by place would be faster; graphs have some hundred steps, so all pairs are compared.
-  auto check_read = [&](Value v, std::int32_t reader, const std::string& who) {
-    const LirValue& lv = plan.at(v);
-    if (lv.bytes == 0) return;  // nothing that could be written too late or too early
-    std::int32_t made = writer(v);
-    if (lv.place == Place::Arena && lv.offset + lv.bytes > plan.arena_bytes) problems.push_back(concat_text(v, " lies outside the arena"));
-    if (made != kNoStep && reader < static_cast<std::int32_t>(n) && !done_before(made, reader))
-      problems.push_back(concat_text(who, " may run before ", v, " is made"));
-    for (std::size_t s = 0; s < n; ++s) {
-      auto step = static_cast<std::int32_t>(s);
-      if (step == made || step == reader) continue;
-      bool after_reader = reader < static_cast<std::int32_t>(n) && done_before(reader, step);
-      bool before_maker = made != kNoStep && done_before(step, made);
-      if (after_reader || before_maker) continue;
-      NodeId node = plan.schedule[s].node;
-      for (std::uint32_t r = 0; r < g.node(node).num_results(); ++r)
-        if (overlap(plan.values[node.index][r], lv)) problems.push_back(concat_text(node, " may overwrite ", v, " before ", who, " reads it"));
-    }
-  };
-  for (std::size_t s = 0; s < n; ++s) {
-    NodeId id = plan.schedule[s].node;
-    for (Value v : g.node(id).inputs) check_read(v, static_cast<std::int32_t>(s), id.text());
-    for (std::uint32_t r = 0; r < g.node(id).num_results(); ++r)
-      for (std::uint32_t q = 0; q < r; ++q)
-        if (overlap(plan.values[id.index][r], plan.values[id.index][q])) problems.push_back(concat_text("two results of ", id, " overlap"));
-  }
-  auto end = static_cast<std::int32_t>(n);
-  for (Value v : g.outputs()) check_read(v, end, "the caller");
-  for (const Graph::StateUpdate& u : g.state_updates()) check_read(u.value, end, concat_text("state '", u.name, "'"));
-  return problems;
-}
-
 std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
   constexpr std::string_view places[] = {"arena", "input", "output", "prepared", "constant", "state"};
-  std::string out = concat_text("arena ", plan.arena_bytes, " bytes (live peak ", plan.live_peak_bytes, ", unshared ", plan.unshared_bytes, "), ",
-                                plan.schedule.size(), " steps\n");
+  std::string out = concat_text("arena ", plan.arena_bytes, " bytes (live peak ", plan.live_peak_bytes, ", unshared ",
+                                plan.unshared_bytes, "), ", plan.schedule.size(), " steps\n");
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
       const LirValue& v = plan.values[i][r];
       out += concat_text("  ", Value(NodeId{i}, r), " ", places[static_cast<std::size_t>(v.place)]);
       if (v.place != Place::Arena) out += concat_text(" ", v.index);
-      out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "", v.strides.empty() ? "" : " strided", "  ",
-                         op_text_name(g.nodes()[i].op), "\n");
+      out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "",
+                         v.strides.empty() ? "" : " strided", "  ", op_text_name(g.nodes()[i].op), "\n");
     }
-  for (const LirOutputCopy& c : plan.output_copies) out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
-  for (const LirStateCopy& c : plan.state_copies) out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
+  for (const LirOutputCopy& c : plan.output_copies)
+    out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
+  for (const LirStateCopy& c : plan.state_copies)
+    out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
   for (const LirAlias& a : plan.aliases)
-    out += concat_text("  output ", a.output, a.refused.empty() ? " may be written over input " : " is apart from donated input ", a.input,
+    out += concat_text("  output ", a.output,
+                       a.refused.empty() ? " may be written over input " : " is apart from donated input ", a.input,
                        a.refused.empty() ? "" : ": ", a.refused, "\n");
   return out;
 }

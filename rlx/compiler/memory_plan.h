@@ -10,23 +10,23 @@
 
 namespace rlx {
 
-/// Plans a legal graph: views share bytes, kernels that allow it write over dead operands, states are updated in place where
-/// their old value is dead, outputs are written in place, and buffers whose lives do not meet share arena bytes. Symbolic
-/// dimensions are allowed: every decision then holds for all values within the symbols' bounds, buffers have the largest
-/// size they can take, and the numbers in the plan are those of the upper bounds (`resize_plan` gives those of other values).
-/// Of `donated` pairs of equal byte counts the plan allows those whose output is first written when the input is no longer
-/// read. Throws OutOfMemory when a buffer exceeds the target's limit.
+/// Plans a legal graph: views share bytes, kernels that allow it write over dead operands, states are updated in place
+/// where their old value is dead, outputs are written in place, and buffers whose lives do not meet share arena bytes.
+/// Symbolic dimensions are allowed: every decision then holds for all values within the symbols' bounds, buffers have
+/// the largest size they can take, and the numbers in the plan are those of the upper bounds (`resize_plan` gives those
+/// of other values). Of `donated` pairs of equal byte counts the plan allows those whose output is first written when
+/// the input is no longer read. Throws OutOfMemory when a buffer exceeds the target's limit.
 LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated = {});
 
 /// The most bytes that a value of `g` takes within the bounds of the symbols.
 std::size_t max_bytes(const Graph& g, Value v);
 
-/// `plan`, made for a symbolic graph, at the extents of `g`, the same graph with its symbols bound: buffers, schedule and
-/// edges stay, the sizes of values and the places of views become those of `g`.
+/// `plan`, made for a symbolic graph, at the extents of `g`, the same graph with its symbols bound: buffers, schedule
+/// and edges stay, the sizes of values and the places of views become those of `g`.
 LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan);
 
-/// Every violation of a plan: a value overwritten before its last reader under the partial order of the schedule, overlap of
-/// live buffers, locations outside their place. Empty when the plan is right.
+/// Every violation of a plan: a value overwritten before its last reader under the partial order of the schedule,
+/// overlap of live buffers, locations outside their place. Empty when the plan is right.
 std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan);
 
 /// One line per buffer: step range, offset, bytes, node.

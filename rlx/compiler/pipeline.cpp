@@ -94,13 +94,15 @@ MirModule CompilePipeline::optimize_with_report(const MirModule& m, FusionReport
   report.after = op_histogram(g);
   report.nodes_after = g.num_nodes();
   if (options_.assert_fusion_clean && !report.missed.empty())
-    throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("fusion is not clean: ", report.missed.size(), " patterns were missed"), report.text(),
-                           "rewrite the graph as the hints say, or compile without assert_fusion_clean"});
+    throw Error(Diagnostic{
+        ErrorCode::Unsupported, concat_text("fusion is not clean: ", report.missed.size(), " patterns were missed"),
+        report.text(), "rewrite the graph as the hints say, or compile without assert_fusion_clean"});
   return MirModule{std::move(g)};
 }
 
 MirModule CompilePipeline::legalize(const MirModule& m, KernelDispatchReport& report) {
-  Graph g = legalize_or_rewrite_for_backend(m.graph, target_.claims, target_.name, &report, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+  Graph g = legalize_or_rewrite_for_backend(m.graph, target_.claims, target_.name, &report,
+                                            options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
   keep("legalize", g);
   return MirModule{std::move(g)};
 }
@@ -124,7 +126,8 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
           throw Error(ErrorCode::Unsupported, concat_text("graph '", g.name(), "' has unbound symbols: '", name, "'"),
                       "bind them with dim_binding, or run it: shapes are taken from the inputs");
         if (!target_.runtime_symbols)
-          throw Error(ErrorCode::Unsupported, concat_text(target_.name, " takes no runtime symbols: '", name, "' must be specialised"));
+          throw Error(ErrorCode::Unsupported,
+                      concat_text(target_.name, " takes no runtime symbols: '", name, "' must be specialised"));
       }
 }
 
@@ -137,7 +140,9 @@ LirModule CompilePipeline::plan_lir(const MirModule& m) {
   lir.prepare = std::move(split.prepare);
   if (options_.must_alias)
     if (std::string copies = inspect_copies(lir); !copies.empty())
-      throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("graph '", lir.graph.name(), "' is compiled with must_alias and cannot be updated in place everywhere"),
+      throw Error(Diagnostic{ErrorCode::Unsupported,
+                             concat_text("graph '", lir.graph.name(),
+                                         "' is compiled with must_alias and cannot be updated in place everywhere"),
                              copies, "change the graph as the reasons say, or compile without must_alias"});
   return lir;
 }
@@ -151,18 +156,23 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
     auto it = std::find(names.begin(), names.end(), d.input);
     if (it == names.end()) {
       std::string near = closest_name(d.input, names);
-      throw Error(ErrorCode::NotFound, concat_text("donated input '", d.input, "' is no input of graph '", g.name(), "'"),
+      throw Error(ErrorCode::NotFound,
+                  concat_text("donated input '", d.input, "' is no input of graph '", g.name(), "'"),
                   near.empty() ? std::string() : concat_text("did you mean '", near, "'?"));
     }
     LirAlias a{static_cast<std::uint32_t>(it - names.begin()), static_cast<std::uint32_t>(d.output), {}};
     if (d.output >= g.outputs().size())
-      throw Error(ErrorCode::InvalidArgument, concat_text("input '", d.input, "' is donated to output ", d.output, ", graph '", g.name(), "' has ", g.outputs().size()));
+      throw Error(ErrorCode::InvalidArgument, concat_text("input '", d.input, "' is donated to output ", d.output,
+                                                          ", graph '", g.name(), "' has ", g.outputs().size()));
     const Shape &from = g.shape(inputs[a.input]), &to = g.shape(g.outputs()[d.output]);
     if (!(from == to))
-      throw Error(ErrorCode::ShapeMismatch, concat_text("input '", d.input, "' ", from, " is donated to output ", d.output, " ", to), "both need equal dims and dtype");
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("input '", d.input, "' ", from, " is donated to output ", d.output, " ", to),
+                  "both need equal dims and dtype");
     for (const LirAlias& other : out)
       if (other.input == a.input || other.output == a.output)
-        throw Error(ErrorCode::InvalidArgument, concat_text("input '", d.input, "' and output ", d.output, ": one of them is donated twice"));
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("input '", d.input, "' and output ", d.output, ": one of them is donated twice"));
     out.push_back(std::move(a));
   }
   return out;
@@ -255,7 +265,8 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
     const Pass* cleanup[] = {&cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions};
     Graph cleaned = drop_dead(run_passes(mir.graph, cleanup, context(nullptr), observe, this));
     KernelDispatchReport again;
-    Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+    Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again,
+                                      options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
     if (again.compile_ready()) mir.graph = std::move(legal);
   }
   if (has_extents(mir.graph)) {

@@ -15,7 +15,8 @@
 
 namespace rlx {
 
-/// A donated input: `output` may be written over its buffer (`run_into` may get one pointer for both). Equal dims and dtype.
+/// A donated input: `output` may be written over its buffer (`run_into` may get one pointer for both). Equal dims and
+/// dtype.
 struct Donation {
   std::string input;
   std::size_t output = 0;
@@ -27,16 +28,19 @@ struct CompileOptions {
   FusionOptions fusion;
   bool constant_folding = true;
   bool dce = true;
-  bool assert_fusion_clean = false;        // a missed fusion is an error
-  std::optional<OpSet> supported_ops;      // instead of the target's claims, for fusion and legalisation
-  std::optional<KernelDispatchConfig> kernel_dispatch;  // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
-  std::optional<PrecisionPolicy> precision;  // applied after fusion; none: the session's, else f32
-  SymbolBinding dim_binding;               // symbols fixed before anything else
-  SymbolModes symbol_modes;                // how new values of the others are met; default: specialise
-  std::vector<Donation> donate;            // each input and each output at most once
-  bool must_alias = false;                 // a state or donation that is not updated in place is an error
-  bool keep_stages = false;                // fill CompileResult::stages
+  bool assert_fusion_clean = false;    // a missed fusion is an error
+  std::optional<OpSet> supported_ops;  // instead of the target's claims, for fusion and legalisation
+  std::optional<KernelDispatchConfig>
+      kernel_dispatch;                         // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
+  std::optional<PrecisionPolicy> precision;    // applied after fusion; none: the session's, else f32
+  SymbolBinding dim_binding;                   // symbols fixed before anything else
+  SymbolModes symbol_modes;                    // how new values of the others are met; default: specialise
+  std::vector<Donation> donate;                // each input and each output at most once
+  bool must_alias = false;                     // a state or donation that is not updated in place is an error
+  bool keep_stages = false;                    // fill CompileResult::stages
   std::optional<std::size_t> arena_alignment;  // bytes, a power of two, from the target's own alignment on
+  bool finest_grain = false;                   // BackendOptions::finest_grain
+  std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
   bool verbose = false;                        // a session prints both reports of each compile to the standard error
 };
 
@@ -53,7 +57,7 @@ struct CompileResult {
   LirModule lir;  // without a plan as long as the program has dynamic dims: such a result cannot run, `specialize` it
   FusionReport fusion;
   KernelDispatchReport dispatch;
-  std::vector<PipelineStage> stages;  // when asked for
+  std::vector<PipelineStage> stages;              // when asked for
   std::shared_ptr<const CompileTemplate> source;  // what `specialize` compiles; none when there is nothing to bind
 
   /// True when symbols have no value yet.
@@ -104,8 +108,8 @@ struct CompileTemplate {
   CompileOptions options;
 };
 
-/// `m`, at stage Hir or Mir, verified, with the symbols that `options.dim_binding` names replaced by numbers; these leave
-/// `options`. A name in it, or in the symbol modes, that is no symbol of `m` is a NotFound error.
+/// `m`, at stage Hir or Mir, verified, with the symbols that `options.dim_binding` names replaced by numbers; these
+/// leave `options`. A name in it, or in the symbol modes, that is no symbol of `m` is a NotFound error.
 HirModule bind_module(GraphModule m, CompileOptions& options);
 /// `target` with what `options` say of it: claims and arena alignment. Throws InvalidArgument for an alignment that is
 /// no power of two.

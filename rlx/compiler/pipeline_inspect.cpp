@@ -84,7 +84,8 @@ std::string dump_pipeline(const CompileResult& r, const std::string& path, bool 
                 "RLX_IR_DUMP names a file, or a folder that exists when it ends with /");
   std::string text = inspect_compiled(r).text();
   std::size_t written = std::fwrite(text.data(), 1, text.size(), f);
-  if (std::fclose(f) != 0 || written != text.size()) throw Error(ErrorCode::BadFile, concat_text("writing '", file, "' failed"));
+  if (std::fclose(f) != 0 || written != text.size())
+    throw Error(ErrorCode::BadFile, concat_text("writing '", file, "' failed"));
   return file;
 }
 

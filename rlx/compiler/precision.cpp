@@ -12,7 +12,8 @@ namespace rlx {
 
 PrecisionCategory precision_category(OpKind kind) {
   const OpDef& def = op_def(kind);
-  if (def.is(OpTrait::Blas) || kind == OpKind::Attention || kind == OpKind::AttentionBackward || kind == OpKind::FusedAttentionBlock)
+  if (def.is(OpTrait::Blas) || kind == OpKind::Attention || kind == OpKind::AttentionBackward ||
+      kind == OpKind::FusedAttentionBlock)
     return PrecisionCategory::Compute;
   switch (kind) {
     case OpKind::LayerNorm:
@@ -46,8 +47,9 @@ namespace {
 // Functions whose result leaves the range of F16 for ordinary arguments.
 bool overflows(const Node& n) {
   if (const auto* a = n.op.get_if<ops::Activation>())
-    return a->fn == ActivationKind::Exp || a->fn == ActivationKind::Log || a->fn == ActivationKind::Expm1 || a->fn == ActivationKind::Log1p ||
-           a->fn == ActivationKind::Square || a->fn == ActivationKind::Recip || a->fn == ActivationKind::Rsqrt;
+    return a->fn == ActivationKind::Exp || a->fn == ActivationKind::Log || a->fn == ActivationKind::Expm1 ||
+           a->fn == ActivationKind::Log1p || a->fn == ActivationKind::Square || a->fn == ActivationKind::Recip ||
+           a->fn == ActivationKind::Rsqrt;
   if (const auto* b = n.op.get_if<ops::Binary>()) return b->fn == BinaryKind::Pow || b->fn == BinaryKind::Div;
   return false;
 }
@@ -65,8 +67,10 @@ Subgraph retype(const Graph& body, DType t) {
   auto out = std::make_shared<Graph>(body.name());
   for (const Node& n : body.nodes()) {
     OpBox op = n.op;
-    if (const auto* in = n.op.get_if<ops::Input>(); in && in->dtype == DType::F32) op = ops::Input{in->name, in->dims, t};
-    if (const auto* c = n.op.get_if<ops::Constant>(); c && c->value.dtype() == DType::F32) op = ops::Constant{c->value.cast(t)};
+    if (const auto* in = n.op.get_if<ops::Input>(); in && in->dtype == DType::F32)
+      op = ops::Input{in->name, in->dims, t};
+    if (const auto* c = n.op.get_if<ops::Constant>(); c && c->value.dtype() == DType::F32)
+      op = ops::Constant{c->value.cast(t)};
     if (const auto* c = n.op.get_if<ops::Cast>(); c && c->to == DType::F32) op = ops::Cast{t};
     out->add(std::move(op), n.inputs, n.origin.loc);
   }
@@ -76,7 +80,8 @@ Subgraph retype(const Graph& body, DType t) {
 
 OpBox with_dtype(const OpBox& op, DType t) {
   const OpDef& def = op_def(op.kind());
-  bool has_body = std::any_of(def.attrs.begin(), def.attrs.end(), [](const AttrField& f) { return f.type == AttrType::Body; });
+  bool has_body =
+      std::any_of(def.attrs.begin(), def.attrs.end(), [](const AttrField& f) { return f.type == AttrType::Body; });
   if (!has_body && !op.is<ops::Iota>()) return op;
   std::shared_ptr<void> copy = make_default_op(op.kind());
   for (const AttrField& f : def.attrs) {
@@ -110,8 +115,8 @@ Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
       continue;
     }
     DType t = overflows(n) || body_overflows(n) ? DType::F32 : policy.of(precision_category(n.kind()));
-    // A Cast states its own dtypes; a mask operand of attention decides visibility, not arithmetic; what a Custom op takes
-    // and what it can lose only its record knows.
+    // A Cast states its own dtypes; a mask operand of attention decides visibility, not arithmetic; what a Custom op
+    // takes and what it can lose only its record knows.
     bool pinned = n.kind() == OpKind::Cast || n.kind() == OpKind::Custom;
     std::vector<Value> operands;
     bool any = false;
@@ -129,7 +134,8 @@ Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
   std::vector<Value> outputs;
   for (Value v : g.outputs()) outputs.push_back(as(r.mapped(v), g.shape(v).dtype()));
   std::vector<Graph::StateUpdate> states;
-  for (const Graph::StateUpdate& u : g.state_updates()) states.push_back({u.name, as(r.mapped(u.value), g.shape(u.value).dtype())});
+  for (const Graph::StateUpdate& u : g.state_updates())
+    states.push_back({u.name, as(r.mapped(u.value), g.shape(u.value).dtype())});
   Graph out = std::move(r.graph());
   out.set_outputs(std::move(outputs));
   for (const Graph::StateUpdate& u : states) out.set_state(u.name, u.value);

@@ -14,8 +14,8 @@ enum class Precision : std::uint8_t { F32, F16, BF16 };
 
 /// Ops by how much a narrow float hurts them.
 enum class PrecisionCategory : std::uint8_t {
-  Compute,       // matrix products, attention
-  Reduction,     // norms, softmax, sums, scans
+  Compute,    // matrix products, attention
+  Reduction,  // norms, softmax, sums, scans
   Elementwise,
   DataMovement,  // reshape, gather, slice, ...
 };
@@ -43,8 +43,9 @@ struct PrecisionPolicy {
   friend bool operator==(const PrecisionPolicy&, const PrecisionPolicy&) = default;
 };
 
-/// Rewrites F32 values to the policy's dtypes with casts between categories. Integers, Bool, F64 and complex values, indices,
-/// masks and the targets of Cast ops are left alone; exp, log, pow and their like stay in F32, where they cannot overflow.
+/// Rewrites F32 values to the policy's dtypes with casts between categories. Integers, Bool, F64 and complex values,
+/// indices, masks and the targets of Cast ops are left alone; exp, log, pow and their like stay in F32, where they
+/// cannot overflow.
 Graph apply_precision(const Graph& g, const PrecisionPolicy& policy);
 
 }  // namespace rlx

@@ -15,7 +15,7 @@ constexpr double kMaxGrowth = 1.1;
 
 // A weight operand traced to the values it joins along N.
 struct WeightSources {
-  std::vector<Value> values;            // each [K, N_i], or [N_i, K] when transposed
+  std::vector<Value> values;  // each [K, N_i], or [N_i, K] when transposed
   std::vector<std::int64_t> transposed;
 };
 
@@ -46,8 +46,10 @@ class Splitter {
       const Node& n = g_.nodes()[i];
       OpKind kind = n.kind();
       if ((kind == OpKind::Param || kind == OpKind::State) && !n.shape().is_static())
-        throw Error(Diagnostic{ErrorCode::Unsupported, concat_text(op_text_name(n.op), " '", g_.leaf_name(NodeId{i}), "' ", n.shape(), " has a runtime symbol"),
-                               node_where(g_, NodeId{i}), "weights and states have one shape: bind the symbol with dim_binding"});
+        throw Error(Diagnostic{
+            ErrorCode::Unsupported,
+            concat_text(op_text_name(n.op), " '", g_.leaf_name(NodeId{i}), "' ", n.shape(), " has a runtime symbol"),
+            node_where(g_, NodeId{i}), "weights and states have one shape: bind the symbol with dim_binding"});
       if (is_frozen_param(n) || kind == OpKind::Constant) {
         constant_[i] = true;
         has_param_[i] = kind == OpKind::Param;
@@ -63,7 +65,8 @@ class Splitter {
         sources += source_bytes[v.node.index];
       }
       // What depends on a symbol too is computed in the run: its extents change, prepared weights do not.
-      const bool is_static = std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
+      const bool is_static =
+          std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
       if (!all || !param || !is_static) continue;
       for (const Shape& s : n.shapes) own += static_cast<double>(s.size_bytes());
       if (own > kMaxGrowth * sources) continue;
@@ -89,8 +92,8 @@ class Splitter {
     auto it = run_params_.find(p);
     if (it != run_params_.end()) return it->second;
     const Node& made_by = prepare_.node(p.node);
-    std::string name = made_by.kind() == OpKind::Param ? prepare_.leaf_name(p.node)
-                                                       : concat_text("prepared.", prepared_.size());
+    std::string name =
+        made_by.kind() == OpKind::Param ? prepare_.leaf_name(p.node) : concat_text("prepared.", prepared_.size());
     NodeId id = run_.add_node(Node{ops::Param{std::move(name), shape.dims(), shape.dtype()}, {}, {shape}, origin});
     prepared_.push_back(p);
     run_params_[p] = Value(id);
@@ -173,13 +176,15 @@ class Splitter {
     Shape packed_shape({Dim(packing->bytes)}, DType::U8);
     // One packed form per set of weights: dots that share a weight share its packing.
     std::string key = concat_text(k, ",", cols, ",", packing->panel_width);
-    for (std::size_t i = 0; i < weights.size(); ++i) key += concat_text(";", weights[i], sources.transposed[i] ? "t" : "");
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      key += concat_text(";", weights[i], sources.transposed[i] ? "t" : "");
     auto [it, fresh] = packed_.try_emplace(key);
     if (fresh) it->second = Value(prepare_.add_node(Node{relayout, std::move(weights), {packed_shape}, n.origin}));
 
     std::vector<Value> inputs{run_value(n.inputs[0]), run_param(it->second, packed_shape, n.origin)};
     for (std::size_t i = 2; i < n.inputs.size(); ++i) inputs.push_back(run_value(n.inputs[i]));
-    NodeId dot = run_.add_node(Node{ops::PackedDot{k, cols, packing->panel_width, std::move(epilogue)}, std::move(inputs), n.shapes, n.origin});
+    NodeId dot = run_.add_node(Node{ops::PackedDot{k, cols, packing->panel_width, std::move(epilogue)},
+                                    std::move(inputs), n.shapes, n.origin});
     run_map_[Value(id)] = Value(dot);
     return true;
   }
@@ -213,7 +218,8 @@ void append_key(const Graph& g, Value v, std::string& out) {
     if (const auto* text = std::get_if<std::string>(&value)) out += concat_text(f.name, "='", *text, "',");
     if (const auto* t = std::get_if<DType>(&value)) out += concat_text(f.name, "=", dtype_name(*t), ",");
     if (const auto* dims = std::get_if<Dims>(&value)) out += concat_text(f.name, "=", dims_text(*dims), ",");
-    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) out += concat_text(f.name, "=", dims_text(*list), ",");
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
+      out += concat_text(f.name, "=", dims_text(*list), ",");
     if (const auto* bytes = std::get_if<std::vector<std::byte>>(&value)) {
       out += concat_text(f.name, "=", bytes->size(), ":");
       out.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());

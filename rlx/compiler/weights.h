@@ -19,8 +19,8 @@ struct SplitProgram {
 /// What reads a mutable Param stays too.
 SplitProgram split_weights(const Graph& g, const TargetInfo& target);
 
-/// A stable key of output `i` of a prepare graph: equal keys hold equal bytes for equal params, so that specialisations and
-/// clones share prepared weights.
+/// A stable key of output `i` of a prepare graph: equal keys hold equal bytes for equal params, so that specialisations
+/// and clones share prepared weights.
 std::string prepared_key(const Graph& prepare, std::size_t i);
 
 }  // namespace rlx

@@ -25,19 +25,20 @@ struct MemoryModel {
 /// What the compiler knows of a target: plain data and pure functions, taken from the backend's kernel table.
 struct TargetInfo {
   Device device = Device::Cpu;
-  std::string name;   // "cpu (avx512, 2 threads)"
+  std::string name;  // "cpu (avx512, 2 threads)"
   OpSet claims;
   MemoryModel memory;
   int threads = 1;
-  /// True when the backend's code can be bound to any values of symbols that the program still holds (`BindContext::lir`).
+  /// True when the backend's code can be bound to any values of symbols that the program still holds
+  /// (`BindContext::lir`).
   bool runtime_symbols = false;
   /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
   /// makes slices and transposes views instead of copies.
   bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
   /// True when the node's kernel may write result `result` over operand `operand` (same bytes, last use).
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
-  /// The packed form the node's kernel wants for constant operand `operand` of `k` rows and `n` columns: the panel width
-  /// and the byte size; none when it reads the operand as it is.
+  /// The packed form the node's kernel wants for constant operand `operand` of `k` rows and `n` columns: the panel
+  /// width and the byte size; none when it reads the operand as it is.
   struct Packing {
     std::int64_t panel_width = 0;
     std::int64_t bytes = 0;
@@ -45,18 +46,23 @@ struct TargetInfo {
   std::optional<Packing> (*packing)(const Graph&, NodeId, int operand, std::int64_t k, std::int64_t n) = nullptr;
 };
 
+class ChunkAudit;
+
 /// Options of a compile that reach the backend.
 struct BackendOptions {
-  int threads = 0;          // 0: the machine's
-  std::string isa;          // force a lower instruction set by name; empty: the best
+  int threads = 0;  // 0: the machine's
+  std::string isa;  // force a lower instruction set by name; empty: the best
   bool collect_timing = false;
+  // For tests:
+  bool finest_grain = false;                          // every step in as many chunks as its kernel can be cut into
+  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step, and who took chunks is noted
 };
 
 /// Everything a bound program reads and writes that it does not own.
 struct BindContext {
-  std::byte* arena = nullptr;                    // plan.arena_bytes, aligned to plan.alignment
-  std::span<const std::byte* const> prepared;    // by Param index of the LIR graph
-  std::span<std::byte* const> states;            // by State index
+  std::byte* arena = nullptr;                  // plan.arena_bytes, aligned to plan.alignment
+  std::span<const std::byte* const> prepared;  // by Param index of the LIR graph
+  std::span<std::byte* const> states;          // by State index
   /// The executable's program with its symbols bound: the same nodes, schedule and arena. Null when it has no symbols;
   /// otherwise it lives as long as the bound program.
   const LirModule* lir = nullptr;
@@ -84,8 +90,8 @@ class ExecutableGraph {
  public:
   virtual ~ExecutableGraph() = default;
   virtual const LirModule& lir() const = 0;
-  /// Bytes that relayout node `node` of `lir().prepare` packs; writes source `source` (a row-major or transposed weight of
-  /// the node) into its range of `packed`, moving elements bit for bit. Ranges of different sources do not overlap.
+  /// Bytes that relayout node `node` of `lir().prepare` packs; writes source `source` (a row-major or transposed weight
+  /// of the node) into its range of `packed`, moving elements bit for bit. Ranges of different sources do not overlap.
   virtual void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const = 0;
   /// The inverse of pack: writes source `source`, dense in the source's own shape, to `data`.
   virtual void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const = 0;
@@ -106,7 +112,8 @@ struct MachineLimits {
   };
   std::vector<Bandwidth> bandwidth;  // of buffers of that size, from small to large
 
-  /// The least ns for work of that size: all arithmetic at peak, all bytes at the bandwidth of a buffer that holds them.
+  /// The least ns for work of that size: all arithmetic at peak, all bytes at the bandwidth of a buffer that holds
+  /// them.
   double floor_ns(const Cost& cost) const;
 };
 
@@ -119,7 +126,8 @@ class Backend {
   virtual std::string unavailable_reason() const noexcept = 0;
   virtual TargetInfo target(const BackendOptions& options) const = 0;
   virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
-  /// Limits of what `BoundGraph::run_timed` uses (on the CPU: one thread), measured now; none when the backend cannot tell.
+  /// Limits of what `BoundGraph::run_timed` uses (on the CPU: one thread), measured now; none when the backend cannot
+  /// tell.
   virtual std::optional<MachineLimits> measure_limits(const BackendOptions&) const { return std::nullopt; }
 };
 

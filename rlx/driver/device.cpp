@@ -8,12 +8,18 @@
 namespace rlx {
 namespace {
 constexpr DeviceInfo kDevices[kNumDevices] = {
-    {Device::Cpu, "cpu", "CPU", "RLX_CPU", 12}, {Device::Metal, "metal", "Metal", "", 5},
-    {Device::Mlx, "mlx", "MLX", "", 4}, {Device::Ane, "ane", "ANE", "", 6},
-    {Device::Cuda, "cuda", "CUDA", "", 2}, {Device::Rocm, "rocm", "ROCm", "", 3},
-    {Device::Tpu, "tpu", "TPU", "", 1}, {Device::Gpu, "gpu", "GPU (wgpu)", "", 7},
-    {Device::Vulkan, "vulkan", "Vulkan", "", 8}, {Device::OpenGl, "opengl", "OpenGL", "", 10},
-    {Device::DirectX, "directx", "DirectX 12", "", 9}, {Device::WebGpu, "webgpu", "WebGPU", "", 11},
+    {Device::Cpu, "cpu", "CPU", "RLX_CPU", 12},
+    {Device::Metal, "metal", "Metal", "", 5},
+    {Device::Mlx, "mlx", "MLX", "", 4},
+    {Device::Ane, "ane", "ANE", "", 6},
+    {Device::Cuda, "cuda", "CUDA", "", 2},
+    {Device::Rocm, "rocm", "ROCm", "", 3},
+    {Device::Tpu, "tpu", "TPU", "", 1},
+    {Device::Gpu, "gpu", "GPU (wgpu)", "", 7},
+    {Device::Vulkan, "vulkan", "Vulkan", "", 8},
+    {Device::OpenGl, "opengl", "OpenGL", "", 10},
+    {Device::DirectX, "directx", "DirectX 12", "", 9},
+    {Device::WebGpu, "webgpu", "WebGPU", "", 11},
 };
 
 struct Alias {
@@ -21,9 +27,9 @@ struct Alias {
   Device device;
 };
 constexpr Alias kAliases[] = {
-    {"mtl", Device::Metal},     {"coreml", Device::Ane},    {"neural-engine", Device::Ane}, {"nvidia", Device::Cuda},
-    {"hip", Device::Rocm},      {"amd", Device::Rocm},      {"wgpu", Device::Gpu},          {"vk", Device::Vulkan},
-    {"gl", Device::OpenGl},     {"dx12", Device::DirectX},  {"d3d12", Device::DirectX},
+    {"mtl", Device::Metal}, {"coreml", Device::Ane},   {"neural-engine", Device::Ane}, {"nvidia", Device::Cuda},
+    {"hip", Device::Rocm},  {"amd", Device::Rocm},     {"wgpu", Device::Gpu},          {"vk", Device::Vulkan},
+    {"gl", Device::OpenGl}, {"dx12", Device::DirectX}, {"d3d12", Device::DirectX},
 };
 }  // namespace
 
@@ -32,7 +38,8 @@ const DeviceInfo& device_info(Device d) { return kDevices[static_cast<int>(d)]; 
 
 std::optional<Device> parse_device(std::string_view text) {
   std::string low(text);
-  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(low.begin(), low.end(), low.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const DeviceInfo& d : kDevices)
     if (d.id == low) return d.device;
   for (const Alias& a : kAliases)

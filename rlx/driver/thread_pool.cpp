@@ -2,15 +2,22 @@
 //
 // How a run works. The caller opens the job word (epoch, open flag, number of workers that joined); workers that see it
 // join by compare-and-swap and walk the same list of steps as the caller. A chunk is claimed by compare-and-swap on the
-// step's claim word {run epoch, left in the lower half, left in the upper half}, a finished chunk is counted in the step's
-// done word {run epoch, chunks done}. Every other thread begins with the upper half of each step and helps in the other
-// when its own is empty: steps cut into rows in the same order then find in a core's own cache what the step before left
-// there (two cores that share no cache lose some 10 % of a transformer to the traffic between them). Both words are brought to a new run lazily by whoever first touches them, so starting a run writes one word. A
-// worker that was descheduled and comes late finds newer epochs and takes nothing: the caller waits for claimed chunks
-// only, never for a thread. Such a worker may still read the step list after the run, so the list is reference counted.
+// step's claim word {run epoch, left in the lower half, left in the upper half}, a finished chunk is counted in the
+// step's done word {run epoch, done in the lower half, done in the upper half}. Every other thread keeps to the upper
+// half of the steps and helps in the other when its own has nothing to do: steps cut into rows in the same order then
+// find in a core's own cache what the step before left there (two cores that share no cache lose some 10 % of a
+// transformer to the traffic between them). Where halves wait for halves only, a thread goes on with its half of the
+// next steps and no thread waits for another before the work of the halves meets. Both words are brought to a new run
+// lazily by whoever first touches them, so starting a run writes one word. A worker that was descheduled and comes late
+// finds newer epochs and takes nothing: the caller waits for claimed chunks only, never for a thread. Such a worker may
+// still read the step list after the run, so the list is reference counted.
+//
+// Workers have numbers: a run of n threads opens its job to the first n - 1 and wakes those of them that sleep, so a
+// pool that grew for one program costs the runs of another nothing. Only a run that holds the pool starts workers.
 #include "rlx/driver/thread_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +26,6 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,12 +42,17 @@ namespace rlx {
 namespace {
 
 thread_local int t_worker_index = 0;
+thread_local int t_run_threads = 1;
 
-/// While it lives, this thread counts as the only worker.
+/// While it lives, this thread is thread 0 of a run of that many.
 struct AsWorkerZero {
-  const int outer = std::exchange(t_worker_index, 0);
-  AsWorkerZero() = default;
-  ~AsWorkerZero() { t_worker_index = outer; }
+  const int outer_index = std::exchange(t_worker_index, 0);
+  const int outer_threads;
+  explicit AsWorkerZero(int threads) : outer_threads(std::exchange(t_run_threads, threads)) {}
+  ~AsWorkerZero() {
+    t_worker_index = outer_index;
+    t_run_threads = outer_threads;
+  }
   AsWorkerZero(const AsWorkerZero&) = delete;
   AsWorkerZero& operator=(const AsWorkerZero&) = delete;
 };
@@ -76,6 +87,7 @@ void note_forks() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] {
     g_fork_generation.fetch_add(1, std::memory_order_relaxed);
     t_worker_index = 0;
+    t_run_threads = 1;
   });
   (void)registered;
 #endif
@@ -137,13 +149,24 @@ int available_cpus() {
 }
 
 int worker_index() { return t_worker_index; }
+int run_threads() { return t_run_threads; }
 
-// ------------------------------------------------------------------------------------------------------- StepSchedule
+// -- StepSchedule --
+
+namespace {
+
+std::uint32_t chunks_per_unit(std::uint32_t chunks) {
+  return std::max(1U, chunks / kMaxUnits + (chunks % kMaxUnits != 0 ? 1U : 0U));
+}
+// A step of no chunks still orders others: it counts as one.
+std::uint32_t units_of(std::uint32_t chunks) { return chunks == 0 ? 1 : (chunks - 1) / chunks_per_unit(chunks) + 1; }
+
+}  // namespace
 
 struct StepSchedule::State {
   struct alignas(64) Counters {
     std::atomic<std::uint64_t> claim{0};  // {epoch, units left of the lower half, of the upper half}
-    std::atomic<std::uint64_t> done{0};   // {epoch, units done}
+    std::atomic<std::uint64_t> done{0};   // {epoch, units done of the lower half, of the upper half}
   };
   struct Step {
     std::atomic<std::uint32_t> chunks{0};
@@ -154,69 +177,82 @@ struct StepSchedule::State {
     std::uint32_t first_pred = 0, num_preds = 0;
   };
 
+  struct Predecessor {
+    std::uint32_t step = 0;
+    HalfWaits waits = kWaitsForAll;
+  };
+
   explicit State(std::size_t n) : steps(n), counters(n) {}
 
   void set_chunks(std::size_t s, std::uint32_t n) {
     Step& step = steps[s];
-    const std::uint32_t per_unit = std::max(1U, n / kMaxUnits + (n % kMaxUnits != 0 ? 1U : 0U));
+    const std::uint32_t per_unit = chunks_per_unit(n);
     step.chunks.store(n, std::memory_order_relaxed);
     step.per_unit.store(per_unit, std::memory_order_relaxed);
-    step.units.store(n == 0 ? 1 : (n - 1) / per_unit + 1, std::memory_order_relaxed);
+    step.units.store(units_of(n), std::memory_order_relaxed);
   }
   std::uint32_t units(std::size_t s) const { return steps[s].units.load(std::memory_order_relaxed); }
-  bool complete(std::size_t s, std::uint32_t run) const {
-    return counters[s].done.load(std::memory_order_acquire) == pack(run, units(s));
+  /// Units of one half of `all`.
+  static std::uint32_t half(std::uint32_t all, bool upper) { return upper ? all / 2 : all - all / 2; }
+  /// That half of a claim or done count.
+  static std::uint32_t part(std::uint32_t count, bool upper) { return upper ? count & 0xffff : count >> 16; }
+  static std::uint32_t one(bool upper) { return upper ? 1 : 1U << 16; }
+
+  bool complete(std::size_t s, std::uint32_t run, bool upper) const {
+    const std::uint32_t want = half(units(s), upper);
+    const std::uint64_t seen = counters[s].done.load(std::memory_order_acquire);
+    return want == 0 || (epoch_of(seen) == run && part(count_of(seen), upper) == want);
   }
-  bool ready(std::size_t s, std::uint32_t run) const {
+  bool complete(std::size_t s, std::uint32_t run) const { return complete(s, run, false) && complete(s, run, true); }
+  /// True when nothing is left that this half of the step waits for.
+  bool ready(std::size_t s, std::uint32_t run, bool upper) const {
     const Step& step = steps[s];
     for (std::uint32_t i = 0; i < step.num_preds; ++i) {
-      if (!complete(preds[step.first_pred + i], run)) return false;
+      const Predecessor& p = preds[step.first_pred + i];
+      if ((p.waits & half_waits(upper, false)) != 0 && !complete(p.step, run, false)) return false;
+      if ((p.waits & half_waits(upper, true)) != 0 && !complete(p.step, run, true)) return false;
     }
     return true;
   }
 
   enum class Claim { Taken, Exhausted, Stale };
-  /// Takes a unit of step s for `run`, from the upper half first when `upper`; the caller has seen `ready`.
+  /// Takes a unit of that half of step s for `run`; the caller has seen `ready`.
   Claim claim(std::size_t s, std::uint32_t run, bool upper, std::uint32_t& unit) {
     auto& word = counters[s].claim;
     std::uint64_t seen = word.load(std::memory_order_acquire);
     const std::uint32_t all = units(s);
     for (;;) {
-      std::uint32_t low_left = count_of(seen) >> 16, high_left = count_of(seen) & 0xffff;
+      std::uint32_t left = count_of(seen);
       if (epoch_of(seen) != run) {
         if (static_cast<std::int32_t>(epoch_of(seen) - run) > 0) return Claim::Stale;
-        high_left = all / 2;
-        low_left = all - high_left;
-      } else if (low_left + high_left == 0) {
-        return Claim::Exhausted;
+        left = half(all, false) << 16 | half(all, true);
       }
-      if (upper ? high_left != 0 : low_left == 0) {
-        unit = all - high_left--;
-      } else {
-        unit = all - all / 2 - low_left--;
-      }
-      if (word.compare_exchange_weak(seen, pack(run, low_left << 16 | high_left), std::memory_order_acq_rel,
+      if (part(left, upper) == 0) return Claim::Exhausted;
+      unit = (upper ? all : half(all, false)) - part(left, upper);
+      if (word.compare_exchange_weak(seen, pack(run, left - one(upper)), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
         return Claim::Taken;
     }
   }
-  bool exhausted(std::size_t s, std::uint32_t run) const {
+  bool exhausted(std::size_t s, std::uint32_t run, bool upper) const {
     const std::uint64_t seen = counters[s].claim.load(std::memory_order_acquire);
-    return epoch_of(seen) == run ? count_of(seen) == 0 : static_cast<std::int32_t>(epoch_of(seen) - run) > 0;
+    if (epoch_of(seen) == run) return part(count_of(seen), upper) == 0;
+    return static_cast<std::int32_t>(epoch_of(seen) - run) > 0 || half(units(s), upper) == 0;
   }
-  void finish(std::size_t s, std::uint32_t run) {
+  void finish(std::size_t s, std::uint32_t run, bool upper) {
     auto& word = counters[s].done;
     std::uint64_t seen = word.load(std::memory_order_relaxed);
     std::uint64_t next = 0;
     do {
-      next = epoch_of(seen) == run ? seen + 1 : pack(run, 1);
+      next = epoch_of(seen) == run ? seen + one(upper) : pack(run, one(upper));
     } while (!word.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
 
   void execute(std::size_t s, std::uint32_t unit) {
     Step& step = steps[s];
     const std::uint64_t per_unit = step.per_unit.load(std::memory_order_relaxed);
-    const std::uint64_t end = std::min<std::uint64_t>(step.chunks.load(std::memory_order_relaxed), (unit + 1) * per_unit);
+    const std::uint64_t end =
+        std::min<std::uint64_t>(step.chunks.load(std::memory_order_relaxed), (unit + 1) * per_unit);
     try {
       for (std::uint64_t c = unit * per_unit; c < end && !failed.load(std::memory_order_relaxed); ++c)
         step.run(step.ctx.load(std::memory_order_relaxed), static_cast<std::int64_t>(c));
@@ -231,7 +267,7 @@ struct StepSchedule::State {
 
   /// Runs everything on this thread, without the counters.
   void run_alone() {
-    const AsWorkerZero alone;
+    const AsWorkerZero alone(1);
     for (Step& step : steps) {
       const std::uint32_t n = step.chunks.load(std::memory_order_relaxed);
       void* ctx = step.ctx.load(std::memory_order_relaxed);
@@ -241,7 +277,7 @@ struct StepSchedule::State {
 
   std::vector<Step> steps;
   std::vector<Counters> counters;
-  std::vector<std::uint32_t> preds;
+  std::vector<Predecessor> preds;
   std::uint32_t epoch = 0;              // of the last run; written by the caller only
   std::atomic<std::uint32_t> ended{0};  // epoch of the last run that is over
   std::atomic<bool> busy{false};
@@ -267,12 +303,17 @@ StepSchedule::StepSchedule(std::span<const ScheduleStep> steps) {
     step.ctx = in.ctx;
     step.first_pred = static_cast<std::uint32_t>(state->preds.size());
     step.num_preds = static_cast<std::uint32_t>(in.predecessors.size());
-    for (const std::int32_t p : in.predecessors) {
+    if (!in.waits.empty() && in.waits.size() != in.predecessors.size()) {
+      throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " has ", in.predecessors.size(),
+                                                          " predecessors and ", in.waits.size(), " waits"));
+    }
+    for (std::size_t k = 0; k < in.predecessors.size(); ++k) {
+      const std::int32_t p = in.predecessors[k];
       if (p < 0 || static_cast<std::size_t>(p) >= i) {
         throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " names predecessor ", p,
                                                             "; predecessors come before their step"));
       }
-      state->preds.push_back(static_cast<std::uint32_t>(p));
+      state->preds.push_back({static_cast<std::uint32_t>(p), in.waits.empty() ? kWaitsForAll : in.waits[k]});
     }
   }
   state_ = state.release();
@@ -290,6 +331,14 @@ std::int64_t StepSchedule::size() const {
   return state_ == nullptr ? 0 : static_cast<std::int64_t>(state_->steps.size());
 }
 
+std::int64_t StepSchedule::lower_half(std::int64_t chunks) {
+  if (chunks < 0 || chunks > 0x7fffffff) {
+    throw Error(ErrorCode::InvalidArgument, concat_text("a step of ", chunks, " chunks; 0 to 2147483647 are possible"));
+  }
+  const auto n = static_cast<std::uint32_t>(chunks);
+  return std::min<std::int64_t>(chunks, std::int64_t{State::half(units_of(n), false)} * chunks_per_unit(n));
+}
+
 void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
   if (step < 0 || step >= size() || chunks < 0 || chunks > 0x7fffffff) {
     throw Error(ErrorCode::InvalidArgument, concat_text("set_chunks(", step, ", ", chunks, ") on ", size(), " steps"));
@@ -304,22 +353,28 @@ void StepSchedule::set_ctx(std::int64_t step, void* ctx) {
   state_->steps[static_cast<std::size_t>(step)].ctx.store(ctx, std::memory_order_relaxed);
 }
 
-// --------------------------------------------------------------------------------------------------------- ThreadPool
+// -- ThreadPool --
 
 struct ThreadPool::Impl {
   // Job word: epoch in the high 32 bits, then the open flag, then the number of workers that joined (low 16 bits).
   static constexpr std::uint64_t kOpen = 1ULL << 16;
   static constexpr std::uint64_t kJoined = kOpen - 1;
 
+  /// Worker i serves the runs of more than i helpers, as thread i + 1 of each; the others let it sleep.
+  struct alignas(64) Worker {
+    std::atomic<std::uint32_t> wake{0};  // bumped to end its sleep
+    std::atomic<bool> sleeping{false};
+    std::thread thread;
+  };
+
   alignas(64) std::atomic<std::uint64_t> job{0};
-  alignas(64) std::atomic<std::uint32_t> wake{0};  // bumped when a run starts; sleepers wait on it
-  std::atomic<int> sleepers{0};
   std::atomic<bool> stop{false};
-  std::atomic<int> limit{0};  // workers that may join the open run
+  std::atomic<int> helpers{0};  // of the open run
   std::atomic<StepSchedule::State*> state{nullptr};
   std::atomic<std::uint32_t> run_epoch{0};  // the schedule's own epoch of the open run
   alignas(64) std::atomic<bool> busy{false};
-  std::vector<std::thread> workers;
+  int started = 0;  // workers; only the thread that holds `busy` starts more
+  std::array<Worker, kMaxThreads - 1> workers;
   StepSchedule single;  // for parallel_for
   std::uint32_t generation = g_fork_generation.load(std::memory_order_relaxed);
 
@@ -330,48 +385,58 @@ struct ThreadPool::Impl {
 
   ~Impl() {
     stop.store(true);
-    wake.fetch_add(1);
-    wake.notify_all();
-    for (auto& w : workers) w.join();
+    for (int i = 0; i < started; ++i) wake(workers[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < started; ++i) workers[static_cast<std::size_t>(i)].thread.join();
   }
 
-  void start(int count) {
+  static void wake(Worker& w) {
+    w.wake.fetch_add(1, std::memory_order_seq_cst);
+    w.wake.notify_one();
+  }
+
+  /// Starts workers up to `wanted`; returns how many of these there are.
+  int start(int wanted) {
     try {
-      while (static_cast<int>(workers.size()) < count) workers.emplace_back([this] { worker_loop(); });
-    } catch (const std::system_error&) {
-      // The system has no more threads to give: the run works with those there are.
+      for (; started < wanted; ++started)
+        workers[static_cast<std::size_t>(started)].thread = std::thread([this, i = started] { worker_loop(i); });
+    } catch (const std::exception&) {
+      // The system has no more threads, or no memory for one: the run works with those there are.
     }
+    return std::min(started, wanted);
   }
 
   /// Walks the steps; returns when none has unclaimed chunks (worker) or when all are complete (caller).
   static void walk(StepSchedule::State& s, std::uint32_t run, bool caller) {
     const std::size_t n = s.steps.size();
-    std::size_t first = 0;      // all steps before it are exhausted
-    std::size_t completed = 0;  // all steps before it are complete
+    std::size_t first[2] = {0, 0};  // by half: it is exhausted in all steps before
+    std::size_t completed = 0;      // all steps before it are complete
     std::int64_t idle_since = 0;
-    const bool upper = t_worker_index % 2 != 0;
+    const bool own = t_worker_index % 2 != 0;
     for (;;) {
-      while (first < n && s.exhausted(first, run)) ++first;
       bool worked = false;
-      int looked = 0;
-      for (std::size_t i = first; i < n && looked < kLookAhead; ++i) {
-        if (i != first && s.exhausted(i, run)) continue;
-        ++looked;
-        if (!s.ready(i, run)) continue;
-        std::uint32_t unit = 0;
-        const auto claim = s.claim(i, run, upper, unit);
-        if (claim == StepSchedule::State::Claim::Stale) return;
-        if (claim == StepSchedule::State::Claim::Exhausted) continue;
-        s.execute(i, unit);
-        s.finish(i, run);
-        worked = true;
-        break;
+      for (const bool upper : {own, !own}) {
+        std::size_t& begin = first[upper ? 1 : 0];
+        while (begin < n && s.exhausted(begin, run, upper)) ++begin;
+        int looked = 0;
+        for (std::size_t i = begin; i < n && looked < kLookAhead && !worked; ++i) {
+          if (i != begin && s.exhausted(i, run, upper)) continue;
+          ++looked;
+          if (!s.ready(i, run, upper)) continue;
+          std::uint32_t unit = 0;
+          const auto claim = s.claim(i, run, upper, unit);
+          if (claim == StepSchedule::State::Claim::Stale) return;
+          if (claim == StepSchedule::State::Claim::Exhausted) continue;
+          s.execute(i, unit);
+          s.finish(i, run, upper);
+          worked = true;
+        }
+        if (worked) break;
       }
       if (worked) {
         idle_since = 0;
         continue;
       }
-      if (first == n) {
+      if (first[0] == n && first[1] == n) {
         if (!caller) return;
         while (completed < n && s.complete(completed, run)) ++completed;
         if (completed == n) return;
@@ -387,58 +452,62 @@ struct ThreadPool::Impl {
     }
   }
 
-  void worker_loop() {
-    std::uint32_t last = 0;  // epoch of the last job seen
-    for (;;) {
-      // look for a new open job
-      std::uint64_t word = 0;
-      std::int64_t since = now_ns();
-      for (;;) {
-        word = job.load(std::memory_order_acquire);
-        if ((word & kOpen) != 0 && static_cast<std::uint32_t>(word >> 32) != last) break;
-        if (stop.load(std::memory_order_relaxed)) return;
-        if (now_ns() - since < kSpinNs) {
-          for (int i = 0; i < 16; ++i) cpu_pause();
-          continue;
+  /// Joins the job of `word` as worker `index`: its schedule, or null when it closed or does without this worker.
+  StepSchedule::State* join(int index, std::uint64_t word, std::uint32_t& run) {
+    const std::uint32_t epoch = epoch_of(word);
+    while ((word & kOpen) != 0 && epoch_of(word) == epoch && index < helpers.load(std::memory_order_relaxed)) {
+      // Read before the swap: when it succeeds the job was still this one, so these are its values.
+      StepSchedule::State* s = state.load(std::memory_order_relaxed);
+      run = run_epoch.load(std::memory_order_relaxed);
+      const int threads = helpers.load(std::memory_order_relaxed) + 1;
+      if (job.compare_exchange_weak(word, word + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+        t_run_threads = threads;
+        return s;
+      }
+    }
+    return nullptr;
+  }
+
+  void worker_loop(int index) {
+    Worker& self = workers[static_cast<std::size_t>(index)];
+    std::uint32_t last = 0;  // epoch of the last job looked at
+    std::int64_t since = now_ns();
+    const auto is_new = [&](std::uint64_t word) { return (word & kOpen) != 0 && epoch_of(word) != last; };
+    while (!stop.load(std::memory_order_relaxed)) {
+      const std::uint64_t word = job.load(std::memory_order_acquire);
+      if (is_new(word)) {
+        last = epoch_of(word);
+        std::uint32_t run = 0;
+        if (StepSchedule::State* s = join(index, word, run)) {
+          // The state is alive: the caller holds a reference per possible worker until the job is closed, and closing
+          // leaves one to each that joined.
+          t_worker_index = index + 1;
+          walk(*s, run, false);
+          t_worker_index = 0;
+          t_run_threads = 1;
+          s->release();
+          since = now_ns();
         }
-        const std::uint32_t ticket = wake.load(std::memory_order_seq_cst);
-        sleepers.fetch_add(1, std::memory_order_seq_cst);
-        word = job.load(std::memory_order_seq_cst);
-        const bool nothing = (word & kOpen) == 0 || static_cast<std::uint32_t>(word >> 32) == last;
-        if (nothing && !stop.load()) wake.wait(ticket, std::memory_order_seq_cst);
-        sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        continue;
+      }
+      if (now_ns() - since < kSpinNs) {
+        for (int i = 0; i < 16; ++i) cpu_pause();
+        continue;
+      }
+      const std::uint32_t ticket = self.wake.load(std::memory_order_seq_cst);
+      self.sleeping.store(true, std::memory_order_seq_cst);
+      // A caller either sees `sleeping`, or this load sees its job.
+      if (!is_new(job.load(std::memory_order_seq_cst)) && !stop.load()) {
+        self.wake.wait(ticket, std::memory_order_seq_cst);
         since = now_ns();
       }
-      last = static_cast<std::uint32_t>(word >> 32);
-      // join while it is open and has room
-      bool joined = false;
-      int index = 0;
-      StepSchedule::State* s = nullptr;
-      std::uint32_t run = 0;
-      while ((word & kOpen) != 0 && static_cast<std::uint32_t>(word >> 32) == last &&
-             static_cast<int>(word & kJoined) < limit.load(std::memory_order_relaxed)) {
-        // Read before the swap: when it succeeds the job was still this one, so these are its values.
-        s = state.load(std::memory_order_relaxed);
-        run = run_epoch.load(std::memory_order_relaxed);
-        if (job.compare_exchange_weak(word, word + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
-          joined = true;
-          index = static_cast<int>(word & kJoined) + 1;
-          break;
-        }
-      }
-      if (!joined) continue;
-      // The state is alive: the caller holds a reference per possible worker until the job is closed, and closing
-      // leaves one to each that joined.
-      t_worker_index = index;
-      walk(*s, run, false);
-      t_worker_index = 0;
-      s->release();
+      self.sleeping.store(false, std::memory_order_seq_cst);
     }
   }
 
-  void run(StepSchedule::State& s, int threads) {
-    const int helpers = threads - 1;
-    s.refs.fetch_add(helpers, std::memory_order_relaxed);
+  /// Runs `s` on this thread and `count` workers.
+  void run(StepSchedule::State& s, int count) {
+    s.refs.fetch_add(count, std::memory_order_relaxed);
     const std::uint32_t run = ++s.epoch;
     if (s.failed.load(std::memory_order_relaxed)) {
       s.failed.store(false, std::memory_order_relaxed);
@@ -446,33 +515,41 @@ struct ThreadPool::Impl {
     }
     state.store(&s, std::memory_order_relaxed);
     run_epoch.store(run, std::memory_order_relaxed);
-    limit.store(helpers, std::memory_order_relaxed);
-    const auto epoch = static_cast<std::uint32_t>(job.load(std::memory_order_relaxed) >> 32) + 1;
-    job.store((std::uint64_t{epoch} << 32) | kOpen, std::memory_order_seq_cst);
-    if (sleepers.load(std::memory_order_seq_cst) > 0) {
-      wake.fetch_add(1, std::memory_order_seq_cst);
-      wake.notify_all();
+    helpers.store(count, std::memory_order_relaxed);
+    const std::uint32_t epoch = epoch_of(job.load(std::memory_order_relaxed)) + 1;
+    job.store(pack(epoch, kOpen), std::memory_order_seq_cst);
+    for (int i = 0; i < count; ++i) {
+      Worker& w = workers[static_cast<std::size_t>(i)];
+      if (w.sleeping.load(std::memory_order_seq_cst)) wake(w);
     }
-    const int outer = t_worker_index;
-    t_worker_index = 0;
-    walk(s, run, true);
-    t_worker_index = outer;
+    {
+      const AsWorkerZero caller(count + 1);
+      walk(s, run, true);
+    }
     s.ended.store(run, std::memory_order_release);
     const std::uint64_t word = job.fetch_and(~kOpen, std::memory_order_acq_rel);
-    const int absent = helpers - static_cast<int>(word & kJoined);
+    const int absent = count - static_cast<int>(word & kJoined);
     if (absent > 0) s.release(absent);
   }
 };
 
-ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : available_cpus()) {
+int checked_thread_count(int threads, std::string_view what) {
+  if (threads < 0 || threads > kMaxThreads)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, " = ", threads, ": a run has 1 to ", kMaxThreads, " threads"),
+                "0 means the machine's, as far as that many");
+  return threads > 0 ? threads : std::min(available_cpus(), kMaxThreads);
+}
+
+ThreadPool::ThreadPool(int threads) : threads_(checked_thread_count(threads, "threads")) {
   note_forks();
-  threads_ = std::min(threads_, 4096);
-  impl_ = new Impl;
+  impl_.store(new Impl, std::memory_order_release);
 }
 
 ThreadPool::~ThreadPool() {
-  if (impl_->generation == g_fork_generation.load(std::memory_order_relaxed)) {
-    delete impl_;
+  Impl* p = impl_.load(std::memory_order_acquire);
+  if (p->generation == g_fork_generation.load(std::memory_order_relaxed)) {
+    delete p;
   }  // else: the child of a fork; the threads do not exist here and cannot be joined, so their record is left alone
 }
 
@@ -485,8 +562,13 @@ ThreadPool& ThreadPool::process() {
 int ThreadPool::threads() const { return threads_; }
 
 ThreadPool::Impl* ThreadPool::impl() {
-  if (impl_->generation != g_fork_generation.load(std::memory_order_relaxed)) impl_ = new Impl;  // see ~ThreadPool
-  return impl_;
+  Impl* p = impl_.load(std::memory_order_acquire);
+  if (p->generation == g_fork_generation.load(std::memory_order_relaxed)) return p;
+  // See ~ThreadPool. Of several threads of the child that come first, one's record stays.
+  auto mine = std::make_unique<Impl>();
+  if (impl_.compare_exchange_strong(p, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire))
+    return mine.release();
+  return p;
 }
 
 void ThreadPool::run(StepSchedule& schedule, int max_threads) {
@@ -500,16 +582,15 @@ void ThreadPool::run(StepSchedule& schedule, int max_threads) {
     std::atomic<bool>& flag;
     ~Idle() { flag.store(false, std::memory_order_release); }
   } idle{s->busy};
-  const int threads = max_threads > 0 ? std::min(max_threads, threads_) : threads_;
-  Impl* p = impl();
-  if (threads <= 1 || p->busy.exchange(true, std::memory_order_acquire)) {
+  const int threads = max_threads > 0 ? std::min(max_threads, kMaxThreads) : threads_;
+  Impl* p = threads > 1 ? impl() : nullptr;
+  if (p == nullptr || p->busy.exchange(true, std::memory_order_acquire)) {
     s->run_alone();
     return;
   }
   {
     Idle pool_idle{p->busy};
-    p->start(threads - 1);
-    p->run(*s, threads);
+    p->run(*s, p->start(threads - 1));
   }
   if (s->failed.load(std::memory_order_acquire)) {
     std::exception_ptr error = std::move(s->error);
@@ -521,10 +602,10 @@ void ThreadPool::run(StepSchedule& schedule, int max_threads) {
 void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::int64_t chunk), void* ctx,
                               int max_threads) {
   if (chunks <= 0) return;
-  const int threads = max_threads > 0 ? std::min(max_threads, threads_) : threads_;
-  Impl* p = impl();
-  if (threads <= 1 || chunks == 1 || chunks > 0x7fffffff || p->busy.exchange(true, std::memory_order_acquire)) {
-    const AsWorkerZero alone;
+  const int threads = max_threads > 0 ? std::min(max_threads, kMaxThreads) : threads_;
+  Impl* p = threads > 1 && chunks > 1 && chunks <= 0x7fffffff ? impl() : nullptr;
+  if (p == nullptr || p->busy.exchange(true, std::memory_order_acquire)) {
+    const AsWorkerZero alone(1);
     for (std::int64_t c = 0; c < chunks; ++c) fn(ctx, c);
     return;
   }
@@ -535,11 +616,11 @@ void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::in
       std::atomic<bool>& flag;
       ~Idle() { flag.store(false, std::memory_order_release); }
     } pool_idle{p->busy};
-    p->start(threads - 1);
+    const int helpers = p->start(threads - 1);
     s->set_chunks(0, static_cast<std::uint32_t>(chunks));
     s->steps[0].ctx.store(ctx, std::memory_order_relaxed);
     s->steps[0].run = fn;
-    p->run(*s, threads);
+    p->run(*s, helpers);
     if (!s->failed.load(std::memory_order_acquire)) return;
     error = s->error;  // while this thread still owns the pool
   }

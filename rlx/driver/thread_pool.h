@@ -1,19 +1,32 @@
 // The CPU thread pool: runs whole schedules of steps cut into claimable chunks; one wake-up per run.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 namespace rlx {
 
+/// Which half of a step waits for which half of another, as a set of bits. The lower half are the first
+/// `StepSchedule::lower_half(chunks)` chunks, the upper half the others (none when there is one chunk).
+using HalfWaits = std::uint8_t;
+/// The bit for: that half of the step waits for that half of its predecessor.
+constexpr HalfWaits half_waits(bool upper, bool for_upper) {
+  return static_cast<HalfWaits>(1U << ((upper ? 2U : 0U) + (for_upper ? 1U : 0U)));
+}
+inline constexpr HalfWaits kWaitsForAll = 0xF;
+
 /// One step of a schedule: `run(ctx, chunk)` for each chunk in [0, chunks), in any order, on any thread, after every
-/// step listed in `predecessors` (indices of earlier steps) is complete. A step of 0 chunks only orders others.
+/// step listed in `predecessors` (indices of earlier steps) is complete, or as far as `waits` (one entry a predecessor;
+/// empty: all of them wait for all) says. A step of 0 chunks only orders others.
 struct ScheduleStep {
   std::int64_t chunks = 0;
   void (*run)(void* ctx, std::int64_t chunk) = nullptr;
   void* ctx = nullptr;
   std::span<const std::int32_t> predecessors;
+  std::span<const HalfWaits> waits = {};
 };
 
 /// A fixed list of steps with the counters of their runs. Build once, run many times, one run at a time. The
@@ -31,7 +44,10 @@ class StepSchedule {
   ~StepSchedule();
 
   std::int64_t size() const;
-  /// Changes the chunk count of a step between runs (a size that is known at run time only).
+  /// How many of `chunks` are the lower half.
+  static std::int64_t lower_half(std::int64_t chunks);
+  /// Changes the chunk count of a step between runs (a size that is known at run time only); where halves wait for
+  /// halves, the caller sees to it that they still are what they were.
   void set_chunks(std::int64_t step, std::int64_t chunks);
   /// Changes the context of a step between runs.
   void set_ctx(std::int64_t step, void* ctx);
@@ -42,31 +58,43 @@ class StepSchedule {
   State* state_ = nullptr;
 };
 
+/// The most threads that a run may have.
+inline constexpr int kMaxThreads = 64;
+
 /// min(CPUs this process may run on, CPU quota of its control group rounded up), at least 1.
 int available_cpus();
 
-/// Index of the calling thread within the run it executes: 0 for the thread that called run, 1.. for workers. Below the
-/// number of threads of that run, so it selects per-thread scratch memory.
+/// `threads`, or for 0 the machine's: available_cpus(), at most kMaxThreads. Throws InvalidArgument naming `what` when
+/// it is negative or above kMaxThreads.
+int checked_thread_count(int threads, std::string_view what);
+
+/// Index of the calling thread within the run it executes: 0 for the thread that called run, 1.. for workers. Below
+/// `run_threads()`, so it selects per-thread scratch memory.
 int worker_index();
 
-/// A set of worker threads. Workers start at the first parallel run, spin shortly after a run, then sleep; after a fork
-/// the child starts its own. A run that finds the pool busy executes on its caller's thread alone.
+/// Threads of the run that the calling thread executes; 1 outside of runs, and in one that found the pool busy.
+int run_threads();
+
+/// A set of worker threads that grows to the largest run. Workers start at the first run that wants them, spin shortly
+/// after a run, then sleep; a run leaves those alone that it does not want. After a fork the child starts its own. A
+/// run that finds the pool busy executes on its caller's thread alone.
 class ThreadPool {
  public:
-  /// `threads` counts the caller too; 0 means `available_cpus()`.
+  /// `threads` is for runs that name no number: it counts the caller too; 0 means the machine's.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// The pool of the process, made for `available_cpus()` threads at the first call.
+  /// The pool of the process, the only one that programs run on.
   static ThreadPool& process();
 
+  /// Threads of a run that names no number.
   int threads() const;
 
-  /// Runs all steps, at most `max_threads` threads at a time (0 = all of the pool). Returns when every chunk is done;
-  /// an exception thrown by a chunk cancels the chunks not begun and is rethrown here. Allocates nothing once the
-  /// workers are started.
+  /// Runs all steps on at most `max_threads` threads (0: `threads()`; no more than kMaxThreads; fewer when the system
+  /// gives no more). Returns when every chunk is done; an exception thrown by a chunk cancels the chunks not begun and
+  /// is rethrown here. Allocates nothing once the workers are started.
   void run(StepSchedule& schedule, int max_threads = 0);
 
   /// Runs `fn(ctx, chunk)` for each chunk in [0, chunks); same rules as `run`.
@@ -83,7 +111,7 @@ class ThreadPool {
  private:
   struct Impl;
   Impl* impl();  // this process's workers; replaced after a fork
-  Impl* impl_ = nullptr;
+  std::atomic<Impl*> impl_{nullptr};
   int threads_ = 1;
 };
 

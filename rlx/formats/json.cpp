@@ -11,6 +11,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -266,7 +267,7 @@ std::string_view JsonValue::as_string(std::string_view what) const {
   return v;
 }
 
-std::vector<std::pair<std::string_view, JsonValue>> JsonValue::members(std::string_view what) const {
+std::vector<std::pair<std::string_view, JsonValue>> JsonValue::members(std::string_view what) const try {
   simdjson::dom::object object;
   if (Access::element(*this).get_object().get(object) != simdjson::SUCCESS) fail(what, "an object");
   std::vector<std::pair<std::string_view, JsonValue>> out;
@@ -275,15 +276,19 @@ std::vector<std::pair<std::string_view, JsonValue>> JsonValue::members(std::stri
     out.emplace_back(pair.key, Access::value(pair.value, source_));
   }
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("JsonValue::members");
 }
 
-std::vector<JsonValue> JsonValue::elements(std::string_view what) const {
+std::vector<JsonValue> JsonValue::elements(std::string_view what) const try {
   simdjson::dom::array array;
   if (Access::element(*this).get_array().get(array) != simdjson::SUCCESS) fail(what, "an array");
   std::vector<JsonValue> out;
   out.reserve(array.size());
   for (const simdjson::dom::element element : array) out.push_back(Access::value(element, source_));
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("JsonValue::elements");
 }
 
 std::optional<JsonValue> JsonValue::find(std::string_view key) const {
@@ -331,18 +336,27 @@ JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
-JsonDocument JsonDocument::parse(std::string_view text, std::string source) {
+JsonDocument JsonDocument::parse(std::string_view text, std::string source) try {
   auto impl = std::make_unique<Impl>();
   impl->source = std::move(source);
   // The parser reads past the end of its input, so simdjson copies the text into a padded buffer of its own here.
   // It copies with memcpy, which an empty text without a pointer would break.
   const char* data = text.empty() ? "" : text.data();
   const simdjson::error_code code = impl->parser.parse(data, text.size()).get(impl->root);
+  if (code == simdjson::MEMALLOC)
+    throw Error(ErrorCode::OutOfMemory,
+                concat_text(impl->source, ": there is no memory to parse ", text.size(), " bytes of JSON"));
   if (code != simdjson::SUCCESS) throw_bad_json(text, impl->source, simdjson::error_message(code));
   return JsonDocument(std::move(impl));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("JsonDocument::parse");
 }
 
-JsonDocument JsonDocument::read(const std::string& path) { return parse(read_file(path), path); }
+JsonDocument JsonDocument::read(const std::string& path) try {
+  return parse(read_file(path), path);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("JsonDocument::read");
+}
 
 JsonValue JsonDocument::root_object() const {
   if (!root().is_object())

@@ -11,11 +11,12 @@
 #include <utility>
 
 #include "rlx/error.h"
+#include "rlx/formats/output_file.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
-namespace {
 
-[[noreturn]] void fail(const std::string& path, std::string_view action, int code) {
+void fail_file(const std::string& path, std::string_view action, int code) {
   const bool missing = code == ENOENT || code == ENOTDIR;
   throw Error(missing ? ErrorCode::NotFound : ErrorCode::BadFile,
               concat_text("cannot ", action, " \"", path, "\": ", std::strerror(code)),
@@ -23,6 +24,8 @@ namespace {
               : code == EACCES ? "check the permissions of the file and its folders"
                                : "");
 }
+
+namespace {
 
 // A descriptor that closes itself on every way out.
 struct FileHandle {
@@ -36,10 +39,10 @@ struct FileHandle {
 std::size_t open_regular(const std::string& path, FileHandle& handle) {
   // O_NONBLOCK keeps a named pipe from hanging the open; it has no meaning for regular files.
   handle.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (handle.fd < 0) fail(path, "open", errno);
+  if (handle.fd < 0) fail_file(path, "open", errno);
   struct stat info {};
-  if (::fstat(handle.fd, &info) != 0) fail(path, "examine", errno);
-  if (S_ISDIR(info.st_mode)) fail(path, "read", EISDIR);
+  if (::fstat(handle.fd, &info) != 0) fail_file(path, "examine", errno);
+  if (S_ISDIR(info.st_mode)) fail_file(path, "read", EISDIR);
   if (!S_ISREG(info.st_mode)) {
     throw Error(ErrorCode::BadFile, concat_text("cannot read \"", path, "\": it is not a regular file"),
                 "save the data into a file first");
@@ -59,7 +62,7 @@ int advice_flag(MapAdvice advice) {
 
 }  // namespace
 
-MappedFile MappedFile::open(const std::string& path, MapAdvice advice) {
+MappedFile MappedFile::open(const std::string& path, MapAdvice advice) try {
   FileHandle handle;
   MappedFile file;
   file.size_ = open_regular(path, handle);
@@ -68,11 +71,13 @@ MappedFile MappedFile::open(const std::string& path, MapAdvice advice) {
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, handle.fd, 0);
   if (data == MAP_FAILED) {
     file.size_ = 0;
-    fail(path, "map", errno);
+    fail_file(path, "map", errno);
   }
   file.data_ = static_cast<const std::byte*>(data);
   if (advice != MapAdvice::Normal) file.advise(advice);
   return file;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("MappedFile::open");
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -104,39 +109,35 @@ void MappedFile::drop_pages(std::size_t offset, std::size_t length) const {
   if (first < last) (void)::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
 }
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path) try {
   FileHandle handle;
   std::string content(open_regular(path, handle), '\0');
   std::size_t done = 0;
   while (done < content.size()) {
     const ::ssize_t got = ::read(handle.fd, content.data() + done, content.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, "read", errno);
+    if (got < 0) fail_file(path, "read", errno);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
   content.resize(done);
   return content;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("read_file");
 }
 
-void write_file(const std::string& path, std::string_view content) { write_file(path, std::span(&content, 1)); }
+void write_file(const std::string& path, std::string_view content) try {
+  write_file(path, std::span(&content, 1));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("write_file");
+}
 
-void write_file(const std::string& path, std::span<const std::string_view> parts) {
-  FileHandle handle;
-  handle.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (handle.fd < 0) fail(path, "write", errno);
-  for (const std::string_view part : parts) {
-    std::size_t done = 0;
-    while (done < part.size()) {
-      const ::ssize_t put = ::write(handle.fd, part.data() + done, part.size() - done);
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) fail(path, "write", errno);
-      done += static_cast<std::size_t>(put);
-    }
-  }
-  // Some file systems report a full disk only here.
-  const int fd = std::exchange(handle.fd, -1);
-  if (::close(fd) != 0) fail(path, "write", errno);
+void write_file(const std::string& path, std::span<const std::string_view> parts) try {
+  OutputFile file(path);
+  for (const std::string_view part : parts) file.write(part);
+  file.commit();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("write_file");
 }
 
 bool is_file(const std::string& path) {

@@ -44,10 +44,14 @@ class MappedFile {
 /// The content of a file; for small text files. Errors as MappedFile::open.
 std::string read_file(const std::string& path);
 
-/// Writes `content` to `path`, replacing it. Errors: BadFile with the system's reason.
+/// Writes `content` to `path`, replacing it as a whole (OutputFile). Errors: NotFound, BadFile with the system's
+/// reason.
 void write_file(const std::string& path, std::string_view content);
 /// The same for content in several parts.
 void write_file(const std::string& path, std::span<const std::string_view> parts);
+
+/// Throws the Error for a system call on a file that failed with `code` (errno): `cannot ACTION "PATH": reason`.
+[[noreturn]] void fail_file(const std::string& path, std::string_view action, int code);
 
 /// Whether `path` names an existing regular file.
 bool is_file(const std::string& path);

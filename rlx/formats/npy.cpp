@@ -7,6 +7,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -215,7 +216,7 @@ void swap_bytes(std::byte* data, std::size_t size, std::size_t width) {
 
 }  // namespace
 
-Tensor parse_npy(std::span<const std::byte> bytes, const std::string& source) {
+Tensor parse_npy(std::span<const std::byte> bytes, const std::string& source) try {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.substr(0, kMagic.size()) != kMagic) {
     fail(source, "not an npy file: it does not start with \\x93NUMPY", "save the array with numpy.save");
@@ -269,10 +270,14 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& source) {
     for (std::size_t i = 0; i < size; ++i) to[i] = std::byte{static_cast<unsigned>(to[i]) != 0};
   }
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("parse_npy");
 }
 
-Tensor read_npy(const std::string& path) {
+Tensor read_npy(const std::string& path) try {
   return parse_npy(MappedFile::open(path, MapAdvice::Sequential).bytes(), path);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("read_npy");
 }
 
 std::string npy_header(DType dtype, std::span<const std::int64_t> dims) {
@@ -296,16 +301,20 @@ std::string npy_header(DType dtype, std::span<const std::int64_t> dims) {
   return out + dictionary;
 }
 
-std::string npy_bytes(const Tensor& tensor) {
+std::string npy_bytes(const Tensor& tensor) try {
   std::string out = npy_header(tensor.dtype(), tensor.dims());
   out.append(reinterpret_cast<const char*>(tensor.data()), tensor.size_bytes());
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("npy_bytes");
 }
 
-void write_npy(const std::string& path, const Tensor& tensor) {
+void write_npy(const std::string& path, const Tensor& tensor) try {
   const std::string header = npy_header(tensor.dtype(), tensor.dims());
   const std::string_view parts[] = {header, {reinterpret_cast<const char*>(tensor.data()), tensor.size_bytes()}};
   write_file(path, parts);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("write_npy");
 }
 
 }  // namespace rlx

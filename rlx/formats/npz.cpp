@@ -7,6 +7,7 @@
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/npy.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -200,7 +201,7 @@ void append_u32(std::string& out, std::size_t v) {
 
 }  // namespace
 
-std::vector<NamedTensor> parse_npz(std::span<const std::byte> bytes, const std::string& source) {
+std::vector<NamedTensor> parse_npz(std::span<const std::byte> bytes, const std::string& source) try {
   const ZipReader zip(bytes, source);
   std::vector<NamedTensor> out;
   for (const ZipEntry& e : read_directory(zip)) {
@@ -216,14 +217,18 @@ std::vector<NamedTensor> parse_npz(std::span<const std::byte> bytes, const std::
     out.push_back(std::move(t));
   }
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("parse_npz");
 }
 
-std::vector<NamedTensor> read_npz(const std::string& path) {
+std::vector<NamedTensor> read_npz(const std::string& path) try {
   const MappedFile file = MappedFile::open(path, MapAdvice::Sequential);
   return parse_npz(file.bytes(), path);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("read_npz");
 }
 
-void write_npz(const std::string& path, std::span<const NamedTensor> tensors) {
+void write_npz(const std::string& path, std::span<const NamedTensor> tensors) try {
   std::vector<std::string> headers;  // local file header and npy header of each tensor
   std::string directory;
   std::size_t offset = 0;
@@ -288,6 +293,8 @@ void write_npz(const std::string& path, std::span<const NamedTensor> tensors) {
   parts.emplace_back(directory);
   parts.emplace_back(end);
   write_file(path, parts);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("write_npz");
 }
 
 }  // namespace rlx

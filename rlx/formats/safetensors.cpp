@@ -8,6 +8,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -53,21 +54,25 @@ void SafetensorsFile::fail(const std::string& message, std::string hint) const {
   throw Error(ErrorCode::BadFile, concat_text(source_, ": ", message), std::move(hint));
 }
 
-std::shared_ptr<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
+std::shared_ptr<SafetensorsFile> SafetensorsFile::open(const std::string& path) try {
   std::shared_ptr<SafetensorsFile> file(new SafetensorsFile);
   file->file_ = MappedFile::open(path);
   file->source_ = path;
   file->bytes_ = file->file_.bytes();
   file->parse();
   return file;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SafetensorsFile::open");
 }
 
-std::shared_ptr<SafetensorsFile> SafetensorsFile::from_bytes(std::span<const std::byte> bytes, std::string source) {
+std::shared_ptr<SafetensorsFile> SafetensorsFile::from_bytes(std::span<const std::byte> bytes, std::string source) try {
   std::shared_ptr<SafetensorsFile> file(new SafetensorsFile);
   file->source_ = std::move(source);
   file->bytes_ = bytes;
   file->parse();
   return file;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SafetensorsFile::from_bytes");
 }
 
 void SafetensorsFile::parse() {
@@ -222,11 +227,13 @@ const SafetensorsFile::Entry* SafetensorsFile::entry(std::string_view name) cons
   return at != by_name_.end() && entries_[*at].name == name ? &entries_[*at] : nullptr;
 }
 
-std::vector<std::string> SafetensorsFile::names() const {
+std::vector<std::string> SafetensorsFile::names() const try {
   std::vector<std::string> out;
   out.reserve(entries_.size());
   for (const Entry& e : entries_) out.push_back(e.name);
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SafetensorsFile::names");
 }
 
 std::optional<TensorView> SafetensorsFile::find(std::string_view name) const {
@@ -258,14 +265,16 @@ void SafetensorsFile::drop_pages(std::string_view name) const {
   if (const Entry* e = entry(name)) file_.drop_pages(bytes_.size() - data_.size() + e->begin, e->end - e->begin);
 }
 
-Tensor SafetensorsFile::tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view name) {
+Tensor SafetensorsFile::tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view name) try {
   const TensorView view = file->at(name);
   const Shape shape(Dims(view.dims.begin(), view.dims.end()), view.dtype);
   return Tensor::borrowed(view.data, shape, file);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SafetensorsFile::tensor");
 }
 
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
-                       const std::vector<std::pair<std::string, std::string>>& metadata) {
+                       const std::vector<std::pair<std::string, std::string>>& metadata) try {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& t : tensors) {
     if (name_of(t.tensor.dtype()).empty()) {
@@ -316,6 +325,8 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
     parts.emplace_back(reinterpret_cast<const char*>(t->tensor.data()), t->tensor.size_bytes());
   }
   write_file(path, parts);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("write_safetensors");
 }
 
 }  // namespace rlx

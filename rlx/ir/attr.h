@@ -19,13 +19,29 @@ namespace rlx {
 
 /// The closed set of attribute types. Optional scalars hold nothing when unset.
 enum class AttrType : std::uint8_t {
-  Bool, I64, F64, Enum, String, DType, DimList, I64List, F64List, EnumList, Bytes, Tensor, Body,
-  OptBool, OptI64, OptF64, OptEnum,
+  Bool,
+  I64,
+  F64,
+  Enum,
+  String,
+  DType,
+  DimList,
+  I64List,
+  F64List,
+  EnumList,
+  Bytes,
+  Tensor,
+  Body,
+  OptBool,
+  OptI64,
+  OptF64,
+  OptEnum,
 };
 
 /// A value of any attribute type; enums travel as int64 (EnumList as I64List), an unset optional as monostate.
-using AttrValue = std::variant<std::monostate, bool, std::int64_t, double, std::string, DType, Dims, std::vector<std::int64_t>,
-                               std::vector<double>, std::vector<std::byte>, Tensor, Subgraph>;
+using AttrValue =
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, DType, Dims, std::vector<std::int64_t>,
+                 std::vector<double>, std::vector<std::byte>, Tensor, Subgraph>;
 
 /// Where the text form keeps an attribute.
 enum class AttrPlace : std::uint8_t {
@@ -55,17 +71,28 @@ struct PlainAttr {
   static AttrValue get(const T& v) { return v; }
   static void set(T& v, AttrValue a) { v = std::get<T>(std::move(a)); }
 };
-template <> struct AttrTraits<bool> : PlainAttr<bool, AttrType::Bool> {};
-template <> struct AttrTraits<std::int64_t> : PlainAttr<std::int64_t, AttrType::I64> {};
-template <> struct AttrTraits<double> : PlainAttr<double, AttrType::F64> {};
-template <> struct AttrTraits<std::string> : PlainAttr<std::string, AttrType::String> {};
-template <> struct AttrTraits<DType> : PlainAttr<DType, AttrType::DType> {};
-template <> struct AttrTraits<Dims> : PlainAttr<Dims, AttrType::DimList> {};
-template <> struct AttrTraits<std::vector<std::int64_t>> : PlainAttr<std::vector<std::int64_t>, AttrType::I64List> {};
-template <> struct AttrTraits<std::vector<double>> : PlainAttr<std::vector<double>, AttrType::F64List> {};
-template <> struct AttrTraits<std::vector<std::byte>> : PlainAttr<std::vector<std::byte>, AttrType::Bytes> {};
-template <> struct AttrTraits<Tensor> : PlainAttr<Tensor, AttrType::Tensor> {};
-template <> struct AttrTraits<Subgraph> : PlainAttr<Subgraph, AttrType::Body> {};
+template <>
+struct AttrTraits<bool> : PlainAttr<bool, AttrType::Bool> {};
+template <>
+struct AttrTraits<std::int64_t> : PlainAttr<std::int64_t, AttrType::I64> {};
+template <>
+struct AttrTraits<double> : PlainAttr<double, AttrType::F64> {};
+template <>
+struct AttrTraits<std::string> : PlainAttr<std::string, AttrType::String> {};
+template <>
+struct AttrTraits<DType> : PlainAttr<DType, AttrType::DType> {};
+template <>
+struct AttrTraits<Dims> : PlainAttr<Dims, AttrType::DimList> {};
+template <>
+struct AttrTraits<std::vector<std::int64_t>> : PlainAttr<std::vector<std::int64_t>, AttrType::I64List> {};
+template <>
+struct AttrTraits<std::vector<double>> : PlainAttr<std::vector<double>, AttrType::F64List> {};
+template <>
+struct AttrTraits<std::vector<std::byte>> : PlainAttr<std::vector<std::byte>, AttrType::Bytes> {};
+template <>
+struct AttrTraits<Tensor> : PlainAttr<Tensor, AttrType::Tensor> {};
+template <>
+struct AttrTraits<Subgraph> : PlainAttr<Subgraph, AttrType::Body> {};
 
 template <class E>
   requires std::is_enum_v<E>
@@ -101,8 +128,10 @@ struct AttrTraits<std::optional<T>> {
   static constexpr std::span<const std::string_view> names() { return Inner::names(); }
   static AttrValue get(const std::optional<T>& v) { return v ? Inner::get(*v) : AttrValue{}; }
   static void set(std::optional<T>& v, AttrValue a) {
-    if (std::holds_alternative<std::monostate>(a)) v.reset();
-    else Inner::set(v.emplace(), std::move(a));
+    if (std::holds_alternative<std::monostate>(a))
+      v.reset();
+    else
+      Inner::set(v.emplace(), std::move(a));
   }
 };
 
@@ -127,14 +156,19 @@ constexpr AttrField field(std::string_view name, AttrPlace place = AttrPlace::Br
 class OpBox {
  public:
   template <class Op>
-    requires requires { Op::kind; Op::def; }
+    requires requires {
+               Op::kind;
+               Op::def;
+             }
   OpBox(Op op) : kind_(Op::kind), data_(std::make_shared<const Op>(std::move(op))) {}  // NOLINT(implicit)
   OpBox(OpKind kind, std::shared_ptr<const void> data) : kind_(kind), data_(std::move(data)) {}
 
   OpKind kind() const { return kind_; }
   const void* data() const { return data_.get(); }
   template <class Op>
-  bool is() const { return kind_ == Op::kind; }
+  bool is() const {
+    return kind_ == Op::kind;
+  }
   /// The attributes as Op; Internal error when the kind differs.
   template <class Op>
   const Op& as() const {
@@ -142,7 +176,9 @@ class OpBox {
     return *static_cast<const Op*>(data_.get());
   }
   template <class Op>
-  const Op* get_if() const { return kind_ == Op::kind ? static_cast<const Op*>(data_.get()) : nullptr; }
+  const Op* get_if() const {
+    return kind_ == Op::kind ? static_cast<const Op*>(data_.get()) : nullptr;
+  }
 
  private:
   OpKind kind_;

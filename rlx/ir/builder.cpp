@@ -2,40 +2,64 @@
 #include "rlx/ir/builder.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
+#include <span>
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/tensor/visit.h"
 
 namespace rlx {
 namespace {
 
-Expr own(Graph& g, const Operand& x) {
-  if (x.is_scalar()) {
-    DType t = x.is_float_scalar() ? DType::F32 : DType::I32;
-    return g.constant(x.is_float_scalar() ? Tensor::scalar(t, x.scalar()) : Tensor::scalar_i64(t, x.scalar_i64()), x.loc());
+// A scalar as a tensor of dtype t; an error naming both where t is an integer dtype without that value.
+Tensor scalar_tensor(const Operand& x, DType t) {
+  if (!is_int(t)) return Tensor::scalar(t, x.scalar());
+  const int value_bits = dtype_bits(t) - (is_signed_int(t) ? 1 : 0);
+  const std::uint64_t high = ~std::uint64_t{0} >> (64 - value_bits);
+  const bool negative = x.scalar() < 0;
+  bool fits = negative ? is_signed_int(t) && ~x.integer_bits() <= high : x.integer_bits() <= high;
+  std::int64_t value = static_cast<std::int64_t>(x.integer_bits());
+  std::string text = negative ? concat_text(value) : concat_text(x.integer_bits());
+  if (x.is_float_scalar()) {  // beside an operand whose dtype is fixed, such as that of pad
+    value = convert_element<std::int64_t>(x.scalar());
+    fits = static_cast<double>(value) == x.scalar() && (is_signed_int(t) || value >= 0) &&
+           static_cast<std::uint64_t>(value < 0 ? ~value : value) <= high;
+    text = concat_text(x.scalar());
   }
+  if (!fits)
+    throw Error(
+        Diagnostic{ErrorCode::DTypeMismatch,
+                   concat_text(text, " is no value of ", dtype_name(t), ", which holds ", is_signed_int(t) ? "-" : "",
+                               is_signed_int(t) ? high + 1 : 0, " to ", high),
+                   x.loc().line > 0 ? concat_text("   built at ", x.loc().file, ":", x.loc().line) : std::string(),
+                   "cast the operand beside it to a wider dtype first"});
+  return Tensor::scalar_i64(t, value);
+}
+
+Expr own(Graph& g, const Operand& x) {
+  if (x.is_scalar()) return g.constant(scalar_tensor(x, x.is_float_scalar() ? DType::F32 : DType::I32), x.loc());
   if (&x.expr().graph() != &g)
-    throw Error(ErrorCode::InvalidArgument, concat_text("value ", x.expr().value(), " belongs to graph '", x.expr().graph().name(),
-                                                        "', not to '", g.name(), "'"),
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("value ", x.expr().value(), " belongs to graph '", x.expr().graph().name(), "', not to '",
+                            g.name(), "'"),
                 "values cannot be mixed between graphs; pass them as inputs");
   return x.expr();
 }
 
 // A weak scalar beside a tensor of dtype t.
 Expr scalar_beside(Graph& g, const Operand& x, DType t) {
-  DType to = x.is_float_scalar() ? promote_weak_float(t) : promote_weak_int(t);
-  return g.constant(is_int(to) ? Tensor::scalar_i64(to, x.scalar_i64()) : Tensor::scalar(to, x.scalar()), x.loc());
+  return g.constant(scalar_tensor(x, x.is_float_scalar() ? promote_weak_float(t) : promote_weak_int(t)), x.loc());
 }
 
-Expr cast_at(Graph& g, Expr x, DType to, SourceLoc loc) {
-  return x.dtype() == to ? x : g.add(ops::Cast{to}, {x}, loc);
-}
+Expr cast_at(Graph& g, Expr x, DType to, SourceLoc loc) { return x.dtype() == to ? x : g.add(ops::Cast{to}, {x}, loc); }
 
 DType promoted(DType a, DType b, const char* what) {
   auto t = promote(a, b);
   if (!t)
-    throw Error(ErrorCode::DTypeMismatch, concat_text(what, ": ", dtype_name(a), " and ", dtype_name(b), " have no common dtype"),
+    throw Error(ErrorCode::DTypeMismatch,
+                concat_text(what, ": ", dtype_name(a), " and ", dtype_name(b), " have no common dtype"),
                 "cast one of them first");
   return *t;
 }
@@ -84,13 +108,14 @@ Expr DeclaredShape::check(Expr e) const {
 
 Graph& Builder::graph() { return static_cast<Graph&>(*this); }
 
-// -- leaves -------------------------------------------------------------------------------------------------------------
+// -- leaves --
 
 namespace {
 void require_fresh(const Graph& g, const std::string& name) {
   for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
     if (g.find_leaf(kind, name).valid())
-      throw Error(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' already has a leaf called '", name, "'"),
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("graph '", g.name(), "' already has a leaf called '", name, "'"),
                   "names of inputs, params and states are distinct");
 }
 }  // namespace
@@ -113,7 +138,7 @@ Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
   return graph().add(ops::State{std::move(name), std::move(dims), dtype, std::move(init)}, {}, loc);
 }
 
-// -- elementwise ----------------------------------------------------------------------------------------------------------
+// -- elementwise --
 
 Expr Builder::activation(ActivationKind fn, Operand x, const DeclaredShape& shape) {
   return shape.check(graph().add(ops::Activation{fn}, {own(graph(), x)}, x.loc()));
@@ -139,12 +164,13 @@ Expr Builder::cast(Operand x, DType to, const DeclaredShape& shape) {
 }
 Expr Builder::clamp(Operand x, Operand low, Operand high, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  Pair l = promote_pair(graph(), Operand(v, x.loc()), low, "clamp"), h = promote_pair(graph(), Operand(l.a, x.loc()), high, "clamp");
+  Pair l = promote_pair(graph(), Operand(v, x.loc()), low, "clamp"),
+       h = promote_pair(graph(), Operand(l.a, x.loc()), high, "clamp");
   return shape.check(graph().add(ops::Clamp{}, {h.a, cast_at(graph(), l.b, h.a.dtype(), x.loc()), h.b}, x.loc()));
 }
 Expr Builder::stop_gradient(Operand x) { return graph().add(ops::StopGradient{}, {own(graph(), x)}, x.loc()); }
 
-// -- shape ----------------------------------------------------------------------------------------------------------------
+// -- shape --
 
 Expr Builder::reshape(Operand x, Dims dims, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
@@ -163,8 +189,9 @@ Expr Builder::reshape(Operand x, Dims dims, const DeclaredShape& shape) {
     Dim total = v.shape().num_elements_dim();
     auto rest = exact_div(total, known);
     if (!rest)
-      throw Error(ErrorCode::ShapeMismatch, concat_text("reshape: ", v.shape(), " has ", total, " elements, not a multiple of ", known, " in ",
-                                                        dims_text(dims)));
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("reshape: ", v.shape(), " has ", total, " elements, not a multiple of ", known, " in ",
+                              dims_text(dims)));
     dims[static_cast<std::size_t>(free_axis)] = *rest;
   }
   return shape.check(graph().add(ops::Reshape{std::move(dims)}, {v}, x.loc()));
@@ -218,9 +245,7 @@ Expr Builder::pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int
                   std::vector<std::int64_t> interior, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   if (interior.empty()) interior.assign(static_cast<std::size_t>(v.rank()), 0);
-  Expr fill = value.is_scalar() ? graph().constant(is_int(v.dtype()) ? Tensor::scalar_i64(v.dtype(), value.scalar_i64())
-                                                                     : Tensor::scalar(v.dtype(), value.scalar()),
-                                                   x.loc())
+  Expr fill = value.is_scalar() ? graph().constant(scalar_tensor(value, v.dtype()), value.loc())
                                 : cast_at(graph(), own(graph(), value), v.dtype(), x.loc());
   return shape.check(graph().add(ops::Pad{std::move(low), std::move(high), std::move(interior)}, {v, fill}, x.loc()));
 }
@@ -256,7 +281,16 @@ Expr Builder::dim_size(Operand x, std::int64_t axis) {
   return graph().add(ops::DimSize{normalize_axis(axis, v.rank(), "dim_size")}, {v}, x.loc());
 }
 
-// -- indexing ---------------------------------------------------------------------------------------------------------------
+// -- indexing --
+
+namespace {
+// What is written into a value of dtype t: cast to it, unless that would drop a fraction or an imaginary part.
+Expr stored_as(Graph& g, const Operand& update, DType t) {
+  const Expr e = own(g, update);
+  const bool narrows = (is_complex(e.dtype()) && !is_complex(t)) || (is_inexact(e.dtype()) && !is_inexact(t));
+  return narrows || is_storage_only(e.dtype()) || is_storage_only(t) ? e : cast_at(g, e, t, update.loc());
+}
+}  // namespace
 
 Expr Builder::gather(Operand table, Operand indices, std::int64_t axis, const DeclaredShape& shape) {
   Expr v = own(graph(), table);
@@ -267,13 +301,15 @@ Expr Builder::scatter_add(Operand operand, Operand indices, Operand updates, std
                           const DeclaredShape& shape) {
   Expr v = own(graph(), operand);
   return shape.check(graph().add(ops::ScatterAdd{normalize_axis(axis, v.rank(), "scatter_add")},
-                                 {v, own(graph(), indices), own(graph(), updates)}, operand.loc()));
+                                 {v, own(graph(), indices), stored_as(graph(), updates, v.dtype())}, operand.loc()));
 }
 Expr Builder::dynamic_slice(Operand x, Operand starts, Dims sizes) {
   return graph().add(ops::DynamicSlice{std::move(sizes)}, {own(graph(), x), own(graph(), starts)}, x.loc());
 }
 Expr Builder::dynamic_update_slice(Operand x, Operand update, Operand starts) {
-  return graph().add(ops::DynamicUpdateSlice{}, {own(graph(), x), own(graph(), update), own(graph(), starts)}, x.loc());
+  Expr v = own(graph(), x);
+  return graph().add(ops::DynamicUpdateSlice{}, {v, stored_as(graph(), update, v.dtype()), own(graph(), starts)},
+                     x.loc());
 }
 Builder::TopKResult Builder::top_k(Operand x, std::int64_t k) {
   Expr e = graph().add(ops::TopK{k}, {own(graph(), x)}, x.loc());
@@ -281,14 +317,16 @@ Builder::TopKResult Builder::top_k(Operand x, std::int64_t k) {
 }
 Expr Builder::arg_max(Operand x, std::int64_t axis, bool keep_dims) {
   Expr v = own(graph(), x);
-  return graph().add(ops::ArgReduce{ArgReduceKind::Max, normalize_axis(axis, v.rank(), "arg_max"), keep_dims}, {v}, x.loc());
+  return graph().add(ops::ArgReduce{ArgReduceKind::Max, normalize_axis(axis, v.rank(), "arg_max"), keep_dims}, {v},
+                     x.loc());
 }
 Expr Builder::arg_min(Operand x, std::int64_t axis, bool keep_dims) {
   Expr v = own(graph(), x);
-  return graph().add(ops::ArgReduce{ArgReduceKind::Min, normalize_axis(axis, v.rank(), "arg_min"), keep_dims}, {v}, x.loc());
+  return graph().add(ops::ArgReduce{ArgReduceKind::Min, normalize_axis(axis, v.rank(), "arg_min"), keep_dims}, {v},
+                     x.loc());
 }
 
-// -- reductions ---------------------------------------------------------------------------------------------------------------
+// -- reductions --
 
 Expr Builder::reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims,
                      const DeclaredShape& shape) {
@@ -315,12 +353,13 @@ Expr Builder::log_softmax(Operand x, std::int64_t axis, const DeclaredShape& sha
   return shape.check(graph().add(ops::LogSoftmax{normalize_axis(axis, v.rank(), "log_softmax")}, {v}, x.loc()));
 }
 
-// -- linear algebra -----------------------------------------------------------------------------------------------------------
+// -- linear algebra --
 
 Expr Builder::matmul(Operand a, Operand b, const DeclaredShape& shape) {
   Pair p = promote_pair(graph(), a, b, "matmul");
   if (p.a.rank() == 0 || p.b.rank() == 0)
-    throw Error(ErrorCode::ShapeMismatch, concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"),
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"),
                 "multiply with *");
   bool vector_a = p.a.rank() == 1, vector_b = p.b.rank() == 1;
   Expr x = vector_a ? unsqueeze(Operand(p.a, p.loc), 0) : p.a;
@@ -340,18 +379,32 @@ Expr Builder::dot_general(Operand a, Operand b, ops::DotGeneral dims, const Decl
   return shape.check(graph().add(std::move(dims), {p.a, p.b}, p.loc));
 }
 
-// -- normalisation, attention, position -----------------------------------------------------------------------------------------
+// -- normalisation, attention, position --
 
 namespace {
-// Operands cast to the dtype of the first.
-std::vector<Value> like_first(Graph& g, std::initializer_list<Operand> operands) {
+// Operands cast to their common dtype; `what` names the op where they have none.
+std::vector<Value> promote_all(Graph& g, const char* what, std::span<const Operand> operands) {
+  std::vector<Expr> own_values;
+  for (const Operand& o : operands) own_values.push_back(own(g, o));
   std::vector<Value> out;
-  DType t{};
-  for (const Operand& o : operands) {
-    Expr e = own(g, o);
-    if (out.empty()) t = e.dtype();
-    out.push_back(cast_at(g, e, t, o.loc()));
-  }
+  if (own_values.empty()) return out;
+  DType t = own_values[0].dtype();
+  for (const Expr& e : own_values) t = promoted(t, e.dtype(), what);
+  for (std::size_t i = 0; i < own_values.size(); ++i) out.push_back(cast_at(g, own_values[i], t, operands[i].loc()));
+  return out;
+}
+std::vector<Value> promote_all(Graph& g, const char* what, std::initializer_list<Operand> operands) {
+  return promote_all(g, what, std::span(operands.begin(), operands.size()));
+}
+
+// The operands of a layer block: all but the mask, which keeps its dtype, cast to their common dtype.
+std::vector<Value> block_operands(Graph& g, const char* what, MaskKind mask, const std::vector<Expr>& operands,
+                                  SourceLoc loc) {
+  const bool masked = (mask == MaskKind::Custom || mask == MaskKind::Bias) && !operands.empty();
+  std::vector<Operand> dense;
+  for (std::size_t i = 0; i + (masked ? 1 : 0) < operands.size(); ++i) dense.emplace_back(operands[i], loc);
+  std::vector<Value> out = promote_all(g, what, dense);
+  if (masked) out.push_back(own(g, Operand(operands.back(), loc)));
   return out;
 }
 }  // namespace
@@ -360,59 +413,58 @@ Expr Builder::layer_norm(Operand x, Operand gamma, Operand beta, double eps, std
                          const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   return shape.check(graph().add(ops::LayerNorm{normalize_axis(axis, v.rank(), "layer_norm"), eps},
-                                 like_first(graph(), {x, gamma, beta}), x.loc()));
+                                 promote_all(graph(), "layer_norm", {x, gamma, beta}), x.loc()));
 }
 Expr Builder::rms_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis,
                        const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   return shape.check(graph().add(ops::RmsNorm{normalize_axis(axis, v.rank(), "rms_norm"), eps},
-                                 like_first(graph(), {x, gamma, beta}), x.loc()));
+                                 promote_all(graph(), "rms_norm", {x, gamma, beta}), x.loc()));
 }
 Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask,
                         const DeclaredShape& shape) {
-  std::vector<Value> operands = like_first(graph(), {q, k, v});
+  std::vector<Value> operands = promote_all(graph(), "attention", {q, k, v});
   if (mask) operands.push_back(own(graph(), *mask));
   return shape.check(graph().add(op, std::move(operands), q.loc()));
 }
 Expr Builder::rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape) {
   if (op.n_rot == 0) op.n_rot = op.head_dim;
-  return shape.check(graph().add(op, like_first(graph(), {x, cos, sin}), x.loc()));
+  return shape.check(graph().add(op, promote_all(graph(), "rope", {x, cos, sin}), x.loc()));
 }
 
-// -- HIR blocks ---------------------------------------------------------------------------------------------------------------
+// -- HIR blocks --
 
 Expr Builder::linear(Operand x, Operand w, std::optional<Operand> bias, std::optional<ActivationKind> activation) {
-  std::vector<Value> operands = bias ? like_first(graph(), {x, w, *bias}) : like_first(graph(), {x, w});
+  std::vector<Value> operands =
+      bias ? promote_all(graph(), "linear", {x, w, *bias}) : promote_all(graph(), "linear", {x, w});
   return graph().add(ops::Linear{activation, bias.has_value()}, std::move(operands), x.loc());
 }
 Expr Builder::linear_fused(Operand x, Operand w, Operand bias, std::optional<ActivationKind> activation) {
-  return graph().add(ops::LinearFused{activation}, like_first(graph(), {x, w, bias}), x.loc());
+  return graph().add(ops::LinearFused{activation}, promote_all(graph(), "linear_fused", {x, w, bias}), x.loc());
 }
 std::pair<Expr, Expr> Builder::shared_linear_pair(Operand x, Operand w1, Operand w2) {
-  Expr e = graph().add(ops::SharedLinearPair{}, like_first(graph(), {x, w1, w2}), x.loc());
+  Expr e = graph().add(ops::SharedLinearPair{}, promote_all(graph(), "shared_linear_pair", {x, w1, w2}), x.loc());
   return {e, e.result(1)};
 }
 Expr Builder::swiglu(Operand x, Operand w_up, Operand w_gate, Operand w_down) {
-  return graph().add(ops::SwiGLU{}, like_first(graph(), {x, w_up, w_gate, w_down}), x.loc());
+  return graph().add(ops::SwiGLU{}, promote_all(graph(), "swiglu", {x, w_up, w_gate, w_down}), x.loc());
 }
 Expr Builder::residual_rms_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps) {
-  return graph().add(ops::ResidualRmsNorm{eps}, like_first(graph(), {x, residual, gamma, beta}), x.loc());
+  return graph().add(ops::ResidualRmsNorm{eps}, promote_all(graph(), "residual_rms_norm", {x, residual, gamma, beta}),
+                     x.loc());
 }
 Expr Builder::residual_layer_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps) {
-  return graph().add(ops::ResidualLayerNorm{eps}, like_first(graph(), {x, residual, gamma, beta}), x.loc());
+  return graph().add(ops::ResidualLayerNorm{eps},
+                     promote_all(graph(), "residual_layer_norm", {x, residual, gamma, beta}), x.loc());
 }
 Expr Builder::encoder_block(ops::EncoderBlock op, const std::vector<Expr>& operands, SourceLoc loc) {
-  std::vector<Value> values;
-  for (const Expr& e : operands) values.push_back(own(graph(), Operand(e, loc)));
-  return graph().add(op, std::move(values), loc);
+  return graph().add(op, block_operands(graph(), "encoder_block", op.mask, operands, loc), loc);
 }
 Expr Builder::llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands, SourceLoc loc) {
-  std::vector<Value> values;
-  for (const Expr& e : operands) values.push_back(own(graph(), Operand(e, loc)));
-  return graph().add(op, std::move(values), loc);
+  return graph().add(op, block_operands(graph(), "llama_decoder_block", op.mask, operands, loc), loc);
 }
 
-// -- operators ------------------------------------------------------------------------------------------------------------------
+// -- operators --
 
 namespace {
 Graph& graph_of(const Operand& a, const Operand& b) { return (a.is_scalar() ? b : a).expr().graph(); }
@@ -421,6 +473,6 @@ Expr operator+(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::
 Expr operator-(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Sub, a, b); }
 Expr operator*(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Mul, a, b); }
 Expr operator/(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Div, a, b); }
-Expr operator-(Expr a) { return a.graph().neg(a); }
+Expr operator-(Operand a) { return a.expr().graph().neg(a); }
 
 }  // namespace rlx

@@ -3,7 +3,9 @@
 // Every function appends nodes to the graph, infers and checks shapes at once, and throws rlx::Error naming the user's
 // line. The general functions (binary, softmax, matmul, ...) take the declared result shape as an optional last
 // argument; the short names (add, gelu, sum, ...) infer it. Axes may be negative. Operands of different dtypes are cast
-// by JAX's promotion table. Shapes are named like [B, S, H].
+// by JAX's promotion table (k and v of attention too); an update written into another value takes that value's dtype. A
+// scalar takes the dtype of the tensor beside it; an integer that this dtype cannot hold is an error. Shapes are named
+// like [B, S, H].
 #pragma once
 
 #include <cstdint>
@@ -151,14 +153,26 @@ class Builder {
   /// Over `axes` (all axes when empty).
   Expr reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims = false,
               const DeclaredShape& shape = {});
-  Expr sum(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Sum, x, std::move(axes), keep_dims); }
-  Expr mean(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Mean, x, std::move(axes), keep_dims); }
-  Expr reduce_max(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Max, x, std::move(axes), keep_dims); }
-  Expr reduce_min(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Min, x, std::move(axes), keep_dims); }
-  Expr reduce_prod(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) { return reduce(ReduceKind::Prod, x, std::move(axes), keep_dims); }
+  Expr sum(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) {
+    return reduce(ReduceKind::Sum, x, std::move(axes), keep_dims);
+  }
+  Expr mean(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) {
+    return reduce(ReduceKind::Mean, x, std::move(axes), keep_dims);
+  }
+  Expr reduce_max(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) {
+    return reduce(ReduceKind::Max, x, std::move(axes), keep_dims);
+  }
+  Expr reduce_min(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) {
+    return reduce(ReduceKind::Min, x, std::move(axes), keep_dims);
+  }
+  Expr reduce_prod(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) {
+    return reduce(ReduceKind::Prod, x, std::move(axes), keep_dims);
+  }
   Expr cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false,
                   const DeclaredShape& shape = {});
-  Expr cumsum(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) { return cumulative(CumulativeKind::Sum, x, axis, exclusive, reverse); }
+  Expr cumsum(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) {
+    return cumulative(CumulativeKind::Sum, x, axis, exclusive, reverse);
+  }
   Expr cumprod(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) {
     return cumulative(CumulativeKind::Prod, x, axis, exclusive, reverse);
   }
@@ -192,7 +206,8 @@ class Builder {
 
   // -- HIR blocks (lowered by FusionPolicy)
   /// act(x w + bias); x [.., K], w [K, N], bias [N].
-  Expr linear(Operand x, Operand w, std::optional<Operand> bias = std::nullopt, std::optional<ActivationKind> activation = std::nullopt);
+  Expr linear(Operand x, Operand w, std::optional<Operand> bias = std::nullopt,
+              std::optional<ActivationKind> activation = std::nullopt);
   Expr linear_fused(Operand x, Operand w, Operand bias, std::optional<ActivationKind> activation = std::nullopt);
   std::pair<Expr, Expr> shared_linear_pair(Operand x, Operand w1, Operand w2);
   Expr swiglu(Operand x, Operand w_up, Operand w_gate, Operand w_down);
@@ -201,7 +216,8 @@ class Builder {
   /// Operands in the order of ops::EncoderBlock.
   Expr encoder_block(ops::EncoderBlock op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
   /// Operands in the order of ops::LlamaDecoderBlock.
-  Expr llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  Expr llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands,
+                           SourceLoc loc = SourceLoc::current());
 
  private:
   Graph& graph();
@@ -215,6 +231,6 @@ Expr operator+(Operand a, Operand b);
 Expr operator-(Operand a, Operand b);
 Expr operator*(Operand a, Operand b);
 Expr operator/(Operand a, Operand b);
-Expr operator-(Expr a);
+Expr operator-(Operand a);
 
 }  // namespace rlx

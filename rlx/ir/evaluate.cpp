@@ -8,16 +8,15 @@
 namespace rlx {
 namespace {
 
-std::vector<std::string> leaf_names(const Graph& g) {
-  std::vector<std::string> names;
-  for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
-    for (NodeId id : g.leaves(kind)) names.push_back(g.leaf_name(id));
-  return names;
-}
-
 bool is_leaf(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
 
-// Solves declared == actual for the one symbol it may hold linearly: a*s + b. False when it does not determine a symbol yet.
+bool has_leaf(const Graph& g, std::string_view name) {
+  return g.find_leaf(OpKind::Input, name).valid() || g.find_leaf(OpKind::Param, name).valid() ||
+         g.find_leaf(OpKind::State, name).valid();
+}
+
+// Solves declared == actual for the one symbol it may hold linearly: a*s + b. False when it does not determine a symbol
+// yet.
 bool solve_dim(const Dim& declared, std::int64_t actual, SymbolBinding& binding) {
   Dim d = declared.bind(binding);
   std::vector<std::string> names = d.symbols();
@@ -58,10 +57,13 @@ SymbolBinding solve_symbols(const Graph& g, const std::map<std::string, std::vec
     if (it == dims.end()) continue;
     Shape bound = g.shape(id).bind(binding);
     bool fits = static_cast<int>(it->second.size()) == bound.rank();
-    for (int a = 0; fits && a < bound.rank(); ++a) fits = bound.dim(a).is_static(it->second[static_cast<std::size_t>(a)]);
+    for (int a = 0; fits && a < bound.rank(); ++a)
+      fits = bound.dim(a).is_static(it->second[static_cast<std::size_t>(a)]);
     if (!fits)
-      throw Error(ErrorCode::ShapeMismatch, concat_text("'", it->first, "' is declared ", g.shape(id), ", got ", dims_text(it->second)),
-                  g.shape(id).is_static() ? "pass a tensor of the declared shape" : "every symbol must have one value in all tensors");
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("'", it->first, "' is declared ", g.shape(id), ", got ", dims_text(it->second)),
+                  g.shape(id).is_static() ? "pass a tensor of the declared shape"
+                                          : "every symbol must have one value in all tensors");
   }
   return binding;
 }
@@ -71,17 +73,26 @@ std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs)
   std::vector<Shape> input_shapes;
   for (const Tensor& t : inputs) input_shapes.push_back(t.shape());
   std::vector<Shape> shapes = infer_shapes(op, input_shapes).value();
+  // Nothing to compute, which rules would loop over: other extents of an empty result may be beyond all counting.
+  if (std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() == 0; })) {
+    std::vector<Tensor> outputs;
+    for (const Shape& s : shapes) outputs.push_back(Tensor::zeros(s));
+    return outputs;
+  }
   if (def.reference.has()) {
     std::vector<Tensor> outputs;
     for (const Shape& s : shapes) outputs.push_back(Tensor::zeros(s));
     RefArgs args{op, inputs, outputs};
     def.reference(args);
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      check_rule(outputs[i].shape() == shapes[i], op, concat_text("reference rule of ", def.name, " gives ", outputs[i].shape(), " for result ", i, " of ", shapes[i]));
+      check_rule(outputs[i].shape() == shapes[i], op,
+                 concat_text("reference rule of ", def.name, " gives ", outputs[i].shape(), " for result ", i, " of ",
+                             shapes[i]));
     return outputs;
   }
   if (!def.reference.derived())
-    throw Error(ErrorCode::Unsupported, concat_text(op_text_name(op), " cannot be evaluated: ", def.reference.reason()));
+    throw Error(ErrorCode::Unsupported,
+                concat_text(op_text_name(op), " cannot be evaluated: ", def.reference.reason()));
   Graph g("decomposition");
   std::vector<Expr> operands;
   NamedTensors values;
@@ -95,12 +106,15 @@ std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs)
 }
 
 EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& values) {
-  std::vector<std::string> names = leaf_names(graph);
   std::map<std::string, std::vector<std::int64_t>, std::less<>> dims;
   for (const auto& [name, tensor] : values) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (!has_leaf(graph, name)) {
+      std::vector<std::string> names;
+      for (std::uint32_t i = 0; i < graph.num_nodes(); ++i)
+        if (is_leaf(graph.nodes()[i].kind())) names.push_back(graph.leaf_name(NodeId{i}));
       std::string near = closest_name(name, names);
-      throw Error(ErrorCode::NotFound, concat_text("graph '", graph.name(), "' has no input or param '", name, "'"),
+      throw Error(ErrorCode::NotFound,
+                  concat_text("graph '", graph.name(), "' has no input, param or state '", name, "'"),
                   near.empty() ? std::string() : concat_text("did you mean '", near, "'?"));
     }
     dims.emplace(name, tensor.dims());
@@ -131,10 +145,11 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& valu
         result.states.emplace(state->name, t);
       }
       if (t.empty())
-        throw Error(Diagnostic{ErrorCode::NotFound, concat_text("no value for '", g.leaf_name(id), "' ", n.shape()), node_where(g, id),
-                               "bind every input and param"});
+        throw Error(Diagnostic{ErrorCode::NotFound, concat_text("no value for '", g.leaf_name(id), "' ", n.shape()),
+                               node_where(g, id), "bind every input and param"});
       if (!(t.shape() == n.shape()))
-        throw Error(ErrorCode::DTypeMismatch, concat_text("'", g.leaf_name(id), "' is declared ", n.shape(), ", got ", t.shape()));
+        throw Error(ErrorCode::DTypeMismatch,
+                    concat_text("'", g.leaf_name(id), "' is declared ", n.shape(), ", got ", t.shape()));
       results[i] = {std::move(t)};
     } else {
       std::vector<Tensor> operands;
@@ -151,11 +166,14 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& valu
       if (last_use[v.node.index] == i) results[v.node.index].clear();
   }
   for (Value v : g.outputs()) result.outputs.push_back(results[v.node.index][v.result]);
-  for (const Graph::StateUpdate& u : g.state_updates()) result.states.insert_or_assign(u.name, results[u.value.node.index][u.value.result]);
+  for (const Graph::StateUpdate& u : g.state_updates())
+    result.states.insert_or_assign(u.name, results[u.value.node.index][u.value.result]);
   return result;
 }
 
-std::vector<Tensor> evaluate(const Graph& g, const NamedTensors& values) { return evaluate_with_states(g, values).outputs; }
+std::vector<Tensor> evaluate(const Graph& g, const NamedTensors& values) {
+  return evaluate_with_states(g, values).outputs;
+}
 
 namespace {
 DType widen(DType t) { return is_complex(t) ? DType::C128 : is_float(t) ? DType::F64 : t; }
@@ -171,7 +189,8 @@ Graph to_f64(const Graph& g) {
       AttrValue value = f.get(n.op.data());
       if (auto* t = std::get_if<DType>(&value)) *t = widen(*t);
       if (auto* t = std::get_if<Tensor>(&value); t && !t->empty()) *t = t->cast(widen(t->dtype()));
-      if (auto* body = std::get_if<Subgraph>(&value); body && *body) *body = std::make_shared<const Graph>(to_f64(**body));
+      if (auto* body = std::get_if<Subgraph>(&value); body && *body)
+        *body = std::make_shared<const Graph>(to_f64(**body));
       f.set(copy.get(), std::move(value));
     }
     Expr e = out.add(OpBox(n.kind(), std::move(copy)), n.inputs, n.origin.loc);

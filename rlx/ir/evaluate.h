@@ -18,9 +18,9 @@ struct EvaluateResult {
   NamedTensors states;  // every state after the run
 };
 
-/// Evaluates `g`. `values` binds every Input and Param, and any State that should not start at its initial value; symbolic
-/// dimensions are solved from the bound shapes. Throws NotFound naming a missing or unknown leaf, ShapeMismatch for a wrong
-/// shape.
+/// Evaluates `g`. `values` binds every Input and Param, and any State that should not start at its initial value;
+/// symbolic dimensions are solved from the bound shapes. Throws NotFound naming a missing or unknown leaf,
+/// ShapeMismatch for a wrong shape.
 EvaluateResult evaluate_with_states(const Graph& g, const NamedTensors& values);
 /// The outputs alone.
 std::vector<Tensor> evaluate(const Graph& g, const NamedTensors& values = {});

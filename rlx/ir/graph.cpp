@@ -13,7 +13,8 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
   input_shapes.reserve(inputs.size());
   for (Value v : inputs) {
     if (v.node.index >= nodes_.size() || v.result >= node(v.node).num_results())
-      throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), ": operand ", v, " does not belong to graph '", name_, "'"),
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text(op_text_name(op), ": operand ", v, " does not belong to graph '", name_, "'"),
                   "use values of the graph you are building");
     input_shapes.push_back(shape(v));
   }
@@ -25,7 +26,8 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
     Diagnostic d = shapes.error();
     std::string operands;
     for (std::size_t i = 0; i < inputs.size(); ++i) operands += concat_text(i ? ", " : "", inputs[i]);
-    d.where = concat_text(NodeId{static_cast<std::uint32_t>(nodes_.size())}, " = ", op_text_name(op), "(", operands, ")");
+    d.where =
+        concat_text(NodeId{static_cast<std::uint32_t>(nodes_.size())}, " = ", op_text_name(op), "(", operands, ")");
     if (!origin.label.empty()) d.where += concat_text("   \"", origin.label, "\"");
     if (loc.line > 0) d.where += concat_text("   built at ", loc.file, ":", loc.line);
     throw Error(std::move(d));
@@ -71,7 +73,8 @@ void Graph::set_state(const std::string& name, Value v) {
   }
   check(v.node.index < nodes_.size() && v.result < node(v.node).num_results(), "state value outside the graph");
   if (!(shape(v) == shape(id)))
-    throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)));
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)));
   for (StateUpdate& u : state_updates_)
     if (u.name == name) {
       u.value = v;
@@ -83,8 +86,8 @@ void Graph::set_state(const std::string& name, Value v) {
 Dim Graph::symbol(const std::string& name, SymbolInfo info) {
   Dim d = Dim::symbol(name);
   if (info.min < 0 || info.max < info.min || info.divisor < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", name, "': bounds [", info.min, ", ", info.max, "] with divisor ",
-                                                        info.divisor, " are not possible"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", name, "': bounds [", info.min, ", ", info.max,
+                                                        "] with divisor ", info.divisor, " are not possible"));
   symbols_.insert_or_assign(name, info);
   return d;
 }
@@ -204,7 +207,9 @@ UseIndex::UseIndex(const Graph& g) : slot_(g) {
     for (std::uint32_t k = 0; k < n.inputs.size(); ++k) uses_[at[slot_(n.inputs[k])]++] = {NodeId{i}, k};
   }
   output_count_.assign(slot_.size(), 0);
-  auto count = [&](Value v) { output_count_[slot_(v)] = static_cast<std::uint8_t>(std::min(255, output_count_[slot_(v)] + 1)); };
+  auto count = [&](Value v) {
+    output_count_[slot_(v)] = static_cast<std::uint8_t>(std::min(255, output_count_[slot_(v)] + 1));
+  };
   for (Value v : g.outputs()) count(v);
   for (const Graph::StateUpdate& u : g.state_updates()) count(u.value);
 }

@@ -37,7 +37,8 @@ struct SymbolInfo {
 class GraphModule;
 
 /// Owns nodes in topological order: a node uses only earlier nodes. Building appends; finished graphs are passed as
-/// `const Graph&` and rewritten into new ones (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in builder.h.
+/// `const Graph&` and rewritten into new ones (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in
+/// builder.h.
 class Graph : public Builder {
  public:
   explicit Graph(std::string name = "graph") : name_(std::move(name)) {}
@@ -50,9 +51,10 @@ class Graph : public Builder {
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 
-  // -- building ---------------------------------------------------------------------------------------------------
+  // -- building --
   using Builder::add;  // g.add(a, b) is the sum
-  /// Appends a node: infers and checks its result shapes; throws the rule's error with the node's text and the user's line.
+  /// Appends a node: infers and checks its result shapes; throws the rule's error with the node's text and the user's
+  /// line.
   Expr add(OpBox op, std::vector<Value> inputs, SourceLoc loc = SourceLoc::current());
   /// Appends a node with known shapes and origin, for readers and rewriters; structure is checked, shapes are not.
   NodeId add_node(Node node);
@@ -82,7 +84,7 @@ class Graph : public Builder {
   void set_label(NodeId id, std::string label);
   Origin& origin(NodeId id) { return nodes_[id.index].origin; }
 
-  // -- reading ----------------------------------------------------------------------------------------------------
+  // -- reading --
   std::size_t num_nodes() const { return nodes_.size(); }
   const Node& node(NodeId id) const { return nodes_[id.index]; }
   const std::vector<Node>& nodes() const { return nodes_; }

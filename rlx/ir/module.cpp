@@ -20,7 +20,8 @@ std::string_view stage_name(GraphStage stage) {
 
 namespace {
 [[noreturn]] void wrong_stage(GraphStage have, GraphStage want) {
-  throw Error(ErrorCode::InvalidArgument, concat_text("the module is at stage ", stage_name(have), ", asked for ", stage_name(want)),
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text("the module is at stage ", stage_name(have), ", asked for ", stage_name(want)),
               "lower the module first, or take the stage it has");
 }
 }  // namespace

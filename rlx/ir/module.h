@@ -79,7 +79,8 @@ struct LirStateCopy {
   std::string reason{};  // why it could not be made in place
 };
 
-/// A donated input: the caller may pass the input's buffer as the output, when `refused` is empty. It says why not else.
+/// A donated input: the caller may pass the input's buffer as the output, when `refused` is empty. It says why not
+/// else.
 struct LirAlias {
   std::uint32_t input = 0;
   std::uint32_t output = 0;
@@ -90,8 +91,8 @@ struct LirAlias {
 struct LirBufferPlan {
   std::size_t arena_bytes = 0;
   std::size_t alignment = 64;
-  std::size_t live_peak_bytes = 0;     // the largest sum of live bytes: the floor of any plan
-  std::size_t unshared_bytes = 0;      // sum of all buffers, had none been reused
+  std::size_t live_peak_bytes = 0;            // the largest sum of live bytes: the floor of any plan
+  std::size_t unshared_bytes = 0;             // sum of all buffers, had none been reused
   std::vector<std::vector<LirValue>> values;  // [node][result]
   std::vector<LirStep> schedule;
   std::vector<LirOutputCopy> output_copies;

@@ -6,8 +6,10 @@
 //   through max, min, relu, clamp and every reduction.
 // * Reductions accumulate in at least F32, in an order fixed by the shape; an empty sum is 0, an empty product 1, an
 //   empty max or min the lowest or highest value of the dtype (minus or plus infinity), an empty mean NaN.
-// * Axes in attributes are normalised: in [0, rank). Indices are I32 or I64, and clamped into range where an op says so.
+// * Axes in attributes are normalised: in [0, rank). Indices are I32 or I64, and clamped into range where an op says
+//   so.
 // * Broadcasting is NumPy's: right-aligned, 1 stretches.
+// * Infinities, ties, kinks of derivatives, casts and overflow: docs/numerics.md.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +31,8 @@ struct OpDef;
 /// A closed sub-graph held by an attribute: inputs, constants and ops only.
 using Subgraph = std::shared_ptr<const Graph>;
 
+// Lists and one-line structs below are tables, which read better than a page a struct.
+// clang-format off
 /// The attribute-free discriminant of an op; backends claim these.
 enum class OpKind : std::uint16_t {
   // leaves
@@ -54,22 +58,25 @@ enum class OpKind : std::uint16_t {
   // other projects
   Custom,
 
-  // The documented name of a FusedDot whose epilogue is bias [+ activation]: claims and queries of it are those of FusedDot.
+  // The documented name of a FusedDot whose epilogue is bias [+ activation]: claims and queries of it are those of
+  // FusedDot.
   FusedMatMulBiasAct = FusedDot,
 };
 
-/// Whether HIR blocks lower to fused ops (Direct) or to chains of primitives that passes and derivatives see through (Fusable).
+/// Whether HIR blocks lower to fused ops (Direct) or to chains of primitives that passes and derivatives see through
+/// (Fusable).
 enum class FusionPolicy : std::uint8_t { Fusable, Direct };
 
-/// Elementwise functions of one operand. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest even.
+/// Elementwise functions of one operand. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest
+/// even.
 enum class ActivationKind : std::uint8_t {
   Gelu, GeluApprox, Silu, Relu, Sigmoid, Tanh, Exp, Log, Sqrt, Rsqrt, Neg, Abs, Sin, Cos, Tan, Atan, Round,
   Recip, Floor, Ceil, Sign, Softplus, Elu, Erf, HardSwish, HardSigmoid, Mish, Softsign, LogSigmoid,
   Expm1, Log1p, Not, Square,
 };
 /// Elementwise functions of two operands (broadcast). Div of integers truncates toward zero; Mod has the divisor's sign
-/// (Python's %); the bit ops take integers or Bool; shifts of a negative count or past the width give 0 (or -1 for Shr of a
-/// negative number).
+/// (Python's %); the bit ops take integers or Bool; shifts of a negative count or past the width give 0 (or -1 for Shr
+/// of a negative number).
 enum class BinaryKind : std::uint8_t { Add, Sub, Mul, Div, Max, Min, Pow, Mod, Atan2, BitAnd, BitOr, BitXor, Shl, Shr };
 /// Comparisons (broadcast, Bool result); with NaN every one but Ne is false.
 enum class CompareKind : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
@@ -82,8 +89,8 @@ enum class HeadLayout : std::uint8_t { Merged, HeadsFirst, HeadsInner };
 /// Which elements rope rotates together: (i, i + n_rot/2), or (2i, 2i + 1).
 enum class RopePairing : std::uint8_t { Half, Interleaved };
 /// How often a param is set. Frozen: seldom, so what depends on params alone is computed and packed when they are set.
-/// Mutable: between runs, so it is read as it is and setting it is one copy. (A weight that the program itself updates, as
-/// training does, is a State.)
+/// Mutable: between runs, so it is read as it is and setting it is one copy. (A weight that the program itself updates,
+/// as training does, is a State.)
 enum class ParamMode : std::uint8_t { Frozen, Mutable };
 /// Physical order of a packed weight in LIR.
 enum class WeightLayout : std::uint8_t { Strided, Panel };
@@ -92,22 +99,31 @@ enum class WeightLayout : std::uint8_t { Strided, Panel };
 template <class E>
 struct EnumNames;
 template <> struct EnumNames<ActivationKind> {
-  static constexpr std::string_view values[] = {"gelu", "gelu_approx", "silu", "relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt",
-      "neg", "abs", "sin", "cos", "tan", "atan", "round", "recip", "floor", "ceil", "sign", "softplus", "elu", "erf", "hard_swish",
+  static constexpr std::string_view values[] = {
+      "gelu", "gelu_approx", "silu", "relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "neg", "abs", "sin",
+      "cos", "tan", "atan", "round", "recip", "floor", "ceil", "sign", "softplus", "elu", "erf", "hard_swish",
       "hard_sigmoid", "mish", "softsign", "log_sigmoid", "expm1", "log1p", "not", "square"};
 };
 template <> struct EnumNames<BinaryKind> {
-  static constexpr std::string_view values[] = {"add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2", "bit_and", "bit_or",
-      "bit_xor", "shl", "shr"};
+  static constexpr std::string_view values[] = {
+      "add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2", "bit_and", "bit_or", "bit_xor", "shl", "shr"};
 };
-template <> struct EnumNames<CompareKind> { static constexpr std::string_view values[] = {"eq", "ne", "lt", "le", "gt", "ge"}; };
-template <> struct EnumNames<ReduceKind> { static constexpr std::string_view values[] = {"sum", "mean", "max", "min", "prod"}; };
+template <> struct EnumNames<CompareKind> {
+  static constexpr std::string_view values[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+};
+template <> struct EnumNames<ReduceKind> {
+  static constexpr std::string_view values[] = {"sum", "mean", "max", "min", "prod"};
+};
 template <> struct EnumNames<ArgReduceKind> { static constexpr std::string_view values[] = {"max", "min"}; };
-template <> struct EnumNames<CumulativeKind> { static constexpr std::string_view values[] = {"sum", "prod", "max", "min"}; };
+template <> struct EnumNames<CumulativeKind> {
+  static constexpr std::string_view values[] = {"sum", "prod", "max", "min"};
+};
 template <> struct EnumNames<MaskKind> {
   static constexpr std::string_view values[] = {"none", "causal", "sliding_window", "custom", "bias"};
 };
-template <> struct EnumNames<HeadLayout> { static constexpr std::string_view values[] = {"merged", "heads_first", "heads_inner"}; };
+template <> struct EnumNames<HeadLayout> {
+  static constexpr std::string_view values[] = {"merged", "heads_first", "heads_inner"};
+};
 template <> struct EnumNames<RopePairing> { static constexpr std::string_view values[] = {"half", "interleaved"}; };
 template <> struct EnumNames<ParamMode> { static constexpr std::string_view values[] = {"frozen", "mutable"}; };
 template <> struct EnumNames<WeightLayout> { static constexpr std::string_view values[] = {"strided", "panel"}; };
@@ -124,13 +140,20 @@ namespace ops {
 /// A run-time tensor, bound by name at each run.
 struct Input { RLX_OP(Input); std::string name{}; Dims dims{}; DType dtype = DType::F32; };
 /// A weight, bound by name after compiling.
-struct Param { RLX_OP(Param); std::string name{}; Dims dims{}; DType dtype = DType::F32; ParamMode mode = ParamMode::Frozen; };
+struct Param {
+  RLX_OP(Param);
+  std::string name{};
+  Dims dims{};
+  DType dtype = DType::F32;
+  ParamMode mode = ParamMode::Frozen;
+};
 /// An embedded tensor.
 struct Constant { RLX_OP(Constant); Tensor value{}; };
 /// A persistent value: reads what the last run (or `init`) left; `graph.set_state` declares the value after the run.
 struct State { RLX_OP(State); std::string name{}; Dims dims{}; DType dtype = DType::F32; Tensor init{}; };
 
-/// fn(x), elementwise. x: float (neg, abs, sign, square, relu: also integers; not: Bool or integers) -> same shape and dtype.
+/// fn(x), elementwise. x: float (neg, abs, sign, square, relu: also integers; not: Bool or integers) -> same shape and
+/// dtype.
 struct Activation { RLX_OP(Activation); ActivationKind fn = ActivationKind::Relu; };
 /// fn(a, b), elementwise with broadcasting. a, b: equal dtypes -> broadcast shape.
 struct Binary { RLX_OP(Binary); BinaryKind fn = BinaryKind::Add; };
@@ -165,8 +188,8 @@ struct Iota { RLX_OP(Iota); Dims dims{}; DType dtype = DType::I32; std::int64_t 
 /// The extent of `axis` of x as an I64 scalar.
 struct DimSize { RLX_OP(DimSize); std::int64_t axis = 0; };
 
-/// out = table[..axis] ++ indices ++ table[axis+1..]: rows of `table` picked along `axis` by I32/I64 indices, each clamped
-/// into [0, extent).
+/// out = table[..axis] ++ indices ++ table[axis+1..]: rows of `table` picked along `axis` by I32/I64 indices, each
+/// clamped into [0, extent).
 struct Gather { RLX_OP(Gather); std::int64_t axis = 0; };
 /// operand with updates added at rows `indices` of `axis` (duplicates accumulate, out-of-range indices are dropped).
 /// Inputs: operand, indices (I32/I64, any rank r), updates = operand[..axis] ++ indices.dims ++ operand[axis+1..].
@@ -179,9 +202,19 @@ struct DynamicUpdateSlice { RLX_OP(DynamicUpdateSlice); };
 struct TopK { RLX_OP(TopK); std::int64_t k = 1; };
 
 /// fn over `axes` (sorted); they disappear, or stay as 1 with keep_dims.
-struct Reduce { RLX_OP(Reduce); ReduceKind fn = ReduceKind::Sum; std::vector<std::int64_t> axes{}; bool keep_dims = false; };
+struct Reduce {
+  RLX_OP(Reduce);
+  ReduceKind fn = ReduceKind::Sum;
+  std::vector<std::int64_t> axes{};
+  bool keep_dims = false;
+};
 /// Index (I32) of the first max or min along `axis`; a NaN counts as the extremum.
-struct ArgReduce { RLX_OP(ArgReduce); ArgReduceKind fn = ArgReduceKind::Max; std::int64_t axis = 0; bool keep_dims = false; };
+struct ArgReduce {
+  RLX_OP(ArgReduce);
+  ArgReduceKind fn = ArgReduceKind::Max;
+  std::int64_t axis = 0;
+  bool keep_dims = false;
+};
 /// Running fn along `axis`; exclusive starts from the identity; reverse runs from the end.
 struct Cumulative {
   RLX_OP(Cumulative);
@@ -194,10 +227,14 @@ struct Softmax { RLX_OP(Softmax); std::int64_t axis = 0; };
 /// x - logsumexp(x) along `axis`. Composite.
 struct LogSoftmax { RLX_OP(LogSoftmax); std::int64_t axis = 0; };
 
-/// NumPy matmul: [.., M, K] x [.., K, N] -> [.., M, N], leading dims broadcast; both rank >= 2. Composite of DotGeneral.
+/// NumPy matmul: [.., M, K] x [.., K, N] -> [.., M, N], leading dims broadcast; both rank >= 2. Composite of
+/// DotGeneral.
 struct MatMul { RLX_OP(MatMul); };
 /// XLA's dot_general: result = batch ++ lhs free ++ rhs free. Floats accumulate in at least F32.
-struct DotGeneral { RLX_OP(DotGeneral); std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{}; };
+struct DotGeneral {
+  RLX_OP(DotGeneral);
+  std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{};
+};
 
 /// (x - mean) / sqrt(var + eps) * gamma + beta over `axis`, biased variance. gamma, beta: [dim(axis)].
 struct LayerNorm { RLX_OP(LayerNorm); std::int64_t axis = 0; double eps = 1e-5; };
@@ -207,11 +244,12 @@ struct RmsNorm { RLX_OP(RmsNorm); std::int64_t axis = 0; double eps = 1e-6; };
 struct LayerNormBackward { RLX_OP(LayerNormBackward); std::int64_t axis = 0; double eps = 1e-5; };
 /// Cotangents of RmsNorm. Inputs: x, gamma, dy. Results: dx, dgamma, dbeta.
 struct RmsNormBackward { RLX_OP(RmsNormBackward); std::int64_t axis = 0; double eps = 1e-6; };
-/// softmax(mask(softcap(q k^T * scale))) v per head. Inputs: q, k, v [, mask]. kv_heads divides num_heads: each kv head serves
-/// num_heads / kv_heads query heads. scale defaults to head_dim^-0.5; softcap c: c tanh(s / c).
-/// Query i stands at key position i + (S_k - S_q); Causal: key j visible iff j <= i'; SlidingWindow: i' - window <= j <= i'.
-/// Custom mask: Bool, or float visible iff >= 0.5, [B, S_k] or broadcastable to [B, H, S_q, S_k]; Bias: float, added to the
-/// scaled scores, may hold -inf. A fully masked row gives zeros.
+/// softmax(mask(softcap(q k^T * scale))) v per head. Inputs: q, k, v [, mask]. kv_heads divides num_heads: each kv head
+/// serves num_heads / kv_heads query heads. scale defaults to head_dim^-0.5; softcap c: c tanh(s / c).
+/// Query i stands at key position i + (S_k - S_q); Causal: key j visible iff j <= i'; SlidingWindow: i' - window <= j
+/// <= i'. Custom mask: Bool, or float visible iff >= 0.5; Bias: float, added to the scaled scores, -inf hides. Both are
+/// broadcast to [B, H, S_q, S_k] from the right: rank 2 is [S_q, S_k], a mask of keys [B, 1, 1, S_k]. A fully masked
+/// row gives zeros, and k and v of a hidden key may hold anything, NaN too.
 struct Attention {
   RLX_OP(Attention);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -220,7 +258,8 @@ struct Attention {
   std::optional<double> scale{}, softcap{};
   HeadLayout layout = HeadLayout::Merged;
 };
-/// Cotangents of Attention. Inputs: q, k, v, dy [, mask]. Results: dq, dk, dv (and dmask for a Bias mask).
+/// Cotangents of Attention. Inputs: q, k, v, dy [, mask]. Results: dq, dk, dv (and dmask for a Bias mask): zero at a
+/// hidden key, whatever its k and v hold; a NaN of dy reaches dv of every key.
 struct AttentionBackward {
   RLX_OP(AttentionBackward);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -229,8 +268,8 @@ struct AttentionBackward {
   std::optional<double> scale{}, softcap{};
   HeadLayout layout = HeadLayout::Merged;
 };
-/// Rotary position: the first n_rot elements of each head are rotated pairwise by (cos, sin), the rest copied. x in `layout`;
-/// cos, sin: [S, T] or [B, S, T] with T >= n_rot / 2, row = position. `inverse` rotates back (the transpose).
+/// Rotary position: the first n_rot elements of each head are rotated pairwise by (cos, sin), the rest copied. x in
+/// `layout`; cos, sin: [S, T] or [B, S, T] with T >= n_rot / 2, row = position. `inverse` rotates back (the transpose).
 struct Rope {
   RLX_OP(Rope);
   std::int64_t head_dim = 2, n_rot = 2;
@@ -239,8 +278,8 @@ struct Rope {
   bool inverse = false;
 };
 
-/// epilogue(dot_general(x, w), operands...). Inputs: x, w, operands...; the epilogue's inputs are the accumulator, then the
-/// operands in order; its one output is the result.
+/// epilogue(dot_general(x, w), operands...). Inputs: x, w, operands...; the epilogue's inputs are the accumulator, then
+/// the operands in order; its one output is the result.
 struct FusedDot {
   RLX_OP(FusedDot);
   std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{};
@@ -252,8 +291,8 @@ struct FusedResidualLN { RLX_OP(FusedResidualLN); bool has_bias = false; double 
 struct FusedResidualRmsNorm { RLX_OP(FusedResidualRmsNorm); bool has_bias = false; double eps = 1e-6; };
 /// up * silu(gate) of the halves of the last axis: up first, or gate first. x: [.., 2N] -> [.., N].
 struct FusedSwiGLU { RLX_OP(FusedSwiGLU); bool gate_first = false; };
-/// Packed projection, split, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D], w_out [H D, E'],
-/// [b_qkv, b_out], [mask]. Column order of w_qkv: all q heads, all k heads, all v heads.
+/// Packed projection, split, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D], w_out [H D,
+/// E'], [b_qkv, b_out], [mask]. Column order of w_qkv: all q heads, all k heads, all v heads.
 struct FusedAttentionBlock {
   RLX_OP(FusedAttentionBlock);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -286,8 +325,8 @@ struct EncoderBlock {
   double eps = 1e-12;
   ActivationKind activation = ActivationKind::Gelu;
 };
-/// Llama's pre-norm decoder layer. Inputs: x [B, S, E], ln1_gamma, w_q, w_k, w_v, w_o, ln2_gamma, w_gate, w_up, w_down, cos, sin,
-/// [mask].
+/// Llama's pre-norm decoder layer. Inputs: x [B, S, E], ln1_gamma, w_q, w_k, w_v, w_o, ln2_gamma, w_gate, w_up, w_down,
+/// cos, sin, [mask].
 struct LlamaDecoderBlock {
   RLX_OP(LlamaDecoderBlock);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -304,12 +343,12 @@ struct Relayout {
   std::vector<std::int64_t> transposed{};
   std::int64_t k = 0, n = 0, packed_bytes = 0;
 };
-/// epilogue(x w, operands...) with w in the form Relayout packed. Inputs: x [.., K], packed U8 [bytes], operands...; the
-/// epilogue's inputs are the accumulator [.., N], then the operands; its one output is the result.
+/// epilogue(x w, operands...) with w in the form Relayout packed. Inputs: x [.., K], packed U8 [bytes], operands...;
+/// the epilogue's inputs are the accumulator [.., N], then the operands; its one output is the result.
 struct PackedDot { RLX_OP(PackedDot); std::int64_t k = 0, n = 0, panel_width = 0; Subgraph epilogue{}; };
 
-/// An op of another project: `name` picks the record given to `register_op` (ir/custom_op.h), which knows what `attrs` means.
-/// Any number of operands and results.
+/// An op of another project: `name` picks the record given to `register_op` (ir/custom_op.h), which knows what `attrs`
+/// means. Any number of operands and results.
 struct Custom { RLX_OP(Custom); std::string name{}; std::vector<std::byte> attrs{}; };
 
 #undef RLX_OP
@@ -323,14 +362,17 @@ struct OpList {
 
 /// Every op, in the order of OpKind.
 using AllOps = OpList<
-    ops::Input, ops::Param, ops::Constant, ops::State, ops::Activation, ops::Binary, ops::Compare, ops::Where, ops::Cast, ops::Clamp,
-    ops::StopGradient, ops::Reshape, ops::Transpose, ops::Expand, ops::Slice, ops::Concat, ops::Pad, ops::Reverse, ops::Iota,
-    ops::DimSize, ops::Gather, ops::ScatterAdd, ops::DynamicSlice, ops::DynamicUpdateSlice, ops::TopK, ops::Reduce, ops::ArgReduce,
-    ops::Cumulative, ops::Softmax, ops::LogSoftmax, ops::MatMul, ops::DotGeneral, ops::LayerNorm, ops::RmsNorm,
-    ops::LayerNormBackward, ops::RmsNormBackward, ops::Attention, ops::AttentionBackward, ops::Rope, ops::FusedDot,
-    ops::FusedResidualLN, ops::FusedResidualRmsNorm, ops::FusedSwiGLU, ops::FusedAttentionBlock, ops::ElementwiseRegion,
-    ops::Linear, ops::LinearFused, ops::SharedLinearPair, ops::SwiGLU, ops::ResidualRmsNorm, ops::ResidualLayerNorm,
+    ops::Input, ops::Param, ops::Constant, ops::State, ops::Activation, ops::Binary, ops::Compare, ops::Where,
+    ops::Cast, ops::Clamp, ops::StopGradient, ops::Reshape, ops::Transpose, ops::Expand, ops::Slice, ops::Concat,
+    ops::Pad, ops::Reverse, ops::Iota, ops::DimSize, ops::Gather, ops::ScatterAdd, ops::DynamicSlice,
+    ops::DynamicUpdateSlice, ops::TopK, ops::Reduce, ops::ArgReduce, ops::Cumulative, ops::Softmax, ops::LogSoftmax,
+    ops::MatMul, ops::DotGeneral, ops::LayerNorm, ops::RmsNorm, ops::LayerNormBackward, ops::RmsNormBackward,
+    ops::Attention, ops::AttentionBackward, ops::Rope, ops::FusedDot, ops::FusedResidualLN,
+    ops::FusedResidualRmsNorm, ops::FusedSwiGLU, ops::FusedAttentionBlock, ops::ElementwiseRegion, ops::Linear,
+    ops::LinearFused, ops::SharedLinearPair, ops::SwiGLU, ops::ResidualRmsNorm, ops::ResidualLayerNorm,
     ops::EncoderBlock, ops::LlamaDecoderBlock, ops::Relayout, ops::PackedDot, ops::Custom>;
+
+// clang-format on
 
 inline constexpr int kNumOpKinds = static_cast<int>(OpKind::Custom) + 1;
 namespace detail {

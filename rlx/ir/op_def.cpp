@@ -29,15 +29,17 @@ Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std:
   if (!enough || !not_too_many) {
     std::string expected;
     for (int i = 0; i < def.inputs.count; ++i)
-      expected += concat_text(i ? ", " : "", i >= def.inputs.required ? "[" : "", def.inputs.names[i], i >= def.inputs.required ? "]" : "",
-                              def.inputs.variadic ? "..." : "");
+      expected += concat_text(i ? ", " : "", i >= def.inputs.required ? "[" : "", def.inputs.names[i],
+                              i >= def.inputs.required ? "]" : "", def.inputs.variadic ? "..." : "");
     return c.attr_error("got ", n, " operands, takes (", expected, ")");
   }
   for (const AttrField& f : def.attrs) {  // a body that was never set would be dereferenced by the rule
-    if (f.type == AttrType::Body && !std::get<Subgraph>(f.get(op.data()))) return c.attr_error("attribute '", f.name, "' is not set");
+    if (f.type == AttrType::Body && !std::get<Subgraph>(f.get(op.data())))
+      return c.attr_error("attribute '", f.name, "' is not set");
     if (f.type == AttrType::Enum) {
       auto v = std::get<std::int64_t>(f.get(op.data()));
-      if (v < 0 || v >= static_cast<std::int64_t>(f.enum_names.size())) return c.attr_error("attribute '", f.name, "' is out of range");
+      if (v < 0 || v >= static_cast<std::int64_t>(f.enum_names.size()))
+        return c.attr_error("attribute '", f.name, "' is out of range");
     }
   }
   try {
@@ -55,7 +57,8 @@ Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std:
 void check_rule(bool condition, const OpBox& op, std::string_view what) {
   if (condition) return;
   if (op.kind() == OpKind::Custom)
-    throw Error(ErrorCode::InvalidArgument, std::string(what), concat_text("correct the record of '", op_text_name(op), "' given to register_op"));
+    throw Error(ErrorCode::InvalidArgument, std::string(what),
+                concat_text("correct the record of '", op_text_name(op), "' given to register_op"));
   check(false, what);
 }
 
@@ -137,8 +140,8 @@ Cost CostContext::with_flops(double flops) const {
 std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy) {
   const OpDef& def = op_def(op);
   if (!def.decompose.has())
-    throw Error(ErrorCode::Unsupported,
-                concat_text(op_text_name(op), " has no decomposition: ", def.decompose.reason() ? def.decompose.reason() : "none"));
+    throw Error(ErrorCode::Unsupported, concat_text(op_text_name(op), " has no decomposition: ",
+                                                    def.decompose.reason() ? def.decompose.reason() : "none"));
   std::vector<Shape> input_shapes;
   for (const Expr& e : inputs) input_shapes.push_back(e.shape());
   std::vector<Shape> result_shapes = infer_shapes(op, input_shapes).value();
@@ -147,8 +150,9 @@ std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const 
   for (int r = 0; r < c.num_results(); ++r) {
     Expr e = c.results()[static_cast<std::size_t>(r)];
     check_rule(e.valid(), op, concat_text("decomposition of ", def.name, " did not set result ", r));
-    check_rule(e.shape() == c.result_shape(r), op,
-               concat_text("decomposition of ", def.name, " gives ", e.shape(), " for result ", r, " of ", c.result_shape(r)));
+    check_rule(
+        e.shape() == c.result_shape(r), op,
+        concat_text("decomposition of ", def.name, " gives ", e.shape(), " for result ", r, " of ", c.result_shape(r)));
   }
   return c.results();
 }
@@ -158,7 +162,8 @@ std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const E
   std::vector<Value> input_values(body.num_nodes());
   std::size_t next_input = 0;
   auto mapped = [&](Value v) {
-    return body.node(v.node).kind() == OpKind::Input ? input_values[v.node.index] : Value(NodeId{map[v.node.index]}, v.result);
+    return body.node(v.node).kind() == OpKind::Input ? input_values[v.node.index]
+                                                     : Value(NodeId{map[v.node.index]}, v.result);
   };
   for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {
     const Node& n = body.nodes()[i];

@@ -16,7 +16,7 @@ namespace rlx {
 
 using Shapes = std::vector<Shape>;
 
-// -- contexts ---------------------------------------------------------------------------------------------------------
+// -- contexts --
 
 /// What a shape rule sees: the op and its operand shapes. The rule returns one shape per result, or an error.
 class InferContext {
@@ -24,7 +24,9 @@ class InferContext {
   InferContext(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed = nullptr)
       : op_(op), inputs_(inputs), believed_(believed) {}
   template <class Op>
-  const Op& op() const { return op_.as<Op>(); }
+  const Op& op() const {
+    return op_.as<Op>();
+  }
   const OpBox& box() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
@@ -37,11 +39,17 @@ class InferContext {
   }
   /// A ShapeMismatch / DTypeMismatch / InvalidArgument diagnostic that starts with the op's name.
   template <class... Args>
-  Diagnostic error(const Args&... args) const { return make(ErrorCode::ShapeMismatch, concat_text(args...)); }
+  Diagnostic error(const Args&... args) const {
+    return make(ErrorCode::ShapeMismatch, concat_text(args...));
+  }
   template <class... Args>
-  Diagnostic dtype_error(const Args&... args) const { return make(ErrorCode::DTypeMismatch, concat_text(args...)); }
+  Diagnostic dtype_error(const Args&... args) const {
+    return make(ErrorCode::DTypeMismatch, concat_text(args...));
+  }
   template <class... Args>
-  Diagnostic attr_error(const Args&... args) const { return make(ErrorCode::InvalidArgument, concat_text(args...)); }
+  Diagnostic attr_error(const Args&... args) const {
+    return make(ErrorCode::InvalidArgument, concat_text(args...));
+  }
   /// Error unless 0 <= axis < rank of `x`.
   std::optional<Diagnostic> check_axis(std::int64_t axis, const Shape& x) const;
   /// Error unless operands [first, last) have the dtype of operand `first`.
@@ -60,7 +68,9 @@ struct RefArgs {
   std::span<const Tensor> inputs;
   std::span<Tensor> outputs;
   template <class Op>
-  const Op& op() const { return box.as<Op>(); }
+  const Op& op() const {
+    return box.as<Op>();
+  }
   const Tensor& in(int i) const { return inputs[static_cast<std::size_t>(i)]; }
   Tensor& out(int i = 0) const { return outputs[static_cast<std::size_t>(i)]; }
   int num_inputs() const { return static_cast<int>(inputs.size()); }
@@ -73,7 +83,9 @@ class BuildContext {
       : graph_(graph), op_(op), inputs_(inputs), result_shapes_(result_shapes) {}
   Graph& graph() const { return graph_; }
   template <class Op>
-  const Op& op() const { return op_.as<Op>(); }
+  const Op& op() const {
+    return op_.as<Op>();
+  }
   const OpBox& box() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   /// Operand i as a value of graph().
@@ -95,7 +107,8 @@ class BuildContext {
 /// Writes the op as simpler ops; every result must be set.
 class DecomposeContext : public BuildContext {
  public:
-  DecomposeContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes, FusionPolicy policy)
+  DecomposeContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes,
+                   FusionPolicy policy)
       : BuildContext(graph, op, inputs, result_shapes), results_(result_shapes.size()), policy_(policy) {}
   FusionPolicy policy() const { return policy_; }
   void set_result(int r, Expr e) { results_[static_cast<std::size_t>(r)] = e; }
@@ -112,7 +125,10 @@ class VjpContext : public BuildContext {
  public:
   VjpContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Expr> outputs,
              std::span<const Shape> result_shapes, std::span<const Expr> cotangents)
-      : BuildContext(graph, op, inputs, result_shapes), outputs_(outputs), cotangents_(cotangents), gradients_(inputs.size()) {}
+      : BuildContext(graph, op, inputs, result_shapes),
+        outputs_(outputs),
+        cotangents_(cotangents),
+        gradients_(inputs.size()) {}
   /// The forward value of result r.
   Expr output(int r = 0) const { return outputs_[static_cast<std::size_t>(r)]; }
   /// False when nothing downstream depends on result r.
@@ -138,7 +154,10 @@ class JvpContext : public BuildContext {
  public:
   JvpContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Expr> outputs,
              std::span<const Shape> result_shapes, std::span<const Expr> tangents)
-      : BuildContext(graph, op, inputs, result_shapes), outputs_(outputs), tangents_(tangents), result_tangents_(result_shapes.size()) {}
+      : BuildContext(graph, op, inputs, result_shapes),
+        outputs_(outputs),
+        tangents_(tangents),
+        result_tangents_(result_shapes.size()) {}
   Expr output(int r = 0) const { return outputs_[static_cast<std::size_t>(r)]; }
   bool has_tangent(int i) const { return tangents_[static_cast<std::size_t>(i)].valid(); }
   /// Tangent of operand i (zeros when there is none).
@@ -163,7 +182,10 @@ class BatchContext : public BuildContext {
  public:
   BatchContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes,
                const std::vector<bool>& batched, Dim batch)
-      : BuildContext(graph, op, inputs, result_shapes), batched_(batched), batch_(std::move(batch)), results_(result_shapes.size()) {}
+      : BuildContext(graph, op, inputs, result_shapes),
+        batched_(batched),
+        batch_(std::move(batch)),
+        results_(result_shapes.size()) {}
   bool is_batched(int i) const { return batched_[static_cast<std::size_t>(i)]; }
   const Dim& batch_size() const { return batch_; }
   /// Rank of operand i without the batch axis.
@@ -195,13 +217,17 @@ struct CostContext {
   const OpBox& box;
   std::span<const Shape> inputs, outputs;
   template <class Op>
-  const Op& op() const { return box.as<Op>(); }
+  const Op& op() const {
+    return box.as<Op>();
+  }
   /// Sum of operand and result bytes, with `flops`.
   Cost with_flops(double flops) const;
-  double elements(int output = 0) const { return static_cast<double>(outputs[static_cast<std::size_t>(output)].num_elements()); }
+  double elements(int output = 0) const {
+    return static_cast<double>(outputs[static_cast<std::size_t>(output)].num_elements());
+  }
 };
 
-// -- samples ------------------------------------------------------------------------------------------------------------
+// -- samples --
 
 /// How test values of one sample operand are drawn.
 enum class Fill : std::uint8_t {
@@ -215,7 +241,7 @@ enum class Fill : std::uint8_t {
 struct SampleInput {
   Shape shape;
   Fill fill = Fill::Normal;
-  std::int64_t bound = 1;  // of Fill::Index
+  std::int64_t bound = 1;                        // of Fill::Index
   SampleInput(Shape s) : shape(std::move(s)) {}  // NOLINT(implicit)
   SampleInput(Shape s, Fill f, std::int64_t b = 1) : shape(std::move(s)), fill(f), bound(b) {}
 };
@@ -228,7 +254,9 @@ struct Sample {
 };
 class SampleSet {
  public:
-  void add(std::string name, std::vector<SampleInput> inputs, OpBox op) { samples_.push_back({std::move(name), std::move(op), std::move(inputs), true}); }
+  void add(std::string name, std::vector<SampleInput> inputs, OpBox op) {
+    samples_.push_back({std::move(name), std::move(op), std::move(inputs), true});
+  }
   void add_discrete(std::string name, std::vector<SampleInput> inputs, OpBox op) {
     samples_.push_back({std::move(name), std::move(op), std::move(inputs), false});
   }
@@ -238,9 +266,11 @@ class SampleSet {
   std::vector<Sample> samples_;
 };
 
-// -- the record -----------------------------------------------------------------------------------------------------------
+// -- the record --
 
-struct NoRule { const char* reason; };
+struct NoRule {
+  const char* reason;
+};
 struct DerivedRule {};
 /// Says why an op has no such rule; users meet the sentence in the error.
 constexpr NoRule none(const char* reason) { return {reason}; }
@@ -252,15 +282,17 @@ template <class Fn>
 class Rule {
  public:
   Rule() = delete;
-  constexpr Rule(Fn* fn) : fn_(fn) {}                            // NOLINT(implicit)
-  constexpr Rule(NoRule none) : reason_(none.reason) {}          // NOLINT(implicit)
-  constexpr Rule(DerivedRule) : derived_(true) {}                // NOLINT(implicit)
+  constexpr Rule(Fn* fn) : fn_(fn) {}                    // NOLINT(implicit)
+  constexpr Rule(NoRule none) : reason_(none.reason) {}  // NOLINT(implicit)
+  constexpr Rule(DerivedRule) : derived_(true) {}        // NOLINT(implicit)
   constexpr bool has() const { return fn_ != nullptr; }
   constexpr bool derived() const { return derived_; }
   /// The reason given to none(), or null.
   constexpr const char* reason() const { return reason_; }
   template <class... Args>
-  decltype(auto) operator()(Args&&... args) const { return fn_(static_cast<Args&&>(args)...); }
+  decltype(auto) operator()(Args&&... args) const {
+    return fn_(static_cast<Args&&>(args)...);
+  }
 
  private:
   Fn* fn_ = nullptr;
@@ -274,14 +306,21 @@ struct InputSpec {
   int count = 0;     // named operands
   int required = 0;  // of them
   bool variadic = false;
-  constexpr InputSpec optional(int last) const { InputSpec s = *this; s.required = count - last; return s; }
+  constexpr InputSpec optional(int last) const {
+    InputSpec s = *this;
+    s.required = count - last;
+    return s;
+  }
 };
 template <class... Names>
 constexpr InputSpec inputs(Names... names) {
-  return InputSpec{{std::string_view(names)...}, static_cast<int>(sizeof...(names)), static_cast<int>(sizeof...(names)), false};
+  return InputSpec{
+      {std::string_view(names)...}, static_cast<int>(sizeof...(names)), static_cast<int>(sizeof...(names)), false};
 }
 /// Any number of operands from `required` on.
-constexpr InputSpec variadic_inputs(std::string_view name, int required = 1) { return InputSpec{{name}, 1, required, true}; }
+constexpr InputSpec variadic_inputs(std::string_view name, int required = 1) {
+  return InputSpec{{name}, 1, required, true};
+}
 
 /// The graphs an op may appear in: Hir ops only in HIR, Mir ops everywhere, Lir ops only in LIR.
 enum class Level : std::uint8_t { Hir, Mir, Lir };
@@ -290,11 +329,13 @@ enum class OpTrait : std::uint8_t {
   Elementwise = 1,  // each result element depends on one element of each (broadcast) operand
   Blas = 2,         // matrix product inside
   Reduction = 4,
-  View = 8,         // may share its operand's bytes
+  View = 8,  // may share its operand's bytes
   Leaf = 16,
-  Composite = 32,   // has a decomposition; not a primitive
+  Composite = 32,  // has a decomposition; not a primitive
 };
-constexpr OpTrait operator|(OpTrait a, OpTrait b) { return static_cast<OpTrait>(static_cast<int>(a) | static_cast<int>(b)); }
+constexpr OpTrait operator|(OpTrait a, OpTrait b) {
+  return static_cast<OpTrait>(static_cast<int>(a) | static_cast<int>(b));
+}
 constexpr bool has_trait(OpTrait set, OpTrait t) { return (static_cast<int>(set) & static_cast<int>(t)) != 0; }
 
 /// Everything rlx knows about an op except device kernels. Fields in this order; a missing rule does not compile.
@@ -337,13 +378,16 @@ void check_rule(bool condition, const OpBox& op, std::string_view what);
 /// The operand-count check and the infer rule together.
 Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed = nullptr);
 /// Appends the decomposition of `op` over `inputs` to `graph`; one value per result. Unsupported when the op has none.
-std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy = FusionPolicy::Fusable);
+std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs,
+                                 FusionPolicy policy = FusionPolicy::Fusable);
 /// Appends a copy of sub-graph `body` to `graph` with its inputs replaced by `inputs`; returns its outputs.
 std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const Expr> inputs);
 
 /// Cost rule: `N` operations per element of result 0.
 template <int N>
-Cost flops_per_element(const CostContext& c) { return c.with_flops(N * c.elements()); }
+Cost flops_per_element(const CostContext& c) {
+  return c.with_flops(N * c.elements());
+}
 /// Cost rule: bytes moved, no arithmetic.
 inline Cost moves_bytes(const CostContext& c) { return c.with_flops(0); }
 /// Cost rule of leaves and views.

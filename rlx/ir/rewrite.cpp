@@ -9,8 +9,7 @@
 
 namespace rlx {
 
-// -- recording
-// ----------------------------------------------------------------------------------------------------------------
+// -- recording --
 
 GraphRewriter::GraphRewriter(const Graph& source) : source_(source), uses_(source), stage_(source.name()) {
   stage_.set_symbols(source.symbols());
@@ -92,8 +91,7 @@ bool GraphRewriter::is_replaced(NodeId old) const {
   return false;
 }
 
-// -- commit
-// -------------------------------------------------------------------------------------------------------------------
+// -- commit --
 
 // One rebuild. Nodes of the source and of the stage share one numbering: staged nodes come after the source's.
 class Commit {
@@ -320,8 +318,7 @@ Rewritten GraphRewriter::commit(std::string_view pass, CommitOptions options) {
   return Commit(*this, pass, options).run();
 }
 
-// -- matchers
-// -----------------------------------------------------------------------------------------------------------------
+// -- matchers --
 
 namespace {
 using Axes = std::vector<std::int64_t>;

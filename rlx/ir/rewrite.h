@@ -93,8 +93,7 @@ class GraphRewriter {
   std::vector<Value> replaced_;                                  // in the order of the calls
 };
 
-// -- matchers
-// -----------------------------------------------------------------------------------------------------------------
+// -- matchers --
 
 /// A node seen as a matrix product: lhs [batch.., M.., K] x rhs [batch.., K, N] -> [batch.., M.., N].
 struct MatmulForm {

@@ -1,13 +1,16 @@
 // Writes and reads the binary form of graphs.
 #include "rlx/ir/serialize.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <mutex>
 #include <set>
 #include <string>
 
+#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/printable.h"
 
 namespace rlx {
 namespace {
@@ -15,11 +18,11 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 
 constexpr char kMagic[8] = {'R', 'L', 'X', 'G', 'R', 'A', 'P', 'H'};
+constexpr std::size_t kSizeAt = sizeof kMagic + sizeof kGraphBytesVersion;
 constexpr int kMaxDepth = 16;         // of sub-graphs in sub-graphs
 constexpr std::size_t kMaxRank = 32;  // of a stored shape
 
-// -- writing
-// ------------------------------------------------------------------------------------------------------------------
+// -- writing --
 
 class Encoder {
  public:
@@ -177,8 +180,7 @@ class Encoder {
   std::vector<std::byte> buffer_;
 };
 
-// -- reading
-// ------------------------------------------------------------------------------------------------------------------
+// -- reading --
 
 // File names of source lines live as long as the process, like the literals they were. The pool is bounded: a hostile
 // file could otherwise fill memory through it.
@@ -198,15 +200,8 @@ class Decoder {
   Decoder(std::span<const std::byte> bytes, std::string_view file) : bytes_(bytes), file_(file) {}
 
   Graph whole() {
-    if (bytes_.size() < sizeof kMagic || std::memcmp(bytes_.data(), kMagic, sizeof kMagic) != 0)
-      fail("these bytes are no rlx graph: they do not start with RLXGRAPH");
-    at_ = sizeof kMagic;
-    auto version = u32("the version");
-    if (version != kGraphBytesVersion)
-      throw Error(Diagnostic{
-          ErrorCode::BadFile,
-          concat_text("graph format version ", version, " is not known, this build reads version ", kGraphBytesVersion),
-          where(at_ - 4), "convert the graph to text with the rlx that wrote it"});
+    check_header();
+    at_ = kGraphBytesHeaderSize;
     Graph g = graph(0);
     if (at_ != bytes_.size()) fail(concat_text(bytes_.size() - at_, " bytes follow the graph"));
     return g;
@@ -222,9 +217,45 @@ class Decoder {
     try {
       return f();
     } catch (const Error& e) {
-      if (e.code() == ErrorCode::Internal || e.code() == ErrorCode::BadFile) throw;
+      if (e.code() == ErrorCode::Internal || e.code() == ErrorCode::BadFile || e.code() == ErrorCode::OutOfMemory)
+        throw;
       fail(e.diagnostic().message, e.diagnostic().hint);
     }
+  }
+
+  // What follows the header is as it was written: its size and checksum are those the header tells.
+  bool is_whole() const {
+    if (bytes_.size() < kGraphBytesHeaderSize) return false;
+    const std::vector<std::byte> header = graph_bytes_header(bytes_.subspan(kGraphBytesHeaderSize));
+    return std::memcmp(bytes_.data() + kSizeAt, header.data() + kSizeAt, kGraphBytesHeaderSize - kSizeAt) == 0;
+  }
+
+  void check_header() {
+    constexpr std::string_view kAgain = "copy or write the file again";
+    if (bytes_.size() < sizeof kMagic || std::memcmp(bytes_.data(), kMagic, sizeof kMagic) != 0) {
+      if (is_whole()) fail("the file is damaged: it does not start with RLXGRAPH", std::string(kAgain));
+      fail("these bytes are no rlx graph, or damaged: they do not start with RLXGRAPH");
+    }
+    at_ = bytes_.size();
+    if (at_ < kGraphBytesHeaderSize) fail("the file is damaged: it ends in its header", std::string(kAgain));
+    at_ = sizeof kMagic;
+    const auto version = u32("the version");
+    if (version != kGraphBytesVersion) {
+      at_ = sizeof kMagic;
+      if (is_whole()) fail(concat_text("the file is damaged: it says version ", version), std::string(kAgain));
+      fail(concat_text("graph format version ", version, " is not known, this build reads version ", kGraphBytesVersion,
+                       version < kGraphBytesVersion ? " (the first with a checksum)" : ""),
+           "convert the graph to text with the rlx that wrote it");
+    }
+    const auto size = plain<std::uint64_t>("the size");
+    at_ = bytes_.size();
+    const std::uint64_t there = bytes_.size() - kGraphBytesHeaderSize;
+    if (there != size)
+      fail(concat_text("the file is damaged: ", there, " bytes follow the header, which says ", size),
+           std::string(kAgain));
+    at_ = kGraphBytesHeaderSize;
+    if (!is_whole())
+      fail("the file is damaged: the checksum of its content is not the one it was written with", std::string(kAgain));
   }
 
   std::span<const std::byte> take(std::size_t n, std::string_view what) {
@@ -264,7 +295,7 @@ class Decoder {
     if (!flag("a dimension's kind")) return Dim(i64("a dimension"));
     std::string text = string("a dimension");
     auto d = text.size() <= 4096 ? parse_dim(text) : std::nullopt;
-    if (!d) fail(concat_text("'", text.substr(0, 60), "' is no dimension"));
+    if (!d) fail(concat_text("'", printable(text, 60), "' is no dimension"));
     return *d;
   }
   Dims dims() {
@@ -277,7 +308,7 @@ class Decoder {
   DType dtype() {
     std::string name = string("a dtype");
     auto t = parse_dtype(name);
-    if (!t) fail(concat_text("'", name.substr(0, 40), "' is no dtype"));
+    if (!t) fail(concat_text("'", printable(name, 40), "' is no dtype"));
     return *t;
   }
   Shape shape() {
@@ -296,7 +327,7 @@ class Decoder {
     std::string name = string("an enumerator");
     for (std::size_t i = 0; i < f.enum_names.size(); ++i)
       if (f.enum_names[i] == name) return static_cast<std::int64_t>(i);
-    fail(concat_text("'", name.substr(0, 40), "' is no value of ", f.name));
+    fail(concat_text("'", printable(name, 40), "' is no value of ", f.name));
   }
   template <class T, class F>
   std::vector<T> list(std::size_t entry_bytes, F element) {
@@ -353,7 +384,7 @@ class Decoder {
       std::vector<std::string> names;
       for (const OpDef* d : all_op_defs()) names.emplace_back(d->name);
       std::string near = op_name.size() <= 64 ? closest_name(op_name, names) : std::string();
-      fail(concat_text("there is no op '", op_name.substr(0, 40), "'"),
+      fail(concat_text("there is no op '", printable(op_name, 40), "'"),
            near.empty() ? "" : concat_text("did you mean ", near, "?"));
     }
     std::vector<Value> operands;
@@ -365,7 +396,7 @@ class Decoder {
       std::string name = string("an attribute name");
       std::size_t k = 0;
       while (k < def->attrs.size() && def->attrs[k].name != name) ++k;
-      if (k == def->attrs.size()) fail(concat_text(op_name, " has no attribute '", name.substr(0, 40), "'"));
+      if (k == def->attrs.size()) fail(concat_text(op_name, " has no attribute '", printable(name, 40), "'"));
       if (seen[k]) fail(concat_text("attribute '", name, "' of ", op_name, " is given twice"));
       seen[k] = true;
       const AttrField& f = def->attrs[k];
@@ -444,11 +475,23 @@ class VectorSink : public ByteSink {
 
 void encode_graph(const Graph& g, EncodeParts parts, ByteSink& sink) { Encoder(sink, parts).graph(g); }
 
-std::vector<std::byte> to_bytes(const Graph& g) {
+std::vector<std::byte> graph_bytes_header(std::span<const std::byte> body) {
+  const Fingerprint sum = fingerprint_bytes(body.data(), body.size());
+  const std::uint64_t numbers[] = {body.size(), sum.low, sum.high};
   VectorSink sink;
   sink.write(kMagic, sizeof kMagic);
   sink.write(&kGraphBytesVersion, sizeof kGraphBytesVersion);
+  sink.write(numbers, sizeof numbers);
+  check(sink.bytes.size() == kGraphBytesHeaderSize, "size of the header of binary graphs");
+  return std::move(sink.bytes);
+}
+
+std::vector<std::byte> to_bytes(const Graph& g) {
+  VectorSink sink;
+  sink.bytes.resize(kGraphBytesHeaderSize);  // its place
   encode_graph(g, EncodeParts::All, sink);
+  const std::vector<std::byte> header = graph_bytes_header(std::span(sink.bytes).subspan(kGraphBytesHeaderSize));
+  std::copy(header.begin(), header.end(), sink.bytes.begin());
   return std::move(sink.bytes);
 }
 

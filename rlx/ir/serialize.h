@@ -1,8 +1,8 @@
 // The canonical binary encoding of graphs: files, and what fingerprints hash.
 //
 // Layout (all integers little-endian, strings and lists with a u32 length in front):
-//   "RLXGRAPH" u32 version, then a graph:
-//   name, symbols {name, min, max, divisor}, nodes, outputs {u32 node, u32 result}, state updates {name, value}
+//   "RLXGRAPH", u32 version, u64 bytes that follow the header, u64 low and u64 high half of their xxh3-128, then a
+//   graph: name, symbols {name, min, max, divisor}, nodes, outputs {u32 node, u32 result}, state updates {name, value}
 //   node: op name, operands, attributes {name, type, value}, result shapes, origin {label, file, line, pass, from}
 // Ops, attributes and enumerators are stored by name, so that reordering an enum changes no file.
 #pragma once
@@ -17,7 +17,10 @@
 
 namespace rlx {
 
-inline constexpr std::uint32_t kGraphBytesVersion = 1;
+/// Version 1 had no checksum; no release wrote it, and it is refused.
+inline constexpr std::uint32_t kGraphBytesVersion = 2;
+/// Bytes before the graph itself: magic, version, size, checksum.
+inline constexpr std::size_t kGraphBytesHeaderSize = 36;
 
 /// Receives encoded bytes piece by piece.
 class ByteSink {
@@ -36,8 +39,11 @@ void encode_graph(const Graph& g, EncodeParts parts, ByteSink& sink);
 
 /// The versioned binary form of `g`.
 std::vector<std::byte> to_bytes(const Graph& g);
-/// The graph in `bytes`; constants are copied out. Throws BadFile naming `file`, the offset and what was expected;
-/// shapes are checked against inference.
+/// The header of the binary form for the encoded graph `body`.
+std::vector<std::byte> graph_bytes_header(std::span<const std::byte> body);
+/// The graph in `bytes`; constants are copied out. Throws BadFile naming `file`, the offset and what was expected. Size
+/// and checksum are compared before anything is decoded: a changed, missing or added byte is reported as damage. Shapes
+/// are checked against inference.
 Graph from_bytes(std::span<const std::byte> bytes, std::string_view file = "graph bytes");
 
 }  // namespace rlx

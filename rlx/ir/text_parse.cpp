@@ -9,7 +9,9 @@
 #include <unordered_set>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/printable.h"
 #include "rlx/ir/text.h"
+#include "rlx/ir/utf8.h"
 #include "rlx/tensor/visit.h"
 
 namespace rlx {
@@ -32,7 +34,7 @@ class Parser {
   }
 
  private:
-  // -- positions and errors -----------------------------------------------------------------------------------------
+  // -- positions and errors --
 
   // The token at `pos`, for messages.
   std::string token(std::size_t pos) const {
@@ -50,9 +52,7 @@ class Parser {
       auto u = static_cast<unsigned char>(c);
       return concat_text("byte 0x", digits[u >> 4], digits[u & 15]);
     }
-    std::string_view t = text_.substr(pos, end - pos);
-    if (t.size() > 40) return concat_text("'", t.substr(0, 37), "...'");
-    return concat_text("'", t, "'");
+    return concat_text("'", printable(text_.substr(pos, end - pos), 40), "'");
   }
 
   [[noreturn]] void fail_plain(std::size_t pos, std::string message, std::string hint = {}) const {
@@ -62,13 +62,17 @@ class Parser {
     std::size_t line = 1;
     for (std::size_t i = 0; i < begin; ++i) line += text_[i] == '\n';
     std::size_t column = pos - begin + 1;
-    // Long lines (constants) are cut around the position.
-    std::size_t from = column > 80 ? pos - 60 : begin;
-    std::string shown(text_.substr(from, std::min<std::size_t>(end - from, 100)));
-    for (char& c : shown)
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    while (end > pos && text_[end - 1] == '\r') --end;
     std::string where = concat_text(file_, ":", line, ":", column);
-    if (!shown.empty()) where += concat_text("\n    ", shown, "\n    ", std::string(pos - from, ' '), "^");
+    // Long lines (constants, binary files) are cut around the position, between characters.
+    constexpr std::size_t kBefore = 80;
+    std::size_t from = column > kBefore ? pos - 60 : begin, caret = 0;
+    while ((caret = printable_columns(text_.substr(from, pos - from))) > kBefore ||
+           (from < pos && is_utf8_continuation(text_[from])))
+      ++from;
+    if (from < end)
+      where +=
+          concat_text("\n    ", printable(text_.substr(from, end - from), 100), "\n    ", std::string(caret, ' '), "^");
     throw Error(Diagnostic{ErrorCode::BadFile, std::move(message), std::move(where), std::move(hint)});
   }
   [[noreturn]] void fail(std::size_t pos, std::string message, std::string hint = {}) const {
@@ -80,12 +84,13 @@ class Parser {
     try {
       return f();
     } catch (const Error& e) {
-      if (e.code() == ErrorCode::Internal || e.code() == ErrorCode::BadFile) throw;
+      if (e.code() == ErrorCode::Internal || e.code() == ErrorCode::BadFile || e.code() == ErrorCode::OutOfMemory)
+        throw;
       fail_plain(pos, e.diagnostic().message, e.diagnostic().hint);
     }
   }
 
-  // -- tokens -------------------------------------------------------------------------------------------------------
+  // -- tokens --
 
   static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -224,7 +229,7 @@ class Parser {
     return out;
   }
 
-  // -- types --------------------------------------------------------------------------------------------------------
+  // -- types --
 
   // True when a number of the expression has more digits than 64 bits hold.
   static bool has_long_number(std::string_view expression) {
@@ -292,7 +297,7 @@ class Parser {
     return Shape(std::move(d), dtype());
   }
 
-  // -- tensors ------------------------------------------------------------------------------------------------------
+  // -- tensors --
 
   template <class T>
   void integer_element(std::byte* data, std::int64_t i) {
@@ -366,7 +371,7 @@ class Parser {
     return t;
   }
 
-  // -- attributes ---------------------------------------------------------------------------------------------------
+  // -- attributes --
 
   std::int64_t enumerator(const AttrField& f) {
     skip();
@@ -455,7 +460,7 @@ class Parser {
     expect('}', "after the attributes");
   }
 
-  // -- graphs -------------------------------------------------------------------------------------------------------
+  // -- graphs --
 
   struct Scope {
     Graph graph;
@@ -569,7 +574,8 @@ class Parser {
 
   [[noreturn]] void unknown_op(std::size_t pos, std::string_view name) {
     if (name.find('.') != std::string_view::npos)
-      fail_plain(pos, concat_text("no op '", name.substr(0, 60), "' is registered"), "call register_op with its record before parsing");
+      fail_plain(pos, concat_text("no op '", name.substr(0, 60), "' is registered"),
+                 "call register_op with its record before parsing");
     std::string near;
     if (name.size() <= 64) near = closest_name(name, op_text_names());
     fail_plain(pos, concat_text("there is no op '", name.substr(0, 40), "'"),

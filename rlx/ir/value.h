@@ -43,10 +43,10 @@ struct SourceLoc {
 
 /// Where a node came from; kept through every rewrite.
 struct Origin {
-  std::string label;             // "layer0/q_proj"; empty when the user gave none
-  SourceLoc loc;                 // the user's line
-  std::string pass;              // last pass that made or replaced the node
-  std::vector<std::string> from; // the nodes it replaced, oldest first: "%3 matmul"
+  std::string label;              // "layer0/q_proj"; empty when the user gave none
+  SourceLoc loc;                  // the user's line
+  std::string pass;               // last pass that made or replaced the node
+  std::vector<std::string> from;  // the nodes it replaced, oldest first: "%3 matmul"
   friend bool operator==(const Origin& a, const Origin& b) {
     return a.label == b.label && a.pass == b.pass && a.from == b.from && a.loc.line == b.loc.line;
   }
@@ -60,7 +60,8 @@ class Expr {
   Expr(Graph* graph, Value value) : graph_(graph), value_(value) {}
   bool valid() const { return graph_ != nullptr; }
   Graph& graph() const {
-    if (!graph_) throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
+    if (!graph_)
+      throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
     return *graph_;
   }
   Value value() const { return value_; }
@@ -86,12 +87,17 @@ class Operand {
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T scalar, SourceLoc loc = SourceLoc::current())  // NOLINT(implicit)
-      : loc_(loc), scalar_(static_cast<double>(scalar)), scalar_i64_(static_cast<std::int64_t>(scalar)),
-        is_scalar_(true), is_float_scalar_(std::is_floating_point_v<T>) {}
+      : loc_(loc),
+        scalar_(static_cast<double>(scalar)),
+        is_scalar_(true),
+        is_float_scalar_(std::is_floating_point_v<T>) {
+    if constexpr (std::is_integral_v<T>) integer_bits_ = static_cast<std::uint64_t>(scalar);
+  }
   bool is_scalar() const { return is_scalar_; }
   bool is_float_scalar() const { return is_float_scalar_; }
   double scalar() const { return scalar_; }
-  std::int64_t scalar_i64() const { return scalar_i64_; }
+  /// The two's complement of an integer scalar; a negative one has scalar() < 0, so every C++ integer is told apart.
+  std::uint64_t integer_bits() const { return integer_bits_; }
   const Expr& expr() const { return expr_; }
   SourceLoc loc() const { return loc_; }
 
@@ -99,7 +105,7 @@ class Operand {
   Expr expr_;
   SourceLoc loc_;
   double scalar_ = 0;
-  std::int64_t scalar_i64_ = 0;
+  std::uint64_t integer_bits_ = 0;
   bool is_scalar_ = false, is_float_scalar_ = false;
 };
 

@@ -95,6 +95,7 @@ Graph build_sentence_encoder(const BertConfig& c, const BertGraphOptions& o) {
   Expr ids = g.input("ids", Shape({batch, seq}, o.ids)), mask = g.input("mask", Shape({batch, seq}, o.mask));
   Expr weights = g.cast(mask, o.dtype);                                       // for pooling
   Expr visible = o.mask == DType::Bool || is_float(o.mask) ? mask : weights;  // for attention
+  visible = g.reshape(visible, {batch, 1, 1, seq});
   Params p(g, o.dtype);
 
   Expr x;

@@ -9,6 +9,7 @@
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/text/tokenizer.h"
 
 namespace rlx {
@@ -137,7 +138,7 @@ BertConfig parse_bert_config(const JsonDocument& document) {
   return c;
 }
 
-SentenceModelConfig read_sentence_config(const std::string& folder) {
+SentenceModelConfig read_sentence_config(const std::string& folder) try {
   const std::string config_path = join_path(folder, "config.json");
   if (!has_file(config_path)) {
     std::error_code ignored;
@@ -198,6 +199,8 @@ SentenceModelConfig read_sentence_config(const std::string& folder) {
     out.lowercase_text = root.get_bool("do_lower_case", false);
   }
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("read_sentence_config");
 }
 
 std::string weights_path(const std::string& folder) {

@@ -55,8 +55,8 @@ SentenceModelConfig read_sentence_config(const std::string& folder);
 /// Path of the weights, `model.safetensors`. Errors: NotFound saying what to do about the formats found instead.
 std::string weights_path(const std::string& folder);
 
-/// Checks that every id of the tokeniser has a row in the embedding, and at least nine tenths of the rows an id. Errors:
-/// BadFile.
+/// Checks that every id of the tokeniser has a row in the embedding, and at least nine tenths of the rows an id.
+/// Errors: BadFile.
 void check_vocabulary(const BertConfig& config, const Tokenizer& tokenizer, const std::string& folder);
 
 }  // namespace rlx

@@ -6,13 +6,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
-#include <optional>
+#include <limits>
+#include <mutex>
 #include <set>
 
+#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/safetensors.h"
+#include "rlx/ir/utf8.h"
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/session.h"
-#include "rlx/text/utf8.h"
 
 namespace rlx {
 namespace {
@@ -27,10 +29,27 @@ std::string lower_case(const std::string& text) {
   return out;
 }
 
-// Sequence lengths are rounded up so that few shapes are compiled: by 8 to 64, by 16 to 128, then by 32.
-std::int64_t bucket(std::int64_t length, std::int64_t limit) {
-  const std::int64_t step = length <= 64 ? 8 : length <= 128 ? 16 : 32;
-  return std::min((length + step - 1) / step * step, limit);
+// Texts that run together: rows [first, first + count) in order of length, padded to `width` tokens.
+struct Batch {
+  std::size_t first = 0, count = 0, width = 0;
+};
+
+// Cuts rows whose lengths descend into batches of at most `max_rows`, so that the sum of (rows x longest) and of a
+// price per batch is least: padding costs as much as text, and a short batch keeps the products from their full rate.
+std::vector<Batch> cut_into_batches(std::span<const std::size_t> lengths, std::size_t max_rows) {
+  constexpr std::size_t kBatchPrice = 8;  // in tokens
+  const std::size_t n = lengths.size();
+  std::vector<std::size_t> cost(n + 1, 0), count(n, 0);  // of the rows from i on; rows of the batch that starts at i
+  for (std::size_t i = n; i-- > 0;) {
+    cost[i] = std::numeric_limits<std::size_t>::max();
+    for (std::size_t rows = 1; rows <= std::min(max_rows, n - i); ++rows) {
+      const std::size_t c = rows * lengths[i] + kBatchPrice + cost[i + rows];
+      if (c < cost[i]) cost[i] = c, count[i] = rows;
+    }
+  }
+  std::vector<Batch> out;
+  for (std::size_t i = 0; i < n; i += count[i]) out.push_back({i, count[i], lengths[i]});
+  return out;
 }
 
 }  // namespace
@@ -59,8 +78,10 @@ class Checkpoint : public WeightLoader {
 
 }  // namespace
 
-std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path) {
+std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path) try {
   return std::make_shared<Checkpoint>(path);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("open_checkpoint");
 }
 
 namespace {
@@ -85,10 +106,11 @@ void check_layer_count(std::int64_t num_layers, const WeightLoader& weights, con
 
 }  // namespace
 
-void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader> weights, const std::string& path) {
+void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader> weights, const std::string& path) try {
   try {
     encoder.load_params(weights, LoadMode::Subset);
   } catch (const Error& e) {
+    if (e.code() == ErrorCode::OutOfMemory) throw;  // the file may be good
     Diagnostic d = e.diagnostic();
     d.code = ErrorCode::BadFile;
     d.message = concat_text(path, ": ", d.message);
@@ -103,6 +125,8 @@ void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader>
       throw Error(ErrorCode::BadFile,
                   concat_text(path, ": config.json describes a model without the tensor '", name, "'"),
                   "\"num_hidden_layers\" is too small, or the configuration belongs to another model");
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("load_checkpoint");
 }
 
 double cosine_similarity(std::span<const float> a, std::span<const float> b) {
@@ -125,7 +149,8 @@ struct SentenceEncoder::Impl {
   std::int64_t max_sequence = 0;
   std::int64_t num_special = 0;  // tokens that every text has
   std::string weights;           // path
-  std::optional<CompiledGraph> encoder;
+  int threads = 1;
+  std::vector<CompiledGraph> runners;  // the encoder, then clones for batches that run beside each other
 
   Impl(const std::string& folder, SentenceEncoderOptions o)
       : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)) {
@@ -156,20 +181,56 @@ struct SentenceEncoder::Impl {
     weights = weights_path(folder);
     const std::shared_ptr<const WeightLoader> checkpoint = open_checkpoint(weights);
     check_layer_count(config.bert.num_layers, *checkpoint, weights);
-    encoder = session.compile(build_sentence_encoder(config.bert, graph_options));
-    load_checkpoint(*encoder, checkpoint, weights);
+    threads = session.target().threads;
+    // Texts come in every length: one program for all of them.
+    CompileOptions compile;
+    compile.symbol_modes = {{"batch", SymbolMode::runtime(options.max_batch)},
+                            {"seq", SymbolMode::runtime(max_sequence)}};
+    runners.push_back(session.compile_with(build_sentence_encoder(config.bert, graph_options), std::move(compile)));
+    load_checkpoint(runners[0], checkpoint, weights);
   }
 
-  // ids, mask [B, S] -> [B, H].
-  Tensor run(const Tensor& ids, const Tensor& mask) { return encoder->run_typed({{"ids", ids}, {"mask", mask}})[0]; }
+  std::vector<TokenId> encode(const std::string& text, std::int64_t* num_tokens) const {
+    return tokenizer->encode_truncated(config.lowercase_text ? lower_case(text) : text, max_sequence, true, num_tokens);
+  }
+
+  // The vectors of a batch, to the rows of `out` that `order` names.
+  void run(CompiledGraph& runner, const Batch& batch, std::span<const std::vector<TokenId>> rows,
+           std::span<const std::size_t> order, std::span<float> out) const {
+    const std::size_t width = batch.width, hidden = static_cast<std::size_t>(config.bert.hidden_size);
+    std::vector<std::int32_t> ids(batch.count * width, tokenizer->pad_id());
+    std::vector<float> mask(batch.count * width, 0.0f), vectors(batch.count * hidden);
+    for (std::size_t r = 0; r < batch.count; ++r) {
+      const std::vector<TokenId>& row = rows[order[batch.first + r]];
+      std::copy(row.begin(), row.end(), ids.begin() + static_cast<std::ptrdiff_t>(r * width));
+      std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(r * width), row.size(), 1.0f);
+    }
+    const std::int64_t in_dims[] = {static_cast<std::int64_t>(batch.count), static_cast<std::int64_t>(width)},
+                       out_dims[] = {static_cast<std::int64_t>(batch.count), config.bert.hidden_size};
+    const TensorView inputs[] = {{ids.data(), DType::I32, in_dims, ids.size() * sizeof ids[0]},
+                                 {mask.data(), DType::F32, in_dims, mask.size() * sizeof mask[0]}};
+    const MutableTensorView output{vectors.data(), DType::F32, out_dims, vectors.size() * sizeof vectors[0]};
+    runner.run_into(inputs, {&output, 1});
+    for (std::size_t r = 0; r < batch.count; ++r)
+      std::copy_n(vectors.begin() + static_cast<std::ptrdiff_t>(r * hidden), hidden,
+                  out.begin() + static_cast<std::ptrdiff_t>(order[batch.first + r] * hidden));
+  }
 };
 
-SentenceEncoder::SentenceEncoder(const std::string& folder, SentenceEncoderOptions options)
-    : impl_(std::make_unique<Impl>(folder, options)) {}
+SentenceEncoder::SentenceEncoder(const std::string& folder, SentenceEncoderOptions options) try
+    : impl_(std::make_unique<Impl>(folder, options)) {
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder");
+}
 SentenceEncoder::~SentenceEncoder() = default;
 SentenceEncoder::SentenceEncoder(SentenceEncoder&&) noexcept = default;
 SentenceEncoder& SentenceEncoder::operator=(SentenceEncoder&&) noexcept = default;
 
+bool SentenceEncoder::has_tokens(const std::string& text) const {
+  std::int64_t num_tokens = 0;
+  impl_->encode(text, &num_tokens);
+  return num_tokens > impl_->num_special;
+}
 std::int64_t SentenceEncoder::hidden_size() const { return impl_->config.bert.hidden_size; }
 std::int64_t SentenceEncoder::max_sequence() const { return impl_->max_sequence; }
 const SentenceModelConfig& SentenceEncoder::config() const { return impl_->config; }
@@ -177,69 +238,73 @@ const Tokenizer& SentenceEncoder::tokenizer() const { return *impl_->tokenizer; 
 
 Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices,
                               const std::function<void(std::size_t)>& progress,
-                              const std::function<std::string(std::size_t)>& text_name) {
+                              const std::function<std::string(std::size_t)>& text_name) try {
   auto name_of = [&](std::size_t i) { return text_name ? text_name(i) : concat_text("text ", i + 1); };
-  const Tokenizer& tokenizer = *impl_->tokenizer;
   const auto hidden = static_cast<std::size_t>(hidden_size());
   std::vector<std::vector<TokenId>> rows(texts.size());
+  std::vector<std::size_t> order;  // texts with tokens, longest first
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::int64_t num_tokens = 0;
     try {
-      rows[i] = tokenizer.encode_truncated(impl_->config.lowercase_text ? lower_case(texts[i]) : texts[i],
-                                           impl_->max_sequence, true, &num_tokens);
+      rows[i] = impl_->encode(texts[i], &num_tokens);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.message = concat_text(name_of(i), ": ", d.message);
       throw Error(std::move(d));
     }
-    if (num_tokens <= impl_->num_special)
+    if (num_tokens > impl_->num_special)
+      order.push_back(i);
+    else if (!impl_->options.zero_empty)
       throw Error(ErrorCode::InvalidArgument, concat_text(name_of(i), " is empty: it has no tokens"),
                   "leave it out; a text needs at least one word or sign");
     if (notices && num_tokens > impl_->max_sequence) notices->push_back({i, num_tokens, impl_->max_sequence});
   }
-  // Longest first: a batch pads to its first text, and the buffers of the largest shape serve all later ones.
-  std::vector<std::size_t> order(texts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Longest first: neighbours pad little, the buffers of the largest batch serve all later ones, and short ones come
+  // last, when threads run out of work.
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return rows[a].size() > rows[b].size(); });
+  std::vector<std::size_t> lengths;
+  for (std::size_t i : order) lengths.push_back(rows[i].size());
+  const std::vector<Batch> batches = cut_into_batches(lengths, static_cast<std::size_t>(impl_->options.max_batch));
 
   Tensor out = Tensor::zeros(Shape({texts.size(), hidden}, DType::F32));
-  std::span<float> to = out.mutable_values<float>();
-  for (std::size_t first = 0; first < order.size();) {
-    const std::int64_t length = bucket(static_cast<std::int64_t>(rows[order[first]].size()), impl_->max_sequence);
-    // A text much shorter than the first starts the next batch: padding costs as much as text.
-    std::size_t count = 1;
-    while (first + count < order.size() && count < static_cast<std::size_t>(impl_->options.max_batch) &&
-           4 * bucket(static_cast<std::int64_t>(rows[order[first + count]].size()), impl_->max_sequence) >= 3 * length)
-      ++count;
-    const auto width = static_cast<std::size_t>(length);
-    Tensor ids = Tensor::full(Shape({count, width}, DType::I32), tokenizer.pad_id()),
-           mask = Tensor::zeros(Shape({count, width}, DType::F32));
-    std::span<std::int32_t> id = ids.mutable_values<std::int32_t>();
-    std::span<float> m = mask.mutable_values<float>();
-    for (std::size_t r = 0; r < count; ++r) {
-      const auto& row = rows[order[first + r]];
-      std::copy(row.begin(), row.end(), id.begin() + static_cast<std::ptrdiff_t>(r * width));
-      std::fill_n(m.begin() + static_cast<std::ptrdiff_t>(r * width), row.size(), 1.0f);
-    }
-    const Tensor vectors = impl_->run(ids, mask);
-    const std::span<const float> from = vectors.values<float>();
-    for (std::size_t r = 0; r < count; ++r) {
-      const std::span<const float> vector = from.subspan(r * hidden, hidden);
-      const auto bad = std::find_if(vector.begin(), vector.end(), [](float v) { return !std::isfinite(v); });
-      if (bad != vector.end())
-        throw Error(ErrorCode::BadFile,
-                    concat_text(name_of(order[first + r]), ": element ", bad - vector.begin(), " of its vector is ",
-                                static_cast<double>(*bad)),
-                    concat_text("the weights in '", impl_->weights, "' are damaged, or overflow on this text"));
-      std::copy(vector.begin(), vector.end(), to.begin() + static_cast<std::ptrdiff_t>(order[first + r] * hidden));
-    }
-    first += count;
-    if (progress) progress(first);
+  const std::span<float> to = out.mutable_values<float>();
+  std::size_t done = texts.size() - order.size();
+  std::mutex mutex;
+  auto run = [&](CompiledGraph& runner, const Batch& batch) {
+    impl_->run(runner, batch, rows, order, to);
+    std::lock_guard lock(mutex);
+    done += batch.count;
+    if (progress) progress(done);
+  };
+  // Whole batches beside each other scale better than the steps of one, as long as every thread has several.
+  const auto threads = static_cast<std::size_t>(impl_->threads);
+  if (threads > 1 && batches.size() >= 4 * threads) {
+    while (impl_->runners.size() < threads) impl_->runners.push_back(impl_->runners[0].clone());
+    ThreadPool::process().parallel_for(
+        static_cast<std::int64_t>(batches.size()),
+        [&](std::int64_t i) {
+          run(impl_->runners[static_cast<std::size_t>(worker_index())], batches[static_cast<std::size_t>(i)]);
+        },
+        impl_->threads);
+  } else {
+    for (const Batch& batch : batches) run(impl_->runners[0], batch);
   }
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if (!std::isfinite(to[i]))
+      throw Error(
+          ErrorCode::BadFile,
+          concat_text(name_of(i / hidden), ": element ", i % hidden, " of its vector is ", static_cast<double>(to[i])),
+          concat_text("the weights in '", impl_->weights, "' are damaged, or overflow on this text"));
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder::embed");
 }
 
-Tensor SentenceEncoder::embed(const std::string& text) { return embed(std::span(&text, 1)).reshaped({hidden_size()}); }
+Tensor SentenceEncoder::embed(const std::string& text) try {
+  return embed(std::span(&text, 1)).reshaped({hidden_size()});
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder::embed");
+}
 
 }  // namespace rlx

@@ -23,6 +23,7 @@ struct SentenceEncoderOptions {
   int num_threads = 0;            // 0: as many as the machine grants
   std::int64_t max_batch = 32;    // texts run together
   std::int64_t max_sequence = 0;  // tokens per text; 0: the model's own limit
+  bool zero_empty = false;        // a text without tokens gets a vector of zeros; false: it is an error
 };
 
 /// Embeds texts. Not for concurrent calls: make one per thread.
@@ -37,15 +38,18 @@ class SentenceEncoder {
   SentenceEncoder& operator=(SentenceEncoder&&) noexcept;
 
   /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together; texts beyond the
-  /// limit are cut, each with a notice. `progress` is called with the number of texts done so far. Errors:
-  /// InvalidArgument for a text without tokens or with invalid UTF-8, BadFile when a vector is not finite; they name
-  /// text `i` as `text_name(i)`, by default "text 1" and so on.
+  /// limit are cut, each with a notice. With several threads, batches run beside each other when there are enough of
+  /// them, else each batch is split; vectors do not depend on that. `progress` is called with the number of texts done
+  /// so far, by one thread at a time. Errors: InvalidArgument for a text without tokens or with invalid UTF-8, BadFile
+  /// when a vector is not finite; they name text `i` as `text_name(i)`, by default "text 1" and so on.
   Tensor embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices = nullptr,
                const std::function<void(std::size_t)>& progress = nullptr,
                const std::function<std::string(std::size_t)>& text_name = nullptr);
   /// The vector of one text: [hidden_size].
   Tensor embed(const std::string& text);
 
+  /// Whether `text` has a token besides those that every text has. Errors: InvalidArgument for invalid UTF-8.
+  bool has_tokens(const std::string& text) const;
   std::int64_t hidden_size() const;
   /// Tokens kept per text, special ones included.
   std::int64_t max_sequence() const;

@@ -1,4 +1,5 @@
 // Activation: elementwise functions of one operand, one table row per function.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -33,8 +34,7 @@ struct Row {
   Fill fill = Fill::Normal;  // values at which the function and its derivative are tame
 };
 
-// -- functions
-// ----------------------------------------------------------------------------------------------------------
+// -- functions --
 
 constexpr double kInvSqrt2 = 0.70710678118654752440;
 const double kSqrt2OverPi = std::sqrt(2 / std::numbers::pi);
@@ -46,18 +46,24 @@ double sigmoid(double x) {
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 double softplus(double x) { return (x > 0 ? x : std::isnan(x) ? x : 0.0) + std::log1p(std::exp(-std::fabs(x))); }
-double relu(double x) { return x <= 0 ? 0.0 : x; }  // NaN stays
-double gelu(double x) { return 0.5 * x * std::erfc(-x * kInvSqrt2); }
-double gelu_approx(double x) { return 0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + kGeluCubic * x * x * x))); }
+double relu(double x) { return x < 0 ? 0.0 : x; }  // NaN stays
+// The factor x of a function that vanishes below: at -inf the product is its limit -0, not -inf * 0. Every such
+// function is 0 in double long before -1000.
+double vanishing(double x) { return std::max(x, -1000.0); }
+double gelu(double x) { return 0.5 * vanishing(x) * std::erfc(-x * kInvSqrt2); }
+double gelu_approx(double x) { return vanishing(x) * sigmoid(2 * kSqrt2OverPi * (x + kGeluCubic * x * x * x)); }
+double silu(double x) { return vanishing(x) * sigmoid(x); }
+double mish(double x) { return vanishing(x) * std::tanh(softplus(x)); }
 double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
 double hard_sigmoid(double x) { return x <= -3 ? 0.0 : x >= 3 ? 1.0 : (x + 3) / 6; }
+double hard_swish(double x) { return vanishing(x) * hard_sigmoid(x); }
+double softsign(double x) { return std::isinf(x) ? std::copysign(1.0, x) : x / (1 + std::fabs(x)); }
 double elu(double x) { return x > 0 ? x : std::expm1(x); }
 
 U wrap_neg(U x) { return U{0} - x; }
 I wrap_neg(I x) { return static_cast<I>(wrap_neg(static_cast<U>(x))); }
 
-// -- derivatives
-// --------------------------------------------------------------------------------------------------------
+// -- derivatives --
 
 Expr d_gelu(Graph& g, Expr x, Expr, Expr ct) {
   Expr cdf = (g.erf(x * kInvSqrt2) + 1.0) * 0.5;
@@ -74,7 +80,9 @@ Expr d_silu(Graph& g, Expr x, Expr, Expr ct) {
   Expr s = g.sigmoid(x);
   return ct * (s * (x * (1.0 - s) + 1.0));
 }
-Expr d_elu(Graph& g, Expr x, Expr, Expr ct) { return ct * g.exp(g.min(x, 0.0)); }
+Expr d_elu(Graph& g, Expr x, Expr, Expr ct) {
+  return ct * g.exp(g.where(g.gt(x, 0.0), 0.0, x));  // not min(x, 0): its tie would halve the second derivative at 0
+}
 Expr d_hard_swish(Graph& g, Expr x, Expr, Expr ct) {
   Expr middle = ct * ((x * 2.0 + 3.0) / 6.0);
   return g.where(g.le(x, -3.0), 0.0, g.where(g.ge(x, 3.0), ct, middle));
@@ -88,23 +96,19 @@ Expr d_softsign(Graph& g, Expr x, Expr, Expr ct) {
   return ct / (denominator * denominator);
 }
 
-// -- the table
-// ----------------------------------------------------------------------------------------------------------
+// -- the table --
 
 constexpr Row kTable[] = {
     {.fn = Kind::Gelu, .dtypes = kF, .real = gelu, .derivative = d_gelu, .flops = 12},
     {.fn = Kind::GeluApprox, .dtypes = kF, .real = gelu_approx, .derivative = d_gelu_approx, .flops = 14},
-    {.fn = Kind::Silu,
-     .dtypes = kF,
-     .real = [](double x) { return x * sigmoid(x); },
-     .derivative = d_silu,
-     .flops = 10},
+    {.fn = Kind::Silu, .dtypes = kF, .real = silu, .derivative = d_silu, .flops = 10},
     {.fn = Kind::Relu,
      .dtypes = kFI,
      .real = relu,
      .signed_int = [](I x) { return x < 0 ? I{0} : x; },
      .unsigned_int = [](U x) { return x; },
-     .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return g.where(g.gt(x, 0.0), ct, 0.0); }},
+     // y is positive where x is: a product's epilogue then makes y, and x is kept by nobody.
+     .derivative = [](Graph& g, Expr, Expr y, Expr ct) { return g.where(g.gt(y, 0.0), ct, 0.0); }},
     {.fn = Kind::Sigmoid,
      .dtypes = kF,
      .real = sigmoid,
@@ -209,26 +213,14 @@ constexpr Row kTable[] = {
      .derivative = [](Graph& g, Expr x, Expr,
                       Expr ct) { return ct * (g.exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi)); },
      .flops = 12},
-    {.fn = Kind::HardSwish,
-     .dtypes = kF,
-     .real = [](double x) { return x * hard_sigmoid(x); },
-     .derivative = d_hard_swish,
-     .flops = 5},
+    {.fn = Kind::HardSwish, .dtypes = kF, .real = hard_swish, .derivative = d_hard_swish, .flops = 5},
     {.fn = Kind::HardSigmoid,
      .dtypes = kF,
      .real = hard_sigmoid,
      .derivative = [](Graph& g, Expr x, Expr, Expr ct) { return g.where(g.lt(g.abs(x), 3.0), ct / 6.0, 0.0); },
      .flops = 4},
-    {.fn = Kind::Mish,
-     .dtypes = kF,
-     .real = [](double x) { return x * std::tanh(softplus(x)); },
-     .derivative = d_mish,
-     .flops = 28},
-    {.fn = Kind::Softsign,
-     .dtypes = kF,
-     .real = [](double x) { return x / (1 + std::fabs(x)); },
-     .derivative = d_softsign,
-     .flops = 3},
+    {.fn = Kind::Mish, .dtypes = kF, .real = mish, .derivative = d_mish, .flops = 28},
+    {.fn = Kind::Softsign, .dtypes = kF, .real = softsign, .derivative = d_softsign, .flops = 3},
     {.fn = Kind::LogSigmoid,
      .dtypes = kF,
      .real = [](double x) { return -softplus(-x); },

@@ -55,6 +55,7 @@ struct AttentionData {
       case MaskKind::Causal: return j <= position;
       case MaskKind::SlidingWindow: return j <= position && position - j <= spec.window;
       case MaskKind::Custom: return mask[mask_at(b, h, i, j)] >= 0.5;
+      case MaskKind::Bias: return mask[mask_at(b, h, i, j)] != -std::numeric_limits<double>::infinity();
       default: return true;
     }
   }
@@ -80,8 +81,10 @@ struct AttentionData {
         slope[at_j] = 1 - t * t;
         s = t * *spec.softcap;
       }
-      if (spec.mask == MaskKind::Bias) s += mask[mask_at(b, h, i, j)];
-      if (!visible(b, h, i, j)) s = hidden;
+      if (!visible(b, h, i, j))
+        s = hidden;
+      else if (spec.mask == MaskKind::Bias)
+        s += mask[mask_at(b, h, i, j)];
       p[at_j] = s;
       any = any || s != hidden;  // also for NaN
       if (s > highest) highest = s;
@@ -91,9 +94,12 @@ struct AttentionData {
       return;
     }
     double sum = 0;
-    for (double& s : p) sum += s = std::exp(s - highest);
-    for (double& s : p) s /= sum;
+    for (double& s : p) sum += s = s == hidden ? 0 : std::exp(s - highest);
+    for (double& s : p)
+      if (s != 0) s /= sum;  // also where the sum is NaN
   }
+  // With a mask nothing of a key that has no part in a query's row is read for it: it may hold anything.
+  bool skips(double part) const { return part == 0 && spec.mask != MaskKind::None; }
 };
 
 // B H S_q S_k products of depth D (times `num_products`) and the softmax.
@@ -144,12 +150,16 @@ void attention_cases(Add add) {
   s.scale = 2.0;
   s.softcap = 3.0;
   add("scale, softcap and causal", f32({1, 3, 2}), f32({1, 3, 2}), no_mask, s);
-  add("mask of keys", merged, merged, SampleInput(Shape({2, 3}, DType::Bool), Fill::Boolean), spec(2, 2, 2, M::Custom));
+  add("mask of keys", merged, merged, SampleInput(Shape({2, 1, 1, 3}, DType::Bool), Fill::Boolean),
+      spec(2, 2, 2, M::Custom));
+  add("mask of queries and keys, as many entries as queries", f32({3, 3, 4}), f32({3, 2, 4}),
+      SampleInput(Shape({3, 2}, DType::Bool), Fill::Boolean), spec(2, 2, 2, M::Custom));
   add("float mask", merged, merged, SampleInput(f32({2, 1, 3, 3}), Fill::Boolean), spec(2, 2, 2, M::Custom));
   add("mask of heads", f32({1, 2, 8}), f32({1, 2, 4}), SampleInput(Shape({4, 2, 2}, DType::Bool), Fill::Boolean),
       spec(4, 2, 2, M::Custom));
   add("bias", f32({1, 2, 8}), f32({1, 3, 4}), SampleInput(f32({1, 4, 2, 3})), spec(4, 2, 2, M::Bias));
-  add("bias of keys", merged, merged, SampleInput(f32({2, 3})), spec(2, 2, 2, M::Bias));
+  add("bias of keys", merged, merged, SampleInput(f32({2, 1, 1, 3})), spec(2, 2, 2, M::Bias));
+  add("bias, one for all keys", merged, merged, SampleInput(f32({3, 1})), spec(2, 2, 2, M::Bias));
   add("bias, broadcast", merged, merged, SampleInput(f32({2, 1, 3})), spec(2, 2, 2, M::Bias));
   add("no keys", f32({1, 2, 2}), f32({1, 0, 2}), no_mask, spec(1, 1, 2));
   add("no queries", f32({1, 0, 2}), f32({1, 2, 2}), no_mask, spec(1, 1, 2));
@@ -174,7 +184,7 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
     const AttentionGraph a = build_attention(g, spec, c.input(0), c.input(1), c.input(2),
                                              takes_mask(spec.mask) ? std::optional(c.input(3)) : std::nullopt);
-    Expr y = g.dot_general(a.probabilities, a.v, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});
+    Expr y = weigh_values(g, spec, a);
     c.set_result(round_to(merge_heads(g, spec, y, spec.num_heads, c.result_shape().dims()), c.result_shape().dtype()));
   }
   static void vjp(VjpContext& c) {
@@ -226,6 +236,7 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
           for (std::int64_t j = 0; j < data.keys; ++j) {
             const double* v_row = data.v.data() + data.k_at(b, h, j);
             const double w = p[static_cast<std::size_t>(j)];
+            if (data.skips(w)) continue;
             for (std::int64_t d = 0; d < spec.head_dim; ++d) out[d] += w * v_row[d];
           }
         }
@@ -262,7 +273,10 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
                                              takes_mask(spec.mask) ? std::optional(c.input(4)) : std::nullopt);
     Expr dy = split_heads(g, spec, widen(c.input(3)), spec.num_heads, spec.group());
     Expr dp = g.dot_general(dy, a.v, ops::DotGeneral{{4}, {3}, {0, 1}, {0, 1}});
-    Expr ds = a.probabilities * (dp - g.sum(a.probabilities * dp, {4}, true));
+    // Where the weight is 0, scores and dp may be NaN of a k and v that nobody sees.
+    auto weighted = [&](Expr x) { return spec.mask == MaskKind::None ? x : g.where(g.eq(a.probabilities, 0), 0, x); };
+    dp = weighted(dp);
+    Expr ds = weighted(a.probabilities * (dp - g.sum(a.probabilities * dp, {4}, true)));
     if (spec.mask == MaskKind::Bias) {
       const Shape& mask = c.result_shape(3);
       const Dims dims = mask_dims4(mask);
@@ -273,10 +287,12 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
       if (!axes.empty()) d = g.sum(d, axes, true);
       c.set_result(3, round_to(g.reshape(d, mask.dims()), mask.dtype()));
     }
-    if (spec.softcap) ds = ds * (1.0 - g.square(a.tanh));
+    if (spec.softcap) ds = weighted(ds * (1.0 - g.square(a.tanh)));
     ds = ds * spec.factor();
-    Expr dq = g.dot_general(ds, a.k, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});        // [B, KV, G, S_q, D]
-    Expr dk = g.dot_general(ds, a.q, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});  // [B, KV, S_k, D]
+    // A q or k that is not finite makes NaN of ds wherever it is seen.
+    Expr k = behind_mask(spec, a.k), q = behind_mask(spec, a.q);
+    Expr dq = g.dot_general(ds, k, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});        // [B, KV, G, S_q, D]
+    Expr dk = g.dot_general(ds, q, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});  // [B, KV, S_k, D]
     Expr dv = g.dot_general(a.probabilities, dy, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});
     const DType t = c.result_shape().dtype();
     c.set_result(0, round_to(merge_heads(g, spec, dq, spec.num_heads, c.result_shape(0).dims()), t));
@@ -302,8 +318,9 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
             const auto at_j = static_cast<std::size_t>(j);
             const std::size_t k_row = data.k_at(b, h, j);
             dp[at_j] = 0;
+            const bool skipped = data.skips(p[at_j]);
             for (std::size_t d = 0; d < static_cast<std::size_t>(spec.head_dim); ++d) {
-              dp[at_j] += dy[q_row + d] * data.v[k_row + d];
+              if (!skipped) dp[at_j] += dy[q_row + d] * data.v[k_row + d];
               dv[k_row + d] += p[at_j] * dy[q_row + d];
             }
             mean += p[at_j] * dp[at_j];
@@ -311,9 +328,11 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
           for (std::int64_t j = 0; j < data.keys; ++j) {
             const auto at_j = static_cast<std::size_t>(j);
             const std::size_t k_row = data.k_at(b, h, j);
+            if (data.skips(p[at_j])) continue;
             const double masked = p[at_j] * (dp[at_j] - mean), ds = masked * slope[at_j] * spec.factor();
             if (spec.mask == MaskKind::Bias) dmask[data.mask_at(b, h, i, j)] += masked;
             for (std::size_t d = 0; d < static_cast<std::size_t>(spec.head_dim); ++d) {
+              if (data.skips(ds)) continue;
               dq[q_row + d] += ds * data.k[k_row + d];
               dk[k_row + d] += ds * data.q[q_row + d];
             }

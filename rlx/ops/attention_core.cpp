@@ -26,7 +26,6 @@ std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const Att
 
 Dims mask_dims4(const Shape& mask) {
   const Dims& d = mask.dims();
-  if (d.size() == 2) return {d[0], 1, 1, d[1]};
   Dims out(4 - d.size(), Dim(1));
   out.insert(out.end(), d.begin(), d.end());
   return out;
@@ -43,10 +42,13 @@ std::optional<Diagnostic> check_attention_mask(const InferContext& c, const Atte
     const Dims dims = mask_dims4(mask);
     for (std::size_t i = 0; i < 4; ++i) fits = fits && (dims[i] == full[i] || dims[i].is_static(1));
   }
-  if (!fits)
-    return c.error("the mask ", mask, " must be [B, S_k] = ", dims_text({batch, keys}),
-                   " or broadcast to [B, H, S_q, S_k] = ", dims_text(full));
-  return std::nullopt;
+  if (fits) return std::nullopt;
+  Diagnostic d = c.error("the mask ", mask, " must broadcast to [B, H, S_q, S_k] = ", dims_text(full));
+  // The commonest reason: a row of keys for each entry of the batch.
+  if (mask.rank() == 2 && mask.dim(0) == batch && mask.dim(1) == keys)
+    d.hint = concat_text("a mask of rank 2 is [S_q, S_k]; write one of keys as g.reshape(mask, ",
+                         dims_text({batch, 1, 1, keys}), ")");
+  return d;
 }
 
 std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& s, int mask_operand) {
@@ -105,6 +107,7 @@ AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, Expr q, Expr
     s = a.tanh * *spec.softcap;
   }
   const double hidden = -std::numeric_limits<double>::infinity();
+  std::optional<Expr> visible;
   if (spec.mask == MaskKind::Causal || spec.mask == MaskKind::SlidingWindow) {
     const int axis = sequence_axis(spec.layout);
     const Dim queries = q.dim(axis), keys = k.dim(axis), ahead = keys - queries;
@@ -114,13 +117,12 @@ AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, Expr q, Expr
     else if (ahead.value() != 0)
       position = position + ahead.value();
     Expr key = g.iota(Shape({1, keys}, DType::I64), 1);
-    Expr visible = g.le(key, position);
+    visible = g.le(key, position);
     if (spec.mask == MaskKind::SlidingWindow) {
       const std::int64_t window =
           std::min(spec.window, std::int64_t{1} << 40);  // longer than any sequence; the subtraction cannot wrap
-      visible = g.bit_and(visible, g.ge(key, position - window));
+      visible = g.bit_and(*visible, g.ge(key, position - window));
     }
-    s = g.where(visible, s, hidden);
   } else if (takes_mask(spec.mask)) {
     const Dims d = mask_dims4(mask->shape());
     Expr m = *mask;
@@ -129,13 +131,35 @@ AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, Expr q, Expr
     if (m.shape().dims() != dims) m = g.reshape(m, dims);
     if (spec.mask == MaskKind::Bias) {
       s = s + g.cast(m, s.dtype());
+      visible = g.ne(m, hidden);
     } else {
-      if (m.dtype() != DType::Bool) m = g.ge(m, 0.5);
-      s = g.where(m, s, hidden);
+      visible = m.dtype() == DType::Bool ? m : g.ge(m, 0.5);
     }
   }
+  if (visible) s = g.where(*visible, s, hidden);
   a.probabilities = g.softmax(s, 4);  // a row of -inf gives zeros
+  // A NaN among the visible keys makes NaN of a row, but not of the hidden keys' weights and gradients.
+  if (visible) a.probabilities = g.where(*visible, a.probabilities, 0);
   return a;
+}
+
+Expr behind_mask(const AttentionSpec& spec, Expr x) {
+  Graph& g = x.graph();
+  return spec.mask == MaskKind::None ? x : g.where(g.lt(g.abs(x), std::numeric_limits<double>::infinity()), x, 0);
+}
+
+Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a) {
+  const ops::DotGeneral product{{4}, {2}, {0, 1}, {0, 1}};
+  if (spec.mask == MaskKind::None) return g.dot_general(a.probabilities, a.v, product);
+  // 0 * NaN is NaN, so the product sees finite values, and beside them which ones are not below inf or not above -inf:
+  // their weighted counts are positive where a key with a weight brings +inf, -inf or (both) NaN.
+  const double inf = std::numeric_limits<double>::infinity();
+  const DType t = a.v.dtype();
+  Expr joined = g.concat(
+      {behind_mask(spec, a.v), g.cast(g.logical_not(g.lt(a.v, inf)), t), g.cast(g.logical_not(g.gt(a.v, -inf)), t)}, 3);
+  Expr sums = g.dot_general(a.probabilities, joined, product);
+  auto part = [&](int i) { return g.narrow(sums, 4, i * spec.head_dim, spec.head_dim); };
+  return part(0) + g.where(g.gt(part(1), 0), inf, 0) + g.where(g.gt(part(2), 0), -inf, 0);
 }
 
 }  // namespace rlx

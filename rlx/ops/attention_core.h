@@ -41,7 +41,7 @@ std::optional<Diagnostic> check_attention_mask(const InferContext& c, const Atte
 /// Checks attributes and the operands q, k, v at 0, 1, 2 and the mask at `mask_operand`.
 std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& spec, int mask_operand);
 
-/// The dims of a mask as [B or 1, H or 1, S_q or 1, S_k or 1]: rank 2 is [B, S_k], other ranks are right-aligned.
+/// The dims of a mask as [B or 1, H or 1, S_q or 1, S_k or 1]: right-aligned, so that rank 2 is [S_q, S_k].
 Dims mask_dims4(const Shape& mask);
 
 /// q, k, v with heads split and the attention weights, in the accumulator dtype.
@@ -49,10 +49,15 @@ struct AttentionGraph {
   Expr q;              // [B, KV, G, S_q, D]
   Expr k, v;           // [B, KV, S_k, D]
   Expr tanh;           // tanh(s / softcap) [B, KV, G, S_q, S_k]; invalid without a softcap
-  Expr probabilities;  // [B, KV, G, S_q, S_k]; zeros in fully masked rows
+  Expr probabilities;  // [B, KV, G, S_q, S_k]; zeros at hidden keys and so in fully masked rows
 };
 /// Appends the scores, mask and softmax; `mask` is used when the kind takes one.
 AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, Expr q, Expr k, Expr v, std::optional<Expr> mask);
+/// probabilities v, [B, KV, G, S_q, D]. With a mask a key of weight 0 adds nothing even where v is NaN or infinite.
+Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a);
+/// With a mask: x where it is finite, else 0; x without one. For factors whose other side is 0 at what is hidden, and
+/// NaN or 0 wherever x is not finite.
+Expr behind_mask(const AttentionSpec& spec, Expr x);
 /// x in op layout -> [B, heads / group, group, S, D] ([B, heads, S, D] when group is 0).
 Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group);
 /// The inverse: [B, KV, G, S, D] or [B, KV, S, D] -> `dims` in op layout.

@@ -30,8 +30,7 @@ struct Row {
   Fill fill_a = Fill::Normal, fill_b = Fill::Normal;
 };
 
-// -- functions
-// ----------------------------------------------------------------------------------------------------------
+// -- functions --
 
 double mod(double a, double b) {
   double r = std::fmod(a, b);
@@ -60,16 +59,15 @@ I int_pow(I base, I exponent) {
   return 0;  // 1 / base^n truncated; 1 / 0 is 0 by the rule of division
 }
 
-// -- derivatives
-// --------------------------------------------------------------------------------------------------------
+// -- derivatives --
 
 // A tie shares the cotangent equally, as in JAX.
 Expr d_larger(Graph& g, Expr a, Expr b, Expr ct) { return g.where(g.gt(a, b), ct, g.where(g.eq(a, b), ct * 0.5, 0.0)); }
 
 Expr d_pow_base(Graph& g, Expr a, Expr b, Expr, Expr ct) {
-  // b = 0 would give 0 * a^-1, not a number at a = 0.
-  Expr safe = g.where(g.eq(b, 0.0), 1.0, b - 1.0);
-  return ct * b * g.pow(a, safe);
+  // b = 0 would give 0 * a^-1, not a number at a = 0; and 0 times an infinite a is none either.
+  const Expr flat = g.eq(b, 0.0);
+  return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
 }
 Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   // 0^b is flat in b; a negative base has no real derivative in b and counts as flat too.
@@ -77,8 +75,7 @@ Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   return ct * y * g.log(g.where(usable, a, 1.0));
 }
 
-// -- the table
-// ----------------------------------------------------------------------------------------------------------
+// -- the table --
 
 constexpr Row kTable[] = {
     {.fn = Kind::Add,

@@ -8,7 +8,7 @@
 namespace rlx {
 namespace {
 
-// -- pieces of decompositions -----------------------------------------------------------------------------------------
+// -- pieces of decompositions --
 
 // The epilogue act(acc + bias) for an accumulator like `acc`.
 Subgraph bias_act_epilogue(const Shape& acc, const std::optional<Shape>& bias,
@@ -88,7 +88,7 @@ std::pair<Expr, Expr> residual_rms_norm(DecomposeContext& c, Expr x, Expr residu
   return {c.graph().rms_norm(sum, gamma, beta, eps), sum};
 }
 
-// -- checks -----------------------------------------------------------------------------------------------------------
+// -- checks --
 
 // The result shape of x w for x [.., K], w [K, N].
 Result<Shape> infer_linear(const InferContext& c, int w_operand, const char* name) {
@@ -131,7 +131,7 @@ Cost block_cost(const CostContext& c, std::int64_t num_heads, std::int64_t head_
   return c.with_flops(2 * rows * dense + scores * (4 * static_cast<double>(head_dim) + 6));
 }
 
-// -- linear -----------------------------------------------------------------------------------------------------------
+// -- linear --
 
 struct LinearRules {
   static Result<Shapes> infer(const InferContext& c) {
@@ -221,7 +221,7 @@ struct SharedLinearPairRules {
   }
 };
 
-// -- residual norms ---------------------------------------------------------------------------------------------------
+// -- residual norms --
 
 template <class Op>
 struct ResidualNormRules {
@@ -257,7 +257,7 @@ struct ResidualNormRules {
 using ResidualRmsNormRules = ResidualNormRules<ops::ResidualRmsNorm>;
 using ResidualLayerNormRules = ResidualNormRules<ops::ResidualLayerNorm>;
 
-// -- whole layers -----------------------------------------------------------------------------------------------------
+// -- whole layers --
 
 // Checks head counts, x [B, S, E] and its mask.
 std::optional<Diagnostic> check_layer(const InferContext& c, const AttentionSpec& spec, int num_dense) {
@@ -338,7 +338,7 @@ struct EncoderBlockRules {
     s.add("plain", in(1, 2, 3, 4, 5, DType::F64), op);
     op.mask = MaskKind::Custom;
     auto masked = in(2, 2, 4, 4, 3, DType::F32);
-    masked.push_back(SampleInput(Shape({2, 2}, DType::F32), Fill::Boolean));
+    masked.push_back(SampleInput(Shape({2, 1, 1, 2}, DType::F32), Fill::Boolean));
     s.add("mask", std::move(masked), op);
   }
   static constexpr AttrField attrs[] = {field<&ops::EncoderBlock::num_heads>("num_heads"),
@@ -427,7 +427,7 @@ struct LlamaDecoderBlockRules {
     s.add("causal", in(DType::F64), op);
     op.mask = MaskKind::Custom;
     auto masked = in(DType::F32);
-    masked.push_back(SampleInput(Shape({1, 2}, DType::Bool), Fill::Boolean));
+    masked.push_back(SampleInput(Shape({1, 1, 1, 2}, DType::Bool), Fill::Boolean));
     s.add("mask", std::move(masked), op);
   }
   static constexpr AttrField attrs[] = {

@@ -4,11 +4,17 @@
 namespace rlx {
 namespace {
 
-// v_{i+1} at i, zero at the end.
+// v_{i+1} at i, zero at the end. Joined first and cut then: v may be empty, where a symbol is 0.
 Expr next_one(Graph& g, Expr v, std::int64_t axis) {
-  const Dim& n = v.dim(static_cast<int>(axis));
-  const Expr end = g.expand(g.scalar(0, v.dtype()), v.shape().with_dim(static_cast<int>(axis), Dim(1)).dims());
-  return g.concat({g.narrow(v, axis, Dim(1), n - 1), end}, axis);
+  const int at = static_cast<int>(axis);
+  const Expr end = g.expand(g.scalar(0, v.dtype()), v.shape().with_dim(at, Dim(1)).dims());
+  return g.narrow(g.concat({v, end}, axis), axis, Dim(1), v.dim(at));
+}
+// v_{i-1} at i, zero at the start.
+Expr one_before(Graph& g, Expr v, std::int64_t axis) {
+  const int at = static_cast<int>(axis);
+  const Expr start = g.expand(g.scalar(0, v.dtype()), v.shape().with_dim(at, Dim(1)).dims());
+  return g.narrow(g.concat({start, v}, axis), axis, Dim(0), v.dim(at));
 }
 
 // s_i = b_i + a_i s_{i+1} along `axis`, nothing past the end. Products only, so zeros in `a` are no trouble. Doubling
@@ -35,20 +41,77 @@ Expr suffix_recurrence(Graph& g, Expr b, Expr a, std::int64_t axis) {
   return g.sum(g.where(later, products * g.unsqueeze(b, axis), 0), {axis + 1});
 }
 
-// For a running maximum or minimum y of x: [.., k, i, ..] is 1 where x_k is (one of) what y_i took, 0 elsewhere; and
-// the number of those ties for every i, at least 1. The exclusive scan's identity has no source and shares nothing.
-struct Sources {
-  Expr mask, ties;
+// The derivative of a running maximum or minimum, in time and memory linear in x. A segment is a stretch of positions
+// at which the extremum y stays the same: it starts with the element that set it, and later elements equal to it tie.
+// y_i is shared equally by the elements of its segment that tie up to i. Sums over a segment take its first element by
+// itself and the ties as a difference of running sums in F64, so that they are exact where nothing ties. Where y is NaN
+// nothing is passed on. Everything here is seen as rows [M, N] that run forward and include their own element.
+class RunningExtremum {
+ public:
+  RunningExtremum(Graph& g, const ops::Cumulative& op, Expr x) : g_(g), op_(op), like_(x.shape()) {
+    for (std::int64_t i = 0; i < x.rank(); ++i)
+      if (i != op.axis) perm_.push_back(i);
+    perm_.push_back(op.axis);
+    const Expr rows = to_rows(x);
+    const Dim count = rows.dim(0), extent = rows.dim(1);
+    const Expr y = g.cumulative(op.fn, rows, 1), before = g.cumulative(op.fn, rows, 1, true);
+    const Expr at = g.expand(positions(g, extent, 1, 2), {count, extent}), length = dim_value(g, extent);
+    row_start_ = positions(g, count, 0, 2) * length;
+    const Expr beats = op.fn == CumulativeKind::Max ? g.gt(rows, before) : g.lt(rows, before);
+    const Expr sets = g.bit_or(beats, g.eq(at, 0));
+    number_ = g.eq(y, y);
+    ties_ = g.eq(rows, y);
+    later_ = g.bit_and(ties_, g.logical_not(sets));
+    start_ = flat(g.cummax(g.where(sets, at, 0), 1));
+    latest_ = flat(g.cummax(g.where(ties_, at, 0), 1));
+    end_ = flat(g.min(g.cummin(g.where(sets, at, length), 1, true, true), length) - 1);
+    const Expr seen = g.cumsum(g.cast(ties_, DType::I64), 1);
+    count_ = g.cast(seen - at_flat(seen, start_) + 1, accumulator_dtype(x.dtype()));
+  }
+  /// Cotangent of y -> cotangent of x.
+  Expr pull(Expr ct) {
+    Expr rows = to_rows(ct);
+    if (op_.exclusive) rows = next_one(g_, rows, 1);
+    const Expr shares = g_.where(number_, g_.cast(rows, count_.dtype()) / count_, 0);
+    const Expr nothing = g_.expand(g_.scalar(0, shares.dtype()), {rows.dim(0) * rows.dim(1)});
+    const Expr own = g_.reshape(g_.scatter_add(nothing, latest_, shares), rows.shape().dims());
+    const Expr after = g_.cumsum(ties_after(own), 1, true, true);
+    return from_rows(g_.where(ties_, own + g_.cast(after - at_flat(after, end_), own.dtype()), 0), ct.dtype());
+  }
+  /// Tangent of x -> tangent of y.
+  Expr push(Expr tangent) {
+    const Expr rows = g_.cast(to_rows(tangent), count_.dtype());
+    const Expr until = g_.cumsum(ties_after(rows), 1);
+    const Expr total = at_flat(rows, start_) + g_.cast(until - at_flat(until, start_), rows.dtype());
+    const Expr shares = g_.where(number_, total / count_, 0);
+    return from_rows(op_.exclusive ? one_before(g_, shares, 1) : shares, tangent.dtype());
+  }
+
+ private:
+  // What the later ties of a segment hold, 0 elsewhere.
+  Expr ties_after(Expr rows) { return g_.cast(g_.where(later_, rows, 0), DType::F64); }
+  Expr flat(Expr position) { return position + row_start_; }
+  Expr at_flat(Expr rows, Expr index) { return g_.gather(g_.reshape(rows, {rows.dim(0) * rows.dim(1)}), index); }
+  Expr to_rows(Expr e) {
+    const Expr moved = g_.transpose(op_.reverse ? g_.reverse(e, {op_.axis}) : e, perm_);
+    const Dim extent = moved.dim(moved.rank() - 1);
+    Dim count(1);
+    for (int i = 0; i + 1 < moved.rank(); ++i) count = count * moved.dim(i);
+    return g_.reshape(moved, {count, extent});
+  }
+  Expr from_rows(Expr rows, DType t) {
+    Dims dims;
+    for (std::int64_t axis : perm_) dims.push_back(like_.dim(static_cast<int>(axis)));
+    const Expr e = g_.cast(g_.transpose(g_.reshape(rows, std::move(dims)), inverse_perm(perm_)), t);
+    return op_.reverse ? g_.reverse(e, {op_.axis}) : e;
+  }
+
+  Graph& g_;
+  const ops::Cumulative& op_;
+  Shape like_;
+  std::vector<std::int64_t> perm_;
+  Expr row_start_, number_, ties_, later_, start_, latest_, end_, count_;
 };
-Sources running_sources(Graph& g, const ops::Cumulative& op, Expr x, Expr y) {
-  const Dim& extent = x.dim(static_cast<int>(op.axis));
-  const Expr k = positions(g, extent, op.axis, x.rank() + 1), i = positions(g, extent, op.axis + 1, x.rank() + 1);
-  const CompareKind order = op.reverse ? (op.exclusive ? CompareKind::Gt : CompareKind::Ge)
-                                       : (op.exclusive ? CompareKind::Lt : CompareKind::Le);
-  const Expr took = g.bit_and(g.eq(g.unsqueeze(x, op.axis + 1), g.unsqueeze(y, op.axis)), g.compare(order, k, i));
-  const Expr mask = g.cast(took, x.dtype());
-  return {mask, g.max(g.sum(mask, {op.axis}, true), 1)};
-}
 
 struct CumulativeRules {
   static Result<Shapes> infer(const InferContext& c) {
@@ -104,8 +167,7 @@ struct CumulativeRules {
       }
       case CumulativeKind::Max:
       case CumulativeKind::Min: {
-        const Sources from = running_sources(g, op, c.input(0), c.output());
-        return c.accumulate(0, g.sum(from.mask * (g.unsqueeze(ct, op.axis) / from.ties), {op.axis + 1}));
+        return c.accumulate(0, RunningExtremum(g, op, c.input(0)).pull(ct));
       }
     }
   }
@@ -126,9 +188,7 @@ struct CumulativeRules {
       }
       case CumulativeKind::Max:
       case CumulativeKind::Min: {
-        const Sources from = running_sources(g, op, c.input(0), c.output());
-        const Expr taken = g.sum(from.mask * g.unsqueeze(t, op.axis + 1), {op.axis}, true) / from.ties;
-        return c.set_tangent(g.squeeze(taken, op.axis));
+        return c.set_tangent(RunningExtremum(g, op, c.input(0)).push(t));
       }
     }
   }

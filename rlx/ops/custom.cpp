@@ -42,15 +42,19 @@ bool well_formed(std::string_view name) {
 
 void check_record(const OpDef& def) {
   if (!well_formed(def.name))
-    refuse(def.name, "the name is not lower-case words joined by dots", "name it after its project, for example 'acme.scaled_tanh'");
+    refuse(def.name, "the name is not lower-case words joined by dots",
+           "name it after its project, for example 'acme.scaled_tanh'");
   if (def.kind != OpKind::Custom) refuse(def.name, "its kind is not OpKind::Custom");
-  if (!def.attrs.empty()) refuse(def.name, "it describes attributes of its own", "a custom op keeps its numbers in ops::Custom::attrs, see custom_op");
+  if (!def.attrs.empty())
+    refuse(def.name, "it describes attributes of its own",
+           "a custom op keeps its numbers in ops::Custom::attrs, see custom_op");
   if (def.level == Level::Lir) refuse(def.name, "an LIR op is made by the planner alone");
   if (def.is(OpTrait::Leaf) || def.is(OpTrait::View)) refuse(def.name, "it claims to be a leaf or a view");
   if (!def.infer.has()) refuse(def.name, "it has no shape rule (infer)");
   const bool composite = def.decompose.has();
   if (!def.reference.has() && !(composite && def.reference.derived()))
-    refuse(def.name, "nothing says what it computes", "give it a reference rule, or a decomposition and .reference = by_decomposition");
+    refuse(def.name, "nothing says what it computes",
+           "give it a reference rule, or a decomposition and .reference = by_decomposition");
   if (!composite && (def.decompose.derived() || def.vjp.derived() || def.jvp.derived() || def.batch.derived()))
     refuse(def.name, "a rule is by_decomposition, but it has no decomposition", "write the rule, or none(\"why not\")");
   if (def.level == Level::Hir && !composite) refuse(def.name, "an HIR block needs a decomposition");
@@ -60,10 +64,14 @@ void check_record(const OpDef& def) {
 struct CustomRules {
   static Result<Shapes> infer(const InferContext& c) {
     const std::string& name = c.op<ops::Custom>().name;
-    return Diagnostic{ErrorCode::NotFound, concat_text("no op '", name, "' is registered"), {}, "call register_op with its record first"};
+    return Diagnostic{ErrorCode::NotFound,
+                      concat_text("no op '", name, "' is registered"),
+                      {},
+                      "call register_op with its record first"};
   }
   static void samples(SampleSet&) {}  // each registered record brings its own
-  static constexpr AttrField attrs[] = {field<&ops::Custom::name>("name", AttrPlace::Mnemonic), field<&ops::Custom::attrs>("attrs")};
+  static constexpr AttrField attrs[] = {field<&ops::Custom::name>("name", AttrPlace::Mnemonic),
+                                        field<&ops::Custom::attrs>("attrs")};
 };
 constexpr NoRule kNotRegistered = none("the registered record decides");
 
@@ -122,7 +130,8 @@ const OpDef& op_def(const OpBox& op) {
 
 void detail::throw_attr_bytes(const OpBox& op, std::size_t read) {
   throw Error(ErrorCode::InvalidArgument,
-              concat_text(op_text_name(op), " has ", op.as<ops::Custom>().attrs.size(), " bytes of attributes, its rules read ", read),
+              concat_text(op_text_name(op), " has ", op.as<ops::Custom>().attrs.size(),
+                          " bytes of attributes, its rules read ", read),
               "build it with custom_op and the numbers, in the types, that its record names");
 }
 

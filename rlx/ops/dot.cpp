@@ -164,18 +164,27 @@ Expr dot_cotangent(Graph& g, Expr cotangent, const DotSide& mine, const DotSide&
   std::vector<std::int64_t> summed, batch;
   for (std::size_t i = 0; i < other_free.size(); ++i) summed.push_back(other.first_free + static_cast<std::int64_t>(i));
   for (std::int64_t i = 0; i < num_batch; ++i) batch.push_back(i);
-  Expr d = g.dot_general(cotangent, other.x, ops::DotGeneral{summed, other_free, batch, other.batch});
-  // d is batch ++ my free axes ++ the other side's contracting axes in ascending order; bring it to the order of mine.
-  std::vector<std::int64_t> axis_of(mine.batch);
-  axis_of.insert(axis_of.end(), my_free.begin(), my_free.end());
-  std::vector<std::int64_t> ascending = other.contract;
+  // The axes of mine in the order that the other side's contracting axes have there.
+  std::vector<std::int64_t> ascending = other.contract, contracted;
   std::sort(ascending.begin(), ascending.end());
   for (std::int64_t axis : ascending) {
     const auto pair = std::find(other.contract.begin(), other.contract.end(), axis) - other.contract.begin();
-    axis_of.push_back(mine.contract[static_cast<std::size_t>(pair)]);
+    contracted.push_back(mine.contract[static_cast<std::size_t>(pair)]);
   }
-  const std::vector<std::int64_t> perm = inverse_perm(axis_of);
-  return std::is_sorted(perm.begin(), perm.end()) ? d : g.transpose(d, perm);
+  const auto order = [&](const std::vector<std::int64_t>& first, const std::vector<std::int64_t>& second) {
+    std::vector<std::int64_t> axis_of(mine.batch);
+    axis_of.insert(axis_of.end(), first.begin(), first.end());
+    axis_of.insert(axis_of.end(), second.begin(), second.end());
+    return inverse_perm(axis_of);
+  };
+  // The product is batch ++ free axes of its left ++ of its right operand: of the two orders of operands the one that
+  // gives the axes of mine as they are, else a transpose does.
+  const std::vector<std::int64_t> left = order(my_free, contracted), right = order(contracted, my_free);
+  const auto in_order = [](const std::vector<std::int64_t>& perm) { return std::is_sorted(perm.begin(), perm.end()); };
+  if (!in_order(left) && in_order(right))
+    return g.dot_general(other.x, cotangent, ops::DotGeneral{other_free, summed, other.batch, batch});
+  Expr d = g.dot_general(cotangent, other.x, ops::DotGeneral{summed, other_free, batch, other.batch});
+  return in_order(left) ? d : g.transpose(d, left);
 }
 
 // x with `axis` moved to the front.

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "rlx/ir/rewrite.h"
+#include "rlx/ops/body.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {
@@ -12,41 +13,21 @@ struct RegionRules {
     const Subgraph& body = c.op<ops::ElementwiseRegion>().body;
     if (!body) return c.attr_error("needs a body");
     if (c.num_inputs() == 0) return c.error("needs an operand");
-    int next = 0;
-    for (std::size_t i = 0; i < body->num_nodes(); ++i) {
-      NodeId id{static_cast<std::uint32_t>(i)};
-      const Node& node = body->node(id);
-      if (node.kind() != OpKind::Input && node.kind() != OpKind::Constant && !runs_per_element(node.kind()))
-        return c.attr_error("its body may hold only elementwise ops, not ", node_text(*body, id));
-      if (node.kind() == OpKind::Input) {
-        if (next >= c.num_inputs()) return c.error("its body has more inputs than the ", c.num_inputs(), " operands");
-        if (!(node.shape() == c.input(next)))
-          return c.error("body input ", next, " is ", node.shape(), ", the operand ", c.input(next));
-        ++next;
-        continue;
-      }
-      // A body read from a file states its shapes; they must be the inferred ones.
-      Shapes operands;
-      for (Value v : node.inputs) operands.push_back(body->shape(v));
-      Result<Shapes> inferred = infer_shapes(node.op, operands);
-      if (!inferred) return inferred.error();
-      if (!(*inferred == node.shapes))
-        return c.error("body node ", node_text(*body, id), " should be ", inferred->front());
-    }
-    if (next != c.num_inputs())
-      return c.error("its body has ", next, " inputs, the region ", c.num_inputs(), " operands");
-    if (!body->state_updates().empty()) return c.attr_error("its body must not update a state");
-    if (body->outputs().empty()) return c.attr_error("its body has no outputs");
+    for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
+      if (const OpKind kind = body->node(NodeId{i}).kind();
+          kind != OpKind::Input && kind != OpKind::Constant && !runs_per_element(kind))
+        return c.attr_error("its body may hold only elementwise ops, not ", node_text(*body, NodeId{i}));
+    std::vector<Shape> operands;
+    for (int i = 0; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
+    auto results = infer_body(c, *body, operands, "its body");
+    if (!results) return results.error();
+    if (results->empty()) return c.attr_error("its body has no outputs");
     Result<Dims> space = broadcast_operands(c, 0, c.num_inputs());
     if (!space) return space.error();
-    Shapes results;
-    for (Value v : body->outputs()) {
-      const Shape& shape = body->shape(v);
-      if (shape.dims() != *space)
-        return c.error("body output ", results.size(), " is ", shape, ", not of the operands' broadcast shape ",
+    for (std::size_t r = 0; r < results->size(); ++r)
+      if ((*results)[r].dims() != *space)
+        return c.error("body output ", r, " is ", (*results)[r], ", not of the operands' broadcast shape ",
                        dims_text(*space));
-      results.push_back(shape);
-    }
     return results;
   }
 

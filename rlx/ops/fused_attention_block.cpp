@@ -72,7 +72,7 @@ struct FusedAttentionBlockRules {
     op.mask = MaskKind::Custom;
     s.add("bias and mask",
           {f32({2, 2, 3}), f32({3, 12}), f32({4, 3}), f32({12}), f32({3}),
-           SampleInput(Shape({2, 2}, DType::Bool), Fill::Boolean)},
+           SampleInput(Shape({2, 1, 1, 2}, DType::Bool), Fill::Boolean)},
           op);
     op.has_bias = false, op.mask = MaskKind::Causal, op.kv_heads = 1, op.scale = 0.4, op.softcap = 2.0;
     s.add("grouped, causal, scale, softcap", {f32({1, 3, 2}), f32({2, 8}), f32({4, 2})}, op);

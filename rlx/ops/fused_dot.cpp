@@ -1,4 +1,5 @@
 // FusedDot: dot_general followed by an elementwise epilogue kept as a sub-graph.
+#include "rlx/ops/body.h"
 #include "rlx/ops/dot_dims.h"
 
 namespace rlx {
@@ -10,46 +11,12 @@ struct FusedDotRules {
     auto dot = infer_dot(c, dot_axes(op));
     if (!dot) return dot.error();
     if (!op.epilogue) return c.attr_error("needs an epilogue");
-    const Graph& body = *op.epilogue;
-    if (body.outputs().size() != 1)
-      return c.attr_error("the epilogue must have one output, it has ", body.outputs().size());
-    if (!body.state_updates().empty()) return c.attr_error("the epilogue must not update states");
-    // The shapes of this node run through the body: its stored shapes are those of the node it was made for.
-    std::vector<Shapes> shapes(body.num_nodes());
-    std::size_t next_input = 0;
-    const auto num_body_inputs = static_cast<std::size_t>(c.num_inputs() - 1);
-    for (std::size_t i = 0; i < body.num_nodes(); ++i) {
-      const Node& node = body.nodes()[i];
-      if (node.kind() == OpKind::Param || node.kind() == OpKind::State)
-        return c.attr_error("the epilogue holds a ", op_def(node.kind()).name, "; pass it as an operand");
-      if (node.kind() == OpKind::Input) {
-        if (next_input == num_body_inputs)
-          return c.attr_error("the epilogue has more inputs than the accumulator and the ", num_body_inputs - 1,
-                              " operands");
-        const Shape& given = next_input == 0 ? *dot : c.input(static_cast<int>(next_input) + 1);
-        if (given.dtype() != node.shape().dtype())
-          return c.dtype_error("epilogue input ", next_input, " is ", node.shape(), ", its operand is ", given);
-        shapes[i] = {given};
-        ++next_input;
-        continue;
-      }
-      std::vector<Shape> operands;
-      for (const Value& v : node.inputs) {
-        if (v.node.index >= i || v.result >= shapes[v.node.index].size())
-          return c.attr_error("the epilogue is not in topological order");
-        operands.push_back(shapes[v.node.index][v.result]);
-      }
-      auto inferred = infer_shapes(node.op, operands);
-      if (!inferred) return c.error("in the epilogue: ", inferred.error().message);
-      shapes[i] = std::move(inferred).value();
-    }
-    if (next_input != num_body_inputs)
-      return c.attr_error("the epilogue takes ", next_input, " inputs, the node gives an accumulator and ",
-                          num_body_inputs - 1, " operands");
-    const Value out = body.outputs()[0];
-    if (out.node.index >= shapes.size() || out.result >= shapes[out.node.index].size())
-      return c.attr_error("the epilogue's output does not exist");
-    const Shape& result = shapes[out.node.index][out.result];
+    std::vector<Shape> operands{*dot};
+    for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
+    auto results = infer_body(c, *op.epilogue, operands, "the epilogue");
+    if (!results) return results.error();
+    if (results->size() != 1) return c.attr_error("the epilogue must have one output, it has ", results->size());
+    const Shape& result = results->front();
     if (result.dims() != dot->dims())
       return c.error("the epilogue turns the product ", *dot, " into ", result, "; it must keep its dims");
     return Shapes{result};

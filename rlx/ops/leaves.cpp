@@ -17,7 +17,8 @@ struct InputRules {
     return declared(c, op.name, op.dims, op.dtype);
   }
   static void samples(SampleSet& s) { s.add_discrete("plain", {}, ops::Input{"x", {2, 3}, DType::F32}); }
-  static constexpr AttrField attrs[] = {field<&ops::Input::name>("name"), field<&ops::Input::dims>("dims", AttrPlace::TypeDims),
+  static constexpr AttrField attrs[] = {field<&ops::Input::name>("name"),
+                                        field<&ops::Input::dims>("dims", AttrPlace::TypeDims),
                                         field<&ops::Input::dtype>("dtype", AttrPlace::TypeDType)};
 };
 
@@ -44,7 +45,8 @@ struct ConstantRules {
   static void reference(const RefArgs& a) { a.out() = a.op<ops::Constant>().value; }
   static void samples(SampleSet& s) {
     s.add_discrete("vector", {}, ops::Constant{Tensor::of<float>({3}, std::vector<float>{1, -2.5f, 3e-8f})});
-    s.add_discrete("i64 matrix", {}, ops::Constant{Tensor::of<std::int64_t>({2, 1}, std::vector<std::int64_t>{-1, 1LL << 40})});
+    s.add_discrete("i64 matrix", {},
+                   ops::Constant{Tensor::of<std::int64_t>({2, 1}, std::vector<std::int64_t>{-1, 1LL << 40})});
     s.add_discrete("not finite", {}, ops::Constant{Tensor::full(Shape({2}, DType::F64), -1.0 / 0.0)});
   }
   static constexpr AttrField attrs[] = {field<&ops::Constant::value>("value")};
@@ -60,8 +62,9 @@ struct StateRules {
   static void samples(SampleSet& s) {
     s.add_discrete("zeros", {}, ops::State{"s", {2}, DType::F32, Tensor::zeros(Shape({2}, DType::F32))});
   }
-  static constexpr AttrField attrs[] = {field<&ops::State::name>("name"), field<&ops::State::dims>("dims", AttrPlace::TypeDims),
-                                        field<&ops::State::dtype>("dtype", AttrPlace::TypeDType), field<&ops::State::init>("init")};
+  static constexpr AttrField attrs[] = {
+      field<&ops::State::name>("name"), field<&ops::State::dims>("dims", AttrPlace::TypeDims),
+      field<&ops::State::dtype>("dtype", AttrPlace::TypeDType), field<&ops::State::init>("init")};
 };
 
 constexpr NoRule kBound = none("the value is bound from outside");
@@ -70,13 +73,21 @@ constexpr NoRule kLeaf = none("it has no operands");
 
 }  // namespace
 
-constinit const OpDef ops::Input::def{
-    .kind = kind, .name = "input",
-    .what = "A run-time tensor, bound by name at each run.",
-    .inputs = inputs(), .attrs = InputRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = InputRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
-    .reference = kBound, .cost = no_cost, .samples = InputRules::samples};
+constinit const OpDef ops::Input::def{.kind = kind,
+                                      .name = "input",
+                                      .what = "A run-time tensor, bound by name at each run.",
+                                      .inputs = inputs(),
+                                      .attrs = InputRules::attrs,
+                                      .level = Level::Mir,
+                                      .traits = OpTrait::Leaf,
+                                      .infer = InputRules::infer,
+                                      .decompose = kPrimitive,
+                                      .vjp = kLeaf,
+                                      .jvp = kLeaf,
+                                      .batch = kLeaf,
+                                      .reference = kBound,
+                                      .cost = no_cost,
+                                      .samples = InputRules::samples};
 
 constinit const OpDef ops::Param::def{.kind = kind,
                                       .name = "param",
@@ -94,21 +105,37 @@ constinit const OpDef ops::Param::def{.kind = kind,
                                       .cost = no_cost,
                                       .samples = ParamRules::samples};
 
-constinit const OpDef ops::Constant::def{
-    .kind = kind, .name = "constant",
-    .what = "An embedded tensor.",
-    .inputs = inputs(), .attrs = ConstantRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = ConstantRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
-    .reference = ConstantRules::reference, .cost = no_cost,
-    .samples = ConstantRules::samples};
+constinit const OpDef ops::Constant::def{.kind = kind,
+                                         .name = "constant",
+                                         .what = "An embedded tensor.",
+                                         .inputs = inputs(),
+                                         .attrs = ConstantRules::attrs,
+                                         .level = Level::Mir,
+                                         .traits = OpTrait::Leaf,
+                                         .infer = ConstantRules::infer,
+                                         .decompose = kPrimitive,
+                                         .vjp = kLeaf,
+                                         .jvp = kLeaf,
+                                         .batch = kLeaf,
+                                         .reference = ConstantRules::reference,
+                                         .cost = no_cost,
+                                         .samples = ConstantRules::samples};
 
 constinit const OpDef ops::State::def{
-    .kind = kind, .name = "state",
+    .kind = kind,
+    .name = "state",
     .what = "A persistent value: reads what the last run left; the graph declares its next value.",
-    .inputs = inputs(), .attrs = StateRules::attrs, .level = Level::Mir, .traits = OpTrait::Leaf,
-    .infer = StateRules::infer, .decompose = kPrimitive,
-    .vjp = kLeaf, .jvp = kLeaf, .batch = kLeaf,
-    .reference = kBound, .cost = no_cost, .samples = StateRules::samples};
+    .inputs = inputs(),
+    .attrs = StateRules::attrs,
+    .level = Level::Mir,
+    .traits = OpTrait::Leaf,
+    .infer = StateRules::infer,
+    .decompose = kPrimitive,
+    .vjp = kLeaf,
+    .jvp = kLeaf,
+    .batch = kLeaf,
+    .reference = kBound,
+    .cost = no_cost,
+    .samples = StateRules::samples};
 
 }  // namespace rlx

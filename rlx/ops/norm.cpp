@@ -38,11 +38,8 @@ Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 struct Rows {
   std::int64_t outer = 1, n = 1, inner = 1;
   Rows(const Tensor& x, std::int64_t axis) {
-    const std::vector<std::int64_t> dims = x.dims();
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      const auto at = static_cast<std::int64_t>(d);
-      (at < axis ? outer : at == axis ? n : inner) *= dims[d];
-    }
+    const AxisSplit s = split_at(x.dims(), axis);
+    outer = s.outer, n = s.extent, inner = s.inner;
   }
   template <class F>
   void for_each(F f) const {

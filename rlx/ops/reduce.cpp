@@ -201,7 +201,8 @@ struct ArgReduceRules {
     if (auto error = c.check_axis(op.axis, x)) return *error;
     if (is_storage_only(x.dtype()) || is_complex(x.dtype())) return c.dtype_error("x must be a real tensor, not ", x);
     const Dim& extent = x.dim(static_cast<int>(op.axis));
-    if (c.negative(extent - 1)) return c.error("axis ", op.axis, " of x ", x, " is empty, it has no ", enum_name(op.fn));
+    if (c.negative(extent - 1))
+      return c.error("axis ", op.axis, " of x ", x, " is empty, it has no ", enum_name(op.fn));
     Dims dims = x.dims();
     if (op.keep_dims)
       dims[static_cast<std::size_t>(op.axis)] = Dim(1);

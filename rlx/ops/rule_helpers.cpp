@@ -78,6 +78,8 @@ AxisSplit split_at(std::span<const std::int64_t> dims, std::int64_t axis) {
     const auto at = static_cast<std::int64_t>(i);
     (at < axis ? s.outer : at == axis ? s.extent : s.inner) *= dims[i];
   }
+  // No elements: the other extent may be so large that a loop over nothing would not end.
+  if (s.outer == 0 || s.inner == 0) s.outer = s.inner = 0;
   return s;
 }
 

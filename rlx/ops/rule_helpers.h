@@ -15,7 +15,7 @@
 
 namespace rlx {
 
-// -- reference rules: moving elements ---------------------------------------------------------------------------------
+// -- reference rules: moving elements --
 
 /// Where a block of elements lies in a buffer: an element offset and one element stride per axis (0 and negative
 /// allowed).
@@ -29,7 +29,7 @@ void copy_strided(DType dtype, std::span<const std::int64_t> dims, std::byte* ds
 /// The whole of a row-major tensor of extents `dims`.
 StridedView whole(std::span<const std::int64_t> dims);
 
-// -- reference rules: computing ---------------------------------------------------------------------------------------
+// -- reference rules: computing --
 
 /// Calls f(A{}) with the type reference rules compute `t` in: double, int64 (also Bool), uint64 or complex<double>.
 template <class F>
@@ -102,12 +102,12 @@ struct AxisSplit {
 };
 AxisSplit split_at(std::span<const std::int64_t> dims, std::int64_t axis);
 
-// -- shape rules ------------------------------------------------------------------------------------------------------
+// -- shape rules --
 
 /// The error for a list of axes that is out of range or repeats one; none when it is fine.
 std::optional<Diagnostic> check_axes(const InferContext& c, const std::vector<std::int64_t>& axes, const Shape& x);
 
-// -- graph-building rules ---------------------------------------------------------------------------------------------
+// -- graph-building rules --
 
 /// Every axis moved up by one, for rules that add a leading batch axis.
 std::vector<std::int64_t> shifted(std::vector<std::int64_t> axes);

@@ -58,8 +58,7 @@ struct SliceRules {
       const Dim &start = op.starts[i], &limit = op.limits[i], &extent = x.dims()[i];
       const std::int64_t stride = stride_of(op, i);
       if (stride < 1) return c.attr_error("stride ", stride, " of axis ", i, " is not positive");
-      if (c.negative(start) || c.negative(limit) || c.negative(limit - start) ||
-          c.negative(extent - limit))
+      if (c.negative(start) || c.negative(limit) || c.negative(limit - start) || c.negative(extent - limit))
         return c.error("[", start, ", ", limit, ") is not a range of axis ", i, " of x ", x);
       const Dim length = limit - start;
       dims.push_back(stride == 1 ? length : floordiv(length + (Dim(stride) - 1), Dim(stride)));

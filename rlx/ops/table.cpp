@@ -35,7 +35,8 @@ const AttrField* mnemonic_field(const OpDef& def) {
 
 // "reduce_sum", "arg_max", "cumulative_sum" need the op's name in front: "sum" and "max" alone would be ambiguous.
 std::string mnemonic_name(const OpDef& def, std::string_view value) {
-  if (def.kind == OpKind::Activation || def.kind == OpKind::Binary || def.kind == OpKind::Compare) return std::string(value);
+  if (def.kind == OpKind::Activation || def.kind == OpKind::Binary || def.kind == OpKind::Compare)
+    return std::string(value);
   return concat_text(def.name, "_", value);
 }
 

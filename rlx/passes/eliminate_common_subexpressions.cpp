@@ -31,8 +31,13 @@ std::uint64_t hash_bytes(std::uint64_t h, const void* data, std::size_t size) {
   return h;
 }
 
+// The hash of everything that same_op compares; what differs by a number inside a body alone must not collide.
 struct AttrHash {
   std::uint64_t h;
+  void add_op(const OpBox& op) {
+    h = mix(h, static_cast<std::uint64_t>(op.kind()));
+    for (const AttrField& f : attr_fields(op.kind())) std::visit(*this, f.get(op.data()));
+  }
   void operator()(std::monostate) { h = mix(h, 1); }
   void operator()(bool v) { h = mix(h, v ? 3 : 2); }
   void operator()(std::int64_t v) { h = mix(h, static_cast<std::uint64_t>(v)); }
@@ -56,10 +61,15 @@ struct AttrHash {
     (*this)(v.dtype());
     if (!v.empty()) h = hash_bytes(h, v.data(), v.size_bytes());
   }
+  void operator()(Value v) { h = mix(h, std::uint64_t{v.node.index} << 8 | v.result); }
   void operator()(const Subgraph& v) {
     h = mix(h, v ? v->num_nodes() : 0);
     if (!v) return;
-    for (const Node& n : v->nodes()) h = mix(h, static_cast<std::uint64_t>(n.kind()));
+    for (const Node& n : v->nodes()) {
+      add_op(n.op);
+      for (Value in : n.inputs) (*this)(in);
+    }
+    for (Value out : v->outputs()) (*this)(out);
   }
 };
 
@@ -76,9 +86,9 @@ std::vector<Value> key_operands(const Node& n) {
 }
 
 std::uint64_t hash_node(const Node& n) {
-  AttrHash a{mix(0, static_cast<std::uint64_t>(n.kind()))};
-  for (const AttrField& f : attr_fields(n.kind())) std::visit(a, f.get(n.op.data()));
-  for (Value v : key_operands(n)) a.h = mix(a.h, std::uint64_t{v.node.index} << 8 | v.result);
+  AttrHash a{0};
+  a.add_op(n.op);
+  for (Value v : key_operands(n)) a(v);
   return a.h;
 }
 

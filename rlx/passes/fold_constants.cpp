@@ -45,13 +45,19 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     if (!extent.is_static()) return std::nullopt;
     return std::vector<Tensor>{Tensor::scalar_i64(DType::I64, extent.value())};
   }
-  if (op_def(n.kind()).is(OpTrait::Leaf) || n.inputs.empty() || lazy(n.kind())) return std::nullopt;
+  if (op_def(n.kind()).is(OpTrait::Leaf)) return std::nullopt;
+  std::optional<std::size_t> bytes = result_bytes(n);
+  if (bytes == std::size_t{0}) {  // no elements: whatever the operands are, this is all of it
+    std::vector<Tensor> empty;
+    for (const Shape& s : n.shapes) empty.push_back(Tensor::zeros(s));
+    return empty;
+  }
+  if (n.inputs.empty() || lazy(n.kind())) return std::nullopt;
   // Cheap refusals first: most nodes read something that is no constant.
   for (const Expr& e : operands) {
     OpKind kind = g.node(e.value().node).kind();
     if (kind != OpKind::Constant && !lazy(kind)) return std::nullopt;
   }
-  std::optional<std::size_t> bytes = result_bytes(n);
   if (!bytes || *bytes > kMaxResultBytes) return std::nullopt;
   std::vector<Tensor> values;
   std::size_t operand_bytes = 0;
@@ -87,7 +93,7 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 
 const Pass fold_constants{"fold-constants",
                           "Evaluates ops whose operands are constants, in their own dtype, when the result has at most "
-                          "64 KiB; reads static extents.",
+                          "64 KiB; reads static extents. A result without elements is a constant.",
                           run};
 
 }  // namespace rlx

@@ -179,9 +179,7 @@ class Chain {
       std::size_t k = 0;
       for (const Node& n : fused->epilogue->nodes()) {
         if (n.kind() != OpKind::Input) continue;
-        // The stored shape of an epilogue is that of the node it was made for: dims come from the graph.
-        Shape shape = k == 0 ? Shape(root.shape().dims(), n.shape().dtype()) : g_.shape(root.inputs[k + 1]);
-        inputs.push_back(body->input(k == 0 ? "acc" : concat_text("op", k - 1), shape));
+        inputs.push_back(body->input(k == 0 ? "acc" : concat_text("op", k - 1), n.shape()));
         if (k > 0) operands.push_back(r_.expr(root.inputs[k + 1]));
         ++k;
       }

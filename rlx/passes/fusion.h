@@ -25,8 +25,8 @@ struct FusionOptions {
   // Ops and operands of an elementwise region; 0: no limit; none: the target's own limit.
   std::optional<int> max_region_steps, max_region_inputs;
 
-  /// These options with the limits of `t` where none is set: 32 steps and 16 inputs on GPUs and TPUs, whose kernels hold
-  /// every operand in registers; none on the CPU.
+  /// These options with the limits of `t` where none is set: 32 steps and 16 inputs on GPUs and TPUs, whose kernels
+  /// hold every operand in registers; none on the CPU.
   FusionOptions for_target(FusionTarget t) const;
 };
 

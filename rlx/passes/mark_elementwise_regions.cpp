@@ -26,8 +26,7 @@ class RegionMarker {
   void run() {
     // Readers come first in reverse order, so each node meets the finished choice of its readers.
     for (std::uint32_t i = static_cast<std::uint32_t>(g_.num_nodes()); i-- > 0;)
-      if (eligible(NodeId{i}))
-        place(i, {context_.options.max_region_steps.value_or(0), max_inputs(), true}, 0);
+      if (eligible(NodeId{i})) place(i, {context_.options.max_region_steps.value_or(0), max_inputs(), true}, 0);
     for (std::size_t k = 0; k < regions_.size(); ++k) {
       const Region region = regions_[k];  // emitting may add the parts of a refused region
       if (region.members.size() >= 2) emit(region);

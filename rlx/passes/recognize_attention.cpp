@@ -56,11 +56,16 @@ class Attention {
     for (const UseIndex::Use& u : r_.uses().uses(p))
       if (u.operand == 0 && g_.node(u.user).kind() == OpKind::DotGeneral) weighted_ = u.user;
     if (!weighted_.valid() || !scores(g_.node(softmax_).inputs[0])) return;
-    const int rank = shape.rank(), num_batch = rank - 2;
+    const int rank = shape.rank();
     const Node& pv = g_.node(weighted_);
     const auto& second = pv.op.as<ops::DotGeneral>();
     const Node& qk = g_.node(product_);
     const auto& first = qk.op.as<ops::DotGeneral>();
+    // Where all leading axes are 1, products have no batch axes: q [1, 1, S_q, D] x k [S_k, D].
+    const bool flat =
+        first.lhs_batch.empty() && second.lhs_batch.empty() &&
+        std::all_of(shape.dims().begin(), shape.dims().end() - 2, [](const Dim& d) { return d.is_static(1); });
+    const int num_batch = flat ? 0 : rank - 2;
     for (Value v : between_) {
       if (r_.uses().is_output(v)) return miss(MissReason::IsOutput, concat_text(v, " is an output of the graph"));
       if (!r_.uses().single_use(v))
@@ -70,7 +75,14 @@ class Attention {
     Axes leading;
     for (int i = 0; i < num_batch; ++i) leading.push_back(i);
     const Value q = qk.inputs[0], k = qk.inputs[1], v = pv.inputs[1];
-    const std::int64_t q_free = free_axis(g_.shape(q).rank(), first.lhs_contract, first.lhs_batch);
+    Axes q_ones;  // the leading axes of a flat q
+    for (std::int64_t a = 0; flat && first.lhs_contract.size() == 1 && a < g_.shape(q).rank(); ++a)
+      if (a != first.lhs_contract[0]) q_ones.push_back(a);
+    std::int64_t q_free = -1;
+    if (q_ones.empty())
+      q_free = free_axis(g_.shape(q).rank(), first.lhs_contract, first.lhs_batch);
+    else
+      q_free = q_ones.back(), q_ones.pop_back();
     const std::int64_t k_free = free_axis(g_.shape(k).rank(), first.rhs_contract, first.rhs_batch);
     const std::int64_t v_free = free_axis(g_.shape(v).rank(), second.rhs_contract, second.rhs_batch);
     if (first.lhs_contract.size() != 1 || static_cast<int>(first.lhs_batch.size()) != num_batch || q_free < 0 ||
@@ -85,27 +97,30 @@ class Attention {
       batch.push_back(depth);
       return through_transposes(g_, {x, std::move(batch)});
     };
-    const Side sides[3] = {side(q, first.lhs_batch, q_free, first.lhs_contract[0]),
+    const Side sides[3] = {side(q, flat ? q_ones : first.lhs_batch, q_free, first.lhs_contract[0]),
                            side(k, first.rhs_batch, k_free, first.rhs_contract[0]),
                            side(v, second.rhs_batch, second.rhs_contract[0], v_free)};
     const Dim depth = g_.shape(q).dim(static_cast<int>(first.lhs_contract[0]));
     const Dim heads = num_batch == 2 ? g_.shape(q).dim(static_cast<int>(first.lhs_batch[1])) : Dim(1);
-    if (!heads.is_static() || !depth.is_static() || depth.is_static(0) || heads.is_static(0) ||
+    if (!depth.is_static() || depth.is_static(0) || heads.is_static(0) ||
         !(g_.shape(v).dim(static_cast<int>(v_free)) == depth))
       return miss(MissReason::ShapeMismatch, concat_text("q has ", heads, " heads of ", depth, " elements, v ",
                                                          g_.shape(v).dim(static_cast<int>(v_free)), " elements"));
 
     Graph& stage = r_.stage();
     ops::Attention op;
-    op.num_heads = op.kv_heads = heads.value();
+    // Heads are counted by the op; a symbol's worth of them is part of the batch instead, for the same results.
+    const bool in_batch = !heads.is_static();
+    op.num_heads = op.kv_heads = in_batch ? 1 : heads.value();
     op.head_dim = depth.value();
     op.scale = scale_;
     op.softcap = softcap_;
     // Heads beside their row, as projections give them, need no transpose: [B, S, H, D] is [B, S, H * D].
     const Axes inner{0, 2, 1, 3};
     const bool rows_first =
-        num_batch == 2 && sides[0].perm == inner && sides[1].perm == inner && sides[2].perm == inner;
-    op.layout = num_batch == 2 && !rows_first ? HeadLayout::HeadsFirst : HeadLayout::Merged;
+        num_batch == 2 && !in_batch && sides[0].perm == inner && sides[1].perm == inner && sides[2].perm == inner;
+    op.layout = num_batch == 2 && !rows_first && !in_batch ? HeadLayout::HeadsFirst : HeadLayout::Merged;
+    auto joined = [&](Expr x) { return stage.reshape(x, {x.dim(0) * x.dim(1), x.dim(2), x.dim(3)}); };  // [B * H, S, D]
     std::vector<Value> operands;
     for (const Side& s : sides) {
       Expr x = r_.expr(s.x);
@@ -113,14 +128,21 @@ class Attention {
         x = stage.reshape(x, {x.dim(0), x.dim(1), heads * depth});
       else if (Axes order = s.perm; !std::is_sorted(order.begin(), order.end()))
         x = stage.transpose(x, order);
-      operands.push_back(num_batch == 0 ? stage.unsqueeze(x, 0) : x);
+      operands.push_back(num_batch == 0 ? stage.reshape(x, {1, x.dim(-2), x.dim(-1)}) : in_batch ? joined(x) : x);
     }
-    if (mask_) operands.push_back(mask(op, num_batch));
+    if (mask_) {
+      Expr m = mask(op, rank - 2);
+      if (in_batch && !(m.dim(0).is_static(1) && m.dim(1).is_static(1))) {
+        m = stage.expand(m, {shape.dim(0), shape.dim(1), m.dim(2), m.dim(3)});
+        m = stage.reshape(m, {shape.dim(0) * shape.dim(1), 1, m.dim(2), m.dim(3)});
+      }
+      operands.push_back(m);
+    }
     Expr y = stage.add(op, std::move(operands));
     if (!context_.claims.claims(stage, y.value().node))
       return miss(MissReason::NotClaimed, concat_text("the target has no ", node_text(stage, y.value().node)));
     if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, depth}), inner);
-    if (num_batch == 0) y = stage.squeeze(y, 0);
+    if (in_batch || num_batch == 0) y = stage.reshape(y, pv.shape().dims());
     r_.replace(Value(weighted_), y);
     context_.fused(kPattern);
   }
@@ -186,7 +208,7 @@ class Attention {
   }
 
   // The mask operand as [B, H, S_q, S_k] with ones where it repeats.
-  Value mask(ops::Attention& op, int num_batch) {
+  Expr mask(ops::Attention& op, int num_batch) {
     Graph& stage = r_.stage();
     Value source = *mask_;
     while (g_.node(source.node).kind() == OpKind::Expand) source = g_.node(source.node).inputs[0];

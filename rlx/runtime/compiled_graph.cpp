@@ -4,20 +4,25 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 
 namespace rlx {
 
-std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what, const std::string& graph) {
+std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what,
+                    const std::string& graph) {
   for (std::size_t i = 0; i < infos.size(); ++i)
     if (infos[i].name == name) return i;
   std::vector<std::string> names;
   for (const IoInfo& info : infos) names.push_back(info.name);
   std::string near = closest_name(name, names), hint;
-  if (!near.empty()) hint = concat_text("did you mean '", near, "'?");
-  else if (names.empty()) hint = concat_text("the graph has no ", what, "s");
+  if (!near.empty())
+    hint = concat_text("did you mean '", near, "'?");
+  else if (names.empty())
+    hint = concat_text("the graph has no ", what, "s");
   throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"), std::move(hint));
 }
 
@@ -29,6 +34,7 @@ auto make_room(const std::string& graph, const std::string& what, std::size_t by
   try {
     return f();
   } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {  // more than a vector can have
   } catch (const Error& e) {
     if (e.code() != ErrorCode::OutOfMemory) throw;
   }
@@ -39,7 +45,7 @@ auto make_room(const std::string& graph, const std::string& what, std::size_t by
 
 }  // namespace
 
-// -- one runner ---------------------------------------------------------------------------------------------------------------
+// -- one runner --
 
 std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<SharedCode> code) {
   auto impl = std::make_unique<Impl>();
@@ -101,7 +107,8 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   const Code& c = *s.spec->code;
   if (block.size_bytes() < c.block_bytes || block.empty()) {
     for (auto& other : shapes) other->bound.reset();
-    const std::size_t align = code->target.memory.alignment;  // tensors are aligned to 64 bytes, targets may ask for more
+    const std::size_t align =
+        code->target.memory.alignment;  // tensors are aligned to 64 bytes, targets may ask for more
     const Shape bytes({Dim(std::max<std::size_t>(64, c.block_bytes) + (align > 64 ? align : 0))}, DType::U8);
     block = make_room(code->source.name(), "the values of a run", bytes.size_bytes(),
                       [&] { return Tensor::uninitialized(bytes); });
@@ -119,21 +126,27 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   s.weights_version = weights_version;
 }
 
-// Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating. The views are
-// cut to the active extent.
+// Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating. The views
+// are cut to the active extent.
 ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView>& views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size(),
-                                                        views.size() < infos.size() ? concat_text(": '", infos[views.size()].name, "' is missing") : std::string()));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size(),
+                            views.size() < infos.size() ? concat_text(": '", infos[views.size()].name, "' is missing")
+                                                        : std::string()));
   for (std::size_t i = 0; i < views.size(); ++i) {
     const Shape& declared = infos[i].shape;
     if (views[i].dtype != declared.dtype())
-      throw Error(ErrorCode::DTypeMismatch, concat_text("input '", infos[i].name, "' is ", declared, ", got ", dtype_name(views[i].dtype), " values"),
-                  "pass the declared dtype, or cast inside the graph");
+      throw Error(
+          ErrorCode::DTypeMismatch,
+          concat_text("input '", infos[i].name, "' is ", declared, ", got ", dtype_name(views[i].dtype), " values"),
+          "pass the declared dtype, or cast inside the graph");
     // Before the cache is asked: a byte count that fits the shape of an earlier run tells nothing about this one.
-    if (views[i].dims.empty() && std::count_if(declared.dims().begin(), declared.dims().end(), [](const Dim& d) { return !d.is_static(); }) > 1)
-      throw Error(ErrorCode::InvalidArgument, concat_text("input '", infos[i].name, "' ", declared, " has more than one unknown dimension"),
+    if (views[i].dims.empty() &&
+        std::count_if(declared.dims().begin(), declared.dims().end(), [](const Dim& d) { return !d.is_static(); }) > 1)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("input '", infos[i].name, "' ", declared, " has more than one unknown dimension"),
                   "pass the dimensions with the data (TensorView::dims, or run_typed with tensors)");
   }
   if (extent) views = cut_to_extent(views);
@@ -141,10 +154,13 @@ ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView>& vi
     bool match = true;
     for (std::size_t i = 0; i < views.size() && match; ++i) {
       const Shape& s = (*it)->spec->inputs[i];
-      match = views[i].dims.empty() && s.rank() != 0 ? infos[i].shape.is_static() || views[i].size_bytes == s.size_bytes() : dims_equal(s, views[i].dims);
+      match = views[i].dims.empty() && s.rank() != 0
+                  ? infos[i].shape.is_static() || views[i].size_bytes == s.size_bytes()
+                  : dims_equal(s, views[i].dims);
     }
     if (!match) continue;
-    // Byte counts alone do not tell shapes apart when other views carry dimensions that changed: those were compared above.
+    // Byte counts alone do not tell shapes apart when other views carry dimensions that changed: those were compared
+    // above.
     if (it != shapes.begin()) shapes.splice(shapes.begin(), shapes, it);
     check_sizes(*shapes.front(), views);
     return *shapes.front();
@@ -161,7 +177,8 @@ void CompiledGraph::Impl::check_sizes(const ShapeInstance& s, std::span<const Te
     const Shape& shape = s.spec->inputs[i];
     if (views[i].size_bytes != shape.size_bytes())
       throw Error(ErrorCode::ShapeMismatch,
-                  concat_text("input '", code->inputs[i].name, "' is ", shape, " (", shape.size_bytes(), " bytes), got ", views[i].size_bytes, " bytes"),
+                  concat_text("input '", code->inputs[i].name, "' is ", shape, " (", shape.size_bytes(),
+                              " bytes), got ", views[i].size_bytes, " bytes"),
                   concat_text("pass ", shape.num_elements(), " values"));
     if (views[i].data == nullptr && shape.size_bytes() != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("input '", code->inputs[i].name, "' has no data"));
@@ -178,12 +195,15 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
   for (int i = 0; i < info.shape.rank(); ++i) {
     const Dim& d = info.shape.dim(i);
     dims.push_back(d.is_static() ? d.value() : 0);
-    if (d.is_static()) known *= d.value();
-    else unknown = i;
+    if (d.is_static())
+      known *= d.value();
+    else
+      unknown = i;
   }
   auto count = static_cast<std::int64_t>(view.size_bytes * 8 / static_cast<std::size_t>(dtype_bits(view.dtype)));
   if (known == 0 || count % known != 0)
-    throw Error(ErrorCode::ShapeMismatch, concat_text("input '", info.name, "' ", info.shape, ": ", count, " values are not a multiple of ", known));
+    throw Error(ErrorCode::ShapeMismatch, concat_text("input '", info.name, "' ", info.shape, ": ", count,
+                                                      " values are not a multiple of ", known));
   dims[static_cast<std::size_t>(unknown)] = count / known;
   return dims;
 }
@@ -191,23 +211,38 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
 void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
   for (std::size_t i = 0; i < states.size(); ++i)
     if (!states[i]->valid)
-      throw Error(ErrorCode::InvalidArgument, concat_text("a failed run left state '", code->states[i].name, "' invalid"),
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("a failed run left state '", code->states[i].name, "' invalid"),
                   "call reset(), or write_state() for each state");
   bind(s);
-  for (std::size_t i = 0; i < views.size(); ++i) s.input_pointers[i] = views[i].data;
-  for (auto& state : states) state->valid = false;
-  if (times) *times = s.bound->run_timed(s.input_pointers, s.output_pointers);
-  else s.bound->run(s.input_pointers, s.output_pointers);
-  for (auto& state : states) state->valid = true;
+  // All that needs memory comes before the states change.
+  struct Fresh {
+    Handle& handle;
+    Tensor value;
+    std::vector<std::int64_t> dims;
+  };
+  std::vector<Fresh> fresh;
   for (auto& [name, handle] : handles) {
     if (!handle.output) continue;
     const Shape& shape = s.spec->outputs[*handle.output];
-    if (!(handle.value.shape() == shape)) {
-      handle.value = Tensor::uninitialized(shape);
-      handle.dims = handle.value.dims();
-    }
-    if (shape.size_bytes() != 0) std::memcpy(handle.value.mutable_data(), s.output_pointers[*handle.output], shape.size_bytes());
+    if (!handle.ours || !(handle.value.shape() == shape))
+      fresh.push_back({handle, Tensor::uninitialized(shape), shape.static_dims()});
   }
+  for (std::size_t i = 0; i < views.size(); ++i) s.input_pointers[i] = views[i].data;
+  for (auto& state : states) state->valid = false;
+  if (times)
+    *times = s.bound->run_timed(s.input_pointers, s.output_pointers);
+  else
+    s.bound->run(s.input_pointers, s.output_pointers);
+  for (auto& state : states) state->valid = true;
+  for (Fresh& f : fresh) {
+    f.handle.value = std::move(f.value);
+    f.handle.dims = std::move(f.dims);
+    f.handle.ours = true;
+  }
+  for (auto& [name, handle] : handles)
+    if (handle.output && handle.value.size_bytes() != 0)
+      std::memcpy(handle.value.mutable_data(), s.output_pointers[*handle.output], handle.value.size_bytes());
 }
 
 void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s) {
@@ -216,11 +251,13 @@ void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s) {
 }
 
 ShapeInstance& CompiledGraph::Impl::last() const {
-  if (shapes.empty()) throw Error(ErrorCode::InvalidArgument, "nothing is compiled yet: the graph's shapes are known at the first run", "call prepare_shape or run first");
+  if (shapes.empty())
+    throw Error(ErrorCode::InvalidArgument, "nothing is compiled yet: the graph's shapes are known at the first run",
+                "call prepare_shape or run first");
   return *shapes.front();
 }
 
-// -- the public object --------------------------------------------------------------------------------------------------------
+// -- the public object --
 
 CompiledGraph::CompiledGraph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
@@ -228,7 +265,9 @@ CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
 CompiledGraph::~CompiledGraph() = default;
 
 Device CompiledGraph::device() const { return impl_->code->target.device; }
-std::string CompiledGraph::target_name() const { return impl_->code->target.name; }
+std::string CompiledGraph::target_name() const try { return impl_->code->target.name; } catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::target_name");
+}
 const std::vector<IoInfo>& CompiledGraph::inputs() const { return impl_->code->inputs; }
 const std::vector<IoInfo>& CompiledGraph::params() const { return impl_->code->params; }
 const std::vector<IoInfo>& CompiledGraph::outputs() const { return impl_->code->outputs; }
@@ -252,37 +291,49 @@ const IoInfo& param_of(const SharedCode& code, std::string_view name) {
 }
 }  // namespace
 
-void CompiledGraph::set_param(std::string_view name, std::span<const float> values) {
+void CompiledGraph::set_param(std::string_view name, std::span<const float> values) try {
   set_param_typed(name, values.data(), values.size_bytes(), DType::F32);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param");
 }
 
-void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) {
+void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) try {
   const IoInfo& info = param_of(*impl_->code, name);
   Shape given = info.shape.with_dtype(dtype);
-  if (!given.is_static()) throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"));
+  if (!given.is_static())
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"));
   bool convertible = dtype == info.shape.dtype() || (is_float(dtype) && is_float(info.shape.dtype()));
   if (!convertible)
-    throw Error(ErrorCode::DTypeMismatch, concat_text("param '", name, "' is ", info.shape, ", got ", dtype_name(dtype), " values"), "pass the declared dtype");
+    throw Error(ErrorCode::DTypeMismatch,
+                concat_text("param '", name, "' is ", info.shape, ", got ", dtype_name(dtype), " values"),
+                "pass the declared dtype");
   if (bytes != given.size_bytes())
     throw Error(ErrorCode::ShapeMismatch,
                 concat_text("param '", name, "' is ", info.shape, " (", info.shape.num_elements(), " values), got ",
                             size_bytes(dtype) ? bytes / size_bytes(dtype) : bytes));
   // Packed straight from the caller's memory, unless its bytes do not lie as kernels need them.
-  const bool aligned = bytes != 0 && reinterpret_cast<std::uintptr_t>(data) % std::max<std::size_t>(1, size_bytes(dtype)) == 0;
+  const bool aligned =
+      bytes != 0 && reinterpret_cast<std::uintptr_t>(data) % std::max<std::size_t>(1, size_bytes(dtype)) == 0;
   Tensor value = aligned ? Tensor::borrowed(data, given, nullptr) : Tensor::copy_of(data, given);
-  impl_->own_weights().set(info.name, value, info.shape.dtype());
+  const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
+  impl_->own_weights().set(std::span(&next, 1));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param_typed");
 }
 
-void CompiledGraph::set_param(std::string_view name, const Tensor& value) {
+void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
   const IoInfo& info = param_of(*impl_->code, name);
   bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
   if (!convertible || !(value.shape().dims() == info.shape.dims()))
     throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
                 concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
-  impl_->own_weights().set(info.name, value, info.shape.dtype());
+  const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
+  impl_->own_weights().set(std::span(&next, 1));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param");
 }
 
-std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) {
+std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) try {
   if (mode == LoadMode::Strict)
     for (const std::string& name : loader->names()) (void)param_of(*impl_->code, name);
   std::vector<std::pair<const IoInfo*, TensorView>> found;  // all are checked before the first is set
@@ -291,48 +342,69 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
     if (!view) {
       if (mode == LoadMode::Strict || !impl_->weights->has(info.name)) {
         std::string near = closest_name(info.name, loader->names());
-        throw Error(ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
-                    near.empty() ? "load a checkpoint of this architecture" : concat_text("the nearest name is '", near, "'"));
+        throw Error(
+            ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
+            near.empty() ? "load a checkpoint of this architecture" : concat_text("the nearest name is '", near, "'"));
       }
       continue;
     }
     if (!dims_equal(info.shape, view->dims))
-      throw Error(ErrorCode::ShapeMismatch, concat_text("tensor '", info.name, "' is ", dims_text(view->dims), " ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("tensor '", info.name, "' is ", dims_text(view->dims), " ", dtype_name(view->dtype),
+                              " in the file, the graph needs ", info.shape));
     if (view->dtype != info.shape.dtype() && !(is_float(view->dtype) && is_float(info.shape.dtype())))
-      throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype), " in the file, the graph needs ", info.shape));
+      throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype),
+                                                        " in the file, the graph needs ", info.shape));
     found.emplace_back(&info, *view);
   }
-  WeightStore& weights = impl_->own_weights();
+  std::vector<WeightStore::NewValue> values;
+  values.reserve(found.size());
   for (const auto& [info, view] : found)
-    weights.set(info->name, Tensor::borrowed(view.data, info->shape.with_dtype(view.dtype), loader), info->shape.dtype(), loader);
+    values.push_back({info->name, Tensor::borrowed(view.data, info->shape.with_dtype(view.dtype), loader),
+                      info->shape.dtype(), loader});
+  impl_->own_weights().set(values);
   return found.size();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::load_params");
 }
 
-std::vector<std::string> CompiledGraph::unset_params() const {
+std::vector<std::string> CompiledGraph::unset_params() const try {
   std::vector<std::string> out;
   for (const IoInfo& info : params())
     if (!impl_->weights->has(info.name)) out.push_back(info.name);
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::unset_params");
 }
 
-void CompiledGraph::finalize() {
+void CompiledGraph::finalize() try {
   if (!impl_->shapes.empty()) return impl_->bind(impl_->last());
   if (auto common = impl_->code->common()) {
     impl_->prepare(common);
     return;
   }
   if (const std::vector<std::string> unset = unset_params(); !unset.empty())
-    throw Error(ErrorCode::NotFound, concat_text(unset.size(), unset.size() == 1 ? " param has" : " params have", " no value: '", unset.front(), unset.size() > 1 ? "', ..." : "'"),
+    throw Error(ErrorCode::NotFound,
+                concat_text(unset.size(), unset.size() == 1 ? " param has" : " params have", " no value: '",
+                            unset.front(), unset.size() > 1 ? "', ..." : "'"),
                 "set them with set_param or load_params");
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::finalize");
 }
 
-std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedInput> given) { return run(std::vector<NamedInput>(given)); }
+std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedInput> given) try {
+  return run(std::vector<NamedInput>(given));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run");
+}
 
-std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) {
+std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) try {
   const std::vector<TensorView> given_views = impl_->views_of(given);
   std::span<const TensorView> views = given_views;
   for (const IoInfo& out : outputs())
-    if (out.shape.dtype() != DType::F32) throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"), "use run_typed");
+    if (out.shape.dtype() != DType::F32)
+      throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"),
+                  "use run_typed");
   ShapeInstance& s = impl_->instance_for(views);
   std::vector<std::vector<float>> results;
   for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
@@ -343,47 +415,61 @@ std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>
   }
   impl_->run(s, views);
   return results;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run");
 }
 
-std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) {
+std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
   const std::vector<TensorView> given_views = impl_->views_of(given, dims);
   std::span<const TensorView> views = given_views;
   ShapeInstance& s = impl_->instance_for(views);
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs)
-    results.push_back(make_room(impl_->code->source.name(), concat_text("output ", results.size(), ' ', shape), shape.size_bytes(),
-                                [&] { return Tensor::uninitialized(shape); }));
+    results.push_back(make_room(impl_->code->source.name(), concat_text("output ", results.size(), ' ', shape),
+                                shape.size_bytes(), [&] { return Tensor::uninitialized(shape); }));
   for (std::size_t i = 0; i < results.size(); ++i) s.output_pointers[i] = results[i].mutable_data();
   impl_->run(s, views);
   return results;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_typed");
 }
 
-void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) {
+void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) try {
   ShapeInstance& s = impl_->instance_for(in);
   if (out.size() != s.spec->outputs.size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' has ", s.spec->outputs.size(), " outputs, got room for ", out.size()));
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' has ",
+                                                        s.spec->outputs.size(), " outputs, got room for ", out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
     const std::string& name = outputs()[i].name;
     if (out[i].dtype != shape.dtype())
-      throw Error(ErrorCode::DTypeMismatch, concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)), "give room of the declared dtype");
+      throw Error(ErrorCode::DTypeMismatch,
+                  concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)),
+                  "give room of the declared dtype");
     const bool padded = impl_->extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
     if (out[i].size_bytes != shape.size_bytes() && !padded)
-      throw Error(ErrorCode::ShapeMismatch, concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ", out[i].size_bytes, " bytes"),
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ",
+                              out[i].size_bytes, " bytes"),
                   concat_text("give room for ", shape.num_elements(), " values"));
-    if (out[i].data == nullptr && shape.size_bytes() != 0) throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
+    if (out[i].data == nullptr && shape.size_bytes() != 0)
+      throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
     s.output_pointers[i] = out[i].data;
   }
   impl_->check_overlap(s, in, out);
   impl_->run(s, in);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_into");
 }
 
-std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) {
+std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) try {
   ShapeInstance& s = impl_->instance_for(in);
   impl_->outputs_to_block(s);
   impl_->run(s, in);
   return s.spec->slots;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_slots");
 }
 
 std::byte* CompiledGraph::Impl::arena() {
@@ -395,13 +481,16 @@ std::byte* CompiledGraph::Impl::arena() {
 
 const std::byte* CompiledGraph::arena_ptr() const { return impl_->arena(); }
 
-void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) {
+void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) try {
   if (dims.size() != inputs().size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' takes ", inputs().size(), " inputs, got dimensions of ", dims.size()));
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' takes ",
+                                                        inputs().size(), " inputs, got dimensions of ", dims.size()));
   impl_->bind(impl_->use(impl_->code->specialize({dims.begin(), dims.end()})));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::prepare_shape");
 }
 
-std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) {
+std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try {
   ShapeInstance& s = impl_->instance_for(in);
   impl_->outputs_to_block(s);
   std::vector<StepTime> times;
@@ -412,12 +501,15 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) {
     const Node& n = g.node(t.node);
     std::vector<Shape> ins;
     for (Value v : n.inputs) ins.push_back(g.shape(v));
-    out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->code->executable->kernel_name(t.node), t.ns, op_def(n.op).cost(CostContext{n.op, ins, n.shapes})});
+    out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->code->executable->kernel_name(t.node), t.ns,
+                   op_def(n.op).cost(CostContext{n.op, ins, n.shapes})});
   }
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::profile");
 }
 
-CompiledGraph CompiledGraph::clone() const {
+CompiledGraph CompiledGraph::clone() const try {
   auto copy = std::make_unique<Impl>();
   copy->code = impl_->code;
   copy->weights = impl_->weights;
@@ -426,17 +518,26 @@ CompiledGraph CompiledGraph::clone() const {
   copy->handles = impl_->handles;
   for (auto& [name, handle] : copy->handles) handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
   for (const auto& s : impl_->states)
-    copy->states.push_back(std::make_shared<StateBuffer>(StateBuffer{Tensor::copy_of(s->value.data(), s->value.shape()), s->valid}));
+    copy->states.push_back(
+        std::make_shared<StateBuffer>(StateBuffer{Tensor::copy_of(s->value.data(), s->value.shape()), s->valid}));
   for (auto it = impl_->shapes.rbegin(); it != impl_->shapes.rend(); ++it) copy->use((*it)->spec);
   return CompiledGraph(std::move(copy));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::clone");
 }
 
-const CompileResult& CompiledGraph::compile_result() const {
+const CompileResult& CompiledGraph::compile_result() const try {
   if (impl_->shapes.empty())
     if (auto common = impl_->code->common()) return common->result;  // the cache keeps it
   return impl_->last().spec->code->result;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::compile_result");
 }
 std::size_t CompiledGraph::arena_bytes() const { return impl_->block.size_bytes(); }
-std::size_t CompiledGraph::prepared_bytes() const { return impl_->weights->bytes(); }
+std::size_t CompiledGraph::prepared_bytes() const try {
+  return impl_->weights->bytes();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::prepared_bytes");
+}
 
 }  // namespace rlx

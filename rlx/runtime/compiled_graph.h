@@ -58,17 +58,19 @@ struct NodeTime {
   Cost cost;
 };
 
-/// A compiled program: code shared with its clones, weights shared until one is set, memory of its own. Movable; one call at
-/// a time (clone() for more). Every wrong name, length or dtype is an error that names it and the nearest right one.
+/// A compiled program: code shared with its clones, weights shared until one is set, memory of its own. Movable; one
+/// call at a time (clone() for more). Every wrong name, length or dtype is an error that names it and the nearest right
+/// one.
 ///
 /// Symbolic dimensions take their values from the inputs of each run, by the mode of each symbol
-/// (CompileOptions::symbol_modes). *specialise*, the default: every set of values is compiled, milliseconds. *bucket*: one
-/// compile and one arena per upper extent of a ladder. *runtime*: one compile for all values, its arena sized for the bound
-/// (memory that a run does not touch is not used). In the latter two a new value only evaluates extents and lowers the same
-/// nodes again, and runs execute at the exact extents, not at the bucket's: nothing is padded, so nothing needs a mask and no
-/// work is wasted. Results are those of *specialise*, but for what depends on extents and constants alone (a table of
-/// cosines over positions): kernels compute it where specialise folds it with the reference rules, which may differ in the
-/// last bit. The 32 sets of values used last stay bound; memory and code of others are made again.
+/// (CompileOptions::symbol_modes). *specialise*, the default: every set of values is compiled, milliseconds. *bucket*:
+/// one compile and one arena per upper extent of a ladder. *runtime*: one compile for all values, its arena sized for
+/// the bound (memory that a run does not touch is not used). In the latter two a new value only evaluates extents and
+/// lowers the same nodes again, and runs execute at the exact extents, not at the bucket's: nothing is padded, so
+/// nothing needs a mask and no work is wasted. Results are those of *specialise*, but for what depends on extents and
+/// constants alone (a table of cosines over positions): kernels compute it where specialise folds it with the reference
+/// rules, which may differ in the last bit. The 32 sets of values used last stay bound; memory and code of others are
+/// made again.
 class CompiledGraph {
  public:
   CompiledGraph(CompiledGraph&&) noexcept;
@@ -84,21 +86,24 @@ class CompiledGraph {
   const std::vector<IoInfo>& states() const;
 
   // -- weights
-  /// Sets an F32 (or F16 / BF16 / F64: converted) param from f32 values in row-major order. Once a shape is compiled (from
-  /// the start for a graph without symbols) weights of products are packed straight from `values` and no other copy is
-  /// kept; before that a copy waits for the first shape and is then given back. Setting one of several weights that are
-  /// packed together needs no other.
+  /// Sets an F32 (or F16 / BF16 / F64: converted) param from f32 values in row-major order. Once a shape is compiled
+  /// (from the start for a graph without symbols) weights of products are packed straight from `values` and no other
+  /// copy is kept; before that a copy waits for the first shape and is then given back. Setting one of several weights
+  /// that are packed together needs no other.
   void set_param(std::string_view name, std::span<const float> values);
   void set_param(std::string_view name, std::initializer_list<float> values) {
     set_param(name, std::span<const float>(values.begin(), values.size()));
   }
-  void set_param(std::string_view name, const std::vector<float>& values) { set_param(name, std::span<const float>(values)); }
+  void set_param(std::string_view name, const std::vector<float>& values) {
+    set_param(name, std::span<const float>(values));
+  }
   /// Sets a param from bytes of `dtype`; equal dtypes are copied bit by bit, float dtypes are converted.
   void set_param_typed(std::string_view name, const void* data, std::size_t size_bytes, DType dtype);
-  /// Sets a param to a tensor, sharing its bytes when the dtypes are equal (a tensor's bytes are never written while shared).
+  /// Sets a param to a tensor, sharing its bytes when the dtypes are equal (a tensor's bytes are never written while
+  /// shared).
   void set_param(std::string_view name, const Tensor& value);
-  /// Binds every param the loader holds; the loader stays alive as long as its bytes are needed. Strict: a param the loader
-  /// lacks, or a tensor no param has, is an error. Returns the number of params set.
+  /// Binds every param the loader holds; the loader stays alive as long as its bytes are needed. Strict: a param the
+  /// loader lacks, or a tensor no param has, is an error. Returns the number of params set.
   std::size_t load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode = LoadMode::Strict);
   /// Names of params that have no value yet.
   std::vector<std::string> unset_params() const;
@@ -107,8 +112,8 @@ class CompiledGraph {
   void finalize();
 
   // -- running
-  /// A sticky input, copied: used by later runs with named inputs that do not give it. f32 values, bytes of any dtype, or a
-  /// tensor (its bytes are shared; needed where more than one dimension is unknown).
+  /// A sticky input, copied: used by later runs with named inputs that do not give it. f32 values, bytes of any dtype,
+  /// or a tensor (its bytes are shared; needed where more than one dimension is unknown).
   void set_input(std::string_view name, std::span<const float> values);
   void set_input(std::string_view name, const Tensor& value);
   void set_input_typed(std::string_view name, const void* data, std::size_t size_bytes, DType dtype);
@@ -119,9 +124,9 @@ class CompiledGraph {
   std::vector<std::vector<float>> run(const std::vector<NamedInput>& inputs);
   /// Runs on tensors of any dtype; outputs keep the graph's dtypes.
   std::vector<Tensor> run_typed(const NamedTensors& inputs);
-  /// Runs on `inputs` and writes `outputs`, both in declaration order. From the second run of a shape on, allocates nothing.
-  /// A view may leave `dims` empty when at most one of its input's dimensions is unknown.
-  /// An output may be an input's own buffer when the pair was donated (CompileOptions::donate).
+  /// Runs on `inputs` and writes `outputs`, both in declaration order. From the second run of a shape on, allocates
+  /// nothing. A view may leave `dims` empty when at most one of its input's dimensions is unknown. An output may be an
+  /// input's own buffer when the pair was donated (CompileOptions::donate).
   void run_into(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs);
   /// The same with results in memory of this object, valid until the next run: bytes at arena_ptr() + offset.
   std::span<const Slot> run_slots(std::span<const TensorView> inputs);
@@ -131,34 +136,36 @@ class CompiledGraph {
   std::vector<TensorView> run_raw(const NamedTensors& inputs);
   /// Runs every set of inputs in order; the outputs of each run: [run][output][element].
   std::vector<std::vector<std::vector<float>>> run_pipelined(const std::vector<std::vector<NamedInput>>& sets);
-  /// Starts a run whose outputs stay here, overwritten by the next; sync_pending waits for all and tells where the last one
-  /// left its outputs (none when nothing was committed since). The cpu runs at once: commit returns when the run is done.
+  /// Starts a run whose outputs stay here, overwritten by the next; sync_pending waits for all and tells where the last
+  /// one left its outputs (none when nothing was committed since). The cpu runs at once: commit returns when the run is
+  /// done.
   void commit_no_wait(const std::vector<NamedInput>& inputs = {});
   void commit_no_wait(const NamedTensors& inputs);
   std::span<const Slot> sync_pending();
-  /// A sticky hint for padded batches: of inputs with `upper` rows only the first `actual` are computed, by the program at
-  /// `actual` rows; outputs then hold those rows, and room for `upper` rows given to run_into is filled up to them. In effect
-  /// (true) when one symbol leads the inputs and is nowhere else in inputs and outputs but in front; else nothing changes.
-  /// Runs of other row counts are not touched; none ends the hint.
+  /// A sticky hint for padded batches: of inputs with `upper` rows only the first `actual` are computed, by the program
+  /// at `actual` rows; outputs then hold those rows, and room for `upper` rows given to run_into is filled up to them.
+  /// In effect (true) when one symbol leads the inputs and is nowhere else in inputs and outputs but in front; else
+  /// nothing changes. Runs of other row counts are not touched; none ends the hint.
   bool set_active_extent(std::optional<ActiveExtent> extent);
-  /// Compiles and binds for the given input dimensions, in declaration order, so that the next run of them is not the first.
+  /// Compiles and binds for the given input dimensions, in declaration order, so that the next run of them is not the
+  /// first.
   void prepare_shape(std::span<const std::vector<std::int64_t>> input_dims);
   /// Runs once on one thread and times each step.
   std::vector<NodeTime> profile(std::span<const TensorView> inputs);
 
   // -- state
-  /// A copy of a state's value after the last run; an error after a failed run, which leaves the states it may have touched
-  /// invalid until they are written or reset.
+  /// A copy of a state's value after the last run; an error after a failed run, which leaves the states it may have
+  /// touched invalid until they are written or reset.
   Tensor read_state(std::string_view name) const;
   void write_state(std::string_view name, const Tensor& value);
   /// Every state back to its initial value.
   void reset();
-  /// From now on states of equal name are one and the same in both objects (prefill and decode over one cache); their value
-  /// is that of `other`. Calls of objects that share states must not overlap. Returns how many; none is an error.
+  /// From now on states of equal name are one and the same in both objects (prefill and decode over one cache); their
+  /// value is that of `other`. Calls of objects that share states must not overlap. Returns how many; none is an error.
   std::size_t share_state_from(CompiledGraph& other);
-  /// A value kept between runs under a name. Named like an input, it serves runs that do not give that input; named like an
-  /// output ("out0"), it is replaced by that output after each run. A graph whose input is itself called "out0" thus carries
-  /// a value from run to run; `State` does so without the copy.
+  /// A value kept between runs under a name. Named like an input, it serves runs that do not give that input; named
+  /// like an output ("out0"), it is replaced by that output after each run. A graph whose input is itself called "out0"
+  /// thus carries a value from run to run; `State` does so without the copy.
   void bind_handle(std::string_view name, std::span<const float> values);
   void bind_handle(std::string_view name, const Tensor& value);
   /// The value bound to a handle or sticky input, or what the last run put there.

@@ -38,16 +38,18 @@ struct StateBuffer {
   bool valid = true;
 };
 
-/// A value kept between runs: given to the input of its name by runs that do not give it, and, when its name is that of an
-/// output, replaced by that output after each run.
+/// A value kept between runs: given to the input of its name by runs that do not give it, and, when its name is that of
+/// an output, replaced by that output after each run.
 struct Handle {
   Tensor value;
   std::vector<std::int64_t> dims;  // empty: one unknown dimension follows from the count
   std::optional<std::size_t> output;
+  bool ours = false;  // the value's bytes are of a run of ours and shared with nobody
 };
 
 /// The entry called `name`, or a NotFound error that names the nearest.
-std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what, const std::string& graph);
+std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what,
+                    const std::string& graph);
 
 struct CompiledGraph::Impl {
   std::shared_ptr<SharedCode> code;
@@ -55,15 +57,15 @@ struct CompiledGraph::Impl {
   std::uint64_t weights_version = 1;
   std::vector<std::shared_ptr<StateBuffer>> states;
   std::map<std::string, Handle, std::less<>> handles;
-  std::vector<std::vector<std::int64_t>> raw_dims;    // behind the views of run_raw
+  std::vector<std::vector<std::int64_t>> raw_dims;  // behind the views of run_raw
   std::span<const Slot> committed;
   std::optional<ActiveExtent> extent;
-  Dim extent_rows;                                    // its symbol
-  std::vector<TensorView> extent_views;               // the views of a run cut to the extent
+  Dim extent_rows;                       // its symbol
+  std::vector<TensorView> extent_views;  // the views of a run cut to the extent
   std::vector<std::vector<std::int64_t>> extent_dims;
-  Tensor block;                                       // arena and output slots of the largest shape so far
-  std::list<std::unique_ptr<ShapeInstance>> shapes;   // most recently used first
-  std::list<PreparedCode> prepared;                   // likewise
+  Tensor block;                                      // arena and output slots of the largest shape so far
+  std::list<std::unique_ptr<ShapeInstance>> shapes;  // most recently used first
+  std::list<PreparedCode> prepared;                  // likewise
 
   static std::unique_ptr<Impl> make(std::shared_ptr<SharedCode> code);
   void reset_states();
@@ -77,12 +79,15 @@ struct CompiledGraph::Impl {
   std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);
   void check_sizes(const ShapeInstance& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
-  std::size_t input_index(std::string_view name) const { return find_io(code->inputs, name, "input", code->source.name()); }
+  std::size_t input_index(std::string_view name) const {
+    return find_io(code->inputs, name, "input", code->source.name());
+  }
   void set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims, bool may_be_output);
   std::vector<TensorView> views_of(const std::vector<NamedInput>& given) const;
   std::vector<TensorView> views_of(const NamedTensors& given, std::vector<std::vector<std::int64_t>>& dims) const;
   void fill_from_handles(std::vector<TensorView>& views, std::vector<bool>& bound) const;
-  void check_overlap(const ShapeInstance& s, std::span<const TensorView> in, std::span<const MutableTensorView> out) const;
+  void check_overlap(const ShapeInstance& s, std::span<const TensorView> in,
+                     std::span<const MutableTensorView> out) const;
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);
   void run(ShapeInstance& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
   std::byte* arena();  // the block from its first byte of the target's alignment

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 
 namespace rlx {
@@ -19,7 +20,7 @@ bool dims_fit(const Shape& declared, std::span<const std::int64_t> dims) {
 
 }  // namespace
 
-// -- states -----------------------------------------------------------------------------------------------------------
+// -- states --
 
 void CompiledGraph::Impl::reset_states() {
   const std::vector<NodeId> leaves = code->source.leaves(OpKind::State);
@@ -37,15 +38,17 @@ void CompiledGraph::Impl::reset_states() {
   }
 }
 
-Tensor CompiledGraph::read_state(std::string_view name) const {
+Tensor CompiledGraph::read_state(std::string_view name) const try {
   const StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
   if (!s.valid)
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
                 "call reset(), or write_state()");
   return Tensor::copy_of(s.value.data(), s.value.shape());
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::read_state");
 }
 
-void CompiledGraph::write_state(std::string_view name, const Tensor& value) {
+void CompiledGraph::write_state(std::string_view name, const Tensor& value) try {
   StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
   if (value.dtype() != s.value.dtype())
     throw Error(ErrorCode::DTypeMismatch,
@@ -56,11 +59,15 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value) {
                 concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()));
   if (s.value.size_bytes() != 0) std::memcpy(s.value.mutable_data(), value.data(), s.value.size_bytes());
   s.valid = true;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::write_state");
 }
 
-void CompiledGraph::reset() { impl_->reset_states(); }
+void CompiledGraph::reset() try { impl_->reset_states(); } catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::reset");
+}
 
-std::size_t CompiledGraph::share_state_from(CompiledGraph& other) {
+std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < states().size(); ++i)
     for (std::size_t j = 0; j < other.states().size(); ++j) {
@@ -81,10 +88,11 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) {
   for (const auto& [i, j] : pairs) impl_->states[i] = other.impl_->states[j];
   for (auto& s : impl_->shapes) s->bound.reset();
   return pairs.size();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::share_state_from");
 }
 
-// -- sticky inputs and handles
-// ------------------------------------------------------------------------------------------
+// -- sticky inputs and handles --
 
 void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims,
                                      bool may_be_output) {
@@ -119,30 +127,41 @@ void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::v
   if (is_output) h.output = static_cast<std::size_t>(out - code->outputs.begin());
   h.value = std::move(value);
   h.dims = std::move(dims);
+  h.ours = false;
 }
 
-void CompiledGraph::set_input(std::string_view name, std::span<const float> values) {
+void CompiledGraph::set_input(std::string_view name, std::span<const float> values) try {
   set_input_typed(name, values.data(), values.size_bytes(), DType::F32);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_input");
 }
 
-void CompiledGraph::set_input_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) {
+void CompiledGraph::set_input_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) try {
   const std::size_t bits = dtype_bits(dtype);
   impl_->set_handle(name, Tensor::copy_of(data, Shape({Dim(bytes * 8 / bits)}, dtype)), {}, false);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_input_typed");
 }
 
-void CompiledGraph::set_input(std::string_view name, const Tensor& value) {
+void CompiledGraph::set_input(std::string_view name, const Tensor& value) try {
   impl_->set_handle(name, value, value.dims(), false);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_input");
 }
 
-void CompiledGraph::bind_handle(std::string_view name, std::span<const float> values) {
+void CompiledGraph::bind_handle(std::string_view name, std::span<const float> values) try {
   impl_->set_handle(name, Tensor::copy_of(values.data(), Shape({Dim(values.size())}, DType::F32)), {}, true);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::bind_handle");
 }
 
-void CompiledGraph::bind_handle(std::string_view name, const Tensor& value) {
+void CompiledGraph::bind_handle(std::string_view name, const Tensor& value) try {
   impl_->set_handle(name, value, value.dims(), true);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::bind_handle");
 }
 
-Tensor CompiledGraph::read_handle(std::string_view name) const {
+Tensor CompiledGraph::read_handle(std::string_view name) const try {
   auto it = impl_->handles.find(name);
   if (it == impl_->handles.end()) {
     std::vector<IoInfo> bound;
@@ -150,6 +169,8 @@ Tensor CompiledGraph::read_handle(std::string_view name) const {
     (void)find_io(bound, name, "handle", impl_->code->source.name());
   }
   return Tensor::copy_of(it->second.value.data(), it->second.value.shape());
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::read_handle");
 }
 
 std::vector<TensorView> CompiledGraph::Impl::views_of(const std::vector<NamedInput>& given) const {
@@ -199,12 +220,13 @@ void CompiledGraph::Impl::fill_from_handles(std::vector<TensorView>& views, std:
   }
 }
 
-// -- padded batches
-// -------------------------------------------------------------------------------------------------------
+// -- padded batches --
 
-bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) {
-  impl_->extent.reset();
-  if (!extent) return true;
+bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
+  if (!extent) {
+    impl_->extent.reset();
+    return true;
+  }
   if (extent->actual < 1 || extent->actual > extent->upper)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("an active extent of ", extent->actual, " of ", extent->upper, " rows"),
@@ -216,14 +238,18 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) {
         for (const std::string& name : info.shape.dim(i).symbols())
           (i == 0 && info.shape.dim(i) == Dim::symbol(name) ? leading : elsewhere).insert(name);
   for (const std::string& name : elsewhere) leading.erase(name);
-  if (leading.size() != 1) return false;
-  const Dim rows = Dim::symbol(*leading.begin());
-  if (std::none_of(inputs().begin(), inputs().end(),
-                   [&](const IoInfo& i) { return i.shape.rank() > 0 && i.shape.dim(0) == rows; }))
-    return false;
+  std::optional<Dim> rows;
+  if (leading.size() == 1) rows = Dim::symbol(*leading.begin());
+  const bool possible = rows && std::any_of(inputs().begin(), inputs().end(), [&](const IoInfo& i) {
+                          return i.shape.rank() > 0 && i.shape.dim(0) == *rows;
+                        });
+  impl_->extent.reset();
+  if (!possible) return false;
+  impl_->extent_rows = std::move(*rows);
   impl_->extent = extent;
-  impl_->extent_rows = rows;
   return true;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_active_extent");
 }
 
 std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const TensorView> views) {
@@ -254,8 +280,7 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
   return extent_views;
 }
 
-// -- runs that hand out memory
-// ------------------------------------------------------------------------------------------
+// -- runs that hand out memory --
 
 // Results must not land on inputs or on each other, except on an input that was donated for it.
 void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const TensorView> in,
@@ -291,39 +316,56 @@ void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const 
 std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const TensorView> views) {
   ShapeInstance& s = instance_for(views);
   outputs_to_block(s);
-  run(s, views);
+  std::vector<std::vector<std::int64_t>> dims;
   std::vector<TensorView> out;
-  raw_dims.clear();
-  for (const Shape& shape : s.spec->outputs) raw_dims.push_back(shape.static_dims());
-  for (std::size_t i = 0; i < raw_dims.size(); ++i)
-    out.push_back({s.output_pointers[i], s.spec->outputs[i].dtype(), raw_dims[i], s.spec->outputs[i].size_bytes()});
+  for (const Shape& shape : s.spec->outputs) dims.push_back(shape.static_dims());
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    out.push_back({s.output_pointers[i], s.spec->outputs[i].dtype(), dims[i], s.spec->outputs[i].size_bytes()});
+  run(s, views);
+  raw_dims = std::move(dims);  // the views keep pointing at the same numbers
   committed = s.spec->slots;
   return out;
 }
 
-std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) {
+std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) try {
   return impl_->run_to_views(impl_->views_of(given));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_raw");
 }
 
-std::vector<TensorView> CompiledGraph::run_raw(const NamedTensors& given) {
+std::vector<TensorView> CompiledGraph::run_raw(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
   return impl_->run_to_views(impl_->views_of(given, dims));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_raw");
 }
 
 std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(
-    const std::vector<std::vector<NamedInput>>& sets) {
+    const std::vector<std::vector<NamedInput>>& sets) try {
   std::vector<std::vector<std::vector<float>>> out;
   for (const std::vector<NamedInput>& set : sets) out.push_back(run(set));
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_pipelined");
 }
 
-void CompiledGraph::commit_no_wait(const std::vector<NamedInput>& given) { (void)run_raw(given); }
-void CompiledGraph::commit_no_wait(const NamedTensors& given) { (void)run_raw(given); }
+void CompiledGraph::commit_no_wait(const std::vector<NamedInput>& given) try {
+  (void)run_raw(given);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::commit_no_wait");
+}
+void CompiledGraph::commit_no_wait(const NamedTensors& given) try {
+  (void)run_raw(given);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::commit_no_wait");
+}
 
 std::span<const Slot> CompiledGraph::sync_pending() { return std::exchange(impl_->committed, {}); }
 
-std::size_t CompiledGraph::output_index(std::string_view name) const {
+std::size_t CompiledGraph::output_index(std::string_view name) const try {
   return find_io(outputs(), name, "output", impl_->code->source.name());
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::output_index");
 }
 
 }  // namespace rlx

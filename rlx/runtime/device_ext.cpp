@@ -12,7 +12,8 @@ namespace {
 std::shared_ptr<const Backend> require_backend(Device d) {
   auto b = backend_for(d);
   if (!b)
-    throw Error(ErrorCode::DeviceUnavailable, concat_text("device ", device_info(d).name, " is not available: ", unavailable_reason(d)),
+    throw Error(ErrorCode::DeviceUnavailable,
+                concat_text("device ", device_info(d).name, " is not available: ", unavailable_reason(d)),
                 "pick one of rlx::available_devices()");
   return b;
 }
@@ -22,7 +23,9 @@ TargetInfo target_of(Device d, const CompileOptions& options) {
   return target_with_options(require_backend(d)->target({}), options);
 }
 
-KernelDispatchConfig dispatch_of(const CompileOptions& options) { return options.kernel_dispatch.value_or(KernelDispatchConfig{}); }
+KernelDispatchConfig dispatch_of(const CompileOptions& options) {
+  return options.kernel_dispatch.value_or(KernelDispatchConfig{});
+}
 
 Graph lowered(const Graph& g, const CompileOptions& options) {
   PassContext context;
@@ -40,6 +43,8 @@ std::string unavailable_reason(Device d) noexcept {
     const DeviceInfo& info = device_info(d);
     if (info.build_option.empty()) return concat_text("this version has no ", info.name, " backend");
     return concat_text("this build leaves its backend out (configure with -D", info.build_option, "=ON)");
+  } catch (const std::bad_alloc&) {
+    return "out of memory";  // lies inside the string
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -69,7 +74,8 @@ Device fastest_device() {
 }
 
 Device fastest_among(std::span<const Device> devices) {
-  auto best = std::min_element(devices.begin(), devices.end(), [](Device a, Device b) { return device_info(a).priority < device_info(b).priority; });
+  auto best = std::min_element(devices.begin(), devices.end(),
+                               [](Device a, Device b) { return device_info(a).priority < device_info(b).priority; });
   return best == devices.end() ? Device::Cpu : *best;
 }
 
@@ -121,7 +127,8 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(
     if (needs_no_kernel(n) || target.claims.claims(g, NodeId{i})) continue;
     Graph one("probe");
     std::vector<Value> operands;
-    for (std::size_t k = 0; k < n.inputs.size(); ++k) operands.push_back(one.input("x" + std::to_string(k), g.shape(n.inputs[k])));
+    for (std::size_t k = 0; k < n.inputs.size(); ++k)
+      operands.push_back(one.input("x" + std::to_string(k), g.shape(n.inputs[k])));
     Expr e = one.add(n.op, operands);
     std::vector<Value> outputs;
     for (std::uint32_t r = 0; r < n.num_results(); ++r) outputs.push_back(e.result(r));

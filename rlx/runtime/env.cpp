@@ -14,10 +14,12 @@ namespace {
 constexpr EnvVariable kVariables[] = {
     {"RLX_THREADS", "threads of the CPU backend (default: processors this process may use)"},
     {"RLX_CPU_ISA", "force a lower instruction set: avx512, avx2, sse4, generic"},
-    {"RLX_IR_DUMP", "write every stage of each compile of the process to this file, or into this folder when it ends with /"},
+    {"RLX_IR_DUMP",
+     "write every stage of each compile of the process to this file, or into this folder when it ends with /"},
     {"RLX_FUSION_REPORT", "print what was fused and what was missed"},
     {"RLX_DISPATCH_REPORT", "print how each kind of op reaches the device"},
-    {"RLX_KERNEL_DISPATCH", "native: kernels only, common: decompositions wherever there are some (default: prefer_native)"},
+    {"RLX_KERNEL_DISPATCH",
+     "native: kernels only, common: decompositions wherever there are some (default: prefer_native)"},
     {"RLX_VERBOSE", "both reports"},
 };
 
@@ -29,7 +31,9 @@ Overrides& overrides() {
   static Overrides o;
   return o;
 }
-std::string key_of(std::string_view name) { return name.starts_with("RLX_") ? std::string(name) : concat_text("RLX_", name); }
+std::string key_of(std::string_view name) {
+  return name.starts_with("RLX_") ? std::string(name) : concat_text("RLX_", name);
+}
 }  // namespace
 
 std::span<const EnvVariable> env_variables() { return kVariables; }
@@ -54,9 +58,12 @@ bool env_flag(std::string_view name) {
 std::optional<int> env_int(std::string_view name) {
   auto v = env_get(name);
   if (!v || v->empty()) return std::nullopt;
-  bool digits = v->size() <= 6 && std::all_of(v->begin(), v->end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  bool digits =
+      v->size() <= 6 && std::all_of(v->begin(), v->end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   int n = digits ? std::atoi(v->c_str()) : 0;
-  if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text(key_of(name), " = '", *v, "' is no positive number"), "unset it or give a number from 1 on");
+  if (n < 1)
+    throw Error(ErrorCode::InvalidArgument, concat_text(key_of(name), " = '", *v, "' is no positive number"),
+                "unset it or give a number from 1 on");
   return n;
 }
 
@@ -78,8 +85,10 @@ RuntimeOverrides::RuntimeOverrides(std::string name, std::string value) : name_(
   env_set(name_, std::move(value));
 }
 RuntimeOverrides::~RuntimeOverrides() {
-  if (old_) env_set(name_, *old_);
-  else env_unset(name_);
+  if (old_)
+    env_set(name_, *old_);
+  else
+    env_unset(name_);
 }
 
 }  // namespace rlx

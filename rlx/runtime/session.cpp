@@ -6,7 +6,9 @@
 #include <set>
 
 #include "rlx/driver/registry.h"
+#include "rlx/driver/thread_pool.h"
 #include "rlx/ir/inspect.h"
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
@@ -23,7 +25,8 @@ void note_host_fallback(const KernelDispatchReport& report) {
     if (k.path != DispatchPath::HostFallback) continue;
     std::lock_guard lock(mutex);
     if (noted.insert(k.name).second)
-      std::fprintf(stderr, "note: %s has neither kernel nor decomposition on %s: its reference rule runs it, on one thread\n",
+      std::fprintf(stderr,
+                   "note: %s has neither kernel nor decomposition on %s: its reference rule runs it, on one thread\n",
                    k.name.c_str(), report.backend_name.c_str());
   }
 }
@@ -40,26 +43,33 @@ void report_compile(const CompileResult& r, bool verbose) {
 }  // namespace
 
 Session::Session(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {
-  if (auto threads = env_int("RLX_THREADS")) options_.threads = *threads;
+  if (auto threads = env_int("RLX_THREADS")) options_.threads = checked_thread_count(*threads, "RLX_THREADS");
   if (auto isa = env_get("RLX_CPU_ISA")) options_.isa = *isa;
 }
 
-Session::Session(Device device) : Session(backend_for(device)) {
-  std::string reason = unavailable_reason(device);
+Session::Session(Device device) try : Session(backend_for(device)) {
+  const std::string reason = backend_ ? backend_->unavailable_reason() : unavailable_reason(device);
   if (!reason.empty())
-    throw Error(ErrorCode::DeviceUnavailable, concat_text("device ", device_info(device).name, " is not available: ", reason),
+    throw Error(ErrorCode::DeviceUnavailable,
+                concat_text("device ", device_info(device).name, " is not available: ", reason),
                 "pick one of rlx::available_devices()");
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session");
 }
 
-Session Session::on_backend(std::string_view name) {
+Session Session::on_backend(std::string_view name) try {
   auto backend = backend_by_name(name);
-  if (!backend) throw Error(ErrorCode::NotFound, concat_text("this build has no backend '", name, "'"), "use \"cpu\" or \"reference\"");
+  if (!backend)
+    throw Error(ErrorCode::NotFound, concat_text("this build has no backend '", name, "'"),
+                "use \"cpu\" or \"reference\"");
   return Session(std::move(backend));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session::on_backend");
 }
 
 Session& Session::with_threads(int threads) {
-  if (threads < 0) throw Error(ErrorCode::InvalidArgument, concat_text("with_threads(", threads, "): a thread count is not negative"));
-  options_.threads = threads;
+  (void)checked_thread_count(threads, "with_threads: threads");
+  options_.threads = threads;  // 0 stays 0: the CPUs this process may use are counted when a graph is compiled
   return *this;
 }
 
@@ -73,7 +83,8 @@ Session& Session::with_precision(Precision precision) { return with_policy(Preci
 Session& Session::with_policy(PrecisionPolicy policy) {
   for (DType t : policy.dtypes)
     if (t != DType::F32 && t != DType::F16 && t != DType::BF16)
-      throw Error(ErrorCode::InvalidArgument, concat_text("a precision policy chooses f32, f16 or bf16, not ", dtype_name(t)));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("a precision policy chooses f32, f16 or bf16, not ", dtype_name(t)));
   policy_ = policy;
   return *this;
 }
@@ -86,44 +97,68 @@ KernelDispatchConfig dispatch_from_env() {
   if (text.empty()) return config;
   const auto policy = parse_kernel_dispatch_policy(text);
   if (!policy)
-    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_KERNEL_DISPATCH = '", text, "' is no dispatch policy"), "use native, common or prefer_native");
+    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_KERNEL_DISPATCH = '", text, "' is no dispatch policy"),
+                "use native, common or prefer_native");
   config.policy = *policy;
   return config;
 }
 }  // namespace
 
-TargetInfo Session::target() const { return backend_->target(options_); }
+TargetInfo Session::target() const try { return backend_->target(options_); } catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session::target");
+}
 
 Precision Session::precision() const {
   const DType compute = policy_.of(PrecisionCategory::Compute);
   return compute == DType::F16 ? Precision::F16 : compute == DType::BF16 ? Precision::BF16 : Precision::F32;
 }
 
+namespace {
+// `attempt`, when there may be no memory for the Diagnostic either.
+template <class F>
+auto attempt_in_little_memory(F&& f) -> Result<decltype(f())> {
+  try {
+    return attempt(f);
+  } catch (const std::bad_alloc&) {
+    return Diagnostic{ErrorCode::OutOfMemory, "none is left", {}, {}};  // lies inside the string
+  }
+}
+}  // namespace
+
 Result<Session> Session::try_new(Device device) {
-  return attempt([&] { return Session(device); });
+  return attempt_in_little_memory([&] { return Session(device); });
 }
 
 Result<CompiledGraph> Session::try_compile_with(Graph g, CompileOptions options) const {
-  return attempt([&] { return compile_with(std::move(g), std::move(options)); });
+  return attempt_in_little_memory([&] { return compile_with(std::move(g), std::move(options)); });
 }
 
-CompiledGraph Session::compile_with(Graph g, CompileOptions options) const {
+CompiledGraph Session::compile_with(Graph g, CompileOptions options) const try {
   return compile_module(make_module(std::move(g)), std::move(options));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session::compile_with");
 }
 
-CompiledGraph Session::compile_hir(HirModule m, CompileOptions options) const {
+CompiledGraph Session::compile_hir(HirModule m, CompileOptions options) const try {
   return compile_module(GraphModule(std::move(m)), std::move(options));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session::compile_hir");
 }
 
-CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) const {
+CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) const try {
   if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
   if (!options.precision) options.precision = policy_;
   if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
   if (m.stage() == GraphStage::Lir && !m.graph().is_static())  // no run makes it static: refused now, by the pipeline
     (void)CompilePipeline(target(), options).compile_module(GraphModule(m));
-  auto code = std::make_shared<SharedCode>(std::move(m), backend_, std::move(options), options_);
+  BackendOptions backend_options = options_;
+  backend_options.finest_grain = options.finest_grain;
+  backend_options.chunk_audit = options.chunk_audit;
+  auto code = std::make_shared<SharedCode>(std::move(m), backend_, std::move(options), std::move(backend_options));
   code->stage_hook = report_compile;
   return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session::compile_module");
 }
 
 }  // namespace rlx

@@ -19,7 +19,8 @@ class Session {
   /// A session on the backend called `name`; "reference" runs the reference rules.
   static Session on_backend(std::string_view name);
 
-  /// Threads of the CPU backend (0: RLX_THREADS, else the processors this process may use).
+  /// Threads of the CPU backend, at most 64 (0: RLX_THREADS, else the processors this process may use). More than the
+  /// machine has processors is allowed; the pool of the process grows to the largest number asked.
   Session& with_threads(int threads);
   /// Forces a lower instruction set by name (empty: RLX_CPU_ISA, else the best).
   Session& with_isa(std::string isa);
@@ -36,8 +37,8 @@ class Session {
   const PrecisionPolicy& policy() const { return policy_; }
   TargetInfo target() const;
 
-  /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape at its runs. The graph is
-  /// consumed: its Exprs are dead afterwards.
+  /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape at its runs. The
+  /// graph is consumed: its Exprs are dead afterwards.
   CompiledGraph compile(Graph g) const { return compile_with(std::move(g), {}); }
   CompiledGraph compile_graph(Graph g) const { return compile(std::move(g)); }
   /// The same with options. A precision policy among them wins over the session's, f32 too.

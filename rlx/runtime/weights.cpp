@@ -8,6 +8,7 @@
 #include "rlx/compiler/weights.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/tensor/visit.h"
 
 namespace rlx {
 
@@ -101,63 +102,112 @@ std::size_t WeightStore::bytes() const {
   return bytes;
 }
 
+// A copy with bytes of its own.
+std::shared_ptr<WeightStore::Form> WeightStore::copy_of(const Form& form) {
+  auto copy = std::make_shared<Form>(form);
+  if (!copy->bytes.empty()) copy->bytes = Tensor::copy_of(copy->bytes.data(), copy->bytes.shape());
+  return copy;
+}
+
 // A form for writing: a clone goes on reading the old bytes.
 WeightStore::Form& WeightStore::own(std::shared_ptr<Form>& form) {
-  if (!sole_owner(form)) {
-    form = std::make_shared<Form>(*form);
-    if (!form->bytes.empty()) form->bytes = Tensor::copy_of(form->bytes.data(), form->bytes.shape());
-  }
+  if (!sole_owner(form)) form = copy_of(*form);
   return *form;
 }
 
-// What was made of `name` is old.
-void WeightStore::invalidate(const std::string& name) {
-  for (auto& [key, form] : forms_) {
-    auto reads = [&](const Source& s) { return std::find(s.reads.begin(), s.reads.end(), name) != s.reads.end(); };
-    if (std::none_of(form->sources.begin(), form->sources.end(), [&](const Source& s) { return s.ready && reads(s); }))
-      continue;
-    if (!form->packed_by) {  // computed anew as a whole
-      form = std::make_shared<Form>(*form);
-      form->bytes = Tensor();
-    }
-    for (Source& s : own(form).sources)
-      if (reads(s)) s.ready = false;
-  }
+// Whether some packed form takes the values of `name` as they are.
+bool WeightStore::is_packed(const std::string& name) const {
+  return std::any_of(forms_.begin(), forms_.end(), [&](const auto& entry) {
+    const Form& form = *entry.second;
+    return form.packed_by &&
+           std::any_of(form.sources.begin(), form.sources.end(), [&](const Source& s) { return s.param == name; });
+  });
 }
 
-// Packs `value` into every form that waits for it; true when the values must stay.
-bool WeightStore::pack_everywhere(const std::string& name, const Tensor& value, DType declared) {
-  bool held = false;
-  Tensor fitted;
+// Whether nothing else needs them.
+bool WeightStore::held_packed(const std::string& name) const { return !read_raw_.contains(name) && is_packed(name); }
+
+// Packs the values of `name`, in its declared dtype, into every form that waits for them.
+void WeightStore::pack_waiting(const std::string& name, const void* values) {
   for (auto& [key, form] : forms_)
     for (std::size_t i = 0; i < form->sources.size(); ++i) {
-      if (!form->packed_by || form->sources[i].param != name) continue;
-      held = true;
-      if (form->sources[i].ready) continue;
-      if (fitted.empty()) fitted = value.cast(declared);
+      if (!form->packed_by || form->sources[i].param != name || form->sources[i].ready) continue;
       Form& f = own(form);
-      f.packed_by->pack(f.node, i, fitted.data(), f.bytes.mutable_data());
+      f.packed_by->pack(f.node, i, values, f.bytes.mutable_data());
       f.sources[i].ready = true;
     }
-  return !held || read_raw_.contains(name);
 }
 
-void WeightStore::set(const std::string& name, const Tensor& value, DType declared,
-                      std::shared_ptr<const WeightLoader> loader) {
+void WeightStore::set(std::span<const NewValue> values) {
   std::lock_guard lock(mutex_);
-  params_.erase(name);  // should memory run out, the param has no value rather than half of one
-  invalidate(name);
-  Param p{{}, declared, {}};
-  if (!pack_everywhere(name, value, declared)) {
-    if (loader) loader->drop_pages(name);
-  } else if (loader) {
-    p.raw = value;  // converted when it is read: a checkpoint in half precision stays in its file until then
-    p.loader = std::move(loader);
-  } else {
-    p.raw = value.cast(declared);
-    if (!p.raw.owned()) p.raw = Tensor::copy_of(p.raw.data(), p.raw.shape());
+  // First all that needs memory, beside what is there.
+  std::set<std::string_view> names;
+  for (const NewValue& v : values) names.insert(v.name);
+  struct Change {
+    std::shared_ptr<Form>& form;
+    std::shared_ptr<Form> instead;  // of a form that somebody else reads, or that is computed anew as a whole
+    std::vector<bool> old;          // the sources that change
+  };
+  std::vector<Change> changes;
+  for (auto& [key, form] : forms_) {
+    std::vector<bool> old;
+    for (const Source& s : form->sources)
+      old.push_back(
+          std::any_of(s.reads.begin(), s.reads.end(), [&](const auto& name) { return names.contains(name); }));
+    if (std::find(old.begin(), old.end(), true) == old.end()) continue;
+    std::shared_ptr<Form> instead;
+    if (!form->packed_by) {
+      instead = std::make_shared<Form>(*form);
+      instead->bytes = Tensor();
+    } else if (!sole_owner(form)) {
+      instead = copy_of(*form);
+    }
+    changes.push_back({form, std::move(instead), std::move(old)});
   }
-  params_.emplace(name, std::move(p));
+  std::map<std::string, Param, std::less<>> params;
+  std::size_t converted_bytes = 0;
+  for (const NewValue& v : values) {
+    Param p{{}, v.declared, {}};
+    if (held_packed(v.name)) {
+      // Packed below.
+    } else if (v.loader) {
+      p.raw = v.value;  // converted when it is read: a checkpoint in half precision stays in its file until then
+      p.loader = v.loader;
+    } else {
+      p.raw = v.value.cast(v.declared);
+      if (!p.raw.owned()) p.raw = Tensor::copy_of(p.raw.data(), p.raw.shape());
+    }
+    if (v.value.dtype() != v.declared && is_packed(v.name))
+      converted_bytes = std::max(converted_bytes, size_bytes(v.declared, v.value.num_elements()));
+    params.insert_or_assign(v.name, std::move(p));
+  }
+  Tensor converted = Tensor::uninitialized(Shape({Dim(converted_bytes)}, DType::U8));
+
+  // From here on nothing fails.
+  for (Change& c : changes) {
+    if (c.instead) c.form = std::move(c.instead);
+    for (std::size_t i = 0; i < c.old.size(); ++i)
+      if (c.old[i]) c.form->sources[i].ready = false;
+  }
+  while (!params.empty()) {
+    auto node = params.extract(params.begin());
+    if (auto it = params_.find(node.key()); it != params_.end())
+      it->second = std::move(node.mapped());
+    else
+      params_.insert(std::move(node));
+  }
+  for (const NewValue& v : values) {
+    if (!is_packed(v.name)) continue;
+    const std::byte* fitted = v.value.data();
+    if (v.value.dtype() != v.declared) {
+      std::byte* to = converted.mutable_data();
+      for (std::int64_t i = 0; i < v.value.num_elements(); ++i)
+        store_element(to, v.declared, i, load_element<double>(fitted, v.value.dtype(), i));
+      fitted = to;
+    }
+    pack_waiting(v.name, fitted);
+    if (v.loader && held_packed(v.name)) v.loader->drop_pages(v.name);
+  }
 }
 
 // The values of a param in its declared dtype, read back from a packed form when nothing else holds them.
@@ -183,9 +233,9 @@ const Tensor& WeightStore::raw(const std::string& name) {
 void WeightStore::pack_param(const std::string& name) {
   Param& p = params_.find(name)->second;
   const std::shared_ptr<const WeightLoader> loader = p.loader;
-  const bool stays = pack_everywhere(name, raw(name), p.declared);
+  pack_waiting(name, raw(name).data());
   if (loader) loader->drop_pages(name);
-  if (!stays) p = Param{{}, p.declared, {}};
+  if (held_packed(name)) p = Param{{}, p.declared, {}};
 }
 
 void WeightStore::add(const WeightPlan& plan) {
@@ -200,7 +250,8 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     collect_params(prepare, v, names);
     return std::vector<std::string>(names.begin(), names.end());
   };
-  std::vector<std::shared_ptr<Form>> fresh;  // packed forms in the order of use
+  std::map<std::string, std::shared_ptr<Form>> made;  // known when they are whole
+  std::vector<std::shared_ptr<Form>> fresh;           // the packed ones among them in the order of use
   constexpr std::size_t kLine = 64;
   auto padded = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   std::size_t slab_bytes = 0;
@@ -211,14 +262,14 @@ void WeightStore::add_locked(const WeightPlan& plan) {
       if (node.kind() == OpKind::Param) read_raw_.insert(prepare.leaf_name(v.node));
       continue;
     }
-    std::shared_ptr<Form>& form = forms_[plan.keys[i]];
     if (!node.op.is<ops::Relayout>()) {
       auto& readers = readers_[plan.keys[i]];
       if (std::none_of(readers.begin(), readers.end(), [&](const auto& r) { return r.lock() == plan.executable; }))
         readers.push_back(plan.executable);
     }
-    if (form) continue;
-    form = std::make_shared<Form>();
+    if (forms_.contains(plan.keys[i]) || made.contains(plan.keys[i])) continue;
+    auto form = std::make_shared<Form>();
+    made.emplace(plan.keys[i], form);
     if (node.op.is<ops::Relayout>()) {
       form->packed_by = plan.executable;
       form->node = v.node;
@@ -243,16 +294,17 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     forms_.erase(it->first);
     it = readers_.erase(it);
   }
-  if (fresh.empty()) return;
   // Packed weights lie one after the other, in the order of use, so that they share huge pages and one's end prefetches
   // the next's start. Nothing is touched before it is packed.
-  Tensor slab = Tensor::uninitialized(Shape({Dim(slab_bytes)}, DType::U8));
+  Tensor slab;
+  if (!fresh.empty()) slab = Tensor::uninitialized(Shape({Dim(slab_bytes)}, DType::U8));
   std::size_t used = 0;
   for (const std::shared_ptr<Form>& form : fresh) {
     auto bytes = static_cast<std::size_t>(prepare.node(form->node).op.as<ops::Relayout>().packed_bytes);
     form->bytes = Tensor::part_of(slab, used, Shape({Dim(bytes)}, DType::U8));
     used += padded(bytes);
   }
+  forms_.merge(made);
 }
 
 std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const Backend& backend,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,11 +46,17 @@ class WeightStore {
 
   /// Makes the forms of `plan` known, so that `set` packs into them at once.
   void add(const WeightPlan& plan);
-  /// Binds a param of dtype `declared` to `value` (converted when its dtype differs). Every known packed form is
-  /// written now: of a form that joins several params, the range of this one. Without an owner (`Tensor::borrowed` of a
-  /// null pointer) the bytes are read during this call only; `loader` tells whose mapped bytes they are, if any.
-  void set(const std::string& name, const Tensor& value, DType declared,
-           std::shared_ptr<const WeightLoader> loader = {});
+  /// What a param is set to: `value`, converted when its dtype is not `declared`. Without an owner (`Tensor::borrowed`
+  /// of a null pointer) the bytes are read during the call only; `loader` tells whose mapped bytes they are, if any.
+  struct NewValue {
+    std::string name;
+    Tensor value;
+    DType declared = DType::F32;
+    std::shared_ptr<const WeightLoader> loader;
+  };
+  /// Sets params: all of them, or, when it throws, none. Every known packed form is written now: of a form that joins
+  /// several params, the ranges of these.
+  void set(std::span<const NewValue> values);
   bool has(std::string_view name) const;
   /// Pointers of all outputs of the plan's prepare graph, preparing what is not ready yet. Throws NotFound naming every
   /// param it needs that has no value.
@@ -79,9 +86,11 @@ class WeightStore {
   };
 
   void add_locked(const WeightPlan& plan);
+  static std::shared_ptr<Form> copy_of(const Form& form);
   static Form& own(std::shared_ptr<Form>& form);
-  void invalidate(const std::string& name);
-  bool pack_everywhere(const std::string& name, const Tensor& value, DType declared);
+  bool is_packed(const std::string& name) const;
+  bool held_packed(const std::string& name) const;
+  void pack_waiting(const std::string& name, const void* values);
   void pack_param(const std::string& name);
   const Tensor& raw(const std::string& name);
 

@@ -12,11 +12,13 @@ namespace rlx {
 
 enum class AtomKind : std::uint8_t { Symbol, FloorDiv, Mod, Min, Max };
 
-// What a term multiplies: a symbol, or a non-polynomial function of two dimensions. `key` is its canonical text.
+// What a term multiplies: a symbol, or a non-polynomial function of two dimensions. `key` is its canonical text,
+// `depth` the number of functions within each other.
 struct DimAtom {
   AtomKind kind = AtomKind::Symbol;
   std::string key;
   Dim a, b;
+  int depth = 0;
 };
 
 namespace {
@@ -87,13 +89,32 @@ Dim atom_dim(DimAtom atom) {
   return dim_from_expr(std::move(e));
 }
 
+int nesting(const Dim& d) {
+  int deepest = 0;
+  if (!d.is_static())
+    for (const auto& [key, term] : DimExpr::of(d).terms)
+      for (const DimAtom& f : term.factors) deepest = std::max(deepest, f.depth);
+  return deepest;
+}
+
 constexpr const char* kFunctionNames[] = {"", "floordiv", "mod", "min", "max"};
 
 Dim function_dim(AtomKind kind, Dim a, Dim b) {
   bool commutative = kind == AtomKind::Min || kind == AtomKind::Max;
   if (commutative && b.text() < a.text()) std::swap(a, b);
   std::string key = concat_text(kFunctionNames[static_cast<int>(kind)], "(", a, ", ", b, ")");
-  return atom_dim(DimAtom{kind, std::move(key), std::move(a), std::move(b)});
+  // Everything that walks an expression recurses, and each level holds the text of those below it.
+  constexpr int kMaxNesting = 48;  // parse_dim reads what text() writes: it takes 64 levels
+  constexpr std::size_t kMaxText = 4096;
+  const int depth = 1 + std::max(nesting(a), nesting(b));
+  if (depth > kMaxNesting || key.size() > kMaxText)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        depth > kMaxNesting
+            ? concat_text("a dimension expression nests floordiv, mod, min and max more than ", kMaxNesting, " deep")
+            : concat_text("a dimension expression would have more than ", kMaxText, " characters"),
+        "declare a symbol for the inner part");
+  return atom_dim(DimAtom{kind, std::move(key), std::move(a), std::move(b), depth});
 }
 
 void require_positive(const Dim& b, const char* what) {
@@ -108,7 +129,7 @@ Dim Dim::symbol(std::string_view name) {
   if (!ok)
     throw Error(ErrorCode::InvalidArgument, concat_text("'", name, "' is not a symbol name"),
                 "use letters, digits and _, starting with a letter");
-  return atom_dim(DimAtom{AtomKind::Symbol, std::string(name), {}, {}});
+  return atom_dim(DimAtom{AtomKind::Symbol, std::string(name), {}, {}, 0});
 }
 
 std::int64_t Dim::value() const {
@@ -144,12 +165,14 @@ Dim operator*(const Dim& a, const Dim& b) {
   // Sums multiplied out grow exponentially with the number of factors; no real shape comes near.
   constexpr std::size_t kMaxTerms = 1024;
   if (left.terms.size() * right.terms.size() > kMaxTerms)
-    throw Error(ErrorCode::InvalidArgument, concat_text("a dimension expression would have more than ", kMaxTerms, " terms"));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("a dimension expression would have more than ", kMaxTerms, " terms"));
   for (const auto& [lk, lt] : left.terms)
     for (const auto& [rk, rt] : right.terms) {
       DimTerm term{checked_mul(lt.coefficient, rt.coefficient), lt.factors};
       term.factors.insert(term.factors.end(), rt.factors.begin(), rt.factors.end());
-      std::sort(term.factors.begin(), term.factors.end(), [](const DimAtom& p, const DimAtom& q) { return p.key < q.key; });
+      std::sort(term.factors.begin(), term.factors.end(),
+                [](const DimAtom& p, const DimAtom& q) { return p.key < q.key; });
       std::string key;
       for (const DimAtom& f : term.factors) key += (key.empty() ? "" : "*") + f.key;
       e.add(key, term);
@@ -249,7 +272,8 @@ namespace {
 }
 
 DimRange product(const DimRange& a, const DimRange& b) {
-  const std::int64_t corners[] = {checked_mul(a.min, b.min), checked_mul(a.min, b.max), checked_mul(a.max, b.min), checked_mul(a.max, b.max)};
+  const std::int64_t corners[] = {checked_mul(a.min, b.min), checked_mul(a.min, b.max), checked_mul(a.max, b.min),
+                                  checked_mul(a.max, b.max)};
   const auto [low, high] = std::minmax_element(std::begin(corners), std::end(corners));
   return {*low, *high};
 }
@@ -257,7 +281,8 @@ DimRange product(const DimRange& a, const DimRange& b) {
 DimRange quotient(const DimRange& a, DimRange b) {
   b.min = std::max<std::int64_t>(1, b.min);  // a divisor is positive
   b.max = std::max(b.min, b.max);
-  const std::int64_t corners[] = {floor_div(a.min, b.min), floor_div(a.min, b.max), floor_div(a.max, b.min), floor_div(a.max, b.max)};
+  const std::int64_t corners[] = {floor_div(a.min, b.min), floor_div(a.min, b.max), floor_div(a.max, b.min),
+                                  floor_div(a.max, b.max)};
   const auto [low, high] = std::minmax_element(std::begin(corners), std::end(corners));
   return {*low, *high};
 }
@@ -337,24 +362,32 @@ std::string Dim::text() const {
   if (!expr_) return std::to_string(value_);
   std::string out;
   auto append = [&](const std::string& key, std::int64_t c) {
-    if (out.empty()) out += c < 0 ? "-" : "";
-    else out += c < 0 ? " - " : " + ";
+    if (out.empty())
+      out += c < 0 ? "-" : "";
+    else
+      out += c < 0 ? " - " : " + ";
     std::uint64_t magnitude = c < 0 ? 0 - static_cast<std::uint64_t>(c) : static_cast<std::uint64_t>(c);
-    if (key.empty()) out += std::to_string(magnitude);
-    else if (magnitude == 1) out += key;
-    else out += std::to_string(magnitude) + "*" + key;
+    if (key.empty())
+      out += std::to_string(magnitude);
+    else if (magnitude == 1)
+      out += key;
+    else
+      out += std::to_string(magnitude) + "*" + key;
   };
   std::int64_t constant = 0;
   for (const auto& [key, term] : expr_->terms) {
-    if (key.empty()) constant = term.coefficient;
-    else append(key, term.coefficient);
+    if (key.empty())
+      constant = term.coefficient;
+    else
+      append(key, term.coefficient);
   }
   if (constant != 0) append("", constant);
   return out;
 }
 
 namespace {
-// Recursive descent: sum := product (('+'|'-') product)*; product := atom ('*' atom)*; atom := int | name | f '(' sum ',' sum ')' | '-' atom.
+// Recursive descent: sum := product (('+'|'-') product)*; product := atom ('*' atom)*; atom := int | name | f '(' sum
+// ',' sum ')' | '-' atom.
 struct DimParser {
   std::string_view s;
   std::size_t at = 0;
@@ -380,9 +413,12 @@ struct DimParser {
     if (++depth > 64) return fail();
     Dim d = product();
     while (!failed) {
-      if (eat('+')) d = d + product();
-      else if (eat('-')) d = d - product();
-      else break;
+      if (eat('+'))
+        d = d + product();
+      else if (eat('-'))
+        d = d - product();
+      else
+        break;
     }
     --depth;
     return d;

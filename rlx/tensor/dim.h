@@ -21,13 +21,13 @@ struct DimRange {
 /// Symbol name -> bounds, for `Dim::range`.
 using SymbolRanges = std::map<std::string, DimRange, std::less<>>;
 
-/// An int64 or a shared immutable expression (+, -, *, floordiv, mod, min, max over symbols), kept in a canonical form so
-/// that equal expressions compare equal without a graph.
+/// An int64 or a shared immutable expression (+, -, *, floordiv, mod, min, max over symbols), kept in a canonical form
+/// so that equal expressions compare equal without a graph.
 class Dim {
  public:
   Dim() = default;
-  Dim(std::int64_t value) : value_(value) {}  // NOLINT(implicit)
-  Dim(int value) : value_(value) {}           // NOLINT(implicit)
+  Dim(std::int64_t value) : value_(value) {}                            // NOLINT(implicit)
+  Dim(int value) : value_(value) {}                                     // NOLINT(implicit)
   Dim(std::size_t value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(implicit)
   /// The dimension named `name` ([A-Za-z_][A-Za-z0-9_]*). Users call `graph.symbol(name)`, which also records bounds.
   static Dim symbol(std::string_view name);
@@ -40,8 +40,8 @@ class Dim {
   Dim bind(const SymbolBinding& binding) const;
   /// The same as an integer; throws Unsupported naming a symbol that is not bound.
   std::int64_t evaluate(const SymbolBinding& binding) const;
-  /// Bounds of the expression by interval arithmetic: no value lies outside, and bounds of sums of positive terms are met.
-  /// Throws Unsupported naming a symbol without bounds.
+  /// Bounds of the expression by interval arithmetic: no value lies outside, and bounds of sums of positive terms are
+  /// met. Throws Unsupported naming a symbol without bounds.
   DimRange range(const SymbolRanges& symbols) const;
   /// Names of all symbols, sorted, each once.
   std::vector<std::string> symbols() const;

@@ -3,8 +3,9 @@
 
 namespace rlx {
 namespace {
-constexpr std::string_view kNames[kNumDTypes] = {"bool", "i8",  "i16", "i32", "i64",  "u8",     "u16",    "u32", "u64", "bf16",
-                                                 "f16",  "f32", "f64", "c64", "c128", "f8e4m3", "f8e5m2", "i4",  "u4",  "f4e2m1"};
+constexpr std::string_view kNames[kNumDTypes] = {"bool", "i8",     "i16",    "i32", "i64", "u8",    "u16",
+                                                 "u32",  "u64",    "bf16",   "f16", "f32", "f64",   "c64",
+                                                 "c128", "f8e4m3", "f8e5m2", "i4",  "u4",  "f4e2m1"};
 
 int int_rank(DType t) { return dtype_bits(t); }
 

@@ -10,8 +10,26 @@ namespace rlx {
 
 /// Element type of a tensor. The types after C128 are storage only: cast before computing with them.
 enum class DType : std::uint8_t {
-  Bool, I8, I16, I32, I64, U8, U16, U32, U64, BF16, F16, F32, F64, C64, C128,
-  F8E4M3, F8E5M2, I4, U4, F4E2M1,
+  Bool,
+  I8,
+  I16,
+  I32,
+  I64,
+  U8,
+  U16,
+  U32,
+  U64,
+  BF16,
+  F16,
+  F32,
+  F64,
+  C64,
+  C128,
+  F8E4M3,
+  F8E5M2,
+  I4,
+  U4,
+  F4E2M1,
 };
 inline constexpr int kNumDTypes = 20;
 
@@ -38,9 +56,7 @@ constexpr bool is_inexact(DType t) { return is_float(t) || is_complex(t); }
 /// I32 or I64: the dtypes of gather indices, labels and lengths.
 constexpr bool is_index(DType t) { return t == DType::I32 || t == DType::I64; }
 /// The real dtype of a complex one (C64 -> F32, C128 -> F64); other types are returned unchanged.
-constexpr DType real_dtype(DType t) {
-  return t == DType::C64 ? DType::F32 : t == DType::C128 ? DType::F64 : t;
-}
+constexpr DType real_dtype(DType t) { return t == DType::C64 ? DType::F32 : t == DType::C128 ? DType::F64 : t; }
 /// The dtype reductions accumulate in: at least F32 for floats, I64 / U64 for integers.
 constexpr DType accumulator_dtype(DType t) {
   if (t == DType::BF16 || t == DType::F16) return DType::F32;

@@ -6,8 +6,9 @@
 
 namespace rlx {
 namespace {
-// Rounds |x| to a format with `mantissa` bits and exponent bias `bias`, returning exponent and mantissa bits without the
-// sign; the caller handles NaN, infinity and overflow. One routine for every narrow format: ldexp/nearbyint are exact.
+// Rounds |x| to a format with `mantissa` bits and exponent bias `bias`, returning exponent and mantissa bits without
+// the sign; the caller handles NaN, infinity and overflow. One routine for every narrow format: ldexp/nearbyint are
+// exact.
 std::uint32_t round_magnitude(float magnitude, int mantissa, int bias) {
   if (magnitude == 0.0f) return 0;
   int exponent = 0;

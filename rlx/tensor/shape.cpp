@@ -86,9 +86,12 @@ std::optional<Dims> broadcast_dims(const Dims& a, const Dims& b) {
     const Dim one(1);
     const Dim& x = i < a.size() ? a[a.size() - 1 - i] : one;
     const Dim& y = i < b.size() ? b[b.size() - 1 - i] : one;
-    if (x == y || y.is_static(1)) out[out.size() - 1 - i] = x;
-    else if (x.is_static(1)) out[out.size() - 1 - i] = y;
-    else return std::nullopt;
+    if (x == y || y.is_static(1))
+      out[out.size() - 1 - i] = x;
+    else if (x.is_static(1))
+      out[out.size() - 1 - i] = y;
+    else
+      return std::nullopt;
   }
   return out;
 }

@@ -24,7 +24,8 @@ class Shape {
   DType dtype() const { return dtype_; }
 
   bool is_static() const;
-  /// Number of elements; throws Unsupported when a dimension is symbolic, InvalidArgument on overflow or negative sizes.
+  /// Number of elements; throws Unsupported when a dimension is symbolic, InvalidArgument on overflow or negative
+  /// sizes.
   std::int64_t num_elements() const;
   /// The same as a dimension expression, for symbolic shapes.
   Dim num_elements_dim() const;

@@ -16,19 +16,58 @@ namespace rlx {
 /// The DType of a C++ element type (bool, integers, float, double, BF16, F16).
 template <class T>
 struct DTypeOf;
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
-template <> struct DTypeOf<std::int8_t> { static constexpr DType value = DType::I8; };
-template <> struct DTypeOf<std::int16_t> { static constexpr DType value = DType::I16; };
-template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::I32; };
-template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::I64; };
-template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::U8; };
-template <> struct DTypeOf<std::uint16_t> { static constexpr DType value = DType::U16; };
-template <> struct DTypeOf<std::uint32_t> { static constexpr DType value = DType::U32; };
-template <> struct DTypeOf<std::uint64_t> { static constexpr DType value = DType::U64; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::F32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::F64; };
-template <> struct DTypeOf<BF16> { static constexpr DType value = DType::BF16; };
-template <> struct DTypeOf<F16> { static constexpr DType value = DType::F16; };
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::Bool;
+};
+template <>
+struct DTypeOf<std::int8_t> {
+  static constexpr DType value = DType::I8;
+};
+template <>
+struct DTypeOf<std::int16_t> {
+  static constexpr DType value = DType::I16;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::I32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::I64;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::U8;
+};
+template <>
+struct DTypeOf<std::uint16_t> {
+  static constexpr DType value = DType::U16;
+};
+template <>
+struct DTypeOf<std::uint32_t> {
+  static constexpr DType value = DType::U32;
+};
+template <>
+struct DTypeOf<std::uint64_t> {
+  static constexpr DType value = DType::U64;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::F32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::F64;
+};
+template <>
+struct DTypeOf<BF16> {
+  static constexpr DType value = DType::BF16;
+};
+template <>
+struct DTypeOf<F16> {
+  static constexpr DType value = DType::F16;
+};
 
 /// Read-only view of somebody else's dense row-major elements; `dims` may be empty when the receiver knows the shape.
 struct TensorView {
@@ -59,8 +98,8 @@ class Tensor {
   static Tensor scalar_i64(DType dtype, std::int64_t value);
   /// A copy of `shape.size_bytes()` bytes at `data`.
   static Tensor copy_of(const void* data, const Shape& shape);
-  /// A writable tensor over bytes [offset, offset + size) of `buffer`, which nothing else may write; the buffer lives as
-  /// long as its parts. InvalidArgument when the range does not fit.
+  /// A writable tensor over bytes [offset, offset + size) of `buffer`, which nothing else may write; the buffer lives
+  /// as long as its parts. InvalidArgument when the range does not fit.
   static Tensor part_of(Tensor& buffer, std::size_t offset, const Shape& shape);
   /// A view of bytes that live as long as `owner` (a mapped file, another tensor).
   static Tensor borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner);
@@ -104,7 +143,8 @@ class Tensor {
   double at(std::int64_t index) const;
   /// Element `index` of an integer or Bool tensor, exact; floats are truncated.
   std::int64_t at_i64(std::int64_t index) const;
-  /// Writes element `index`, converted to the tensor's dtype (nearest even for floats, truncation and wrap for integers).
+  /// Writes element `index`, converted to the tensor's dtype (nearest even for floats, truncation and wrap for
+  /// integers).
   void set(std::int64_t index, double value);
   void set_i64(std::int64_t index, std::int64_t value);
   /// All elements as float / double.
@@ -115,8 +155,8 @@ class Tensor {
   Tensor reshaped(const std::vector<std::int64_t>& dims) const;
   /// Rows [start, start + count) of axis 0, sharing the bytes.
   Tensor rows(std::int64_t start, std::int64_t count) const;
-  /// Every element converted: floats round to nearest even, float -> integer truncates toward zero and saturates (NaN gives
-  /// 0), integer -> integer wraps, anything -> Bool is "not zero", complex -> real takes the real part.
+  /// Every element converted: floats round to nearest even, float -> integer truncates toward zero and saturates (NaN
+  /// gives 0), integer -> integer wraps, anything -> Bool is "not zero", complex -> real takes the real part.
   Tensor cast(DType to) const;
 
   TensorView view() const { return {data_, dtype(), {}, size_bytes()}; }

@@ -21,8 +21,10 @@ To convert_element(From v) {
   if constexpr (std::is_same_v<To, From>) {
     return v;
   } else if constexpr (std::is_same_v<From, std::complex<double>>) {
-    if constexpr (std::is_same_v<To, std::complex<float>>) return {static_cast<float>(v.real()), static_cast<float>(v.imag())};
-    else return convert_element<To>(v.real());
+    if constexpr (std::is_same_v<To, std::complex<float>>)
+      return {static_cast<float>(v.real()), static_cast<float>(v.imag())};
+    else
+      return convert_element<To>(v.real());
   } else if constexpr (std::is_same_v<To, std::complex<float>> || std::is_same_v<To, std::complex<double>>) {
     using Part = typename To::value_type;
     return To(static_cast<Part>(v), Part(0));
@@ -98,9 +100,13 @@ void store_element(std::byte* data, DType t, std::int64_t i, V v) {
     auto old = static_cast<std::uint8_t>(byte);
     byte = static_cast<std::byte>(i % 2 ? (old & 0x0f) | (n << 4) : (old & 0xf0) | (n & 15));
   };
-  auto clamp = [&](double low, double high) {
-    double d = convert_element<double>(v);
-    return static_cast<int>(std::isnan(d) ? 0 : std::trunc(d < low ? low : d > high ? high : d));
+  auto narrow = [&](double low, double high) {  // to four bits, by the rules of convert_element
+    if constexpr (std::is_integral_v<V>) {
+      return static_cast<std::uint8_t>(static_cast<std::uint64_t>(v) & 15);
+    } else {
+      const double d = convert_element<double>(v);
+      return static_cast<std::uint8_t>(static_cast<int>(std::isnan(d) ? 0 : d < low ? low : d > high ? high : d) & 15);
+    }
   };
   switch (t) {
     case DType::Bool: write(static_cast<std::uint8_t>(convert_element<bool>(v))); break;
@@ -120,13 +126,14 @@ void store_element(std::byte* data, DType t, std::int64_t i, V v) {
     case DType::C128: write(convert_element<std::complex<double>>(v)); break;
     case DType::F8E4M3: write(float_to_f8e4m3_bits(convert_element<float>(v))); break;
     case DType::F8E5M2: write(float_to_f8e5m2_bits(convert_element<float>(v))); break;
-    case DType::I4: nibble(static_cast<std::uint8_t>(clamp(-8, 7) & 15)); break;
-    case DType::U4: nibble(static_cast<std::uint8_t>(clamp(0, 15))); break;
+    case DType::I4: nibble(narrow(-8, 7)); break;
+    case DType::U4: nibble(narrow(0, 15)); break;
     case DType::F4E2M1: nibble(float_to_f4e2m1_bits(convert_element<float>(v))); break;
   }
 }
 
-/// Calls f(T{}) with the C++ type of a dtype that has one (Bool..F64, BF16, F16, C64, C128); throws Unsupported otherwise.
+/// Calls f(T{}) with the C++ type of a dtype that has one (Bool..F64, BF16, F16, C64, C128); throws Unsupported
+/// otherwise.
 template <class F>
 decltype(auto) visit_dtype(DType t, F&& f) {
   switch (t) {

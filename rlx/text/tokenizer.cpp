@@ -6,6 +6,7 @@
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/text/wordpiece.h"
 
 namespace rlx {
@@ -17,7 +18,7 @@ std::string TruncationNotice::text(std::string_view name) const {
 }
 
 std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int64_t max_length,
-                                                 bool add_special_tokens, std::int64_t* num_tokens) const {
+                                                 bool add_special_tokens, std::int64_t* num_tokens) const try {
   const std::size_t num_special = add_special_tokens ? prefix_ids().size() + suffix_ids().size() : 0;
   if (max_length < 0 || (max_length > 0 && static_cast<std::size_t>(max_length) <= num_special)) {
     throw Error(ErrorCode::InvalidArgument,
@@ -34,9 +35,11 @@ std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int
             ids.begin() + static_cast<std::ptrdiff_t>(limit - tail));
   ids.resize(limit);
   return ids;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Tokenizer::encode_truncated");
 }
 
-EncodedBatch Tokenizer::encode_batch(std::span<const std::string> texts, const BatchOptions& options) const {
+EncodedBatch Tokenizer::encode_batch(std::span<const std::string> texts, const BatchOptions& options) const try {
   if (options.pad_to_multiple < 1) {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("pad_to_multiple must be at least 1, got ", options.pad_to_multiple));
@@ -70,9 +73,11 @@ EncodedBatch Tokenizer::encode_batch(std::span<const std::string> texts, const B
     std::fill_n(out.mask.begin() + static_cast<std::ptrdiff_t>(i * width), rows[i].size(), 1);
   }
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Tokenizer::encode_batch");
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) try {
   const std::string json_path = join_path(folder, "tokenizer.json");
   const std::string vocab_path = join_path(folder, "vocab.txt");
   if (has_file(json_path)) {
@@ -90,6 +95,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
   }
   return std::make_unique<WordPieceTokenizer>(
       WordPieceTokenizer::from_vocab(read_file(vocab_path), vocab_path, options));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("load_tokenizer");
 }
 
 }  // namespace rlx

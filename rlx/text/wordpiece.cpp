@@ -10,7 +10,8 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
-#include "rlx/text/utf8.h"
+#include "rlx/ir/utf8.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -363,7 +364,7 @@ class WordPieceEncoder {
   std::string normal_;
 };
 
-std::vector<TokenId> WordPieceTokenizer::encode(std::string_view text, bool add_special_tokens) const {
+std::vector<TokenId> WordPieceTokenizer::encode(std::string_view text, bool add_special_tokens) const try {
   require_utf8(text);
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 8);
@@ -371,16 +372,20 @@ std::vector<TokenId> WordPieceTokenizer::encode(std::string_view text, bool add_
   WordPieceEncoder(*this, ids).run(text);
   if (add_special_tokens) ids.insert(ids.end(), suffix_.begin(), suffix_.end());
   return ids;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("WordPieceTokenizer::encode");
 }
 
-std::string WordPieceTokenizer::normalize(std::string_view text) const {
+std::string WordPieceTokenizer::normalize(std::string_view text) const try {
   require_utf8(text);
   std::string out;
   Normalizer(options_).run(text, out);
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("WordPieceTokenizer::normalize");
 }
 
-std::string WordPieceTokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
+std::string WordPieceTokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const try {
   static constexpr std::pair<std::string_view, std::string_view> kCleanups[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
@@ -416,6 +421,8 @@ std::string WordPieceTokenizer::decode(std::span<const TokenId> ids, bool skip_s
     out += piece;
   }
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("WordPieceTokenizer::decode");
 }
 
 std::optional<TokenId> WordPieceTokenizer::token_to_id(std::string_view text) const {

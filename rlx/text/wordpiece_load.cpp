@@ -3,7 +3,8 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
-#include "rlx/text/utf8.h"
+#include "rlx/ir/utf8.h"
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/text/wordpiece.h"
 
 namespace rlx {
@@ -98,7 +99,7 @@ void WordPieceTokenizer::finish(const std::string& source) {
 }
 
 WordPieceTokenizer WordPieceTokenizer::from_vocab(std::string text, const std::string& source,
-                                                  const WordPieceOptions& options) {
+                                                  const WordPieceOptions& options) try {
   if (const std::optional<std::size_t> bad = find_invalid_utf8(text)) {
     bad_file(source, concat_text("not a vocabulary: invalid UTF-8 at byte ", *bad));
   }
@@ -131,9 +132,11 @@ WordPieceTokenizer WordPieceTokenizer::from_vocab(std::string text, const std::s
   t.suffix_ = {t.require_token(options.sep_token, source)};
   t.pad_ = t.require_token(options.pad_token, source);
   return t;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("WordPieceTokenizer::from_vocab");
 }
 
-WordPieceTokenizer WordPieceTokenizer::from_json(const JsonDocument& document) {
+WordPieceTokenizer WordPieceTokenizer::from_json(const JsonDocument& document) try {
   const std::string& source = document.source();
   const JsonValue root = document.root();
   WordPieceTokenizer t;
@@ -221,6 +224,8 @@ WordPieceTokenizer WordPieceTokenizer::from_json(const JsonDocument& document) {
   if (padding) options.pad_token = padding->get_string("pad_token", options.pad_token);
   t.pad_ = t.token_to_id(options.pad_token).value_or(0);
   return t;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("WordPieceTokenizer::from_json");
 }
 
 WordPieceOptions WordPieceTokenizer::options_from_config(const JsonValue& config) {

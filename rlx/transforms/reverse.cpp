@@ -81,8 +81,9 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool firs
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       Expr ct = c.gradients()[k];
       if (!ct.valid() || !active[slot(node.inputs[k])]) continue;
-      check_rule(ct.shape() == g.shape(node.inputs[k]), node.op, concat_text("derivative of ", def.name, " gives ", ct.shape(),
-                                                               " for operand ", k, " of ", g.shape(node.inputs[k])));
+      check_rule(ct.shape() == g.shape(node.inputs[k]), node.op,
+                 concat_text("derivative of ", def.name, " gives ", ct.shape(), " for operand ", k, " of ",
+                             g.shape(node.inputs[k])));
       add_to(node.inputs[k], ct);
     }
   }

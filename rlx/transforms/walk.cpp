@@ -28,10 +28,10 @@ Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
       names.push_back(forward.leaf_name(id));
     }
     std::string near = closest_name(wrt.name(), names);
-    throw Error(
-        ErrorCode::NotFound,
-        concat_text(who, ": graph '", forward.name(), "' has no input or param '", wrt.name(), "'"),
-        near.empty() ? std::string("name an input or param of the graph") : concat_text("did you mean '", near, "'?"));
+    throw Error(ErrorCode::NotFound,
+                concat_text(who, ": graph '", forward.name(), "' has no input, param or state '", wrt.name(), "'"),
+                near.empty() ? std::string("name an input, param or state of the graph")
+                             : concat_text("did you mean '", near, "'?"));
   }
   Value v = wrt.value();
   if (v.node.index >= forward.num_nodes() || v.result >= forward.node(v.node).num_results())
@@ -45,7 +45,7 @@ Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
 Value resolve_leaf(const Graph& forward, const Wrt& wrt, std::string_view who) {
   Value v = resolve(forward, wrt, who);
   if (!is_named_leaf(forward.node(v.node).kind()))
-    throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(who, ": ", v, " is not an input or param"),
+    throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(who, ": ", v, " is not an input, param or state"),
                            node_where(forward, v.node), "only leaves can be perturbed"});
   return v;
 }

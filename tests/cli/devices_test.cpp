@@ -55,7 +55,8 @@ TEST_CASE("rlx devices --env: every variable with its meaning, and its value whe
   unsetenv("RLX_THREADS");
 }
 
-TEST_CASE("rlx bench --breakdown: kernels beside the floor measured in the same run") {
+TEST_CASE("rlx bench --breakdown: kernels beside the floor measured in the same run" *
+          doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the MiniLM model");
   const ProgramResult r =
       run_rlx("bench --model " + model_dir() + " --shapes 1x8 --threads 1 --runs 3 --seconds 0.1 --breakdown");

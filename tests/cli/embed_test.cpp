@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <csignal>
+#include <filesystem>
 #include <limits>
 
 #include "rlx/formats/json.h"
@@ -34,6 +36,8 @@ std::string model_option() { return " --model '" + model_dir() + "' "; }
 TEST_CASE("rlx: version, help, wrong commands") {
   CHECK(run_rlx("--version").out.rfind("rlx ", 0) == 0);
   CHECK(contains(run_rlx("--help").out, "embed"));
+  for (const char* command : {"", "embed", "search", "bench", "devices", "run", "opt", "inspect", "ops"})
+    CHECK(contains(run_rlx(std::string(command) + " --help").out, "Exit status: 0 done, 1 the work failed"));
   expect_failure(run_rlx(""), 2, "embed");
   expect_failure(run_rlx("embedd"), 2, "did you mean 'embed'?");
   expect_failure(run_rlx("embed"), 2, "--model is required");
@@ -49,10 +53,9 @@ TEST_CASE("rlx embed: a folder without a model, no text, text that is not UTF-8,
   expect_failure(run_rlx("embed --model . --file " + empty.path()), 1, "is a folder");
   const TinyModel model;
   const std::string with = "embed --model " + model.path() + " --text a -o ";
-  expect_failure(run_rlx(with + empty.file("no/such/folder")), 1, "cannot write '" + empty.file("no/such/folder"));
+  expect_failure(run_rlx(with + empty.file("no/such/folder")), 1, "cannot write \"" + empty.file("no/such/folder"));
   expect_failure(run_rlx(with + empty.path()), 1, "Is a directory");
-  expect_failure(run_rlx("embed --model .", "good\nbad \xff\n"), 1,
-                 "standard input:2: invalid UTF-8 at byte 4 of 5");
+  expect_failure(run_rlx("embed --model .", "good\nbad \xff\n"), 1, "standard input:2: invalid UTF-8 at byte 4 of 5");
 }
 
 TEST_CASE("rlx embed: a failure leaves an old output as it was, and the output may be the input") {
@@ -67,17 +70,42 @@ TEST_CASE("rlx embed: a failure leaves an old output as it was, and the output m
   CHECK(rlx::test::read_file(lines) == to_terminal.out);
 }
 
+TEST_CASE("rlx embed: a limit of the file size or a signal leaves an old output as it was and nothing beside it") {
+  const TinyModel model;
+  const std::string out = model.write("out/vectors.json", "old"), folder = model.file("out");
+  std::string lines;
+  for (int i = 0; i < 2000; ++i) lines += "a b c\n";
+  const std::string embed = "embed --model " + model.path() + " -o " + out;
+  auto expect_old = [&] {
+    CHECK(rlx::test::read_file(out) == "old");
+    CHECK(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()) == 1);
+  };
+  const std::string limited = "ulimit -f 1; " + rlx_command() + embed + " --file " + model.write("lines.txt", lines);
+  expect_failure(run_shell(limited), 1, "vectors.json\": File too large");
+  expect_old();
+  // It waits for texts that never come, with its output begun.
+  const std::string pipe = model.file("pipe");
+  const ProgramResult ended = run_shell(concat_text(
+      "mkfifo ", pipe, "; exec 9<>", pipe, "; ", rlx_command(), embed, " --file ", pipe, " & i=0; until ls ", folder,
+      "/.rlx-* >/dev/null 2>&1 || [ $i = 200 ]; do sleep 0.05; i=$((i+1)); done; ls ", folder,
+      "/.rlx-*; kill -TERM $!; wait $!"));
+  CHECK(ended.status == 128 + SIGTERM);
+  CHECK(contains(ended.out, "/.rlx-"));
+  expect_old();
+}
+
 TEST_CASE("rlx: the standard output is full, or numbers are out of range: one short message") {
   const TinyModel model;
   const std::string with = " --model " + model.path() + " ";
-  for (const std::string& command : {std::string("--help"), std::string("ops"), std::string("devices"), "embed --text a" + with,
-                                     "bench --shapes 1x4 --runs 1 --seconds 0.01" + with}) {
+  for (const std::string& command : {std::string("--help"), std::string("ops"), std::string("devices"),
+                                     "embed --text a" + with, "bench --shapes 1x4 --runs 1 --seconds 0.01" + with}) {
     CAPTURE(command);
     expect_failure(run_rlx(command + " > /dev/full"), 1, "cannot write the standard output: No space left on device");
   }
   for (const std::string& command :
-       {std::string("run x.rlx --threads 1000000"), std::string("run x.rlx --max-values -1"), "bench --threads 0" + with,
-        "bench --runs 0" + with, "bench --seconds -1" + with, "inspect --seq 0" + with, "embed --max-tokens 99999999999" + with}) {
+       {std::string("run x.rlx --threads 1000000"), std::string("run x.rlx --max-values -1"),
+        "bench --threads 0" + with, "bench --runs 0" + with, "bench --seconds -1" + with, "inspect --seq 0" + with,
+        "embed --max-tokens 99999999999" + with}) {
     CAPTURE(command);
     const ProgramResult r = run_rlx(command);
     expect_failure(r, 2, "not in range");
@@ -86,6 +114,44 @@ TEST_CASE("rlx: the standard output is full, or numbers are out of range: one sh
   expect_failure(run_rlx("inspect x.rlx --batch 4"), 2, "--batch requires --model");
   expect_failure(run_rlx("bench --seconds nan" + with), 1, "--seconds is not a number");
   expect_failure(run_rlx("ops --op ''"), 1, "there is no op ''");
+}
+
+TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
+  const TempDir dir;
+  const std::string graph = dir.write("g.rlx", R"(graph @dense {
+  symbol rows [1, 64]
+  %0 = input() {name = "x"} : [rows, 2] f32
+  %1 = param() {name = "w"} : [2, 3] f32
+  %2 = matmul(%0, %1) : [rows, 3] f32
+  return %2
+}
+)");
+  const std::string quick = " --runs 3 --seconds 0.01 --threads 1 ";
+  REQUIRE(run_rlx("opt --pass canonicalize-dots --binary -o " + dir.file("g.bin") + " " + graph).status == 0);
+  write_npy(dir.file("w.npy"), Tensor::zeros(Shape({2, 3}, DType::F32)));
+  for (const std::string& args : {"bench " + graph, "bench " + dir.file("g.bin"), "bench -w none " + graph}) {
+    CAPTURE(args);
+    const ProgramResult r = run_rlx(args + " --bind rows=4" + quick + "--param " + dir.file("w.npy"));
+    if (contains(args, "none")) {
+      expect_failure(r, 1, "none");
+      continue;
+    }
+    CHECK(r.status == 0);
+    for (const char* part : {"rlx ", " CPU", "1 thread)", "graph dense", "1 of 2 inputs and params with made-up values",
+                             "p50 ", "p10 ", "p90 ", "arena "})
+      CHECK_MESSAGE(contains(r.out, part), part, " is missing in ", r.out);
+  }
+  const ProgramResult json = run_rlx("bench --json --breakdown --bind rows=4" + quick + graph);
+  const JsonDocument row = JsonDocument::parse(json.out, "row");
+  CHECK(row.root_object().get_string("bench") == "graph");
+  CHECK(row.root_object().get_int("threads") == 1);
+  const double p10 = row.root_object().get_number("p10_us"), p50 = row.root_object().get_number("p50_us"),
+               p90 = row.root_object().get_number("p90_us");
+  CHECK((0 < p10 && p10 <= p50 && p50 <= p90));
+  CHECK(contains(run_rlx("bench --breakdown --bind rows=4" + quick + graph).out, "floor %"));
+  expect_failure(run_rlx("bench " + graph), 1, "dimension 'rows' has no value");
+  expect_failure(run_rlx("bench"), 1, "name either a graph file or --model DIR");
+  expect_failure(run_rlx("bench --shapes 1x4 " + graph), 2, "--shapes requires --model");
 }
 
 TEST_CASE("rlx bench: shapes and weights that cannot be") {
@@ -100,7 +166,8 @@ TEST_CASE("rlx bench: shapes and weights that cannot be") {
   std::vector<NamedTensor> weights = TinyModel::tensors();
   weights[1].tensor = Tensor::zeros(Shape({4, 4}, DType::F32));
   model.write_weights(weights);
-  expect_failure(run_rlx(command + "1x4"), 1, "model.safetensors: tensor '" + weights[1].name + "' is [4, 4] f32 in the file");
+  expect_failure(run_rlx(command + "1x4"), 1,
+                 "model.safetensors: tensor '" + weights[1].name + "' is [4, 4] f32 in the file");
 }
 
 TEST_CASE("rlx embed: an empty or damaged text is named by its file and line, or as which --text it is") {
@@ -108,11 +175,71 @@ TEST_CASE("rlx embed: an empty or damaged text is named by its file and line, or
   const std::string a = dir.write("a.txt", "one\ntwo\n"), none = dir.write("none.txt", ""),
                     b = dir.write("b.txt", "three\n\nfive\n"), c = dir.write("c.txt", "four\nfive\nsix \xc3\n");
   const std::string files = "embed --model . --file " + a + " --file " + none + " --file ";
-  expect_failure(run_rlx(files + b), 1, "b.txt:2: the text is empty\n  hint: leave it out");
+  expect_failure(run_rlx(files + b), 1, "b.txt:2: the text is empty\n  hint: --skip-empty leaves such texts out");
   expect_failure(run_rlx(files + c), 1, "c.txt:3: invalid UTF-8 at byte 4 of 5");
   expect_failure(run_rlx("embed --model . --text one --text ' ' --file " + a), 1, "--text 2: the text is empty");
   expect_failure(run_rlx("embed --model . --file -", "one\n \t\n"), 1, "standard input:2: the text is empty");
   expect_failure(run_rlx("embed --model . --pairs --text one"), 1, "--pairs compares texts");
+}
+
+TEST_CASE("rlx embed: empty texts are left out or get zeros when asked for, and are counted") {
+  const TinyModel model;
+  // A zero-width space is no white space, and no token.
+  const std::string lines = model.write("lines.txt", "a b\n\nb\n \t\n\xe2\x80\x8b\nc\n"),
+                    dense = model.write("dense.txt", "a b\nb\nc\n");
+  const std::string with = " --format text --model " + model.path() + " --file ";
+  expect_failure(run_rlx("embed" + with + lines), 1, "lines.txt:2: the text is empty");
+  const std::string rows = run_rlx("embed" + with + dense).out;
+  const ProgramResult skipped = run_rlx("embed --skip-empty" + with + lines);
+  CHECK(skipped.status == 0);
+  CHECK(skipped.out == rows);
+  CHECK(contains(skipped.err, "note: 3 empty texts left out, the first is " + lines + ":2\n"));
+  const ProgramResult zeros = run_rlx("embed --zero-empty" + with + lines);
+  CHECK(zeros.status == 0);
+  CHECK(contains(zeros.err, "note: 3 empty texts with a vector of zeros, the first is " + lines + ":2\n"));
+  const std::vector<std::string> all = [&] {
+    std::vector<std::string> out;
+    for (std::size_t at = 0, end = 0; (end = rows.find('\n', at)) != std::string::npos; at = end + 1)
+      out.push_back(rows.substr(at, end + 1 - at));
+    return out;
+  }();
+  REQUIRE(all.size() == 3);
+  const std::string none = "0 0 0 0\n";
+  CHECK(zeros.out == all[0] + none + all[1] + none + none + all[2]);
+  CHECK(run_rlx("embed --skip-empty" + with + dense).err.empty());
+  expect_failure(run_rlx("embed --skip-empty --zero-empty" + with + dense), 2, "excludes");
+  expect_failure(run_rlx("embed --skip-empty --text '' --model " + model.path()), 1, "there is no text to embed");
+  // Names of later texts are those of the file, not of what is left.
+  CHECK(contains(run_rlx("embed --skip-empty --max-tokens 3" + with + model.write("long.txt", "\na\n\na b c\n")).err,
+                 "long.txt:4 has 5 tokens"));
+}
+
+TEST_CASE("rlx search: files that are no text are left out with a note, gzip is read") {
+  const TinyModel model;
+  const std::string text = model.write("text.txt", "a b\nc\n"), packed = model.file("packed.gz"),
+                    with = " --model " + model.path() + " --top 1 ";
+  REQUIRE(run_shell("printf 'b\n' | gzip -n >" + packed + "; printf 'c c\n' | gzip -n >>" + packed).status == 0);
+  const std::string binary = model.write("binary", std::string_view("\x7f"
+                                                                    "ELF\0\0",
+                                                                    6)),
+                    cut = model.write("cut.gz", test::read_file(packed).substr(0, 15)),
+                    xz = model.write("x.xz",
+                                     "\xfd"
+                                     "7zXZ data"),
+                    latin = model.write("latin.txt", "a\ncaf\xe9\n");
+  const ProgramResult r = run_rlx("search b " + binary + " " + text + " " + cut + " " + packed + " " + xz + " " +
+                                  latin + " " + model.path() + with);
+  CHECK(r.status == 0);
+  CHECK(contains(r.out, packed + ":1  b\n"));
+  for (const std::string& note :
+       {binary + ": a binary file", cut + ": the compressed content ends too early", xz + ": compressed with xz",
+        latin + ":2: not valid UTF-8", "'" + model.path() + "' is a folder"})
+    CHECK_MESSAGE(contains(r.err, "note: left out: " + note + "\n"), r.err);
+  expect_failure(run_rlx("search b " + binary + with), 1, binary + ": a binary file");
+  expect_failure(run_rlx("search b " + text + " " + model.file("none") + with), 1, "none");
+  // Lines to embed may be compressed as well.
+  CHECK(run_rlx("embed --format text --model " + model.path() + " --file " + packed).out ==
+        run_rlx("embed --format text --model " + model.path(), "b\nc c\n").out);
 }
 
 TEST_CASE("rlx embed, rlx search: weights that are not numbers give no result in any format") {
@@ -136,7 +263,7 @@ TEST_CASE("rlx embed, rlx search: weights that are not numbers give no result in
   expect_failure(run_rlx("search c " + lines + with), 1, "the query: element ");
 }
 
-TEST_CASE("rlx embed: pairs") {
+TEST_CASE("rlx embed: pairs" * doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
   const ProgramResult r = run_rlx("embed --pairs" + model_option(), kThree);
   CHECK(r.status == 0);
@@ -146,7 +273,8 @@ TEST_CASE("rlx embed: pairs") {
   CHECK(contains(r.out, " 0.1411  It's so sunny outside!  |  He drove to the stadium.\n"));
 }
 
-TEST_CASE("rlx embed: json, npy and text hold the same numbers, in the order of the texts") {
+TEST_CASE("rlx embed: json, npy and text hold the same numbers, in the order of the texts" *
+          doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
   const TempDir dir;
   const std::string lines = dir.write("lines.txt", "a much longer line comes first in its batch\r\nshort\r\n");
@@ -179,7 +307,7 @@ TEST_CASE("rlx embed: json, npy and text hold the same numbers, in the order of 
   }
 }
 
-TEST_CASE("rlx embed: a cut text is announced on the standard error") {
+TEST_CASE("rlx embed: a cut text is announced on the standard error" * doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
   const ProgramResult r = run_rlx("embed --max-tokens 5 --text 'one two three four five'" + model_option());
   CHECK(r.status == 0);
@@ -187,7 +315,7 @@ TEST_CASE("rlx embed: a cut text is announced on the standard error") {
   CHECK(contains(r.err, "--text 1 has 7 tokens"));
 }
 
-TEST_CASE("rlx search: the best line, its place, paragraphs") {
+TEST_CASE("rlx search: the best line, its place, paragraphs" * doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
   const TempDir dir;
   const std::string file = dir.write(

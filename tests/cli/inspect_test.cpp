@@ -78,6 +78,22 @@ TEST_CASE("rlx inspect: chosen stages, list, summary, text") {
   CHECK(parse_text(text.out.substr(text.out.find('\n') + 1)).num_nodes() == 5);
 }
 
+TEST_CASE("rlx inspect --list without a graph: the stages that there are, in order") {
+  const ProgramResult r = run_rlx("inspect --list");
+  CHECK(r.status == 0);
+  std::size_t at = 0;
+  for (const char* name :
+       {"hir", "lower-hir", "canonicalize-dots", "fuse-dot-epilogue", "legalize", "lir", "fusion", "dispatch"}) {
+    at = r.out.find(concat_text("== ", name, ": "), at);
+    CHECK_MESSAGE(at != std::string::npos, "missing or out of order: ", name);
+    if (at == std::string::npos) break;
+  }
+  // Each of a compile is among them.
+  const std::string of_graph = run_rlx("inspect - --bind rows=4 --list", kDense).out;
+  for (std::size_t line = 0; line < of_graph.size(); line = of_graph.find('\n', line) + 1)
+    CHECK(contains(r.out, of_graph.substr(line, of_graph.find(':', line) - line)));
+}
+
 TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {
   expect_failure(run_rlx("inspect"), "--model DIR");
   expect_failure(run_rlx("inspect -", kDense), "--bind rows=16");
@@ -95,7 +111,7 @@ TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devic
   expect_failure(run_rlx("inspect --model " + empty.path()), "config.json");
 }
 
-TEST_CASE("rlx inspect --model: the encoder of a model folder") {
+TEST_CASE("rlx inspect --model: the encoder of a model folder" * doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
   const ProgramResult r = run_rlx("inspect --summary --batch 2 --seq 12 --model '" + model_dir() + "'");
   CHECK(r.status == 0);

@@ -5,6 +5,7 @@
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
+#include "rlx/ir/utf8.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temp_dir.h"
@@ -166,6 +167,18 @@ TEST_CASE("rlx run: malformed graphs are refused with their place") {
                  "the dimension '99999999999999999999' is too large");
   write_file(dir.file("cut.bin"), "RLXGRAPH\x01");
   expect_failure(run_rlx("run --oracle " + dir.file("cut.bin")), 1, "cut.bin");
+  // No byte of a binary file reaches the terminal as it is, and not much of it as text.
+  std::string bytes;
+  for (int i = 0; i < 4000; ++i) bytes += static_cast<char>((i * 37 + 1) % 255 + 1);
+  write_file(dir.file("image"), bytes);
+  write_file(dir.file("zeros"), bytes + std::string(1, '\0'));
+  for (const char* name : {"image", "zeros"}) {
+    const ProgramResult r = run_rlx("run --oracle " + dir.file(name));
+    expect_failure(r, 1, name);
+    CHECK(r.err.size() < 500);
+    for (char c : r.err) CHECK((c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f)));
+    CHECK_FALSE(find_invalid_utf8(r.err));
+  }
   expect_failure(run_rlx("run --oracle " + dir.file("none.rlx")), 1, "none.rlx");
   expect_failure(run_rlx("run --oracle " + dir.path()), 1, "is a folder");
 }
@@ -183,11 +196,25 @@ TEST_CASE("rlx opt: runs passes in order, prints text that parses back") {
   CHECK(contains(run_rlx("opt --list").out, "eliminate-dead-code"));
 }
 
+TEST_CASE("rlx opt without --pass: what a compile for the target makes, printed") {
+  const Dense d;
+  const std::string file = d.dir.file("graph.rlx");
+  const ProgramResult cpu = run_rlx("opt " + file), reference = run_rlx("opt --target reference " + file);
+  CHECK(cpu.status == 0);
+  CHECK(cpu.err.empty());
+  CHECK_MESSAGE(contains(cpu.out, "dot_general(%0, %1)"), cpu.out);
+  CHECK(contains(cpu.out, "relu"));
+  CHECK(!contains(cpu.out, " matmul("));
+  CHECK(parse_text(cpu.out).outputs().size() == 2);
+  CHECK(run_rlx("opt --target cpu " + file).out == cpu.out);
+  CHECK(parse_text(reference.out).outputs().size() == 2);
+  CHECK(contains(run_rlx("opt --report --diff " + file).err, "missed matmul_bias_act"));
+}
+
 TEST_CASE("rlx opt: unknown passes, symbols and missing arguments") {
   const Dense d;
   const std::string file = d.dir.file("graph.rlx");
   expect_failure(run_rlx("opt --pass canonicalise-dots " + file), 1, "did you mean 'canonicalize-dots'?");
-  expect_failure(run_rlx("opt " + file), 1, "no pass is given");
   expect_failure(run_rlx("opt --pass all"), 1, "no graph is given");
   expect_failure(run_rlx("opt --pass all --bind seq=4 " + file), 1, "no symbol 'seq'");
   expect_failure(run_rlx("opt --pass all --bind seq " + file), 1, "batch=8");

@@ -59,7 +59,7 @@ class DelayedCpu final : public Backend {
   std::string unavailable_reason() const noexcept override { return {}; }
   TargetInfo target(const BackendOptions& o) const override { return backend_for(Device::Cpu)->target(o); }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
-    return std::make_unique<cpu::Executable>(std::move(lir), delayed_kernels(), std::max(1, o.threads));
+    return std::make_unique<cpu::Executable>(std::move(lir), delayed_kernels(), o);
   }
 };
 

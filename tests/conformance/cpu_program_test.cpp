@@ -95,7 +95,7 @@ Graph encoder_layer(std::int64_t batch, std::int64_t seq, std::int64_t heads, st
   x.push_back(g.param("b_down", f32({e})));
   x.push_back(g.param("ln2_gamma", f32({e})));
   x.push_back(g.param("ln2_beta", f32({e})));
-  if (mask == MaskKind::Custom) x.push_back(g.input("mask", f32({batch, seq})));
+  if (mask == MaskKind::Custom) x.push_back(g.input("mask", f32({batch, 1, 1, seq})));
   g.set_outputs({g.encoder_block({heads, head_dim, mask, 1e-12, ActivationKind::Gelu}, x)});
   return g;
 }
@@ -212,6 +212,20 @@ TEST_CASE("cpu: states are read before they are written, and may change places")
   }
 }
 
+TEST_CASE("cpu: a state takes the old value of one that is written in the same run") {
+  Graph g;
+  Expr x = g.input("x", f32({3}));
+  Expr a = g.state("a", Tensor::of<float>({3}, std::vector<float>{1, 2, 3}));
+  g.state("b", Tensor::of<float>({3}, std::vector<float>{4, 5, 6}));
+  g.set_state("a", x);
+  g.set_state("b", a);
+  g.set_outputs({x + 1.0});
+  CompiledGraph f = Session().compile(std::move(g));
+  f.run({{"x", {10, 20, 30}}});
+  CHECK(f.read_state("b").to_f32() == std::vector<float>{1, 2, 3});
+  CHECK(f.read_state("a").to_f32() == std::vector<float>{10, 20, 30});
+}
+
 TEST_CASE("cpu: threads do not change results") {
   const Graph g = encoder_layer(2, 77, 4, 16, 256, MaskKind::None);
   const NamedTensors values = values_for(g);
@@ -225,8 +239,9 @@ TEST_CASE("cpu: threads do not change results") {
 TEST_CASE("cpu: a layer written out of primitives runs on the kernels of the block") {
   const std::string kernels = expect_agrees(test::exported_encoder_layer(2, 9, 2, 8, 12), 5e-5);
   // The mask's arithmetic apart, which the block does inside.
-  CHECK(kernels == "gemm_packed_f32 tape_region attention_f32 gemm_packed_f32 residual_layer_norm_f32 gemm_packed_f32 "
-                   "gemm_packed_f32 residual_layer_norm_f32 ");
+  CHECK(kernels ==
+        "gemm_packed_f32 tape_region attention_f32 gemm_packed_f32 residual_layer_norm_f32 gemm_packed_f32 "
+        "gemm_packed_f32 residual_layer_norm_f32 ");
 }
 
 }  // namespace rlx

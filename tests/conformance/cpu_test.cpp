@@ -1,14 +1,11 @@
-// Every op sample on the cpu backend against the reference evaluator, at every instruction set of this machine and at
-// one and two threads; and what the kernel table promises.
-#include <array>
-#include <cstring>
-
+// Every op sample on the cpu backend against its exact result, small, large and in every dtype, at every instruction
+// set of this machine and at one and two threads; and what the kernel table promises.
 #include <doctest/doctest.h>
 
 #include "rlx/backends/cpu/kernels/kernels.h"
-#include "rlx/compiler/memory_plan.h"
-#include "rlx/compiler/pipeline.h"
 #include "rlx/driver/registry.h"
+#include "tests/support/guarded_program.h"
+#include "tests/support/rounding.h"
 #include "tests/support/samples.h"
 
 namespace rlx {
@@ -27,65 +24,9 @@ bool claimed(const Graph& g, const TargetInfo& target) {
   return true;
 }
 
-/// The graph as it is when the target claims every node, else what the pipeline makes of it.
-LirModule to_lir(const Graph& g, const TargetInfo& target) {
-  if (!claimed(g, target)) return CompilePipeline(target).compile_graph(g).lir;
-  LirModule lir{g, plan_memory(g, target), Graph("prepare")};
-  CHECK(check_plan(lir.graph, lir.plan).empty());
-  return lir;
-}
-
-/// Runs a program without params or states on fresh memory, every buffer surrounded by bytes that must not change.
-std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& inputs, bool timed = false) {
-  constexpr std::size_t kGuard = 64;
-  const LirModule& lir = exe.lir();
-  const auto guarded = [](std::size_t n) { return std::vector<std::byte>(n + 3 * kGuard, std::byte{0xa5}); };
-  const auto start = [](std::vector<std::byte>& v) {
-    auto at = reinterpret_cast<std::uintptr_t>(v.data()) + kGuard;
-    return reinterpret_cast<std::byte*>((at + kGuard - 1) / kGuard * kGuard);
-  };
-  const auto untouched = [&](std::vector<std::byte>& v, std::size_t n) {
-    for (std::byte* p = v.data(); p < start(v); ++p)
-      if (*p != std::byte{0xa5}) return false;
-    for (std::byte* p = start(v) + n; p < v.data() + v.size(); ++p)
-      if (*p != std::byte{0xa5}) return false;
-    return true;
-  };
-  std::vector<std::byte> arena = guarded(lir.plan.arena_bytes);
-  std::vector<std::vector<std::byte>> results;
-  std::vector<void*> outputs;
-  for (Value v : lir.graph.outputs()) results.push_back(guarded(lir.graph.shape(v).size_bytes()));
-  for (auto& r : results) outputs.push_back(start(r));
-  std::vector<const void*> ins;
-  for (const Tensor& t : inputs) ins.push_back(t.data());
-  BindContext context;
-  context.arena = start(arena);
-  auto bound = exe.bind(context);
-  if (timed)
-    CHECK(bound->run_timed(ins, outputs).size() == lir.plan.schedule.size());
-  else
-    bound->run(ins, outputs);
-  CHECK(untouched(arena, lir.plan.arena_bytes));
-  std::vector<Tensor> out;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const Shape& shape = lir.graph.shape(lir.graph.outputs()[i]);
-    CHECK(untouched(results[i], shape.size_bytes()));
-    out.push_back(Tensor::copy_of(outputs[i], shape));
-  }
-  return out;
-}
-
-/// Relative error allowed: the polynomials of F32 functions are good to a few ulp, products add up in another order.
-double allowed(DType t) {
-  switch (t) {
-    case DType::F32: return 4e-6;
-    case DType::F64:
-    case DType::C128: return 1e-12;
-    case DType::BF16: return 1.0 / 128;
-    case DType::F16: return 1.0 / 1024;
-    case DType::C64: return 1e-6;
-    default: return 0;
-  }
+/// One run of a sample's graph on stale memory between guards.
+std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& operands, bool timed = false) {
+  return test::GuardedProgram(exe, {}, test::Around::Nan).run(test::bind_operands(operands), timed);
 }
 
 // Leaves are no work; LIR ops hold bytes only their backend understands.
@@ -93,30 +34,63 @@ bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is(OpTra
 
 }  // namespace
 
-TEST_CASE("cpu: every op sample agrees with the reference") {
+namespace {
+
+void expect_within_bound(const std::vector<Tensor>& got, const test::BoundedResult& exact) {
+  REQUIRE(got.size() == exact.outputs.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
+    CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
+  }
+}
+
+// One sample against the exact result at every instruction set given, and with the last of them at two threads: the
+// same bits.
+void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
+  INFO("variant '", sample.name, "'");
+  const Graph g = test::sample_graph(sample);
+  const std::vector<Tensor> operands = test::draw_operands(sample);
+  const test::BoundedResult exact = test::evaluate_bounded(g, test::bind_operands(operands));
   auto backend = backend_for(Device::Cpu);
-  REQUIRE(backend);
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def)) return;
-    const Graph g = test::sample_graph(sample);
-    const std::vector<Tensor> operands = test::draw_operands(sample);
-    const std::vector<Tensor> expected = evaluate(g, test::bind_operands(operands));
-    for (const std::string& isa : isas()) {
-      for (int threads : {1, 2}) {
-        const BackendOptions options{threads, isa, false};
-        auto exe = backend->compile_lir(to_lir(g, backend->target(options)), options);
-        const std::vector<Tensor>& inputs = operands;
-        const std::vector<Tensor> got = run(*exe, inputs);
-        INFO(isa, ", ", threads, " threads");
-        REQUIRE(got.size() == expected.size());
-        for (std::size_t i = 0; i < got.size(); ++i) {
-          CAPTURE(expected[i].text());
-          CAPTURE(got[i].text());
-          CHECK(test::distance(got[i], expected[i]) <= allowed(expected[i].dtype()));
-        }
-        if (threads == 1) CHECK(test::distance(run(*exe, inputs, true)[0], got[0]) == 0);
+  for (const std::string& isa : names) {
+    std::vector<Tensor> alone;
+    for (int threads : {1, 2}) {
+      if (threads == 2 && isa != names.back()) continue;
+      INFO(isa, ", ", threads, " threads");
+      const BackendOptions options{threads, isa, false};
+      auto exe = backend->compile_lir(test::lir_for(g, backend->target(options)), options);
+      const std::vector<Tensor> got = run(*exe, operands);
+      if (threads == 1) {
+        expect_within_bound(got, exact);
+        CHECK(run(*exe, operands, true)[0].identical(got[0]));
+        alone = got;
+      } else {
+        for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i].identical(alone[i]));
       }
     }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cpu: every op sample agrees with the exact result") {
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (runs_on(def)) expect_exact(sample, isas());
+  });
+}
+
+TEST_CASE("cpu: every op sample in every dtype that the op takes") {
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (!runs_on(def)) return;
+    for (const Sample& other : test::dtype_samples(sample)) expect_exact(other, {""});
+  });
+}
+
+// Large enough that every kernel is cut into chunks and two threads take some.
+TEST_CASE("cpu: large and odd variants of every op sample") {
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (!runs_on(def)) return;
+    for (const Sample& large : test::large_samples(sample)) expect_exact(large, isas());
   });
 }
 
@@ -128,9 +102,9 @@ TEST_CASE("reference: every op sample through the planner equals the evaluator")
     const Graph g = test::sample_graph(sample);
     const std::vector<Tensor> operands = test::draw_operands(sample);
     const std::vector<Tensor> expected = evaluate(g, test::bind_operands(operands));
-    auto exe = backend->compile_lir(to_lir(g, backend->target({})), {});
+    auto exe = backend->compile_lir(test::lir_for(g, backend->target({})), {});
     const std::vector<Tensor> got = run(*exe, operands);
-    for (std::size_t i = 0; i < got.size(); ++i) CHECK(test::distance(got[i], expected[i]) == 0);
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i].identical(expected[i]));
   });
 }
 
@@ -150,7 +124,7 @@ TEST_CASE("cpu: names say what runs") {
   Graph g;
   Expr x = g.input("x", Shape({4, 8}, DType::F32));
   g.set_outputs({g.softmax(x)});
-  auto exe = backend->compile_lir(to_lir(g, backend->target(options)), options);
+  auto exe = backend->compile_lir(test::lir_for(g, backend->target(options)), options);
   CHECK(exe->kernel_name(exe->lir().plan.schedule[0].node) == "softmax_f32 (" + best + ")");
 }
 

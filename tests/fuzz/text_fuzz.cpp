@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "rlx/error.h"
-#include "rlx/text/utf8.h"
+#include "rlx/ir/utf8.h"
 #include "rlx/text/wordpiece.h"
 
 namespace {

@@ -32,8 +32,7 @@ namespace {
 constexpr std::string_view kCaseEnd = "// -----\n";
 constexpr std::string_view kResult = "----\n";
 
-// -- directives
-// ---------------------------------------------------------------------------------------------------------
+// -- directives --
 
 bool body_has(const Graph& g, NodeId id, ActivationKind fn) {
   const auto* dot = g.node(id).op.get_if<ops::FusedDot>();
@@ -126,8 +125,7 @@ void read_directives(const std::string& text, Setup& setup) {
   }
 }
 
-// -- running
-// ------------------------------------------------------------------------------------------------------------
+// -- running --
 
 std::string result_text(const Graph& g, Setup setup, std::set<MissReason>& reasons) {
   FusionReport report;

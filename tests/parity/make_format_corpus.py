@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the small files of tests/fuzz/corpus that NumPy and the PyPI package `safetensors` make; unit tests read them too.
+"""Writes the small files of tests/fuzz/corpus that NumPy and the PyPI package `safetensors` make; unit tests read
+them too.
 
-    make_format_corpus.py CORPUS_FOLDER
+make_format_corpus.py CORPUS_FOLDER
 """
+
 import io
 import os
 import struct
@@ -48,10 +50,26 @@ put("npy", "record.npy", npy_bytes(np.zeros(2, dtype=[("x", "<f4"), ("y", "<i4")
 pair = {"a": a, "ids": np.array([[1, -2]], np.int32)}
 put("npy", "stored.npz", npz_bytes(np.savez, **pair))
 put("npy", "deflated.npz", npz_bytes(np.savez_compressed, zeros=np.zeros(5000), **pair))
-put("safetensors", "mixed.safetensors", save({
-    "weight": a, "ids": np.array([1, 2, 3], np.int64), "flag": np.array([True, False]), "empty": np.zeros((0, 4), np.float32),
-    "scalar": np.array(2.5, np.float64), "half": np.array([1, 2], np.float16), "bytes": np.array([7, 8, 9], np.uint8)},
-    metadata={"format": "np"}))
+put(
+    "safetensors",
+    "mixed.safetensors",
+    save(
+        {
+            "weight": a,
+            "ids": np.array([1, 2, 3], np.int64),
+            "flag": np.array([True, False]),
+            "empty": np.zeros((0, 4), np.float32),
+            "scalar": np.array(2.5, np.float64),
+            "half": np.array([1, 2], np.float16),
+            "bytes": np.array([7, 8, 9], np.uint8),
+        },
+        metadata={"format": "np"},
+    ),
+)
 put("safetensors", "empty.safetensors", save({}))
 header = b'{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'  # 54 bytes: the data is not aligned
-put("safetensors", "unaligned.safetensors", struct.pack("<Q", len(header)) + header + np.array([1.5, -2], np.float32).tobytes())
+put(
+    "safetensors",
+    "unaligned.safetensors",
+    struct.pack("<Q", len(header)) + header + np.array([1.5, -2], np.float32).tobytes(),
+)

@@ -3,10 +3,11 @@
 
     minilm_numpy.py --model DIR [--rlx build/dev/rlx]
 
-For several shapes with padding, on random token ids: `rlx run --oracle --f64` against the model written in NumPy in F64 (so
-that the oracle is known to be right), and `rlx run` on the CPU in F32 against both. Exit status 0 when the former agree to
-1e-12 and every F32 component is within 2e-6.
+For several shapes with padding, on random token ids: `rlx run --oracle --f64` against the model written in NumPy in
+F64 (so that the oracle is known to be right), and `rlx run` on the CPU in F32 against both. Exit status 0 when the
+former agree to 1e-12 and every F32 component is within 2e-6.
 """
+
 import argparse
 import json
 import math
@@ -32,7 +33,9 @@ def read_weights(path):
     for name, entry in header.items():
         if name != "__metadata__":
             begin, end = entry["data_offsets"]
-            out[name.removeprefix("bert.")] = np.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"]).astype(np.float64)
+            out[name.removeprefix("bert.")] = (
+                np.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"]).astype(np.float64)
+            )
     return out
 
 
@@ -97,16 +100,39 @@ def main():
             path = lambda name: os.path.join(folder, name)
             np.save(path("ids.npy"), ids)
             np.save(path("mask.npy"), mask)
-            rlx(args.rlx, "inspect", "--model", args.model, "--batch", str(batch), "--seq", str(sequence), "--save", path("encoder.rlx"))
-            run = [args.rlx, "run", path("encoder.rlx"), "--input", "ids=" + path("ids.npy"), "--input", "mask=" + path("mask.npy"),
-                   "--weights", weights_path]
+            rlx(
+                args.rlx,
+                "inspect",
+                "--model",
+                args.model,
+                "--batch",
+                str(batch),
+                "--seq",
+                str(sequence),
+                "--save",
+                path("encoder.rlx"),
+            )
+            run = [
+                args.rlx,
+                "run",
+                path("encoder.rlx"),
+                "--input",
+                "ids=" + path("ids.npy"),
+                "--input",
+                "mask=" + path("mask.npy"),
+                "--weights",
+                weights_path,
+            ]
             rlx(*run, "--oracle", "--f64", "--output", path("oracle.npy"))
             rlx(*run, "--output", path("cpu.npy"))
             oracle, cpu = np.load(path("oracle.npy")), np.load(path("cpu.npy"))
         wrong_oracle, wrong_cpu = abs(oracle - expected).max(), abs(cpu - oracle).max()
         ok = wrong_oracle <= 1e-12 and wrong_cpu <= 2e-6
         failed |= not ok
-        print(f"{batch} x {sequence}: oracle in F64 off NumPy by {wrong_oracle:.1e}, cpu in F32 off the oracle by {wrong_cpu:.1e}{'' if ok else '  FAIL'}")
+        print(
+            f"{batch} x {sequence}: oracle in F64 off NumPy by {wrong_oracle:.1e}, "
+            f"cpu in F32 off the oracle by {wrong_cpu:.1e}{'' if ok else '  FAIL'}"
+        )
     return 1 if failed else 0
 
 

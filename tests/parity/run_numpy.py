@@ -3,9 +3,10 @@
 
     run_numpy.py [--rlx build/dev/rlx] [--device NAME]...
 
-Every graph runs by the reference rules in F32 and F64 (--oracle, --oracle --f64) and on each device named. Inputs are made here
-from a fixed seed. Exit status 0 when everything agrees.
+Every graph runs by the reference rules in F32 and F64 (--oracle, --oracle --f64) and on each device named. Inputs
+are made here from a fixed seed. Exit status 0 when everything agrees.
 """
+
 import argparse
 import math
 import os
@@ -41,14 +42,17 @@ def ints(low, high, *shape, dtype=np.int32):
 
 
 class Case:
-    """A graph in text form, its inputs and params by name, and what NumPy makes of them (given F64 copies of floats)."""
+    """A graph in text form, its inputs and params by name, and what NumPy makes of them (given F64 copies of floats).
+    """
 
     def __init__(self, name, text, inputs, expected, params=None):
         self.name, self.text, self.inputs, self.expected, self.params = name, text, inputs, expected, params or {}
 
 
 CASES = [
-    Case("dense layer", """graph @dense {
+    Case(
+        "dense layer",
+        """graph @dense {
   %0 = input() {name = "x"} : [5, 7] f32
   %1 = param() {name = "w"} : [7, 4] f32
   %2 = param() {name = "b"} : [4] f32
@@ -57,8 +61,14 @@ CASES = [
   %5 = gelu(%4) : [5, 4] f32
   %6 = softmax(%5) {axis = 1} : [5, 4] f32
   return %6, %3
-}""", {"x": normal(5, 7)}, lambda x, w, b: [softmax(gelu(x @ w + b)), x @ w], {"w": normal(7, 4), "b": normal(4)}),
-    Case("residual layer norm", """graph @norm {
+}""",
+        {"x": normal(5, 7)},
+        lambda x, w, b: [softmax(gelu(x @ w + b)), x @ w],
+        {"w": normal(7, 4), "b": normal(4)},
+    ),
+    Case(
+        "residual layer norm",
+        """graph @norm {
   %0 = input() {name = "x"} : [2, 3, 8] f32
   %1 = input() {name = "r"} : [2, 3, 8] f32
   %2 = input() {name = "gamma"} : [8] f32
@@ -66,9 +76,13 @@ CASES = [
   %4 = add(%0, %1) : [2, 3, 8] f32
   %5 = layer_norm(%4, %2, %3) {axis = 2, eps = 1e-12} : [2, 3, 8] f32
   return %5
-}""", {"x": normal(2, 3, 8), "r": normal(2, 3, 8), "gamma": normal(8), "beta": normal(8)},
-         lambda x, r, gamma, beta: [layer_norm(x + r, gamma, beta, 1e-12)]),
-    Case("masked attention from parts", """graph @attention {
+}""",
+        {"x": normal(2, 3, 8), "r": normal(2, 3, 8), "gamma": normal(8), "beta": normal(8)},
+        lambda x, r, gamma, beta: [layer_norm(x + r, gamma, beta, 1e-12)],
+    ),
+    Case(
+        "masked attention from parts",
+        """graph @attention {
   %0 = input() {name = "q"} : [2, 3, 4, 5] f32
   %1 = input() {name = "k"} : [2, 3, 6, 5] f32
   %2 = input() {name = "v"} : [2, 3, 6, 5] f32
@@ -80,10 +94,18 @@ CASES = [
   %8 = softmax(%7) {axis = 3} : [2, 3, 4, 6] f32
   %9 = matmul(%8, %2) : [2, 3, 4, 5] f32
   return %9
-}""", {"q": normal(2, 3, 4, 5), "k": normal(2, 3, 6, 5), "v": normal(2, 3, 6, 5),
-       "visible": np.array([[1, 1, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1]], bool).reshape(2, 1, 1, 6)},
-         lambda q, k, v, visible: [softmax(np.where(visible, q @ k.swapaxes(-1, -2), -30000)) @ v]),
-    Case("moves", """graph @moves {
+}""",
+        {
+            "q": normal(2, 3, 4, 5),
+            "k": normal(2, 3, 6, 5),
+            "v": normal(2, 3, 6, 5),
+            "visible": np.array([[1, 1, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1]], bool).reshape(2, 1, 1, 6),
+        },
+        lambda q, k, v, visible: [softmax(np.where(visible, q @ k.swapaxes(-1, -2), -30000)) @ v],
+    ),
+    Case(
+        "moves",
+        """graph @moves {
   %0 = input() {name = "x"} : [3, 4] f32
   %1 = input() {name = "ids"} : [2, 3] i64
   %2 = gather(%0, %1) {axis = 1} : [3, 2, 3] f32
@@ -95,10 +117,16 @@ CASES = [
   %8 = reverse(%7) {axes = [0]} : [8, 3] f32
   %9 = reshape(%8) : [4, 6] f32
   return %2, %9
-}""", {"x": normal(3, 4), "ids": ints(0, 4, 2, 3, dtype=np.int64)},
-         lambda x, ids: [np.take(x, ids, axis=1),
-                         np.concatenate([x, np.pad(x[0:3:2, 1:4:2], ((1, 0), (0, 2)), constant_values=7)], 1).T[::-1].reshape(4, 6)]),
-    Case("reductions", """graph @reductions {
+}""",
+        {"x": normal(3, 4), "ids": ints(0, 4, 2, 3, dtype=np.int64)},
+        lambda x, ids: [
+            np.take(x, ids, axis=1),
+            np.concatenate([x, np.pad(x[0:3:2, 1:4:2], ((1, 0), (0, 2)), constant_values=7)], 1).T[::-1].reshape(4, 6),
+        ],
+    ),
+    Case(
+        "reductions",
+        """graph @reductions {
   %0 = input() {name = "x"} : [3, 4, 5] f32
   %1 = reduce_sum(%0) {axes = [0, 2]} : [4] f32
   %2 = reduce_mean(%0) {axes = [1], keep_dims = true} : [3, 1, 5] f32
@@ -110,15 +138,33 @@ CASES = [
   %8 = cumulative_sum(%0) {axis = 1} : [3, 4, 5] f32
   %9 = cumulative_prod(%0) {axis = 2, reverse = true} : [3, 4, 5] f32
   return %1, %2, %3, %4, %5, %6, %7, %8, %9
-}""", {"x": normal(3, 4, 5)},
-         lambda x: [x.sum((0, 2)), x.mean(1, keepdims=True), x.max(2), x.min(), x.prod(1), x.argmax(1), x.argmin(2)[..., None],
-                    x.cumsum(1), x[..., ::-1].cumprod(2)[..., ::-1]]),
-    Case("top k", """graph @top {
+}""",
+        {"x": normal(3, 4, 5)},
+        lambda x: [
+            x.sum((0, 2)),
+            x.mean(1, keepdims=True),
+            x.max(2),
+            x.min(),
+            x.prod(1),
+            x.argmax(1),
+            x.argmin(2)[..., None],
+            x.cumsum(1),
+            x[..., ::-1].cumprod(2)[..., ::-1],
+        ],
+    ),
+    Case(
+        "top k",
+        """graph @top {
   %0 = input() {name = "x"} : [4, 9] f32
   %1:2 = top_k(%0) {k = 3} : [4, 3] f32, [4, 3] i32
   return %1, %1#1
-}""", {"x": normal(4, 9)}, lambda x: [-np.sort(-x, 1)[:, :3], np.argsort(-x, 1, kind="stable")[:, :3]]),
-    Case("broadcast arithmetic", """graph @broadcast {
+}""",
+        {"x": normal(4, 9)},
+        lambda x: [-np.sort(-x, 1)[:, :3], np.argsort(-x, 1, kind="stable")[:, :3]],
+    ),
+    Case(
+        "broadcast arithmetic",
+        """graph @broadcast {
   %0 = input() {name = "a"} : [3, 1, 4] f32
   %1 = input() {name = "b"} : [5, 1] f32
   %2 = sub(%0, %1) : [3, 5, 4] f32
@@ -127,9 +173,13 @@ CASES = [
   %5 = atan2(%4, %1) : [3, 5, 4] f32
   %6 = lt(%5, %0) : [3, 5, 4] bool
   return %5, %6
-}""", {"a": normal(3, 1, 4), "b": normal(5, 1)},
-         lambda a, b: [np.arctan2(np.tanh(np.maximum(a - b, a)), b), np.arctan2(np.tanh(np.maximum(a - b, a)), b) < a]),
-    Case("integers", """graph @integers {
+}""",
+        {"a": normal(3, 1, 4), "b": normal(5, 1)},
+        lambda a, b: [np.arctan2(np.tanh(np.maximum(a - b, a)), b), np.arctan2(np.tanh(np.maximum(a - b, a)), b) < a],
+    ),
+    Case(
+        "integers",
+        """graph @integers {
   %0 = input() {name = "a"} : [40] i32
   %1 = input() {name = "b"} : [40] i32
   %2 = mod(%0, %1) : [40] i32
@@ -137,9 +187,16 @@ CASES = [
   %4 = bit_xor(%0, %1) : [40] i32
   %5 = mul(%0, %0) : [40] i32
   return %2, %3, %4, %5
-}""", {"a": ints(-2**31, 2**31 - 1, 40), "b": np.where(ints(0, 2, 40) == 1, 1, -1).astype(np.int32) * ints(1, 90, 40)},
-         lambda a, b: [a % b, np.trunc(a.astype(np.float64) / b).astype(np.int32), a ^ b, a * a]),
-    Case("scatter and windows", """graph @scatter {
+}""",
+        {
+            "a": ints(-(2**31), 2**31 - 1, 40),
+            "b": np.where(ints(0, 2, 40) == 1, 1, -1).astype(np.int32) * ints(1, 90, 40),
+        },
+        lambda a, b: [a % b, np.trunc(a.astype(np.float64) / b).astype(np.int32), a ^ b, a * a],
+    ),
+    Case(
+        "scatter and windows",
+        """graph @scatter {
   %0 = input() {name = "x"} : [6, 3] f32
   %1 = input() {name = "ids"} : [4] i32
   %2 = input() {name = "u"} : [4, 3] f32
@@ -148,17 +205,24 @@ CASES = [
   %5 = dynamic_slice(%3, %4) : [2, 2] f32
   %6 = dynamic_update_slice(%0, %5, %4) : [6, 3] f32
   return %3, %5, %6
-}""", {"x": normal(6, 3), "ids": np.array([1, 5, 1, 0], np.int32), "u": normal(4, 3), "at": np.array([3, 1], np.int32)},
-         lambda x, ids, u, at: scatter_case(x, ids, u, at)),
+}""",
+        {
+            "x": normal(6, 3),
+            "ids": np.array([1, 5, 1, 0], np.int32),
+            "u": normal(4, 3),
+            "at": np.array([3, 1], np.int32),
+        },
+        lambda x, ids, u, at: scatter_case(x, ids, u, at),
+    ),
 ]
 
 
 def scatter_case(x, ids, u, at):
     added = x.copy()
     np.add.at(added, ids, u)
-    window = added[at[0]:at[0] + 2, at[1]:at[1] + 2]
+    window = added[at[0] : at[0] + 2, at[1] : at[1] + 2]
     updated = x.copy()
-    updated[at[0]:at[0] + 2, at[1]:at[1] + 2] = window
+    updated[at[0] : at[0] + 2, at[1] : at[1] + 2] = window
     return [added, window, updated]
 
 
@@ -177,9 +241,15 @@ SYMBOLIC = """graph @pooled {{
 }}""".format()
 for b, s in ((1, 1), (3, 5)):
     mask = np.ones((b, s, 1), np.float32)
-    mask[:, s // 2 + 1:] = 0
-    CASES.append(Case(f"symbolic {b} x {s}", SYMBOLIC, {"x": normal(b, s, 4), "mask": mask},
-                      lambda x, mask: [(x * mask).sum(1) / mask.sum(1), (x * mask).reshape(-1, 4)]))
+    mask[:, s // 2 + 1 :] = 0
+    CASES.append(
+        Case(
+            f"symbolic {b} x {s}",
+            SYMBOLIC,
+            {"x": normal(b, s, 4), "mask": mask},
+            lambda x, mask: [(x * mask).sum(1) / mask.sum(1), (x * mask).reshape(-1, 4)],
+        )
+    )
 
 
 def run(rlx, case, folder, extra):
@@ -228,7 +298,9 @@ def main():
     ways += [(device, ["--device", device], 2e-6) for device in args.device]
     failures = 0
     for case in CASES:
-        floats = {n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in {**case.inputs, **case.params}.items()}
+        floats = {
+            n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in {**case.inputs, **case.params}.items()
+        }
         with np.errstate(over="ignore"):
             expected = case.expected(**floats)
         for way, extra, tolerance in ways:
@@ -240,7 +312,9 @@ def main():
             if problem:
                 failures += 1
                 print(f"FAIL {case.name}, {way}: {problem}")
-    print(f"rlx run against NumPy {np.__version__}: {len(CASES)} graphs, {len(ways)} ways each, {failures} disagreements")
+    print(
+        f"rlx run against NumPy {np.__version__}: {len(CASES)} graphs, {len(ways)} ways each, {failures} disagreements"
+    )
     return 1 if failures else 0
 
 

@@ -2,15 +2,17 @@
 """Compares WordPiece token ids with the PyPI package `tokenizers`, text by text.
 
     ninja -C build/dev wordpiece_ids
-    wordpiece_parity.py --tool build/dev/tests/wordpiece_ids --model MODEL_FOLDER [--venv DIR] [--update-exceptions] [--update-golden]
+    wordpiece_parity.py --tool build/dev/tests/wordpiece_ids --model MODEL_FOLDER [--venv DIR] [--update-exceptions]
+                        [--update-golden]
 
-The package comes from PyPI, at the version bench/peers pins, into an environment that is removed afterwards; --venv DIR reuses one.
-The texts are made here from a fixed seed: natural text of this machine, hand-picked traps, random code points of every kind.
-Every code point on its own is compared too. Those that differ must be the ones listed in
-tests/unit/text/wordpiece_newer_code_points.txt, and may not occur elsewhere; --update-exceptions rewrites that list. --update-golden rewrites
-tests/unit/text/wordpiece_golden.jsonl, texts with the package's ids for a unit test that needs no Python.
-Exit status 0 when everything agrees.
+The package comes from PyPI, at the version bench/peers pins, into an environment that is removed afterwards; --venv
+DIR reuses one. The texts are made here from a fixed seed: natural text of this machine, hand-picked traps, random
+code points of every kind. Every code point on its own is compared too. Those that differ must be the ones listed in
+tests/unit/text/wordpiece_newer_code_points.txt, and may not occur elsewhere; --update-exceptions rewrites that
+list. --update-golden rewrites tests/unit/text/wordpiece_golden.jsonl, texts with the package's ids for a unit test
+that needs no Python. Exit status 0 when everything agrees.
 """
+
 import argparse
 import glob
 import json
@@ -28,18 +30,59 @@ EXCEPTIONS = os.path.join(os.path.dirname(__file__), "..", "unit", "text", "word
 GOLDEN = os.path.join(os.path.dirname(__file__), "..", "unit", "text", "wordpiece_golden.jsonl")
 
 HAND_PICKED = [
-    "", " ", "\n", "\t \r\n", "The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.",
-    "[CLS]hello[SEP]", "[cls] [MASK][PAD] [UNK]x[[SEP]]", "[SEP", "SEP]", "[MASK]" * 50, "a[SEP]\u0301b", "\u0301[CLS]\u0301",
-    "unaffable", "x" * 99, "x" * 100, "x" * 101, "é" * 100, "é" * 101, "a" * 100000, "1234567890" * 30, "." * 5000,
-    "ab" * 50 + " " + "ab" * 51, "İstanbul ILGAZ ß ẞ ΑΣ ς ǅ ﬁ ſ K Å Ω", "naïve café coöperate Ångström Dvořák",
-    "e\u0301 e\u0301\u0323 e\u0323\u0301 \u1e69 \u1e9b\u0323", "한국어 텍스트 각 ᄀ ᅡ", "日本語のテキスト 中文字符 漢字かな交じり",
-    "中" * 300, "Привет мир ёжик Ѐ", "नमस्ते दुनिया क्षत्रिय", "สวัสดีชาวโลก", "שָׁלוֹם עולם", "مَرْحَبًا بالعالم",
-    "👍🏽👩‍👩‍👧‍👦🏳️‍🌈🇩🇪 😀😃😄", "zero\u200bwidth\u200cnon\u200djoiner\ufeffbom\u00adsoft", "a\u0000b\u0001c\u007fd\u0080e\u0085f",
-    "nbsp\u00a0here\u2003em\u3000wide\u2028line\u2029para\u1680ogham\u180emongolian", "\ufffd\ufffe\uffff\U0010ffff",
-    "‘quotes’ “double” – — … ¿ ¡ § ¶ † ‡ ‰ € £ ¥ ™ ® © ° ± × ÷", "$100 + 50% = 2^3 | ~`<>", "http://example.org/a_b?c=d&e=f#g",
-    "x²³¹ ½ ⅓ Ⅷ ⑨ ㊿ ㍿ ﷺ", "\U0001d15e\U0001d165\U0001d157\U0001d165\U0001d16e", "\u302e\u302f\u3099\u309a か\u3099",
-    "\U00020000\U0002a6d6\U0002b740\U0002f800豈更", "𝐁𝐨𝐥𝐝 𝒮𝒸𝓇𝒾𝓅𝓉 ＦＵＬＬ ｗｉｄｔｈ", "\u0f73\u0f75\u0f81 \u0f71\u0f72 \u0344 \u1fee",
-    "\U000e0001\U000e0041 tag", "\ue000\uf8ff\U000f0000 private", "\u0378\u0379 unassigned \U0001fffe", "don't won't it's I'm they've",
+    "",
+    " ",
+    "\n",
+    "\t \r\n",
+    "The weather is lovely today.",
+    "It's so sunny outside!",
+    "He drove to the stadium.",
+    "[CLS]hello[SEP]",
+    "[cls] [MASK][PAD] [UNK]x[[SEP]]",
+    "[SEP",
+    "SEP]",
+    "[MASK]" * 50,
+    "a[SEP]\u0301b",
+    "\u0301[CLS]\u0301",
+    "unaffable",
+    "x" * 99,
+    "x" * 100,
+    "x" * 101,
+    "é" * 100,
+    "é" * 101,
+    "a" * 100000,
+    "1234567890" * 30,
+    "." * 5000,
+    "ab" * 50 + " " + "ab" * 51,
+    "İstanbul ILGAZ ß ẞ ΑΣ ς ǅ ﬁ ſ K Å Ω",
+    "naïve café coöperate Ångström Dvořák",
+    "e\u0301 e\u0301\u0323 e\u0323\u0301 \u1e69 \u1e9b\u0323",
+    "한국어 텍스트 각 ᄀ ᅡ",
+    "日本語のテキスト 中文字符 漢字かな交じり",
+    "中" * 300,
+    "Привет мир ёжик Ѐ",
+    "नमस्ते दुनिया क्षत्रिय",
+    "สวัสดีชาวโลก",
+    "שָׁלוֹם עולם",
+    "مَرْحَبًا بالعالم",
+    "👍🏽👩‍👩‍👧‍👦🏳️‍🌈🇩🇪 😀😃😄",
+    "zero\u200bwidth\u200cnon\u200djoiner\ufeffbom\u00adsoft",
+    "a\u0000b\u0001c\u007fd\u0080e\u0085f",
+    "nbsp\u00a0here\u2003em\u3000wide\u2028line\u2029para\u1680ogham\u180emongolian",
+    "\ufffd\ufffe\uffff\U0010ffff",
+    "‘quotes’ “double” – — … ¿ ¡ § ¶ † ‡ ‰ € £ ¥ ™ ® © ° ± × ÷",
+    "$100 + 50% = 2^3 | ~`<>",
+    "http://example.org/a_b?c=d&e=f#g",
+    "x²³¹ ½ ⅓ Ⅷ ⑨ ㊿ ㍿ ﷺ",
+    "\U0001d15e\U0001d165\U0001d157\U0001d165\U0001d16e",
+    "\u302e\u302f\u3099\u309a か\u3099",
+    "\U00020000\U0002a6d6\U0002b740\U0002f800豈更",
+    "𝐁𝐨𝐥𝐝 𝒮𝒸𝓇𝒾𝓅𝓉 ＦＵＬＬ ｗｉｄｔｈ",
+    "\u0f73\u0f75\u0f81 \u0f71\u0f72 \u0344 \u1fee",
+    "\U000e0001\U000e0041 tag",
+    "\ue000\uf8ff\U000f0000 private",
+    "\u0378\u0379 unassigned \U0001fffe",
+    "don't won't it's I'm they've",
 ]
 
 
@@ -58,14 +101,50 @@ def natural_lines():
 
 def random_lines(rng, allowed):
     """Random code points, mostly several of one block, mixed with words, spaces, marks and punctuation."""
-    words = ["the", "Quick", "BROWN", "fox", "jumps", "tokenization", "##ing", "unbelievably", "[SEP]", "3.14159", "e-mail"]
+    words = [
+        "the",
+        "Quick",
+        "BROWN",
+        "fox",
+        "jumps",
+        "tokenization",
+        "##ing",
+        "unbelievably",
+        "[SEP]",
+        "3.14159",
+        "e-mail",
+    ]
     spaces = [" ", "  ", "\t", "\n", "\u00a0", "\u2009", "\u3000", ""]
     marks = ["\u0301", "\u0308", "\u0323", "\u0345", "\u302e", "\U0001d165", "\u094d", "\u200d", "\ufe0f"]
     out = []
     for _ in range(6000):
         parts = []
-        base = rng.choice([0x80, 0x250, 0x370, 0x400, 0x590, 0x900, 0xE00, 0x1100, 0x1E00, 0x2000, 0x2100, 0x3000, 0x4E00, 0xA000,
-                           0xAC00, 0xF900, 0xFE00, 0x10000, 0x1D100, 0x1F300, 0x20000, None])
+        base = rng.choice(
+            [
+                0x80,
+                0x250,
+                0x370,
+                0x400,
+                0x590,
+                0x900,
+                0xE00,
+                0x1100,
+                0x1E00,
+                0x2000,
+                0x2100,
+                0x3000,
+                0x4E00,
+                0xA000,
+                0xAC00,
+                0xF900,
+                0xFE00,
+                0x10000,
+                0x1D100,
+                0x1F300,
+                0x20000,
+                None,
+            ]
+        )
         for _ in range(rng.randrange(1, 40)):
             kind = rng.random()
             if kind < 0.25:
@@ -142,10 +221,14 @@ def variant_folders(model, scratch):
     """Tokenisers with other settings: cased, accents kept, no CJK spacing, and added tokens of every kind."""
     with open(os.path.join(model, "tokenizer.json"), encoding="utf-8") as f:
         base = json.load(f)
+
     def added(id, content, **flags):
-        entry = dict(id=id, content=content, special=False, single_word=False, lstrip=False, rstrip=False, normalized=False)
+        entry = dict(
+            id=id, content=content, special=False, single_word=False, lstrip=False, rstrip=False, normalized=False
+        )
         entry.update(flags)
         return entry
+
     settings = {
         "cased": dict(lowercase=False),
         "accents": dict(strip_accents=False),
@@ -159,8 +242,12 @@ def variant_folders(model, scratch):
         yield name, variant
     variant = json.loads(json.dumps(base))
     variant["added_tokens"] += [
-        added(30522, "<left>", lstrip=True), added(30523, "<right>", rstrip=True), added(30524, "<both>", lstrip=True, rstrip=True),
-        added(30525, "zfox", single_word=True), added(30526, "Brown", normalized=True), added(30527, "<leftmost>"),
+        added(30522, "<left>", lstrip=True),
+        added(30523, "<right>", rstrip=True),
+        added(30524, "<both>", lstrip=True, rstrip=True),
+        added(30525, "zfox", single_word=True),
+        added(30526, "Brown", normalized=True),
+        added(30527, "<leftmost>"),
         added(30528, "Ça", normalized=True, single_word=True),
     ]
     yield "added", variant
@@ -192,8 +279,11 @@ def main():
     print(f"code points: {len(scalars)} compared, {len(differ)} differ")
     if args.update_exceptions:
         with open(EXCEPTIONS, "w", encoding="ascii") as f:
-            f.write("# Code points assigned after the Unicode tables of the Python package `tokenizers`: it sees them as unassigned,\n"
-                    "# rlx by their present properties, so the ids of a text that holds one can differ. One range a line.\n")
+            f.write(
+                "# Code points assigned after the Unicode tables of the Python package `tokenizers`: "
+                "it sees them as unassigned,\n"
+                "# rlx by their present properties, so the ids of a text that holds one can differ. One range a line.\n"
+            )
             for first, last in ranges_of(differ):
                 f.write(f"{first:04X}-{last:04X}\n" if first != last else f"{first:04X}\n")
     exceptions = read_exceptions()
@@ -224,10 +314,35 @@ def main():
             with open(os.path.join(args.model, name), "rb") as f, open(os.path.join(vocab, name), "wb") as g:
                 g.write(f.read())
         good &= compare("vocab.txt", texts, ours(args.tool, vocab, texts), theirs(reference, texts))
-        with_added = HAND_PICKED + [" ".join(rng.choice(["<left>", "<right>", "<both>", "zfox", "Brown", "brown", "zfoxes", "<leftmost>",
-                                                         "ça", "Ça", "\u3000", "", "x", "_", ",", "[SEP]", "ézfox", "BROWN", "\n"])
-                                             for _ in range(rng.randrange(1, 12))).replace(" ", rng.choice(["", " ", "  "]))
-                                    for _ in range(4000)]
+        with_added = HAND_PICKED + [
+            " ".join(
+                rng.choice(
+                    [
+                        "<left>",
+                        "<right>",
+                        "<both>",
+                        "zfox",
+                        "Brown",
+                        "brown",
+                        "zfoxes",
+                        "<leftmost>",
+                        "ça",
+                        "Ça",
+                        "\u3000",
+                        "",
+                        "x",
+                        "_",
+                        ",",
+                        "[SEP]",
+                        "ézfox",
+                        "BROWN",
+                        "\n",
+                    ]
+                )
+                for _ in range(rng.randrange(1, 12))
+            ).replace(" ", rng.choice(["", " ", "  "]))
+            for _ in range(4000)
+        ]
         for name, variant in variant_folders(args.model, scratch):
             folder = os.path.join(scratch, name)
             os.mkdir(folder)

@@ -13,13 +13,15 @@ struct ScaledTanhRules {
   static OpBox op(double scale) { return custom_op("test.scaled_tanh", scale); }
   static double scale(const OpBox& box) { return std::get<0>(custom_attrs<double>(box)); }
   static Result<Shapes> infer(const InferContext& c) {
-    if (!is_float(c.input(0).dtype()) || is_storage_only(c.input(0).dtype())) return c.dtype_error("x must be float, got ", c.input(0));
+    if (!is_float(c.input(0).dtype()) || is_storage_only(c.input(0).dtype()))
+      return c.dtype_error("x must be float, got ", c.input(0));
     if (!std::isfinite(scale(c.box()))) return c.attr_error("scale is not finite");
     return Shapes{c.input(0)};
   }
   static void reference(const RefArgs& a) {
     for (std::int64_t i = 0; i < a.in(0).num_elements(); ++i)
-      store_element(a.out().mutable_data(), a.out().dtype(), i, scale(a.box) * std::tanh(load_element<double>(a.in(0).data(), a.in(0).dtype(), i)));
+      store_element(a.out().mutable_data(), a.out().dtype(), i,
+                    scale(a.box) * std::tanh(load_element<double>(a.in(0).data(), a.in(0).dtype(), i)));
   }
   // scale (1 - tanh(x)^2)
   static Expr slope(const BuildContext& c) {
@@ -60,7 +62,8 @@ struct SumAndDifferenceRules {
   static Result<Shapes> infer(const InferContext& c) {
     if (auto e = c.check_same_dtype(0, 2)) return *e;
     if (!(c.input(0) == c.input(1))) return c.error("a is ", c.input(0), ", b is ", c.input(1));
-    if (!is_float(c.input(0).dtype()) || is_storage_only(c.input(0).dtype())) return c.dtype_error("a must be float, got ", c.input(0));
+    if (!is_float(c.input(0).dtype()) || is_storage_only(c.input(0).dtype()))
+      return c.dtype_error("a must be float, got ", c.input(0));
     return Shapes{c.input(0), c.input(1)};
   }
   static void decompose(DecomposeContext& c) {
@@ -82,23 +85,57 @@ struct BareRules {
 
 std::vector<const OpDef*> custom_ops() {
   static const std::vector<const OpDef*> registered = [] {
-    register_op({.kind = OpKind::Custom, .name = "test.scaled_tanh", .what = "scale tanh(x).", .inputs = inputs("x"), .attrs = {},
-                 .level = Level::Mir, .traits = OpTrait::Elementwise, .infer = ScaledTanhRules::infer, .decompose = none("a primitive"),
-                 .vjp = ScaledTanhRules::vjp, .jvp = ScaledTanhRules::jvp, .batch = ScaledTanhRules::batch,
-                 .reference = ScaledTanhRules::reference, .cost = flops_per_element<8>, .samples = ScaledTanhRules::samples});
+    register_op({.kind = OpKind::Custom,
+                 .name = "test.scaled_tanh",
+                 .what = "scale tanh(x).",
+                 .inputs = inputs("x"),
+                 .attrs = {},
+                 .level = Level::Mir,
+                 .traits = OpTrait::Elementwise,
+                 .infer = ScaledTanhRules::infer,
+                 .decompose = none("a primitive"),
+                 .vjp = ScaledTanhRules::vjp,
+                 .jvp = ScaledTanhRules::jvp,
+                 .batch = ScaledTanhRules::batch,
+                 .reference = ScaledTanhRules::reference,
+                 .cost = flops_per_element<8>,
+                 .samples = ScaledTanhRules::samples});
     register_cpu_kernel("test.scaled_tanh", {ScaledTanhRules::run, [](const Graph& g, NodeId id) {
                                                const DType t = g.shape(Value(id)).dtype();
                                                return t == DType::F32 || t == DType::F64;
                                              }});
-    register_op({.kind = OpKind::Custom, .name = "test.sum_and_difference", .what = "a + b and a - b.", .inputs = inputs("a", "b"), .attrs = {},
-                 .level = Level::Mir, .traits = OpTrait::Elementwise | OpTrait::Composite, .infer = SumAndDifferenceRules::infer,
-                 .decompose = SumAndDifferenceRules::decompose, .vjp = by_decomposition, .jvp = by_decomposition, .batch = by_decomposition,
-                 .reference = by_decomposition, .cost = flops_per_element<2>, .samples = SumAndDifferenceRules::samples});
-    register_op({.kind = OpKind::Custom, .name = "test.bare", .what = "x.", .inputs = inputs("x"), .attrs = {}, .level = Level::Mir,
-                 .traits = OpTrait::None, .infer = BareRules::infer, .decompose = none("it is kept opaque"),
-                 .vjp = none("nobody wrote its gradient"), .jvp = none("nobody wrote its tangent"), .batch = none("it knows no batches"),
-                 .reference = BareRules::reference, .cost = none("free"), .samples = none("shape-agnostic")});
-    return std::vector<const OpDef*>{registered_op("test.scaled_tanh"), registered_op("test.sum_and_difference"), registered_op("test.bare")};
+    register_op({.kind = OpKind::Custom,
+                 .name = "test.sum_and_difference",
+                 .what = "a + b and a - b.",
+                 .inputs = inputs("a", "b"),
+                 .attrs = {},
+                 .level = Level::Mir,
+                 .traits = OpTrait::Elementwise | OpTrait::Composite,
+                 .infer = SumAndDifferenceRules::infer,
+                 .decompose = SumAndDifferenceRules::decompose,
+                 .vjp = by_decomposition,
+                 .jvp = by_decomposition,
+                 .batch = by_decomposition,
+                 .reference = by_decomposition,
+                 .cost = flops_per_element<2>,
+                 .samples = SumAndDifferenceRules::samples});
+    register_op({.kind = OpKind::Custom,
+                 .name = "test.bare",
+                 .what = "x.",
+                 .inputs = inputs("x"),
+                 .attrs = {},
+                 .level = Level::Mir,
+                 .traits = OpTrait::None,
+                 .infer = BareRules::infer,
+                 .decompose = none("it is kept opaque"),
+                 .vjp = none("nobody wrote its gradient"),
+                 .jvp = none("nobody wrote its tangent"),
+                 .batch = none("it knows no batches"),
+                 .reference = BareRules::reference,
+                 .cost = none("free"),
+                 .samples = none("shape-agnostic")});
+    return std::vector<const OpDef*>{registered_op("test.scaled_tanh"), registered_op("test.sum_and_difference"),
+                                     registered_op("test.bare")};
   }();
   return registered;
 }

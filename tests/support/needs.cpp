@@ -9,6 +9,9 @@
 #include "tests/support/paths.h"
 
 namespace rlx::test {
+namespace {
+bool skipped = false;
+}
 
 std::string model_dir() {
   const char* chosen = std::getenv("RLX_MODEL_DIR");
@@ -21,7 +24,10 @@ void skip(const std::string& what) {
     FAIL_CHECK("this test may not be skipped here, but it lacks: ", what);
   } else {
     MESSAGE("skipped, it lacks: ", what);
+    skipped = true;
   }
 }
+
+bool anything_skipped() { return skipped; }
 
 }  // namespace rlx::test

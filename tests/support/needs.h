@@ -8,8 +8,16 @@ namespace rlx::test {
 /// Folder of the all-MiniLM-L6-v2 model (RLX_MODEL_DIR, else .models/ of the repository), or "" when it is not there.
 std::string model_dir();
 
-/// Call before leaving a test early because `what` is missing. Prints that, and fails the test when
-/// RLX_REQUIRE_ALL_TESTS is set, as scripts/test.sh does.
+/// The test suite of tests that ask model_dir(): `TEST_CASE("..." * doctest::test_suite(kNeedsModel))`. ctest runs it
+/// apart from the others of its program (`unit.model`), so that it is seen when it was skipped.
+inline constexpr const char* kNeedsModel = "model";
+
+/// Call before leaving a test early because `what` is missing. Prints that; the program then ends with kSkippedStatus,
+/// unless something failed. Fails the test when RLX_REQUIRE_ALL_TESTS is set, as scripts/test.sh does.
 void skip(const std::string& what);
+bool anything_skipped();
+
+/// What ctest takes for "skipped" (SKIP_RETURN_CODE in tests/CMakeLists.txt).
+inline constexpr int kSkippedStatus = 77;
 
 }  // namespace rlx::test

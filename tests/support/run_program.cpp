@@ -10,17 +10,23 @@
 
 namespace rlx::test {
 
-ProgramResult run_rlx(const std::string& args, const std::string& input) {
+ProgramResult run_shell(const std::string& script, const std::string& input) {
   const TempDir dir;
   const std::string in = dir.write("in", input), out = dir.write("out", ""), err = dir.write("err", "");
-  // First, so that a redirection among the arguments wins.
-  const std::string command = "'" + build_path("rlx") + "' <'" + in + "' >'" + out + "' 2>'" + err + "' " + args;
+  // Redirections inside the script win.
+  const std::string command = "{ " + script + "\n} <'" + in + "' >'" + out + "' 2>'" + err + "'";
   const int raw = std::system(command.c_str());
   ProgramResult r;
   r.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
   r.out = read_file(out);
   r.err = read_file(err);
   return r;
+}
+
+std::string rlx_command() { return "'" + build_path("rlx") + "' "; }
+
+ProgramResult run_rlx(const std::string& args, const std::string& input) {
+  return run_shell(rlx_command() + args, input);
 }
 
 }  // namespace rlx::test

@@ -10,6 +10,10 @@ struct ProgramResult {
   std::string out, err;
 };
 
+/// Runs `script` in the shell with `input` on its standard input.
+ProgramResult run_shell(const std::string& script, const std::string& input = {});
+/// The tool of this build as the first words of a command, with a space behind.
+std::string rlx_command();
 /// Runs `rlx ARGS` through the shell with `input` on its standard input; ARGS are shell words.
 ProgramResult run_rlx(const std::string& args, const std::string& input = {});
 

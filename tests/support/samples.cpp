@@ -1,11 +1,13 @@
 // Op samples as test material.
 #include "tests/support/samples.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
-#include <limits>
+#include <optional>
 
 #include "rlx/tensor/visit.h"
+#include "tests/support/closeness.h"
 
 namespace rlx::test {
 namespace {
@@ -82,46 +84,120 @@ NamedTensors bind_operands(const std::vector<Tensor>& operands) {
   return out;
 }
 
-Tensor widened(const Tensor& t) {
-  return is_complex(t.dtype()) ? t.cast(DType::C128) : is_float(t.dtype()) ? t.cast(DType::F64) : t;
-}
-
 std::vector<Sample> samples_of(const OpDef& def) {
   SampleSet set;
   def.samples(set);
   return set.all();
 }
 
-double tolerance_of(DType t) {
-  switch (t) {
-    case DType::BF16: return 4e-2;
-    case DType::F16: return 6e-3;
-    case DType::F32:
-    case DType::C64: return 2e-5;
-    case DType::F64:
-    case DType::C128: return 1e-11;
-    default: return is_storage_only(t) && t != DType::I4 && t != DType::U4 ? 0.3 : 0;
+namespace {
+
+// A copy of `op` with every extent `from` in its dims (and, when asked, its lists of integers) replaced.
+OpBox with_extent(const OpBox& op, std::int64_t from, std::int64_t to, bool lists) {
+  auto copy = make_default_op(op.kind());
+  for (const AttrField& f : op_def(op.kind()).attrs) {
+    AttrValue value = f.get(op.data());
+    if (auto* dims = std::get_if<Dims>(&value))
+      for (Dim& d : *dims)
+        if (d.is_static(from)) d = to;
+    if (auto* list = std::get_if<std::vector<std::int64_t>>(&value); list && lists)
+      for (std::int64_t& x : *list)
+        if (x == from) x = to;
+    f.set(copy.get(), std::move(value));
   }
+  return OpBox(op.kind(), std::shared_ptr<const void>(std::move(copy)));
+}
+
+std::vector<Shape> shapes_of(const Sample& s) {
+  std::vector<Shape> shapes;
+  for (const SampleInput& in : s.inputs) shapes.push_back(in.shape);
+  return shapes;
+}
+
+// Operations and elements of a sample, or none when its op refuses it.
+std::optional<double> work_of(const Sample& s) {
+  const auto in = shapes_of(s);
+  const auto out = infer_shapes(s.op, in);
+  if (!out.ok()) return std::nullopt;
+  double work = 0;
+  for (const auto& list : {in, out.value()})
+    for (const Shape& shape : list) work += static_cast<double>(shape.num_elements());
+  const OpDef& def = op_def(s.op);
+  if (def.cost.has()) work += def.cost(CostContext{s.op, in, out.value()}).flops / 20;
+  return work;
+}
+
+}  // namespace
+
+std::vector<Sample> large_samples(const Sample& sample, std::int64_t elements) {
+  std::vector<std::int64_t> extents;
+  for (const SampleInput& in : sample.inputs)
+    for (const std::int64_t d : in.shape.static_dims())
+      if (d > 0 && std::find(extents.begin(), extents.end(), d) == extents.end()) extents.push_back(d);
+  std::sort(extents.rbegin(), extents.rend());  // an extent of 1 often means "broadcast": last
+  std::vector<Sample> out;
+  for (const std::int64_t from : extents) {
+    for (const bool odd : {true, false}) {
+      const std::size_t before = out.size();
+      for (std::int64_t factor = elements; factor > 4 && out.size() == before; factor = factor * 2 / 3) {
+        for (const bool lists : {false, true}) {
+          const std::int64_t to = odd ? from * factor | 1 : from * factor;
+          Sample large = sample;
+          large.op = with_extent(sample.op, from, to, lists);
+          for (SampleInput& in : large.inputs) {
+            for (int a = 0; a < in.shape.rank(); ++a)
+              if (in.shape.dim(a).is_static(from)) in.shape = in.shape.with_dim(a, to);
+            if (in.bound == from) in.bound = to;
+          }
+          const auto work = work_of(large);
+          if (!work || *work > static_cast<double>(elements) * 3) continue;
+          large.name = concat_text(sample.name, " with ", from, " as ", to);
+          out.push_back(std::move(large));
+          break;
+        }
+      }
+      if (out.size() > before) break;
+    }
+    if (out.size() == 3) break;
+  }
+  return out;
+}
+
+std::vector<Sample> dtype_samples(const Sample& sample) {
+  std::vector<Sample> out;
+  const auto uses = [&](DType t) {
+    return std::any_of(sample.inputs.begin(), sample.inputs.end(),
+                       [&](const SampleInput& in) { return in.shape.dtype() == t && in.fill != Fill::Index; });
+  };
+  const DType from = uses(DType::F32) ? DType::F32 : DType::I32;
+  if (!uses(from)) return out;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto to = static_cast<DType>(i);
+    if (to == from || is_storage_only(to) || to == DType::Bool || (from == DType::I32) != is_int(to)) continue;
+    Sample other = sample;
+    for (SampleInput& in : other.inputs)
+      if (in.shape.dtype() == from && in.fill != Fill::Index) in.shape = in.shape.with_dtype(to);
+    if (!work_of(other)) continue;
+    other.name = concat_text(sample.name, " in ", dtype_name(to));
+    out.push_back(std::move(other));
+  }
+  return out;
 }
 
 double distance(const Tensor& a, const Tensor& b) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (!(a.shape() == b.shape())) return kInfinity;
-  double worst = 0;
+  if (!(a.shape() == b.shape())) return kApart;
+  Worst worst;
   for (std::int64_t i = 0; i < a.num_elements(); ++i) {
     if (is_int(a.dtype()) || a.dtype() == DType::Bool) {
-      if (a.at_i64(i) != b.at_i64(i)) return kInfinity;
+      if (a.at_i64(i) != b.at_i64(i)) return kApart;
       continue;
     }
     C x = element(a, i), y = element(b, i);
     for (auto [p, q] : {std::pair{x.real(), y.real()}, std::pair{x.imag(), y.imag()}}) {
-      if (p == q || (std::isnan(p) && std::isnan(q))) continue;
-      double d = std::fabs(p - q) / std::fmax(1, std::abs(y));
-      if (!(d < kInfinity)) return kInfinity;
-      worst = std::fmax(worst, d);
+      worst.add(p, q, std::isfinite(std::abs(y)) ? std::max(1.0, std::abs(y)) : 1);
     }
   }
-  return worst;
+  return worst.value();
 }
 
 double dot(const Tensor& a, const Tensor& b) {

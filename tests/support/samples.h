@@ -9,6 +9,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
+#include "tests/support/closeness.h"
 #include "tests/support/custom_ops.h"
 
 namespace rlx::test {
@@ -22,14 +23,16 @@ std::vector<Tensor> draw_operands(const Sample& sample, std::uint64_t variant = 
 Graph sample_graph(const Sample& sample);
 /// {x0: operands[0], ..}.
 NamedTensors bind_operands(const std::vector<Tensor>& operands);
-/// Floats as F64, complex as C128, others as they are.
-Tensor widened(const Tensor& t);
 
 /// All samples of an op.
 std::vector<Sample> samples_of(const OpDef& def);
 
-/// Relative error allowed for a few roundings in `t`; 0 for integers.
-double tolerance_of(DType t);
+/// The sample in other sizes: one extent at a time made as long as `elements` elements of work allow, odd where the op
+/// takes any extent. At most three, none where nothing can grow.
+std::vector<Sample> large_samples(const Sample& sample, std::int64_t elements = 6000);
+/// The sample with its F32 operands (or its I32 ones, where they are data) in each other dtype that the op takes.
+std::vector<Sample> dtype_samples(const Sample& sample);
+
 /// How far two tensors are apart: the largest |a - b| / max(1, |b|); infinity when shapes or dtypes differ or only one
 /// is NaN.
 double distance(const Tensor& a, const Tensor& b);

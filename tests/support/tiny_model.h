@@ -25,10 +25,9 @@ class TinyModel {
   std::string write(const std::string& name, std::string_view content) const { return dir_.write(name, content); }
 
   void write_config(std::int64_t num_layers) const {
-    dir_.write("config.json",
-               concat_text(R"({"model_type":"bert","hidden_size":4,"num_hidden_layers":)", num_layers,
-                           R"(,"num_attention_heads":2,"intermediate_size":3,"vocab_size":8,)"
-                           R"("max_position_embeddings":6,"layer_norm_eps":1e-3,"hidden_act":"gelu"})"));
+    dir_.write("config.json", concat_text(R"({"model_type":"bert","hidden_size":4,"num_hidden_layers":)", num_layers,
+                                          R"(,"num_attention_heads":2,"intermediate_size":3,"vocab_size":8,)"
+                                          R"("max_position_embeddings":6,"layer_norm_eps":1e-3,"hidden_act":"gelu"})"));
   }
   void write_weights(const std::vector<NamedTensor>& weights) const {
     write_safetensors(dir_.file("model.safetensors"), weights);

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/tensor/tensor.h"
+#include "tests/support/closeness.h"
 
 namespace rlx::test {
 
@@ -25,12 +26,13 @@ inline Tensor doubles(std::vector<std::int64_t> dims, const std::vector<double>&
   return Tensor::of<double>(std::move(dims), values);
 }
 
-/// Every element within `tolerance` (relative above 1, absolute below) of the listed value; infinities equal.
+/// Every element within `tolerance` (relative above 1, absolute below) of the listed value; NaN and infinities equal.
 inline void expect_close(const Tensor& actual, const std::vector<double>& expected, double tolerance = 1e-9) {
   REQUIRE(actual.num_elements() == static_cast<std::int64_t>(expected.size()));
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double a = actual.at(static_cast<std::int64_t>(i)), e = expected[i];
-    const bool close = a == e || std::fabs(a - e) <= tolerance * std::fmax(1, std::fabs(e));
+    const bool close =
+        difference(a, e) <= (std::fabs(e) > 1 && std::isfinite(e) ? tolerance * std::fabs(e) : tolerance);
     CHECK_MESSAGE(close, "element ", i, " is ", a, ", expected ", e);
   }
 }

@@ -40,13 +40,6 @@ auto packing_of(Isa isa) {
   return packing<Isa::Generic>;
 }
 
-int thread_count(const BackendOptions& options) {
-  if (options.threads < 0)
-    throw Error(ErrorCode::InvalidArgument, concat_text("threads = ", options.threads),
-                "give a positive number, or 0 for the machine's");
-  return options.threads > 0 ? options.threads : available_cpus();
-}
-
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
@@ -54,6 +47,8 @@ class CpuBackend final : public Backend {
     try {
       cpu::best_isa();
       return {};
+    } catch (const std::bad_alloc&) {
+      return "out of memory";  // lies inside the string
     } catch (const std::exception& e) {
       return e.what();
     }
@@ -62,7 +57,7 @@ class CpuBackend final : public Backend {
     const Isa isa = cpu::parse_isa(options.isa);
     TargetInfo t;
     t.device = Device::Cpu;
-    t.threads = thread_count(options);
+    t.threads = checked_thread_count(options.threads, "threads");
     t.name = concat_text("cpu (", cpu::isa_name(isa), ", ", t.threads, t.threads == 1 ? " thread)" : " threads)");
     t.claims = cpu::row_claims();
     t.runtime_symbols = true;
@@ -73,8 +68,7 @@ class CpuBackend final : public Backend {
     return t;
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
-    return std::make_unique<cpu::Executable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)),
-                                             thread_count(options));
+    return std::make_unique<cpu::Executable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)), options);
   }
   std::optional<MachineLimits> measure_limits(const BackendOptions& options) const override {
     return cpu::measure_limits(cpu::kernels_for(cpu::parse_isa(options.isa)));

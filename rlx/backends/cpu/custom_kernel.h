@@ -27,7 +27,8 @@ class KernelInput {
   /// The elements as T; an error naming operand, expected and actual dtype when they are of another type.
   template <class T>
   Result<std::span<const T>> as() const {
-    if (view_.dtype != DTypeOf<T>::value) return detail::other_element_type("operand", index_, view_.dtype, DTypeOf<T>::value);
+    if (view_.dtype != DTypeOf<T>::value)
+      return detail::other_element_type("operand", index_, view_.dtype, DTypeOf<T>::value);
     return std::span<const T>(static_cast<const T*>(view_.data), view_.size_bytes / sizeof(T));
   }
 
@@ -46,7 +47,8 @@ class KernelOutput {
   /// The elements as T; an error naming result, expected and actual dtype when they are of another type.
   template <class T>
   Result<std::span<T>> as() const {
-    if (view_.dtype != DTypeOf<T>::value) return detail::other_element_type("result", index_, view_.dtype, DTypeOf<T>::value);
+    if (view_.dtype != DTypeOf<T>::value)
+      return detail::other_element_type("result", index_, view_.dtype, DTypeOf<T>::value);
     return std::span<T>(static_cast<T*>(view_.data), view_.size_bytes / sizeof(T));
   }
 
@@ -64,16 +66,16 @@ struct KernelCall {
 
 /// How the CPU runs a custom op.
 struct CpuKernel {
-  /// Writes every element of every output. What it returns is thrown by `run` with the op's name. Called from one thread at a
-  /// time per run, but from several at once for clones: no state of its own.
+  /// Writes every element of every output. What it returns is thrown by `run` with the op's name. Called from one
+  /// thread at a time per run, but from several at once for clones: no state of its own.
   std::optional<Diagnostic> (*run)(const KernelCall& call) = nullptr;
-  /// Whether it takes this node, by dtype or rank (dimensions may be symbolic); null: always. A node it refuses is decomposed,
-  /// or runs by its reference rule.
+  /// Whether it takes this node, by dtype or rank (dimensions may be symbolic); null: always. A node it refuses is
+  /// decomposed, or runs by its reference rule.
   bool (*accepts)(const Graph& g, NodeId id) = nullptr;
 };
 
-/// Makes the cpu backend run custom op `name` with `kernel` in graphs compiled from now on. Throws InvalidArgument when the
-/// name has a kernel already or `kernel.run` is null.
+/// Makes the cpu backend run custom op `name` with `kernel` in graphs compiled from now on. Throws InvalidArgument when
+/// the name has a kernel already or `kernel.run` is null.
 void register_cpu_kernel(std::string_view name, const CpuKernel& kernel);
 
 }  // namespace rlx

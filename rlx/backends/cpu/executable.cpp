@@ -2,8 +2,13 @@
 #include "rlx/backends/cpu/executable.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstdlib>
+#include <new>
+
+#include "rlx/backends/cpu/access_map.h"
+#include "rlx/driver/chunk_audit.h"
+#include "rlx/ir/inspect.h"
 
 namespace rlx::cpu {
 namespace {
@@ -19,7 +24,7 @@ struct AlignedBytes {
   std::byte* data = nullptr;
   AlignedBytes() = default;
   explicit AlignedBytes(std::size_t n)
-      : data(static_cast<std::byte*>(std::aligned_alloc(kAlignment, round_up(n + 1)))) {
+      : data(static_cast<std::byte*>(::operator new(round_up(n + 1), std::align_val_t{kAlignment}, std::nothrow))) {
     if (!data) throw Error(ErrorCode::OutOfMemory, concat_text("no memory for ", n, " bytes of kernel scratch"));
   }
   AlignedBytes(AlignedBytes&& other) noexcept : data(std::exchange(other.data, nullptr)) {}
@@ -29,7 +34,7 @@ struct AlignedBytes {
   }
   AlignedBytes(const AlignedBytes&) = delete;
   AlignedBytes& operator=(const AlignedBytes&) = delete;
-  ~AlignedBytes() { std::free(data); }
+  ~AlignedBytes() { ::operator delete(data, std::align_val_t{kAlignment}); }
 };
 
 /// A copy made after the steps: of a value to an output or to a state.
@@ -60,6 +65,68 @@ struct Group {
   }
 };
 
+/// What each schedule step waits for, gathered in any order.
+class WaitLists {
+ public:
+  void add(std::int32_t step, Wait wait) {
+    if (lists_.size() <= static_cast<std::size_t>(step)) lists_.resize(static_cast<std::size_t>(step) + 1);
+    if (wait.step != step) lists_[static_cast<std::size_t>(step)].push_back(wait);
+  }
+  /// Takes `found` as how `step` waits for those steps; of the others it waits for all.
+  void refine(std::int32_t step, const std::vector<Wait>& found) {
+    refined_.resize(std::max(refined_.size(), static_cast<std::size_t>(step) + 1));
+    auto& list = refined_[static_cast<std::size_t>(step)];
+    list.insert(list.end(), found.begin(), found.end());
+  }
+  /// Writes the lists into the steps; they have to live until a schedule was made of them.
+  void give_to(std::vector<ScheduleStep>& steps) {
+    lists_.resize(steps.size());
+    refined_.resize(steps.size());
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      merge_waits(lists_[s]);
+      merge_waits(refined_[s]);
+      auto refined = refined_[s].begin();
+      const auto give = [&](const Wait& w) {
+        predecessors_.push_back(w.step);
+        waits_.push_back(w.waits);
+      };
+      for (const Wait& w : lists_[s]) {
+        while (refined != refined_[s].end() && refined->step < w.step) give(*refined++);
+        give(refined != refined_[s].end() && refined->step == w.step ? *refined++ : w);
+      }
+      while (refined != refined_[s].end()) give(*refined++);
+      ends_.push_back(predecessors_.size());
+    }
+    std::size_t begin = 0;
+    for (std::size_t s = 0; s < steps.size(); begin = ends_[s++]) {
+      steps[s].predecessors = std::span(predecessors_).subspan(begin, ends_[s] - begin);
+      steps[s].waits = std::span(waits_).subspan(begin, ends_[s] - begin);
+    }
+  }
+
+ private:
+  std::vector<std::vector<Wait>> lists_, refined_;  // by step
+  std::vector<std::int32_t> predecessors_;
+  std::vector<HalfWaits> waits_;
+  std::vector<std::size_t> ends_;
+};
+
+/// A piece as a step of an audited run.
+struct Audited {
+  Audited(const Piece& p, std::string kernel_name, std::string label)
+      : piece(p), kernel(std::move(kernel_name)), node(std::move(label)) {}
+  static void run(void* ctx, std::int64_t chunk) {
+    Audited& a = *static_cast<Audited*>(ctx);
+    a.threads.store(run_threads(), std::memory_order_relaxed);
+    a.watch.enter(a.piece.chunks, a.node);
+    a.piece.run(a.piece.ctx, chunk);
+  }
+  const Piece& piece;
+  std::string kernel, node;
+  ChunkWatch watch;
+  std::atomic<int> threads{1};  // of the run
+};
+
 class Bound final : public BoundGraph {
  public:
   Bound(const Executable& exe, const BindContext& memory) : exe_(exe), lir_(memory.lir ? *memory.lir : exe.lir()) {
@@ -67,12 +134,16 @@ class Bound final : public BoundGraph {
     first_piece_.resize(n + 1);
     for (std::size_t i = 0; i < n; ++i) {
       first_piece_[i] = program_.pieces.size();
-      LowerContext c(lir_, lir_.plan.schedule[i].node, memory, exe.kernels(), exe.threads(), program_);
+      if (makes_nothing(lir_.plan.schedule[i].node)) continue;
+      LowerContext c(lir_, lir_.plan.schedule[i].node, memory, exe.kernels(), exe.planned_threads(), program_);
       exe.row(i).lower(c);
     }
     first_piece_[n] = program_.pieces.size();
     make_final_copies(memory);
-    make_schedule();
+    if (exe.audit() != nullptr)
+      make_audited_schedule();
+    else
+      make_schedule(memory);
     if (program_.scratch_bytes > 0) {
       const std::size_t stride = round_up(program_.scratch_bytes) + kAlignment;  // apart, so that threads share no line
       scratch_ = AlignedBytes(stride * static_cast<std::size_t>(exe.threads()));
@@ -83,11 +154,13 @@ class Bound final : public BoundGraph {
 
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
     follow(inputs, outputs);
-    if (exe_.threads() == 1) {
+    if (exe_.audit() != nullptr) {
+      run_audited();
+    } else if (exe_.threads() == 1) {
       Group all{program_.pieces.data(), program_.pieces.size()};
       Group::run_all(&all, 0);
     } else {
-      exe_.pool().run(schedule_, exe_.threads());
+      ThreadPool::process().run(schedule_, exe_.threads());
     }
     for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
   }
@@ -109,17 +182,24 @@ class Bound final : public BoundGraph {
   }
 
  private:
+  // True when no result has an element. Its kernel would have nothing to write, but other extents to loop over.
+  bool makes_nothing(NodeId id) const {
+    const std::vector<Shape>& shapes = lir_.graph.node(id).shapes;
+    return std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() == 0; });
+  }
+
   // Output copies first (they may read a state's old value), then the states. A state whose new value lies in another
-  // state goes through a buffer, so that two states can change places.
+  // state goes through a buffer that is filled before any state is written, so that states can change places and one
+  // can take another's old value.
   void make_final_copies(const BindContext& memory) {
-    std::vector<const FinalCopy*> late;
+    std::vector<const FinalCopy*> from_buffers, to_states;
     for (const LirOutputCopy& c : lir_.plan.output_copies) {
-      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
+      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.planned_threads(), program_);
       FinalCopy& copy = add_copy(lower, lower.value(c.value));
       program_.patches.push_back({&copy.y, true, c.output, 0});
     }
     for (const LirStateCopy& c : lir_.plan.state_copies) {
-      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.threads(), program_);
+      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.planned_threads(), program_);
       View from = lower.value(c.value);
       check(c.state < memory.states.size(), "a state copy to a state that is not bound");
       if (from.where->place == Place::State) {
@@ -130,12 +210,15 @@ class Bound final : public BoundGraph {
         copy.x = stage.y;
         copy.y = memory.states[c.state];
         copy.bytes = size_bytes(from.dtype, from.elements());
-        late.push_back(&copy);
+        from_buffers.push_back(&copy);
       } else {
         add_copy(lower, from).y = memory.states[c.state];
+        to_states.push_back(final_copies_.back());
+        final_copies_.pop_back();
       }
     }
-    final_copies_.insert(final_copies_.end(), late.begin(), late.end());
+    for (const auto& list : {to_states, from_buffers})
+      final_copies_.insert(final_copies_.end(), list.begin(), list.end());
   }
 
   FinalCopy& add_copy(LowerContext& lower, const View& from) {
@@ -162,23 +245,21 @@ class Bound final : public BoundGraph {
 
   // Cuts the pieces into schedule steps: a big piece is its own step with its chunks; small pieces next to each other
   // are run by one thread as one step, which waits for all that any of them waits for.
-  void make_schedule() {
+  void make_schedule(const BindContext& memory) {
     const auto& steps = lir_.plan.schedule;
     std::vector<ScheduleStep> out;
-    std::vector<std::vector<std::int32_t>> waits;               // by schedule step
+    WaitLists waits;                                            // by schedule step
     std::vector<std::vector<std::int32_t>> done(steps.size());  // what completes LIR step i
-    bool open = false;                                          // the last schedule step takes more small pieces
+    std::vector<std::int32_t> step_of(program_.pieces.size());
+    bool open = false;  // the last schedule step takes more small pieces
     double group_ns = 0;
-    const auto add_all = [](std::vector<std::int32_t>& to, const std::vector<std::int32_t>& from, std::int32_t except) {
-      for (std::int32_t s : from)
-        if (s != except && std::find(to.begin(), to.end(), s) == to.end()) to.push_back(s);
-    };
     for (std::size_t i = 0; i < steps.size(); ++i) {
       std::vector<std::int32_t> before;
-      for (std::int32_t p : steps[i].predecessors) add_all(before, done[static_cast<std::size_t>(p)], -1);
+      for (std::int32_t p : steps[i].predecessors)
+        before.insert(before.end(), done[static_cast<std::size_t>(p)].begin(), done[static_cast<std::size_t>(p)].end());
       for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
         const Piece& p = program_.pieces[k];
-        const bool tiny = p.cost_ns < kTinyNs || p.chunks == 1;
+        const bool tiny = (p.cost_ns < kTinyNs && !exe_.finest_grain()) || p.chunks == 1;
         const bool joins = tiny && open && group_ns + p.cost_ns <= kGroupNs;
         if (!joins) {
           groups_.push_back(std::make_unique<Group>(Group{&p, 0}));
@@ -187,20 +268,70 @@ class Bound final : public BoundGraph {
           } else {
             out.push_back({p.chunks, p.run, p.ctx, {}});
           }
-          waits.emplace_back();
           open = tiny;
           group_ns = 0;
         }
         groups_.back()->count += 1;
         group_ns += p.cost_ns;
         const auto self = static_cast<std::int32_t>(out.size()) - 1;
-        add_all(waits.back(), before, self);
+        step_of[k] = self;
+        for (std::int32_t s : before) waits.add(self, {s, kWaitsForAll});
         before = {self};
       }
       done[i] = std::move(before);
     }
-    for (std::size_t s = 0; s < out.size(); ++s) out[s].predecessors = waits[s];
+    if (exe_.threads() > 1) let_halves_run_ahead(step_of, out, memory, waits);
+    waits.give_to(out);
     schedule_ = StepSchedule(out);
+  }
+
+  // Where steps walk rows, a half waits for the halves that touch its bytes, not for whole steps: each thread then
+  // takes its sequences through many steps before it meets another. What the plan orders by way of a step in between
+  // has to be found again, since that step may now be done by halves; AccessMap finds all of it.
+  void let_halves_run_ahead(const std::vector<std::int32_t>& step_of, const std::vector<ScheduleStep>& steps,
+                            const BindContext& memory, WaitLists& waits) {
+    const auto& pieces = program_.pieces;
+    if (std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.halves.rows > 0; }) < 2) return;
+    AccessMap map(lir_.plan);
+    for (std::size_t i = 0; i < lir_.plan.schedule.size(); ++i)
+      for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
+        const std::int32_t step = step_of[k];
+        const bool divided = steps[static_cast<std::size_t>(step)].chunks > 1;
+        const bool alone = first_piece_[i + 1] - first_piece_[i] == 1;  // else the pieces share more than values
+        LowerContext c(lir_, lir_.plan.schedule[i].node, memory, exe_.kernels(), exe_.planned_threads(), program_);
+        const std::vector<Access> accesses =
+            node_accesses(c, divided && alone ? pieces[k].halves : RowHalves{}, divided ? kBothHalves : kLower);
+        waits.refine(step, map.add(step, accesses));
+      }
+  }
+
+  // Every piece is a step that waits for the one before, so that threads which wait for each other in one step are not
+  // waited for in another.
+  void make_audited_schedule() {
+    std::vector<ScheduleStep> out;
+    const std::size_t n = program_.pieces.size();
+    audited_.reserve(n);
+    std::vector<std::int32_t> before(n);
+    for (std::size_t i = 0; i < lir_.plan.schedule.size(); ++i)
+      for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
+        const Piece& p = program_.pieces[k];
+        audited_.push_back(
+            std::make_unique<Audited>(p, exe_.row(i).kernel, node_label(lir_.graph, lir_.plan.schedule[i].node)));
+        before[k] = static_cast<std::int32_t>(k) - 1;
+        out.push_back({p.chunks, Audited::run, audited_.back().get(), std::span(before).subspan(k, k == 0 ? 0 : 1)});
+      }
+    schedule_ = StepSchedule(out);
+  }
+
+  void run_audited() {
+    for (const auto& a : audited_) a->watch.reset();
+    ThreadPool::process().run(schedule_, exe_.threads());
+    AuditedRun run;
+    for (const auto& a : audited_) {
+      run.threads = std::max(run.threads, a->threads.load(std::memory_order_relaxed));
+      run.steps.push_back({a->kernel, a->node, a->piece.chunks, a->watch.threads()});
+    }
+    exe_.audit()->publish(std::move(run));
   }
 
   void sort_patches() {
@@ -243,6 +374,7 @@ class Bound final : public BoundGraph {
   Program program_;
   std::vector<std::size_t> first_piece_;  // LIR step -> first piece
   std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<std::unique_ptr<Audited>> audited_;  // by piece; empty unless the runs are audited
   StepSchedule schedule_;
   std::vector<const FinalCopy*> final_copies_;
   std::vector<Followed> followed_;
@@ -298,6 +430,19 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
   return nullptr;
 }
 
+void LowerContext::walks_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
+                              std::initializer_list<int> operands, std::initializer_list<int> results) {
+  if (program_.pieces.empty() || rows <= 0) return;
+  Piece& p = program_.pieces.back();
+  const std::int64_t lower = StepSchedule::lower_half(p.chunks);
+  p.halves.rows = rows;
+  p.halves.lower_end = std::min(rows, (lower + chunks_per_group - 1) / chunks_per_group * group_rows);
+  p.halves.upper_begin = std::min(rows, lower / chunks_per_group * group_rows);
+  for (int i : operands)
+    if (i >= 0 && i < 32) p.halves.operands |= 1U << i;
+  for (int r : results) p.halves.results |= 1U << r;
+}
+
 std::byte* LowerContext::workspace(std::size_t bytes) {
   auto kept = std::make_unique<Workspace>();
   kept->bytes = AlignedBytes(bytes);
@@ -306,8 +451,12 @@ std::byte* LowerContext::workspace(std::size_t bytes) {
   return data;
 }
 
-Executable::Executable(LirModule lir, const KernelTable& kernels, int threads)
-    : lir_(std::move(lir)), kernels_(kernels), threads_(threads) {
+Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendOptions& options)
+    : lir_(std::move(lir)),
+      kernels_(kernels),
+      threads_(checked_thread_count(options.threads, "threads")),
+      finest_grain_(options.finest_grain),
+      audit_(options.chunk_audit) {
   for (const LirStep& s : lir_.plan.schedule) {
     const Row* row = find_row(lir_.graph, s.node);
     if (!row && runs_on_host(lir_.graph, s.node)) row = &host_row();
@@ -317,7 +466,6 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, int threads)
                              node_where(lir_.graph, s.node), "legalise the graph for this target first"});
     rows_.push_back(row);
   }
-  if (threads_ > 1 && threads_ > ThreadPool::process().threads()) own_pool_ = std::make_unique<ThreadPool>(threads_);
 }
 
 Executable::PackedRange Executable::packed_range(NodeId node, std::size_t source) const {

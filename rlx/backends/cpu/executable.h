@@ -13,7 +13,7 @@ namespace rlx::cpu {
 class Executable final : public ExecutableGraph {
  public:
   /// Throws Unsupported naming the first scheduled node that neither a row nor a reference rule runs.
-  Executable(LirModule lir, const KernelTable& kernels, int threads);
+  Executable(LirModule lir, const KernelTable& kernels, const BackendOptions& options);
 
   const LirModule& lir() const override { return lir_; }
   void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const override;
@@ -23,7 +23,10 @@ class Executable final : public ExecutableGraph {
 
   const KernelTable& kernels() const { return kernels_; }
   int threads() const { return threads_; }
-  ThreadPool& pool() const { return own_pool_ ? *own_pool_ : ThreadPool::process(); }
+  /// Threads as plans see them.
+  int planned_threads() const { return finest_grain_ ? kFinestCut : threads_; }
+  bool finest_grain() const { return finest_grain_; }
+  ChunkAudit* audit() const { return audit_.get(); }
   /// The row of schedule step `step`.
   const Row& row(std::size_t step) const { return *rows_[step]; }
 
@@ -36,8 +39,9 @@ class Executable final : public ExecutableGraph {
   LirModule lir_;
   const KernelTable& kernels_;
   int threads_;
-  std::unique_ptr<ThreadPool> own_pool_;  // when more threads are asked for than the process pool has
-  std::vector<const Row*> rows_;          // by schedule step
+  bool finest_grain_;
+  std::shared_ptr<ChunkAudit> audit_;
+  std::vector<const Row*> rows_;  // by schedule step
 };
 
 }  // namespace rlx::cpu

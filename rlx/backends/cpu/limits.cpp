@@ -31,8 +31,8 @@ std::size_t read_streams(const std::byte* data, std::size_t bytes) {
 MachineLimits measure_limits(const KernelTable& kernels) {
   MachineLimits out;
   out.gflops = fma_gflops(kernels);
-  // From the first-level cache to main memory. Searching for a byte that is not there and copying one half to the other use
-  // the widest loads the processor has, which counts in the caches; many streams count in main memory.
+  // From the first-level cache to main memory. Searching for a byte that is not there and copying one half to the other
+  // use the widest loads the processor has, which counts in the caches; many streams count in main memory.
   for (const std::size_t bytes : {std::size_t{16} << 10, std::size_t{256} << 10, std::size_t{1} << 20,
                                   std::size_t{4} << 20, std::size_t{16} << 20, std::size_t{64} << 20}) {
     std::vector<unsigned char> buffer(bytes, 1);
@@ -45,7 +45,8 @@ MachineLimits measure_limits(const KernelTable& kernels) {
       std::memcpy(buffer.data(), buffer.data() + bytes / 2, bytes / 2);
       return bytes;
     });
-    const double streamed = best_rate(4, [&] { return read_streams(reinterpret_cast<const std::byte*>(buffer.data()), bytes); });
+    const double streamed =
+        best_rate(4, [&] { return read_streams(reinterpret_cast<const std::byte*>(buffer.data()), bytes); });
     check(!found, "a buffer of ones holds a two");
     out.bandwidth.push_back({bytes, std::max({read, moved, streamed})});
   }

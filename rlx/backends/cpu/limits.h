@@ -27,8 +27,9 @@ double best_rate(int rounds, F&& work) {
   return best;
 }
 
-/// Reads a buffer of 64-byte lines from end to end as eight streams that each ask ahead, so that as many misses as possible
-/// are under way: from main memory faster than the loops of the C library. Returns the bytes read, whole lines of each stream.
+/// Reads a buffer of 64-byte lines from end to end as eight streams that each ask ahead, so that as many misses as
+/// possible are under way: from main memory faster than the loops of the C library. Returns the bytes read, whole lines
+/// of each stream.
 std::size_t read_streams(const std::byte* data, std::size_t bytes);
 /// GFLOP/s of the fused multiply-add loop on registers.
 double fma_gflops(const KernelTable& kernels);

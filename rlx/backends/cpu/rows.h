@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -87,12 +88,20 @@ struct Scratch {
   std::byte* mine() const { return base + static_cast<std::size_t>(worker_index()) * stride; }
 };
 
+/// How the halves of a piece's chunks divide rows: the lower half (StepSchedule::lower_half) touches no row from
+/// `lower_end` on, the upper half none before `upper_begin`, in the operands and results named. 0 rows: not known.
+struct RowHalves {
+  std::int64_t rows = 0, lower_end = 0, upper_begin = 0;
+  std::uint32_t operands = 0, results = 0;  // by bit
+};
+
 /// One kernel invocation of a bound program: `run(ctx, chunk)` for each chunk.
 struct Piece {
   void (*run)(void* ctx, std::int64_t chunk) = nullptr;
   void* ctx = nullptr;
   std::int64_t chunks = 0;
   double cost_ns = 0;  // estimate for one thread
+  RowHalves halves{};
 };
 
 /// A pointer field that follows a caller's buffer.
@@ -139,7 +148,11 @@ class LowerContext {
   }
   int num_inputs() const { return static_cast<int>(node().inputs.size()); }
   const KernelTable& kernels() const { return kernels_; }
+  /// Threads that plans share the work out to; kFinestCut when it is to be cut as finely as it can be.
   int threads() const { return threads_; }
+  /// Units of work in a chunk: `n`, or one in the finest cut.
+  std::int64_t grain(std::int64_t n) const { return finest() ? std::min<std::int64_t>(n, 1) : n; }
+  bool finest() const { return threads_ == kFinestCut; }
 
   View value(Value v) const;
   View in(int i) const { return value(node().inputs[static_cast<std::size_t>(i)]); }
@@ -168,6 +181,11 @@ class LowerContext {
     program_.pieces.push_back(
         {[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
   }
+  /// Says of the step added last that runs of `chunks_per_group` chunks work on `group_rows` of `rows` rows after each
+  /// other, and touch no others of the operands and results named: those whose leading axes are the rows (or what the
+  /// rows are counted in, sequences for example). Then halves of it need not wait for halves of other steps.
+  void walks_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
+                  std::initializer_list<int> operands, std::initializer_list<int> results = {0});
   /// Scratch of at least `bytes` per thread; its address is final when the program runs.
   const Scratch* scratch(std::size_t bytes) {
     if (bytes > program_.scratch_bytes) program_.scratch_bytes = bytes;
@@ -187,7 +205,7 @@ class LowerContext {
   Program& program_;
 };
 
-// -- helpers of rows --------------------------------------------------------------------------------------------------
+// -- helpers of rows --
 
 /// Dtype of operand i of a node.
 inline DType in_dtype(const Graph& g, NodeId id, int i) {

@@ -21,7 +21,7 @@ typedef float VF __attribute__((vector_size(4 * RLX_LANES), may_alias));        
 typedef std::int32_t VI __attribute__((vector_size(4 * RLX_LANES), may_alias));   // I32 x kLanes
 typedef std::uint32_t VU __attribute__((vector_size(4 * RLX_LANES), may_alias));  // U32 x kLanes
 typedef double VD __attribute__((vector_size(4 * RLX_LANES), may_alias));         // F64 x kLanes/2
-typedef std::int64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));   // I64 x kLanes/2
+typedef std::uint64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));  // bits of VD: wraps
 typedef float VFUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef std::int32_t VIUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));  // F32 x kLanes/2
@@ -99,11 +99,20 @@ RLX_INLINE void store_stream(float* p, VF v) {
 #endif
 }
 
+#if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
+/// table[index mod kCount] per lane; the table is aligned and has 32 (AVX-512) or 8 (AVX2) entries.
+template <int kCount>
+RLX_INLINE VF lookup(const float* table, VI index) {
 #if RLX_ISA_ID == 3
-/// table[index mod 16] per lane.
-RLX_INLINE VF lookup16(const float* table, VI index) {
+  static_assert(kCount == 32);
+  return reinterpret_cast<VF>(_mm512_permutex2var_ps(reinterpret_cast<__m512>(load(table)),
+                                                     reinterpret_cast<__m512i>(index),
+                                                     reinterpret_cast<__m512>(load(table + 16))));
+#else
+  static_assert(kCount == 8);
   return reinterpret_cast<VF>(
-      _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), reinterpret_cast<__m512>(load(table))));
+      _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(load(table)), reinterpret_cast<__m256i>(index)));
+#endif
 }
 #endif
 

@@ -125,7 +125,8 @@ class ReferenceBackend final : public Backend {
     t.name = "reference (1 thread)";
     t.runtime_symbols = true;
     for (const OpDef* def : all_op_defs())
-      if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom) t.claims.add(def->kind);
+      if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom)
+        t.claims.add(def->kind);
     return t;
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {

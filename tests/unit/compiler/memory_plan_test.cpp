@@ -12,7 +12,9 @@ namespace rlx {
 namespace {
 
 bool in_place_unary(const Graph& g, NodeId id, int, int) { return g.node(id).kind() == OpKind::Activation; }
-bool attention_strided(const Graph& g, NodeId id, int operand) { return g.node(id).kind() == OpKind::Attention && operand < 3; }
+bool attention_strided(const Graph& g, NodeId id, int operand) {
+  return g.node(id).kind() == OpKind::Attention && operand < 3;
+}
 
 TargetInfo plain_target() {
   TargetInfo t;
@@ -91,11 +93,11 @@ TEST_CASE("a state is updated in its own bytes when the old value is dead, else 
   auto state = [&](const char* name) { return g.state(name, Tensor::zeros(Shape({8}, DType::F32))); };
   Expr a = state("a"), b = state("b"), c = state("c"), e = state("e");
   (void)state("d");
-  g.set_state("a", g.tanh(a));            // its kernel writes over its operand
-  g.set_state("b", g.exp(b + x) + x);     // dead before the last step begins
-  g.set_state("c", c + x);                // read by the step that makes the new value
+  g.set_state("a", g.tanh(a));         // its kernel writes over its operand
+  g.set_state("b", g.exp(b + x) + x);  // dead before the last step begins
+  g.set_state("c", c + x);             // read by the step that makes the new value
   g.set_state("d", x);
-  g.set_state("e", g.exp(x));             // its old value is an output
+  g.set_state("e", g.exp(x));  // its old value is an output
   g.set_outputs({e});
   LirBufferPlan plan = plan_memory(g, t);
   CHECK(check_plan(g, plan).empty());
@@ -155,7 +157,9 @@ TEST_CASE("the checker sees a buffer that is overwritten too early and a missing
   CHECK(!check_plan(g, unordered).empty());
 }
 
-TEST_CASE("offsets and lengths beyond 4 GiB: 64 bits in the plan, and the checker does not confuse them with their low half") {
+TEST_CASE(
+    "offsets and lengths beyond 4 GiB: 64 bits in the plan, and the checker does not confuse them with their low "
+    "half") {
   constexpr std::size_t k4GiB = std::size_t{1} << 32;
   Graph g("large");  // planned, not run: nothing of this size is allocated
   Expr x = g.input("x", {{65536, 16384}, DType::F32});

@@ -7,6 +7,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/closeness.h"
 
 namespace rlx {
 namespace {
@@ -58,10 +59,10 @@ TEST_CASE("a session's precision acts on the cpu, within the error of the type")
   for (Precision p : {Precision::F16, Precision::BF16}) {
     std::vector<Tensor> narrow = run(Session().with_precision(p));
     const double tolerance = p == Precision::F16 ? 4e-3 : 3e-2;
-    double worst = 0;
-    for (std::int64_t i = 0; i < 32; ++i) worst = std::fmax(worst, std::fabs(narrow[0].at(i) - exact[0].at(i)));
-    CHECK(worst < tolerance);
-    CHECK(worst > 0);  // it really computed in the narrow type
+    test::Worst worst;
+    for (std::int64_t i = 0; i < 32; ++i) worst.add(narrow[0].at(i), exact[0].at(i));
+    CHECK(worst.value() < tolerance);
+    CHECK(worst.value() > 0);  // it really computed in the narrow type
     CHECK(narrow[2].identical(exact[2]));
   }
 }

@@ -1,4 +1,6 @@
 // Attention of every instruction set against a double loop.
+#include <algorithm>
+
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -58,7 +60,7 @@ void check(const KernelTable& t, const Options& o) {
   for (std::int64_t c = plan.chunks - 1; c >= 0; --c) t.attention_f32(a, plan, c, scratch.data());
   CHECK(scratch.intact());
   CHECK(out.intact());
-  double worst = 0;
+  Worst worst;
   for (std::int64_t b = 0; b < o.b; ++b) {
     for (std::int64_t h = 0; h < o.h; ++h) {
       for (std::int64_t i = 0; i < o.sq; ++i) {
@@ -89,8 +91,7 @@ void check(const KernelTable& t, const Options& o) {
             y += p[static_cast<std::size_t>(j)] * static_cast<double>(v[(b * o.sk + j) * vs + hk * o.dv + d]);
           }
           y = sum > 0 ? y / sum : 0;
-          const float got = out[(b * o.sq + i) * os + h * o.dv + d];
-          worst = std::isnan(got) ? 1e9 : std::max(worst, std::fabs(y - static_cast<double>(got)));
+          worst.add(static_cast<double>(out[(b * o.sq + i) * os + h * o.dv + d]), y);
         }
       }
       for (std::int64_t i = 0; i < o.sq; ++i) {
@@ -99,7 +100,7 @@ void check(const KernelTable& t, const Options& o) {
     }
   }
   // A score sums head_dim products in F32, and an error of a score is a relative error of its weight.
-  CHECK(worst < 3e-6 * std::max(1.0, static_cast<double>(o.d) / 128));
+  CHECK(worst.value() < 3e-6 * std::max(1.0, static_cast<double>(o.d) / 128));
 }
 
 TEST_CASE("attention: lengths, head sizes and masks") {
@@ -154,6 +155,172 @@ TEST_CASE("attention: a key block without a visible key, large scores, NaN") {
     for (std::int64_t c = 0; c < plan.chunks; ++c) t->attention_f32(a, plan, c, scratch.data());
     for (std::int64_t i = 0; i < s * d; ++i) CHECK(std::isnan(out[i]));
   }
+}
+
+// One attention in a head layout, with what its results must not depend on: the threads it is planned for, and keys
+// that a query does not see.
+struct Case {
+  std::int64_t b = 2, sq, sk, h = 4, hkv = 2, d;
+  AttentionMask mask = AttentionMask::None;
+  std::int64_t window = 0;
+  enum class Hide { Nothing, Keys, Pairs, Bias } hide = Hide::Nothing;
+  int layout = 0;  // 0 merged, 1 heads first, 2 slices of one projection
+  std::vector<std::uint8_t> pairs{};
+  Buffer q{b * sq * h * d * 3}, k{b * sk * hkv * d * 3}, v{b * sk * hkv * d * 3}, bias{b * sq * sk};
+
+  Case(std::int64_t queries, std::int64_t keys, std::int64_t depth = 8) : sq(queries), sk(keys), d(depth) {
+    randomize(q, 1, -2, 2);
+    randomize(k, 2, -2, 2);
+    randomize(v, 3);
+    randomize(bias, 4);
+  }
+  void hide_some(Hide how, unsigned seed) {
+    hide = how;
+    std::mt19937 rng(seed);
+    pairs.assign(static_cast<std::size_t>(b * sq * sk), 1);
+    for (auto& p : pairs) p = rng() % 3 != 0 ? 1 : 0;
+    if (how == Hide::Keys)
+      for (std::int64_t i = 0; i < b * sq; ++i)
+        for (std::int64_t j = 0; j < sk; ++j)
+          pairs[static_cast<std::size_t>(i * sk + j)] = pairs[static_cast<std::size_t>(i / sq * sq * sk + j)];
+    for (std::int64_t j = 0; how == Hide::Pairs && j < sk; ++j) pairs[static_cast<std::size_t>(sk * (sq - 1) + j)] = 0;
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      if (how == Hide::Bias && !pairs[i]) bias[static_cast<std::int64_t>(i)] = -kInf;
+  }
+  bool sees(std::int64_t batch, std::int64_t i, std::int64_t j) const {
+    const std::int64_t at = i + sk - sq;
+    if (mask != AttentionMask::None && j > at) return false;
+    if (mask == AttentionMask::SlidingWindow && j < at - window) return false;
+    return hide == Hide::Nothing || pairs[static_cast<std::size_t>((batch * sq + i) * sk + j)] != 0;
+  }
+  void strides(std::int64_t heads, std::int64_t length, std::int64_t& batch, std::int64_t& seq, std::int64_t& head) {
+    seq = layout == 1 ? d : layout == 2 ? heads * d * 3 : heads * d;
+    head = layout == 1 ? length * d : d;
+    batch = layout == 2 ? heads * d * length * 3 : heads * d * length;
+  }
+  std::int64_t at(std::int64_t heads, std::int64_t length, std::int64_t n, std::int64_t i, std::int64_t head) {
+    std::int64_t sb = 0, ss = 0, sh = 0;
+    strides(heads, length, sb, ss, sh);
+    return n * sb + i * ss + head * sh;
+  }
+  std::vector<float> run(const KernelTable& t, int threads) {
+    std::vector<float> out(static_cast<std::size_t>(b * sq * h * d), 3.0F);
+    AttentionF32 a;
+    a.batch = b, a.q_len = sq, a.k_len = sk, a.heads = h, a.kv_heads = hkv, a.head_dim = d, a.v_head_dim = d;
+    a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+    strides(h, sq, a.q_batch_stride, a.q_seq_stride, a.q_head_stride);
+    strides(hkv, sk, a.k_batch_stride, a.k_seq_stride, a.k_head_stride);
+    strides(hkv, sk, a.v_batch_stride, a.v_seq_stride, a.v_head_stride);
+    a.out_batch_stride = sq * h * d, a.out_seq_stride = h * d, a.out_head_stride = d;
+    a.scale = 0.4F, a.mask_kind = mask, a.window = window;
+    if (hide == Hide::Keys || hide == Hide::Pairs) {
+      a.custom_type = MaskType::U8, a.custom = pairs.data(), a.custom_batch_stride = sq * sk, a.custom_k_stride = 1;
+      a.custom_q_stride = hide == Hide::Pairs ? sk : 0;
+    } else if (hide == Hide::Bias) {
+      a.bias = bias.data(), a.bias_batch_stride = sq * sk, a.bias_q_stride = sk, a.bias_k_stride = 1;
+    }
+    const AttentionPlan plan = t.attention_plan_f32(a, threads);
+    Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan);
+    for (std::int64_t c = plan.chunks - 1; c >= 0; --c) t.attention_f32(a, plan, c, scratch.data());
+    CHECK(scratch.intact());
+    return out;
+  }
+};
+
+// How many elements differ in their bits; NaN is NaN.
+int bits_apart(const std::vector<float>& a, const std::vector<float>& b) {
+  int apart = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    apart += std::memcmp(&a[i], &b[i], 4) != 0 && !(std::isnan(a[i]) && std::isnan(b[i])) ? 1 : 0;
+  return apart;
+}
+
+using Hide = Case::Hide;
+
+// Every mask on a few lengths and layouts.
+template <class Visit>
+void visit_masks(Visit visit) {
+  for (const KernelTable* t : tables()) {
+    CAPTURE(isa_name(t->isa));
+    for (const auto& lengths : {std::pair{1, 70}, {17, 17}, {63, 255}, {100, 65}, {128, 130}}) {
+      const int sq = lengths.first, sk = lengths.second;
+      for (const AttentionMask mask : {AttentionMask::None, AttentionMask::Causal, AttentionMask::SlidingWindow}) {
+        for (const Hide hide : {Hide::Nothing, Hide::Keys, Hide::Pairs, Hide::Bias}) {
+          for (const std::int64_t window : {0, 1, 16, 63, 100}) {
+            if (mask != AttentionMask::SlidingWindow && window != 0) continue;
+            Case c(sq, sk);
+            c.mask = mask, c.window = window, c.layout = static_cast<int>((window + sq) % 3);
+            if (hide != Hide::Nothing) c.hide_some(hide, 5);
+            CAPTURE(sq);
+            CAPTURE(sk);
+            CAPTURE(static_cast<int>(mask));
+            CAPTURE(static_cast<int>(hide));
+            CAPTURE(window);
+            visit(*t, c);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("attention: the result does not depend on the number of threads it is planned for") {
+  visit_masks([](const KernelTable& t, Case& c) {
+    const std::vector<float> one = c.run(t, 1);
+    for (const int threads : {2, 3, 5, 64}) {
+      CAPTURE(threads);
+      CHECK(bits_apart(one, c.run(t, threads)) == 0);
+    }
+  });
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t d : {1, 5, 16, 33, 64, 128}) {
+      Case c(63, 255, d);
+      c.mask = AttentionMask::SlidingWindow, c.window = 16;
+      CHECK(bits_apart(c.run(*t, 1), c.run(*t, 5)) == 0);
+    }
+  }
+}
+
+TEST_CASE("attention: what lies at a hidden key reaches no result") {
+  visit_masks([](const KernelTable& t, Case& c) {
+    const std::vector<float> clean = c.run(t, 1);
+    const float bad[] = {kNan, kInf, -kInf};
+    // Keys that no query of a batch entry sees: nothing changes at all.
+    int hidden = 0;
+    for (std::int64_t n = 0; n < c.b; ++n) {
+      for (std::int64_t j = 0; j < c.sk; ++j) {
+        bool seen = false;
+        for (std::int64_t i = 0; i < c.sq; ++i) seen = seen || c.sees(n, i, j);
+        if (seen) continue;
+        ++hidden;
+        for (std::int64_t head = 0; head < c.hkv; ++head)
+          for (std::int64_t d = 0; d < c.d; ++d)
+            c.k[c.at(c.hkv, c.sk, n, j, head) + d] = c.v[c.at(c.hkv, c.sk, n, j, head) + d] =
+                bad[static_cast<std::size_t>((j + d) % 3)];
+      }
+    }
+    if (hidden) CHECK(bits_apart(clean, c.run(t, 1)) == 0);
+    // A key that some see: their rows become NaN or infinite, those of the others stay.
+    const auto value = [&](std::int64_t j, std::int64_t head) { return &c.v[c.at(c.hkv, c.sk, 0, j, head)]; };
+    for (const std::int64_t j : {std::int64_t{0}, c.sk / 2, c.sk - 1}) {
+      std::vector<float> kept;
+      for (std::int64_t head = 0; head < c.hkv; ++head)
+        for (std::int64_t d = 0; d < c.d; ++d)
+          kept.push_back(value(j, head)[d]), value(j, head)[d] = bad[static_cast<std::size_t>(d % 3)];
+      const std::vector<float> one = c.run(t, 1), many = c.run(t, 7);
+      CHECK(bits_apart(one, many) == 0);
+      for (std::int64_t i = 0; i < c.sq; ++i) {
+        const auto row = static_cast<std::ptrdiff_t>(i * c.h * c.d), end = row + static_cast<std::ptrdiff_t>(c.h * c.d);
+        const std::vector<float> got(one.begin() + row, one.begin() + end);
+        if (c.sees(0, i, j))
+          CHECK(std::none_of(got.begin(), got.end(), [](float x) { return std::isfinite(x); }));
+        else
+          CHECK(bits_apart(got, std::vector<float>(clean.begin() + row, clean.begin() + end)) == 0);
+      }
+      for (std::int64_t head = 0; head < c.hkv; ++head)
+        for (std::int64_t d = 0; d < c.d; ++d) value(j, head)[d] = kept[static_cast<std::size_t>(head * c.d + d)];
+    }
+  });
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct Case {
 
 void check_epilogue(const Buffer& c, std::int64_t ldc, const Case& s, const std::vector<double>& product,
                     const GemmEpilogue& e) {
-  double worst = 0;
+  Worst worst;
   for (std::int64_t i = 0; i < s.m; ++i) {
     for (std::int64_t j = 0; j < s.n; ++j) {
       double v = e.alpha * product[static_cast<std::size_t>(i * s.n + j)];
@@ -32,10 +32,10 @@ void check_epilogue(const Buffer& c, std::int64_t ldc, const Case& s, const std:
       v = activate(e.act, v);
       if (e.mul != nullptr) v *= e.mul[i * e.ld_mul + j];
       if (e.residual != nullptr && e.residual_after_act) v += e.residual[i * e.ld_residual + j];
-      worst = std::max(worst, std::fabs(v - static_cast<double>(c[i * ldc + j])));
+      worst.add(static_cast<double>(c[i * ldc + j]), v);
     }
   }
-  CHECK(worst < 2e-6 * std::sqrt(static_cast<double>(s.k) + 1) + 2e-6);
+  CHECK(worst.value() < 2e-6 * std::sqrt(static_cast<double>(s.k) + 1) + 2e-6);
 }
 
 std::vector<double> product_of(const Buffer& a, std::int64_t lda, const Buffer& b, std::int64_t ks, std::int64_t ns,
@@ -196,24 +196,33 @@ TEST_CASE("packed gemm: the result does not depend on the number of threads it i
   }
 }
 
+/// Runs a strided product as the backend does: A packed first where the plan says so.
+void run_strided(const KernelTable& t, const GemmStridedF32& g, int threads) {
+  const GemmStridedPlan plan = t.gemm_strided_plan_f32(g, threads);
+  Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed_a(plan.pack_a_floats, kNan);
+  for (std::int64_t chunk = 0; chunk < plan.pack_a_chunks; ++chunk) t.gemm_pack_a_f32(g, plan, chunk, packed_a.data());
+  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
+    t.gemm_strided_f32(g, plan, chunk, packed_a.data(), scratch.data());
+  CHECK(scratch.intact());
+  CHECK(packed_a.intact());
+}
+
 TEST_CASE("strided gemm: the result does not depend on the number of threads it is planned for") {
   for (const KernelTable* t : tables()) {
-    for (const std::int64_t m : {257, 265, 385, 513, 521, 1025}) {
+    for (const std::int64_t m : {1, 9, 18, 257, 265, 385, 513, 521, 1025}) {
       for (const bool ta : {false, true}) {
         const std::int64_t n = 40, k = 33;
         Buffer a(m * k), b(k * n), first(m * n), c(m * n);
         randomize(a, 1);
         randomize(b, 2);
         GemmStridedF32 g;
-        g.m = m, g.n = n, g.k = k, g.a = a.data(), g.b = b.data(), g.ldc = n;
-        g.a_m_stride = ta ? 1 : k, g.a_k_stride = ta ? m : 1;
-        g.b_k_stride = n, g.b_n_stride = 1;
+        g.m = m, g.n = n, g.a = a.data(), g.b = b.data(), g.ldc = n;
+        g.a_m_stride = ta ? 1 : k;
+        g.num_contracted = 1;
+        g.contracted[0] = {k, ta ? m : 1, n, 0};
         for (const int threads : {1, 2, 3, 16}) {
           g.c = threads == 1 ? first.data() : c.data();
-          const GemmPlan plan = t->gemm_strided_plan_f32(g, threads);
-          Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4));
-          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_strided_f32(g, plan, chunk, scratch.data());
-          CHECK(scratch.intact());
+          run_strided(*t, g, threads);
           if (threads > 1) CHECK(std::memcmp(first.data(), c.data(), static_cast<std::size_t>(m * n) * 4) == 0);
         }
       }
@@ -221,53 +230,126 @@ TEST_CASE("strided gemm: the result does not depend on the number of threads it 
   }
 }
 
-TEST_CASE("strided gemm: transposed operands, batches, few and many rows") {
+TEST_CASE("a row of a product has the same bits whatever rows stand beside it, packed or strided, fused or not") {
+  for (const KernelTable* t : tables()) {
+    CAPTURE(isa_name(t->isa));
+    for (const std::int64_t n : {7, 16, 33, 100}) {
+      for (const std::int64_t k : {1, 6, 77, 384}) {
+        const std::int64_t most = 41;
+        Buffer a(most * k), b(k * n), bias(n), residual(most * n), all(most * n), c(most * n),
+            packed(t->packed_size_f32(k, n));
+        randomize(a, 1);
+        randomize(b, 2);
+        randomize(bias, 3);
+        randomize(residual, 4);
+        t->pack_b_f32(b.data(), n, 1, k, n, 0, n, packed.data());
+        const auto run_packed = [&](std::int64_t m, const float* rows, bool fused, float* out) {
+          GemmF32 g;
+          g.m = m, g.n = n, g.k = k, g.a = rows, g.lda = k, g.b_packed = packed.data(), g.c = out, g.ldc = n;
+          if (fused) {
+            g.epilogue.bias = bias.data(), g.epilogue.residual = residual.data(), g.epilogue.ld_residual = n;
+            g.epilogue.alpha = 0.37F;
+          }
+          const GemmPlan plan = t->gemm_plan_f32(m, n, k, 1);
+          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_f32(g, plan, chunk);
+        };
+        const auto same = [&](const Buffer& x, std::int64_t m) {
+          return std::memcmp(x.data(), all.data(), static_cast<std::size_t>(m * n) * 4) == 0;
+        };
+        run_packed(most, a.data(), false, all.data());
+        for (std::int64_t m = 1; m < most; ++m) {
+          CAPTURE(n);
+          CAPTURE(k);
+          CAPTURE(m);
+          run_packed(m, a.data(), false, c.data());
+          CHECK(same(c, m));
+          GemmStridedF32 g;
+          g.m = m, g.n = n, g.a = a.data(), g.b = b.data(), g.c = c.data(), g.ldc = n, g.a_m_stride = k;
+          g.num_contracted = 1;
+          g.contracted[0] = {k, 1, n, 0};
+          run_strided(*t, g, 2);
+          CHECK(same(c, m));
+        }
+        // Scale, bias and residual in the kernel are what they are as steps of their own.
+        for (const std::int64_t m : {std::int64_t{1}, std::int64_t{3}, most}) {
+          run_packed(m, a.data(), true, c.data());
+          int apart = 0;
+          for (std::int64_t i = 0; i < m * n; ++i) {
+            volatile float v = all[i] * 0.37F;  // each rounded by itself
+            v = v + bias[i % n];
+            v = v + residual[i];
+            apart += c[i] == v ? 0 : 1;
+          }
+          CHECK(apart == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("strided gemm: any strides of both operands, several contracted axes, outer axes, few and many rows") {
+  // K is 33, or 3 x 11 with a gap between the runs of one side, of both, or in the other order than in memory.
+  enum class Depth { One, GapInA, GapInB, Crossed, Last = Crossed };
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
     for (const std::int64_t m : {1, 3, 8, 15, 16, 40, 300}) {
       for (const std::int64_t n : {1, 20, 64, 70}) {
-        for (int form = 0; form < 4; ++form) {
-          const std::int64_t k = 33;
+        for (int form = 0; form < 4 * (static_cast<int>(Depth::Last) + 1); ++form) {
+          const auto depth = static_cast<Depth>(form / 4);
           const bool ta = (form & 1) != 0, tb = (form & 2) != 0;
-          const std::int64_t batches[4] = {2, 1, 3, 1};
-          Buffer a(6 * m * k), b(3 * k * n), c(6 * m * n);
+          // Offset of step q of the contraction, in steps of a side.
+          const auto at = [&](std::int64_t q, bool gap) {
+            if (depth == Depth::One) return q;
+            if (depth == Depth::Crossed) return q / 11 + q % 11 * 3;
+            return q / 11 * (gap ? 13 : 11) + q % 11;
+          };
+          const std::int64_t k = 33, ka = depth == Depth::GapInA ? 39 : k, kb = depth == Depth::GapInB ? 39 : k;
+          Buffer a(6 * m * ka), b(3 * kb * n), c(6 * m * n, kNan), residual(6 * m * n);
           randomize(a, 1);
           randomize(b, 2);
+          randomize(residual, 3);
           GemmStridedF32 g;
-          g.m = m, g.n = n, g.k = k, g.a = a.data(), g.b = b.data(), g.c = c.data(), g.ldc = n;
-          g.a_m_stride = ta ? 1 : k, g.a_k_stride = ta ? m : 1;
-          g.b_k_stride = tb ? 1 : n, g.b_n_stride = tb ? k : 1;
-          for (int i = 0; i < 4; ++i) g.batch[i] = batches[i];
-          g.a_batch_stride[0] = 3 * m * k, g.a_batch_stride[2] = m * k;
-          g.b_batch_stride[0] = 0, g.b_batch_stride[2] = k * n;  // B is shared over the first batch axis
-          g.c_batch_stride[0] = 3 * m * n, g.c_batch_stride[2] = m * n;
-          g.epilogue.alpha = 0.5F;
-          const GemmPlan plan = t->gemm_strided_plan_f32(g, 3);
-          Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4));
-          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
-            t->gemm_strided_f32(g, plan, chunk, scratch.data());
-          CHECK(scratch.intact());
-          CHECK(c.intact());
-          double worst = 0;
-          for (std::int64_t o = 0; o < 2; ++o) {
-            for (std::int64_t p = 0; p < 3; ++p) {
-              for (std::int64_t i = 0; i < m; ++i) {
-                for (std::int64_t j = 0; j < n; ++j) {
-                  double sum = 0;
-                  for (std::int64_t q = 0; q < k; ++q) {
-                    sum += static_cast<double>(a[(o * 3 + p) * m * k + i * g.a_m_stride + q * g.a_k_stride]) *
-                           static_cast<double>(b[p * k * n + q * g.b_k_stride + j * g.b_n_stride]);
-                  }
-                  worst =
-                      std::max(worst, std::fabs(0.5 * sum - static_cast<double>(c[(o * 3 + p) * m * n + i * n + j])));
-                }
-              }
-            }
+          g.m = m, g.n = n, g.a = a.data(), g.b = b.data(), g.c = c.data(), g.ldc = n;
+          g.a_m_stride = ta ? 1 : ka, g.b_n_stride = tb ? kb : 1;
+          const std::int64_t a_step = ta ? m : 1, b_step = tb ? 1 : n;
+          const bool crossed = depth == Depth::Crossed;
+          if (depth == Depth::One) {
+            g.num_contracted = 1;
+            g.contracted[0] = {k, a_step, b_step, 0};
+          } else {
+            g.num_contracted = 2;
+            g.contracted[0] = {3, (crossed ? 1 : ka / 3) * a_step, (crossed ? 1 : kb / 3) * b_step, 0};
+            g.contracted[1] = {11, (crossed ? 3 : 1) * a_step, (crossed ? 3 : 1) * b_step, 0};
           }
+          g.num_outer = 2;
+          g.outer[0] = {2, 3 * m * ka, 0, 3 * m * n};  // B is shared over the first outer axis
+          g.outer[1] = {3, m * ka, kb * n, m * n};
+          g.epilogue.alpha = 0.5F;
+          g.epilogue.residual = residual.data();
+          run_strided(*t, g, 3);
+          CHECK(c.intact());
           CAPTURE(m);
           CAPTURE(n);
           CAPTURE(form);
-          CHECK(worst < 1e-5);
+          std::int64_t wrong = 0;
+          for (std::int64_t o = 0; o < 6; ++o) {
+            for (std::int64_t i = 0; i < m; ++i) {
+              for (std::int64_t j = 0; j < n; ++j) {
+                const std::int64_t to = o * m * n + i * n + j;
+                double sum = 2.0 * residual[to], terms = std::fabs(sum);
+                for (std::int64_t q = 0; q < k; ++q) {
+                  const double term =
+                      static_cast<double>(a[o * m * ka + i * g.a_m_stride + at(q, ka > k) * a_step]) *
+                      static_cast<double>(b[o % 3 * kb * n + at(q, kb > k) * b_step + j * g.b_n_stride]);
+                  sum += term;
+                  terms += std::fabs(term);
+                }
+                // Each of the K roundings loses at most eps / 2 of the sum so far.
+                wrong += !(std::fabs(0.5 * sum - static_cast<double>(c[to])) <= 0.5 * terms * 1.2e-7 * 8);
+              }
+            }
+          }
+          CHECK(wrong == 0);
         }
       }
     }

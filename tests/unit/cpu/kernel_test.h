@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rlx/backends/cpu/kernels/kernels.h"
+#include "tests/support/closeness.h"
 
 namespace rlx::cpu::test {
 
@@ -67,22 +68,9 @@ inline void randomize(Buffer& b, unsigned seed, float lo = -1.0F, float hi = 1.0
   for (std::int64_t i = 0; i < b.size(); ++i) b[i] = dist(rng);
 }
 
-/// Distance of `got` from `want` in units of the last place of a float at `want`; NaN equals NaN, and equal infinities
-/// are 0.
-inline double ulp_error(float got, double want) {
-  if (std::isnan(want)) return std::isnan(got) ? 0.0 : 1e30;
-  if (std::isnan(got)) return 1e30;
-  const auto rounded = static_cast<float>(want);
-  if (std::isinf(rounded) || std::isinf(got)) {
-    if (got == rounded) return 0.0;
-    const float other = std::isinf(rounded) ? got : rounded;  // one step from the largest finite value is 1 ulp
-    return std::fabs(other) == std::numeric_limits<float>::max() && std::signbit(got) == std::signbit(rounded) ? 1.0
-                                                                                                               : 1e30;
-  }
-  int exponent = 0;
-  std::frexp(std::fabs(want), &exponent);
-  const double ulp = std::ldexp(1.0, std::max(exponent, -125) - 24);
-  return std::fabs(static_cast<double>(got) - want) / ulp;
-}
+/// Distance of `got` from `want` in units of the last place of a float at `want`.
+inline double ulp_error(float got, double want) { return rlx::test::ulps(DType::F32, static_cast<double>(got), want); }
+
+using rlx::test::Worst;
 
 }  // namespace rlx::cpu::test

@@ -21,11 +21,10 @@ float scalar_f32(TapeOp op, float a, float b, float c, bool& known) {
     case TapeOp::Abs: return std::fabs(a);
     case TapeOp::Square: return a * a;
     case TapeOp::Relu: return std::isnan(a) ? a : a > 0 ? a : 0.0F;
-    case TapeOp::Softsign: return a / (1.0F + std::fabs(a));
+    case TapeOp::Softsign: return std::isinf(a) ? std::copysign(1.0F, a) : a / (1.0F + std::fabs(a));
     case TapeOp::Elu: return a > 0 ? a : std::expm1(a);
     case TapeOp::HardSigmoid: return std::isnan(a) ? a : std::min(6.0F, std::max(0.0F, a + 3.0F)) / 6.0F;
-    case TapeOp::HardSwish:
-      return std::isinf(a) ? (a > 0 ? a : 0) : a * std::min(6.0F, std::max(0.0F, a + 3.0F)) / 6.0F;
+    case TapeOp::HardSwish: return std::max(a, -3.0F) * (std::min(6.0F, std::max(0.0F, a + 3.0F)) / 6.0F);
     case TapeOp::Round: return std::nearbyint(a);
     case TapeOp::Floor: return std::floor(a);
     case TapeOp::Ceil: return std::ceil(a);
@@ -377,6 +376,54 @@ TEST_CASE("tape: a wrong program is refused with the instruction's place") {
   instr = {TapeOp::Neg, 1, 0, 0, 0, 0, 0};
   tape.outputs[0].reg = 2;
   CHECK_THROWS_WITH_AS(tape_prepare(tape), doctest::Contains("output 0 stores register 2"), Error);
+}
+
+TEST_CASE("tape: many numbers divided by one are rounded as each division is") {
+  const std::int64_t n = 256 * 40;
+  std::vector<float> divisors{1.0F,     -1.0F,   3.0F, 0x1.fffffep0F, 0x1.000002p0F, 1e-3F,  0.1F, -0.001F,
+                              0x1p-41F, 0x1p41F, 0.0F, kInf,          kNan,          1e-40F, 3e38F};
+  std::mt19937 rng(5);
+  const auto draw = [&rng](int exponents) {  // any mantissa, exponents around 0
+    const int e = exponents == 0 ? 0 : static_cast<int>(rng() % static_cast<unsigned>(2 * exponents)) - exponents;
+    return std::ldexp(1.0F + static_cast<float>(rng() % 0x800000U) / 0x1p23F, e) * (rng() % 2 == 0 ? 1.0F : -1.0F);
+  };
+  for (int i = 0; i < 60; ++i) divisors.push_back(draw(i % 3 == 0 ? 35 : 2));
+  const float specials[] = {kNan, kInf, -kInf, 0.0F, -0.0F, 1e-40F, 3e38F};
+  for (const KernelTable* t : tables()) {
+    CAPTURE(isa_name(t->isa));
+    std::int64_t wrong = 0;
+    for (std::size_t which = 0; which < divisors.size(); ++which) {
+      const float y = divisors[which];
+      Buffer x(n), out(n, 7.0F);
+      // Whole blocks of tame numbers, of numbers up to the ends of the range, and blocks with specials in between.
+      for (std::int64_t i = 0; i < n; ++i) x[i] = draw(i < n / 2 ? 1 : i < n * 3 / 4 ? 76 : 120);
+      for (std::int64_t i = n * 3 / 4; i < n; i += 37) x[i] = specials[static_cast<std::size_t>(i) % 7];
+      for (std::int64_t i = 3; i < n / 2; i += 300) x[i] = 0.0F;
+      for (const bool immediate : {false, true}) {
+        Tape tape;
+        tape.rank = 1;
+        tape.dims[0] = n;
+        tape.num_inputs = 2;
+        tape.inputs[0].strides[0] = 1;
+        tape.num_outputs = 1;
+        tape.outputs[0].reg = 2;
+        TapeInstr divide;
+        divide.op = TapeOp::Div, divide.dst = 2, divide.a = 0, divide.b = immediate ? kTapeImm : 1, divide.imm = y;
+        tape.instrs = &divide;
+        tape.num_instrs = 1;
+        tape_prepare(tape);
+        const void* inputs[] = {x.data(), &y};
+        void* outputs[] = {out.data()};
+        t->tape_run(tape, inputs, outputs, 0, n);
+        CHECK(out.intact());
+        for (std::int64_t i = 0; i < n; ++i) {
+          const float want = x[i] / y, got = out[i];
+          wrong += std::isnan(want) ? !std::isnan(got) : std::memcmp(&want, &got, 4) != 0;
+        }
+      }
+    }
+    CHECK(wrong == 0);
+  }
 }
 
 }  // namespace

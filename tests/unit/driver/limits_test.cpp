@@ -9,9 +9,9 @@ namespace {
 
 TEST_CASE("the floor is arithmetic at peak or bytes at the bandwidth of a buffer that holds them") {
   const MachineLimits limits{100, {{1000, 50}, {10000, 10}}};
-  CHECK(limits.floor_ns(Cost{2000, 100, 100}) == 20);      // 2000 flops at 100 per ns; 200 bytes would take 4
-  CHECK(limits.floor_ns(Cost{0, 100, 100}) == 4);          // less than the smallest buffer: its bandwidth
-  CHECK(limits.floor_ns(Cost{0, 5000, 4000}) == 180);      // between two: the faster one, a floor is never above
+  CHECK(limits.floor_ns(Cost{2000, 100, 100}) == 20);  // 2000 flops at 100 per ns; 200 bytes would take 4
+  CHECK(limits.floor_ns(Cost{0, 100, 100}) == 4);      // less than the smallest buffer: its bandwidth
+  CHECK(limits.floor_ns(Cost{0, 5000, 4000}) == 180);  // between two: the faster one, a floor is never above
   CHECK(limits.floor_ns(Cost{0, 15000, 5000}) == 2000);
   CHECK(MachineLimits{}.floor_ns(Cost{10, 10, 10}) == 0);  // nothing known
 }

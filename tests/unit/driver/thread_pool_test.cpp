@@ -3,11 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rlx/error.h"
@@ -39,6 +41,82 @@ void run_step(void* ctx, std::int64_t chunk) {
   }
   (*s.counts)[static_cast<std::size_t>(chunk)].fetch_add(1);
   s.done.fetch_add(1);
+}
+
+TEST_CASE("schedule: a half goes on while the other half of the step before is still at work") {
+  struct Shared {
+    std::atomic<bool> ahead{false}, held{false};
+  } shared;
+  const auto first = [](void* ctx, std::int64_t chunk) {
+    auto& s = *static_cast<Shared*>(ctx);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (chunk == 1 && !s.ahead.load() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    if (chunk == 1) s.held.store(s.ahead.load());
+  };
+  const auto second = [](void* ctx, std::int64_t chunk) {
+    if (chunk == 0) static_cast<Shared*>(ctx)->ahead.store(true);
+  };
+  const std::int32_t before[] = {0};
+  const HalfWaits same[] = {static_cast<HalfWaits>(half_waits(false, false) | half_waits(true, true))};
+  const ScheduleStep steps[] = {{2, first, &shared, {}, {}}, {2, second, &shared, before, same}};
+  StepSchedule schedule(steps);
+  ThreadPool pool(2);
+  pool.run(schedule, 2);
+  CHECK(shared.held.load());
+}
+
+TEST_CASE("schedule: halves run after the halves they wait for, whatever the cut and the threads") {
+  constexpr int kSteps = 30;
+  struct Step {
+    std::int64_t chunks = 0;
+    std::atomic<std::int64_t> done[2] = {0, 0};
+    std::vector<std::pair<Step*, HalfWaits>> before;
+    std::atomic<bool>* broken = nullptr;
+    std::int64_t size(int half) const {
+      const std::int64_t lower = StepSchedule::lower_half(chunks);
+      return half == 0 ? lower : chunks - lower;
+    }
+    static void run(void* ctx, std::int64_t chunk) {
+      Step& s = *static_cast<Step*>(ctx);
+      const int half = chunk >= StepSchedule::lower_half(s.chunks) ? 1 : 0;
+      for (const auto& [step, waits] : s.before)
+        for (int other = 0; other < 2; ++other)
+          if ((waits & half_waits(half == 1, other == 1)) != 0 && step->done[other].load() != step->size(other))
+            s.broken->store(true);
+      s.done[half].fetch_add(1);
+    }
+  };
+  unsigned rng = 99;
+  const auto next = [&rng] { return (rng = rng * 1664525U + 1013904223U) >> 16; };
+  for (const int threads : {1, 2, 3, 7}) {
+    std::atomic<bool> broken{false};
+    std::vector<std::unique_ptr<Step>> data;
+    std::vector<std::vector<std::int32_t>> predecessors(kSteps);
+    std::vector<std::vector<HalfWaits>> waits(kSteps);
+    std::vector<ScheduleStep> steps;
+    for (std::size_t i = 0; i < kSteps; ++i) {
+      data.push_back(std::make_unique<Step>());
+      data[i]->chunks = i % 7 == 6 ? 70000 : 1 + next() % 9;
+      data[i]->broken = &broken;
+      for (std::size_t p = 0; p < i; ++p) {
+        if (next() % 4 != 0) continue;
+        const auto mask = static_cast<HalfWaits>(1 + next() % 15);
+        predecessors[i].push_back(static_cast<std::int32_t>(p));
+        waits[i].push_back(mask);
+        data[i]->before.emplace_back(data[p].get(), mask);
+      }
+      steps.push_back({data[i]->chunks, Step::run, data[i].get(), predecessors[i], waits[i]});
+    }
+    StepSchedule schedule(steps);
+    ThreadPool pool(threads);
+    for (int run = 0; run < 20; ++run) {
+      for (const auto& step : data) step->done[0] = step->done[1] = 0;
+      pool.run(schedule, threads);
+      for (const auto& step : data)
+        for (int half = 0; half < 2; ++half) CHECK(step->done[half].load() == step->size(half));
+    }
+    CHECK_FALSE(broken.load());
+  }
 }
 
 TEST_CASE("schedule: every chunk once, after its predecessors, over many runs") {
@@ -225,6 +303,64 @@ TEST_CASE("available cpus is at least one; max_threads limits a run") {
   CHECK(top.load() <= 1);
 }
 
+TEST_CASE("a pool grows to the largest run, at most 64 threads; a smaller run leaves the others alone") {
+  ThreadPool pool(1);
+  CHECK(pool.threads() == 1);
+  for (const int threads : {2, 8, kMaxThreads, 1000, 3, 1}) {
+    const int most = std::min(threads, kMaxThreads);
+    std::atomic<int> top{0}, runs_of{0}, came{0};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    std::vector<std::atomic<int>> ran(2 * kMaxThreads);
+    std::vector<std::atomic<bool>> here(kMaxThreads);
+    pool.parallel_for(
+        2 * kMaxThreads,
+        [&](std::int64_t c) {
+          ran[static_cast<std::size_t>(c)].fetch_add(1);
+          runs_of = run_threads();
+          int seen = top.load();
+          while (worker_index() > seen && !top.compare_exchange_weak(seen, worker_index())) {
+          }
+          if (!here[static_cast<std::size_t>(worker_index())].exchange(true)) came.fetch_add(1);
+          while (came.load() < most && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+        },
+        threads);
+    CHECK(runs_of.load() == most);
+    CHECK(came.load() == most);  // every thread took part, and each has an index of its own
+    CHECK(top.load() == most - 1);
+    bool once = true;
+    for (const auto& r : ran) once = once && r.load() == 1;
+    CHECK(once);
+  }
+  CHECK(run_threads() == 1);
+}
+
+TEST_CASE("two threads let one pool grow at the same time") {
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    ThreadPool pool(1);
+    std::atomic<std::int64_t> total{0};
+    std::atomic<int> ready{0};
+    std::vector<std::thread> callers;
+    for (const int threads : {7, 12})
+      callers.emplace_back([&pool, &total, &ready, threads] {
+        ready.fetch_add(1);
+        while (ready.load() < 2) std::this_thread::yield();
+        for (int i = 1; i <= threads; ++i)
+          pool.parallel_for(
+              30, [&](std::int64_t c) { total.fetch_add(c); }, i);
+      });
+    for (auto& c : callers) c.join();
+    CHECK(total.load() == (7 + 12) * 435);
+  }
+}
+
+TEST_CASE("a thread count is checked by name") {
+  CHECK(checked_thread_count(64, "n") == 64);
+  CHECK(checked_thread_count(0, "n") == std::min(available_cpus(), kMaxThreads));
+  CHECK_THROWS_WITH(checked_thread_count(65, "RLX_THREADS"), doctest::Contains("RLX_THREADS = 65"));
+  CHECK_THROWS_AS(checked_thread_count(-1, "n"), Error);
+  CHECK_THROWS_AS(ThreadPool(65), Error);
+}
+
 // Emulators of other processors and the thread sanitizer cannot start threads in the child of a fork.
 #if defined(__linux__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("the child of a fork runs on workers of its own") {
@@ -235,7 +371,8 @@ TEST_CASE("the child of a fork runs on workers of its own") {
   if (child == 0) {
     std::atomic<int> inner{0};
     pool.parallel_for(10, [&](std::int64_t) { inner.fetch_add(1); });
-    ThreadPool::process().parallel_for(10, [&](std::int64_t) { inner.fetch_add(1); });
+    ThreadPool::process().parallel_for(
+        10, [&](std::int64_t) { inner.fetch_add(1); }, 8);
     _exit(inner.load() == 20 ? 0 : 1);
   }
   int status = -1;

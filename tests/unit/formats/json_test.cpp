@@ -15,7 +15,8 @@ using test::error_text;
 
 TEST_CASE("json: values of every kind") {
   const JsonDocument d = JsonDocument::parse(
-      R"({"n":null,"b":true,"i":-7,"f":1e-12,"s":"a\u00e9\n","a":[1,2.5,"x"],"o":{"k":1,"k":2},"big":18446744073709551615})",
+      R"({"n":null,"b":true,"i":-7,"f":1e-12,"s":"a\u00e9\n","a":[1,2.5,"x"],"o":{"k":1,"k":2},
+           "big":18446744073709551615})",
       "t.json");
   const JsonValue r = d.root();
   CHECK(r.at("n").is_null());

@@ -138,21 +138,21 @@ TEST_CASE("safetensors: each fault has its message") {
                  "must be an integer, got a number"));
   CHECK(contains(message(R"({"x":7})", 8), "lacks its \"dtype\""));
   CHECK(contains(message(R"({"__metadata__":{"k":1}})", 0), "\"k\" must be a string"));
-  CHECK(contains(
-      message(
-          R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"x":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
-          8),
-      "tensor \"x\" is listed twice"));
-  CHECK(contains(
-      message(
-          R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"y":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-          12),
-      "tensors \"x\" and \"y\" overlap at byte"));
-  CHECK(contains(
-      message(
-          R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"y":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
-          12),
-      "before tensor \"y\" belong to no tensor"));
+  CHECK(contains(message(
+                     R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
+               "x":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                     8),
+                 "tensor \"x\" is listed twice"));
+  CHECK(contains(message(
+                     R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},
+               "y":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+                     12),
+                 "tensors \"x\" and \"y\" overlap at byte"));
+  CHECK(contains(message(
+                     R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
+               "y":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+                     12),
+                 "before tensor \"y\" belong to no tensor"));
   CHECK(message(R"({"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", 2).empty());
   std::string bad_bool = file_of(R"({"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", 2);
   bad_bool.back() = '\x02';
@@ -161,7 +161,7 @@ TEST_CASE("safetensors: each fault has its message") {
                  "cannot open \"/no/such/model.safetensors\""));
 }
 
-TEST_CASE("safetensors: the MiniLM weights") {
+TEST_CASE("safetensors: the MiniLM weights" * doctest::test_suite(test::kNeedsModel)) {
   const std::string folder = test::model_dir();
   if (folder.empty()) return test::skip("the all-MiniLM-L6-v2 model");
   const auto file = SafetensorsFile::open(folder + "/model.safetensors");

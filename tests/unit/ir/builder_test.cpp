@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/module.h"
@@ -207,6 +209,91 @@ TEST_CASE("define builds a module; its stage says whether it holds blocks") {
   CHECK(holds_blocks(block.graph()));
   CHECK(!holds_blocks(block.hir().lower_to_mir().graph));
   CHECK(plain.graph().module().stage() == GraphStage::Mir);
+}
+
+TEST_CASE("an integer scalar that the dtype beside it cannot hold is an error with both names and the line") {
+  Graph g("g");
+  const Expr u8 = g.input("u8", Shape({1}, DType::U8)), i8 = g.input("i8", Shape({1}, DType::I8)),
+             i64 = g.input("i64", Shape({1}, DType::I64)), u64 = g.input("u64", Shape({1}, DType::U64));
+  CHECK(contains(error_text([&] { (void)g.gt(u8, -1); }), "-1 is no value of u8, which holds 0 to 255"));
+  CHECK(contains(error_text([&] { (void)g.max(u8, -1); }), "-1 is no value of u8"));
+  CHECK(contains(error_text([&] { (void)g.clamp(u8, 0, 300); }), "300 is no value of u8"));
+  CHECK(contains(error_text([&] { (void)(u8 + 300); }), "builder_test.cpp:"));
+  CHECK(contains(error_text([&] { (void)g.pad(u8, {1}, {0}, -3); }), "-3 is no value of u8"));
+  CHECK(
+      contains(error_text([&] { (void)g.pad(i8, {1}, {0}, 0.5); }), "0.5 is no value of i8, which holds -128 to 127"));
+  CHECK(contains(error_text([&] { (void)g.pad(i8, {1}, {0}, HUGE_VAL); }), "is no value of i8"));
+  CHECK(contains(error_text([&] { (void)g.add(i8, -129); }), "-129 is no value of i8"));
+  CHECK(contains(error_text([&] { (void)g.add(i64, ~std::uint64_t{0}); }), "18446744073709551615 is no value of i64"));
+  CHECK(contains(error_text([&] { (void)g.where(g.gt(u8, 1), std::int64_t{1} << 40, 0); }), "is no value of i32"));
+  // The ends of each range are values.
+  g.set_outputs({g.max(u8, 255), g.min(i8, -128), g.min(i64, std::numeric_limits<std::int64_t>::min()),
+                 g.max(u64, ~std::uint64_t{0}), g.pad(i8, {1}, {0}, -2.0)});
+  const std::vector<Tensor> y = evaluate(g, {{"u8", Tensor::scalar_i64(DType::U8, 1).reshaped({1})},
+                                             {"i8", Tensor::scalar_i64(DType::I8, 1).reshaped({1})},
+                                             {"i64", Tensor::scalar_i64(DType::I64, 1).reshaped({1})},
+                                             {"u64", Tensor::scalar_i64(DType::U64, 1).reshaped({1})}});
+  CHECK(y[0].at_i64(0) == 255);
+  CHECK(y[1].at_i64(0) == -128);
+  CHECK(y[2].at_i64(0) == std::numeric_limits<std::int64_t>::min());
+  CHECK(y[3].values<std::uint64_t>()[0] == ~std::uint64_t{0});
+  CHECK(y[4].at_i64(0) == -2);
+}
+
+// Under the sanitizers (float-cast-overflow) this also shows that no scalar passes through an integer on its way.
+TEST_CASE("a float scalar of any size stays what it is") {
+  Graph g("g");
+  const Expr x = g.input("x", Shape({1}, DType::F64));
+  g.set_outputs({g.add(x, HUGE_VAL), g.add(x, -HUGE_VAL), g.add(x, NAN), g.add(x, 1e300)});
+  const std::vector<Tensor> y = evaluate(g, {{"x", Tensor::of<double>({1}, {1})}});
+  CHECK(y[0].at(0) == HUGE_VAL);
+  CHECK(y[1].at(0) == -HUGE_VAL);
+  CHECK(std::isnan(y[2].at(0)));
+  CHECK(y[3].at(0) == 1e300);
+}
+
+TEST_CASE("unary minus records the user's line, as the other operators do") {
+  Graph g("g");
+  const Expr x = g.input("x", f32({2}));
+  const Expr minus = -x;
+  const int line = __LINE__ - 1;
+  CHECK(g.node(minus.value().node).origin.loc.line == line);
+  CHECK(contains(g.node(minus.value().node).origin.loc.file, "builder_test.cpp"));
+}
+
+TEST_CASE("operands of norms, attention, rope and blocks are promoted; what is stored takes the dtype of its place") {
+  Graph g("g");
+  const Expr half = g.input("half", Shape({1, 2, 4}, DType::BF16)), wide = g.input("wide", f32({1, 2, 4}));
+  const Expr vec = g.param("vec", f32({4})), square = g.param("square", f32({4, 4})), table = g.param("t", f32({2, 2}));
+  ops::Attention attention;
+  attention.head_dim = 4;
+  ops::Rope rope;
+  rope.head_dim = rope.n_rot = 4;
+  CHECK(g.layer_norm(half, vec, vec).dtype() == DType::F32);
+  CHECK(g.rms_norm(half, vec, vec).dtype() == DType::F32);
+  CHECK(g.attention(half, wide, wide, attention).dtype() == DType::F32);
+  CHECK(g.rope(half, table, table, rope).dtype() == DType::F32);
+  CHECK(g.linear(half, square, vec).dtype() == DType::F32);
+  CHECK(g.linear_fused(half, square, vec).dtype() == DType::F32);
+  CHECK(g.shared_linear_pair(half, square, square).second.dtype() == DType::F32);
+  CHECK(g.swiglu(half, square, square, square).dtype() == DType::F32);
+  CHECK(g.residual_layer_norm(half, half, vec, vec).dtype() == DType::F32);
+  CHECK(g.residual_rms_norm(half, wide, vec, vec).dtype() == DType::F32);
+  ops::EncoderBlock block;
+  block.num_heads = 1;
+  block.head_dim = 4;
+  block.mask = MaskKind::Custom;
+  std::vector<Expr> operands = {half};
+  for (int i = 0; i < 4; ++i) operands.insert(operands.end(), {square, vec});
+  operands.insert(operands.end(), {vec, vec, square, vec, square, vec, vec, vec});
+  operands.push_back(g.input("mask", Shape({1, 2}, DType::Bool)));
+  CHECK(g.encoder_block(block, operands).dtype() == DType::F32);
+
+  const Expr rows = g.input("rows", Shape({2}, DType::I32)), state = g.input("s", Shape({3, 4}, DType::BF16));
+  CHECK(g.scatter_add(state, rows, g.input("u", f32({2, 4}))).dtype() == DType::BF16);
+  CHECK(g.dynamic_update_slice(state, g.input("v", f32({1, 4})), rows).dtype() == DType::BF16);
+  const Expr whole = g.input("whole", Shape({3, 4}, DType::I32));
+  CHECK(contains(error_text([&] { (void)g.scatter_add(whole, rows, g.input("w", f32({2, 4}))); }), "dtype"));
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ symbol n: 0 to 64, multiples of 8
   %0   = input() {name = "x"}                            : [2, 4] f32
   %1   = constant() {value = [9] f32 ...}                : [9] f32
   %2   = input() {name = "ids"}                          : [n] i32
-  %3   = relu(%0)                                        : [2, 4] f32              "layer0/act"  net.cpp:12  by fuse <- %1 add, %2 relu  <- output 1
+  %3   = relu(%0)                                        : [2, 4] f32              )"
+                                    R"("layer0/act"  net.cpp:12  by fuse <- %1 add, %2 relu  <- output 1
   %4   = elementwise_region(%3) {body = @tail(exp, neg)} : [2, 4] f32
   %5:2 = top_k(%4)                                       : [2, 1] f32, [2, 1] i32  <- output 0 (#1)
 )");

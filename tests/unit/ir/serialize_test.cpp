@@ -7,9 +7,11 @@
 
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/text.h"
+#include "tests/support/graph_bytes.h"
 #include "tests/unit/ir/sample_graph.h"
 
 using namespace rlx;
+using test::sealed;
 
 namespace {
 
@@ -70,25 +72,48 @@ TEST_CASE("binary: constants beyond the encoder's buffer are whole") {
   CHECK(same_graph(from_bytes(to_bytes(g)), g));
 }
 
-TEST_CASE("binary: cut anywhere, the message says where the bytes end") {
-  std::vector<std::byte> bytes = to_bytes(example());
+TEST_CASE("binary: cut anywhere, the message says that the file is damaged, or where its graph ends") {
+  const std::vector<std::byte> bytes = to_bytes(example());
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
-    std::string message = error_of(cut);
+    CHECK(error_of(cut).find("damaged") != std::string::npos);
+    if (n < kGraphBytesHeaderSize) continue;
+    const std::string message = error_of(sealed(std::move(cut)));
     CHECK(message != "no error");
     CHECK(message.find("g.rlxb, byte ") != std::string::npos);
   }
-  bytes.push_back(std::byte{0});
-  CHECK(error_of(bytes).find("1 bytes follow the graph") != std::string::npos);
+  std::vector<std::byte> more = bytes;
+  more.push_back(std::byte{0});
+  CHECK(error_of(more).find("the file is damaged: ") != std::string::npos);
+  CHECK(error_of(sealed(more)).find("1 bytes follow the graph") != std::string::npos);
+}
+
+TEST_CASE("binary: a flipped bit anywhere, or two bytes that changed places, are reported as damage") {
+  const std::vector<std::byte> good = to_bytes(example());
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    INFO("byte ", at);
+    for (int bit = 0; bit < 8; ++bit) {
+      std::vector<std::byte> bytes = good;
+      bytes[at] ^= std::byte{1} << bit;
+      CHECK(error_of(bytes).find("the file is damaged: ") != std::string::npos);
+    }
+    std::vector<std::byte> swapped = good;
+    std::swap(swapped[at], swapped[(at + 7) % good.size()]);
+    if (swapped != good && at >= kGraphBytesHeaderSize) CHECK(error_of(swapped).find("damaged") != std::string::npos);
+  }
 }
 
 TEST_CASE("binary: other files and versions are named as such") {
   std::vector<std::byte> bytes = to_bytes(example());
-  CHECK(error_of({}) == "bad file: these bytes are no rlx graph: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
+  CHECK(error_of({}) ==
+        "bad file: these bytes are no rlx graph, or damaged: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
+  const std::string hint = "\n  g.rlxb, byte 8\n  hint: convert the graph to text with the rlx that wrote it";
   bytes[8] = std::byte{9};
+  bytes.back() ^= std::byte{1};  // with another content as well it is another version rather than a damaged file
+  CHECK(error_of(bytes) == "bad file: graph format version 9 is not known, this build reads version 2" + hint);
+  bytes[8] = std::byte{1};
   CHECK(error_of(bytes) ==
-        "bad file: graph format version 9 is not known, this build reads version 1\n  g.rlxb, byte 8\n"
-        "  hint: convert the graph to text with the rlx that wrote it");
+        "bad file: graph format version 1 is not known, this build reads version 2 (the first with a checksum)" + hint);
 }
 
 TEST_CASE("binary: a wrong name, shape or list length is found") {
@@ -99,7 +124,7 @@ TEST_CASE("binary: a wrong name, shape or list length is found") {
     std::size_t at = view.find(find);
     REQUIRE(at != std::string_view::npos);
     std::memcpy(bytes.data() + at, write.data(), write.size());
-    return error_of(bytes);
+    return error_of(sealed(bytes));
   };
   CHECK(damaged("activation", "activatiom").find("there is no op 'activatiom'") != std::string::npos);
   CHECK(damaged("activation", "activatiom").find("did you mean activation?") != std::string::npos);

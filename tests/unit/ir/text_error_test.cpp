@@ -118,8 +118,10 @@ TEST_CASE("parser errors: graphs, strings, symbols, states") {
         "bad file: expected the end of the text after the graph, got 'x'\n  m.rlx:1:13\n    graph @g {} x\n            "
         "    ^");
   CHECK(error_of(std::string("graph @g {\n\x01}")) ==
-        "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got byte 0x01\n  m.rlx:2:1\n     }\n  "
-        "  ^");
+        "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got byte 0x01\n  m.rlx:2:1\n    "
+        "\\x01}\n    ^");
+  CHECK(error_of("graph @g {\r\n  %0 = \xff\x1b[0m\r\n}") ==
+        "bad file: expected an op name, got byte 0xff\n  m.rlx:2:8\n      %0 = \\xff\\x1b[0m\n           ^");
   expect("%1 = input() {name = \"y} : [2] f32", "the string name has no closing quote", 24);
   expect("%1 = input() {name = \"\\q\"} : [2] f32", "unknown escape in a string", 25,
          "escapes are \\\" \\\\ \\n and \\x with two hexadecimal digits");

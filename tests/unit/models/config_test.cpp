@@ -95,9 +95,9 @@ TEST_CASE("config: a folder with and without its companions") {
   CHECK(c.max_sequence == 12);
 
   folder.write("sentence_bert_config.json", R"({"max_seq_length": 10, "do_lower_case": true})");
-  folder.write(
-      "modules.json",
-      R"([{"path":"","type":"sentence_transformers.models.Transformer"},{"path":"p","type":"sentence_transformers.models.Pooling"}])");
+  folder.write("modules.json",
+               R"([{"path":"","type":"sentence_transformers.models.Transformer"},
+           {"path":"p","type":"sentence_transformers.models.Pooling"}])");
   CHECK(contains(folder_message(folder), "p/config.json\" does not exist"));
   folder.write("p/config.json", R"({"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":false})");
   c = read_sentence_config(folder.path());
@@ -165,7 +165,7 @@ TEST_CASE("config: weights and vocabulary") {
   CHECK(contains(vocabulary(), "ids up to 3, but \"vocab_size\" of config.json is 3\n"));
 }
 
-TEST_CASE("config: the MiniLM folder") {
+TEST_CASE("config: the MiniLM folder" * doctest::test_suite(test::kNeedsModel)) {
   const std::string folder = test::model_dir();
   if (folder.empty()) return test::skip("the all-MiniLM-L6-v2 model");
   const SentenceModelConfig c = read_sentence_config(folder);

@@ -8,7 +8,7 @@
 using namespace rlx;
 using namespace rlx::test;
 
-TEST_CASE("MiniLM with runtime symbols equals the specialised one") {
+TEST_CASE("MiniLM with runtime symbols equals the specialised one" * doctest::test_suite(kNeedsModel)) {
   const std::string folder = model_dir();
   if (folder.empty()) return skip("the all-MiniLM-L6-v2 model");
   const SentenceModelConfig config = read_sentence_config(folder);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -46,7 +47,7 @@ Tensor token_ids(std::vector<std::int64_t> dims, const std::vector<std::int32_t>
 
 }  // namespace
 
-TEST_CASE("sentence encoder: the three known sentences") {
+TEST_CASE("sentence encoder: the three known sentences" * doctest::test_suite(kNeedsModel)) {
   const std::string folder = model_dir();
   if (folder.empty()) return skip("the all-MiniLM-L6-v2 model");
   SentenceEncoder encoder(folder);
@@ -73,7 +74,7 @@ TEST_CASE("sentence encoder: the three known sentences") {
   for (std::int64_t i = 0; i < 384; ++i) CHECK(std::fabs(alone.at(i) - y.at(2 * 384 + i)) < 1e-6);
 }
 
-TEST_CASE("sentence encoder: long text is cut with a notice, bad text is named") {
+TEST_CASE("sentence encoder: long text is cut with a notice, bad text is named" * doctest::test_suite(kNeedsModel)) {
   const std::string folder = model_dir();
   if (folder.empty()) return skip("the all-MiniLM-L6-v2 model");
   SentenceEncoderOptions options;
@@ -111,6 +112,19 @@ TEST_CASE("encoder graph: padding changes nothing, whatever the padded ids") {
     double norm = 0;
     for (double v : y.to_f64()) norm += v * v;
     CHECK(norm == doctest::Approx(1));
+  }
+}
+
+TEST_CASE("a vector does not depend on the texts that it is computed with, bit for bit") {
+  TinyModel model;
+  SentenceEncoderOptions options;
+  const std::vector<std::string> texts{"a", "b c", "c", "a b c", "b", "c c", "a a", "b b c a"};
+  SentenceEncoder together(model.path(), options), alone(model.path(), options);
+  const Tensor all = together.embed(texts);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    CAPTURE(texts[i]);
+    const Tensor one = alone.embed(texts[i]);
+    CHECK(std::memcmp(one.data(), all.rows(static_cast<std::int64_t>(i), 1).data(), one.size_bytes()) == 0);
   }
 }
 
@@ -188,15 +202,17 @@ TEST_CASE("checkpoint: a missing weight, a wrong shape and a prefix") {
   CHECK(contains(error_text([&] { (void)load(); }), "the graph needs [2] f32"));
 }
 
-TEST_CASE("sentence encoder: layers of config.json and of the weights that differ are refused, before the graph is built") {
+TEST_CASE(
+    "sentence encoder: layers of config.json and of the weights that differ are refused, before the graph is built") {
   const TinyModel model;
   auto message = [&] { return error_text([&] { SentenceEncoder encoder(model.path()); }); };
   CHECK(message().empty());
   model.write_config(1);  // gave vectors of the first layer
   CHECK(contains(message(), "model.safetensors: config.json describes a model without the tensor 'encoder.layer.1."));
   model.write_config(1000);
-  CHECK(contains(message(), "model.safetensors: the file holds 2 layers (encoder.layer.N), but \"num_hidden_layers\" of "
-                            "config.json is 1000"));
+  CHECK(contains(message(),
+                 "model.safetensors: the file holds 2 layers (encoder.layer.N), but \"num_hidden_layers\" of "
+                 "config.json is 1000"));
   model.write_config(1000000000);
   CHECK(contains(message(), "config.json: \"num_hidden_layers\" is 1000000000, expected 1 to 1024"));
   model.write_config(2);
@@ -211,7 +227,8 @@ TEST_CASE("sentence encoder: layers of config.json and of the weights that diffe
   for (NamedTensor& t : weights)
     if (t.name == "encoder.layer.1.output.dense.bias") t.name = "encoder.layer.1.output.dense.bais";
   model.write_weights(weights);  // what is missing says more than what is left over
-  CHECK(contains(message(), "model.safetensors: the weights have no tensor 'encoder.layer.1.output.dense.bias' [4] f32"));
+  CHECK(
+      contains(message(), "model.safetensors: the weights have no tensor 'encoder.layer.1.output.dense.bias' [4] f32"));
 }
 
 TEST_CASE("sentence encoder: companions that leave nothing or are no objects") {
@@ -256,4 +273,54 @@ TEST_CASE("cosine similarity") {
   CHECK(cosine_similarity(a, b) == doctest::Approx(std::sqrt(0.5)));
   CHECK(cosine_similarity(a, zero) == 0);
   CHECK(contains(error_text([&] { (void)cosine_similarity(a, std::span(b, 1)); }), "cosine"));
+}
+
+TEST_CASE("sentence encoder: vectors do not depend on threads, batches beside each other or the texts around") {
+  const TinyModel model;
+  std::vector<std::string> texts;
+  for (int i = 0; i < 60; ++i) {
+    const char* const words[] = {"a", "b", "c", "a b", "c b", "b a c", "c c a b"};
+    texts.emplace_back(words[i * i % 7]);
+  }
+  SentenceEncoderOptions options;
+  options.max_batch = 3;
+  options.num_threads = 1;
+  const Tensor one = SentenceEncoder(model.path(), options).embed(texts);
+  for (int threads : {2, 3}) {
+    CAPTURE(threads);
+    options.num_threads = threads;
+    SentenceEncoder encoder(model.path(), options);
+    for (int round = 0; round < 3; ++round) {
+      std::size_t last = 0;
+      const Tensor y = encoder.embed(texts, nullptr, [&](std::size_t done) {
+        CHECK(done > last);
+        last = done;
+      });
+      CHECK(last == texts.size());
+      CHECK(std::memcmp(y.data(), one.data(), one.size_bytes()) == 0);
+    }
+  }
+  options.max_batch = 60;
+  const Tensor wide = SentenceEncoder(model.path(), options).embed(texts);
+  CHECK(std::memcmp(wide.data(), one.data(), one.size_bytes()) == 0);
+}
+
+TEST_CASE("sentence encoder: a text without tokens is an error or, by option, a vector of zeros") {
+  const TinyModel model;
+  const std::vector<std::string> texts{"a b", "", "\xe2\x80\x8b", "c"};
+  SentenceEncoderOptions options;
+  SentenceEncoder strict(model.path(), options);
+  CHECK(contains(error_text([&] { strict.embed(texts); }), "text 2 is empty: it has no tokens"));
+  CHECK(strict.has_tokens("a"));
+  CHECK_FALSE(strict.has_tokens("\xe2\x80\x8b"));
+  options.zero_empty = true;
+  SentenceEncoder zeros(model.path(), options);
+  const Tensor y = zeros.embed(texts), both = strict.embed(std::vector<std::string>{"a b", "c"});
+  for (std::int64_t i = 0; i < 4; ++i) {
+    CHECK(y.at(i) == both.at(i));
+    CHECK(y.at(4 + i) == 0);
+    CHECK(y.at(8 + i) == 0);
+    CHECK(y.at(12 + i) == both.at(4 + i));
+  }
+  CHECK(zeros.embed(std::vector<std::string>{"", ""}).at(7) == 0);
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 
@@ -94,10 +95,9 @@ TEST_CASE("a custom mask of keys hides keys; a row without keys gives zeros") {
   auto op = heads_first(1, 1, MaskKind::Custom);
   Tensor q = sequence({2, 1, 1, 2}), k = sequence({2, 1, 3, 2}, 0.8, 0.1), v = sequence({2, 1, 3, 2}, -0.5, 0.3);
   const std::vector<double> expected{0.7783222619, 0.1722314484, 0.0, 0.0};
-  const Tensor mask = doubles({2, 3}, {1, 0, 1, 0, 0, 0.49});
+  const Tensor mask = doubles({2, 1, 1, 3}, {1, 0, 1, 0, 0, 0.49});
   expect_close(run_op(op, {q, k, v, mask})[0], expected);
-  expect_close(run_op(op, {q, k, v, mask.reshaped({2, 1, 1, 3})})[0], expected);
-  Tensor visible = Tensor::zeros(Shape({2, 3}, DType::Bool));
+  Tensor visible = Tensor::zeros(Shape({2, 1, 1, 3}, DType::Bool));
   visible.set_i64(0, 1);
   visible.set_i64(2, 1);
   expect_close(run_op(op, {q, k, v, visible})[0], expected);
@@ -115,6 +115,112 @@ TEST_CASE("a custom mask of queries by keys is read as [.., S_q, S_k]") {
   const Tensor causal = run_op(heads_first(2, 2, MaskKind::Causal), {queries(), keys(), values()})[0];
   expect_close(run_op(op, {queries(), keys(), values(), lower})[0], causal);
   expect_close(run_op(op, {queries(), keys(), values(), lower.reshaped({1, 2, 3})})[0], causal);
+  expect_close(run_op(op, {queries(), keys(), values(), lower.reshaped({2, 3})})[0], causal);
+  // As many batch entries as queries: still the queries, for every entry.
+  Tensor q = sequence({2, 2, 2, 2}), k = sequence({2, 2, 3, 2}, 0.8, 0.1), v = sequence({2, 2, 3, 2}, -0.5, 0.3);
+  expect_close(run_op(op, {q, k, v, lower.reshaped({2, 3})})[0],
+               run_op(heads_first(2, 2, MaskKind::Causal), {q, k, v})[0]);
+}
+
+namespace {
+
+// `t` with NaN, inf and -inf by turns in row `j` of every [S, D].
+Tensor spoilt(Tensor t, std::int64_t j) {
+  const double bad[] = {std::numeric_limits<double>::quiet_NaN(), kInf, -kInf};
+  const std::int64_t rows = t.dim(2), depth = t.dim(3);
+  for (std::int64_t i = 0; i < t.num_elements(); ++i)
+    if (i / depth % rows == j) t.set(i, bad[(i + i / depth) % 3]);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("what lies at a hidden key reaches no result and no gradient, by the rules and by the decomposition") {
+  // Key 2 is hidden from all; causally key 1 from the first of two queries as well.
+  Tensor hide2 = Tensor::full(Shape({2, 3}, DType::Bool), 1), bias = Tensor::zeros(Shape({1, 3}, DType::F64));
+  hide2.set_i64(2, 0), hide2.set_i64(5, 0), hide2.set_i64(1, 0);
+  bias.set(2, -kInf);
+  const Tensor dy = sequence({1, 2, 2, 2}, 0.5, 0.1);
+  for (const std::optional<double> softcap : {std::optional<double>(), std::optional(1.5)}) {
+    for (const Tensor& mask : {hide2, bias}) {
+      auto op = heads_first(2, 2, mask.dtype() == DType::Bool ? MaskKind::Custom : MaskKind::Bias);
+      op.softcap = softcap;
+      const std::vector<Tensor> clean = run_op(op, {queries(), keys(), values(), mask}),
+                                clean_d = run_op(backward_of(op), {queries(), keys(), values(), dy, mask});
+      for (int bits = 1; bits < 4; ++bits) {
+        const Tensor k = bits & 1 ? spoilt(keys(), 2) : keys(), v = bits & 2 ? spoilt(values(), 2) : values();
+        expect_close(run_op(op, {queries(), k, v, mask})[0], clean[0]);
+        const std::vector<Tensor> d = run_op(backward_of(op), {queries(), k, v, dy, mask});
+        for (std::size_t r = 0; r < d.size(); ++r) expect_close(d[r], clean_d[r]);
+        for (std::int64_t i = 0; i < d[1].num_elements(); ++i)
+          if (i / 2 % 3 == 2) CHECK((d[1].at(i) == 0 && d[2].at(i) == 0));
+      }
+    }
+    // A key that one query sees and the other does not: the row of the latter and what it gives stay.
+    auto op = heads_first(2, 2, MaskKind::Custom);
+    op.softcap = softcap;
+    Graph g;
+    std::vector<Expr> in;
+    for (const Tensor& t : {queries(), keys(), values(), hide2})
+      in.push_back(g.input("in" + std::to_string(in.size()), t.shape()));
+    g.set_outputs(decompose_into(g, op, in, FusionPolicy::Fusable));
+    const Tensor v = spoilt(values(), 1), y = run(op, {queries(), keys(), v, hide2}),
+                 clean = run(op, {queries(), keys(), values(), hide2}),
+                 by_parts = evaluate(g, {{"in0", queries()}, {"in1", keys()}, {"in2", v}, {"in3", hide2}})[0];
+    for (std::int64_t i = 0; i < y.num_elements(); ++i) {
+      CAPTURE(i);
+      if (i / 2 % 2 == 0) {
+        CHECK(y.at(i) == clean.at(i));
+      } else {
+        const double bad = v.at((i / 4 * 3 + 1) * 2 + i % 2);  // what the weights of two keys pass on
+        CHECK((std::isnan(bad) ? std::isnan(y.at(i)) : y.at(i) == bad));
+      }
+      CHECK((std::isnan(y.at(i)) ? std::isnan(by_parts.at(i))
+                                 : std::fabs(y.at(i) - by_parts.at(i)) < 1e-12 || y.at(i) == by_parts.at(i)));
+    }
+  }
+}
+
+TEST_CASE("fully masked rows: q, k and v may hold anything, in every dtype on the cpu as by the rules") {
+  for (const DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16}) {
+    for (const MaskKind kind : {MaskKind::Custom, MaskKind::Bias, MaskKind::Causal, MaskKind::SlidingWindow}) {
+      CAPTURE(dtype_name(dtype));
+      CAPTURE(static_cast<int>(kind));
+      Graph g;
+      Expr q = g.input("q", Shape({1, 2, 3, 2}, dtype)), k = g.input("k", Shape({1, 2, 2, 2}, dtype)),
+           v = g.input("v", Shape({1, 2, 2, 2}, dtype)), dy = g.input("dy", Shape({1, 2, 3, 2}, dtype));
+      auto op = heads_first(2, 2, kind);
+      // More queries than keys: causally the first one sees nothing.
+      Tensor mask = doubles({3, 2}, {0, 0, 1, 0, 1, 0});
+      if (kind == MaskKind::Bias)
+        for (std::int64_t i = 0; i < 6; ++i) mask.set(i, mask.at(i) != 0 ? 0.0 : -kInf);
+      std::vector<Value> operands{q, k, v, dy};
+      std::optional<Operand> m;
+      NamedTensors in{{"k", spoilt(sequence({1, 2, 2, 2}), 1).cast(dtype)},
+                      {"v", spoilt(sequence({1, 2, 2, 2}), 1).cast(dtype)},
+                      {"q", spoilt(sequence({1, 2, 3, 2}), 0).cast(dtype)},
+                      {"dy", sequence({1, 2, 3, 2}).cast(dtype)}};
+      if (kind == MaskKind::Custom || kind == MaskKind::Bias) {
+        Expr x = g.input("m", Shape({3, 2}, dtype));
+        m = x, operands.push_back(x);
+        in["m"] = mask.cast(dtype);
+      }
+      Expr d = g.add(backward_of(op), operands);
+      g.set_outputs({g.attention(q, k, v, op, m), d, d.result(1), d.result(2)});
+      for (const bool reference : {false, true}) {
+        const std::vector<Tensor> out =
+            (reference ? Session::on_backend("reference") : Session(Device::Cpu)).compile(Graph(g)).run_typed(in);
+        for (const Tensor& t : {out[0], out[1]})
+          for (std::int64_t i = 0; i < t.num_elements(); ++i)
+            if (i / 2 % 3 == 0) CHECK(t.at(i) == 0);
+        // The last key: nobody sees it under a mask that hides it; the last query does under the others.
+        if (m)
+          for (const Tensor& t : {out[2], out[3]})
+            for (std::int64_t i = 0; i < t.num_elements(); ++i)
+              CHECK((i / 2 % 2 == 1 ? t.at(i) == 0 : std::isfinite(t.at(i))));
+      }
+    }
+  }
 }
 
 TEST_CASE("a bias is added to the scores and may hold -inf") {
@@ -182,8 +288,15 @@ TEST_CASE("attention shape rules name what does not fit") {
   CHECK(contains(infer_error(op, {q, k, q}), "k "));
   CHECK(contains(infer_error(op, {q, k, k, k}), "takes no mask"));
   CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k}), "needs a mask"));
-  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({3, 4}, DType::Bool)}),
-                 "must be [B, S_k]"));
+  // q [1, 2, 3, 2], k [1, 2, 4, 2]: a mask of rank 2 is [3, 4].
+  CHECK(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({3, 4}, DType::Bool)}).empty());
+  const Shape q2({2, 2, 3, 2}, DType::F32), k2({2, 2, 4, 2}, DType::F32);
+  const std::string keys_only =
+      infer_error(heads_first(2, 2, MaskKind::Custom), {q2, k2, k2, Shape({2, 4}, DType::Bool)});
+  CHECK(contains(keys_only, "must broadcast to [B, H, S_q, S_k] = [2, 2, 3, 4]"));
+  CHECK(contains(keys_only, "g.reshape(mask, [2, 1, 1, 4])"));
+  CHECK_FALSE(
+      contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q2, k2, k2, Shape({5, 4}, DType::Bool)}), "reshape"));
   CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({1, 4}, DType::I32)}),
                  "must be Bool or float"));
   CHECK(

@@ -144,5 +144,70 @@ TEST_CASE("dynamic windows at batched positions") {
   expect_close(out[1], {8, 9, 2, 3, 0, 8, 9, 3, 0, 1, 8, 9}, 0);
 }
 
+TEST_CASE("x^0 is flat, at the infinities and 0 too") {
+  for (double a : {HUGE_VAL, -HUGE_VAL, 0.0, 3.0}) {
+    Graph g;
+    g.set_outputs({g.pow(g.input("x", Shape({1}, DType::F64)), g.input("b", Shape({1}, DType::F64)))});
+    const Graph d = grad(g, {"x"}).graph;
+    expect_close(
+        evaluate(d, {{"x", doubles({1}, {a})}, {"b", doubles({1}, {0})}, {"d_output", doubles({1}, {1})}}).at(0), {0},
+        0);
+    expect_close(gradient(doubles({1}, {a}), [](Graph& h, Expr x) { return h.pow(x, 0.0); }), {0}, 0);
+  }
+}
+
+TEST_CASE("derivatives of running and reduced products and extrema hold where a symbol is 0") {
+  using Function = Expr (*)(Graph&, Expr);
+  const Function functions[] = {
+      [](Graph& g, Expr x) { return g.cumprod(x, 0); },
+      [](Graph& g, Expr x) { return g.cumprod(x, 0, true, true); },
+      [](Graph& g, Expr x) { return g.cummax(x, 0); },
+      [](Graph& g, Expr x) { return g.cummin(x, 0, false, true); },
+      [](Graph& g, Expr x) { return g.reduce_prod(x, {0}, true); },
+  };
+  for (Function f : functions)
+    for (std::int64_t n : {0, 1, 3}) {
+      Graph g;
+      const Expr x = g.input("x", Shape({g.symbol("n"), 2}, DType::F64));
+      g.set_outputs({g.sum(f(g, x))});
+      const Graph first = grad(g, {"x"}).graph;
+      const Graph second = hvp(g, {"x"}).graph;  // reverse mode of the product's own derivative
+      const Tensor v = test::sequence({n, 2});
+      CHECK(evaluate(first, {{"x", v}, {"d_output", doubles({}, {1})}}).at(0).num_elements() == 2 * n);
+      const NamedTensors values = {{"x", v}, {"tangent_x", v}, {"d_output", doubles({}, {1})}};
+      for (const Tensor& t : evaluate(second, values))
+        for (std::int64_t i = 0; i < t.num_elements(); ++i) CHECK(std::isfinite(t.at(i)));
+    }
+}
+
+TEST_CASE("the gradient of a running extremum: ties share equally up to each position, NaN passes nothing on") {
+  auto up = [](Graph& g, Expr x) { return g.cummax(x, 0); };
+  // y = 1 3 3 3 3 5: the third 3 ties with the first from position 3 on.
+  expect_close(gradient(doubles({6}, {1, 3, 2, 3, 0, 5}), up, {1, 10, 20, 30, 40, 7}), {1, 10 + 20 + 35, 0, 35, 0, 7},
+               0);
+  expect_close(gradient(doubles({3}, {2, 2, 2}), up, {6, 6, 6}), {6 + 3 + 2, 3 + 2, 2}, 1e-15);
+  expect_close(gradient(doubles({4}, {1, NAN, 3, 4}), up, {1, 10, 100, 1000}), {1, 0, 0, 0}, 0);
+  expect_close(gradient(doubles({3}, {NAN, 1, 2}), up), {0, 0, 0}, 0);
+  expect_close(gradient(doubles({2}, {-HUGE_VAL, -HUGE_VAL}), up, {4, 4}), {6, 2}, 0);
+  expect_close(
+      gradient(doubles({4}, {1, 3, 3, 2}), [](Graph& g, Expr x) { return g.cummax(x, 0, true); }, {1, 2, 4, 8}),
+      {2, 8, 4, 0}, 0);
+  expect_close(
+      gradient(doubles({4}, {2, 1, 1, 3}), [](Graph& g, Expr x) { return g.cummin(x, 0, false, true); }, {1, 2, 4, 8}),
+      {0, 1.5, 5.5, 8}, 0);
+  // Along the first of two axes.
+  expect_close(gradient(doubles({2, 2}, {1, 5, 1, 6}), up, {1, 2, 4, 8}), {3, 2, 2, 8}, 0);
+}
+
+TEST_CASE("the gradient of a running maximum takes memory and time linear in its length") {
+  const std::int64_t n = 80000;  // [n, n] would be 25 GB
+  Tensor x = Tensor::zeros(Shape({n}, DType::F32));
+  for (std::int64_t i = 0; i < n; ++i) x.set(i, static_cast<double>(i / 7 % 3 == 0 ? i : 0));
+  const Tensor d = gradient(x, [](Graph& g, Expr v) { return g.cummax(v, 0); });
+  double total = 0;
+  for (float v : d.to_f32()) total += static_cast<double>(v);
+  CHECK(std::fabs(total - static_cast<double>(n)) < 1);
+}
+
 }  // namespace
 }  // namespace rlx

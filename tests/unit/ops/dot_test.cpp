@@ -3,6 +3,9 @@
 
 #include <cstring>
 
+#include "rlx/ir/text.h"
+#include "rlx/ir/verify.h"
+#include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 
@@ -65,9 +68,46 @@ TEST_CASE("fused_dot applies its epilogue to the product") {
   ops::FusedDot op{{1}, {0}, {}, {}, body};
   std::vector<Tensor> in{sequence({2, 3}), sequence({3, 2}, 0.5), doubles({2}, {0.5, -0.25})};
   expect_close(run_op(op, in)[0], {0.9438709008, -0.0296926457, -0.1447575448, 0.3457312306});
-  // The body's stored shapes are those of the node it was made for; another row count runs through it as well.
-  in[0] = sequence({1, 3});
-  expect_close(run_op(op, in)[0], {0.9438709008, -0.0296926457});
+}
+
+TEST_CASE("the inputs of a body have the shapes of its operands: from the builder, from text, in regions") {
+  const Shape x({2, 3}, DType::F32), w({3, 2}, DType::F32), one({1}, DType::F32), two({2}, DType::F32);
+  // As a vector [2] given [1], which a kernel would read beyond its end.
+  auto body = std::make_shared<Graph>("epilogue");
+  Expr acc = body->input("acc", Shape({2, 2}, DType::F32)), bias = body->input("bias", two);
+  body->set_outputs({acc + bias});
+  const ops::FusedDot op{{1}, {0}, {}, {}, body};
+  CHECK(infer_error(op, {x, w, two}).empty());
+  const std::string refused = infer_error(op, {x, w, one});
+  CHECK(contains(refused, "input 1 of the epilogue is [2] f32, the operand [1] f32"));
+  CHECK(contains(refused, "the ops of the body broadcast"));
+  CHECK(contains(infer_error(op, {Shape({1, 3}, DType::F32), w, two}), "input 0 of the epilogue"));
+  CHECK(contains(infer_error(ops::PackedDot{3, 2, 16, body}, {x, Shape({64}, DType::U8), one}),
+                 "input 1 of the epilogue is [2] f32, the operand [1] f32"));
+  auto region = std::make_shared<Graph>("body");
+  Expr left = region->input("x", x), right = region->input("b", Shape({3}, DType::F32));
+  region->set_outputs({left + right});
+  CHECK(contains(infer_error(ops::ElementwiseRegion{region}, {x, one}), "input 1 of its body"));
+  const std::string text = R"(graph @direct {
+  %0 = input() {name = "x"} : [2, 4] f32
+  %1 = param() {name = "w"} : [4, 3] f32
+  %2 = param() {name = "b"} : [1] f32
+  %3 = fused_dot(%0, %1, %2) {lhs_contract = [1], rhs_contract = [0], epilogue = graph @epilogue {
+      %0 = input() {name = "acc"} : [2, 3] f32
+      %1 = input() {name = "bias"} : [BIAS] f32
+      %2 = add(%0, %1) : [2, 3] f32
+      return %2
+    }} : [2, 3] f32
+  return %3
+})";
+  auto with_bias = [&](const char* dim) { return std::string(text).replace(text.find("BIAS"), 4, dim); };
+  CHECK(contains(error_text([&] { verify_or_throw(parse_text(with_bias("3")), Level::Mir, "the graph"); }),
+                 "input 1 of the epilogue is [3] f32, the operand [1] f32"));
+  // Declared as it is, the bias is broadcast.
+  CompiledGraph f = Session(Device::Cpu).compile(parse_text(with_bias("1")));
+  f.set_param("w", std::vector<float>(12, 1));
+  f.set_param("b", std::vector<float>{10});
+  CHECK(f.run({{"x", std::vector<float>(8, 1)}})[0] == std::vector<float>(6, 14));
 }
 
 TEST_CASE("fused_dot names what is wrong with its epilogue") {
@@ -78,7 +118,7 @@ TEST_CASE("fused_dot names what is wrong with its epilogue") {
   ops::FusedDot op{{1}, {0}, {}, {}, body};
   CHECK(infer_error(op, {x, w}).empty());
   CHECK(contains(infer_error(op, {x, w, bias}), "takes 1 inputs"));
-  CHECK(contains(infer_error(op, {x.with_dtype(DType::F64), w.with_dtype(DType::F64)}), "epilogue input 0"));
+  CHECK(contains(infer_error(op, {x.with_dtype(DType::F64), w.with_dtype(DType::F64)}), "input 0 of the epilogue"));
   auto reduced = std::make_shared<Graph>("epilogue");
   reduced->set_outputs({reduced->sum(reduced->input("acc", Shape({2, 2}, DType::F32)), {1})});
   CHECK(contains(infer_error(ops::FusedDot{{1}, {0}, {}, {}, reduced}, {x, w}), "must keep its dims"));

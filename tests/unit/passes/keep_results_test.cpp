@@ -17,7 +17,7 @@ Graph encoder_graph(FusionPolicy policy) {
   const std::vector<Dims> dims{{4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4}, {4, 4}, {4},
                                {4},    {4}, {4, 6}, {6}, {6, 4}, {4}, {4},    {4}};
   for (std::size_t i = 0; i < dims.size(); ++i) in.push_back(g.param(concat_text("w", i), f32(dims[i])));
-  in.push_back(g.input("mask", Shape({2, 3}, DType::Bool)));
+  in.push_back(g.input("mask", Shape({2, 1, 1, 3}, DType::Bool)));
   std::vector<Expr> out = decompose_into(g, op, in, policy);
   g.set_outputs(out);
   return g;

@@ -216,7 +216,9 @@ TEST_CASE("a fused dot reads a bias that is also its residual's source, and a pr
   Expr x = g.input("x", f32({4, 4})), w = g.param("w", f32({4, 4})), b = g.param("b", f32({4}));
   Expr y = g.matmul(x, w), z = y + b;
   g.set_outputs({z * z, g.gelu(g.matmul(x, x) + x) + b, (g.matmul(x, g.t(x)) + b) * x + x});
-  check_same_results(g, run_all(g, PassContext{}), 1e-5);
+  const Graph after = run_all(g, PassContext{});
+  CHECK(count(after, OpKind::FusedDot) == 3);
+  check_same_results(g, after, 1e-5);
 }
 
 TEST_CASE("long chains and wide sums: 4000 ops behind one product, 2000 products of one value") {

@@ -16,7 +16,8 @@ namespace {
 Graph two_layer() {
   Graph g("mlp");
   Expr x = g.input("x", {{2, 3}, DType::F32});
-  Expr h = g.gelu(g.matmul(x, g.param("layer0.weight", {{3, 4}, DType::F32})) + g.param("layer0.bias", {{4}, DType::F32}));
+  Expr h =
+      g.gelu(g.matmul(x, g.param("layer0.weight", {{3, 4}, DType::F32})) + g.param("layer0.bias", {{4}, DType::F32}));
   g.set_outputs({g.matmul(h, g.param("layer1.weight", {{4, 2}, DType::F32}))});
   return g;
 }

@@ -15,11 +15,13 @@ namespace {
 
 TEST_CASE("the cpu is here and supports the table; what is not built supports nothing and says why") {
   CHECK(is_available(Device::Cpu));
-  for (OpKind op : {OpKind::Activation, OpKind::Binary, OpKind::DotGeneral, OpKind::LlamaDecoderBlock}) CHECK(supports(Device::Cpu, op));
+  for (OpKind op : {OpKind::Activation, OpKind::Binary, OpKind::DotGeneral, OpKind::LlamaDecoderBlock})
+    CHECK(supports(Device::Cpu, op));
   CHECK(!is_available(Device::OpenGl));
   CHECK(!supports(Device::OpenGl, OpKind::Binary));
   CHECK(unavailable_reason(Device::OpenGl) == "this version has no OpenGL backend");
-  CHECK(test::contains(test::error_text([] { Session s(Device::Tpu); }), "device TPU is not available: this version has no TPU backend"));
+  CHECK(test::contains(test::error_text([] { Session s(Device::Tpu); }),
+                       "device TPU is not available: this version has no TPU backend"));
   CHECK(supports_run_slots(Device::Cpu));
   CHECK(!supports_run_slots(Device::WebGpu));
 }
@@ -27,7 +29,8 @@ TEST_CASE("the cpu is here and supports the table; what is not built supports no
 TEST_CASE("a build option that messages name exists in the build") {
   const std::string build = test::read_file(test::source_path("CMakeLists.txt"));
   for (const DeviceInfo& d : all_devices())
-    if (!d.build_option.empty()) CHECK_MESSAGE(test::contains(build, concat_text("option(", d.build_option, " ")), d.build_option);
+    if (!d.build_option.empty())
+      CHECK_MESSAGE(test::contains(build, concat_text("option(", d.build_option, " ")), d.build_option);
   for (Device d : registered_devices()) CHECK(!device_info(d).build_option.empty());
 }
 
@@ -35,8 +38,8 @@ TEST_CASE("priority order") {
   const Device some[] = {Device::Cpu, Device::Metal, Device::Mlx};
   CHECK(fastest_among(some) == Device::Mlx);
   CHECK(fastest_among({}) == Device::Cpu);
-  std::vector<Device> here = available_devices();
-  CHECK(fastest_device() == fastest_among(here));
+  CHECK(available_devices() == std::vector<Device>{Device::Cpu});  // the only one of this version
+  CHECK(fastest_device() == Device::Cpu);
   CHECK(parse_device("NVIDIA") == Device::Cuda);
   CHECK(!parse_device("abacus"));
 }
@@ -53,9 +56,13 @@ TEST_CASE("graphs are probed by the compiler's own legalisation") {
   CHECK(none->first == 0);
   KernelDispatchReport report = dispatch_report_for_device(g, Device::Cpu);
   CHECK(report.compile_ready());
-  CHECK(!report.summaries.empty());
-  CHECK(legalize_graph_for_device(g, Device::Cpu).num_nodes() > 0);
-  CHECK(test::contains(test::error_text([&] { (void)legalize_graph_for_device(g, Device::Cuda); }), "device CUDA is not available: this version has no CUDA backend"));
+  REQUIRE(report.summaries.size() == 2);  // the product as dot_general or in its packed form, and gelu
+  for (const KindDispatch& k : report.summaries) CHECK(k.node_count == 1);
+  const Graph legal = legalize_graph_for_device(g, Device::Cpu);
+  for (const Node& n : legal.nodes()) CHECK(n.kind() != OpKind::MatMul);  // a composite without a kernel
+  CHECK(legal.shape(legal.outputs().at(0)) == g.shape(g.outputs()[0]));
+  CHECK(test::contains(test::error_text([&] { (void)legalize_graph_for_device(g, Device::Cuda); }),
+                       "device CUDA is not available: this version has no CUDA backend"));
 }
 
 TEST_CASE("claims of a target: the kernel table when built, the documented list when not") {
@@ -66,7 +73,9 @@ TEST_CASE("claims of a target: the kernel table when built, the documented list 
 }
 
 TEST_CASE("a device's full name says what serves it; draining needs a backend, not work") {
-  CHECK(full_name(Device::Cpu) == concat_text("CPU: ", backend_for(Device::Cpu)->target({}).name));
+  const std::string full = full_name(Device::Cpu);
+  CHECK(full.substr(0, 10) == "CPU: cpu (");
+  CHECK(test::contains(full, " thread"));
   CHECK(full_name(Device::Tpu) == "TPU");
   drain_device(Device::Cpu);
   CHECK(test::contains(test::error_text([] { drain_device(Device::Cuda); }), "CUDA"));

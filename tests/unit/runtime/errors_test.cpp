@@ -96,7 +96,10 @@ std::vector<Case> cases() {
          f.set_param("table", Tensor::zeros({{5, 3}, DType::I64}));
        }},
       {"has no param 'seen': it is a state", [](C& f) { f.set_param("seen", floats(6)); }},
-      {"has no param 'seen': it is a state", [](C& f) { f.load_params(file("seen", f32({2, 3}))); }},
+      {"has no param 'seen': it is a state",
+       [](C& f) {
+         f.load_params(file("seen", f32({2, 3})));
+       }},
       {"has no param 'tabel'",
        [](C& f) {
          f.load_params(file("tabel", f32({5, 3})));

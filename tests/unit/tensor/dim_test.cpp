@@ -78,8 +78,8 @@ TEST_CASE("dim: text is canonical and reads back") {
   expect_text(floordiv(n + 1, Dim(16)) * 16, "16*floordiv(n + 1, 16)");
   expect_text(mod(n, m), "mod(n, m)");
   expect_text(max(n, Dim(4)) - min(m, n), "max(4, n) - min(m, n)");
-  for (std::string_view bad : {"", " ", "n +", "n n", "(n)", "2n", "n/2", "floordiv(n)", "floordiv(n, 0)", "mod(n, -1)", "foo(n, m)", "min(n, m",
-                               "n + 99999999999999999999", "n)", "-", "\xc3\xa9"})
+  for (std::string_view bad : {"", " ", "n +", "n n", "(n)", "2n", "n/2", "floordiv(n)", "floordiv(n, 0)", "mod(n, -1)",
+                               "foo(n, m)", "min(n, m", "n + 99999999999999999999", "n)", "-", "\xc3\xa9"})
     CHECK_FALSE(parse_dim(bad));
   CHECK_FALSE(parse_dim(std::string(1000, '-') + "1"));
   CHECK(parse_dim("9223372036854775807")->value() == std::numeric_limits<std::int64_t>::max());
@@ -134,10 +134,31 @@ TEST_CASE("dim: random expressions have the value of their parts, and their text
 }
 
 TEST_CASE("dim: arithmetic at the ends of 64 bits is exact or an error") {
-  constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(), kHigh = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(),
+                         kHigh = std::numeric_limits<std::int64_t>::max();
   CHECK(mod(Dim(kLow), Dim(3)) == Dim(1));
   CHECK_THROWS_AS((void)(n * Dim(kHigh) + n), Error);
   CHECK_THROWS_AS((void)exact_div(Dim(kLow), Dim(-1)), Error);
   CHECK_THROWS_AS((void)exact_div(n * Dim(kLow), n * Dim(-1)), Error);
   CHECK(*exact_div(n * Dim(6), Dim(-2)) == n * Dim(-3));
+}
+
+TEST_CASE("functions nest to a bound, and text doubles to a bound: beyond it an error instead of a hang") {
+  Dim nested = n;
+  int depth = 0;
+  try {
+    for (; depth < 200'000; ++depth) nested = floordiv(nested + 1, 2);
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::InvalidArgument);
+    CHECK(std::string(e.what()).find("nests") != std::string::npos);
+  }
+  CHECK(depth == 48);
+  CHECK(nested.evaluate({{"n", 1000}}) == 1);
+  CHECK(parse_dim(nested.text()) == nested);
+
+  Dim doubled = n;
+  CHECK_THROWS_AS(for (int i = 0; i < 40; ++i) doubled = min(doubled + 1, doubled * 2 + mod(doubled, Dim(7)));, Error);
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "floordiv(";
+  CHECK(!parse_dim(text + "n"));
 }

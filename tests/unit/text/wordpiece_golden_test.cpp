@@ -13,7 +13,7 @@
 
 namespace rlx {
 
-TEST_CASE("wordpiece: recorded ids of the MiniLM vocabulary") {
+TEST_CASE("wordpiece: recorded ids of the MiniLM vocabulary" * doctest::test_suite(test::kNeedsModel)) {
   const std::string folder = test::model_dir();
   if (folder.empty()) return test::skip("the all-MiniLM-L6-v2 model");
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder);

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "rlx/formats/json.h"
-#include "rlx/text/utf8.h"
+#include "rlx/ir/utf8.h"
 #include "tests/support/error_text.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
@@ -28,18 +28,22 @@ WordPieceTokenizer small(const WordPieceOptions& options = {}) {
 }
 
 std::string json_text(const std::string& added = "", const std::string& normalizer = "") {
-  return R"({"truncation":{"max_length":4,"strategy":"LongestFirst","stride":0},"padding":{"strategy":{"Fixed":128},"pad_id":0,"pad_token":"[PAD]"},
-    "added_tokens":[{"id":1,"content":"[UNK]","special":true,"normalized":false},{"id":2,"content":"[CLS]","special":true,"normalized":false},
+  return R"({"truncation":{"max_length":4,"strategy":"LongestFirst","stride":0},
+    "padding":{"strategy":{"Fixed":128},"pad_id":0,"pad_token":"[PAD]"},
+    "added_tokens":[{"id":1,"content":"[UNK]","special":true,"normalized":false},
+    {"id":2,"content":"[CLS]","special":true,"normalized":false},
     {"id":3,"content":"[SEP]","special":true,"normalized":false})" +
          added + R"(],
     "normalizer":)" +
-         (normalizer.empty()
-              ? R"({"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true})"
-              : normalizer) +
+         (normalizer.empty() ? R"({"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,
+                    "strip_accents":null,"lowercase":true})"
+                             : normalizer) +
          R"(,
     "pre_tokenizer":{"type":"BertPreTokenizer"},
-    "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"[CLS]","type_id":0}},{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"[SEP]","type_id":0}}],
-      "special_tokens":{"[CLS]":{"id":"[CLS]","ids":[2],"tokens":["[CLS]"]},"[SEP]":{"id":"[SEP]","ids":[3],"tokens":["[SEP]"]}}},
+    "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"[CLS]","type_id":0}},
+      {"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"[SEP]","type_id":0}}],
+      "special_tokens":{"[CLS]":{"id":"[CLS]","ids":[2],"tokens":["[CLS]"]},
+        "[SEP]":{"id":"[SEP]","ids":[3],"tokens":["[SEP]"]}}},
     "decoder":{"type":"WordPiece","prefix":"##","cleanup":true},
     "model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100,
       "vocab":{"[PAD]":0,"[UNK]":1,"[CLS]":2,"[SEP]":3,"hello":4,"fox":5,"##es":6,"x":7,"##x":8}}})";
@@ -111,7 +115,8 @@ TEST_CASE("wordpiece: special tokens are split out of the raw text") {
 TEST_CASE("wordpiece: added tokens with flags") {
   const WordPieceTokenizer t = from_json(json_text(
       R"(,{"id":9,"content":"<l>","lstrip":true},{"id":10,"content":"<r>","rstrip":true,"normalized":false},
-         {"id":11,"content":"ox","single_word":true,"normalized":false},{"id":12,"content":"Ça","normalized":true},{"id":13,"content":"<r>!","normalized":false})"));
+         {"id":11,"content":"ox","single_word":true,"normalized":false},
+         {"id":12,"content":"Ça","normalized":true},{"id":13,"content":"<r>!","normalized":false})"));
   CHECK(t.vocab_size() == 14);
   CHECK(t.encode("x <r>  x", false) == Ids{7, 10, 7});
   CHECK(t.encode("<r>!", false) == Ids{13});  // the longest token at a place wins

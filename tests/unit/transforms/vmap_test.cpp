@@ -116,7 +116,7 @@ TEST_CASE("vmap: errors") {
   g.set_state("s", s + x);
   g.set_outputs({x});
   CHECK(contains(error_text([&] { vmap(g, {{"x", 0}}, 2); }), "the update of state 's' depends on the batch"));
-  CHECK(contains(error_text([&] { vmap(g, {{"y", 0}}, 2); }), "no input or param 'y'"));
+  CHECK(contains(error_text([&] { vmap(g, {{"y", 0}}, 2); }), "no input, param or state 'y'"));
   CHECK(contains(error_text([&] { vmap(g, {{"s", 0}}, 2); }), "state 's' cannot be batched"));
   CHECK(contains(error_text([&] { vmap(g, {{"x", 2}}, 2); }), "in_axes of 'x'"));
   CHECK(contains(error_text([&] { vmap(g, {{"x", 0}}, 2, {0, 0}); }), "2 out_axes for 1 outputs"));

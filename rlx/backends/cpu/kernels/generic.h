@@ -67,6 +67,8 @@ class GenericMove {
   GenericMove(int bits, std::span<const std::int64_t> dims, const std::vector<std::int64_t>& x_strides,
               const std::vector<std::int64_t>& y_strides, std::int64_t x_start, std::int64_t y_start);
   std::int64_t chunks() const { return chunks_; }
+  /// One row a chunk.
+  void cut_finest();
   /// `x_extra` and `y_extra` elements are added to the starts.
   void run(const void* x, void* y, std::int64_t chunk, std::int64_t x_extra = 0, std::int64_t y_extra = 0) const;
 

@@ -104,8 +104,8 @@ void lower(LowerContext& c) {
     s.depth = product(inner_dims);
     s.blocks = (s.num_cols + kGenericBlock - 1) / kGenericBlock;
     s.units = s.num_rows * s.blocks;
-    s.per_chunk = std::max<std::int64_t>(
-        1, 16384 / std::max<std::int64_t>(1, s.depth * std::min<std::int64_t>(s.num_cols, kGenericBlock)));
+    s.per_chunk = c.grain(std::max<std::int64_t>(
+        1, 16384 / std::max<std::int64_t>(1, s.depth * std::min<std::int64_t>(s.num_cols, kGenericBlock))));
     s.load_a = load_block<A>(a.dtype);
     s.load_b = load_block<A>(b.dtype);
     s.store = store_block<A>(y.dtype);

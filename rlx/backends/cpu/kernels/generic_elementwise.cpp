@@ -40,24 +40,24 @@ void same(const A* a, const A*, const A*, A* out, int n, int) {
   std::copy(a, a + n, out);
 }
 
-// ------------------------------------------------------------------------------------------------------------
-// functions
+// -- functions --
 
 double sigmoid(double x) {  // the exponential never exceeds 1
   const double e = std::exp(-std::fabs(x));
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 double softplus(double x) { return (x <= 0 ? 0.0 : x) + std::log1p(std::exp(-std::fabs(x))); }
-double gelu(double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }
-double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); }
-double silu(double x) { return x * sigmoid(x); }
-double relu(double x) { return x <= 0 ? 0.0 : x; }
+double vanishing(double x) { return std::max(x, -1000.0); }  // a factor beside 0: -inf would make NaN of it
+double gelu(double x) { return 0.5 * vanishing(x) * std::erfc(-x * 0.70710678118654752440); }
+double gelu_tanh(double x) { return vanishing(x) * sigmoid(1.59576912160573071176 * (x + 0.044715 * x * x * x)); }
+double silu(double x) { return vanishing(x) * sigmoid(x); }
+double relu(double x) { return x < 0 ? 0.0 : x; }
 double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
 double hard_sigmoid(double x) { return x <= -3 ? 0.0 : x >= 3 ? 1.0 : (x + 3) / 6; }
-double hard_swish(double x) { return x * hard_sigmoid(x); }
+double hard_swish(double x) { return vanishing(x) * hard_sigmoid(x); }
 double elu(double x) { return x > 0 ? x : std::expm1(x); }
-double mish(double x) { return x * std::tanh(softplus(x)); }
-double softsign(double x) { return x / (1 + std::fabs(x)); }
+double mish(double x) { return vanishing(x) * std::tanh(softplus(x)); }
+double softsign(double x) { return std::isinf(x) ? std::copysign(1.0, x) : x / (1 + std::fabs(x)); }
 double log_sigmoid(double x) { return -softplus(-x); }
 double real_exp(double x) { return std::exp(x); }
 double real_log(double x) { return std::log(x); }
@@ -190,8 +190,7 @@ A is_ge(A a, A b) {
   return A(a >= b ? 1 : 0);
 }
 
-// ----------------------------------------------------------------------------------------------------------- the
-// tables
+// -- the tables --
 
 template <class A>
 BlockFn<A> activation_fn(ActivationKind fn, DType t) {
@@ -417,9 +416,10 @@ void lower_wide(LowerContext& c) {
     s.walk.set(y.dims, strides);
     s.blocks_per_row = (s.walk.cols() + kGenericBlock - 1) / kGenericBlock;
     s.blocks = s.blocks_per_row * s.walk.rows();
-    s.blocks_per_chunk = dtype_bits(y.dtype) < 8
-                             ? s.blocks
-                             : std::max<std::int64_t>(1, 4096 / std::min<std::int64_t>(kGenericBlock, s.walk.cols()));
+    s.blocks_per_chunk =
+        dtype_bits(y.dtype) < 8
+            ? s.blocks
+            : c.grain(std::max<std::int64_t>(1, 4096 / std::min<std::int64_t>(kGenericBlock, s.walk.cols())));
     c.step<WideStep<A>::run>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk,
                              3.0 * static_cast<double>(y.elements()));
   });
@@ -427,8 +427,7 @@ void lower_wide(LowerContext& c) {
 
 bool any_strides(const Graph&, NodeId, int) { return true; }
 
-// -----------------------------------------------------------------------------------------------------------------
-// iota
+// -- iota --
 
 struct IotaStep {
   void* y = nullptr;

@@ -106,7 +106,7 @@ void lower_reduce(LowerContext& c) {
     s.load = load_block<A>(x.dtype);
     s.store = store_block<A>(y.dtype);
     s.results = y.elements();
-    s.per_chunk = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, product(dims[1])));
+    s.per_chunk = c.grain(std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, product(dims[1]))));
     c.point(s.x, x);
     c.point(s.y, y);
     c.step<ReduceStep<A>::run>(s, chunks_of(s.results, s.per_chunk),
@@ -114,7 +114,7 @@ void lower_reduce(LowerContext& c) {
   });
 }
 
-// ----------------------------------------------------------------------------------------- lines along one axis
+// -- lines along one axis --
 
 /// Works on lines of `extent` elements: line l starts at (l / inner) * extent * inner + l % inner and steps by inner.
 struct Lines {
@@ -129,7 +129,7 @@ struct Lines {
     check(in.dense(), "lines lie row-major");
     axis = around(in, along);
     lines = axis.outer * axis.inner;
-    per_chunk = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, axis.extent));
+    per_chunk = c.grain(std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, axis.extent)));
     c.point(x, in);
     c.point(y, c.out());
   }

@@ -273,7 +273,8 @@ std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns
   if (rows <= 0) return 1;
   if (threads <= 1) return rows;
   const double row_ns = std::max(1.0, static_cast<double>(cols) * cost_ns);
-  const auto least = static_cast<std::int64_t>(3000.0 / row_ns) + 1;  // a chunk of 3 us or more
+  const double least_ns = threads == kFinestCut ? 0 : 3000.0;
+  const auto least = static_cast<std::int64_t>(least_ns / row_ns) + 1;
   const std::int64_t even = (rows + 4LL * threads - 1) / (4LL * threads);
   return std::min(rows, std::max(least, even));
 }

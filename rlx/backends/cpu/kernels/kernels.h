@@ -25,7 +25,7 @@ bool isa_supported(Isa isa);
 /// machine cannot run it. "best" and "" give `best_isa()`.
 Isa parse_isa(std::string_view name);
 
-// ---------------------------------------------------------------------------------------------------------------- GEMM
+// -- GEMM --
 
 /// Activation applied by a GEMM epilogue. Gelu is the erf form, GeluTanh the tanh form.
 enum class Act : std::uint8_t { None, Relu, Gelu, GeluTanh, Silu, Tanh, Sigmoid };
@@ -45,7 +45,7 @@ struct GemmEpilogue {
   std::int64_t ld_mul = 0;
 };
 
-/// How a GEMM is cut into chunks; made by `gemm_plan_f32` or `gemm_strided_plan_f32`, good for any data of that shape.
+/// How a GEMM is cut into chunks; made by `gemm_plan_f32`, good for any data of that shape.
 struct GemmPlan {
   std::int64_t chunks = 0;
   std::int64_t panels = 0;  // panels of packed B
@@ -72,24 +72,46 @@ struct GemmF32 {
   const float* prefetch_next = nullptr;
 };
 
-/// C[b, M, N] = epilogue(A[b, M, K] * B[b, K, N]) with any strides, for B that is not constant. Up to four batch axes;
-/// a stride of 0 repeats an operand. The epilogue's residual and mul apply to batch 0 and need a single batch.
+inline constexpr int kGemmMaxAxes = 16;
+
+/// An axis of a strided product: its extent, and the strides by which A, B and C walk it; 0 repeats an operand.
+struct GemmAxis {
+  std::int64_t extent = 1, a = 0, b = 0, c = 0;
+};
+
+/// C[.., M, N] = epilogue(A[.., M, K] * B[.., K, N]) with any strides, for B that is not constant. K runs over the
+/// contracted axes, the last fastest (none: K = 1), the product is made for every index of the outer axes. `residual`
+/// and `mul` of the epilogue lie as C does (their strides are C's); a bias serves every product.
 struct GemmStridedF32 {
-  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t m = 0, n = 0;
   const float* a = nullptr;
-  std::int64_t a_m_stride = 0, a_k_stride = 1;
+  std::int64_t a_m_stride = 0;
   const float* b = nullptr;
-  std::int64_t b_k_stride = 0, b_n_stride = 1;
+  std::int64_t b_n_stride = 1;
   float* c = nullptr;
   std::int64_t ldc = 0;
-  std::int64_t batch[4] = {1, 1, 1, 1};
-  std::int64_t a_batch_stride[4] = {0, 0, 0, 0};
-  std::int64_t b_batch_stride[4] = {0, 0, 0, 0};
-  std::int64_t c_batch_stride[4] = {0, 0, 0, 0};
+  int num_contracted = 0, num_outer = 0;
+  GemmAxis contracted[kGemmMaxAxes];
+  GemmAxis outer[kGemmMaxAxes];
   GemmEpilogue epilogue;
 };
 
-// ----------------------------------------------------------------------------------------------------------- Attention
+/// How a strided product is cut. Rows go through register tiles of `block_rows` or one more: the split of M into blocks
+/// is that of the shape alone, chunks are ranges of blocks, so that no result depends on the number of threads.
+struct GemmStridedPlan {
+  std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
+  std::int64_t k = 1;
+  std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
+  std::int64_t blocks = 0, blocks_per_chunk = 0, row_chunks = 0;
+  // A whose rows are not adjacent along k is first copied, block by block with the rows of a block side by side:
+  // `pack_a_chunks` calls of gemm_pack_a_f32 into `pack_a_floats` floats that all threads share. 0: it is read in
+  // place.
+  std::int64_t pack_a_chunks = 0, pack_a_floats = 0, blocks_per_pack = 0;
+  std::int64_t pack_a_stride[kGemmMaxAxes] = {};  // of the outer axes; 0 where A is repeated
+  std::size_t scratch_bytes = 0;                  // per concurrently running thread
+};
+
+// -- Attention --
 
 /// Which keys a query sees besides the optional key mask and bias; queries are aligned to the end of the keys.
 enum class AttentionMask : std::uint8_t {
@@ -133,7 +155,7 @@ struct AttentionPlan {
   std::size_t scratch_bytes = 0;  // per concurrently running thread
 };
 
-// ---------------------------------------------------------------------------------------------------------------- Rows
+// -- Rows --
 
 /// Layer or RMS normalisation of rows [rows, cols]: s = x (+ bias[c]) (+ residual[r, c]); y = norm(s) * gamma + beta.
 /// Null `bias`, `residual`, `gamma`, `beta`, `sum_out` skip their part. `sum_out` receives s; it may be x or residual,
@@ -176,7 +198,7 @@ struct RopeF32 {
   std::int64_t position_offset = 0;
 };
 
-// ------------------------------------------------------------------------------------------------------- Elementwise
+// -- Elementwise --
 
 /// Operations of the elementwise tape. Registers hold 256 values of 4 bytes: F32 or (names ending in I) I32. A truth
 /// value is F32 0 or 1; "true" is any value that is not 0. Max and Min return NaN when either operand is NaN.
@@ -341,7 +363,7 @@ struct Tape {
 /// Checks the program (Error{InvalidArgument} names the instruction) and merges axes; the index space stays the same.
 void tape_prepare(Tape& tape);
 
-// ----------------------------------------------------------------------------------------------- Reductions and copies
+// -- Reductions and copies --
 
 enum class ReduceKind : std::uint8_t { Sum, Mean, Max, Min, Prod };
 
@@ -382,7 +404,10 @@ struct StridedCopy {
 /// Checks, drops and merges axes, picks chunks; Error{InvalidArgument} on a bad element size or rank.
 void copy_prepare(StridedCopy& copy);
 
-// --------------------------------------------------------------------------------------------------------- The table
+// -- The table --
+
+/// As a number of threads it asks plans for the finest cut there is, whatever a chunk costs: for tests.
+inline constexpr int kFinestCut = 1 << 20;
 
 /// Rows per chunk so that a chunk takes some microseconds: `cost` is the estimated ns per element.
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns, int threads);
@@ -404,8 +429,10 @@ struct KernelTable {
                      std::int64_t n0, std::int64_t n1, float* packed);
   GemmPlan (*gemm_plan_f32)(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
   void (*gemm_f32)(const GemmF32& gemm, const GemmPlan& plan, std::int64_t chunk);
-  GemmPlan (*gemm_strided_plan_f32)(const GemmStridedF32& gemm, int threads);
-  void (*gemm_strided_f32)(const GemmStridedF32& gemm, const GemmPlan& plan, std::int64_t chunk, void* scratch);
+  GemmStridedPlan (*gemm_strided_plan_f32)(const GemmStridedF32& gemm, int threads);
+  void (*gemm_pack_a_f32)(const GemmStridedF32& gemm, const GemmStridedPlan& plan, std::int64_t chunk, float* packed_a);
+  void (*gemm_strided_f32)(const GemmStridedF32& gemm, const GemmStridedPlan& plan, std::int64_t chunk,
+                           const float* packed_a, void* scratch);
 
   AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
   void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);

@@ -63,16 +63,10 @@ void lower_attention(LowerContext& c) {
   if (op.mask == MaskKind::SlidingWindow) a.mask_kind = AttentionMask::SlidingWindow;
   a.window = op.window;
   if (op.mask == MaskKind::Custom || op.mask == MaskKind::Bias) {
-    View m = c.in(3);
-    // [B, S_k] is one row per batch entry; other ranks align right with [B, H, S_q, S_k].
-    std::int64_t strides[4] = {0, 0, 0, 0};
-    if (m.rank() == 2) {
-      if (m.dim(0) != 1) strides[0] = m.stride(0);
-      if (m.dim(1) != 1) strides[3] = m.stride(1);
-    } else {
-      for (int i = 0; i < m.rank(); ++i)
-        if (m.dim(i) != 1) strides[4 - m.rank() + i] = m.stride(i);
-    }
+    const View m = c.in(3);
+    std::int64_t strides[4] = {0, 0, 0, 0};  // aligned right with [B, H, S_q, S_k]
+    for (int i = 0; i < m.rank(); ++i)
+      if (m.dim(i) != 1) strides[4 - m.rank() + i] = m.stride(i);
     if (op.mask == MaskKind::Custom) {
       a.custom_type = m.dtype == DType::F32 ? MaskType::F32 : MaskType::U8;
       a.custom_batch_stride = strides[0], a.custom_head_stride = strides[1];
@@ -91,12 +85,17 @@ void lower_attention(LowerContext& c) {
       static_cast<double>(a.batch * a.heads) * static_cast<double>(a.q_len) * static_cast<double>(a.k_len);
   c.step<run_attention>(s, s.plan.chunks,
                         scores * (4.0 * static_cast<double>(a.head_dim) / gemm_flops_per_ns(c.kernels().isa) + 0.4));
+  // Items go sequence by sequence; a chunk that begins in one and ends in another belongs to both.
+  const std::int64_t per_sequence = s.plan.items / a.batch, per_chunk = s.plan.items_per_chunk;
+  if (per_sequence % per_chunk == 0)
+    c.walks_rows(a.batch, 1, per_sequence / per_chunk, {0, 1, 2});
+  else if (per_chunk % per_sequence == 0)
+    c.walks_rows(a.batch, per_chunk / per_sequence, 1, {0, 1, 2});
 }
 
 bool attention_reads_strided(const Graph&, NodeId, int) { return true; }
 
-// ------------------------------------------------------------------------------------------------------------------
-// rope
+// -- rope --
 
 bool accepts_rope(const Graph& g, NodeId id) { return all_dtype(g, id, DType::F32) && in_shape(g, id, 1).rank() <= 3; }
 

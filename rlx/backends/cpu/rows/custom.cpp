@@ -29,15 +29,21 @@ const CpuKernel* find_kernel(std::string_view name) {
 }  // namespace
 
 void register_cpu_kernel(std::string_view name, const CpuKernel& kernel) {
-  if (!kernel.run) throw Error(ErrorCode::InvalidArgument, concat_text("register_cpu_kernel('", name, "'): the kernel has no run function"));
+  if (!kernel.run)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("register_cpu_kernel('", name, "'): the kernel has no run function"));
   Kernels& k = kernels();
   std::unique_lock lock(k.mutex);
   if (!k.by_name.try_emplace(std::string(name), kernel).second)
-    throw Error(ErrorCode::InvalidArgument, concat_text("register_cpu_kernel('", name, "'): the op has a cpu kernel already"));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("register_cpu_kernel('", name, "'): the op has a cpu kernel already"));
 }
 
 Diagnostic detail::other_element_type(std::string_view role, int index, DType actual, DType expected) {
-  return {ErrorCode::DTypeMismatch, concat_text(role, " ", index, " is read as ", dtype_name(expected), " but holds ", dtype_name(actual)), {}, {}};
+  return {ErrorCode::DTypeMismatch,
+          concat_text(role, " ", index, " is read as ", dtype_name(expected), " but holds ", dtype_name(actual)),
+          {},
+          {}};
 }
 
 namespace cpu {

@@ -6,8 +6,7 @@
 namespace rlx::cpu {
 namespace {
 
-// ------------------------------------------------------------------------------------------------------------
-// epilogues
+// -- epilogues --
 
 /// One operand of an epilogue: an operand of the node, or a constant of the body.
 struct EpilogueOperand {
@@ -84,15 +83,16 @@ class EpilogueMatcher {
       return form_.mul.used();
     }
     if (fn != BinaryKind::Add) return false;
-    if (body_.shape(other) == accumulator_) {
-      if (form_.residual.used()) return false;
-      form_.residual = operand(other);
-      form_.residual_after_act = late_residual_ = after_act_;
-      return form_.residual.used();
+    // A vector first, if it can be one: at one row a residual looks like a bias, and is as good as one. The kernel adds
+    // the bias before the residual, so one behind it is not taken.
+    if (is_bias(body_.shape(other)) && !form_.bias.used() && !form_.residual.used() && !after_act_) {
+      form_.bias = operand(other);
+      return form_.bias.used();
     }
-    if (!is_bias(body_.shape(other)) || form_.bias.used() || after_act_) return false;
-    form_.bias = operand(other);
-    return form_.bias.used();
+    if (!(body_.shape(other) == accumulator_) || form_.residual.used()) return false;
+    form_.residual = operand(other);
+    form_.residual_after_act = late_residual_ = after_act_;
+    return form_.residual.used();
   }
 
   bool any_after_scale() const { return form_.bias.used() || form_.residual.used() || after_act_; }
@@ -132,6 +132,13 @@ std::optional<EpilogueForm> match_epilogue(const Subgraph& body) {
   return EpilogueMatcher(*body).match();
 }
 
+/// Whether operand `i` of the epilogue is the residual or the multiplier, of which each element is read right before
+/// the element of the result is written.
+bool read_before_written(const Subgraph& body, int i) {
+  const auto form = match_epilogue(body);
+  return form && (form->residual.operand == i || form->mul.operand == i) && form->bias.operand != i;
+}
+
 /// Fills in `e`; operand i of the form is operand `first` + i of the node.
 void point_epilogue(LowerContext& c, const EpilogueForm& form, int first, std::int64_t n, GemmEpilogue& e) {
   e.alpha = form.alpha;
@@ -152,8 +159,7 @@ void point_epilogue(LowerContext& c, const EpilogueForm& form, int first, std::i
   e.ld_residual = e.ld_mul = n;
 }
 
-// --------------------------------------------------------------------------------------------------------- packed
-// weight
+// -- packed weight --
 
 bool accepts_packed(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::PackedDot>();
@@ -191,7 +197,8 @@ void lower_packed(LowerContext& c) {
   c.point(p.gemm.a, x);
   c.point(p.gemm.b_packed, c.in(1));
   c.point(p.gemm.c, y);
-  point_epilogue(c, *match_epilogue(op.epilogue), 2, op.n, p.gemm.epilogue);
+  const EpilogueForm form = *match_epilogue(op.epilogue);
+  point_epilogue(c, form, 2, op.n, p.gemm.epilogue);
   p.plan = c.kernels().gemm_plan_f32(p.gemm.m, p.gemm.n, p.gemm.k, c.threads());
   // The last panels of a product fetch the first of the next one; the last product of a run those of the next run.
   Program& program = c.program();
@@ -202,6 +209,8 @@ void lower_packed(LowerContext& c) {
   program.next_weight = &p.gemm.prefetch_next;
   p.gemm.prefetch_next = program.first_weight;
   c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, p.gemm.n, p.gemm.k));
+  const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
+  c.walks_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks, {0, operand(form.residual), operand(form.mul)});
 }
 
 // x may be a strided matrix; with more axes its rows might not fold.
@@ -213,15 +222,11 @@ bool packed_reads_strided(const Graph& g, NodeId id, int operand) {
 // over x, whose rows are read by every panel.
 bool packed_in_place(const Graph& g, NodeId id, int operand, int) {
   const auto& inputs = g.node(id).inputs;
-  if (operand < 2 || inputs[static_cast<std::size_t>(operand)] == inputs[0]) return false;
-  const auto form = match_epilogue(g.node(id).op.as<ops::PackedDot>().epilogue);
-  if (!form) return false;
-  return (form->residual.operand == operand - 2 || form->mul.operand == operand - 2) &&
-         form->bias.operand != operand - 2;
+  return operand >= 2 && !(inputs[static_cast<std::size_t>(operand)] == inputs[0]) &&
+         read_before_written(g.node(id).op.as<ops::PackedDot>().epilogue, operand - 2);
 }
 
-// ------------------------------------------------------------------------------------------------- two run-time
-// operands
+// -- two run-time operands --
 
 /// Axes of a product by role.
 struct DotRoles {
@@ -254,26 +259,18 @@ DotRoles roles_of(const Graph& g, NodeId id) {
   return dot_roles(n.op.as<ops::DotGeneral>(), a, b);
 }
 
-/// Number of loop axes beyond one m, one n and one k when nothing folds.
-std::size_t extra_axes(const DotRoles& r) {
-  const auto beyond_one = [](std::size_t n) { return n > 1 ? n - 1 : 0; };
-  return r.lhs_batch.size() + beyond_one(r.lhs_free.size()) + beyond_one(r.rhs_free.size());
+// Whatever the strides, the axes fit the kernel: m and n take one each of the result's, the others are outer ones.
+bool fits_strided(const Graph& g, NodeId id) {
+  return g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes;
 }
 
-// Whatever the strides, the axes fit the kernel: one contracted axis and at most four others.
-bool fits_strided(const DotRoles& r) { return r.lhs_contract.size() <= 1 && extra_axes(r) <= 4; }
+bool accepts_strided_dot(const Graph& g, NodeId id) { return all_dtype(g, id, DType::F32) && fits_strided(g, id); }
 
-bool accepts_strided_dot(const Graph& g, NodeId id) {
-  return all_dtype(g, id, DType::F32) && fits_strided(roles_of(g, id));
-}
-
-// An epilogue needs one product: no batch, and rows and columns that fold because the operands lie row-major.
+// A bias runs along the columns, so the last axis of the result must be one of rhs.
 bool accepts_strided_fused(const Graph& g, NodeId id) {
-  const auto& op = g.node(id).op.as<ops::FusedDot>();
-  if (!all_dtype(g, id, DType::F32) || !match_epilogue(op.epilogue)) return false;
-  const DotRoles r = roles_of(g, id);
-  if (!r.lhs_batch.empty() || r.lhs_contract.size() != 1 || r.rhs_free.size() != 1) return false;
-  return r.lhs_contract[0] == 0 || r.lhs_contract[0] == in_shape(g, id, 0).rank() - 1;
+  if (!accepts_strided_dot(g, id)) return false;
+  const auto form = match_epilogue(g.node(id).op.as<ops::FusedDot>().epilogue);
+  return form && (!form->bias.used() || !roles_of(g, id).rhs_free.empty());
 }
 
 std::optional<TargetInfo::Packing> dot_packing(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
@@ -289,104 +286,111 @@ std::optional<TargetInfo::Packing> dot_packing(const KernelTable& kernels, const
 
 struct StridedGemm {
   GemmStridedF32 gemm;
-  GemmPlan plan;
+  GemmStridedPlan plan;
+  float* packed_a = nullptr;
   const Scratch* scratch = nullptr;
-  void (*run)(const GemmStridedF32&, const GemmPlan&, std::int64_t, void*) = nullptr;
+  const KernelTable* kernels = nullptr;
 };
-void run_strided(const StridedGemm& p, std::int64_t chunk) { p.run(p.gemm, p.plan, chunk, p.scratch->mine()); }
+void run_pack_a(const StridedGemm& p, std::int64_t chunk) {
+  p.kernels->gemm_pack_a_f32(p.gemm, p.plan, chunk, p.packed_a);
+}
+void run_strided(const StridedGemm& p, std::int64_t chunk) {
+  p.kernels->gemm_strided_f32(p.gemm, p.plan, chunk, p.packed_a, p.scratch->mine());
+}
 
-/// An axis of the loop nest: extent and the element strides of both operands and the result.
-struct LoopAxis {
-  std::int64_t extent = 1, a = 0, b = 0, c = 0;
-};
+/// Drops axes of one element and makes one of neighbouring axes that walk everything in one stride.
+std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes) {
+  std::vector<GemmAxis> out;
+  for (const GemmAxis& axis : axes) {
+    if (axis.extent == 1) continue;
+    GemmAxis* last = out.empty() ? nullptr : &out.back();
+    if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent && last->c == axis.c * axis.extent)
+      *last = {last->extent * axis.extent, axis.a, axis.b, axis.c};
+    else
+      out.push_back(axis);
+  }
+  return out;
+}
 
 void lower_strided(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
   const DotRoles roles = roles_of(c.graph(), c.id());
   // The result is batch ++ lhs free ++ rhs free, row-major.
-  std::vector<LoopAxis> batch, rows, cols;
+  std::vector<GemmAxis> batch, rows, cols, contracted;
   std::size_t at = 0;
   for (std::size_t i = 0; i < roles.lhs_batch.size(); ++i, ++at)
     batch.push_back({y.dims[at], x.stride(roles.lhs_batch[i]), w.stride(roles.rhs_batch[i]), y.strides[at]});
   for (int a : roles.lhs_free) rows.push_back({y.dims[at], x.stride(a), 0, y.strides[at]}), ++at;
   for (int b : roles.rhs_free) cols.push_back({y.dims[at], 0, w.stride(b), y.strides[at]}), ++at;
-  // Neighbouring axes that walk all three in one stride become one.
-  const auto fold = [](std::vector<LoopAxis>& axes) {
-    std::vector<LoopAxis> out;
-    for (const LoopAxis& axis : axes) {
-      if (axis.extent == 1) continue;
-      LoopAxis* last = out.empty() ? nullptr : &out.back();
-      if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent && last->c == axis.c * axis.extent)
-        *last = {last->extent * axis.extent, axis.a, axis.b, axis.c};
-      else
-        out.push_back(axis);
-    }
-    axes = std::move(out);
-  };
-  fold(batch);
-  fold(rows);
-  fold(cols);
+  for (std::size_t i = 0; i < roles.lhs_contract.size(); ++i)
+    contracted.push_back(
+        {x.dim(roles.lhs_contract[i]), x.stride(roles.lhs_contract[i]), w.stride(roles.rhs_contract[i]), 0});
   auto& p = c.keep<StridedGemm>();
   GemmStridedF32& gemm = p.gemm;
-  gemm.m = gemm.n = gemm.k = 1;
-  gemm.ldc = 1;
+  std::vector<GemmAxis> outer = folded(batch);
+  rows = folded(rows);
+  GemmAxis row, col;
   if (!rows.empty()) {
-    gemm.m = rows.back().extent;
-    gemm.a_m_stride = rows.back().a;
-    gemm.ldc = rows.back().c;
+    row = rows.back();
     rows.pop_back();
-  } else {
-    gemm.ldc = cols.empty() ? 1 : cols.back().extent;
   }
-  std::int64_t col_stride = 1;
-  if (!cols.empty()) {
-    gemm.n = cols.back().extent;
-    gemm.b_n_stride = cols.back().b;
-    col_stride = cols.back().c;
+  const auto* fused = c.node().op.get_if<ops::FusedDot>();
+  std::optional<EpilogueForm> form;
+  if (fused) form = match_epilogue(fused->epilogue);
+  if (form && form->bias.used()) {  // as long as the last axis
+    col = cols.back();
+    cols.pop_back();
+    cols = folded(cols);
+  } else if (cols = folded(cols); !cols.empty()) {
+    col = cols.back();
     cols.pop_back();
   }
-  check(col_stride == 1, "columns of a product are adjacent");
-  if (!roles.lhs_contract.empty()) {
-    gemm.k = x.dim(roles.lhs_contract[0]);
-    gemm.a_k_stride = x.stride(roles.lhs_contract[0]);
-    gemm.b_k_stride = w.stride(roles.rhs_contract[0]);
-  }
-  std::vector<LoopAxis> outer = batch;
+  check(col.extent == 1 || col.c == 1, "columns of a product are adjacent");
+  gemm.m = row.extent;
+  gemm.a_m_stride = row.a;
+  gemm.ldc = row.extent > 1 ? row.c : col.extent;
+  gemm.n = col.extent;
+  gemm.b_n_stride = col.b;
   outer.insert(outer.end(), rows.begin(), rows.end());
   outer.insert(outer.end(), cols.begin(), cols.end());
-  check(outer.size() <= 4, "a product with at most four outer axes");
-  // Right-aligned, so that the last axis varies fastest.
-  for (std::size_t i = 0; i < outer.size(); ++i) {
-    const std::size_t to = 4 - outer.size() + i;
-    gemm.batch[to] = outer[i].extent;
-    gemm.a_batch_stride[to] = outer[i].a;
-    gemm.b_batch_stride[to] = outer[i].b;
-    gemm.c_batch_stride[to] = outer[i].c;
-  }
+  contracted = folded(contracted);
+  check(outer.size() <= kGemmMaxAxes && contracted.size() <= kGemmMaxAxes, "a product of this many axes");
+  std::copy(outer.begin(), outer.end(), gemm.outer);
+  std::copy(contracted.begin(), contracted.end(), gemm.contracted);
+  gemm.num_outer = static_cast<int>(outer.size());
+  gemm.num_contracted = static_cast<int>(contracted.size());
   c.point(gemm.a, x);
   c.point(gemm.b, w);
   c.point(gemm.c, y);
-  if (const auto* fused = c.node().op.get_if<ops::FusedDot>()) {
-    check(outer.empty(), "a product with an epilogue is a single one");
-    point_epilogue(c, *match_epilogue(fused->epilogue), 2, gemm.n, gemm.epilogue);
-  }
-  p.run = c.kernels().gemm_strided_f32;
-  p.plan = c.kernels().gemm_strided_plan_f32(gemm, c.threads());
+  if (form) point_epilogue(c, *form, 2, gemm.n, gemm.epilogue);
+  p.kernels = &c.kernels();
+  p.plan = p.kernels->gemm_strided_plan_f32(gemm, c.threads());
   p.scratch = c.scratch(p.plan.scratch_bytes);
-  const std::int64_t batches = gemm.batch[0] * gemm.batch[1] * gemm.batch[2] * gemm.batch[3];
-  c.step<run_strided>(p, p.plan.chunks, 1.3 * static_cast<double>(batches) * gemm_cost_ns(c, gemm.m, gemm.n, gemm.k));
+  if (p.plan.pack_a_floats > 0) {
+    p.packed_a = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(p.plan.pack_a_floats) * sizeof(float)));
+    c.step<run_pack_a>(p, p.plan.pack_a_chunks, 0.3 * static_cast<double>(p.plan.pack_a_floats));
+  }
+  const double products = static_cast<double>(y.elements()) / static_cast<double>(gemm.m * gemm.n);
+  c.step<run_strided>(p, p.plan.chunks, 1.3 * products * gemm_cost_ns(c, gemm.m, gemm.n, p.plan.k));
 }
 
-bool strided_reads_strided(const Graph& g, NodeId id, int operand) {
-  return operand < 2 && fits_strided(roles_of(g, id));
+bool strided_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
+
+// As packed_in_place; neither x nor w may be what is written over.
+bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
+  const auto& inputs = g.node(id).inputs;
+  const Value& candidate = inputs[static_cast<std::size_t>(operand)];
+  return operand >= 2 && !(candidate == inputs[0]) && !(candidate == inputs[1]) &&
+         read_before_written(g.node(id).op.as<ops::FusedDot>().epilogue, operand - 2);
 }
 
 constexpr Row kRows[] = {
     {OpKind::PackedDot, "gemm_packed_f32", accepts_packed, lower_packed, packed_reads_strided, packed_in_place},
     {OpKind::DotGeneral, "gemm_strided_f32", accepts_strided_dot, lower_strided, strided_reads_strided, nullptr,
      dot_packing},
-    {OpKind::FusedDot, "gemm_strided_f32", accepts_strided_fused, lower_strided, nullptr, nullptr, dot_packing},
+    {OpKind::FusedDot, "gemm_strided_f32", accepts_strided_fused, lower_strided, strided_reads_strided,
+     strided_in_place, dot_packing},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Host fallback: a node that has neither kernel nor decomposition runs by its reference rule, as one step of the program.
+// Host fallback: a node that has neither kernel nor decomposition runs by its reference rule, as one step of the
+// program.
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/evaluate.h"
 
@@ -15,7 +16,8 @@ struct HostStep {
 // Allocates: reference rules work on tensors of their own.
 void run_host(HostStep& s, std::int64_t) {
   std::vector<Tensor> operands;
-  for (std::size_t i = 0; i < s.inputs.size(); ++i) operands.push_back(Tensor::borrowed(s.inputs[i], s.input_shapes[i], nullptr));
+  for (std::size_t i = 0; i < s.inputs.size(); ++i)
+    operands.push_back(Tensor::borrowed(s.inputs[i], s.input_shapes[i], nullptr));
   const std::vector<Tensor> results = evaluate_op(*s.op, operands);
   for (std::size_t r = 0; r < results.size(); ++r)
     if (results[r].size_bytes() != 0) std::memcpy(s.outputs[r], results[r].data(), results[r].size_bytes());

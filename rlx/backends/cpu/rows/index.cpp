@@ -18,8 +18,7 @@ struct Indices {
   }
 };
 
-// ----------------------------------------------------------------------------------------------------------------
-// gather
+// -- gather --
 
 struct GatherStep {
   AxisView table;
@@ -54,7 +53,7 @@ void lower_gather(LowerContext& c) {
   s.rows = s.table.outer * s.count;
   s.bits = dtype_bits(x.dtype);
   const double row_ns = 3 + static_cast<double>(s.table.inner) * s.bits / 8 / 15.0;
-  s.rows_per_chunk = s.bits < 8 ? s.rows : std::max<std::int64_t>(1, static_cast<std::int64_t>(5000 / row_ns));
+  s.rows_per_chunk = s.bits < 8 ? s.rows : c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(5000 / row_ns)));
   c.point(s.indices.data, indices);
   c.point(s.x, x);
   c.point(s.y, y);
@@ -65,8 +64,7 @@ bool accepts_gather(const Graph& g, NodeId id) {
   return !in_shape(g, id, 0).dim(axis).is_static(0) || in_shape(g, id, 1).rank() > 0;
 }
 
-// ----------------------------------------------------------------------------------------------------------- scatter
-// add
+// -- scatter add --
 
 // A chunk owns a range of columns of every row, so that duplicates add up in the order of the updates. Sums are kept
 // wide and rounded once.
@@ -113,7 +111,8 @@ void lower_scatter(LowerContext& c) {
     s.indices.wide = indices.dtype == DType::I64;
     s.count = indices.elements();
     s.columns = s.table.outer * s.table.inner;
-    s.columns_per_chunk = std::max<std::int64_t>(16, 4096 / std::max<std::int64_t>(1, s.table.extent + s.count));
+    s.columns_per_chunk =
+        c.grain(std::max<std::int64_t>(16, 4096 / std::max<std::int64_t>(1, s.table.extent + s.count)));
     s.sums = reinterpret_cast<A*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(A)));
     s.load = load_block<A>(x.dtype);
     s.store = store_block<A>(x.dtype);
@@ -127,8 +126,7 @@ void lower_scatter(LowerContext& c) {
 }
 bool accepts_scatter(const Graph& g, NodeId id) { return !is_storage_only(in_dtype(g, id, 0)); }
 
-// ---------------------------------------------------------------------------------------------------------------
-// windows
+// -- windows --
 
 // Copies a window whose place in x (or y) is known at run time.
 struct WindowStep {
@@ -159,6 +157,7 @@ void add_window(LowerContext& c, const View& whole, const View& window, const Vi
   }
   s.move = in_y ? GenericMove(s.bits, window.dims, window.strides, whole.strides, 0, 0)
                 : GenericMove(s.bits, window.dims, whole.strides, window.strides, 0, 0);
+  if (c.finest()) s.move.cut_finest();
   c.point(s.starts.data, starts);
   c.point(s.x, in_y ? window : whole);
   c.point(s.y, in_y ? whole : window);
@@ -183,6 +182,7 @@ void lower_dynamic_update(LowerContext& c) {
   if (!in_place && y.elements() > 0) {
     auto& s = c.keep<WholeCopy>();
     s.move = GenericMove(dtype_bits(x.dtype), x.dims, x.strides, y.strides, 0, 0);
+    if (c.finest()) s.move.cut_finest();
     c.point(s.x, x);
     c.point(s.y, y);
     c.step<run_whole>(s, s.move.chunks(), 0.3 * static_cast<double>(y.elements()));

@@ -33,6 +33,7 @@ struct CopyStep {
     std::int64_t chunks = 0;
   };
   std::vector<std::unique_ptr<Part>> parts;
+  std::vector<std::int64_t> first_chunk;  // of each part
   void (*run)(const StridedCopy&, const void*, void*, std::int64_t) = nullptr;
   double bytes = 0;
   bool serial = false;  // parts may share a byte: one chunk writes them all
@@ -43,17 +44,13 @@ void run_copies(const CopyStep& s, std::int64_t chunk) {
       for (std::int64_t i = 0; i < p->chunks; ++i) p->move.run(p->x, p->y, i);
     return;
   }
-  for (const auto& p : s.parts) {
-    if (chunk >= p->chunks) {
-      chunk -= p->chunks;
-      continue;
-    }
-    if (p->fast)
-      s.run(p->copy, p->x, p->y, chunk);
-    else
-      p->move.run(p->x, p->y, chunk);
-    return;
-  }
+  const auto part = std::upper_bound(s.first_chunk.begin(), s.first_chunk.end(), chunk) - s.first_chunk.begin() - 1;
+  const CopyStep::Part& p = *s.parts[static_cast<std::size_t>(part)];
+  chunk -= s.first_chunk[static_cast<std::size_t>(part)];
+  if (p.fast)
+    s.run(p.copy, p.x, p.y, chunk);
+  else
+    p.move.run(p.x, p.y, chunk);
 }
 
 CopyStep& begin_copies(LowerContext& c) {
@@ -81,10 +78,12 @@ void add_copy(LowerContext& c, CopyStep& s, std::span<const std::int64_t> dims, 
       p.copy.y_strides[i] = y_strides[i];
     }
     copy_prepare(p.copy);
-    p.chunks = p.copy.chunks;
+    p.copy.rows_per_chunk = c.grain(p.copy.rows_per_chunk);
+    p.chunks = p.copy.chunks = (p.copy.rows + p.copy.rows_per_chunk - 1) / p.copy.rows_per_chunk;
   } else {
     p.move = GenericMove(dtype_bits(x.dtype), dims, x_strides, y_strides, bytewise ? 0 : x_element,
                          bytewise ? 0 : y_element);
+    if (c.finest()) p.move.cut_finest();
     p.chunks = p.move.chunks();
   }
   c.point(p.x, x, bytewise ? x_element : 0);
@@ -95,7 +94,10 @@ void add_copy(LowerContext& c, CopyStep& s, std::span<const std::int64_t> dims, 
 
 void end_copies(LowerContext& c, CopyStep& s) {
   std::int64_t chunks = 0;
-  for (const auto& p : s.parts) chunks += p->chunks;
+  for (const auto& p : s.parts) {
+    s.first_chunk.push_back(chunks);
+    chunks += p->chunks;
+  }
   c.step<run_copies>(s, s.serial ? std::min<std::int64_t>(chunks, 1) : chunks, s.bytes / 12.0);
 }
 

@@ -57,6 +57,10 @@ void add_norm(LowerContext& c, bool layer, double eps, int residual, int bias, i
   s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, n.cols, kCostNs, c.threads()));
   c.step<run_norm>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk,
                    kCostNs * static_cast<double>(s.rows * n.cols));
+  if (with_sum)
+    c.walks_rows(s.rows, s.rows_per_chunk, 1, {0, residual}, {0, 1});
+  else
+    c.walks_rows(s.rows, s.rows_per_chunk, 1, {0, residual});
 }
 
 void lower_layer_norm(LowerContext& c) { add_norm(c, true, c.op<ops::LayerNorm>().eps, -1, -1, 1, false); }
@@ -80,8 +84,7 @@ bool sum_in_place(const Graph& g, NodeId id, int operand, int result) {
   return (operand == 0 && result == 0) || (operand == 1 && result == 1);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// softmax
+// -- softmax --
 
 struct SoftmaxStep {
   const float* x = nullptr;

@@ -46,6 +46,10 @@ void lower(LowerContext& c) {
   s.run = c.kernels().reduce_f32;
   s.finish = c.kernels().reduce_finish_f32;
   s.plan = c.kernels().reduce_plan_f32(s.reduce);
+  if (s.plan.splits == 1 && s.plan.chunks > 0) {  // split ones have a grain that their sums depend on
+    s.plan.outer_per_chunk = c.grain(s.plan.outer_per_chunk);
+    s.plan.chunks = (s.reduce.outer + s.plan.outer_per_chunk - 1) / s.plan.outer_per_chunk * s.plan.inner_chunks;
+  }
   if (s.plan.partial_floats > 0)
     s.partials = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(s.plan.partial_floats) * sizeof(float)));
   c.step<run_reduce>(s, s.plan.chunks, 0.1 * static_cast<double>(std::max(x.elements(), y.elements())));

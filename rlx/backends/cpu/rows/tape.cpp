@@ -466,7 +466,7 @@ void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& vie
   s.run = c.kernels().tape_run;
   constexpr double kChunkNs = 8000;
   const auto blocks = static_cast<std::int64_t>(kChunkNs / (w.cost() * 256));
-  s.per_chunk = 256 * std::max<std::int64_t>(4, blocks);
+  s.per_chunk = c.grain(256 * std::max<std::int64_t>(4, blocks));
   c.step<run_tape>(s, (t.num_elements + s.per_chunk - 1) / s.per_chunk, w.cost() * static_cast<double>(t.num_elements));
 }
 

@@ -1,0 +1,108 @@
+// One line of bench/compile: what a program of N ops costs before its first result. JSON on the standard output.
+// usage: compile_worker SHAPE N        (no arguments: the names of the shapes)
+#include <rlx/rlx.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "bench/compile_shapes.h"
+#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serialize.h"
+
+namespace {
+
+using namespace rlx;
+using shapes::kCases;
+
+class Laps {
+ public:
+  void lap(const char* name) {
+    const Clock::time_point now = Clock::now();
+    std::printf("%s\"%s\": %.6f", first_ ? "" : ", ", name, std::chrono::duration<double>(now - last_).count());
+    first_ = false;
+    last_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+  bool first_ = true;
+};
+
+void compile_and_run(Graph g, Laps& laps) {
+  laps.lap("build");
+  CompiledGraph f = Session().with_threads(2).compile(std::move(g));
+  laps.lap("compile");
+  for (const IoInfo& p : f.params())
+    f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.01F));
+  laps.lap("set_param");
+  std::vector<NamedInput> inputs;
+  for (const IoInfo& i : f.inputs())
+    inputs.push_back({i.name, std::vector<float>(static_cast<std::size_t>(i.shape.num_elements()), 0.5F)});
+  laps.lap("make_inputs");
+  f.run(inputs);
+  laps.lap("run");
+  f.run(inputs);
+  laps.lap("run_again");
+}
+
+// Everything that reads or rewrites a graph besides the compiler.
+void transform(const Graph& g, Laps& laps) {
+  laps.lap("build");
+  const std::string text = print_text(g);
+  laps.lap("print");
+  (void)parse_text(text);
+  laps.lap("parse");
+  const auto bytes = to_bytes(g);
+  laps.lap("to_bytes");
+  (void)from_bytes(bytes);
+  laps.lap("from_bytes");
+  (void)fingerprint(g);
+  laps.lap("fingerprint");
+  Graph loss = g;
+  loss.set_outputs({loss.sum(loss.expr(loss.outputs()[0]))});
+  (void)value_and_grad(loss, {"x"});
+  laps.lap("grad");
+  (void)vmap(g, {{"x", 0}}, 3);
+  laps.lap("vmap");
+  (void)evaluate(g, {{"x", Tensor::full({{4, 8}, DType::F32}, 1)}});
+  laps.lap("evaluate");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    for (const shapes::Case& c : kCases) std::puts(c.name);
+    std::puts("transforms");
+    return argc == 1 ? 0 : 2;
+  }
+  const std::string name = argv[1];
+  const int n = std::atoi(argv[2]);
+  try {
+    std::printf("{");
+    Laps laps;
+    bool known = name == "transforms";
+    if (known) transform(shapes::softmax_chain(n), laps);
+    for (const shapes::Case& c : kCases)
+      if (name == c.name) {
+        known = true;
+        compile_and_run(c.make(n), laps);
+      }
+    if (!known || n < 1) {
+      std::fprintf(stderr, "'%s' is no shape, or '%s' no number of ops\n", argv[1], argv[2]);
+      return 2;
+    }
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    std::printf(", \"peak_mb\": %.1f}\n", static_cast<double>(usage.ru_maxrss) / 1024);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,144 @@
+// The proof of a memory plan: every read finds the bytes of its value's maker, and whoever touches the same bytes, one
+// of them writing, is ordered by the edges. Then every order that the edges allow computes what the schedule computes.
+#include <algorithm>
+
+#include "rlx/compiler/access_history.h"
+#include "rlx/compiler/memory_plan.h"
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::int32_t kNoStep = AccessHistory::kNoStep;
+constexpr std::size_t kMaxProblems = 64;  // a broken plan breaks in many places
+
+class PlanChecker {
+ public:
+  PlanChecker(const Graph& g, const LirBufferPlan& plan)
+      : g_(g), plan_(plan), homes_(plan), order_(plan.schedule.size()), maker_(g.num_nodes(), kNoStep) {
+    for (std::size_t s = 0; s < plan.schedule.size(); ++s)
+      maker_[plan.schedule[s].node.index] = static_cast<std::int32_t>(s);
+    for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+      if (maker_[i] == kNoStep && plan.values[i][0].is_view) maker_[i] = maker_[g.nodes()[i].inputs[0].node.index];
+  }
+
+  std::vector<std::string> run() {
+    std::vector<ByteRange> ranges;
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i)
+      for (std::uint32_t r = 0; r < g_.nodes()[i].num_results(); ++r) {
+        ranges.push_back(range(Value(NodeId{i}, r)));
+        const LirValue& lv = plan_.values[i][r];
+        if (lv.place == Place::Arena && lv.bytes != 0 && lv.offset + lv.bytes > plan_.arena_bytes)
+          report(Value(NodeId{i}, r), " lies outside the arena");
+      }
+    AccessHistory history(ranges);
+    for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {
+      add_edges(i);
+      const NodeId id = plan_.schedule[i].node;
+      const auto self = static_cast<std::int32_t>(i);
+      for (Value v : g_.node(id).inputs) {
+        check_read(history, v, self);
+        history.read(range(v), self);
+      }
+      check_writes(history, id, self);
+    }
+    const auto end = static_cast<std::int32_t>(plan_.schedule.size());
+    for (Value v : g_.outputs()) check_read(history, v, end);
+    for (const Graph::StateUpdate& u : g_.state_updates()) check_read(history, u.value, end);
+    return std::move(problems_);
+  }
+
+ private:
+  template <class... Parts>
+  void report(const Parts&... parts) {
+    if (problems_.size() < kMaxProblems) problems_.push_back(concat_text(parts...));
+  }
+
+  ByteRange range(Value v) const {
+    const LirValue& lv = plan_.at(v);
+    const BufferHome home = homes_(lv);
+    return {home.place, home.index, lv.offset, lv.offset + lv.bytes};
+  }
+
+  std::string name(std::int32_t step) const {
+    if (step == kNoStep) return "nobody";
+    if (static_cast<std::size_t>(step) == plan_.schedule.size()) return "the caller";
+    return plan_.schedule[static_cast<std::size_t>(step)].node.text();
+  }
+
+  void add_edges(std::size_t i) {
+    order_.begin(i);
+    for (std::int32_t p : plan_.schedule[i].predecessors) {
+      if (p < 0 || static_cast<std::size_t>(p) >= i)
+        report("step ", i, " waits for step ", p);
+      else
+        order_.wait(i, static_cast<std::size_t>(p));
+    }
+  }
+
+  // True when step `j` is complete before `i`, the step that is looked at.
+  bool ordered(std::int32_t j, std::int32_t i) const {
+    const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(j);
+    if (from - to <= RecentOrder::kWindow) return order_.before(to, from);
+    // Far apart: an edge of its own in our plans; else whatever path there is.
+    std::vector<std::size_t> work{from};
+    std::vector<bool> seen(from - to + 1, false);
+    while (!work.empty()) {
+      const std::size_t at = work.back();
+      work.pop_back();
+      const std::vector<std::int32_t>& waits = plan_.schedule[at].predecessors;
+      if (std::find(waits.begin(), waits.end(), j) != waits.end()) return true;
+      for (std::int32_t p : waits) {
+        if (p < j || static_cast<std::size_t>(p) >= at || seen[static_cast<std::size_t>(p - j)]) continue;
+        seen[static_cast<std::size_t>(p - j)] = true;
+        work.push_back(static_cast<std::size_t>(p));
+      }
+    }
+    return false;
+  }
+
+  void check_read(const AccessHistory& history, Value v, std::int32_t reader) {
+    const std::int32_t made = maker_[v.node.index];
+    writers_.clear();
+    history.find_writers(range(v), writers_);
+    for (std::int32_t w : writers_)
+      if (w != made)
+        report(name(w), " may overwrite ", v, " before ", name(reader), " reads it: ", name(made), " was to write it");
+    if (writers_.empty()) return;  // no bytes: nothing that could be written too late or too early
+    if (made != kNoStep && made >= reader)
+      report(name(reader), " may run before ", v, " is made");
+    else if (made != kNoStep && static_cast<std::size_t>(reader) < plan_.schedule.size() && !ordered(made, reader))
+      report(name(reader), " may run before ", v, " is made");
+  }
+
+  void check_writes(AccessHistory& history, NodeId id, std::int32_t self) {
+    for (std::uint32_t r = 0; r < g_.node(id).num_results(); ++r) {
+      const Value v(id, r);
+      writers_.clear();
+      if (r > 0) history.find_writers(range(v), writers_);
+      if (std::find(writers_.begin(), writers_.end(), self) != writers_.end())
+        report("two results of ", id, " overlap");
+      earlier_.clear();
+      history.write(range(v), self, earlier_);
+      std::sort(earlier_.begin(), earlier_.end());
+      earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
+      for (std::int32_t e : earlier_)
+        if (!ordered(e, self))
+          report(id, " may overwrite with ", v, " what ", name(e), " reads or writes: no edge puts it behind");
+    }
+  }
+
+  const Graph& g_;
+  const LirBufferPlan& plan_;
+  BufferHomes homes_;
+  RecentOrder order_;
+  std::vector<std::int32_t> maker_;  // the step that wrote the bytes of a node: its own, or through views its operand's
+  std::vector<std::int32_t> writers_, earlier_;  // of one access
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan) { return PlanChecker(g, plan).run(); }
+
+}  // namespace rlx

@@ -1,0 +1,52 @@
+// Inflating gzip members with zlib, which compares length and checksum of each.
+#include "rlx/formats/gzip.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "rlx/error.h"
+
+namespace rlx {
+
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b\x08"); }
+
+std::string gunzip(std::string_view bytes, const std::string& source) {
+  auto fail = [&](std::string_view message) {
+    throw Error(ErrorCode::BadFile, concat_text(source, ": ", message), "`gzip -t` tells whether the file is whole");
+  };
+  if (!is_gzip(bytes)) fail("this is no gzip file");
+  z_stream stream{};
+  constexpr int kGzipOnly = 16 + MAX_WBITS;
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw Error(ErrorCode::OutOfMemory, "there is no memory to inflate");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, &inflateEnd);
+  std::string out, block(1 << 16, '\0');
+  auto part = [](std::size_t n) {
+    return static_cast<uInt>(std::min<std::size_t>(n, std::numeric_limits<uInt>::max()));
+  };
+  while (true) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream.avail_in = part(bytes.size());
+    stream.next_out = reinterpret_cast<Bytef*>(block.data());
+    stream.avail_out = static_cast<uInt>(block.size());
+    const std::size_t given = stream.avail_in;
+    const int code = inflate(&stream, Z_NO_FLUSH);
+    bytes.remove_prefix(given - stream.avail_in);
+    out.append(block, 0, block.size() - stream.avail_out);
+    if (code == Z_STREAM_END) {
+      if (bytes.empty()) return out;
+      if (!is_gzip(bytes)) fail("bytes follow the compressed content");
+      inflateReset(&stream);
+    } else if (code == Z_MEM_ERROR) {
+      throw Error(ErrorCode::OutOfMemory, "there is no memory to inflate");
+    } else if (code == Z_BUF_ERROR || (code == Z_OK && bytes.empty() && stream.avail_out > 0)) {
+      fail("the compressed content ends too early");
+    } else if (code != Z_OK) {
+      fail(concat_text("the compressed content is damaged", stream.msg ? concat_text(" (", stream.msg, ")") : ""));
+    }
+  }
+}
+
+}  // namespace rlx

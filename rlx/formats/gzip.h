@@ -1,0 +1,16 @@
+// gzip files: compressed bytes in, the whole content out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rlx {
+
+/// Whether `bytes` start like a gzip file.
+bool is_gzip(std::string_view bytes);
+
+/// The content of a gzip file of one or more members, each with its checksum compared. Errors: BadFile naming `source`
+/// for bytes that are damaged, cut or followed by something else.
+std::string gunzip(std::string_view bytes, const std::string& source);
+
+}  // namespace rlx

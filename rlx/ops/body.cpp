@@ -1,0 +1,51 @@
+// The check of a body against the operands of its op.
+#include "rlx/ops/body.h"
+
+#include "rlx/ir/inspect.h"
+
+namespace rlx {
+
+Result<Shapes> infer_body(const InferContext& c, const Graph& body, std::span<const Shape> operands,
+                          std::string_view what) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < body.num_nodes(); ++i) {
+    const NodeId id{static_cast<std::uint32_t>(i)};
+    const Node& node = body.node(id);
+    if (node.kind() == OpKind::Param || node.kind() == OpKind::State)
+      return c.attr_error(what, " holds a ", op_def(node.kind()).name, "; pass it as an operand");
+    if (node.kind() == OpKind::Input) {
+      if (next == operands.size())
+        return c.attr_error(what, " has more inputs than the ", operands.size(), " values it is given");
+      if (node.shapes.size() != 1 || !(node.shape() == operands[next])) {
+        Diagnostic d = c.error("input ", next, " of ", what, " is ", node.shapes.empty() ? Shape() : node.shape(),
+                               ", the operand ", operands[next]);
+        d.hint = "declare the input with the operand's shape; the ops of the body broadcast";
+        return d;
+      }
+      ++next;
+      continue;
+    }
+    Shapes in;
+    for (Value v : node.inputs) {
+      if (v.node.index >= i || v.result >= body.node(v.node).shapes.size())
+        return c.attr_error(what, " is not in topological order");
+      in.push_back(body.shape(v));
+    }
+    Result<Shapes> inferred = infer_shapes(node.op, in);
+    if (!inferred) return c.error("in ", what, ": ", inferred.error().message);
+    if (!(*inferred == node.shapes))
+      return c.error("in ", what, ": ", node_text(body, id), " should be ", inferred->front());
+  }
+  if (next != operands.size())
+    return c.attr_error(what, " takes ", next, " inputs, the node gives it ", operands.size(), " values");
+  if (!body.state_updates().empty()) return c.attr_error(what, " must not update a state");
+  Shapes results;
+  for (Value v : body.outputs()) {
+    if (v.node.index >= body.num_nodes() || v.result >= body.node(v.node).shapes.size())
+      return c.attr_error(what, " returns a value that does not exist");
+    results.push_back(body.shape(v));
+  }
+  return results;
+}
+
+}  // namespace rlx

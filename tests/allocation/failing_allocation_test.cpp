@@ -1,0 +1,416 @@
+// The n-th allocation fails, for every n: whatever was being made, the error is the promised one, what was there is
+// unchanged, the same call repeated gives the right bits, and nothing is leaked.
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "rlx/driver/thread_pool.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/npy.h"
+#include "rlx/formats/safetensors.h"
+#include "rlx/ir/verify.h"
+#include "rlx/models/bert.h"
+#include "rlx/models/sentence_encoder.h"
+#include "rlx/rlx.h"
+#include "tests/allocation/failing_new.h"
+#include "tests/support/needs.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/values.h"
+
+namespace rlx {
+namespace {
+
+using test::fail_each;
+using test::Promise;
+using test::Shortage;
+
+constexpr Shortage kShortages[] = {Shortage::One, Shortage::Lasting};
+
+void nothing() {}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// The first result, moved: a copy would be an allocation that is not rlx's.
+std::vector<float> first_of(std::vector<std::vector<float>> results) { return std::move(results[0]); }
+
+/// The first pass of expect_no_leak takes a sample of the allocations of a compile.
+bool sampling = false;
+
+/// Compiles copies of `graph` with every other allocation failing, those that the other shortage leaves out; the
+/// allocations of the copies do not fail.
+CompiledGraph compiled(Shortage shortage, const Session& session, const Graph& graph) {
+  for (long n = shortage == Shortage::One ? 1 : 2;; n += sampling ? 202 : 2) {
+    Graph mine = graph;
+    std::optional<CompiledGraph> out;
+    test::arm(n, shortage);
+    try {
+      out.emplace(session.compile(std::move(mine)));
+      test::disarm();
+    } catch (const Error& e) {
+      test::disarm();
+      if (e.code() != ErrorCode::OutOfMemory) FAIL("allocation " << n << " of compile failed as: " << e.what());
+    }
+    if (out && test::counted() < n) return std::move(*out);
+  }
+}
+
+/// Runs `program` once for what it keeps for good (tables, threads), then asks that it leaves no block behind.
+void expect_no_leak(const std::function<void()>& program) {
+  sampling = true;
+  program();
+  sampling = false;
+  const long before = test::live_blocks();
+  program();
+  CHECK(test::live_blocks() == before);
+}
+
+/// Calls `make` under failures and returns what it made when nothing failed.
+template <class Make>
+auto made(Shortage shortage, Promise promise, Make make) {
+  std::optional<decltype(make())> result;
+  fail_each(
+      shortage, promise, [&] { result.emplace(make()); }, nothing);
+  return std::move(*result);
+}
+
+/// Everything a program of one f32 input does under failures: compile, weights, runs; `graph` is built by calls that
+/// may throw std::bad_alloc.
+void expect_survives(const Graph& graph, const std::vector<NamedInput>& inputs, int threads) {
+  const auto weights_of = [&](CompiledGraph& f, double scale) {
+    std::vector<std::pair<std::string, std::vector<float>>> out;
+    for (const IoInfo& p : f.params())
+      out.emplace_back(p.name, test::sequence(p.shape.static_dims(), scale, 0.01, DType::F32).to_f32());
+    return out;
+  };
+  CompiledGraph good = Session().with_threads(threads).compile(graph);
+  const auto old_weights = weights_of(good, 0.02), new_weights = weights_of(good, 0.03);
+  for (const auto& [name, values] : old_weights) good.set_param(name, values);
+  const std::vector<float> old_result = good.run(inputs)[0];
+  for (const auto& [name, values] : new_weights) good.set_param(name, values);
+  const std::vector<float> new_result = good.run(inputs)[0];
+  CHECK_FALSE(same_bits(old_result, new_result));
+
+  for (const Shortage shortage : kShortages)
+    expect_no_leak([&] {
+      const Session session = made(shortage, Promise::OutOfMemory, [&] { return Session().with_threads(threads); });
+      CompiledGraph f = compiled(shortage, session, graph);
+      for (const auto& weight : old_weights)
+        fail_each(
+            shortage, Promise::OutOfMemory, [&] { f.set_param(weight.first, weight.second); }, nothing);
+      std::vector<float> got;
+      const auto run = [&] { got = first_of(f.run(inputs)); };
+      fail_each(shortage, Promise::OutOfMemory, run, nothing);
+      CHECK(same_bits(got, old_result));
+      // A weight that could not be set still has its old value.
+      const std::size_t num_cloned = std::min<std::size_t>(new_weights.size(), 2);
+      for (const auto& weight : std::span(new_weights).first(num_cloned)) {
+        CompiledGraph clone = made(shortage, Promise::OutOfMemory, [&] { return f.clone(); });
+        fail_each(
+            shortage, Promise::OutOfMemory, [&] { clone.set_param(weight.first, weight.second); },
+            [&] {
+              if (!same_bits(clone.run(inputs)[0], old_result)) FAIL("'" << weight.first << "' lost its old value");
+            });
+      }
+      for (const auto& weight : new_weights)
+        fail_each(
+            shortage, Promise::OutOfMemory, [&] { f.set_param(weight.first, weight.second); }, nothing);
+      fail_each(shortage, Promise::OutOfMemory, run, nothing);
+      CHECK(same_bits(got, new_result));
+    });
+}
+
+Graph hello() {
+  Graph g("hello");
+  auto x = g.input("x", {{1, 4}, DType::F32});
+  auto w = g.param("w", {{4, 2}, DType::F32});
+  g.set_outputs({g.matmul(x, w)});
+  return g;
+}
+
+TEST_CASE("the first program, every allocation") {
+  expect_survives(hello(), {{"x", {1, 2, 3, 4}}}, 1);
+  expect_survives(hello(), {{"x", {1, 2, 3, 4}}}, 2);
+}
+
+TEST_CASE("builder calls leave the graph as it was") {
+  for (const Shortage shortage : kShortages)
+    expect_no_leak([&] {
+      Graph g("built");
+      const auto step = [&](const std::function<void()>& call) {
+        const std::string before = print_text(g);
+        fail_each(shortage, Promise::BadAlloc, call, [&] {
+          if (print_text(g) != before) FAIL("a failed call changed the graph to " << print_text(g));
+        });
+      };
+      // Each call succeeds once, after its failures.
+      Expr x, w, y;
+      std::optional<Dim> n;
+      step([&] { n.emplace(g.symbol("rows_of_the_batch_in_this_run", {.min = 1, .max = 64})); });
+      step([&] { x = g.input("an_input_with_a_long_name", {{*n, 4}, DType::F32}); });
+      step([&] { w = g.param("a_param_with_a_long_name_too", {{4, 2}, DType::F32}); });
+      step([&] { y = g.matmul(x, w); });
+      step([&] { y = g.tanh(y); });
+      step([&] { g.set_outputs({y}); });
+      CHECK(g.num_nodes() == 4);
+      CHECK(verify(g, Level::Mir).empty());
+    });
+}
+
+Graph counting_loop() {
+  Graph g("loop");
+  auto s = g.state("total", Tensor::zeros(Shape({8, 16}, DType::F32)));
+  auto x = g.input("x", {{8, 16}, DType::F32});
+  auto next = g.add(g.mul(s, x), g.tanh(s));
+  g.set_state("total", g.add(next, x));
+  g.set_outputs({g.sum(next, {1})});
+  return g;
+}
+
+TEST_CASE("a state loop: a failed run leaves the state as it was, or invalid until it is written") {
+  const std::vector<NamedInput> inputs = {{"x", test::sequence({8, 16}, 0.3, 0.1, DType::F32).to_f32()}};
+  constexpr int kRuns = 4;
+  std::vector<std::vector<float>> want;
+  const Graph graph = counting_loop();
+  CompiledGraph good = Session().compile(graph);
+  for (int i = 0; i < kRuns; ++i) want.push_back(good.run(inputs)[0]);
+  for (const Shortage shortage : kShortages)
+    for (const int threads : {1, 2})
+      expect_no_leak([&] {
+        const Session session = Session().with_threads(threads);
+        CompiledGraph f = compiled(shortage, session, graph);
+        for (int i = 0; i < kRuns; ++i) {
+          const Tensor before = made(shortage, Promise::OutOfMemory, [&] { return f.read_state("total"); });
+          std::vector<float> got;
+          fail_each(
+              shortage, Promise::OutOfMemory, [&] { got = first_of(f.run(inputs)); },
+              [&] {
+                const auto after = attempt([&] { return f.read_state("total"); });
+                if (after.ok() && !after.value().identical(before)) {
+                  // The call that ended well although an allocation failed has made its step.
+                  CHECK(same_bits(got, want[static_cast<std::size_t>(i)]));
+                }
+                f.write_state("total", before);
+              });
+          CHECK(same_bits(got, want[static_cast<std::size_t>(i)]));
+        }
+        fail_each(
+            shortage, Promise::OutOfMemory, [&] { f.reset(); }, nothing);
+        CHECK(same_bits(f.run(inputs)[0], want[0]));
+      });
+}
+
+Graph encoder_of_two_layers() {
+  Graph g("encoder");
+  Expr x = g.input("x", {{2, 8, 32}, DType::F32});
+  ops::EncoderBlock block;
+  block.num_heads = 2, block.head_dim = 16;
+  for (const char* layer : {"l0.", "l1."}) {
+    std::vector<Expr> operands{x};
+    const auto param = [&](const char* name, Dims dims) {
+      operands.push_back(g.param(concat_text(layer, name), {std::move(dims), DType::F32}));
+    };
+    for (const char* name : {"q", "k", "v", "o"}) {
+      param(name, {32, 32});
+      param(concat_text(name, "_bias").c_str(), {32});
+    }
+    param("g1", {32}), param("b1", {32}), param("up", {32, 64}), param("up_bias", {64});
+    param("down", {64, 32}), param("down_bias", {32}), param("g2", {32}), param("b2", {32});
+    x = g.encoder_block(block, operands);
+  }
+  g.set_outputs({x});
+  return g;
+}
+
+TEST_CASE("an encoder of two layers, hidden size 32, every allocation") {
+  expect_survives(encoder_of_two_layers(), {{"x", test::sequence({2, 8, 32}, 0.2, 0, DType::F32).to_f32()}}, 2);
+}
+
+TEST_CASE("inputs and handles keep their values, shapes their order") {
+  Graph g("handles");
+  auto n = g.symbol("n", {.min = 1, .max = 64});
+  auto x = g.input("x", {{n, 4}, DType::F32});
+  g.set_outputs({g.tanh(x), g.mul(x, x)});
+  const std::vector<float> old_values(8, 0.5F), new_values(12, 0.25F);
+  for (const Shortage shortage : kShortages)
+    expect_no_leak([&] {
+      CompiledGraph f = Session().with_threads(1).compile(g);
+      fail_each(
+          shortage, Promise::OutOfMemory, [&] { f.set_input("x", old_values); }, nothing);
+      const auto old_result = f.run();
+      // A set_input that fails changes nothing; one that got through is undone for the next try.
+      fail_each(
+          shortage, Promise::OutOfMemory, [&] { f.set_input("x", new_values); },
+          [&] {
+            if (f.read_handle("x").num_elements() != 12 && !same_bits(f.run()[0], old_result[0]))
+              FAIL("the old input is lost");
+          });
+      CHECK(f.run()[0].size() == 12);
+      fail_each(
+          shortage, Promise::OutOfMemory,
+          [&] {
+            f.set_active_extent(ActiveExtent{2, 3});
+          },
+          nothing);
+      CHECK(f.run()[0].size() == 8);
+      f.set_active_extent(std::nullopt);
+      const auto want = f.run();
+      std::vector<TensorView> views;
+      fail_each(
+          shortage, Promise::OutOfMemory, [&] { views = f.run_raw(); }, nothing);
+      CHECK(std::memcmp(views[1].data, want[1].data(), views[1].size_bytes) == 0);
+      fail_each(
+          shortage, Promise::OutOfMemory, [&] { f.bind_handle("out1", new_values); }, nothing);
+      std::vector<std::vector<float>> got;
+      fail_each(
+          shortage, Promise::OutOfMemory, [&] { got = f.run(); }, nothing);
+      CHECK(same_bits(got[1], want[1]));
+    });
+}
+
+TEST_CASE("files: readers and writers say that memory is short, not that the file is bad") {
+  test::TempDir dir;
+  const Tensor values = test::sequence({3, 5}, 1, 0, DType::F32);
+  std::string json = "{\"words\": [";
+  for (int i = 0; i < 200; ++i) json += concat_text(i ? ", " : "", "\"word number ", i, "\"");
+  json += "]}";
+  const std::string json_path = dir.write("words.json", json), npy = dir.file("x.npy"), npz = dir.file("x.npz");
+  const std::string safetensors = dir.file("x.safetensors");
+  const std::vector<NamedTensor> named = {{"a_tensor_with_a_long_name", values}, {"b", values}};
+  for (const Shortage shortage : kShortages)
+    expect_no_leak([&] {
+      const auto check_call = [&](const std::function<void()>& call) {
+        fail_each(shortage, Promise::OutOfMemory, call, nothing);
+      };
+      check_call([&] { write_npy(npy, values); });
+      CHECK(made(shortage, Promise::OutOfMemory, [&] { return read_npy(npy); }).identical(values));
+      check_call([&] { write_npz(npz, named); });
+      CHECK(made(shortage, Promise::OutOfMemory, [&] { return read_npz(npz); })[0].tensor.identical(values));
+      check_call([&] { write_safetensors(safetensors, named); });
+      const auto file = made(shortage, Promise::OutOfMemory, [&] { return SafetensorsFile::open(safetensors); });
+      CHECK(std::memcmp(file->at("b").data, values.data(), values.size_bytes()) == 0);
+      check_call([&] {
+        const JsonDocument document = JsonDocument::read(json_path);
+        if (document.root_object().at("words").elements("words").size() != 200) FAIL("words are missing");
+      });
+    });
+}
+
+TEST_CASE("tensors name what found no room, and an error can be made when nothing is left") {
+  const Shape big({Dim(1000), Dim(1000)}, DType::F32);
+  std::optional<ErrorCode> code;
+  bool text = false;
+  test::arm(1, Shortage::Lasting);
+  try {
+    (void)Tensor::zeros(big);
+  } catch (const Error& e) {
+    const Error copy = e;  // without memory
+    code = copy.code();
+    text = std::strlen(copy.what()) > 0 && !copy.diagnostic().message.empty();
+  } catch (...) {
+  }
+  test::disarm();
+  CHECK((code == ErrorCode::OutOfMemory));
+  CHECK(text);
+  bool named = false;
+  for (long n = 1; n < 8 && !named; ++n) {
+    test::arm(n, Shortage::One);
+    try {
+      (void)Tensor::zeros(big);
+    } catch (const Error& e) {
+      test::disarm();
+      named = std::string_view(e.what()).find("4000000 bytes") != std::string_view::npos;
+    }
+    test::disarm();
+  }
+  CHECK(named);
+}
+
+TEST_CASE("threads that cannot be started are done without") {
+  for (const Shortage shortage : kShortages)
+    expect_no_leak([&] {
+      std::optional<ThreadPool> pool;
+      fail_each(
+          shortage, Promise::BadAlloc, [&] { pool.emplace(1); }, nothing);
+      std::atomic<long> total{0};
+      fail_each(
+          shortage, Promise::BadAlloc,
+          [&] {
+            total = 0;
+            pool.emplace(1);
+            pool->parallel_for(
+                100, [&](std::int64_t c) { total.fetch_add(c); }, 8);
+          },
+          [&] { CHECK((total.load() == 4950 || total.load() == 0)); });
+      CHECK(total.load() == 4950);
+    });
+  if (test::can_refuse_threads()) {
+    const test::NoNewThreads refuse;
+    ThreadPool pool(1);
+    std::atomic<long> total{0};
+    int threads = 0;
+    pool.parallel_for(
+        100,
+        [&](std::int64_t c) {
+          total.fetch_add(c);
+          threads = run_threads();
+        },
+        8);
+    CHECK(total.load() == 4950);
+    CHECK(threads == 1);
+  }
+}
+
+TEST_CASE("all-MiniLM-L6-v2: five hundred allocations spread over loading and embedding" *
+          doctest::test_suite(test::kNeedsModel)) {
+  const std::string folder = test::model_dir();
+  if (folder.empty()) return test::skip("the model");
+  const std::vector<std::string> texts = {"The cat sat on the mat.",
+                                          "Thirty words and more make a longer line of text."};
+  SentenceEncoderOptions options;
+  options.num_threads = 2;
+  const auto embed = [&](SentenceEncoder& e) { return e.embed(texts); };
+  const auto want = [&] {
+    SentenceEncoder good(folder, options);
+    return embed(good);
+  }();
+  const auto loaded = [&] { return SentenceEncoder(folder, options); };
+  const auto count = [&](const std::function<void()>& call) {
+    test::arm(std::numeric_limits<long>::max(), Shortage::One);
+    call();
+    test::disarm();
+    return test::counted();
+  };
+  const long load_allocations = count([&] { SentenceEncoder made_one(folder, options); });
+  std::optional<SentenceEncoder> encoder(loaded());
+  const long embed_allocations = count([&] { (void)embed(*encoder); });
+  MESSAGE("loading allocates ", load_allocations, " times, a first embedding ", embed_allocations);
+  constexpr long kLoads = 60, kEmbeds = 440;
+  const auto one = [&](long n, Shortage shortage, const std::function<void()>& call) {
+    test::arm(n, shortage);
+    try {
+      call();
+      test::disarm();
+    } catch (const Error& e) {
+      test::disarm();
+      if (e.code() != ErrorCode::OutOfMemory) FAIL("allocation " << n << " failed as: " << e.what());
+    }
+  };
+  for (long i = 0; i < kLoads; ++i)
+    one(1 + load_allocations * i / kLoads, kShortages[i % 2], [&] { SentenceEncoder failing(folder, options); });
+  // A failed embedding is made again by the same object, whose shapes are then known: every twentieth starts anew.
+  for (long i = 0; i < kEmbeds; ++i) {
+    if (i % 20 == 0) encoder.emplace(folder, options);
+    const long n = 1 + embed_allocations * ((i * 37) % kEmbeds) / kEmbeds;
+    one(n, kShortages[i % 2], [&] { (void)embed(*encoder); });
+    const auto again = embed(*encoder);
+    if (!again.identical(want)) FAIL("after allocation " << n << " failed, the embedding is another");
+  }
+}
+
+}  // namespace
+}  // namespace rlx

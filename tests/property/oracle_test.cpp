@@ -1,0 +1,377 @@
+// Ops whose reference rule is their own decomposition, against plain formulas in F64: every sample of each.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "tests/support/closeness.h"
+#include "tests/support/samples.h"
+
+namespace rlx::test {
+namespace {
+
+// A dense F64 array with the few operations that the formulas need.
+struct Array {
+  std::vector<std::int64_t> dims;
+  std::vector<double> v;
+  std::int64_t last() const { return dims.back(); }
+  std::int64_t rows() const { return last() == 0 ? 0 : static_cast<std::int64_t>(v.size()) / last(); }
+  double& at(std::int64_t row, std::int64_t i) { return v[static_cast<std::size_t>(row * last() + i)]; }
+  double at(std::int64_t row, std::int64_t i) const { return v[static_cast<std::size_t>(row * last() + i)]; }
+};
+using Arrays = std::vector<Array>;
+
+Array from(const Tensor& t) { return {t.dims(), t.to_f64()}; }
+
+Array map(Array x, const std::function<double(double)>& f) {
+  for (double& e : x.v) e = f(e);
+  return x;
+}
+// NumPy broadcasting of a function of two arrays.
+Array zip(const Array& a, const Array& b, const std::function<double(double, double)>& f) {
+  const std::size_t rank = std::max(a.dims.size(), b.dims.size());
+  Array out;
+  out.dims.resize(rank);
+  const auto extent = [&](const Array& x, std::size_t axis) {
+    return axis + x.dims.size() < rank ? 1 : x.dims[axis + x.dims.size() - rank];
+  };
+  std::size_t n = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    out.dims[i] = extent(a, i) == 1 ? extent(b, i) : extent(a, i);
+    n *= static_cast<std::size_t>(out.dims[i]);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto index = [&](const Array& x) {
+      std::size_t rest = i, at = 0, step = 1;
+      for (std::size_t axis = rank; axis-- > 0;) {
+        const auto here = rest % static_cast<std::size_t>(out.dims[axis]);
+        rest /= static_cast<std::size_t>(out.dims[axis]);
+        if (axis + x.dims.size() < rank) continue;
+        if (extent(x, axis) != 1) at += here * step;
+        step *= static_cast<std::size_t>(extent(x, axis));
+      }
+      return at;
+    };
+    out.v.push_back(f(a.v[index(a)], b.v[index(b)]));
+  }
+  return out;
+}
+Array plus(const Array& a, const Array& b) {
+  return zip(a, b, [](double x, double y) { return x + y; });
+}
+Array times(const Array& a, const Array& b) {
+  return zip(a, b, [](double x, double y) { return x * y; });
+}
+// [.., K] x [K, N]
+Array matmul(const Array& x, const Array& w) {
+  Array out{x.dims, {}};
+  const std::int64_t k = w.dims[0], n = w.dims[1];
+  out.dims.back() = n;
+  const std::int64_t rows = k == 0 ? 0 : static_cast<std::int64_t>(x.v.size()) / k;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < k; ++i) sum += x.at(r, i) * w.at(i, j);
+      out.v.push_back(sum);
+    }
+  return out;
+}
+double gelu(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
+double silu(double x) { return x / (1 + std::exp(-x)); }
+double function(ActivationKind fn, double x) {
+  switch (fn) {
+    case ActivationKind::Gelu: return gelu(x);
+    case ActivationKind::GeluApprox:
+      return x / (1 + std::exp(-2 * std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+    case ActivationKind::Silu: return silu(x);
+    case ActivationKind::Relu: return std::max(x, 0.0);
+    case ActivationKind::Sigmoid: return 1 / (1 + std::exp(-x));
+    case ActivationKind::Tanh: return std::tanh(x);
+    case ActivationKind::Exp: return std::exp(x);
+    case ActivationKind::Neg: return -x;
+    case ActivationKind::Square: return x * x;
+    default: FAIL("no formula for ", std::string(enum_name(fn))); return 0;
+  }
+}
+double function(BinaryKind fn, double a, double b) {
+  switch (fn) {
+    case BinaryKind::Add: return a + b;
+    case BinaryKind::Sub: return a - b;
+    case BinaryKind::Mul: return a * b;
+    case BinaryKind::Div: return a / b;
+    case BinaryKind::Max: return std::max(a, b);
+    case BinaryKind::Min: return std::min(a, b);
+    default: FAIL("no formula for ", std::string(enum_name(fn))); return 0;
+  }
+}
+Array activated(const Array& x, const std::optional<ActivationKind>& fn) {
+  return fn ? map(x, [&](double e) { return function(*fn, e); }) : x;
+}
+// (x - mean) / sqrt(var + eps) * gamma + beta over the last axis; rms: the mean counts as 0.
+Array normed(Array x, const Array& gamma, const Array& beta, double eps, bool rms) {
+  for (std::int64_t r = 0; r < x.rows(); ++r) {
+    double mean = 0, var = 0;
+    for (std::int64_t i = 0; i < x.last() && !rms; ++i) mean += x.at(r, i) / static_cast<double>(x.last());
+    for (std::int64_t i = 0; i < x.last(); ++i)
+      var += (x.at(r, i) - mean) * (x.at(r, i) - mean) / static_cast<double>(x.last());
+    for (std::int64_t i = 0; i < x.last(); ++i)
+      x.at(r, i) = (x.at(r, i) - mean) / std::sqrt(var + eps) * gamma.v[static_cast<std::size_t>(i)] +
+                   beta.v[static_cast<std::size_t>(i)];
+  }
+  return x;
+}
+Array zeros_like(const Array& x) {
+  return map(x, [](double) { return 0.0; });
+}
+
+Arrays linear(const Sample& s, const Arrays& in) {
+  const auto& op = s.op.as<ops::Linear>();
+  Array y = matmul(in[0], in[1]);
+  if (op.has_bias) y = plus(y, in[2]);
+  return {activated(y, op.activation)};
+}
+Arrays linear_fused(const Sample& s, const Arrays& in) {
+  return {activated(plus(matmul(in[0], in[1]), in[2]), s.op.as<ops::LinearFused>().activation)};
+}
+Arrays residual(const Arrays& in, bool bias, double eps, bool rms, bool with_sum) {
+  Array sum = plus(in[0], in[1]);
+  if (bias) sum = plus(sum, in[2]);
+  const std::size_t gamma = bias ? 3 : 2;
+  Arrays out{normed(sum, in[gamma], in[gamma + 1], eps, rms)};
+  if (with_sum) out.push_back(sum);
+  return out;
+}
+Arrays swiglu(const Sample&, const Arrays& in) {
+  const Array gate = map(matmul(in[0], in[2]), silu);
+  return {matmul(times(gate, matmul(in[0], in[1])), in[3])};
+}
+Arrays fused_swiglu(const Sample& s, const Arrays& in) {
+  const std::int64_t n = in[0].last() / 2;
+  const bool gate_first = s.op.as<ops::FusedSwiGLU>().gate_first;
+  Array out{in[0].dims, {}};
+  out.dims.back() = n;
+  for (std::int64_t r = 0; r < in[0].rows(); ++r)
+    for (std::int64_t i = 0; i < n; ++i)
+      out.v.push_back(in[0].at(r, gate_first ? n + i : i) * silu(in[0].at(r, gate_first ? i : n + i)));
+  return {out};
+}
+Arrays clamp(const Sample&, const Arrays& in) {
+  const auto larger = [](double a, double b) { return std::max(a, b); };
+  const auto smaller = [](double a, double b) { return std::min(a, b); };
+  return {zip(zip(in[0], in[1], larger), in[2], smaller)};
+}
+Arrays log_softmax(const Sample& s, const Arrays& in) {
+  const auto axis = static_cast<std::size_t>(s.op.as<ops::LogSoftmax>().axis);
+  Array y = in[0];
+  std::size_t inner = 1, extent = static_cast<std::size_t>(y.dims[axis]);
+  for (std::size_t i = axis + 1; i < y.dims.size(); ++i) inner *= static_cast<std::size_t>(y.dims[i]);
+  for (std::size_t start = 0; extent > 0 && start < y.v.size(); ++start) {
+    if (start / inner % extent != 0) continue;
+    double top = -INFINITY, sum = 0;
+    for (std::size_t i = 0; i < extent; ++i) top = std::max(top, y.v[start + i * inner]);
+    for (std::size_t i = 0; i < extent; ++i) sum += std::exp(y.v[start + i * inner] - top);
+    for (std::size_t i = 0; i < extent; ++i) y.v[start + i * inner] -= top + std::log(sum);
+  }
+  return {y};
+}
+// The elementwise ops of a body, one by one.
+Arrays body_results(const Graph& body, const Arrays& in) {
+  std::vector<Array> values;
+  std::size_t next = 0;
+  for (const Node& n : body.nodes()) {
+    const auto operand = [&](std::size_t i) { return values[n.inputs[i].node.index]; };
+    if (n.kind() == OpKind::Input) {
+      values.push_back(in[next++]);
+    } else if (const auto* c = n.op.get_if<ops::Constant>()) {
+      values.push_back(from(c->value));
+    } else if (const auto* a = n.op.get_if<ops::Activation>()) {
+      values.push_back(activated(operand(0), a->fn));
+    } else if (const auto* b = n.op.get_if<ops::Binary>()) {
+      values.push_back(zip(operand(0), operand(1), [&](double x, double y) { return function(b->fn, x, y); }));
+    } else if (const auto* c2 = n.op.get_if<ops::Compare>()) {
+      values.push_back(zip(operand(0), operand(1), [&](double x, double y) {
+        switch (c2->fn) {
+          case CompareKind::Eq: return x == y ? 1.0 : 0.0;
+          case CompareKind::Ne: return x != y ? 1.0 : 0.0;
+          case CompareKind::Lt: return x < y ? 1.0 : 0.0;
+          case CompareKind::Le: return x <= y ? 1.0 : 0.0;
+          case CompareKind::Gt: return x > y ? 1.0 : 0.0;
+          default: return x >= y ? 1.0 : 0.0;
+        }
+      }));
+    } else if (const auto* to = n.op.get_if<ops::Cast>()) {
+      values.push_back(map(operand(0), [&](double x) { return is_inexact(to->to) ? x : std::trunc(x); }));
+    } else if (n.kind() == OpKind::Where) {
+      const Array c3 = operand(0), x = operand(1), y = operand(2);
+      const Array kept = zip(c3, x, [](double t, double e) { return t != 0 ? e : 0.0; });
+      const Array other = zip(c3, y, [](double t, double e) { return t != 0 ? 0.0 : e; });
+      values.push_back(plus(kept, other));
+    } else {
+      FAIL("no formula for ", std::string(op_text_name(n.op)));
+    }
+  }
+  Arrays out;
+  for (Value v : body.outputs()) out.push_back(values[v.node.index]);
+  return out;
+}
+Arrays region(const Sample& s, const Arrays& in) { return body_results(*s.op.as<ops::ElementwiseRegion>().body, in); }
+// dot_general by its definition: result = batch ++ lhs free ++ rhs free.
+template <class Op>
+Array dot_general(const Op& op, const Array& a, const Array& b) {
+  using List = std::vector<std::int64_t>;
+  const auto free_of = [](const Array& x, const List& contract, const List& batch) {
+    List out;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(x.dims.size()); ++i)
+      if (std::count(contract.begin(), contract.end(), i) + std::count(batch.begin(), batch.end(), i) == 0)
+        out.push_back(i);
+    return out;
+  };
+  const List free_a = free_of(a, op.lhs_contract, op.lhs_batch), free_b = free_of(b, op.rhs_contract, op.rhs_batch);
+  Array out;
+  for (std::int64_t i : op.lhs_batch) out.dims.push_back(a.dims[static_cast<std::size_t>(i)]);
+  for (std::int64_t i : free_a) out.dims.push_back(a.dims[static_cast<std::size_t>(i)]);
+  for (std::int64_t i : free_b) out.dims.push_back(b.dims[static_cast<std::size_t>(i)]);
+  std::size_t n = 1, k = 1;
+  for (std::int64_t d : out.dims) n *= static_cast<std::size_t>(d);
+  for (std::int64_t i : op.lhs_contract) k *= static_cast<std::size_t>(a.dims[static_cast<std::size_t>(i)]);
+  const auto place = [](const Array& x, const List& index) {
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < index.size(); ++i)
+      at = at * static_cast<std::size_t>(x.dims[i]) + static_cast<std::size_t>(index[i]);
+    return at;
+  };
+  for (std::size_t e = 0; e < n; ++e) {
+    List at(out.dims.size()), ia(a.dims.size()), ib(b.dims.size());
+    std::size_t rest = e;
+    for (std::size_t i = at.size(); i-- > 0;) {
+      at[i] = static_cast<std::int64_t>(rest % static_cast<std::size_t>(out.dims[i]));
+      rest /= static_cast<std::size_t>(out.dims[i]);
+    }
+    std::size_t p = 0;
+    for (std::size_t i = 0; i < op.lhs_batch.size(); ++i, ++p) {
+      ia[static_cast<std::size_t>(op.lhs_batch[i])] = at[p];
+      ib[static_cast<std::size_t>(op.rhs_batch[i])] = at[p];
+    }
+    for (std::int64_t i : free_a) ia[static_cast<std::size_t>(i)] = at[p++];
+    for (std::int64_t i : free_b) ib[static_cast<std::size_t>(i)] = at[p++];
+    double sum = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      rest = c;
+      for (std::size_t i = op.lhs_contract.size(); i-- > 0;) {
+        const std::int64_t extent = a.dims[static_cast<std::size_t>(op.lhs_contract[i])];
+        ia[static_cast<std::size_t>(op.lhs_contract[i])] = ib[static_cast<std::size_t>(op.rhs_contract[i])] =
+            static_cast<std::int64_t>(rest) % extent;
+        rest /= static_cast<std::size_t>(extent);
+      }
+      sum += a.v[place(a, ia)] * b.v[place(b, ib)];
+    }
+    out.v.push_back(sum);
+  }
+  return out;
+}
+Arrays fused_dot(const Sample& s, const Arrays& in) {
+  const auto& op = s.op.as<ops::FusedDot>();
+  Arrays operands{dot_general(op, in[0], in[1])};
+  operands.insert(operands.end(), in.begin() + 2, in.end());
+  return body_results(*op.epilogue, operands);
+}
+// Leading dims broadcast.
+Arrays batched_matmul(const Sample&, const Arrays& in) {
+  const Array &a = in[0], &b = in[1];
+  const std::int64_t m = a.dims[a.dims.size() - 2], k = a.last(), n = b.last();
+  const auto lead = [](const Array& x) {
+    Array out{{x.dims.begin(), x.dims.end() - 2}, {}};
+    std::size_t count = 1;
+    for (std::int64_t d : out.dims) count *= static_cast<std::size_t>(d);
+    for (std::size_t i = 0; i < count; ++i) out.v.push_back(static_cast<double>(i));
+    return out;
+  };
+  const Array at_a = zip(lead(a), zeros_like(lead(b)), [](double x, double) { return x; });
+  const Array at_b = zip(zeros_like(lead(a)), lead(b), [](double, double y) { return y; });
+  Array out{at_a.dims, {}};
+  out.dims.push_back(m), out.dims.push_back(n);
+  for (std::size_t g = 0; g < at_a.v.size(); ++g)
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < k; ++c)
+          sum += a.v[static_cast<std::size_t>((static_cast<std::int64_t>(at_a.v[g]) * m + i) * k + c)] *
+                 b.v[static_cast<std::size_t>((static_cast<std::int64_t>(at_b.v[g]) * k + c) * n + j)];
+        out.v.push_back(sum);
+      }
+  return {out};
+}
+
+using Formula = std::function<Arrays(const Sample&, const Arrays&)>;
+const std::map<OpKind, Formula>& formulas() {
+  static const std::map<OpKind, Formula> all{
+      {OpKind::Clamp, clamp},
+      {OpKind::MatMul, batched_matmul},
+      {OpKind::LogSoftmax, log_softmax},
+      {OpKind::FusedDot, fused_dot},
+      {OpKind::ElementwiseRegion, region},
+      {OpKind::FusedSwiGLU, fused_swiglu},
+      {OpKind::SwiGLU, swiglu},
+      {OpKind::Linear, linear},
+      {OpKind::LinearFused, linear_fused},
+      {OpKind::SharedLinearPair,
+       [](const Sample&, const Arrays& in) {
+         return Arrays{matmul(in[0], in[1]), matmul(in[0], in[2])};
+       }},
+      {OpKind::ResidualLayerNorm,
+       [](const Sample& s, const Arrays& in) {
+         return residual(in, false, s.op.as<ops::ResidualLayerNorm>().eps, false, false);
+       }},
+      {OpKind::ResidualRmsNorm,
+       [](const Sample& s, const Arrays& in) {
+         return residual(in, false, s.op.as<ops::ResidualRmsNorm>().eps, true, false);
+       }},
+      {OpKind::FusedResidualLN,
+       [](const Sample& s, const Arrays& in) {
+         const auto& op = s.op.as<ops::FusedResidualLN>();
+         return residual(in, op.has_bias, op.eps, false, false);
+       }},
+      {OpKind::FusedResidualRmsNorm,
+       [](const Sample& s, const Arrays& in) {
+         const auto& op = s.op.as<ops::FusedResidualRmsNorm>();
+         return residual(in, op.has_bias, op.eps, true, true);
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("ops that are their decomposition equal a plain formula") {
+  for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (def.reference.has() || def.is(OpTrait::Leaf) || def.level == Level::Lir || def.kind == OpKind::Custom) return;
+    // Whole layers are compared with NumPy's numbers in tests/unit/ops/blocks_test.cpp, fused_attention_block with
+    // attention between two products in attention_test.cpp.
+    if (def.kind == OpKind::EncoderBlock || def.kind == OpKind::LlamaDecoderBlock ||
+        def.kind == OpKind::FusedAttentionBlock)
+      return;
+    const auto formula = formulas().find(def.kind);
+    REQUIRE_MESSAGE(formula != formulas().end(), "no formula for ", def.name);
+    const std::vector<Tensor> operands = draw_operands(sample);
+    for (const Tensor& t : operands)
+      if (is_complex(t.dtype())) return;
+    Arrays in;
+    for (const Tensor& t : operands) in.push_back(from(t));
+    const Arrays want = formula->second(sample, in);
+    std::vector<Tensor> wide;
+    for (const Tensor& t : operands) wide.push_back(widened(t));
+    const std::vector<Tensor> got = evaluate(to_f64(sample_graph(sample)), bind_operands(wide));
+    REQUIRE(got.size() == want.size());
+    for (std::size_t r = 0; r < want.size(); ++r) {
+      REQUIRE(got[r].dims() == want[r].dims);
+      const std::vector<double> values = got[r].to_f64();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double e = want[r].v[i];
+        CHECK_MESSAGE(difference(values[i], e) <= 1e-11 * std::max(1.0, std::isfinite(e) ? std::fabs(e) : 1), "result ",
+                      r, ", element ", i, " is ", values[i], ", the formula gives ", e);
+      }
+    }
+  });
+}
+
+}  // namespace rlx::test

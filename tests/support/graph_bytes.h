@@ -1,0 +1,20 @@
+// Damaged binary graphs under a header that fits them, so that they pass the checksum and reach the decoder.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "rlx/ir/serialize.h"
+
+namespace rlx::test {
+
+/// `bytes` with the header of what follows it; needs a whole header.
+inline std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
+  const std::vector<std::byte> header = graph_bytes_header(std::span(bytes).subspan(kGraphBytesHeaderSize));
+  std::copy(header.begin(), header.end(), bytes.begin());
+  return bytes;
+}
+
+}  // namespace rlx::test

@@ -1,0 +1,165 @@
+// Guarded memory around a bound program.
+#include "tests/support/guarded_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/pipeline.h"
+#include "rlx/ir/op_def.h"
+
+namespace rlx::test {
+namespace {
+
+constexpr std::size_t kGuard = 256;
+constexpr std::size_t kAligned = 64;
+
+// 1 as a 4-byte integer is the smallest subnormal F32, makes every F64 subnormal, and every second F16 and BF16.
+std::byte pattern(Around around, std::size_t at) {
+  return around == Around::Nan ? std::byte{0xff} : std::byte{at % 4 == 0 ? std::uint8_t{1} : std::uint8_t{0}};
+}
+
+// Fresh heap blocks: huge numbers, or zeros; there is no way to ask for others.
+void perturb_heap([[maybe_unused]] Around around) {
+#ifdef M_PERTURB
+  mallopt(M_PERTURB, around == Around::Nan ? 0x80 : 0xff);
+#endif
+}
+
+std::vector<GuardedBytes> guarded(std::size_t n) { return std::vector<GuardedBytes>(n); }
+
+}  // namespace
+
+GuardedBytes::GuardedBytes(std::size_t n, Around around, std::size_t misaligned)
+    : storage_(n + 2 * kGuard + 2 * kAligned), size_(n), around_(around) {
+  const auto at = reinterpret_cast<std::uintptr_t>(storage_.data()) + kGuard;
+  start_ = kGuard + (kAligned - at % kAligned) % kAligned + misaligned;
+  for (std::size_t i = 0; i < storage_.size(); ++i) storage_[i] = pattern(around_, i - start_);
+}
+
+void GuardedBytes::spoil() {
+  for (std::size_t i = 0; i < size_; ++i) storage_[start_ + i] = pattern(around_, i);
+}
+
+bool GuardedBytes::intact() const {
+  for (std::size_t i = 0; i < storage_.size(); ++i) {
+    if (i == start_) i += size_;
+    if (i < storage_.size() && storage_[i] != pattern(around_, i - start_)) return false;
+  }
+  return true;
+}
+
+LirModule lir_for(const Graph& g, const TargetInfo& target) {
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (!target.claims.claims(g, NodeId{i}) || g.node(NodeId{i}).kind() == OpKind::Param)
+      return CompilePipeline(target).compile_graph(g).lir;
+  LirModule lir{g, plan_memory(g, target), Graph("prepare")};
+  const std::vector<std::string> problems = check_plan(lir.graph, lir.plan);
+  check(problems.empty(), problems.empty() ? "" : problems.front());
+  return lir;
+}
+
+GuardedProgram::GuardedProgram(const ExecutableGraph& exe, const NamedTensors& params, Around around)
+    : exe_(exe), around_(around), arena_(exe.lir().plan.arena_bytes, around) {
+  perturb_heap(around);
+  const LirModule& lir = exe.lir();
+  const Graph& prepare = lir.prepare;
+  std::map<Value, Tensor> computed;
+  const std::function<Tensor(Value)> value_of = [&](Value v) -> Tensor {
+    if (auto it = computed.find(v); it != computed.end()) return it->second;
+    const Node& n = prepare.node(v.node);
+    if (n.kind() == OpKind::Param) return params.at(prepare.leaf_name(v.node));
+    std::vector<Tensor> operands;
+    for (Value in : n.inputs) operands.push_back(value_of(in));
+    const std::vector<Tensor> results = evaluate_op(n.op, operands);
+    for (std::uint32_t r = 0; r < results.size(); ++r) computed.emplace(Value(v.node, r), results[r]);
+    return results[v.result];
+  };
+  prepared_ = guarded(prepare.outputs().size());
+  std::vector<const std::byte*> prepared;
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    const Value v = prepare.outputs()[i];
+    prepared_[i] = GuardedBytes(prepare.shape(v).size_bytes(), around);
+    if (prepare.node(v.node).kind() == OpKind::Relayout) {
+      const std::vector<Value>& sources = prepare.node(v.node).inputs;
+      for (std::size_t s = 0; s < sources.size(); ++s)
+        exe.pack(v.node, s, value_of(sources[s]).data(), prepared_[i].data());
+    } else {
+      const Tensor t = value_of(v);
+      std::copy_n(t.data(), t.size_bytes(), prepared_[i].data());
+    }
+    prepared.push_back(prepared_[i].data());
+  }
+  const std::vector<NodeId> leaves = lir.graph.leaves(OpKind::State);
+  states_ = guarded(leaves.size());
+  std::vector<std::byte*> states;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    states_[i] = GuardedBytes(lir.graph.shape(leaves[i]).size_bytes(), around);
+    states.push_back(states_[i].data());
+  }
+  reset();
+  BindContext context;
+  context.arena = arena_.data();
+  context.prepared = prepared;
+  context.states = states;
+  bound_ = exe.bind(context);
+}
+
+void GuardedProgram::reset() {
+  const Graph& g = exe_.lir().graph;
+  const std::vector<NodeId> leaves = g.leaves(OpKind::State);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const auto& op = g.node(leaves[i]).op.as<ops::State>();
+    const Tensor init = op.init.empty() ? Tensor::zeros(g.shape(leaves[i])) : op.init;
+    std::copy_n(init.data(), init.size_bytes(), states_[i].data());
+  }
+}
+
+NamedTensors GuardedProgram::states() {
+  NamedTensors out;
+  const Graph& g = exe_.lir().graph;
+  const std::vector<NodeId> leaves = g.leaves(OpKind::State);
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    out.emplace(g.leaf_name(leaves[i]), Tensor::copy_of(states_[i].data(), g.shape(leaves[i])));
+  return out;
+}
+
+std::vector<Tensor> GuardedProgram::run(const NamedTensors& inputs, bool timed) {
+  const LirModule& lir = exe_.lir();
+  const std::size_t off = around_ == Around::Subnormal ? 16 : 0;
+  std::vector<GuardedBytes> ins, outs;
+  std::vector<const void*> in_pointers;
+  std::vector<void*> out_pointers;
+  for (NodeId id : lir.graph.leaves(OpKind::Input)) {
+    const Tensor& t = inputs.at(lir.graph.leaf_name(id));
+    check(t.shape() == lir.graph.shape(id), "an input of another shape");
+    ins.emplace_back(t.size_bytes(), around_, off);
+    std::copy_n(t.data(), t.size_bytes(), ins.back().data());
+  }
+  for (Value v : lir.graph.outputs()) outs.emplace_back(lir.graph.shape(v).size_bytes(), around_, off);
+  for (GuardedBytes& b : ins) in_pointers.push_back(b.data());
+  for (GuardedBytes& b : outs) out_pointers.push_back(b.data());
+  arena_.spoil();
+  if (timed)
+    check(bound_->run_timed(in_pointers, out_pointers).size() == lir.plan.schedule.size(), "a time of each step");
+  else
+    bound_->run(in_pointers, out_pointers);
+  const auto intact = [](const std::vector<GuardedBytes>& list, const char* what) {
+    for (const GuardedBytes& b : list) check(b.intact(), concat_text("bytes around ", what, " were written"));
+  };
+  check(arena_.intact(), "bytes around the arena were written");
+  intact(ins, "an input");
+  intact(outs, "an output");
+  intact(prepared_, "a weight");
+  intact(states_, "a state");
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < outs.size(); ++i)
+    results.push_back(Tensor::copy_of(out_pointers[i], lir.graph.shape(lir.graph.outputs()[i])));
+  return results;
+}
+
+}  // namespace rlx::test

@@ -1,0 +1,60 @@
+// A compiled program in memory that a test controls whole: every value it reads or writes lies between bytes that the
+// test chose, which must not change and must not matter.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rlx/driver/backend.h"
+#include "rlx/ir/evaluate.h"
+
+namespace rlx::test {
+
+/// What lies around the values, in memory that a run has not written yet, and in fresh heap blocks where the allocator
+/// can be asked for it.
+enum class Around : std::uint8_t {
+  Nan,        // every float dtype reads NaN, integers -1
+  Subnormal,  // every float dtype reads subnormal numbers, integers small ones; buffers start off the usual alignment
+};
+
+/// `n` bytes between guards.
+class GuardedBytes {
+ public:
+  GuardedBytes() = default;
+  GuardedBytes(std::size_t n, Around around, std::size_t misaligned = 0);
+  std::byte* data() { return storage_.data() + start_; }
+  /// Fills the bytes themselves as their surroundings are.
+  void spoil();
+  /// True when the guards are as they were.
+  bool intact() const;
+
+ private:
+  std::vector<std::byte> storage_;
+  std::size_t start_ = 0, size_ = 0;
+  Around around_ = Around::Nan;
+};
+
+/// The LIR of `g`, a static graph, for `target`: as it is when the target claims every node, else through the pipeline.
+LirModule lir_for(const Graph& g, const TargetInfo& target);
+
+/// One binding of an executable. Inputs, params and states are given by name; states keep their values between runs.
+class GuardedProgram {
+ public:
+  GuardedProgram(const ExecutableGraph& exe, const NamedTensors& params, Around around);
+  /// Runs on stale memory; throws an Internal error naming the buffer when a guard was written over.
+  std::vector<Tensor> run(const NamedTensors& inputs, bool timed = false);
+  /// Every state back to its initial value.
+  void reset();
+  NamedTensors states();
+
+ private:
+  const ExecutableGraph& exe_;
+  Around around_;
+  GuardedBytes arena_;
+  std::vector<GuardedBytes> prepared_, states_;
+  std::unique_ptr<BoundGraph> bound_;
+};
+
+}  // namespace rlx::test

@@ -1,0 +1,68 @@
+// Random graphs over the whole vocabulary, for tests that compare ways of running them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/graph.h"
+
+namespace rlx::test {
+
+/// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators"): the same everywhere.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  /// An integer in [0, n).
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n)); }
+  bool chance(int percent) { return below(100) < percent; }
+  /// In (0, 1).
+  double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }
+  template <class T, std::size_t N>
+  const T& of(const T (&list)[N]) {
+    return list[below(static_cast<std::int64_t>(N))];
+  }
+  template <class List>
+  const auto& any(const List& list) {
+    return list[static_cast<std::size_t>(below(static_cast<std::int64_t>(list.size())))];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+struct ProgramOptions {
+  int ops = 12;                     // about that many builder calls
+  std::int64_t max_elements = 600;  // of one value, at the largest extents
+  bool symbols = true;              // some programs have symbolic dims
+  bool states = true;
+  bool blocks = true;     // HIR blocks
+  bool specials = false;  // NaN, infinities, subnormal and huge numbers among the drawn values
+};
+
+/// A graph, and how its leaves are drawn: whole-number leaves lie in [low, high).
+struct RandomProgram {
+  Graph graph;
+  std::uint64_t seed = 0;
+  bool specials = false;
+  struct Range {
+    std::int64_t low = -3, high = 4;
+  };
+  std::map<std::string, Range> whole;
+  /// Values for the symbols, within their bounds; empty for a static program.
+  SymbolBinding binding(std::uint64_t variant) const;
+  /// Values for every input and param at `binding`; states start at their initial values.
+  NamedTensors values(const SymbolBinding& binding, std::uint64_t variant) const;
+};
+
+/// The program of a seed. Everything that the builder refuses is left out; what it throws is an rlx::Error.
+RandomProgram random_program(std::uint64_t seed, const ProgramOptions& options = {});
+
+}  // namespace rlx::test

@@ -1,0 +1,577 @@
+// Running error analysis over the reference rules.
+#include "tests/support/rounding.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstdio>
+#include <numeric>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/tensor/visit.h"
+
+namespace rlx::test {
+namespace {
+
+using C = std::complex<double>;
+
+struct ActivationAllowance {
+  ActivationKind fn;
+  double places;
+};
+constexpr ActivationAllowance kActivations[] = {
+    {ActivationKind::Relu, 0},   {ActivationKind::Neg, 0},         {ActivationKind::Abs, 0},
+    {ActivationKind::Round, 0},  {ActivationKind::Floor, 0},       {ActivationKind::Ceil, 0},
+    {ActivationKind::Sign, 0},   {ActivationKind::Not, 0},         {ActivationKind::Sqrt, 1},
+    {ActivationKind::Square, 1}, {ActivationKind::HardSigmoid, 3},
+};
+constexpr double kFunctionPlaces = 4;  // of every other function; a subnormal result of them may also be 0
+
+struct BinaryAllowance {
+  BinaryKind fn;
+  double places;
+};
+constexpr BinaryAllowance kBinaries[] = {{BinaryKind::Add, 0.5}, {BinaryKind::Sub, 0.5}, {BinaryKind::Mul, 0.5},
+                                         {BinaryKind::Div, 1},   {BinaryKind::Max, 0},   {BinaryKind::Min, 0}};
+
+struct SumAllowance {
+  OpKind kind;
+  double terms;
+};
+// Sums of up to some thousand terms in several partial sums: what chance leaves of n roundings is far below n.
+constexpr SumAllowance kSums[] = {
+    {OpKind::DotGeneral, 4}, {OpKind::Reduce, 4}, {OpKind::Cumulative, 8}, {OpKind::ScatterAdd, 8}};
+
+// -- element access --
+
+Tensor like(const Tensor& t, double value) { return Tensor::full(t.shape().with_dtype(DType::F64), value); }
+const double* reals(const Tensor& t) { return reinterpret_cast<const double*>(t.data()); }
+double* reals(Tensor& t) { return reinterpret_cast<double*>(t.mutable_data()); }
+std::size_t count(const Tensor& t) { return static_cast<std::size_t>(t.num_elements()); }
+
+bool has_bound(DType t) { return is_inexact(t); }
+bool stores_floats(DType t) { return is_inexact(t) || t == DType::F8E4M3 || t == DType::F8E5M2 || t == DType::F4E2M1; }
+
+// |x| of each element in F64, infinite and NaN elements as 0: they add nothing to a bound.
+Tensor magnitude(const Tensor& t) {
+  Tensor out = like(t, 0);
+  double* o = reals(out);
+  for (std::int64_t i = 0; i < t.num_elements(); ++i) {
+    const double m = std::abs(load_element<C>(t.data(), t.dtype(), i));
+    o[i] = std::isfinite(m) ? m : 0;
+  }
+  return out;
+}
+
+double value_at(const Tensor& t, std::size_t i) {
+  return std::abs(load_element<C>(t.data(), t.dtype(), static_cast<std::int64_t>(i)));
+}
+
+// The distance of two elements of one tensor dtype (F64 or C128).
+double apart(const Tensor& a, const Tensor& b, std::size_t i) {
+  const auto at = static_cast<std::int64_t>(i);
+  const C x = load_element<C>(a.data(), a.dtype(), at), y = load_element<C>(b.data(), b.dtype(), at);
+  return std::max(difference(x.real(), y.real()), difference(x.imag(), y.imag()));
+}
+
+Tensor run1(const OpBox& op, const std::vector<Tensor>& in) { return evaluate_op(op, in)[0]; }
+Tensor add_up(const Tensor& a, const Tensor& b) { return run1(ops::Binary{BinaryKind::Add}, {a, b}); }
+
+// `a` expanded to the dims of `like_this`.
+Tensor broadcast(const Tensor& a, const Tensor& like_this) { return add_up(a, like(like_this, 0)); }
+
+Tensor shifted(const Tensor& x, const Tensor& by, double factor) {
+  if (!is_inexact(x.dtype())) return x;
+  Tensor out = Tensor::copy_of(x.data(), x.shape());
+  for (std::size_t i = 0; i < count(x); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const double step = reals(by)[i];
+    if (step == 0) continue;
+    store_element(out.mutable_data(), x.dtype(), at, load_element<C>(x.data(), x.dtype(), at) + factor * step);
+  }
+  return out;
+}
+
+bool any(const Tensor& slack) {
+  return std::any_of(reals(slack), reals(slack) + count(slack), [](double e) { return e != 0; });
+}
+
+// -- the walk --
+
+class Walk {
+ public:
+  Walk(const Graph& g, int depth) : g_(g), depth_(depth), results_(g.num_nodes()) {}
+
+  void set_leaf(NodeId id, Bounded b) { results_[id.index] = {std::move(b)}; }
+  void run() {
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i)
+      if (results_[i].empty()) results_[i] = node(g_.node(NodeId{i}));
+  }
+  const Bounded& at(Value v) const { return results_[v.node.index][v.result]; }
+
+ private:
+  // The F64 form of a value and no bound.
+  static Bounded exact(const Tensor& t) {
+    Tensor wide = widened(t);
+    Tensor zero = like(wide, 0);
+    return {std::move(wide), std::move(zero)};
+  }
+
+  std::vector<Bounded> node(const Node& n) {
+    std::vector<const Bounded*> in;
+    std::vector<Tensor> values;
+    for (Value v : n.inputs) {
+      in.push_back(&at(v));
+      values.push_back(at(v).value);
+    }
+    if (n.kind() != OpKind::Constant && n.kind() != OpKind::Iota && n.kind() != OpKind::Cast) {
+      const OpDef& def = op_def(n.op);
+      if (def.decompose.has()) return composite(n, in);
+    }
+    std::vector<Bounded> out;
+    switch (n.kind()) {
+      case OpKind::Constant: {
+        out = {exact(n.op.as<ops::Constant>().value)};
+        // A number inside a decomposition: kernels hold it in another precision perhaps.
+        if (depth_ > 0 && has_bound(n.shape().dtype()) && n.shape().rank() == 0)
+          reals(out[0].slack)[0] = last_place(n.shape().dtype(), value_at(out[0].value, 0)) / 2;
+        return out;
+      }
+      case OpKind::Iota: return {exact(run1(n.op, {}))};
+      case OpKind::Cast: return {cast(n, *in[0])};
+      default: break;
+    }
+    const std::vector<Tensor> results = evaluate_op(n.op, values);
+    for (const Tensor& t : results) out.push_back({t, like(t, 0)});
+    carry(n, in, values, out);
+    if (n.kind() == OpKind::Binary) add_to_sum(n, in, out[0]);
+    for (std::size_t r = 0; r < out.size(); ++r) finish(n.shapes[r].dtype(), n.op, in, out[r]);
+    return out;
+  }
+
+  std::vector<Bounded> composite(const Node& n, const std::vector<const Bounded*>& in) {
+    Graph parts("parts");
+    std::vector<Expr> operands;
+    for (Value v : n.inputs) operands.push_back(parts.input(concat_text("x", operands.size()), g_.shape(v)));
+    parts.set_outputs(decompose_into(parts, n.op, operands));
+    Walk inner(parts, depth_ + 1);
+    for (std::size_t i = 0; i < in.size(); ++i) inner.set_leaf(operands[i].value().node, *in[i]);
+    inner.run();
+    std::vector<Bounded> out;
+    for (Value v : parts.outputs()) out.push_back(inner.at(v));
+    return out;
+  }
+
+  // Both ends of the interval through the conversion itself, which is monotone.
+  static Bounded cast(const Node& n, const Bounded& x) {
+    const DType to = n.op.as<ops::Cast>().to;
+    const auto through = [&](const Tensor& t) { return widened(t.cast(to)); };
+    Bounded out{through(x.value), like(x.value, 0)};
+    const bool float_in = is_inexact(x.value.dtype());
+    const Tensor up = float_in ? through(shifted(x.value, x.slack, 1)) : out.value;
+    const Tensor down = float_in ? through(shifted(x.value, x.slack, -1)) : out.value;
+    double* e = reals(out.slack);
+    for (std::size_t i = 0; i < count(x.value); ++i) {
+      if (float_in && reals(x.slack)[i] < kApart) {
+        e[i] = std::max(apart(up, out.value, i), apart(down, out.value, i));
+        if (!stores_floats(to) && e[i] > 0) e[i] = kApart;
+      } else {
+        e[i] = reals(x.slack)[i];
+      }
+    }
+    return out;
+  }
+
+  // The bounds of the operands in those of the results, without the node's own rounding of sums' results.
+  void carry(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
+             std::vector<Bounded>& out) {
+    switch (n.kind()) {
+      case OpKind::Reshape:
+      case OpKind::Transpose:
+      case OpKind::Expand:
+      case OpKind::Slice:
+      case OpKind::Reverse:
+      case OpKind::StopGradient:
+        out[0].slack = run1(n.op, {in[0]->slack});
+        if (!in[0]->terms.empty()) out[0].terms = run1(n.op, {in[0]->terms});
+        return;
+      case OpKind::Pad: out[0].slack = run1(n.op, {in[0]->slack, in[1]->slack}); return;
+      case OpKind::Concat: {
+        std::vector<Tensor> parts;
+        for (const Bounded* b : in) parts.push_back(b->slack);
+        out[0].slack = run1(n.op, parts);
+        return;
+      }
+      case OpKind::Gather:
+      case OpKind::DynamicSlice:
+        out[0].slack = run1(n.op, {in[0]->slack, values[1]});
+        if (any(in[1]->slack)) out[0].slack = like(out[0].value, kApart);
+        return;
+      case OpKind::DynamicUpdateSlice:
+        out[0].slack = run1(n.op, {in[0]->slack, in[1]->slack, values[2]});
+        if (any(in[2]->slack)) out[0].slack = like(out[0].value, kApart);
+        return;
+      case OpKind::Where:
+        out[0].slack = add_up(run1(n.op, {values[0], in[1]->slack, in[2]->slack}), in[0]->slack);
+        return;
+      case OpKind::DimSize: return;
+      case OpKind::Activation:
+      case OpKind::Binary: elementwise(n, in, values, out); return;
+      case OpKind::Compare: compare(in, out[0]); return;
+      case OpKind::Reduce: reduce(n, *in[0], out[0]); return;
+      case OpKind::Cumulative: cumulative(n, *in[0], out[0]); return;
+      case OpKind::DotGeneral: dot(n, in, out[0]); return;
+      case OpKind::ScatterAdd: scatter(n, in, values, out[0]); return;
+      case OpKind::ArgReduce: arg_reduce(n, *in[0], out[0]); return;
+      case OpKind::TopK: top_k(n, *in[0], out); return;
+      default: elementwise(n, in, values, out); return;  // ops of others: by moving all operands
+    }
+  }
+
+  // Terms added to a sum may be added in another order than written; a scaled sum is still one.
+  static void add_to_sum(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {
+    if (!has_bound(out.value.dtype())) return;
+    const BinaryKind fn = n.op.as<ops::Binary>().fn;
+    const auto terms = [](const Bounded& b) { return b.terms.empty() ? magnitude(b.value) : b.terms; };
+    const bool open = !in[0]->terms.empty() || !in[1]->terms.empty();
+    if (fn == BinaryKind::Add || fn == BinaryKind::Sub) {
+      out.terms = add_up(terms(*in[0]), terms(*in[1]));
+      const double eps = sum_epsilon(n.shape().dtype());
+      if (open)
+        for (std::size_t i = 0; i < count(out.value); ++i) reals(out.slack)[i] += eps * reals(out.terms)[i];
+    } else if (fn == BinaryKind::Mul && open) {
+      out.terms = run1(n.op, {terms(*in[0]), terms(*in[1])});
+    }
+  }
+
+  // Functions of elements: the corners of the operands' intervals.
+  static void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
+                          std::vector<Bounded>& out) {
+    bool moving = false;
+    for (const Bounded* b : in) moving = moving || any(b->slack);
+    if (!moving) return;
+    const bool whole = !has_bound(out[0].value.dtype());
+    if (whole) {  // integers are right or undecided
+      for (const Bounded* b : in)
+        for (Bounded& o : out) o.slack = add_up(o.slack, b->slack);
+      return;
+    }
+    const std::size_t corners = std::size_t{1} << std::min<std::size_t>(in.size(), 3);
+    for (std::size_t corner = 0; corner < corners; ++corner) {
+      std::vector<Tensor> moved;
+      for (std::size_t k = 0; k < in.size(); ++k) {
+        Tensor finite = in[k]->slack;
+        for (std::size_t i = 0; i < count(finite); ++i)
+          if (!(reals(finite)[i] < kApart)) reals(finite)[i] = 0;  // undecided, set below
+        moved.push_back(shifted(values[k], finite, (corner >> std::min<std::size_t>(k, 2) & 1) != 0 ? 1 : -1));
+      }
+      const std::vector<Tensor> there = evaluate_op(n.op, moved);
+      for (std::size_t r = 0; r < out.size(); ++r)
+        for (std::size_t i = 0; i < count(out[r].value); ++i)
+          reals(out[r].slack)[i] = std::max(reals(out[r].slack)[i], apart(there[r], out[r].value, i));
+    }
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      Tensor lost = like(values[k], 0);
+      for (std::size_t i = 0; i < count(lost); ++i)
+        if (undecidable(n.op, k, values[k], in[k]->slack, i)) reals(lost)[i] = kApart;
+      if (any(lost))
+        for (Bounded& o : out) o.slack = add_up(o.slack, broadcast(lost, o.slack));
+    }
+  }
+
+  // Whether the function is no longer described by the corners: an interval over a pole or over a wave.
+  static bool undecidable(const OpBox& op, std::size_t operand, const Tensor& x, const Tensor& slack, std::size_t i) {
+    const double e = reals(slack)[i];
+    if (e == 0) return false;
+    if (!(e < kApart)) return true;
+    const double size = value_at(x, i);
+    if (const auto* a = op.get_if<ops::Activation>()) {
+      switch (a->fn) {
+        case ActivationKind::Recip: return e >= size;
+        case ActivationKind::Sin:
+        case ActivationKind::Cos: return e > 0.5;
+        case ActivationKind::Tan: return std::fabs(std::cos(size)) <= 2 * e;
+        default: return false;
+      }
+    }
+    if (const auto* b = op.get_if<ops::Binary>())
+      return (b->fn == BinaryKind::Div || b->fn == BinaryKind::Mod) && operand == 1 && e >= size;
+    return false;
+  }
+
+  static void compare(const std::vector<const Bounded*>& in, Bounded& out) {
+    const Tensor e = add_up(in[0]->slack, in[1]->slack);
+    for (std::size_t i = 0; i < count(out.value); ++i) {
+      if (reals(e)[i] == 0) continue;
+      reals(out.slack)[i] = kApart;
+    }
+    if (!any(out.slack) || !is_float(in[0]->value.dtype())) return;
+    const Tensor a = broadcast(in[0]->value, out.value), b = broadcast(in[1]->value, out.value);
+    for (std::size_t i = 0; i < count(out.value); ++i)
+      if (difference(reals(a)[i], reals(b)[i]) > reals(e)[i]) reals(out.slack)[i] = 0;
+  }
+
+  static Tensor with_slack(const Bounded& x, const Tensor& size) { return add_up(size, x.slack); }
+
+  // eps of the dtype that sums are made in.
+  static double sum_epsilon(DType t) {
+    return epsilon_of(is_complex(t) ? real_dtype(t) : t == DType::F64 ? DType::F64 : DType::F32);
+  }
+
+  // slack = (op over |x| + slack) - (op over |x|) + terms * eps * (op over |x|); `divisor`: of the sums, for a mean
+  static void add_terms(const Node& n, Bounded& out, const Tensor& with, const Tensor& without, double divisor = 1) {
+    const double own = allowance_of(n.op).terms * sum_epsilon(n.shape().dtype()) + 4 * epsilon_of(DType::F64);
+    const double largest =
+        float_format(n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128 ? DType::F64 : DType::F32)
+            .largest;
+    double* e = reals(out.slack);
+    for (std::size_t i = 0; i < count(out.value); ++i) {
+      if (reals(without)[i] > largest / divisor) {  // a partial sum may overflow
+        e[i] = kApart;
+        continue;
+      }
+      const double carried = reals(with)[i] - reals(without)[i];
+      e[i] = (carried > 0 || std::isnan(carried) ? carried : 0) + own * reals(without)[i];
+    }
+  }
+
+  static void spread(const Bounded& x, const OpBox& widest, Bounded& out) {
+    out.slack = run1(widest, {x.slack});
+    for (std::size_t i = 0; i < count(out.slack); ++i)
+      if (!(reals(out.slack)[i] >= 0)) reals(out.slack)[i] = 0;  // the largest of nothing
+  }
+
+  static void reduce(const Node& n, const Bounded& x, Bounded& out) {
+    auto op = n.op.as<ops::Reduce>();
+    const bool ordered = op.fn == ReduceKind::Max || op.fn == ReduceKind::Min;
+    if (ordered || !has_bound(x.value.dtype())) {
+      op.fn = ReduceKind::Max;
+      return spread(x, op, out);
+    }
+    const Tensor size = magnitude(x.value);
+    Tensor without = run1(op, {size});
+    const Tensor with = run1(op, {with_slack(x, size)});
+    if (op.fn == ReduceKind::Prod) {  // n roundings of the product
+      const double n_terms =
+          count(out.value) ? static_cast<double>(count(x.value)) / static_cast<double>(count(out.value)) : 0;
+      for (std::size_t i = 0; i < count(out.value); ++i)
+        reals(out.slack)[i] =
+            reals(with)[i] - reals(without)[i] + n_terms * sum_epsilon(n.shape().dtype()) * reals(without)[i];
+      return;
+    }
+    const double group =
+        count(out.value) > 0 ? static_cast<double>(count(x.value)) / static_cast<double>(count(out.value)) : 1;
+    add_terms(n, out, with, without, op.fn == ReduceKind::Mean ? std::max(1.0, group) : 1);
+  }
+
+  static void cumulative(const Node& n, const Bounded& x, Bounded& out) {
+    auto op = n.op.as<ops::Cumulative>();
+    if (op.fn == CumulativeKind::Max || op.fn == CumulativeKind::Min || !has_bound(x.value.dtype())) {
+      op.fn = CumulativeKind::Max;
+      return spread(x, op, out);
+    }
+    const Tensor size = magnitude(x.value);
+    const Tensor without = run1(op, {size}), with = run1(op, {with_slack(x, size)});
+    add_terms(n, out, with, without);
+    if (op.fn != CumulativeKind::Prod) return;
+    const double roundings = static_cast<double>(x.value.dim(static_cast<int>(op.axis)));
+    for (std::size_t i = 0; i < count(out.value); ++i)
+      reals(out.slack)[i] += roundings * sum_epsilon(n.shape().dtype()) * reals(without)[i];
+  }
+
+  static void dot(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {
+    if (!has_bound(out.value.dtype())) {
+      if (any(in[0]->slack) || any(in[1]->slack)) out.slack = like(out.value, kApart);
+      return;
+    }
+    const Tensor a = magnitude(in[0]->value), b = magnitude(in[1]->value);
+    out.terms = run1(n.op, {a, b});
+    add_terms(n, out, run1(n.op, {with_slack(*in[0], a), with_slack(*in[1], b)}), out.terms);
+  }
+
+  static void scatter(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
+                      Bounded& out) {
+    if (any(in[1]->slack)) {
+      out.slack = like(out.value, kApart);
+      return;
+    }
+    if (!has_bound(out.value.dtype())) {
+      out.slack = run1(n.op, {in[0]->slack, values[1], in[2]->slack});
+      return;
+    }
+    const Tensor a = magnitude(in[0]->value), b = magnitude(in[2]->value);
+    add_terms(n, out, run1(n.op, {with_slack(*in[0], a), values[1], with_slack(*in[2], b)}),
+              run1(n.op, {a, values[1], b}));
+  }
+
+  static void arg_reduce(const Node& n, const Bounded& x, Bounded& out) {
+    if (!any(x.slack)) return;
+    const auto& op = n.op.as<ops::ArgReduce>();
+    const double sign = op.fn == ArgReduceKind::Max ? 1 : -1;
+    const std::vector<std::int64_t> dims = x.value.dims();
+    std::int64_t outer = 1, extent = 1, inner = 1;
+    for (std::int64_t d = 0; d < x.value.rank(); ++d)
+      (d < op.axis ? outer : d == op.axis ? extent : inner) *= dims[static_cast<std::size_t>(d)];
+    const Tensor wide = x.value.cast(DType::F64);
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t k = 0; k < inner; ++k) {
+        const std::int64_t winner = out.value.at_i64(o * inner + k);
+        const auto at = [&](std::int64_t j) { return static_cast<std::size_t>((o * extent + j) * inner + k); };
+        const double top = sign * reals(wide)[at(winner)], top_slack = reals(x.slack)[at(winner)];
+        for (std::int64_t j = 0; j < extent; ++j) {
+          const double e = reals(x.slack)[at(j)] + top_slack;
+          if (j != winner && e > 0 && !(top - sign * reals(wide)[at(j)] > e)) reals(out.slack)[o * inner + k] = kApart;
+        }
+      }
+  }
+
+  static void top_k(const Node& n, const Bounded& x, std::vector<Bounded>& out) {
+    if (!any(x.slack)) return;
+    const std::int64_t k = n.op.as<ops::TopK>().k, extent = x.value.dim(-1);
+    const Tensor wide = x.value.cast(DType::F64);
+    for (std::int64_t row = 0; row * k < out[0].value.num_elements(); ++row) {
+      std::vector<std::int64_t> order(static_cast<std::size_t>(extent));
+      std::iota(order.begin(), order.end(), row * extent);
+      std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return reals(wide)[a] > reals(wide)[b]; });
+      double widest = 0;
+      for (std::int64_t i : order) widest = std::max(widest, reals(x.slack)[i]);
+      for (std::int64_t i = 0; i < k; ++i) {
+        reals(out[0].slack)[row * k + i] = widest;
+        for (std::int64_t other : {i - 1, i + 1}) {
+          if (other < 0 || other >= extent) continue;
+          const auto a = order[static_cast<std::size_t>(i)], b = order[static_cast<std::size_t>(other)];
+          if (widest > 0 && !(difference(reals(wide)[a], reals(wide)[b]) > 2 * widest))
+            reals(out[1].slack)[row * k + i] = kApart;
+        }
+      }
+    }
+  }
+
+  // The rounding of the result, and what may overflow.
+  static void finish(DType t, const OpBox& op, const std::vector<const Bounded*>& in, Bounded& out) {
+    bool lost = false;  // some operand is undecided: a NaN bound means nothing better
+    for (const Bounded* b : in)
+      lost = lost ||
+             std::any_of(reals(b->slack), reals(b->slack) + count(b->slack), [](double e) { return !(e < kApart); });
+    double* e = reals(out.slack);
+    if (!has_bound(t)) {
+      for (std::size_t i = 0; i < count(out.value); ++i)
+        if (std::isnan(e[i])) e[i] = kApart;
+      return;
+    }
+    const bool narrow = t == DType::F16 || t == DType::BF16;
+    const DType computed = narrow ? DType::F32 : t;
+    const double places = allowance_of(op).places, largest = float_format(t).largest;
+    for (std::size_t i = 0; i < count(out.value); ++i) {
+      const double size = value_at(out.value, i);
+      if (!std::isfinite(size)) {
+        if (std::isnan(e[i])) e[i] = lost ? kApart : 0;
+        continue;
+      }
+      if (std::isnan(e[i])) e[i] = kApart;
+      // One correctly rounded operation on exact operands: no error when the result is a number of the dtype.
+      const bool exact = e[i] == 0 && places <= 0.5 && std::remainder(size, last_place(t, size)) == 0;
+      if (size + e[i] > 0 && !exact) {
+        if (places > 0) e[i] += places * last_place(computed, size);
+        const double smallest_normal = std::ldexp(1.0, float_format(computed).min_exponent);
+        if (places == kFunctionPlaces && size < smallest_normal) e[i] = std::max(e[i], smallest_normal);
+        if (narrow && computes(op)) e[i] += last_place(t, size + e[i]) / 2;
+      }
+      if (size + e[i] > largest) e[i] = kApart;
+    }
+  }
+
+  // Moves and choices return operands as they are.
+  static bool computes(const OpBox& op) {
+    const Allowance a = allowance_of(op);
+    return a.places > 0 || a.terms > 0;
+  }
+
+  const Graph& g_;
+  int depth_;
+  std::vector<std::vector<Bounded>> results_;
+};
+
+}  // namespace
+
+Allowance allowance_of(const OpBox& op) {
+  if (const auto* a = op.get_if<ops::Activation>()) {
+    for (const ActivationAllowance& row : kActivations)
+      if (row.fn == a->fn) return {row.places, 0};
+    return {kFunctionPlaces, 0};
+  }
+  if (const auto* b = op.get_if<ops::Binary>()) {
+    for (const BinaryAllowance& row : kBinaries)
+      if (row.fn == b->fn) return {row.places, 0};
+    return {kFunctionPlaces, 0};
+  }
+  if (const auto* r = op.get_if<ops::Reduce>(); r && (r->fn == ReduceKind::Max || r->fn == ReduceKind::Min)) return {};
+  if (const auto* c = op.get_if<ops::Cumulative>(); c && (c->fn == CumulativeKind::Max || c->fn == CumulativeKind::Min))
+    return {};
+  for (const SumAllowance& row : kSums)
+    if (row.kind == op.kind()) return {1, row.terms};
+  if (op.kind() == OpKind::Custom) return {kFunctionPlaces, 0};
+  return {};
+}
+
+BoundedResult evaluate_bounded(const Graph& graph, const NamedTensors& values) {
+  std::map<std::string, std::vector<std::int64_t>, std::less<>> dims;
+  for (const auto& [name, tensor] : values) dims.emplace(name, tensor.dims());
+  const Graph bound = graph.is_static() ? Graph() : graph.bind(solve_symbols(graph, dims));
+  const Graph& g = graph.is_static() ? graph : bound;
+  Walk walk(g, 0);
+  BoundedResult out;
+  for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+    for (NodeId id : g.leaves(kind)) {
+      auto it = values.find(g.leaf_name(id));
+      Tensor t = it != values.end() ? it->second : Tensor();
+      if (const auto* s = g.node(id).op.get_if<ops::State>(); s && t.empty())
+        t = s->init.empty() ? Tensor::zeros(g.shape(id)) : s->init;
+      if (t.empty()) throw Error(ErrorCode::NotFound, concat_text("no value for '", g.leaf_name(id), "'"));
+      Tensor wide = widened(t), zero = Tensor::zeros(t.shape().with_dtype(DType::F64));
+      if (kind == OpKind::State) out.states.insert_or_assign(g.leaf_name(id), Bounded{wide, zero});
+      walk.set_leaf(id, {std::move(wide), std::move(zero)});
+    }
+  walk.run();
+  for (Value v : g.outputs()) out.outputs.push_back(walk.at(v));
+  for (const Graph::StateUpdate& u : g.state_updates()) out.states.insert_or_assign(u.name, walk.at(u.value));
+  return out;
+}
+
+Gap gap_to(const Tensor& got, const Bounded& exact, std::int64_t* undecided) {
+  const Tensor wide = widened(got);
+  if (got.dims() != exact.value.dims() || wide.dtype() != exact.value.dtype())
+    return {kApart, -1, concat_text("shape is ", got.shape().text(), ", wanted ", exact.value.shape().text())};
+  Gap gap;
+  for (std::size_t i = 0; i < count(wide); ++i) {
+    const double slack = reals(exact.slack)[i];
+    if (!(slack < kApart)) {
+      if (undecided != nullptr) ++*undecided;
+      continue;
+    }
+    double size = 0;
+    if (stores_floats(wide.dtype())) {
+      const double d = apart(wide, exact.value, i);
+      size = d == 0 ? 0 : slack == 0 ? kApart : d / slack;
+    } else {
+      const auto at = static_cast<std::int64_t>(i);
+      size = load_element<std::int64_t>(wide.data(), wide.dtype(), at) ==
+                     load_element<std::int64_t>(exact.value.data(), wide.dtype(), at)
+                 ? 0
+                 : kApart;
+    }
+    if (size > gap.size) gap = {size, static_cast<std::int64_t>(i), {}};
+  }
+  if (gap.index >= 0) {
+    const auto value = [&](const Tensor& t) {
+      char text[80];
+      const C c = load_element<C>(t.data(), t.dtype(), gap.index);
+      std::snprintf(text, sizeof text, is_complex(t.dtype()) ? "(%.17g, %.17g)" : "%.17g", c.real(), c.imag());
+      return std::string(text);
+    };
+    gap.text = concat_text("element ", gap.index, " of ", got.shape().text(), " is ", value(got), ", exactly ",
+                           value(exact.value), ": ", gap.size, " times the bound ", value(exact.slack).c_str());
+  }
+  return gap;
+}
+
+}  // namespace rlx::test

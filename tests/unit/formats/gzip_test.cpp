@@ -1,0 +1,45 @@
+// gzip members of the system's gzip and what is said of damaged ones.
+#include "rlx/formats/gzip.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+
+// `printf 'hello hello hello\n' | gzip -n`
+std::string hello() {
+  const std::uint8_t bytes[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03,
+                                0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57, 0xc8, 0x40, 0x90, 0x5c,
+                                0x00, 0x3b, 0x7c, 0x8a, 0xdf, 0x12, 0x00, 0x00, 0x00};
+  return std::string(reinterpret_cast<const char*>(bytes), sizeof bytes);
+}
+
+}  // namespace
+
+TEST_CASE("gzip: members one after the other come out as one text") {
+  CHECK(is_gzip(hello()));
+  CHECK_FALSE(is_gzip("hello"));
+  CHECK(gunzip(hello(), "f") == "hello hello hello\n");
+  CHECK(gunzip(hello() + hello(), "f") == "hello hello hello\nhello hello hello\n");
+}
+
+TEST_CASE("gzip: cut anywhere or changed anywhere is an error that names the file") {
+  const std::string good = hello();
+  for (std::size_t n = 0; n < good.size(); ++n)
+    CHECK(contains(error_text([&] { gunzip(good.substr(0, n), "f.gz"); }), "f.gz: "));
+  for (std::size_t at = 10; at < good.size(); ++at) {  // before: flags and times, which carry no content
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x40);
+    CHECK(contains(error_text([&] { gunzip(bad, "f.gz"); }), "f.gz: the compressed content "));
+  }
+  CHECK(contains(error_text([&] { gunzip(good + "x", "f.gz"); }), "f.gz: bytes follow the compressed content"));
+}
+
+}  // namespace rlx

@@ -1,0 +1,78 @@
+// The pages of docs/: their C++ is part of programs that run as tests, and links between files of the repository lead
+// somewhere.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/support/paths.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> files_of(const char* folder, const char* ending) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(rlx::test::source_path(folder)))
+    if (entry.path().extension() == ending) found.push_back(entry.path());
+  return found;
+}
+
+std::string content(const fs::path& path) { return rlx::test::read_file(path.string()); }
+
+}  // namespace
+
+TEST_CASE("docs: every C++ block is part of an example, which compiles and runs as a test") {
+  std::string examples;
+  for (const fs::path& path : files_of("examples", ".cpp")) examples += content(path) + '\0';
+  std::size_t num_blocks = 0;
+  for (const fs::path& page : files_of("docs", ".md")) {
+    const std::string text = content(page), open = "```cpp\n";
+    for (std::size_t at = 0; (at = text.find(open, at)) != std::string::npos;) {
+      at += open.size();
+      const std::size_t end = text.find("```", at);
+      REQUIRE_MESSAGE(end != std::string::npos, page.string(), ": a block without an end");
+      const std::string block = text.substr(at, end - at);
+      ++num_blocks;
+      CHECK_MESSAGE(examples.find(block) != std::string::npos, page.string(), ": in no example:\n", block);
+      at = end + 3;
+    }
+  }
+  CHECK(num_blocks > 10);
+}
+
+TEST_CASE("docs: what an example prints is what its page shows") {
+  for (const auto& shown : {std::pair("docs/training.md", "examples/08_train.expected.txt")}) {
+    const char *page = shown.first, *output = shown.second;
+    CHECK_MESSAGE(
+        content(rlx::test::source_path(page)).find(content(rlx::test::source_path(output))) != std::string::npos, page,
+        " does not show ", output);
+  }
+}
+
+TEST_CASE("docs: links to files of the repository lead somewhere") {
+  std::vector<fs::path> pages = files_of(".", ".md");
+  for (const fs::path& page : files_of("docs", ".md")) pages.push_back(page);
+  std::size_t num_links = 0;
+  for (const fs::path& page : pages) {
+    const std::string text = content(page);
+    for (std::size_t at = 0; (at = text.find("](", at)) != std::string::npos;) {
+      at += 2;
+      const std::string target = text.substr(at, text.find_first_of(")#\n ", at) - at);
+      if (target.empty() || target.find(':') != std::string::npos) continue;
+      ++num_links;
+      CHECK_MESSAGE(fs::exists(page.parent_path() / target), page.string(), " links to ", target);
+    }
+  }
+  CHECK(num_links > 10);
+}
+
+TEST_CASE("docs: the index names every page") {
+  const std::string index = content(rlx::test::source_path("docs/README.md"));
+  for (const fs::path& page : files_of("docs", ".md"))
+    if (page.filename() != "README.md")
+      CHECK_MESSAGE(index.find("(" + page.filename().string() + ")") != std::string::npos, page.string());
+}

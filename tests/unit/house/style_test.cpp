@@ -1,0 +1,81 @@
+// The form of sources that no formatter keeps by itself. C++: no line over 120 columns (it cannot break strings and
+// long words of comments), no banner that reflowing would break. Python and shell: the same width, and what
+// .editorconfig says.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/paths.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_cpp(const fs::path& file) {
+  const std::string ending = file.extension().string();
+  return ending == ".cpp" || ending == ".h" || ending == ".inc";
+}
+
+// Python and shell: by their ending, or programs without one by their first line.
+bool is_script(const fs::path& file) {
+  const std::string ending = file.extension().string();
+  if (ending == ".py" || ending == ".sh") return true;
+  std::string first;
+  return ending.empty() && std::getline(std::ifstream(file), first) && first.starts_with("#!");
+}
+
+std::vector<fs::path> sources(bool wanted(const fs::path&)) {
+  std::vector<fs::path> found;
+  for (const char* folder : {"rlx", "cli", "bench", "examples", "scripts", "tests"})
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(rlx::test::source_path(folder)))
+      if (entry.is_regular_file() && wanted(entry.path())) found.push_back(entry.path());
+  return found;
+}
+
+// Columns of UTF-8 text: its bytes but those that continue a code point.
+std::size_t columns(const std::string& line) {
+  std::size_t n = 0;
+  for (unsigned char c : line) n += (c & 0xC0) != 0x80;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("no line of a C++ file is over 120 columns, no banner is a line of dashes") {
+  const std::vector<fs::path> files = sources(is_cpp);
+  CHECK(files.size() > 100);
+  for (const fs::path& file : files) {
+    std::ifstream in(file);
+    std::size_t number = 0;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      if (columns(line) <= 120 && line.find("// ---"
+                                            "----") == std::string::npos)
+        continue;
+      FAIL_CHECK(file.string() << ":" << number << ": " << columns(line)
+                               << " columns, or a banner of dashes (write // -- title --)");
+    }
+  }
+}
+
+TEST_CASE("no line of a script is over 120 columns or ends in spaces, none holds a tab, the last one has an end") {
+  const std::vector<fs::path> files = sources(is_script);
+  CHECK(files.size() > 10);
+  bool python_program = false;
+  for (const fs::path& file : files) {
+    python_program |= file.extension().empty();
+    std::ifstream in(file);
+    std::size_t number = 0;
+    std::string line;
+    while (std::getline(in, line)) {
+      ++number;
+      if (columns(line) > 120 || line.find_first_of("\t\r") != std::string::npos || line.ends_with(' ') || in.eof())
+        FAIL_CHECK(file.string() << ":" << number << ": " << columns(line)
+                                 << " columns, a tab, spaces at its end, or no line feed");
+    }
+  }
+  CHECK_MESSAGE(python_program, "the programs of bench/ have no ending and must be among the files");
+}

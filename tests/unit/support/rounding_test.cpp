@@ -1,0 +1,85 @@
+// The bounds that numeric tests allow: they hold for what is computed well, and are broken by what is not.
+#include "tests/support/rounding.h"
+
+#include <doctest/doctest.h>
+
+#include "rlx/ir/graph.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+Tensor f32(std::vector<float> values) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  return Tensor::of<float>({n}, values);
+}
+
+// The gap of `got` from output 0 of the graph that `build` makes of an input x.
+template <class Build>
+Gap gap_of(const Build& build, const Tensor& x, const Tensor& got, std::int64_t* undecided = nullptr) {
+  Graph g;
+  g.set_outputs({build(g, g.input("x", x.shape()))});
+  return gap_to(got, evaluate_bounded(g, {{"x", x}}).outputs[0], undecided);
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST_CASE("rounding: one operation may be off by its last place and not by more") {
+  const auto third = [](Graph&, Expr x) { return x / 3.0; };
+  const float right = 1.0F / 3;
+  CHECK(gap_of(third, f32({1}), f32({right})).size <= 1);
+  CHECK(gap_of(third, f32({1}), f32({right + 2 * 0x1p-25F})).size > 1);
+  CHECK(gap_of(third, f32({1}), f32({kNan})).size == kApart);
+  CHECK(gap_of([](Graph&, Expr x) { return x + 1.0; }, f32({1}), f32({2})).size == 0);
+  CHECK(gap_of([](Graph&, Expr x) { return x + 1.0; }, f32({1}), f32({2 + 0x1p-22F})).size == kApart);  // 2 is exact
+  CHECK(gap_of([](Graph& g, Expr x) { return g.relu(x); }, f32({kNan, -1}), f32({kNan, 0})).size == 0);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.relu(x); }, f32({kNan, -1}), f32({0, 0})).size == kApart);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, f32({0}), f32({-kInf})).size == 0);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, f32({0}), f32({-3.4e38F})).size == kApart);
+}
+
+TEST_CASE("rounding: a sum is measured by its terms, and a cancelled difference carries what came before") {
+  const auto total = [](Graph& g, Expr x) { return g.sum(x); };
+  const auto scalar = [](float v) { return Tensor::scalar(DType::F32, static_cast<double>(v)); };
+  CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(1)).size == 0);
+  CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(1.0625F)).size < 1);  // eps * 2e6 = 0.24
+  CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(3)).size > 1);
+  CHECK(gap_of(total, f32({1, 1, 1}), scalar(3.0001F)).size > 1);
+  const auto cancelled = [](Graph& g, Expr x) { return g.exp(x) - 1.0; };
+  CHECK(gap_of(cancelled, f32({1e-6F}), f32({9.5367e-7F})).size <= 1);  // exp rounds to 1 + 2^-20
+  CHECK(gap_of(cancelled, f32({1e-6F}), f32({2e-6F})).size > 1);
+}
+
+TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else is") {
+  std::int64_t undecided = 0;
+  const auto past = [](Graph& g, Expr x) { return g.cast(g.gt(x / 3.0 * 3.0, 1.0), DType::F32); };
+  CHECK(gap_of(past, f32({1, 2, 0.5F}), f32({1, 1, 0}), &undecided).size == 0);
+  CHECK(undecided == 1);
+  CHECK(gap_of(past, f32({1, 2, 0.5F}), f32({1, 0, 0})).size == kApart);
+  undecided = 0;
+  const auto best = [](Graph& g, Expr x) { return g.arg_max(g.sin(x), 0); };
+  const auto index = [](std::int64_t i) { return Tensor::scalar_i64(DType::I32, i); };
+  CHECK(gap_of(best, f32({0.1F, 1.5F, 0.2F}), index(1), &undecided).size == 0);
+  CHECK(gap_of(best, f32({0.1F, 1.5F, 0.2F}), index(2), &undecided).size == kApart);
+  CHECK(undecided == 0);
+  CHECK(gap_of(best, f32({0.1F, 1.5F, 1.5F}), index(2), &undecided).size == 0);
+  CHECK(undecided == 1);
+  // Beyond the largest number of the dtype the bound ends.
+  undecided = 0;
+  CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, f32({100}), f32({kInf}), &undecided).size == 0);
+  CHECK(undecided == 1);
+}
+
+TEST_CASE("rounding: narrow types round once more, storage types through their own conversion") {
+  const auto half = [](Graph& g, Expr x) { return g.cast(g.cast(x, DType::F8E4M3), DType::F32); };
+  CHECK(gap_of(half, f32({1.06F, 1000}), f32({1, 448})).size == 0);
+  CHECK(gap_of(half, f32({1.06F, 1000}), f32({1.125F, 448})).size == kApart);
+  const auto bf16 = [](Graph& g, Expr x) { return g.exp(g.cast(x, DType::BF16)); };
+  const auto got = [](double v) { return Tensor::full(Shape({1}, DType::BF16), v); };
+  CHECK(gap_of(bf16, f32({1}), got(2.71875)).size <= 1);
+  CHECK(gap_of(bf16, f32({1}), got(2.734375)).size > 1);
+}
