@@ -15,6 +15,14 @@ constexpr int kMaxRounds = 16;
 
 using Counts = std::map<std::tuple<OpKind, std::string, DispatchPath>, std::size_t>;
 
+std::vector<KindDispatch> summaries_of(const Counts& counts) {
+  std::vector<KindDispatch> out;
+  for (const auto& [key, count] : counts) out.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  return out;
+}
+
+bool is_decomposed(DispatchPath p) { return p == DispatchPath::CommonIr || p == DispatchPath::Rewritten; }
+
 // Reports count by op: activations together, each custom op by itself.
 std::string report_name(const Node& n) { return std::string(op_def(n.op).name); }
 
@@ -99,6 +107,15 @@ std::string KernelDispatchReport::text() const {
   return out;
 }
 
+void KernelDispatchReport::continue_with(KernelDispatchReport later) {
+  Counts counts;
+  for (const KindDispatch& k : later.summaries) counts[{k.kind, k.name, k.path}] += k.node_count;
+  for (const KindDispatch& k : summaries)
+    if (is_decomposed(k.path)) counts[{k.kind, k.name, k.path}] += k.node_count;
+  later.summaries = summaries_of(counts);
+  *this = std::move(later);
+}
+
 bool needs_no_kernel(const Node& n) {
   const OpDef& def = op_def(n.op);
   return def.is(OpTrait::Leaf) || n.kind() == OpKind::StopGradient;
@@ -146,8 +163,7 @@ Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_
     if (path == DispatchPath::Unsupported)
       report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
   }
-  for (const auto& [key, count] : counts)
-    report.summaries.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  report.summaries = summaries_of(counts);
   return g;
 }
 

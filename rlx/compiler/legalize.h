@@ -52,7 +52,7 @@ struct KindDispatch {
   std::size_t node_count = 0;
 };
 
-/// What legalisation did, by kind.
+/// What legalisation did, by kind: the nodes that were decomposed, and the nodes that are left, which are what runs.
 struct KernelDispatchReport {
   std::string backend_name;
   KernelDispatchPolicy policy = KernelDispatchPolicy::PreferNative;
@@ -60,6 +60,8 @@ struct KernelDispatchReport {
   std::vector<KindDispatch> summaries;  // sorted by kind, name, path
   std::vector<Diagnostic> unsupported;  // one per offending node
   bool compile_ready() const { return unsupported.empty(); }
+  /// Adds a later legalisation of the same program: what is left of it takes the place of what was left before.
+  void continue_with(KernelDispatchReport later);
   std::string text() const;
 };
 

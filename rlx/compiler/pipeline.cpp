@@ -267,7 +267,11 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
     KernelDispatchReport again;
     Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again,
                                       options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
-    if (again.compile_ready()) mir.graph = std::move(legal);
+    if (again.compile_ready()) {
+      mir.graph = std::move(legal);
+      result.dispatch.continue_with(std::move(again));
+      keep("legalize", mir.graph);
+    }
   }
   if (has_extents(mir.graph)) {
     result.lir = plan_lir(mir);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite.h"
 
@@ -41,6 +43,7 @@ class Splitter {
   void classify() {
     constant_.assign(g_.num_nodes(), false);
     has_param_.assign(g_.num_nodes(), false);
+    in_prepare_.assign(g_.num_nodes(), false);
     std::vector<double> source_bytes(g_.num_nodes(), 0);
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const Node& n = g_.nodes()[i];
@@ -79,11 +82,23 @@ class Splitter {
   Value prepare_value(Value v) {
     auto it = prepare_map_.find(v);
     if (it != prepare_map_.end()) return it->second;
-    const Node& n = g_.node(v.node);
-    std::vector<Value> inputs;
-    for (Value in : n.inputs) inputs.push_back(prepare_value(in));
-    NodeId id = prepare_.add_node(Node{n.op, std::move(inputs), n.shapes, n.origin});
-    for (std::uint32_t r = 0; r < n.num_results(); ++r) prepare_map_[Value(v.node, r)] = Value(id, r);
+    std::vector<NodeId> wanted{v.node}, fresh;
+    while (!wanted.empty()) {
+      const NodeId id = wanted.back();
+      wanted.pop_back();
+      if (in_prepare_[id.index]) continue;
+      in_prepare_[id.index] = true;
+      fresh.push_back(id);
+      for (Value in : g_.node(id).inputs) wanted.push_back(in.node);
+    }
+    std::sort(fresh.begin(), fresh.end());
+    for (NodeId from : fresh) {
+      const Node& n = g_.node(from);
+      std::vector<Value> inputs;
+      for (Value in : n.inputs) inputs.push_back(prepare_map_.at(in));
+      NodeId id = prepare_.add_node(Node{n.op, std::move(inputs), n.shapes, n.origin});
+      for (std::uint32_t r = 0; r < n.num_results(); ++r) prepare_map_[Value(from, r)] = Value(id, r);
+    }
     return prepare_map_.at(v);
   }
 
@@ -192,57 +207,87 @@ class Splitter {
   const Graph& g_;
   const TargetInfo& target_;
   Graph run_, prepare_;
-  std::vector<bool> constant_, has_param_;
+  std::vector<bool> constant_, has_param_, in_prepare_;
   std::vector<Value> prepared_;  // outputs of prepare, in the order of the run graph's Params
   std::map<Value, Value> run_map_, prepare_map_, run_params_;
   std::map<std::string, Value> packed_;
 };
 
-void append_key(const Graph& g, Value v, std::string& out) {
-  const Node& n = g.node(v.node);
-  if (n.kind() == OpKind::Param) {
-    out += concat_text("param '", g.leaf_name(v.node), "'");
-    return;
-  }
-  if (const auto* c = n.op.get_if<ops::Constant>()) {
-    out += concat_text("constant ", n.shape(), " ");
-    out.append(reinterpret_cast<const char*>(c->value.data()), c->value.size_bytes());
-    return;
-  }
-  out += concat_text(op_text_name(n.op), v.result, "{");
-  for (const AttrField& f : op_def(n.kind()).attrs) {
-    AttrValue value = f.get(n.op.data());
-    if (const auto* b = std::get_if<bool>(&value)) out += concat_text(f.name, "=", *b, ",");
-    if (const auto* i = std::get_if<std::int64_t>(&value)) out += concat_text(f.name, "=", *i, ",");
-    if (const auto* d = std::get_if<double>(&value)) out += concat_text(f.name, "=", *d, ",");
-    if (const auto* text = std::get_if<std::string>(&value)) out += concat_text(f.name, "='", *text, "',");
-    if (const auto* t = std::get_if<DType>(&value)) out += concat_text(f.name, "=", dtype_name(*t), ",");
-    if (const auto* dims = std::get_if<Dims>(&value)) out += concat_text(f.name, "=", dims_text(*dims), ",");
-    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
-      out += concat_text(f.name, "=", dims_text(*list), ",");
-    if (const auto* bytes = std::get_if<std::vector<std::byte>>(&value)) {
-      out += concat_text(f.name, "=", bytes->size(), ":");
-      out.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+// The sets of params that values read. Most values of a graph share a set with an operand; one that joins several
+// refers to them and is written out only when somebody asks, so that a chain over ten thousand weights is linear.
+class ParamSets {
+ public:
+  explicit ParamSets(const Graph& g) : g_(g) {
+    sets_.emplace_back();  // of what reads none
+    of_.reserve(g.num_nodes());
+    for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+      const Node& n = g.nodes()[i];
+      if (n.kind() == OpKind::Param) {
+        sets_.push_back({{}, NodeId{i}, nullptr});
+        of_.push_back(sets_.size() - 1);
+        continue;
+      }
+      std::vector<std::size_t> parts;
+      for (Value v : n.inputs)
+        if (of_[v.node.index] != 0) parts.push_back(of_[v.node.index]);
+      std::sort(parts.begin(), parts.end());
+      parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+      of_.push_back(parts.empty() ? 0 : parts.size() == 1 ? parts[0] : joined(std::move(parts)));
     }
-    if (const auto* body = std::get_if<Subgraph>(&value); body && *body)
-      for (Value o : (*body)->outputs()) append_key(**body, o, out);
   }
-  out += "}(";
-  for (Value in : n.inputs) {
-    append_key(g, in, out);
-    out += ",";
+
+  ParamNames names(Value v) {
+    const std::size_t root = of_[v.node.index];
+    if (sets_[root].names) return sets_[root].names;
+    auto names = std::make_shared<std::vector<std::string>>();
+    std::vector<std::size_t> open{root};
+    std::set<std::size_t> seen{root};
+    while (!open.empty()) {
+      const Set& set = sets_[open.back()];
+      open.pop_back();
+      if (set.param.valid()) names->push_back(g_.leaf_name(set.param));
+      for (std::size_t part : set.parts)
+        if (seen.insert(part).second) open.push_back(part);
+    }
+    std::sort(names->begin(), names->end());
+    return sets_[root].names = std::move(names);
   }
-  out += ")";
-}
+
+ private:
+  struct Set {
+    std::vector<std::size_t> parts;  // sets it joins
+    NodeId param;                    // of a set of one
+    ParamNames names;                // once asked for
+  };
+
+  std::size_t joined(std::vector<std::size_t> parts) {
+    auto [it, fresh] = by_parts_.try_emplace(parts, sets_.size());
+    if (fresh) sets_.push_back({std::move(parts), NodeId{}, nullptr});
+    return it->second;
+  }
+
+  const Graph& g_;
+  std::vector<Set> sets_;
+  std::vector<std::size_t> of_;  // by node
+  std::map<std::vector<std::size_t>, std::size_t> by_parts_;
+};
 
 }  // namespace
 
 SplitProgram split_weights(const Graph& g, const TargetInfo& target) { return Splitter(g, target).split(); }
 
-std::string prepared_key(const Graph& prepare, std::size_t i) {
-  std::string key;
-  append_key(prepare, prepare.outputs()[i], key);
-  return key;
+std::vector<std::string> prepared_keys(const Graph& prepare) {
+  const std::vector<Fingerprint> nodes = node_fingerprints(prepare);
+  std::vector<std::string> keys;
+  for (Value v : prepare.outputs()) keys.push_back(concat_text(nodes[v.node.index].text(), ".", v.result));
+  return keys;
+}
+
+std::vector<ParamNames> params_read(const Graph& prepare, std::span<const Value> values) {
+  ParamSets sets(prepare);
+  std::vector<ParamNames> out;
+  for (Value v : values) out.push_back(sets.names(v));
+  return out;
 }
 
 }  // namespace rlx

@@ -1,7 +1,10 @@
 // Weight preparation: what depends on Params and Constants alone is cut out, evaluated once, and packed for its kernel.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "rlx/driver/backend.h"
 #include "rlx/ir/module.h"
@@ -19,8 +22,13 @@ struct SplitProgram {
 /// What reads a mutable Param stays too.
 SplitProgram split_weights(const Graph& g, const TargetInfo& target);
 
-/// A stable key of output `i` of a prepare graph: equal keys hold equal bytes for equal params, so that specialisations
-/// and clones share prepared weights.
-std::string prepared_key(const Graph& prepare, std::size_t i);
+/// A stable key of each output of a prepare graph: equal keys hold equal bytes for equal params, so that
+/// specialisations and clones share prepared weights. Linear in the graph.
+std::vector<std::string> prepared_keys(const Graph& prepare);
+
+/// Names of Params, sorted; one list for all values that read the same ones.
+using ParamNames = std::shared_ptr<const std::vector<std::string>>;
+/// The Params that each of `values`, of a prepare graph, is computed from.
+std::vector<ParamNames> params_read(const Graph& prepare, std::span<const Value> values);
 
 }  // namespace rlx

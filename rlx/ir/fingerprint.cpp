@@ -92,6 +92,22 @@ Fingerprint fingerprint(const Graph& g) {
   return sink.digest();
 }
 
+std::vector<Fingerprint> node_fingerprints(const Graph& g) {
+  std::vector<Fingerprint> all;
+  all.reserve(g.num_nodes());
+  for (const Node& n : g.nodes()) {
+    HashSink sink;
+    encode_node(n, sink);
+    for (Value v : n.inputs) {
+      sink.number(all[v.node.index].high);
+      sink.number(all[v.node.index].low);
+      sink.number(v.result);
+    }
+    all.push_back(sink.digest());
+  }
+  return all;
+}
+
 Fingerprint fingerprint(const LirModule& lir) {
   HashSink sink;
   encode_graph(lir.graph, EncodeParts::Content, sink);

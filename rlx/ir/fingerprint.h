@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rlx/ir/graph.h"
 
@@ -23,6 +24,9 @@ struct Fingerprint {
 /// Fingerprint of everything that decides what `g` computes: ops with every attribute, constants, sub-graphs, shapes,
 /// symbols, leaf names, outputs and state updates. The graph's name, labels and origins do not count.
 Fingerprint fingerprint(const Graph& g);
+/// Of each node of `g`, what it computes from the leaves: its op with every attribute, its shapes and the fingerprints
+/// of its operands. Nodes with equal ones, of one graph or of two, have equal results wherever leaves of one name do.
+std::vector<Fingerprint> node_fingerprints(const Graph& g);
 /// Of a planned program: both graphs and the whole buffer plan.
 Fingerprint fingerprint(const LirModule& lir);
 using LirFingerprint = Fingerprint;

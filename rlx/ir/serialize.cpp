@@ -26,7 +26,7 @@ constexpr std::size_t kMaxRank = 32;  // of a stored shape
 
 class Encoder {
  public:
-  Encoder(ByteSink& sink, EncodeParts parts) : sink_(sink), parts_(parts) { buffer_.reserve(kFlushAt + 256); }
+  Encoder(ByteSink& sink, EncodeParts parts) : sink_(sink), parts_(parts) {}
   ~Encoder() { flush(); }
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -46,11 +46,8 @@ class Encoder {
       string(op_def(n.kind()).name);
       size(n.inputs.size());
       for (Value v : n.inputs) value(v);
-      std::span<const AttrField> fields = attr_fields(n.kind());
-      size(fields.size());
-      for (const AttrField& f : fields) attribute(f, f.get(n.op.data()));
-      size(n.shapes.size());
-      for (const Shape& s : n.shapes) shape(s);
+      attributes(n.op);
+      shapes(n);
       if (all) origin(n.origin);
     }
     size(g.outputs().size());
@@ -62,8 +59,24 @@ class Encoder {
     }
   }
 
+  void node_content(const Node& n) {
+    string(op_def(n.kind()).name);
+    attributes(n.op);
+    shapes(n);
+  }
+
  private:
   static constexpr std::size_t kFlushAt = 1 << 16;
+
+  void attributes(const OpBox& op) {
+    std::span<const AttrField> fields = attr_fields(op.kind());
+    size(fields.size());
+    for (const AttrField& f : fields) attribute(f, f.get(op.data()));
+  }
+  void shapes(const Node& n) {
+    size(n.shapes.size());
+    for (const Shape& s : n.shapes) shape(s);
+  }
 
   void flush() {
     if (!buffer_.empty()) sink_.write(buffer_.data(), buffer_.size());
@@ -474,6 +487,8 @@ class VectorSink : public ByteSink {
 }  // namespace
 
 void encode_graph(const Graph& g, EncodeParts parts, ByteSink& sink) { Encoder(sink, parts).graph(g); }
+
+void encode_node(const Node& n, ByteSink& sink) { Encoder(sink, EncodeParts::Content).node_content(n); }
 
 std::vector<std::byte> graph_bytes_header(std::span<const std::byte> body) {
   const Fingerprint sum = fingerprint_bytes(body.data(), body.size());

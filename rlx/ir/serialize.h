@@ -37,6 +37,9 @@ enum class EncodeParts : std::uint8_t {
 /// Writes the body of the encoding (no magic or version) to `sink`; big constants go through without a copy.
 void encode_graph(const Graph& g, EncodeParts parts, ByteSink& sink);
 
+/// Writes what node `n` does, without its operands: op, every attribute, result shapes.
+void encode_node(const Node& n, ByteSink& sink);
+
 /// The versioned binary form of `g`.
 std::vector<std::byte> to_bytes(const Graph& g);
 /// The header of the binary form for the encoded graph `body`.

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/compiler/weights.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/tensor/visit.h"
@@ -13,12 +12,6 @@
 namespace rlx {
 
 namespace {
-
-void collect_params(const Graph& g, Value v, std::set<std::string>& names) {
-  const Node& n = g.node(v.node);
-  if (n.kind() == OpKind::Param) names.insert(g.leaf_name(v.node));
-  for (Value in : n.inputs) collect_params(g, in, names);
-}
 
 // Evaluates values of a prepare graph on the backend: the Params they read become inputs of a small program.
 std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
@@ -68,9 +61,26 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
 
 WeightPlan::WeightPlan(std::shared_ptr<const ExecutableGraph> e) : executable(std::move(e)) {
   const Graph& prepare = executable->lir().prepare;
-  for (std::size_t i = 0; i < prepare.outputs().size(); ++i) {
-    bool leaf = op_def(prepare.node(prepare.outputs()[i].node).kind()).is(OpTrait::Leaf);
-    keys.push_back(leaf ? std::string() : prepared_key(prepare, i));
+  keys = prepared_keys(prepare);
+  std::vector<Value> sources;
+  std::vector<std::size_t> counts;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Value v = prepare.outputs()[i];
+    const Node& n = prepare.node(v.node);
+    const std::size_t before = sources.size();
+    if (op_def(n.kind()).is(OpTrait::Leaf))
+      keys[i].clear();
+    else if (n.op.is<ops::Relayout>())
+      sources.insert(sources.end(), n.inputs.begin(), n.inputs.end());
+    else
+      sources.push_back(v);
+    counts.push_back(sources.size() - before);
+  }
+  const std::vector<ParamNames> names = params_read(prepare, sources);
+  auto next = names.begin();
+  for (std::size_t count : counts) {
+    reads.emplace_back(next, next + static_cast<std::ptrdiff_t>(count));
+    next += static_cast<std::ptrdiff_t>(count);
   }
 }
 
@@ -82,6 +92,7 @@ WeightStore::WeightStore(const WeightStore& other) {
   std::lock_guard lock(other.mutex_);
   params_ = other.params_;
   forms_ = other.forms_;
+  packed_at_ = other.packed_at_;
   readers_ = other.readers_;
   read_raw_ = other.read_raw_;
 }
@@ -116,26 +127,22 @@ WeightStore::Form& WeightStore::own(std::shared_ptr<Form>& form) {
 }
 
 // Whether some packed form takes the values of `name` as they are.
-bool WeightStore::is_packed(const std::string& name) const {
-  return std::any_of(forms_.begin(), forms_.end(), [&](const auto& entry) {
-    const Form& form = *entry.second;
-    return form.packed_by &&
-           std::any_of(form.sources.begin(), form.sources.end(), [&](const Source& s) { return s.param == name; });
-  });
-}
+bool WeightStore::is_packed(const std::string& name) const { return packed_at_.contains(name); }
 
 // Whether nothing else needs them.
 bool WeightStore::held_packed(const std::string& name) const { return !read_raw_.contains(name) && is_packed(name); }
 
 // Packs the values of `name`, in its declared dtype, into every form that waits for them.
 void WeightStore::pack_waiting(const std::string& name, const void* values) {
-  for (auto& [key, form] : forms_)
-    for (std::size_t i = 0; i < form->sources.size(); ++i) {
-      if (!form->packed_by || form->sources[i].param != name || form->sources[i].ready) continue;
-      Form& f = own(form);
-      f.packed_by->pack(f.node, i, values, f.bytes.mutable_data());
-      f.sources[i].ready = true;
-    }
+  const auto packed = packed_at_.find(name);
+  if (packed == packed_at_.end()) return;
+  for (const PackedAt& at : packed->second) {
+    std::shared_ptr<Form>& form = forms_.find(at.key)->second;
+    if (form->sources[at.source].ready) continue;
+    Form& f = own(form);
+    f.packed_by->pack(f.node, at.source, values, f.bytes.mutable_data());
+    f.sources[at.source].ready = true;
+  }
 }
 
 void WeightStore::set(std::span<const NewValue> values) {
@@ -149,11 +156,15 @@ void WeightStore::set(std::span<const NewValue> values) {
     std::vector<bool> old;          // the sources that change
   };
   std::vector<Change> changes;
+  std::map<const void*, bool> changed;  // by list of params: many forms share one
   for (auto& [key, form] : forms_) {
     std::vector<bool> old;
-    for (const Source& s : form->sources)
-      old.push_back(
-          std::any_of(s.reads.begin(), s.reads.end(), [&](const auto& name) { return names.contains(name); }));
+    for (const Source& s : form->sources) {
+      auto [it, fresh] = changed.try_emplace(s.reads.get(), false);
+      if (fresh)
+        it->second = std::any_of(s.reads->begin(), s.reads->end(), [&](const auto& n) { return names.contains(n); });
+      old.push_back(it->second);
+    }
     if (std::find(old.begin(), old.end(), true) == old.end()) continue;
     std::shared_ptr<Form> instead;
     if (!form->packed_by) {
@@ -217,15 +228,16 @@ const Tensor& WeightStore::raw(const std::string& name) {
     if (p.raw.dtype() != p.declared) p = Param{p.raw.cast(p.declared), p.declared, {}};
     return p.raw;
   }
-  for (const auto& [key, form] : forms_)
-    for (std::size_t i = 0; i < form->sources.size(); ++i)
-      if (form->packed_by && form->sources[i].param == name && form->sources[i].ready) {
-        const Graph& prepare = form->packed_by->lir().prepare;
-        Tensor t = Tensor::uninitialized(prepare.shape(prepare.node(form->node).inputs[i]));
-        form->packed_by->unpack(form->node, i, form->bytes.data(), t.mutable_data());
-        p.raw = std::move(t);
-        return p.raw;
-      }
+  if (const auto packed = packed_at_.find(name); packed != packed_at_.end())
+    for (const PackedAt& at : packed->second) {
+      const Form& form = *forms_.find(at.key)->second;
+      if (!form.sources[at.source].ready) continue;
+      const Graph& prepare = form.packed_by->lir().prepare;
+      Tensor t = Tensor::uninitialized(prepare.shape(prepare.node(form.node).inputs[at.source]));
+      form.packed_by->unpack(form.node, at.source, form.bytes.data(), t.mutable_data());
+      p.raw = std::move(t);
+      return p.raw;
+    }
   throw Error(ErrorCode::Internal, concat_text("the values of param '", name,
                                                "' were given back while no packed form holds them; please report"));
 }
@@ -245,16 +257,12 @@ void WeightStore::add(const WeightPlan& plan) {
 
 void WeightStore::add_locked(const WeightPlan& plan) {
   const Graph& prepare = plan.executable->lir().prepare;
-  auto names_of = [&](Value v) {
-    std::set<std::string> names;
-    collect_params(prepare, v, names);
-    return std::vector<std::string>(names.begin(), names.end());
-  };
   std::map<std::string, std::shared_ptr<Form>> made;  // known when they are whole
   std::vector<std::shared_ptr<Form>> fresh;           // the packed ones among them in the order of use
   constexpr std::size_t kLine = 64;
   auto padded = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   std::size_t slab_bytes = 0;
+  std::set<const void*> noted;  // lists of params whose names are in read_raw_
   for (std::size_t i = 0; i < plan.keys.size(); ++i) {
     Value v = prepare.outputs()[i];
     const Node& node = prepare.node(v.node);
@@ -273,17 +281,18 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     if (node.op.is<ops::Relayout>()) {
       form->packed_by = plan.executable;
       form->node = v.node;
-      for (Value source : node.inputs) {
-        bool direct = prepare.node(source.node).kind() == OpKind::Param;
-        form->sources.push_back({direct ? prepare.leaf_name(source.node) : std::string(), names_of(source), false});
+      for (std::size_t s = 0; s < node.inputs.size(); ++s) {
+        const NodeId from = node.inputs[s].node;
+        const bool direct = prepare.node(from).kind() == OpKind::Param;
+        form->sources.push_back({direct ? prepare.leaf_name(from) : std::string(), plan.reads[i][s], false});
       }
       slab_bytes += padded(static_cast<std::size_t>(node.op.as<ops::Relayout>().packed_bytes));
       fresh.push_back(form);
     } else {
-      form->sources.push_back({{}, names_of(v), false});
+      form->sources.push_back({{}, plan.reads[i][0], false});
     }
     for (const Source& s : form->sources)
-      if (s.param.empty()) read_raw_.insert(s.reads.begin(), s.reads.end());
+      if (s.param.empty() && noted.insert(s.reads.get()).second) read_raw_.insert(s.reads->begin(), s.reads->end());
   }
   for (auto it = readers_.begin(); it != readers_.end();) {
     std::erase_if(it->second, [](const auto& r) { return r.expired(); });
@@ -304,6 +313,12 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     form->bytes = Tensor::part_of(slab, used, Shape({Dim(bytes)}, DType::U8));
     used += padded(bytes);
   }
+  if (made.empty()) return;
+  auto packed_at = packed_at_;
+  for (const auto& [key, form] : made)
+    for (std::size_t s = 0; s < form->sources.size(); ++s)
+      if (!form->sources[s].param.empty()) packed_at[form->sources[s].param].push_back({key, s});
+  packed_at_.swap(packed_at);
   forms_.merge(made);
 }
 
@@ -316,26 +331,33 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
 
   // What is not ready, and the params it takes.
   std::vector<std::string> to_pack, needed;
+  std::set<std::string_view> known_pack, known_needed;
   std::vector<Value> to_compute;
-  auto add_new = [](auto& list, const auto& item) {
-    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  std::map<Value, std::size_t> computed_at;
+  std::map<const void*, ParamNames> computed_from;  // lists of params that are computed with
+  auto need = [&](const std::string& name) {
+    if (known_needed.insert(name).second) needed.push_back(name);
   };
   for (std::size_t i = 0; i < n; ++i) {
     Value v = prepare.outputs()[i];
     const Node& node = prepare.node(v.node);
     if (plan.keys[i].empty()) {
-      if (node.kind() == OpKind::Param) add_new(needed, prepare.leaf_name(v.node));
+      if (node.kind() == OpKind::Param) need(prepare.leaf_name(v.node));
       continue;
     }
     const Form& form = *forms_.at(plan.keys[i]);
     for (std::size_t s = 0; s < form.sources.size(); ++s) {
       const Source& source = form.sources[s];
       if (source.ready) continue;
-      for (const std::string& name : source.reads) add_new(needed, name);
-      if (!source.param.empty())
-        add_new(to_pack, source.param);
-      else
-        add_new(to_compute, form.packed_by ? node.inputs[s] : v);
+      if (!source.param.empty()) {
+        need(source.param);
+        if (known_pack.insert(source.param).second) to_pack.push_back(source.param);
+        continue;
+      }
+      if (computed_from.try_emplace(source.reads.get(), source.reads).second)
+        for (const std::string& name : *source.reads) need(name);
+      const Value value = form.packed_by ? node.inputs[s] : v;
+      if (computed_at.try_emplace(value, to_compute.size()).second) to_compute.push_back(value);
     }
   }
   std::vector<std::string> missing;
@@ -353,16 +375,10 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
   for (const std::string& name : to_pack) pack_param(name);
   if (!to_compute.empty()) {
     NamedTensors values;
-    for (Value v : to_compute) {
-      std::set<std::string> names;
-      collect_params(prepare, v, names);
-      for (const std::string& name : names) values.try_emplace(name, raw(name));
-    }
+    for (const auto& [list, names] : computed_from)
+      for (const std::string& name : *names) values.try_emplace(name, raw(name));
     const std::vector<Tensor> computed = compute(prepare, to_compute, values, backend, target, options);
-    auto result_of = [&](Value v) {
-      auto it = std::find(to_compute.begin(), to_compute.end(), v);
-      return it == to_compute.end() ? nullptr : &computed[static_cast<std::size_t>(it - to_compute.begin())];
-    };
+    auto result_of = [&](Value v) { return &computed[computed_at.at(v)]; };
     for (std::size_t i = 0; i < n; ++i) {
       if (plan.keys[i].empty()) continue;
       std::shared_ptr<Form>& form = forms_.at(plan.keys[i]);

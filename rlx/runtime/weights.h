@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/compiler/weights.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/tensor/weight_loader.h"
@@ -24,13 +25,14 @@ bool sole_owner(const std::shared_ptr<T>& p) {
   return probe.use_count() == 2;
 }
 
-/// What one executable needs of the weights: a `prepared_key` per output of its prepare graph (empty for a Param or
-/// Constant that is read as it is).
+/// What one executable needs of the weights, by output of its prepare graph; both lists are empty for a Param or
+/// Constant that is read as it is.
 struct WeightPlan {
   WeightPlan() = default;
   explicit WeightPlan(std::shared_ptr<const ExecutableGraph> e);
   std::shared_ptr<const ExecutableGraph> executable;
-  std::vector<std::string> keys;
+  std::vector<std::string> keys;               // `prepared_keys`
+  std::vector<std::vector<ParamNames>> reads;  // the params of each operand of a packed form, of a computed one at once
 };
 
 /// Params and their prepared forms, shared by clones until one of them sets a weight; every specialisation that needs
@@ -74,7 +76,7 @@ class WeightStore {
   /// One source of a form: a Param packed as it is, or a value computed from some.
   struct Source {
     std::string param;
-    std::vector<std::string> reads;
+    ParamNames reads;
     bool ready = false;
   };
   struct Form {
@@ -97,6 +99,11 @@ class WeightStore {
   mutable std::mutex mutex_;
   std::map<std::string, Param, std::less<>> params_;
   std::map<std::string, std::shared_ptr<Form>> forms_;
+  struct PackedAt {
+    std::string key;
+    std::size_t source;
+  };
+  std::map<std::string, std::vector<PackedAt>, std::less<>> packed_at_;  // the packed forms of a param; they stay
   std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed forms, by key
   std::set<std::string> read_raw_;  // params that a kernel or a computed form of some plan reads
 };

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 
 #include "rlx/compiler/legalize.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/op_def.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/custom_ops.h"
@@ -90,6 +92,35 @@ TEST_CASE("dispatch: force_native refuses to decompose, naming op and backend") 
   CHECK(contains(text, "cannot run on toy"));
   CHECK(contains(text, "softmax([2, 3] f32) has no kernel"));
   CHECK(contains(text, "force_native forbids"));
+}
+
+TEST_CASE("dispatch: the report is of the program that runs, after the passes that follow legalisation") {
+  // Decompositions that share work, which is merged after legalisation.
+  custom_ops();
+  Graph g("shared");
+  Expr x = g.input("x", Shape({2, 3}, DType::F32));
+  Expr a = g.softmax(x, -1), b = g.softmax(g.clamp(x, -1, 1), -1);
+  Expr pair = g.add(custom_op("test.sum_and_difference"), {a, b});
+  Expr again = g.add(custom_op("test.sum_and_difference"), {b, a});
+  g.set_outputs({pair.result(0) * again.result(1)});
+  CompileOptions options;
+  options.keep_stages = true;
+  options.kernel_dispatch.emplace().policy = KernelDispatchPolicy::ForceCommon;
+  const CompileResult r = CompilePipeline(Session().target(), options).compile_graph(g);
+  std::vector<const Graph*> legal;
+  for (const PipelineStage& s : r.stages)
+    if (s.name == "legalize") legal.push_back(&s.graph);
+  REQUIRE(legal.size() == 2);
+  CHECK(legal[1]->num_nodes() < legal[0]->num_nodes());  // else the test sees nothing
+  std::map<std::string, std::size_t> runs, reported;
+  for (const Node& n : legal[1]->nodes())
+    if (!needs_no_kernel(n)) ++runs[std::string(op_def(n.op).name)];
+  for (const KindDispatch& k : r.dispatch.summaries)
+    if (k.path == DispatchPath::Native || k.path == DispatchPath::HostFallback) reported[k.name] += k.node_count;
+  CHECK(reported == runs);
+  CHECK(paths(r.dispatch, "softmax") == "2 common-ir");
+  CHECK(paths(r.dispatch, "test.sum_and_difference") == "2 common-ir");
+  CHECK(r.dispatch.compile_ready());
 }
 
 TEST_CASE("dispatch: custom ops are reported by their own names") {

@@ -3,8 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "rlx/ir/custom_op.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/passes/fusion.h"
+#include "tests/support/custom_ops.h"
 
 namespace rlx {
 namespace {
@@ -122,6 +128,91 @@ TEST_CASE("a mutable param is read as it is, and nothing is made ahead from it")
     raw = raw || (p.prepare.node(v.node).kind() == OpKind::Param && p.prepare.leaf_name(v.node) == "w");
   CHECK(raw);
   check_equal(g, p, {{"w", ramp({4, 3})}, {"f", Tensor::full({{4, 3}, DType::F32}, 0.5)}, {"x", ramp({2, 4})}});
+}
+
+// x times a weight that `steps` nodes made, each of which reads the one before twice.
+Graph doubled(int steps) {
+  Graph g("doubled");
+  Expr w = g.param("w", {{4}, DType::F32});
+  for (int i = 0; i < steps; ++i) w = w + w;
+  g.set_outputs({w * g.input("x", {{4}, DType::F32})});
+  return g;
+}
+
+TEST_CASE("keys and params of prepared weights are linear: chains whose every node is used twice") {
+  // Walked path by path, 64 nodes would take 2^64 steps.
+  for (int steps : {1, 64, 10'000}) {
+    CAPTURE(steps);
+    const SplitProgram p = split_weights(doubled(steps), plain_target());
+    REQUIRE(p.prepare.outputs().size() == 1);
+    CHECK(p.prepare.num_nodes() == static_cast<std::size_t>(steps) + 1);
+    const std::vector<std::string> keys = prepared_keys(p.prepare);
+    CHECK(keys[0].size() < 40);
+    CHECK(keys == prepared_keys(split_weights(doubled(steps), plain_target()).prepare));
+    CHECK(keys != prepared_keys(split_weights(doubled(steps + 1), plain_target()).prepare));
+    CHECK(*params_read(p.prepare, p.prepare.outputs())[0] == std::vector<std::string>{"w"});
+  }
+}
+
+TEST_CASE("values of the same params share one list of them") {
+  Graph g("lists");
+  std::vector<Value> values;
+  Expr sum = g.param("w0", {{2}, DType::F32});
+  for (int i = 1; i < 300; ++i) {
+    sum = sum + g.param(concat_text("w", i), {{2}, DType::F32});
+    sum = g.exp(sum) * sum;
+  }
+  for (int i = 0; i < 100; ++i) values.push_back(g.exp(sum + static_cast<double>(i)));
+  values.push_back(g.constant(ramp({2})));
+  values.push_back(g.exp(g.param("alone", {{2}, DType::F32})));
+  g.set_outputs(values);
+  const std::vector<ParamNames> names = params_read(g, values);
+  REQUIRE(names.size() == 102);
+  CHECK(names[0]->size() == 300);
+  for (int i = 1; i < 100; ++i) CHECK(names[static_cast<std::size_t>(i)] == names[0]);
+  CHECK(names[100]->empty());
+  CHECK(*names[101] == std::vector<std::string>{"alone"});
+  CHECK(std::is_sorted(names[0]->begin(), names[0]->end()));
+}
+
+TEST_CASE("prepared weights that differ in one attribute, constant or body have different keys") {
+  test::custom_ops();
+  const auto key = [](auto build) {
+    Graph g("key");
+    g.set_outputs({build(g, g.param("w", {{2}, DType::F32}))});
+    const std::vector<std::string> keys = prepared_keys(g);
+    CHECK(keys.size() == 1);
+    return keys[0];
+  };
+  const auto plus = [&](float last) {
+    const float v[] = {1, last};
+    return key([&](Graph& g, Expr w) { return g.exp(w + g.constant(Tensor::of<float>({2}, v))); });
+  };
+  const auto in_body = [&](float last) {
+    auto body = std::make_shared<Graph>("body");
+    const float v[] = {1, last};
+    Expr x = body->input("x", {{2}, DType::F32});
+    body->set_outputs({body->exp(x * body->constant(Tensor::of<float>({2}, v)))});
+    return key([&](Graph& g, Expr w) { return g.add(ops::ElementwiseRegion{body}, {w}); });
+  };
+  const auto initial = [&](float last) {  // the Tensor attribute of an op that is no constant
+    const float v[] = {1, last};
+    return key([&](Graph& g, Expr w) {
+      return w + g.add(ops::State{"s", {2}, DType::F32, Tensor::of<float>({2}, v)}, {});
+    });
+  };
+  const auto scaled = [&](double by) {
+    return key([&](Graph& g, Expr w) { return g.add(custom_op("test.scaled_tanh", by), {w}); });
+  };
+  const auto reversed = [&](std::vector<std::int64_t> axes) {
+    return key([&](Graph& g, Expr w) { return g.add(ops::Reverse{std::move(axes)}, {w}); });
+  };
+  CHECK(plus(2) == plus(2));
+  CHECK(in_body(2) == in_body(2));
+  CHECK(scaled(2) == scaled(2));
+  const std::vector<std::string> all = {plus(2),    plus(3),   in_body(2),  in_body(3),   initial(2),
+                                        initial(3), scaled(2), scaled(2.5), reversed({}), reversed({0})};
+  CHECK(std::set<std::string>(all.begin(), all.end()).size() == all.size());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "rlx/ir/module.h"
 #include "rlx/ir/text.h"
+#include "tests/support/custom_ops.h"
 #include "tests/unit/ir/sample_graph.h"
 
 using namespace rlx;
@@ -89,12 +90,14 @@ TEST_CASE("fingerprint: every attribute of every op counts, for equality too (re
       OpBox copy(op.kind(), other);
       CHECK(same_op(op, copy));
       CHECK(fingerprint(graph_of(copy)) == fingerprint(g));
+      CHECK(node_fingerprints(graph_of(copy)) == node_fingerprints(g));
       std::shared_ptr<void> mutated = make_default_op(op.kind());
       for (const AttrField& k : attr_fields(op.kind())) k.set(mutated.get(), k.get(op.data()));
       f.set(mutated.get(), changed(f, f.get(op.data())));
       OpBox box(op.kind(), mutated);
       CHECK_FALSE(same_op(op, box));
       CHECK(fingerprint(graph_of(box)) != fingerprint(g));
+      CHECK(node_fingerprints(graph_of(box)) != node_fingerprints(g));
       CHECK_FALSE(same_graph(graph_of(box), g));
       ++count;
     }
@@ -141,6 +144,51 @@ TEST_CASE("fingerprint: structure counts, names and origins do not") {
   g.origin(NodeId{2}).label = "renamed";
   CHECK(fingerprint(g) == fingerprint(parse_text(text)));
   CHECK(same_graph(g, parse_text(text)));
+}
+
+TEST_CASE("fingerprint: of a node it is what the node computes, wherever it stands") {
+  const Graph g = parse_text(R"(graph @g {
+    %0 = param() {name = "w"} : [2] f32
+    %1 = exp(%0) : [2] f32
+    %2 = param() {name = "v"} : [2] f32
+    %3 = exp(%0) : [2] f32
+    %4 = sub(%1, %2) : [2] f32
+    %5 = sub(%2, %1) : [2] f32
+    %6 = sub(%3, %2) : [2] f32
+    %7:2 = top_k(%4) {k = 1} : [1] f32, [1] i32
+    %8 = neg(%7) : [1] f32
+    %9 = cast(%7#1) : [1] f32
+    %10 = exp(%9) : [1] f32
+    %11 = exp(%8) : [1] f32
+    return %10, %11
+  })");
+  const std::vector<Fingerprint> of = node_fingerprints(g);
+  REQUIRE(of.size() == g.num_nodes());
+  CHECK(of[1] == of[3]);
+  CHECK(of[4] == of[6]);
+  CHECK(of[4] != of[5]);
+  CHECK(of[0] != of[2]);
+  CHECK(of[10] != of[11]);
+  const Graph other = parse_text(R"(graph @other {
+    %0 = param() {name = "v"} : [2] f32
+    %1 = param() {name = "w"} : [2] f32
+    %2 = exp(%1) : [2] f32
+    %3 = sub(%2, %0) : [2] f32
+    return %3
+  })");
+  CHECK(node_fingerprints(other)[3] == of[4]);
+  // The same node but for which result of its operand it reads.
+  const auto last = [](std::string_view result) {
+    return node_fingerprints(parse_text(concat_text(R"(graph @g {
+      %0 = param() {name = "w"} : [2] f32
+      %1:2 = test.sum_and_difference(%0, %0) : [2] f32, [2] f32
+      %2 = exp()",
+                                                    result, R"() : [2] f32
+      return %2
+    })")))[2];
+  };
+  test::custom_ops();
+  CHECK(last("%1") != last("%1#1"));
 }
 
 TEST_CASE("fingerprint: state updates and sub-graph contents count") {

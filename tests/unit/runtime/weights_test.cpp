@@ -318,5 +318,17 @@ TEST_CASE("a mutable weight keeps its own layout: no packed form, and each new v
   }
 }
 
+TEST_CASE("a weight that sixty-four products made, each from the one before twice, compiles and runs") {
+  // A permutation to the power 2^64: the permutation of order three to the power 2^64 mod 3 = 1.
+  Graph g("powers");
+  Expr w = g.param("w", f32({3, 3}));
+  for (int i = 0; i < 64; ++i) w = g.matmul(w, w);
+  g.set_outputs({g.matmul(g.input("x", f32({2, 3})), w)});
+  CompiledGraph f = Session().compile(g);
+  const float turn[] = {0, 1, 0, 0, 0, 1, 1, 0, 0};
+  f.set_param("w", Tensor::of<float>({3, 3}, turn));
+  CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6}}})[0] == std::vector<float>{3, 1, 2, 6, 4, 5});
+}
+
 }  // namespace
 }  // namespace rlx
