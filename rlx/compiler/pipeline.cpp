@@ -81,7 +81,7 @@ MirModule CompilePipeline::optimize_with_report(const MirModule& m, FusionReport
   PassContext c = context(&report);
 
   // 1. Canonical forms: one kind of dot, no dead or repeated work, constants evaluated.
-  std::vector<const Pass*> canonical = {&canonicalize_dots, &cancel_layout_ops};
+  std::vector<const Pass*> canonical = {&canonicalize_dots, &cancel_layout_ops, &reduce_broadcasts};
   if (options_.constant_folding) canonical.push_back(&fold_constants);
   canonical.push_back(&eliminate_common_subexpressions);
   if (options_.dce) canonical.push_back(&eliminate_dead_code);
@@ -262,7 +262,7 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   mir = legalize(mir, result.dispatch);
   // Decomposition may have made dots, scalars and copies that the canonical passes know how to shrink.
   if (options_.constant_folding) {
-    const Pass* cleanup[] = {&cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions};
+    const Pass* cleanup[] = {&cancel_layout_ops, &reduce_broadcasts, &fold_constants, &eliminate_common_subexpressions};
     Graph cleaned = drop_dead(run_passes(mir.graph, cleanup, context(nullptr), observe, this));
     KernelDispatchReport again;
     Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again,

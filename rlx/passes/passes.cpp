@@ -10,6 +10,7 @@ std::span<const Pass* const> all_passes() {
       &lower_hir,
       &canonicalize_dots,
       &cancel_layout_ops,
+      &reduce_broadcasts,
       &fold_constants,
       &eliminate_common_subexpressions,
       &eliminate_dead_code,
