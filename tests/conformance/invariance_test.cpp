@@ -9,6 +9,7 @@
 #include "rlx/driver/registry.h"
 #include "rlx/ir/text.h"
 #include "tests/support/guarded_program.h"
+#include "tests/support/needs.h"
 #include "tests/support/random_program.h"
 #include "tests/support/samples.h"
 
@@ -17,12 +18,7 @@ namespace {
 
 using test::Around;
 
-// Sanitizers make a program ten times as slow, and look at one where the others compare many.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kPrograms = 200;
-#else
-constexpr std::uint64_t kPrograms = 2000;
-#endif
+constexpr std::uint64_t kPrograms = test::repetitions(std::uint64_t{2000});
 
 struct Outcome {
   std::vector<Tensor> outputs;

@@ -1,4 +1,4 @@
-// Tests that need something a machine may lack: the one place that decides between skipping and failing.
+// What tests need or cost: the one place that decides between skipping and failing, and how often is often enough.
 #pragma once
 
 #include <string>
@@ -16,6 +16,20 @@ inline constexpr const char* kNeedsModel = "model";
 /// unless something failed. Fails the test when RLX_REQUIRE_ALL_TESTS is set, as scripts/test.sh does.
 void skip(const std::string& what);
 bool anything_skipped();
+
+/// How often to repeat what draws its cases: `full` times, an eighth of that under the sanitizers, which make a program
+/// ten times as slow and look at one run where others compare many.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+template <class Int>
+constexpr Int repetitions(Int full) {
+  return full / 8 + 1;
+}
+#else
+template <class Int>
+constexpr Int repetitions(Int full) {
+  return full;
+}
+#endif
 
 /// What ctest takes for "skipped" (SKIP_RETURN_CODE in tests/CMakeLists.txt).
 inline constexpr int kSkippedStatus = 77;

@@ -276,6 +276,20 @@ class Walk {
       if (any(lost))
         for (Bounded& o : out) o.slack = add_up(o.slack, broadcast(lost, o.slack));
     }
+    if (const auto* b = n.op.get_if<ops::Binary>(); b != nullptr && b->fn == BinaryKind::Mod) remainder(in, out[0]);
+  }
+
+  // x mod y moves by e_x + |x / y| e_y, and by y where that carries it over a multiple of y.
+  static void remainder(const std::vector<const Bounded*>& in, Bounded& out) {
+    const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
+    const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
+    for (std::size_t i = 0; i < count(out.value); ++i) {
+      double& e = reals(out.slack)[i];
+      const double moved = reals(x_slack)[i] + (std::fabs(reals(x)[i] / reals(y)[i]) + 1) * reals(y_slack)[i];
+      if (moved == 0 || !std::isfinite(reals(out.value)[i])) continue;
+      const double rest = std::fabs(reals(out.value)[i]);
+      e = rest - moved > 0 && rest + moved < std::fabs(reals(y)[i]) ? std::max(e, moved) : kApart;
+    }
   }
 
   // Whether the function is no longer described by the corners: an interval over a pole or over a wave.
@@ -293,8 +307,7 @@ class Walk {
         default: return false;
       }
     }
-    if (const auto* b = op.get_if<ops::Binary>())
-      return (b->fn == BinaryKind::Div || b->fn == BinaryKind::Mod) && operand == 1 && e >= size;
+    if (const auto* b = op.get_if<ops::Binary>()) return b->fn == BinaryKind::Div && operand == 1 && e >= size;
     return false;
   }
 
@@ -340,6 +353,40 @@ class Walk {
       if (!(reals(out.slack)[i] >= 0)) reals(out.slack)[i] = 0;  // the largest of nothing
   }
 
+  // A product of at most `factors` elements in any order; `sum` adds up the same elements. A relative rounding for each
+  // factor; a partial product that leaves the normal numbers loses at most the least number, which the factors above 1
+  // enlarge; one that overflows (and may then meet a 0) or vanishes (and may meet an infinity) decides nothing.
+  static void add_product(const Node& n, const Bounded& x, const OpBox& sum, double factors, const Tensor& with,
+                          const Tensor& without, Bounded& out) {
+    Tensor above = like(x.value, 0), below = like(x.value, 0), infinite = like(x.value, 0);  // powers of two
+    for (std::size_t i = 0; i < count(x.value); ++i) {
+      const double size = value_at(x.value, i);
+      if (std::isinf(size)) reals(infinite)[i] = 1;
+      if (!std::isfinite(size) || size == 0) continue;
+      const double power = std::log2(size);
+      (power > 0 ? reals(above) : reals(below))[i] = std::fabs(power);
+    }
+    above = run1(sum, {above});
+    below = run1(sum, {below});
+    infinite = run1(sum, {infinite});
+    const DType dtype = n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128 ? DType::F64 : DType::F32;
+    const FloatFormat format = float_format(dtype);
+    double* e = reals(out.slack);
+    for (std::size_t i = 0; i < count(out.value); ++i) {
+      const bool overflows = reals(above)[i] >= format.max_exponent;
+      const bool vanishes = reals(infinite)[i] > 0 && reals(below)[i] >= -format.min_exponent;
+      if (overflows || vanishes) {
+        e[i] = kApart;
+        continue;
+      }
+      const double carried = reals(with)[i] - reals(without)[i];
+      const double lost =
+          reals(below)[i] < -format.min_exponent ? 0 : last_place(dtype, 0) * std::exp2(reals(above)[i]);
+      e[i] = (carried > 0 || std::isnan(carried) ? carried : 0) +
+             factors * (sum_epsilon(n.shape().dtype()) * reals(without)[i] + lost);
+    }
+  }
+
   static void reduce(const Node& n, const Bounded& x, Bounded& out) {
     auto op = n.op.as<ops::Reduce>();
     const bool ordered = op.fn == ReduceKind::Max || op.fn == ReduceKind::Min;
@@ -350,13 +397,11 @@ class Walk {
     const Tensor size = magnitude(x.value);
     Tensor without = run1(op, {size});
     const Tensor with = run1(op, {with_slack(x, size)});
-    if (op.fn == ReduceKind::Prod) {  // n roundings of the product
-      const double n_terms =
+    if (op.fn == ReduceKind::Prod) {
+      const double factors =
           count(out.value) ? static_cast<double>(count(x.value)) / static_cast<double>(count(out.value)) : 0;
-      for (std::size_t i = 0; i < count(out.value); ++i)
-        reals(out.slack)[i] =
-            reals(with)[i] - reals(without)[i] + n_terms * sum_epsilon(n.shape().dtype()) * reals(without)[i];
-      return;
+      op.fn = ReduceKind::Sum;
+      return add_product(n, x, op, factors, with, without, out);
     }
     const double group =
         count(out.value) > 0 ? static_cast<double>(count(x.value)) / static_cast<double>(count(out.value)) : 1;
@@ -371,11 +416,9 @@ class Walk {
     }
     const Tensor size = magnitude(x.value);
     const Tensor without = run1(op, {size}), with = run1(op, {with_slack(x, size)});
-    add_terms(n, out, with, without);
-    if (op.fn != CumulativeKind::Prod) return;
-    const double roundings = static_cast<double>(x.value.dim(static_cast<int>(op.axis)));
-    for (std::size_t i = 0; i < count(out.value); ++i)
-      reals(out.slack)[i] += roundings * sum_epsilon(n.shape().dtype()) * reals(without)[i];
+    if (op.fn != CumulativeKind::Prod) return add_terms(n, out, with, without);
+    op.fn = CumulativeKind::Sum;
+    add_product(n, x, op, static_cast<double>(x.value.dim(static_cast<int>(op.axis))), with, without, out);
   }
 
   static void dot(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {

@@ -9,6 +9,7 @@
 #include "rlx/compiler/access_history.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/ir/graph.h"
+#include "tests/support/needs.h"
 
 namespace rlx {
 namespace {
@@ -220,7 +221,7 @@ const std::map<std::string, Break> kBreaks = {
 
 TEST_CASE("what a comparison of all pairs finds in a broken plan, the checker finds") {
   std::map<std::string, int> caught;
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < test::repetitions(400U); ++seed) {
     const Planned good = random_program(seed);
     INFO("program ", seed);
     REQUIRE(check_all_pairs(good.graph, good.plan).empty());
@@ -239,7 +240,7 @@ TEST_CASE("what a comparison of all pairs finds in a broken plan, the checker fi
   for (const auto& kind : kBreaks) {
     const std::string& what = kind.first;
     INFO(what);
-    CHECK(caught[what] >= 20);
+    CHECK(caught[what] >= test::repetitions(20));
   }
 }
 

@@ -296,6 +296,7 @@ TEST_CASE("strided gemm: any strides of both operands, several contracted axes, 
       for (const std::int64_t n : {1, 20, 64, 70}) {
         for (int form = 0; form < 4 * (static_cast<int>(Depth::Last) + 1); ++form) {
           const auto depth = static_cast<Depth>(form / 4);
+          if (m == 300 && (n != 70 || depth == Depth::GapInA || depth == Depth::GapInB)) continue;  // chunks of rows
           const bool ta = (form & 1) != 0, tb = (form & 2) != 0;
           // Offset of step q of the contraction, in steps of a side.
           const auto at = [&](std::int64_t q, bool gap) {

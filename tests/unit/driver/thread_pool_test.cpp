@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rlx/error.h"
+#include "tests/support/needs.h"
 
 #if defined(__linux__)
 #include <sys/wait.h>
@@ -109,7 +110,7 @@ TEST_CASE("schedule: halves run after the halves they wait for, whatever the cut
     }
     StepSchedule schedule(steps);
     ThreadPool pool(threads);
-    for (int run = 0; run < 20; ++run) {
+    for (int run = 0; run < test::repetitions(20); ++run) {
       for (const auto& step : data) step->done[0] = step->done[1] = 0;
       pool.run(schedule, threads);
       for (const auto& step : data)

@@ -1,4 +1,5 @@
 // Every pass keeps the results: layers under both policies, one by one and all together.
+#include "tests/support/needs.h"
 #include "tests/unit/ir/sample_graph.h"
 #include "tests/unit/passes/pass_test.h"
 
@@ -180,7 +181,7 @@ double tolerance_of(const Graph& g) {
 
 TEST_CASE("random graphs are the same after each pass and after all") {
   FusionReport report;
-  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::repetitions(std::uint64_t{120}); ++seed) {
     const Graph g = RandomGraph(seed).build();
     PassContext context;
     context.report = &report;

@@ -83,3 +83,32 @@ TEST_CASE("rounding: narrow types round once more, storage types through their o
   CHECK(gap_of(bf16, f32({1}), got(2.71875)).size <= 1);
   CHECK(gap_of(bf16, f32({1}), got(2.734375)).size > 1);
 }
+
+TEST_CASE("rounding: products may be made in any order, so partial ones that leave the range decide nothing") {
+  const auto product = [](Graph& g, Expr x) { return g.reduce_prod(x); };
+  const auto running = [](Graph& g, Expr x) { return g.cumprod(x, 0); };
+  const auto scalar = [](double v) { return Tensor::scalar(DType::F32, v); };
+  std::int64_t undecided = 0;
+  CHECK(gap_of(product, f32({0, 1e30F, 1e30F}), scalar(kNan), &undecided).size == 0);  // inf * 0 in another order
+  CHECK(undecided == 1);
+  CHECK(gap_of(product, f32({kInf, 1e-30F, 1e-30F}), scalar(kNan), &undecided).size == 0);
+  CHECK(undecided == 2);
+  CHECK(gap_of(product, f32({1e-30F, 1e-30F, 1e30F}), scalar(0), &undecided).size <= 1);  // the first two vanish
+  CHECK(gap_of(product, f32({1e-30F, 1e-30F, 1e30F}), scalar(1e-12), &undecided).size > 1);
+  CHECK(gap_of(running, f32({0, 1e30F, 1e30F}), f32({0, 0, kNan}), &undecided).size == 0);
+  CHECK(undecided == 3);
+  CHECK(gap_of(product, f32({0, 3, 2}), scalar(kNan), &undecided).size == kApart);
+  CHECK(gap_of(product, f32({3, 2, 1}), scalar(6.00001), &undecided).size > 1);
+  CHECK(undecided == 3);
+}
+
+TEST_CASE("rounding: the remainder by a rounded divisor moves with the quotient, and over a multiple it is undecided") {
+  const auto rest = [](Graph& g, Expr x) { return g.mod(x, x / 3.0 * 0.001); };  // of about 3000 times the divisor
+  std::int64_t undecided = 0;
+  CHECK(gap_of(rest, f32({1}), f32({0.0003F}), &undecided).size == 0);
+  CHECK(undecided == 1);
+  const auto decided = [](Graph& g, Expr x) { return g.mod(x, x / 2.5); };
+  CHECK(gap_of(decided, f32({1}), f32({0.2F}), &undecided).size <= 1);
+  CHECK(gap_of(decided, f32({1}), f32({0.2001F}), &undecided).size > 1);
+  CHECK(undecided == 1);
+}
