@@ -15,7 +15,12 @@ constexpr std::size_t kMaxProblems = 64;  // a broken plan breaks in many places
 class PlanChecker {
  public:
   PlanChecker(const Graph& g, const LirBufferPlan& plan)
-      : g_(g), plan_(plan), homes_(plan), order_(plan.schedule.size()), maker_(g.num_nodes(), kNoStep) {
+      : g_(g),
+        plan_(plan),
+        homes_(plan),
+        order_(plan.schedule.size()),
+        maker_(g.num_nodes(), kNoStep),
+        waited_by_(plan.schedule.size(), kNoStep) {
     for (std::size_t s = 0; s < plan.schedule.size(); ++s)
       maker_[plan.schedule[s].node.index] = static_cast<std::int32_t>(s);
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
@@ -72,7 +77,8 @@ class PlanChecker {
       if (p < 0 || static_cast<std::size_t>(p) >= i)
         report("step ", i, " waits for step ", p);
       else
-        order_.wait(i, static_cast<std::size_t>(p));
+        order_.wait(i, static_cast<std::size_t>(p)),
+            waited_by_[static_cast<std::size_t>(p)] = static_cast<std::int32_t>(i);
     }
   }
 
@@ -81,6 +87,7 @@ class PlanChecker {
     const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(j);
     if (from - to <= RecentOrder::kWindow) return order_.before(to, from);
     // Far apart: an edge of its own in our plans; else whatever path there is.
+    if (waited_by_[to] == i) return true;
     std::vector<std::size_t> work{from};
     std::vector<bool> seen(from - to + 1, false);
     while (!work.empty()) {
@@ -133,6 +140,7 @@ class PlanChecker {
   BufferHomes homes_;
   RecentOrder order_;
   std::vector<std::int32_t> maker_;  // the step that wrote the bytes of a node: its own, or through views its operand's
+  std::vector<std::int32_t> waited_by_;          // the last step looked at with an edge to this one
   std::vector<std::int32_t> writers_, earlier_;  // of one access
   std::vector<std::string> problems_;
 };

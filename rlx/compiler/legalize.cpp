@@ -26,15 +26,19 @@ bool is_decomposed(DispatchPath p) { return p == DispatchPath::CommonIr || p == 
 // Reports count by op: activations together, each custom op by itself.
 std::string report_name(const Node& n) { return std::string(op_def(n.op).name); }
 
-// Why the node is not left to its kernel; none when it stays as it is.
-std::optional<DispatchPath> decomposed_by(const Graph& g, NodeId id, const OpSet& claims,
-                                          const KernelDispatchConfig& dispatch) {
+// What becomes of a node. A claim may cost as much as writing the kernel's program, so its answer is kept.
+struct Handling {
+  std::optional<DispatchPath> decomposed_by;  // why it is not left to its kernel; none when it stays as it is
+  std::optional<bool> claimed;                // the target's answer, if it was asked
+};
+Handling handling_of(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
-  if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return std::nullopt;
+  if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return {};
   const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
-  if (policy == KernelDispatchPolicy::ForceCommon) return DispatchPath::CommonIr;
-  if (policy == KernelDispatchPolicy::ForceNative || claims.claims(g, id)) return std::nullopt;
-  return DispatchPath::Rewritten;
+  if (policy == KernelDispatchPolicy::ForceCommon) return {DispatchPath::CommonIr, {}};
+  if (policy == KernelDispatchPolicy::ForceNative) return {};
+  if (claims.claims(g, id)) return {{}, true};
+  return {DispatchPath::Rewritten, false};
 }
 
 // Whether the reference rule could run the node; the policy decides whether it may.
@@ -43,11 +47,13 @@ bool fits_host(const Graph& g, NodeId id, const OpSet& claims) {
 }
 
 // How a node that is left as it is gets to the device.
-DispatchPath path_of(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
-  if (claims.claims(g, id)) return DispatchPath::Native;
+DispatchPath path_of_unclaimed(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
   const bool allowed =
       dispatch.host_fallback && dispatch.policy_of(g.node(id).kind()) != KernelDispatchPolicy::ForceNative;
   return allowed && fits_host(g, id, claims) ? DispatchPath::HostFallback : DispatchPath::Unsupported;
+}
+DispatchPath path_of(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
+  return claims.claims(g, id) ? DispatchPath::Native : path_of_unclaimed(g, id, claims, dispatch);
 }
 
 Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend,
@@ -137,28 +143,32 @@ Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_
   report.supported_claim_count = claims.kinds.count();
   Counts counts;
   Graph g = source;
+  std::vector<Handling> nodes;
   for (int round = 0; round < kMaxRounds; ++round) {
+    nodes.clear();
+    for (std::uint32_t i = 0; i < g.num_nodes(); ++i) nodes.push_back(handling_of(g, NodeId{i}, claims, dispatch));
+    if (std::none_of(nodes.begin(), nodes.end(), [](const Handling& h) { return h.decomposed_by.has_value(); })) break;
     Rebuilder r(g, "legalize");
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-      NodeId id{i};
-      const Node& n = g.node(id);
-      const std::optional<DispatchPath> path = decomposed_by(g, id, claims, dispatch);
-      if (!path) {
+      const NodeId id{i};
+      if (!nodes[i].decomposed_by) {
         r.copy(id);
         continue;
       }
-      ++counts[{n.kind(), report_name(n), *path}];
+      const Node& n = g.node(id);
+      ++counts[{n.kind(), report_name(n), *nodes[i].decomposed_by}];
       std::vector<Expr> operands = r.operands(id);
       r.replace(id, decompose_into(r.graph(), n.op, operands));
     }
-    if (!r.changed()) break;
     g = drop_dead(std::move(r).finish());
+    nodes.clear();
   }
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const Node& n = g.node(id);
     if (needs_no_kernel(n)) continue;
-    const DispatchPath path = path_of(g, id, claims, dispatch);
+    const bool claimed = i < nodes.size() && nodes[i].claimed ? *nodes[i].claimed : claims.claims(g, id);
+    const DispatchPath path = claimed ? DispatchPath::Native : path_of_unclaimed(g, id, claims, dispatch);
     ++counts[{n.kind(), report_name(n), path}];
     if (path == DispatchPath::Unsupported)
       report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));

@@ -7,6 +7,56 @@
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
+namespace {
+
+constexpr std::size_t kFewLeaves = 8;  // up to here names are compared one by one
+constexpr std::uint32_t kFreeCell = 0xffffffffu;
+
+const std::string& name_of(const OpBox& op) {
+  if (const auto* input = op.get_if<ops::Input>()) return input->name;
+  if (const auto* param = op.get_if<ops::Param>()) return param->name;
+  return op.as<ops::State>().name;
+}
+
+}  // namespace
+
+// The cell that holds the leaf, or the free one where it belongs.
+std::uint32_t& LeafIndex::cell(const std::vector<Node>& nodes, OpKind kind, std::string_view name) {
+  const std::size_t mask = table_.size() - 1;
+  for (std::size_t i = std::hash<std::string_view>()(name) + slot(kind);; ++i) {
+    std::uint32_t& at = table_[i & mask];
+    if (at == kFreeCell || (nodes[at].kind() == kind && name_of(nodes[at].op) == name)) return at;
+  }
+}
+
+void LeafIndex::add_last(const std::vector<Node>& nodes) {
+  const OpKind kind = nodes.back().kind();
+  if (!knows(kind)) return;
+  of_kind_[slot(kind)].push_back(NodeId{static_cast<std::uint32_t>(nodes.size() - 1)});
+  const std::size_t leaves = of_kind_[0].size() + of_kind_[1].size() + of_kind_[2].size();
+  if (leaves <= kFewLeaves) return;
+  const auto enter = [&](NodeId id) {
+    const Node& n = nodes[id.index];
+    std::uint32_t& at = cell(nodes, n.kind(), name_of(n.op));
+    if (at == kFreeCell) at = id.index, ++names_;  // of two with one name the first is found
+  };
+  if (table_.size() > 2 * names_) return enter(of_kind_[slot(kind)].back());
+  table_.assign(std::max(4 * kFewLeaves, 2 * table_.size()), kFreeCell);
+  names_ = 0;
+  for (const std::vector<NodeId>& ids : of_kind_)
+    for (NodeId id : ids) enter(id);
+}
+
+NodeId LeafIndex::find(const std::vector<Node>& nodes, OpKind kind, std::string_view name) const {
+  if (!knows(kind)) return {};
+  if (!table_.empty()) {
+    const std::uint32_t at = const_cast<LeafIndex*>(this)->cell(nodes, kind, name);
+    return at == kFreeCell ? NodeId{} : NodeId{at};
+  }
+  for (NodeId id : of(kind))
+    if (name_of(nodes[id.index].op) == name) return id;
+  return {};
+}
 
 Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
   std::vector<Shape> input_shapes;
@@ -40,6 +90,7 @@ NodeId Graph::add_node(Node node) {
   for (Value v : node.inputs)
     check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use earlier results");
   nodes_.push_back(std::move(node));
+  leaves_.add_last(nodes_);
   return id;
 }
 
@@ -75,12 +126,16 @@ void Graph::set_state(const std::string& name, Value v) {
   if (!(shape(v) == shape(id)))
     throw Error(ErrorCode::ShapeMismatch,
                 concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)));
-  for (StateUpdate& u : state_updates_)
-    if (u.name == name) {
-      u.value = v;
-      return;
-    }
+  const std::vector<NodeId>& states = leaves_.of(OpKind::State);
+  update_of_state_.resize(states.size());
+  std::uint32_t& update =
+      update_of_state_[static_cast<std::size_t>(std::lower_bound(states.begin(), states.end(), id) - states.begin())];
+  if (update != 0) {
+    state_updates_[update - 1].value = v;
+    return;
+  }
   state_updates_.push_back({name, v});
+  update = static_cast<std::uint32_t>(state_updates_.size());
 }
 
 Dim Graph::symbol(const std::string& name, SymbolInfo info) {
@@ -100,24 +155,12 @@ Graph::LabelScope::~LabelScope() { graph_.label_prefix_.resize(old_size_); }
 void Graph::set_label(NodeId id, std::string label) { nodes_[id.index].origin.label = std::move(label); }
 
 std::vector<NodeId> Graph::leaves(OpKind kind) const {
-  std::vector<NodeId> out;
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
-    if (nodes_[i].kind() == kind) out.push_back(NodeId{i});
-  return out;
+  return LeafIndex::knows(kind) ? leaves_.of(kind) : std::vector<NodeId>();
 }
 
-NodeId Graph::find_leaf(OpKind kind, std::string_view name) const {
-  for (NodeId id : leaves(kind))
-    if (leaf_name(id) == name) return id;
-  return {};
-}
+NodeId Graph::find_leaf(OpKind kind, std::string_view name) const { return leaves_.find(nodes_, kind, name); }
 
-const std::string& Graph::leaf_name(NodeId id) const {
-  const OpBox& op = node(id).op;
-  if (const auto* input = op.get_if<ops::Input>()) return input->name;
-  if (const auto* param = op.get_if<ops::Param>()) return param->name;
-  return op.as<ops::State>().name;
-}
+const std::string& Graph::leaf_name(NodeId id) const { return name_of(node(id).op); }
 
 bool Graph::is_static() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) {
@@ -178,6 +221,7 @@ Graph Graph::bind(const SymbolBinding& binding) const {
   for (const auto& [name, value] : binding)
     if (auto it = symbols_.find(name); it != symbols_.end()) check_symbol_value(name, it->second, value);
   Graph out(name_);
+  out.reserve(num_nodes());
   for (const auto& [name, info] : symbols_)
     if (!binding.contains(name)) out.symbols_.emplace(name, info);
   for (const Node& n : nodes_) {
@@ -186,6 +230,7 @@ Graph Graph::bind(const SymbolBinding& binding) const {
   }
   out.outputs_ = outputs_;
   out.state_updates_ = state_updates_;
+  out.update_of_state_ = update_of_state_;
   return out;
 }
 

@@ -36,6 +36,25 @@ struct SymbolInfo {
 
 class GraphModule;
 
+/// The Inputs, Params and States of a list of nodes, by kind and by name.
+class LeafIndex {
+ public:
+  /// Enters the last node when it is a leaf.
+  void add_last(const std::vector<Node>& nodes);
+  /// Those of one kind in node order.
+  const std::vector<NodeId>& of(OpKind kind) const { return of_kind_[slot(kind)]; }
+  /// The first of this kind and name, or an invalid id.
+  NodeId find(const std::vector<Node>& nodes, OpKind kind, std::string_view name) const;
+  static bool knows(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
+
+ private:
+  static std::size_t slot(OpKind kind) { return kind == OpKind::Input ? 0 : kind == OpKind::Param ? 1 : 2; }
+  std::uint32_t& cell(const std::vector<Node>& nodes, OpKind kind, std::string_view name);
+  std::vector<NodeId> of_kind_[3];
+  std::vector<std::uint32_t> table_;  // open addressing: node of (kind, name); empty while there are few leaves
+  std::size_t names_ = 0;             // cells in use
+};
+
 /// Owns nodes in topological order: a node uses only earlier nodes. Building appends; finished graphs are passed as
 /// `const Graph&` and rewritten into new ones (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in
 /// builder.h.
@@ -58,6 +77,8 @@ class Graph : public Builder {
   Expr add(OpBox op, std::vector<Value> inputs, SourceLoc loc = SourceLoc::current());
   /// Appends a node with known shapes and origin, for readers and rewriters; structure is checked, shapes are not.
   NodeId add_node(Node node);
+  /// Makes room for so many nodes in all.
+  void reserve(std::size_t nodes) { nodes_.reserve(nodes); }
   /// Wraps a stored value of this graph for building.
   Expr expr(Value v) { return Expr(this, v); }
   void set_outputs(std::vector<Value> outputs);
@@ -100,7 +121,7 @@ class Graph : public Builder {
   void set_symbols(std::map<std::string, SymbolInfo> symbols) { symbols_ = std::move(symbols); }
   /// Ids of all Input, Param or State nodes in node order.
   std::vector<NodeId> leaves(OpKind kind) const;
-  /// The Input, Param or State called `name`, or an invalid id.
+  /// The Input, Param or State called `name`, or an invalid id; found by a table.
   NodeId find_leaf(OpKind kind, std::string_view name) const;
   /// Name of an Input, Param or State node.
   const std::string& leaf_name(NodeId id) const;
@@ -115,8 +136,10 @@ class Graph : public Builder {
   friend class LabelScope;
   std::string name_;
   std::vector<Node> nodes_;
+  LeafIndex leaves_;
   std::vector<Value> outputs_;
   std::vector<StateUpdate> state_updates_;
+  std::vector<std::uint32_t> update_of_state_;  // by place among the states: 1 + its place in state_updates_, or 0
   std::map<std::string, SymbolInfo> symbols_;
   std::string label_prefix_;
 };

@@ -18,6 +18,9 @@ struct OpSet {
   bool (*accepts)(const Graph&, NodeId) = nullptr;
   /// Nodes the target does not claim, but can run by their reference rules when they have no decomposition; null: none.
   bool (*on_host)(const Graph&, NodeId) = nullptr;
+  /// What an ElementwiseRegion must keep to for `accepts` to agree; 0: not known. A region past one of them is refused
+  /// before it is built: its operands, and its values and operands alive at once when its ops run in order.
+  int max_region_inputs = 0, max_region_alive = 0;
 
   OpSet() = default;
   OpSet(std::initializer_list<OpKind> list) {

@@ -10,6 +10,7 @@ namespace rlx {
 Rebuilder::Rebuilder(const Graph& source, std::string_view pass)
     : source_(source), graph_(source.name()), map_(source), pass_(pass) {
   graph_.set_symbols(source.symbols());
+  graph_.reserve(source.num_nodes());
 }
 
 std::vector<Expr> Rebuilder::operands(NodeId id) {
@@ -21,6 +22,7 @@ std::vector<Expr> Rebuilder::operands(NodeId id) {
 void Rebuilder::copy(NodeId id) {
   const Node& n = source_.node(id);
   std::vector<Value> inputs;
+  inputs.reserve(n.inputs.size());
   bool same_shapes = true;
   for (Value v : n.inputs) {
     inputs.push_back(map_(v));

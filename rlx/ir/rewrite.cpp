@@ -111,6 +111,7 @@ class Commit {
     compose_origins();
     Graph g(old_.name());
     g.set_symbols(stage_.symbols());
+    g.reserve(num_old_);
     // In the old order, each replacement at the place of what it replaces.
     for (std::uint32_t i = 0; i < num_old_; ++i) {
       if (state_[i] == Live) emit(g, i);

@@ -79,26 +79,25 @@ bool commutes(const OpBox& op) {
   return b && (b->fn == BinaryKind::Add || b->fn == BinaryKind::Mul);
 }
 
-std::vector<Value> key_operands(const Node& n) {
-  std::vector<Value> inputs = n.inputs;
-  if (commutes(n.op)) std::sort(inputs.begin(), inputs.end());
-  return inputs;
+// The operands as the new graph has them, in one order where the order does not matter.
+template <class Map>
+void key_of(const Node& n, const Map& mapped, std::vector<Value>& key) {
+  key.clear();
+  for (Value v : n.inputs) key.push_back(mapped(v));
+  if (commutes(n.op)) std::sort(key.begin(), key.end());
 }
 
-std::uint64_t hash_node(const Node& n) {
+std::uint64_t hash_node(const OpBox& op, const std::vector<Value>& key) {
   AttrHash a{0};
-  a.add_op(n.op);
-  for (Value v : key_operands(n)) a(v);
+  a.add_op(op);
+  for (Value v : key) a(v);
   return a.h;
-}
-
-bool same_node(const Node& a, const Node& b) {
-  return a.kind() == b.kind() && a.shapes == b.shapes && key_operands(a) == key_operands(b) && same_op(a.op, b.op);
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext&) {
   Rebuilder r(g, eliminate_common_subexpressions.name);
   std::unordered_multimap<std::uint64_t, NodeId> seen;  // nodes of the new graph
+  std::vector<Value> key, other_key;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const OpKind kind = g.node(id).kind();
@@ -107,13 +106,19 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
       continue;
     }
     // The hash needs the operands in the new graph, where earlier equal nodes are already one.
-    Node n = g.node(id);
-    for (Value& v : n.inputs) v = r.mapped(v);
-    const std::uint64_t h = hash_node(n);
+    const Node& n = g.node(id);
+    key_of(
+        n, [&](Value v) { return r.mapped(v); }, key);
+    const std::uint64_t h = hash_node(n.op, key);
     std::optional<NodeId> twin;
     auto [first, last] = seen.equal_range(h);
-    for (auto it = first; it != last && !twin; ++it)
-      if (same_node(n, r.graph().node(it->second))) twin = it->second;
+    for (auto it = first; it != last && !twin; ++it) {
+      const Node& other = r.graph().node(it->second);
+      if (other.kind() != n.kind() || !(other.shapes == n.shapes)) continue;
+      key_of(
+          other, [](Value v) { return v; }, other_key);
+      if (key == other_key && same_op(n.op, other.op)) twin = it->second;
+    }
     if (twin) {
       std::vector<Expr> results;
       for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(r.graph().expr(Value(*twin, k)));

@@ -1,8 +1,10 @@
 // mark-elementwise-regions: connected elementwise ops of one shape become one op that runs per element.
+#include <bit>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite.h"
@@ -21,15 +23,18 @@ class RegionMarker {
         g_(r.source()),
         context_(context),
         param_only_(param_only_nodes(g_)),
-        region_of_(g_.num_nodes(), kNone) {}
+        region_of_(g_.num_nodes(), kNone),
+        held_in_(g_.num_nodes(), kNone),
+        last_reader_(g_.num_nodes(), kNone),
+        met_(g_.num_nodes(), 0) {}
 
   void run() {
     // Readers come first in reverse order, so each node meets the finished choice of its readers.
     for (std::uint32_t i = static_cast<std::uint32_t>(g_.num_nodes()); i-- > 0;)
       if (eligible(NodeId{i})) place(i, {context_.options.max_region_steps.value_or(0), max_inputs(), true}, 0);
-    for (std::size_t k = 0; k < regions_.size(); ++k) {
-      const Region region = regions_[k];  // emitting may add the parts of a refused region
-      if (region.members.size() >= 2) emit(region);
+    for (std::size_t k = 0; k < regions_.size(); ++k) {  // emitting may add the parts of a refused region
+      const std::vector<std::uint32_t> members = std::move(regions_[k].members);
+      if (members.size() >= 2) emit(members, static_cast<std::uint32_t>(k));
     }
   }
 
@@ -40,18 +45,53 @@ class RegionMarker {
   };
   struct Region {
     std::vector<std::uint32_t> members;  // descending; the first is the tail, whose value is the result
-    std::set<Value> inputs;              // what members read from outside, scalar constants apart
+    std::set<Value> inputs;              // what members read from outside, scalar constants apart; with a limit only
   };
 
   int max_inputs() const { return context_.options.max_region_inputs.value_or(0); }
 
   // An op a region may hold: elementwise, not the business of weight preparation, and taken by the target.
-  bool eligible(NodeId id) const {
+  bool eligible(NodeId id) {
     const Node& n = g_.node(id);
     if (!runs_per_element(n.kind()) || param_only_[id.index]) return false;
     if (!context_.claims.accepts) return true;
+    // The target is asked once for all nodes that would be the same region.
+    std::uint64_t hash = static_cast<std::uint64_t>(n.kind());
+    for (Value v : n.inputs) {
+      const Shape& s = g_.shape(v);
+      hash = hash * 31 + static_cast<std::uint64_t>(s.dtype());
+      for (const Dim& d : s.dims()) hash = hash * 31 + (d.is_static() ? static_cast<std::uint64_t>(d.value()) : 1);
+    }
+    std::vector<Asked>& asked = asked_[hash];
+    for (const Asked& a : asked)
+      if (same_alone(n, g_.node(a.node))) return a.claimed;
     std::optional<Expr> alone = build({id.index});
-    return alone && context_.claims.claims(r_.stage(), alone->value().node);
+    const bool claimed = alone && context_.claims.claims(r_.stage(), alone->value().node);
+    if (asked.size() < kMostAsked) asked.push_back({id, claimed});
+    return claimed;
+  }
+
+  // True when regions of one node each would be equal but for the names of what they read.
+  bool same_alone(const Node& a, const Node& b) const {
+    if (!same_op(a.op, b.op) || a.inputs.size() != b.inputs.size() || !(a.shapes == b.shapes)) return false;
+    for (std::size_t i = 0; i < a.inputs.size(); ++i) {
+      if (!(g_.shape(a.inputs[i]) == g_.shape(b.inputs[i]))) return false;
+      const std::optional<double> x = inside_constant(a.inputs[i]), y = inside_constant(b.inputs[i]);
+      if (x.has_value() != y.has_value()) return false;
+      if (x && std::bit_cast<std::uint64_t>(*x) != std::bit_cast<std::uint64_t>(*y)) return false;
+      const Value from = behind_expands(a.inputs[i]), to = behind_expands(b.inputs[i]);
+      if (!(g_.shape(from) == g_.shape(to))) return false;
+      for (std::size_t k = 0; k < i; ++k)
+        if ((behind_expands(a.inputs[k]) == from) != (behind_expands(b.inputs[k]) == to) ||
+            (a.inputs[k] == a.inputs[i]) != (b.inputs[k] == b.inputs[i]))
+          return false;
+    }
+    return true;
+  }
+
+  Value behind_expands(Value v) const {
+    while (g_.node(v.node).kind() == OpKind::Expand) v = g_.node(v.node).inputs[0];
+    return v;
   }
 
   // A number of the body rather than an operand; I64 values beyond 2^53 do not fit a double.
@@ -82,7 +122,7 @@ class RegionMarker {
     Region& region = regions_[target];
     region.members.push_back(i);
     region_of_[i] = target;
-    read_by(region.inputs, i);
+    if (limits.inputs > 0) read_by(region.inputs, i);
   }
 
   // `inputs` of a region once node i is a member.
@@ -124,10 +164,7 @@ class RegionMarker {
   }
 
   std::optional<Expr> build(const std::vector<std::uint32_t>& members, bool through_expands) const {
-    auto source = [&](Value v) {
-      while (through_expands && g_.node(v.node).kind() == OpKind::Expand) v = g_.node(v.node).inputs[0];
-      return v;
-    };
+    auto source = [&](Value v) { return through_expands ? behind_expands(v) : v; };
     // Inputs come first in a body, in the order of their first reader.
     auto body = std::make_shared<Graph>("region");
     std::map<Value, Expr> inside;  // values of the graph (after `source`) in the body
@@ -170,26 +207,80 @@ class RegionMarker {
     return r_.stage().add(ops::ElementwiseRegion{std::move(body)}, std::move(operands));
   }
 
-  void emit(const Region& region) {
-    const NodeId tail{region.members.front()};
-    std::optional<Expr> fused = build(region.members);
-    if (!fused) return;
-    if (context_.claims.claims(r_.stage(), fused->value().node)) {
-      r_.replace(Value(tail), *fused);
-      context_.fused(kPattern);
-      return;
+  // True when the region is past what the target takes. A region of n ops that is refused is cut into halves log n
+  // times: most of these need not be built. Says true only of what `build` would make and the target then refuse.
+  bool surely_refused(const std::vector<std::uint32_t>& members, std::uint32_t region) {
+    const int most_inputs = context_.claims.max_region_inputs, most_alive = context_.claims.max_region_alive;
+    if (most_inputs == 0 && most_alive == 0) return false;
+    const Dims& dims = g_.node(NodeId{members.front()}).shape().dims();
+    bool spans = false;  // then the operands need no other form than that without expands
+    int inputs = 0;
+    ++walk_;
+    // By member: the member whose value it passes on (a cast may need no room of its own), and its last reader.
+    for (std::size_t k = members.size(); k-- > 0;) {
+      const Node& n = g_.node(NodeId{members[k]});
+      held_in_[members[k]] = members[k];
+      for (Value v : n.inputs) {
+        if (region_of_[v.node.index] == region) {
+          const std::uint32_t maker = held_in_[v.node.index];
+          if (n.kind() == OpKind::Cast) held_in_[members[k]] = maker;
+          if (maker != kNone) last_reader_[maker] = members[k];
+        } else if (!inside_constant(v)) {
+          const Value from = behind_expands(v);
+          if (n.kind() == OpKind::Cast) held_in_[members[k]] = kNone;
+          if (met_[from.node.index] == walk_ && from.result == 0) continue;
+          if (from.result == 0) met_[from.node.index] = walk_;
+          spans = spans || g_.shape(from).dims() == dims;
+          inputs += from.result == 0;  // later results of a node are not told apart, nor counted
+        }
+      }
+    }
+    if (!spans) return false;
+    if (most_inputs > 0 && inputs > most_inputs) return true;
+    if (most_alive == 0) return false;
+    last_reader_[held_in_[members.front()] == kNone ? members.front() : held_in_[members.front()]] = kNone;
+    int alive = inputs;
+    for (std::size_t k = members.size(); k-- > 0;) {
+      if (held_in_[members[k]] == members[k] && ++alive > most_alive) return true;
+      for (Value v : g_.node(NodeId{members[k]}).inputs) {
+        if (region_of_[v.node.index] != region) continue;
+        const std::uint32_t maker = held_in_[v.node.index];
+        if (maker == kNone || last_reader_[maker] != members[k]) continue;
+        last_reader_[maker] = kNone;
+        --alive;
+      }
+    }
+    return false;
+  }
+
+  void emit(const std::vector<std::uint32_t>& members, std::uint32_t region) {
+    const NodeId tail{members.front()};
+    if (!surely_refused(members, region)) {
+      std::optional<Expr> fused = build(members);
+      if (!fused) return;
+      if (context_.claims.claims(r_.stage(), fused->value().node)) {
+        r_.replace(Value(tail), *fused);
+        context_.fused(kPattern);
+        return;
+      }
     }
     // Too long for the target's kernel, perhaps: try its halves.
-    const int half = static_cast<int>(region.members.size()) / 2;
+    const int half = static_cast<int>(members.size()) / 2;
     if (half < 2) {
       context_.missed(kPattern, g_, tail, MissReason::NotClaimed,
-                      concat_text("the target has no region of these ", region.members.size(), " ops"));
+                      concat_text("the target has no region of these ", members.size(), " ops"));
       return;
     }
-    for (std::uint32_t i : region.members) region_of_[i] = kNone;
+    for (std::uint32_t i : members) region_of_[i] = kNone;
     const std::size_t first = regions_.size();
-    for (std::uint32_t i : region.members) place(i, {half, max_inputs(), false}, first);
+    for (std::uint32_t i : members) place(i, {half, max_inputs(), false}, first);
   }
+
+  struct Asked {
+    NodeId node;
+    bool claimed;
+  };
+  static constexpr std::size_t kMostAsked = 8;  // of one hash
 
   GraphRewriter& r_;
   const Graph& g_;
@@ -197,6 +288,9 @@ class RegionMarker {
   std::vector<bool> param_only_;
   std::vector<std::uint32_t> region_of_;
   std::vector<Region> regions_;
+  std::unordered_map<std::uint64_t, std::vector<Asked>> asked_;
+  std::vector<std::uint32_t> held_in_, last_reader_, met_;  // by node, for surely_refused
+  std::uint32_t walk_ = 0;
 };
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {

@@ -43,6 +43,8 @@ OpSet row_claims() {
     return op_def(g.node(id).kind()).is(OpTrait::Leaf) || find_row(g, id) != nullptr;
   };
   set.on_host = runs_on_host;
+  set.max_region_inputs = kTapeMaxInputs;
+  set.max_region_alive = kTapeMaxRegisters;
   return set;
 }
 

@@ -48,10 +48,14 @@ constexpr TapeOpInfo kTapeOps[] = {
 static_assert(std::size(kTapeOps) == kNumTapeOps);
 
 #if defined(__x86_64__)
-/// Half-precision conversions: a CPUID bit of its own, which clang's feature test does not know.
+/// Half-precision conversions: a CPUID bit of its own, which clang's feature test does not know. Asked once: in a
+/// virtual machine the instruction takes microseconds, and the kernels are asked for at every product that is compiled.
 bool has_f16c() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
+  }();
+  return has;
 }
 #endif
 

@@ -168,6 +168,27 @@ class TapeWriter {
     DType dtype = DType::F32;
   };
 
+  /// The operands of one op, three at most.
+  struct Operands {
+    Operand at[3];
+    std::size_t count = 0;
+    Operands() = default;
+    Operands(std::initializer_list<Operand> list) {
+      for (const Operand& o : list) add(o);
+    }
+    void add(const Operand& o) {
+      check(count < std::size(at), "an op of a tape has three operands at most");
+      at[count++] = o;
+    }
+    std::size_t size() const { return count; }
+    Operand& operator[](std::size_t i) { return at[i]; }
+    const Operand& operator[](std::size_t i) const { return at[i]; }
+    Operand* begin() { return at; }
+    Operand* end() { return at + count; }
+    const Operand* begin() const { return at; }
+    const Operand* end() const { return at + count; }
+  };
+
   bool ok() const { return ok_; }
   double cost() const { return cost_; }
   int num_inputs() const { return static_cast<int>(input_types_.size()); }
@@ -193,7 +214,7 @@ class TapeWriter {
   }
 
   /// One elementwise node over `in`; `single`: it is the whole program, so half floats round once, at the store.
-  Operand node(const Node& n, const std::vector<Operand>& in, bool single) {
+  Operand node(const Node& n, const Operands& in, bool single) {
     const DType out = n.shape().dtype();
     if (const auto* cast = n.op.get_if<ops::Cast>()) return convert(in[0], cast->to);
     for (const Operand& o : in)
@@ -230,7 +251,7 @@ class TapeWriter {
     return fail();
   }
 
-  Operand emit(TapeOp op, DType out, std::vector<Operand> in) {
+  Operand emit(TapeOp op, DType out, Operands in) {
     if (!ok_) return {};
     // One operand may be immediate; the others are put into registers.
     bool immediate = false;
@@ -267,7 +288,7 @@ class TapeWriter {
     const int values = num_inputs() + static_cast<int>(ssa_.size());
     std::vector<int> last(static_cast<std::size_t>(values), -1), assigned(static_cast<std::size_t>(values), -1);
     for (std::size_t k = 0; k < ssa_.size(); ++k)
-      for (int v : ssa_[k].operands)
+      for (int v : ssa_[k].operands())
         if (v >= 0) last[static_cast<std::size_t>(v)] = static_cast<int>(k);
     for (int v : output_values_) last[static_cast<std::size_t>(v)] = values;
     std::array<bool, kTapeMaxRegisters> taken{};
@@ -287,11 +308,11 @@ class TapeWriter {
       TapeInstr instr = ssa_[k].instr;
       instr.dst = static_cast<std::uint8_t>(free);
       std::uint8_t* fields[] = {&instr.a, &instr.b, &instr.c};
-      for (std::size_t i = 0; i < ssa_[k].operands.size(); ++i) {
-        const int v = ssa_[k].operands[i];
+      for (std::size_t i = 0; i < ssa_[k].operands().size(); ++i) {
+        const int v = ssa_[k].values[i];
         *fields[i] = v < 0 ? kTapeImm : static_cast<std::uint8_t>(assigned[static_cast<std::size_t>(v)]);
       }
-      for (int v : ssa_[k].operands)
+      for (int v : ssa_[k].operands())
         if (v >= num_inputs() && last[static_cast<std::size_t>(v)] == static_cast<int>(k))
           taken[static_cast<std::size_t>(assigned[static_cast<std::size_t>(v)])] = false;
       if (last[value] < 0) taken[free] = false;
@@ -304,7 +325,9 @@ class TapeWriter {
  private:
   struct Ssa {
     TapeInstr instr;
-    std::vector<int> operands;  // values; -1 = the immediate
+    int values[3] = {};  // -1 = the immediate
+    int count = 0;
+    std::span<const int> operands() const { return {values, static_cast<std::size_t>(count)}; }
   };
 
   Operand fail() {
@@ -312,11 +335,11 @@ class TapeWriter {
     return {};
   }
 
-  Operand append(TapeOp op, DType out, const std::vector<Operand>& in) {
+  Operand append(TapeOp op, DType out, const Operands& in) {
     Ssa s;
     s.instr.op = op;
     for (const Operand& o : in) {
-      s.operands.push_back(o.is_constant ? -1 : o.value);
+      s.values[s.count++] = o.is_constant ? -1 : o.value;
       if (o.is_constant) {
         s.instr.imm = static_cast<float>(o.number);
         s.instr.imm_i = o.dtype == DType::I32 ? static_cast<std::int32_t>(o.number) : 0;
@@ -373,13 +396,13 @@ struct Written {
 Written write_single(const Graph& g, NodeId id) {
   Written w;
   const Node& n = g.node(id);
-  std::vector<TapeWriter::Operand> in;
+  TapeWriter::Operands in;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (auto c = w.tape.constant(g, n.inputs[i])) {
-      in.push_back(*c);
+      in.add(*c);
       continue;
     }
-    in.push_back(w.tape.input(g.shape(n.inputs[i]).dtype()));
+    in.add(w.tape.input(g.shape(n.inputs[i]).dtype()));
     w.operands.push_back(static_cast<int>(i));
   }
   if (!w.tape.ok()) return w;
@@ -392,7 +415,6 @@ Written write_single(const Graph& g, NodeId id) {
 Written write_region(const Graph& g, NodeId id) {
   Written w;
   const Graph& body = *g.node(id).op.as<ops::ElementwiseRegion>().body;
-  UseIndex uses(body);
   std::vector<TapeWriter::Operand> values(body.num_nodes());
   for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {
     const Node& n = body.node(NodeId{i});
@@ -404,11 +426,15 @@ Written write_region(const Graph& g, NodeId id) {
       if (!c || is_half(c->dtype)) return w.tape.output({}, DType::C128), w;
       values[i] = *c;
     } else {
-      std::vector<TapeWriter::Operand> in;
-      for (Value v : n.inputs) in.push_back(values[v.node.index]);
+      if (n.inputs.size() > 3) return w.tape.output({}, DType::C128), w;
+      TapeWriter::Operands in;
+      for (Value v : n.inputs) {
+        in.add(values[v.node.index]);
+        // A value rounded to half precision must be rounded where it is read again: only stores round.
+        const Node& made_by = body.node(v.node);
+        if (!made_by.inputs.empty() && is_half(made_by.shape().dtype())) return w.tape.output({}, DType::C128), w;
+      }
       values[i] = w.tape.node(n, in, false);
-      // A value rounded to half precision must be rounded where it is read again: only stores round.
-      if (is_half(n.shape().dtype()) && !uses.uses(Value(NodeId{i})).empty()) return w.tape.output({}, DType::C128), w;
     }
     if (!w.tape.ok()) return w;
   }
