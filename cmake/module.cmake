@@ -84,9 +84,6 @@ function(rlx_library name)
     if(source MATCHES "/rlx/ops/")  # rules are file-local functions with equal names
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
-    if(RLX_SANITIZE AND source MATCHES "/rlx/(ops|tensor)/")  # the evaluator: where such tests spend their time
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O1)
-    endif()
   endforeach()
 
   if(name STREQUAL "core")
