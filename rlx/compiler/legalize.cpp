@@ -136,13 +136,12 @@ std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, cons
   return illegal;
 }
 
-Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_view backend_name,
-                          KernelDispatchReport& report, const KernelDispatchConfig& dispatch) {
+Graph rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
+                          const KernelDispatchConfig& dispatch) {
   report.policy = dispatch.policy;
   report.backend_name = backend_name;
   report.supported_claim_count = claims.kinds.count();
   Counts counts;
-  Graph g = source;
   std::vector<Handling> nodes;
   for (int round = 0; round < kMaxRounds; ++round) {
     nodes.clear();
@@ -177,11 +176,11 @@ Graph rewrite_for_backend(const Graph& source, const OpSet& claims, std::string_
   return g;
 }
 
-Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name,
+Graph legalize_or_rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name,
                                       KernelDispatchReport* report, const KernelDispatchConfig& dispatch) {
   KernelDispatchReport local;
   KernelDispatchReport& r = report ? *report : local;
-  Graph out = rewrite_for_backend(g, claims, backend_name, r, dispatch);
+  Graph out = rewrite_for_backend(std::move(g), claims, backend_name, r, dispatch);
   if (r.unsupported.empty()) return out;
   std::string where;
   for (const Diagnostic& d : r.unsupported)
@@ -189,7 +188,7 @@ Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::
         concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);
   throw Error(Diagnostic{ErrorCode::Unsupported,
                          concat_text(r.unsupported.size(), r.unsupported.size() == 1 ? " node of '" : " nodes of '",
-                                     g.name(), "' cannot run on ", backend_name),
+                                     out.name(), "' cannot run on ", backend_name),
                          std::move(where), "cast to a dtype the device computes with, or pick another device"});
 }
 

@@ -73,10 +73,10 @@ std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, cons
 
 /// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed, or is left to
 /// the host (`OpSet::on_host`). Offenders are listed in the report; the graph then still holds them.
-Graph rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name,
-                          KernelDispatchReport& report, const KernelDispatchConfig& dispatch = {});
+Graph rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
+                          const KernelDispatchConfig& dispatch = {});
 /// The same, throwing one Unsupported error that lists every offender.
-Graph legalize_or_rewrite_for_backend(const Graph& g, const OpSet& claims, std::string_view backend_name,
+Graph legalize_or_rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name,
                                       KernelDispatchReport* report = nullptr,
                                       const KernelDispatchConfig& dispatch = {});
 

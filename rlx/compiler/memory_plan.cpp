@@ -46,19 +46,22 @@ std::size_t largest_bytes(const Dim& d, const SymbolRanges& ranges) {
 class Planner {
  public:
   Planner(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated)
-      : g_(g), target_(target), donated_(donated), uses_(g), symbolic_(!g.is_static()), ranges_(symbol_ranges(g)) {
+      : g_(g),
+        target_(target),
+        donated_(donated),
+        uses_(g),
+        slot_(g),
+        symbolic_(!g.is_static()),
+        ranges_(symbol_ranges(g)) {
     for (const auto& [name, range] : ranges_) largest_.emplace(name, range.max);
   }
 
   LirBufferPlan plan() {
     plan_.alignment = target_.memory.alignment;
     plan_.values.reserve(g_.num_nodes());
-    buffer_of_.reserve(g_.num_nodes());
-    for (const Node& n : g_.nodes()) {
-      plan_.values.emplace_back(n.num_results());
-      buffer_of_.emplace_back(n.num_results(), 0u);
-      where_.emplace_back(n.num_results());
-    }
+    for (const Node& n : g_.nodes()) plan_.values.emplace_back(n.num_results());
+    buffer_of_.resize(slot_.size());
+    where_.resize(slot_.size());
     place_leaves();
     make_views_and_steps();
     set_lives();
@@ -75,14 +78,14 @@ class Planner {
  private:
   const Dims& dims_of(Value v) const { return g_.shape(v).dims(); }
   LirValue& at(Value v) { return plan_.values[v.node.index][v.result]; }
-  Location& where(Value v) { return where_[v.node.index][v.result]; }
+  Location& where(Value v) { return where_[slot_(v)]; }
   // The buffer of a value, after in-place sharing has joined some.
   std::uint32_t buffer(Value v) {
-    std::uint32_t& b = buffer_of_[v.node.index][v.result];
+    std::uint32_t& b = buffer_of_[slot_(v)];
     while (joined_[b] != b) b = joined_[b] = joined_[joined_[b]];
     return b;
   }
-  void set_buffer(Value v, std::uint32_t b) { buffer_of_[v.node.index][v.result] = b; }
+  void set_buffer(Value v, std::uint32_t b) { buffer_of_[slot_(v)] = b; }
   Dims strides_of(Value v) { return where(v).strides.empty() ? dense_strides(dims_of(v)) : where(v).strides; }
   std::size_t at_most(const Dim& d) const { return largest_bytes(d, ranges_); }
   // A number for reports and the checker: that of the largest extents.
@@ -425,8 +428,9 @@ class Planner {
   std::vector<Buffer> buffers_;
   std::vector<std::uint32_t> joined_;  // buffer -> the one it has become part of, or itself
   std::vector<NodeId> states_;
-  std::vector<std::vector<std::uint32_t>> buffer_of_;
-  std::vector<std::vector<Location>> where_;
+  ValueSlots slot_;
+  std::vector<std::uint32_t> buffer_of_;  // by slot
+  std::vector<Location> where_;           // by slot
   BufferHomes homes_;
   bool symbolic_;
   SymbolRanges ranges_;

@@ -68,14 +68,14 @@ void CompilePipeline::observe(void* self, const Pass& pass, const Graph& after) 
   static_cast<CompilePipeline*>(self)->keep(std::string(pass.name), after);
 }
 
-MirModule CompilePipeline::lower_hir(const HirModule& m) {
+MirModule CompilePipeline::lower_hir(HirModule m) {
   const Pass* passes[] = {&rlx::lower_hir};
   PassContext c = context(nullptr);
   c.policy = options_.policy.value_or(m.policy);
-  return MirModule{run_passes(m.graph, passes, c, observe, this)};
+  return MirModule{run_passes(std::move(m.graph), passes, c, observe, this)};
 }
 
-MirModule CompilePipeline::optimize_with_report(const MirModule& m, FusionReport& report) {
+MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& report) {
   report.before = op_histogram(m.graph);
   report.nodes_before = m.graph.num_nodes();
   PassContext c = context(&report);
@@ -85,11 +85,11 @@ MirModule CompilePipeline::optimize_with_report(const MirModule& m, FusionReport
   if (options_.constant_folding) canonical.push_back(&fold_constants);
   canonical.push_back(&eliminate_common_subexpressions);
   if (options_.dce) canonical.push_back(&eliminate_dead_code);
-  Graph g = run_passes(m.graph, canonical, c, observe, this);
+  Graph g = run_passes(std::move(m.graph), canonical, c, observe, this);
 
   // 2. Fusion, most specific first: what a block pattern takes, later passes cannot.
   g = run_passes(std::move(g), fusion_passes_for_supported(c.claims, options_.fusion), c, observe, this);
-  if (options_.dce) g = drop_dead(g);
+  if (options_.dce) g = drop_dead(std::move(g));
 
   report.after = op_histogram(g);
   report.nodes_after = g.num_nodes();
@@ -100,8 +100,8 @@ MirModule CompilePipeline::optimize_with_report(const MirModule& m, FusionReport
   return MirModule{std::move(g)};
 }
 
-MirModule CompilePipeline::legalize(const MirModule& m, KernelDispatchReport& report) {
-  Graph g = legalize_or_rewrite_for_backend(m.graph, target_.claims, target_.name, &report,
+MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
+  Graph g = legalize_or_rewrite_for_backend(std::move(m.graph), target_.claims, target_.name, &report,
                                             options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
   keep("legalize", g);
   return MirModule{std::move(g)};
@@ -253,24 +253,29 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   hir.graph.set_symbols(plan_symbols(hir.graph, rest.symbol_modes));
   keep("hir", hir.graph);
 
-  MirModule mir = lower_hir(hir);
-  mir = optimize_with_report(mir, result.fusion);
+  // Only symbols that stay open need the source again.
+  MirModule mir = hir.graph.is_static() ? lower_hir(std::move(hir)) : lower_hir(hir);
+  mir = optimize_with_report(std::move(mir), result.fusion);
   if (options_.precision && !options_.precision->is_f32()) {  // after fusion: casts must not hide patterns
     mir.graph = drop_dead(apply_precision(mir.graph, *options_.precision));
     keep("mixed-precision", mir.graph);
   }
-  mir = legalize(mir, result.dispatch);
+  mir = legalize(std::move(mir), result.dispatch);
   // Decomposition may have made dots, scalars and copies that the canonical passes know how to shrink.
   if (options_.constant_folding) {
     const Pass* cleanup[] = {&cancel_layout_ops, &reduce_broadcasts, &fold_constants, &eliminate_common_subexpressions};
-    Graph cleaned = drop_dead(run_passes(mir.graph, cleanup, context(nullptr), observe, this));
-    KernelDispatchReport again;
-    Graph legal = rewrite_for_backend(cleaned, target_.claims, target_.name, again,
-                                      options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
-    if (again.compile_ready()) {
-      mir.graph = std::move(legal);
-      result.dispatch.continue_with(std::move(again));
-      keep("legalize", mir.graph);
+    std::optional<Graph> cleaned = changed_by_passes(mir.graph, cleanup, context(nullptr), observe, this);
+    if (!cleaned && all_live(mir.graph)) {
+      keep("legalize", mir.graph);  // nothing to clean, and legal as it is
+    } else {
+      KernelDispatchReport again;
+      Graph legal = rewrite_for_backend(cleaned ? drop_dead(std::move(*cleaned)) : drop_dead(mir.graph), target_.claims,
+                                        target_.name, again, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+      if (again.compile_ready()) {
+        mir.graph = std::move(legal);
+        result.dispatch.continue_with(std::move(again));
+        keep("legalize", mir.graph);
+      }
     }
   }
   if (has_extents(mir.graph)) {

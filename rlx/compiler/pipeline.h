@@ -75,11 +75,11 @@ class CompilePipeline {
   explicit CompilePipeline(TargetInfo target, CompileOptions options = {});
 
   /// HIR blocks become MIR ops by the policy.
-  MirModule lower_hir(const HirModule& m);
+  MirModule lower_hir(HirModule m);
   /// Canonical forms, then the fusion passes; what they did and missed goes to `report`.
-  MirModule optimize_with_report(const MirModule& m, FusionReport& report);
+  MirModule optimize_with_report(MirModule m, FusionReport& report);
   /// Everything becomes ops the target claims, or one error names all offenders.
-  MirModule legalize(const MirModule& m, KernelDispatchReport& report);
+  MirModule legalize(MirModule m, KernelDispatchReport& report);
   /// Weight preparation and the memory plan. The graph must be legal, and static but for runtime and bucket symbols.
   LirModule plan_lir(const MirModule& m);
 

@@ -65,7 +65,9 @@ Graph Rebuilder::finish() && {
   return std::move(graph_);
 }
 
-Graph drop_dead(const Graph& g, ValueMap* map) {
+namespace {
+
+std::vector<bool> live_nodes(const Graph& g) {
   std::vector<bool> live(g.num_nodes(), false);
   auto mark = [&](Value v) { live[v.node.index] = true; };
   for (Value v : g.outputs()) mark(v);
@@ -76,15 +78,33 @@ Graph drop_dead(const Graph& g, ValueMap* map) {
     if (live[i])
       for (Value v : g.nodes()[i].inputs) mark(v);
   }
-  if (std::find(live.begin(), live.end(), false) == live.end()) {
-    if (map) *map = ValueMap::identity(g);
-    return g;
-  }
+  return live;
+}
+
+bool all_of(const std::vector<bool>& live) { return std::find(live.begin(), live.end(), false) == live.end(); }
+
+Graph copy_live(const Graph& g, const std::vector<bool>& live, ValueMap* map) {
   Rebuilder r(g, "dead-code-elimination");
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     if (live[i]) r.copy(NodeId{i});
   if (map) *map = r.map();
   return std::move(r).finish();
+}
+
+}  // namespace
+
+bool all_live(const Graph& g) { return all_of(live_nodes(g)); }
+
+Graph drop_dead(const Graph& g, ValueMap* map) {
+  const std::vector<bool> live = live_nodes(g);
+  if (!all_of(live)) return copy_live(g, live, map);
+  if (map) *map = ValueMap::identity(g);
+  return g;
+}
+
+Graph drop_dead(Graph&& g) {
+  const std::vector<bool> live = live_nodes(g);
+  return all_of(live) ? std::move(g) : copy_live(g, live, nullptr);
 }
 
 }  // namespace rlx

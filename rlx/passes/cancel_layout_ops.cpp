@@ -162,7 +162,29 @@ std::optional<Expr> simplify(Graph& g, const Node& n, const std::vector<Expr>& i
   }
 }
 
+// False only when `simplify` would leave the node as it is, as long as nothing before it changes.
+bool may_become_simpler(const Graph& g, const Node& n) {
+  switch (n.kind()) {
+    case OpKind::Transpose:
+    case OpKind::Reshape:
+    case OpKind::Expand:
+    case OpKind::Cast:
+    case OpKind::Slice:
+    case OpKind::Concat:
+    case OpKind::Pad:
+    case OpKind::Reverse: return true;
+    case OpKind::Binary:
+      return std::any_of(n.inputs.begin(), n.inputs.end(), [&](Value v) {
+        const std::optional<double> c = constant_scalar(g, v);
+        return c && (*c == 0 || *c == 1);
+      });
+    default: return false;
+  }
+}
+
 std::optional<Graph> run(const Graph& g, const PassContext&) {
+  if (std::none_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return may_become_simpler(g, n); }))
+    return std::nullopt;
   Rebuilder r(g, cancel_layout_ops.name);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};

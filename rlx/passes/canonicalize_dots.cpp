@@ -118,11 +118,13 @@ Dot as_dot(const ops::DotGeneral& dot, Expr lhs, Expr rhs) {
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
+  const auto is_product = [](const Node& n) { return n.kind() == OpKind::MatMul || n.kind() == OpKind::DotGeneral; };
+  if (std::none_of(g.nodes().begin(), g.nodes().end(), is_product)) return std::nullopt;
   Rebuilder r(g, canonicalize_dots.name);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const Node& n = g.node(id);
-    if (n.kind() != OpKind::MatMul && n.kind() != OpKind::DotGeneral) {
+    if (!is_product(n)) {
       r.copy(id);
       continue;
     }

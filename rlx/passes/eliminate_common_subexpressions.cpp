@@ -95,40 +95,44 @@ std::uint64_t hash_node(const OpBox& op, const std::vector<Value>& key) {
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext&) {
-  Rebuilder r(g, eliminate_common_subexpressions.name);
-  std::unordered_multimap<std::uint64_t, NodeId> seen;  // nodes of the new graph
+  std::unordered_multimap<std::uint64_t, std::uint32_t> seen;
+  std::vector<std::uint32_t> first_of(g.num_nodes());  // the earliest node equal to each
+  // Operands count as what they are equal to.
+  const auto first_equal = [&](Value v) { return Value(NodeId{first_of[v.node.index]}, v.result); };
   std::vector<Value> key, other_key;
+  bool any = false;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    NodeId id{i};
-    const OpKind kind = g.node(id).kind();
-    if (kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State) {  // leaves are identified by name
+    const Node& n = g.nodes()[i];
+    first_of[i] = i;
+    const OpKind kind = n.kind();
+    if (kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State) continue;  // identified by name
+    key_of(n, first_equal, key);
+    const std::uint64_t h = hash_node(n.op, key);
+    auto [first, last] = seen.equal_range(h);
+    for (auto it = first; it != last && first_of[i] == i; ++it) {
+      const Node& other = g.nodes()[it->second];
+      if (other.kind() != kind || !(other.shapes == n.shapes)) continue;
+      key_of(other, first_equal, other_key);
+      if (key == other_key && same_op(n.op, other.op)) first_of[i] = it->second;
+    }
+    if (first_of[i] == i)
+      seen.emplace(h, i);
+    else
+      any = true;
+  }
+  if (!any) return std::nullopt;
+  Rebuilder r(g, eliminate_common_subexpressions.name);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const NodeId id{i};
+    if (first_of[i] == i) {
       r.copy(id);
       continue;
     }
-    // The hash needs the operands in the new graph, where earlier equal nodes are already one.
-    const Node& n = g.node(id);
-    key_of(
-        n, [&](Value v) { return r.mapped(v); }, key);
-    const std::uint64_t h = hash_node(n.op, key);
-    std::optional<NodeId> twin;
-    auto [first, last] = seen.equal_range(h);
-    for (auto it = first; it != last && !twin; ++it) {
-      const Node& other = r.graph().node(it->second);
-      if (other.kind() != n.kind() || !(other.shapes == n.shapes)) continue;
-      key_of(
-          other, [](Value v) { return v; }, other_key);
-      if (key == other_key && same_op(n.op, other.op)) twin = it->second;
-    }
-    if (twin) {
-      std::vector<Expr> results;
-      for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(r.graph().expr(Value(*twin, k)));
-      r.replace(id, results);
-      continue;
-    }
-    r.copy(id);
-    seen.emplace(h, r.mapped(id).node);
+    std::vector<Expr> results;
+    for (std::uint32_t k = 0; k < g.node(id).num_results(); ++k)
+      results.push_back(r.expr(Value(NodeId{first_of[i]}, k)));
+    r.replace(id, results);
   }
-  if (!r.changed()) return std::nullopt;
   return drop_dead(std::move(r).finish());
 }
 

@@ -6,9 +6,8 @@ namespace rlx {
 namespace {
 
 std::optional<Graph> run(const Graph& g, const PassContext&) {
-  Graph live = drop_dead(g);
-  if (live.num_nodes() == g.num_nodes()) return std::nullopt;
-  return live;
+  if (all_live(g)) return std::nullopt;
+  return drop_dead(g);
 }
 
 }  // namespace

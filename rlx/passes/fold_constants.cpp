@@ -1,4 +1,5 @@
 // fold-constants: ops on constants are evaluated with their reference rule.
+#include <algorithm>
 #include <optional>
 
 #include "rlx/ir/evaluate.h"
@@ -39,9 +40,9 @@ std::optional<Tensor> constant_value(const Graph& g, Value v) {
   return evaluate_op(n.op, operands)[0];
 }
 
-std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std::vector<Expr>& operands) {
+std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std::vector<Value>& operands) {
   if (const auto* d = n.op.get_if<ops::DimSize>()) {
-    const Dim& extent = operands[0].dim(static_cast<int>(d->axis));
+    const Dim& extent = g.shape(operands[0]).dim(static_cast<int>(d->axis));
     if (!extent.is_static()) return std::nullopt;
     return std::vector<Tensor>{Tensor::scalar_i64(DType::I64, extent.value())};
   }
@@ -54,16 +55,16 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
   }
   if (n.inputs.empty() || lazy(n.kind())) return std::nullopt;
   // Cheap refusals first: most nodes read something that is no constant.
-  for (const Expr& e : operands) {
-    OpKind kind = g.node(e.value().node).kind();
+  for (Value v : operands) {
+    OpKind kind = g.node(v.node).kind();
     if (kind != OpKind::Constant && !lazy(kind)) return std::nullopt;
   }
   if (!bytes || *bytes > kMaxResultBytes) return std::nullopt;
   std::vector<Tensor> values;
   std::size_t operand_bytes = 0;
-  for (const Expr& e : operands) {
-    std::optional<Tensor> t = constant_value(g, e.value());
-    if (!t || t->shape().rank() != e.rank()) return std::nullopt;
+  for (Value v : operands) {
+    std::optional<Tensor> t = constant_value(g, v);
+    if (!t || t->shape().rank() != g.shape(v).rank()) return std::nullopt;
     operand_bytes += t->size_bytes();
     if (operand_bytes > kMaxOperandBytes) return std::nullopt;
     values.push_back(std::move(*t));
@@ -72,11 +73,17 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext&) {
+  // Mostly nothing folds, and the graph need not be copied.
+  if (std::none_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return fold(g, n, n.inputs).has_value(); }))
+    return std::nullopt;
   Rebuilder r(g, fold_constants.name);
+  std::vector<Value> operands;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const Node& n = g.node(id);
-    std::optional<std::vector<Tensor>> values = fold(r.graph(), n, r.operands(id));
+    operands.clear();
+    for (Value v : n.inputs) operands.push_back(r.mapped(v));
+    std::optional<std::vector<Tensor>> values = fold(r.graph(), n, operands);
     if (!values) {
       r.copy(id);
       continue;

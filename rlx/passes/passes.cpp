@@ -62,21 +62,28 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
   return fusion_passes_for_supported(default_claims(target), options);
 }
 
-Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context, PassObserver observer,
-                 void* user) {
+std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass* const> passes,
+                                       const PassContext& context, PassObserver observer, void* user) {
+  std::optional<Graph> changed;
   for (const Pass* pass : passes) {
-    std::optional<Graph> after = pass->run(g, context);
+    std::optional<Graph> after = pass->run(changed ? *changed : source, context);
     if (!after) continue;
-    g = std::move(*after);
+    changed = std::move(after);
 #ifdef RLX_VERIFY
     Level level = Level::Mir;
-    for (const Node& n : g.nodes())
+    for (const Node& n : changed->nodes())
       if (op_def(n.op).level != Level::Mir) level = op_def(n.op).level;
-    verify_or_throw(g, level, concat_text("pass ", pass->name));
+    verify_or_throw(*changed, level, concat_text("pass ", pass->name));
 #endif
-    if (observer) observer(user, *pass, g);
+    if (observer) observer(user, *pass, *changed);
   }
-  return g;
+  return changed;
+}
+
+Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context, PassObserver observer,
+                 void* user) {
+  std::optional<Graph> changed = changed_by_passes(g, passes, context, observer, user);
+  return changed ? std::move(*changed) : std::move(g);
 }
 
 }  // namespace rlx

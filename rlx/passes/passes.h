@@ -63,5 +63,8 @@ using PassObserver = void (*)(void* user, const Pass& pass, const Graph& after);
 /// Runs `passes` in order; in dev builds verifies after each and names the pass that broke an invariant.
 Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context,
                  PassObserver observer = nullptr, void* user = nullptr);
+/// The same; none when no pass changed anything.
+std::optional<Graph> changed_by_passes(const Graph& g, std::span<const Pass* const> passes, const PassContext& context,
+                                       PassObserver observer = nullptr, void* user = nullptr);
 
 }  // namespace rlx

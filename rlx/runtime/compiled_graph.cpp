@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "rlx/ir/op_def.h"
-#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/compiled_graph_impl.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 
@@ -119,7 +119,7 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   s.state_pointers.clear();
   const Graph& run = s.spec->lir().graph;
   for (NodeId id : run.leaves(OpKind::State)) {
-    std::size_t i = find_io(code->states, run.leaf_name(id), "state", code->source.name());
+    std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
     s.state_pointers.push_back(states[i]->value.mutable_data());
   }
   s.bound = c.executable->bind(BindContext{arena(), s.prepared, s.state_pointers, &s.spec->lir()});
@@ -287,7 +287,7 @@ const IoInfo& param_of(const SharedCode& code, std::string_view name) {
       throw Error(ErrorCode::NotFound,
                   concat_text("graph '", code.source.name(), "' has no param '", name, "': it is a state"),
                   "write_state sets it");
-  return code.params[find_io(code.params, name, "param", code.source.name())];
+  return code.params[find_io(code.params, code.param_index, name, "param", code.source.name())];
 }
 }  // namespace
 

@@ -50,6 +50,12 @@ struct Handle {
 /// The entry called `name`, or a NotFound error that names the nearest.
 std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what,
                     const std::string& graph);
+/// The same by the list's index.
+inline std::size_t find_io(const std::vector<IoInfo>& infos, const NameIndex& index, std::string_view name,
+                           std::string_view what, const std::string& graph) {
+  const std::optional<std::size_t> place = index.find(name);
+  return place ? *place : find_io(infos, name, what, graph);
+}
 
 struct CompiledGraph::Impl {
   std::shared_ptr<SharedCode> code;
@@ -80,7 +86,7 @@ struct CompiledGraph::Impl {
   void check_sizes(const ShapeInstance& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
   std::size_t input_index(std::string_view name) const {
-    return find_io(code->inputs, name, "input", code->source.name());
+    return find_io(code->inputs, code->input_index, name, "input", code->source.name());
   }
   void set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims, bool may_be_output);
   std::vector<TensorView> views_of(const std::vector<NamedInput>& given) const;

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <set>
 
-#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/compiled_graph_impl.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -39,7 +39,8 @@ void CompiledGraph::Impl::reset_states() {
 }
 
 Tensor CompiledGraph::read_state(std::string_view name) const try {
-  const StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
+  const StateBuffer& s =
+      *impl_->states[find_io(states(), impl_->code->state_index, name, "state", impl_->code->source.name())];
   if (!s.valid)
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
                 "call reset(), or write_state()");
@@ -49,7 +50,8 @@ Tensor CompiledGraph::read_state(std::string_view name) const try {
 }
 
 void CompiledGraph::write_state(std::string_view name, const Tensor& value) try {
-  StateBuffer& s = *impl_->states[find_io(states(), name, "state", impl_->code->source.name())];
+  StateBuffer& s =
+      *impl_->states[find_io(states(), impl_->code->state_index, name, "state", impl_->code->source.name())];
   if (value.dtype() != s.value.dtype())
     throw Error(ErrorCode::DTypeMismatch,
                 concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()),
@@ -70,8 +72,8 @@ void CompiledGraph::reset() try { impl_->reset_states(); } catch (const std::bad
 std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < states().size(); ++i)
-    for (std::size_t j = 0; j < other.states().size(); ++j) {
-      if (states()[i].name != other.states()[j].name) continue;
+    if (const std::optional<std::size_t> place = other.impl_->code->state_index.find(states()[i].name)) {
+      const std::size_t j = *place;
       const Shape &own = impl_->states[i]->value.shape(), &theirs = other.impl_->states[j]->value.shape();
       if (!(own == theirs))
         throw Error(ErrorCode::ShapeMismatch,
@@ -96,10 +98,11 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
 
 void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims,
                                      bool may_be_output) {
-  auto named = [&](const std::vector<IoInfo>& infos) {
-    return std::find_if(infos.begin(), infos.end(), [&](const IoInfo& i) { return i.name == name; });
+  auto named = [&](const std::vector<IoInfo>& infos, const NameIndex& index) {
+    const std::optional<std::size_t> place = index.find(name);
+    return place ? infos.begin() + static_cast<std::ptrdiff_t>(*place) : infos.end();
   };
-  const auto in = named(code->inputs), out = named(code->outputs);
+  const auto in = named(code->inputs, code->input_index), out = named(code->outputs, code->output_index);
   const bool is_output = may_be_output && out != code->outputs.end();
   if (in == code->inputs.end() && !is_output) {
     std::vector<IoInfo> all = code->inputs;
@@ -363,7 +366,7 @@ void CompiledGraph::commit_no_wait(const NamedTensors& given) try {
 std::span<const Slot> CompiledGraph::sync_pending() { return std::exchange(impl_->committed, {}); }
 
 std::size_t CompiledGraph::output_index(std::string_view name) const try {
-  return find_io(outputs(), name, "output", impl_->code->source.name());
+  return find_io(outputs(), impl_->code->output_index, name, "output", impl_->code->source.name());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::output_index");
 }

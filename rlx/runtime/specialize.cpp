@@ -44,6 +44,16 @@ bool Specialization::matches(const std::vector<std::vector<std::int64_t>>& dims)
   return dims.size() == inputs.size();
 }
 
+NameIndex::NameIndex(const std::vector<IoInfo>& list) {
+  places_.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) places_.try_emplace(list[i].name, i);
+}
+
+std::optional<std::size_t> NameIndex::find(std::string_view name) const {
+  const auto it = places_.find(name);
+  return it == places_.end() ? std::nullopt : std::optional(it->second);
+}
+
 SharedCode::SharedCode(GraphModule m, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo)
     : module(bound(std::move(m), o)),
       source(module.graph()),
@@ -64,6 +74,8 @@ SharedCode::SharedCode(GraphModule m, std::shared_ptr<const Backend> b, CompileO
                   "declare the largest extent and read a slice of it, or fix the symbol with dim_binding");
   for (std::size_t i = 0; i < source.outputs().size(); ++i)
     outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
+  input_index = NameIndex(inputs), param_index = NameIndex(params);
+  output_index = NameIndex(outputs), state_index = NameIndex(states);
   for (const IoInfo& info : inputs) {
     input_symbols_.emplace_back();
     for (const Dim& d : info.shape.dims()) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "rlx/compiler/lir_binder.h"
@@ -41,6 +43,17 @@ struct Specialization {
   bool matches(const std::vector<std::vector<std::int64_t>>& dims) const;
 };
 
+/// Places in a list by name; of equal names the first. The list has to stay where it is.
+class NameIndex {
+ public:
+  NameIndex() = default;
+  explicit NameIndex(const std::vector<IoInfo>& list);
+  std::optional<std::size_t> find(std::string_view name) const;
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> places_;
+};
+
 /// What clones share: the source graph, its target, and the code and specialisations made so far (least recently used
 /// goes).
 struct SharedCode {
@@ -57,6 +70,7 @@ struct SharedCode {
   CompileOptions options;
   BackendOptions backend_options;
   std::vector<IoInfo> inputs, params, outputs, states;
+  NameIndex input_index, param_index, output_index, state_index;
   void (*stage_hook)(const CompileResult&, bool verbose) = nullptr;  // reports and dumps that the environment asks for
 
  private:

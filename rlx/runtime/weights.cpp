@@ -88,11 +88,22 @@ bool WeightStore::Form::complete() const {
   return !bytes.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& s) { return s.ready; });
 }
 
+void WeightStore::Reading::add(const std::string& key, const Form& form) {
+  for (std::size_t i = 0; i < form.sources.size(); ++i) {
+    const ParamNames& reads = form.sources[i].reads;
+    auto [list, fresh] = sources.try_emplace(reads);
+    if (fresh)
+      for (const std::string& name : *reads) lists[name].push_back(reads);
+    list->second.push_back({key, i});
+  }
+}
+
 WeightStore::WeightStore(const WeightStore& other) {
   std::lock_guard lock(other.mutex_);
   params_ = other.params_;
   forms_ = other.forms_;
   packed_at_ = other.packed_at_;
+  reading_ = other.reading_;
   readers_ = other.readers_;
   read_raw_ = other.read_raw_;
 }
@@ -148,24 +159,23 @@ void WeightStore::pack_waiting(const std::string& name, const void* values) {
 void WeightStore::set(std::span<const NewValue> values) {
   std::lock_guard lock(mutex_);
   // First all that needs memory, beside what is there.
-  std::set<std::string_view> names;
-  for (const NewValue& v : values) names.insert(v.name);
   struct Change {
     std::shared_ptr<Form>& form;
     std::shared_ptr<Form> instead;  // of a form that somebody else reads, or that is computed anew as a whole
-    std::vector<bool> old;          // the sources that change
+    std::vector<std::size_t> old;   // the sources that change
   };
   std::vector<Change> changes;
-  std::map<const void*, bool> changed;  // by list of params: many forms share one
-  for (auto& [key, form] : forms_) {
-    std::vector<bool> old;
-    for (const Source& s : form->sources) {
-      auto [it, fresh] = changed.try_emplace(s.reads.get(), false);
-      if (fresh)
-        it->second = std::any_of(s.reads->begin(), s.reads->end(), [&](const auto& n) { return names.contains(n); });
-      old.push_back(it->second);
-    }
-    if (std::find(old.begin(), old.end(), true) == old.end()) continue;
+  std::set<ParamNames> lists;  // that hold one of them
+  for (const NewValue& v : values)
+    if (const auto known = reading_.lists.find(v.name); known != reading_.lists.end())
+      lists.insert(known->second.begin(), known->second.end());
+  std::map<std::string_view, std::vector<std::size_t>> old_sources;  // by key of the form
+  for (const ParamNames& list : lists)
+    for (const Reading::At& at : reading_.sources.find(list)->second) old_sources[at.key].push_back(at.source);
+  for (auto& [key, old] : old_sources) {
+    const auto known = forms_.find(key);
+    if (known == forms_.end()) continue;
+    std::shared_ptr<Form>& form = known->second;
     std::shared_ptr<Form> instead;
     if (!form->packed_by) {
       instead = std::make_shared<Form>(*form);
@@ -197,8 +207,7 @@ void WeightStore::set(std::span<const NewValue> values) {
   // From here on nothing fails.
   for (Change& c : changes) {
     if (c.instead) c.form = std::move(c.instead);
-    for (std::size_t i = 0; i < c.old.size(); ++i)
-      if (c.old[i]) c.form->sources[i].ready = false;
+    for (std::size_t i : c.old) c.form->sources[i].ready = false;
   }
   while (!params.empty()) {
     auto node = params.extract(params.begin());
@@ -257,8 +266,8 @@ void WeightStore::add(const WeightPlan& plan) {
 
 void WeightStore::add_locked(const WeightPlan& plan) {
   const Graph& prepare = plan.executable->lir().prepare;
-  std::map<std::string, std::shared_ptr<Form>> made;  // known when they are whole
-  std::vector<std::shared_ptr<Form>> fresh;           // the packed ones among them in the order of use
+  std::map<std::string, std::shared_ptr<Form>, std::less<>> made;  // known when they are whole
+  std::vector<std::shared_ptr<Form>> fresh;                        // the packed ones among them in the order of use
   constexpr std::size_t kLine = 64;
   auto padded = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   std::size_t slab_bytes = 0;
@@ -318,7 +327,11 @@ void WeightStore::add_locked(const WeightPlan& plan) {
   for (const auto& [key, form] : made)
     for (std::size_t s = 0; s < form->sources.size(); ++s)
       if (!form->sources[s].param.empty()) packed_at[form->sources[s].param].push_back({key, s});
+  Reading reading;
+  for (const auto* forms : {&forms_, &made})
+    for (const auto& [key, form] : *forms) reading.add(key, *form);
   packed_at_.swap(packed_at);
+  std::swap(reading_, reading);
   forms_.merge(made);
 }
 

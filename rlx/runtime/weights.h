@@ -87,6 +87,17 @@ class WeightStore {
     bool complete() const;
   };
 
+  /// Which forms a param is read by: through the lists of params, since many forms share one.
+  struct Reading {
+    std::map<std::string, std::vector<ParamNames>, std::less<>> lists;  // that hold the param
+    struct At {
+      std::string key;  // maybe gone from forms_ by now
+      std::size_t source;
+    };
+    std::map<ParamNames, std::vector<At>> sources;  // that are made of these params
+    void add(const std::string& key, const Form& form);
+  };
+
   void add_locked(const WeightPlan& plan);
   static std::shared_ptr<Form> copy_of(const Form& form);
   static Form& own(std::shared_ptr<Form>& form);
@@ -98,12 +109,13 @@ class WeightStore {
 
   mutable std::mutex mutex_;
   std::map<std::string, Param, std::less<>> params_;
-  std::map<std::string, std::shared_ptr<Form>> forms_;
+  std::map<std::string, std::shared_ptr<Form>, std::less<>> forms_;
   struct PackedAt {
     std::string key;
     std::size_t source;
   };
   std::map<std::string, std::vector<PackedAt>, std::less<>> packed_at_;  // the packed forms of a param; they stay
+  Reading reading_;
   std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed forms, by key
   std::set<std::string> read_raw_;  // params that a kernel or a computed form of some plan reads
 };

@@ -20,13 +20,13 @@ void finish_copy(Graph& to, const Graph& from, const std::map<Value, Value>& ids
 
 Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
   if (!wrt.name().empty()) {
+    NodeId found;  // an invalid id is larger than every other
+    for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+      found = std::min(found, forward.find_leaf(kind, wrt.name()));
+    if (found.valid()) return found;
     std::vector<std::string> names;
-    for (std::uint32_t i = 0; i < forward.num_nodes(); ++i) {
-      NodeId id{i};
-      if (!is_named_leaf(forward.node(id).kind())) continue;
-      if (forward.leaf_name(id) == wrt.name()) return id;
-      names.push_back(forward.leaf_name(id));
-    }
+    for (std::uint32_t i = 0; i < forward.num_nodes(); ++i)
+      if (is_named_leaf(forward.node(NodeId{i}).kind())) names.push_back(forward.leaf_name(NodeId{i}));
     std::string near = closest_name(wrt.name(), names);
     throw Error(ErrorCode::NotFound,
                 concat_text(who, ": graph '", forward.name(), "' has no input, param or state '", wrt.name(), "'"),

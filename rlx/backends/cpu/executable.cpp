@@ -466,6 +466,15 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
                              node_where(lir_.graph, s.node), "legalise the graph for this target first"});
     rows_.push_back(row);
   }
+  for (std::uint32_t i = 0; i < lir_.prepare.num_nodes(); ++i) {
+    const Node& n = lir_.prepare.nodes()[i];
+    const auto* op = n.op.get_if<ops::Relayout>();
+    if (!op || op->layout != WeightLayout::Panel) continue;
+    std::vector<std::int64_t>& begins = columns_[i];
+    begins.push_back(0);
+    for (std::size_t k = 0; k < n.inputs.size(); ++k)
+      begins.push_back(begins.back() + lir_.prepare.shape(n.inputs[k]).dim(op->transposed[k] ? 0 : 1).value());
+  }
 }
 
 Executable::PackedRange Executable::packed_range(NodeId node, std::size_t source) const {
@@ -473,13 +482,11 @@ Executable::PackedRange Executable::packed_range(NodeId node, std::size_t source
   const auto& op = n.op.as<ops::Relayout>();
   check(op.layout == WeightLayout::Panel && source < n.inputs.size(),
         "pack is called for a source of a panel relayout");
-  const auto columns = [&](std::size_t i) {
-    return lir_.prepare.shape(n.inputs[i]).dim(op.transposed[i] ? 0 : 1).value();
-  };
+  const std::vector<std::int64_t>& begins = columns_.at(node.index);
   PackedRange r;
-  for (std::size_t i = 0; i < source; ++i) r.begin += columns(i);
-  const std::int64_t width = columns(source);
-  r.end = r.begin + width;
+  r.begin = begins[source];
+  r.end = begins[source + 1];
+  const std::int64_t width = r.end - r.begin;
   const bool transposed = op.transposed[source] != 0;
   r.k_stride = transposed ? 1 : width;
   r.n_stride = transposed ? op.k : 1;

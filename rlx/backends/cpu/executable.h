@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "rlx/backends/cpu/rows.h"
@@ -41,7 +42,8 @@ class Executable final : public ExecutableGraph {
   int threads_;
   bool finest_grain_;
   std::shared_ptr<ChunkAudit> audit_;
-  std::vector<const Row*> rows_;  // by schedule step
+  std::vector<const Row*> rows_;                                          // by schedule step
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> columns_;  // of a panel relayout: where sources begin
 };
 
 }  // namespace rlx::cpu
