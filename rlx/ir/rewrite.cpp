@@ -112,14 +112,18 @@ class Commit {
     Graph g(old_.name());
     g.set_symbols(stage_.symbols());
     g.reserve(num_old_);
-    // In the old order, each replacement at the place of what it replaces.
+    // In the old order, each replacement at the place of what it replaces; one of several values at that of the last:
+    // what comes before it may still read an old state whose new value it makes.
+    std::vector<std::uint32_t> to_come(stage_.num_nodes(), 0);
+    for (Value old : r_.replaced_)
+      if (const auto& to = r_.replacements_.at(GraphRewriter::key(old)); to.staged) ++to_come[to.now.node.index];
     for (std::uint32_t i = 0; i < num_old_; ++i) {
       if (state_[i] == Live) emit(g, i);
       for (std::uint32_t res = 0; res < old_.nodes()[i].num_results(); ++res) {
         auto it = r_.replacements_.find(GraphRewriter::key(Value(NodeId{i}, res)));
         if (it == r_.replacements_.end() || !it->second.staged) continue;
         Source s = from_stage(it->second.now);
-        if (state_[s.node] == Live) emit(g, s.node);
+        if (--to_come[it->second.now.node.index] == 0 && state_[s.node] == Live) emit(g, s.node);
       }
     }
     ValueMap map(old_);

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kPattern = "elementwise_region";
 constexpr std::uint32_t kNone = 0xffffffffu;
+constexpr int kMaxResults = 4;  // of a region; more would be split again by targets
 
 class RegionMarker {
  public:
@@ -44,8 +45,9 @@ class RegionMarker {
     bool report = true;         // the user's limits: what they stop is recorded
   };
   struct Region {
-    std::vector<std::uint32_t> members;  // descending; the first is the tail, whose value is the result
+    std::vector<std::uint32_t> members;  // descending; the first is the tail, which all others lead to
     std::set<Value> inputs;              // what members read from outside, scalar constants apart; with a limit only
+    int results = 0;                     // the tail, and members that are outputs or new values of states
   };
 
   int max_inputs() const { return context_.options.max_region_inputs.value_or(0); }
@@ -105,21 +107,20 @@ class RegionMarker {
   void place(std::uint32_t i, Limits limits, std::size_t first_region) {
     const Value v{NodeId{i}};
     std::uint32_t target = kNone;
-    if (!r_.uses().is_output(v)) {
-      for (const UseIndex::Use& u : r_.uses().uses(v)) {
-        const std::uint32_t region = region_of_[u.user.index];
-        if (region == kNone || region < first_region || (target != kNone && region != target)) {
-          target = kNone;
-          break;
-        }
-        target = region;
+    for (const UseIndex::Use& u : r_.uses().uses(v)) {
+      const std::uint32_t region = region_of_[u.user.index];
+      if (region == kNone || region < first_region || (target != kNone && region != target)) {
+        target = kNone;
+        break;
       }
+      target = region;
     }
     if (target == kNone || !fits(regions_[target], i, limits)) {
       target = static_cast<std::uint32_t>(regions_.size());
       regions_.emplace_back();
     }
     Region& region = regions_[target];
+    if (region.members.empty() || r_.uses().is_output(v)) ++region.results;
     region.members.push_back(i);
     region_of_[i] = target;
     if (limits.inputs > 0) read_by(region.inputs, i);
@@ -136,6 +137,10 @@ class RegionMarker {
   bool fits(const Region& region, std::uint32_t i, Limits limits) {
     const NodeId tail{region.members.front()};
     if (g_.node(NodeId{i}).shape().dims() != g_.node(tail).shape().dims()) return false;
+    // A half float is rounded where it is stored: the region would go on with what was not.
+    if (const Value v{NodeId{i}}; r_.uses().is_output(v))
+      if (const DType t = g_.shape(v).dtype(); region.results == kMaxResults || t == DType::BF16 || t == DType::F16)
+        return false;
     if (limits.steps > 0 && static_cast<int>(region.members.size()) >= limits.steps) {
       if (limits.report)
         context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
@@ -186,7 +191,7 @@ class RegionMarker {
     }
     const Dims& dims = g_.node(NodeId{members.front()}).shape().dims();
     if (operands.empty() || space != dims) return std::nullopt;
-    Expr result;
+    std::vector<Expr> results;
     for (std::size_t k = members.size(); k-- > 0;) {
       const Node& n = g_.node(NodeId{members[k]});
       std::vector<Value> in;
@@ -199,12 +204,19 @@ class RegionMarker {
         else
           in.push_back(inside.at(source(v)));
       }
-      result = body->add(n.op, std::move(in));
-      inside.emplace(Value(NodeId{members[k]}), result);
+      const Expr made = body->add(n.op, std::move(in));
+      inside.emplace(Value(NodeId{members[k]}), made);
+      if (!is_result(members, k)) continue;
+      if (made.shape().dims() != dims) return std::nullopt;
+      results.push_back(made);
     }
-    if (result.shape().dims() != dims) return std::nullopt;
-    body->set_outputs({result});
+    body->set_outputs(std::move(results));
     return r_.stage().add(ops::ElementwiseRegion{std::move(body)}, std::move(operands));
+  }
+
+  // Whether member k of a region is one of its results: they are in the order of the graph.
+  bool is_result(const std::vector<std::uint32_t>& members, std::size_t k) const {
+    return k == 0 || r_.uses().is_output(Value(NodeId{members[k]}));
   }
 
   // True when the region is past what the target takes. A region of n ops that is refused is cut into halves log n
@@ -259,7 +271,10 @@ class RegionMarker {
       std::optional<Expr> fused = build(members);
       if (!fused) return;
       if (context_.claims.claims(r_.stage(), fused->value().node)) {
-        r_.replace(Value(tail), *fused);
+        std::uint32_t result = 0;
+        for (std::size_t k = members.size(); k-- > 0;)
+          if (is_result(members, k))
+            r_.replace(Value(NodeId{members[k]}), r_.stage().expr(Value(fused->value().node, result++)));
         context_.fused(kPattern);
         return;
       }
@@ -306,8 +321,9 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 const Pass mark_elementwise_regions{"mark-elementwise-regions",
                                     "Joins connected elementwise ops whose results have one shape; operands broadcast "
                                     "by NumPy's rules and expands are read through. Legal: a member "
-                                    "is read by its region alone and is no output; at least two ops; within the limits "
-                                    "of the options; the target claims the region.",
+                                    "is read by its region alone; at least two ops; within the limits of the options; "
+                                    "the target claims the region. Its results are the last op and up to three "
+                                    "members that are outputs or new values of states.",
                                     run};
 
 }  // namespace rlx

@@ -506,9 +506,11 @@ void Executable::unpack(NodeId node, std::size_t source, const std::byte* packed
   const auto* from = reinterpret_cast<const float*>(packed);
   auto* to = static_cast<float*>(data);
   for (std::int64_t j = r.begin; j < r.end; ++j) {
-    const float* column = from + j / op.panel_width * op.panel_width * op.k + j % op.panel_width;
-    for (std::int64_t k = 0; k < op.k; ++k)
-      to[k * r.k_stride + (j - r.begin) * r.n_stride] = column[k * op.panel_width];
+    // The last panel holds only the vectors that it needs.
+    const std::int64_t panel = j / op.panel_width * op.panel_width, lanes = kernels_.lanes_f32;
+    const std::int64_t width = std::min(op.panel_width, (op.n - panel + lanes - 1) / lanes * lanes);
+    const float* column = from + panel * op.k + (j - panel);
+    for (std::int64_t k = 0; k < op.k; ++k) to[k * r.k_stride + (j - r.begin) * r.n_stride] = column[k * width];
   }
 }
 

@@ -362,6 +362,36 @@ TEST_CASE("tape: in place, large outputs past the caches, empty and scalar space
   }
 }
 
+TEST_CASE("tape: results over inputs that later instructions read, and over those that none reads") {
+  for (const KernelTable* t : tables()) {
+    const std::int64_t n = 1000;  // whole blocks and a rest
+    for (const bool read_later : {false, true}) {
+      Buffer x(n), y(n), third(n);
+      for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i % 100), y[i] = static_cast<float>(i % 7);
+      // r2 = x + y; r3 = r2 * 2; r4 = r3 + x, or r3 + r2
+      const TapeInstr instrs[] = {{TapeOp::Add, 2, 0, 1, 0, 0, 0},
+                                  {TapeOp::Mul, 3, 2, kTapeImm, 0, 2.0F, 0},
+                                  {TapeOp::Add, 4, 3, static_cast<std::uint8_t>(read_later ? 0 : 2), 0, 0, 0}};
+      Tape tape;
+      tape.rank = 1, tape.dims[0] = n, tape.num_inputs = 2, tape.num_outputs = 3;
+      tape.inputs[0].strides[0] = tape.inputs[1].strides[0] = 1;
+      for (int o = 0; o < 3; ++o) tape.outputs[o].reg = static_cast<std::uint8_t>(2 + o);
+      tape.instrs = instrs, tape.num_instrs = 3;
+      tape_prepare(tape);
+      const void* inputs[] = {x.data(), y.data()};
+      void* outputs[] = {x.data(), y.data(), third.data()};
+      t->tape_run(tape, inputs, outputs, 0, n);
+      bool same = true;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const float a = static_cast<float>(i % 100), sum = a + static_cast<float>(i % 7);
+        same = same && x[i] == sum && y[i] == 2 * sum && third[i] == 2 * sum + (read_later ? a : sum);
+      }
+      CHECK(same);
+      CHECK(third.intact());
+    }
+  }
+}
+
 TEST_CASE("tape: a wrong program is refused with the instruction's place") {
   Tape tape;
   tape.rank = 1, tape.dims[0] = 4, tape.num_inputs = 1, tape.num_outputs = 1;

@@ -269,6 +269,43 @@ TEST_CASE("run_pipelined returns the outputs of each run") {
   CHECK(out == std::vector<std::vector<std::vector<float>>>{{{1}, {10}}, {{3}, {30}}, {{7}, {70}}});
 }
 
+TEST_CASE("new values of states and what is made of them are one region, each in its state's memory") {
+  // 300 elements: a block of the tape and a rest. The second half of the step reads the first half's states.
+  constexpr std::int64_t kSize = 300;
+  std::vector<float> w0(kSize), d(kSize);
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    w0[i] = static_cast<float>(i % 17) * 0.25F;
+    d[i] = static_cast<float>(i % 23) * 0.5F - 5.0F;
+  }
+  Graph g("adam");
+  const Expr grad = g.input("d", f32({kSize})), m0 = g.state("m", Tensor::zeros(f32({kSize})));
+  const Expr v0 = g.state("v", Tensor::zeros(f32({kSize}))), w = g.state("w", vec(w0));
+  g.set_outputs({g.sum(w)});  // before the step, or w would be read after its new value is made
+  const Expr m = 0.5 * m0 + grad, v = 0.25 * v0 + grad * grad;
+  g.set_state("m", m);
+  g.set_state("v", v);
+  g.set_state("w", w - m / (v + 1.0) + m0);  // the old m after the new one: m is not written early
+  CompileOptions options;
+  options.must_alias = true;
+  for (const int threads : {1, 2}) {
+    CompiledGraph f = Session().with_threads(threads).compile_with(g, options);
+    CHECK(f.compile_result().fusion.fused_count("elementwise_region") == 1);
+    std::vector<float> em(d.size()), ev(d.size()), ew = w0;
+    for (int step = 0; step < 3; ++step) {
+      f.run_typed({{"d", vec(d)}});
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        const float old = em[i];
+        em[i] = 0.5F * em[i] + d[i];
+        ev[i] = 0.25F * ev[i] + d[i] * d[i];
+        ew[i] = ew[i] - em[i] / (ev[i] + 1.0F) + old;
+      }
+    }
+    CHECK(f.read_state("m").to_f32() == em);
+    CHECK(f.read_state("v").to_f32() == ev);
+    CHECK(f.read_state("w").to_f32() == ew);
+  }
+}
+
 TEST_CASE("a donated input's buffer takes the output; other overlaps are refused") {
   for (int threads : {1, 2}) {
     CAPTURE(threads);

@@ -418,7 +418,7 @@ struct KernelTable {
   int lanes_f32;
 
   // Packed B. The layout depends on the instruction set and N alone, so one packing serves every M.
-  /// Panel width for N columns.
+  /// Panel width for N columns; the last panel is as wide as the full vectors (`lanes_f32`) that its columns need.
   std::int64_t (*packed_nr_f32)(std::int64_t n);
   /// Floats of the packed form of B[K, N].
   std::int64_t (*packed_size_f32)(std::int64_t k, std::int64_t n);
