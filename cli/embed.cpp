@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/ir/utf8.h"
@@ -263,7 +264,7 @@ void register_embed(CLI::App& app) {
   cmd->add_option("-o,--output", args->output, "Write here instead of the standard output")->type_name("FILE");
   cmd->add_option("--batch", args->batch, "Texts that run together")->check(CLI::Range(1, 4096))->capture_default_str();
   cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
-      ->check(CLI::Range(0, 1024))
+      ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();
   cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
       ->check(CLI::Range(0, 1 << 30))

@@ -8,6 +8,7 @@
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
+#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/npy.h"
 
 namespace rlx::cli {
@@ -129,7 +130,7 @@ void register_run(CLI::App& app) {
   cmd->add_flag("--f64", args->f64, "compute in F64: every float leaf and constant is converted first");
   cmd->add_option("--threads", args->threads, "0: as many as the machine grants")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
+      ->check(CLI::Range(0, kMaxThreads));
   cmd->callback([args] { run(*args); });
 }
 

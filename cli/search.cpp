@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
 #include "rlx/ir/utf8.h"
 #include "rlx/models/passages.h"
@@ -152,7 +153,7 @@ void register_search(CLI::App& app) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
-      ->check(CLI::Range(0, 1024))
+      ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();
   cmd->callback([args] { run(*args); });
 }

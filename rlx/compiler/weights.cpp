@@ -187,7 +187,7 @@ class Splitter {
 
     std::vector<Value> weights;
     for (Value v : sources.values) weights.push_back(prepare_value(v));
-    ops::Relayout relayout{WeightLayout::Panel, packing->panel_width, sources.transposed, k, cols, packing->bytes};
+    ops::Relayout relayout{packing->panel_width, sources.transposed, k, cols, packing->bytes};
     Shape packed_shape({Dim(packing->bytes)}, DType::U8);
     // One packed form per set of weights: dots that share a weight share its packing.
     std::string key = concat_text(k, ",", cols, ",", packing->panel_width);

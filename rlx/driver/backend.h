@@ -52,7 +52,6 @@ class ChunkAudit;
 struct BackendOptions {
   int threads = 0;  // 0: the machine's
   std::string isa;  // force a lower instruction set by name; empty: the best
-  bool collect_timing = false;
   // For tests:
   bool finest_grain = false;                          // every step in as many chunks as its kernel can be cut into
   std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step, and who took chunks is noted

@@ -346,13 +346,6 @@ void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
   state_->set_chunks(static_cast<std::size_t>(step), static_cast<std::uint32_t>(chunks));
 }
 
-void StepSchedule::set_ctx(std::int64_t step, void* ctx) {
-  if (step < 0 || step >= size()) {
-    throw Error(ErrorCode::InvalidArgument, concat_text("set_ctx(", step, ") on ", size(), " steps"));
-  }
-  state_->steps[static_cast<std::size_t>(step)].ctx.store(ctx, std::memory_order_relaxed);
-}
-
 // -- ThreadPool --
 
 struct ThreadPool::Impl {

@@ -49,8 +49,6 @@ class StepSchedule {
   /// Changes the chunk count of a step between runs (a size that is known at run time only); where halves wait for
   /// halves, the caller sees to it that they still are what they were.
   void set_chunks(std::int64_t step, std::int64_t chunks);
-  /// Changes the context of a step between runs.
-  void set_ctx(std::int64_t step, void* ctx);
 
  private:
   friend class ThreadPool;

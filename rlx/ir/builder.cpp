@@ -110,28 +110,15 @@ Graph& Builder::graph() { return static_cast<Graph&>(*this); }
 
 // -- leaves --
 
-namespace {
-void require_fresh(const Graph& g, const std::string& name) {
-  for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
-    if (g.find_leaf(kind, name).valid())
-      throw Error(ErrorCode::InvalidArgument,
-                  concat_text("graph '", g.name(), "' already has a leaf called '", name, "'"),
-                  "names of inputs, params and states are distinct");
-}
-}  // namespace
-
 Expr Builder::input(std::string name, Shape shape, SourceLoc loc) {
-  require_fresh(graph(), name);
   return graph().add(ops::Input{std::move(name), shape.dims(), shape.dtype()}, {}, loc);
 }
 Expr Builder::param(std::string name, Shape shape, ParamMode mode, SourceLoc loc) {
-  require_fresh(graph(), name);
   return graph().add(ops::Param{std::move(name), shape.dims(), shape.dtype(), mode}, {}, loc);
 }
 Expr Builder::constant(Tensor value, SourceLoc loc) { return graph().add(ops::Constant{std::move(value)}, {}, loc); }
 Expr Builder::scalar(double value, DType dtype, SourceLoc loc) { return constant(Tensor::scalar(dtype, value), loc); }
 Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
-  require_fresh(graph(), name);
   if (init.empty()) throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' needs an initial value"));
   Dims dims = init.shape().dims();
   DType dtype = init.dtype();

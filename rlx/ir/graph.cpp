@@ -68,6 +68,12 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
                   "use values of the graph you are building");
     input_shapes.push_back(shape(v));
   }
+  if (LeafIndex::knows(op.kind()))
+    for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+      if (find_leaf(kind, name_of(op)).valid())
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("graph '", name_, "' already has a leaf called '", name_of(op), "'"),
+                    "names of inputs, params and states are distinct");
   Origin origin;
   origin.label = label_prefix_.empty() ? std::string() : label_prefix_.substr(0, label_prefix_.size() - 1);
   origin.loc = loc;
@@ -265,13 +271,6 @@ std::span<const UseIndex::Use> UseIndex::uses(Value v) const {
 }
 int UseIndex::use_count(Value v) const { return static_cast<int>(uses(v).size()) + output_count_[slot_(v)]; }
 bool UseIndex::is_output(Value v) const { return output_count_[slot_(v)] != 0; }
-bool UseIndex::any_use(NodeId id) const {
-  for (Value v(id); slot_.knows(v); ++v.result) {
-    const std::uint32_t s = slot_(v);
-    if (begin_[s + 1] != begin_[s] || output_count_[s]) return true;
-  }
-  return false;
-}
 
 std::string node_label(const Graph& g, NodeId id) {
   const Node& n = g.node(id);

@@ -173,8 +173,6 @@ class UseIndex {
   bool is_output(Value v) const;  // an output or a state update
   /// True when exactly one edge reads v and it is not an output.
   bool single_use(Value v) const { return !is_output(v) && uses(v).size() == 1; }
-  /// True when any result of the node is used or is an output.
-  bool any_use(NodeId id) const;
 
  private:
   ValueSlots slot_;

@@ -92,8 +92,6 @@ enum class RopePairing : std::uint8_t { Half, Interleaved };
 /// Mutable: between runs, so it is read as it is and setting it is one copy. (A weight that the program itself updates,
 /// as training does, is a State.)
 enum class ParamMode : std::uint8_t { Frozen, Mutable };
-/// Physical order of a packed weight in LIR.
-enum class WeightLayout : std::uint8_t { Strided, Panel };
 
 /// Lower-case text names of an attribute enum, in enumerator order.
 template <class E>
@@ -126,7 +124,6 @@ template <> struct EnumNames<HeadLayout> {
 };
 template <> struct EnumNames<RopePairing> { static constexpr std::string_view values[] = {"half", "interleaved"}; };
 template <> struct EnumNames<ParamMode> { static constexpr std::string_view values[] = {"frozen", "mutable"}; };
-template <> struct EnumNames<WeightLayout> { static constexpr std::string_view values[] = {"strided", "panel"}; };
 
 template <class E>
 constexpr std::string_view enum_name(E value) { return EnumNames<E>::values[static_cast<std::size_t>(value)]; }
@@ -338,7 +335,6 @@ struct LlamaDecoderBlock {
 /// transposed[i] != 0). Result: opaque bytes, U8 [size].
 struct Relayout {
   RLX_OP(Relayout);
-  WeightLayout layout = WeightLayout::Panel;
   std::int64_t panel_width = 0;
   std::vector<std::int64_t> transposed{};
   std::int64_t k = 0, n = 0, packed_bytes = 0;

@@ -338,15 +338,28 @@ constexpr OpTrait operator|(OpTrait a, OpTrait b) {
 }
 constexpr bool has_trait(OpTrait set, OpTrait t) { return (static_cast<int>(set) & static_cast<int>(t)) != 0; }
 
-/// Everything rlx knows about an op except device kernels. Fields in this order; a missing rule does not compile.
+/// A field of a record that cannot be left out: there is no default.
+template <class T>
+class Said {
+ public:
+  Said() = delete;
+  constexpr Said(T value) : value_(value) {}  // NOLINT(implicit)
+  constexpr operator T() const { return value_; }
+
+ private:
+  T value_;
+};
+
+/// Everything rlx knows about an op except device kernels. Fields in this order; without a rule, a level or traits a
+/// record does not compile.
 struct OpDef {
   OpKind kind;
   std::string_view name;  // text form: "softmax"
   std::string_view what;  // one sentence for readers of the table
   InputSpec inputs;
   std::span<const AttrField> attrs;
-  Level level = Level::Mir;
-  OpTrait traits = OpTrait::None;
+  Said<Level> level;
+  Said<OpTrait> traits;
   Rule<Result<Shapes>(const InferContext&)> infer;
   Rule<void(DecomposeContext&)> decompose;
   Rule<void(VjpContext&)> vjp;

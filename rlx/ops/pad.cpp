@@ -137,6 +137,7 @@ constinit const OpDef ops::Pad::def{
     .inputs = inputs("x", "value"),
     .attrs = PadRules::attrs,
     .level = Level::Mir,
+    .traits = OpTrait::None,
     .infer = PadRules::infer,
     .decompose = none("a primitive"),
     .vjp = PadRules::vjp,

@@ -10,8 +10,7 @@ struct RelayoutRules {
     if (auto e = c.check_same_dtype(0, c.num_inputs())) return *e;
     if (op.k < 0 || op.n < 0 || op.packed_bytes < 0)
       return c.attr_error("k, n and packed_bytes must not be negative, got ", op.k, ", ", op.n, ", ", op.packed_bytes);
-    if (op.layout == WeightLayout::Panel && op.panel_width < 1)
-      return c.attr_error("panel_width must be at least 1, got ", op.panel_width);
+    if (op.panel_width < 1) return c.attr_error("panel_width must be at least 1, got ", op.panel_width);
     if (op.transposed.size() != static_cast<std::size_t>(c.num_inputs()))
       return c.attr_error("has ", c.num_inputs(), " sources but ", op.transposed.size(), " transposed flags");
     Dim columns = 0;
@@ -30,14 +29,12 @@ struct RelayoutRules {
   static constexpr NoRule jvp = none("its result is bytes");
   static constexpr NoRule batch = none("its result is bytes");
   static void samples(SampleSet& s) {
-    s.add_discrete("one source", {Shape({3, 4}, DType::F32)}, ops::Relayout{WeightLayout::Panel, 16, {0}, 3, 4, 192});
+    s.add_discrete("one source", {Shape({3, 4}, DType::F32)}, ops::Relayout{16, {0}, 3, 4, 192});
     s.add_discrete("two sources", {Shape({3, 4}, DType::F32), Shape({2, 3}, DType::F32)},
-                   ops::Relayout{WeightLayout::Strided, 0, {0, 1}, 3, 6, 72});
+                   ops::Relayout{4, {0, 1}, 3, 6, 96});
   }
-  static constexpr AttrField attrs[] = {field<&ops::Relayout::layout>("layout"),
-                                        field<&ops::Relayout::panel_width>("panel_width"),
-                                        field<&ops::Relayout::transposed>("transposed"),
-                                        field<&ops::Relayout::k>("k"),
+  static constexpr AttrField attrs[] = {field<&ops::Relayout::panel_width>("panel_width"),
+                                        field<&ops::Relayout::transposed>("transposed"), field<&ops::Relayout::k>("k"),
                                         field<&ops::Relayout::n>("n"),
                                         field<&ops::Relayout::packed_bytes>("packed_bytes")};
 };

@@ -84,10 +84,6 @@ WeightPlan::WeightPlan(std::shared_ptr<const ExecutableGraph> e) : executable(st
   }
 }
 
-bool WeightStore::Form::complete() const {
-  return !bytes.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& s) { return s.ready; });
-}
-
 void WeightStore::Reading::add(const std::string& key, const Form& form) {
   for (std::size_t i = 0; i < form.sources.size(); ++i) {
     const ParamNames& reads = form.sources[i].reads;

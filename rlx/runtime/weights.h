@@ -84,7 +84,6 @@ class WeightStore {
     std::vector<Source> sources;                       // one for a computed form
     std::shared_ptr<const ExecutableGraph> packed_by;  // null for a computed form
     NodeId node;                                       // its relayout there
-    bool complete() const;
   };
 
   /// Which forms a param is read by: through the lists of params, since many forms share one.

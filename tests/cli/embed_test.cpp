@@ -104,6 +104,7 @@ TEST_CASE("rlx: the standard output is full, or numbers are out of range: one sh
   }
   for (const std::string& command :
        {std::string("run x.rlx --threads 1000000"), std::string("run x.rlx --max-values -1"),
+        std::string("run x.rlx --threads 65"), "embed --threads 65" + with, "bench --threads 65" + with,
         "bench --threads 0" + with, "bench --runs 0" + with, "bench --seconds -1" + with, "inspect --seq 0" + with,
         "embed --max-tokens 99999999999" + with}) {
     CAPTURE(command);

@@ -4,8 +4,8 @@
 
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
+#include "tests/fuzz/dice_entry.h"
 #include "tests/fuzz/graph_samples.h"
-#include "tests/support/random_program.h"
 
 namespace {
 
@@ -134,12 +134,5 @@ void run(Dice& dice) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Dice dice(fingerprint_bytes(data, size).low);
-  try {
-    run(dice);
-  } catch (const Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    throw;
-  }
-  return 0;
+  return fuzz::roll(data, size, run);
 }

@@ -1,12 +1,10 @@
 // Fuzz target: fused ops, regions and blocks with the shapes of their operands changed at random. What inference takes
 // survives the text and binary form and runs on the cpu, at one and two threads, within the bound of its exact result.
-#include <cstdio>
-
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/session.h"
+#include "tests/fuzz/dice_entry.h"
 #include "tests/fuzz/graph_samples.h"
-#include "tests/support/random_program.h"
 #include "tests/support/rounding.h"
 
 namespace {
@@ -101,12 +99,5 @@ void run(Dice& dice) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Dice dice(fingerprint_bytes(data, size).low);
-  try {
-    run(dice);
-  } catch (const Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    throw;
-  }
-  return 0;
+  return fuzz::roll(data, size, run);
 }

@@ -480,8 +480,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
 Executable::PackedRange Executable::packed_range(NodeId node, std::size_t source) const {
   const Node& n = lir_.prepare.node(node);
   const auto& op = n.op.as<ops::Relayout>();
-  check(op.layout == WeightLayout::Panel && source < n.inputs.size(),
-        "pack is called for a source of a panel relayout");
+  check(source < n.inputs.size(), "pack is called for a source of a panel relayout");
   const std::vector<std::int64_t>& begins = columns_.at(node.index);
   PackedRange r;
   r.begin = begins[source];

@@ -71,17 +71,6 @@ const Unary kUnary[] = {
     {TapeOp::Cos, [](double x) { return std::cos(x); }, 0.6},
     {TapeOp::Tan, [](double x) { return std::tan(x); }, 1.5},
     {TapeOp::Atan, [](double x) { return std::atan(x); }, 2.5},
-    {TapeOp::Exp2, [](double x) { return std::exp2(x); }, 1},
-    {TapeOp::Log2, [](double x) { return std::log2(x); }, 1},
-    {TapeOp::Asin, [](double x) { return std::asin(x); }, 1},
-    {TapeOp::Acos, [](double x) { return std::acos(x); }, 1},
-    {TapeOp::Sinh, [](double x) { return std::sinh(x); }, 2.5},
-    {TapeOp::Cosh, [](double x) { return std::cosh(x); }, 2},
-    {TapeOp::Asinh, [](double x) { return std::asinh(x); }, 2},
-    {TapeOp::Acosh, [](double x) { return std::acosh(x); }, 2},
-    {TapeOp::Atanh, [](double x) { return std::atanh(x); }, 2},
-    {TapeOp::Erfc, [](double x) { return std::erfc(x); }, 3},
-    {TapeOp::Cbrt, [](double x) { return std::cbrt(x); }, 1},
     {TapeOp::Sqrt, [](double x) { return std::sqrt(x); }, 0.5},
     {TapeOp::Rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1.5},
     {TapeOp::Recip, [](double x) { return 1 / x; }, 0.5},
@@ -202,9 +191,9 @@ TEST_CASE("math: an element's result does not depend on its neighbours nor on la
     for (const Unary& u : kUnary) check_lanes(*t, u.op, {x});
     check_lanes(*t, TapeOp::Pow, {base, exponent});
     for (TapeOp op : {TapeOp::Add, TapeOp::Sub, TapeOp::Mul, TapeOp::Div, TapeOp::Max, TapeOp::Min, TapeOp::Pow,
-                      TapeOp::Mod, TapeOp::Rem, TapeOp::Atan2, TapeOp::Eq, TapeOp::Lt})
+                      TapeOp::Mod, TapeOp::Atan2, TapeOp::Eq, TapeOp::Lt})
       check_lanes(*t, op, {x, y});
-    for (TapeOp op : {TapeOp::Fma, TapeOp::Where, TapeOp::Clamp}) check_lanes(*t, op, {x, y, z});
+    check_lanes(*t, TapeOp::Where, {x, y, z});
   }
 }
 

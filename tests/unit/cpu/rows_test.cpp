@@ -112,40 +112,6 @@ TEST_CASE("softmax and log softmax") {
   }
 }
 
-TEST_CASE("mean pool and l2 normalise") {
-  for (const KernelTable* t : tables()) {
-    for (const std::int64_t cols : kCols) {
-      const std::int64_t b = 3, s = 5;
-      Buffer x(b * s * cols), mask(b * s), y(b * cols);
-      randomize(x, 3);
-      for (int i = 0; i < 5; ++i) mask[i] = i < 2 ? 1.0F : 0.0F;
-      for (int i = 5; i < 10; ++i) mask[i] = 1.0F;
-      x[3 * cols] = kNan;  // a padded position
-      t->mean_pool_f32(x.data(), mask.data(), y.data(), s, cols, 1e-9F, 0, b);
-      for (std::int64_t i = 0; i < b; ++i) {
-        double norm = 0;
-        for (std::int64_t j = 0; j < cols; ++j) {
-          double sum = 0, count = 0;
-          for (std::int64_t q = 0; q < s; ++q) {
-            if (mask[i * s + q] == 0.0F) continue;
-            sum += static_cast<double>(x[(i * s + q) * cols + j]);
-            count += 1;
-          }
-          const double want = count > 0 ? sum / count : 0;
-          CHECK(std::fabs(static_cast<double>(y[i * cols + j]) - want) < 1e-6);
-          norm += want * want;
-        }
-        t->l2_normalize_f32(y.data(), cols, y.data(), cols, cols, 1e-12F, i, i + 1);
-        double check = 0;
-        for (std::int64_t j = 0; j < cols; ++j)
-          check += static_cast<double>(y[i * cols + j]) * static_cast<double>(y[i * cols + j]);
-        CHECK(check == doctest::Approx(norm > 0 ? 1.0 : 0.0).epsilon(1e-5));
-      }
-      CHECK(y.intact());
-    }
-  }
-}
-
 TEST_CASE("rope: both pairings, partial, positions, in place") {
   for (const KernelTable* t : tables()) {
     for (const std::int64_t d : {2, 8, 20, 64}) {

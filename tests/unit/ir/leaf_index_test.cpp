@@ -3,6 +3,7 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/module.h"
+#include "tests/support/error_text.h"
 
 namespace rlx {
 namespace {
@@ -61,6 +62,23 @@ TEST_CASE("of two leaves with one kind and name, which verify refuses, the first
     for (int i = 0; i < 40; ++i) g.input("y" + std::to_string(i), {{2}, DType::F32});
     CHECK(g.find_leaf(OpKind::Input, "twice") == first);
     CHECK(g.find_leaf(OpKind::Param, "twice") == param);
+  }
+}
+
+TEST_CASE("a name that a leaf has is refused to another one, however it is added") {
+  for (int before : {0, 40}) {
+    CAPTURE(before);
+    Graph g("twice");
+    for (int i = 0; i < before; ++i) g.input("x" + std::to_string(i), {{2}, DType::F32});
+    g.param("w", {{2}, DType::F32});
+    const std::size_t nodes = g.num_nodes();
+    const OpBox again[] = {ops::Param{"w", {2}, DType::F32}, ops::Input{"w", {2}, DType::F32},
+                           ops::State{"w", {2}, DType::F32, {}}};
+    for (const OpBox& op : again)
+      CHECK(test::contains(test::error_text([&] { g.add(op, {}); }), "graph 'twice' already has a leaf called 'w'"));
+    CHECK(test::contains(test::error_text([&] { g.state("w", Tensor::zeros({{2}, DType::F32})); }), "called 'w'"));
+    CHECK(g.num_nodes() == nodes);
+    g.add(ops::Param{"v", {2}, DType::F32}, {});
   }
 }
 

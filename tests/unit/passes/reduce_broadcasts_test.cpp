@@ -1,6 +1,7 @@
 // Reductions of repeated elements: the values of the written-out form, and no memory for it.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "rlx/compiler/pipeline.h"

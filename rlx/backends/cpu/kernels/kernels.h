@@ -212,22 +212,13 @@ enum class TapeOp : std::uint8_t {
   Recip,
   Square,
   Exp,
-  Exp2,
   Expm1,
   Log,
-  Log2,
   Log1p,
   Sin,
   Cos,
   Tan,
-  Asin,
-  Acos,
   Atan,
-  Sinh,
-  Cosh,
-  Asinh,
-  Acosh,
-  Atanh,
   Tanh,
   Sigmoid,
   LogSigmoid,
@@ -242,16 +233,10 @@ enum class TapeOp : std::uint8_t {
   HardSigmoid,
   Mish,
   Erf,
-  Erfc,
-  Cbrt,
   Round /* ties to even */,
   Floor,
   Ceil,
-  Trunc,
   Sign,
-  IsNan,
-  IsInf,
-  IsFinite,
   Not,
   // two operands, F32
   Add,
@@ -262,7 +247,6 @@ enum class TapeOp : std::uint8_t {
   Min,
   Pow,
   Mod /* floored: sign of the divisor */,
-  Rem /* truncated: sign of the dividend */,
   Atan2,
   And,
   Or,
@@ -274,9 +258,7 @@ enum class TapeOp : std::uint8_t {
   Gt,
   Ge,
   // three operands
-  Fma /* a * b + c */,
   Where /* a ? b : c, any 4-byte values */,
-  Clamp /* min(max(a, b), c) */,
   // I32
   NegI,
   AbsI,
@@ -287,7 +269,6 @@ enum class TapeOp : std::uint8_t {
   MulI,
   DivI /* truncated; x / 0 = 0 */,
   ModI /* floored */,
-  RemI /* truncated */,
   MaxI,
   MinI,
   AndI,
@@ -301,7 +282,6 @@ enum class TapeOp : std::uint8_t {
   LeI,
   GtI,
   GeI,
-  WhereI /* a is I32 */,
   // conversions; F32 to I32 truncates, saturates, NaN gives 0
   F32ToI32,
   I32ToF32,
@@ -445,13 +425,6 @@ struct KernelTable {
                       std::int64_t row_begin, std::int64_t row_end);
   void (*log_softmax_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols,
                           std::int64_t row_begin, std::int64_t row_end);
-  /// y[b, :] = sum_s mask[b, s] x[b, s, :] / max(sum_s mask[b, s], eps) for x [B, S, cols] contiguous, mask [B, S] F32
-  /// (null = all ones); rows are b.
-  void (*mean_pool_f32)(const float* x, const float* mask, float* y, std::int64_t seq, std::int64_t cols, float eps,
-                        std::int64_t row_begin, std::int64_t row_end);
-  /// y[r, :] = x[r, :] / max(||x[r, :]||, eps). y may be x.
-  void (*l2_normalize_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols, float eps,
-                           std::int64_t row_begin, std::int64_t row_end);
   /// Rows are b * seq + s.
   void (*rope_f32)(const RopeF32& rope, std::int64_t row_begin, std::int64_t row_end);
 
