@@ -1,10 +1,11 @@
 # Modules (folders of rlx/), what each may include, and the two libraries they are gathered into.
 
-# rlx_module(NAME [INTERNAL] [LIBRARY core|models] [DEPENDS a b ...])
+# rlx_module(NAME [INTERNAL] [LIBRARY core|models] [DEPENDS a b ...] [INTERNAL_HEADERS x.h ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
-# "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given.
+# "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given, but for those
+# named: what no user needs may change without notice.
 function(rlx_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "LIBRARY" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "LIBRARY" "DEPENDS;INTERNAL_HEADERS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rlx_module(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -39,6 +40,12 @@ function(rlx_module name)
     endif()
   endif()
   set_property(GLOBAL APPEND PROPERTY rlx_sources_${arg_LIBRARY} ${sources})
+  foreach(header IN LISTS arg_INTERNAL_HEADERS)
+    if(NOT "${root}/${name}/${header}" IN_LIST headers)
+      message(FATAL_ERROR "rlx_module(${name}): there is no header ${header}")
+    endif()
+    list(REMOVE_ITEM headers "${root}/${name}/${header}")
+  endforeach()
   if(NOT arg_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY rlx_headers_${arg_LIBRARY} ${headers})
   endif()
@@ -94,6 +101,19 @@ function(rlx_library name)
     target_link_libraries(rlx_models PUBLIC rlx::core PRIVATE
       rlx_system::simdjson rlx_system::utf8proc rlx_system::zlib Threads::Threads)
   endif()
+endfunction()
+
+# Writes the paths of all installed headers below rlx/, one a line, for the test that looks for misuse of each function.
+function(rlx_write_public_headers path)
+  set(lines "")
+  foreach(library core models)
+    get_property(headers GLOBAL PROPERTY rlx_headers_${library})
+    foreach(header IN LISTS headers)
+      file(RELATIVE_PATH header "${PROJECT_SOURCE_DIR}" "${header}")
+      string(APPEND lines "${header}\n")
+    endforeach()
+  endforeach()
+  file(CONFIGURE OUTPUT "${path}" CONTENT "${lines}" @ONLY)
 endfunction()
 
 # Writes "module: every module it may include", one line each, for the test that compares it with the sources.

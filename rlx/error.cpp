@@ -35,6 +35,14 @@ Error::Error(ErrorCode code, std::string message, std::string hint)
     : Error(Diagnostic{code, std::move(message), {}, std::move(hint)}) {}
 
 namespace detail {
+void throw_no_enumerator(std::string_view type, std::int64_t value) {
+  throw Error(ErrorCode::InvalidArgument, concat_text(value, " is no ", type), "use one of its enumerators");
+}
+void throw_no_index(std::string_view what, std::int64_t index, std::size_t count) {
+  throw Error(ErrorCode::InvalidArgument, concat_text("there is no ", what, " ", index, ", there are ", count),
+              "count from 0");
+}
+
 void append_text(std::string& out, double v) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.17g", v);

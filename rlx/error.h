@@ -53,8 +53,18 @@ class Error : public std::runtime_error {
 };
 
 namespace detail {
+/// Throws InvalidArgument: `value` is none of the enumerators of `type`.
+[[noreturn]] void throw_no_enumerator(std::string_view type, std::int64_t value);
+/// Throws InvalidArgument: there is no `what` number `index`, there are `count`.
+[[noreturn]] void throw_no_index(std::string_view what, std::int64_t index, std::size_t count);
+/// `index` as a position below `count`; throws as throw_no_index.
+inline std::size_t checked_index(std::string_view what, std::int64_t index, std::size_t count) {
+  if (index < 0 || static_cast<std::uint64_t>(index) >= count) throw_no_index(what, index, count);
+  return static_cast<std::size_t>(index);
+}
+
 inline void append_text(std::string& out, std::string_view v) { out.append(v); }
-inline void append_text(std::string& out, const char* v) { out.append(v); }
+inline void append_text(std::string& out, const char* v) { out.append(v ? v : "(null)"); }
 inline void append_text(std::string& out, const std::string& v) { out.append(v); }
 inline void append_text(std::string& out, char v) { out.push_back(v); }
 inline void append_text(std::string& out, bool v) { out.append(v ? "true" : "false"); }
@@ -102,11 +112,16 @@ class [[nodiscard]] Result {
     throw_if_error();
     return std::get<0>(std::move(state_));
   }
-  T& operator*() { return std::get<0>(state_); }
-  const T& operator*() const { return std::get<0>(state_); }
-  T* operator->() { return &std::get<0>(state_); }
-  const T* operator->() const { return &std::get<0>(state_); }
-  const Diagnostic& error() const { return std::get<1>(state_); }
+  /// These throw the Error as value() does.
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  /// Why there is no value; throws InvalidArgument when there is one.
+  const Diagnostic& error() const {
+    if (ok()) throw Error(ErrorCode::InvalidArgument, "error() of a Result that holds a value", "ask ok() first");
+    return std::get<1>(state_);
+  }
 
  private:
   void throw_if_error() const {

@@ -80,11 +80,15 @@ Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_
 
 std::string_view dispatch_path_name(DispatchPath p) {
   constexpr std::string_view names[] = {"native", "common-ir", "rewritten", "host-fallback", "unsupported"};
+  if (static_cast<std::size_t>(p) >= std::size(names))
+    detail::throw_no_enumerator("DispatchPath", static_cast<std::int64_t>(p));
   return names[static_cast<std::size_t>(p)];
 }
 
 std::string_view kernel_dispatch_policy_name(KernelDispatchPolicy p) {
   constexpr std::string_view names[] = {"prefer_native", "force_common", "force_native"};
+  if (static_cast<std::size_t>(p) >= std::size(names))
+    detail::throw_no_enumerator("KernelDispatchPolicy", static_cast<std::int64_t>(p));
   return names[static_cast<std::size_t>(p)];
 }
 

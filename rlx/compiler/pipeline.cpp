@@ -14,6 +14,7 @@
 namespace rlx {
 
 FusionTarget fusion_target_for(Device d) {
+  (void)device_info(d);  // throws for none
   switch (d) {
     case Device::Metal: return FusionTarget::Metal;
     case Device::Mlx: return FusionTarget::Mlx;

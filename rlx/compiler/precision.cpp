@@ -37,6 +37,8 @@ bool PrecisionPolicy::is_f32() const {
 }
 
 PrecisionPolicy PrecisionPolicy::of_precision(Precision p) {
+  if (static_cast<int>(p) > static_cast<int>(Precision::BF16))
+    detail::throw_no_enumerator("Precision", static_cast<std::int64_t>(p));
   if (p == Precision::F32) return {};
   DType t = p == Precision::F16 ? DType::F16 : DType::BF16;
   return {{t, DType::F32, t, t}};

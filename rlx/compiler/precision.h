@@ -27,7 +27,11 @@ PrecisionCategory precision_category(OpKind kind);
 struct PrecisionPolicy {
   std::array<DType, kNumPrecisionCategories> dtypes{DType::F32, DType::F32, DType::F32, DType::F32};
 
-  DType of(PrecisionCategory c) const { return dtypes[static_cast<std::size_t>(c)]; }
+  DType of(PrecisionCategory c) const {
+    if (static_cast<int>(c) >= kNumPrecisionCategories)
+      detail::throw_no_enumerator("PrecisionCategory", static_cast<std::int64_t>(c));
+    return dtypes[static_cast<std::size_t>(c)];
+  }
   /// True when nothing changes.
   bool is_f32() const;
   static PrecisionPolicy always_f32() { return {}; }

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <string>
 
+#include "rlx/error.h"
+
 namespace rlx {
 namespace {
 constexpr DeviceInfo kDevices[kNumDevices] = {
@@ -34,7 +36,10 @@ constexpr Alias kAliases[] = {
 }  // namespace
 
 std::span<const DeviceInfo> all_devices() { return kDevices; }
-const DeviceInfo& device_info(Device d) { return kDevices[static_cast<int>(d)]; }
+const DeviceInfo& device_info(Device d) {
+  if (static_cast<int>(d) >= kNumDevices) detail::throw_no_enumerator("Device", static_cast<std::int64_t>(d));
+  return kDevices[static_cast<int>(d)];
+}
 
 std::optional<Device> parse_device(std::string_view text) {
   std::string low(text);

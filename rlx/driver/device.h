@@ -22,6 +22,7 @@ struct DeviceInfo {
 
 /// All devices in declaration order.
 std::span<const DeviceInfo> all_devices();
+/// Throws InvalidArgument for a number that is no Device; so does every function that takes one.
 const DeviceInfo& device_info(Device d);
 /// A device from its id or an alias ("cuda", "nvidia", "coreml", "gl", ...), any case; none when unknown.
 std::optional<Device> parse_device(std::string_view text);

@@ -29,12 +29,14 @@ std::shared_ptr<const Backend> builtin_for(Device device) {
 }  // namespace
 
 void register_backend(Device device, std::shared_ptr<const Backend> backend) {
+  (void)device_info(device);
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   r.registered[static_cast<std::size_t>(device)] = std::move(backend);
 }
 
 std::shared_ptr<const Backend> backend_for(Device device) {
+  (void)device_info(device);
   {
     Registry& r = registry();
     std::lock_guard lock(r.mutex);

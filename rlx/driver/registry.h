@@ -20,7 +20,7 @@ struct BackendEntry {
 /// The backends of this build (generated from the enabled folders).
 std::span<const BackendEntry* const> builtin_backends();
 
-/// Makes `backend` serve `device` from now on, replacing a built-in one.
+/// Makes `backend` serve `device` from now on, replacing a built-in one; null brings that back.
 void register_backend(Device device, std::shared_ptr<const Backend> backend);
 /// The backend of `device`, or none when this build has none.
 std::shared_ptr<const Backend> backend_for(Device device);

@@ -336,6 +336,11 @@ JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
+const JsonDocument::Impl& JsonDocument::impl() const {
+  if (!impl_) throw Error(ErrorCode::InvalidArgument, "a JsonDocument was used after it was moved from");
+  return *impl_;
+}
+
 JsonDocument JsonDocument::parse(std::string_view text, std::string source) try {
   auto impl = std::make_unique<Impl>();
   impl->source = std::move(source);
@@ -364,9 +369,9 @@ JsonValue JsonDocument::root_object() const {
   return root();
 }
 
-JsonValue JsonDocument::root() const { return JsonValue::Access::value(impl_->root, &impl_->source); }
+JsonValue JsonDocument::root() const { return JsonValue::Access::value(impl().root, &impl().source); }
 
-const std::string& JsonDocument::source() const { return impl_->source; }
+const std::string& JsonDocument::source() const { return impl().source; }
 
 void JsonWriter::new_line() {
   if (indent_ == 0) return;

@@ -82,6 +82,7 @@ class JsonDocument {
  private:
   struct Impl;
   explicit JsonDocument(std::unique_ptr<Impl> impl);
+  const Impl& impl() const;  // throws for a document that was moved from
   std::unique_ptr<Impl> impl_;
 };
 

@@ -161,7 +161,10 @@ class OpBox {
                Op::def;
              }
   OpBox(Op op) : kind_(Op::kind), data_(std::make_shared<const Op>(std::move(op))) {}  // NOLINT(implicit)
-  OpBox(OpKind kind, std::shared_ptr<const void> data) : kind_(kind), data_(std::move(data)) {}
+  /// Of attributes made by make_default_op(kind); InvalidArgument for null.
+  OpBox(OpKind kind, std::shared_ptr<const void> data) : kind_(kind), data_(std::move(data)) {
+    if (!data_) throw Error(ErrorCode::InvalidArgument, "an op without attributes", "make them with make_default_op");
+  }
 
   OpKind kind() const { return kind_; }
   const void* data() const { return data_.get(); }

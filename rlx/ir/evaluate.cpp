@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/ir/cotangent_name.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
@@ -105,7 +106,14 @@ std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs)
   return evaluate(g, values);
 }
 
-EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& values) {
+EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& given) {
+  NamedTensors values;
+  for (const auto& [name, tensor] : given) {
+    const std::string other(other_cotangent_name(name));
+    const bool alias = !other.empty() && !has_leaf(graph, name) && has_leaf(graph, other);
+    if (!values.emplace(alias ? other : name, tensor).second)
+      throw Error(ErrorCode::InvalidArgument, concat_text("'", name, "' and '", other, "' are one input, given twice"));
+  }
   std::map<std::string, std::vector<std::int64_t>, std::less<>> dims;
   for (const auto& [name, tensor] : values) {
     if (!has_leaf(graph, name)) {

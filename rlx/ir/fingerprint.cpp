@@ -117,6 +117,8 @@ Fingerprint fingerprint(const LirModule& lir) {
 }
 
 Fingerprint fingerprint_bytes(const void* data, std::size_t size) {
+  if (data == nullptr && size != 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text("fingerprint_bytes: ", size, " bytes given as a null pointer"));
   XXH128_hash_t h = XXH3_128bits(data, size);
   return {h.high64, h.low64};
 }

@@ -91,6 +91,41 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
   return Expr(this, add_node(Node{std::move(op), std::move(inputs), std::move(shapes).value(), std::move(origin)}));
 }
 
+void Graph::throw_no_value(Value v) const {
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text("graph '", name_, "' has no value ", v.node.valid() ? v.text() : std::string("(an empty id)"),
+                          ": it has ", nodes_.size(), " nodes",
+                          v.node.index < nodes_.size()
+                              ? concat_text(", that one with ", nodes_[v.node.index].num_results(), " results")
+                              : std::string()),
+              "use an id that this very graph returned");
+}
+
+void Graph::check_own(std::string_view what, const Expr& e) const {
+  if (&e.graph() == this) return;  // graph() throws for an empty or dead one
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text(what, ": ", e.value(), " belongs to graph '", e.graph().name(), "', not to '", name_, "'"),
+              "values cannot be mixed between graphs; pass them as inputs");
+}
+
+void Expr::throw_no_graph() const {
+  if (!life_)
+    throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text("the Expr ", value_, " was used after its graph was moved, compiled or destroyed"),
+              "build everything first; a graph that is moved or compiled takes its nodes along");
+}
+
+Expr Graph::add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc) {
+  std::vector<Value> values;
+  values.reserve(inputs.size());
+  for (const Expr& e : inputs) {
+    if (!e.belongs_to(*this)) check_own(op_text_name(op), e);
+    values.push_back(e.value());
+  }
+  return add(std::move(op), std::move(values), loc);
+}
+
 NodeId Graph::add_node(Node node) {
   NodeId id{static_cast<std::uint32_t>(nodes_.size())};
   for (Value v : node.inputs)
@@ -112,8 +147,7 @@ void Graph::set_outputs(std::initializer_list<Expr> outputs) { set_outputs(std::
 void Graph::set_outputs(const std::vector<Expr>& outputs) {
   std::vector<Value> values;
   for (const Expr& e : outputs) {
-    if (&e.graph() != this)
-      throw Error(ErrorCode::InvalidArgument, concat_text("output ", e.value(), " belongs to another graph"));
+    check_own("set_outputs", e);
     values.push_back(e.value());
   }
   set_outputs(std::move(values));
@@ -128,7 +162,6 @@ void Graph::set_state(const std::string& name, Value v) {
     throw Error(ErrorCode::NotFound, concat_text("graph '", name_, "' has no state '", name, "'"),
                 near.empty() ? "create it with g.state(name, init)" : concat_text("did you mean '", near, "'?"));
   }
-  check(v.node.index < nodes_.size() && v.result < node(v.node).num_results(), "state value outside the graph");
   if (!(shape(v) == shape(id)))
     throw Error(ErrorCode::ShapeMismatch,
                 concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)));
@@ -144,6 +177,11 @@ void Graph::set_state(const std::string& name, Value v) {
   update = static_cast<std::uint32_t>(state_updates_.size());
 }
 
+void Graph::set_state(const std::string& name, const Expr& v) {
+  check_own(concat_text("set_state '", name, "'"), v);
+  set_state(name, v.value());
+}
+
 Dim Graph::symbol(const std::string& name, SymbolInfo info) {
   Dim d = Dim::symbol(name);
   if (info.min < 0 || info.max < info.min || info.divisor < 1)
@@ -153,12 +191,16 @@ Dim Graph::symbol(const std::string& name, SymbolInfo info) {
   return d;
 }
 
-Graph::LabelScope::LabelScope(Graph& g, std::string label) : graph_(g), old_size_(g.label_prefix_.size()) {
+Graph::LabelScope::LabelScope(Graph& g, std::string label) : life_(g.life_.of(g)), old_size_(g.label_prefix_.size()) {
   g.label_prefix_ += label + "/";
 }
-Graph::LabelScope::~LabelScope() { graph_.label_prefix_.resize(old_size_); }
+Graph::LabelScope::~LabelScope() {
+  if (!life_->graph) return;  // moved away or gone
+  std::string& prefix = life_->graph->label_prefix_;
+  if (prefix.size() > old_size_) prefix.resize(old_size_);
+}
 
-void Graph::set_label(NodeId id, std::string label) { nodes_[id.index].origin.label = std::move(label); }
+void Graph::set_label(NodeId id, std::string label) { origin(id).label = std::move(label); }
 
 std::vector<NodeId> Graph::leaves(OpKind kind) const {
   return LeafIndex::knows(kind) ? leaves_.of(kind) : std::vector<NodeId>();
@@ -166,7 +208,13 @@ std::vector<NodeId> Graph::leaves(OpKind kind) const {
 
 NodeId Graph::find_leaf(OpKind kind, std::string_view name) const { return leaves_.find(nodes_, kind, name); }
 
-const std::string& Graph::leaf_name(NodeId id) const { return name_of(node(id).op); }
+const std::string& Graph::leaf_name(NodeId id) const {
+  const Node& n = node(id);
+  if (!LeafIndex::knows(n.kind()))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(node_text(*this, id), " is no input, param or state: it has no name"));
+  return name_of(n.op);
+}
 
 bool Graph::is_static() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) {
@@ -244,6 +292,11 @@ ValueSlots::ValueSlots(const Graph& g) {
   first_.reserve(g.num_nodes() + 1);
   first_.push_back(0);
   for (const Node& n : g.nodes()) first_.push_back(first_.back() + n.num_results());
+}
+
+void ValueSlots::throw_no_value(Value v) {
+  throw Error(ErrorCode::InvalidArgument, concat_text(v.node.valid() ? v.text() : std::string("an empty id"),
+                                                      " is no value of the graph that was numbered"));
 }
 
 UseIndex::UseIndex(const Graph& g) : slot_(g) {

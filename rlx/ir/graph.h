@@ -24,7 +24,8 @@ struct Node {
 
   OpKind kind() const { return op.kind(); }
   std::uint32_t num_results() const { return static_cast<std::uint32_t>(shapes.size()); }
-  const Shape& shape(std::uint32_t r = 0) const { return shapes[r]; }
+  /// InvalidArgument for a result that the node does not have.
+  const Shape& shape(std::uint32_t r = 0) const { return shapes[detail::checked_index("result", r, shapes.size())]; }
 };
 
 /// What is known of a symbol: inclusive bounds and a divisor of every value.
@@ -38,7 +39,7 @@ class GraphModule;
 
 /// The Inputs, Params and States of a list of nodes, by kind and by name.
 class LeafIndex {
- public:
+  friend class Graph;
   /// Enters the last node when it is a leaf.
   void add_last(const std::vector<Node>& nodes);
   /// Those of one kind in node order.
@@ -46,8 +47,6 @@ class LeafIndex {
   /// The first of this kind and name, or an invalid id.
   NodeId find(const std::vector<Node>& nodes, OpKind kind, std::string_view name) const;
   static bool knows(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
-
- private:
   static std::size_t slot(OpKind kind) { return kind == OpKind::Input ? 0 : kind == OpKind::Param ? 1 : 2; }
   std::uint32_t& cell(const std::vector<Node>& nodes, OpKind kind, std::string_view name);
   std::vector<NodeId> of_kind_[3];
@@ -75,20 +74,29 @@ class Graph : public Builder {
   /// Appends a node: infers and checks its result shapes; throws the rule's error with the node's text and the user's
   /// line.
   Expr add(OpBox op, std::vector<Value> inputs, SourceLoc loc = SourceLoc::current());
+  /// The same, and values of another graph are an error.
+  Expr add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc = SourceLoc::current());
   /// Appends a node with known shapes and origin, for readers and rewriters; structure is checked, shapes are not.
   NodeId add_node(Node node);
-  /// Makes room for so many nodes in all.
-  void reserve(std::size_t nodes) { nodes_.reserve(nodes); }
-  /// Wraps a stored value of this graph for building.
+  /// Makes room for so many nodes in all; InvalidArgument for more than ids can tell apart.
+  void reserve(std::size_t nodes) {
+    (void)detail::checked_index("node", static_cast<std::int64_t>(nodes), 0xffffffffU);
+    nodes_.reserve(nodes);
+  }
+  /// Wraps a stored value of this graph for building; InvalidArgument when the graph does not have it.
   Expr expr(Value v) { return Expr(this, v); }
+  /// True when `v` is a result of a node of this graph.
+  bool has(Value v) const { return v.node.index < nodes_.size() && v.result < nodes_[v.node.index].shapes.size(); }
   void set_outputs(std::vector<Value> outputs);
   void set_outputs(std::initializer_list<Expr> outputs);
   void set_outputs(const std::vector<Expr>& outputs);
   /// Declares the value of state `name` after a run; shape and dtype must equal the state's.
   void set_state(const std::string& name, Value v);
-  /// The dimension `name`, recording its bounds.
+  /// The same, and a value of another graph is an error.
+  void set_state(const std::string& name, const Expr& v);
+  /// The dimension `name`, recording its bounds; InvalidArgument for a name that is no word and for impossible bounds.
   Dim symbol(const std::string& name, SymbolInfo info = {});
-  /// Nodes built while the scope lives get `label/` before their label.
+  /// Nodes built while the scope lives get `label/` before their label; scopes end in the reverse order of their begin.
   class LabelScope {
    public:
     LabelScope(Graph& g, std::string label);
@@ -97,19 +105,28 @@ class Graph : public Builder {
     LabelScope& operator=(const LabelScope&) = delete;
 
    private:
-    Graph& graph_;
+    std::shared_ptr<GraphLife::Block> life_;
     std::size_t old_size_;
   };
   [[nodiscard]] LabelScope scope(std::string label) { return LabelScope(*this, std::move(label)); }
   /// Names a node for messages and dumps.
   void set_label(NodeId id, std::string label);
-  Origin& origin(NodeId id) { return nodes_[id.index].origin; }
+  Origin& origin(NodeId id) {
+    require(id);
+    return nodes_[id.index].origin;
+  }
 
-  // -- reading --
+  // -- reading: InvalidArgument for a node or value that the graph does not have --
   std::size_t num_nodes() const { return nodes_.size(); }
-  const Node& node(NodeId id) const { return nodes_[id.index]; }
+  const Node& node(NodeId id) const {
+    require(id);
+    return nodes_[id.index];
+  }
   const std::vector<Node>& nodes() const { return nodes_; }
-  const Shape& shape(Value v) const { return nodes_[v.node.index].shapes[v.result]; }
+  const Shape& shape(Value v) const {
+    if (!has(v)) throw_no_value(v);
+    return nodes_[v.node.index].shapes[v.result];
+  }
   const std::vector<Value>& outputs() const { return outputs_; }
   struct StateUpdate {
     std::string name;
@@ -118,12 +135,13 @@ class Graph : public Builder {
   };
   const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
   const std::map<std::string, SymbolInfo>& symbols() const { return symbols_; }
+  /// All of them at once, for readers and rewriters; `verify` reports impossible bounds.
   void set_symbols(std::map<std::string, SymbolInfo> symbols) { symbols_ = std::move(symbols); }
   /// Ids of all Input, Param or State nodes in node order.
   std::vector<NodeId> leaves(OpKind kind) const;
   /// The Input, Param or State called `name`, or an invalid id; found by a table.
   NodeId find_leaf(OpKind kind, std::string_view name) const;
-  /// Name of an Input, Param or State node.
+  /// Name of an Input, Param or State node; InvalidArgument for another node.
   const std::string& leaf_name(NodeId id) const;
   bool is_static() const;
   bool has_dynamic_dims() const { return !is_static(); }
@@ -134,6 +152,12 @@ class Graph : public Builder {
 
  private:
   friend class LabelScope;
+  friend class Expr;
+  void require(NodeId id) const {
+    if (id.index >= nodes_.size()) throw_no_value(id);
+  }
+  [[noreturn]] void throw_no_value(Value v) const;
+  void check_own(std::string_view what, const Expr& e) const;
   std::string name_;
   std::vector<Node> nodes_;
   LeafIndex leaves_;
@@ -142,6 +166,7 @@ class Graph : public Builder {
   std::vector<std::uint32_t> update_of_state_;  // by place among the states: 1 + its place in state_updates_, or 0
   std::map<std::string, SymbolInfo> symbols_;
   std::string label_prefix_;
+  GraphLife life_;
 };
 
 /// Numbers every value of a graph: 0, 1, .. in node order, the results of a node side by side.
@@ -149,17 +174,23 @@ class ValueSlots {
  public:
   ValueSlots() = default;
   explicit ValueSlots(const Graph& g);
-  std::uint32_t operator()(Value v) const { return first_[v.node.index] + v.result; }
+  /// InvalidArgument for a value that the graph did not have.
+  std::uint32_t operator()(Value v) const {
+    if (!knows(v)) throw_no_value(v);
+    return first_[v.node.index] + v.result;
+  }
   bool knows(Value v) const {
-    return v.node.index + std::size_t{1} < first_.size() && (*this)(v) < first_[v.node.index + 1];
+    return v.node.index + std::size_t{1} < first_.size() && v.result < first_[v.node.index + 1] - first_[v.node.index];
   }
   std::size_t size() const { return first_.empty() ? 0 : first_.back(); }
 
  private:
+  [[noreturn]] static void throw_no_value(Value v);
   std::vector<std::uint32_t> first_;  // node -> slot of its result 0, and the end
 };
 
 /// Uses of every value: for each node, the (user, operand position) pairs of each result, plus output and state uses.
+/// InvalidArgument for values that the graph did not have.
 class UseIndex {
  public:
   struct Use {
@@ -192,6 +223,12 @@ std::string node_label(const Graph& g, NodeId id);
 std::string node_text(const Graph& g, NodeId id);
 /// The node line, its label and the user's source line, for error messages.
 std::string node_where(const Graph& g, NodeId id);
+
+inline Expr::Expr(Graph* graph, Value value) : value_(value) {
+  if (!graph) return;
+  if (!graph->has(value)) graph->throw_no_value(value);
+  life_ = graph->life_.of(*graph);
+}
 
 inline const Shape& Expr::shape() const { return graph().shape(value_); }
 

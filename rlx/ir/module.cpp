@@ -15,6 +15,8 @@ bool OpSet::claims(const Graph& g, NodeId id) const {
 
 std::string_view stage_name(GraphStage stage) {
   constexpr std::string_view names[] = {"hir", "mir", "lir"};
+  if (static_cast<std::size_t>(stage) >= std::size(names))
+    detail::throw_no_enumerator("GraphStage", static_cast<std::int64_t>(stage));
   return names[static_cast<std::size_t>(stage)];
 }
 

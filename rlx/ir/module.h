@@ -99,7 +99,11 @@ struct LirBufferPlan {
   std::vector<LirStateCopy> state_copies;
   std::vector<LirAlias> aliases;
 
-  const LirValue& at(Value v) const { return values[v.node.index][v.result]; }
+  /// InvalidArgument for a value that the plan does not hold.
+  const LirValue& at(Value v) const {
+    const auto& results = values[detail::checked_index("planned node", v.node.index, values.size())];
+    return results[detail::checked_index("planned result", v.result, results.size())];
+  }
 };
 
 /// A planned program. `graph`'s Params are the outputs of `prepare`, by index: Param i of `graph` (in node order) reads

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/error.h"
 #include "rlx/tensor/shape.h"
 #include "rlx/tensor/tensor.h"
 
@@ -126,7 +127,12 @@ template <> struct EnumNames<RopePairing> { static constexpr std::string_view va
 template <> struct EnumNames<ParamMode> { static constexpr std::string_view values[] = {"frozen", "mutable"}; };
 
 template <class E>
-constexpr std::string_view enum_name(E value) { return EnumNames<E>::values[static_cast<std::size_t>(value)]; }
+constexpr std::string_view enum_name(E value) {
+  const auto i = static_cast<std::size_t>(value);
+  if (i >= std::size(EnumNames<E>::values))
+    detail::throw_no_enumerator("attribute value", static_cast<std::int64_t>(value));
+  return EnumNames<E>::values[i];
+}
 inline constexpr int kNumActivationKinds = static_cast<int>(std::size(EnumNames<ActivationKind>::values));
 inline constexpr int kNumBinaryKinds = static_cast<int>(std::size(EnumNames<BinaryKind>::values));
 

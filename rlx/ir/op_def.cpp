@@ -54,6 +54,10 @@ Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std:
   }
 }
 
+void detail::throw_no_rule(const char* reason) {
+  throw Error(ErrorCode::Unsupported, concat_text("the op has no such rule: ", reason ? reason : "it is derived"));
+}
+
 void check_rule(bool condition, const OpBox& op, std::string_view what) {
   if (condition) return;
   if (op.kind() == OpKind::Custom)
@@ -87,7 +91,7 @@ void VjpContext::accumulate(int i, Expr g) {
   const Shape& to = input(i).shape();
   if (g.dtype() != to.dtype()) g = graph().cast(g, to.dtype());
   g = sum_to_shape(graph(), g, to);
-  Expr& slot = gradients_[static_cast<std::size_t>(i)];
+  Expr& slot = gradients_[detail::checked_index("operand", i, gradients_.size())];
   slot = slot.valid() ? graph().add(slot, g) : g;
 }
 
@@ -99,7 +103,7 @@ void JvpContext::set_tangent(int r, Expr t) {
 }
 
 void JvpContext::add_tangent(int r, Expr t) {
-  Expr old = result_tangents_[static_cast<std::size_t>(r)];
+  Expr old = result_tangents_[detail::checked_index("result", r, result_tangents_.size())];
   set_tangent(r, old.valid() ? graph().add(old, t) : t);
 }
 
@@ -169,7 +173,11 @@ std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const E
     const Node& n = body.nodes()[i];
     if (n.kind() == OpKind::Input) {
       check(next_input < inputs.size(), "a body has more inputs than its op has operands");
-      input_values[i] = inputs[next_input++].value();
+      const Expr& operand = inputs[next_input++];
+      if (!operand.belongs_to(graph))
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("inline_body: ", operand.value(), " does not belong to graph '", graph.name(), "'"));
+      input_values[i] = operand.value();
       continue;
     }
     std::vector<Value> operands;

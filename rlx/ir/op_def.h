@@ -16,7 +16,7 @@ namespace rlx {
 
 using Shapes = std::vector<Shape>;
 
-// -- contexts --
+// -- contexts: an operand or result that the op does not have is an InvalidArgument --
 
 /// What a shape rule sees: the op and its operand shapes. The rule returns one shape per result, or an error.
 class InferContext {
@@ -29,7 +29,7 @@ class InferContext {
   }
   const OpBox& box() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
-  const Shape& input(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  const Shape& input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
   std::span<const Shape> inputs() const { return inputs_; }
   /// True when `d` is known to be negative. A symbolic one is believed not to be; `infer_shapes` can collect what was.
   bool negative(const Dim& d) const {
@@ -71,8 +71,8 @@ struct RefArgs {
   const Op& op() const {
     return box.as<Op>();
   }
-  const Tensor& in(int i) const { return inputs[static_cast<std::size_t>(i)]; }
-  Tensor& out(int i = 0) const { return outputs[static_cast<std::size_t>(i)]; }
+  const Tensor& in(int i) const { return inputs[detail::checked_index("operand", i, inputs.size())]; }
+  Tensor& out(int i = 0) const { return outputs[detail::checked_index("result", i, outputs.size())]; }
   int num_inputs() const { return static_cast<int>(inputs.size()); }
 };
 
@@ -89,10 +89,12 @@ class BuildContext {
   const OpBox& box() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   /// Operand i as a value of graph().
-  Expr input(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  Expr input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
   std::span<const Expr> inputs() const { return inputs_; }
   int num_results() const { return static_cast<int>(result_shapes_.size()); }
-  const Shape& result_shape(int r = 0) const { return result_shapes_[static_cast<std::size_t>(r)]; }
+  const Shape& result_shape(int r = 0) const {
+    return result_shapes_[detail::checked_index("result", r, result_shapes_.size())];
+  }
   /// A zero of the given shape (a scalar constant expanded).
   Expr zeros(const Shape& shape) const;
   Expr full(const Shape& shape, double value) const;
@@ -111,7 +113,7 @@ class DecomposeContext : public BuildContext {
                    FusionPolicy policy)
       : BuildContext(graph, op, inputs, result_shapes), results_(result_shapes.size()), policy_(policy) {}
   FusionPolicy policy() const { return policy_; }
-  void set_result(int r, Expr e) { results_[static_cast<std::size_t>(r)] = e; }
+  void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = e; }
   void set_result(Expr e) { set_result(0, e); }
   const std::vector<Expr>& results() const { return results_; }
 
@@ -130,12 +132,14 @@ class VjpContext : public BuildContext {
         cotangents_(cotangents),
         gradients_(inputs.size()) {}
   /// The forward value of result r.
-  Expr output(int r = 0) const { return outputs_[static_cast<std::size_t>(r)]; }
+  Expr output(int r = 0) const { return outputs_[detail::checked_index("result", r, outputs_.size())]; }
   /// False when nothing downstream depends on result r.
-  bool has_cotangent(int r = 0) const { return cotangents_[static_cast<std::size_t>(r)].valid(); }
+  bool has_cotangent(int r = 0) const {
+    return cotangents_[detail::checked_index("result", r, cotangents_.size())].valid();
+  }
   /// Cotangent of result r (zeros when there is none).
   Expr cotangent(int r = 0) const {
-    Expr g = cotangents_[static_cast<std::size_t>(r)];
+    Expr g = cotangents_[detail::checked_index("result", r, cotangents_.size())];
     return g.valid() ? g : zeros(result_shape(r));
   }
   /// False for integer and Bool operands, whose cotangents are dropped: rules may skip the work.
@@ -158,11 +162,11 @@ class JvpContext : public BuildContext {
         outputs_(outputs),
         tangents_(tangents),
         result_tangents_(result_shapes.size()) {}
-  Expr output(int r = 0) const { return outputs_[static_cast<std::size_t>(r)]; }
-  bool has_tangent(int i) const { return tangents_[static_cast<std::size_t>(i)].valid(); }
+  Expr output(int r = 0) const { return outputs_[detail::checked_index("result", r, outputs_.size())]; }
+  bool has_tangent(int i) const { return tangents_[detail::checked_index("operand", i, tangents_.size())].valid(); }
   /// Tangent of operand i (zeros when there is none).
   Expr tangent(int i) const {
-    Expr t = tangents_[static_cast<std::size_t>(i)];
+    Expr t = tangents_[detail::checked_index("operand", i, tangents_.size())];
     return t.valid() ? t : zeros(input(i).shape());
   }
   /// Sets the tangent of result r, broadcast to its shape.
@@ -186,7 +190,7 @@ class BatchContext : public BuildContext {
         batched_(batched),
         batch_(std::move(batch)),
         results_(result_shapes.size()) {}
-  bool is_batched(int i) const { return batched_[static_cast<std::size_t>(i)]; }
+  bool is_batched(int i) const { return batched_[detail::checked_index("operand", i, batched_.size())]; }
   const Dim& batch_size() const { return batch_; }
   /// Rank of operand i without the batch axis.
   int rank(int i) const { return input(i).rank() - (is_batched(i) ? 1 : 0); }
@@ -195,7 +199,7 @@ class BatchContext : public BuildContext {
   /// Operand i as [B or 1, 1.., dims..] with `rank` axes after the batch axis, ready to broadcast.
   Expr aligned(int i, int rank) const;
   /// Result r (unbatched shape `result_shape(r)`) with its leading batch axis.
-  void set_result(int r, Expr e) { results_[static_cast<std::size_t>(r)] = e; }
+  void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = e; }
   void set_result(Expr e) { set_result(0, e); }
   /// Adds `op` over lifted operands and takes all of its results.
   void emit_lifted(OpBox op);
@@ -223,7 +227,7 @@ struct CostContext {
   /// Sum of operand and result bytes, with `flops`.
   Cost with_flops(double flops) const;
   double elements(int output = 0) const {
-    return static_cast<double>(outputs[static_cast<std::size_t>(output)].num_elements());
+    return static_cast<double>(outputs[detail::checked_index("result", output, outputs.size())].num_elements());
   }
 };
 
@@ -277,6 +281,10 @@ constexpr NoRule none(const char* reason) { return {reason}; }
 /// The rule follows from the op's decomposition.
 inline constexpr DerivedRule by_decomposition{};
 
+namespace detail {
+[[noreturn]] void throw_no_rule(const char* reason);
+}
+
 /// A rule that cannot be left out: there is no default.
 template <class Fn>
 class Rule {
@@ -289,8 +297,10 @@ class Rule {
   constexpr bool derived() const { return derived_; }
   /// The reason given to none(), or null.
   constexpr const char* reason() const { return reason_; }
+  /// Calls the rule; Unsupported with the reason when there is none.
   template <class... Args>
   decltype(auto) operator()(Args&&... args) const {
+    if (!fn_) detail::throw_no_rule(reason_);
     return fn_(static_cast<Args&&>(args)...);
   }
 

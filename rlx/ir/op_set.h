@@ -31,12 +31,19 @@ struct OpSet {
     s.kinds.set();
     return s;
   }
-  void add(OpKind kind) { kinds.set(static_cast<std::size_t>(kind)); }
-  void remove(OpKind kind) { kinds.reset(static_cast<std::size_t>(kind)); }
+  void add(OpKind kind) { kinds.set(index(kind)); }
+  void remove(OpKind kind) { kinds.reset(index(kind)); }
   /// True when the kind is claimed for some dtypes and shapes.
-  bool has(OpKind kind) const { return kinds.test(static_cast<std::size_t>(kind)); }
+  bool has(OpKind kind) const { return kinds.test(index(kind)); }
   /// True when this very node can be run.
   bool claims(const Graph& g, NodeId id) const;
+
+ private:
+  static std::size_t index(OpKind kind) {
+    const auto i = static_cast<std::size_t>(kind);
+    if (i >= kNumOpKinds) detail::throw_no_enumerator("OpKind", static_cast<std::int64_t>(i));
+    return i;
+  }
 };
 
 }  // namespace rlx

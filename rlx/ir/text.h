@@ -12,7 +12,9 @@
 // * A value is %id or %id#result; ids are numbers or words, each defined before its use. `//` starts a comment.
 // * Attributes in braces are left out when they have their default value; sub-graphs nest there.
 // * Tensors: `[2] f32 {1, 0.5}`, complex elements `(1, -2)`; large or non-finite ones as `0x` and their bytes in memory
-// order.
+// order. Written by hand, `inf`, `-inf` and `nan` are elements too, where the dtype has them.
+// * Result types may be left out, but for ops whose type says what nothing else does (input, param, constant, cast,
+// reshape, ...).
 // * Numbers print in the shortest decimal form that reads back exactly; a NaN attribute prints its bits as `0x` and 16
 // digits.
 #pragma once

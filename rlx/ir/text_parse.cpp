@@ -5,6 +5,8 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -191,15 +193,23 @@ class Parser {
     return v;
   }
 
-  double f64() {
+  // inf, -inf or nan, which no from_chars of a number takes.
+  std::optional<double> special() {
     skip();
     std::string_view rest = text_.substr(at_);
-    for (auto [name, value] :
-         {std::pair{std::string_view("inf"), INFINITY}, std::pair{std::string_view("-inf"), -INFINITY}})
+    constexpr std::pair<std::string_view, double> kSpecial[] = {
+        {"inf", HUGE_VAL}, {"-inf", -HUGE_VAL}, {"nan", std::numeric_limits<double>::quiet_NaN()}};
+    for (const auto& [name, value] : kSpecial)
       if (rest.starts_with(name) && (rest.size() == name.size() || !is_word(rest[name.size()]))) {
         at_ += name.size();
-        return static_cast<double>(value);
+        return value;
       }
+    return std::nullopt;
+  }
+
+  double f64() {
+    if (auto v = special()) return *v;
+    std::string_view rest = text_.substr(at_);
     if (!rest.starts_with("0x")) return number<double>("a number");
     std::uint64_t bits = 0;
     std::size_t start = at_;
@@ -312,6 +322,22 @@ class Parser {
     store_element(data, t, i, v);
   }
 
+  // A number as T, or an infinity or NaN.
+  template <class T>
+  double float_number() {
+    if (auto v = special()) return *v;
+    return static_cast<double>(number<T>("a number"));
+  }
+  void float_element(std::byte* data, DType t, std::int64_t i) {
+    skip();
+    const std::size_t start = at_;
+    const auto v = special();
+    store_element(data, t, i, v ? *v : t == DType::F32 ? float_number<float>() : float_number<double>());
+    const double stored = load_element<double>(data, t, i);
+    if (v && (std::isnan(*v) ? !std::isnan(stored) : stored != *v))
+      fail_plain(start, concat_text(dtype_name(t), " has no ", token(start)));
+  }
+
   void element(std::byte* data, DType t, std::int64_t i) {
     skip();
     switch (t) {
@@ -334,15 +360,14 @@ class Parser {
       case DType::C64:
       case DType::C128: {
         expect('(', "in front of a complex element");
-        double re = t == DType::C64 ? static_cast<double>(number<float>("a number")) : number<double>("a number");
+        double re = t == DType::C64 ? float_number<float>() : float_number<double>();
         expect(',', "between real and imaginary part");
-        double im = t == DType::C64 ? static_cast<double>(number<float>("a number")) : number<double>("a number");
+        double im = t == DType::C64 ? float_number<float>() : float_number<double>();
         expect(')', "after a complex element");
         store_element(data, t, i, std::complex<double>(re, im));
         return;
       }
-      case DType::F32: store_element(data, t, i, static_cast<double>(number<float>("a number"))); return;
-      default: store_element(data, t, i, number<double>("a number")); return;
+      default: return float_element(data, t, i);
     }
   }
 
@@ -527,20 +552,24 @@ class Parser {
     if (!peek(')')) operands = values(scope);
     expect(')', "after the operands");
     if (eat('{')) attributes(*named->def, op_name, named->op.get(), depth);
-    expect(':', "before the result types");
+    // Types may be left out where inference knows them: not where they hold what the op's attributes do not.
     skip();
     std::size_t type_at = at_;
     std::vector<Shape> types;
-    do {
-      if (types.size() == static_cast<std::size_t>(kMaxResults))
-        fail_plain(at_, concat_text("more than ", kMaxResults, " result types"));
-      types.push_back(shape());
-    } while (eat(','));
-    if (types.size() != static_cast<std::size_t>(num_results))
-      fail_plain(type_at,
-                 concat_text("%", id, " has ", num_results, num_results == 1 ? " result" : " results", " but ",
-                             types.size(), types.size() == 1 ? " type" : " types"),
-                 concat_text("write %", id, ":", types.size(), " = ..."));
+    bool needs_type = false;
+    for (const AttrField& f : named->def->attrs)
+      needs_type = needs_type || f.place == AttrPlace::TypeDims || f.place == AttrPlace::TypeDType;
+    if (needs_type || peek(':')) {
+      expect(':', concat_text("before the result types", needs_type ? concat_text(" of ", op_name) : std::string()));
+      skip();
+      type_at = at_;
+      do {
+        if (types.size() == static_cast<std::size_t>(kMaxResults))
+          fail_plain(at_, concat_text("more than ", kMaxResults, " result types"));
+        types.push_back(shape());
+      } while (eat(','));
+      check_result_count(type_at, id, num_results, types.size(), " type");
+    }
     for (const AttrField& f : named->def->attrs) {
       if (f.place == AttrPlace::TypeDims) f.set(named->op.get(), types[0].dims());
       if (f.place == AttrPlace::TypeDType) f.set(named->op.get(), types[0].dtype());
@@ -553,6 +582,10 @@ class Parser {
     for (Value v : operands) operand_shapes.push_back(scope.graph.shape(v));
     Result<Shapes> inferred = at_position(op_at, [&] { return infer_shapes(op, operand_shapes); });
     if (!inferred) fail_plain(op_at, inferred.error().message, inferred.error().hint);
+    if (types.empty()) {
+      check_result_count(op_at, id, num_results, inferred->size(), " result");
+      types = *inferred;
+    }
     if (*inferred != types)
       fail_plain(type_at,
                  concat_text(op_name, " gives ", types_text(*inferred), ", the text says ", types_text(types)));
@@ -564,6 +597,16 @@ class Parser {
         !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)
       fail_plain(op_at, concat_text("the name '", scope.graph.leaf_name(node_id), "' is taken by another leaf"),
                  "give every input, param and state its own name");
+  }
+
+  // `what`: " type" for those written, " result" for those inferred.
+  void check_result_count(std::size_t pos, std::string_view id, std::int64_t declared, std::size_t have,
+                          std::string_view what) const {
+    if (have == static_cast<std::size_t>(declared)) return;
+    fail_plain(pos,
+               concat_text("%", id, " has ", declared, declared == 1 ? " result" : " results", " but ", have, what,
+                           have == 1 ? "" : "s"),
+               concat_text("write %", id, have == 1 ? std::string() : concat_text(":", have), " = ..."));
   }
 
   static std::string types_text(const Shapes& shapes) {

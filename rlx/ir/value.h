@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -53,29 +54,68 @@ struct Origin {
 };
 using NodeOrigin = Origin;
 
-/// A value of a graph under construction; operators on it append nodes. Dead once its graph is moved or compiled.
+/// Ties the values that users hold to the graph that made them: copies and moves of a graph are graphs of their own,
+/// and values of one that was moved from, assigned to or destroyed are known to be dead.
+class GraphLife {
+ public:
+  struct Block {
+    Graph* graph = nullptr;  // null: dead
+  };
+  GraphLife() = default;
+  GraphLife(const GraphLife&) {}
+  GraphLife(GraphLife&& other) noexcept { other.end(); }
+  GraphLife& operator=(const GraphLife&) {
+    end();
+    return *this;
+  }
+  GraphLife& operator=(GraphLife&& other) noexcept {
+    end();
+    other.end();
+    return *this;
+  }
+  ~GraphLife() { end(); }
+  const std::shared_ptr<Block>& of(Graph& graph) {
+    if (!block_) block_ = std::make_shared<Block>(Block{&graph});
+    return block_;
+  }
+
+ private:
+  void end() noexcept {
+    if (block_) block_->graph = nullptr;
+    block_.reset();
+  }
+  std::shared_ptr<Block> block_;
+};
+
+/// A value of a graph under construction; operators on it append nodes. Dead once its graph is moved, compiled or gone:
+/// then, and for an empty Expr, everything but valid(), value() and == throws InvalidArgument.
 class Expr {
  public:
   Expr() = default;
-  Expr(Graph* graph, Value value) : graph_(graph), value_(value) {}
-  bool valid() const { return graph_ != nullptr; }
+  /// Result `value.result` of a node of `graph`; empty when `graph` is null. InvalidArgument for a value that the graph
+  /// does not have.
+  Expr(Graph* graph, Value value);
+  /// False for an empty one.
+  bool valid() const { return life_ != nullptr; }
   Graph& graph() const {
-    if (!graph_)
-      throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
-    return *graph_;
+    if (!life_ || !life_->graph) throw_no_graph();
+    return *life_->graph;
   }
+  /// True when `graph` is alive and made this value.
+  bool belongs_to(const Graph& graph) const { return life_ && life_->graph == &graph; }
   Value value() const { return value_; }
   operator Value() const { return value_; }  // NOLINT(implicit)
   const Shape& shape() const;
   DType dtype() const { return shape().dtype(); }
   int rank() const { return shape().rank(); }
   const Dim& dim(int axis) const { return shape().dim(axis); }
-  /// Another result of the same node.
-  Expr result(std::uint32_t r) const { return Expr(graph_, Value(value_.node, r)); }
-  friend bool operator==(const Expr& a, const Expr& b) { return a.graph_ == b.graph_ && a.value_ == b.value_; }
+  /// Another result of the same node; InvalidArgument when it has none.
+  Expr result(std::uint32_t r) const { return Expr(&graph(), Value(value_.node, r)); }
+  friend bool operator==(const Expr& a, const Expr& b) { return a.life_ == b.life_ && a.value_ == b.value_; }
 
  private:
-  Graph* graph_ = nullptr;
+  [[noreturn]] void throw_no_graph() const;
+  std::shared_ptr<GraphLife::Block> life_;
   Value value_;
 };
 

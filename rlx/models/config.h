@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "rlx/error.h"
+
 namespace rlx {
 
 class JsonDocument;
@@ -25,7 +27,11 @@ struct BertConfig {
   double layer_norm_eps = 0;
   HiddenActivation activation = HiddenActivation::Gelu;
 
-  std::int64_t head_dim() const { return hidden_size / num_heads; }
+  /// Throws InvalidArgument when there are no heads.
+  std::int64_t head_dim() const {
+    if (num_heads < 1) throw Error(ErrorCode::InvalidArgument, concat_text("a BertConfig with ", num_heads, " heads"));
+    return hidden_size / num_heads;
+  }
 };
 
 /// How token vectors [B, S, H] become one vector [B, H]; padding never counts.

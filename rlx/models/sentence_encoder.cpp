@@ -13,8 +13,8 @@
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/utf8.h"
-#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/session.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -107,6 +107,7 @@ void check_layer_count(std::int64_t num_layers, const WeightLoader& weights, con
 }  // namespace
 
 void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader> weights, const std::string& path) try {
+  if (!weights) throw Error(ErrorCode::InvalidArgument, "load_checkpoint: no weights were given (a null pointer)");
   try {
     encoder.load_params(weights, LoadMode::Subset);
   } catch (const Error& e) {
@@ -226,15 +227,22 @@ SentenceEncoder::~SentenceEncoder() = default;
 SentenceEncoder::SentenceEncoder(SentenceEncoder&&) noexcept = default;
 SentenceEncoder& SentenceEncoder::operator=(SentenceEncoder&&) noexcept = default;
 
+SentenceEncoder::Impl& SentenceEncoder::impl() const {
+  if (!impl_)
+    throw Error(ErrorCode::InvalidArgument, "a SentenceEncoder was used after it was moved from",
+                "use the object that it was moved to");
+  return *impl_;
+}
+
 bool SentenceEncoder::has_tokens(const std::string& text) const {
   std::int64_t num_tokens = 0;
-  impl_->encode(text, &num_tokens);
-  return num_tokens > impl_->num_special;
+  impl().encode(text, &num_tokens);
+  return num_tokens > impl().num_special;
 }
-std::int64_t SentenceEncoder::hidden_size() const { return impl_->config.bert.hidden_size; }
-std::int64_t SentenceEncoder::max_sequence() const { return impl_->max_sequence; }
-const SentenceModelConfig& SentenceEncoder::config() const { return impl_->config; }
-const Tokenizer& SentenceEncoder::tokenizer() const { return *impl_->tokenizer; }
+std::int64_t SentenceEncoder::hidden_size() const { return impl().config.bert.hidden_size; }
+std::int64_t SentenceEncoder::max_sequence() const { return impl().max_sequence; }
+const SentenceModelConfig& SentenceEncoder::config() const { return impl().config; }
+const Tokenizer& SentenceEncoder::tokenizer() const { return *impl().tokenizer; }
 
 Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices,
                               const std::function<void(std::size_t)>& progress,
@@ -246,18 +254,18 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::int64_t num_tokens = 0;
     try {
-      rows[i] = impl_->encode(texts[i], &num_tokens);
+      rows[i] = impl().encode(texts[i], &num_tokens);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.message = concat_text(name_of(i), ": ", d.message);
       throw Error(std::move(d));
     }
-    if (num_tokens > impl_->num_special)
+    if (num_tokens > impl().num_special)
       order.push_back(i);
-    else if (!impl_->options.zero_empty)
+    else if (!impl().options.zero_empty)
       throw Error(ErrorCode::InvalidArgument, concat_text(name_of(i), " is empty: it has no tokens"),
                   "leave it out; a text needs at least one word or sign");
-    if (notices && num_tokens > impl_->max_sequence) notices->push_back({i, num_tokens, impl_->max_sequence});
+    if (notices && num_tokens > impl().max_sequence) notices->push_back({i, num_tokens, impl().max_sequence});
   }
   // Longest first: neighbours pad little, the buffers of the largest batch serve all later ones, and short ones come
   // last, when threads run out of work.
@@ -265,37 +273,37 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
                    [&](std::size_t a, std::size_t b) { return rows[a].size() > rows[b].size(); });
   std::vector<std::size_t> lengths;
   for (std::size_t i : order) lengths.push_back(rows[i].size());
-  const std::vector<Batch> batches = cut_into_batches(lengths, static_cast<std::size_t>(impl_->options.max_batch));
+  const std::vector<Batch> batches = cut_into_batches(lengths, static_cast<std::size_t>(impl().options.max_batch));
 
   Tensor out = Tensor::zeros(Shape({texts.size(), hidden}, DType::F32));
   const std::span<float> to = out.mutable_values<float>();
   std::size_t done = texts.size() - order.size();
   std::mutex mutex;
   auto run = [&](CompiledGraph& runner, const Batch& batch) {
-    impl_->run(runner, batch, rows, order, to);
+    impl().run(runner, batch, rows, order, to);
     std::lock_guard lock(mutex);
     done += batch.count;
     if (progress) progress(done);
   };
   // Whole batches beside each other scale better than the steps of one, as long as every thread has several.
-  const auto threads = static_cast<std::size_t>(impl_->threads);
+  const auto threads = static_cast<std::size_t>(impl().threads);
   if (threads > 1 && batches.size() >= 4 * threads) {
-    while (impl_->runners.size() < threads) impl_->runners.push_back(impl_->runners[0].clone());
+    while (impl().runners.size() < threads) impl().runners.push_back(impl().runners[0].clone());
     ThreadPool::process().parallel_for(
         static_cast<std::int64_t>(batches.size()),
         [&](std::int64_t i) {
-          run(impl_->runners[static_cast<std::size_t>(worker_index())], batches[static_cast<std::size_t>(i)]);
+          run(impl().runners[static_cast<std::size_t>(worker_index())], batches[static_cast<std::size_t>(i)]);
         },
-        impl_->threads);
+        impl().threads);
   } else {
-    for (const Batch& batch : batches) run(impl_->runners[0], batch);
+    for (const Batch& batch : batches) run(impl().runners[0], batch);
   }
   for (std::size_t i = 0; i < to.size(); ++i)
     if (!std::isfinite(to[i]))
       throw Error(
           ErrorCode::BadFile,
           concat_text(name_of(i / hidden), ": element ", i % hidden, " of its vector is ", static_cast<double>(to[i])),
-          concat_text("the weights in '", impl_->weights, "' are damaged, or overflow on this text"));
+          concat_text("the weights in '", impl().weights, "' are damaged, or overflow on this text"));
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("SentenceEncoder::embed");

@@ -58,6 +58,7 @@ class SentenceEncoder {
 
  private:
   struct Impl;
+  Impl& impl() const;  // throws for an object that was moved from
   std::unique_ptr<Impl> impl_;
 };
 

@@ -60,14 +60,16 @@ const std::unordered_map<std::string, NameEntry>& names() {
 }  // namespace
 
 const OpDef& op_def(OpKind kind) {
-  check(static_cast<std::size_t>(kind) < Table::defs.size(), "op kind out of range");
+  if (static_cast<std::size_t>(kind) >= Table::defs.size())
+    detail::throw_no_enumerator("OpKind", static_cast<std::int64_t>(kind));
   return *Table::defs[static_cast<std::size_t>(kind)];
 }
 
 std::span<const OpDef* const> all_op_defs() { return Table::defs; }
 
 std::shared_ptr<void> make_default_op(OpKind kind) {
-  check(static_cast<std::size_t>(kind) < Table::defs.size(), "op kind out of range");
+  if (static_cast<std::size_t>(kind) >= Table::defs.size())
+    detail::throw_no_enumerator("OpKind", static_cast<std::int64_t>(kind));
   return Table::lifetimes[static_cast<std::size_t>(kind)].make();
 }
 

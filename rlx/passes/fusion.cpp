@@ -10,6 +10,8 @@ namespace rlx {
 
 std::string_view fusion_target_name(FusionTarget t) {
   static constexpr std::string_view kNames[kNumFusionTargets] = {"cpu", "metal", "mlx", "cuda", "rocm", "wgpu", "tpu"};
+  if (static_cast<int>(t) >= kNumFusionTargets)
+    detail::throw_no_enumerator("FusionTarget", static_cast<std::int64_t>(t));
   return kNames[static_cast<std::size_t>(t)];
 }
 
@@ -78,6 +80,7 @@ std::map<std::string, int> op_histogram(const Graph& g) {
 }
 
 FusionOptions FusionOptions::for_target(FusionTarget t) const {
+  (void)fusion_target_name(t);  // throws for none
   FusionOptions out = *this;
   if (!out.max_region_steps) out.max_region_steps = t == FusionTarget::Cpu ? 0 : 32;
   if (!out.max_region_inputs) out.max_region_inputs = t == FusionTarget::Cpu ? 0 : 16;
@@ -85,6 +88,7 @@ FusionOptions FusionOptions::for_target(FusionTarget t) const {
 }
 
 OpSet default_claims(FusionTarget target) {
+  (void)fusion_target_name(target);  // throws for none
   // Every row of the documented table holds these; MatMul is claimed through DotGeneral, its only form after
   // canonicalisation.
   OpSet set{OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN};

@@ -66,6 +66,8 @@ std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass
                                        const PassContext& context, PassObserver observer, void* user) {
   std::optional<Graph> changed;
   for (const Pass* pass : passes) {
+    if (!pass)
+      throw Error(ErrorCode::InvalidArgument, "a null pointer among the passes", "find_pass knew no such name");
     std::optional<Graph> after = pass->run(changed ? *changed : source, context);
     if (!after) continue;
     changed = std::move(after);

@@ -264,14 +264,21 @@ CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
 CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
 CompiledGraph::~CompiledGraph() = default;
 
-Device CompiledGraph::device() const { return impl_->code->target.device; }
-std::string CompiledGraph::target_name() const try { return impl_->code->target.name; } catch (const std::bad_alloc&) {
+CompiledGraph::Impl& CompiledGraph::impl() const {
+  if (!impl_)
+    throw Error(ErrorCode::InvalidArgument, "a CompiledGraph was used after it was moved from",
+                "use the object that it was moved to; clone() makes a second one");
+  return *impl_;
+}
+
+Device CompiledGraph::device() const { return impl().code->target.device; }
+std::string CompiledGraph::target_name() const try { return impl().code->target.name; } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::target_name");
 }
-const std::vector<IoInfo>& CompiledGraph::inputs() const { return impl_->code->inputs; }
-const std::vector<IoInfo>& CompiledGraph::params() const { return impl_->code->params; }
-const std::vector<IoInfo>& CompiledGraph::outputs() const { return impl_->code->outputs; }
-const std::vector<IoInfo>& CompiledGraph::states() const { return impl_->code->states; }
+const std::vector<IoInfo>& CompiledGraph::inputs() const { return impl().code->inputs; }
+const std::vector<IoInfo>& CompiledGraph::params() const { return impl().code->params; }
+const std::vector<IoInfo>& CompiledGraph::outputs() const { return impl().code->outputs; }
+const std::vector<IoInfo>& CompiledGraph::states() const { return impl().code->states; }
 
 WeightStore& CompiledGraph::Impl::own_weights() {
   if (!sole_owner(weights)) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
@@ -298,10 +305,11 @@ void CompiledGraph::set_param(std::string_view name, std::span<const float> valu
 }
 
 void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) try {
-  const IoInfo& info = param_of(*impl_->code, name);
+  const IoInfo& info = param_of(*impl().code, name);
   Shape given = info.shape.with_dtype(dtype);
   if (!given.is_static())
-    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"));
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
+                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
   bool convertible = dtype == info.shape.dtype() || (is_float(dtype) && is_float(info.shape.dtype()));
   if (!convertible)
     throw Error(ErrorCode::DTypeMismatch,
@@ -311,36 +319,46 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
     throw Error(ErrorCode::ShapeMismatch,
                 concat_text("param '", name, "' is ", info.shape, " (", info.shape.num_elements(), " values), got ",
                             size_bytes(dtype) ? bytes / size_bytes(dtype) : bytes));
+  if (data == nullptr && bytes != 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", its ", bytes,
+                                                        " bytes were given as a null pointer"));
   // Packed straight from the caller's memory, unless its bytes do not lie as kernels need them.
   const bool aligned =
       bytes != 0 && reinterpret_cast<std::uintptr_t>(data) % std::max<std::size_t>(1, size_bytes(dtype)) == 0;
   Tensor value = aligned ? Tensor::borrowed(data, given, nullptr) : Tensor::copy_of(data, given);
   const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
-  impl_->own_weights().set(std::span(&next, 1));
+  impl().own_weights().set(std::span(&next, 1));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_param_typed");
 }
 
 void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
-  const IoInfo& info = param_of(*impl_->code, name);
+  const IoInfo& info = param_of(*impl().code, name);
   bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
+  if (value.empty())
+    throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", got an empty tensor"),
+                "it was never given a value, or moved from");
+  if (!info.shape.is_static())
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
+                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
   if (!convertible || !(value.shape().dims() == info.shape.dims()))
     throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
                 concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
   const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
-  impl_->own_weights().set(std::span(&next, 1));
+  impl().own_weights().set(std::span(&next, 1));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_param");
 }
 
 std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) try {
+  if (!loader) throw Error(ErrorCode::InvalidArgument, "load_params: no loader was given (a null pointer)");
   if (mode == LoadMode::Strict)
-    for (const std::string& name : loader->names()) (void)param_of(*impl_->code, name);
+    for (const std::string& name : loader->names()) (void)param_of(*impl().code, name);
   std::vector<std::pair<const IoInfo*, TensorView>> found;  // all are checked before the first is set
   for (const IoInfo& info : params()) {
     auto view = loader->find(info.name);
     if (!view) {
-      if (mode == LoadMode::Strict || !impl_->weights->has(info.name)) {
+      if (mode == LoadMode::Strict || !impl().weights->has(info.name)) {
         std::string near = closest_name(info.name, loader->names());
         throw Error(
             ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
@@ -355,6 +373,13 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
     if (view->dtype != info.shape.dtype() && !(is_float(view->dtype) && is_float(info.shape.dtype())))
       throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype),
                                                         " in the file, the graph needs ", info.shape));
+    const std::size_t bytes = info.shape.with_dtype(view->dtype).size_bytes();
+    if (view->size_bytes != bytes || (bytes != 0 && view->data == nullptr))
+      throw Error(ErrorCode::BadFile,
+                  concat_text("the loader's view of '", info.name, "' ", info.shape.with_dtype(view->dtype), " has ",
+                              view->data ? concat_text(view->size_bytes, " bytes") : std::string("no data"),
+                              ", it takes ", bytes),
+                  "correct WeightLoader::find");
     found.emplace_back(&info, *view);
   }
   std::vector<WeightStore::NewValue> values;
@@ -362,7 +387,7 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
   for (const auto& [info, view] : found)
     values.push_back({info->name, Tensor::borrowed(view.data, info->shape.with_dtype(view.dtype), loader),
                       info->shape.dtype(), loader});
-  impl_->own_weights().set(values);
+  impl().own_weights().set(values);
   return found.size();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::load_params");
@@ -371,16 +396,16 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
 std::vector<std::string> CompiledGraph::unset_params() const try {
   std::vector<std::string> out;
   for (const IoInfo& info : params())
-    if (!impl_->weights->has(info.name)) out.push_back(info.name);
+    if (!impl().weights->has(info.name)) out.push_back(info.name);
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::unset_params");
 }
 
 void CompiledGraph::finalize() try {
-  if (!impl_->shapes.empty()) return impl_->bind(impl_->last());
-  if (auto common = impl_->code->common()) {
-    impl_->prepare(common);
+  if (!impl().shapes.empty()) return impl().bind(impl().last());
+  if (auto common = impl().code->common()) {
+    impl().prepare(common);
     return;
   }
   if (const std::vector<std::string> unset = unset_params(); !unset.empty())
@@ -399,21 +424,21 @@ std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedIn
 }
 
 std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) try {
-  const std::vector<TensorView> given_views = impl_->views_of(given);
+  const std::vector<TensorView> given_views = impl().views_of(given);
   std::span<const TensorView> views = given_views;
   for (const IoInfo& out : outputs())
     if (out.shape.dtype() != DType::F32)
       throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"),
                   "use run_typed");
-  ShapeInstance& s = impl_->instance_for(views);
+  ShapeInstance& s = impl().instance_for(views);
   std::vector<std::vector<float>> results;
   for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
-    results.push_back(make_room(impl_->code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
+    results.push_back(make_room(impl().code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
                                 [&] { return std::vector<float>(static_cast<std::size_t>(shape.num_elements())); }));
     s.output_pointers[i] = results.back().data();
   }
-  impl_->run(s, views);
+  impl().run(s, views);
   return results;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run");
@@ -421,24 +446,24 @@ std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>
 
 std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
-  const std::vector<TensorView> given_views = impl_->views_of(given, dims);
+  const std::vector<TensorView> given_views = impl().views_of(given, dims);
   std::span<const TensorView> views = given_views;
-  ShapeInstance& s = impl_->instance_for(views);
+  ShapeInstance& s = impl().instance_for(views);
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs)
-    results.push_back(make_room(impl_->code->source.name(), concat_text("output ", results.size(), ' ', shape),
+    results.push_back(make_room(impl().code->source.name(), concat_text("output ", results.size(), ' ', shape),
                                 shape.size_bytes(), [&] { return Tensor::uninitialized(shape); }));
   for (std::size_t i = 0; i < results.size(); ++i) s.output_pointers[i] = results[i].mutable_data();
-  impl_->run(s, views);
+  impl().run(s, views);
   return results;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_typed");
 }
 
 void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) try {
-  ShapeInstance& s = impl_->instance_for(in);
+  ShapeInstance& s = impl().instance_for(in);
   if (out.size() != s.spec->outputs.size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' has ",
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl().code->source.name(), "' has ",
                                                         s.spec->outputs.size(), " outputs, got room for ", out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
@@ -447,7 +472,7 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
       throw Error(ErrorCode::DTypeMismatch,
                   concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)),
                   "give room of the declared dtype");
-    const bool padded = impl_->extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
+    const bool padded = impl().extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
     if (out[i].size_bytes != shape.size_bytes() && !padded)
       throw Error(ErrorCode::ShapeMismatch,
                   concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ",
@@ -457,16 +482,16 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
       throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
     s.output_pointers[i] = out[i].data;
   }
-  impl_->check_overlap(s, in, out);
-  impl_->run(s, in);
+  impl().check_overlap(s, in, out);
+  impl().run(s, in);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_into");
 }
 
 std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) try {
-  ShapeInstance& s = impl_->instance_for(in);
-  impl_->outputs_to_block(s);
-  impl_->run(s, in);
+  ShapeInstance& s = impl().instance_for(in);
+  impl().outputs_to_block(s);
+  impl().run(s, in);
   return s.spec->slots;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_slots");
@@ -479,22 +504,22 @@ std::byte* CompiledGraph::Impl::arena() {
   return start + (align - reinterpret_cast<std::uintptr_t>(start) % align) % align;
 }
 
-const std::byte* CompiledGraph::arena_ptr() const { return impl_->arena(); }
+const std::byte* CompiledGraph::arena_ptr() const { return impl().arena(); }
 
 void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) try {
   if (dims.size() != inputs().size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl_->code->source.name(), "' takes ",
+    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl().code->source.name(), "' takes ",
                                                         inputs().size(), " inputs, got dimensions of ", dims.size()));
-  impl_->bind(impl_->use(impl_->code->specialize({dims.begin(), dims.end()})));
+  impl().bind(impl().use(impl().code->specialize({dims.begin(), dims.end()})));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::prepare_shape");
 }
 
 std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try {
-  ShapeInstance& s = impl_->instance_for(in);
-  impl_->outputs_to_block(s);
+  ShapeInstance& s = impl().instance_for(in);
+  impl().outputs_to_block(s);
   std::vector<StepTime> times;
-  impl_->run(s, in, &times);
+  impl().run(s, in, &times);
   const Graph& g = s.spec->lir().graph;
   std::vector<NodeTime> out;
   for (const StepTime& t : times) {
@@ -511,31 +536,31 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
 
 CompiledGraph CompiledGraph::clone() const try {
   auto copy = std::make_unique<Impl>();
-  copy->code = impl_->code;
-  copy->weights = impl_->weights;
-  copy->extent = impl_->extent;
-  copy->extent_rows = impl_->extent_rows;
-  copy->handles = impl_->handles;
+  copy->code = impl().code;
+  copy->weights = impl().weights;
+  copy->extent = impl().extent;
+  copy->extent_rows = impl().extent_rows;
+  copy->handles = impl().handles;
   for (auto& [name, handle] : copy->handles) handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
-  for (const auto& s : impl_->states)
+  for (const auto& s : impl().states)
     copy->states.push_back(
         std::make_shared<StateBuffer>(StateBuffer{Tensor::copy_of(s->value.data(), s->value.shape()), s->valid}));
-  for (auto it = impl_->shapes.rbegin(); it != impl_->shapes.rend(); ++it) copy->use((*it)->spec);
+  for (auto it = impl().shapes.rbegin(); it != impl().shapes.rend(); ++it) copy->use((*it)->spec);
   return CompiledGraph(std::move(copy));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::clone");
 }
 
 const CompileResult& CompiledGraph::compile_result() const try {
-  if (impl_->shapes.empty())
-    if (auto common = impl_->code->common()) return common->result;  // the cache keeps it
-  return impl_->last().spec->code->result;
+  if (impl().shapes.empty())
+    if (auto common = impl().code->common()) return common->result;  // the cache keeps it
+  return impl().last().spec->code->result;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::compile_result");
 }
-std::size_t CompiledGraph::arena_bytes() const { return impl_->block.size_bytes(); }
+std::size_t CompiledGraph::arena_bytes() const { return impl().block.size_bytes(); }
 std::size_t CompiledGraph::prepared_bytes() const try {
-  return impl_->weights->bytes();
+  return impl().weights->bytes();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::prepared_bytes");
 }

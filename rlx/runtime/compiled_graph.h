@@ -60,7 +60,7 @@ struct NodeTime {
 
 /// A compiled program: code shared with its clones, weights shared until one is set, memory of its own. Movable; one
 /// call at a time (clone() for more). Every wrong name, length or dtype is an error that names it and the nearest right
-/// one.
+/// one; so is every call of an object that was moved from.
 ///
 /// Symbolic dimensions take their values from the inputs of each run, by the mode of each symbol
 /// (CompileOptions::symbol_modes). *specialise*, the default: every set of values is compiled, milliseconds. *bucket*:
@@ -185,6 +185,7 @@ class CompiledGraph {
   friend class Session;
   struct Impl;
   explicit CompiledGraph(std::unique_ptr<Impl> impl);
+  Impl& impl() const;  // throws for an object that was moved from
   std::unique_ptr<Impl> impl_;
 };
 

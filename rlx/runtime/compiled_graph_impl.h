@@ -86,8 +86,10 @@ struct CompiledGraph::Impl {
   void check_sizes(const ShapeInstance& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
   std::size_t input_index(std::string_view name) const {
-    return find_io(code->inputs, code->input_index, name, "input", code->source.name());
+    return find_io(code->inputs, code->input_index, input_name(name), "input", code->source.name());
   }
+  /// `name`, or the other name of the same cotangent input where only that is an input's.
+  std::string_view input_name(std::string_view name) const;
   void set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims, bool may_be_output);
   std::vector<TensorView> views_of(const std::vector<NamedInput>& given) const;
   std::vector<TensorView> views_of(const NamedTensors& given, std::vector<std::vector<std::int64_t>>& dims) const;

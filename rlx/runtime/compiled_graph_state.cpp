@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "rlx/ir/cotangent_name.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -40,7 +41,7 @@ void CompiledGraph::Impl::reset_states() {
 
 Tensor CompiledGraph::read_state(std::string_view name) const try {
   const StateBuffer& s =
-      *impl_->states[find_io(states(), impl_->code->state_index, name, "state", impl_->code->source.name())];
+      *impl().states[find_io(states(), impl().code->state_index, name, "state", impl().code->source.name())];
   if (!s.valid)
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
                 "call reset(), or write_state()");
@@ -51,7 +52,7 @@ Tensor CompiledGraph::read_state(std::string_view name) const try {
 
 void CompiledGraph::write_state(std::string_view name, const Tensor& value) try {
   StateBuffer& s =
-      *impl_->states[find_io(states(), impl_->code->state_index, name, "state", impl_->code->source.name())];
+      *impl().states[find_io(states(), impl().code->state_index, name, "state", impl().code->source.name())];
   if (value.dtype() != s.value.dtype())
     throw Error(ErrorCode::DTypeMismatch,
                 concat_text("state '", name, "' is ", s.value.shape(), ", got ", value.shape()),
@@ -65,30 +66,30 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value) try 
   throw_out_of_memory("CompiledGraph::write_state");
 }
 
-void CompiledGraph::reset() try { impl_->reset_states(); } catch (const std::bad_alloc&) {
+void CompiledGraph::reset() try { impl().reset_states(); } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::reset");
 }
 
 std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < states().size(); ++i)
-    if (const std::optional<std::size_t> place = other.impl_->code->state_index.find(states()[i].name)) {
+    if (const std::optional<std::size_t> place = other.impl().code->state_index.find(states()[i].name)) {
       const std::size_t j = *place;
-      const Shape &own = impl_->states[i]->value.shape(), &theirs = other.impl_->states[j]->value.shape();
+      const Shape &own = impl().states[i]->value.shape(), &theirs = other.impl().states[j]->value.shape();
       if (!(own == theirs))
         throw Error(ErrorCode::ShapeMismatch,
-                    concat_text("state '", states()[i].name, "' is ", own, " in graph '", impl_->code->source.name(),
-                                "' and ", theirs, " in graph '", other.impl_->code->source.name(), "'"),
+                    concat_text("state '", states()[i].name, "' is ", own, " in graph '", impl().code->source.name(),
+                                "' and ", theirs, " in graph '", other.impl().code->source.name(), "'"),
                     "states that are shared have one shape");
       pairs.emplace_back(i, j);
     }
   if (pairs.empty()) {
     if (states().empty())
-      throw Error(ErrorCode::NotFound, concat_text("graph '", impl_->code->source.name(), "' has no states to share"));
-    (void)find_io(other.states(), states()[0].name, "state", other.impl_->code->source.name());  // names the nearest
+      throw Error(ErrorCode::NotFound, concat_text("graph '", impl().code->source.name(), "' has no states to share"));
+    (void)find_io(other.states(), states()[0].name, "state", other.impl().code->source.name());  // names the nearest
   }
-  for (const auto& [i, j] : pairs) impl_->states[i] = other.impl_->states[j];
-  for (auto& s : impl_->shapes) s->bound.reset();
+  for (const auto& [i, j] : pairs) impl().states[i] = other.impl().states[j];
+  for (auto& s : impl().shapes) s->bound.reset();
   return pairs.size();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::share_state_from");
@@ -96,8 +97,18 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
 
 // -- sticky inputs and handles --
 
+std::string_view CompiledGraph::Impl::input_name(std::string_view name) const {
+  const std::string_view other = other_cotangent_name(name);
+  if (other.empty()) return name;
+  return !code->input_index.find(name) && code->input_index.find(other) ? other : name;
+}
+
 void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims,
                                      bool may_be_output) {
+  if (value.empty())
+    throw Error(ErrorCode::InvalidArgument, concat_text("'", name, "' was given an empty tensor"),
+                "it was never given a value, or moved from");
+  name = input_name(name);
   auto named = [&](const std::vector<IoInfo>& infos, const NameIndex& index) {
     const std::optional<std::size_t> place = index.find(name);
     return place ? infos.begin() + static_cast<std::ptrdiff_t>(*place) : infos.end();
@@ -140,36 +151,42 @@ void CompiledGraph::set_input(std::string_view name, std::span<const float> valu
 }
 
 void CompiledGraph::set_input_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) try {
-  const std::size_t bits = dtype_bits(dtype);
-  impl_->set_handle(name, Tensor::copy_of(data, Shape({Dim(bytes * 8 / bits)}, dtype)), {}, false);
+  const std::size_t bits = static_cast<std::size_t>(dtype_bits(dtype));
+  if (data == nullptr && bytes != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("input '", name, "': its ", bytes, " bytes were given as a null pointer"));
+  if (bits >= 8 && bytes % (bits / 8) != 0)
+    throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "': ", bytes, " bytes are no whole number of ",
+                                                      dtype_name(dtype), " values"));
+  impl().set_handle(name, Tensor::copy_of(data, Shape({bytes / bits * 8 + bytes % bits * 8 / bits}, dtype)), {}, false);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_input_typed");
 }
 
 void CompiledGraph::set_input(std::string_view name, const Tensor& value) try {
-  impl_->set_handle(name, value, value.dims(), false);
+  impl().set_handle(name, value, value.dims(), false);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_input");
 }
 
 void CompiledGraph::bind_handle(std::string_view name, std::span<const float> values) try {
-  impl_->set_handle(name, Tensor::copy_of(values.data(), Shape({Dim(values.size())}, DType::F32)), {}, true);
+  impl().set_handle(name, Tensor::copy_of(values.data(), Shape({Dim(values.size())}, DType::F32)), {}, true);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::bind_handle");
 }
 
 void CompiledGraph::bind_handle(std::string_view name, const Tensor& value) try {
-  impl_->set_handle(name, value, value.dims(), true);
+  impl().set_handle(name, value, value.dims(), true);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::bind_handle");
 }
 
 Tensor CompiledGraph::read_handle(std::string_view name) const try {
-  auto it = impl_->handles.find(name);
-  if (it == impl_->handles.end()) {
+  auto it = impl().handles.find(name);
+  if (it == impl().handles.end()) {
     std::vector<IoInfo> bound;
-    for (const auto& [key, handle] : impl_->handles) bound.push_back({key, handle.value.shape()});
-    (void)find_io(bound, name, "handle", impl_->code->source.name());
+    for (const auto& [key, handle] : impl().handles) bound.push_back({key, handle.value.shape()});
+    (void)find_io(bound, name, "handle", impl().code->source.name());
   }
   return Tensor::copy_of(it->second.value.data(), it->second.value.shape());
 } catch (const std::bad_alloc&) {
@@ -227,7 +244,7 @@ void CompiledGraph::Impl::fill_from_handles(std::vector<TensorView>& views, std:
 
 bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
   if (!extent) {
-    impl_->extent.reset();
+    impl().extent.reset();
     return true;
   }
   if (extent->actual < 1 || extent->actual > extent->upper)
@@ -246,10 +263,10 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
   const bool possible = rows && std::any_of(inputs().begin(), inputs().end(), [&](const IoInfo& i) {
                           return i.shape.rank() > 0 && i.shape.dim(0) == *rows;
                         });
-  impl_->extent.reset();
+  impl().extent.reset();
   if (!possible) return false;
-  impl_->extent_rows = std::move(*rows);
-  impl_->extent = extent;
+  impl().extent_rows = std::move(*rows);
+  impl().extent = extent;
   return true;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_active_extent");
@@ -331,14 +348,14 @@ std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const Tensor
 }
 
 std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) try {
-  return impl_->run_to_views(impl_->views_of(given));
+  return impl().run_to_views(impl().views_of(given));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_raw");
 }
 
 std::vector<TensorView> CompiledGraph::run_raw(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
-  return impl_->run_to_views(impl_->views_of(given, dims));
+  return impl().run_to_views(impl().views_of(given, dims));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_raw");
 }
@@ -363,10 +380,10 @@ void CompiledGraph::commit_no_wait(const NamedTensors& given) try {
   throw_out_of_memory("CompiledGraph::commit_no_wait");
 }
 
-std::span<const Slot> CompiledGraph::sync_pending() { return std::exchange(impl_->committed, {}); }
+std::span<const Slot> CompiledGraph::sync_pending() { return std::exchange(impl().committed, {}); }
 
 std::size_t CompiledGraph::output_index(std::string_view name) const try {
-  return find_io(outputs(), impl_->code->output_index, name, "output", impl_->code->source.name());
+  return find_io(outputs(), impl().code->output_index, name, "output", impl().code->source.name());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::output_index");
 }

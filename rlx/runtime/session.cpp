@@ -8,11 +8,11 @@
 #include "rlx/driver/registry.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/ir/inspect.h"
-#include "rlx/tensor/out_of_memory.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/reports.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -67,6 +67,13 @@ Session Session::on_backend(std::string_view name) try {
   throw_out_of_memory("Session::on_backend");
 }
 
+const std::shared_ptr<const Backend>& Session::backend() const {
+  if (!backend_)
+    throw Error(ErrorCode::InvalidArgument, "a Session was used after it was moved from",
+                "use the object that it was moved to; sessions can be copied");
+  return backend_;
+}
+
 Session& Session::with_threads(int threads) {
   (void)checked_thread_count(threads, "with_threads: threads");
   options_.threads = threads;  // 0 stays 0: the CPUs this process may use are counted when a graph is compiled
@@ -104,7 +111,7 @@ KernelDispatchConfig dispatch_from_env() {
 }
 }  // namespace
 
-TargetInfo Session::target() const try { return backend_->target(options_); } catch (const std::bad_alloc&) {
+TargetInfo Session::target() const try { return backend()->target(options_); } catch (const std::bad_alloc&) {
   throw_out_of_memory("Session::target");
 }
 
@@ -154,7 +161,7 @@ CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) con
   BackendOptions backend_options = options_;
   backend_options.finest_grain = options.finest_grain;
   backend_options.chunk_audit = options.chunk_audit;
-  auto code = std::make_shared<SharedCode>(std::move(m), backend_, std::move(options), std::move(backend_options));
+  auto code = std::make_shared<SharedCode>(std::move(m), backend(), std::move(options), std::move(backend_options));
   code->stage_hook = report_compile;
   return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));
 } catch (const std::bad_alloc&) {

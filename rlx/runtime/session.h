@@ -53,6 +53,7 @@ class Session {
 
  private:
   explicit Session(std::shared_ptr<const Backend> backend);
+  const std::shared_ptr<const Backend>& backend() const;  // throws for a session that was moved from
   std::shared_ptr<const Backend> backend_;
   BackendOptions options_;
   PrecisionPolicy policy_;

@@ -13,17 +13,10 @@
 #include "rlx/compiler/weights.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/tensor/sole_owner.h"
 #include "rlx/tensor/weight_loader.h"
 
 namespace rlx {
-
-/// True when nobody else holds `p`; what others did through it before they let go is then visible to this thread.
-template <class T>
-bool sole_owner(const std::shared_ptr<T>& p) {
-  // Taking and dropping a reference orders this thread behind the others' drops.
-  std::shared_ptr<T> probe = p;  // NOLINT(performance-unnecessary-copy-initialization)
-  return probe.use_count() == 2;
-}
 
 /// What one executable needs of the weights, by output of its prepare graph; both lists are empty for a Param or
 /// Constant that is read as it is.

@@ -123,6 +123,11 @@ void require_positive(const Dim& b, const char* what) {
 }
 }  // namespace
 
+void Dim::throw_too_large(std::uint64_t value) {
+  throw Error(ErrorCode::InvalidArgument, concat_text("the dimension ", value, " is too large"),
+              "a dimension is below 2^63");
+}
+
 Dim Dim::symbol(std::string_view name) {
   bool ok = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
   for (char c : name) ok = ok && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
@@ -387,7 +392,7 @@ std::string Dim::text() const {
 
 namespace {
 // Recursive descent: sum := product (('+'|'-') product)*; product := atom ('*' atom)*; atom := int | name | f '(' sum
-// ',' sum ')' | '-' atom.
+// ',' sum ')' | '(' sum ')' | '-' atom.
 struct DimParser {
   std::string_view s;
   std::size_t at = 0;
@@ -436,6 +441,10 @@ struct DimParser {
       Dim d = Dim(-1) * atom();
       --depth;
       return d;
+    }
+    if (eat('(')) {
+      Dim d = sum();
+      return failed || !eat(')') ? fail() : d;
     }
     std::size_t start = at;
     while (at < s.size() && (std::isalnum(static_cast<unsigned char>(s[at])) || s[at] == '_')) ++at;

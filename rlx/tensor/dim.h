@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace rlx {
@@ -26,9 +27,13 @@ using SymbolRanges = std::map<std::string, DimRange, std::less<>>;
 class Dim {
  public:
   Dim() = default;
-  Dim(std::int64_t value) : value_(value) {}                            // NOLINT(implicit)
-  Dim(int value) : value_(value) {}                                     // NOLINT(implicit)
-  Dim(std::size_t value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT(implicit)
+  /// Of any integer type; throws InvalidArgument for 2^63 and above.
+  template <class T>
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  Dim(T value) : value_(static_cast<std::int64_t>(value)) {  // NOLINT(implicit)
+    if constexpr (std::is_unsigned_v<T>)
+      if (value_ < 0) throw_too_large(value);
+  }
   /// The dimension named `name` ([A-Za-z_][A-Za-z0-9_]*). Users call `graph.symbol(name)`, which also records bounds.
   static Dim symbol(std::string_view name);
 
@@ -60,6 +65,7 @@ class Dim {
   friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 
  private:
+  [[noreturn]] static void throw_too_large(std::uint64_t value);
   friend struct DimExpr;
   friend Dim dim_from_expr(DimExpr expr);
   std::int64_t value_ = 0;

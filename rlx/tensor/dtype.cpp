@@ -1,6 +1,8 @@
 // Names and promotion of element types.
 #include "rlx/tensor/dtype.h"
 
+#include "rlx/error.h"
+
 namespace rlx {
 namespace {
 constexpr std::string_view kNames[kNumDTypes] = {"bool", "i8",     "i16",    "i32", "i64", "u8",    "u16",
@@ -23,7 +25,16 @@ std::optional<DType> promote_ints(DType a, DType b) {
 }
 }  // namespace
 
-std::string_view dtype_name(DType t) { return kNames[static_cast<int>(t)]; }
+void detail::throw_no_dtype(DType t) {
+  throw Error(ErrorCode::DTypeMismatch, concat_text(static_cast<int>(t), " is no DType"),
+              "use an enumerator, or parse_dtype for a name");
+}
+
+void detail::throw_no_count(std::int64_t count) {
+  throw Error(ErrorCode::InvalidArgument, concat_text(count, " is no number of elements"), "use 0 to 2^60 - 1");
+}
+
+std::string_view dtype_name(DType t) { return kNames[static_cast<int>(checked_dtype(t))]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (int i = 0; i < kNumDTypes; ++i)
@@ -32,6 +43,7 @@ std::optional<DType> parse_dtype(std::string_view name) {
 }
 
 std::optional<DType> promote(DType a, DType b) {
+  (void)checked_dtype(a), (void)checked_dtype(b);
   if (a == b) return a;
   if (is_storage_only(a) || is_storage_only(b)) return std::nullopt;
   if (a == DType::Bool) return b;
@@ -47,7 +59,7 @@ std::optional<DType> promote(DType a, DType b) {
   return dtype_bits(a) >= dtype_bits(b) ? a : b;
 }
 
-DType promote_weak_float(DType t) { return is_inexact(t) ? t : DType::F32; }
-DType promote_weak_int(DType t) { return t == DType::Bool ? DType::I32 : t; }
+DType promote_weak_float(DType t) { return is_inexact(checked_dtype(t)) ? t : DType::F32; }
+DType promote_weak_int(DType t) { return checked_dtype(t) == DType::Bool ? DType::I32 : t; }
 
 }  // namespace rlx

@@ -33,16 +33,31 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int kNumDTypes = 20;
 
-/// Bits of one element; the 4-bit types pack two elements a byte, low nibble first.
+namespace detail {
+[[noreturn]] void throw_no_dtype(DType t);
+[[noreturn]] void throw_no_count(std::int64_t count);
+}  // namespace detail
+
+/// `t`; throws DTypeMismatch for a number that is none of the enumerators.
+constexpr DType checked_dtype(DType t) {
+  if (static_cast<int>(t) >= kNumDTypes) detail::throw_no_dtype(t);
+  return t;
+}
+
+/// Bits of one element; the 4-bit types pack two elements a byte, low nibble first. Throws as checked_dtype.
 constexpr int dtype_bits(DType t) {
   constexpr int bits[kNumDTypes] = {8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 16, 32, 64, 64, 128, 8, 8, 4, 4, 4};
-  return bits[static_cast<int>(t)];
+  return bits[static_cast<int>(checked_dtype(t))];
 }
 /// Bytes of one element; 0 for the packed 4-bit types.
 constexpr std::size_t size_bytes(DType t) { return static_cast<std::size_t>(dtype_bits(t) / 8); }
-/// Bytes that `count` contiguous elements take.
+/// No tensor has as many elements: their bytes are below 2^64 in every dtype.
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
+/// Bytes that `count` contiguous elements take; throws InvalidArgument for a count outside [0, kMaxElements).
 constexpr std::size_t size_bytes(DType t, std::int64_t count) {
-  return (static_cast<std::size_t>(count) * static_cast<std::size_t>(dtype_bits(t)) + 7) / 8;
+  if (count < 0 || count >= kMaxElements) detail::throw_no_count(count);
+  const auto n = static_cast<std::size_t>(count), bits = static_cast<std::size_t>(dtype_bits(t));
+  return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
 constexpr bool is_float(DType t) { return t >= DType::BF16 && t <= DType::F64; }
@@ -87,7 +102,7 @@ struct Element {
   friend bool operator==(const Element&, const Element&) = default;
 };
 
-/// Lower-case name as in text form: "f32", "bool", "f8e4m3".
+/// Lower-case name as in text form: "f32", "bool", "f8e4m3"; throws as checked_dtype.
 std::string_view dtype_name(DType t);
 /// The dtype of a name, or none.
 std::optional<DType> parse_dtype(std::string_view name);

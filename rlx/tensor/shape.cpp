@@ -20,7 +20,7 @@ std::int64_t Shape::num_elements() const {
     std::int64_t v = d.value();
     if (v < 0) throw Error(ErrorCode::InvalidArgument, concat_text("negative dimension in ", text()));
     if (v == 0) return 0;
-    if (__builtin_mul_overflow(n, v, &n) || n > (std::int64_t{1} << 60))
+    if (__builtin_mul_overflow(n, v, &n) || n >= kMaxElements)
       throw Error(ErrorCode::InvalidArgument, concat_text("element count of ", text(), " overflows"));
   }
   return n;

@@ -15,7 +15,8 @@ namespace rlx {
 class Shape {
  public:
   Shape() = default;
-  Shape(Dims dims, DType dtype) : dims_(std::move(dims)), dtype_(dtype) {}
+  /// Throws DTypeMismatch for a number that is no dtype.
+  Shape(Dims dims, DType dtype) : dims_(std::move(dims)), dtype_(checked_dtype(dtype)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
   const Dims& dims() const { return dims_; }

@@ -13,6 +13,7 @@
 
 #include "rlx/error.h"
 #include "rlx/tensor/out_of_memory.h"
+#include "rlx/tensor/sole_owner.h"
 #include "rlx/tensor/visit.h"
 
 namespace rlx {
@@ -69,8 +70,10 @@ Tensor Tensor::uninitialized(const Shape& shape) try {
 
 Tensor Tensor::full(const Shape& shape, double value) {
   Tensor t = zeros(shape);
-  if (value != 0 || std::signbit(value))
-    for (std::int64_t i = 0; i < t.num_elements_; ++i) t.set(i, value);
+  if (value != 0 || std::signbit(value)) {
+    std::byte* data = t.mutable_data();
+    for (std::int64_t i = 0; i < t.num_elements_; ++i) store_element(data, t.dtype(), i, value);
+  }
   return t;
 }
 
@@ -80,7 +83,19 @@ Tensor Tensor::scalar_i64(DType dtype, std::int64_t value) {
   return t;
 }
 
+namespace {
+// Where the bytes of tensors without elements lie.
+constexpr std::byte kNoBytes{};
+
+void require_bytes(const void* data, const Shape& shape) {
+  if (data == nullptr && shape.num_elements() != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("a null pointer given as the ", shape.size_bytes(), " bytes of ", shape));
+}
+}  // namespace
+
 Tensor Tensor::copy_of(const void* data, const Shape& shape) {
+  require_bytes(data, shape);
   Tensor t = uninitialized(shape);
   if (t.size_bytes() != 0) std::memcpy(t.mutable_data(), data, t.size_bytes());
   return t;
@@ -90,9 +105,9 @@ Tensor Tensor::part_of(Tensor& buffer, std::size_t offset, const Shape& shape) {
   Tensor t;
   t.shape_ = shape;
   t.num_elements_ = shape.num_elements();
-  if (offset + t.size_bytes() > buffer.size_bytes()) {
-    throw Error(ErrorCode::InvalidArgument, concat_text("bytes ", offset, " to ", offset + t.size_bytes(),
-                                                        " of a buffer of ", buffer.size_bytes()));
+  if (buffer.empty() || offset > buffer.size_bytes() || t.size_bytes() > buffer.size_bytes() - offset) {
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(t.size_bytes(), " bytes from ", offset, " of a buffer of ", buffer.size_bytes()));
   }
   t.data_ = buffer.data_ + offset;
   // An owner of its own, so that copy-on-write looks at this part alone; it keeps the whole buffer alive.
@@ -102,10 +117,11 @@ Tensor Tensor::part_of(Tensor& buffer, std::size_t offset, const Shape& shape) {
 }
 
 Tensor Tensor::borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner) {
+  require_bytes(data, shape);
   Tensor t;
   t.shape_ = shape;
   t.num_elements_ = shape.num_elements();
-  t.data_ = static_cast<const std::byte*>(data);
+  t.data_ = data ? static_cast<const std::byte*>(data) : &kNoBytes;
   t.owner_ = std::move(owner);
   return t;
 }
@@ -119,7 +135,10 @@ Tensor Tensor::of_bytes(const std::vector<std::int64_t>& dims, DType dtype, cons
 }
 
 std::byte* Tensor::mutable_data() try {
-  if (!writable_ || owner_.use_count() != 1) {
+  if (empty())
+    throw Error(ErrorCode::InvalidArgument, "an empty tensor has no bytes to write",
+                "it was never given a value, or moved from");
+  if (!writable_ || !sole_owner(owner_)) {
     Tensor copy;
     copy.shape_ = shape_;
     copy.num_elements_ = num_elements_;
@@ -142,18 +161,38 @@ void Tensor::require_dtype(DType t) const {
                 concat_text("cast it first: tensor.cast(DType::", dtype_name(t), ")"));
 }
 
-double Tensor::at(std::int64_t i) const { return load_element<double>(data_, dtype(), i); }
-std::int64_t Tensor::at_i64(std::int64_t i) const { return load_element<std::int64_t>(data_, dtype(), i); }
+void Tensor::throw_no_element(std::int64_t index) const {
+  throw Error(ErrorCode::InvalidArgument,
+              empty() ? concat_text("element ", index, " of an empty tensor")
+                      : concat_text("element ", index, " of ", shape_, ", which has ", num_elements_, " elements"),
+              empty() ? "it was never given a value, or moved from" : "count from 0, row by row");
+}
 
-void Tensor::set(std::int64_t i, double value) { store_element(mutable_data(), dtype(), i, value); }
-void Tensor::set_i64(std::int64_t i, std::int64_t value) { store_element(mutable_data(), dtype(), i, value); }
+double Tensor::at(std::int64_t i) const {
+  require_index(i);
+  return load_element<double>(data_, dtype(), i);
+}
+std::int64_t Tensor::at_i64(std::int64_t i) const {
+  require_index(i);
+  return load_element<std::int64_t>(data_, dtype(), i);
+}
+
+void Tensor::set(std::int64_t i, double value) {
+  require_index(i);
+  store_element(mutable_data(), dtype(), i, value);
+}
+void Tensor::set_i64(std::int64_t i, std::int64_t value) {
+  require_index(i);
+  store_element(mutable_data(), dtype(), i, value);
+}
 
 std::vector<float> Tensor::to_f32() const {
   std::vector<float> out(static_cast<std::size_t>(num_elements_));
   if (dtype() == DType::F32 && num_elements_)
     std::memcpy(out.data(), data_, size_bytes());
   else
-    for (std::int64_t i = 0; i < num_elements_; ++i) out[static_cast<std::size_t>(i)] = static_cast<float>(at(i));
+    for (std::int64_t i = 0; i < num_elements_; ++i)
+      out[static_cast<std::size_t>(i)] = static_cast<float>(load_element<double>(data_, dtype(), i));
   return out;
 }
 
@@ -166,15 +205,16 @@ std::vector<double> Tensor::to_f64() const {
 Tensor Tensor::reshaped(const std::vector<std::int64_t>& dims) const {
   Tensor t = *this;
   t.shape_ = Shape(Dims(dims.begin(), dims.end()), dtype());
-  if (t.shape_.num_elements() != num_elements_)
-    throw Error(ErrorCode::ShapeMismatch, concat_text("cannot view ", shape_, " as ", dims_text(dims)));
+  if (empty() || t.shape_.num_elements() != num_elements_)
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("cannot view ", empty() ? "an empty tensor" : shape_.text(), " as ", dims_text(dims)));
   return t;
 }
 
 Tensor Tensor::rows(std::int64_t start, std::int64_t count) const {
   std::int64_t extent = rank() == 0 ? 0 : dim(0);
-  if (start < 0 || count < 0 || start > extent - count)
-    throw Error(ErrorCode::InvalidArgument, concat_text("rows [", start, ", ", start + count, ") of ", shape_));
+  if (rank() == 0 || start < 0 || count < 0 || count > extent || start > extent - count)
+    throw Error(ErrorCode::InvalidArgument, concat_text(count, " rows from ", start, " of ", shape_));
   Tensor t = *this;
   std::size_t row_bytes = extent == 0 ? 0 : size_bytes() / static_cast<std::size_t>(extent);
   t.shape_ = shape_.with_dim(0, Dim(count));
@@ -185,6 +225,9 @@ Tensor Tensor::rows(std::int64_t start, std::int64_t count) const {
 }
 
 Tensor Tensor::cast(DType to) const {
+  if (empty())
+    throw Error(ErrorCode::InvalidArgument, concat_text("cast of an empty tensor to ", dtype_name(to)),
+                "it was never given a value, or moved from");
   if (to == dtype()) return *this;
   Tensor out = zeros(shape_.with_dtype(to));
   std::byte* dst = out.mutable_data();

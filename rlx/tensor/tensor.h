@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rlx/tensor/half.h"
@@ -87,7 +88,26 @@ struct MutableTensorView {
 /// A dense row-major value of static shape. Copies share the bytes; shared bytes are never written.
 class Tensor {
  public:
+  /// Empty: no elements and no bytes, like one that was moved from.
   Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor& operator=(const Tensor&) = default;
+  Tensor(Tensor&& other) noexcept
+      : shape_(std::exchange(other.shape_, {})),
+        num_elements_(std::exchange(other.num_elements_, 0)),
+        data_(std::exchange(other.data_, nullptr)),
+        owner_(std::move(other.owner_)),
+        writable_(std::exchange(other.writable_, false)) {}
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (this == &other) return *this;
+    shape_ = std::exchange(other.shape_, {});
+    num_elements_ = std::exchange(other.num_elements_, 0);
+    data_ = std::exchange(other.data_, nullptr);
+    owner_ = std::move(other.owner_);
+    writable_ = std::exchange(other.writable_, false);
+    return *this;
+  }
+  ~Tensor() = default;
   /// Zero-filled, 64-byte aligned.
   static Tensor zeros(const Shape& shape);
   /// The same without the zeros, for values that are written whole right away.
@@ -96,12 +116,13 @@ class Tensor {
   static Tensor full(const Shape& shape, double value);
   static Tensor scalar(DType dtype, double value) { return full(Shape({}, dtype), value); }
   static Tensor scalar_i64(DType dtype, std::int64_t value);
-  /// A copy of `shape.size_bytes()` bytes at `data`.
+  /// A copy of `shape.size_bytes()` bytes at `data`; InvalidArgument for null unless there are none.
   static Tensor copy_of(const void* data, const Shape& shape);
   /// A writable tensor over bytes [offset, offset + size) of `buffer`, which nothing else may write; the buffer lives
   /// as long as its parts. InvalidArgument when the range does not fit.
   static Tensor part_of(Tensor& buffer, std::size_t offset, const Shape& shape);
-  /// A view of bytes that live as long as `owner` (a mapped file, another tensor).
+  /// A view of bytes that live as long as `owner` (a mapped file, another tensor). InvalidArgument for null data unless
+  /// the shape has no elements.
   static Tensor borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner);
   /// A tensor of `dims` holding `values` in row-major order; throws ShapeMismatch when the counts differ.
   template <class T>
@@ -124,7 +145,7 @@ class Tensor {
   /// False for borrowed bytes without an owner: whoever made the tensor keeps them alive.
   bool owned() const { return owner_ != nullptr; }
   const std::byte* data() const { return data_; }
-  /// The bytes for writing; copies them first when they are shared or borrowed.
+  /// The bytes for writing; copies them first when they are shared or borrowed. InvalidArgument for an empty tensor.
   std::byte* mutable_data();
 
   /// The elements as T; throws DTypeMismatch when T is not the tensor's dtype.
@@ -139,7 +160,8 @@ class Tensor {
     return {reinterpret_cast<T*>(mutable_data()), static_cast<std::size_t>(num_elements_)};
   }
 
-  /// Element `index` (row-major) of any real dtype as double; complex gives the real part.
+  /// Element `index` (row-major) of any real dtype as double; complex gives the real part. These four throw
+  /// InvalidArgument for an index that the tensor does not have.
   double at(std::int64_t index) const;
   /// Element `index` of an integer or Bool tensor, exact; floats are truncated.
   std::int64_t at_i64(std::int64_t index) const;
@@ -157,6 +179,7 @@ class Tensor {
   Tensor rows(std::int64_t start, std::int64_t count) const;
   /// Every element converted: floats round to nearest even, float -> integer truncates toward zero and saturates (NaN
   /// gives 0), integer -> integer wraps, anything -> Bool is "not zero", complex -> real takes the real part.
+  /// InvalidArgument for an empty tensor.
   Tensor cast(DType to) const;
 
   TensorView view() const { return {data_, dtype(), {}, size_bytes()}; }
@@ -168,6 +191,10 @@ class Tensor {
  private:
   static Tensor of_bytes(const std::vector<std::int64_t>& dims, DType dtype, const void* data, std::size_t count);
   void require_dtype(DType t) const;
+  void require_index(std::int64_t index) const {
+    if (index < 0 || index >= num_elements_) throw_no_element(index);
+  }
+  [[noreturn]] void throw_no_element(std::int64_t index) const;
 
   Shape shape_;
   std::int64_t num_elements_ = 0;

@@ -4,7 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "rlx/error.h"
+
 namespace rlx {
+
+void Vocabulary::throw_no_token(TokenId id) {
+  throw Error(ErrorCode::InvalidArgument, concat_text("the vocabulary has no token ", id));
+}
 
 void Vocabulary::reserve(std::size_t num_tokens, std::size_t num_bytes) {
   buffer_.reserve(num_bytes);
@@ -13,6 +19,7 @@ void Vocabulary::reserve(std::size_t num_tokens, std::size_t num_bytes) {
 }
 
 void Vocabulary::add_hidden(std::string_view token, TokenId id) {
+  if (id < 0) throw_no_token(id);
   const std::size_t index = static_cast<std::size_t>(id);
   if (index >= spans_.size()) spans_.resize(index + 1);
   spans_[index] = {static_cast<std::uint32_t>(buffer_.size()), static_cast<std::uint32_t>(token.size())};
@@ -27,9 +34,9 @@ void Vocabulary::add(std::string_view token, TokenId id) {
 }
 
 void Vocabulary::insert(std::uint64_t hash, TokenId id) {
-  const std::string_view text = token(id);
+  const std::string_view text = text_of(id);
   std::size_t slot = slot_of(hash);
-  while (slots_[slot].entry != 0 && token(static_cast<TokenId>(slots_[slot].entry - 1)) != text) {
+  while (slots_[slot].entry != 0 && text_of(static_cast<TokenId>(slots_[slot].entry - 1)) != text) {
     slot = (slot + 1) & (slots_.size() - 1);
   }
   num_indexed_ += slots_[slot].entry == 0 ? 1 : 0;
@@ -45,7 +52,7 @@ void Vocabulary::grow_slots(std::size_t num_tokens) {
   for (const Slot& s : old) {
     if (s.entry == 0) continue;
     const TokenId id = static_cast<TokenId>(s.entry - 1);
-    insert(hash_text(kHashSeed, token(id)), id);
+    insert(hash_text(kHashSeed, text_of(id)), id);
   }
 }
 

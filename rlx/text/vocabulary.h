@@ -28,7 +28,8 @@ class Vocabulary {
 
   /// Makes room for `num_tokens` tokens of `num_bytes` together.
   void reserve(std::size_t num_tokens, std::size_t num_bytes);
-  /// Sets the text of `id` and makes it findable; of equal texts the last one added is found.
+  /// Sets the text of `id` and makes it findable; of equal texts the last one added is found. InvalidArgument for a
+  /// negative id; memory grows with the largest id.
   void add(std::string_view token, TokenId id);
   /// Sets the text of `id` without making it findable: for added tokens, which the search inside words must not see.
   void add_hidden(std::string_view token, TokenId id);
@@ -39,10 +40,10 @@ class Vocabulary {
     return id >= 0 && static_cast<std::size_t>(id) < spans_.size() &&
            spans_[static_cast<std::size_t>(id)].length != kAbsent;
   }
-  /// The text of an id that exists.
+  /// The text of an id; InvalidArgument when it has none (`has`).
   std::string_view token(TokenId id) const {
-    const Span& s = spans_[static_cast<std::size_t>(id)];
-    return {buffer_.data() + s.offset, s.length};
+    if (!has(id)) throw_no_token(id);
+    return text_of(id);
   }
   /// Bytes of the longest findable token.
   std::size_t longest() const { return longest_; }
@@ -56,7 +57,7 @@ class Vocabulary {
       const Slot& s = slots_[slot];
       if (s.entry == 0) return std::nullopt;
       if (s.tag != tag) continue;
-      const std::string_view text = token(static_cast<TokenId>(s.entry - 1));
+      const std::string_view text = text_of(static_cast<TokenId>(s.entry - 1));
       if (text.size() == head.size() + tail.size() && text.substr(head.size()) == tail &&
           text.substr(0, head.size()) == head) {
         return static_cast<TokenId>(s.entry - 1);
@@ -80,6 +81,11 @@ class Vocabulary {
   std::size_t slot_of(std::uint64_t hash) const {
     return static_cast<std::size_t>(mix(hash) >> 32) & (slots_.size() - 1);
   }
+  std::string_view text_of(TokenId id) const {
+    const Span& s = spans_[static_cast<std::size_t>(id)];
+    return {buffer_.data() + s.offset, s.length};
+  }
+  [[noreturn]] static void throw_no_token(TokenId id);
   void grow_slots(std::size_t num_tokens);
   void insert(std::uint64_t hash, TokenId id);
 

@@ -21,7 +21,8 @@ GradResult grad_with_loss(const Graph& forward, const std::vector<Wrt>& wrt);
 /// As `grad_with_loss` for a loss of one element, whose cotangent is the constant 1: no new Input.
 GradResult value_and_grad(const Graph& forward, const std::vector<Wrt>& wrt);
 /// Cotangents of all outputs at once: outputs [outputs of `forward`.., grads..]. The new Inputs are `d_output` when
-/// there is one output, else `d_output_<i>` for each output i; integer and Bool outputs have none.
+/// there is one output, else `d_output_<i>` for each output i; integer and Bool outputs have none. Runs and `evaluate`
+/// take `d_output_0` for `d_output` and the reverse.
 GradResult vjp(const Graph& forward, const std::vector<Wrt>& wrt);
 
 }  // namespace rlx

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,18 +13,21 @@ namespace rlx {
 /// What to differentiate by or to perturb: an Input, Param or State by its name, or a value of the forward graph.
 class Wrt {
  public:
-  Wrt(const char* name) : name_(name) {}             // NOLINT(implicit)
-  Wrt(std::string name) : name_(std::move(name)) {}  // NOLINT(implicit)
-  Wrt(NodeId id) : value_(id) {}                     // NOLINT(implicit)
-  Wrt(Value value) : value_(value) {}                // NOLINT(implicit)
-  Wrt(const Expr& value) : value_(value.value()) {}  // NOLINT(implicit)
+  Wrt(const char* name) : name_(name ? name : "") {}               // NOLINT(implicit)
+  Wrt(std::string name) : name_(std::move(name)) {}                // NOLINT(implicit)
+  Wrt(NodeId id) : value_(id) {}                                   // NOLINT(implicit)
+  Wrt(Value value) : value_(value) {}                              // NOLINT(implicit)
+  Wrt(const Expr& value) : value_(value.value()), expr_(value) {}  // NOLINT(implicit)
   /// Empty when a value was given.
   const std::string& name() const { return name_; }
   Value value() const { return value_; }
+  /// The Expr that was given; it must be one of the graph that is transformed.
+  const std::optional<Expr>& expr() const { return expr_; }
 
  private:
   std::string name_;
   Value value_;
+  std::optional<Expr> expr_;
 };
 
 /// A transformed graph. Every Input, Param and State of the forward graph is a leaf of `graph` under its old name, used

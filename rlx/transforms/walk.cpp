@@ -34,6 +34,11 @@ Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
                              : concat_text("did you mean '", near, "'?"));
   }
   Value v = wrt.value();
+  if (wrt.expr() && !wrt.expr()->belongs_to(forward))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(who, ": ", v, " belongs to graph '", wrt.expr()->graph().name(), "', not to '",
+                            forward.name(), "'"),
+                "name a leaf, or pass a value of this very graph");
   if (v.node.index >= forward.num_nodes() || v.result >= forward.node(v.node).num_results())
     throw Error(ErrorCode::NotFound,
                 concat_text(who, ": ", v.node.valid() ? v.text() : std::string("an empty name"),

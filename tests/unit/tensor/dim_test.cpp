@@ -78,10 +78,15 @@ TEST_CASE("dim: text is canonical and reads back") {
   expect_text(floordiv(n + 1, Dim(16)) * 16, "16*floordiv(n + 1, 16)");
   expect_text(mod(n, m), "mod(n, m)");
   expect_text(max(n, Dim(4)) - min(m, n), "max(4, n) - min(m, n)");
-  for (std::string_view bad : {"", " ", "n +", "n n", "(n)", "2n", "n/2", "floordiv(n)", "floordiv(n, 0)", "mod(n, -1)",
-                               "foo(n, m)", "min(n, m", "n + 99999999999999999999", "n)", "-", "\xc3\xa9"})
+  for (std::string_view bad :
+       {"", " ", "n +", "n n", "(n", "()", "2n", "n/2", "floordiv(n)", "floordiv(n, 0)", "mod(n, -1)", "foo(n, m)",
+        "min(n, m", "n + 99999999999999999999", "n)", "-", "\xc3\xa9"})
     CHECK_FALSE(parse_dim(bad));
   CHECK_FALSE(parse_dim(std::string(1000, '-') + "1"));
+  CHECK_FALSE(parse_dim(std::string(1000, '(') + "1" + std::string(1000, ')')));
+  CHECK(parse_dim("(n)") == n);
+  CHECK(parse_dim("2*(n + 1)*(m - (n + 1))") == 2 * (n + 1) * (m - (n + 1)));
+  CHECK(parse_dim("floordiv((n + 1)*2, (3))") == floordiv((n + 1) * 2, 3));
   CHECK(parse_dim("9223372036854775807")->value() == std::numeric_limits<std::int64_t>::max());
   CHECK_FALSE(parse_dim("9223372036854775808"));
 }

@@ -1,0 +1,268 @@
+// Misuse of the builder: every function with empty, dead and foreign values, and with axes, sizes and kinds that no
+// tensor has.
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/op_def.h"
+#include "tests/unit/api/misuse.h"
+
+using namespace rlx;
+
+namespace {
+constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max(),
+                       kLow = std::numeric_limits<std::int64_t>::min();
+const Shape kMatrix({2, 2}, DType::F32);
+
+struct Call {
+  const char* name;
+  std::function<Expr(Graph&, Expr)> run;
+};
+#define UNARY(fn)                                  \
+  Call {                                           \
+#fn, [](Graph & g, Expr x) { return g.fn(x); } \
+  }
+#define BOTH(fn)                                                 \
+  Call{#fn, [](Graph& g, Expr x) { return g.fn(1, x); }}, Call { \
+#fn, [](Graph & g, Expr x) { return g.fn(x, 1); }            \
+  }
+#define WITH(fn, ...)                                           \
+  Call {                                                        \
+#fn, [](Graph & g, Expr x) { return g.fn(x, __VA_ARGS__); } \
+  }
+
+void refuse_values(const std::vector<Call>& calls) {
+  Graph other("other");
+  const Expr foreign = other.input("q", kMatrix), dead = [] {
+    Graph gone;
+    return gone.input("d", kMatrix);
+  }();
+  for (const Call& call : calls) {
+    CAPTURE(call.name);
+    Graph g("g");
+    (void)g.input("x", kMatrix);
+    REFUSED("an empty Expr", call.run(g, Expr()));
+    REFUSED("after its graph was moved, compiled or destroyed", call.run(g, dead));
+    REFUSED("belongs to graph 'other'", call.run(g, foreign));
+    CHECK(g.outputs().empty());
+  }
+}
+}  // namespace
+
+TEST_CASE("misuse: values given to elementwise builders") {
+  refuse_values({
+      UNARY(gelu),
+      UNARY(gelu_approx),
+      UNARY(silu),
+      UNARY(relu),
+      UNARY(sigmoid),
+      UNARY(tanh),
+      UNARY(exp),
+      UNARY(log),
+      UNARY(ln),
+      UNARY(sqrt),
+      UNARY(rsqrt),
+      UNARY(neg),
+      UNARY(abs),
+      UNARY(sin),
+      UNARY(cos),
+      UNARY(tan),
+      UNARY(atan),
+      UNARY(round),
+      UNARY(recip),
+      UNARY(floor),
+      UNARY(ceil),
+      UNARY(sign),
+      UNARY(erf),
+      UNARY(square),
+      UNARY(softplus),
+      UNARY(elu),
+      UNARY(hard_swish),
+      UNARY(hard_sigmoid),
+      UNARY(mish),
+      UNARY(softsign),
+      UNARY(log_sigmoid),
+      UNARY(expm1),
+      UNARY(log1p),
+      UNARY(logical_not),
+      UNARY(stop_gradient),
+      BOTH(add),
+      BOTH(sub),
+      BOTH(mul),
+      BOTH(div),
+      BOTH(max),
+      BOTH(min),
+      BOTH(pow),
+      BOTH(mod),
+      BOTH(atan2),
+      BOTH(bit_and),
+      BOTH(bit_or),
+      BOTH(bit_xor),
+      BOTH(shl),
+      BOTH(shr),
+      BOTH(eq),
+      BOTH(ne),
+      BOTH(lt),
+      BOTH(le),
+      BOTH(gt),
+      BOTH(ge),
+      Call{"activation", [](Graph& g, Expr x) { return g.activation(ActivationKind::Relu, x); }},
+      Call{"binary", [](Graph& g, Expr x) { return g.binary(BinaryKind::Add, 1, x); }},
+      Call{"compare", [](Graph& g, Expr x) { return g.compare(CompareKind::Eq, x, 1); }},
+      Call{"where", [](Graph& g, Expr x) { return g.where(1, 2, x); }},
+      WITH(where, 1, 2),
+      WITH(cast, DType::F64),
+      WITH(clamp, 0, 1),
+      Call{"clamp", [](Graph& g, Expr x) { return g.clamp(1, 0, x); }},
+  });
+}
+
+TEST_CASE("misuse: values given to other builders") {
+  refuse_values({
+      WITH(reshape, Dims{4}),
+      WITH(transpose, {1, 0}),
+      UNARY(t),
+      WITH(expand, Dims{2, 2}),
+      WITH(slice, Dims{0, 0}, Dims{1, 1}),
+      WITH(narrow, 0, 0, 1),
+      WITH(pad, {0, 0}, {1, 1}),
+      WITH(reverse, {0}),
+      WITH(unsqueeze, 0),
+      WITH(squeeze, 0),
+      WITH(dim_size, 0),
+      WITH(gather, 0),
+      WITH(scatter_add, 0, 1),
+      WITH(dynamic_slice, 0, Dims{1, 1}),
+      WITH(dynamic_update_slice, 1, 0),
+      WITH(arg_max, 0),
+      WITH(arg_min, 0),
+      UNARY(sum),
+      UNARY(mean),
+      UNARY(reduce_max),
+      UNARY(reduce_min),
+      UNARY(reduce_prod),
+      WITH(cumsum, 0),
+      WITH(cumprod, 0),
+      WITH(cummax, 0),
+      WITH(cummin, 0),
+      UNARY(softmax),
+      UNARY(sm),
+      UNARY(log_softmax),
+      BOTH(matmul),
+      BOTH(mm),
+      WITH(layer_norm, 1, 1),
+      WITH(rms_norm, 1, 1),
+      WITH(linear, 1),
+      WITH(linear_fused, 1, 1),
+      WITH(swiglu, 1, 1, 1),
+      WITH(residual_rms_norm, 1, 1, 1),
+      WITH(residual_layer_norm, 1, 1, 1),
+      Call{"concat", [](Graph& g, Expr x) { return g.concat({x}, 0); }},
+      Call{"pad",
+           [](Graph& g, Expr x) {
+             return g.pad(g.expr(NodeId{0}), {0, 0}, {1, 1}, x);
+           }},
+      Call{"top_k", [](Graph& g, Expr x) { return g.top_k(x, 1).values; }},
+      Call{"reduce", [](Graph& g, Expr x) { return g.reduce(ReduceKind::Sum, x, {0}); }},
+      Call{"cumulative", [](Graph& g, Expr x) { return g.cumulative(CumulativeKind::Sum, x, 0); }},
+      Call{"dot_general", [](Graph& g, Expr x) { return g.dot_general(x, x, ops::DotGeneral{}); }},
+      Call{"attention", [](Graph& g, Expr x) { return g.attention(x, x, x, ops::Attention{}); }},
+      Call{"rope", [](Graph& g, Expr x) { return g.rope(x, x, x, ops::Rope{}); }},
+      Call{"shared_linear_pair", [](Graph& g, Expr x) { return g.shared_linear_pair(x, x, x).first; }},
+      Call{"encoder_block", [](Graph& g, Expr x) { return g.encoder_block(ops::EncoderBlock{}, {x}); }},
+      Call{"llama_decoder_block",
+           [](Graph& g, Expr x) { return g.llama_decoder_block(ops::LlamaDecoderBlock{}, {x}); }},
+  });
+}
+
+TEST_CASE("misuse: builders with scalars alone, no operands, or kinds that are none") {
+  Graph g("g");
+  const Expr x = g.input("x", kMatrix);
+  REFUSED("no operands", g.concat({}, 0));
+  REFUSED("takes (", g.encoder_block(ops::EncoderBlock{}, {}));
+  REFUSED("takes (", g.llama_decoder_block(ops::LlamaDecoderBlock{}, {}));
+  REFUSED("out of range", g.activation(static_cast<ActivationKind>(200), x));
+  CHECK_FALSE(test::error_text([&] { (void)g.binary(static_cast<BinaryKind>(200), x, x); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)g.compare(static_cast<CompareKind>(200), x, x); }).empty());
+  REFUSED("out of range", g.reduce(static_cast<ReduceKind>(200), x, {}));
+  REFUSED("out of range", g.cumulative(static_cast<CumulativeKind>(200), x, 0));
+  ops::Attention wild;
+  wild.mask = static_cast<MaskKind>(200);
+  CHECK_FALSE(test::error_text([&] { (void)g.attention(x, x, x, wild); }).empty());
+  REFUSED("out of range", g.param("p", kMatrix, static_cast<ParamMode>(200)));
+  REFUSED("77 is no DType", g.cast(x, static_cast<DType>(77)));
+  REFUSED("77 is no DType", g.scalar(1, static_cast<DType>(77)));
+  REFUSED("is no value of u8", g.scalar(300, DType::U8));
+  REFUSED("already has a leaf called 'x'", g.input("x", kMatrix));
+  REFUSED("already has a leaf called 'x'", g.param("x", kMatrix));
+  REFUSED("already has a leaf called 'x'", g.state("x", Tensor::zeros(kMatrix)));
+  CHECK_FALSE(test::error_text([&] { (void)g.constant(Tensor()); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)g.state("s", Tensor()); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)g.input("n", Shape({-1}, DType::F32)); }).empty());
+  REFUSED("a scalar has no columns", g.matmul(1, 2));
+  REFUSED("inferred [2, 2] f32, declared [3] f32", DeclaredShape({3}, DType::F32).check(x));
+  REFUSED("an empty Expr", DeclaredShape({3}, DType::F32).check(Expr()));
+  REFUSED("declared [3] f32", g.softmax(x, 0, Shape({3}, DType::F32)));
+}
+
+TEST_CASE("misuse: builders with axes and sizes that no tensor has") {
+  for (const std::int64_t far : {std::int64_t{2}, std::int64_t{-3}, std::int64_t{64}, kHigh, kLow}) {
+    CAPTURE(far);
+    const Dim wide = far;
+    Graph g("g");
+    const Expr x = g.input("x", kMatrix), i = g.input("i", Shape({1}, DType::I32));
+    auto refused = [&](const char* name, auto call) {
+      CAPTURE(name);
+      const std::string text = test::error_text(call);
+      CHECK_FALSE(text.empty());
+      CHECK_FALSE(test::contains(text, "please report"));
+    };
+    refused("transpose", [&] { (void)g.transpose(x, {far, 0}); });
+    refused("reshape", [&] { (void)g.reshape(x, {wide, 7}); });
+    refused("expand", [&] { (void)g.expand(x, {far == 2 ? Dim(3) : wide}); });
+    refused("slice", [&] { (void)g.slice(x, {0, 0}, {far == 2 ? Dim(3) : wide, 1}); });
+    refused("slice strides", [&] { (void)g.slice(x, {0, 0}, {2, 2}, {0, 1}); });
+    refused("slice of another rank", [&] { (void)g.slice(x, {0}, {2}); });
+    refused("narrow", [&] { (void)g.narrow(x, far, 0, 1); });
+    refused("narrow range", [&] { (void)g.narrow(x, 0, 1, wide); });
+    refused("concat", [&] { (void)g.concat({x, x}, far); });
+    refused("pad", [&] { (void)g.pad(x, {far}, {far}); });
+    refused("pad below nothing", [&] { (void)g.pad(x, {-3, 0}, {0, 0}); });
+    refused("reverse", [&] { (void)g.reverse(x, {far}); });
+    refused("iota", [&] { (void)g.iota(kMatrix, far); });
+    refused("unsqueeze", [&] { (void)g.unsqueeze(x, far == 2 ? 3 : far == -3 ? -4 : far); });
+    refused("squeeze", [&] { (void)g.squeeze(x, far); });
+    refused("dim_size", [&] { (void)g.dim_size(x, far); });
+    refused("gather", [&] { (void)g.gather(x, i, far); });
+    refused("scatter_add", [&] { (void)g.scatter_add(x, i, x, far); });
+    refused("dynamic_slice", [&] { (void)g.dynamic_slice(x, i, {far == 2 ? Dim(3) : wide, 1}); });
+    refused("dynamic_update_slice", [&] {
+      (void)g.dynamic_update_slice(x, g.input("u", Shape({3, 3}, DType::F32)), i);
+    });
+    refused("top_k", [&] { (void)g.top_k(x, far == 2 ? 3 : far); });
+    refused("arg_max", [&] { (void)g.arg_max(x, far); });
+    refused("arg_min", [&] { (void)g.arg_min(x, far); });
+    refused("reduce", [&] { (void)g.reduce(ReduceKind::Sum, x, {far}); });
+    refused("sum", [&] { (void)g.sum(x, {0, 0}); });
+    refused("cumulative", [&] { (void)g.cumulative(CumulativeKind::Max, x, far); });
+    refused("softmax", [&] { (void)g.softmax(x, far); });
+    refused("log_softmax", [&] { (void)g.log_softmax(x, far); });
+    refused("layer_norm", [&] { (void)g.layer_norm(x, 1, 1, 1e-5, far); });
+    refused("rms_norm", [&] { (void)g.rms_norm(x, 1, 1, 1e-5, far); });
+    refused("matmul", [&] { (void)g.matmul(x, g.input("m", Shape({3, 3}, DType::F32))); });
+    refused("dot_general", [&] {
+      ops::DotGeneral dims;
+      dims.lhs_contract = dims.rhs_contract = {far};
+      (void)g.dot_general(x, x, dims);
+    });
+    refused("attention", [&] {
+      ops::Attention op;
+      op.num_heads = op.kv_heads = far == 2 ? 0 : far;
+      (void)g.attention(x, x, x, op);
+    });
+    refused("rope", [&] { (void)g.rope(x, x, x, ops::Rope{}); });
+    CHECK(g.outputs().empty());
+  }
+}

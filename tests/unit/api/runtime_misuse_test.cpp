@@ -1,0 +1,483 @@
+// Misuse of sessions, compiled programs, devices and the pipeline.
+#include <limits>
+#include <memory>
+
+#include "rlx/driver/registry.h"
+#include "rlx/rlx.h"
+#include "tests/support/temp_dir.h"
+#include "tests/unit/api/misuse.h"
+
+using namespace rlx;
+
+namespace {
+const Shape kRow({1, 2}, DType::F32), kSquare({2, 2}, DType::F32);
+
+// y = x w + s, s = y
+Graph program() {
+  Graph g("program");
+  const Expr x = g.input("x", kRow), w = g.param("w", kSquare);
+  const Expr y = g.matmul(x, w) + g.state("s", Tensor::zeros(kRow));
+  g.set_outputs({y});
+  g.set_state("s", y);
+  return g;
+}
+
+CompiledGraph compiled() { return Session().compile(program()); }
+
+struct Loader : WeightLoader {
+  TensorView view;
+  std::vector<std::int64_t> dims{2, 2};
+  explicit Loader(TensorView v) : view(v) { view.dims = dims; }
+  std::vector<std::string> names() const override { return {"w"}; }
+  std::optional<TensorView> find(std::string_view) const override { return view; }
+};
+constexpr auto kNoDevice = static_cast<Device>(77);
+constexpr auto kNoDType = static_cast<DType>(77);
+}  // namespace
+
+TEST_CASE("misuse: params") {
+  CompiledGraph f = compiled();
+  const std::vector<float> four(4, 1), none;
+  REFUSED("no param 'v'", f.set_param("v", four));
+  REFUSED("no param ''", f.set_param("", four));
+  REFUSED("it is a state", f.set_param("s", four));
+  REFUSED("(4 values), got 0", f.set_param("w", none));
+  REFUSED("(4 values), got 1", f.set_param("w", {1.0f}));
+  REFUSED("got an empty tensor", f.set_param("w", Tensor()));
+  REFUSED("got [3] f32", f.set_param("w", Tensor::zeros(Shape({3}, DType::F32))));
+  REFUSED("got [2, 2] i32", f.set_param("w", Tensor::zeros(Shape({2, 2}, DType::I32))));
+  REFUSED("null pointer", f.set_param_typed("w", nullptr, 16, DType::F32));
+  REFUSED("got 0", f.set_param_typed("w", nullptr, 0, DType::F32));
+  REFUSED("77 is no DType", f.set_param_typed("w", four.data(), 16, kNoDType));
+  REFUSED("got i32 values", f.set_param_typed("w", four.data(), 16, DType::I32));
+  REFUSED("got", f.set_param_typed("w", four.data(), std::numeric_limits<std::size_t>::max(), DType::F32));
+  REFUSED("no loader was given", f.load_params(nullptr));
+  REFUSED("has no data, it takes 16", f.load_params(std::make_shared<Loader>(TensorView{nullptr, DType::F32, {}, 16})));
+  REFUSED("has 4 bytes, it takes 16",
+          f.load_params(std::make_shared<Loader>(TensorView{four.data(), DType::F32, {}, 4})));
+  REFUSED("77 is no DType", f.load_params(std::make_shared<Loader>(TensorView{four.data(), kNoDType, {}, 16})));
+  CHECK(f.unset_params() == std::vector<std::string>{"w"});
+  REFUSED("'w'", f.finalize());
+  REFUSED("'w'", f.run({{"x", {1, 2}}}));
+  f.set_param("w", four);
+  CHECK(f.unset_params().empty());
+
+  Graph open("open");
+  open.set_outputs(
+      {open.matmul(open.input("x", kRow), open.param("w", Shape({2, open.symbol("n", {1, 8})}, DType::F32)))});
+  CompiledGraph unbound = Session().compile(std::move(open));
+  REFUSED("dim_binding", unbound.set_param("w", four));
+  REFUSED("dim_binding", unbound.set_param("w", Tensor::zeros(kSquare)));
+}
+
+TEST_CASE("misuse: inputs and runs") {
+  CompiledGraph f = compiled();
+  f.set_param("w", {1, 0, 0, 1});
+  const std::vector<float> two(2, 1);
+  REFUSED("no input 'y'", f.run({{"y", {1, 2}}}));
+  REFUSED("'x'", f.run());
+  REFUSED("'x'", f.run({{"x", {1}}}));
+  REFUSED("'x'", f.run({{"x", {1, 2}}, {"x", {1, 2}}}));
+  REFUSED("'x'", f.run_typed({{"x", Tensor()}}));
+  REFUSED("'x'", f.run_typed({{"x", Tensor::zeros(Shape({1, 2}, DType::I32))}}));
+  REFUSED("'x'", f.run_typed({{"x", Tensor::zeros(Shape({2, 1, 1}, DType::F32))}}));
+  REFUSED("no input 'z'", f.run_raw(NamedTensors{{"z", Tensor::zeros(kRow)}}));
+  REFUSED("'x'", f.run_raw());
+  REFUSED("'x'", f.run_pipelined({{{"x", {1}}}}));
+  CHECK(f.run_pipelined({}).empty());
+  REFUSED("'x'", f.commit_no_wait());
+  REFUSED("'x'", f.commit_no_wait(NamedTensors{{"x", Tensor()}}));
+  CHECK(f.sync_pending().empty());
+  REFUSED("no output 'out1'", f.output_index("out1"));
+
+  float y[2];
+  const std::int64_t dims[] = {1, 2}, negative[] = {-1, -2};
+  const TensorView in{two.data(), DType::F32, dims, 8};
+  const MutableTensorView out{y, DType::F32, dims, 8};
+  auto into = [&](TensorView i, MutableTensorView o) { f.run_into({&i, 1}, {&o, 1}); };
+  REFUSED("takes 1 inputs, got 0", f.run_into({}, {&out, 1}));
+  REFUSED("has 1 outputs, got room for 0", f.run_into({&in, 1}, {}));
+  REFUSED("'x'", into({nullptr, DType::F32, dims, 8}, out));
+  REFUSED("'x'", into({two.data(), DType::F32, dims, 4}, out));
+  REFUSED("'x'", into({two.data(), DType::I32, dims, 8}, out));
+  REFUSED("'x'", into({two.data(), kNoDType, dims, 8}, out));
+  REFUSED("'x'", into({two.data(), DType::F32, negative, 8}, out));
+  REFUSED("'out0'", into(in, {nullptr, DType::F32, dims, 8}));
+  REFUSED("'out0'", into(in, {y, DType::F32, dims, 4}));
+  REFUSED("'out0'", into(in, {y, DType::F64, dims, 8}));
+  REFUSED("77 is no DType", into(in, {y, kNoDType, dims, 8}));
+  REFUSED("takes 1 inputs, got 0", f.run_slots({}));
+  REFUSED("takes 1 inputs, got 0", f.profile({}));
+  REFUSED("takes 1 inputs, got dimensions of 0", f.prepare_shape({}));
+  const std::vector<std::int64_t> wrong[] = {{5, 5}};
+  CHECK_FALSE(test::error_text([&] { f.prepare_shape(wrong); }).empty());
+  REFUSED("", f.set_active_extent(ActiveExtent{5, 2}));
+  REFUSED("", f.set_active_extent(ActiveExtent{-1, 2}));
+
+  REFUSED("no input 'y'", f.set_input("y", two));
+  REFUSED("'x'", f.set_input("x", std::span<const float>()));
+  REFUSED("empty tensor", f.set_input("x", Tensor()));
+  REFUSED("null pointer", f.set_input_typed("x", nullptr, 8, DType::F32));
+  REFUSED("no whole number of f32", f.set_input_typed("x", two.data(), 7, DType::F32));
+  REFUSED("77 is no DType", f.set_input_typed("x", two.data(), 8, kNoDType));
+  REFUSED("no input or output 'y'", f.bind_handle("y", two));
+  REFUSED("empty tensor", f.bind_handle("out0", Tensor()));
+  REFUSED("no handle 'x'", f.read_handle("x"));
+}
+
+TEST_CASE("misuse: states") {
+  CompiledGraph f = compiled();
+  REFUSED("no state 'k'", f.read_state("k"));
+  REFUSED("no state 'k'", f.write_state("k", Tensor::zeros(kRow)));
+  REFUSED("'s'", f.write_state("s", Tensor()));
+  REFUSED("'s'", f.write_state("s", Tensor::zeros(kSquare)));
+  REFUSED("'s'", f.write_state("s", Tensor::zeros(Shape({1, 2}, DType::F64))));
+  Graph plain("plain");
+  plain.set_outputs({plain.exp(plain.input("x", kRow))});
+  CompiledGraph other = Session().compile(std::move(plain));
+  REFUSED("no states to share", other.share_state_from(f));
+  REFUSED("no state 's'", f.share_state_from(other));
+  CHECK(f.share_state_from(f) == 1);
+  f.reset();
+  CHECK(f.read_state("s").at(1) == 0);
+}
+
+TEST_CASE("misuse: programs that were moved from") {
+  CompiledGraph f = compiled();
+  CompiledGraph g = std::move(f);
+  const std::vector<float> four(4, 1);
+  const std::string moved = "a CompiledGraph was used after it was moved from";
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED(moved, f.device());
+  REFUSED(moved, f.target_name());
+  REFUSED(moved, f.inputs());
+  REFUSED(moved, f.params());
+  REFUSED(moved, f.outputs());
+  REFUSED(moved, f.states());
+  REFUSED(moved, f.set_param("w", four));
+  REFUSED(moved, f.set_param("w", Tensor::zeros(kSquare)));
+  REFUSED(moved, f.set_param_typed("w", four.data(), 16, DType::F32));
+  REFUSED(moved, f.load_params(std::make_shared<Loader>(TensorView{four.data(), DType::F32, {}, 16})));
+  REFUSED(moved, f.unset_params());
+  REFUSED(moved, f.finalize());
+  REFUSED(moved, f.set_input("x", four));
+  REFUSED(moved, f.set_input("x", Tensor::zeros(kRow)));
+  REFUSED(moved, f.set_input_typed("x", four.data(), 8, DType::F32));
+  REFUSED(moved, f.output_index("out0"));
+  REFUSED(moved, f.run({{"x", {1, 2}}}));
+  REFUSED(moved, f.run_typed({}));
+  REFUSED(moved, f.run_into({}, {}));
+  REFUSED(moved, f.run_slots({}));
+  REFUSED(moved, f.arena_ptr());
+  REFUSED(moved, f.run_raw());
+  REFUSED(moved, f.run_raw(NamedTensors()));
+  REFUSED(moved, f.run_pipelined({{}}));
+  REFUSED(moved, f.commit_no_wait());
+  REFUSED(moved, f.sync_pending());
+  REFUSED(moved, f.set_active_extent({}));
+  REFUSED(moved, f.prepare_shape({}));
+  REFUSED(moved, f.profile({}));
+  REFUSED(moved, f.read_state("s"));
+  REFUSED(moved, f.write_state("s", Tensor::zeros(kRow)));
+  REFUSED(moved, f.reset());
+  REFUSED(moved, f.share_state_from(g));
+  REFUSED(moved, g.share_state_from(f));
+  REFUSED(moved, f.bind_handle("x", four));
+  REFUSED(moved, f.bind_handle("x", Tensor::zeros(kRow)));
+  REFUSED(moved, f.read_handle("x"));
+  REFUSED(moved, f.clone());
+  REFUSED(moved, f.compile_result());
+  REFUSED(moved, f.arena_bytes());
+  REFUSED(moved, f.prepared_bytes());
+  f = std::move(g);  // operator= makes it usable again
+  CHECK(f.inputs().size() == 1);
+  CompiledGraph again(std::move(f));
+  CHECK(again.output_index("out0") == 0);
+
+  Session s;
+  const Session t = std::move(s);
+  const std::string no_session = "a Session was used after it was moved from";
+  REFUSED(no_session, s.compile(program()));
+  REFUSED(no_session, s.compile_graph(program()));
+  REFUSED(no_session, s.compile_with(program(), {}));
+  REFUSED(no_session, s.compile_module(make_module(program())));
+  REFUSED(no_session, s.compile_hir(HirModule{program()}));
+  REFUSED(no_session, s.try_compile(program()).value());
+  REFUSED(no_session, s.try_compile_with(program(), {}).value());
+  REFUSED(no_session, s.target());
+  REFUSED(no_session, s.device());
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(t.device() == Device::Cpu);
+}
+
+TEST_CASE("misuse: sessions") {
+  REFUSED("77 is no Device", Session(kNoDevice));
+  REFUSED("77 is no Device", Session::try_new(kNoDevice).value());
+  REFUSED("is not available", Session(Device::Tpu));
+  REFUSED("no backend ''", Session::on_backend(""));
+  REFUSED("no backend", Session::on_backend(std::string(100000, 'x')));
+  Session s;
+  REFUSED("threads", s.with_threads(-1));
+  REFUSED("threads", s.with_threads(std::numeric_limits<int>::max()));
+  REFUSED("77 is no Precision", s.with_precision(static_cast<Precision>(77)));
+  REFUSED("not f64", s.with_policy(PrecisionPolicy{{DType::F64, DType::F32, DType::F32, DType::F32}}));
+  REFUSED("77 is no DType", s.with_policy(PrecisionPolicy{{kNoDType, DType::F32, DType::F32, DType::F32}}));
+  CHECK(s.precision() == Precision::F32);
+  CHECK(s.policy().is_f32());
+  Session slow;
+  slow.with_isa("no such set");
+  CHECK_FALSE(test::error_text([&] { (void)slow.compile(program()); }).empty());
+  CHECK_FALSE(s.try_compile_with(program(), CompileOptions{.dim_binding = {{"n", 1}}}).ok());
+
+  Graph used("used");
+  const Expr x = used.input("x", kRow);
+  used.set_outputs({used.exp(x)});
+  CompiledGraph f = s.compile(std::move(used));
+  REFUSED("after its graph was moved, compiled or destroyed", x + 1);
+  CHECK(s.compile(Graph("empty")).run().empty());
+  CHECK(s.compile_module(make_module(Graph("empty"))).outputs().empty());
+  CHECK(s.compile_hir(HirModule{Graph("empty")}).outputs().empty());
+}
+
+TEST_CASE("misuse: devices and backends") {
+  const Graph g = program();
+  REFUSED("77 is no Device", device_info(kNoDevice));
+  REFUSED("77 is no Device", full_name(kNoDevice));
+  REFUSED("77 is no Device", drain_device(kNoDevice));
+  REFUSED("77 is no Device", backend_for(kNoDevice));
+  REFUSED("77 is no Device", register_backend(kNoDevice, nullptr));
+  REFUSED("77 is no Device", fastest_among(std::vector<Device>{kNoDevice, Device::Cpu}));
+  REFUSED("77 is no Device", legalize_graph_for_device(g, kNoDevice));
+  REFUSED("77 is no Device", legalize_graph_for_device_with_options(g, kNoDevice, {}));
+  REFUSED("77 is no Device", dispatch_report_for_device(g, kNoDevice));
+  REFUSED("77 is no Device", dispatch_report_for_device_with_options(g, kNoDevice, {}));
+  REFUSED("77 is no Device", fusion_target_for(kNoDevice));
+  CHECK_FALSE(is_available(kNoDevice));
+  CHECK(test::contains(unavailable_reason(kNoDevice), "77 is no Device"));
+  CHECK_FALSE(supports(kNoDevice, OpKind::MatMul));
+  CHECK_FALSE(supports_graph(kNoDevice, g));
+  CHECK_FALSE(supports_graph_with_options(kNoDevice, g, {}));
+  CHECK_FALSE(supports_run_slots(kNoDevice));
+  CHECK(first_unsupported_op(kNoDevice, g).has_value());
+  CHECK(first_unsupported_op_with_options(kNoDevice, g, {}).has_value());
+  REFUSED("999 is no OpKind", supports(Device::Cpu, static_cast<OpKind>(999)));
+  REFUSED("CUDA is not available", legalize_graph_for_device(g, Device::Cuda));
+  CHECK(fastest_among({}) == Device::Cpu);
+  CHECK(devices_for(Graph()).size() == available_devices().size());
+  CHECK_FALSE(parse_device("").has_value());
+  CHECK_FALSE(parse_device(std::string(100000, 'x')).has_value());
+  CHECK(backend_by_name("") == nullptr);
+  register_backend(Device::Cpu, nullptr);  // documented: the built-in one again
+  CHECK(backend_for(Device::Cpu) != nullptr);
+}
+
+TEST_CASE("misuse: the pipeline") {
+  const TargetInfo target = Session().target();
+  CompilePipeline pipeline(target);
+  REFUSED("dim_binding", bind_module(make_module(program()),
+                                     *std::make_unique<CompileOptions>(CompileOptions{.dim_binding = {{"n", 1}}})));
+  CompileOptions odd;
+  odd.arena_alignment = 3;
+  REFUSED("alignment", target_with_options(target, odd));
+  odd.arena_alignment = 0;
+  REFUSED("alignment", target_with_options(target, odd));
+  auto compile_with = [&](CompileOptions o) { (void)CompilePipeline(target, std::move(o)).compile_graph(program()); };
+  CHECK_FALSE(test::error_text([&] { compile_with({.donate = {{"nobody", 0}}}); }).empty());
+  CHECK_FALSE(test::error_text([&] { compile_with({.donate = {{"x", 99}}}); }).empty());
+  CHECK_FALSE(test::error_text([&] { compile_with({.symbol_modes = {{"n", SymbolMode::runtime(4)}}}); }).empty());
+  REFUSED("999 is no OpKind", KernelDispatchConfig().policy_of(OpKind::MatMul) == KernelDispatchPolicy::PreferNative
+                                  ? precision_category(static_cast<OpKind>(999))
+                                  : PrecisionCategory::Compute);
+  CHECK(pipeline.compile_module(make_module(Graph("empty"))).lir.graph.num_nodes() == 0);
+  CHECK(pipeline.lower_hir(HirModule{}).graph.num_nodes() == 0);
+  FusionReport fusion;
+  KernelDispatchReport dispatch;
+  CHECK(pipeline.optimize_with_report(MirModule{}, fusion).graph.num_nodes() == 0);
+  CHECK(pipeline.legalize(MirModule{}, dispatch).graph.num_nodes() == 0);
+  CHECK(pipeline.plan_lir(MirModule{}).graph.num_nodes() == 0);
+  Graph open("open");
+  open.set_outputs({open.exp(open.input("x", Shape({open.symbol("n", {1, 8})}, DType::F32)))});
+  CHECK_FALSE(test::error_text([&] { (void)pipeline.plan_lir(MirModule{open}); }).empty());
+  const CompileResult result = pipeline.compile_graph(open);
+  CHECK(result.has_dynamic_dims());
+  CHECK(result.dynamic_symbols() == std::vector<std::string>{"n"});
+  REFUSED("'m'", result.specialize({{"m", 2}}));
+  REFUSED("'n'", result.specialize({{"n", 99}}));
+  CHECK_FALSE(inspect_lir(result.lir).empty());  // no plan yet
+  CHECK_FALSE(inspect_lir_stats(result.lir).empty());
+  CHECK_FALSE(inspect_buffer_plan(LirModule{open, {}, Graph()}).empty());
+  CHECK(inspect_copies(LirModule{}).empty());
+  CHECK_FALSE(test::error_text([&] {
+                (void)Session().compile_module(GraphModule(LirModule{program(), {}, Graph()}));
+              }).empty());
+  REFUSED("no planned node 5", LirBufferPlan().at(Value(NodeId{5})));
+  CHECK_FALSE(inspect_compiled(CompileResult{}).text().empty());
+  CHECK(inspect_fusion(Graph(), target).missed.empty());
+  CHECK_FALSE(inspect_pipeline(make_module(Graph("empty")), target).text().empty());
+  CHECK(dump_file(result, "folder/") == "folder/open.ir.txt");
+  REFUSED("no_such_folder", dump_pipeline(result, "/no_such_folder/file"));
+  maybe_dump_pipeline(CompileResult{});  // nothing is asked for: nothing happens
+  CHECK_FALSE(maybe_log_fusion(CompileResult{}));
+  CHECK_FALSE(maybe_log_dispatch(CompileResult{}));
+
+  REFUSED("77 is no DispatchPath", dispatch_path_name(static_cast<DispatchPath>(77)));
+  REFUSED("77 is no KernelDispatchPolicy", kernel_dispatch_policy_name(static_cast<KernelDispatchPolicy>(77)));
+  CHECK_FALSE(parse_kernel_dispatch_policy("").has_value());
+  REFUSED("77 is no PrecisionCategory", PrecisionPolicy().of(static_cast<PrecisionCategory>(77)));
+  REFUSED("77 is no Precision", PrecisionPolicy::of_precision(static_cast<Precision>(77)));
+  CHECK(apply_precision(Graph(), PrecisionPolicy::always_f16()).num_nodes() == 0);
+  CHECK(legalize_for_backend(Graph(), OpSet()).empty());
+  REFUSED("matmul", legalize_or_rewrite_for_backend(program(), OpSet(), ""));
+  KernelDispatchReport report;
+  CHECK(rewrite_for_backend(program(), OpSet(), "", report).num_nodes() > 0);
+  CHECK_FALSE(report.compile_ready());
+  CHECK_FALSE(report.text().empty());
+}
+
+TEST_CASE("misuse: symbol modes") {
+  Graph g("g");
+  const Dim n = g.symbol("n", {1, 64}), m = g.symbol("m");
+  g.set_outputs({g.exp(g.input("x", Shape({n, m}, DType::F32)))});
+  REFUSED("1 <= min", power_of_two_ladder(0, 8));
+  REFUSED("1 <= min", power_of_two_ladder(8, 4));
+  REFUSED("1 <= min", power_of_two_ladder(1, std::numeric_limits<std::int64_t>::max()));
+  auto modes = [&](SymbolMode mode) { return SymbolModes{{"n", std::move(mode)}}; };
+  REFUSED("'k'", check_symbol_modes(g, {{"k", SymbolMode::specialise()}}));
+  REFUSED("'k'", check_symbol_modes(g, {}, {{"k", 1}}));
+  REFUSED("'n'", check_symbol_modes(g, modes(SymbolMode::bucket({}))));
+  REFUSED("'n'", check_symbol_modes(g, modes(SymbolMode::bucket({8, 4}))));
+  REFUSED("'n'", check_symbol_modes(g, modes(SymbolMode::runtime(-1))));
+  REFUSED("'m'", check_symbol_modes(g, {{"m", SymbolMode::runtime()}}));
+  REFUSED("'n'", upper_extent(g, {}, "n", 65));
+  REFUSED("'n'", upper_extent(g, modes(SymbolMode::bucket({8})), "n", 9));
+  REFUSED("'n'", upper_extent(g, modes(SymbolMode::runtime(8)), "n", 9));
+  CHECK_FALSE(test::error_text([&] { (void)upper_extent(g, modes(SymbolMode::bucket({})), "n", 3); }).empty());
+  CHECK(plan_symbols(Graph(), {}).empty());
+}
+
+TEST_CASE("misuse: passes and fusion reports") {
+  REFUSED("77 is no FusionTarget", fusion_target_name(static_cast<FusionTarget>(77)));
+  REFUSED("77 is no FusionTarget", default_claims(static_cast<FusionTarget>(77)));
+  REFUSED("77 is no FusionTarget", supported_for_target(static_cast<FusionTarget>(77)));
+  REFUSED("77 is no FusionTarget", FusionOptions().for_target(static_cast<FusionTarget>(77)));
+  REFUSED("77 is no FusionTarget", fusion_passes(static_cast<FusionTarget>(77), {}));
+  CHECK_FALSE(miss_reason_name(static_cast<MissReason>(77)).empty());
+  CHECK(find_pass("") == nullptr);
+  CHECK(FusionReport().fused_count("nothing") == 0);
+  CHECK(FusionReport().missed_count("nothing") == 0);
+  CHECK_FALSE(FusionReport().summary_line().empty());
+  CHECK_FALSE(FusionReport().text().empty());
+  CHECK_FALSE(MissedFusion().text().empty());
+  CHECK(op_histogram(Graph()).empty());
+  REFUSED("999 is no OpKind", supports_op(OpSet(), static_cast<OpKind>(999)));
+  PassContext context;
+  context.fused("p");  // no report: nothing is recorded
+  context.missed("p", Graph(), NodeId(), MissReason::NotFused, "");
+  FusionReport report;
+  context.report = &report;
+  REFUSED("has no value", context.missed("p", Graph(), NodeId{3}, MissReason::NotFused, ""));
+  CHECK(run_passes(Graph(), {}, context).num_nodes() == 0);
+  CHECK(run_passes(Graph(), all_passes(), context).num_nodes() == 0);
+  const Pass* const null_pass[] = {nullptr};
+  REFUSED("a null pointer among the passes", run_passes(Graph(), null_pass, context));
+  CHECK(fusion_passes_for_supported(OpSet(), {}).size() <= all_passes().size());
+}
+
+TEST_CASE("misuse: modules") {
+  const GraphModule m = make_module(program());
+  REFUSED("asked for hir", m.hir());
+  REFUSED("asked for lir", m.lir());
+  REFUSED("asked for mir", GraphModule(HirModule{}).mir());
+  REFUSED("asked for lir", GraphModule(HirModule{}).into_lir());
+  REFUSED("77 is no GraphStage", stage_name(static_cast<GraphStage>(77)));
+  GraphModule taken = make_module(program());
+  CHECK(std::move(taken).into_graph().num_nodes() > 0);
+  CHECK(taken.graph().num_nodes() == 0);  // NOLINT(bugprone-use-after-move)
+  CHECK(taken.stage() == GraphStage::Mir);
+  CHECK(lower_blocks(Graph(), static_cast<FusionPolicy>(77)).num_nodes() == 0);
+  CHECK_FALSE(holds_blocks(Graph()));
+  CHECK(HirModule::named("", [](Graph&) {}).lower_to_mir().graph.num_nodes() == 0);
+  CHECK(HirModule{}.lower_for_autodiff().graph.num_nodes() == 0);
+  for (const std::string& text :
+       {inspect_graph(Graph()), inspect_graph_stats(Graph()), inspect_graph_diff(Graph(), Graph()),
+        inspect_hir(HirModule{}), inspect_hir_stats(HirModule{}), inspect_mir(MirModule{}),
+        inspect_mir_stats(MirModule{}), inspect_mir_diff(MirModule{}, MirModule{}), inspect_module(m),
+        bytes_text(~std::size_t{0})})
+    CHECK_FALSE(text.empty());
+}
+
+TEST_CASE("misuse: transforms") {
+  Graph g("g"), other("other");
+  const Expr x = g.input("x", kRow), i = g.input("i", Shape({2}, DType::I32));
+  g.set_outputs({g.sum(x * x)});
+  const Expr foreign = other.input("x", kRow);
+  using Transform = TransformResult (*)(const Graph&, const std::vector<Wrt>&);
+  const std::pair<const char*, Transform> all[] = {{"grad", grad},
+                                                   {"grad_with_loss", grad_with_loss},
+                                                   {"value_and_grad", value_and_grad},
+                                                   {"vjp", vjp},
+                                                   {"jvp", jvp},
+                                                   {"hvp", hvp},
+                                                   {"jacrev", jacrev},
+                                                   {"jacfwd", jacfwd},
+                                                   {"hessian", hessian}};
+  for (const auto& [name, transform] : all) {
+    CAPTURE(name);
+    REFUSED("belongs to graph 'other', not to 'g'", transform(g, {foreign}));
+    REFUSED("an empty Expr", transform(g, {Expr()}));
+    REFUSED("'y'", transform(g, {"y"}));
+    REFUSED("an empty name", transform(g, {""}));
+    REFUSED("an empty name", transform(g, {static_cast<const char*>(nullptr)}));
+    REFUSED("is not a value of graph", transform(g, {NodeId{99}}));
+    REFUSED("is not a value of graph", transform(g, {Value(NodeId{0}, 5)}));
+    REFUSED("has no derivative", transform(g, {i}));
+    CHECK_FALSE(test::error_text([&] { (void)transform(Graph("none"), {"x"}); }).empty());
+    const Graph nothing("nothing");
+    const std::string text = test::error_text([&] { (void)transform(nothing, {}); });
+    CHECK_FALSE(test::contains(text, "please report"));
+  }
+  REFUSED("belongs to graph 'other'", linearize(g, {foreign}));
+  REFUSED("'y'", linearize(g, {"y"}));
+  REFUSED("'y'", vmap(g, {{"y", 0}}, 2));
+  CHECK_FALSE(test::error_text([&] { (void)vmap(g, {{"x", 9}}, 2); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)vmap(g, {{"x", 0}}, -1); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)vmap(g, {{"x", 0}}, 2, {9}); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)vmap(g, {{"x", 0}}, 2, {0, 0, 0}); }).empty());
+  const GraphModule lir(LirModule{program(), {}, Graph()});
+  CHECK_FALSE(test::error_text([&] { (void)grad_with_loss_module(lir, {"x"}); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)jvp_module(lir, {"x"}); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)prepare_module_for_ad(lir); }).empty());
+  CHECK(prepare_graph_for_ad(Graph()).graph.num_nodes() == 0);
+  const Wrt wrt(x);
+  CHECK(wrt.name().empty());
+  CHECK(wrt.value() == x.value());
+  CHECK(wrt.expr().has_value());
+}
+
+TEST_CASE("misuse: environment and clocks") {
+  CHECK_FALSE(env_get("").has_value());
+  CHECK_FALSE(env_flag("NO_SUCH_VARIABLE"));
+  {
+    const RuntimeOverrides threads("RLX_THREADS", "many");
+    REFUSED("RLX_THREADS", env_int("RLX_THREADS"));
+    REFUSED("RLX_THREADS", Session());
+  }
+  env_set("RLX_THREADS", "-1");
+  REFUSED("RLX_THREADS", env_int("THREADS"));
+  env_unset("RLX_THREADS");
+  env_unset("RLX_THREADS");  // a second time changes nothing
+  CHECK_FALSE(env_variables().empty());
+  CHECK(time_ns([] {}) >= 0);
+}
+
+TEST_CASE("misuse: custom ops") {
+  REFUSED("", register_op(op_def(OpKind::MatMul)));
+  CHECK(registered_op("") == nullptr);
+  CHECK(registered_op("acme.nobody") == nullptr);
+  const OpBox box = custom_op("acme.nobody", 1.0);
+  REFUSED("acme.nobody", custom_attrs<float, float, float>(box));
+  CHECK(test::contains(test::error_text([] { (void)custom_attrs<double>(ops::MatMul{}); }), "read as another kind"));
+  Graph g("g");
+  CHECK_FALSE(test::error_text([&] { (void)g.add(box, {g.input("x", kRow)}); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)g.add(custom_op(""), {g.input("y", kRow)}); }).empty());
+}

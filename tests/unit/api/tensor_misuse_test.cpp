@@ -1,0 +1,222 @@
+// Misuse of errors, dtypes, dimensions, shapes and tensors.
+#include <algorithm>
+#include <limits>
+
+#include "rlx/tensor/tensor.h"
+#include "rlx/tensor/visit.h"
+#include "rlx/tensor/weight_loader.h"
+#include "tests/unit/api/misuse.h"
+
+using namespace rlx;
+
+namespace {
+constexpr auto kNoDType = static_cast<DType>(77);
+constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(),
+                       kHigh = std::numeric_limits<std::int64_t>::max();
+}  // namespace
+
+TEST_CASE("misuse: error values") {
+  Result<std::string> bad(Diagnostic{ErrorCode::NotFound, "no such thing", {}, {}});
+  CHECK_FALSE(bad.ok());
+  CHECK_FALSE(static_cast<bool>(bad));
+  REFUSED("no such thing", bad.value());
+  REFUSED("no such thing", std::as_const(bad).value());
+  REFUSED("no such thing", std::move(bad).value());
+  REFUSED("no such thing", *bad);  // operator*
+  REFUSED("no such thing", *std::as_const(bad));
+  REFUSED("no such thing", bad->size());  // operator->
+  REFUSED("no such thing", std::as_const(bad)->size());
+  Result<std::string> good(std::string("x"));
+  REFUSED("holds a value", good.error());
+
+  CHECK(error_code_name(static_cast<ErrorCode>(99)) == "error");
+  CHECK(Diagnostic{static_cast<ErrorCode>(99), "", "", ""}.text() == "error: ");
+  CHECK(std::string(Error(static_cast<ErrorCode>(99), "").what()) == "error: ");
+  CHECK(concat_text(static_cast<const char*>(nullptr), std::string_view(), 1) == "(null)1");
+  CHECK(attempt([]() -> int { throw Error(ErrorCode::NotFound, "lost"); }).error().message == "lost");
+  CHECK(closest_name("", {}).empty());
+  CHECK(closest_name(std::string(100000, 'x'), {"", "x"}).empty());
+  CHECK(test::contains(test::error_text([] { check(false, ""); }), "please report"));  // documented: our own faults
+}
+
+TEST_CASE("misuse: dtypes") {
+  REFUSED("77 is no DType", checked_dtype(kNoDType));
+  REFUSED("77 is no DType", dtype_bits(kNoDType));
+  REFUSED("77 is no DType", size_bytes(kNoDType));
+  REFUSED("77 is no DType", size_bytes(kNoDType, 3));
+  REFUSED("77 is no DType", dtype_name(kNoDType));
+  REFUSED("77 is no DType", promote(kNoDType, DType::F32));
+  REFUSED("77 is no DType", promote(DType::F32, kNoDType));
+  REFUSED("77 is no DType", promote_weak_float(kNoDType));
+  REFUSED("77 is no DType", promote_weak_int(kNoDType));
+  REFUSED("-1 is no number of elements", size_bytes(DType::F32, -1));
+  REFUSED("is no number of elements", size_bytes(DType::F32, kHigh));
+  REFUSED("is no number of elements", size_bytes(DType::F32, kLow));
+  CHECK(size_bytes(DType::C128, kMaxElements - 1) == 16 * ((std::size_t{1} << 60) - 1));
+  CHECK(size_bytes(DType::I4, kMaxElements - 1) == std::size_t{1} << 59);
+  CHECK_FALSE(parse_dtype("").has_value());
+  CHECK_FALSE(parse_dtype("f32 ").has_value());
+  CHECK_FALSE(parse_dtype(std::string(100000, 'f')).has_value());
+}
+
+TEST_CASE("misuse: dimensions") {
+  REFUSED("18446744073709551615 is too large", Dim(std::numeric_limits<std::uint64_t>::max()));
+  REFUSED("is too large", Dim(std::numeric_limits<unsigned long long>::max()));
+  CHECK(Dim(7U) == Dim(7LL));
+  CHECK(Dim(short{7}) == Dim(std::size_t{7}));
+  CHECK(Dim(std::uint8_t{7}) == Dim(7UL));
+  CHECK(Dims{3U, 4LL, 5L, 6UL, 7ULL, std::int8_t{8}}.size() == 6);
+  REFUSED("is not a symbol name", Dim::symbol(""));
+  REFUSED("is not a symbol name", Dim::symbol("1x"));
+  REFUSED("is not a symbol name", Dim::symbol("a b"));
+  const Dim n = Dim::symbol("n");
+  REFUSED("dimension n has no value", n.value());
+  REFUSED("'n' has no value", n.evaluate({}));
+  REFUSED("'n' has no bounds", n.range({}));
+  CHECK((n + 1).bind({{"m", 4}}) == n + 1);
+  REFUSED("overflow", Dim(kHigh) + Dim(1));  // operator+
+  REFUSED("overflow", Dim(kLow) - Dim(1));   // operator-
+  REFUSED("overflow", Dim(kHigh) * Dim(2));  // operator*
+  REFUSED("overflow", (n * kHigh).bind({{"n", 2}}));
+  REFUSED("overflow", (n * kHigh).evaluate({{"n", 2}}));
+  REFUSED("the divisor must be positive", floordiv(n, 0));
+  REFUSED("the divisor must be positive", mod(n, -1));
+  REFUSED("the divisor must be positive", floordiv(n, n).is_static() ? floordiv(1, Dim(0)) : mod(1, Dim(0)));
+  CHECK_FALSE(exact_div(n, 0).has_value());
+  Dim nested = n;
+  REFUSED("nests", [&] {
+    for (int i = 0; i < 100; ++i) nested = min(max(nested, i % 2 ? n : n + 1), floordiv(n, 2));
+    return nested;
+  }());
+  for (const char* text : {"", "(", "n+", "(n", "n)", "n n", "min(n)", "floordiv(n, 0)", "99999999999999999999", "()"})
+    CHECK_MESSAGE(!parse_dim(text).has_value(), text);
+  CHECK_FALSE(parse_dim(std::string(100000, '(')).has_value());
+  CHECK(parse_dim("2*(n + 1)*(n - 1)") == 2 * n * n - 2);
+  const Dim gone = [] {
+    Dim a = Dim::symbol("a"), b = std::move(a);
+    return a;  // NOLINT(bugprone-use-after-move)
+  }();
+  CHECK(gone.text() == "0");  // a moved-from dimension is one, of some value
+  CHECK(gone.symbols().empty());
+  CHECK(gone == Dim(0));  // operator==
+}
+
+TEST_CASE("misuse: shapes") {
+  REFUSED("77 is no DType", Shape({2}, kNoDType));
+  const Shape s({2, 3}, DType::F32), symbolic({Dim::symbol("n")}, DType::F32);
+  REFUSED("axis 2 is outside rank 2", s.dim(2));
+  REFUSED("axis -3 is outside rank 2", s.dim(-3));
+  REFUSED("is outside rank 0", Shape().dim(0));
+  REFUSED("dimension n has no value", symbolic.num_elements());
+  REFUSED("dimension n has no value", symbolic.size_bytes());
+  REFUSED("dimension n has no value", symbolic.static_dims());
+  REFUSED("negative dimension", Shape({-1}, DType::F32).num_elements());
+  REFUSED("overflows", Shape({kHigh, 2}, DType::F32).num_elements());
+  REFUSED("overflows", Shape({kMaxElements}, DType::I4).size_bytes());
+  REFUSED("overflow", Shape({kHigh, 2}, DType::F32).num_elements_dim());
+  REFUSED("with_dim: axis 5", s.with_dim(5, 1));
+  REFUSED("77 is no DType", s.with_dtype(kNoDType));
+  CHECK(symbolic.bind({{"m", 1}}) == symbolic);  // operator==
+  CHECK(dims_text(Dims{}) == "[]");
+  CHECK(dims_text(std::span<const std::int64_t>()) == "[]");
+  REFUSED("what: axis", normalize_axis(kLow, 3, "what"));
+  REFUSED("what: axis", normalize_axis(kHigh, 3, "what"));
+  REFUSED("a scalar has no axes", normalize_axis(0, 0, "what"));
+  CHECK_FALSE(broadcast_dims({2}, {3}).has_value());
+  CHECK(broadcast_dims({}, {}).has_value());
+  CHECK(row_major_strides({}).empty());
+}
+
+TEST_CASE("misuse: tensors") {
+  const Shape three({3}, DType::F32), symbolic({Dim::symbol("n")}, DType::F32);
+  for (const Shape& bad : {symbolic, Shape({-1}, DType::F32), Shape({kHigh, kHigh}, DType::F32)}) {
+    CHECK_FALSE(test::error_text([&] { (void)Tensor::zeros(bad); }).empty());
+    CHECK_FALSE(test::error_text([&] { (void)Tensor::uninitialized(bad); }).empty());
+    CHECK_FALSE(test::error_text([&] { (void)Tensor::full(bad, 1); }).empty());
+    CHECK_FALSE(test::error_text([&] { (void)Tensor::copy_of(nullptr, bad); }).empty());
+    CHECK_FALSE(test::error_text([&] { (void)Tensor::borrowed(nullptr, bad, nullptr); }).empty());
+  }
+  // 2^62 bytes in all: these counts once wrapped to none, and element 5 lay beyond the buffer.
+  REFUSED("overflows", Tensor::zeros(Shape({kMaxElements}, DType::F32)));
+  REFUSED("77 is no DType", Tensor::scalar(kNoDType, 1));
+  REFUSED("77 is no DType", Tensor::scalar_i64(kNoDType, 1));
+  REFUSED("null pointer", Tensor::copy_of(nullptr, three));
+  REFUSED("null pointer", Tensor::borrowed(nullptr, three, nullptr));
+  CHECK_FALSE(Tensor::borrowed(nullptr, Shape({0}, DType::F32), nullptr).empty());
+  REFUSED("needs 4 values, got 2", Tensor::of<float>({4}, std::vector<float>{1, 2}));
+  REFUSED("negative", Tensor::of<float>({-4}, std::vector<float>{1, 2}));
+
+  Tensor buffer = Tensor::zeros(three), none;
+  REFUSED("of a buffer of 12", Tensor::part_of(buffer, 4, three));
+  REFUSED("of a buffer of 12", Tensor::part_of(buffer, ~std::size_t{0} - 3, three));  // the sum wraps to 8
+  REFUSED("of a buffer of 0", Tensor::part_of(none, 0, Shape({0}, DType::F32)));
+
+  Tensor t = Tensor::full(three, 2);
+  for (const std::int64_t i : {std::int64_t{3}, std::int64_t{-1}, std::int64_t{100000000}, kHigh, kLow}) {
+    REFUSED("which has 3 elements", t.at(i));
+    REFUSED("which has 3 elements", t.at_i64(i));
+    REFUSED("which has 3 elements", t.set(i, 1));
+    REFUSED("which has 3 elements", t.set_i64(i, 1));
+  }
+  REFUSED("asked for as f64", t.values<double>());
+  REFUSED("asked for as i32", t.mutable_values<std::int32_t>());
+  REFUSED("axis 1", t.dim(1));
+  REFUSED("cannot view", t.reshaped({2}));
+  REFUSED("negative", t.reshaped({-3}));
+  for (const auto& [start, count] : {std::pair{-1L, 1L}, {0L, 4L}, {4L, 0L}, {kHigh, kHigh}, {kLow, kHigh}, {0L, kLow}})
+    REFUSED("rows from", t.rows(start, count));
+  REFUSED("rows from", Tensor::scalar(DType::F32, 1).rows(0, 0));
+  REFUSED("77 is no DType", t.cast(kNoDType));
+  CHECK(t.text(0) == "[3] f32 {, ...}");
+  CHECK(t.text(-5) == "[3] f32 {, ...}");
+}
+
+TEST_CASE("misuse: tensors that are empty or were moved from") {
+  Tensor moved = Tensor::full(Shape({3}, DType::I32), 2);
+  { const Tensor taken = std::move(moved); }
+  Tensor assigned = Tensor::full(Shape({3}, DType::I32), 2), target;
+  target = std::move(assigned);
+  Tensor never;
+  for (Tensor* t : {&moved, &assigned, &never}) {  // NOLINT(bugprone-use-after-move)
+    CHECK(t->empty());
+    CHECK_FALSE(t->owned());
+    CHECK(t->num_elements() == 0);
+    CHECK(t->size_bytes() == 0);
+    CHECK(t->data() == nullptr);
+    CHECK(t->view().data == nullptr);
+    CHECK(t->rank() == 0);
+    CHECK(t->dims().empty());
+    CHECK(t->dtype() == DType::F32);
+    CHECK(t->shape() == Shape());
+    CHECK(t->to_f32().empty());
+    CHECK(t->to_f64().empty());
+    CHECK(t->values<float>().empty());
+    CHECK(t->identical(Tensor()));
+    CHECK(t->text() == "[] f32 {}");
+    REFUSED("element 0 of an empty tensor", t->at(0));
+    REFUSED("element 0 of an empty tensor", t->at_i64(0));
+    REFUSED("element 0 of an empty tensor", t->set(0, 1));
+    REFUSED("element 0 of an empty tensor", t->set_i64(0, 1));
+    REFUSED("an empty tensor has no bytes", t->mutable_data());
+    REFUSED("an empty tensor has no bytes", t->mutable_values<float>());
+    REFUSED("cast of an empty tensor", t->cast(DType::F64));
+    REFUSED("cannot view an empty tensor", t->reshaped({0}));
+    REFUSED("rows from", t->rows(0, 0));
+    REFUSED("axis 0", t->dim(0));
+  }
+  target = target;  // NOLINT: operator= to itself keeps the value
+  Tensor& same = target;
+  target = std::move(same);
+  CHECK(target.at(2) == 2);
+}
+
+TEST_CASE("misuse: element access by dtype") {
+  const std::byte bytes[16]{};
+  REFUSED("77 is no DType", visit_dtype(kNoDType, [](auto) { return 0; }));
+  CHECK(load_element<double>(bytes, kNoDType, 0) == 0);
+  std::byte room[16]{};
+  store_element(room, kNoDType, 0, 1.0);  // writes nothing
+  CHECK(std::all_of(std::begin(room), std::end(room), [](std::byte b) { return b == std::byte{0}; }));
+  CHECK(convert_element<std::int8_t>(std::numeric_limits<double>::infinity()) == 127);
+  CHECK(convert_element<std::int8_t>(std::numeric_limits<double>::quiet_NaN()) == 0);
+}
