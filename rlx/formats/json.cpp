@@ -374,7 +374,7 @@ JsonValue JsonDocument::root() const { return JsonValue::Access::value(impl().ro
 const std::string& JsonDocument::source() const { return impl().source; }
 
 void JsonWriter::new_line() {
-  if (indent_ == 0) return;
+  if (indent_ <= 0) return;
   text_ += '\n';
   text_.append(open_.size() * static_cast<std::size_t>(indent_), ' ');
 }

@@ -301,7 +301,14 @@ std::string npy_header(DType dtype, std::span<const std::int64_t> dims) {
   return out + dictionary;
 }
 
+namespace {
+void require_value(const Tensor& tensor) {
+  if (tensor.empty()) throw Error(ErrorCode::InvalidArgument, "cannot write an empty tensor: it has no value");
+}
+}  // namespace
+
 std::string npy_bytes(const Tensor& tensor) try {
+  require_value(tensor);
   std::string out = npy_header(tensor.dtype(), tensor.dims());
   out.append(reinterpret_cast<const char*>(tensor.data()), tensor.size_bytes());
   return out;
@@ -310,6 +317,7 @@ std::string npy_bytes(const Tensor& tensor) try {
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) try {
+  require_value(tensor);
   const std::string header = npy_header(tensor.dtype(), tensor.dims());
   const std::string_view parts[] = {header, {reinterpret_cast<const char*>(tensor.data()), tensor.size_bytes()}};
   write_file(path, parts);

@@ -235,6 +235,8 @@ void write_npz(const std::string& path, std::span<const NamedTensor> tensors) tr
   headers.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const NamedTensor& t = tensors[i];
+    if (t.tensor.empty())
+      throw Error(ErrorCode::InvalidArgument, concat_text("array \"", t.name, "\" is empty: it has no value"));
     const auto same = [&](const NamedTensor& other) { return other.name == t.name; };
     if (t.name.empty() || t.name.size() > 0xFFFF - 4 ||
         std::any_of(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(i), same)) {

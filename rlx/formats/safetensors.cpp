@@ -266,6 +266,7 @@ void SafetensorsFile::drop_pages(std::string_view name) const {
 }
 
 Tensor SafetensorsFile::tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view name) try {
+  if (!file) throw Error(ErrorCode::InvalidArgument, "SafetensorsFile::tensor: no file was given (a null pointer)");
   const TensorView view = file->at(name);
   const Shape shape(Dims(view.dims.begin(), view.dims.end()), view.dtype);
   return Tensor::borrowed(view.data, shape, file);
@@ -277,6 +278,8 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
                        const std::vector<std::pair<std::string, std::string>>& metadata) try {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& t : tensors) {
+    if (t.tensor.empty())
+      throw Error(ErrorCode::InvalidArgument, concat_text("tensor \"", t.name, "\" is empty: it has no value"));
     if (name_of(t.tensor.dtype()).empty()) {
       throw Error(ErrorCode::Unsupported,
                   concat_text("tensor \"", t.name, "\": safetensors has no dtype ", dtype_name(t.tensor.dtype())),

@@ -60,7 +60,8 @@ const OpBox& default_op(OpKind kind) {
       v->emplace_back(static_cast<OpKind>(k), make_default_op(static_cast<OpKind>(k)));
     return v;
   }();
-  check(static_cast<std::size_t>(kind) < boxes->size(), "op kind out of range");
+  if (static_cast<std::size_t>(kind) >= boxes->size())
+    detail::throw_no_enumerator("OpKind", static_cast<std::int64_t>(kind));
   return (*boxes)[static_cast<std::size_t>(kind)];
 }
 

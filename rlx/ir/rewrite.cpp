@@ -443,6 +443,7 @@ std::vector<bool> param_only_nodes(const Graph& g) {
 }
 
 bool is_param_only(const Graph& g, Value v) {
+  (void)g.shape(v);  // throws for a value that the graph does not have
   std::vector<std::uint32_t> work{v.node.index};
   std::vector<bool> seen(v.node.index + 1, false);
   seen[v.node.index] = true;

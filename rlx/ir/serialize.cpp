@@ -131,7 +131,8 @@ class Encoder {
     raw(t.data(), t.size_bytes());
   }
   void enumerator(const AttrField& f, std::int64_t v) {
-    check(v >= 0 && static_cast<std::size_t>(v) < f.enum_names.size(), "enum attribute out of range");
+    if (v < 0 || static_cast<std::size_t>(v) >= f.enum_names.size())
+      throw Error(ErrorCode::InvalidArgument, concat_text("attribute '", f.name, "' is out of range: ", v));
     string(f.enum_names[static_cast<std::size_t>(v)]);
   }
   void attribute(const AttrField& f, const AttrValue& v) {

@@ -333,6 +333,8 @@ class Parser {
     const std::size_t start = at_;
     const auto v = special();
     store_element(data, t, i, v ? *v : t == DType::F32 ? float_number<float>() : float_number<double>());
+    if (v && t == DType::F8E5M2)  // has infinities, to which other numbers saturate in no conversion
+      data[i] = static_cast<std::byte>(float_to_f8e5m2_bits(static_cast<float>(*v), false));
     const double stored = load_element<double>(data, t, i);
     if (v && (std::isnan(*v) ? !std::isnan(stored) : stored != *v))
       fail_plain(start, concat_text(dtype_name(t), " has no ", token(start)));

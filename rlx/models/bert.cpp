@@ -72,6 +72,8 @@ class Params {
 }  // namespace
 
 Expr pool_tokens(Expr tokens, Expr mask, Pooling pooling) {
+  if (pooling_name(pooling) == "unknown")
+    throw Error(ErrorCode::InvalidArgument, concat_text(static_cast<int>(pooling), " is no Pooling"));
   Graph& g = tokens.graph();
   if (pooling == Pooling::Cls) return g.squeeze(g.narrow(tokens, 1, 0, 1), 1);
   Expr weight = g.unsqueeze(mask, 2);  // [B, S, 1]

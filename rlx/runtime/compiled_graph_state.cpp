@@ -202,6 +202,7 @@ std::vector<TensorView> CompiledGraph::Impl::views_of(const std::vector<NamedInp
       throw Error(ErrorCode::DTypeMismatch,
                   concat_text("input '", in.name, "' is ", code->inputs[i].shape, ", got f32 values"),
                   "use run_typed, or set_input with a tensor");
+    if (bound[i]) throw Error(ErrorCode::InvalidArgument, concat_text("input '", in.name, "' is given twice"));
     views[i] = {in.values.data(), DType::F32, {}, in.values.size() * sizeof(float)};
     bound[i] = true;
   }

@@ -40,9 +40,10 @@ std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int
 }
 
 EncodedBatch Tokenizer::encode_batch(std::span<const std::string> texts, const BatchOptions& options) const try {
-  if (options.pad_to_multiple < 1) {
+  constexpr std::int64_t kMaxMultiple = std::int64_t{1} << 31;
+  if (options.pad_to_multiple < 1 || options.pad_to_multiple > kMaxMultiple) {
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("pad_to_multiple must be at least 1, got ", options.pad_to_multiple));
+                concat_text("pad_to_multiple must be 1 to ", kMaxMultiple, ", got ", options.pad_to_multiple));
   }
   EncodedBatch out;
   std::vector<std::vector<TokenId>> rows;

@@ -48,7 +48,7 @@ class Hostile {
       case AttrType::F64: return real();
       case AttrType::Enum: return static_cast<std::int64_t>(pick(f.enum_names.size() + 2)) - 1;
       case AttrType::DType: return static_cast<DType>(pick(kNumDTypes));
-      case AttrType::Body: return Subgraph();
+      case AttrType::Body: return body(std::get<Subgraph>(given));
       case AttrType::OptF64: return pick(2) ? AttrValue(real()) : AttrValue();
       case AttrType::OptI64: return pick(2) ? AttrValue(integer()) : AttrValue();
       case AttrType::OptEnum:
@@ -65,6 +65,46 @@ class Hostile {
       }
       default: return given;
     }
+  }
+  // Sound graphs that are no body of this op, or one of other shapes, dtypes or arity; or none at all.
+  Subgraph body(const Subgraph& given) {
+    const std::size_t fault = pick(10);
+    if (fault == 0 || !given) return nullptr;
+    auto out = std::make_shared<Graph>("hostile");
+    try {
+      std::vector<Value> now(given->num_nodes());
+      for (std::uint32_t i = 0; i < given->num_nodes(); ++i) {
+        const Node& n = given->nodes()[i];
+        if (n.kind() == OpKind::Input) {
+          Dims dims = n.shape().dims();
+          DType dtype = n.shape().dtype();
+          if (fault == 1) dtype = static_cast<DType>(pick(kNumDTypes));
+          if (fault == 2) dims.resize(pick(5), Dim(1));
+          if (fault == 3 && !dims.empty()) dims[pick(dims.size())] = operand_dim();
+          if (fault == 4 && !dims.empty()) dims[pick(dims.size())] = Dim(std::int64_t{1} << (20 + pick(42)));
+          const Shape shape(std::move(dims), dtype);
+          if (fault == 5)
+            now[i] = out->param(concat_text("p", i), shape);
+          else if (fault == 6 && shape.is_static())
+            now[i] = out->state(concat_text("s", i), Tensor::zeros(shape));
+          else
+            now[i] = out->input(concat_text("x", i), shape);
+          continue;
+        }
+        std::vector<Value> operands;
+        for (Value v : n.inputs) operands.push_back(Value(now[v.node.index].node, v.result));
+        now[i] = out->add(n.op, std::move(operands));
+      }
+      std::vector<Value> outputs;
+      for (Value v : given->outputs()) outputs.push_back(Value(now[v.node.index].node, v.result));
+      if (fault == 7) outputs.clear();
+      if (fault == 8) outputs.insert(outputs.end(), 1 + pick(3), Value(NodeId{0}));
+      if (fault == 9) (void)out->input("more", Shape({attribute_dim()}, DType::F32));
+      out->set_outputs(std::move(outputs));
+    } catch (const Error&) {  // the builder refused it first
+      return given;
+    }
+    return out;
   }
   std::size_t pick(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 

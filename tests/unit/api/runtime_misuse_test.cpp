@@ -2,6 +2,7 @@
 #include <limits>
 #include <memory>
 
+#include "rlx/backends/cpu/custom_kernel.h"
 #include "rlx/driver/registry.h"
 #include "rlx/rlx.h"
 #include "tests/support/temp_dir.h"
@@ -20,6 +21,17 @@ Graph program() {
   g.set_outputs({y});
   g.set_state("s", y);
   return g;
+}
+
+CompileResult no_result() {
+  CompileResult r;
+  return r;
+}
+
+CompileOptions with_binding(SymbolBinding binding) {
+  CompileOptions o;
+  o.dim_binding = std::move(binding);
+  return o;
 }
 
 CompiledGraph compiled() { return Session().compile(program()); }
@@ -100,7 +112,7 @@ TEST_CASE("misuse: inputs and runs") {
   REFUSED("'x'", into({nullptr, DType::F32, dims, 8}, out));
   REFUSED("'x'", into({two.data(), DType::F32, dims, 4}, out));
   REFUSED("'x'", into({two.data(), DType::I32, dims, 8}, out));
-  REFUSED("'x'", into({two.data(), kNoDType, dims, 8}, out));
+  REFUSED("77 is no DType", into({two.data(), kNoDType, dims, 8}, out));
   REFUSED("'x'", into({two.data(), DType::F32, negative, 8}, out));
   REFUSED("'out0'", into(in, {nullptr, DType::F32, dims, 8}));
   REFUSED("'out0'", into(in, {y, DType::F32, dims, 4}));
@@ -227,7 +239,7 @@ TEST_CASE("misuse: sessions") {
   Session slow;
   slow.with_isa("no such set");
   CHECK_FALSE(test::error_text([&] { (void)slow.compile(program()); }).empty());
-  CHECK_FALSE(s.try_compile_with(program(), CompileOptions{.dim_binding = {{"n", 1}}}).ok());
+  CHECK_FALSE(s.try_compile_with(program(), with_binding({{"n", 1}})).ok());
 
   Graph used("used");
   const Expr x = used.input("x", kRow);
@@ -274,27 +286,29 @@ TEST_CASE("misuse: devices and backends") {
 TEST_CASE("misuse: the pipeline") {
   const TargetInfo target = Session().target();
   CompilePipeline pipeline(target);
-  REFUSED("dim_binding", bind_module(make_module(program()),
-                                     *std::make_unique<CompileOptions>(CompileOptions{.dim_binding = {{"n", 1}}})));
+  CompileOptions unknown = with_binding({{"n", 1}});
+  REFUSED("'n'", bind_module(make_module(program()), unknown));
   CompileOptions odd;
   odd.arena_alignment = 3;
   REFUSED("alignment", target_with_options(target, odd));
   odd.arena_alignment = 0;
   REFUSED("alignment", target_with_options(target, odd));
-  auto compile_with = [&](CompileOptions o) { (void)CompilePipeline(target, std::move(o)).compile_graph(program()); };
-  CHECK_FALSE(test::error_text([&] { compile_with({.donate = {{"nobody", 0}}}); }).empty());
-  CHECK_FALSE(test::error_text([&] { compile_with({.donate = {{"x", 99}}}); }).empty());
-  CHECK_FALSE(test::error_text([&] { compile_with({.symbol_modes = {{"n", SymbolMode::runtime(4)}}}); }).empty());
+  CompileOptions nobody, far, mode;
+  nobody.donate = {{"nobody", 0}};
+  far.donate = {{"x", 99}};
+  mode.symbol_modes = {{"n", SymbolMode::runtime(4)}};
+  for (const CompileOptions& o : {nobody, far, mode})
+    CHECK_FALSE(test::error_text([&] { (void)CompilePipeline(target, o).compile_graph(program()); }).empty());
   REFUSED("999 is no OpKind", KernelDispatchConfig().policy_of(OpKind::MatMul) == KernelDispatchPolicy::PreferNative
                                   ? precision_category(static_cast<OpKind>(999))
                                   : PrecisionCategory::Compute);
   CHECK(pipeline.compile_module(make_module(Graph("empty"))).lir.graph.num_nodes() == 0);
-  CHECK(pipeline.lower_hir(HirModule{}).graph.num_nodes() == 0);
+  CHECK(pipeline.lower_hir(HirModule{Graph()}).graph.num_nodes() == 0);
   FusionReport fusion;
   KernelDispatchReport dispatch;
-  CHECK(pipeline.optimize_with_report(MirModule{}, fusion).graph.num_nodes() == 0);
-  CHECK(pipeline.legalize(MirModule{}, dispatch).graph.num_nodes() == 0);
-  CHECK(pipeline.plan_lir(MirModule{}).graph.num_nodes() == 0);
+  CHECK(pipeline.optimize_with_report(MirModule{Graph()}, fusion).graph.num_nodes() == 0);
+  CHECK(pipeline.legalize(MirModule{Graph()}, dispatch).graph.num_nodes() == 0);
+  CHECK(pipeline.plan_lir(MirModule{Graph()}).graph.num_nodes() == 0);
   Graph open("open");
   open.set_outputs({open.exp(open.input("x", Shape({open.symbol("n", {1, 8})}, DType::F32)))});
   CHECK_FALSE(test::error_text([&] { (void)pipeline.plan_lir(MirModule{open}); }).empty());
@@ -306,19 +320,19 @@ TEST_CASE("misuse: the pipeline") {
   CHECK_FALSE(inspect_lir(result.lir).empty());  // no plan yet
   CHECK_FALSE(inspect_lir_stats(result.lir).empty());
   CHECK_FALSE(inspect_buffer_plan(LirModule{open, {}, Graph()}).empty());
-  CHECK(inspect_copies(LirModule{}).empty());
+  CHECK(inspect_copies(LirModule{Graph(), {}, Graph()}).empty());
   CHECK_FALSE(test::error_text([&] {
                 (void)Session().compile_module(GraphModule(LirModule{program(), {}, Graph()}));
               }).empty());
   REFUSED("no planned node 5", LirBufferPlan().at(Value(NodeId{5})));
-  CHECK_FALSE(inspect_compiled(CompileResult{}).text().empty());
+  CHECK_FALSE(inspect_compiled(no_result()).text().empty());
   CHECK(inspect_fusion(Graph(), target).missed.empty());
   CHECK_FALSE(inspect_pipeline(make_module(Graph("empty")), target).text().empty());
   CHECK(dump_file(result, "folder/") == "folder/open.ir.txt");
   REFUSED("no_such_folder", dump_pipeline(result, "/no_such_folder/file"));
-  maybe_dump_pipeline(CompileResult{});  // nothing is asked for: nothing happens
-  CHECK_FALSE(maybe_log_fusion(CompileResult{}));
-  CHECK_FALSE(maybe_log_dispatch(CompileResult{}));
+  maybe_dump_pipeline(no_result());  // nothing is asked for: nothing happens
+  CHECK_FALSE(maybe_log_fusion(no_result()));
+  CHECK_FALSE(maybe_log_dispatch(no_result()));
 
   REFUSED("77 is no DispatchPath", dispatch_path_name(static_cast<DispatchPath>(77)));
   REFUSED("77 is no KernelDispatchPolicy", kernel_dispatch_policy_name(static_cast<KernelDispatchPolicy>(77)));
@@ -332,6 +346,9 @@ TEST_CASE("misuse: the pipeline") {
   CHECK(rewrite_for_backend(program(), OpSet(), "", report).num_nodes() > 0);
   CHECK_FALSE(report.compile_ready());
   CHECK_FALSE(report.text().empty());
+  report.continue_with(KernelDispatchReport());
+  CHECK(report.compile_ready());
+  CHECK_FALSE(needs_no_kernel(Node{ops::MatMul{}, {}, {}, {}}));
 }
 
 TEST_CASE("misuse: symbol modes") {
@@ -387,8 +404,8 @@ TEST_CASE("misuse: modules") {
   const GraphModule m = make_module(program());
   REFUSED("asked for hir", m.hir());
   REFUSED("asked for lir", m.lir());
-  REFUSED("asked for mir", GraphModule(HirModule{}).mir());
-  REFUSED("asked for lir", GraphModule(HirModule{}).into_lir());
+  REFUSED("asked for mir", GraphModule(HirModule{Graph()}).mir());
+  REFUSED("asked for lir", GraphModule(HirModule{Graph()}).into_lir());
   REFUSED("77 is no GraphStage", stage_name(static_cast<GraphStage>(77)));
   GraphModule taken = make_module(program());
   CHECK(std::move(taken).into_graph().num_nodes() > 0);
@@ -397,12 +414,12 @@ TEST_CASE("misuse: modules") {
   CHECK(lower_blocks(Graph(), static_cast<FusionPolicy>(77)).num_nodes() == 0);
   CHECK_FALSE(holds_blocks(Graph()));
   CHECK(HirModule::named("", [](Graph&) {}).lower_to_mir().graph.num_nodes() == 0);
-  CHECK(HirModule{}.lower_for_autodiff().graph.num_nodes() == 0);
+  CHECK(HirModule{Graph()}.lower_for_autodiff().graph.num_nodes() == 0);
   for (const std::string& text :
        {inspect_graph(Graph()), inspect_graph_stats(Graph()), inspect_graph_diff(Graph(), Graph()),
-        inspect_hir(HirModule{}), inspect_hir_stats(HirModule{}), inspect_mir(MirModule{}),
-        inspect_mir_stats(MirModule{}), inspect_mir_diff(MirModule{}, MirModule{}), inspect_module(m),
-        bytes_text(~std::size_t{0})})
+        inspect_hir(HirModule{Graph()}), inspect_hir_stats(HirModule{Graph()}), inspect_mir(MirModule{Graph()}),
+        inspect_mir_stats(MirModule{Graph()}), inspect_mir_diff(MirModule{Graph()}, MirModule{Graph()}),
+        inspect_module(m), bytes_text(~std::size_t{0})})
     CHECK_FALSE(text.empty());
 }
 
@@ -421,7 +438,9 @@ TEST_CASE("misuse: transforms") {
                                                    {"jacrev", jacrev},
                                                    {"jacfwd", jacfwd},
                                                    {"hessian", hessian}};
-  for (const auto& [name, transform] : all) {
+  for (const auto& entry : all) {
+    const char* const name = entry.first;
+    const Transform transform = entry.second;
     CAPTURE(name);
     REFUSED("belongs to graph 'other', not to 'g'", transform(g, {foreign}));
     REFUSED("an empty Expr", transform(g, {Expr()}));
@@ -430,7 +449,7 @@ TEST_CASE("misuse: transforms") {
     REFUSED("an empty name", transform(g, {static_cast<const char*>(nullptr)}));
     REFUSED("is not a value of graph", transform(g, {NodeId{99}}));
     REFUSED("is not a value of graph", transform(g, {Value(NodeId{0}, 5)}));
-    REFUSED("has no derivative", transform(g, {i}));
+    REFUSED("[2] i32", transform(g, {i}));
     CHECK_FALSE(test::error_text([&] { (void)transform(Graph("none"), {"x"}); }).empty());
     const Graph nothing("nothing");
     const std::string text = test::error_text([&] { (void)transform(nothing, {}); });
@@ -480,4 +499,17 @@ TEST_CASE("misuse: custom ops") {
   Graph g("g");
   CHECK_FALSE(test::error_text([&] { (void)g.add(box, {g.input("x", kRow)}); }).empty());
   CHECK_FALSE(test::error_text([&] { (void)g.add(custom_op(""), {g.input("y", kRow)}); }).empty());
+}
+
+TEST_CASE("misuse: custom kernels") {
+  REFUSED("acme.nobody", register_cpu_kernel("acme.nobody", CpuKernel{}));  // run is null
+  float two[2] = {1, 2};
+  const std::int64_t dims[] = {2};
+  const KernelInput in = KernelInput(3, TensorView{two, DType::F32, dims, sizeof two});
+  const KernelOutput out = KernelOutput(4, MutableTensorView{two, DType::F32, dims, sizeof two});
+  REFUSED("operand 3", in.as<double>().value());
+  REFUSED("result 4", out.as<std::int32_t>().value());
+  REFUSED("77 is no DType", KernelInput(0, TensorView{two, kNoDType, dims, 8}).as<float>().value());
+  CHECK(KernelInput(0, TensorView()).as<float>().value().empty());
+  CHECK(KernelOutput(0, MutableTensorView()).as<float>().value().empty());
 }

@@ -163,8 +163,9 @@ TEST_CASE("misuse: tensors") {
   REFUSED("axis 1", t.dim(1));
   REFUSED("cannot view", t.reshaped({2}));
   REFUSED("negative", t.reshaped({-3}));
-  for (const auto& [start, count] : {std::pair{-1L, 1L}, {0L, 4L}, {4L, 0L}, {kHigh, kHigh}, {kLow, kHigh}, {0L, kLow}})
-    REFUSED("rows from", t.rows(start, count));
+  const std::pair<std::int64_t, std::int64_t> ranges[] = {{-1, 1},        {0, 4},        {4, 0},
+                                                          {kHigh, kHigh}, {kLow, kHigh}, {0, kLow}};
+  for (const auto& range : ranges) REFUSED("rows from", t.rows(range.first, range.second));
   REFUSED("rows from", Tensor::scalar(DType::F32, 1).rows(0, 0));
   REFUSED("77 is no DType", t.cast(kNoDType));
   CHECK(t.text(0) == "[3] f32 {, ...}");
@@ -204,7 +205,8 @@ TEST_CASE("misuse: tensors that are empty or were moved from") {
     REFUSED("rows from", t->rows(0, 0));
     REFUSED("axis 0", t->dim(0));
   }
-  target = target;  // NOLINT: operator= to itself keeps the value
+  const Tensor& itself = target;
+  target = itself;  // operator= to itself keeps the value
   Tensor& same = target;
   target = std::move(same);
   CHECK(target.at(2) == 2);

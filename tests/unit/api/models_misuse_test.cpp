@@ -1,0 +1,276 @@
+// Misuse of file formats, tokenisers and models.
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "rlx/formats/json.h"
+#include "rlx/formats/npy.h"
+#include "rlx/formats/safetensors.h"
+#include "rlx/models/passages.h"
+#include "rlx/models/sentence_encoder.h"
+#include "rlx/runtime/session.h"
+#include "rlx/text/wordpiece.h"
+#include "tests/support/tiny_model.h"
+#include "tests/unit/api/misuse.h"
+
+using namespace rlx;
+
+namespace {
+const std::string kNowhere = "/no_such_folder/file";
+constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
+}  // namespace
+
+TEST_CASE("misuse: json") {
+  REFUSED("", JsonDocument::parse("", ""));
+  REFUSED("f.json", JsonDocument::parse(std::string_view(), "f.json"));
+  REFUSED("f.json", JsonDocument::parse(std::string(100000, '['), "f.json"));
+  REFUSED(kNowhere, JsonDocument::read(kNowhere));
+  JsonDocument d = JsonDocument::parse(R"({"a": 1, "huge": 18446744073709551615, "n": null})", "f.json");
+  const JsonValue v = d.root(), a = v.at("a");
+  REFUSED("f.json", a.as_bool("a"));
+  REFUSED("f.json", a.as_string("a"));
+  REFUSED("f.json", v.as_int("root"));
+  REFUSED("f.json", v.as_number("root"));
+  REFUSED("f.json", a.members("a"));
+  REFUSED("f.json", a.elements("a"));
+  REFUSED("missing key \"b\"", v.at("b"));
+  REFUSED("missing key \"\"", v.at(""));
+  REFUSED("expected an object", a.at("b"));
+  REFUSED("f.json", v.get_bool("a"));
+  REFUSED("f.json", v.get_bool("a", true));
+  REFUSED("larger than a 64-bit", v.get_int("huge"));
+  REFUSED("larger than a 64-bit", v.get_int("huge", 3));
+  REFUSED("f.json", v.get_number("n"));
+  REFUSED("f.json", v.get_string("a"));
+  REFUSED("f.json", v.get_string("a", "x"));
+  CHECK(v.get_int("n", 3) == 3);
+  CHECK_FALSE(a.find("b").has_value());
+  CHECK_FALSE(v.find("").has_value());
+  CHECK(a.kind() == JsonKind::Integer);
+  CHECK_FALSE(json_kind_name(static_cast<JsonKind>(77)).empty());
+  REFUSED("f.json", JsonDocument::parse("[]", "f.json").root_object());
+  JsonDocument moved = std::move(d);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED("a JsonDocument was used after it was moved from", d.root());
+  REFUSED("a JsonDocument was used after it was moved from", d.root_object());
+  REFUSED("a JsonDocument was used after it was moved from", d.source());
+  d = std::move(moved);  // operator=
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(d.source() == "f.json");
+
+  const auto thrown = [](const std::function<void(JsonWriter&)>& use) {
+    return test::error_text([&] {
+      JsonWriter w;
+      use(w);
+    });
+  };
+  CHECK_FALSE(thrown([](JsonWriter& w) { w.end_object(); }).empty());
+  CHECK_FALSE(thrown([](JsonWriter& w) { w.end_array(); }).empty());
+  CHECK_FALSE(thrown([](JsonWriter& w) { w.begin_object().end_array(); }).empty());
+  CHECK_FALSE(thrown([](JsonWriter& w) { (void)w.begin_array().take(); }).empty());
+  CHECK_FALSE(thrown([](JsonWriter& w) { w.value(std::nan("")); }).empty());
+  CHECK_FALSE(thrown([](JsonWriter& w) { w.value(INFINITY); }).empty());
+  CHECK_FALSE(thrown([](JsonWriter& w) { w.begin_object().member("x", -INFINITY); }).empty());
+  CHECK(JsonWriter(-3).begin_object().key("").value("\xff").end_object().take().size() > 4);
+  CHECK(JsonWriter().null().flush() == "null");
+}
+
+TEST_CASE("misuse: files") {
+  const test::TempDir dir;
+  REFUSED(kNowhere, MappedFile::open(kNowhere));
+  REFUSED(dir.path(), MappedFile::open(dir.path()));
+  REFUSED("", MappedFile::open(""));
+  REFUSED(kNowhere, read_file(kNowhere));
+  REFUSED(kNowhere, write_file(kNowhere, "x"));
+  REFUSED(dir.path(), write_file(dir.path(), "x"));
+  REFUSED("", write_file("", "x"));
+  REFUSED("cannot open \"f\"", fail_file("f", "open", 0));
+  REFUSED("cannot open", fail_file("", "open", -1));
+  CHECK_FALSE(is_file(""));
+  CHECK_FALSE(has_file(kNowhere));
+  REFUSED("is a folder", has_file(dir.path()));
+  CHECK(join_path("", "").empty());
+  MappedFile f = MappedFile::open(dir.write("a", "text")), taken = std::move(f);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  for (const MappedFile* gone : {static_cast<const MappedFile*>(&f), static_cast<const MappedFile*>(new MappedFile)}) {
+    CHECK(gone->bytes().empty());
+    CHECK(gone->text().empty());
+    CHECK(gone->size() == 0);
+    gone->advise(MapAdvice::WillNeed);
+    gone->drop_pages(0, 100);
+    if (gone != &f) delete gone;
+  }
+  taken.advise(static_cast<MapAdvice>(77));
+  taken.drop_pages(~std::size_t{0}, ~std::size_t{0});
+  taken.drop_pages(1, ~std::size_t{0});
+  CHECK(taken.text() == "text");
+  f = std::move(taken);  // operator=
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(f.path() == dir.file("a"));
+}
+
+TEST_CASE("misuse: arrays of NumPy") {
+  const test::TempDir dir;
+  const Tensor one = Tensor::scalar(DType::F32, 1);
+  REFUSED(kNowhere, read_npy(kNowhere));
+  REFUSED("bytes", parse_npy({}, "bytes"));
+  REFUSED("bf16", npy_header(DType::BF16, {}));
+  REFUSED("77 is no DType", npy_header(static_cast<DType>(77), {}));
+  REFUSED("an empty tensor", npy_bytes(Tensor()));
+  REFUSED("an empty tensor", write_npy(dir.file("a"), Tensor()));
+  REFUSED(kNowhere, write_npy(kNowhere, one));
+  REFUSED(kNowhere, read_npz(kNowhere));
+  REFUSED("bytes", parse_npz({}, "bytes"));
+  REFUSED("is empty", write_npz(dir.file("a"), std::vector<NamedTensor>{{"a", Tensor()}}));
+  REFUSED("", write_npz(dir.file("a"), std::vector<NamedTensor>{{"", one}}));
+  REFUSED("\"a\"", write_npz(dir.file("a"), std::vector<NamedTensor>{{"a", one}, {"a", one}}));
+}
+
+TEST_CASE("misuse: safetensors") {
+  const test::TempDir dir;
+  const Tensor one = Tensor::scalar(DType::F32, 1);
+  REFUSED(kNowhere, SafetensorsFile::open(kNowhere));
+  REFUSED("memory", SafetensorsFile::from_bytes({}, "memory"));
+  REFUSED("no file was given", SafetensorsFile::tensor(nullptr, "a"));
+  REFUSED("is empty", write_safetensors(dir.file("a"), std::vector<NamedTensor>{{"a", Tensor()}}));
+  REFUSED("twice", write_safetensors(dir.file("a"), std::vector<NamedTensor>{{"a", one}, {"a", one}}));
+  REFUSED("reserves", write_safetensors(dir.file("a"), std::vector<NamedTensor>{{"__metadata__", one}}));
+  REFUSED(kNowhere, write_safetensors(kNowhere, std::vector<NamedTensor>{{"a", one}}));
+  write_safetensors(dir.file("a"), std::vector<NamedTensor>{{"a", one}});
+  const std::shared_ptr<const SafetensorsFile> f = SafetensorsFile::open(dir.file("a"));
+  CHECK_FALSE(f->find("b").has_value());
+  CHECK_FALSE(f->find("").has_value());
+  REFUSED("\"b\"", f->at("b"));
+  REFUSED("\"b\"", SafetensorsFile::tensor(f, "b"));
+  f->drop_pages("b");
+  f->drop_pages("");
+  CHECK(f->names().size() == 1);
+}
+
+TEST_CASE("misuse: tokenisers") {
+  const test::TinyModel model;
+  REFUSED(kNowhere, load_tokenizer(kNowhere));
+  REFUSED("", load_tokenizer(""));
+  REFUSED("vocab", WordPieceTokenizer::from_vocab("", "vocab"));
+  REFUSED("t.json", WordPieceTokenizer::from_json(JsonDocument::parse("{}", "t.json")));
+  REFUSED("t.json",
+          WordPieceTokenizer::options_from_config(JsonDocument::parse(R"({"do_lower_case": 3})", "t.json").root()));
+  const std::unique_ptr<Tokenizer> t = load_tokenizer(model.path());
+  REFUSED("UTF-8", t->encode("\xff"));
+  REFUSED("UTF-8", static_cast<const WordPieceTokenizer&>(*t).normalize("\xff"));
+  const TokenId outside[] = {-1}, beyond[] = {std::numeric_limits<TokenId>::max()};
+  REFUSED("-1", t->decode(outside));
+  REFUSED("2147483647", t->decode(beyond));
+  CHECK(t->decode({}).empty());
+  CHECK_FALSE(t->token_to_id("").has_value());
+  CHECK_FALSE(t->id_to_token(-1).has_value());
+  CHECK_FALSE(t->id_to_token(beyond[0]).has_value());
+  REFUSED("leaves no room", t->encode_truncated("a", 2));
+  REFUSED("leaves no room", t->encode_truncated("a", -1));
+  CHECK(t->encode_truncated("a", kHigh, true, nullptr).size() == 3);
+  const std::vector<std::string> texts{"a", "\xff"};
+  REFUSED("text 2 of 2", t->encode_batch(texts));
+  REFUSED("pad_to_multiple", t->encode_batch(std::span(texts).first(1), BatchOptions{.pad_to_multiple = 0}));
+  REFUSED("pad_to_multiple", t->encode_batch(std::span(texts).first(1), BatchOptions{.pad_to_multiple = kHigh}));
+  REFUSED("leaves no room", t->encode_batch(std::span(texts).first(1), BatchOptions{.max_length = 1}));
+  CHECK(t->encode_batch({}).batch == 0);
+  CHECK(EncodedBatch().ids_i64().empty());
+  CHECK(EncodedBatch().mask_i64().empty());
+  CHECK_FALSE(TruncationNotice().text().empty());
+  CHECK_FALSE(TruncationNotice().text("").empty());
+
+  Vocabulary v;
+  REFUSED("no token -1", v.add("x", -1));
+  REFUSED("no token -1", v.add_hidden("x", -1));
+  REFUSED("no token 0", v.token(0));
+  REFUSED("no token -5", v.token(-5));
+  CHECK_FALSE(v.has(-1));
+  CHECK_FALSE(v.has(0));
+  CHECK_FALSE(v.find("").has_value());
+  v.reserve(0, 0);
+  v.add("", 3);
+  CHECK(v.find("") == 3);
+  REFUSED("no token 2", v.token(2));
+}
+
+TEST_CASE("misuse: configurations of models") {
+  REFUSED("0 heads", BertConfig().head_dim());
+  REFUSED("", build_sentence_encoder(BertConfig()));
+  BertConfig c;
+  c.hidden_size = 4, c.num_layers = 1, c.num_heads = 3, c.intermediate_size = 3, c.vocab_size = 8, c.max_positions = 6,
+  c.type_vocab_size = 2;
+  CHECK_FALSE(test::error_text([&] { (void)build_sentence_encoder(c); }).empty());
+  c.num_heads = 2;
+  BertGraphOptions longer, negative, no_dtype, ids, pooling;
+  longer.sequence = 7;
+  negative.batch = -1;
+  no_dtype.dtype = static_cast<DType>(77);
+  ids.ids = DType::F32;
+  pooling.pooling = static_cast<Pooling>(77);
+  for (const BertGraphOptions& o : {longer, negative, no_dtype, ids, pooling})
+    CHECK_FALSE(test::error_text([&] { (void)build_sentence_encoder(c, o); }).empty());
+  Graph g("g"), other("other");
+  const Expr tokens = g.input("t", Shape({1, 2, 3}, DType::F32)), mask = g.input("m", Shape({1, 2}, DType::F32));
+  REFUSED("77 is no Pooling", pool_tokens(tokens, mask, static_cast<Pooling>(77)));
+  REFUSED("an empty Expr", pool_tokens(Expr(), mask, Pooling::Mean));
+  REFUSED("belongs to graph", pool_tokens(tokens, other.input("m", Shape({1, 2}, DType::F32)), Pooling::Mean));
+  REFUSED("an empty Expr", l2_normalize(Expr()));
+  CHECK(pooling_name(static_cast<Pooling>(77)) == "unknown");
+  REFUSED("c.json", parse_bert_config(JsonDocument::parse("{}", "c.json")));
+  REFUSED(kNowhere, read_sentence_config(kNowhere));
+  REFUSED(kNowhere, weights_path(kNowhere));
+  const test::TinyModel model;
+  c.vocab_size = 2;
+  REFUSED(model.path(), check_vocabulary(c, *load_tokenizer(model.path()), model.path()));
+}
+
+TEST_CASE("misuse: sentence encoders") {
+  const test::TinyModel model;
+  REFUSED(kNowhere, SentenceEncoder(kNowhere));
+  REFUSED("max_batch", SentenceEncoder(model.path(), {.max_batch = 0}));
+  REFUSED("num_threads", SentenceEncoder(model.path(), {.num_threads = -1}));
+  REFUSED("max_sequence", SentenceEncoder(model.path(), {.max_sequence = kHigh}));
+  REFUSED("max_sequence", SentenceEncoder(model.path(), {.max_sequence = -1}));
+  SentenceEncoder e(model.path());
+  const std::vector<std::string> texts{"a", ""};
+  REFUSED("text 2 is empty", e.embed(texts));
+  REFUSED("UTF-8", e.embed(std::string("\xff")));
+  REFUSED("UTF-8", e.has_tokens("\xff"));
+  CHECK(e.embed(std::span<const std::string>()).num_elements() == 0);
+  SentenceEncoder taken = std::move(e);
+  const std::string moved = "a SentenceEncoder was used after it was moved from";
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED(moved, e.embed(texts));
+  REFUSED(moved, e.embed(std::string("a")));
+  REFUSED(moved, e.has_tokens("a"));
+  REFUSED(moved, e.hidden_size());
+  REFUSED(moved, e.max_sequence());
+  REFUSED(moved, e.config());
+  REFUSED(moved, e.tokenizer());
+  e = std::move(taken);  // operator=
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(e.embed(std::string("a")).num_elements() == 4);
+
+  REFUSED(kNowhere, open_checkpoint(kNowhere));
+  Graph g("g");
+  g.set_outputs({g.exp(g.param("w", Shape({2}, DType::F32)))});
+  CompiledGraph f = Session().compile(std::move(g));
+  REFUSED("no weights were given", load_checkpoint(f, nullptr, "p"));
+  REFUSED("p: ", load_checkpoint(f, open_checkpoint(weights_path(model.path())), "p"));
+  const float two[2] = {1, 2};
+  REFUSED("2 and 0 elements", cosine_similarity(two, {}));
+  CHECK(cosine_similarity({}, {}) == 0);
+}
+
+TEST_CASE("misuse: passages") {
+  CHECK(split_into_lines("").empty());
+  CHECK(split_into_lines(std::string_view("\0\n\xff", 3)).size() == 2);
+  CHECK(split_into_paragraphs("\n\n").empty());
+  const Tensor query = Tensor::zeros(Shape({3}, DType::F32)), rows = Tensor::zeros(Shape({2, 3}, DType::F32));
+  REFUSED("does not fit", best_matches(query, query, 1));
+  REFUSED("does not fit", best_matches(Tensor(), rows, 1));
+  REFUSED("does not fit", best_matches(query, Tensor(), 1));
+  REFUSED("asked for as f32", best_matches(query, rows.cast(DType::F64), 1));
+  CHECK(best_matches(query, rows, ~std::size_t{0}).size() == 2);
+  CHECK(best_matches(query, rows, 0).empty());
+}
