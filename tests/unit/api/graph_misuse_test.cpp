@@ -144,6 +144,7 @@ TEST_CASE("misuse: graphs") {
   CHECK(g.node(NodeId{0}).num_results() == 1);
   CHECK(g.node(NodeId{0}).kind() == OpKind::Input);
 
+  REFUSED("there is no node", g.reserve(~std::size_t{0}));
   REFUSED("is not a symbol name", g.symbol(""));
   REFUSED("are not possible", g.symbol("n", {5, 2}));
   REFUSED("are not possible", g.symbol("n", {-1, 2}));
