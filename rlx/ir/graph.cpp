@@ -32,16 +32,19 @@ std::uint32_t& LeafIndex::cell(const std::vector<Node>& nodes, OpKind kind, std:
 void LeafIndex::add_last(const std::vector<Node>& nodes) {
   const OpKind kind = nodes.back().kind();
   if (!knows(kind)) return;
+  const std::size_t leaves = of_kind_[0].size() + of_kind_[1].size() + of_kind_[2].size() + 1;
+  const bool table = leaves > kFewLeaves, grows = table && table_.size() <= 2 * names_;
+  std::vector<std::uint32_t> grown(grows ? std::max(4 * kFewLeaves, 2 * table_.size()) : 0, kFreeCell);
   of_kind_[slot(kind)].push_back(NodeId{static_cast<std::uint32_t>(nodes.size() - 1)});
-  const std::size_t leaves = of_kind_[0].size() + of_kind_[1].size() + of_kind_[2].size();
-  if (leaves <= kFewLeaves) return;
+  // Nothing below allocates: when memory runs out, the index is as it was.
+  if (!table) return;
   const auto enter = [&](NodeId id) {
     const Node& n = nodes[id.index];
     std::uint32_t& at = cell(nodes, n.kind(), name_of(n.op));
     if (at == kFreeCell) at = id.index, ++names_;  // of two with one name the first is found
   };
-  if (table_.size() > 2 * names_) return enter(of_kind_[slot(kind)].back());
-  table_.assign(std::max(4 * kFewLeaves, 2 * table_.size()), kFreeCell);
+  if (!grows) return enter(of_kind_[slot(kind)].back());
+  table_ = std::move(grown);
   names_ = 0;
   for (const std::vector<NodeId>& ids : of_kind_)
     for (NodeId id : ids) enter(id);
@@ -88,6 +91,7 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
     if (loc.line > 0) d.where += concat_text("   built at ", loc.file, ":", loc.line);
     throw Error(std::move(d));
   }
+  (void)life_.of(*this);  // the Expr needs it: a call that fails leaves no node
   return Expr(this, add_node(Node{std::move(op), std::move(inputs), std::move(shapes).value(), std::move(origin)}));
 }
 
@@ -131,7 +135,12 @@ NodeId Graph::add_node(Node node) {
   for (Value v : node.inputs)
     check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use earlier results");
   nodes_.push_back(std::move(node));
-  leaves_.add_last(nodes_);
+  try {
+    leaves_.add_last(nodes_);
+  } catch (...) {
+    nodes_.pop_back();
+    throw;
+  }
   return id;
 }
 

@@ -469,7 +469,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
   for (std::uint32_t i = 0; i < lir_.prepare.num_nodes(); ++i) {
     const Node& n = lir_.prepare.nodes()[i];
     const auto* op = n.op.get_if<ops::Relayout>();
-    if (!op || op->layout != WeightLayout::Panel) continue;
+    if (!op) continue;
     std::vector<std::int64_t>& begins = columns_[i];
     begins.push_back(0);
     for (std::size_t k = 0; k < n.inputs.size(); ++k)

@@ -397,6 +397,8 @@ TEST_CASE("misuse: passes and fusion reports") {
   CHECK(run_passes(Graph(), all_passes(), context).num_nodes() == 0);
   const Pass* const null_pass[] = {nullptr};
   REFUSED("a null pointer among the passes", run_passes(Graph(), null_pass, context));
+  REFUSED("a null pointer among the passes", changed_by_passes(Graph(), null_pass, context));
+  CHECK_FALSE(changed_by_passes(Graph(), all_passes(), context).has_value());
   CHECK(fusion_passes_for_supported(OpSet(), {}).size() <= all_passes().size());
 }
 
