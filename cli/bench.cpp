@@ -368,7 +368,7 @@ void register_bench(CLI::App& app) {
       ->delimiter(',')
       ->needs(model);
   sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, kMaxThreads));
-  sub->add_option("--isa", o->isa, "force an instruction set: avx512, avx2, sse4, generic");
+  sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
   sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));
   sub->add_option("--seconds", o->budget_s, "time budget of a graph or shape")->check(CLI::Range(0.001, 3600.0));
   sub->add_flag("--json", o->json, "one JSON object per graph or shape");

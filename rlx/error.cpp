@@ -71,13 +71,14 @@ std::string closest_name(std::string_view name, const std::vector<std::string>& 
   // A third of the letters wrong is a typo; more is another word. A name that shares no letter is none either.
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   std::vector<std::size_t> row(name.size() + 1);
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   for (const std::string& candidate : names) {
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t j = 1; j <= candidate.size(); ++j) {
       std::size_t diagonal = row[0];
       row[0] = j;
       for (std::size_t i = 1; i <= name.size(); ++i) {
-        std::size_t substitute = diagonal + (name[i - 1] == candidate[j - 1] ? 0 : 1);
+        std::size_t substitute = diagonal + (lower(name[i - 1]) == lower(candidate[j - 1]) ? 0 : 1);
         diagonal = row[i];
         row[i] = std::min({row[i] + 1, row[i - 1] + 1, substitute});
       }

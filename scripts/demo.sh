@@ -8,7 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 for word in "$@"; do
   case $word in
     --yes | -y) assume_yes=yes ;;
-    -h | --help) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) fail "unknown argument $word; usage: scripts/demo.sh [--yes]" ;;
   esac
 done

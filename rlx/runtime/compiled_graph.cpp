@@ -23,6 +23,9 @@ std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std
     hint = concat_text("did you mean '", near, "'?");
   else if (names.empty())
     hint = concat_text("the graph has no ", what, "s");
+  else
+    for (std::size_t i = 0; i < names.size() && i <= 6; ++i)
+      hint += i == 0 ? concat_text("there is '", names[i], "'") : i == 6 ? ", ..." : concat_text(", '", names[i], "'");
   throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"), std::move(hint));
 }
 

@@ -158,7 +158,7 @@ void Tensor::require_dtype(DType t) const {
   if (dtype() != t)
     throw Error(ErrorCode::DTypeMismatch,
                 concat_text("tensor is ", dtype_name(dtype()), ", asked for as ", dtype_name(t)),
-                concat_text("cast it first: tensor.cast(DType::", dtype_name(t), ")"));
+                concat_text("cast it first, by tensor.cast, or read ", dtype_name(dtype()), " values"));
 }
 
 void Tensor::throw_no_element(std::int64_t index) const {

@@ -135,7 +135,8 @@ TEST_CASE("rlx run: a missing weight, no results, no memory") {
     write_safetensors(d.dir.file("w.safetensors"), std::vector<NamedTensor>{{name, doubles({2, 2}, {1, 2, 3, 4})}});
     return run_rlx(d.graph() + d.x() + "--weights " + d.dir.file("w.safetensors"));
   };
-  expect_failure(with_weights("W"), 1, "holds no tensor \"w\"\n  hint: none is near; it holds 1 tensor: \"W\"");
+  expect_failure(with_weights("W"), 1, "holds no tensor \"w\"\n  hint: the closest name is \"W\"");
+  expect_failure(with_weights("bias"), 1, "holds no tensor \"w\"\n  hint: none is near; it holds 1 tensor: \"bias\"");
   expect_failure(with_weights("w1"), 1, "the closest name is \"w1\"");
   for (const char* how : {"--oracle ", "--device cpu "}) {
     CAPTURE(how);

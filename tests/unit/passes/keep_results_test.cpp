@@ -198,7 +198,7 @@ TEST_CASE("random graphs are the same after each pass and after all") {
   for (const char* pattern : {"matmul_bias_act", "matmul_epilogue", "shared_input_matmul", "residual_ln",
                               "residual_rms_norm", "elementwise_region"}) {
     INFO(report.summary_line());
-    CHECK_MESSAGE(report.fused_count(pattern) >= 5, pattern);
+    CHECK_MESSAGE(report.fused_count(pattern) >= test::repetitions(5), pattern);
   }
 }
 

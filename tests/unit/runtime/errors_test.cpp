@@ -284,4 +284,16 @@ TEST_CASE("weights that are missing are named by every run, in a clone too") {
   CHECK(test::contains(test::error_text([&] { s.finalize(); }), "1 param has no value: 'weight'"));
 }
 
+TEST_CASE("errors: a name in the other case is near, and where none is near the names there are are told") {
+  Graph g("named");
+  const Expr x = g.input("input_ids", {{2}, DType::F32}), w = g.param("Weight", {{2}, DType::F32});
+  g.set_outputs({x * w});
+  CompiledGraph f = Session().compile(std::move(g));
+  const auto tells = [](const std::function<void()>& call, const char* part) {
+    return test::contains(test::error_text(call), part);
+  };
+  CHECK(tells([&] { f.set_param("weight", std::vector<float>{1, 2}); }, "did you mean 'Weight'?"));
+  CHECK(tells([&] { (void)f.run({{"q", std::vector<float>{1, 2}}}); }, "there is 'input_ids'"));
+}
+
 }  // namespace rlx
