@@ -17,8 +17,12 @@ namespace rlx::cli {
 
 std::string read_text(const std::string& path) {
   const bool standard = path == "-";
-  if (!standard && std::filesystem::is_directory(path))
+  std::error_code ignored;  // of a file that cannot be asked about, which opening it reports
+  if (!standard && std::filesystem::is_directory(path, ignored))
     throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a folder"), "name the files in it");
+  if (!standard && std::filesystem::is_character_file(path, ignored))
+    throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a device, which may never end"),
+                "give a file, a pipe, or - for the standard input");
   std::FILE* file = standard ? stdin : std::fopen(path.c_str(), "rb");
   if (!file) throw Error(ErrorCode::NotFound, concat_text("cannot read '", path, "': ", std::strerror(errno)));
   std::string out;

@@ -45,6 +45,10 @@ TargetInfo target_with_options(TargetInfo target, const CompileOptions& options)
     if (a == 0 || (a & (a - 1)) != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("arena_alignment = ", a, " is no power of two"),
                   "give 64, 128, 4096, ...");
+    constexpr std::size_t kLargest = std::size_t{1} << 30;
+    if (a > kLargest)
+      throw Error(ErrorCode::InvalidArgument, concat_text("arena_alignment = ", a, " bytes is more than a GiB"),
+                  "give the size of a page or of a cache line: 64, 4096, 2097152");
     target.memory.alignment = std::max(target.memory.alignment, a);
   }
   return target;

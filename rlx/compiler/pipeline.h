@@ -38,7 +38,7 @@ struct CompileOptions {
   std::vector<Donation> donate;                // each input and each output at most once
   bool must_alias = false;                     // a state or donation that is not updated in place is an error
   bool keep_stages = false;                    // fill CompileResult::stages
-  std::optional<std::size_t> arena_alignment;  // bytes, a power of two, from the target's own alignment on
+  std::optional<std::size_t> arena_alignment;  // bytes, a power of two up to 2^30, from the target's own on
   bool finest_grain = false;                   // BackendOptions::finest_grain
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
   bool verbose = false;                        // a session prints both reports of each compile to the standard error

@@ -175,7 +175,7 @@ class OpBox {
   /// The attributes as Op; Internal error when the kind differs.
   template <class Op>
   const Op& as() const {
-    check(kind_ == Op::kind, "op read as another kind");
+    check(kind_ == Op::kind && data_ != nullptr, "op read as another kind, or after it was moved from");
     return *static_cast<const Op*>(data_.get());
   }
   template <class Op>

@@ -62,6 +62,8 @@ NodeId LeafIndex::find(const std::vector<Node>& nodes, OpKind kind, std::string_
 }
 
 Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
+  if (op.data() == nullptr)
+    throw Error(ErrorCode::InvalidArgument, "Graph::add: the op was moved from", "give each call an op of its own");
   std::vector<Shape> input_shapes;
   input_shapes.reserve(inputs.size());
   for (Value v : inputs) {

@@ -70,6 +70,13 @@ Expr BuildContext::full(const Shape& shape, double value) const {
   Expr s = graph_.scalar(value, shape.dtype());
   return shape.rank() == 0 ? s : graph_.expand(s, shape.dims());
 }
+Expr BuildContext::own(const Expr& e) const {
+  if (&e.graph() != &graph_)  // graph() throws for an empty or dead one
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("a rule of ", op_text_name(op_), " gives a value that is not of the graph it writes"),
+                "build it with context.graph(), from context.input(i)");
+  return e;
+}
 Expr BuildContext::zeros(const Shape& shape) const { return full(shape, 0); }
 
 namespace {
@@ -87,6 +94,7 @@ Expr sum_to_shape(Graph& graph, Expr g, const Shape& to) {
 }  // namespace
 
 void VjpContext::accumulate(int i, Expr g) {
+  g = own(g);
   if (!wants(i)) return;
   const Shape& to = input(i).shape();
   if (g.dtype() != to.dtype()) g = graph().cast(g, to.dtype());
@@ -96,6 +104,7 @@ void VjpContext::accumulate(int i, Expr g) {
 }
 
 void JvpContext::set_tangent(int r, Expr t) {
+  t = own(t);
   const Shape& to = result_shape(r);
   if (t.dtype() != to.dtype()) t = graph().cast(t, to.dtype());
   if (t.shape().dims() != to.dims()) t = graph().expand(t, to.dims());
@@ -162,6 +171,17 @@ std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const 
 }
 
 std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const Expr> inputs) {
+  if (&body == &graph)
+    throw Error(ErrorCode::InvalidArgument, concat_text("inline_body: graph '", graph.name(), "' into itself"),
+                "copy the graph first: const Graph body = graph");
+  if (!body.state_updates().empty())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("inline_body: '", body.name(), "' sets states, which would be lost"),
+                "make the new values outputs of the body, and set the states of the graph to them");
+  const std::size_t takes = body.leaves(OpKind::Input).size();
+  if (takes != inputs.size())
+    throw Error(ErrorCode::InvalidArgument, concat_text("inline_body: '", body.name(), "' has ", takes, " inputs, got ",
+                                                        inputs.size(), " operands"));
   std::vector<std::uint32_t> map(body.num_nodes());  // body node -> graph node
   std::vector<Value> input_values(body.num_nodes());
   std::size_t next_input = 0;
@@ -172,7 +192,6 @@ std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const E
   for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {
     const Node& n = body.nodes()[i];
     if (n.kind() == OpKind::Input) {
-      check(next_input < inputs.size(), "a body has more inputs than its op has operands");
       const Expr& operand = inputs[next_input++];
       if (!operand.belongs_to(graph))
         throw Error(ErrorCode::InvalidArgument,

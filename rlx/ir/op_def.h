@@ -99,6 +99,10 @@ class BuildContext {
   Expr zeros(const Shape& shape) const;
   Expr full(const Shape& shape, double value) const;
 
+ protected:
+  /// `e`; InvalidArgument when it is no value of graph(): a rule may keep none of another graph.
+  Expr own(const Expr& e) const;
+
  private:
   Graph& graph_;
   const OpBox& op_;
@@ -113,7 +117,8 @@ class DecomposeContext : public BuildContext {
                    FusionPolicy policy)
       : BuildContext(graph, op, inputs, result_shapes), results_(result_shapes.size()), policy_(policy) {}
   FusionPolicy policy() const { return policy_; }
-  void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = e; }
+  /// InvalidArgument for a value of another graph than `graph()`.
+  void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = own(e); }
   void set_result(Expr e) { set_result(0, e); }
   const std::vector<Expr>& results() const { return results_; }
 
@@ -199,7 +204,8 @@ class BatchContext : public BuildContext {
   /// Operand i as [B or 1, 1.., dims..] with `rank` axes after the batch axis, ready to broadcast.
   Expr aligned(int i, int rank) const;
   /// Result r (unbatched shape `result_shape(r)`) with its leading batch axis.
-  void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = e; }
+  /// InvalidArgument for a value of another graph than `graph()`.
+  void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = own(e); }
   void set_result(Expr e) { set_result(0, e); }
   /// Adds `op` over lifted operands and takes all of its results.
   void emit_lifted(OpBox op);

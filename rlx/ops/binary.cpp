@@ -69,6 +69,13 @@ Expr d_pow_base(Graph& g, Expr a, Expr b, Expr, Expr ct) {
   const Expr flat = g.eq(b, 0.0);
   return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
 }
+// The quotient a mod b counts: floor(a / b), and -1 where a / b vanishes and the result is a + b, not a.
+Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
+  const Expr quotient = g.floor(a / b), negated = -quotient;
+  const Expr one = g.where(g.ne(rest, a), g.scalar(1.0, negated.dtype()), negated);
+  return ct * g.where(g.eq(quotient, 0.0), one, negated);
+}
+
 Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   // 0^b is flat in b; a negative base has no real derivative in b and counts as flat too.
   Expr usable = is_complex(a.dtype()) ? g.ne(a, 0.0) : g.gt(a, 0.0);
@@ -142,7 +149,7 @@ constexpr Row kTable[] = {
      .signed_int = [](I a, I b, int) { return int_mod(a, b); },
      .unsigned_int = [](U a, U b, int) { return b ? a % b : U{0}; },
      .da = [](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
-     .db = [](Graph& g, Expr a, Expr b, Expr, Expr ct) { return -(ct * g.floor(a / b)); },
+     .db = d_mod_divisor,
      .fill_b = Fill::Positive},
     {.fn = Kind::Atan2,
      .dtypes = kFloat,

@@ -1,6 +1,7 @@
 // What a compiled graph keeps between runs: states, sticky inputs and handles; and the runs that hand out their memory.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "rlx/ir/cotangent_name.h"
@@ -266,6 +267,10 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
                         });
   impl().extent.reset();
   if (!possible) return false;
+  const auto& symbols = impl().code->source.symbols();
+  if (const auto it = symbols.find(*leading.begin()); it != symbols.end() && extent->upper > it->second.max)
+    throw Error(ErrorCode::InvalidArgument, concat_text("an active extent of ", extent->upper, " rows, but '",
+                                                        it->first, "' is at most ", it->second.max));
   impl().extent_rows = std::move(*rows);
   impl().extent = extent;
   return true;
@@ -289,6 +294,7 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
         if (!shape.dim(a).is_static()) return views;
         row *= shape.dim(a).value();
       }
+      if (row != 0 && extent->upper > std::numeric_limits<std::int64_t>::max() / row) return views;
       if (v.size_bytes != size_bytes(v.dtype, row * extent->upper)) return views;
       dims.push_back(extent->upper);
       for (int a = 1; a < shape.rank(); ++a) dims.push_back(shape.dim(a).value());

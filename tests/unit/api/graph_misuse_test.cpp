@@ -225,6 +225,11 @@ TEST_CASE("misuse: ops and their attributes") {
   REFUSED("999 is no OpKind", default_op(kNoKind));
   REFUSED("999 is no OpKind", attr_fields(kNoKind));
   REFUSED("an op without attributes", OpBox(OpKind::Activation, nullptr));
+  OpBox taken(ops::Activation{ActivationKind::Relu});
+  const OpBox taker = std::move(taken);
+  Graph used("used");
+  REFUSED("moved from", used.add(taken, {used.input("x", kPair)}));
+  CHECK(test::contains(test::error_text([&] { (void)taken.as<ops::Activation>(); }), "moved from"));
   const OpBox relu(ops::Activation{ActivationKind::Relu}), wild(ops::Activation{static_cast<ActivationKind>(200)});
   CHECK(test::contains(test::error_text([&] { (void)relu.as<ops::MatMul>(); }), "op read as another kind"));
   CHECK(relu.get_if<ops::MatMul>() == nullptr);
@@ -302,6 +307,13 @@ TEST_CASE("misuse: contexts of rules") {
   REFUSED("no operand 1", batch.aligned(1, 2));
   REFUSED("no result 1", batch.set_result(1, in[0]));
   REFUSED("takes (", batch.emit_lifted(ops::MatMul{}));
+  Graph other("other");
+  const Expr stranger = other.input("q", kPair);
+  REFUSED("not of the graph it writes", decompose.set_result(0, stranger));
+  REFUSED("not of the graph it writes", vjp.accumulate(0, stranger));
+  REFUSED("not of the graph it writes", jvp.set_tangent(0, stranger));
+  REFUSED("not of the graph it writes", jvp.add_tangent(0, stranger));
+  REFUSED("not of the graph it writes", batch.set_result(0, stranger));
   const CostContext cost{box, shapes, shapes};
   REFUSED("no result 1", cost.elements(1));
   const std::vector<Shape> open{Shape({Dim::symbol("n")}, DType::F32)};
@@ -326,7 +338,12 @@ TEST_CASE("misuse: decomposing and inlining") {
   const Graph body = small();
   REFUSED("does not belong to graph 'g'", inline_body(g, body, foreign));
   REFUSED("does not belong to graph 'g'", inline_body(g, body, empty));
-  CHECK_FALSE(test::error_text([&] { (void)inline_body(g, body, {}); }).empty());
+  REFUSED("inputs, got 0 operands", inline_body(g, body, {}));
+  REFUSED("inputs, got 5 operands", inline_body(g, body, std::vector<Expr>(5, x)));
+  REFUSED("into itself", inline_body(g, g, own));
+  Graph counts("counts");
+  counts.set_state("n", counts.state("n", Tensor::zeros(kPair)) + 1.0);
+  REFUSED("sets states", inline_body(g, counts, {}));
 }
 
 TEST_CASE("misuse: rewriting") {

@@ -125,6 +125,11 @@ TEST_CASE("misuse: inputs and runs") {
   CHECK_FALSE(test::error_text([&] { f.prepare_shape(wrong); }).empty());
   REFUSED("", f.set_active_extent(ActiveExtent{5, 2}));
   REFUSED("", f.set_active_extent(ActiveExtent{-1, 2}));
+  Graph rows("rows");
+  rows.set_outputs({rows.input("x", {{rows.symbol("n", {.max = 8}), 2}, DType::F32}) + 1.0});
+  CompiledGraph padded = Session().compile(std::move(rows));
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
+  REFUSED("'n' is at most 8", padded.set_active_extent(ActiveExtent{kFar, kFar}));
 
   REFUSED("no input 'y'", f.set_input("y", two));
   REFUSED("'x'", f.set_input("x", std::span<const float>()));
@@ -291,6 +296,8 @@ TEST_CASE("misuse: the pipeline") {
   CompileOptions odd;
   odd.arena_alignment = 3;
   REFUSED("alignment", target_with_options(target, odd));
+  odd.arena_alignment = std::size_t{1} << 62;
+  REFUSED("more than a GiB", target_with_options(target, odd));
   odd.arena_alignment = 0;
   REFUSED("alignment", target_with_options(target, odd));
   CompileOptions nobody, far, mode;

@@ -179,6 +179,16 @@ TEST_CASE("attention: a row that sees no key has zero output and zero derivative
   }
 }
 
+TEST_CASE("mod: the derivative by the divisor counts the quotient that the value has, also where a / b vanishes") {
+  Graph g;
+  const Shape four({4}, DType::F32);
+  g.set_outputs({g.mod(g.input("a", four), g.input("b", four))});
+  const NamedTensors values{{"a", Tensor::of<float>({4}, {-1, -1e-30F, 1e-30F, 7})},
+                            {"b", Tensor::of<float>({4}, {HUGE_VALF, 1e25F, -1e25F, 2})}};
+  const Tensor d = gradients(g, values, {"b"}, Tensor::full(four, 1)).at(0);
+  CHECK(d.to_f32() == std::vector<float>{1, 1, 1, -3});
+}
+
 TEST_CASE("complex values: the gradient is not conjugated") {
   // Re(z * conj z) has no op of its own; Re(z^2) = a^2 - b^2 has the derivative 2 z, which pairs as Re(g t).
   Graph g;
