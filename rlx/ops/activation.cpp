@@ -65,8 +65,10 @@ I wrap_neg(I x) { return static_cast<I>(wrap_neg(static_cast<U>(x))); }
 
 // -- derivatives --
 
-Expr d_gelu(Graph& g, Expr x, Expr, Expr ct) {
-  Expr cdf = (g.erf(x * kInvSqrt2) + 1.0) * 0.5;
+Expr d_gelu(Graph& g, Expr x, Expr y, Expr ct) {
+  // 1 + erf cancels below -1, where y = x cdf(x) has kept its digits.
+  const Expr far = g.lt(x, -1.0);
+  Expr cdf = g.where(far, y / g.where(far, x, -1.0), (g.erf(x * kInvSqrt2) + 1.0) * 0.5);
   Expr pdf = g.exp(x * x * -0.5) * (1 / std::sqrt(2 * std::numbers::pi));
   return ct * (cdf + x * pdf);
 }

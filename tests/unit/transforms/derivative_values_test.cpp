@@ -189,6 +189,20 @@ TEST_CASE("mod: the derivative by the divisor counts the quotient that the value
   CHECK(d.to_f32() == std::vector<float>{1, 1, 1, -3});
 }
 
+TEST_CASE("gelu: the derivative keeps its digits where 1 + erf cancels, and is smooth at 0") {
+  Graph g;
+  const Shape five({5}, DType::F32);
+  g.set_outputs({g.gelu(g.input("x", five))});
+  const Tensor x = Tensor::of<float>({5}, {-9, -6, -4, 0, 1});
+  const Tensor d = gradients(g, {{"x", x}}, {"x"}, Tensor::full(five, 1)).at(0);
+  for (std::int64_t i = 0; i < 5; ++i) {
+    const double at = x.at(i), tail = 0.5 * std::erfc(-at / std::sqrt(2.0)),
+                 exact = tail + at * std::exp(-at * at / 2) / std::sqrt(2 * std::acos(-1.0));
+    CAPTURE(at);
+    CHECK(std::fabs(d.at(i) - exact) <= 1e-4 * std::fabs(exact));
+  }
+}
+
 TEST_CASE("complex values: the gradient is not conjugated") {
   // Re(z * conj z) has no op of its own; Re(z^2) = a^2 - b^2 has the derivative 2 z, which pairs as Re(g t).
   Graph g;
