@@ -128,8 +128,10 @@ if [ ${#fuzzers[@]} -gt 0 ]; then
   [ -n "$full" ] && total=600 programs=3600 seed=$RANDOM
   step "fuzz: ${#fuzzers[@]} targets, random programs $programs s, the others together $total s, seed $seed"
   fuzz() {
-    build/asan/tests/"$1" --seconds "$2" --seed "$seed" --corpus "tests/fuzz/corpus/${1#fuzz_}" 2>&1 |
-      { printf '%-24s ' "$1" && cat; }
+    local out status=0
+    out=$(build/asan/tests/"$1" --seconds "$2" --seed "$seed" --corpus "tests/fuzz/corpus/${1#fuzz_}" 2>&1) || status=$?
+    printf '%-24s %s\n' "$1" "$out"
+    return $status
   }
   fuzz fuzz_program "$programs" &
   longest=$!
