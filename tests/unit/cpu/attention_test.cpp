@@ -151,7 +151,8 @@ TEST_CASE("attention: a key block without a visible key, large scores, NaN") {
     Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4));
     for (std::int64_t c = 0; c < plan.chunks; ++c) t->attention_f32(a, plan, c, scratch.data());
     for (std::int64_t i = 0; i < s * d; ++i) CHECK(out[i] == doctest::Approx(1.0F));
-    k[160 * d] = kNan;  // a visible one does
+    k[160 * d] = kNan;                                                                // a visible one does,
+    for (std::int64_t j = 152; j < 160; ++j) k[j * d] = static_cast<float>(j - 120);  // and can hide larger scores
     for (std::int64_t c = 0; c < plan.chunks; ++c) t->attention_f32(a, plan, c, scratch.data());
     for (std::int64_t i = 0; i < s * d; ++i) CHECK(std::isnan(out[i]));
   }
