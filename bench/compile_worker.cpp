@@ -1,12 +1,14 @@
-// One line of bench/compile: what a program of N ops costs before its first result. JSON on the standard output.
+// One line of bench/compile: what a program of some N nodes costs before its first result. JSON on the standard output.
 // usage: compile_worker SHAPE N        (no arguments: the names of the shapes)
 #include <rlx/rlx.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/compile_shapes.h"
@@ -74,6 +76,13 @@ void transform(const Graph& g, Laps& laps) {
   laps.lap("evaluate");
 }
 
+/// The program of a shape that has some `nodes` nodes.
+Graph of_nodes(Graph (*make)(int), int nodes) {
+  constexpr int kTrial = 1000;
+  const double per_op = static_cast<double>(make(kTrial).num_nodes()) / kTrial;
+  return make(std::max(1, static_cast<int>(nodes / per_op)));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -85,18 +94,20 @@ int main(int argc, char** argv) {
   const std::string name = argv[1];
   const int n = std::atoi(argv[2]);
   try {
+    Graph (*make)(int) = name == "transforms" ? shapes::softmax_chain : nullptr;
+    for (const shapes::Case& c : kCases)
+      if (name == c.name) make = c.make;
+    if (make == nullptr || n < 1) {
+      std::fprintf(stderr, "'%s' is no shape, or '%s' no number of nodes\n", argv[1], argv[2]);
+      return 2;
+    }
     std::printf("{");
     Laps laps;
-    bool known = name == "transforms";
-    if (known) transform(shapes::softmax_chain(n), laps);
-    for (const shapes::Case& c : kCases)
-      if (name == c.name) {
-        known = true;
-        compile_and_run(c.make(n), laps);
-      }
-    if (!known || n < 1) {
-      std::fprintf(stderr, "'%s' is no shape, or '%s' no number of ops\n", argv[1], argv[2]);
-      return 2;
+    Graph g = of_nodes(make, n);
+    if (name == "transforms") {
+      transform(g, laps);
+    } else {
+      compile_and_run(std::move(g), laps);
     }
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
