@@ -48,7 +48,8 @@ void AccessHistory::push_writer(std::size_t node) {
   for (std::size_t child : {2 * node, 2 * node + 1}) tree_[child].writer = tree_[node].writer, tree_[child].same = true;
 }
 
-// Hands the readers of a whole stretch to its halves. Many of them are waited for now, by the step that writes a part.
+// Hands the readers of a whole stretch to its halves, or, where there are many, has the step that writes a part wait
+// for all of them: lists in both halves would be copied at every level below.
 void AccessHistory::push_readers(std::size_t node, std::int32_t joined_by, std::vector<std::int32_t>& earlier) {
   std::vector<std::int32_t> readers = std::move(tree_[node].readers);
   tree_[node].readers.clear();

@@ -356,10 +356,10 @@ constexpr bool has_trait(OpTrait set, OpTrait t) { return (static_cast<int>(set)
 
 /// A field of a record that cannot be left out: there is no default.
 template <class T>
-class Said {
+class Required {
  public:
-  Said() = delete;
-  constexpr Said(T value) : value_(value) {}  // NOLINT(implicit)
+  Required() = delete;
+  constexpr Required(T value) : value_(value) {}  // NOLINT(implicit)
   constexpr operator T() const { return value_; }
 
  private:
@@ -374,8 +374,8 @@ struct OpDef {
   std::string_view what;  // one sentence for readers of the table
   InputSpec inputs;
   std::span<const AttrField> attrs;
-  Said<Level> level;
-  Said<OpTrait> traits;
+  Required<Level> level;
+  Required<OpTrait> traits;
   Rule<Result<Shapes>(const InferContext&)> infer;
   Rule<void(DecomposeContext&)> decompose;
   Rule<void(VjpContext&)> vjp;

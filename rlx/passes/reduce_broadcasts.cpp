@@ -131,6 +131,8 @@ std::optional<Expr> without_repeats(Graph& g, const Node& n, const Expr& x) {
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext&) {
+  if (std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return n.kind() == OpKind::Reduce; }))
+    return std::nullopt;
   Rebuilder r(g, reduce_broadcasts.name);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const NodeId id{i};

@@ -48,7 +48,8 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
     }
     if (!moved || !differentiable) continue;
     const OpDef& def = op_def(node.op);
-    if (!def.jvp.has()) walk::throw_no_rule(g, id, who, "has no forward-mode derivative", def.jvp.reason());
+    if (!def.jvp.has())
+      walk::throw_no_rule(g, id, who, "has no forward-mode derivative", def.jvp.reason(), walk::kAvoidOp);
     const std::size_t first = g.num_nodes();
     JvpContext c(g, node.op, inputs, outputs, node.shapes, node_tangents);
     def.jvp(c);

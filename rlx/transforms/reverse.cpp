@@ -72,7 +72,8 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool firs
     }
     if (!wanted || !reached) continue;
     const OpDef& def = op_def(node.op);
-    if (!def.vjp.has()) walk::throw_no_rule(g, id, who, "has no reverse-mode derivative", def.vjp.reason());
+    if (!def.vjp.has())
+      walk::throw_no_rule(g, id, who, "has no reverse-mode derivative", def.vjp.reason(), walk::kAvoidOp);
     for (Value v : node.inputs) inputs.push_back(g.expr(v));
     const std::size_t first = g.num_nodes();
     VjpContext c(g, node.op, inputs, outputs, node.shapes, node_cotangents);

@@ -72,7 +72,9 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
       continue;
     }
     const OpDef& def = op_def(node.op);
-    if (!def.batch.has()) walk::throw_no_rule(from, id, who, "cannot be batched", def.batch.reason());
+    if (!def.batch.has())
+      walk::throw_no_rule(from, id, who, "cannot be batched", def.batch.reason(),
+                          "run the graph once per example, or give the op a batching rule");
     std::vector<Expr> inputs;
     std::vector<bool> is_batched;
     for (Value v : node.inputs) {

@@ -158,13 +158,12 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
   }
 }
 
-void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what, const char* reason) {
+void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what, const char* reason,
+                   std::string_view way_out) {
   throw Error(Diagnostic{ErrorCode::Unsupported,
                          concat_text(who, ": ", op_text_name(g.node(id).op), " ", what, ": ",
                                      reason ? reason : "its record gives no rule"),
-                         node_where(g, id),
-                         what == "cannot be batched" ? "run the graph once per example, or give the op a batching rule"
-                                                     : "keep such ops off the path, for example with stop_gradient"});
+                         node_where(g, id), std::string(way_out)});
 }
 
 void stamp(Graph& g, std::size_t first, NodeId source, std::string_view pass) {

@@ -38,9 +38,11 @@ struct Prepared {
 };
 Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_only, RuleState (*rule)(const OpDef&));
 
-/// The error for a node whose op lacks a rule: "grad: op has no derivative: reason".
+/// The error for a node whose op lacks a rule: "grad: op has no derivative: reason", with a way out.
 [[noreturn]] void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what,
-                                const char* reason);
+                                const char* reason, std::string_view way_out);
+/// The way out of a derivative that an op does not have.
+inline constexpr std::string_view kAvoidOp = "keep such ops off the path, for example with stop_gradient";
 
 /// Marks nodes from `first` on as made by `pass` for node `source`.
 void stamp(Graph& g, std::size_t first, NodeId source, std::string_view pass);

@@ -1,6 +1,8 @@
 // `rlx run` and `rlx opt`: results, files in and out, and what they say when something is wrong.
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/serialize.h"
@@ -182,6 +184,9 @@ TEST_CASE("rlx run: malformed graphs are refused with their place") {
   }
   expect_failure(run_rlx("run --oracle " + dir.file("none.rlx")), 1, "none.rlx");
   expect_failure(run_rlx("run --oracle " + dir.path()), 1, "is a folder");
+  expect_failure(run_rlx("run --oracle /dev/zero"), 1, "is a device, which may never end");
+  std::filesystem::create_symlink("loop", dir.path() + "/loop");
+  expect_failure(run_rlx("run --oracle " + dir.path() + "/loop"), 1, "cannot read");
 }
 
 TEST_CASE("rlx opt: runs passes in order, prints text that parses back") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "rlx/backends/cpu/custom_kernel.h"
 #include "rlx/compiler/weights.h"
@@ -47,59 +48,10 @@ OpDef record(std::string_view name) {
 }
 
 // A record says its level and its traits: there are no defaults that would be taken silently.
-template <class Def>
-concept LevelMayBeLeftOut = requires {
-                              Def{.kind = OpKind::Custom,
-                                  .name = "x",
-                                  .what = "x.",
-                                  .inputs = {},
-                                  .attrs = {},
-                                  .traits = OpTrait::None,
-                                  .infer = none("no"),
-                                  .decompose = none("no"),
-                                  .vjp = none("no"),
-                                  .jvp = none("no"),
-                                  .batch = none("no"),
-                                  .reference = none("no"),
-                                  .cost = none("no"),
-                                  .samples = none("no")};
-                            };
-template <class Def>
-concept TraitsMayBeLeftOut = requires {
-                               Def{.kind = OpKind::Custom,
-                                   .name = "x",
-                                   .what = "x.",
-                                   .inputs = {},
-                                   .attrs = {},
-                                   .level = Level::Mir,
-                                   .infer = none("no"),
-                                   .decompose = none("no"),
-                                   .vjp = none("no"),
-                                   .jvp = none("no"),
-                                   .batch = none("no"),
-                                   .reference = none("no"),
-                                   .cost = none("no"),
-                                   .samples = none("no")};
-                             };
-template <class Def>
-concept MayBeWhole = requires {
-                       Def{.kind = OpKind::Custom,
-                           .name = "x",
-                           .what = "x.",
-                           .inputs = {},
-                           .attrs = {},
-                           .level = Level::Mir,
-                           .traits = OpTrait::None,
-                           .infer = none("no"),
-                           .decompose = none("no"),
-                           .vjp = none("no"),
-                           .jvp = none("no"),
-                           .batch = none("no"),
-                           .reference = none("no"),
-                           .cost = none("no"),
-                           .samples = none("no")};
-                     };
-static_assert(MayBeWhole<OpDef> && !LevelMayBeLeftOut<OpDef> && !TraitsMayBeLeftOut<OpDef>);
+static_assert(std::is_same_v<decltype(OpDef::level), Required<Level>> &&
+              !std::is_default_constructible_v<Required<Level>>);
+static_assert(std::is_same_v<decltype(OpDef::traits), Required<OpTrait>> &&
+              !std::is_default_constructible_v<Required<OpTrait>>);
 
 // y = op(x), x [2] f32.
 Graph one(OpBox op) {
