@@ -66,13 +66,40 @@ void check(bool condition, std::string_view what, const char* file, int line) {
                          "this is a fault in rlx, please report it with the text above"});
 }
 
+std::string short_name(std::string_view name) {
+  if (name.size() <= detail::kLongName) return std::string(name);
+  std::size_t shown = 80;
+  for (int i = 0; i < 3 && (static_cast<unsigned char>(name[shown]) & 0xC0) == 0x80; ++i) --shown;
+  std::string out(name.substr(0, shown));
+  out += "\u2026 (" + std::to_string(name.size()) + " bytes)";
+  return out;
+}
+
+void detail::QuotedNames::shorten(std::string& text) {
+  // text: .. quotation mark | the argument [before_, here_) | what follows it
+  if (before_ == 0 || here_ == text.size()) return;
+  const char mark = text[here_];
+  if ((mark != '\'' && mark != '"') || text[before_ - 1] != mark) return;
+  const std::string name = short_name(std::string_view(text).substr(before_, here_ - before_));
+  text.replace(before_, here_ - before_, name);
+  here_ = before_ + name.size();
+}
+
+std::string quoted_names(const std::vector<std::string>& names, std::size_t shown) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < shown; ++i) out += concat_text(i ? ", '" : "'", names[i], "'");
+  return names.size() > shown ? out + ", ..." : out;
+}
+
 std::string closest_name(std::string_view name, const std::vector<std::string>& names) {
   std::string best;
+  if (name.size() > detail::kLongName) return best;  // no typo, and the search takes the product of the lengths
   // A third of the letters wrong is a typo; more is another word. A name that shares no letter is none either.
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   std::vector<std::size_t> row(name.size() + 1);
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   for (const std::string& candidate : names) {
+    if (candidate.size() > 2 * detail::kLongName) continue;
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t j = 1; j <= candidate.size(); ++j) {
       std::size_t diagonal = row[0];

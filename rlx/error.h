@@ -84,11 +84,35 @@ void append_text(std::string& out, const T& v) {
 }
 }  // namespace detail
 
-/// Joins its arguments into one string; types with a `text()` member print through it.
+namespace detail {
+/// Names of more bytes than this are not quoted whole.
+inline constexpr std::size_t kLongName = 256;
+/// What concat_text knows of its text so far: where the last two arguments begin.
+class QuotedNames {
+ public:
+  /// Called after each argument: the one before it, when it is long and stands between quotation marks, is shortened.
+  void added(std::string& text) {
+    if (here_ - before_ > kLongName) shorten(text);
+    before_ = here_;
+    here_ = text.size();
+  }
+
+ private:
+  void shorten(std::string& text);
+  std::size_t before_ = 0, here_ = 0;
+};
+}  // namespace detail
+
+/// A name for messages: as it is, or of more than 256 bytes the first 80 (whole characters) and how many there are.
+std::string short_name(std::string_view name);
+
+/// Joins its arguments into one string; types with a `text()` member print through it. An argument between two
+/// quotation marks (`"'", name, "'"`) is a name that a message quotes and is written by short_name.
 template <class... Args>
 std::string concat_text(const Args&... args) {
   std::string out;
-  (detail::append_text(out, args), ...);
+  detail::QuotedNames names;
+  ((detail::append_text(out, args), names.added(out)), ...);
   return out;
 }
 
@@ -144,6 +168,9 @@ auto attempt(F&& f) -> Result<decltype(f())> {
 void check(bool condition, std::string_view what, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 /// The entry of `names` closest to `name` by edit distance, or an empty string when none is near; for error hints.
+/// Names of more than 256 bytes are near none.
 std::string closest_name(std::string_view name, const std::vector<std::string>& names);
+/// "'a', 'b', 'c'": the first `shown` of `names`, then "..." when there are more; for error hints where none is near.
+std::string quoted_names(const std::vector<std::string>& names, std::size_t shown = 6);
 
 }  // namespace rlx

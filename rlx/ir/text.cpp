@@ -177,7 +177,11 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
     case AttrType::OptF64: append_f64(out, std::get<double>(v)); break;
     case AttrType::Enum:
     case AttrType::OptEnum: out += enum_text(f, std::get<std::int64_t>(v)); break;
-    case AttrType::String: out += quoted(std::get<std::string>(v)); break;
+    case AttrType::String: {
+      const auto& text = std::get<std::string>(v);
+      out += quoted(options.bodies ? text : short_name(text));  // without bodies it is for a message
+      break;
+    }
     case AttrType::DType: out += dtype_name(std::get<DType>(v)); break;
     case AttrType::DimList: out += dims_text(std::get<Dims>(v)); break;
     case AttrType::I64List:

@@ -372,14 +372,11 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
   std::vector<std::string> missing;
   for (const std::string& name : needed)
     if (!params_.contains(name)) missing.push_back(name);
-  if (!missing.empty()) {
-    std::string list;
-    for (std::size_t i = 0; i < missing.size() && i < 8; ++i) list += concat_text(i ? ", " : "", "'", missing[i], "'");
+  if (!missing.empty())
     throw Error(ErrorCode::NotFound,
-                concat_text(missing.size(), missing.size() == 1 ? " param has" : " params have", " no value: ", list,
-                            missing.size() > 8 ? ", ..." : ""),
+                concat_text(missing.size(), missing.size() == 1 ? " param has" : " params have",
+                            " no value: ", quoted_names(missing, 8)),
                 "set them with set_param or load_params before the first run");
-  }
 
   for (const std::string& name : to_pack) pack_param(name);
   if (!to_compute.empty()) {
