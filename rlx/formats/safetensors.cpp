@@ -46,7 +46,6 @@ std::string_view name_of(DType dtype) {
 }
 
 // The widest unit the processor loads of an element: a complex number is two floats.
-std::size_t alignment_of(DType dtype) { return is_complex(dtype) ? size_bytes(dtype) / 2 : size_bytes(dtype); }
 
 }  // namespace
 
@@ -245,19 +244,16 @@ std::optional<TensorView> SafetensorsFile::find(std::string_view name) const {
 
 TensorView SafetensorsFile::at(std::string_view name) const {
   if (const std::optional<TensorView> view = find(name)) return *view;
-  const std::string closest = closest_name(name, names());
+  const std::vector<std::string> known = names();
+  const std::string closest = closest_name(name, known);
   std::string hint;
-  if (!closest.empty()) {
+  if (!closest.empty())
     hint = concat_text("the closest name is \"", closest, "\"");
-  } else if (entries_.empty()) {
+  else if (known.empty())
     hint = "it holds no tensor at all";
-  } else {
-    constexpr std::size_t kShown = 5;
-    hint = concat_text("none is near; it holds ", entries_.size(), entries_.size() == 1 ? " tensor:" : " tensors:");
-    for (std::size_t i = 0; i < std::min(kShown, entries_.size()); ++i)
-      hint += concat_text(i ? ", \"" : " \"", entries_[i].name, "\"");
-    if (entries_.size() > kShown) hint += ", ...";
-  }
+  else
+    hint = concat_text("none is near; it holds ", known.size(),
+                       known.size() == 1 ? " tensor: " : " tensors: ", quoted_names(known));
   throw Error(ErrorCode::NotFound, concat_text(source_, " holds no tensor \"", name, "\""), std::move(hint));
 }
 

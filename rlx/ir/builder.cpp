@@ -13,38 +13,40 @@
 namespace rlx {
 namespace {
 
+// An error of a call at the user's line `loc`.
+[[noreturn]] void fail(SourceLoc loc, ErrorCode code, std::string message, std::string hint = {}) {
+  throw Error(Diagnostic{code, std::move(message), built_at(loc), std::move(hint)});
+}
+
+std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank, const char* what) try {
+  return normalize_axis(axis, rank, what);
+} catch (const Error& e) {
+  fail(loc, e.code(), e.diagnostic().message, e.diagnostic().hint);
+}
+
 // A scalar as a tensor of dtype t; an error naming both where t is an integer dtype without that value.
-Tensor scalar_tensor(const Operand& x, DType t) {
-  if (!is_int(t)) return Tensor::scalar(t, x.scalar());
-  const int value_bits = dtype_bits(t) - (is_signed_int(t) ? 1 : 0);
-  const std::uint64_t high = ~std::uint64_t{0} >> (64 - value_bits);
-  const bool negative = x.scalar() < 0;
-  bool fits = negative ? is_signed_int(t) && ~x.integer_bits() <= high : x.integer_bits() <= high;
-  std::int64_t value = static_cast<std::int64_t>(x.integer_bits());
-  std::string text = negative ? concat_text(value) : concat_text(x.integer_bits());
-  if (x.is_float_scalar()) {  // beside an operand whose dtype is fixed, such as that of pad
-    value = convert_element<std::int64_t>(x.scalar());
-    fits = static_cast<double>(value) == x.scalar() && (is_signed_int(t) || value >= 0) &&
-           static_cast<std::uint64_t>(value < 0 ? ~value : value) <= high;
-    text = concat_text(x.scalar());
+Tensor scalar_tensor(const Operand& x, DType t,
+                     std::string_view hint = "cast the operand beside it to a wider dtype first") {
+  std::optional<Diagnostic> problem =
+      x.is_float_scalar() ? detail::not_held(t, x.scalar()) : detail::not_held(t, x.integer_bits(), x.scalar() < 0);
+  if (problem) {
+    problem->where = built_at(x.loc());
+    problem->hint = hint;
+    throw Error(*std::move(problem));
   }
-  if (!fits)
-    throw Error(
-        Diagnostic{ErrorCode::DTypeMismatch,
-                   concat_text(text, " is no value of ", dtype_name(t), ", which holds ", is_signed_int(t) ? "-" : "",
-                               is_signed_int(t) ? high + 1 : 0, " to ", high),
-                   x.loc().line > 0 ? concat_text("   built at ", x.loc().file, ":", x.loc().line) : std::string(),
-                   "cast the operand beside it to a wider dtype first"});
-  return Tensor::scalar_i64(t, value);
+  if (!is_int(t) || x.is_float_scalar()) return Tensor::scalar(t, x.scalar());
+  Tensor out = Tensor::zeros(Shape({}, t));
+  out.set_i64(0, static_cast<std::int64_t>(x.integer_bits()));
+  return out;
 }
 
 Expr own(Graph& g, const Operand& x) {
   if (x.is_scalar()) return g.constant(scalar_tensor(x, x.is_float_scalar() ? DType::F32 : DType::I32), x.loc());
   if (&x.expr().graph() != &g)
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text("value ", x.expr().value(), " belongs to graph '", x.expr().graph().name(), "', not to '",
-                            g.name(), "'"),
-                "values cannot be mixed between graphs; pass them as inputs");
+    fail(x.loc(), ErrorCode::InvalidArgument,
+         concat_text("value ", x.expr().value(), " belongs to graph '", x.expr().graph().name(), "', not to '",
+                     g.name(), "'"),
+         "values cannot be mixed between graphs; pass them as inputs");
   return x.expr();
 }
 
@@ -55,12 +57,12 @@ Expr scalar_beside(Graph& g, const Operand& x, DType t) {
 
 Expr cast_at(Graph& g, Expr x, DType to, SourceLoc loc) { return x.dtype() == to ? x : g.add(ops::Cast{to}, {x}, loc); }
 
-DType promoted(DType a, DType b, const char* what) {
+DType promoted(DType a, DType b, const char* what, SourceLoc loc) {
   auto t = promote(a, b);
   if (!t)
-    throw Error(ErrorCode::DTypeMismatch,
-                concat_text(what, ": ", dtype_name(a), " and ", dtype_name(b), " have no common dtype"),
-                "cast one of them first");
+    fail(loc, ErrorCode::DTypeMismatch,
+         concat_text(what, ": ", dtype_name(a), " and ", dtype_name(b), " have no common dtype"),
+         "cast one of them first");
   return *t;
 }
 
@@ -81,17 +83,17 @@ Pair promote_pair(Graph& g, const Operand& a, const Operand& b, const char* what
     p.a = own(g, a);
     p.b = own(g, b);
   }
-  DType t = promoted(p.a.dtype(), p.b.dtype(), what);
+  DType t = promoted(p.a.dtype(), p.b.dtype(), what, p.loc);
   p.a = cast_at(g, p.a, t, p.loc);
   p.b = cast_at(g, p.b, t, p.loc);
   return p;
 }
 
-std::vector<std::int64_t> normalize_axes(std::vector<std::int64_t> axes, int rank, const char* what) {
-  for (auto& a : axes) a = normalize_axis(a, rank, what);
+std::vector<std::int64_t> normalize_axes(SourceLoc loc, std::vector<std::int64_t> axes, int rank, const char* what) {
+  for (auto& a : axes) a = normalize_axis_at(loc, a, rank, what);
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    throw Error(ErrorCode::InvalidArgument, concat_text(what, ": an axis is named twice"));
+    fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": an axis is named twice"));
   return axes;
 }
 
@@ -117,9 +119,11 @@ Expr Builder::param(std::string name, Shape shape, ParamMode mode, SourceLoc loc
   return graph().add(ops::Param{std::move(name), shape.dims(), shape.dtype(), mode}, {}, loc);
 }
 Expr Builder::constant(Tensor value, SourceLoc loc) { return graph().add(ops::Constant{std::move(value)}, {}, loc); }
-Expr Builder::scalar(double value, DType dtype, SourceLoc loc) { return constant(Tensor::scalar(dtype, value), loc); }
+Expr Builder::scalar_constant(const Operand& value, DType dtype) {
+  return constant(scalar_tensor(value, dtype, "take a dtype that holds it"), value.loc());
+}
 Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
-  if (init.empty()) throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' needs an initial value"));
+  if (init.empty()) fail(loc, ErrorCode::InvalidArgument, concat_text("state '", name, "' needs an initial value"));
   Dims dims = init.shape().dims();
   DType dtype = init.dtype();
   return graph().add(ops::State{std::move(name), std::move(dims), dtype, std::move(init)}, {}, loc);
@@ -166,7 +170,7 @@ Expr Builder::reshape(Operand x, Dims dims, const DeclaredShape& shape) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[i].is_static(-1)) {
       if (free_axis >= 0)
-        throw Error(ErrorCode::InvalidArgument, concat_text("reshape: more than one -1 in ", dims_text(dims)));
+        fail(x.loc(), ErrorCode::InvalidArgument, concat_text("reshape: more than one -1 in ", dims_text(dims)));
       free_axis = static_cast<int>(i);
     } else {
       known = known * dims[i];
@@ -176,9 +180,9 @@ Expr Builder::reshape(Operand x, Dims dims, const DeclaredShape& shape) {
     Dim total = v.shape().num_elements_dim();
     auto rest = exact_div(total, known);
     if (!rest)
-      throw Error(ErrorCode::ShapeMismatch,
-                  concat_text("reshape: ", v.shape(), " has ", total, " elements, not a multiple of ", known, " in ",
-                              dims_text(dims)));
+      fail(x.loc(), ErrorCode::ShapeMismatch,
+           concat_text("reshape: ", v.shape(), " has ", total, " elements, not a multiple of ", known, " in ",
+                       dims_text(dims)));
     dims[static_cast<std::size_t>(free_axis)] = *rest;
   }
   return shape.check(graph().add(ops::Reshape{std::move(dims)}, {v}, x.loc()));
@@ -186,13 +190,13 @@ Expr Builder::reshape(Operand x, Dims dims, const DeclaredShape& shape) {
 
 Expr Builder::transpose(Operand x, std::vector<std::int64_t> perm, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  for (auto& p : perm) p = normalize_axis(p, v.rank(), "transpose");
+  for (auto& p : perm) p = normalize_axis_at(x.loc(), p, v.rank(), "transpose");
   return shape.check(graph().add(ops::Transpose{std::move(perm)}, {v}, x.loc()));
 }
 
 Expr Builder::t(Operand x) {
   Expr v = own(graph(), x);
-  if (v.rank() < 2) throw Error(ErrorCode::ShapeMismatch, concat_text("t: ", v.shape(), " has fewer than two axes"));
+  if (v.rank() < 2) fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("t: ", v.shape(), " has fewer than two axes"));
   std::vector<std::int64_t> perm(static_cast<std::size_t>(v.rank()));
   std::iota(perm.begin(), perm.end(), std::int64_t{0});
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
@@ -212,7 +216,7 @@ Expr Builder::slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_
 
 Expr Builder::narrow(Operand x, std::int64_t axis, Dim start, Dim len, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  auto a = static_cast<std::size_t>(normalize_axis(axis, v.rank(), "narrow"));
+  auto a = static_cast<std::size_t>(normalize_axis_at(x.loc(), axis, v.rank(), "narrow"));
   Dims starts(static_cast<std::size_t>(v.rank()), Dim(0)), limits = v.shape().dims();
   starts[a] = start;
   limits[a] = start + len;
@@ -220,12 +224,13 @@ Expr Builder::narrow(Operand x, std::int64_t axis, Dim start, Dim len, const Dec
 }
 
 Expr Builder::concat(const std::vector<Expr>& xs, std::int64_t axis, const DeclaredShape& shape, SourceLoc loc) {
-  if (xs.empty()) throw Error(ErrorCode::InvalidArgument, "concat: no operands", "pass at least one value");
+  if (xs.empty()) fail(loc, ErrorCode::InvalidArgument, "concat: no operands", "pass at least one value");
   DType t = xs[0].dtype();
-  for (const Expr& x : xs) t = promoted(t, x.dtype(), "concat");
+  for (const Expr& x : xs) t = promoted(t, x.dtype(), "concat", loc);
   std::vector<Value> operands;
   for (const Expr& x : xs) operands.push_back(cast_at(graph(), own(graph(), Operand(x, loc)), t, loc));
-  return shape.check(graph().add(ops::Concat{normalize_axis(axis, xs[0].rank(), "concat")}, std::move(operands), loc));
+  return shape.check(
+      graph().add(ops::Concat{normalize_axis_at(loc, axis, xs[0].rank(), "concat")}, std::move(operands), loc));
 }
 
 Expr Builder::pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int64_t> high, Operand value,
@@ -239,33 +244,34 @@ Expr Builder::pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int
 
 Expr Builder::reverse(Operand x, std::vector<std::int64_t> axes) {
   Expr v = own(graph(), x);
-  return graph().add(ops::Reverse{normalize_axes(std::move(axes), v.rank(), "reverse")}, {v}, x.loc());
+  return graph().add(ops::Reverse{normalize_axes(x.loc(), std::move(axes), v.rank(), "reverse")}, {v}, x.loc());
 }
 
 Expr Builder::iota(Shape shape, std::int64_t axis, SourceLoc loc) {
-  return graph().add(ops::Iota{shape.dims(), shape.dtype(), normalize_axis(axis, shape.rank(), "iota")}, {}, loc);
+  return graph().add(ops::Iota{shape.dims(), shape.dtype(), normalize_axis_at(loc, axis, shape.rank(), "iota")}, {},
+                     loc);
 }
 
 Expr Builder::unsqueeze(Operand x, std::int64_t axis) {
   Expr v = own(graph(), x);
   Dims dims = v.shape().dims();
-  dims.insert(dims.begin() + normalize_axis(axis, v.rank() + 1, "unsqueeze"), Dim(1));
+  dims.insert(dims.begin() + normalize_axis_at(x.loc(), axis, v.rank() + 1, "unsqueeze"), Dim(1));
   return reshape(Operand(v, x.loc()), std::move(dims));
 }
 
 Expr Builder::squeeze(Operand x, std::int64_t axis) {
   Expr v = own(graph(), x);
-  std::int64_t a = normalize_axis(axis, v.rank(), "squeeze");
+  std::int64_t a = normalize_axis_at(x.loc(), axis, v.rank(), "squeeze");
   Dims dims = v.shape().dims();
   if (!dims[static_cast<std::size_t>(a)].is_static(1))
-    throw Error(ErrorCode::ShapeMismatch, concat_text("squeeze: axis ", a, " of ", v.shape(), " is not 1"));
+    fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("squeeze: axis ", a, " of ", v.shape(), " is not 1"));
   dims.erase(dims.begin() + a);
   return reshape(Operand(v, x.loc()), std::move(dims));
 }
 
 Expr Builder::dim_size(Operand x, std::int64_t axis) {
   Expr v = own(graph(), x);
-  return graph().add(ops::DimSize{normalize_axis(axis, v.rank(), "dim_size")}, {v}, x.loc());
+  return graph().add(ops::DimSize{normalize_axis_at(x.loc(), axis, v.rank(), "dim_size")}, {v}, x.loc());
 }
 
 // -- indexing --
@@ -281,13 +287,13 @@ Expr stored_as(Graph& g, const Operand& update, DType t) {
 
 Expr Builder::gather(Operand table, Operand indices, std::int64_t axis, const DeclaredShape& shape) {
   Expr v = own(graph(), table);
-  return shape.check(
-      graph().add(ops::Gather{normalize_axis(axis, v.rank(), "gather")}, {v, own(graph(), indices)}, table.loc()));
+  return shape.check(graph().add(ops::Gather{normalize_axis_at(table.loc(), axis, v.rank(), "gather")},
+                                 {v, own(graph(), indices)}, table.loc()));
 }
 Expr Builder::scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis,
                           const DeclaredShape& shape) {
   Expr v = own(graph(), operand);
-  return shape.check(graph().add(ops::ScatterAdd{normalize_axis(axis, v.rank(), "scatter_add")},
+  return shape.check(graph().add(ops::ScatterAdd{normalize_axis_at(operand.loc(), axis, v.rank(), "scatter_add")},
                                  {v, own(graph(), indices), stored_as(graph(), updates, v.dtype())}, operand.loc()));
 }
 Expr Builder::dynamic_slice(Operand x, Operand starts, Dims sizes) {
@@ -304,13 +310,15 @@ Builder::TopKResult Builder::top_k(Operand x, std::int64_t k) {
 }
 Expr Builder::arg_max(Operand x, std::int64_t axis, bool keep_dims) {
   Expr v = own(graph(), x);
-  return graph().add(ops::ArgReduce{ArgReduceKind::Max, normalize_axis(axis, v.rank(), "arg_max"), keep_dims}, {v},
-                     x.loc());
+  return graph().add(
+      ops::ArgReduce{ArgReduceKind::Max, normalize_axis_at(x.loc(), axis, v.rank(), "arg_max"), keep_dims}, {v},
+      x.loc());
 }
 Expr Builder::arg_min(Operand x, std::int64_t axis, bool keep_dims) {
   Expr v = own(graph(), x);
-  return graph().add(ops::ArgReduce{ArgReduceKind::Min, normalize_axis(axis, v.rank(), "arg_min"), keep_dims}, {v},
-                     x.loc());
+  return graph().add(
+      ops::ArgReduce{ArgReduceKind::Min, normalize_axis_at(x.loc(), axis, v.rank(), "arg_min"), keep_dims}, {v},
+      x.loc());
 }
 
 // -- reductions --
@@ -322,22 +330,23 @@ Expr Builder::reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, b
     axes.resize(static_cast<std::size_t>(v.rank()));
     std::iota(axes.begin(), axes.end(), std::int64_t{0});
   }
-  return shape.check(
-      graph().add(ops::Reduce{fn, normalize_axes(std::move(axes), v.rank(), "reduce"), keep_dims}, {v}, x.loc()));
+  return shape.check(graph().add(
+      ops::Reduce{fn, normalize_axes(x.loc(), std::move(axes), v.rank(), "reduce"), keep_dims}, {v}, x.loc()));
 }
 Expr Builder::cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive, bool reverse,
                          const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return shape.check(
-      graph().add(ops::Cumulative{fn, normalize_axis(axis, v.rank(), "cumulative"), exclusive, reverse}, {v}, x.loc()));
+  return shape.check(graph().add(
+      ops::Cumulative{fn, normalize_axis_at(x.loc(), axis, v.rank(), "cumulative"), exclusive, reverse}, {v}, x.loc()));
 }
 Expr Builder::softmax(Operand x, std::int64_t axis, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return shape.check(graph().add(ops::Softmax{normalize_axis(axis, v.rank(), "softmax")}, {v}, x.loc()));
+  return shape.check(graph().add(ops::Softmax{normalize_axis_at(x.loc(), axis, v.rank(), "softmax")}, {v}, x.loc()));
 }
 Expr Builder::log_softmax(Operand x, std::int64_t axis, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return shape.check(graph().add(ops::LogSoftmax{normalize_axis(axis, v.rank(), "log_softmax")}, {v}, x.loc()));
+  return shape.check(
+      graph().add(ops::LogSoftmax{normalize_axis_at(x.loc(), axis, v.rank(), "log_softmax")}, {v}, x.loc()));
 }
 
 // -- linear algebra --
@@ -345,9 +354,8 @@ Expr Builder::log_softmax(Operand x, std::int64_t axis, const DeclaredShape& sha
 Expr Builder::matmul(Operand a, Operand b, const DeclaredShape& shape) {
   Pair p = promote_pair(graph(), a, b, "matmul");
   if (p.a.rank() == 0 || p.b.rank() == 0)
-    throw Error(ErrorCode::ShapeMismatch,
-                concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"),
-                "multiply with *");
+    fail(p.loc, ErrorCode::ShapeMismatch,
+         concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"), "multiply with *");
   bool vector_a = p.a.rank() == 1, vector_b = p.b.rank() == 1;
   Expr x = vector_a ? unsqueeze(Operand(p.a, p.loc), 0) : p.a;
   Expr w = vector_b ? unsqueeze(Operand(p.b, p.loc), 1) : p.b;
@@ -360,9 +368,9 @@ Expr Builder::matmul(Operand a, Operand b, const DeclaredShape& shape) {
 Expr Builder::dot_general(Operand a, Operand b, ops::DotGeneral dims, const DeclaredShape& shape) {
   Pair p = promote_pair(graph(), a, b, "dot_general");
   for (auto* list : {&dims.lhs_contract, &dims.lhs_batch})
-    for (auto& axis : *list) axis = normalize_axis(axis, p.a.rank(), "dot_general");
+    for (auto& axis : *list) axis = normalize_axis_at(p.loc, axis, p.a.rank(), "dot_general");
   for (auto* list : {&dims.rhs_contract, &dims.rhs_batch})
-    for (auto& axis : *list) axis = normalize_axis(axis, p.b.rank(), "dot_general");
+    for (auto& axis : *list) axis = normalize_axis_at(p.loc, axis, p.b.rank(), "dot_general");
   return shape.check(graph().add(std::move(dims), {p.a, p.b}, p.loc));
 }
 
@@ -376,7 +384,7 @@ std::vector<Value> promote_all(Graph& g, const char* what, std::span<const Opera
   std::vector<Value> out;
   if (own_values.empty()) return out;
   DType t = own_values[0].dtype();
-  for (const Expr& e : own_values) t = promoted(t, e.dtype(), what);
+  for (std::size_t i = 0; i < own_values.size(); ++i) t = promoted(t, own_values[i].dtype(), what, operands[i].loc());
   for (std::size_t i = 0; i < own_values.size(); ++i) out.push_back(cast_at(g, own_values[i], t, operands[i].loc()));
   return out;
 }
@@ -399,13 +407,13 @@ std::vector<Value> block_operands(Graph& g, const char* what, MaskKind mask, con
 Expr Builder::layer_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis,
                          const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return shape.check(graph().add(ops::LayerNorm{normalize_axis(axis, v.rank(), "layer_norm"), eps},
+  return shape.check(graph().add(ops::LayerNorm{normalize_axis_at(x.loc(), axis, v.rank(), "layer_norm"), eps},
                                  promote_all(graph(), "layer_norm", {x, gamma, beta}), x.loc()));
 }
 Expr Builder::rms_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis,
                        const DeclaredShape& shape) {
   Expr v = own(graph(), x);
-  return shape.check(graph().add(ops::RmsNorm{normalize_axis(axis, v.rank(), "rms_norm"), eps},
+  return shape.check(graph().add(ops::RmsNorm{normalize_axis_at(x.loc(), axis, v.rank(), "rms_norm"), eps},
                                  promote_all(graph(), "rms_norm", {x, gamma, beta}), x.loc()));
 }
 Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask,

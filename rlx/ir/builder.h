@@ -41,8 +41,12 @@ class Builder {
   /// A weight, bound by name. Frozen: set seldom, packed for its kernel; Mutable: set between runs, read as it is.
   Expr param(std::string name, Shape shape, ParamMode mode = ParamMode::Frozen, SourceLoc loc = SourceLoc::current());
   Expr constant(Tensor value, SourceLoc loc = SourceLoc::current());
-  /// A rank-0 constant.
-  Expr scalar(double value, DType dtype = DType::F32, SourceLoc loc = SourceLoc::current());
+  /// A rank-0 constant of any C++ number; an error naming the range when an integer dtype does not hold it.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Expr scalar(T value, DType dtype = DType::F32, SourceLoc loc = SourceLoc::current()) {
+    return scalar_constant(Operand(value, loc), dtype);
+  }
   /// A persistent value that starts as `init`.
   Expr state(std::string name, Tensor init, SourceLoc loc = SourceLoc::current());
 
@@ -221,6 +225,7 @@ class Builder {
 
  private:
   Graph& graph();
+  Expr scalar_constant(const Operand& value, DType dtype);
 };
 
 struct Builder::TopKResult {

@@ -68,17 +68,17 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
   input_shapes.reserve(inputs.size());
   for (Value v : inputs) {
     if (v.node.index >= nodes_.size() || v.result >= node(v.node).num_results())
-      throw Error(ErrorCode::InvalidArgument,
-                  concat_text(op_text_name(op), ": operand ", v, " does not belong to graph '", name_, "'"),
-                  "use values of the graph you are building");
+      throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                             concat_text(op_text_name(op), ": operand ", v, " does not belong to graph '", name_, "'"),
+                             built_at(loc), "use values of the graph you are building"});
     input_shapes.push_back(shape(v));
   }
   if (LeafIndex::knows(op.kind()))
     for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
       if (find_leaf(kind, name_of(op)).valid())
-        throw Error(ErrorCode::InvalidArgument,
-                    concat_text("graph '", name_, "' already has a leaf called '", name_of(op), "'"),
-                    "names of inputs, params and states are distinct");
+        throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                               concat_text("graph '", name_, "' already has a leaf called '", name_of(op), "'"),
+                               built_at(loc), "names of inputs, params and states are distinct"});
   Origin origin;
   origin.label = label_prefix_.empty() ? std::string() : label_prefix_.substr(0, label_prefix_.size() - 1);
   origin.loc = loc;
@@ -90,7 +90,7 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
     d.where =
         concat_text(NodeId{static_cast<std::uint32_t>(nodes_.size())}, " = ", op_text_name(op), "(", operands, ")");
     if (!origin.label.empty()) d.where += concat_text("   \"", origin.label, "\"");
-    if (loc.line > 0) d.where += concat_text("   built at ", loc.file, ":", loc.line);
+    d.where += built_at(loc);
     throw Error(std::move(d));
   }
   (void)life_.of(*this);  // the Expr needs it: a call that fails leaves no node
@@ -107,11 +107,12 @@ void Graph::throw_no_value(Value v) const {
               "use an id that this very graph returned");
 }
 
-void Graph::check_own(std::string_view what, const Expr& e) const {
+void Graph::check_own(std::string_view what, const Expr& e, SourceLoc loc) const {
   if (&e.graph() == this) return;  // graph() throws for an empty or dead one
-  throw Error(ErrorCode::InvalidArgument,
-              concat_text(what, ": ", e.value(), " belongs to graph '", e.graph().name(), "', not to '", name_, "'"),
-              "values cannot be mixed between graphs; pass them as inputs");
+  throw Error(
+      Diagnostic{ErrorCode::InvalidArgument,
+                 concat_text(what, ": ", e.value(), " belongs to graph '", e.graph().name(), "', not to '", name_, "'"),
+                 built_at(loc), "values cannot be mixed between graphs; pass them as inputs"});
 }
 
 void Expr::throw_no_graph() const {
@@ -126,7 +127,7 @@ Expr Graph::add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc) {
   std::vector<Value> values;
   values.reserve(inputs.size());
   for (const Expr& e : inputs) {
-    if (!e.belongs_to(*this)) check_own(op_text_name(op), e);
+    if (!e.belongs_to(*this)) check_own(op_text_name(op), e, loc);
     values.push_back(e.value());
   }
   return add(std::move(op), std::move(values), loc);
@@ -146,36 +147,43 @@ NodeId Graph::add_node(Node node) {
   return id;
 }
 
-void Graph::set_outputs(std::vector<Value> outputs) {
+void Graph::set_outputs(std::vector<Value> outputs, SourceLoc loc) {
   for (Value v : outputs)
     if (v.node.index >= nodes_.size() || v.result >= node(v.node).num_results())
-      throw Error(ErrorCode::InvalidArgument, concat_text("output ", v, " does not belong to graph '", name_, "'"));
+      throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                             concat_text("output ", v, " does not belong to graph '", name_, "'"), built_at(loc),
+                             "use values of the graph you are building"});
   outputs_ = std::move(outputs);
 }
 
-void Graph::set_outputs(std::initializer_list<Expr> outputs) { set_outputs(std::vector<Expr>(outputs)); }
-
-void Graph::set_outputs(const std::vector<Expr>& outputs) {
-  std::vector<Value> values;
-  for (const Expr& e : outputs) {
-    check_own("set_outputs", e);
-    values.push_back(e.value());
-  }
-  set_outputs(std::move(values));
+void Graph::set_outputs(std::initializer_list<Expr> outputs, SourceLoc loc) {
+  set_outputs(std::vector<Expr>(outputs), loc);
 }
 
-void Graph::set_state(const std::string& name, Value v) {
+void Graph::set_outputs(const std::vector<Expr>& outputs, SourceLoc loc) {
+  std::vector<Value> values;
+  for (const Expr& e : outputs) {
+    check_own("set_outputs", e, loc);
+    values.push_back(e.value());
+  }
+  set_outputs(std::move(values), loc);
+}
+
+void Graph::set_state(const std::string& name, Value v, SourceLoc loc) {
   NodeId id = find_leaf(OpKind::State, name);
   if (!id.valid()) {
     std::vector<std::string> names;
     for (NodeId s : leaves(OpKind::State)) names.push_back(leaf_name(s));
     std::string near = closest_name(name, names);
-    throw Error(ErrorCode::NotFound, concat_text("graph '", name_, "' has no state '", name, "'"),
-                near.empty() ? "create it with g.state(name, init)" : concat_text("did you mean '", near, "'?"));
+    throw Error(
+        Diagnostic{ErrorCode::NotFound, concat_text("graph '", name_, "' has no state '", name, "'"), built_at(loc),
+                   near.empty() ? "create it with g.state(name, init)" : concat_text("did you mean '", near, "'?")});
   }
   if (!(shape(v) == shape(id)))
-    throw Error(ErrorCode::ShapeMismatch,
-                concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)));
+    throw Error(Diagnostic{ErrorCode::ShapeMismatch,
+                           concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)),
+                           built_at(loc),
+                           {}});
   const std::vector<NodeId>& states = leaves_.of(OpKind::State);
   update_of_state_.resize(states.size());
   std::uint32_t& update =
@@ -188,9 +196,22 @@ void Graph::set_state(const std::string& name, Value v) {
   update = static_cast<std::uint32_t>(state_updates_.size());
 }
 
-void Graph::set_state(const std::string& name, const Expr& v) {
-  check_own(concat_text("set_state '", name, "'"), v);
-  set_state(name, v.value());
+void Graph::set_state(const std::string& name, const Expr& v, SourceLoc loc) {
+  check_own(concat_text("set_state '", name, "'"), v, loc);
+  set_state(name, v.value(), loc);
+}
+
+namespace {
+std::string bounds_text(const SymbolInfo& info) {
+  return concat_text("[", info.min, ", ", info.max, "]",
+                     info.divisor == 1 ? std::string() : concat_text(" with divisor ", info.divisor));
+}
+}  // namespace
+
+Dim Graph::symbol(const std::string& name) {
+  Dim d = Dim::symbol(name);
+  symbols_.try_emplace(name);
+  return d;
 }
 
 Dim Graph::symbol(const std::string& name, SymbolInfo info) {
@@ -198,7 +219,16 @@ Dim Graph::symbol(const std::string& name, SymbolInfo info) {
   if (info.min < 0 || info.max < info.min || info.divisor < 1)
     throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", name, "': bounds [", info.min, ", ", info.max,
                                                         "] with divisor ", info.divisor, " are not possible"));
-  symbols_.insert_or_assign(name, info);
+  SymbolInfo& known = symbols_.try_emplace(name, info).first->second;
+  if (known == info) return d;
+  if (known != SymbolInfo{})  // shapes that were built may rest on them
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("symbol '", name, "' of graph '", name_, "' is declared in ", bounds_text(known),
+                            ", and again in ", bounds_text(info)),
+                concat_text("g.symbol(\"", name,
+                            "\") without bounds gives the same dimension again; another one takes "
+                            "another name"));
+  known = info;
   return d;
 }
 
@@ -343,11 +373,15 @@ std::string node_label(const Graph& g, NodeId id) {
   return id.text();
 }
 
+std::string built_at(SourceLoc loc) {
+  return loc.line > 0 ? concat_text("   built at ", loc.file, ":", loc.line) : std::string();
+}
+
 std::string node_where(const Graph& g, NodeId id) {
   const Origin& origin = g.node(id).origin;
   std::string out = node_text(g, id);
   if (!origin.label.empty()) out += concat_text("   \"", origin.label, "\"");
-  if (origin.loc.line > 0) out += concat_text("   built at ", origin.loc.file, ":", origin.loc.line);
+  out += built_at(origin.loc);
   if (!origin.from.empty()) {
     out += concat_text("\n  came from: ", origin.pass, " <- ");
     for (std::size_t i = 0; i < origin.from.size(); ++i) out += (i ? ", " : "") + origin.from[i];

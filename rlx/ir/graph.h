@@ -87,15 +87,19 @@ class Graph : public Builder {
   Expr expr(Value v) { return Expr(this, v); }
   /// True when `v` is a result of a node of this graph.
   bool has(Value v) const { return v.node.index < nodes_.size() && v.result < nodes_[v.node.index].shapes.size(); }
-  void set_outputs(std::vector<Value> outputs);
-  void set_outputs(std::initializer_list<Expr> outputs);
-  void set_outputs(const std::vector<Expr>& outputs);
+  void set_outputs(std::vector<Value> outputs, SourceLoc loc = SourceLoc::current());
+  void set_outputs(std::initializer_list<Expr> outputs, SourceLoc loc = SourceLoc::current());
+  void set_outputs(const std::vector<Expr>& outputs, SourceLoc loc = SourceLoc::current());
   /// Declares the value of state `name` after a run; shape and dtype must equal the state's.
-  void set_state(const std::string& name, Value v);
+  void set_state(const std::string& name, Value v, SourceLoc loc = SourceLoc::current());
   /// The same, and a value of another graph is an error.
-  void set_state(const std::string& name, const Expr& v);
-  /// The dimension `name`, recording its bounds; InvalidArgument for a name that is no word and for impossible bounds.
-  Dim symbol(const std::string& name, SymbolInfo info = {});
+  void set_state(const std::string& name, const Expr& v, SourceLoc loc = SourceLoc::current());
+  /// The dimension `name`, with the bounds it was declared with or else those of SymbolInfo{}; InvalidArgument for a
+  /// name that is no word.
+  Dim symbol(const std::string& name);
+  /// The same, recording its bounds. InvalidArgument for impossible ones, and for others than those of an earlier call,
+  /// naming both; bounds equal to SymbolInfo{} count as not declared yet.
+  Dim symbol(const std::string& name, SymbolInfo info);
   /// Nodes built while the scope lives get `label/` before their label; scopes end in the reverse order of their begin.
   class LabelScope {
    public:
@@ -157,7 +161,7 @@ class Graph : public Builder {
     if (id.index >= nodes_.size()) throw_no_value(id);
   }
   [[noreturn]] void throw_no_value(Value v) const;
-  void check_own(std::string_view what, const Expr& e) const;
+  void check_own(std::string_view what, const Expr& e, SourceLoc loc) const;
   std::string name_;
   std::vector<Node> nodes_;
   LeafIndex leaves_;
@@ -223,6 +227,8 @@ std::string node_label(const Graph& g, NodeId id);
 std::string node_text(const Graph& g, NodeId id);
 /// The node line, its label and the user's source line, for error messages.
 std::string node_where(const Graph& g, NodeId id);
+/// "   built at file.cpp:12", the end of such a text; empty for a line that is not known.
+std::string built_at(SourceLoc loc);
 
 inline Expr::Expr(Graph* graph, Value value) : value_(value) {
   if (!graph) return;

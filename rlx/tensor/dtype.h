@@ -51,6 +51,12 @@ constexpr int dtype_bits(DType t) {
 }
 /// Bytes of one element; 0 for the packed 4-bit types.
 constexpr std::size_t size_bytes(DType t) { return static_cast<std::size_t>(dtype_bits(t) / 8); }
+/// What the address of an element is a multiple of: the bytes of its C++ type, of a part of a complex number; 1 for the
+/// packed 4-bit types.
+constexpr std::size_t alignment_of(DType t) {
+  const std::size_t bytes = size_bytes(t);
+  return t == DType::C64 || t == DType::C128 ? bytes / 2 : bytes == 0 ? 1 : bytes;
+}
 /// No tensor has as many elements: their bytes are below 2^64 in every dtype.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 /// Bytes that `count` contiguous elements take; throws InvalidArgument for a count outside [0, kMaxElements).

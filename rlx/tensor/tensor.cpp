@@ -68,7 +68,49 @@ Tensor Tensor::uninitialized(const Shape& shape) try {
   throw_out_of_memory("a tensor");
 }
 
+namespace detail {
+namespace {
+bool is_stored_int(DType t) { return is_int(t) || t == DType::I4 || t == DType::U4; }
+
+std::optional<Diagnostic> not_held(DType t, bool fits, const std::string& value) {
+  if (fits) return std::nullopt;
+  const bool is_signed = is_signed_int(t) || t == DType::I4;
+  const std::uint64_t high = ~std::uint64_t{0} >> (64 - dtype_bits(t) + (is_signed ? 1 : 0));
+  return Diagnostic{ErrorCode::DTypeMismatch,
+                    concat_text(value, " is no value of ", dtype_name(t), ", which holds ", is_signed ? "-" : "",
+                                is_signed ? high + 1 : 0, " to ", high),
+                    {},
+                    {}};
+}
+}  // namespace
+
+std::optional<Diagnostic> not_held(DType t, std::uint64_t bits, bool negative) {
+  if (!is_stored_int(t)) return std::nullopt;
+  const bool is_signed = is_signed_int(t) || t == DType::I4;
+  const std::uint64_t high = ~std::uint64_t{0} >> (64 - dtype_bits(t) + (is_signed ? 1 : 0));
+  return not_held(t, negative ? is_signed && ~bits <= high : bits <= high,
+                  negative ? concat_text(static_cast<std::int64_t>(bits)) : concat_text(bits));
+}
+
+std::optional<Diagnostic> not_held(DType t, double value) {
+  if (!is_stored_int(t)) return std::nullopt;
+  const bool whole = value >= -0x1p63 && value < 0x1p64 && std::trunc(value) == value;
+  if (!whole) return not_held(t, false, concat_text(value));
+  return value < 0 ? not_held(t, static_cast<std::uint64_t>(static_cast<std::int64_t>(value)), true)
+                   : not_held(t, static_cast<std::uint64_t>(value), false);
+}
+}  // namespace detail
+
+namespace {
+void require_held(std::optional<Diagnostic> problem) {
+  if (!problem) return;
+  problem->hint = "take a dtype that holds it, or cast a tensor that does: casts wrap";
+  throw Error(*std::move(problem));
+}
+}  // namespace
+
 Tensor Tensor::full(const Shape& shape, double value) {
+  require_held(detail::not_held(shape.dtype(), value));
   Tensor t = zeros(shape);
   if (value != 0 || std::signbit(value)) {
     std::byte* data = t.mutable_data();
@@ -78,6 +120,7 @@ Tensor Tensor::full(const Shape& shape, double value) {
 }
 
 Tensor Tensor::scalar_i64(DType dtype, std::int64_t value) {
+  require_held(detail::not_held(dtype, static_cast<std::uint64_t>(value), value < 0));
   Tensor t = zeros(Shape({}, dtype));
   t.set_i64(0, value);
   return t;
@@ -91,6 +134,17 @@ void require_bytes(const void* data, const Shape& shape) {
   if (data == nullptr && shape.num_elements() != 0)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("a null pointer given as the ", shape.size_bytes(), " bytes of ", shape));
+}
+
+// Kernels and `values` read elements by their C++ type, which need not work at other addresses.
+void require_aligned(const void* data, const Shape& shape, std::string_view hint) {
+  const std::size_t alignment = alignment_of(shape.dtype()),
+                    beyond = reinterpret_cast<std::uintptr_t>(data) % alignment;
+  if (beyond != 0 && shape.num_elements() != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the bytes given as ", shape, " lie ", beyond, " beyond a multiple of ", alignment, ": ",
+                            dtype_name(shape.dtype()), " needs addresses that are multiples of ", alignment),
+                std::string(hint));
 }
 }  // namespace
 
@@ -109,6 +163,7 @@ Tensor Tensor::part_of(Tensor& buffer, std::size_t offset, const Shape& shape) {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(t.size_bytes(), " bytes from ", offset, " of a buffer of ", buffer.size_bytes()));
   }
+  require_aligned(buffer.data_ + offset, shape, "start the part at such an offset");
   t.data_ = buffer.data_ + offset;
   // An owner of its own, so that copy-on-write looks at this part alone; it keeps the whole buffer alive.
   t.owner_ = std::shared_ptr<const void>(t.data_, [whole = buffer.owner_](const void*) {});
@@ -118,6 +173,7 @@ Tensor Tensor::part_of(Tensor& buffer, std::size_t offset, const Shape& shape) {
 
 Tensor Tensor::borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner) {
   require_bytes(data, shape);
+  require_aligned(data, shape, "copy them: Tensor::copy_of takes any address");
   Tensor t;
   t.shape_ = shape;
   t.num_elements_ = shape.num_elements();

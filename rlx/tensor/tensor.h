@@ -71,6 +71,8 @@ struct DTypeOf<F16> {
 };
 
 /// Read-only view of somebody else's dense row-major elements; `dims` may be empty when the receiver knows the shape.
+/// `data` is a multiple of `alignment_of(dtype)` wherever a run reads or writes it in place: run_slots, run_into and
+/// their like refuse others by name, set_param and load_params copy them.
 struct TensorView {
   const void* data = nullptr;
   DType dtype = DType::F32;
@@ -112,17 +114,20 @@ class Tensor {
   static Tensor zeros(const Shape& shape);
   /// The same without the zeros, for values that are written whole right away.
   static Tensor uninitialized(const Shape& shape);
-  /// Every element set to `value` (converted; complex gets a zero imaginary part).
+  /// Every element set to `value` (rounded to floats, zero as imaginary part, "not zero" as Bool). DTypeMismatch naming
+  /// the range when an integer dtype does not hold it: 300 and 2.5 are no U8. So do the next two.
   static Tensor full(const Shape& shape, double value);
   static Tensor scalar(DType dtype, double value) { return full(Shape({}, dtype), value); }
   static Tensor scalar_i64(DType dtype, std::int64_t value);
-  /// A copy of `shape.size_bytes()` bytes at `data`; InvalidArgument for null unless there are none.
+  /// A copy of `shape.size_bytes()` bytes at `data`, any address; InvalidArgument for null unless there are none.
   static Tensor copy_of(const void* data, const Shape& shape);
   /// A writable tensor over bytes [offset, offset + size) of `buffer`, which nothing else may write; the buffer lives
-  /// as long as its parts. InvalidArgument when the range does not fit.
+  /// as long as its parts. InvalidArgument when the range does not fit, or does not start at a multiple of
+  /// `alignment_of(shape.dtype())` in memory.
   static Tensor part_of(Tensor& buffer, std::size_t offset, const Shape& shape);
-  /// A view of bytes that live as long as `owner` (a mapped file, another tensor). InvalidArgument for null data unless
-  /// the shape has no elements.
+  /// A view of bytes that live as long as `owner` (a mapped file, another tensor). InvalidArgument for null data and
+  /// for an address that is no multiple of `alignment_of(shape.dtype())`, unless the shape has no elements; `copy_of`
+  /// takes any address.
   static Tensor borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner);
   /// A tensor of `dims` holding `values` in row-major order; throws ShapeMismatch when the counts differ.
   template <class T>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "rlx/error.h"
@@ -53,6 +54,13 @@ To convert_element(From v) {
     return static_cast<To>(v);
   }
 }
+
+namespace detail {
+/// The DTypeMismatch that names value, dtype and range when integer dtype `t` (I4 and U4 too) does not hold `value`.
+std::optional<Diagnostic> not_held(DType t, double value);
+/// The same for an integer, given by the two's complement of its 64 bits and its sign.
+std::optional<Diagnostic> not_held(DType t, std::uint64_t bits, bool negative);
+}  // namespace detail
 
 /// Element `i` of a buffer of dtype `t` as T (double, float, int64_t, uint64_t or std::complex<double>).
 template <class T>

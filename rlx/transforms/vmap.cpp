@@ -37,8 +37,7 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
   const Graph& from = p.graph;
   Graph g(forward.name());
   g.set_symbols(from.symbols());
-  for (const std::string& s : batch.symbols())
-    if (!g.symbols().contains(s)) g.symbol(s);
+  for (const std::string& s : batch.symbols()) (void)g.symbol(s);  // one of the graph keeps its bounds
 
   ValueSlots slot(from);
   std::vector<Value> values(slot.size());

@@ -149,6 +149,7 @@ TEST_CASE("misuse: graphs") {
   REFUSED("are not possible", g.symbol("n", {5, 2}));
   REFUSED("are not possible", g.symbol("n", {-1, 2}));
   REFUSED("are not possible", g.symbol("n", {1, 2, 0}));
+  CHECK(built_at({}).empty());
   CHECK(g.symbols().empty());
   Graph impossible("impossible");
   impossible.set_symbols({{"n", {5, 2}}});  // for readers: `verify` looks at them
@@ -157,6 +158,8 @@ TEST_CASE("misuse: graphs") {
   REFUSED("not a multiple", check_symbol_value("n", {4, 8, 4}, 5));
   Graph dynamic("dynamic");
   dynamic.input("x", Shape({dynamic.symbol("n", {2, 4})}, DType::F32));
+  REFUSED("is declared in [2, 4], and again in [2, 8]", dynamic.symbol("n", {2, 8}));
+  REFUSED("is declared in [2, 4], and again in [2, 4] with divisor 2", dynamic.symbol("n", {2, 4, 2}));
   REFUSED("is outside [2, 4]", dynamic.bind({{"n", 9}}));
   CHECK(dynamic.bind({{"unknown", 9}}).has_dynamic_dims());
   CHECK(symbol_ranges(dynamic).size() == 1);

@@ -36,6 +36,11 @@ TEST_CASE("misuse: error values") {
   CHECK(attempt([]() -> int { throw Error(ErrorCode::NotFound, "lost"); }).error().message == "lost");
   CHECK(closest_name("", {}).empty());
   CHECK(closest_name(std::string(100000, 'x'), {"", "x"}).empty());
+  CHECK(closest_name("x", {std::string(100000, 'x')}).empty());
+  CHECK(quoted_names({}).empty());
+  CHECK(quoted_names({"a", "b"}, 0) == ", ...");
+  CHECK(short_name("").empty());
+  CHECK(short_name(std::string(100000, '\x80')).size() < 256);                         // no text at all
   CHECK(test::contains(test::error_text([] { check(false, ""); }), "please report"));  // documented: our own faults
 }
 
@@ -44,6 +49,7 @@ TEST_CASE("misuse: dtypes") {
   REFUSED("77 is no DType", dtype_bits(kNoDType));
   REFUSED("77 is no DType", size_bytes(kNoDType));
   REFUSED("77 is no DType", size_bytes(kNoDType, 3));
+  REFUSED("77 is no DType", alignment_of(kNoDType));
   REFUSED("77 is no DType", dtype_name(kNoDType));
   REFUSED("77 is no DType", promote(kNoDType, DType::F32));
   REFUSED("77 is no DType", promote(DType::F32, kNoDType));
@@ -150,6 +156,38 @@ TEST_CASE("misuse: tensors") {
   REFUSED("of a buffer of 12", Tensor::part_of(buffer, 4, three));
   REFUSED("of a buffer of 12", Tensor::part_of(buffer, ~std::size_t{0} - 3, three));  // the sum wraps to 8
   REFUSED("of a buffer of 0", Tensor::part_of(none, 0, Shape({0}, DType::F32)));
+
+  // Bytes that elements cannot be read at.
+  alignas(16) const std::byte bytes[32] = {};
+  Tensor room = Tensor::zeros(Shape({40}, DType::U8));
+  for (const DType d :
+       {DType::I16, DType::F16, DType::I32, DType::F32, DType::C64, DType::F64, DType::I64, DType::C128}) {
+    const Shape one({1}, d);
+    const std::string wanted = concat_text("needs addresses that are multiples of ", alignment_of(d));
+    REFUSED(wanted, Tensor::borrowed(bytes + 1, one, nullptr));
+    REFUSED(wanted, Tensor::part_of(room, 1, one));
+    CHECK_FALSE(Tensor::borrowed(bytes + alignment_of(d), one, nullptr).empty());
+    CHECK_FALSE(Tensor::part_of(room, alignment_of(d), one).empty());
+    CHECK_FALSE(Tensor::copy_of(bytes + 1, one).empty());
+    CHECK_FALSE(Tensor::borrowed(bytes + 1, Shape({0}, d), nullptr).empty());
+  }
+  for (const DType d : {DType::Bool, DType::U8, DType::F8E4M3, DType::I4})
+    CHECK_FALSE(Tensor::borrowed(bytes + 1, Shape({2}, d), nullptr).empty());
+
+  // Numbers that an integer dtype does not hold.
+  REFUSED("300 is no value of u8, which holds 0 to 255", Tensor::scalar(DType::U8, 300));
+  REFUSED("-1 is no value of u64, which holds 0 to 18446744073709551615", Tensor::scalar(DType::U64, -1));
+  REFUSED("2.5 is no value of i32", Tensor::full(Shape({2}, DType::I32), 2.5));
+  REFUSED("nan is no value of i8", Tensor::scalar(DType::I8, std::numeric_limits<double>::quiet_NaN()));
+  REFUSED("is no value of i64", Tensor::scalar(DType::I64, 0x1p63));
+  REFUSED("8 is no value of i4, which holds -8 to 7", Tensor::scalar(DType::I4, 8));
+  REFUSED("-1 is no value of u4, which holds 0 to 15", Tensor::scalar_i64(DType::U4, -1));
+  REFUSED("128 is no value of i8, which holds -128 to 127", Tensor::scalar_i64(DType::I8, 128));
+  CHECK(Tensor::scalar(DType::U8, 255).at_i64(0) == 255);
+  CHECK(Tensor::scalar(DType::I64, -0x1p63).at_i64(0) == kLow);
+  CHECK(Tensor::scalar(DType::I4, -8).at_i64(0) == -8);
+  CHECK(Tensor::scalar(DType::Bool, 2.5).at_i64(0) == 1);
+  CHECK(Tensor::scalar(DType::F16, 1e9).at(0) == std::numeric_limits<double>::infinity());
 
   Tensor t = Tensor::full(three, 2);
   for (const std::int64_t i : {std::int64_t{3}, std::int64_t{-1}, std::int64_t{100000000}, kHigh, kLow}) {

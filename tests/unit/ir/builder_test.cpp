@@ -9,6 +9,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/module.h"
+#include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {
@@ -209,6 +210,111 @@ TEST_CASE("define builds a module; its stage says whether it holds blocks") {
   CHECK(holds_blocks(block.graph()));
   CHECK(!holds_blocks(block.hir().lower_to_mir().graph));
   CHECK(plain.graph().module().stage() == GraphStage::Mir);
+}
+
+TEST_CASE("a scalar constant that its integer dtype does not hold is an error with value, dtype, range and line") {
+  Graph g("g");
+  CHECK(contains(error_text([&] { (void)g.scalar(300, DType::U8); }), "300 is no value of u8, which holds 0 to 255"));
+  CHECK(contains(error_text([&] { (void)g.scalar(300, DType::U8); }), concat_text("builder_test.cpp:", __LINE__)));
+  CHECK(contains(error_text([&] { (void)g.scalar(-1, DType::U64); }), "-1 is no value of u64"));
+  CHECK(contains(error_text([&] { (void)g.scalar(2.5, DType::I32); }), "2.5 is no value of i32"));
+  CHECK(contains(error_text([&] { (void)g.scalar(1e30, DType::I64); }), "is no value of i64"));
+  CHECK(contains(error_text([&] { (void)g.scalar(~std::uint64_t{0}, DType::I64); }),
+                 "18446744073709551615 is no value of i64"));
+  CHECK(g.num_nodes() == 0);
+  // Every digit of a 64-bit integer stays, which a double would not hold.
+  g.set_outputs({g.scalar((std::int64_t{1} << 53) + 1, DType::I64), g.scalar(~std::uint64_t{0}, DType::U64),
+                 g.scalar(255, DType::U8), g.scalar(-3.0, DType::I8), g.scalar(7), g.scalar(true, DType::Bool)});
+  const std::vector<Tensor> y = evaluate(g, {});
+  CHECK(y[0].at_i64(0) == (std::int64_t{1} << 53) + 1);
+  CHECK(y[1].identical(Tensor::of<std::uint64_t>({}, std::vector<std::uint64_t>{~std::uint64_t{0}})));
+  CHECK(y[2].at_i64(0) == 255);
+  CHECK(y[3].at_i64(0) == -3);
+  CHECK(y[4].identical(Tensor::scalar(DType::F32, 7)));
+  CHECK(y[5].at_i64(0) == 1);
+}
+
+TEST_CASE("errors of builder calls name the user's line: axes, leaves of one name, values of another graph") {
+  Graph g("g"), other("other");
+  const Expr x = g.input("x", f32({2, 3})), y = other.input("y", f32({2, 3})),
+             s = g.state("s", Tensor::zeros(f32({2})));
+  const std::string place = "builder_test.cpp:";
+  // Each on one line, so that its number is known.
+  // clang-format off
+  struct Call {
+    int line;
+    std::function<void()> make;
+  };
+  const Call cases[] = {
+      {__LINE__, [&] { (void)g.softmax(x, 7); }},
+      {__LINE__, [&] { (void)g.sum(x, {5}); }},
+      {__LINE__, [&] { (void)g.sum(x, {0, 0}); }},
+      {__LINE__, [&] { (void)g.transpose(x, {0, -4}); }},
+      {__LINE__, [&] { (void)g.concat({x, x}, 2); }},
+      {__LINE__, [&] { (void)g.iota(f32({2}), 1); }},
+      {__LINE__, [&] { (void)g.gather(x, g.cast(x, DType::I32), 2); }},
+      {__LINE__, [&] { (void)g.unsqueeze(x, 4); }},
+      {__LINE__, [&] { (void)g.squeeze(x, 1); }},
+      {__LINE__, [&] { (void)g.narrow(x, 3, 0, 1); }},
+      {__LINE__, [&] { (void)g.layer_norm(x, s, s, 1e-5, 2); }},
+      {__LINE__, [&] { (void)g.dot_general(x, x, {.lhs_contract = {2}, .rhs_contract = {1}}); }},
+      {__LINE__, [&] { (void)g.reshape(x, {-1, -1}); }},
+      {__LINE__, [&] { (void)g.input("x", f32({1})); }},
+      {__LINE__, [&] { (void)g.param("x", f32({1})); }},
+      {__LINE__, [&] { (void)g.state("x", Tensor::zeros(f32({1}))); }},
+      {__LINE__, [&] { (void)(x + y); }},
+      {__LINE__, [&] { (void)g.relu(y); }},
+      {__LINE__, [&] { (void)g.concat({x, y}, 0); }},
+      {__LINE__, [&] { (void)g.add(ops::StopGradient{}, {y}); }},
+      {__LINE__, [&] { g.set_outputs({y}); }},
+      {__LINE__, [&] { g.set_outputs(std::vector<Value>{Value(NodeId{99})}); }},
+      {__LINE__, [&] { g.set_state("s", y); }},
+      {__LINE__, [&] { g.set_state("none", x); }},
+  };
+  // clang-format on
+  for (const Call& call : cases) {
+    const std::string text = error_text(call.make);
+    CHECK_MESSAGE(contains(text, concat_text(place, call.line)), "line ", call.line, ": ", text);
+  }
+}
+
+TEST_CASE("bounds of a symbol are declared once: again the same, or no bounds, is the same dimension") {
+  Graph g("g");
+  const Dim n = g.symbol("n", {1, 8});
+  CHECK(g.symbol("n", {1, 8}) == n);
+  CHECK(g.symbol("n") == n);
+  CHECK(g.symbols().at("n") == SymbolInfo{1, 8});
+  const std::string text = error_text([&] { (void)g.symbol("n", {1, 16}); });
+  CHECK_MESSAGE(contains(text, "symbol 'n' of graph 'g' is declared in [1, 8], and again in [1, 16]"), text);
+  CHECK(contains(error_text([&] { (void)g.symbol("n", {}); }), "and again in [0, "));
+  CHECK(g.symbols().at("n") == SymbolInfo{1, 8});
+  // A first mention without bounds leaves them open.
+  (void)g.symbol("m");
+  (void)g.symbol("m", {2, 4, 2});
+  CHECK(g.symbols().at("m") == SymbolInfo{2, 4, 2});
+}
+
+TEST_CASE("errors show long names by their first bytes, whole characters, and their size") {
+  Graph g("g");
+  const std::string name = std::string(79, 'n') + "\u00e9" + std::string((1 << 20) - 81, 'm');
+  const Expr x = g.input(name, f32({2}));
+  const std::string shown = std::string(79, 'n') + "\u2026 (1048576 bytes)";
+  const std::string twice = error_text([&] { (void)g.input(name, f32({2})); });
+  CHECK_MESSAGE(contains(twice, "already has a leaf called '" + shown + "'"), twice.substr(0, 500));
+  CHECK(twice.size() < 1000);
+  const std::string where = node_where(g, x.value().node);
+  CHECK_MESSAGE(contains(where, "{name = \"" + shown + "\"}"), where.substr(0, 500));
+  const std::string missing = error_text([&] { (void)evaluate(g, {{name + "x", Tensor::zeros(f32({2}))}}); });
+  CHECK(contains(missing, "no input, param or state '" + std::string(79, 'n') + "\u2026 (1048577 bytes)'"));
+  CHECK(missing.size() < 1000);
+  const std::string unset = error_text([&] { g.set_state(name, x); });
+  CHECK(unset.size() < 1000);
+  // A name of a sentence or a path is shown whole.
+  const std::string path(256, 'p');
+  CHECK(contains(error_text([&] { g.set_state(path, x); }), "has no state '" + path + "'"));
+  // What is not quoted is no name, and graphs are printed whole.
+  CHECK(concat_text("a ", path, "b").size() == 259);
+  CHECK(print_text(g).size() > name.size());
 }
 
 TEST_CASE("an integer scalar that the dtype beside it cannot hold is an error with both names and the line") {
