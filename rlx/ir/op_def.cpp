@@ -21,6 +21,21 @@ std::optional<Diagnostic> InferContext::check_same_dtype(int first, int last) co
   return std::nullopt;
 }
 
+namespace {
+// Whether a tensor may have the shape, as far as its integers tell.
+bool possible(const Shape& shape) {
+  std::int64_t elements = 1;
+  bool none = false, too_many = false;
+  for (const Dim& d : shape.dims()) {
+    if (!d.is_static()) continue;
+    if (d.value() < 0) return false;
+    none = none || d.value() == 0;
+    too_many = too_many || __builtin_mul_overflow(elements, d.value(), &elements) || elements >= kMaxElements;
+  }
+  return none || !too_many;
+}
+}  // namespace
+
 Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed) {
   const OpDef& def = op_def(op);
   int n = static_cast<int>(inputs.size());
@@ -45,6 +60,14 @@ Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std:
   try {
     Result<Shapes> shapes = def.infer(c);
     if (shapes.ok() && shapes->empty()) return c.attr_error("the shape rule gives no result");
+    if (shapes.ok() && op.kind() == OpKind::Custom)
+      for (std::size_t r = 0; r < shapes->size(); ++r)
+        if (!possible((*shapes)[r])) {
+          Diagnostic d = c.error("the shape rule gives ", (*shapes)[r], " for result ", r,
+                                 ": extents are 0 or more, and their product is below 2^60");
+          d.hint = concat_text("correct the record of '", op_text_name(op), "' given to register_op");
+          return d;
+        }
     return shapes;
   } catch (const Error& e) {  // overflow and the like inside Dim arithmetic
     if (e.code() == ErrorCode::Internal) throw;

@@ -75,7 +75,8 @@ struct CpuKernel {
 };
 
 /// Makes the cpu backend run custom op `name` with `kernel` in graphs compiled from now on. Throws InvalidArgument when
-/// the name has a kernel already or `kernel.run` is null.
+/// the name has a kernel already or `kernel.run` is null, and for an op of rlx itself; NotFound before `register_op`
+/// was called with the name.
 void register_cpu_kernel(std::string_view name, const CpuKernel& kernel);
 
 }  // namespace rlx

@@ -199,6 +199,41 @@ TEST_CASE("rules that break their promise are the record's fault, not ours") {
                 evaluated);
 }
 
+TEST_CASE("a shape rule that gives what no tensor can be fails when the node is built, naming the op") {
+  const auto built = [](std::string_view name, Result<Shapes> (*infer)(const InferContext&)) {
+    OpDef def = record(name);
+    def.infer = infer;
+    register_op(def);
+    return error_text([&] { one(custom_op(std::string(name))); });
+  };
+  const std::string negative = built(
+      "test.negative", +[](const InferContext&) -> Result<Shapes> {
+        return Shapes{Shape({2, -3}, DType::F32)};
+      });
+  CHECK_MESSAGE(contains(negative, "test.negative: the shape rule gives [2, -3] f32 for result 0"), negative);
+  CHECK(contains(negative, "%1 = test.negative(%0)"));
+  CHECK(contains(negative, "custom_op_test.cpp:"));
+  CHECK(contains(negative, "given to register_op"));
+  const std::string vast = built(
+      "test.vast", +[](const InferContext& c) -> Result<Shapes> {
+        return Shapes{c.input(0), Shape({Dim::symbol("n"), std::int64_t{1} << 40, std::int64_t{1} << 40}, DType::F32)};
+      });
+  CHECK_MESSAGE(contains(vast, "test.vast: the shape rule gives [n, "), vast);
+  CHECK(contains(vast, "for result 1"));
+  const std::string dtype = built(
+      "test.no_dtype",
+      +[](const InferContext&) -> Result<Shapes> { return Shapes{Shape({2}, static_cast<DType>(77))}; });
+  CHECK_MESSAGE(contains(dtype, "test.no_dtype: 77 is no DType"), dtype);
+  CHECK(contains(dtype, "%1 = test.no_dtype(%0)"));
+  // Nothing is a size too.
+  CHECK(built(
+            "test.empty",
+            +[](const InferContext&) -> Result<Shapes> {
+              return Shapes{Shape({0, std::int64_t{1} << 62}, DType::F32)};
+            })
+            .empty());
+}
+
 TEST_CASE("an HIR block of another project lowers by its decomposition") {
   OpDef def = record("test.block");
   def.level = Level::Hir;
@@ -253,6 +288,13 @@ TEST_CASE("cpu kernels: duplicates, empty kernels, and what a kernel reports") {
                         nullptr};
   CHECK(contains(error_text([&] { register_cpu_kernel("test.scaled_tanh", fails); }), "has a cpu kernel already"));
   CHECK(contains(error_text([] { register_cpu_kernel("test.fails", {}); }), "no run function"));
+  for (const char* ours : {"softmax", "relu"}) {
+    const std::string text = error_text([&] { register_cpu_kernel(ours, fails); });
+    CHECK_MESSAGE(contains(text, concat_text("register_cpu_kernel('", ours, "'): that op is rlx's own")), text);
+  }
+  const std::string unknown = error_text([&] { register_cpu_kernel("test.scaled_tan", fails); });
+  CHECK_MESSAGE(contains(unknown, "no op of this name is registered\n  hint: did you mean 'test.scaled_tanh'?"),
+                unknown);
   register_op(record("test.fails"));
   register_cpu_kernel("test.fails", fails);
   for (int threads : {1, 2}) {

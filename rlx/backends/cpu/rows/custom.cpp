@@ -6,6 +6,7 @@
 #include <shared_mutex>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/custom_op.h"
 
 namespace rlx {
 namespace {
@@ -32,6 +33,18 @@ void register_cpu_kernel(std::string_view name, const CpuKernel& kernel) {
   if (!kernel.run)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("register_cpu_kernel('", name, "'): the kernel has no run function"));
+  if (!registered_op(name)) {
+    if (find_op(name))
+      throw Error(
+          ErrorCode::InvalidArgument,
+          concat_text("register_cpu_kernel('", name, "'): that op is rlx's own, its kernels are part of the backend"),
+          "register an op of your own with register_op, and a kernel for that");
+    std::vector<std::string> names;
+    for (const OpDef* def : registered_ops()) names.emplace_back(def->name);
+    const std::string near = closest_name(name, names);
+    throw Error(ErrorCode::NotFound, concat_text("register_cpu_kernel('", name, "'): no op of this name is registered"),
+                near.empty() ? "call register_op with its record first" : concat_text("did you mean '", near, "'?"));
+  }
   Kernels& k = kernels();
   std::unique_lock lock(k.mutex);
   if (!k.by_name.try_emplace(std::string(name), kernel).second)
