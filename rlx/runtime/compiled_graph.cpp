@@ -24,8 +24,7 @@ std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std
   else if (names.empty())
     hint = concat_text("the graph has no ", what, "s");
   else
-    for (std::size_t i = 0; i < names.size() && i <= 6; ++i)
-      hint += i == 0 ? concat_text("there is '", names[i], "'") : i == 6 ? ", ..." : concat_text(", '", names[i], "'");
+    hint = concat_text("there is ", quoted_names(names));
   throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"), std::move(hint));
 }
 
@@ -44,6 +43,26 @@ auto make_room(const std::string& graph, const std::string& what, std::size_t by
   throw Error(ErrorCode::OutOfMemory,
               concat_text("graph '", graph, "': there is no memory for ", what, ", ", bytes, " bytes"),
               "run it with smaller dimensions, or where there is more memory");
+}
+
+bool aligned(const void* data, DType dtype) {
+  return reinterpret_cast<std::uintptr_t>(data) % alignment_of(dtype) == 0;
+}
+
+// The bytes of a weight to be packed straight from the caller's memory, or a copy where they do not lie as kernels need
+// them.
+Tensor packable(const void* data, const Shape& shape, std::shared_ptr<const void> owner) {
+  if (data == nullptr || !aligned(data, shape.dtype())) return Tensor::copy_of(data, shape);
+  return Tensor::borrowed(data, shape, std::move(owner));
+}
+
+// What kernels read and write in place must lie as its elements do.
+void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype) {
+  if (aligned(data, dtype)) return;
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text(what, " '", name, "': its bytes do not lie at a multiple of ", alignment_of(dtype), ", as ",
+                          dtype_name(dtype), " values do"),
+              "copy them to where they do, for example with Tensor::copy_of");
 }
 
 }  // namespace
@@ -185,6 +204,7 @@ void CompiledGraph::Impl::check_sizes(const ShapeInstance& s, std::span<const Te
                   concat_text("pass ", shape.num_elements(), " values"));
     if (views[i].data == nullptr && shape.size_bytes() != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("input '", code->inputs[i].name, "' has no data"));
+    require_aligned("input", code->inputs[i].name, views[i].data, views[i].dtype);
   }
 }
 
@@ -325,10 +345,7 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
   if (data == nullptr && bytes != 0)
     throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", its ", bytes,
                                                         " bytes were given as a null pointer"));
-  // Packed straight from the caller's memory, unless its bytes do not lie as kernels need them.
-  const bool aligned =
-      bytes != 0 && reinterpret_cast<std::uintptr_t>(data) % std::max<std::size_t>(1, size_bytes(dtype)) == 0;
-  Tensor value = aligned ? Tensor::borrowed(data, given, nullptr) : Tensor::copy_of(data, given);
+  const Tensor value = packable(data, given, nullptr);
   const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
   impl().own_weights().set(std::span(&next, 1));
 } catch (const std::bad_alloc&) {
@@ -388,8 +405,8 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
   std::vector<WeightStore::NewValue> values;
   values.reserve(found.size());
   for (const auto& [info, view] : found)
-    values.push_back({info->name, Tensor::borrowed(view.data, info->shape.with_dtype(view.dtype), loader),
-                      info->shape.dtype(), loader});
+    values.push_back(
+        {info->name, packable(view.data, info->shape.with_dtype(view.dtype), loader), info->shape.dtype(), loader});
   impl().own_weights().set(values);
   return found.size();
 } catch (const std::bad_alloc&) {
@@ -483,6 +500,7 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
                   concat_text("give room for ", shape.num_elements(), " values"));
     if (out[i].data == nullptr && shape.size_bytes() != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
+    require_aligned("output", name, out[i].data, out[i].dtype);
     s.output_pointers[i] = out[i].data;
   }
   impl().check_overlap(s, in, out);
@@ -561,7 +579,9 @@ const CompileResult& CompiledGraph::compile_result() const try {
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::compile_result");
 }
-std::size_t CompiledGraph::arena_bytes() const { return impl().block.size_bytes(); }
+std::size_t CompiledGraph::arena_bytes() const {
+  return impl().shapes.empty() ? 0 : impl().last().spec->code->block_bytes;
+}
 std::size_t CompiledGraph::prepared_bytes() const try {
   return impl().weights->bytes();
 } catch (const std::bad_alloc&) {

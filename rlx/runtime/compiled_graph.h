@@ -176,9 +176,11 @@ class CompiledGraph {
 
   /// What the compiler did for the last used shape.
   const CompileResult& compile_result() const;
-  /// Bytes of arena and outputs of the last used shape; bytes of weights in memory: prepared forms, and values that
-  /// kernels read as they are (those in mapped files not counted).
+  /// Bytes of arena and outputs that the last used shape takes, 0 before the first: smaller again after a smaller
+  /// shape. The memory itself is kept: it has room for the largest shape used so far.
   std::size_t arena_bytes() const;
+  /// Bytes of weights in memory: prepared forms, and values that kernels read as they are (those in mapped files not
+  /// counted).
   std::size_t prepared_bytes() const;
 
  private:

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -138,6 +139,55 @@ TEST_CASE("symbolic dimensions: a shape compiles once, bounds are kept, counts s
   CHECK(f.run({{"x", {1, 2, 3}}})[0] == std::vector<float>{6});
   CHECK(holds(text_of([&] { f.run({{"x", std::vector<float>(27)}}); }), "symbol 'n' = 9"));
   CHECK(holds(text_of([&] { f.run({{"x", std::vector<float>(4)}}); }), "not a multiple of 3"));
+}
+
+TEST_CASE("arena_bytes is what the last used shape takes: small again after a small one") {
+  Graph g("sym");
+  Expr x = g.input("x", {{g.symbol("n", {.min = 1, .max = 4096}), 3}, DType::F32});
+  g.set_outputs({g.cumsum(g.softmax(g.cumsum(x, 0)), 0)});
+  CompiledGraph f = Session().compile(std::move(g));
+  CHECK(f.arena_bytes() == 0);
+  f.run({{"x", std::vector<float>(30)}});
+  const std::size_t small = f.arena_bytes();
+  CHECK(small > 0);
+  f.run({{"x", std::vector<float>(3000)}});
+  CHECK(f.arena_bytes() > small);
+  CHECK(f.clone().arena_bytes() == f.arena_bytes());
+  f.run({{"x", std::vector<float>(30)}});
+  CHECK(f.arena_bytes() == small);
+}
+
+TEST_CASE("bytes that values cannot be read at: runs refuse them by name, weights are copied") {
+  Graph g("g");
+  Expr x = g.input("x", {{3}, DType::F32});
+  g.set_outputs({x * g.param("w", {{3}, DType::F32})});
+  CompiledGraph f = Session().compile(std::move(g));
+  alignas(16) std::byte bytes[64] = {};
+  const float values[] = {1, 2, 3};
+  std::memcpy(bytes + 1, values, sizeof values);
+  class Odd final : public WeightLoader {
+   public:
+    explicit Odd(const void* data) : data_(data) {}
+    std::vector<std::string> names() const override { return {"w"}; }
+    std::optional<TensorView> find(std::string_view) const override { return TensorView{data_, DType::F32, dims_, 12}; }
+
+   private:
+    const void* data_;
+    std::vector<std::int64_t> dims_{3};
+  };
+  CHECK(f.load_params(std::make_shared<Odd>(bytes + 1)) == 1);
+  CHECK(f.run({{"x", {1, 1, 1}}})[0] == std::vector<float>{1, 2, 3});
+  f.set_param_typed("w", bytes + 1, 12, DType::F32);
+  CHECK(f.run({{"x", {2, 2, 2}}})[0] == std::vector<float>{2, 4, 6});
+  const TensorView odd{bytes + 1, DType::F32, {}, 12}, fine{values, DType::F32, {}, 12};
+  CHECK(holds(text_of([&] { f.run_slots({&odd, 1}); }), "input 'x': its bytes do not lie at a multiple of 4"));
+  const MutableTensorView room{bytes + 17, DType::F32, {}, 12}, good{bytes + 20, DType::F32, {}, 12};
+  CHECK(holds(text_of([&] {
+                f.run_into({&fine, 1}, {&room, 1});
+              }),
+              "output 'out0': its bytes do not lie at a multiple"));
+  f.run_into({&fine, 1}, {&good, 1});
+  CHECK(reinterpret_cast<const float*>(bytes + 20)[2] == 9);
 }
 
 TEST_CASE("clones run at the same time") {
