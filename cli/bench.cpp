@@ -21,6 +21,7 @@
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/driver/registry.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
@@ -52,8 +53,8 @@ std::pair<std::int64_t, std::int64_t> parse_shape(const std::string& text) {
   long long b = 0, s = 0;
   char rest = 0;
   if (std::sscanf(text.c_str(), "%lldx%lld%c", &b, &s, &rest) != 2 || b < 1 || s < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' is no shape"),
-                "write BATCHxSEQUENCE, for example 8x128");
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' is no shape"),
+                     "write BATCHxSEQUENCE, for example 8x128");
   return {b, s};
 }
 
@@ -181,45 +182,72 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   return ms;
 }
 
-// Where the time of a run on one thread goes, kernel by kernel, beside the least time that `limits` allow.
-void print_breakdown(CompiledGraph& f, std::span<const TensorView> inputs, const MachineLimits& limits) {
-  struct Row {
-    double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
-    int nodes = 0;
-  };
+// Where the time of a run on one thread goes, kernel by kernel, beside the least time that the machine allows; the
+// slowest first.
+struct KernelTime {
+  std::string op, kernel;
+  double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
+  int nodes = 0;
+};
+std::vector<KernelTime> breakdown_of(CompiledGraph& f, std::span<const TensorView> inputs,
+                                     const MachineLimits& limits) {
   // The median of several profiled runs, node by node, then summed by kernel.
   std::vector<std::vector<NodeTime>> runs;
   for (int i = 0; i < 15; ++i) runs.push_back(f.profile(inputs));
-  std::map<std::string, Row> rows;
-  Row all;
+  std::map<std::pair<std::string, std::string>, KernelTime> rows;
   for (std::size_t n = 0; n < runs[0].size(); ++n) {
     std::vector<double> ns;
     for (const auto& run : runs) ns.push_back(run[n].ns);
     std::nth_element(ns.begin(), ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 2), ns.end());
     const NodeTime& t = runs[0][n];
-    for (Row* row : {&rows[concat_text(t.op, "  ", t.kernel)], &all}) {
-      row->ns += ns[ns.size() / 2];
-      row->floor_ns += limits.floor_ns(t.cost);
-      row->flops += t.cost.flops;
-      row->bytes += t.cost.read_bytes + t.cost.write_bytes;
-      ++row->nodes;
-    }
+    KernelTime& row = rows.try_emplace({t.op, t.kernel}, KernelTime{t.op, t.kernel}).first->second;
+    row.ns += ns[ns.size() / 2];
+    row.floor_ns += limits.floor_ns(t.cost);
+    row.flops += t.cost.flops;
+    row.bytes += t.cost.read_bytes + t.cost.write_bytes;
+    ++row.nodes;
   }
-  std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
-  sorted.emplace_back("all", all);
-  std::printf("  %-52s %5s %10s %6s %10s %7s %8s %7s\n", "op  kernel, on one thread", "nodes", "us", "%", "floor us",
-              "floor %", "GFLOP/s", "GB/s");
-  for (const auto& [name, row] : sorted)
-    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %7.1f %8.1f %7.1f\n", name.c_str(), row.nodes, row.ns / 1e3,
-                100 * row.ns / all.ns, row.floor_ns / 1e3, 100 * row.floor_ns / row.ns, row.flops / row.ns,
-                row.bytes / row.ns);
+  std::vector<KernelTime> sorted;
+  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
+  std::sort(sorted.begin(), sorted.end(), [](const KernelTime& a, const KernelTime& b) { return a.ns > b.ns; });
+  return sorted;
 }
 
-// What the machine can do, measured now, for --breakdown; printed.
+void print_breakdown(std::vector<KernelTime> rows) {
+  KernelTime all{"all", ""};
+  for (const KernelTime& row : rows) {
+    all.ns += row.ns, all.floor_ns += row.floor_ns, all.flops += row.flops, all.bytes += row.bytes;
+    all.nodes += row.nodes;
+  }
+  rows.push_back(all);
+  std::printf("  %-52s %5s %10s %6s %10s %7s %8s %7s\n", "op  kernel, on one thread", "nodes", "us", "%", "floor us",
+              "floor %", "GFLOP/s", "GB/s");
+  for (const KernelTime& row : rows)
+    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %7.1f %8.1f %7.1f\n",
+                row.kernel.empty() ? row.op.c_str() : concat_text(row.op, "  ", row.kernel).c_str(), row.nodes,
+                row.ns / 1e3, 100 * row.ns / all.ns, row.floor_ns / 1e3, 100 * row.floor_ns / row.ns,
+                row.flops / row.ns, row.bytes / row.ns);
+}
+
+// The same rows as members of a case's object, after the limits that the floors come from.
+void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const MachineLimits& limits) {
+  json.key("limits").begin_object().member("gflop_per_s", limits.gflops).key("bandwidth").begin_array();
+  for (const MachineLimits::Bandwidth& b : limits.bandwidth)
+    json.begin_object().member("bytes", std::uint64_t{b.bytes}).member("gb_per_s", b.gb_per_s).end_object();
+  json.end_array().end_object().key("breakdown").begin_array();
+  for (const KernelTime& row : rows) {
+    json.begin_object().member("op", row.op).member("kernel", row.kernel).member("nodes", row.nodes);
+    json.member("us", row.ns / 1e3).member("floor_us", row.floor_ns / 1e3).member("gflop", row.flops / 1e9);
+    json.member("bytes", row.bytes).end_object();
+  }
+  json.end_array();
+}
+
+// What the machine can do, measured now, for --breakdown; printed where people read.
 MachineLimits measured_limits(const BenchOptions& o) {
-  if (!o.breakdown || o.json) return {};
+  if (!o.breakdown) return {};
   const MachineLimits limits = backend_for(Device::Cpu)->measure_limits({1, o.isa}).value_or(MachineLimits{});
+  if (o.json) return limits;
   std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
   for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
   std::printf("\n");
@@ -229,7 +257,10 @@ MachineLimits measured_limits(const BenchOptions& o) {
 Session session_of(const BenchOptions& o) {
   Session session;
   if (o.threads) session.with_threads(o.threads);
-  if (!o.isa.empty()) session.with_isa(o.isa);
+  if (!o.isa.empty()) {
+    session.with_isa(o.isa);
+    check_arguments([&] { return session.target(); });  // knows the names
+  }
   return session;
 }
 
@@ -273,10 +304,12 @@ void bench_model(const BenchOptions& o) {
       json.member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
       json.member("arena_bytes", std::uint64_t{f.arena_bytes()});
       json.member("gflop", flops / 1e9).member("gemm_gflop", gemm.flops / 1e9).member("gemm_us", gemm.ns / 1e3);
-      print_json(std::move(json.member("check", check)));
+      json.member("check", check);
+      if (o.breakdown) add_breakdown(json, breakdown_of(f, r.inputs, limits), limits);
+      print_json(std::move(json));
     } else {
       print_row(o.shapes[n], timing, flops, compile_ms, f);
-      if (o.breakdown) print_breakdown(f, r.inputs, limits);
+      if (o.breakdown) print_breakdown(breakdown_of(f, r.inputs, limits));
     }
     std::fflush(stdout);
   }
@@ -297,9 +330,25 @@ Tensor made_up_values(const Shape& shape, bool param, std::uint64_t seed) {
   return t.cast(shape.dtype());
 }
 
+// The graph with numbers for its symbols, by --bind or from the shapes of the files; and the values of the files.
+Graph static_graph(const BenchOptions& o, NamedTensors& values) {
+  Graph g = read_graph(o.graph);
+  SymbolBinding binding = parse_symbols(g, o.bindings);
+  values = read_bindings(g, o.files);
+  std::map<std::string, std::vector<std::int64_t>, std::less<>> dims;
+  for (const auto& [name, value] : values) dims.emplace(name, value.dims());
+  if (!binding.empty()) g = g.bind(binding);
+  binding = solve_symbols(g, dims);
+  if (const std::string missing = without_value(g, binding); !missing.empty())
+    throw UsageError(ErrorCode::InvalidArgument, missing,
+                     concat_text("choose values, for example: rlx bench ", o.graph, " ", bind_options(g, binding),
+                                 "\n  or give inputs whose shapes say them: --input NAME=FILE.npy"));
+  return binding.empty() ? std::move(g) : g.bind(binding);
+}
+
 void bench_graph(const BenchOptions& o) {
-  Graph g = read_static_graph(o.graph, o.bindings);
-  NamedTensors values = read_bindings(g, o.files);
+  NamedTensors values;
+  Graph g = static_graph(o, values);
   std::size_t num_made_up = 0;
   std::vector<std::string> inputs, params;
   for (OpKind kind : {OpKind::Input, OpKind::Param})
@@ -332,19 +381,21 @@ void bench_graph(const BenchOptions& o) {
   if (o.json) {
     JsonWriter json = json_row("graph", f, session.target().threads, name, timing);
     json.member("ready_ms", ready_ms).member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
-    print_json(std::move(json.member("arena_bytes", std::uint64_t{f.arena_bytes()}).member("gflop", flops / 1e9)));
+    json.member("arena_bytes", std::uint64_t{f.arena_bytes()}).member("gflop", flops / 1e9);
+    if (o.breakdown) add_breakdown(json, breakdown_of(f, views, limits), limits);
+    print_json(std::move(json));
   } else {
     print_row(name, timing, flops, ready_ms, f);
-    if (o.breakdown) print_breakdown(f, views, limits);
+    if (o.breakdown) print_breakdown(breakdown_of(f, views, limits));
   }
 }
 
 void bench(const BenchOptions& o) {
-  if (std::isnan(o.budget_s)) throw Error(ErrorCode::InvalidArgument, "--seconds is not a number");
+  if (std::isnan(o.budget_s)) throw UsageError(ErrorCode::InvalidArgument, "--seconds is not a number");
   if (o.graph.empty() == o.model.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                o.graph.empty() ? "nothing to measure is given" : "a graph and a model are given",
-                "name either a graph file or --model DIR");
+    throw UsageError(ErrorCode::InvalidArgument,
+                     o.graph.empty() ? "nothing to measure is given" : "a graph and a model are given",
+                     "name either a graph file or --model DIR");
   if (o.model.empty())
     bench_graph(o);
   else
@@ -359,7 +410,7 @@ void register_bench(CLI::App& app) {
   auto* graph = sub->add_option("graph", o->graph, "graph in text or binary form; - reads the standard input");
   graph->type_name("FILE");
   add_file_bindings(*sub, o->files);
-  sub->add_option("-b,--bind", o->bindings, "value of a symbolic dimension of the graph")
+  sub->add_option("-b,--bind", o->bindings, "value of a symbolic dimension that no input file gives")
       ->type_name("SYMBOL=N")
       ->allow_extra_args(false)
       ->needs(graph);
@@ -371,7 +422,7 @@ void register_bench(CLI::App& app) {
   sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
   sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));
   sub->add_option("--seconds", o->budget_s, "time budget of a graph or shape")->check(CLI::Range(0.001, 3600.0));
-  sub->add_flag("--json", o->json, "one JSON object per graph or shape");
+  sub->add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");
   sub->add_flag("--breakdown", o->breakdown, "time by kernel, beside the floor that arithmetic and memory set");
   sub->footer(concat_text(
       "Inputs and params of a graph that no file gives get made-up values, the same in every run.\n\n", kExitStatus));

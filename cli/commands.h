@@ -10,7 +10,8 @@ namespace rlx::cli {
 /// The end of every help text.
 inline constexpr const char* kExitStatus = "Exit status: 0 done, 1 the work failed, 2 the command line is wrong.";
 
-// Each adds its sub-command, with a callback that does the work, to `app`. Callbacks throw rlx::Error; main prints it.
+// Each adds its sub-command, with a callback that does the work, to `app`. Callbacks throw rlx::Error, or
+// UsageError (usage.h) where the command line is at fault; main prints it.
 void register_bench(CLI::App& app);
 void register_devices(CLI::App& app);
 void register_embed(CLI::App& app);

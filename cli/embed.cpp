@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
@@ -87,7 +88,7 @@ void require_texts(const EmbedArgs& args, std::size_t count) {
     throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
                 "give --text TEXT, --file LINES.txt, or lines on the standard input");
   if (args.pairs && count == 1)
-    throw Error(ErrorCode::InvalidArgument, "--pairs compares texts, and there is one only", "give at least two");
+    throw UsageError(ErrorCode::InvalidArgument, "--pairs compares texts, and there is one only", "give at least two");
 }
 
 Texts read_texts(const EmbedArgs& args) {
@@ -201,8 +202,8 @@ void run(const EmbedArgs& args) {
   const std::string format = !args.format.empty() ? args.format : args.pairs ? "text" : "json";
   Output out(args.output);
   if (format == "npy" && out.is_terminal())
-    throw Error(ErrorCode::InvalidArgument, "npy is binary and the output is a terminal",
-                "redirect it, or give --output FILE");
+    throw UsageError(ErrorCode::InvalidArgument, "npy is binary and the output is a terminal",
+                     "redirect it, or give --output FILE");
   Texts input = read_texts(args);
   SentenceEncoderOptions options;
   options.num_threads = args.threads;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/graph_file.h"
+#include "cli/usage.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
 
@@ -38,7 +39,7 @@ void bind_files(const Graph& g, OpKind kind, const std::string& what, const std:
     const std::string& name = g.leaf_name(id);
     const std::string label = concat_text(what, " '", name, "' (", path, ")");
     if (!values.emplace(name, fitted(t, g.node(id).shape(), label, cast)).second)
-      throw Error(ErrorCode::InvalidArgument, concat_text(what, " '", name, "' is given twice"));
+      throw UsageError(ErrorCode::InvalidArgument, concat_text(what, " '", name, "' is given twice"));
   };
   auto by_name = [&](const std::string& name) {
     const NodeId id = g.find_leaf(kind, name);
@@ -46,9 +47,9 @@ void bind_files(const Graph& g, OpKind kind, const std::string& what, const std:
     std::vector<std::string> names;
     for (NodeId leaf : leaves) names.push_back(g.leaf_name(leaf));
     const std::string near = closest_name(name, names);
-    throw Error(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no ", what, " '", name, "'"),
-                near.empty() ? concat_text("its ", what, "s: ", leaf_names(g, kind))
-                             : concat_text("did you mean '", near, "'?"));
+    throw UsageError(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no ", what, " '", name, "'"),
+                     near.empty() ? concat_text("its ", what, "s: ", leaf_names(g, kind))
+                                  : concat_text("did you mean '", near, "'?"));
   };
   for (const std::string& text : texts) {
     const Binding b = split_binding(text);
@@ -59,9 +60,9 @@ void bind_files(const Graph& g, OpKind kind, const std::string& what, const std:
     } else {
       while (next < leaves.size() && values.contains(g.leaf_name(leaves[next]))) ++next;
       if (next == leaves.size())
-        throw Error(ErrorCode::InvalidArgument,
-                    concat_text("'", b.rest, "': every ", what, " of graph '", g.name(), "' is bound already"),
-                    concat_text("its ", what, "s: ", leaf_names(g, kind)));
+        throw UsageError(ErrorCode::InvalidArgument,
+                         concat_text("'", b.rest, "': every ", what, " of graph '", g.name(), "' is bound already"),
+                         concat_text("its ", what, "s: ", leaf_names(g, kind)));
       bind(leaves[next], read_npy(b.rest), b.rest);
     }
   }
@@ -91,12 +92,12 @@ void require_all(const Graph& g, const NamedTensors& values) {
   for (OpKind kind : {OpKind::Input, OpKind::Param})
     for (NodeId id : g.leaves(kind))
       if (!values.contains(g.leaf_name(id)))
-        throw Error(ErrorCode::NotFound,
-                    concat_text(kind == OpKind::Input ? "input" : "param", " '", g.leaf_name(id), "' ",
-                                g.node(id).shape(), " has no value"),
-                    kind == OpKind::Input
-                        ? concat_text("give --input ", g.leaf_name(id), "=FILE.npy")
-                        : concat_text("give --param ", g.leaf_name(id), "=FILE.npy or --weights FILE.safetensors"));
+        throw UsageError(ErrorCode::NotFound,
+                         concat_text(kind == OpKind::Input ? "input" : "param", " '", g.leaf_name(id), "' ",
+                                     g.node(id).shape(), " has no value"),
+                         kind == OpKind::Input ? concat_text("give --input ", g.leaf_name(id), "=FILE.npy")
+                                               : concat_text("give --param ", g.leaf_name(id),
+                                                             "=FILE.npy or --weights FILE.safetensors"));
 }
 
 NamedTensors read_bindings(const Graph& g, const FileBindings& files) {

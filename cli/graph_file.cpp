@@ -6,6 +6,7 @@
 #include <complex>
 
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/driver/registry.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/serialize.h"
@@ -66,7 +67,7 @@ Binding split_binding(const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || is_file(text)) return {"", text};
   if (at + 1 == text.size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' names no file"), "write it like x=FILE.npy");
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' names no file"), "write it like x=FILE.npy");
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
@@ -77,8 +78,8 @@ Session session_on(const std::string& text) {
   if (backend_by_name("reference")) names.emplace_back("reference");
   for (const DeviceInfo& d : all_devices()) names.emplace_back(d.id);
   const std::string near = closest_name(text, names);
-  throw Error(ErrorCode::InvalidArgument, concat_text("there is no device '", text, "'"),
-              near.empty() ? "`rlx devices` lists them" : concat_text("did you mean '", near, "'?"));
+  throw UsageError(ErrorCode::InvalidArgument, concat_text("there is no device '", text, "'"),
+                   near.empty() ? "`rlx devices` lists them" : concat_text("did you mean '", near, "'?"));
 }
 
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts) {
@@ -92,35 +93,50 @@ SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& text
     const char* first = at == std::string::npos ? end : text.data() + at + 1;
     const auto [rest, failed] = std::from_chars(first, end, value);
     if (failed == std::errc::result_out_of_range)
-      throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "': the dimension is too large"),
-                  "a dimension is below 2^63");
+      throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "': the dimension is too large"),
+                       "a dimension is below 2^63");
     if (first == end || rest != end || failed != std::errc{} || value < 0)
-      throw Error(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"),
-                  "write it like batch=8");
+      throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"),
+                       "write it like batch=8");
     if (!std::binary_search(symbols.begin(), symbols.end(), name) && !g.symbols().contains(name)) {
-      std::string known;
-      for (const std::string& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol;
-      throw Error(ErrorCode::InvalidArgument, concat_text("the graph has no symbol '", name, "'"),
-                  known.empty() ? "all of its dimensions are numbers" : concat_text("it has ", known));
+      throw UsageError(
+          ErrorCode::InvalidArgument, concat_text("the graph has no symbol '", name, "'"),
+          symbols.empty() ? "all of its dimensions are numbers" : concat_text("it has ", quoted_names(symbols)));
     }
+    if (auto it = g.symbols().find(name); it != g.symbols().end())
+      check_arguments([&] { check_symbol_value(name, it->second, value); });
     if (!out.emplace(name, value).second)
-      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", name, "' is bound twice"));
+      throw UsageError(ErrorCode::InvalidArgument, concat_text("dimension '", name, "' is bound twice"));
   }
   return out;
 }
 
-void require_symbols(const Graph& g, const SymbolBinding& binding) {
-  for (const std::string& symbol : g.dynamic_symbols())
-    if (!binding.contains(symbol))
-      throw Error(ErrorCode::InvalidArgument, concat_text("dimension '", symbol, "' has no value"),
-                  concat_text("give it one, for example --bind ", symbol, "=16"));
+namespace {
+std::vector<std::string> open_symbols(const Graph& g, const SymbolBinding& binding) {
+  std::vector<std::string> open = g.dynamic_symbols();
+  std::erase_if(open, [&](const std::string& name) { return binding.contains(name); });
+  return open;
+}
+}  // namespace
+
+std::string without_value(const Graph& g, const SymbolBinding& binding) {
+  const std::vector<std::string> open = open_symbols(g, binding);
+  if (open.empty()) return {};
+  return concat_text(open.size() == 1 ? "dimension " : "dimensions ", quoted_names(open, open.size()),
+                     open.size() == 1 ? " has no value" : " have no value");
 }
 
-Graph read_static_graph(const std::string& path, const std::vector<std::string>& bindings) {
-  Graph g = read_graph(path);
-  const SymbolBinding binding = parse_symbols(g, bindings);
-  require_symbols(g, binding);
-  return binding.empty() ? std::move(g) : g.bind(binding);
+std::string bind_options(const Graph& g, const SymbolBinding& binding) {
+  std::string out;
+  for (const std::string& name : open_symbols(g, binding)) {
+    const auto it = g.symbols().find(name);
+    const SymbolInfo info = it == g.symbols().end() ? SymbolInfo{} : it->second;
+    std::int64_t value = std::clamp(std::int64_t{16}, info.min, info.max);
+    value -= value % info.divisor;
+    if (value < info.min) value += info.divisor;
+    out += concat_text(out.empty() ? "" : " ", "--bind ", name, "=", value);
+  }
+  return out;
 }
 
 std::string tensor_text(const Tensor& t, std::int64_t max_values) {

@@ -15,10 +15,6 @@ namespace rlx::cli {
 /// place.
 Graph read_graph(const std::string& path);
 
-/// The same with symbols replaced by the numbers that `bindings` ("batch=8") give. Errors: also InvalidArgument for a
-/// symbol without a number, naming the option.
-Graph read_static_graph(const std::string& path, const std::vector<std::string>& bindings);
-
 /// "name=rest" split at the first '='; an argument without one, or one that is the path of a file, has an empty name.
 struct Binding {
   std::string name, rest;
@@ -28,12 +24,15 @@ Binding split_binding(const std::string& text);
 /// A session on the device called `text`: an id or alias of a device, or the name of a backend ("reference").
 Session session_on(const std::string& text);
 
-/// `text` as symbol values: "batch=8". Errors: InvalidArgument for an unknown symbol, naming those of `g`, or no
-/// number.
+/// `text` as symbol values: "batch=8". Errors: UsageError for an unknown symbol, naming those of `g`, for no number and
+/// for one outside the symbol's bounds.
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts);
 
-/// Throws InvalidArgument for the first symbol of `g` that `binding` gives no value, naming the option.
-void require_symbols(const Graph& g, const SymbolBinding& binding);
+/// What is known of the symbols of `g` that `binding` gives no value: "" when there are none, else
+/// "dimensions 'batch', 'seq' have no value".
+std::string without_value(const Graph& g, const SymbolBinding& binding);
+/// Options that give them one within their bounds: "--bind batch=16 --bind seq=16".
+std::string bind_options(const Graph& g, const SymbolBinding& binding);
 
 /// Shape and values for people: one line per row of the last axis, shortest digits that read back; at most
 /// `max_values`.

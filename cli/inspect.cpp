@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/compiler/pipeline.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
@@ -25,9 +26,9 @@ struct InspectArgs {
 
 Graph load(const InspectArgs& args) {
   if (args.graph.empty() == args.model.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                args.graph.empty() ? "nothing to inspect is given" : "a graph and a model are given",
-                "name either a graph file or --model DIR");
+    throw UsageError(ErrorCode::InvalidArgument,
+                     args.graph.empty() ? "nothing to inspect is given" : "a graph and a model are given",
+                     "name either a graph file or --model DIR");
   if (!args.graph.empty()) return read_graph(args.graph);
   const SentenceModelConfig config = read_sentence_config(args.model);
   BertGraphOptions options;
@@ -63,14 +64,24 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
       text.insert(0, inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n");
     out.push_back({stage.name, std::string(i == 0 ? kGiven : "after the pass"), text});
   }
-  out.push_back({"lir", std::string(kPlanned), inspect_lir(result.lir)});
+  if (!result.source) out.push_back({"lir", std::string(kPlanned), inspect_lir(result.lir)});
   out.push_back({"fusion", std::string(kFused), result.fusion.text()});
   out.push_back({"dispatch", std::string(kDispatched), result.dispatch.text()});
   return out;
 }
 
+// How to see the plan of a program that was compiled with open dimensions.
+std::string plan_hint(const CompileResult& result) {
+  return concat_text("a plan takes numbers: ", bind_options(result.lir.graph, {}));
+}
+
 std::string summary(const CompileResult& result, const std::string& target) {
-  std::string out = concat_text("target: ", target, "\n", inspect_lir_stats(result.lir));
+  std::string out = concat_text("target: ", target, "\n");
+  if (result.source)
+    out += concat_text(inspect_graph_stats(result.lir.graph), "buffer plan: none, ",
+                       without_value(result.lir.graph, {}), "; ", plan_hint(result));
+  else
+    out += inspect_lir_stats(result.lir);
   if (out.back() != '\n') out += '\n';
   return out + inspect_copies(result.lir) + "fusion: " + result.fusion.summary_line() + "\n";
 }
@@ -104,7 +115,6 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
-  require_symbols(g, options.dim_binding);
   const TargetInfo target = session_on(args.device).target();
   const CompileResult result = CompilePipeline(target, options).compile_graph(std::move(g));
 
@@ -119,8 +129,10 @@ void run(const InspectArgs& args) {
       std::vector<std::string> names;
       for (const Section& s : all) names.push_back(s.name);
       const std::string near = closest_name(stage, names);
-      throw Error(ErrorCode::NotFound, concat_text("this compile has no stage '", stage, "'"),
-                  near.empty() ? "--list lists the stages" : concat_text("did you mean '", near, "'?"));
+      throw UsageError(ErrorCode::NotFound, concat_text("this compile has no stage '", stage, "'"),
+                       stage == "lir" ? plan_hint(result)
+                       : near.empty() ? "--list lists the stages"
+                                      : concat_text("did you mean '", near, "'?"));
     }
   if (!args.list && args.stages.empty()) out.write(summary(result, target.name) + "\n");
   for (const Section& s : all) {
@@ -151,7 +163,7 @@ void register_inspect(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 30))
       ->needs(model);
-  cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension")
+  cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension; the plan of buffers needs all of them")
       ->type_name("SYMBOL=N")
       ->allow_extra_args(false);
   cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();

@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/error.h"
 
 namespace {
@@ -77,6 +78,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const rlx::cli::UsageError& e) {
+    std::fprintf(stderr, "rlx: %s\n", e.what());
+    return 2;
   } catch (const std::bad_alloc&) {
     std::fputs("rlx: out of memory\n", stderr);
   } catch (const std::exception& e) {

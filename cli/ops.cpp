@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/driver/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/text.h"
@@ -257,8 +258,8 @@ void run(const OpsArgs& args) {
     if (const auto named = find_op(*args.op); !found && named) found = named->def;  // "gelu" is an activation
     if (!found) {
       const std::string near = closest_name(*args.op, names);
-      throw Error(ErrorCode::NotFound, concat_text("there is no op '", *args.op, "'"),
-                  near.empty() ? "`rlx ops` lists them" : concat_text("did you mean '", near, "'?"));
+      throw UsageError(ErrorCode::NotFound, concat_text("there is no op '", *args.op, "'"),
+                       near.empty() ? "`rlx ops` lists them" : concat_text("did you mean '", near, "'?"));
     }
     text = one_op(*found);
   } else {

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/compiler/pipeline.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/inspect.h"
@@ -45,8 +46,8 @@ std::vector<const Pass*> chosen_passes(const std::vector<std::string>& names) {
       std::vector<std::string> known;
       for (const Pass* p : all_passes()) known.emplace_back(p->name);
       const std::string near = closest_name(name, known);
-      throw Error(ErrorCode::NotFound, concat_text("there is no pass '", name, "'"),
-                  near.empty() ? "`rlx opt --list` lists them" : concat_text("did you mean '", near, "'?"));
+      throw UsageError(ErrorCode::NotFound, concat_text("there is no pass '", name, "'"),
+                       near.empty() ? "`rlx opt --list` lists them" : concat_text("did you mean '", near, "'?"));
     }
     out.push_back(pass);
   }
@@ -78,7 +79,7 @@ Graph run_default_pipeline(const OptArgs& args, const Graph& g, FusionReport& re
 void run(const OptArgs& args) {
   if (args.list) return list_passes();
   if (args.graph.empty())
-    throw Error(ErrorCode::InvalidArgument, "no graph is given", "name a graph file, or - for the standard input");
+    throw UsageError(ErrorCode::InvalidArgument, "no graph is given", "name a graph file, or - for the standard input");
   Graph g = read_graph(args.graph);
   if (!args.bindings.empty()) g = g.bind(parse_symbols(g, args.bindings));
   FusionReport report;

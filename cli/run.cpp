@@ -8,6 +8,7 @@
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/npy.h"
 
@@ -59,16 +60,16 @@ OutputFiles output_files(const RunArgs& args, const Graph& g) {
     for (NodeId leaf : g.leaves(OpKind::State)) names.push_back(g.leaf_name(leaf));
     if (std::find(names.begin(), names.end(), b.name) == names.end()) {
       const std::string near = closest_name(b.name, names);
-      throw Error(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no state '", b.name, "'"),
-                  near.empty() ? concat_text("its states: ", leaf_names(g, OpKind::State))
-                               : concat_text("did you mean '", near, "'?"));
+      throw UsageError(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no state '", b.name, "'"),
+                       near.empty() ? concat_text("its states: ", leaf_names(g, OpKind::State))
+                                    : concat_text("did you mean '", near, "'?"));
     }
     files.states.push_back(std::move(b));
   }
   const std::size_t num_outputs = g.outputs().size();
   if (files.outputs.size() > num_outputs)
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs,
-                                                        " outputs, --output names ", files.outputs.size()));
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs,
+                                                             " outputs, --output names ", files.outputs.size()));
   return files;
 }
 

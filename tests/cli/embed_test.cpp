@@ -113,8 +113,8 @@ TEST_CASE("rlx: the standard output is full, or numbers are out of range: one sh
     CHECK(r.err.size() < 200);
   }
   expect_failure(run_rlx("inspect x.rlx --batch 4"), 2, "--batch requires --model");
-  expect_failure(run_rlx("bench --seconds nan" + with), 1, "--seconds is not a number");
-  expect_failure(run_rlx("ops --op ''"), 1, "there is no op ''");
+  expect_failure(run_rlx("bench --seconds nan" + with), 2, "--seconds is not a number");
+  expect_failure(run_rlx("ops --op ''"), 2, "there is no op ''");
 }
 
 TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
@@ -150,15 +150,34 @@ TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
                p90 = row.root_object().get_number("p90_us");
   CHECK((0 < p10 && p10 <= p50 && p50 <= p90));
   CHECK(contains(run_rlx("bench --breakdown --bind rows=4" + quick + graph).out, "floor %"));
-  expect_failure(run_rlx("bench " + graph), 1, "dimension 'rows' has no value");
-  expect_failure(run_rlx("bench"), 1, "name either a graph file or --model DIR");
+  // The kernels are in the JSON too, with what the machine can do.
+  const JsonValue kernels = row.root_object().at("breakdown");
+  REQUIRE(kernels.elements("breakdown").size() > 0);
+  for (const JsonValue& kernel : kernels.elements("breakdown")) {
+    CHECK(!kernel.get_string("op").empty());
+    CHECK(kernel.get_int("nodes") > 0);
+    CHECK(kernel.get_number("us") > 0);
+    CHECK(kernel.get_number("floor_us") >= 0);
+  }
+  CHECK(row.root_object().at("limits").get_number("gflop_per_s") > 0);
+  CHECK(!contains(run_rlx("bench --json --bind rows=4" + quick + graph).out, "breakdown"));
+  expect_failure(
+      run_rlx("bench " + graph), 2,
+      "dimension 'rows' has no value\n  hint: choose values, for example: rlx bench " + graph + " --bind rows=16");
+  // The shape of a file is as good as --bind.
+  write_npy(dir.file("x.npy"), Tensor::zeros(Shape({5, 2}, DType::F32)));
+  CHECK(run_rlx("bench --input " + dir.file("x.npy") + quick + graph).status == 0);
+  expect_failure(run_rlx("bench --bind rows=4 --input " + dir.file("x.npy") + quick + graph), 1, "got [5, 2]");
+  expect_failure(run_rlx("bench --isa avx3 --bind rows=4 " + graph), 2, "unknown instruction set 'avx3'");
+  expect_failure(run_rlx("bench --bind rows=65 " + graph), 2, "symbol 'rows' = 65 is outside [1, 64]");
+  expect_failure(run_rlx("bench"), 2, "name either a graph file or --model DIR");
   expect_failure(run_rlx("bench --shapes 1x4 " + graph), 2, "--shapes requires --model");
 }
 
 TEST_CASE("rlx bench: shapes and weights that cannot be") {
   const TinyModel model;
   const std::string command = "bench --seconds 0.01 --model " + model.path() + " --shapes ";
-  expect_failure(run_rlx(command + "1x4,1x"), 1, "'1x' is no shape");
+  expect_failure(run_rlx(command + "1x4,1x"), 2, "'1x' is no shape");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their allocators end the program
   const ProgramResult r = run_rlx(command + "99999999999x6");
   CHECK(r.status == 1);
@@ -180,7 +199,7 @@ TEST_CASE("rlx embed: an empty or damaged text is named by its file and line, or
   expect_failure(run_rlx(files + c), 1, "c.txt:3: invalid UTF-8 at byte 4 of 5");
   expect_failure(run_rlx("embed --model . --text one --text ' ' --file " + a), 1, "--text 2: the text is empty");
   expect_failure(run_rlx("embed --model . --file -", "one\n \t\n"), 1, "standard input:2: the text is empty");
-  expect_failure(run_rlx("embed --model . --pairs --text one"), 1, "--pairs compares texts");
+  expect_failure(run_rlx("embed --model . --pairs --text one"), 2, "--pairs compares texts");
 }
 
 TEST_CASE("rlx embed: empty texts are left out or get zeros when asked for, and are counted") {

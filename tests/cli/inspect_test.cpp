@@ -25,8 +25,8 @@ const char* const kDense = R"(graph @dense {
 }
 )";
 
-void expect_failure(const ProgramResult& r, const std::string& part) {
-  CHECK(r.status == 1);
+void expect_failure(const ProgramResult& r, const std::string& part, int status = 2) {
+  CHECK(r.status == status);
   CHECK(r.out.empty());
   CHECK_MESSAGE(contains(r.err, part), "the message is: ", r.err);
 }
@@ -96,19 +96,34 @@ TEST_CASE("rlx inspect --list without a graph: the stages that there are, in ord
 
 TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {
   expect_failure(run_rlx("inspect"), "--model DIR");
-  expect_failure(run_rlx("inspect -", kDense), "--bind rows=16");
-  expect_failure(run_rlx("inspect - --bind row=4", kDense), "it has rows");
+  expect_failure(run_rlx("inspect - --bind row=4", kDense), "it has 'rows'");
+  expect_failure(run_rlx("inspect - --bind rows=65", kDense), "symbol 'rows' = 65 is outside [1, 64]");
   expect_failure(run_rlx("inspect - --bind rows=4 --bind rows=5", kDense), "dimension 'rows' is bound twice");
   expect_failure(run_rlx("inspect - --bind rows=99999999999999999999", kDense), "the dimension is too large");
   std::string undeclared = kDense;
   undeclared.erase(undeclared.find("  symbol"), undeclared.find("  %0") - undeclared.find("  symbol"));
-  expect_failure(run_rlx("inspect -", undeclared),
-                 "dimension 'rows' has no value\n  hint: give it one, for example --bind rows=16");
+  expect_failure(run_rlx("inspect - --stage lir", undeclared),
+                 "this compile has no stage 'lir'\n  hint: a plan takes numbers: --bind rows=16");
   CHECK(run_rlx("inspect - --bind rows=4 --summary", undeclared).status == 0);
   expect_failure(run_rlx("inspect - --bind rows=4 --stage lirr", kDense), "did you mean 'lir'?");
   expect_failure(run_rlx("inspect - --bind rows=4 --device cpuu", kDense), "did you mean 'cpu'?");
   const TempDir empty;
-  expect_failure(run_rlx("inspect --model " + empty.path()), "config.json");
+  expect_failure(run_rlx("inspect --model " + empty.path()), "config.json", 1);
+}
+
+TEST_CASE("rlx inspect without values of the dimensions: everything but the plan, and how to get it") {
+  std::string graph = kDense;
+  const std::size_t bounds = graph.find("[1, 64]");
+  graph.replace(bounds, 7, "[1, 24] div 12");
+  const ProgramResult r = run_rlx("inspect -", graph);
+  CHECK(r.status == 0);
+  for (const char* part : {"buffer plan: none, dimension 'rows' has no value; a plan takes numbers: --bind rows=12",
+                           "== hir: ", "[rows, 3] f32", "== canonicalize-dots: ", "== fusion: ", "== dispatch: "})
+    CHECK_MESSAGE(contains(r.out, part), "missing: ", part);
+  CHECK(!contains(r.out, "== lir: "));
+  CHECK(contains(run_rlx("inspect - --summary", graph).out, "--bind rows=12"));
+  CHECK(run_rlx("inspect - --bind rows=12 --stage lir", graph).status == 0);
+  CHECK(!contains(run_rlx("inspect - --list", graph).out, "== lir: "));
 }
 
 TEST_CASE("rlx inspect --model: the encoder of a model folder" * doctest::test_suite(kNeedsModel)) {

@@ -40,7 +40,7 @@ TEST_CASE("rlx ops --op: attributes, rules with reasons, samples") {
 
 TEST_CASE("rlx ops: wrong names and options") {
   const ProgramResult unknown = run_rlx("ops --op gahter");
-  CHECK(unknown.status == 1);
+  CHECK(unknown.status == 2);
   CHECK(unknown.out.empty());
   CHECK(contains(unknown.err, "did you mean 'gather'?"));
   CHECK(run_rlx("ops --coverage --markdown").status == 2);
