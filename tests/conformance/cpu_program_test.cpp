@@ -1,4 +1,8 @@
 // Whole programs on the cpu backend: packed weights with every epilogue, encoder and decoder layers, states.
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include <doctest/doctest.h>
 
 #include "rlx/backends/cpu/kernels/kernels.h"
@@ -133,6 +137,104 @@ TEST_CASE("cpu: packed products with every epilogue, at several row counts") {
         INFO("form ", form, ": ", kernels);
         CHECK(kernels == "gemm_packed_f32 ");
       }
+    }
+  }
+}
+
+TEST_CASE("cpu: scales behind a product round as steps of their own") {
+  // Rows of x have one element that is not 0 and w is 1: row i of the product is values[i].
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> values = {0,     -0.0F, 8e-30F,  -8e-30F,  1e-40F,  0x9p-149F, 1,    0.7F,
+                                     -5.6F, 8e20F, 0x1p60F, 0x1p126F, 3.3e38F, -8e36F,    kInf, 8e36F};
+  const auto m = static_cast<std::int64_t>(values.size());
+  std::vector<float> rows(values.size() * 8);
+  for (std::size_t i = 0; i < values.size(); ++i) rows[i * 8] = values[i];
+  struct Chain {
+    const char* name;
+    Expr (*apply)(Expr y);
+    bool fused;  // into the product, all of it
+  };
+  const Chain kChains[] = {
+      {"y / 1e-40", [](Expr y) { return y / 1e-40; }, false},
+      {"y / 3", [](Expr y) { return y / 3.0; }, false},
+      {"y / 3e38", [](Expr y) { return y / 3e38; }, false},
+      {"y / 2^127", [](Expr y) { return y / 0x1p127; }, false},  // 2^-127 is denormal
+      {"y / 2^-149", [](Expr y) { return y / 0x1p-149; }, false},
+      {"y / 0", [](Expr y) { return y / 0.0; }, false},
+      {"3 / y", [](Expr y) { return 3.0 / y; }, false},
+      {"y * 1e-30 * 1e-30", [](Expr y) { return y * 1e-30 * 1e-30; }, false},
+      {"y * 1e30 * 1e30", [](Expr y) { return y * 1e30 * 1e30; }, false},
+      {"y * 1e30 / 1e30", [](Expr y) { return y * 1e30 / 1e30; }, false},
+      {"y * 2^100 / 2^100", [](Expr y) { return y * 0x1p100 / 0x1p100; }, false},
+      {"y / 4 / 4", [](Expr y) { return y / 4.0 / 4.0; }, false},  // 9 of the least steps become 2, and then none
+      {"(y / 3 + 1) * 0.3", [](Expr y) { return (y / 3.0 + 1.0) * 0.3; }, false},
+      {"y * 0", [](Expr y) { return y * 0.0; }, true},
+      {"0.37 * y", [](Expr y) { return 0.37 * y; }, true},
+      {"y * -1e-40", [](Expr y) { return y * -1e-40; }, true},
+      {"y / 4", [](Expr y) { return y / 4.0; }, true},
+      {"y / -2^126", [](Expr y) { return y / -0x1p126; }, true},
+      {"y / 2^-127", [](Expr y) { return y / 0x1p-127; }, true},
+  };
+  for (const Chain& chain : kChains) {
+    for (const bool packed : {true, false}) {
+      Graph g;
+      Expr x = g.input("x", f32({m, 8}));
+      Expr w = packed ? g.param("w", f32({8, 20})) : g.input("w", f32({8, 20}));
+      g.set_outputs({chain.apply(g.matmul(x, w))});
+      const NamedTensors given{{"x", Tensor::of<float>({m, 8}, rows)},
+                               {"w", Tensor::of<float>({8, 20}, std::vector<float>(160, 1.0F))}};
+      const std::vector<float> expected = evaluate(g, given)[0].to_f32();
+      for (const std::string& isa : isas()) {
+        for (const bool skip_fusion : {false, true}) {
+          const std::string weight = packed ? ", packed, " : ", ";
+          const std::string fusion = skip_fusion ? ", not fused" : "";
+          INFO(std::string(chain.name), weight, isa, fusion);
+          CompileOptions options;
+          options.fusion.skip_fusion = skip_fusion;
+          CompiledGraph f = Session().with_isa(isa).compile_with(g, options);
+          if (packed) f.set_param("w", given.at("w"));
+          const std::vector<float> got = f.run_typed(inputs_of(g, given))[0].to_f32();
+          for (std::size_t i = 0; i < got.size(); ++i) {
+            if (std::isnan(got[i]) && std::isnan(expected[i])) continue;
+            CHECK_MESSAGE(std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected[i]), "of ",
+                          values[i / 20], ": ", got[i], ", not ", expected[i]);
+          }
+          // Whatever is not taken runs on the elementwise kernels.
+          const std::vector<Tensor> held = [&] {
+            std::vector<Tensor> out;
+            for (const IoInfo& in : f.inputs()) out.push_back(given.at(in.name));
+            return out;
+          }();
+          std::vector<TensorView> views;
+          for (const Tensor& t : held) views.push_back(t.view());
+          const std::vector<NodeTime> steps = f.profile(views);
+          CHECK(steps[0].kernel.starts_with(packed ? "gemm_packed_f32" : "gemm_strided_f32"));
+          for (std::size_t i = 1; i < steps.size(); ++i) CHECK(steps[i].kernel.starts_with("tape"));
+          if (!skip_fusion) CHECK((steps.size() == 1) == chain.fused);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("cpu: a scaled product has the bits of a product and a scale") {
+  for (double scale : {0.37, 1.0 / 3.0, 8.0}) {
+    for (const bool divide : {false, true}) {
+      std::vector<Tensor> results;
+      for (const bool skip_fusion : {false, true}) {
+        Graph g;
+        Expr y = g.matmul(g.input("x", f32({7, 40})), g.param("w", f32({40, 50})));
+        g.set_outputs({(divide ? y / scale : y * scale) + g.param("b", f32({50}))});
+        const NamedTensors values = values_for(g);
+        CompileOptions options;
+        options.fusion.skip_fusion = skip_fusion;
+        CompiledGraph f = Session().compile_with(g, options);
+        for (const char* name : {"w", "b"}) f.set_param(name, values.at(name));
+        results.push_back(f.run_typed(inputs_of(g, values))[0]);
+      }
+      const std::string sign = divide ? "y / " : "y * ";
+      INFO(sign, scale);
+      CHECK(results[0].identical(results[1]));
     }
   }
 }

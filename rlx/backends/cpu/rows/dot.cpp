@@ -1,5 +1,6 @@
 // Matrix products: with packed weights and epilogues, and of two run-time operands by strides.
 #include <algorithm>
+#include <cmath>
 
 #include "rlx/backends/cpu/rows.h"
 
@@ -18,6 +19,7 @@ struct EpilogueOperand {
 /// An epilogue in the form GemmEpilogue has.
 struct EpilogueForm {
   float alpha = 1.0F;
+  bool scaled = false;
   Act act = Act::None;
   bool residual_after_act = false;
   EpilogueOperand bias, residual, mul;
@@ -71,11 +73,7 @@ class EpilogueMatcher {
  private:
   bool take(BinaryKind fn, int position, Value other) {
     if (fn == BinaryKind::Mul || (fn == BinaryKind::Div && position == 0)) {
-      if (auto factor = scalar(other)) {
-        if (any_after_scale()) return false;
-        form_.alpha = fn == BinaryKind::Mul ? form_.alpha * *factor : form_.alpha / *factor;
-        return true;
-      }
+      if (auto factor = scalar(other)) return scale(fn, *factor);
       if (fn != BinaryKind::Mul || !(body_.shape(other) == accumulator_) || form_.mul.used() || late_residual_)
         return false;
       form_.mul = operand(other);
@@ -93,6 +91,23 @@ class EpilogueMatcher {
     form_.residual = operand(other);
     form_.residual_after_act = late_residual_ = after_act_;
     return form_.residual.used();
+  }
+
+  // One factor, so that the kernel's one product rounds as the step does: of two folded into one the product may leave
+  // the normal numbers where the steps do not, and the reverse (y * 2^100 / 2^100 is infinite from y = 2^28 on), and
+  // two roundings become one. Division by a power of two is the exact product with its reciprocal; by anything else the
+  // reciprocal would be rounded, or overflow.
+  bool scale(BinaryKind fn, float factor) {
+    if (form_.scaled || any_after_scale()) return false;
+    if (fn == BinaryKind::Div) {
+      int exponent = 0;
+      const bool power_of_two = std::fabs(std::frexp(factor, &exponent)) == 0.5F;
+      factor = 1.0F / factor;
+      if (!power_of_two || !std::isnormal(factor)) return false;
+    }
+    form_.alpha = factor;
+    form_.scaled = true;
+    return true;
   }
 
   bool any_after_scale() const { return form_.bias.used() || form_.residual.used() || after_act_; }
