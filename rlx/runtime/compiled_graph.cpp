@@ -65,6 +65,12 @@ void require_aligned(std::string_view what, std::string_view name, const void* d
               "copy them to where they do, for example with Tensor::copy_of");
 }
 
+// The elements of a view without dimensions. Several counts have as many bytes where an element is less than a byte;
+// this is the one that fills them, for a new shape and for those of earlier runs alike.
+std::int64_t element_count(const TensorView& view) {
+  return static_cast<std::int64_t>(view.size_bytes * 8 / static_cast<std::size_t>(dtype_bits(view.dtype)));
+}
+
 }  // namespace
 
 // -- one runner --
@@ -177,12 +183,12 @@ ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView>& vi
     for (std::size_t i = 0; i < views.size() && match; ++i) {
       const Shape& s = (*it)->spec->inputs[i];
       match = views[i].dims.empty() && s.rank() != 0
-                  ? infos[i].shape.is_static() || views[i].size_bytes == s.size_bytes()
+                  ? infos[i].shape.is_static() || element_count(views[i]) == s.num_elements()
                   : dims_equal(s, views[i].dims);
     }
     if (!match) continue;
-    // Byte counts alone do not tell shapes apart when other views carry dimensions that changed: those were compared
-    // above.
+    // Element counts alone do not tell shapes apart when other views carry dimensions that changed: those were
+    // compared above.
     if (it != shapes.begin()) shapes.splice(shapes.begin(), shapes, it);
     check_sizes(*shapes.front(), views);
     return *shapes.front();
@@ -223,7 +229,7 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
     else
       unknown = i;
   }
-  auto count = static_cast<std::int64_t>(view.size_bytes * 8 / static_cast<std::size_t>(dtype_bits(view.dtype)));
+  const std::int64_t count = element_count(view);
   if (known == 0 || count % known != 0)
     throw Error(ErrorCode::ShapeMismatch, concat_text("input '", info.name, "' ", info.shape, ": ", count,
                                                       " values are not a multiple of ", known));

@@ -190,6 +190,31 @@ TEST_CASE("bytes that values cannot be read at: runs refuse them by name, weight
   CHECK(reinterpret_cast<const float*>(bytes + 20)[2] == 9);
 }
 
+TEST_CASE("the bytes of 4-bit values mean the same count whatever ran before") {
+  Graph g("nibbles");
+  Dim n = g.symbol("n", {.max = 100});
+  g.set_outputs({g.cast(g.input("x", {{n}, DType::I4}), DType::F32)});
+  CompiledGraph f = Session().compile(std::move(g));
+  const unsigned char bytes[] = {0x21, 0x43};
+  const std::vector<std::int64_t> three{3};
+  const TensorView with_dims{bytes, DType::I4, three, 2}, without{bytes, DType::I4, {}, 2};
+  for (int run = 0; run < 2; ++run) {
+    CHECK(f.run_slots({&with_dims, 1})[0].count == 3);
+    const Slot slot = f.run_slots({&without, 1})[0];
+    REQUIRE(slot.count == 4);
+    CHECK(reinterpret_cast<const float*>(f.arena_ptr() + slot.offset)[3] == 4);
+  }
+
+  Graph rows("rows");
+  Dim m = rows.symbol("m", {.max = 100});
+  rows.set_outputs({rows.cast(rows.input("x", {{m, 3}, DType::I4}), DType::F32)});
+  CompiledGraph r = Session().compile(std::move(rows));
+  const std::vector<std::int64_t> one_row{1, 3};
+  const TensorView row{bytes, DType::I4, one_row, 2};
+  CHECK(r.run_slots({&row, 1})[0].count == 3);
+  CHECK(holds(text_of([&] { r.run_slots({&without, 1}); }), "4 values are not a multiple of 3"));
+}
+
 TEST_CASE("clones run at the same time") {
   CompiledGraph f = Session().compile(two_layer());
   set_weights(f);
