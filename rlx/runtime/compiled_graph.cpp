@@ -133,7 +133,7 @@ const std::vector<const std::byte*>& CompiledGraph::Impl::prepare(const std::sha
 
 void CompiledGraph::Impl::bind(ShapeInstance& s) {
   const Code& c = *s.spec->code;
-  if (block.size_bytes() < c.block_bytes || block.empty()) {
+  if (block_is_short(s)) {
     for (auto& other : shapes) other->bound.reset();
     const std::size_t align =
         code->target.memory.alignment;  // tensors are aligned to 64 bytes, targets may ask for more
@@ -243,6 +243,7 @@ void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> view
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("a failed run left state '", code->states[i].name, "' invalid"),
                   "call reset(), or write_state() for each state");
+  check_inputs_stay(s, views, false);
   bind(s);
   // All that needs memory comes before the states change.
   struct Fresh {
@@ -274,7 +275,8 @@ void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> view
       std::memcpy(handle.value.mutable_data(), s.output_pointers[*handle.output], handle.value.size_bytes());
 }
 
-void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s) {
+void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s, std::span<const TensorView> views) {
+  check_inputs_stay(s, views, true);
   bind(s);
   for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.output_pointers[i] = arena() + s.spec->slots[i].offset;
 }
@@ -517,19 +519,19 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
 
 std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) try {
   ShapeInstance& s = impl().instance_for(in);
-  impl().outputs_to_block(s);
+  impl().outputs_to_block(s, in);
   impl().run(s, in);
   return s.spec->slots;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_slots");
 }
 
-std::byte* CompiledGraph::Impl::arena() {
-  if (block.empty()) return nullptr;
+std::size_t CompiledGraph::Impl::arena_start() const {
   const std::size_t align = std::max<std::size_t>(64, code->target.memory.alignment);
-  std::byte* start = block.mutable_data();
-  return start + (align - reinterpret_cast<std::uintptr_t>(start) % align) % align;
+  return (align - reinterpret_cast<std::uintptr_t>(block.data()) % align) % align;
 }
+
+std::byte* CompiledGraph::Impl::arena() { return block.empty() ? nullptr : block.mutable_data() + arena_start(); }
 
 const std::byte* CompiledGraph::arena_ptr() const { return impl().arena(); }
 
@@ -544,7 +546,7 @@ void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dim
 
 std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try {
   ShapeInstance& s = impl().instance_for(in);
-  impl().outputs_to_block(s);
+  impl().outputs_to_block(s, in);
   std::vector<StepTime> times;
   impl().run(s, in, &times);
   const Graph& g = s.spec->lir().graph;

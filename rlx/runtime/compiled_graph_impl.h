@@ -96,10 +96,17 @@ struct CompiledGraph::Impl {
   void fill_from_handles(std::vector<TensorView>& views, std::vector<bool>& bound) const;
   void check_overlap(const ShapeInstance& s, std::span<const TensorView> in,
                      std::span<const MutableTensorView> out) const;
+  /// Refuses inputs in the block where the run of `s` writes it (the slots only with `to_slots`), and anywhere in it
+  /// when the run takes a larger one. Comes before bind, which replaces the block.
+  void check_inputs_stay(const ShapeInstance& s, std::span<const TensorView> in, bool to_slots) const;
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);
   void run(ShapeInstance& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
-  std::byte* arena();  // the block from its first byte of the target's alignment
-  void outputs_to_block(ShapeInstance& s);
+  std::byte* arena();               // the block from its first byte of the target's alignment
+  std::size_t arena_start() const;  // that byte
+  bool block_is_short(const ShapeInstance& s) const {
+    return block.empty() || block.size_bytes() < arena_start() + s.spec->code->block_bytes;
+  }
+  void outputs_to_block(ShapeInstance& s, std::span<const TensorView> views);
   ShapeInstance& last() const;
   WeightStore& own_weights();
 };

@@ -309,13 +309,18 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
 
 // -- runs that hand out memory --
 
+namespace {
+
+bool meet(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
+  return x < y + b_bytes && y < x + a_bytes && a_bytes != 0 && b_bytes != 0;
+}
+
+}  // namespace
+
 // Results must not land on inputs or on each other, except on an input that was donated for it.
 void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const TensorView> in,
                                         std::span<const MutableTensorView> out) const {
-  auto meet = [](const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-    const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
-    return x < y + b_bytes && y < x + a_bytes && a_bytes != 0 && b_bytes != 0;
-  };
   for (std::size_t o = 0; o < out.size(); ++o) {
     for (std::size_t p = 0; p < o; ++p)
       if (meet(out[o].data, out[o].size_bytes, out[p].data, out[p].size_bytes))
@@ -340,9 +345,32 @@ void CompiledGraph::Impl::check_overlap(const ShapeInstance& s, std::span<const 
   }
 }
 
+void CompiledGraph::Impl::check_inputs_stay(const ShapeInstance& s, std::span<const TensorView> in,
+                                            bool to_slots) const {
+  const std::byte* const start = block.data() + arena_start();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const TensorView& v = in[i];
+    if (!meet(v.data, v.size_bytes, block.data(), block.size_bytes())) continue;
+    if (!block_is_short(s)) {
+      if (!to_slots && !meet(v.data, v.size_bytes, start, s.spec->lir().plan.arena_bytes)) continue;
+      // In place: a donated input is read before its output is written there.
+      const std::vector<LirAlias>& aliases = s.spec->lir().plan.aliases;
+      if (to_slots && std::any_of(aliases.begin(), aliases.end(), [&](const LirAlias& a) {
+            return a.input == i && a.refused.empty() && v.data == start + s.spec->slots[a.output].offset;
+          }))
+        continue;
+    }
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("input '", code->inputs[i].name, "' of graph '", code->source.name(),
+                            "' lies in this object's own memory, which the run writes"),
+                "results of run_slots and run_raw last until the next run: copy them first, or have run_into or "
+                "run_typed write them elsewhere");
+  }
+}
+
 std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const TensorView> views) {
   ShapeInstance& s = instance_for(views);
-  outputs_to_block(s);
+  outputs_to_block(s, views);
   std::vector<std::vector<std::int64_t>> dims;
   std::vector<TensorView> out;
   for (const Shape& shape : s.spec->outputs) dims.push_back(shape.static_dims());

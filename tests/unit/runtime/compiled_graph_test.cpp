@@ -215,6 +215,82 @@ TEST_CASE("the bytes of 4-bit values mean the same count whatever ran before") {
   CHECK(holds(text_of([&] { r.run_slots({&without, 1}); }), "4 values are not a multiple of 3"));
 }
 
+TEST_CASE("inputs in memory that the run writes are refused by name") {
+  const auto compile = [](bool donated) {
+    Graph g("sums");
+    Dim n = g.symbol("n", {.max = 4096});
+    Expr x = g.input("x", {{n}, DType::F32});
+    if (donated)
+      g.set_outputs({x + 1.0});
+    else
+      g.set_outputs({g.cumsum(g.reverse(x, {0}), 0), g.cumsum(x, 0)});
+    CompileOptions options;
+    if (donated) options.donate = {{"x", 0}};
+    return Session().with_threads(1).compile_with(std::move(g), options);
+  };
+  const auto view_of = [](const void* data, const std::vector<std::int64_t>& dims) {
+    return TensorView{data, DType::F32, dims, static_cast<std::size_t>(dims[0]) * sizeof(float)};
+  };
+  const auto at = [](CompiledGraph& f, const Slot& slot) { return f.arena_ptr() + slot.offset; };
+  const std::vector<float> values = {1, 2, 3, 4};
+  const std::vector<std::int64_t> dims{4};
+  const TensorView v = view_of(values.data(), dims);
+  const std::string_view refused = "input 'x' of graph 'sums' lies in this object's own memory, which the run writes";
+
+  CompiledGraph f = compile(false);
+  const Slot first = f.run_slots({&v, 1})[0];
+  const TensorView slot = view_of(at(f, first), dims);
+  CHECK(holds(text_of([&] { f.run_slots({&slot, 1}); }), refused));
+  CHECK(holds(text_of([&] { f.profile({&slot, 1}); }), refused));
+  const NamedTensors borrowed{{"x", Tensor::borrowed(slot.data, Shape({4}, DType::F32), nullptr)}};
+  CHECK(holds(text_of([&] { f.run_raw(borrowed); }), refused));
+  CHECK(holds(text_of([&] { f.commit_no_wait(borrowed); }), refused));
+  CompiledGraph other = f.clone();  // its memory is another
+  CHECK(other.run_slots({&slot, 1}).size() == 2);
+
+  // Where results go elsewhere a slot may be read, the memory of intermediate values may not.
+  const std::vector<float> once = f.run({{"x", values}})[0], sums = f.run({{"x", once}})[1];
+  CHECK(once == std::vector<float>{4, 7, 9, 10});
+  f.run_slots({&v, 1});
+  CHECK(f.run_typed(borrowed)[1].to_f32() == sums);
+  std::vector<float> a(4), b(4);
+  const MutableTensorView out[] = {{a.data(), DType::F32, dims, 16}, {b.data(), DType::F32, dims, 16}};
+  f.run_slots({&v, 1});
+  f.run_into({&slot, 1}, out);
+  CHECK(b == sums);
+  const TensorView inside = view_of(f.arena_ptr(), dims);
+  REQUIRE(f.compile_result().lir.plan.arena_bytes > 0);
+  CHECK(holds(text_of([&] { f.run_into({&inside, 1}, out); }), refused));
+  // Nor a slot by a run that takes more memory, which replaces what the slot lies in.
+  Graph two("two");
+  Expr x = two.input("x", {{4}, DType::F32}), y = two.input("y", {{two.symbol("m", {.max = 4096})}, DType::F32});
+  two.set_outputs({x + 1.0, two.cumsum(two.reverse(y, {0}), 0)});
+  CompiledGraph grows = Session().compile(std::move(two));
+  const TensorView small[] = {v, v};
+  const TensorView kept = view_of(at(grows, grows.run_slots(small)[0]), dims);
+  const std::vector<float> ones(4096, 1.0F);
+  const std::vector<std::int64_t> many{4096};
+  const TensorView large[] = {kept, view_of(ones.data(), many)};
+  std::vector<float> c(4096);
+  const MutableTensorView room[] = {{a.data(), DType::F32, dims, 16}, {c.data(), DType::F32, many, 4096 * 4}};
+  CHECK(holds(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' lies in"));
+  const TensorView fits[] = {kept, v};
+  const MutableTensorView small_room[] = {{a.data(), DType::F32, dims, 16}, {b.data(), DType::F32, dims, 16}};
+  grows.run_into(fits, small_room);
+  CHECK(a == std::vector<float>{3, 4, 5, 6});
+
+  // A donated input may be the slot of its output, like the buffer that run_into is given for both.
+  CompiledGraph g = compile(true);
+  const Slot result = g.run_slots({&v, 1})[0];
+  const TensorView in_place = view_of(at(g, result), dims);
+  g.run_slots({&in_place, 1});
+  const auto* p = reinterpret_cast<const float*>(at(g, result));
+  CHECK(std::vector<float>(p, p + 4) == std::vector<float>{3, 4, 5, 6});
+  const std::vector<std::int64_t> few{3};
+  const TensorView shifted = view_of(at(g, result) + 4, few);
+  CHECK(holds(text_of([&] { g.run_slots({&shifted, 1}); }), refused));
+}
+
 TEST_CASE("clones run at the same time") {
   CompiledGraph f = Session().compile(two_layer());
   set_weights(f);

@@ -173,6 +173,21 @@ TEST_CASE("the arena is aligned as asked") {
   CHECK(test::contains(test::error_text([&] { (void)Session().compile_with(layer(), o); }), "96 is no power of two"));
 }
 
+TEST_CASE("an aligned arena has room for every shape, in whatever order they grow") {
+  CompileOptions o;
+  o.arena_alignment = std::size_t{1} << 16;
+  Graph g("grows");
+  Expr x = g.input("x", {{g.symbol("n", {.max = 1 << 20})}, DType::F32});
+  g.set_outputs({x + 1.0});  // no arena: what grows is one slot, by one alignment at a time
+  CompiledGraph f = Session().compile_with(std::move(g), o);
+  for (std::int64_t n = 64; n < 1 << 17; n += 16320) {
+    const std::vector<float> ones(static_cast<std::size_t>(n), 1.0F);
+    const TensorView view{ones.data(), DType::F32, {}, ones.size() * sizeof(float)};
+    const Slot slot = f.run_slots({&view, 1})[0];
+    CHECK(reinterpret_cast<const float*>(f.arena_ptr() + slot.offset)[n - 1] == 2);
+  }
+}
+
 TEST_CASE("a program of open symbols is compiled when they get values") {
   Graph g("open");
   Dim batch = g.symbol("batch"), seq = g.symbol("seq", {1, 512, 1});
