@@ -3,6 +3,21 @@
 
 #include "rlx/rlx.h"
 
+// A product before main: no initialiser of the library has run when this file is linked before it.
+namespace {
+std::vector<float> product_of_ones() {
+  rlx::Graph g("early");
+  auto x = g.input("x", {{64, 256}, rlx::DType::F32});
+  g.set_outputs({g.relu(g.matmul(x, g.param("w", {{256, 512}, rlx::DType::F32}))) * 2.0});
+  auto f = rlx::Session(rlx::Device::Cpu).compile(std::move(g));
+  f.set_param("w", std::vector<float>(256 * 512, 1.0F));
+  return f.run({{"x", std::vector<float>(64 * 256, 1.0F)}})[0];
+}
+const std::vector<float> kEarly = product_of_ones();
+}  // namespace
+
+TEST_CASE("a product runs in the initialiser of a global") { CHECK(kEarly == std::vector<float>(64 * 512, 512.0F)); }
+
 TEST_CASE("the README program") {
   rlx::Graph g("hello");
   auto x = g.input("x", {{1, 4}, rlx::DType::F32});
