@@ -456,7 +456,8 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
       kernels_(kernels),
       threads_(checked_thread_count(options.threads, "threads")),
       finest_grain_(options.finest_grain),
-      audit_(options.chunk_audit) {
+      audit_(options.chunk_audit),
+      row_of_(lir_.graph.num_nodes()) {
   for (const LirStep& s : lir_.plan.schedule) {
     const Row* row = find_row(lir_.graph, s.node);
     if (!row && runs_on_host(lir_.graph, s.node)) row = &host_row();
@@ -465,6 +466,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
                              concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),
                              node_where(lir_.graph, s.node), "legalise the graph for this target first"});
     rows_.push_back(row);
+    row_of_[s.node.index] = row;
   }
   for (std::uint32_t i = 0; i < lir_.prepare.num_nodes(); ++i) {
     const Node& n = lir_.prepare.nodes()[i];
@@ -518,9 +520,8 @@ std::unique_ptr<BoundGraph> Executable::bind(const BindContext& context) const {
 }
 
 std::string Executable::kernel_name(NodeId node) const {
-  for (std::size_t i = 0; i < rows_.size(); ++i)
-    if (lir_.plan.schedule[i].node == node) return concat_text(rows_[i]->kernel, " (", isa_name(kernels_.isa), ")");
-  return "none";
+  const Row* row = node.index < row_of_.size() ? row_of_[node.index] : nullptr;
+  return row ? concat_text(row->kernel, " (", isa_name(kernels_.isa), ")") : "none";
 }
 
 }  // namespace rlx::cpu

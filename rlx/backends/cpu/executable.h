@@ -43,6 +43,7 @@ class Executable final : public ExecutableGraph {
   bool finest_grain_;
   std::shared_ptr<ChunkAudit> audit_;
   std::vector<const Row*> rows_;                                          // by schedule step
+  std::vector<const Row*> row_of_;                                        // by node; null: none runs it
   std::unordered_map<std::uint32_t, std::vector<std::int64_t>> columns_;  // of a panel relayout: where sources begin
 };
 
