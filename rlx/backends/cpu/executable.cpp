@@ -432,7 +432,7 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
 
 void LowerContext::walks_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
                               std::initializer_list<int> operands, std::initializer_list<int> results) {
-  if (program_.pieces.empty() || rows <= 0) return;
+  if (program_.pieces.size() == first_piece_ || rows <= 0) return;  // a step of no chunks adds no piece
   Piece& p = program_.pieces.back();
   const std::int64_t lower = StepSchedule::lower_half(p.chunks);
   p.halves.rows = rows;

@@ -137,7 +137,13 @@ class LowerContext {
  public:
   LowerContext(const LirModule& lir, NodeId id, const BindContext& memory, const KernelTable& kernels, int threads,
                Program& program)
-      : lir_(lir), id_(id), memory_(memory), kernels_(kernels), threads_(threads), program_(program) {}
+      : lir_(lir),
+        id_(id),
+        memory_(memory),
+        kernels_(kernels),
+        threads_(threads),
+        program_(program),
+        first_piece_(program.pieces.size()) {}
 
   const Graph& graph() const { return lir_.graph; }
   NodeId id() const { return id_; }
@@ -183,7 +189,8 @@ class LowerContext {
   }
   /// Says of the step added last that runs of `chunks_per_group` chunks work on `group_rows` of `rows` rows after each
   /// other, and touch no others of the operands and results named: those whose leading axes are the rows (or what the
-  /// rows are counted in, sequences for example). Then halves of it need not wait for halves of other steps.
+  /// rows are counted in, sequences for example). Then halves of it need not wait for halves of other steps. Nothing
+  /// when the node has added no step.
   void walks_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
                   std::initializer_list<int> operands, std::initializer_list<int> results = {0});
   /// Scratch of at least `bytes` per thread; its address is final when the program runs.
@@ -203,6 +210,7 @@ class LowerContext {
   const KernelTable& kernels_;
   int threads_;
   Program& program_;
+  std::size_t first_piece_;  // the node's pieces are those from here on
 };
 
 // -- helpers of rows --
