@@ -15,10 +15,10 @@ BufferHomes::BufferHomes(const LirBufferPlan& plan) {
     if (a.refused.empty()) output_of_.emplace(a.input, a.output);
 }
 
-BufferHome BufferHomes::operator()(const LirValue& v) const {
-  if (v.place == Place::Input)
-    if (auto it = output_of_.find(v.index); it != output_of_.end()) return {Place::Output, it->second};
-  return {v.place, v.place == Place::Arena ? 0 : v.index};
+BufferHome BufferHomes::operator()(Place place, std::uint32_t index) const {
+  if (place == Place::Input)
+    if (auto it = output_of_.find(index); it != output_of_.end()) return {Place::Output, it->second};
+  return {place, place == Place::Arena ? 0 : index};
 }
 
 AccessHistory::AccessHistory(std::span<const ByteRange> ranges) {
@@ -48,25 +48,27 @@ void AccessHistory::push_writer(std::size_t node) {
   for (std::size_t child : {2 * node, 2 * node + 1}) tree_[child].writer = tree_[node].writer, tree_[child].same = true;
 }
 
-// Hands the readers of a whole stretch to its halves, or, where there are many, has the step that writes a part wait
-// for all of them: lists in both halves would be copied at every level below.
-void AccessHistory::push_readers(std::size_t node, std::int32_t joined_by, std::vector<std::int32_t>& earlier) {
-  std::vector<std::int32_t> readers = std::move(tree_[node].readers);
+// Hands the readers of a whole stretch to its halves. Many become a group, which the step that writes a part joins:
+// lists in both halves would be copied at every level below.
+void AccessHistory::push_readers(std::size_t node, AccessUser joined_by) {
+  std::vector<Reader> readers = std::move(tree_[node].readers);
   tree_[node].readers.clear();
   if (readers.empty()) return;
   if (readers.size() > kManyReaders) {
-    earlier.insert(earlier.end(), readers.begin(), readers.end());
-    readers.assign(1, joined_by);
+    const auto group = static_cast<std::int32_t>(groups_.size());
+    groups_.push_back({std::move(readers), {joined_by}});
+    readers.assign(1, Reader{group, 0, true});
   }
   for (std::size_t child : {2 * node, 2 * node + 1})
     tree_[child].readers.insert(tree_[child].readers.end(), readers.begin(), readers.end());
   tree_[node].below = true;
 }
 
-void AccessHistory::find_writers(std::size_t node, Span whole, Span part, std::vector<std::int32_t>& out) const {
+void AccessHistory::find_writers(std::size_t node, Span whole, Span part, std::vector<AccessUser>& out) const {
   if (part.end <= whole.first || whole.end <= part.first) return;
   if (tree_[node].same) {
-    if (out.empty() || out.back() != tree_[node].writer) out.push_back(tree_[node].writer);
+    const AccessUser& writer = tree_[node].writer;
+    if (out.empty() || out.back() != writer) out.push_back(writer);
     return;
   }
   const std::size_t middle = (whole.first + whole.end) / 2;
@@ -74,64 +76,97 @@ void AccessHistory::find_writers(std::size_t node, Span whole, Span part, std::v
   find_writers(2 * node + 1, {middle, whole.end}, part, out);
 }
 
-void AccessHistory::note_read(std::size_t node, Span whole, Span part, std::int32_t step) {
+template <class Visit>
+void AccessHistory::visit_readers(std::size_t node, Span whole, Span part, const Visit& visit) const {
+  if (part.end <= whole.first || whole.end <= part.first) return;
+  for (const Reader& r : tree_[node].readers) visit(r);
+  if (!tree_[node].below) return;
+  const std::size_t middle = (whole.first + whole.end) / 2;
+  visit_readers(2 * node, {whole.first, middle}, part, visit);
+  visit_readers(2 * node + 1, {middle, whole.end}, part, visit);
+}
+
+void AccessHistory::add_unproven(Reader r, std::int32_t step, const std::function<bool(std::int32_t)>& complete,
+                                 std::vector<AccessUser>& out) {
+  if (!r.is_group) {
+    out.push_back({r.index, r.parts});
+    return;
+  }
+  Group& group = groups_[static_cast<std::size_t>(r.index)];
+  for (const AccessUser& joined : group.joined_by)
+    if (joined.step == step || complete(joined.step)) return;
+  for (const Reader& member : group.readers) add_unproven(member, step, complete, out);
+  group.joined_by.push_back({step});
+}
+
+void AccessHistory::note_read(std::size_t node, Span whole, Span part, AccessUser user) {
   if (part.end <= whole.first || whole.end <= part.first) return;
   if (part.first <= whole.first && whole.end <= part.end) {
-    if (tree_[node].readers.empty() || tree_[node].readers.back() != step) tree_[node].readers.push_back(step);
+    std::vector<Reader>& readers = tree_[node].readers;
+    if (!readers.empty() && !readers.back().is_group && readers.back().index == user.step)
+      readers.back().parts |= user.parts;
+    else
+      readers.push_back({user.step, user.parts});
     return;
   }
   const std::size_t middle = (whole.first + whole.end) / 2;
   tree_[node].below = true;
-  note_read(2 * node, {whole.first, middle}, part, step);
-  note_read(2 * node + 1, {middle, whole.end}, part, step);
+  note_read(2 * node, {whole.first, middle}, part, user);
+  note_read(2 * node + 1, {middle, whole.end}, part, user);
 }
 
-void AccessHistory::take_readers(std::size_t node, std::vector<std::int32_t>& out) {
+void AccessHistory::drop_readers(std::size_t node) {
   Stretch& s = tree_[node];
-  out.insert(out.end(), s.readers.begin(), s.readers.end());
   s.readers.clear();
   if (!s.below) return;
   s.below = false;
-  take_readers(2 * node, out);
-  take_readers(2 * node + 1, out);
+  drop_readers(2 * node);
+  drop_readers(2 * node + 1);
 }
 
-void AccessHistory::note_write(std::size_t node, Span whole, Span part, std::int32_t step,
-                               std::vector<std::int32_t>& earlier) {
+void AccessHistory::note_write(std::size_t node, Span whole, Span part, AccessUser user) {
   if (part.end <= whole.first || whole.end <= part.first) return;
   if (part.first <= whole.first && whole.end <= part.end) {
-    take_readers(node, earlier);
-    tree_[node].writer = step;
+    drop_readers(node);
+    tree_[node].writer = user;
     tree_[node].same = true;
     return;
   }
   push_writer(node);
-  push_readers(node, step, earlier);
+  push_readers(node, user);
   const std::size_t middle = (whole.first + whole.end) / 2;
-  note_write(2 * node, {whole.first, middle}, part, step, earlier);
-  note_write(2 * node + 1, {middle, whole.end}, part, step, earlier);
+  note_write(2 * node, {whole.first, middle}, part, user);
+  note_write(2 * node + 1, {middle, whole.end}, part, user);
   const Stretch &left = tree_[2 * node], &right = tree_[2 * node + 1];
   tree_[node].same = left.same && right.same && left.writer == right.writer;
   tree_[node].writer = left.writer;
-  tree_[node].below = tree_[node].below || !left.readers.empty() || !right.readers.empty();
 }
 
-void AccessHistory::find_writers(const ByteRange& r, std::vector<std::int32_t>& writers) const {
-  if (!r.empty()) find_writers(1, {0, tree_.size() / 2}, span_of(r), writers);
+void AccessHistory::find_writers(const ByteRange& r, std::vector<AccessUser>& writers) const {
+  if (!r.empty()) find_writers(1, all(), span_of(r), writers);
 }
 
-void AccessHistory::read(const ByteRange& r, std::int32_t step) {
-  if (!r.empty()) note_read(1, {0, tree_.size() / 2}, span_of(r), step);
-}
-
-void AccessHistory::write(const ByteRange& r, std::int32_t step, std::vector<std::int32_t>& earlier) {
+void AccessHistory::find_readers(const ByteRange& r, std::vector<AccessUser>& readers) const {
   if (r.empty()) return;
-  const std::size_t first = earlier.size();
-  find_writers(1, {0, tree_.size() / 2}, span_of(r), earlier);
-  note_write(1, {0, tree_.size() / 2}, span_of(r), step, earlier);
-  earlier.erase(std::remove_if(earlier.begin() + static_cast<std::ptrdiff_t>(first), earlier.end(),
-                               [&](std::int32_t s) { return s == kNoStep || s == step; }),
-                earlier.end());
+  visit_readers(1, all(), span_of(r), [&](const Reader& reader) {
+    readers.push_back(reader.is_group ? groups_[static_cast<std::size_t>(reader.index)].joined_by.front()
+                                      : AccessUser{reader.index, reader.parts});
+  });
+}
+
+void AccessHistory::find_unproven_readers(const ByteRange& r, std::int32_t step,
+                                          const std::function<bool(std::int32_t)>& complete,
+                                          std::vector<AccessUser>& readers) {
+  if (r.empty()) return;
+  visit_readers(1, all(), span_of(r), [&](const Reader& reader) { add_unproven(reader, step, complete, readers); });
+}
+
+void AccessHistory::read(const ByteRange& r, AccessUser user) {
+  if (!r.empty()) note_read(1, all(), span_of(r), user);
+}
+
+void AccessHistory::write(const ByteRange& r, AccessUser user) {
+  if (!r.empty()) note_write(1, all(), span_of(r), user);
 }
 
 RecentOrder::RecentOrder(std::size_t steps) : bits_(std::min(steps, kWindow) * kWords, 0) {}

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -29,31 +30,47 @@ class BufferHomes {
  public:
   BufferHomes() = default;
   explicit BufferHomes(const LirBufferPlan& plan);
-  BufferHome operator()(const LirValue& v) const;
+  BufferHome operator()(Place place, std::uint32_t index) const;
+  BufferHome operator()(const LirValue& v) const { return (*this)(v.place, v.index); }
 
  private:
   std::unordered_map<std::uint32_t, std::uint32_t> output_of_;  // of a donated input
 };
 
-/// Reads and writes of byte ranges in the order of a schedule. Every access takes O(log n) segments, whatever was cut
-/// or joined before it.
+inline constexpr std::int32_t kNoStep = -1;  // the writer of bytes that no step has written
+
+/// Who touches bytes: a step, or those parts of it that the bits name where the parts are ordered apart.
+struct AccessUser {
+  std::int32_t step = kNoStep;
+  std::uint8_t parts = 1;
+  friend bool operator==(const AccessUser&, const AccessUser&) = default;
+};
+
+/// Reads and writes of byte ranges in the order of a schedule. A step asks for those it must wait for, and waits for
+/// them, before its own accesses are noted. n accesses take O(n log n) stretches of bytes in all, whatever they cut and
+/// join, besides those that are found.
 class AccessHistory {
  public:
-  /// When more steps than this have read the same bytes, the next writer of some of them waits for all and stands for
-  /// them towards later writers of the rest, which would need an edge to each otherwise.
+  /// When more steps than this have read the same bytes, the first that waits for all of them to write a part stands
+  /// for them towards the writers of the rest, which would need an edge to each otherwise.
   static constexpr std::size_t kManyReaders = 64;
-  static constexpr std::int32_t kNoStep = -1;  // the writer of bytes that no step has written
 
   /// All ranges that will be read or written; others must not be.
   explicit AccessHistory(std::span<const ByteRange> ranges);
 
-  /// Appends the steps that wrote the bytes of `r` last (some more than once, kNoStep for bytes that none has written).
-  void find_writers(const ByteRange& r, std::vector<std::int32_t>& writers) const;
-  /// Notes that `step` reads `r`.
-  void read(const ByteRange& r, std::int32_t step);
-  /// Notes that `step` writes `r`; appends those who wrote its bytes last, and who has read them since, to `earlier`:
-  /// the steps that must be complete by then (some more than once; kNoStep is left out).
-  void write(const ByteRange& r, std::int32_t step, std::vector<std::int32_t>& earlier);
+  /// Appends who wrote the bytes of `r` last (some more than once, kNoStep for bytes that no step has written).
+  void find_writers(const ByteRange& r, std::vector<AccessUser>& writers) const;
+  /// Appends who has read bytes of `r` since (some more than once), or who stands for them.
+  void find_readers(const ByteRange& r, std::vector<AccessUser>& readers) const;
+  /// As find_readers, for an order that was not made by this history, in which others may stand for the readers: leaves
+  /// out readers that wait for a step which is `complete`, and appends all others. `step`, whose writing it is, stands
+  /// for these from now on.
+  void find_unproven_readers(const ByteRange& r, std::int32_t step, const std::function<bool(std::int32_t)>& complete,
+                             std::vector<AccessUser>& readers);
+  /// Notes that `user` reads `r`.
+  void read(const ByteRange& r, AccessUser user);
+  /// Notes that `user`, which waits for all that was found, writes `r`.
+  void write(const ByteRange& r, AccessUser user);
 
  private:
   struct Edge {  // one end of a range
@@ -62,27 +79,44 @@ class AccessHistory {
     friend bool operator==(const Edge&, const Edge&) = default;
     friend auto operator<=>(const Edge&, const Edge&) = default;
   };
+  // One who has read, or a group of them.
+  struct Reader {
+    std::int32_t index;  // step or group
+    std::uint8_t parts = 1;
+    bool is_group = false;
+  };
+  // Readers of the same bytes and, each of them, who waits for all.
+  struct Group {
+    std::vector<Reader> readers;
+    std::vector<AccessUser> joined_by;
+  };
   // A stretch of elementary segments, as in a segment tree. `writer` holds for all of them when `same`; `readers` have
   // read all of them since; those below are noted further down when `below`.
   struct Stretch {
-    std::int32_t writer = kNoStep;
+    AccessUser writer;
     bool same = true, below = false;
-    std::vector<std::int32_t> readers;
+    std::vector<Reader> readers;
   };
   struct Span {
     std::size_t first, end;  // elementary segments
   };
 
+  Span all() const { return {0, tree_.size() / 2}; }
   Span span_of(const ByteRange& r) const;
   void push_writer(std::size_t node);
-  void push_readers(std::size_t node, std::int32_t joined_by, std::vector<std::int32_t>& earlier);
-  void find_writers(std::size_t node, Span whole, Span part, std::vector<std::int32_t>& out) const;
-  void note_read(std::size_t node, Span whole, Span part, std::int32_t step);
-  void note_write(std::size_t node, Span whole, Span part, std::int32_t step, std::vector<std::int32_t>& earlier);
-  void take_readers(std::size_t node, std::vector<std::int32_t>& out);
+  void push_readers(std::size_t node, AccessUser joined_by);
+  void find_writers(std::size_t node, Span whole, Span part, std::vector<AccessUser>& out) const;
+  template <class Visit>
+  void visit_readers(std::size_t node, Span whole, Span part, const Visit& visit) const;
+  void add_unproven(Reader r, std::int32_t step, const std::function<bool(std::int32_t)>& complete,
+                    std::vector<AccessUser>& out);
+  void note_read(std::size_t node, Span whole, Span part, AccessUser user);
+  void note_write(std::size_t node, Span whole, Span part, AccessUser user);
+  void drop_readers(std::size_t node);
 
   std::vector<Edge> edges_;
   std::vector<Stretch> tree_;
+  std::vector<Group> groups_;
 };
 
 /// Which of the steps shortly before a step are complete when it starts, from the schedule's edges. Steps are taken in

@@ -1,6 +1,8 @@
 // The proof of a memory plan: every read finds the bytes of its value's maker, and whoever touches the same bytes, one
 // of them writing, is ordered by the edges. Then every order that the edges allow computes what the schedule computes.
 #include <algorithm>
+#include <queue>
+#include <utility>
 
 #include "rlx/compiler/access_history.h"
 #include "rlx/compiler/memory_plan.h"
@@ -9,8 +11,10 @@
 namespace rlx {
 namespace {
 
-constexpr std::int32_t kNoStep = AccessHistory::kNoStep;
 constexpr std::size_t kMaxProblems = 64;  // a broken plan breaks in many places
+// A history joins the readers of a value once for each stretch that its bytes are covered with, some log2 of the steps.
+constexpr int kMaxJoins = 64;
+constexpr std::size_t kNoEdge = ~std::size_t{0};
 
 class PlanChecker {
  public:
@@ -20,7 +24,8 @@ class PlanChecker {
         homes_(plan),
         order_(plan.schedule.size()),
         maker_(g.num_nodes(), kNoStep),
-        waited_by_(plan.schedule.size(), kNoStep) {
+        last_edge_(plan.schedule.size(), kNoEdge),
+        reached_(plan.schedule.size(), kNoStep) {
     for (std::size_t s = 0; s < plan.schedule.size(); ++s)
       maker_[plan.schedule[s].node.index] = static_cast<std::int32_t>(s);
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
@@ -43,7 +48,7 @@ class PlanChecker {
       const auto self = static_cast<std::int32_t>(i);
       for (Value v : g_.node(id).inputs) {
         check_read(history, v, self);
-        history.read(range(v), self);
+        history.read(range(v), {self});
       }
       check_writes(history, id, self);
     }
@@ -54,6 +59,11 @@ class PlanChecker {
   }
 
  private:
+  struct Edge {
+    std::int32_t from;   // the step that waits
+    std::size_t before;  // the edge to the same step noted before
+  };
+
   template <class... Parts>
   void report(const Parts&... parts) {
     if (problems_.size() < kMaxProblems) problems_.push_back(concat_text(parts...));
@@ -77,38 +87,52 @@ class PlanChecker {
       if (p < 0 || static_cast<std::size_t>(p) >= i)
         report("step ", i, " waits for step ", p);
       else
-        order_.wait(i, static_cast<std::size_t>(p)),
-            waited_by_[static_cast<std::size_t>(p)] = static_cast<std::int32_t>(i);
+        order_.wait(i, static_cast<std::size_t>(p)), note_edge(static_cast<std::int32_t>(i), p);
     }
   }
 
-  // True when step `j` is complete before `i`, the step that is looked at.
-  bool ordered(std::int32_t j, std::int32_t i) const {
+  void note_edge(std::int32_t from, std::int32_t to) {
+    std::size_t& last = last_edge_[static_cast<std::size_t>(to)];
+    edges_.push_back({from, last});
+    last = edges_.size() - 1;
+  }
+
+  // True when step `j` is complete before `i`, the step that is looked at, as is known at once: exact where they are
+  // near, by an edge of its own where they are far apart.
+  bool directly_ordered(std::int32_t j, std::int32_t i) const {
     const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(j);
     if (from - to <= RecentOrder::kWindow) return order_.before(to, from);
-    // Far apart: an edge of its own in our plans; else whatever path there is.
-    if (waited_by_[to] == i) return true;
-    std::vector<std::size_t> work{from};
-    std::vector<bool> seen(from - to + 1, false);
-    while (!work.empty()) {
-      const std::size_t at = work.back();
-      work.pop_back();
-      const std::vector<std::int32_t>& waits = plan_.schedule[at].predecessors;
-      if (std::find(waits.begin(), waits.end(), j) != waits.end()) return true;
-      for (std::int32_t p : waits) {
-        if (p < j || static_cast<std::size_t>(p) >= at || seen[static_cast<std::size_t>(p - j)]) continue;
-        seen[static_cast<std::size_t>(p - j)] = true;
-        work.push_back(static_cast<std::size_t>(p));
-      }
+    return last_edge_[to] != kNoEdge && edges_[last_edge_[to]].from == i;
+  }
+
+  // The same by whatever path there is. Our plans have an edge, or one by way of a step that joined many readers.
+  bool ordered(std::int32_t j, std::int32_t i) {
+    if (directly_ordered(j, i)) return true;
+    if (static_cast<std::size_t>(i - j) <= RecentOrder::kWindow) return false;
+    std::size_t edge = last_edge_[static_cast<std::size_t>(j)];
+    for (int tries = 0; tries < kMaxJoins && edge != kNoEdge; ++tries, edge = edges_[edge].before)
+      if (directly_ordered(edges_[edge].from, i)) return true;
+    return reaches(i, j);
+  }
+
+  // Whether edges lead back from step `i` to `j`. The search goes on where the last one from `i` ended, so that each
+  // edge is followed once.
+  bool reaches(std::int32_t i, std::int32_t j) {
+    if (search_from_ != i) to_visit_ = {}, to_visit_.push(search_from_ = i);
+    while (!to_visit_.empty() && to_visit_.top() > j) {
+      const std::int32_t at = to_visit_.top();
+      to_visit_.pop();
+      for (std::int32_t p : plan_.schedule[static_cast<std::size_t>(at)].predecessors)
+        if (p >= 0 && p < at && std::exchange(reached_[static_cast<std::size_t>(p)], i) != i) to_visit_.push(p);
     }
-    return false;
+    return reached_[static_cast<std::size_t>(j)] == i;
   }
 
   void check_read(const AccessHistory& history, Value v, std::int32_t reader) {
     const std::int32_t made = maker_[v.node.index];
     writers_.clear();
     history.find_writers(range(v), writers_);
-    for (std::int32_t w : writers_)
+    for (const auto [w, parts] : writers_)
       if (w != made)
         report(name(w), " may overwrite ", v, " before ", name(reader), " reads it: ", name(made), " was to write it");
     if (writers_.empty()) return;  // no bytes: nothing that could be written too late or too early
@@ -123,14 +147,17 @@ class PlanChecker {
       const Value v(id, r);
       writers_.clear();
       if (r > 0) history.find_writers(range(v), writers_);
-      if (std::find(writers_.begin(), writers_.end(), self) != writers_.end())
+      if (std::find(writers_.begin(), writers_.end(), AccessUser{self}) != writers_.end())
         report("two results of ", id, " overlap");
       earlier_.clear();
-      history.write(range(v), self, earlier_);
-      std::sort(earlier_.begin(), earlier_.end());
+      history.find_writers(range(v), earlier_);
+      history.find_unproven_readers(
+          range(v), self, [&](std::int32_t joined_by) { return directly_ordered(joined_by, self); }, earlier_);
+      history.write(range(v), {self});
+      std::sort(earlier_.begin(), earlier_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
       earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
-      for (std::int32_t e : earlier_)
-        if (!ordered(e, self))
+      for (const auto [e, parts] : earlier_)
+        if (e != kNoStep && e != self && !ordered(e, self))
           report(id, " may overwrite with ", v, " what ", name(e), " reads or writes: no edge puts it behind");
     }
   }
@@ -140,8 +167,12 @@ class PlanChecker {
   BufferHomes homes_;
   RecentOrder order_;
   std::vector<std::int32_t> maker_;  // the step that wrote the bytes of a node: its own, or through views its operand's
-  std::vector<std::int32_t> waited_by_;          // the last step looked at with an edge to this one
-  std::vector<std::int32_t> writers_, earlier_;  // of one access
+  std::vector<Edge> edges_;          // of the steps looked at
+  std::vector<std::size_t> last_edge_;         // to this step
+  std::vector<AccessUser> writers_, earlier_;  // of one access
+  std::int32_t search_from_ = kNoStep;         // the step whose predecessors were searched last
+  std::vector<std::int32_t> reached_;          // the last search that came to a step
+  std::priority_queue<std::int32_t> to_visit_;
   std::vector<std::string> problems_;
 };
 

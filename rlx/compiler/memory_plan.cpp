@@ -2,7 +2,7 @@
 #include "rlx/compiler/memory_plan.h"
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 
 #include "rlx/compiler/access_history.h"
 #include "rlx/compiler/arena.h"
@@ -11,8 +11,6 @@
 
 namespace rlx {
 namespace {
-
-constexpr std::int32_t kNoStep = -1;
 
 // One allocation: the values that share it are its views and its in-place successors.
 struct Buffer {
@@ -395,7 +393,7 @@ class Planner {
     for (const LirStep& step : plan_.schedule) each(step, announce, announce);
     AccessHistory history(ranges);
     RecentOrder order(plan_.schedule.size());
-    std::vector<std::int32_t> earlier;
+    std::vector<AccessUser> earlier;
     for (std::size_t i = 0; i < plan_.schedule.size(); ++i) {
       LirStep& step = plan_.schedule[i];
       const auto self = static_cast<std::int32_t>(i);
@@ -404,14 +402,18 @@ class Planner {
           step,
           [&](const ByteRange& r) {
             history.find_writers(r, earlier);
-            history.read(r, self);
+            history.read(r, {self});
           },
-          [&](const ByteRange& r) { history.write(r, self, earlier); });
-      std::sort(earlier.begin(), earlier.end(), std::greater<>());
+          [&](const ByteRange& r) {
+            history.find_writers(r, earlier);
+            history.find_readers(r, earlier);
+            history.write(r, {self});
+          });
+      std::sort(earlier.begin(), earlier.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
       earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
       order.begin(i);
-      for (std::int32_t j : earlier) {
-        if (j == AccessHistory::kNoStep || j == self || order.before(static_cast<std::size_t>(j), i)) continue;
+      for (const auto [j, parts] : earlier) {
+        if (j == kNoStep || j == self || order.before(static_cast<std::size_t>(j), i)) continue;
         step.predecessors.push_back(j);
         order.wait(i, static_cast<std::size_t>(j));
       }

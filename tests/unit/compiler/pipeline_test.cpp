@@ -3,9 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
+
 #include "rlx/ir/text.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 
 namespace rlx {
 namespace {
@@ -82,6 +85,27 @@ TEST_CASE("inspect_fusion is the report of a compile") {
   CHECK(missed.fused_count("matmul_bias_act") == 0);
   REQUIRE(missed.missed_count("matmul_bias_act") == 1);
   CHECK(missed.missed[0].reason == MissReason::IsOutput);
+}
+
+TEST_CASE("a value with more readers than an ordering keeps apart, whose bytes are reused in parts, compiles") {
+  for (const int readers : {64, 65, 81})
+    for (int writers = 2; writers <= 6; writers += 2)
+      for (int seed = 0; seed < test::repetitions(10); ++seed) {
+        INFO(readers, " readers, ", writers, " writers, seed ", seed);
+        std::mt19937 random(static_cast<unsigned>(seed));
+        const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+        Graph g("many readers");
+        const Expr x = g.input("x", f32({1024})), big = g.cumsum(x, 0);
+        std::vector<Expr> sums, outputs;
+        for (int i = 0; i < readers; ++i) sums.push_back(g.sum(g.slice(big, {i}, {1024}), {0}, true));
+        outputs.push_back(g.concat(sums, 0));
+        for (int j = 0; j < writers; ++j) {
+          const int n = 16 * (1 + pick(20));
+          outputs.push_back(g.slice(g.cumsum(g.slice(x, {j}, {j + n}), 0), {0}, {1 + pick(n - 1)}));
+        }
+        g.set_outputs(outputs);
+        CHECK_NOTHROW((void)Session().compile(std::move(g)));
+      }
 }
 
 TEST_CASE("assert_fusion_clean refuses a compile that missed a pattern, and no other") {
