@@ -145,8 +145,6 @@ class Planner {
       if (op_def(n.kind()).is(OpTrait::Leaf)) continue;
       if (is_view_op(n.kind()) && try_view(id)) continue;
       auto step = static_cast<std::int32_t>(plan_.schedule.size());
-      step_of_.resize(i + 1, kNoStep);
-      step_of_[i] = step;
       plan_.schedule.push_back({id, {}});
       for (std::uint32_t r = 0; r < n.num_results(); ++r) {
         Buffer b;
@@ -163,7 +161,6 @@ class Planner {
         where(Value(id, r)).bytes = b.size;
       }
     }
-    step_of_.resize(g_.num_nodes(), kNoStep);
   }
 
   bool try_view(NodeId id) {
@@ -437,7 +434,6 @@ class Planner {
   bool symbolic_;
   SymbolRanges ranges_;
   SymbolBinding largest_;
-  std::vector<std::int32_t> step_of_;
 };
 
 }  // namespace
