@@ -300,13 +300,20 @@ class Planner {
           if (!whole(operand) || !(b.size == where(result).bytes) || b.last_step != static_cast<std::int32_t>(s))
             continue;
           if (!target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r))) continue;
-          if (reads_twice(n, from, k)) continue;
+          if (reads_twice(n, from, k) || holds_earlier_result(from, id, r)) continue;
           b.last_step = std::max(b.last_step, buffers_[own].last_step);
           joined_[own] = from;
           break;
         }
       }
     }
+  }
+
+  // The buffer would not look taken when an earlier result that nobody reads has joined it.
+  bool holds_earlier_result(std::uint32_t buffer_index, NodeId id, std::uint32_t r) {
+    for (std::uint32_t q = 0; q < r; ++q)
+      if (buffer(Value(id, q)) == buffer_index) return true;
+    return false;
   }
 
   // Another operand of the node lies in the same buffer: overwriting would corrupt it.

@@ -52,6 +52,23 @@ TEST_CASE("buffers whose lives do not meet share bytes; the arena is near the li
   CHECK(plan.arena_bytes * 10 < plan.unshared_bytes);
 }
 
+TEST_CASE("of two results that may overwrite one operand one does, read or not") {
+  for (const bool both : {false, true}) {
+    CAPTURE(both);
+    Graph g("two results");
+    const Expr a = g.exp(g.input("x", {{4, 8}, DType::F32}));
+    const Graph::TopKResult top = g.top_k(a, 8);
+    std::vector<Expr> outputs{g.cumsum(top.indices, 0)};
+    if (both) outputs.push_back(g.cumsum(top.values, 0));
+    g.set_outputs(outputs);
+    TargetInfo t = plain_target();
+    t.in_place = [](const Graph& graph, NodeId id, int, int) { return graph.node(id).kind() == OpKind::TopK; };
+    const LirBufferPlan plan = plan_memory(g, t);
+    CHECK(check_plan(g, plan).empty());
+    CHECK(plan.arena_bytes == 2 * 128);
+  }
+}
+
 TEST_CASE("slices of a packed qkv are views when the reader follows strides, copies when it does not") {
   Graph g("qkv");
   Expr x = g.input("x", {{2, 4, 24}, DType::F32});

@@ -108,6 +108,21 @@ TEST_CASE("a value with more readers than an ordering keeps apart, whose bytes a
       }
 }
 
+TEST_CASE("a region may have results that nobody reads") {
+  for (const std::uint32_t used : {0U, 1U}) {
+    INFO("result ", used);
+    Graph g("region");
+    const Expr v = g.cumsum(g.input("x", f32({4})), 0);
+    auto body = std::make_shared<Graph>("body");
+    const Expr in = body->input("in", f32({4})), twice = in + in;
+    body->set_outputs({twice, twice * in});
+    const Expr region = g.add(ops::ElementwiseRegion{body}, {v});
+    g.set_outputs({g.cumsum(g.expr(Value(region.value().node, used)), 0)});
+    const std::vector<float> y = Session().compile(std::move(g)).run({{"x", {1, 1, 1, 1}}})[0];
+    CHECK(y == (used == 0 ? std::vector<float>{2, 6, 12, 20} : std::vector<float>{2, 10, 28, 60}));
+  }
+}
+
 TEST_CASE("assert_fusion_clean refuses a compile that missed a pattern, and no other") {
   CompileOptions o;
   o.assert_fusion_clean = true;
