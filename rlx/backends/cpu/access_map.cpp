@@ -1,11 +1,9 @@
-// Last writers and readers of byte ranges, as disjoint intervals.
+// Rows as byte ranges, and halves of steps in a history of accesses.
 #include "rlx/backends/cpu/access_map.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <span>
-#include <utility>
 
 namespace rlx::cpu {
 namespace {
@@ -20,7 +18,19 @@ HalfWaits waits_of(std::uint8_t halves, std::uint8_t for_halves) {
   return waits;
 }
 
-std::uint64_t memory_of(Place place, std::uint32_t index) { return std::uint64_t(place) << 32 | index; }
+bool meet(const ByteRange& a, const ByteRange& b) {
+  return a.place == b.place && a.index == b.index && a.from < b.to && b.from < a.to;
+}
+
+std::vector<ByteRange> ranges_of(const BufferHomes& homes, std::span<const Access> accesses) {
+  std::vector<ByteRange> ranges;
+  ranges.reserve(accesses.size());
+  for (const Access& a : accesses) {
+    const BufferHome home = homes(a.place, a.index);
+    ranges.push_back({home.place, home.index, a.begin, a.end});
+  }
+  return ranges;
+}
 
 /// Bytes from the start of its place.
 struct Extent {
@@ -80,77 +90,37 @@ std::vector<Access> node_accesses(const LowerContext& c, const RowHalves& rows, 
   return out;
 }
 
-AccessMap::AccessMap(const LirBufferPlan& plan) {
-  for (const LirAlias& a : plan.aliases)
-    if (a.refused.empty()) donated_[memory_of(Place::Output, a.output)] = memory_of(Place::Input, a.input);
-}
+AccessMap::AccessMap(const LirBufferPlan& plan, std::span<const Access> accesses)
+    : homes_(plan), history_(ranges_of(homes_, accesses)) {}
 
-// The first range at or after `at`, none of which begins before it.
-AccessMap::Ranges::iterator AccessMap::cut(Ranges& ranges, std::size_t at) {
-  auto next = ranges.lower_bound(at);
-  if (next == ranges.begin()) return next;
-  const auto before = std::prev(next);
-  if (before->second.end <= at) return next;
-  Range rest = before->second;
-  before->second.end = at;
-  return ranges.emplace_hint(next, at, std::move(rest));
-}
-
-std::vector<Wait> AccessMap::add(std::int32_t step, const std::vector<Access>& accesses) {
-  std::vector<Wait> found;
-  const auto ranges_of = [&](const Access& a) -> Ranges& {
-    const std::uint64_t memory = memory_of(a.place, a.index);
-    const auto donated = donated_.find(memory);
-    return memories_[donated == donated_.end() ? memory : donated->second];
-  };
+std::vector<Wait> AccessMap::add(std::int32_t step, std::span<const Access> accesses) {
   // All waits first: what this step itself then enters must not hide whom another of its accesses has to wait for.
-  for (const Access& a : accesses) {
-    if (a.begin >= a.end) continue;
-    Ranges& ranges = ranges_of(a);
-    auto at = cut(ranges, a.begin);
-    cut(ranges, a.end);
-    const auto wait = [&](const User& user) {
-      if (user.step >= 0 && user.step != step) found.push_back({user.step, waits_of(a.halves, user.halves)});
-    };
-    for (; at != ranges.end() && at->first < a.end; ++at) {
-      wait(at->second.writer);
-      if (!a.write) continue;
-      for (const User& reader : at->second.readers) wait(reader);
-    }
+  const std::vector<ByteRange> ranges = ranges_of(homes_, accesses);
+  std::vector<Wait> found;
+  std::vector<AccessUser> earlier;
+  std::uint8_t halves = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const Access& a = accesses[i];
+    halves |= a.halves;
+    earlier.clear();
+    history_.find_writers(ranges[i], earlier);
+    if (a.write) history_.find_readers(ranges[i], earlier);
+    for (const AccessUser& e : earlier)
+      if (e.step != kNoStep && e.step != step) found.push_back({e.step, waits_of(a.halves, e.parts)});
   }
-  for (const bool write : {false, true})
-    for (const Access& a : accesses)
-      if (a.write == write && a.begin < a.end) enter(ranges_of(a), step, a);
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    if (!accesses[i].write) history_.read(ranges[i], {step, accesses[i].halves});
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (!accesses[i].write) continue;
+    // What this step itself reads or writes there is the work of those halves too: its halves do not wait for each
+    // other.
+    std::uint8_t by = accesses[i].halves;
+    for (std::size_t k = 0; k < ranges.size() && by != halves; ++k)
+      if (meet(ranges[i], ranges[k])) by |= accesses[k].halves;
+    history_.write(ranges[i], {step, by});
+  }
   merge_waits(found);
   return found;
-}
-
-void AccessMap::enter(Ranges& ranges, std::int32_t step, const Access& a) {
-  auto at = cut(ranges, a.begin);
-  cut(ranges, a.end);
-  User user{step, a.halves};
-  if (a.write) {
-    for (; at != ranges.end() && at->first < a.end; at = ranges.erase(at)) {
-      // What this step itself read or wrote here before is the work of those halves too.
-      if (at->second.writer.step == step) user.halves |= at->second.writer.halves;
-      for (const User& reader : at->second.readers)
-        if (reader.step == step) user.halves |= reader.halves;
-    }
-    ranges[a.begin] = Range{a.end, user, {}};
-    return;
-  }
-  const auto unwritten = [&](std::size_t end) { return Range{end, User{}, {user}}; };
-  std::size_t covered = a.begin;
-  for (; at != ranges.end() && at->first < a.end; ++at) {
-    if (at->first > covered) at = std::next(ranges.emplace_hint(at, covered, unwritten(at->first)));
-    std::vector<User>& readers = at->second.readers;
-    if (!readers.empty() && readers.back().step == step)
-      readers.back().halves |= a.halves;
-    else
-      readers.push_back(user);
-    covered = at->second.end;
-  }
-  if (covered < a.end) ranges.emplace(covered, unwritten(a.end));
 }
 
 }  // namespace rlx::cpu

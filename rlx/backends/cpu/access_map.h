@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <span>
 #include <vector>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/compiler/access_history.h"
 #include "rlx/driver/thread_pool.h"
 
 namespace rlx::cpu {
@@ -38,30 +39,20 @@ std::vector<Access> node_accesses(const LowerContext& c, const RowHalves& rows, 
 
 /// Fed the steps in order, it knows for each byte the half that wrote it last and the halves that read it since, and
 /// names all that a step must wait for. An order that only follows from others is named too, since the halves of a step
-/// in between may wait for less than all of it. n log n in the accesses, as long as values are read in few parts.
+/// in between may wait for less than all of it; but where many read the same bytes, the halves that waited for all of
+/// them stand for them (AccessHistory).
 class AccessMap {
  public:
-  /// For programs of this plan: an output that may lie over a donated input is the same memory.
-  explicit AccessMap(const LirBufferPlan& plan);
-  /// Every earlier step whose accesses meet those of `step` where one of the two writes, each once.
-  std::vector<Wait> add(std::int32_t step, const std::vector<Access>& accesses);
+  /// For programs of this plan, whose steps make `accesses` and no others: an output that may lie over a donated input
+  /// is the same memory.
+  AccessMap(const LirBufferPlan& plan, std::span<const Access> accesses);
+  /// Every earlier step whose accesses meet those of `step` where one of the two writes, or one that waits for them,
+  /// each once. A step may come in several calls when all that it does is by the same halves.
+  std::vector<Wait> add(std::int32_t step, std::span<const Access> accesses);
 
  private:
-  struct User {
-    std::int32_t step = -1;
-    std::uint8_t halves = 0;
-  };
-  struct Range {
-    std::size_t end = 0;
-    User writer;
-    std::vector<User> readers;  // since
-  };
-  using Ranges = std::map<std::size_t, Range>;  // by begin; disjoint
-
-  Ranges::iterator cut(Ranges& ranges, std::size_t at);
-  void enter(Ranges& ranges, std::int32_t step, const Access& a);
-  std::map<std::uint64_t, Ranges> memories_;
-  std::map<std::uint64_t, std::uint64_t> donated_;  // output -> the input it may lie over
+  BufferHomes homes_;
+  AccessHistory history_;
 };
 
 }  // namespace rlx::cpu

@@ -292,17 +292,21 @@ class Bound final : public BoundGraph {
                             const BindContext& memory, WaitLists& waits) {
     const auto& pieces = program_.pieces;
     if (std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.halves.rows > 0; }) < 2) return;
-    AccessMap map(lir_.plan);
+    std::vector<Access> accesses;
+    std::vector<std::size_t> ends;  // of the accesses of each piece
     for (std::size_t i = 0; i < lir_.plan.schedule.size(); ++i)
       for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
-        const std::int32_t step = step_of[k];
-        const bool divided = steps[static_cast<std::size_t>(step)].chunks > 1;
+        const bool divided = steps[static_cast<std::size_t>(step_of[k])].chunks > 1;
         const bool alone = first_piece_[i + 1] - first_piece_[i] == 1;  // else the pieces share more than values
         LowerContext c(lir_, lir_.plan.schedule[i].node, memory, exe_.kernels(), exe_.planned_threads(), program_);
-        const std::vector<Access> accesses =
+        const std::vector<Access> own =
             node_accesses(c, divided && alone ? pieces[k].halves : RowHalves{}, divided ? kBothHalves : kLower);
-        waits.refine(step, map.add(step, accesses));
+        accesses.insert(accesses.end(), own.begin(), own.end());
+        ends.push_back(accesses.size());
       }
+    AccessMap map(lir_.plan, accesses);
+    for (std::size_t k = 0, begin = 0; k < ends.size(); begin = ends[k++])
+      waits.refine(step_of[k], map.add(step_of[k], std::span(accesses).subspan(begin, ends[k] - begin)));
   }
 
   // Every piece is a step that waits for the one before, so that threads which wait for each other in one step are not
