@@ -26,8 +26,9 @@ class Placer {
     });
   }
 
-  ArenaSize run() {
+  std::optional<ArenaSize> run() {
     ArenaSize size = measure();
+    if (size.live_peak == kMostArenaBytes) return std::nullopt;
     // The smallest arena of those tried. Time may run either way: a fan-in and a fan-out are each other's mirror image.
     if (pairs_ <= kMaxPairs) keep_if_smaller(largest_first());
     if (best_ > size.live_peak) keep_if_smaller(in_order_of_time());
@@ -36,13 +37,18 @@ class Placer {
       keep_if_smaller(in_order_of_time());
       reverse_time();
     }
+    if (best_ == kMostArenaBytes) return std::nullopt;
     for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].offset = offsets_[i];
     size.bytes = best_;
     return size;
   }
 
  private:
-  std::size_t padded(const ArenaBuffer& b) const { return (b.bytes + alignment_ - 1) / alignment_ * alignment_; }
+  std::size_t padded(const ArenaBuffer& b) const {
+    return b.bytes >= kMostArenaBytes - alignment_ ? kMostArenaBytes
+                                                   : (b.bytes + alignment_ - 1) / alignment_ * alignment_;
+  }
+  static std::size_t sum(std::size_t a, std::size_t b) { return b < kMostArenaBytes - a ? a + b : kMostArenaBytes; }
 
   // Sums of live bytes, and how many pairs are alive together, by one walk over births and deaths.
   ArenaSize measure() {
@@ -55,9 +61,10 @@ class Placer {
       const ArenaBuffer& b = buffers_[by_start_[born]];
       for (; buffers_[by_end[dead]].last < b.first; ++dead) live_bytes -= padded(buffers_[by_end[dead]]);
       pairs_ += born - dead;
-      live_bytes += padded(b);
+      live_bytes = sum(live_bytes, padded(b));
       size.live_peak = std::max(size.live_peak, live_bytes);
-      size.unshared += padded(b);
+      size.unshared = sum(size.unshared, padded(b));
+      if (live_bytes == kMostArenaBytes) break;
     }
     return size;
   }
@@ -92,6 +99,7 @@ class Placer {
         if (from > at && from - at >= padded(b) && from - at < best_gap) best = at, best_gap = from - at;
         at = std::max(at, to);
       }
+      if (sum(at, padded(b)) == kMostArenaBytes) return kMostArenaBytes;
       b.offset = best_gap == std::numeric_limits<std::size_t>::max() ? at : best;
       placed_[i] = true;
       top = std::max(top, b.offset + padded(b));
@@ -173,7 +181,8 @@ class Placer {
         b.offset = std::prev(holes.end())->first;
         erase(std::prev(holes.end()));
       }
-      top = b.offset + padded(b);
+      top = sum(b.offset, padded(b));
+      if (top == kMostArenaBytes) break;
     }
     return top;
   }
@@ -184,13 +193,13 @@ class Placer {
   std::vector<std::uint32_t> by_start_;
   std::vector<std::int32_t> last_tree_;
   std::vector<bool> placed_;
-  std::size_t best_ = std::numeric_limits<std::size_t>::max();
+  std::size_t best_ = kMostArenaBytes;
   std::vector<std::size_t> offsets_;  // of the smallest arena so far
 };
 
 }  // namespace
 
-ArenaSize place_in_arena(std::span<ArenaBuffer> buffers, std::size_t alignment) {
+std::optional<ArenaSize> place_in_arena(std::span<ArenaBuffer> buffers, std::size_t alignment) {
   return Placer(buffers, alignment).run();
 }
 

@@ -3,9 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 
 namespace rlx {
+
+/// Sums of bytes stop here: no arena is as large, nor a tensor of bytes.
+inline constexpr std::size_t kMostArenaBytes = std::numeric_limits<std::int64_t>::max() / 8;
 
 /// A buffer that is alive from step `first` to step `last`, both included.
 struct ArenaBuffer {
@@ -22,6 +27,7 @@ struct ArenaSize {
 
 /// Gives every buffer an offset, a multiple of `alignment`, so that buffers alive at the same step are apart. Steps are
 /// counted from 0. Takes O(n log n) plus, while they are few millions, the pairs of buffers alive at the same step.
-ArenaSize place_in_arena(std::span<ArenaBuffer> buffers, std::size_t alignment);
+/// None when they need kMostArenaBytes or more.
+std::optional<ArenaSize> place_in_arena(std::span<ArenaBuffer> buffers, std::size_t alignment);
 
 }  // namespace rlx

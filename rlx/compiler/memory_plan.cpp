@@ -349,13 +349,31 @@ class Planner {
     for (std::uint32_t i = 0; i < buffers_.size(); ++i)
       if (buffers_[i].place == Place::Arena && joined_[i] == i)
         arena.push_back({buffers_[i].bytes, buffers_[i].first_step, buffers_[i].last_step});
-    const ArenaSize size = place_in_arena(arena, plan_.alignment);
-    plan_.arena_bytes = size.bytes;
-    plan_.live_peak_bytes = size.live_peak;
-    plan_.unshared_bytes = size.unshared;
+    const std::optional<ArenaSize> size = place_in_arena(arena, plan_.alignment);
+    if (!size) throw_no_arena();
+    plan_.arena_bytes = size->bytes;
+    plan_.live_peak_bytes = size->live_peak;
+    plan_.unshared_bytes = size->unshared;
     std::size_t next = 0;
     for (std::uint32_t i = 0; i < buffers_.size(); ++i)
       if (buffers_[i].place == Place::Arena && joined_[i] == i) buffers_[i].offset = arena[next++].offset;
+  }
+
+  [[noreturn]] void throw_no_arena() const {
+    const Buffer* largest = nullptr;
+    for (std::uint32_t i = 0; i < buffers_.size(); ++i)
+      if (buffers_[i].place == Place::Arena && joined_[i] == i && (!largest || buffers_[i].bytes > largest->bytes))
+        largest = &buffers_[i];
+    std::string bounds;
+    for (const auto& [name, range] : ranges_)
+      bounds += concat_text(bounds.empty() ? "" : ", ", name, " <= ", range.max);
+    throw Error(Diagnostic{
+        ErrorCode::OutOfMemory,
+        concat_text("the values that are alive together take more bytes than can be addressed, the largest ",
+                    largest->bytes, " bytes", bounds.empty() ? "" : concat_text(", planned for ", bounds)),
+        node_where(g_, largest->maker),
+        bounds.empty() ? "compute it in slices"
+                       : "declare lower bounds of the symbols, or specialise them or give them buckets (SymbolMode)"});
   }
 
   void finish_values() {

@@ -15,7 +15,8 @@ namespace rlx {
 /// Symbolic dimensions are allowed: every decision then holds for all values within the symbols' bounds, buffers have
 /// the largest size they can take, and the numbers in the plan are those of the upper bounds (`resize_plan` gives those
 /// of other values). Of `donated` pairs of equal byte counts the plan allows those whose output is first written when
-/// the input is no longer read. Throws OutOfMemory when a buffer exceeds the target's limit.
+/// the input is no longer read. Throws OutOfMemory when a buffer exceeds the target's limit, or
+/// all of them together what can be addressed.
 LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated = {});
 
 /// The most bytes that a value of `g` takes within the bounds of the symbols.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/compiler/arena.h"
 #include "rlx/compiler/memory_plan.h"
 
 namespace rlx {
@@ -131,7 +132,15 @@ std::shared_ptr<const Code> SharedCode::code_for(const SymbolBinding& extents) {
   std::size_t at = (lir.plan.arena_bytes + align - 1) / align * align;
   for (Value v : lir.graph.outputs()) {
     code->slot_offsets.push_back(at);
-    at += (max_bytes(lir.graph, v) + align - 1) / align * align;
+    const std::size_t bytes = max_bytes(lir.graph, v);
+    if (bytes >= kMostArenaBytes - align || at >= kMostArenaBytes - align - bytes)
+      throw Error(Diagnostic{ErrorCode::OutOfMemory,
+                             concat_text("the outputs and what is computed on the way take more bytes than can be "
+                                         "addressed; this output alone takes up to ",
+                                         bytes, " bytes, after ", at),
+                             node_where(lir.graph, v.node),
+                             "declare lower bounds of the symbols, or run it with smaller dimensions"});
+    at += (bytes + align - 1) / align * align;
   }
   code->block_bytes = at;
   remember<Code>(codes_, code, kMaxCodes);

@@ -123,6 +123,47 @@ TEST_CASE("a region may have results that nobody reads") {
   }
 }
 
+// What the error says of a graph whose values are [rows, columns] of 2^30 each.
+template <class Outputs>
+std::string error_of_huge(const Outputs& outputs) {
+  Graph g("huge");
+  const SymbolInfo info{0, std::int64_t{1} << 30};
+  const Dim a = g.symbol("rows", info), b = g.symbol("columns", info);
+  const Expr x = g.input("x", f32({a, b}));
+  g.set_outputs(outputs(g, x));
+  CompileOptions options;
+  options.symbol_modes = {{"rows", SymbolMode::runtime()}, {"columns", SymbolMode::runtime()}};
+  return error_text([&] { Session().compile_with(std::move(g), options); });
+}
+
+TEST_CASE("buffers of symbols that no memory holds together: an error names their bytes and the symbols") {
+  const std::string text = error_of_huge([](Graph& g, Expr x) {
+    std::vector<Expr> live;
+    for (int i = 0; i < 6; ++i) live.push_back(g.cumsum(i == 0 ? x : g.cumsum(live.back(), 0), 1));
+    Expr sum = live[0];
+    for (std::size_t i = live.size(); i-- > 0;) sum = g.cumsum(sum + live[i], 0);
+    return std::vector<Expr>{sum};
+  });
+  INFO(text);
+  CHECK(contains(text, "out of memory"));
+  CHECK(contains(text, "4611686018427387904 bytes"));
+  CHECK(contains(text, "rows <= 1073741824"));
+  CHECK(contains(text, "columns <= 1073741824"));
+  CHECK(contains(text, "hint: "));
+}
+
+TEST_CASE("outputs that no memory holds together are an error too") {
+  const std::string text = error_of_huge([](Graph& g, Expr x) {
+    std::vector<Expr> outputs;
+    for (int i = 0; i < 6; ++i) outputs.push_back(g.cumsum(x + i, 0));
+    return outputs;
+  });
+  INFO(text);
+  CHECK(contains(text, "out of memory"));
+  CHECK(contains(text, "4611686018427387904 bytes"));
+  CHECK(contains(text, "hint: "));
+}
+
 TEST_CASE("assert_fusion_clean refuses a compile that missed a pattern, and no other") {
   CompileOptions o;
   o.assert_fusion_clean = true;
