@@ -4,8 +4,8 @@
 #include <queue>
 #include <utility>
 
-#include "rlx/compiler/access_history.h"
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/driver/access_history.h"
 #include "rlx/ir/graph.h"
 
 namespace rlx {

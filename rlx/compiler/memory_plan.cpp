@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "rlx/compiler/access_history.h"
 #include "rlx/compiler/arena.h"
 #include "rlx/compiler/views.h"
+#include "rlx/driver/access_history.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rlx/backends/cpu/rows.h"
-#include "rlx/compiler/access_history.h"
+#include "rlx/driver/access_history.h"
 #include "rlx/driver/thread_pool.h"
 
 namespace rlx::cpu {

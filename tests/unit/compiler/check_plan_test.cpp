@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "rlx/compiler/access_history.h"
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/driver/access_history.h"
 #include "rlx/ir/graph.h"
 #include "tests/support/needs.h"
 

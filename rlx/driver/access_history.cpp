@@ -1,5 +1,5 @@
 // A segment tree over the ends of all ranges, and bit rows over the last steps.
-#include "rlx/compiler/access_history.h"
+#include "rlx/driver/access_history.h"
 
 #include <algorithm>
 
