@@ -19,7 +19,6 @@ struct EpilogueOperand {
 /// An epilogue in the form GemmEpilogue has.
 struct EpilogueForm {
   float alpha = 1.0F;
-  bool scaled = false;
   Act act = Act::None;
   bool residual_after_act = false;
   EpilogueOperand bias, residual, mul;
@@ -98,7 +97,7 @@ class EpilogueMatcher {
   // two roundings become one. Division by a power of two is the exact product with its reciprocal; by anything else the
   // reciprocal would be rounded, or overflow.
   bool scale(BinaryKind fn, float factor) {
-    if (form_.scaled || any_after_scale()) return false;
+    if (form_.alpha != 1.0F || any_after_scale()) return false;
     if (fn == BinaryKind::Div) {
       int exponent = 0;
       const bool power_of_two = std::fabs(std::frexp(factor, &exponent)) == 0.5F;
@@ -106,7 +105,6 @@ class EpilogueMatcher {
       if (!power_of_two || !std::isnormal(factor)) return false;
     }
     form_.alpha = factor;
-    form_.scaled = true;
     return true;
   }
 
