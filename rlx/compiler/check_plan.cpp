@@ -149,10 +149,10 @@ class PlanChecker {
       if (r > 0) history.find_writers(range(v), writers_);
       if (std::find(writers_.begin(), writers_.end(), AccessUser{self}) != writers_.end())
         report("two results of ", id, " overlap");
-      earlier_.clear();
+      earlier_.clear(), readers_.clear();
       history.find_writers(range(v), earlier_);
-      history.find_unproven_readers(
-          range(v), self, [&](std::int32_t joined_by) { return directly_ordered(joined_by, self); }, earlier_);
+      history.find_readers(range(v), readers_);
+      for (const AccessHistory::Reader& reader : readers_) add_unproven(history, reader, self);
       history.write(range(v), {self});
       std::sort(earlier_.begin(), earlier_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
       earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
@@ -162,12 +162,55 @@ class PlanChecker {
     }
   }
 
+  // Adds a reader to the steps that `self` must be found to wait for: of a group all, unless it waits for one who
+  // joined them. Who did here need not be who did for the planner, whose ranges may have been others.
+  void add_unproven(AccessHistory& history, const AccessHistory::Reader& reader, std::int32_t self) {
+    if (!reader.is_group) {
+      earlier_.push_back({reader.index});
+      return;
+    }
+    AccessHistory::Group& group = history.group(reader.index);
+    for (const auto [step, parts] : group.joined_by)
+      if (step == self || directly_ordered(step, self)) return;
+    for (const AccessHistory::Reader& member : group.readers) add_unproven(history, member, self);
+    group.joined_by.push_back({joiner(history, group, self)});
+  }
+
+  // A step that `self` waits for and that has an edge to each reader of the group; else `self`, which will be found to
+  // wait for them.
+  std::int32_t joiner(AccessHistory& history, const AccessHistory::Group& group, std::int32_t self) const {
+    const auto first =
+        std::find_if(group.readers.begin(), group.readers.end(), [](const auto& r) { return !r.is_group; });
+    if (first == group.readers.end()) return self;
+    std::size_t edge = last_edge_[static_cast<std::size_t>(first->index)];
+    for (int tries = 0; tries < kMaxJoins && edge != kNoEdge; ++tries, edge = edges_[edge].before)
+      if (const std::int32_t step = edges_[edge].from;
+          step != self && directly_ordered(step, self) && joins(history, group, step))
+        return step;
+    return self;
+  }
+  bool joins(AccessHistory& history, const AccessHistory::Group& group, std::int32_t step) const {
+    return std::all_of(group.readers.begin(), group.readers.end(), [&](const AccessHistory::Reader& r) {
+      if (!r.is_group) return has_edge(step, r.index);
+      const AccessHistory::Group& inner = history.group(r.index);
+      return std::find(inner.joined_by.begin(), inner.joined_by.end(), AccessUser{step}) != inner.joined_by.end() ||
+             joins(history, inner, step);
+    });
+  }
+  bool has_edge(std::int32_t from, std::int32_t to) const {
+    std::size_t edge = last_edge_[static_cast<std::size_t>(to)];
+    for (int tries = 0; tries < kMaxJoins && edge != kNoEdge; ++tries, edge = edges_[edge].before)
+      if (edges_[edge].from == from) return true;
+    return from == to;
+  }
+
   const Graph& g_;
   const LirBufferPlan& plan_;
   BufferHomes homes_;
   RecentOrder order_;
   std::vector<std::int32_t> maker_;  // the step that wrote the bytes of a node: its own, or through views its operand's
-  std::vector<Edge> edges_;          // of the steps looked at
+  std::vector<AccessHistory::Reader> readers_;
+  std::vector<Edge> edges_;                    // of the steps looked at
   std::vector<std::size_t> last_edge_;         // to this step
   std::vector<AccessUser> writers_, earlier_;  // of one access
   std::int32_t search_from_ = kNoStep;         // the step whose predecessors were searched last

@@ -86,19 +86,6 @@ void AccessHistory::visit_readers(std::size_t node, Span whole, Span part, const
   visit_readers(2 * node + 1, {middle, whole.end}, part, visit);
 }
 
-void AccessHistory::add_unproven(Reader r, std::int32_t step, const std::function<bool(std::int32_t)>& complete,
-                                 std::vector<AccessUser>& out) {
-  if (!r.is_group) {
-    out.push_back({r.index, r.parts});
-    return;
-  }
-  Group& group = groups_[static_cast<std::size_t>(r.index)];
-  for (const AccessUser& joined : group.joined_by)
-    if (joined.step == step || complete(joined.step)) return;
-  for (const Reader& member : group.readers) add_unproven(member, step, complete, out);
-  group.joined_by.push_back({step});
-}
-
 void AccessHistory::note_read(std::size_t node, Span whole, Span part, AccessUser user) {
   if (part.end <= whole.first || whole.end <= part.first) return;
   if (part.first <= whole.first && whole.end <= part.end) {
@@ -154,11 +141,8 @@ void AccessHistory::find_readers(const ByteRange& r, std::vector<AccessUser>& re
   });
 }
 
-void AccessHistory::find_unproven_readers(const ByteRange& r, std::int32_t step,
-                                          const std::function<bool(std::int32_t)>& complete,
-                                          std::vector<AccessUser>& readers) {
-  if (r.empty()) return;
-  visit_readers(1, all(), span_of(r), [&](const Reader& reader) { add_unproven(reader, step, complete, readers); });
+void AccessHistory::find_readers(const ByteRange& r, std::vector<Reader>& readers) const {
+  if (!r.empty()) visit_readers(1, all(), span_of(r), [&](const Reader& reader) { readers.push_back(reader); });
 }
 
 void AccessHistory::read(const ByteRange& r, AccessUser user) {

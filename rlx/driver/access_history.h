@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -55,6 +54,18 @@ class AccessHistory {
   /// for them towards the writers of the rest, which would need an edge to each otherwise.
   static constexpr std::size_t kManyReaders = 64;
 
+  /// One who has read, or a group of them.
+  struct Reader {
+    std::int32_t index;  // step or group
+    std::uint8_t parts = 1;
+    bool is_group = false;
+  };
+  /// Readers of the same bytes and, each of them, who waits for all.
+  struct Group {
+    std::vector<Reader> readers;
+    std::vector<AccessUser> joined_by;
+  };
+
   /// All ranges that will be read or written; others must not be.
   explicit AccessHistory(std::span<const ByteRange> ranges);
 
@@ -62,11 +73,10 @@ class AccessHistory {
   void find_writers(const ByteRange& r, std::vector<AccessUser>& writers) const;
   /// Appends who has read bytes of `r` since (some more than once), or who stands for them.
   void find_readers(const ByteRange& r, std::vector<AccessUser>& readers) const;
-  /// As find_readers, for an order that was not made by this history, in which others may stand for the readers: leaves
-  /// out readers that wait for a step which is `complete`, and appends all others. `step`, whose writing it is, stands
-  /// for these from now on.
-  void find_unproven_readers(const ByteRange& r, std::int32_t step, const std::function<bool(std::int32_t)>& complete,
-                             std::vector<AccessUser>& readers);
+  /// The same with groups as they are: for an order that was not made by this history, in which others may stand for
+  /// the readers.
+  void find_readers(const ByteRange& r, std::vector<Reader>& readers) const;
+  Group& group(std::int32_t index) { return groups_[static_cast<std::size_t>(index)]; }
   /// Notes that `user` reads `r`.
   void read(const ByteRange& r, AccessUser user);
   /// Notes that `user`, which waits for all that was found, writes `r`.
@@ -78,17 +88,6 @@ class AccessHistory {
     std::size_t at;
     friend bool operator==(const Edge&, const Edge&) = default;
     friend auto operator<=>(const Edge&, const Edge&) = default;
-  };
-  // One who has read, or a group of them.
-  struct Reader {
-    std::int32_t index;  // step or group
-    std::uint8_t parts = 1;
-    bool is_group = false;
-  };
-  // Readers of the same bytes and, each of them, who waits for all.
-  struct Group {
-    std::vector<Reader> readers;
-    std::vector<AccessUser> joined_by;
   };
   // A stretch of elementary segments, as in a segment tree. `writer` holds for all of them when `same`; `readers` have
   // read all of them since; those below are noted further down when `below`.
@@ -108,8 +107,6 @@ class AccessHistory {
   void find_writers(std::size_t node, Span whole, Span part, std::vector<AccessUser>& out) const;
   template <class Visit>
   void visit_readers(std::size_t node, Span whole, Span part, const Visit& visit) const;
-  void add_unproven(Reader r, std::int32_t step, const std::function<bool(std::int32_t)>& complete,
-                    std::vector<AccessUser>& out);
   void note_read(std::size_t node, Span whole, Span part, AccessUser user);
   void note_write(std::size_t node, Span whole, Span part, AccessUser user);
   void drop_readers(std::size_t node);
