@@ -322,6 +322,62 @@ TEST_CASE("tape: storage types and conversions") {
   }
 }
 
+TEST_CASE("tape: two steps joined give the bits of two instructions, over registers and immediates, in place too") {
+  const std::int64_t n = 600;  // whole blocks and a rest
+  const float specials[] = {kNan, kInf, -kInf, 0.0F, -0.0F, 1.0F, -1.0F, 0.1F, 1e-40F, 3e38F, 1e-38F};
+  struct Step {
+    TapeThen then;
+    TapeOp op;
+    bool from_left;  // c is the left operand
+  };
+  const Step steps[] = {{TapeThen::Add, TapeOp::Add, false},    {TapeThen::Sub, TapeOp::Sub, false},
+                        {TapeThen::SubFrom, TapeOp::Sub, true}, {TapeThen::Mul, TapeOp::Mul, false},
+                        {TapeThen::Div, TapeOp::Div, false},    {TapeThen::DivInto, TapeOp::Div, true}};
+  for (const KernelTable* t : tables()) {
+    CAPTURE(isa_name(t->isa));
+    Buffer x[3] = {Buffer(n), Buffer(n), Buffer(n)};
+    const auto fill = [&] {
+      for (int k = 0; k < 3; ++k) {
+        randomize(x[k], static_cast<unsigned>(k) + 1, -9, 9);
+        for (std::int64_t i = 0; i < 400; ++i) x[k][i] = specials[(i / (k == 0 ? 1 : k == 1 ? 11 : 37)) % 11];
+      }
+    };
+    for (const TapeOp first : {TapeOp::Add, TapeOp::Sub, TapeOp::Mul, TapeOp::Div})
+      for (const Step& step : steps)
+        for (const int imm : {-1, 0, 1})  // which operand of the first step is an immediate
+          for (const bool imm_then : {false, true})
+            for (const int over : {-1, 0, 1, 2}) {  // which input the result lies over
+              fill();
+              TapeInstr both{
+                  .op = first, .dst = 3, .a = 0, .b = 1, .c = 2, .imm = 0.3F, .then = step.then, .imm_then = -0.7F};
+              if (imm >= 0) (imm == 0 ? both.a : both.b) = kTapeImm;
+              if (imm_then) both.c = kTapeImm;
+              TapeInstr apart[] = {both, {.op = step.op, .dst = 4, .a = 3, .b = both.c, .imm = -0.7F}};
+              apart[0].then = TapeThen::None, apart[0].c = 0;
+              if (step.from_left) std::swap(apart[1].a, apart[1].b);
+              Tape tape;
+              tape.rank = 1, tape.dims[0] = n, tape.num_inputs = 3, tape.num_outputs = 1;
+              for (TapeInput& in : std::span(tape.inputs, 3)) in.strides[0] = 1;
+              const void* inputs[] = {x[0].data(), x[1].data(), x[2].data()};
+              Buffer want(n), got(n);
+              tape.instrs = apart, tape.num_instrs = 2, tape.outputs[0].reg = 4;
+              tape_prepare(tape);
+              void* outputs[] = {want.data()};
+              t->tape_run(tape, inputs, outputs, 0, n);
+              tape.instrs = &both, tape.num_instrs = 1, tape.outputs[0].reg = 3;
+              tape_prepare(tape);
+              Buffer& out = over < 0 ? got : x[over];
+              outputs[0] = out.data();
+              t->tape_run(tape, inputs, outputs, 0, n);
+              CHECK(out.intact());
+              std::int64_t wrong = 0;
+              for (std::int64_t i = 0; i < n; ++i)
+                wrong += std::isnan(want[i]) ? !std::isnan(out[i]) : std::memcmp(&want[i], &out[i], 4) != 0;
+              CHECK(wrong == 0);
+            }
+  }
+}
+
 TEST_CASE("tape: in place, large outputs past the caches, empty and scalar spaces") {
   for (const KernelTable* t : tables()) {
     for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{5} << 20}) {
@@ -388,13 +444,17 @@ TEST_CASE("tape: a wrong program is refused with the instruction's place") {
   CHECK_THROWS_WITH_AS(tape_prepare(tape), doctest::Contains("writes register 0"), Error);
   instr = {TapeOp::Add, 1, kTapeImm, kTapeImm, 0, 0, 0};
   CHECK_THROWS_WITH_AS(tape_prepare(tape), doctest::Contains("two immediate"), Error);
+  instr = {.op = TapeOp::Add, .dst = 1, .a = 0, .b = 0, .c = 7, .then = TapeThen::Mul};
+  CHECK_THROWS_WITH_AS(tape_prepare(tape), doctest::Contains("reads register 7 in its second step"), Error);
+  instr = {.op = TapeOp::Neg, .dst = 1, .a = 0, .b = 0, .c = 0, .then = TapeThen::Mul};
+  CHECK_THROWS_WITH_AS(tape_prepare(tape), doctest::Contains("instruction 0 (neg) has a second step"), Error);
   instr = {TapeOp::Neg, 1, 0, 0, 0, 0, 0};
   tape.outputs[0].reg = 2;
   CHECK_THROWS_WITH_AS(tape_prepare(tape), doctest::Contains("output 0 stores register 2"), Error);
 }
 
 TEST_CASE("tape: many numbers divided by one are rounded as each division is") {
-  const std::int64_t n = 256 * 40;
+  const std::int64_t n = 256 * 40 - 13;
   std::vector<float> divisors{1.0F,     -1.0F,   3.0F, 0x1.fffffep0F, 0x1.000002p0F, 1e-3F,  0.1F, -0.001F,
                               0x1p-41F, 0x1p41F, 0.0F, kInf,          kNan,          1e-40F, 3e38F};
   std::mt19937 rng(5);
@@ -403,7 +463,10 @@ TEST_CASE("tape: many numbers divided by one are rounded as each division is") {
     return std::ldexp(1.0F + static_cast<float>(rng() % 0x800000U) / 0x1p23F, e) * (rng() % 2 == 0 ? 1.0F : -1.0F);
   };
   for (int i = 0; i < 60; ++i) divisors.push_back(draw(i % 3 == 0 ? 35 : 2));
-  const float specials[] = {kNan, kInf, -kInf, 0.0F, -0.0F, 1e-40F, 3e38F};
+  // Beside tame numbers too: the ends of the range in which quotients come from the reciprocal, and what lies beyond.
+  const float specials[] = {kNan,  kInf,     -kInf,     0.0F,    -0.0F,           1e-40F,        -1e-40F,
+                            3e38F, 0x1p-78F, -0x1p-78F, 0x1p80F, 0x1.fffffep-79F, 0x1.fffffep79F};
+  constexpr std::size_t kSpecials = std::size(specials);
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
     std::int64_t wrong = 0;
@@ -412,7 +475,8 @@ TEST_CASE("tape: many numbers divided by one are rounded as each division is") {
       Buffer x(n), out(n, 7.0F);
       // Whole blocks of tame numbers, of numbers up to the ends of the range, and blocks with specials in between.
       for (std::int64_t i = 0; i < n; ++i) x[i] = draw(i < n / 2 ? 1 : i < n * 3 / 4 ? 76 : 120);
-      for (std::int64_t i = n * 3 / 4; i < n; i += 37) x[i] = specials[static_cast<std::size_t>(i) % 7];
+      for (std::int64_t i = n * 3 / 4; i < n; i += 37) x[i] = specials[static_cast<std::size_t>(i) % kSpecials];
+      for (std::int64_t i = 11; i < n / 2; i += 130) x[i] = specials[static_cast<std::size_t>(i) % kSpecials];
       for (std::int64_t i = 3; i < n / 2; i += 300) x[i] = 0.0F;
       for (const bool immediate : {false, true}) {
         Tape tape;

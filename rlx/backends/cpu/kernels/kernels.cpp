@@ -172,6 +172,14 @@ void tape_prepare(Tape& t) {
     }
     if (immediates > 1)
       fail("instruction ", k, " (", tape_op_name(in.op), ") has two immediate operands; fold them first");
+    if (in.then != TapeThen::None) {
+      if (in.op != TapeOp::Add && in.op != TapeOp::Sub && in.op != TapeOp::Mul && in.op != TapeOp::Div)
+        fail("instruction ", k, " (", tape_op_name(in.op), ") has a second step; add, sub, mul and div may");
+      if (in.then > TapeThen::DivInto) fail("instruction ", k, " has an unknown second step");
+      if (in.c != kTapeImm && (in.c >= kTapeMaxRegisters || !defined[in.c]))
+        fail("instruction ", k, " reads register ", static_cast<int>(in.c),
+             " in its second step, which nothing has written");
+    }
     if (in.dst >= kTapeMaxRegisters || in.dst < t.num_inputs) {
       fail("instruction ", k, " (", tape_op_name(in.op), ") writes register ", static_cast<int>(in.dst),
            "; results go to registers ", t.num_inputs, " to ", kTapeMaxRegisters - 1);

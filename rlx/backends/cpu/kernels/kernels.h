@@ -305,13 +305,20 @@ inline constexpr int kTapeMaxRank = 8;
 inline constexpr int kTapeMaxRegisters = 64;
 inline constexpr std::uint8_t kTapeImm = 255;  // operand is the instruction's imm
 
+/// What a tape instruction does with its result x and a further register c, rounded on its own: a register less is
+/// written and read again. `From` and `Into` have c on the left.
+enum class TapeThen : std::uint8_t { None, Add, Sub, SubFrom, Mul, Div, DivInto };
+
 /// One tape instruction: reg[dst] = op(reg[a], reg[b], reg[c]). At most one operand may be kTapeImm, then it is `imm`
-/// (for I32 ops: imm_i). Registers 0..num_inputs-1 are the inputs and are read only.
+/// (for I32 ops: imm_i). Registers 0..num_inputs-1 are the inputs and are read only. Add, Sub, Mul and Div may be
+/// joined with a second step: then(op(reg[a], reg[b]), reg[c]), where c as kTapeImm is `imm_then`.
 struct TapeInstr {
   TapeOp op = TapeOp::Copy;
   std::uint8_t dst = 0, a = 0, b = 0, c = 0;
   float imm = 0.0F;
   std::int32_t imm_i = 0;
+  TapeThen then = TapeThen::None;
+  float imm_then = 0.0F;
 };
 
 /// One tape input: element strides per output axis (0 = broadcast).
