@@ -46,10 +46,8 @@ void bind_files(const Graph& g, OpKind kind, const std::string& what, const std:
     if (id.valid()) return id;
     std::vector<std::string> names;
     for (NodeId leaf : leaves) names.push_back(g.leaf_name(leaf));
-    const std::string near = closest_name(name, names);
     throw UsageError(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no ", what, " '", name, "'"),
-                     near.empty() ? concat_text("its ", what, "s: ", leaf_names(g, kind))
-                                  : concat_text("did you mean '", near, "'?"));
+                     did_you_mean(name, names, concat_text("its ", what, "s: ", leaf_names(g, kind))));
   };
   for (const std::string& text : texts) {
     const Binding b = split_binding(text);

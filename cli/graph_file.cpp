@@ -77,9 +77,8 @@ Session session_on(const std::string& text) {
   std::vector<std::string> names;
   if (backend_by_name("reference")) names.emplace_back("reference");
   for (const DeviceInfo& d : all_devices()) names.emplace_back(d.id);
-  const std::string near = closest_name(text, names);
   throw UsageError(ErrorCode::InvalidArgument, concat_text("there is no device '", text, "'"),
-                   near.empty() ? "`rlx devices` lists them" : concat_text("did you mean '", near, "'?"));
+                   did_you_mean(text, names, "`rlx devices` lists them"));
 }
 
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts) {

@@ -128,11 +128,8 @@ void run(const InspectArgs& args) {
     if (std::none_of(all.begin(), all.end(), [&](const Section& s) { return s.name == stage; })) {
       std::vector<std::string> names;
       for (const Section& s : all) names.push_back(s.name);
-      const std::string near = closest_name(stage, names);
       throw UsageError(ErrorCode::NotFound, concat_text("this compile has no stage '", stage, "'"),
-                       stage == "lir" ? plan_hint(result)
-                       : near.empty() ? "--list lists the stages"
-                                      : concat_text("did you mean '", near, "'?"));
+                       stage == "lir" ? plan_hint(result) : did_you_mean(stage, names, "--list lists the stages"));
     }
   if (!args.list && args.stages.empty()) out.write(summary(result, target.name) + "\n");
   for (const Section& s : all) {

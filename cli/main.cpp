@@ -49,9 +49,8 @@ int run(int argc, char** argv) {
     std::vector<std::string> names;
     for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
     if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-      const std::string near = rlx::closest_name(argv[1], names);
       std::fprintf(stderr, "rlx: no command '%s'\n  hint: %s\n", argv[1],
-                   near.empty() ? "`rlx --help` lists the commands" : ("did you mean '" + near + "'?").c_str());
+                   rlx::did_you_mean(argv[1], names, "`rlx --help` lists the commands").c_str());
       return 2;
     }
   }

@@ -257,9 +257,8 @@ void run(const OpsArgs& args) {
     }
     if (const auto named = find_op(*args.op); !found && named) found = named->def;  // "gelu" is an activation
     if (!found) {
-      const std::string near = closest_name(*args.op, names);
       throw UsageError(ErrorCode::NotFound, concat_text("there is no op '", *args.op, "'"),
-                       near.empty() ? "`rlx ops` lists them" : concat_text("did you mean '", near, "'?"));
+                       did_you_mean(*args.op, names, "`rlx ops` lists them"));
     }
     text = one_op(*found);
   } else {

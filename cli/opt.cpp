@@ -45,9 +45,8 @@ std::vector<const Pass*> chosen_passes(const std::vector<std::string>& names) {
     if (!pass) {
       std::vector<std::string> known;
       for (const Pass* p : all_passes()) known.emplace_back(p->name);
-      const std::string near = closest_name(name, known);
       throw UsageError(ErrorCode::NotFound, concat_text("there is no pass '", name, "'"),
-                       near.empty() ? "`rlx opt --list` lists them" : concat_text("did you mean '", near, "'?"));
+                       did_you_mean(name, known, "`rlx opt --list` lists them"));
     }
     out.push_back(pass);
   }

@@ -59,10 +59,8 @@ OutputFiles output_files(const RunArgs& args, const Graph& g) {
     std::vector<std::string> names;
     for (NodeId leaf : g.leaves(OpKind::State)) names.push_back(g.leaf_name(leaf));
     if (std::find(names.begin(), names.end(), b.name) == names.end()) {
-      const std::string near = closest_name(b.name, names);
       throw UsageError(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no state '", b.name, "'"),
-                       near.empty() ? concat_text("its states: ", leaf_names(g, OpKind::State))
-                                    : concat_text("did you mean '", near, "'?"));
+                       did_you_mean(b.name, names, concat_text("its states: ", leaf_names(g, OpKind::State))));
     }
     files.states.push_back(std::move(b));
   }

@@ -118,4 +118,9 @@ std::string closest_name(std::string_view name, const std::vector<std::string>& 
   return best;
 }
 
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& names, std::string_view otherwise) {
+  const std::string near = closest_name(name, names);
+  return near.empty() ? std::string(otherwise) : concat_text("did you mean '", near, "'?");
+}
+
 }  // namespace rlx

@@ -170,6 +170,8 @@ void check(bool condition, std::string_view what, const char* file = __builtin_F
 /// The entry of `names` closest to `name` by edit distance, or an empty string when none is near; for error hints.
 /// Names of more than 256 bytes are near none.
 std::string closest_name(std::string_view name, const std::vector<std::string>& names);
+/// "did you mean 'x'?" of the closest name, or `otherwise` when none is near.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& names, std::string_view otherwise = {});
 /// "'a', 'b', 'c'": the first `shown` of `names`, then "..." when there are more; for error hints where none is near.
 std::string quoted_names(const std::vector<std::string>& names, std::size_t shown = 6);
 

@@ -160,10 +160,9 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
     for (NodeId id : inputs) names.push_back(g.leaf_name(id));
     auto it = std::find(names.begin(), names.end(), d.input);
     if (it == names.end()) {
-      std::string near = closest_name(d.input, names);
       throw Error(ErrorCode::NotFound,
                   concat_text("donated input '", d.input, "' is no input of graph '", g.name(), "'"),
-                  near.empty() ? std::string() : concat_text("did you mean '", near, "'?"));
+                  did_you_mean(d.input, names));
     }
     LirAlias a{static_cast<std::uint32_t>(it - names.begin()), static_cast<std::uint32_t>(d.output), {}};
     if (d.output >= g.outputs().size())

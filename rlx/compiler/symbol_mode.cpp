@@ -44,9 +44,8 @@ void check_symbol_modes(const Graph& g, const SymbolModes& modes, const SymbolBi
     if (auto it = symbols.find(name); it != symbols.end()) return it->second;
     std::vector<std::string> names;
     for (const auto& [symbol, info] : symbols) names.push_back(symbol);
-    const std::string near = closest_name(name, names);
     throw Error(ErrorCode::NotFound, concat_text("graph '", g.name(), "' has no symbol '", name, "'"),
-                near.empty() ? "declare it with g.symbol" : concat_text("did you mean '", near, "'?"));
+                did_you_mean(name, names, "declare it with g.symbol"));
   };
   for (const auto& [name, value] : fixed) (void)info_of(name);
   for (const auto& [name, mode] : modes) {

@@ -17,6 +17,10 @@ struct ByteRange {
   std::uint32_t index = 0;
   std::size_t from = 0, to = 0;
   bool empty() const { return from >= to; }
+  /// True when both hold some byte.
+  bool meets(const ByteRange& other) const {
+    return place == other.place && index == other.index && from < other.to && other.from < to;
+  }
 };
 
 /// The memory that a value lies in, where a donated input and its output are one.

@@ -301,16 +301,13 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const {
 
 JsonValue JsonValue::at(std::string_view key) const {
   if (std::optional<JsonValue> value = find(key)) return *value;
-  std::string hint;
   if (is_object()) {
     std::vector<std::string> names;
     for (const auto& [name, value] : members("")) {
       if (names.size() == 200) break;  // a vocabulary is no source of hints
       names.emplace_back(name);
     }
-    const std::string closest = closest_name(key, names);
-    if (!closest.empty()) hint = concat_text("the closest key present is \"", closest, "\"");
-    throw Error(ErrorCode::BadFile, concat_text(*source_, ": missing key \"", key, "\""), hint);
+    throw Error(ErrorCode::BadFile, concat_text(*source_, ": missing key \"", key, "\""), did_you_mean(key, names));
   }
   throw Error(ErrorCode::BadFile,
               concat_text(*source_, ": expected an object with the key \"", key, "\", got ", json_kind_name(kind())));

@@ -245,16 +245,12 @@ std::optional<TensorView> SafetensorsFile::find(std::string_view name) const {
 TensorView SafetensorsFile::at(std::string_view name) const {
   if (const std::optional<TensorView> view = find(name)) return *view;
   const std::vector<std::string> known = names();
-  const std::string closest = closest_name(name, known);
-  std::string hint;
-  if (!closest.empty())
-    hint = concat_text("the closest name is \"", closest, "\"");
-  else if (known.empty())
-    hint = "it holds no tensor at all";
-  else
-    hint = concat_text("none is near; it holds ", known.size(),
-                       known.size() == 1 ? " tensor: " : " tensors: ", quoted_names(known));
-  throw Error(ErrorCode::NotFound, concat_text(source_, " holds no tensor \"", name, "\""), std::move(hint));
+  const std::string held = known.empty()
+                               ? "it holds no tensor at all"
+                               : concat_text("none is near; it holds ", known.size(),
+                                             known.size() == 1 ? " tensor: " : " tensors: ", quoted_names(known));
+  throw Error(ErrorCode::NotFound, concat_text(source_, " holds no tensor \"", name, "\""),
+              did_you_mean(name, known, held));
 }
 
 void SafetensorsFile::drop_pages(std::string_view name) const {

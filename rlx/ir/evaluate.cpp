@@ -120,10 +120,9 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
       std::vector<std::string> names;
       for (std::uint32_t i = 0; i < graph.num_nodes(); ++i)
         if (is_leaf(graph.nodes()[i].kind())) names.push_back(graph.leaf_name(NodeId{i}));
-      std::string near = closest_name(name, names);
       throw Error(ErrorCode::NotFound,
                   concat_text("graph '", graph.name(), "' has no input, param or state '", name, "'"),
-                  near.empty() ? std::string() : concat_text("did you mean '", near, "'?"));
+                  did_you_mean(name, names));
     }
     dims.emplace(name, tensor.dims());
   }

@@ -174,10 +174,8 @@ void Graph::set_state(const std::string& name, Value v, SourceLoc loc) {
   if (!id.valid()) {
     std::vector<std::string> names;
     for (NodeId s : leaves(OpKind::State)) names.push_back(leaf_name(s));
-    std::string near = closest_name(name, names);
-    throw Error(
-        Diagnostic{ErrorCode::NotFound, concat_text("graph '", name_, "' has no state '", name, "'"), built_at(loc),
-                   near.empty() ? "create it with g.state(name, init)" : concat_text("did you mean '", near, "'?")});
+    throw Error(Diagnostic{ErrorCode::NotFound, concat_text("graph '", name_, "' has no state '", name, "'"),
+                           built_at(loc), did_you_mean(name, names, "create it with g.state(name, init)")});
   }
   if (!(shape(v) == shape(id)))
     throw Error(Diagnostic{ErrorCode::ShapeMismatch,

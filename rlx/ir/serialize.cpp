@@ -397,9 +397,7 @@ class Decoder {
     if (!def) {
       std::vector<std::string> names;
       for (const OpDef* d : all_op_defs()) names.emplace_back(d->name);
-      std::string near = op_name.size() <= 64 ? closest_name(op_name, names) : std::string();
-      fail(concat_text("there is no op '", printable(op_name, 40), "'"),
-           near.empty() ? "" : concat_text("did you mean ", near, "?"));
+      fail(concat_text("there is no op '", printable(op_name, 40), "'"), did_you_mean(op_name, names));
     }
     std::vector<Value> operands;
     for (std::size_t n = size(8, "an operand list"); operands.size() < n;) operands.push_back(value(g, "operand"));

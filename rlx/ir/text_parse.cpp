@@ -295,9 +295,7 @@ class Parser {
       std::vector<std::string> names;
       for (int i = 0; i < kNumDTypes; ++i) names.emplace_back(dtype_name(static_cast<DType>(i)));
       at_ = start;
-      std::string near = closest_name(w, names);
-      fail(start, "expected a dtype",
-           near.empty() ? "for example f32, bf16, i64 or bool" : concat_text("did you mean ", near, "?"));
+      fail(start, "expected a dtype", did_you_mean(w, names, "for example f32, bf16, i64 or bool"));
     }
     return *t;
   }
@@ -407,12 +405,9 @@ class Parser {
     for (std::size_t i = 0; i < f.enum_names.size(); ++i)
       if (f.enum_names[i] == w) return static_cast<std::int64_t>(i);
     std::vector<std::string> names(f.enum_names.begin(), f.enum_names.end());
-    std::string near = closest_name(w, names);
-    if (near.empty())
-      for (const std::string& n : names) near += (near.empty() ? "" : ", ") + n;
-    else
-      near = concat_text("did you mean ", near, "?");
-    fail(start, concat_text("expected a value of ", f.name), near);
+    std::string all;
+    for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
+    fail(start, concat_text("expected a value of ", f.name), did_you_mean(w, names, all));
   }
 
   bool boolean() {
@@ -473,11 +468,10 @@ class Parser {
         std::vector<std::string> names;
         for (const AttrField& f : def.attrs)
           if (f.place == AttrPlace::Braces) names.emplace_back(f.name);
-        std::string near = closest_name(name, names);
         std::string hint = names.empty() ? concat_text(op_name, " has no attributes") : "the attributes are";
         for (std::size_t k = 0; k < names.size(); ++k) hint += (k ? ", " : " ") + names[k];
         fail_plain(start, concat_text(op_name, " has no attribute '", name.substr(0, 40), "'"),
-                   near.empty() ? hint : concat_text("did you mean ", near, "?"));
+                   did_you_mean(name, names, hint));
       }
       if (seen[i]) fail_plain(start, concat_text("attribute '", name, "' is given twice"));
       seen[i] = true;
@@ -621,10 +615,8 @@ class Parser {
     if (name.find('.') != std::string_view::npos)
       fail_plain(pos, concat_text("no op '", name.substr(0, 60), "' is registered"),
                  "call register_op with its record before parsing");
-    std::string near;
-    if (name.size() <= 64) near = closest_name(name, op_text_names());
     fail_plain(pos, concat_text("there is no op '", name.substr(0, 40), "'"),
-               near.empty() ? "`rlx ops` lists all ops" : concat_text("did you mean ", near, "?"));
+               did_you_mean(name, op_text_names(), "`rlx ops` lists all ops"));
   }
 
   void symbol(Scope& scope) {

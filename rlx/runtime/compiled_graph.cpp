@@ -18,14 +18,10 @@ std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std
     if (infos[i].name == name) return i;
   std::vector<std::string> names;
   for (const IoInfo& info : infos) names.push_back(info.name);
-  std::string near = closest_name(name, names), hint;
-  if (!near.empty())
-    hint = concat_text("did you mean '", near, "'?");
-  else if (names.empty())
-    hint = concat_text("the graph has no ", what, "s");
-  else
-    hint = concat_text("there is ", quoted_names(names));
-  throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"), std::move(hint));
+  throw Error(ErrorCode::NotFound, concat_text("graph '", graph, "' has no ", what, " '", name, "'"),
+              did_you_mean(name, names,
+                           names.empty() ? concat_text("the graph has no ", what, "s")
+                                         : concat_text("there is ", quoted_names(names))));
 }
 
 namespace {
@@ -387,10 +383,8 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
     auto view = loader->find(info.name);
     if (!view) {
       if (mode == LoadMode::Strict || !impl().weights->has(info.name)) {
-        std::string near = closest_name(info.name, loader->names());
-        throw Error(
-            ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
-            near.empty() ? "load a checkpoint of this architecture" : concat_text("the nearest name is '", near, "'"));
+        throw Error(ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
+                    did_you_mean(info.name, loader->names(), "load a checkpoint of this architecture"));
       }
       continue;
     }

@@ -27,11 +27,9 @@ Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
     std::vector<std::string> names;
     for (std::uint32_t i = 0; i < forward.num_nodes(); ++i)
       if (is_named_leaf(forward.node(NodeId{i}).kind())) names.push_back(forward.leaf_name(NodeId{i}));
-    std::string near = closest_name(wrt.name(), names);
     throw Error(ErrorCode::NotFound,
                 concat_text(who, ": graph '", forward.name(), "' has no input, param or state '", wrt.name(), "'"),
-                near.empty() ? std::string("name an input, param or state of the graph")
-                             : concat_text("did you mean '", near, "'?"));
+                did_you_mean(wrt.name(), names, "name an input, param or state of the graph"));
   }
   Value v = wrt.value();
   if (wrt.expr() && !wrt.expr()->belongs_to(forward))

@@ -137,9 +137,9 @@ TEST_CASE("rlx run: a missing weight, no results, no memory") {
     write_safetensors(d.dir.file("w.safetensors"), std::vector<NamedTensor>{{name, doubles({2, 2}, {1, 2, 3, 4})}});
     return run_rlx(d.graph() + d.x() + "--weights " + d.dir.file("w.safetensors"));
   };
-  expect_failure(with_weights("W"), 1, "holds no tensor \"w\"\n  hint: the closest name is \"W\"");
+  expect_failure(with_weights("W"), 1, "holds no tensor \"w\"\n  hint: did you mean 'W'?");
   expect_failure(with_weights("bias"), 1, "holds no tensor \"w\"\n  hint: none is near; it holds 1 tensor: 'bias'");
-  expect_failure(with_weights("w1"), 1, "the closest name is \"w1\"");
+  expect_failure(with_weights("w1"), 1, "did you mean 'w1'?");
   for (const char* how : {"--oracle ", "--device cpu "}) {
     CAPTURE(how);
     const std::string run = concat_text("run ", how, "- --input ", d.dir.file("x.npy"));

@@ -18,10 +18,6 @@ HalfWaits waits_of(std::uint8_t halves, std::uint8_t for_halves) {
   return waits;
 }
 
-bool meet(const ByteRange& a, const ByteRange& b) {
-  return a.place == b.place && a.index == b.index && a.from < b.to && b.from < a.to;
-}
-
 std::vector<ByteRange> ranges_of(const BufferHomes& homes, std::span<const Access> accesses) {
   std::vector<ByteRange> ranges;
   ranges.reserve(accesses.size());
@@ -116,7 +112,7 @@ std::vector<Wait> AccessMap::add(std::int32_t step, std::span<const Access> acce
     // other.
     std::uint8_t by = accesses[i].halves;
     for (std::size_t k = 0; k < ranges.size() && by != halves; ++k)
-      if (meet(ranges[i], ranges[k])) by |= accesses[k].halves;
+      if (ranges[i].meets(ranges[k])) by |= accesses[k].halves;
     history_.write(ranges[i], {step, by});
   }
   merge_waits(found);

@@ -37,6 +37,8 @@ TEST_CASE("misuse: error values") {
   CHECK(closest_name("", {}).empty());
   CHECK(closest_name(std::string(100000, 'x'), {"", "x"}).empty());
   CHECK(closest_name("x", {std::string(100000, 'x')}).empty());
+  CHECK(did_you_mean("", {}).empty());
+  CHECK(did_you_mean(std::string(100000, 'x'), {"x"}, "none") == "none");
   CHECK(quoted_names({}).empty());
   CHECK(quoted_names({"a", "b"}, 0) == ", ...");
   CHECK(short_name("").empty());

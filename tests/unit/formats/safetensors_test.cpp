@@ -55,7 +55,7 @@ TEST_CASE("safetensors: a file of the reference implementation") {
   CHECK(view->dims.size() == 3);
   CHECK_FALSE(file->find("weights"));
   CHECK(contains(error_text([&] { file->at("weights"); }),
-                 "holds no tensor \"weights\"\n  hint: the closest name is \"weight\""));
+                 "holds no tensor \"weights\"\n  hint: did you mean 'weight'?"));
   file->drop_pages("weight");
   file->drop_pages("absent");
   CHECK(weight.at(23) == 23 / 4.0);

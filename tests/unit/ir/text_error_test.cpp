@@ -53,10 +53,10 @@ TEST_CASE("parser errors: values") {
 }
 
 TEST_CASE("parser errors: ops and attributes get the closest name") {
-  expect("%1 = gelo(%0) : [2, 3] f32", "there is no op 'gelo'", 8, "did you mean gelu?");
+  expect("%1 = gelo(%0) : [2, 3] f32", "there is no op 'gelo'", 8, "did you mean 'gelu'?");
   expect("%1 = " + std::string(60, 'q') + "(%0) : [2, 3] f32", "there is no op '" + std::string(40, 'q') + "'", 8,
          "`rlx ops` lists all ops");
-  expect("%1 = softmax(%0) {axes = 1} : [2, 3] f32", "softmax has no attribute 'axes'", 21, "did you mean axis?");
+  expect("%1 = softmax(%0) {axes = 1} : [2, 3] f32", "softmax has no attribute 'axes'", 21, "did you mean 'axis'?");
   expect("%1 = gelu(%0) {fn = relu} : [2, 3] f32", "gelu has no attribute 'fn'", 18, "gelu has no attributes");
   expect("%1 = softmax(%0) {axis = 1, axis = 1} : [2, 3] f32", "attribute 'axis' is given twice", 31);
   expect("%1 = softmax(%0) {axis = one} : [2, 3] f32", "expected an integer, got 'one'", 28);
@@ -75,7 +75,7 @@ TEST_CASE("parser errors: types are checked against the shape rules") {
   expect("%1 = top_k(%0) {k = 2} : [2, 2] f32, [2, 2] i32", "%1 has 1 result but 2 types", 28, "write %1:2 = ...");
   expect("%1:0 = gelu(%0) : [2, 3] f32", "a node has 1 to 64 results, not 0", 6);
   expect("%1 = gelu(%0) : [2, 3] float", "expected a dtype, got 'float'", 26, "for example f32, bf16, i64 or bool");
-  expect("%1 = gelu(%0) : [2, 3] bf61", "expected a dtype, got 'bf61'", 26, "did you mean bf16?");
+  expect("%1 = gelu(%0) : [2, 3] bf61", "expected a dtype, got 'bf61'", 26, "did you mean 'bf16'?");
   const std::string dim_hint = "write an integer, a symbol, or an expression such as 2*seq + 1 or floordiv(seq, 16)";
   expect("%1 = gelu(%0) : [2, +] f32", "expected a dimension, got '+'", 23, dim_hint);
   expect("%1 = gelu(%0) : [2, 99999999999999999999] f32", "the dimension '99999999999999999999' is too large", 23,

@@ -64,7 +64,7 @@ TEST_CASE("config: faults are named") {
   CHECK(contains(message(with(kConfig, "\"bert\"", "\"llama\"")),
                  "config.json: \"model_type\" is \"llama\", expected \"bert\""));
   CHECK(contains(message(with(kConfig, "hidden_size", "hiden_size")),
-                 "missing key \"hidden_size\"\n  hint: the closest key present is \"hiden_size\""));
+                 "missing key \"hidden_size\"\n  hint: did you mean 'hiden_size'?"));
   CHECK(!contains(message(with(kConfig, "\"hidden_size\":8,", "")), "hint"));  // hidden_act is near and another thing
   CHECK(contains(message(with(kConfig, "\"hidden_size\":8", "\"hidden_size\":\"8\"")),
                  "\"hidden_size\" must be an integer, got a string"));

@@ -195,7 +195,7 @@ TEST_CASE("checkpoint: a missing weight, a wrong shape and a prefix") {
                                              {"bert.position_ids", Tensor::zeros(Shape({2}, DType::I64))}});
   CHECK(load() == std::vector<float>{2, 4});
   write_safetensors(path, std::vector<NamedTensor>{{"a.weights", Tensor::zeros(Shape({2}, DType::F32))}});
-  CHECK(contains(error_text([&] { (void)load(); }), "the nearest name is 'a.weights'"));
+  CHECK(contains(error_text([&] { (void)load(); }), "did you mean 'a.weights'?"));
   write_safetensors(path, std::vector<NamedTensor>{{"a.weight", Tensor::zeros(Shape({3}, DType::F32))}});
   CHECK(contains(error_text([&] { (void)load(); }), "the graph needs [2] f32"));
   write_safetensors(path, std::vector<NamedTensor>{{"a.weight", Tensor::zeros(Shape({2}, DType::I64))}});

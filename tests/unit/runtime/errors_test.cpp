@@ -104,7 +104,7 @@ std::vector<Case> cases() {
        [](C& f) {
          f.load_params(file("tabel", f32({5, 3})));
        }},
-      {"the nearest name is 'wieght'",
+      {"did you mean 'wieght'?",
        [](C&) {
          Session().compile(lookup()).load_params(file("wieght", f32({3, 4})), LoadMode::Subset);
        }},

@@ -113,10 +113,8 @@ Isa parse_isa(std::string_view name) {
   }
   std::vector<std::string> names(kIsaNames.begin(), kIsaNames.end());
   names.emplace_back("best");
-  const std::string near = closest_name(name, names);
-  throw Error(
-      ErrorCode::InvalidArgument, concat_text("unknown instruction set '", name, "'"),
-      near.empty() ? "one of best, sse4, avx2, avx512, neon, generic" : concat_text("did you mean ", near, "?"));
+  throw Error(ErrorCode::InvalidArgument, concat_text("unknown instruction set '", name, "'"),
+              did_you_mean(name, names, "one of best, sse4, avx2, avx512, neon, generic"));
 }
 
 const KernelTable& kernels_for(Isa isa) {

@@ -41,9 +41,8 @@ void register_cpu_kernel(std::string_view name, const CpuKernel& kernel) {
           "register an op of your own with register_op, and a kernel for that");
     std::vector<std::string> names;
     for (const OpDef* def : registered_ops()) names.emplace_back(def->name);
-    const std::string near = closest_name(name, names);
     throw Error(ErrorCode::NotFound, concat_text("register_cpu_kernel('", name, "'): no op of this name is registered"),
-                near.empty() ? "call register_op with its record first" : concat_text("did you mean '", near, "'?"));
+                did_you_mean(name, names, "call register_op with its record first"));
   }
   Kernels& k = kernels();
   std::unique_lock lock(k.mutex);
