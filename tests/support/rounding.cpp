@@ -161,7 +161,8 @@ class Walk {
     return out;
   }
 
-  // Both ends of the interval through the conversion itself, which is monotone.
+  // Both ends of the interval through the conversion itself, which is monotone; but a Bool is false at 0 alone, which
+  // an interval may hold inside.
   static Bounded cast(const Node& n, const Bounded& x) {
     const DType to = n.op.as<ops::Cast>().to;
     const auto through = [&](const Tensor& t) { return widened(t.cast(to)); };
@@ -173,7 +174,9 @@ class Walk {
     for (std::size_t i = 0; i < count(x.value); ++i) {
       if (float_in && reals(x.slack)[i] < kApart) {
         e[i] = std::max(apart(up, out.value, i), apart(down, out.value, i));
-        if (!stores_floats(to) && e[i] > 0) e[i] = kApart;
+        const bool around_zero =
+            to == DType::Bool && reals(x.slack)[i] > 0 && value_at(x.value, i) <= reals(x.slack)[i];
+        if (!stores_floats(to) && (e[i] > 0 || around_zero)) e[i] = kApart;
       } else {
         e[i] = reals(x.slack)[i];
       }
