@@ -170,13 +170,12 @@ class Walk {
     const bool float_in = is_inexact(x.value.dtype());
     const Tensor up = float_in ? through(shifted(x.value, x.slack, 1)) : out.value;
     const Tensor down = float_in ? through(shifted(x.value, x.slack, -1)) : out.value;
+    const Tensor zero_inside = around_zero(x);
     double* e = reals(out.slack);
     for (std::size_t i = 0; i < count(x.value); ++i) {
       if (float_in && reals(x.slack)[i] < kApart) {
         e[i] = std::max(apart(up, out.value, i), apart(down, out.value, i));
-        const bool around_zero =
-            to == DType::Bool && reals(x.slack)[i] > 0 && value_at(x.value, i) <= reals(x.slack)[i];
-        if (!stores_floats(to) && (e[i] > 0 || around_zero)) e[i] = kApart;
+        if (!stores_floats(to) && (e[i] > 0 || (to == DType::Bool && reals(zero_inside)[i] > 0))) e[i] = kApart;
       } else {
         e[i] = reals(x.slack)[i];
       }
@@ -432,6 +431,24 @@ class Walk {
     const Tensor a = magnitude(in[0]->value), b = magnitude(in[1]->value);
     out.terms = run1(n.op, {a, b});
     add_terms(n, out, run1(n.op, {with_slack(*in[0], a), with_slack(*in[1], b)}), out.terms);
+    // What may vanish or change its sign beside an infinity makes a NaN, or the other infinity.
+    const Tensor first = run1(n.op, {around_zero(*in[0]), infinite(*in[1])});
+    const Tensor second = run1(n.op, {infinite(*in[0]), around_zero(*in[1])});
+    for (std::size_t i = 0; i < count(out.value); ++i)
+      if (value_at(first, i) + value_at(second, i) > 0) reals(out.slack)[i] = kApart;
+  }
+
+  // 1 where 0 lies inside the interval of an element that is not exact, or where the element is infinite, else 0.
+  static Tensor around_zero(const Bounded& x) {
+    Tensor out = like(x.value, 0);
+    for (std::size_t i = 0; i < count(out); ++i)
+      reals(out)[i] = reals(x.slack)[i] > 0 && value_at(x.value, i) <= reals(x.slack)[i] ? 1 : 0;
+    return out;
+  }
+  static Tensor infinite(const Bounded& x) {
+    Tensor out = like(x.value, 0);
+    for (std::size_t i = 0; i < count(out); ++i) reals(out)[i] = std::isinf(value_at(x.value, i)) ? 1 : 0;
+    return out;
   }
 
   static void scatter(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,

@@ -74,6 +74,14 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(some, f32({-120, -9}), f32({0, 1}).cast(DType::Bool), &undecided).size == 0);
   CHECK(undecided == 1);
   CHECK(gap_of(some, f32({-120, -9}), f32({0, 0}).cast(DType::Bool)).size == kApart);
+  // The same number beside an infinity: -inf, or NaN where it has vanished.
+  undecided = 0;
+  const auto beside = [](Graph& g, Expr x) {
+    return g.matmul(g.reshape(g.exp(x) * -1.0, {1, 2}), g.constant(f32({kInf, 1}).reshaped({2, 1})));
+  };
+  CHECK(gap_of(beside, f32({-120, 0}), f32({kNan}).reshaped({1, 1}), &undecided).size == 0);
+  CHECK(undecided == 1);
+  CHECK(gap_of(beside, f32({-9, 0}), f32({kNan}).reshaped({1, 1})).size == kApart);
   // Beyond the largest number of the dtype the bound ends.
   undecided = 0;
   CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, f32({100}), f32({kInf}), &undecided).size == 0);
