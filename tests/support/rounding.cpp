@@ -37,9 +37,10 @@ struct SumAllowance {
   OpKind kind;
   double terms;
 };
-// Sums of up to some thousand terms in several partial sums: what chance leaves of n roundings is far below n.
+// Sums of up to some thousand terms: what chance leaves of n roundings is far below n. Those in one chain (products
+// too) drift where many terms are equal.
 constexpr SumAllowance kSums[] = {
-    {OpKind::DotGeneral, 4}, {OpKind::Reduce, 4}, {OpKind::Cumulative, 8}, {OpKind::ScatterAdd, 8}};
+    {OpKind::DotGeneral, 8}, {OpKind::Reduce, 4}, {OpKind::Cumulative, 8}, {OpKind::ScatterAdd, 8}};
 
 // -- element access --
 
@@ -158,7 +159,21 @@ class Walk {
     inner.run();
     std::vector<Bounded> out;
     for (Value v : parts.outputs()) out.push_back(inner.at(v));
+    // Kernels divide by the sum of the weights, of which the largest is 1, at the end: the sum before may overflow.
+    if (const auto* attention = n.op.get_if<ops::Attention>())
+      if (may_overflow(*in[2], static_cast<double>(keys_of(*attention, in[1]->value)), n.shape().dtype()))
+        for (Bounded& o : out) o.slack = like(o.value, kApart);
     return out;
+  }
+
+  static std::int64_t keys_of(const ops::Attention& op, const Tensor& k) {
+    return k.dim(op.layout == HeadLayout::HeadsFirst ? 2 : 1);
+  }
+  // Whether `n` of the values might add up to more than sums of dtype `t` hold.
+  static bool may_overflow(const Bounded& x, double n, DType t) {
+    const double largest = float_format(t == DType::F64 ? DType::F64 : DType::F32).largest;
+    const Tensor size = magnitude(x.value);
+    return std::any_of(reals(size), reals(size) + count(size), [&](double m) { return m * n > largest; });
   }
 
   // Both ends of the interval through the conversion itself, which is monotone; but a Bool is false at 0 alone, which
@@ -278,7 +293,20 @@ class Walk {
       if (any(lost))
         for (Bounded& o : out) o.slack = add_up(o.slack, broadcast(lost, o.slack));
     }
-    if (const auto* b = n.op.get_if<ops::Binary>(); b != nullptr && b->fn == BinaryKind::Mod) remainder(in, out[0]);
+    if (const auto* b = n.op.get_if<ops::Binary>()) {
+      if (b->fn == BinaryKind::Mod) remainder(in, out[0]);
+      if (b->fn == BinaryKind::Pow) power(in, out[0]);
+    }
+  }
+
+  // x^y of x below 0 is a number for whole y alone; at 0 the sign of x decides, which rounding may choose.
+  static void power(const std::vector<const Bounded*>& in, Bounded& out) {
+    const Tensor x = broadcast(in[0]->value, out.value);
+    const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
+    for (std::size_t i = 0; i < count(out.value); ++i) {
+      const double least = reals(x)[i] - reals(x_slack)[i];
+      if (least <= 0 && reals(x_slack)[i] + reals(y_slack)[i] > 0) reals(out.slack)[i] = kApart;
+    }
   }
 
   // x mod y moves by e_x + |x / y| e_y, and by y where that carries it over a multiple of y.
