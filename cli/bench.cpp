@@ -298,7 +298,7 @@ void bench_model(const BenchOptions& o) {
       char check[64];
       std::snprintf(check, sizeof check, "%.5f %.5f %.5f", static_cast<double>(r.out[0]), static_cast<double>(r.out[1]),
                     static_cast<double>(r.out.back()));
-      JsonWriter json = json_row("minilm", f, session.target().threads, o.shapes[n], timing);
+      JsonWriter json = json_row("minilm", f, session.target()->threads(), o.shapes[n], timing);
       json.member("load_ms", load_ms).member("compile_ms", compile_ms).member("copy_ms", copy_ms);
       json.member("weight_bytes", std::uint64_t{weight_bytes});
       json.member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
@@ -379,7 +379,7 @@ void bench_graph(const BenchOptions& o) {
   const Timing timing = measure(o, [&] { f.run_slots(views); });
   const double flops = profiled_flops(f, views);
   if (o.json) {
-    JsonWriter json = json_row("graph", f, session.target().threads, name, timing);
+    JsonWriter json = json_row("graph", f, session.target()->threads(), name, timing);
     json.member("ready_ms", ready_ms).member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
     json.member("arena_bytes", std::uint64_t{f.arena_bytes()}).member("gflop", flops / 1e9);
     if (o.breakdown) add_breakdown(json, breakdown_of(f, views, limits), limits);

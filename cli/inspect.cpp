@@ -75,7 +75,7 @@ std::string plan_hint(const CompileResult& result) {
   return concat_text("a plan takes numbers: ", bind_options(result.lir.graph, {}));
 }
 
-std::string summary(const CompileResult& result, const std::string& target) {
+std::string summary(const CompileResult& result, std::string_view target) {
   std::string out = concat_text("target: ", target, "\n");
   if (result.source)
     out += concat_text(inspect_graph_stats(result.lir.graph), "buffer plan: none, ",
@@ -115,12 +115,12 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
-  const TargetInfo target = session_on(args.device).target();
+  const auto target = session_on(args.device).target();
   const CompileResult result = CompilePipeline(target, options).compile_graph(std::move(g));
 
   Output out("-");
   if (args.summary) {
-    out.write(summary(result, target.name));
+    out.write(summary(result, target->name()));
     return out.close();
   }
   const std::vector<Section> all = sections(result, args.text);
@@ -131,7 +131,7 @@ void run(const InspectArgs& args) {
       throw UsageError(ErrorCode::NotFound, concat_text("this compile has no stage '", stage, "'"),
                        stage == "lir" ? plan_hint(result) : did_you_mean(stage, names, "--list lists the stages"));
     }
-  if (!args.list && args.stages.empty()) out.write(summary(result, target.name) + "\n");
+  if (!args.list && args.stages.empty()) out.write(summary(result, target->name()) + "\n");
   for (const Section& s : all) {
     if (!args.stages.empty() && std::find(args.stages.begin(), args.stages.end(), s.name) == args.stages.end())
       continue;

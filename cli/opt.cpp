@@ -58,7 +58,8 @@ Graph run_named_passes(const OptArgs& args, const Graph& g, FusionReport& report
   report.nodes_before = g.num_nodes();
   report.before = op_histogram(g);
   PassContext context;
-  context.claims = args.target.empty() ? OpSet::everything() : session_on(args.target).target().claims;
+  std::shared_ptr<const Target> target;
+  if (!args.target.empty()) target = session_on(args.target).target(), context.claims = target.get();
   context.policy = policy_of(args);
   context.report = &report;
   Graph after = run_passes(g, chosen_passes(args.passes), context);

@@ -13,7 +13,7 @@ int main() {
   g.set_outputs({g.residual_layer_norm(down, x, g.param("gamma", {{64}, rlx::DType::F32}),
                                        g.param("beta", {{64}, rlx::DType::F32}))});
 
-  rlx::TargetInfo target = rlx::Session().target();
+  const std::shared_ptr<const rlx::Target> target = rlx::Session().target();
   rlx::PipelineInspect stages = rlx::inspect_pipeline(rlx::make_module(std::move(g)), target);
   std::fputs(stages.text().c_str(), stdout);
 }

@@ -56,7 +56,7 @@ using rlx::DType, rlx::Element, rlx::ElementSubtype;
 
 namespace driver {
 using rlx::all_devices, rlx::device_info, rlx::parse_device, rlx::time_ns;
-using rlx::Backend, rlx::Device, rlx::DeviceInfo, rlx::ExecutableGraph, rlx::TargetInfo, rlx::Tick;
+using rlx::Backend, rlx::Device, rlx::DeviceInfo, rlx::ExecutableGraph, rlx::Target, rlx::Tick;
 }  // namespace driver
 
 namespace runtime {

@@ -31,7 +31,7 @@ struct Handling {
   std::optional<DispatchPath> decomposed_by;  // why it is not left to its kernel; none when it stays as it is
   std::optional<bool> claimed;                // the target's answer, if it was asked
 };
-Handling handling_of(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
+Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
   if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return {};
   const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
@@ -42,21 +42,21 @@ Handling handling_of(const Graph& g, NodeId id, const OpSet& claims, const Kerne
 }
 
 // Whether the reference rule could run the node; the policy decides whether it may.
-bool fits_host(const Graph& g, NodeId id, const OpSet& claims) {
-  return claims.on_host && !op_def(g.node(id).op).decompose.has() && claims.on_host(g, id);
+bool fits_host(const Graph& g, NodeId id, const Claims& claims) {
+  return !op_def(g.node(id).op).decompose.has() && claims.on_host(g, id);
 }
 
 // How a node that is left as it is gets to the device.
-DispatchPath path_of_unclaimed(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
+DispatchPath path_of_unclaimed(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
   const bool allowed =
       dispatch.host_fallback && dispatch.policy_of(g.node(id).kind()) != KernelDispatchPolicy::ForceNative;
   return allowed && fits_host(g, id, claims) ? DispatchPath::HostFallback : DispatchPath::Unsupported;
 }
-DispatchPath path_of(const Graph& g, NodeId id, const OpSet& claims, const KernelDispatchConfig& dispatch) {
+DispatchPath path_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
   return claims.claims(g, id) ? DispatchPath::Native : path_of_unclaimed(g, id, claims, dispatch);
 }
 
-Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_view backend,
+Diagnostic offender(const Graph& g, NodeId id, const Claims& claims, std::string_view backend,
                     const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
   const OpDef& def = op_def(n.op);
@@ -71,10 +71,10 @@ Diagnostic offender(const Graph& g, NodeId id, const OpSet& claims, std::string_
   if (fits_host(g, id, claims))
     add("its reference rule could run it on the host, which the dispatch policy ",
         native_only ? "force_native" : "(host_fallback = false)", " forbids");
-  return Diagnostic{ErrorCode::Unsupported,
-                    concat_text(op_text_name(n.op), "(", shapes, ") has no kernel",
-                                claims.has(n.kind()) ? " for these dtypes and shapes" : "", " on ", backend),
-                    node_where(g, id), std::move(hint)};
+  return Diagnostic{
+      ErrorCode::Unsupported,
+      concat_text(op_text_name(n.op), "(", shapes, ") has no kernel on ", backend, ": ", claims.refuses(g, id)),
+      node_where(g, id), std::move(hint)};
 }
 }  // namespace
 
@@ -131,7 +131,7 @@ bool needs_no_kernel(const Node& n) {
   return def.is(OpTrait::Leaf) || n.kind() == OpKind::StopGradient;
 }
 
-std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const OpSet& claims) {
+std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const Claims& claims) {
   std::vector<std::pair<NodeId, OpKind>> illegal;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     if (const Node& n = g.nodes()[i];
@@ -140,11 +140,11 @@ std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, cons
   return illegal;
 }
 
-Graph rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
+Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backend_name, KernelDispatchReport& report,
                           const KernelDispatchConfig& dispatch) {
   report.policy = dispatch.policy;
   report.backend_name = backend_name;
-  report.supported_claim_count = claims.kinds.count();
+  report.supported_claim_count = claims.kinds().count();
   Counts counts;
   std::vector<Handling> nodes;
   for (int round = 0; round < kMaxRounds; ++round) {
@@ -180,7 +180,7 @@ Graph rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend
   return g;
 }
 
-Graph legalize_or_rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name,
+Graph legalize_or_rewrite_for_backend(Graph g, const Claims& claims, std::string_view backend_name,
                                       KernelDispatchReport* report, const KernelDispatchConfig& dispatch) {
   KernelDispatchReport local;
   KernelDispatchReport& r = report ? *report : local;

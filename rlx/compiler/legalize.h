@@ -69,14 +69,14 @@ struct KernelDispatchReport {
 bool needs_no_kernel(const Node& n);
 
 /// The nodes, with their kinds, that a backend of these claims cannot run as they are; empty when `g` is legal.
-std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const OpSet& claims);
+std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const Claims& claims);
 
 /// Decomposes what `claims` does not take (or `dispatch` wants decomposed) until everything is claimed, or is left to
-/// the host (`OpSet::on_host`). Offenders are listed in the report; the graph then still holds them.
-Graph rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name, KernelDispatchReport& report,
+/// the host (`Claims::on_host`). Offenders are listed in the report; the graph then still holds them.
+Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backend_name, KernelDispatchReport& report,
                           const KernelDispatchConfig& dispatch = {});
 /// The same, throwing one Unsupported error that lists every offender.
-Graph legalize_or_rewrite_for_backend(Graph g, const OpSet& claims, std::string_view backend_name,
+Graph legalize_or_rewrite_for_backend(Graph g, const Claims& claims, std::string_view backend_name,
                                       KernelDispatchReport* report = nullptr,
                                       const KernelDispatchConfig& dispatch = {});
 

@@ -43,7 +43,7 @@ std::size_t largest_bytes(const Dim& d, const SymbolRanges& ranges) {
 
 class Planner {
  public:
-  Planner(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated)
+  Planner(const Graph& g, const Target& target, std::span<const LirAlias> donated)
       : g_(g),
         target_(target),
         donated_(donated),
@@ -55,7 +55,7 @@ class Planner {
   }
 
   LirBufferPlan plan() {
-    plan_.alignment = target_.memory.alignment;
+    plan_.alignment = limits_.alignment;
     plan_.values.reserve(g_.num_nodes());
     for (const Node& n : g_.nodes()) plan_.values.emplace_back(n.num_results());
     buffer_of_.resize(slot_.size());
@@ -131,7 +131,7 @@ class Planner {
         if (!view) return false;
         if (!is_dense(to, view->strides) && !readers_follow(Value(use.user), to, view->strides, depth + 1))
           return false;
-      } else if (!target_.reads_strided || !target_.reads_strided(g_, use.user, static_cast<int>(use.operand))) {
+      } else if (!target_.reads_strided(g_, use.user, static_cast<int>(use.operand))) {
         return false;
       }
     }
@@ -152,10 +152,10 @@ class Planner {
         b.bytes = at_most(b.size);
         b.first_step = b.last_step = step;
         b.maker = id;
-        if (b.bytes > target_.memory.max_buffer_bytes)
+        if (b.bytes > limits_.max_buffer_bytes)
           throw Error(Diagnostic{ErrorCode::OutOfMemory,
-                                 concat_text("a buffer of ", b.bytes, " bytes is larger than ", target_.name,
-                                             " allows (", target_.memory.max_buffer_bytes, ")"),
+                                 concat_text("a buffer of ", b.bytes, " bytes is larger than ", target_.name(),
+                                             " allows (", limits_.max_buffer_bytes, ")"),
                                  node_where(g_, id), "compute it in slices"});
         set_buffer(Value(id, r), new_buffer(b));
         where(Value(id, r)).bytes = b.size;
@@ -212,7 +212,7 @@ class Planner {
   // True when the node's kernel may write its result in buffer `own` over an operand that fills buffer `old`.
   bool overwrites_operand(NodeId id, std::uint32_t old, std::uint32_t own) {
     const Node& n = g_.node(id);
-    for (std::uint32_t r = 0; r < n.num_results() && target_.in_place; ++r)
+    for (std::uint32_t r = 0; r < n.num_results(); ++r)
       for (std::uint32_t k = 0; k < n.inputs.size() && buffer(Value(id, r)) == own; ++k)
         if (buffer(n.inputs[k]) == old && whole(n.inputs[k]) && where(n.inputs[k]).bytes == where(Value(id, r)).bytes &&
             target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)) && !reads_twice(n, old, k))
@@ -286,7 +286,6 @@ class Planner {
 
   // Results that overwrite an operand nobody reads later: the buffers become one.
   void share_in_place() {
-    if (!target_.in_place) return;
     for (std::size_t s = 0; s < plan_.schedule.size(); ++s) {
       NodeId id = plan_.schedule[s].node;
       const Node& n = g_.node(id);
@@ -445,7 +444,8 @@ class Planner {
   static bool may_change(Place p) { return p == Place::Arena || p == Place::Output || p == Place::State; }
 
   const Graph& g_;
-  const TargetInfo& target_;
+  const Target& target_;
+  const TargetLimits limits_ = target_.limits();
   std::span<const LirAlias> donated_;
   UseIndex uses_;
   LirBufferPlan plan_;
@@ -463,7 +463,7 @@ class Planner {
 
 }  // namespace
 
-LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated) {
+LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated) {
   LirBufferPlan plan = Planner(g, target, donated).plan();
   std::vector<std::string> problems = check_plan(g, plan);
   check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));

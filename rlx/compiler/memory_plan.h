@@ -17,7 +17,7 @@ namespace rlx {
 /// of other values). Of `donated` pairs of equal byte counts the plan allows those whose output is first written when
 /// the input is no longer read. Throws OutOfMemory when a buffer exceeds the target's limit, or
 /// all of them together what can be addressed.
-LirBufferPlan plan_memory(const Graph& g, const TargetInfo& target, std::span<const LirAlias> donated = {});
+LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated = {});
 
 /// The most bytes that a value of `g` takes within the bounds of the symbols.
 std::size_t max_bytes(const Graph& g, Value v);

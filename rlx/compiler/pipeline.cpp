@@ -34,12 +34,15 @@ FusionTarget fusion_target_for(Device d) {
 
 OpSet supported_for_target(FusionTarget t) {
   for (Device d : registered_devices())
-    if (fusion_target_for(d) == t) return backend_for(d)->target({}).claims;
+    if (fusion_target_for(d) == t) return backend_for(d)->target({})->kinds();
   return default_claims(t);
 }
 
-TargetInfo target_with_options(TargetInfo target, const CompileOptions& options) {
-  if (options.supported_ops) target.claims = *options.supported_ops;
+std::shared_ptr<const Target> target_with_options(std::shared_ptr<const Target> target, const CompileOptions& options) {
+  if (!target)
+    throw Error(ErrorCode::InvalidArgument, "no target was given to compile for (a null pointer)",
+                "take a session's: session.target()");
+  if (options.supported_ops) target = limited_to(std::move(target), *options.supported_ops);
   if (options.arena_alignment) {
     const std::size_t a = *options.arena_alignment;
     if (a == 0 || (a & (a - 1)) != 0)
@@ -49,18 +52,18 @@ TargetInfo target_with_options(TargetInfo target, const CompileOptions& options)
     if (a > kLargest)
       throw Error(ErrorCode::InvalidArgument, concat_text("arena_alignment = ", a, " bytes is more than a GiB"),
                   "give the size of a page or of a cache line: 64, 4096, 2097152");
-    target.memory.alignment = std::max(target.memory.alignment, a);
+    target = with_alignment(std::move(target), a);
   }
   return target;
 }
 
-CompilePipeline::CompilePipeline(TargetInfo target, CompileOptions options)
+CompilePipeline::CompilePipeline(std::shared_ptr<const Target> target, CompileOptions options)
     : target_(target_with_options(std::move(target), options)), options_(std::move(options)) {}
 
 PassContext CompilePipeline::context(FusionReport* report) const {
   PassContext c;
-  c.claims = target_.claims;
-  c.options = options_.fusion.for_target(fusion_target_for(target_.device));
+  c.claims = target_.get();
+  c.options = options_.fusion.for_target(fusion_target_for(target_->device()));
   c.report = report;
   return c;
 }
@@ -93,7 +96,7 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   Graph g = run_passes(std::move(m.graph), canonical, c, observe, this);
 
   // 2. Fusion, most specific first: what a block pattern takes, later passes cannot.
-  g = run_passes(std::move(g), fusion_passes_for_supported(c.claims, options_.fusion), c, observe, this);
+  g = run_passes(std::move(g), fusion_passes_for_supported(c.claims->kinds(), options_.fusion), c, observe, this);
   if (options_.dce) g = drop_dead(std::move(g));
 
   report.after = op_histogram(g);
@@ -106,7 +109,7 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
 }
 
 MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
-  Graph g = legalize_or_rewrite_for_backend(std::move(m.graph), target_.claims, target_.name, &report,
+  Graph g = legalize_or_rewrite_for_backend(std::move(m.graph), *target_, target_->name(), &report,
                                             options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
   keep("legalize", g);
   return MirModule{std::move(g)};
@@ -130,17 +133,17 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
         if (mode == options_.symbol_modes.end() || mode->second.kind == SymbolMode::Kind::Specialise)
           throw Error(ErrorCode::Unsupported, concat_text("graph '", g.name(), "' has unbound symbols: '", name, "'"),
                       "bind them with dim_binding, or run it: shapes are taken from the inputs");
-        if (!target_.runtime_symbols)
+        if (!target_->runtime_symbols())
           throw Error(ErrorCode::Unsupported,
-                      concat_text(target_.name, " takes no runtime symbols: '", name, "' must be specialised"));
+                      concat_text(target_->name(), " takes no runtime symbols: '", name, "' must be specialised"));
       }
 }
 
 LirModule CompilePipeline::plan_lir(const MirModule& m) {
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
-  SplitProgram split = split_weights(m.graph, target_);
+  SplitProgram split = split_weights(m.graph, *target_);
   LirModule lir;
-  lir.plan = plan_memory(split.run, target_, donated(split.run));
+  lir.plan = plan_memory(split.run, *target_, donated(split.run));
   lir.graph = std::move(split.run);
   lir.prepare = std::move(split.prepare);
   if (options_.must_alias)
@@ -184,7 +187,7 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
 
 namespace {
 // A planned program from anywhere: sound, for this target, and with a plan that fits it.
-void check_lir(const LirModule& lir, const TargetInfo& target) {
+void check_lir(const LirModule& lir, const Target& target) {
   const Graph& g = lir.graph;
   verify_or_throw(lir.prepare, Level::Lir, "the LIR module given to compile");
   verify_or_throw(g, Level::Lir, "the LIR module given to compile");
@@ -194,18 +197,18 @@ void check_lir(const LirModule& lir, const TargetInfo& target) {
   };
   if (!g.is_static()) refuse("has unbound symbols", {});
   std::string foreign;
-  for (const auto& [id, kind] : legalize_for_backend(g, target.claims))
+  for (const auto& [id, kind] : legalize_for_backend(g, target))
     foreign += concat_text(foreign.empty() ? "" : "\n  ", node_where(g, id));
   if (!foreign.empty())
-    refuse(concat_text("was planned for another target than ", target.name), std::move(foreign),
+    refuse(concat_text("was planned for another target than ", target.name()), std::move(foreign),
            ErrorCode::Unsupported);
   bool fits = lir.plan.values.size() == g.num_nodes();
   for (std::uint32_t i = 0; fits && i < g.num_nodes(); ++i)
     fits = lir.plan.values[i].size() == g.nodes()[i].num_results();
   for (const LirStep& s : lir.plan.schedule) fits = fits && s.node.index < g.num_nodes();
   if (!fits) refuse("has a plan of another graph", {});
-  if (lir.plan.alignment < target.memory.alignment)
-    refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", target.memory.alignment), {});
+  if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
+    refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", want), {});
   if (const std::vector<std::string> problems = check_plan(g, lir.plan); !problems.empty())
     refuse("has an unsound plan", problems.front());
   if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
@@ -247,7 +250,7 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   CompileResult result;
   stages_.clear();
   if (module.stage() == GraphStage::Lir) {
-    check_lir(module.lir(), target_);
+    check_lir(module.lir(), *target_);
     result.lir = std::move(module).into_lir();
     return result;
   }
@@ -273,8 +276,9 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
       keep("legalize", mir.graph);  // nothing to clean, and legal as it is
     } else {
       KernelDispatchReport again;
-      Graph legal = rewrite_for_backend(cleaned ? drop_dead(std::move(*cleaned)) : drop_dead(mir.graph), target_.claims,
-                                        target_.name, again, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+      Graph legal =
+          rewrite_for_backend(cleaned ? drop_dead(std::move(*cleaned)) : drop_dead(mir.graph), *target_,
+                              target_->name(), again, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
       if (again.compile_ready()) {
         mir.graph = std::move(legal);
         result.dispatch.continue_with(std::move(again));

@@ -29,7 +29,7 @@ struct CompileOptions {
   bool constant_folding = true;
   bool dce = true;
   bool assert_fusion_clean = false;    // a missed fusion is an error
-  std::optional<OpSet> supported_ops;  // instead of the target's claims, for fusion and legalisation
+  std::optional<OpSet> supported_ops;  // of the kinds that the target claims, only these
   std::optional<KernelDispatchConfig>
       kernel_dispatch;                         // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
   std::optional<PrecisionPolicy> precision;    // applied after fusion; none: the session's, else f32
@@ -72,7 +72,7 @@ struct CompileResult {
 /// The pipeline for one target.
 class CompilePipeline {
  public:
-  explicit CompilePipeline(TargetInfo target, CompileOptions options = {});
+  explicit CompilePipeline(std::shared_ptr<const Target> target, CompileOptions options = {});
 
   /// HIR blocks become MIR ops by the policy.
   MirModule lower_hir(HirModule m);
@@ -96,7 +96,7 @@ class CompilePipeline {
   std::vector<LirAlias> donated(const Graph& g) const;
   static void observe(void* self, const Pass& pass, const Graph& after);
 
-  TargetInfo target_;
+  std::shared_ptr<const Target> target_;
   CompileOptions options_;
   std::vector<PipelineStage> stages_;
 };
@@ -104,7 +104,7 @@ class CompilePipeline {
 /// The source of a result with dynamic dims.
 struct CompileTemplate {
   HirModule module;
-  TargetInfo target;
+  std::shared_ptr<const Target> target;
   CompileOptions options;
 };
 
@@ -113,10 +113,10 @@ struct CompileTemplate {
 HirModule bind_module(GraphModule m, CompileOptions& options);
 /// `target` with what `options` say of it: claims and arena alignment. Throws InvalidArgument for an alignment that is
 /// no power of two.
-TargetInfo target_with_options(TargetInfo target, const CompileOptions& options);
+std::shared_ptr<const Target> target_with_options(std::shared_ptr<const Target> target, const CompileOptions& options);
 /// The fusion family of a device; devices without one of their own fuse like the CPU.
 FusionTarget fusion_target_for(Device d);
-/// The ops a target claims: the kernel table of the built backend, else the documented default list.
+/// The kinds a target claims: the kernel table of the built backend, else the documented default list.
 OpSet supported_for_target(FusionTarget t);
 
 /// The stages of one compile as text.
@@ -134,9 +134,10 @@ struct PipelineInspect {
 /// The texts of a result compiled with `keep_stages`.
 PipelineInspect inspect_compiled(const CompileResult& result);
 /// Compiles `m` for `target` and returns the texts.
-PipelineInspect inspect_pipeline(GraphModule m, const TargetInfo& target, CompileOptions options = {});
+PipelineInspect inspect_pipeline(GraphModule m, const std::shared_ptr<const Target>& target,
+                                 CompileOptions options = {});
 /// The fusion report alone.
-FusionReport inspect_fusion(const Graph& g, const TargetInfo& target, CompileOptions options = {});
+FusionReport inspect_fusion(const Graph& g, const std::shared_ptr<const Target>& target, CompileOptions options = {});
 /// The file that dump_pipeline writes: `path`, or NAME.ir.txt in it when it ends with '/'.
 std::string dump_file(const CompileResult& result, const std::string& path);
 /// Writes the stages of a result to dump_file(result, path), which it returns; `append` keeps what is in the file.

@@ -63,12 +63,12 @@ std::string PipelineInspect::text() const {
   return out;
 }
 
-PipelineInspect inspect_pipeline(GraphModule m, const TargetInfo& target, CompileOptions options) {
+PipelineInspect inspect_pipeline(GraphModule m, const std::shared_ptr<const Target>& target, CompileOptions options) {
   options.keep_stages = true;
   return inspect_compiled(CompilePipeline(target, std::move(options)).compile_module(std::move(m)));
 }
 
-FusionReport inspect_fusion(const Graph& g, const TargetInfo& target, CompileOptions options) {
+FusionReport inspect_fusion(const Graph& g, const std::shared_ptr<const Target>& target, CompileOptions options) {
   return CompilePipeline(target, std::move(options)).compile_graph(g).fusion;
 }
 

@@ -23,7 +23,7 @@ struct WeightSources {
 
 class Splitter {
  public:
-  Splitter(const Graph& g, const TargetInfo& target) : g_(g), target_(target) {}
+  Splitter(const Graph& g, const Target& target) : g_(g), target_(target) {}
 
   SplitProgram split() {
     classify();
@@ -158,7 +158,7 @@ class Splitter {
   // x [.., K] times a constant rank-2 weight, contracted over x's last axis: the form that takes a packed weight.
   bool packed_dot(NodeId id) {
     const Node& n = g_.node(id);
-    if (!target_.packing || !target_.claims.has(OpKind::PackedDot)) return false;
+    if (!target_.has(OpKind::PackedDot)) return false;
     const std::vector<std::int64_t>*lc, *rc, *lb;
     Subgraph epilogue;
     if (const auto* dot = n.op.get_if<ops::DotGeneral>()) {
@@ -205,7 +205,7 @@ class Splitter {
   }
 
   const Graph& g_;
-  const TargetInfo& target_;
+  const Target& target_;
   Graph run_, prepare_;
   std::vector<bool> constant_, has_param_, in_prepare_;
   std::vector<Value> prepared_;  // outputs of prepare, in the order of the run graph's Params
@@ -274,7 +274,7 @@ class ParamSets {
 
 }  // namespace
 
-SplitProgram split_weights(const Graph& g, const TargetInfo& target) { return Splitter(g, target).split(); }
+SplitProgram split_weights(const Graph& g, const Target& target) { return Splitter(g, target).split(); }
 
 std::vector<std::string> prepared_keys(const Graph& prepare) {
   const std::vector<Fingerprint> nodes = node_fingerprints(prepare);

@@ -20,7 +20,7 @@ struct SplitProgram {
 /// Cuts weight-only sub-graphs out of `g` and gives claimed dots their packed weight. A sub-graph is cut out only when
 /// its result has at most 1.1 times the bytes of the Params and Constants it reads; otherwise its ops stay in `run`.
 /// What reads a mutable Param stays too.
-SplitProgram split_weights(const Graph& g, const TargetInfo& target);
+SplitProgram split_weights(const Graph& g, const Target& target);
 
 /// A stable key of each output of a prepare graph: equal keys hold equal bytes for equal params, so that
 /// specialisations and clones share prepared weights. Linear in the graph.

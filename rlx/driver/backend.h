@@ -1,4 +1,4 @@
-// What a backend is: a probe, a description of what it can run, and a compiler from LIR to something that runs.
+// What a backend is: a probe, a target that says what it can run, and a compiler from LIR to something that runs.
 #pragma once
 
 #include <cstddef>
@@ -10,41 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/driver/device.h"
+#include "rlx/driver/target.h"
 #include "rlx/ir/module.h"
-#include "rlx/ir/op_set.h"
 
 namespace rlx {
-
-/// How a target keeps memory.
-struct MemoryModel {
-  std::size_t alignment = 64;
-  std::size_t max_buffer_bytes = ~std::size_t{0};
-};
-
-/// What the compiler knows of a target: plain data and pure functions, taken from the backend's kernel table.
-struct TargetInfo {
-  Device device = Device::Cpu;
-  std::string name;  // "cpu (avx512, 2 threads)"
-  OpSet claims;
-  MemoryModel memory;
-  int threads = 1;
-  /// True when the backend's code can be bound to any values of symbols that the program still holds
-  /// (`BindContext::lir`).
-  bool runtime_symbols = false;
-  /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
-  /// makes slices and transposes views instead of copies.
-  bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
-  /// True when the node's kernel may write result `result` over operand `operand` (same bytes, last use).
-  bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
-  /// The packed form the node's kernel wants for constant operand `operand` of `k` rows and `n` columns: the panel
-  /// width and the byte size; none when it reads the operand as it is.
-  struct Packing {
-    std::int64_t panel_width = 0;
-    std::int64_t bytes = 0;
-  };
-  std::optional<Packing> (*packing)(const Graph&, NodeId, int operand, std::int64_t k, std::int64_t n) = nullptr;
-};
 
 class ChunkAudit;
 
@@ -123,7 +92,8 @@ class Backend {
   virtual std::string_view name() const = 0;
   /// Empty when the device can be used now, else the reason why not. Never throws.
   virtual std::string unavailable_reason() const noexcept = 0;
-  virtual TargetInfo target(const BackendOptions& options) const = 0;
+  /// What compiles with these options are made for; the device need not be there.
+  virtual std::shared_ptr<const Target> target(const BackendOptions& options) const = 0;
   virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
   /// Limits of what `BoundGraph::run_timed` uses (on the CPU: one thread), measured now; none when the backend cannot
   /// tell.

@@ -9,8 +9,17 @@
 
 namespace rlx {
 
-bool OpSet::claims(const Graph& g, NodeId id) const {
-  return has(g.node(id).kind()) && (accepts == nullptr || accepts(g, id));
+const OpSet& OpSet::everything() {
+  static const OpSet all = [] {
+    OpSet s;
+    s.kinds_.set();
+    return s;
+  }();
+  return all;
+}
+
+const char* OpSet::refuses(const Graph& g, NodeId id) const {
+  return has(g.node(id).kind()) ? nullptr : "its kind is not among those listed";
 }
 
 std::string_view stage_name(GraphStage stage) {

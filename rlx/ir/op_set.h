@@ -1,4 +1,4 @@
-// Claims as plain data: the ops a target has kernels for.
+// What a target runs: sets of op kinds, and the question of one node.
 #pragma once
 
 #include <bitset>
@@ -9,34 +9,60 @@
 namespace rlx {
 
 class Graph;
+class OpSet;
 struct NodeId;
 
-/// The ops a target claims: a kind is in the set, and `accepts` (when given) agrees for the node's dtypes, ranks and
-/// attributes. An `everything` set accepts all.
-struct OpSet {
-  std::bitset<kNumOpKinds> kinds;
-  bool (*accepts)(const Graph&, NodeId) = nullptr;
-  /// Nodes the target does not claim, but can run by their reference rules when they have no decomposition; null: none.
-  bool (*on_host)(const Graph&, NodeId) = nullptr;
-  /// What an ElementwiseRegion must keep to for `accepts` to agree; 0: not known. A region past one of them is refused
-  /// before it is built: its operands, and its values and operands alive at once when its ops run in order.
-  int max_region_inputs = 0, max_region_alive = 0;
+/// What an ElementwiseRegion must keep to, so that one past it is refused before it is built; 0: not known.
+struct RegionLimits {
+  int inputs = 0;  // operands
+  int alive = 0;   // values and operands alive at once when its ops run in order
+};
 
+/// What can be asked of a target's kernels about the nodes of a graph. Passes and legalisation see no more of a target.
+class Claims {
+ public:
+  virtual ~Claims() = default;
+  /// The kinds that have a kernel for some dtypes and shapes.
+  virtual const OpSet& kinds() const = 0;
+  /// Null when this very node can be run; else why not: "its operands are not all f32". The text is static.
+  virtual const char* refuses(const Graph& g, NodeId id) const = 0;
+  /// True when a node's kind alone decides, so that nodes need not be built to be asked about.
+  virtual bool by_kind() const { return false; }
+  /// True for a node that is refused, but can be run by its reference rule when it has no decomposition.
+  virtual bool on_host(const Graph&, NodeId) const { return false; }
+  virtual RegionLimits region_limits() const { return {}; }
+
+  bool has(OpKind kind) const;
+  bool claims(const Graph& g, NodeId id) const { return refuses(g, id) == nullptr; }
+
+ protected:
+  Claims() = default;
+  Claims(const Claims&) = default;
+  Claims& operator=(const Claims&) = default;
+};
+
+/// A set of op kinds; as claims, it takes every node of them.
+class OpSet final : public Claims {
+ public:
   OpSet() = default;
   OpSet(std::initializer_list<OpKind> list) {
     for (OpKind k : list) add(k);
   }
-  static OpSet everything() {
-    OpSet s;
-    s.kinds.set();
-    return s;
+  /// Every kind.
+  static const OpSet& everything();
+  void add(OpKind kind) { kinds_.set(index(kind)); }
+  void remove(OpKind kind) { kinds_.reset(index(kind)); }
+  bool has(OpKind kind) const { return kinds_.test(index(kind)); }
+  std::size_t count() const { return kinds_.count(); }
+  /// The kinds that are in both.
+  friend OpSet operator&(OpSet a, const OpSet& b) {
+    a.kinds_ &= b.kinds_;
+    return a;
   }
-  void add(OpKind kind) { kinds.set(index(kind)); }
-  void remove(OpKind kind) { kinds.reset(index(kind)); }
-  /// True when the kind is claimed for some dtypes and shapes.
-  bool has(OpKind kind) const { return kinds.test(index(kind)); }
-  /// True when this very node can be run.
-  bool claims(const Graph& g, NodeId id) const;
+
+  const OpSet& kinds() const override { return *this; }
+  const char* refuses(const Graph& g, NodeId id) const override;
+  bool by_kind() const override { return true; }
 
  private:
   static std::size_t index(OpKind kind) {
@@ -44,6 +70,9 @@ struct OpSet {
     if (i >= kNumOpKinds) detail::throw_no_enumerator("OpKind", static_cast<std::int64_t>(i));
     return i;
   }
+  std::bitset<kNumOpKinds> kinds_;
 };
+
+inline bool Claims::has(OpKind kind) const { return kinds().has(kind); }
 
 }  // namespace rlx

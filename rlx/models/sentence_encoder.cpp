@@ -182,7 +182,7 @@ struct SentenceEncoder::Impl {
     weights = weights_path(folder);
     const std::shared_ptr<const WeightLoader> checkpoint = open_checkpoint(weights);
     check_layer_count(config.bert.num_layers, *checkpoint, weights);
-    threads = session.target().threads;
+    threads = session.target()->threads();
     // Texts come in every length: one program for all of them.
     CompileOptions compile;
     compile.symbol_modes = {{"batch", SymbolMode::runtime(options.max_batch)},

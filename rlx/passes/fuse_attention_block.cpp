@@ -84,14 +84,14 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
   block.mask = op.mask, block.window = op.window, block.scale = op.scale, block.softcap = op.softcap,
   block.has_bias = has_bias;
   Expr fused = stage.add(block, operands);
-  if (!context.claims.claims(stage, fused.value().node))
-    return miss(MissReason::NotClaimed, "the target has no fused_attention_block of this form");
+  if (const char* why = context.claims->refuses(stage, fused.value().node))
+    return miss(MissReason::NotClaimed, concat_text("the target has no fused_attention_block of this form: ", why));
   r.replace(out->result, fused);
   context.fused(kPattern);
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
-  if (!context.claims.has(OpKind::FusedAttentionBlock)) return std::nullopt;
+  if (!context.claims->has(OpKind::FusedAttentionBlock)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
     if (g.node(id).kind() == OpKind::Attention) fuse(r, context, id);

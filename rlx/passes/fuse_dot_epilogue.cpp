@@ -211,7 +211,7 @@ class Chain {
     body->set_outputs({acc});
     op.epilogue = std::move(body);
     Expr candidate = stage.add(std::move(op), std::move(operands));
-    if (!context_.claims.claims(stage, candidate.value().node)) return std::nullopt;
+    if (!context_.claims->claims(stage, candidate.value().node)) return std::nullopt;
     return candidate;
   }
 
@@ -226,7 +226,7 @@ class Chain {
 };
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
-  if (!context.claims.has(OpKind::FusedDot)) return std::nullopt;
+  if (!context.claims->has(OpKind::FusedDot)) return std::nullopt;
   GraphRewriter r(g);
   std::vector<bool> taken(g.num_nodes(), false);
   for (NodeId id : r.nodes())

@@ -32,7 +32,7 @@ class NormFusion {
   void run() {
     const Node& norm = g_.node(norm_);
     const OpKind fused_kind = rms_ ? OpKind::FusedResidualRmsNorm : OpKind::FusedResidualLN;
-    if (!as_add(g_, sum_) || !context_.claims.has(fused_kind) || r_.is_replaced(sum_.node)) return;
+    if (!as_add(g_, sum_) || !context_.claims->has(fused_kind) || r_.is_replaced(sum_.node)) return;
     const Shape& shape = g_.shape(sum_);
     const std::int64_t axis = rms_ ? norm.op.as<ops::RmsNorm>().axis : norm.op.as<ops::LayerNorm>().axis;
     if (axis != shape.rank() - 1)
@@ -60,7 +60,8 @@ class NormFusion {
     context_.missed(pattern(), g_, norm_, reason, std::move(detail), std::move(hint));
   }
   void not_claimed(OpKind kind) {
-    miss(MissReason::NotClaimed, concat_text("the target has no ", op_def(kind).name, " for ", g_.shape(sum_)));
+    miss(MissReason::NotClaimed,
+         concat_text("the target has no ", op_def(kind).name, " for ", g_.shape(sum_), ": ", why_not_));
   }
 
   // A sum of two values of the norm's shape.
@@ -78,7 +79,7 @@ class NormFusion {
       if (!(g_.shape(in[i]) == shape) || !is_vector_of(g_.shape(in[1 - i]), shape.dim(-1))) continue;
       OpKind producer = g_.node(in[i].node).kind();
       const bool product = producer == OpKind::DotGeneral || producer == OpKind::MatMul || producer == OpKind::FusedDot;
-      if (product && r_.uses().single_use(in[i]) && context_.claims.has(OpKind::FusedDot)) return std::nullopt;
+      if (product && r_.uses().single_use(in[i]) && context_.claims->has(OpKind::FusedDot)) return std::nullopt;
       return std::pair(in[i], in[1 - i]);
     }
     return std::nullopt;
@@ -113,7 +114,8 @@ class NormFusion {
     Expr fused =
         rms_ ? stage.add(ops::FusedResidualRmsNorm{m.bias.has_value(), norm.op.as<ops::RmsNorm>().eps}, operands)
              : stage.add(ops::FusedResidualLN{m.bias.has_value(), norm.op.as<ops::LayerNorm>().eps}, operands);
-    if (!context_.claims.claims(stage, fused.value().node)) return false;
+    why_not_ = context_.claims->refuses(stage, fused.value().node);
+    if (why_not_) return false;
     r_.replace(Value(norm_), fused);
     if (rms_ && r_.uses().use_count(sum_) > 1) r_.replace(sum_, fused.result(1));
     context_.fused(pattern());
@@ -126,6 +128,7 @@ class NormFusion {
   NodeId norm_;
   bool rms_;
   Value sum_;
+  const char* why_not_ = nullptr;  // the target's last answer
 };
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {

@@ -47,8 +47,8 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
       return miss(MissReason::ShapeMismatch, concat_text("[", first.start, ", ", first.limit, ") and [", second.start,
                                                          ", ", second.limit, ") are not the two halves of ", whole));
     Expr fused = r.stage().add(ops::FusedSwiGLU{gate_first}, {r.expr(gate->source)});
-    if (!context.claims.claims(r.stage(), fused.value().node))
-      return miss(MissReason::NotClaimed, concat_text("the target has no fused_swiglu for ", whole));
+    if (const char* why = context.claims->refuses(r.stage(), fused.value().node))
+      return miss(MissReason::NotClaimed, concat_text("the target has no fused_swiglu for ", whole, ": ", why));
     r.replace(Value(product), fused);
     context.fused(kPattern);
     return;
@@ -56,7 +56,7 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
-  if (!context.claims.has(OpKind::FusedSwiGLU)) return std::nullopt;
+  if (!context.claims->has(OpKind::FusedSwiGLU)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes()) {
     const auto* mul = g.node(id).op.get_if<ops::Binary>();

@@ -56,7 +56,7 @@ class RegionMarker {
   bool eligible(NodeId id) {
     const Node& n = g_.node(id);
     if (!runs_per_element(n.kind()) || param_only_[id.index]) return false;
-    if (!context_.claims.accepts) return true;
+    if (context_.claims->by_kind()) return true;
     // The target is asked once for all nodes that would be the same region.
     std::uint64_t hash = static_cast<std::uint64_t>(n.kind());
     for (Value v : n.inputs) {
@@ -68,7 +68,7 @@ class RegionMarker {
     for (const Asked& a : asked)
       if (same_alone(n, g_.node(a.node))) return a.claimed;
     std::optional<Expr> alone = build({id.index});
-    const bool claimed = alone && context_.claims.claims(r_.stage(), alone->value().node);
+    const bool claimed = alone && context_.claims->claims(r_.stage(), alone->value().node);
     if (asked.size() < kMostAsked) asked.push_back({id, claimed});
     return claimed;
   }
@@ -222,7 +222,7 @@ class RegionMarker {
   // True when the region is past what the target takes. A region of n ops that is refused is cut into halves log n
   // times: most of these need not be built. Says true only of what `build` would make and the target then refuse.
   bool surely_refused(const std::vector<std::uint32_t>& members, std::uint32_t region) {
-    const int most_inputs = context_.claims.max_region_inputs, most_alive = context_.claims.max_region_alive;
+    const auto [most_inputs, most_alive] = context_.claims->region_limits();
     if (most_inputs == 0 && most_alive == 0) return false;
     const Dims& dims = g_.node(NodeId{members.front()}).shape().dims();
     bool spans = false;  // then the operands need no other form than that without expands
@@ -267,10 +267,12 @@ class RegionMarker {
 
   void emit(const std::vector<std::uint32_t>& members, std::uint32_t region) {
     const NodeId tail{members.front()};
+    const char* why = "it has too many operands or values";
     if (!surely_refused(members, region)) {
       std::optional<Expr> fused = build(members);
       if (!fused) return;
-      if (context_.claims.claims(r_.stage(), fused->value().node)) {
+      why = context_.claims->refuses(r_.stage(), fused->value().node);
+      if (!why) {
         std::uint32_t result = 0;
         for (std::size_t k = members.size(); k-- > 0;)
           if (is_result(members, k))
@@ -283,7 +285,7 @@ class RegionMarker {
     const int half = static_cast<int>(members.size()) / 2;
     if (half < 2) {
       context_.missed(kPattern, g_, tail, MissReason::NotClaimed,
-                      concat_text("the target has no region of these ", members.size(), " ops"));
+                      concat_text("the target has no region of these ", members.size(), " ops: ", why));
       return;
     }
     for (std::uint32_t i : members) region_of_[i] = kNone;
@@ -309,7 +311,7 @@ class RegionMarker {
 };
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
-  if (!context.claims.has(OpKind::ElementwiseRegion)) return std::nullopt;
+  if (!context.claims->has(OpKind::ElementwiseRegion)) return std::nullopt;
   GraphRewriter r(g);
   RegionMarker(r, context).run();
   if (!r.changed()) return std::nullopt;

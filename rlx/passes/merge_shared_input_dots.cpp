@@ -70,9 +70,10 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   Expr y = stage.dot_general(lhs, stage.concat(weights, transposed ? 0 : 1),
                              ops::DotGeneral{{last}, {transposed ? 1 : 0}, {}, {}});
   const NodeId product = y.value().node;
-  if (!context.claims.claims(stage, product) && !context.claims.has(OpKind::FusedDot)) {
+  const char* why = context.claims->refuses(stage, product);
+  if (why && !context.claims->has(OpKind::FusedDot)) {
     context.missed(kPattern, g, group[0].dot, MissReason::NotClaimed,
-                   concat_text("the target has no kernel for ", node_text(stage, product)));
+                   concat_text("the target has no kernel for ", node_text(stage, product), ": ", why));
     return false;
   }
   if (!biases.empty()) y = y + stage.concat(biases, 0);

@@ -14,7 +14,7 @@ namespace rlx {
 
 /// What a pass may ask and where it records.
 struct PassContext {
-  OpSet claims = OpSet::everything();
+  const Claims* claims = &OpSet::everything();  // of the target
   FusionOptions options;
   FusionPolicy policy = FusionPolicy::Direct;
   FusionReport* report = nullptr;
@@ -54,7 +54,7 @@ std::span<const Pass* const> all_passes();
 /// The pass called `name`, or null.
 const Pass* find_pass(std::string_view name);
 
-/// The fusion passes in order for a target that claims `claims`.
+/// The fusion passes in order for a target that claims these kinds.
 std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const FusionOptions& options);
 std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions& options);
 

@@ -203,9 +203,9 @@ class Written {
   void emit(ActivationKind kind, Value old, Value x) {
     if (!(g_.shape(x) == g_.shape(old)) || !is_float(g_.shape(x).dtype()) || r_.is_replaced(old)) return;
     Expr y = r_.stage().activation(kind, r_.expr(x));
-    if (!context_.claims.claims(r_.stage(), y.value().node))
+    if (const char* why = context_.claims->refuses(r_.stage(), y.value().node))
       return miss(kind, MissReason::NotClaimed,
-                  concat_text("the target has no ", enum_name(kind), " of ", g_.shape(x)));
+                  concat_text("the target has no ", enum_name(kind), " of ", g_.shape(x), ": ", why));
     r_.replace(old, y);
     replaced_ = true;
     context_.fused(enum_name(kind));
@@ -223,7 +223,7 @@ class Written {
 };
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
-  if (!context.claims.has(OpKind::Activation)) return std::nullopt;
+  if (!context.claims->has(OpKind::Activation)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
     if (g.node(id).kind() == OpKind::Activation || g.node(id).kind() == OpKind::Binary) Written(r, context, id).run();

@@ -139,8 +139,9 @@ class Attention {
       operands.push_back(m);
     }
     Expr y = stage.add(op, std::move(operands));
-    if (!context_.claims.claims(stage, y.value().node))
-      return miss(MissReason::NotClaimed, concat_text("the target has no ", node_text(stage, y.value().node)));
+    if (const char* why = context_.claims->refuses(stage, y.value().node))
+      return miss(MissReason::NotClaimed,
+                  concat_text("the target has no ", node_text(stage, y.value().node), ": ", why));
     if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, depth}), inner);
     if (in_batch || num_batch == 0) y = stage.reshape(y, pv.shape().dims());
     r_.replace(Value(weighted_), y);
@@ -247,7 +248,7 @@ class Attention {
 };
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {
-  if (!context.claims.has(OpKind::Attention)) return std::nullopt;
+  if (!context.claims->has(OpKind::Attention)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
     if (g.node(id).kind() == OpKind::Softmax) Attention(r, context, id).run();

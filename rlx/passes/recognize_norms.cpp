@@ -106,8 +106,8 @@ class Recognizer {
     if (r_.uses().uses(e).size() != 2)
       return stop(MissReason::MultiConsumer, concat_text(e, " has ", r_.uses().uses(e).size(), " readers"));
     Expr y = r_.stage().softmax(r_.expr(top->of), top->axis);
-    if (!context_.claims.claims(r_.stage(), y.value().node))
-      return stop(MissReason::NotClaimed, concat_text("the target has no softmax of ", n.shape()));
+    if (const char* why = context_.claims->refuses(r_.stage(), y.value().node))
+      return stop(MissReason::NotClaimed, concat_text("the target has no softmax of ", n.shape(), ": ", why));
     r_.replace(Value(id), y);
     context_.fused("softmax");
     return true;
@@ -181,9 +181,9 @@ class Recognizer {
     Expr g1 = vector(gamma, 1), b1 = vector(beta, 0);
     Expr y =
         layer ? stage.layer_norm(r_.expr(x), g1, b1, q.eps, q.axis) : stage.rms_norm(r_.expr(x), g1, b1, q.eps, q.axis);
-    if (!context_.claims.claims(stage, y.value().node))
+    if (const char* why = context_.claims->refuses(stage, y.value().node))
       return stop(MissReason::NotClaimed,
-                  concat_text("the target has no ", pattern, " of ", shape, " over axis ", q.axis));
+                  concat_text("the target has no ", pattern, " of ", shape, " over axis ", q.axis, ": ", why));
     r_.replace(result, y);
     context_.fused(pattern);
   }

@@ -11,7 +11,7 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const auto* region = g.node(id).op.get_if<ops::ElementwiseRegion>();
-    if (region && (context.options.unfuse_elementwise_regions || !context.claims.claims(g, id))) {
+    if (region && (context.options.unfuse_elementwise_regions || !context.claims->claims(g, id))) {
       const std::vector<Expr> operands = r.operands(id);
       r.replace(id, inline_body(r.graph(), *region->body, operands));
     } else {

@@ -121,7 +121,7 @@ PreparedCode& CompiledGraph::Impl::known(const std::shared_ptr<const Code>& c) {
 const std::vector<const std::byte*>& CompiledGraph::Impl::prepare(const std::shared_ptr<const Code>& c) {
   PreparedCode& p = known(c);
   if (p.weights_version != weights_version) {
-    p.pointers = weights->prepare(c->weights, *code->backend, code->target, code->backend_options);
+    p.pointers = weights->prepare(c->weights, *code->backend, *code->target, code->backend_options);
     p.weights_version = weights_version;
   }
   return p.pointers;
@@ -132,7 +132,7 @@ void CompiledGraph::Impl::bind(ShapeInstance& s) {
   if (block_is_short(s)) {
     for (auto& other : shapes) other->bound.reset();
     const std::size_t align =
-        code->target.memory.alignment;  // tensors are aligned to 64 bytes, targets may ask for more
+        code->target->limits().alignment;  // tensors are aligned to 64 bytes, targets may ask for more
     const Shape bytes({Dim(std::max<std::size_t>(64, c.block_bytes) + (align > 64 ? align : 0))}, DType::U8);
     block = make_room(code->source.name(), "the values of a run", bytes.size_bytes(),
                       [&] { return Tensor::uninitialized(bytes); });
@@ -298,8 +298,10 @@ CompiledGraph::Impl& CompiledGraph::impl() const {
   return *impl_;
 }
 
-Device CompiledGraph::device() const { return impl().code->target.device; }
-std::string CompiledGraph::target_name() const try { return impl().code->target.name; } catch (const std::bad_alloc&) {
+Device CompiledGraph::device() const { return impl().code->target->device(); }
+std::string CompiledGraph::target_name() const try {
+  return std::string(impl().code->target->name());
+} catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::target_name");
 }
 const std::vector<IoInfo>& CompiledGraph::inputs() const { return impl().code->inputs; }
@@ -521,7 +523,7 @@ std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) t
 }
 
 std::size_t CompiledGraph::Impl::arena_start() const {
-  const std::size_t align = std::max<std::size_t>(64, code->target.memory.alignment);
+  const std::size_t align = std::max<std::size_t>(64, code->target->limits().alignment);
   return (align - reinterpret_cast<std::uintptr_t>(block.data()) % align) % align;
 }
 

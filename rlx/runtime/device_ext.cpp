@@ -19,7 +19,7 @@ std::shared_ptr<const Backend> require_backend(Device d) {
 }
 
 // What a compile asks of a device: its target under the options, and the graph as legalisation gets it.
-TargetInfo target_of(Device d, const CompileOptions& options) {
+std::shared_ptr<const Target> target_of(Device d, const CompileOptions& options) {
   return target_with_options(require_backend(d)->target({}), options);
 }
 
@@ -82,13 +82,13 @@ Device fastest_among(std::span<const Device> devices) {
 std::string full_name(Device d) {
   auto b = backend_for(d);
   if (!b || !b->unavailable_reason().empty()) return std::string(device_info(d).name);
-  return concat_text(device_info(d).name, ": ", b->target({}).name);
+  return concat_text(device_info(d).name, ": ", b->target({})->name());
 }
 
 bool supports(Device d, OpKind op) {
   if (!is_available(d)) return false;
   const OpDef& def = op_def(op);
-  return def.is(OpTrait::Leaf) || def.decompose.has() || backend_for(d)->target({}).claims.has(op);
+  return def.is(OpTrait::Leaf) || def.decompose.has() || backend_for(d)->target({})->has(op);
 }
 
 bool supports_graph_with_options(Device d, const Graph& g, const CompileOptions& options) {
@@ -104,14 +104,14 @@ std::vector<Device> devices_for(const Graph& g) {
 
 Graph legalize_graph_for_device_with_options(const Graph& g, Device d, const CompileOptions& options,
                                              KernelDispatchReport* report) {
-  TargetInfo target = target_of(d, options);
-  return legalize_or_rewrite_for_backend(lowered(g, options), target.claims, target.name, report, dispatch_of(options));
+  const auto target = target_of(d, options);
+  return legalize_or_rewrite_for_backend(lowered(g, options), *target, target->name(), report, dispatch_of(options));
 }
 
 KernelDispatchReport dispatch_report_for_device_with_options(const Graph& g, Device d, const CompileOptions& options) {
-  TargetInfo target = target_of(d, options);
+  const auto target = target_of(d, options);
   KernelDispatchReport report;
-  rewrite_for_backend(lowered(g, options), target.claims, target.name, report, dispatch_of(options));
+  rewrite_for_backend(lowered(g, options), *target, target->name(), report, dispatch_of(options));
   return report;
 }
 
@@ -120,11 +120,11 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(
   const Graph g = options.dim_binding.empty() ? source : source.bind(options.dim_binding);
   if (g.num_nodes() == 0) return std::nullopt;
   if (!is_available(d)) return std::pair{std::size_t{0}, g.nodes()[0].kind()};
-  TargetInfo target = target_of(d, options);
+  const auto target = target_of(d, options);
   // Node by node, so that the answer names a node of the graph that was given.
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
-    if (needs_no_kernel(n) || target.claims.claims(g, NodeId{i})) continue;
+    if (needs_no_kernel(n) || target->claims(g, NodeId{i})) continue;
     Graph one("probe");
     std::vector<Value> operands;
     for (std::size_t k = 0; k < n.inputs.size(); ++k)
@@ -134,7 +134,7 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(
     for (std::uint32_t r = 0; r < n.num_results(); ++r) outputs.push_back(e.result(r));
     one.set_outputs(outputs);
     KernelDispatchReport report;
-    rewrite_for_backend(lowered(one, options), target.claims, target.name, report, dispatch_of(options));
+    rewrite_for_backend(lowered(one, options), *target, target->name(), report, dispatch_of(options));
     if (!report.compile_ready()) return std::pair{std::size_t{i}, n.kind()};
   }
   return std::nullopt;

@@ -111,7 +111,9 @@ KernelDispatchConfig dispatch_from_env() {
 }
 }  // namespace
 
-TargetInfo Session::target() const try { return backend()->target(options_); } catch (const std::bad_alloc&) {
+std::shared_ptr<const Target> Session::target() const try {
+  return backend()->target(options_);
+} catch (const std::bad_alloc&) {
   throw_out_of_memory("Session::target");
 }
 

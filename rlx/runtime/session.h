@@ -30,12 +30,12 @@ class Session {
   /// Chooses the float type of each category of ops. Options of a compile that carry their own policy win.
   Session& with_policy(PrecisionPolicy policy);
 
-  Device device() const { return target().device; }
+  Device device() const { return target()->device(); }
   /// The type that matrix products are computed in.
   Precision precision() const;
   /// The type of each category of ops, as with_precision or with_policy chose it.
   const PrecisionPolicy& policy() const { return policy_; }
-  TargetInfo target() const;
+  std::shared_ptr<const Target> target() const;
 
   /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape at its runs. The
   /// graph is consumed: its Exprs are dead afterwards.

@@ -63,7 +63,7 @@ SharedCode::SharedCode(GraphModule m, std::shared_ptr<const Backend> b, CompileO
       backend_options(std::move(bo)) {
   const LirModule* planned = module.stage() == GraphStage::Lir ? &module.lir() : nullptr;
   target = target_with_options(backend->target(backend_options), options);
-  if (planned) target.memory.alignment = std::max(target.memory.alignment, planned->plan.alignment);
+  if (planned) target = with_alignment(std::move(target), planned->plan.alignment);
   inputs = leaf_infos(source, OpKind::Input);
   params = leaf_infos(planned ? planned->prepare : source, OpKind::Param);
   states = leaf_infos(source, OpKind::State);
@@ -128,7 +128,7 @@ std::shared_ptr<const Code> SharedCode::code_for(const SymbolBinding& extents) {
   const LirModule& lir = code->executable->lir();
   if (!lir.graph.is_static()) code->binder.emplace(lir);
   // Outputs that run_slots returns lie behind the arena, each aligned.
-  const std::size_t align = std::max<std::size_t>(64, target.memory.alignment);
+  const std::size_t align = std::max<std::size_t>(64, target->limits().alignment);
   std::size_t at = (lir.plan.arena_bytes + align - 1) / align * align;
   for (Value v : lir.graph.outputs()) {
     code->slot_offsets.push_back(at);

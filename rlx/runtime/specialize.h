@@ -66,7 +66,7 @@ struct SharedCode {
   const GraphModule module;
   const Graph& source;  // the module's graph
   std::shared_ptr<const Backend> backend;
-  TargetInfo target;
+  std::shared_ptr<const Target> target;
   CompileOptions options;
   BackendOptions backend_options;
   std::vector<IoInfo> inputs, params, outputs, states;

@@ -15,7 +15,7 @@ namespace {
 
 // Evaluates values of a prepare graph on the backend: the Params they read become inputs of a small program.
 std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
-                            const Backend& backend, TargetInfo target, const BackendOptions& options) {
+                            const Backend& backend, const Target& target, const BackendOptions& options) {
   std::vector<bool> live(prepare.num_nodes(), false);
   for (Value v : wanted) live[v.node.index] = true;
   for (std::size_t i = live.size(); i-- > 0;)
@@ -46,7 +46,6 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
   }
   for (Tensor& t : results) pointers.push_back(t.mutable_data());
   g.set_outputs(outputs);
-  target.packing = nullptr;
   LirModule lir;
   lir.plan = plan_memory(g, target);
   lir.graph = std::move(g);
@@ -331,8 +330,8 @@ void WeightStore::add_locked(const WeightPlan& plan) {
   forms_.merge(made);
 }
 
-std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const Backend& backend,
-                                                   const TargetInfo& target, const BackendOptions& options) {
+std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const Backend& backend, const Target& target,
+                                                   const BackendOptions& options) {
   std::lock_guard lock(mutex_);
   add_locked(plan);
   const Graph& prepare = plan.executable->lir().prepare;

@@ -55,7 +55,7 @@ class WeightStore {
   bool has(std::string_view name) const;
   /// Pointers of all outputs of the plan's prepare graph, preparing what is not ready yet. Throws NotFound naming every
   /// param it needs that has no value.
-  std::vector<const std::byte*> prepare(const WeightPlan& plan, const Backend& backend, const TargetInfo& target,
+  std::vector<const std::byte*> prepare(const WeightPlan& plan, const Backend& backend, const Target& target,
                                         const BackendOptions& options);
   /// Bytes held in memory: prepared forms, and values that are read as they are unless a loader holds them.
   std::size_t bytes() const;

@@ -57,7 +57,9 @@ class DelayedCpu final : public Backend {
  public:
   std::string_view name() const override { return "cpu with delays"; }
   std::string unavailable_reason() const noexcept override { return {}; }
-  TargetInfo target(const BackendOptions& o) const override { return backend_for(Device::Cpu)->target(o); }
+  std::shared_ptr<const Target> target(const BackendOptions& o) const override {
+    return backend_for(Device::Cpu)->target(o);
+  }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
     return std::make_unique<cpu::Executable>(std::move(lir), delayed_kernels(), o);
   }

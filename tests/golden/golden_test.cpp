@@ -21,6 +21,7 @@
 
 #include "rlx/ir/op_def.h"
 #include "tests/support/paths.h"
+#include "tests/support/toy_target.h"
 #include "tests/support/update.h"
 #include "tests/unit/passes/pass_test.h"
 
@@ -74,6 +75,7 @@ constexpr Accepts kAccepts[] = {
 struct Setup {
   const Pass* pass = nullptr;
   PassContext context;
+  test::ToyTarget target;
 };
 
 OpSet claims_of(const std::string& words) {
@@ -100,13 +102,11 @@ void read_directives(const std::string& text, Setup& setup) {
       setup.pass = find_pass(value);
       REQUIRE_MESSAGE((setup.pass != nullptr), "unknown pass '", value, "'");
     } else if (key == "claims") {
-      auto accepts = c.claims.accepts;
-      c.claims = claims_of(value);
-      c.claims.accepts = accepts;
+      setup.target.takes = claims_of(value);
     } else if (key == "accepts") {
       for (const Accepts& a : kAccepts)
-        if (a.name == value) c.claims.accepts = a.rule;
-      REQUIRE_MESSAGE((c.claims.accepts != nullptr), "unknown rule '", value, "'");
+        if (a.name == value) setup.target.accepts = a.rule;
+      REQUIRE_MESSAGE((setup.target.accepts != nullptr), "unknown rule '", value, "'");
     } else if (key == "policy") {
       c.policy = value == "fusable" ? FusionPolicy::Fusable : FusionPolicy::Direct;
     } else if (key == "options") {
@@ -130,6 +130,7 @@ void read_directives(const std::string& text, Setup& setup) {
 std::string result_text(const Graph& g, Setup setup, std::set<MissReason>& reasons) {
   FusionReport report;
   setup.context.report = &report;
+  setup.context.claims = &setup.target;
   std::optional<Graph> after = setup.pass->run(g, setup.context);
   std::string out = after ? print_text(*after) : std::string("unchanged\n");
   if (!out.empty() && out.back() != '\n') out += '\n';

@@ -59,11 +59,11 @@ bool GuardedBytes::intact() const {
   return kept(0, start_) && kept(start_ + size_, storage_.size());
 }
 
-LirModule lir_for(const Graph& g, const TargetInfo& target) {
+LirModule lir_for(const Graph& g, const std::shared_ptr<const Target>& target) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-    if (!target.claims.claims(g, NodeId{i}) || g.node(NodeId{i}).kind() == OpKind::Param)
+    if (!target->claims(g, NodeId{i}) || g.node(NodeId{i}).kind() == OpKind::Param)
       return CompilePipeline(target).compile_graph(g).lir;
-  LirModule lir{g, plan_memory(g, target), Graph("prepare")};
+  LirModule lir{g, plan_memory(g, *target), Graph("prepare")};
   const std::vector<std::string> problems = check_plan(lir.graph, lir.plan);
   check(problems.empty(), problems.empty() ? "" : problems.front());
   return lir;

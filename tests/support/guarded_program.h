@@ -37,7 +37,7 @@ class GuardedBytes {
 };
 
 /// The LIR of `g`, a static graph, for `target`: as it is when the target claims every node, else through the pipeline.
-LirModule lir_for(const Graph& g, const TargetInfo& target);
+LirModule lir_for(const Graph& g, const std::shared_ptr<const Target>& target);
 
 /// One binding of an executable. Inputs, params and states are given by name; states keep their values between runs.
 class GuardedProgram {

@@ -11,34 +11,41 @@ namespace {
 
 using cpu::Isa;
 
-bool reads_strided(const Graph& g, NodeId id, int operand) {
-  const cpu::Row* row = cpu::find_row(g, id);
-  return row && row->reads_strided && row->reads_strided(g, id, operand);
-}
+class CpuTarget final : public Target {
+ public:
+  CpuTarget(Isa isa, int threads)
+      : kernels_(cpu::kernels_for(isa)),
+        threads_(threads),
+        name_(concat_text("cpu (", cpu::isa_name(isa), ", ", threads, threads == 1 ? " thread)" : " threads)")) {}
 
-bool in_place(const Graph& g, NodeId id, int operand, int result) {
-  const cpu::Row* row = cpu::find_row(g, id);
-  return row && row->in_place && row->in_place(g, id, operand, result);
-}
-
-// TargetInfo holds plain functions: one per instruction set, because the packed form depends on it.
-template <Isa I>
-std::optional<TargetInfo::Packing> packing(const Graph& g, NodeId id, int operand, std::int64_t k, std::int64_t n) {
-  const cpu::Row* row = cpu::find_row(g, id);
-  if (!row || !row->packing) return std::nullopt;
-  return row->packing(cpu::kernels_for(I), g, id, operand, k, n);
-}
-
-auto packing_of(Isa isa) {
-  switch (isa) {
-    case Isa::Sse4: return packing<Isa::Sse4>;
-    case Isa::Avx2: return packing<Isa::Avx2>;
-    case Isa::Avx512: return packing<Isa::Avx512>;
-    case Isa::Neon: return packing<Isa::Neon>;
-    case Isa::Generic: break;
+  std::string_view name() const override { return name_; }
+  int threads() const override { return threads_; }
+  bool runtime_symbols() const override { return true; }
+  const OpSet& kinds() const override { return cpu::row_kinds(); }
+  const char* refuses(const Graph& g, NodeId id) const override {
+    return op_def(g.node(id).kind()).is(OpTrait::Leaf) ? nullptr : cpu::rows_refuse(g, id);
   }
-  return packing<Isa::Generic>;
-}
+  bool on_host(const Graph& g, NodeId id) const override { return cpu::runs_on_host(g, id); }
+  RegionLimits region_limits() const override { return {cpu::kTapeMaxInputs, cpu::kTapeMaxRegisters}; }
+  bool reads_strided(const Graph& g, NodeId id, int operand) const override {
+    const cpu::Row* row = cpu::find_row(g, id);
+    return row && row->reads_strided && row->reads_strided(g, id, operand);
+  }
+  bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
+    const cpu::Row* row = cpu::find_row(g, id);
+    return row && row->in_place && row->in_place(g, id, operand, result);
+  }
+  std::optional<Packing> packing(const Graph& g, NodeId id, int operand, std::int64_t k,
+                                 std::int64_t n) const override {
+    const cpu::Row* row = cpu::find_row(g, id);
+    return row && row->packing ? row->packing(kernels_, g, id, operand, k, n) : std::nullopt;
+  }
+
+ private:
+  const cpu::KernelTable& kernels_;
+  int threads_;
+  std::string name_;
+};
 
 class CpuBackend final : public Backend {
  public:
@@ -53,19 +60,9 @@ class CpuBackend final : public Backend {
       return e.what();
     }
   }
-  TargetInfo target(const BackendOptions& options) const override {
-    const Isa isa = cpu::parse_isa(options.isa);
-    TargetInfo t;
-    t.device = Device::Cpu;
-    t.threads = checked_thread_count(options.threads, "threads");
-    t.name = concat_text("cpu (", cpu::isa_name(isa), ", ", t.threads, t.threads == 1 ? " thread)" : " threads)");
-    t.claims = cpu::row_claims();
-    t.runtime_symbols = true;
-    t.memory.alignment = 64;
-    t.reads_strided = reads_strided;
-    t.in_place = in_place;
-    t.packing = packing_of(isa);
-    return t;
+  std::shared_ptr<const Target> target(const BackendOptions& options) const override {
+    return std::make_shared<const CpuTarget>(cpu::parse_isa(options.isa),
+                                             checked_thread_count(options.threads, "threads"));
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
     return std::make_unique<cpu::Executable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)), options);

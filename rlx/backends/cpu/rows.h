@@ -24,15 +24,15 @@ class LowerContext;
 struct Row {
   OpKind kind;
   const char* kernel;  // "gemm_f32", for reports
-  /// True when the kernel can run this node (dtypes, ranks, attributes); dimensions may be symbolic.
-  bool (*accepts)(const Graph&, NodeId);
+  /// Null when the kernel can run this node (dtypes, ranks, attributes), else why not; dimensions may be symbolic.
+  const char* (*refuses)(const Graph&, NodeId);
   /// Adds the node's steps.
   void (*lower)(LowerContext&);
-  /// See TargetInfo; null = never.
+  /// See Target; null = never.
   bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
-  std::optional<TargetInfo::Packing> (*packing)(const KernelTable&, const Graph&, NodeId, int operand, std::int64_t k,
-                                                std::int64_t n) = nullptr;
+  std::optional<Target::Packing> (*packing)(const KernelTable&, const Graph&, NodeId, int operand, std::int64_t k,
+                                            std::int64_t n) = nullptr;
 };
 
 /// The families of rows, tuned ones before generic ones.
@@ -50,11 +50,13 @@ std::span<const Row> custom_rows();
 
 /// The row that runs a node, or null.
 const Row* find_row(const Graph& g, NodeId id);
+/// Null when some row runs the node; else why the one that takes most does not.
+const char* rows_refuse(const Graph& g, NodeId id);
 /// Whether the reference rule can stand in for a row; and the step that calls it.
 bool runs_on_host(const Graph& g, NodeId id);
 const Row& host_row();
-/// Every kind that has a row; nodes without one go to the host.
-OpSet row_claims();
+/// Every kind that has a row, and the leaves.
+const OpSet& row_kinds();
 
 /// A value at bind time: its shape and where its elements lie.
 struct View {
@@ -222,8 +224,17 @@ inline DType in_dtype(const Graph& g, NodeId id, int i) {
 inline const Shape& in_shape(const Graph& g, NodeId id, int i) {
   return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]);
 }
-/// True when every operand and result is `t`.
-bool all_dtype(const Graph& g, NodeId id, DType t);
+/// Answers of `Row::refuses`.
+constexpr const char* refuse_unless(bool ok, const char* why) { return ok ? nullptr : why; }
+inline const char* never_refuses(const Graph&, NodeId) { return nullptr; }
+/// Refuses operands or results of another dtype than f32.
+const char* refuse_unless_f32(const Graph& g, NodeId id);
+/// Refuses more axes than the generic kernels walk.
+const char* refuse_high_rank(const Shape& s);
+/// Refuses dtypes that are stored, not computed with.
+inline const char* refuse_storage_only(DType t) {
+  return refuse_unless(!is_storage_only(t), "its dtype is only stored, not computed with");
+}
 /// The product of dims [first, last).
 std::int64_t product(std::span<const std::int64_t> dims);
 /// Strides of `v` seen as `dims` by right-aligned broadcasting: 0 where it repeats.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
 
 namespace rlx::cpu {
@@ -30,30 +31,38 @@ const Row* find_row(const Graph& g, NodeId id) {
   const auto kind = static_cast<std::size_t>(g.node(id).kind());
   if (kind >= by_kind().size()) return nullptr;
   for (const Row* row : by_kind()[kind])
-    if (row->accepts(g, id)) return row;
+    if (!row->refuses(g, id)) return row;
   return nullptr;
 }
 
-OpSet row_claims() {
-  OpSet set;
-  for (int k = 0; k < kNumOpKinds; ++k)
-    if (!by_kind()[static_cast<std::size_t>(k)].empty()) set.add(static_cast<OpKind>(k));
-  for (OpKind leaf : {OpKind::Input, OpKind::Param, OpKind::Constant, OpKind::State}) set.add(leaf);
-  set.accepts = [](const Graph& g, NodeId id) {
-    return op_def(g.node(id).kind()).is(OpTrait::Leaf) || find_row(g, id) != nullptr;
-  };
-  set.on_host = runs_on_host;
-  set.max_region_inputs = kTapeMaxInputs;
-  set.max_region_alive = kTapeMaxRegisters;
-  return set;
+const char* rows_refuse(const Graph& g, NodeId id) {
+  const auto kind = static_cast<std::size_t>(g.node(id).kind());
+  const char* why = "there is no kernel of this kind";
+  if (kind >= by_kind().size()) return why;
+  for (const Row* row : by_kind()[kind])
+    if (why = row->refuses(g, id); !why) break;
+  return why;
 }
 
-bool all_dtype(const Graph& g, NodeId id, DType t) {
-  for (Value v : g.node(id).inputs)
-    if (g.shape(v).dtype() != t) return false;
-  for (const Shape& s : g.node(id).shapes)
-    if (s.dtype() != t) return false;
-  return true;
+const OpSet& row_kinds() {
+  static const OpSet kinds = [] {
+    OpSet set{OpKind::Input, OpKind::Param, OpKind::Constant, OpKind::State};
+    for (int k = 0; k < kNumOpKinds; ++k)
+      if (!by_kind()[static_cast<std::size_t>(k)].empty()) set.add(static_cast<OpKind>(k));
+    return set;
+  }();
+  return kinds;
+}
+
+const char* refuse_unless_f32(const Graph& g, NodeId id) {
+  bool f32 = true;
+  for (Value v : g.node(id).inputs) f32 = f32 && g.shape(v).dtype() == DType::F32;
+  for (const Shape& s : g.node(id).shapes) f32 = f32 && s.dtype() == DType::F32;
+  return refuse_unless(f32, "its operands and results are not all f32");
+}
+
+const char* refuse_high_rank(const Shape& s) {
+  return refuse_unless(s.rank() <= kGenericMaxRank, "it has more axes than the kernels walk");
 }
 
 std::int64_t product(std::span<const std::int64_t> dims) {

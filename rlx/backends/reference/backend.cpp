@@ -116,18 +116,33 @@ class ReferenceExecutable final : public ExecutableGraph {
   LirModule lir_;
 };
 
+// Every op that has a rule of its own, or one derived from its decomposition.
+class ReferenceTarget final : public Target {
+ public:
+  std::string_view name() const override { return "reference (1 thread)"; }
+  bool runtime_symbols() const override { return true; }
+  const OpSet& kinds() const override {
+    static const OpSet kinds = [] {
+      OpSet set;
+      for (const OpDef* def : all_op_defs())
+        if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom)
+          set.add(def->kind);
+      return set;
+    }();
+    return kinds;
+  }
+  const char* refuses(const Graph& g, NodeId id) const override {
+    return has(g.node(id).kind()) ? nullptr : "the op has no reference rule";
+  }
+  bool by_kind() const override { return true; }
+};
+
 class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   std::string unavailable_reason() const noexcept override { return {}; }
-  TargetInfo target(const BackendOptions&) const override {
-    TargetInfo t;
-    t.name = "reference (1 thread)";
-    t.runtime_symbols = true;
-    for (const OpDef* def : all_op_defs())
-      if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom)
-        t.claims.add(def->kind);
-    return t;
+  std::shared_ptr<const Target> target(const BackendOptions&) const override {
+    return std::make_shared<const ReferenceTarget>();
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {
     return std::make_unique<ReferenceExecutable>(std::move(lir));

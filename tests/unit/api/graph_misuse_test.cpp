@@ -253,6 +253,7 @@ TEST_CASE("misuse: ops and their attributes") {
   REFUSED("999 is no OpKind", set.remove(kNoKind));
   REFUSED("999 is no OpKind", set.has(kNoKind));
   REFUSED("999 is no OpKind", OpSet({kNoKind}));
+  REFUSED("has no value", OpSet::everything().refuses(small(), kFar));
   REFUSED("has no value", OpSet::everything().claims(small(), kFar));
 }
 

@@ -289,7 +289,7 @@ TEST_CASE("misuse: devices and backends") {
 }
 
 TEST_CASE("misuse: the pipeline") {
-  const TargetInfo target = Session().target();
+  const std::shared_ptr<const Target> target = Session().target();
   CompilePipeline pipeline(target);
   CompileOptions unknown = with_binding({{"n", 1}});
   REFUSED("'n'", bind_module(make_module(program()), unknown));
@@ -298,6 +298,10 @@ TEST_CASE("misuse: the pipeline") {
   REFUSED("alignment", target_with_options(target, odd));
   odd.arena_alignment = std::size_t{1} << 62;
   REFUSED("more than a GiB", target_with_options(target, odd));
+  REFUSED("null pointer", target_with_options(nullptr, {}));
+  REFUSED("null pointer", CompilePipeline(nullptr));
+  REFUSED("null pointer", limited_to(nullptr, OpSet()));
+  REFUSED("null pointer", with_alignment(nullptr, 64));
   odd.arena_alignment = 0;
   REFUSED("alignment", target_with_options(target, odd));
   CompileOptions nobody, far, mode;

@@ -10,6 +10,7 @@
 #include "rlx/driver/access_history.h"
 #include "rlx/ir/graph.h"
 #include "tests/support/needs.h"
+#include "tests/support/toy_target.h"
 
 namespace rlx {
 namespace {
@@ -17,12 +18,10 @@ namespace {
 bool in_place_unary(const Graph& g, NodeId id, int, int) { return g.node(id).kind() == OpKind::Activation; }
 bool strided_sums(const Graph& g, NodeId id, int) { return g.node(id).kind() == OpKind::Reduce; }
 
-TargetInfo target() {
-  TargetInfo t;
-  t.name = "test";
-  t.claims = OpSet::everything();
-  t.in_place = in_place_unary;
-  t.reads_strided = strided_sums;
+test::ToyTarget target() {
+  test::ToyTarget t;
+  t.over = in_place_unary;
+  t.strided = strided_sums;
   return t;
 }
 

@@ -12,6 +12,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/support/custom_ops.h"
 #include "tests/support/error_text.h"
+#include "tests/support/toy_target.h"
 
 using namespace rlx;
 using namespace rlx::test;
@@ -176,8 +177,9 @@ TEST_CASE("dispatch: one error lists every offender, each with its line and its 
   g.set_outputs({g.add(custom_op("test.bare"), {y}), g.cos(y)});
   KernelDispatchConfig no_host;
   no_host.host_fallback = false;
-  OpSet claims = all_but({OpKind::Custom, OpKind::Activation});
-  claims.on_host = [](const Graph&, NodeId) { return true; };
+  test::ToyTarget claims;
+  claims.takes = all_but({OpKind::Custom, OpKind::Activation});
+  claims.host = [](const Graph&, NodeId) { return true; };
   KernelDispatchReport report;
   const std::string text = error_text([&] { legalize_or_rewrite_for_backend(g, claims, "toy", &report, no_host); });
   CHECK(report.unsupported.size() == 3);

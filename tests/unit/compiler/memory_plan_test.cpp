@@ -7,6 +7,7 @@
 
 #include "rlx/compiler/views.h"
 #include "rlx/ir/graph.h"
+#include "tests/support/toy_target.h"
 
 namespace rlx {
 namespace {
@@ -16,20 +17,13 @@ bool attention_strided(const Graph& g, NodeId id, int operand) {
   return g.node(id).kind() == OpKind::Attention && operand < 3;
 }
 
-TargetInfo plain_target() {
-  TargetInfo t;
-  t.name = "test";
-  t.claims = OpSet::everything();
-  return t;
-}
-
 TEST_CASE("a chain of unary ops runs in one buffer, and the last one writes the output") {
   Graph g("chain");
   Expr x = g.input("x", {{64, 64}, DType::F32});
   Expr y = g.exp(g.relu(x) + x);
   g.set_outputs({g.tanh(g.neg(y))});
-  TargetInfo t = plain_target();
-  t.in_place = in_place_unary;
+  test::ToyTarget t;
+  t.over = in_place_unary;
   LirBufferPlan plan = plan_memory(g, t);
   CHECK(check_plan(g, plan).empty());
   CHECK(plan.at(g.outputs()[0]).place == Place::Output);
@@ -46,7 +40,7 @@ TEST_CASE("buffers whose lives do not meet share bytes; the arena is near the li
     x = a + b;
   }
   g.set_outputs({g.sum(x)});
-  LirBufferPlan plan = plan_memory(g, plain_target());
+  LirBufferPlan plan = plan_memory(g, test::ToyTarget());
   CHECK(check_plan(g, plan).empty());
   CHECK(plan.arena_bytes <= plan.live_peak_bytes * 21 / 20);
   CHECK(plan.arena_bytes * 10 < plan.unshared_bytes);
@@ -61,8 +55,8 @@ TEST_CASE("of two results that may overwrite one operand one does, read or not")
     std::vector<Expr> outputs{g.cumsum(top.indices, 0)};
     if (both) outputs.push_back(g.cumsum(top.values, 0));
     g.set_outputs(outputs);
-    TargetInfo t = plain_target();
-    t.in_place = [](const Graph& graph, NodeId id, int, int) { return graph.node(id).kind() == OpKind::TopK; };
+    test::ToyTarget t;
+    t.over = [](const Graph& graph, NodeId id, int, int) { return graph.node(id).kind() == OpKind::TopK; };
     const LirBufferPlan plan = plan_memory(g, t);
     CHECK(check_plan(g, plan).empty());
     CHECK(plan.arena_bytes == 2 * 128);
@@ -79,10 +73,10 @@ TEST_CASE("slices of a packed qkv are views when the reader follows strides, cop
   op.num_heads = 2, op.kv_heads = 2, op.head_dim = 4;
   g.set_outputs({g.attention(parts[0], parts[1], parts[2], op)});
 
-  TargetInfo t = plain_target();
+  test::ToyTarget t;
   LirBufferPlan copied = plan_memory(g, t);
   CHECK(copied.schedule.size() == 5);  // relu, three copies, attention
-  t.reads_strided = attention_strided;
+  t.strided = attention_strided;
   LirBufferPlan viewed = plan_memory(g, t);
   CHECK(viewed.schedule.size() == 2);
   CHECK(viewed.at(parts[1]).is_view);
@@ -96,15 +90,15 @@ TEST_CASE("an output that is an input, a second use of one output, and a view as
   Expr x = g.input("x", {{4}, DType::F32});
   Expr y = g.exp(x);
   g.set_outputs({x, y, y});
-  LirBufferPlan plan = plan_memory(g, plain_target());
+  LirBufferPlan plan = plan_memory(g, test::ToyTarget());
   REQUIRE(plan.output_copies.size() == 2);
   CHECK(plan.output_copies[0].output == 0);
   CHECK(plan.output_copies[1].output == 2);
 }
 
 TEST_CASE("a state is updated in its own bytes when the old value is dead, else the copy says why") {
-  TargetInfo t = plain_target();
-  t.in_place = in_place_unary;
+  test::ToyTarget t;
+  t.over = in_place_unary;
   Graph g("states");
   Expr x = g.input("x", {{8}, DType::F32});
   auto state = [&](const char* name) { return g.state(name, Tensor::zeros(Shape({8}, DType::F32))); };
@@ -134,8 +128,8 @@ TEST_CASE("a state is updated in its own bytes when the old value is dead, else 
 }
 
 TEST_CASE("a donated input's bytes are its output's, and readers come before the writer") {
-  TargetInfo t = plain_target();
-  t.in_place = in_place_unary;
+  test::ToyTarget t;
+  t.over = in_place_unary;
   Graph g("donated");
   Expr x = g.input("x", {{8}, DType::F32}), y = g.input("y", {{8}, DType::F32});
   Expr s = g.cos(x) + y;
@@ -164,7 +158,7 @@ TEST_CASE("the checker sees a buffer that is overwritten too early and a missing
   Expr x = g.input("x", {{16}, DType::F32});
   Expr a = g.exp(x), b = g.sin(a);
   g.set_outputs({g.cos(b) + a});
-  LirBufferPlan plan = plan_memory(g, plain_target());
+  LirBufferPlan plan = plan_memory(g, test::ToyTarget());
   REQUIRE(check_plan(g, plan).empty());
   LirBufferPlan overlap = plan;
   overlap.values[b.value().node.index][0].offset = overlap.at(a).offset;  // sin would overwrite exp, which add reads
@@ -183,7 +177,7 @@ TEST_CASE(
   Expr a = g.exp(x), b = g.sin(x), c = g.cos(x);
   Expr last = g.narrow(c, 0, 65535, 1);
   g.set_outputs({g.sum(a + b), g.exp(last)});
-  LirBufferPlan plan = plan_memory(g, plain_target());
+  LirBufferPlan plan = plan_memory(g, test::ToyTarget());
   REQUIRE(check_plan(g, plan).empty());
   const std::size_t at_a = plan.at(a).offset, at_b = plan.at(b).offset, at_c = plan.at(c).offset;
   CHECK(plan.at(a).bytes == k4GiB);

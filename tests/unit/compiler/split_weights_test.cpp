@@ -11,16 +11,10 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/passes/fusion.h"
 #include "tests/support/custom_ops.h"
+#include "tests/support/toy_target.h"
 
 namespace rlx {
 namespace {
-
-TargetInfo plain_target() {
-  TargetInfo t;
-  t.name = "plain";
-  t.claims = OpSet::everything();  // without `packing`: weights stay as they are
-  return t;
-}
 
 bool reads_prepared(const SplitProgram& p, std::string_view op) {
   return op_histogram(p.prepare).contains(std::string(op));
@@ -67,7 +61,7 @@ TEST_CASE("a value of weights is made ahead up to 1.1 times the bytes of its sou
   for (std::int64_t more : {0, 5, 11}) {
     CAPTURE(more);
     const Graph g = padded_weight(more);
-    const SplitProgram p = split_weights(g, plain_target());
+    const SplitProgram p = split_weights(g, test::ToyTarget());
     CHECK(reads_prepared(p, "pad"));
     CHECK(!op_histogram(p.run).contains("pad"));
     check_equal(g, p, {{"w", ramp({100})}, {"x", ramp({100 + more})}});
@@ -75,7 +69,7 @@ TEST_CASE("a value of weights is made ahead up to 1.1 times the bytes of its sou
   for (std::int64_t more : {12, 400}) {
     CAPTURE(more);
     const Graph g = padded_weight(more);
-    const SplitProgram p = split_weights(g, plain_target());
+    const SplitProgram p = split_weights(g, test::ToyTarget());
     CHECK(!reads_prepared(p, "pad"));
     CHECK(op_histogram(p.run).contains("pad"));
     check_equal(g, p, {{"w", ramp({100})}, {"x", ramp({100 + more})}});
@@ -86,7 +80,7 @@ TEST_CASE("a chain is cut where it would grow: the small part ahead, the rest in
   Graph g("chain");
   Expr table = g.expand(g.exp(g.param("w", {{1, 64}, DType::F32})), {32, 64});
   g.set_outputs({table + g.input("x", {{32, 64}, DType::F32})});
-  const SplitProgram p = split_weights(g, plain_target());
+  const SplitProgram p = split_weights(g, test::ToyTarget());
   CHECK(reads_prepared(p, "exp"));
   CHECK(op_histogram(p.run).contains("expand"));
   CHECK(!op_histogram(p.run).contains("exp"));
@@ -100,7 +94,7 @@ TEST_CASE("a weight in half precision is widened in each run, one in double is n
     CAPTURE(dtype_name(stored));
     Graph g("cast");
     g.set_outputs({g.cast(g.param("w", {{8, 8}, stored}), DType::F32) - g.input("x", {{8, 8}, DType::F32})});
-    const SplitProgram p = split_weights(g, plain_target());
+    const SplitProgram p = split_weights(g, test::ToyTarget());
     CHECK(reads_prepared(p, "cast") == (stored == DType::F64));
     CHECK(op_histogram(p.run).contains("cast") == (stored == DType::F16));
     check_equal(g, p, {{"w", ramp({8, 8}).cast(stored)}, {"x", ramp({8, 8})}});
@@ -111,7 +105,7 @@ TEST_CASE("constants alone are no weights, and inputs are never made ahead") {
   Graph g("constants");
   Expr c = g.constant(ramp({4}));
   g.set_outputs({g.exp(c) + g.input("x", {{4}, DType::F32})});
-  const SplitProgram p = split_weights(g, plain_target());
+  const SplitProgram p = split_weights(g, test::ToyTarget());
   CHECK(p.prepare.outputs().empty());
   CHECK(op_histogram(p.run).contains("exp"));
 }
@@ -120,7 +114,7 @@ TEST_CASE("a mutable param is read as it is, and nothing is made ahead from it")
   Graph g("mutable");
   Expr w = g.param("w", {{4, 3}, DType::F32}, ParamMode::Mutable), frozen = g.param("f", {{4, 3}, DType::F32});
   g.set_outputs({g.matmul(g.input("x", {{2, 4}, DType::F32}), w * frozen), g.exp(frozen) - w});
-  const SplitProgram p = split_weights(g, plain_target());
+  const SplitProgram p = split_weights(g, test::ToyTarget());
   CHECK(reads_prepared(p, "exp"));
   CHECK(!reads_prepared(p, "mul"));
   bool raw = false;
@@ -143,13 +137,13 @@ TEST_CASE("keys and params of prepared weights are linear: chains whose every no
   // Walked path by path, 64 nodes would take 2^64 steps.
   for (int steps : {1, 64, 10'000}) {
     CAPTURE(steps);
-    const SplitProgram p = split_weights(doubled(steps), plain_target());
+    const SplitProgram p = split_weights(doubled(steps), test::ToyTarget());
     REQUIRE(p.prepare.outputs().size() == 1);
     CHECK(p.prepare.num_nodes() == static_cast<std::size_t>(steps) + 1);
     const std::vector<std::string> keys = prepared_keys(p.prepare);
     CHECK(keys[0].size() < 40);
-    CHECK(keys == prepared_keys(split_weights(doubled(steps), plain_target()).prepare));
-    CHECK(keys != prepared_keys(split_weights(doubled(steps + 1), plain_target()).prepare));
+    CHECK(keys == prepared_keys(split_weights(doubled(steps), test::ToyTarget()).prepare));
+    CHECK(keys != prepared_keys(split_weights(doubled(steps + 1), test::ToyTarget()).prepare));
     CHECK(*params_read(p.prepare, p.prepare.outputs())[0] == std::vector<std::string>{"w"});
   }
 }

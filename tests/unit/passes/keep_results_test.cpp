@@ -53,7 +53,9 @@ TEST_CASE("an encoder layer is the same after the passes") {
     CHECK(report.missed.empty());
 
     // Without the block: q, k and v are one product with one bias, read through slices.
-    context.claims.remove(OpKind::FusedAttentionBlock);
+    OpSet kinds = OpSet::everything();
+    kinds.remove(OpKind::FusedAttentionBlock);
+    context.claims = &kinds;
     after = run_all(g, context);
     check_same_results(g, after, 1e-5);
     CHECK(count(after, OpKind::FusedDot) == 4);
@@ -191,7 +193,9 @@ TEST_CASE("random graphs are the same after each pass and after all") {
     }
     INFO("seed ", seed);
     check_same_results(g, run_all(g, context), 1e-4, seed);
-    context.claims.remove(OpKind::ElementwiseRegion);
+    OpSet kinds = OpSet::everything();
+    kinds.remove(OpKind::ElementwiseRegion);
+    context.claims = &kinds;
     check_same_results(g, run_all(g, context), 1e-4, seed);
   }
   // The graphs hold what the passes look for.

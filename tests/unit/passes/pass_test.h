@@ -74,7 +74,7 @@ inline Graph run_all(const Graph& g, PassContext context) {
   std::vector<const Pass*> passes{
       &lower_hir,          &canonicalize_dots, &cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions,
       &eliminate_dead_code};
-  for (const Pass* p : fusion_passes_for_supported(context.claims, context.options)) passes.push_back(p);
+  for (const Pass* p : fusion_passes_for_supported(context.claims->kinds(), context.options)) passes.push_back(p);
   return run_passes(g, passes, context);
 }
 

@@ -84,7 +84,8 @@ TEST_CASE("a GPU target's regions stop at its limits") {
   g.set_outputs({x});
   FusionReport report;
   PassContext context;
-  context.claims = {OpKind::ElementwiseRegion};
+  const OpSet regions{OpKind::ElementwiseRegion};
+  context.claims = &regions;
   context.options = FusionOptions{}.for_target(FusionTarget::Cuda);
   context.report = &report;
   std::optional<Graph> after = mark_elementwise_regions.run(g, context);

@@ -7,23 +7,31 @@
 namespace rlx {
 namespace {
 
-bool (*cpu_accepts)(const Graph&, NodeId) = nullptr;
 std::size_t asked_ops = 0;  // in the bodies of regions that the target was asked about
 
-bool count_and_ask(const Graph& g, NodeId id) {
-  if (const auto* region = g.node(id).op.get_if<ops::ElementwiseRegion>()) asked_ops += region->body->num_nodes();
-  return cpu_accepts(g, id);
-}
+// The cpu, with the bounds it gives or without.
+class Counting final : public Claims {
+ public:
+  explicit Counting(bool bounds) : bounds_(bounds) {
+    CHECK(cpu_->region_limits().inputs > 0);
+    CHECK(cpu_->region_limits().alive > 0);
+  }
+  const OpSet& kinds() const override { return cpu_->kinds(); }
+  const char* refuses(const Graph& g, NodeId id) const override {
+    if (const auto* region = g.node(id).op.get_if<ops::ElementwiseRegion>()) asked_ops += region->body->num_nodes();
+    return cpu_->refuses(g, id);
+  }
+  RegionLimits region_limits() const override { return bounds_ ? cpu_->region_limits() : RegionLimits{}; }
 
-// Marked for the cpu, with the bounds it gives or without.
+ private:
+  std::shared_ptr<const Target> cpu_ = backend_for(Device::Cpu)->target({});
+  bool bounds_;
+};
+
 Graph marked(const Graph& g, bool bounds) {
+  const Counting claims(bounds);
   PassContext context;
-  context.claims = backend_for(Device::Cpu)->target({}).claims;
-  CHECK(context.claims.max_region_inputs > 0);
-  CHECK(context.claims.max_region_alive > 0);
-  if (!bounds) context.claims.max_region_inputs = context.claims.max_region_alive = 0;
-  cpu_accepts = context.claims.accepts;
-  context.claims.accepts = count_and_ask;
+  context.claims = &claims;
   asked_ops = 0;
   return mark_elementwise_regions.run(g, context).value_or(g);
 }

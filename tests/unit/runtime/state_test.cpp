@@ -110,7 +110,7 @@ class FailingBackend final : public Backend {
  public:
   std::string_view name() const override { return "failing"; }
   std::string unavailable_reason() const noexcept override { return {}; }
-  TargetInfo target(const BackendOptions& o) const override { return inner_->target(o); }
+  std::shared_ptr<const Target> target(const BackendOptions& o) const override { return inner_->target(o); }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
     return std::make_unique<FailingExecutable>(inner_->compile_lir(std::move(lir), o));
   }

@@ -400,7 +400,7 @@ TEST_CASE("symbolic graphs fuse as bound ones do") {
       bound.dim_binding.emplace(name, info.max - 1);  // not the maximum: a full slice would vanish
       left.symbol_modes.emplace(name, kRuntime);
     }
-    const TargetInfo target = Session().target();
+    const auto target = Session().target();
     const CompileResult a = CompilePipeline(target, bound).compile_graph(build()),
                         b = CompilePipeline(target, left).compile_graph(build());
     CHECK(a.fusion.fused == b.fusion.fused);

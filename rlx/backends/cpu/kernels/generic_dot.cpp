@@ -64,9 +64,10 @@ bool listed(const std::vector<std::int64_t>& axes, int axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-bool accepts(const Graph& g, NodeId id) {
-  return !is_storage_only(in_dtype(g, id, 0)) && in_shape(g, id, 0).rank() <= kGenericMaxRank &&
-         in_shape(g, id, 1).rank() <= kGenericMaxRank && g.shape(id).rank() <= kGenericMaxRank;
+const char* refuses(const Graph& g, NodeId id) {
+  for (const Shape* s : {&in_shape(g, id, 0), &in_shape(g, id, 1), &g.shape(id)})
+    if (const char* why = refuse_high_rank(*s)) return why;
+  return refuse_storage_only(in_dtype(g, id, 0));
 }
 
 void lower(LowerContext& c) {
@@ -120,7 +121,7 @@ void lower(LowerContext& c) {
 
 bool any_strides(const Graph&, NodeId, int) { return true; }
 
-constexpr Row kRows[] = {{OpKind::DotGeneral, "generic_dot", accepts, lower, any_strides}};
+constexpr Row kRows[] = {{OpKind::DotGeneral, "generic_dot", refuses, lower, any_strides}};
 
 }  // namespace
 

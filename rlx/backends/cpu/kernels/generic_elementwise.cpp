@@ -360,9 +360,10 @@ BlockFn<A> node_fn(const Graph& g, NodeId id) {
 /// The dtype whose wide type the node computes in.
 DType computed_dtype(const Graph& g, NodeId id) { return in_dtype(g, id, g.node(id).kind() == OpKind::Where ? 1 : 0); }
 
-bool accepts_wide(const Graph& g, NodeId id) {
-  if (g.shape(id).rank() > kGenericMaxRank) return false;
-  return visit_wide(computed_dtype(g, id), [&]<class A>(A) { return node_fn<A>(g, id) != nullptr; });
+const char* wide_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_high_rank(g.shape(id))) return why;
+  const bool has_fn = visit_wide(computed_dtype(g, id), [&]<class A>(A) { return node_fn<A>(g, id) != nullptr; });
+  return refuse_unless(has_fn, "its function is not defined for this dtype");
 }
 
 template <class A>
@@ -458,12 +459,12 @@ void lower_iota(LowerContext& c) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::Activation, "generic_activation", accepts_wide, lower_wide, any_strides},
-    {OpKind::Binary, "generic_binary", accepts_wide, lower_wide, any_strides},
-    {OpKind::Compare, "generic_compare", accepts_wide, lower_wide, any_strides},
-    {OpKind::Where, "generic_where", accepts_wide, lower_wide, any_strides},
-    {OpKind::Cast, "generic_cast", accepts_wide, lower_wide, any_strides},
-    {OpKind::Iota, "iota", [](const Graph&, NodeId) { return true; }, lower_iota},
+    {OpKind::Activation, "generic_activation", wide_refuses, lower_wide, any_strides},
+    {OpKind::Binary, "generic_binary", wide_refuses, lower_wide, any_strides},
+    {OpKind::Compare, "generic_compare", wide_refuses, lower_wide, any_strides},
+    {OpKind::Where, "generic_where", wide_refuses, lower_wide, any_strides},
+    {OpKind::Cast, "generic_cast", wide_refuses, lower_wide, any_strides},
+    {OpKind::Iota, "iota", never_refuses, lower_iota},
 };
 
 }  // namespace

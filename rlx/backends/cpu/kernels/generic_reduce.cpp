@@ -10,12 +10,18 @@
 namespace rlx::cpu {
 namespace {
 
-bool fits(const Graph& g, NodeId id) {
-  return in_shape(g, id, 0).rank() <= kGenericMaxRank && !is_storage_only(in_dtype(g, id, 0));
+const char* any_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_high_rank(in_shape(g, id, 0))) return why;
+  return refuse_storage_only(in_dtype(g, id, 0));
 }
-bool accepts_any(const Graph& g, NodeId id) { return fits(g, id); }
-bool accepts_ordered(const Graph& g, NodeId id) { return fits(g, id) && !is_complex(in_dtype(g, id, 0)); }
-bool accepts_float(const Graph& g, NodeId id) { return fits(g, id) && is_float(in_dtype(g, id, 0)); }
+const char* ordered_refuses(const Graph& g, NodeId id) {
+  if (const char* why = any_refuses(g, id)) return why;
+  return refuse_unless(!is_complex(in_dtype(g, id, 0)), "complex numbers have no order");
+}
+const char* float_refuses(const Graph& g, NodeId id) {
+  if (const char* why = any_refuses(g, id)) return why;
+  return refuse_unless(is_float(in_dtype(g, id, 0)), "its operand is not of a real float dtype");
+}
 bool first_operand(const Graph&, NodeId, int operand) { return operand == 0; }
 
 std::int64_t chunks_of(std::int64_t n, std::int64_t per_chunk) { return (n + per_chunk - 1) / per_chunk; }
@@ -286,11 +292,11 @@ void lower_softmax(LowerContext& c) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::Reduce, "generic_reduce", accepts_any, lower_reduce, first_operand},
-    {OpKind::ArgReduce, "generic_arg_reduce", accepts_ordered, lower_arg_reduce},
-    {OpKind::Cumulative, "generic_scan", accepts_any, lower_scan},
-    {OpKind::TopK, "generic_top_k", accepts_ordered, lower_top_k},
-    {OpKind::Softmax, "generic_softmax", accepts_float, lower_softmax},
+    {OpKind::Reduce, "generic_reduce", any_refuses, lower_reduce, first_operand},
+    {OpKind::ArgReduce, "generic_arg_reduce", ordered_refuses, lower_arg_reduce},
+    {OpKind::Cumulative, "generic_scan", any_refuses, lower_scan},
+    {OpKind::TopK, "generic_top_k", ordered_refuses, lower_top_k},
+    {OpKind::Softmax, "generic_softmax", float_refuses, lower_softmax},
 };
 
 }  // namespace

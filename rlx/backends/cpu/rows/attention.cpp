@@ -19,12 +19,13 @@ HeadStrides head_strides(const View& v, HeadLayout layout, std::int64_t head_dim
   return {v.stride(0), v.stride(1), v.stride(2), v.dim(1)};
 }
 
-bool accepts_attention(const Graph& g, NodeId id) {
+const char* attention_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Attention>();
   for (int i = 0; i < 3; ++i)
-    if (in_dtype(g, id, i) != DType::F32) return false;
-  if (op.mask == MaskKind::Custom) return in_dtype(g, id, 3) == DType::F32 || in_dtype(g, id, 3) == DType::Bool;
-  return op.mask != MaskKind::Bias || in_dtype(g, id, 3) == DType::F32;
+    if (in_dtype(g, id, i) != DType::F32) return "q, k and v are not all f32";
+  const bool f32_mask = op.mask == MaskKind::Custom || op.mask == MaskKind::Bias;
+  const bool bool_mask = op.mask == MaskKind::Custom && in_dtype(g, id, 3) == DType::Bool;
+  return refuse_unless(!f32_mask || bool_mask || in_dtype(g, id, 3) == DType::F32, "its mask is neither f32 nor bool");
 }
 
 struct AttentionStep {
@@ -97,7 +98,10 @@ bool attention_reads_strided(const Graph&, NodeId, int) { return true; }
 
 // -- rope --
 
-bool accepts_rope(const Graph& g, NodeId id) { return all_dtype(g, id, DType::F32) && in_shape(g, id, 1).rank() <= 3; }
+const char* rope_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
+  return refuse_unless(in_shape(g, id, 1).rank() <= 3, "its angles have more than three axes");
+}
 
 struct RopeStep {
   RopeF32 rope;
@@ -154,8 +158,8 @@ bool rope_in_place(const Graph& g, NodeId id, int operand, int) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::Attention, "attention_f32", accepts_attention, lower_attention, attention_reads_strided},
-    {OpKind::Rope, "rope_f32", accepts_rope, lower_rope, rope_reads_strided, rope_in_place},
+    {OpKind::Attention, "attention_f32", attention_refuses, lower_attention, attention_reads_strided},
+    {OpKind::Rope, "rope_f32", rope_refuses, lower_rope, rope_reads_strided, rope_in_place},
 };
 
 }  // namespace

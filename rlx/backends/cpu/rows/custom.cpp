@@ -110,12 +110,13 @@ void lower_custom(LowerContext& c) {
   c.step<run_custom>(s, 1, bytes / 2);
 }
 
-bool accepts_custom(const Graph& g, NodeId id) {
+const char* custom_refuses(const Graph& g, NodeId id) {
   const CpuKernel* kernel = find_kernel(g.node(id).op.as<ops::Custom>().name);
-  return kernel && (!kernel->accepts || kernel->accepts(g, id));
+  if (!kernel) return "no kernel was registered for it";
+  return refuse_unless(!kernel->accepts || kernel->accepts(g, id), "its kernel does not accept this node");
 }
 
-constexpr Row kRows[] = {{OpKind::Custom, "custom", accepts_custom, lower_custom}};
+constexpr Row kRows[] = {{OpKind::Custom, "custom", custom_refuses, lower_custom}};
 
 }  // namespace
 

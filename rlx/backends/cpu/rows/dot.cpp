@@ -174,10 +174,14 @@ void point_epilogue(LowerContext& c, const EpilogueForm& form, int first, std::i
 
 // -- packed weight --
 
-bool accepts_packed(const Graph& g, NodeId id) {
+constexpr const char* kNotF32 = "its operands and result are not f32";
+constexpr const char* kNoEpilogue = "the kernel has no epilogue of this form";
+
+const char* packed_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::PackedDot>();
-  return op.panel_width > 0 && in_dtype(g, id, 0) == DType::F32 && g.shape(id).dtype() == DType::F32 &&
-         match_epilogue(op.epilogue);
+  if (op.panel_width <= 0) return "its weight is packed for no instruction set";
+  if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32) return kNotF32;
+  return refuse_unless(match_epilogue(op.epilogue).has_value(), kNoEpilogue);
 }
 
 struct PackedGemm {
@@ -273,28 +277,30 @@ DotRoles roles_of(const Graph& g, NodeId id) {
 }
 
 // Whatever the strides, the axes fit the kernel: m and n take one each of the result's, the others are outer ones.
-bool fits_strided(const Graph& g, NodeId id) {
-  return g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes;
+const char* strided_dot_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
+  return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
+                       "it has more axes than the kernel");
 }
-
-bool accepts_strided_dot(const Graph& g, NodeId id) { return all_dtype(g, id, DType::F32) && fits_strided(g, id); }
 
 // A bias runs along the columns, so the last axis of the result must be one of rhs.
-bool accepts_strided_fused(const Graph& g, NodeId id) {
-  if (!accepts_strided_dot(g, id)) return false;
+const char* strided_fused_refuses(const Graph& g, NodeId id) {
+  if (const char* why = strided_dot_refuses(g, id)) return why;
   const auto form = match_epilogue(g.node(id).op.as<ops::FusedDot>().epilogue);
-  return form && (!form->bias.used() || !roles_of(g, id).rhs_free.empty());
+  if (!form) return kNoEpilogue;
+  return refuse_unless(!form->bias.used() || !roles_of(g, id).rhs_free.empty(),
+                       "a bias needs a last axis that comes from the second operand");
 }
 
-std::optional<TargetInfo::Packing> dot_packing(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
-                                               std::int64_t k, std::int64_t n) {
+std::optional<Target::Packing> dot_packing(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                           std::int64_t k, std::int64_t n) {
   const DotRoles r = roles_of(g, id);
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
   if (operand != 1 || x.dtype() != DType::F32 || w.dtype() != DType::F32 || w.rank() != 2 || x.rank() < 1)
     return std::nullopt;
   if (!r.lhs_batch.empty() || r.lhs_contract.size() != 1 || r.lhs_contract[0] != x.rank() - 1) return std::nullopt;
   if (k < 1 || n < 1) return std::nullopt;
-  return TargetInfo::Packing{kernels.packed_nr_f32(n), kernels.packed_size_f32(k, n) * 4};
+  return Target::Packing{kernels.packed_nr_f32(n), kernels.packed_size_f32(k, n) * 4};
 }
 
 struct StridedGemm {
@@ -399,10 +405,10 @@ bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::PackedDot, "gemm_packed_f32", accepts_packed, lower_packed, packed_reads_strided, packed_in_place},
-    {OpKind::DotGeneral, "gemm_strided_f32", accepts_strided_dot, lower_strided, strided_reads_strided, nullptr,
+    {OpKind::PackedDot, "gemm_packed_f32", packed_refuses, lower_packed, packed_reads_strided, packed_in_place},
+    {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_strided, strided_reads_strided, nullptr,
      dot_packing},
-    {OpKind::FusedDot, "gemm_strided_f32", accepts_strided_fused, lower_strided, strided_reads_strided,
+    {OpKind::FusedDot, "gemm_strided_f32", strided_fused_refuses, lower_strided, strided_reads_strided,
      strided_in_place, dot_packing},
 };
 

@@ -59,9 +59,10 @@ void lower_gather(LowerContext& c) {
   c.point(s.y, y);
   c.step<run_gather>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, row_ns * static_cast<double>(s.rows));
 }
-bool accepts_gather(const Graph& g, NodeId id) {
+const char* gather_refuses(const Graph& g, NodeId id) {
   const auto axis = static_cast<int>(g.node(id).op.as<ops::Gather>().axis);
-  return !in_shape(g, id, 0).dim(axis).is_static(0) || in_shape(g, id, 1).rank() > 0;
+  return refuse_unless(!in_shape(g, id, 0).dim(axis).is_static(0) || in_shape(g, id, 1).rank() > 0,
+                       "it takes one row of none");
 }
 
 // -- scatter add --
@@ -124,7 +125,7 @@ void lower_scatter(LowerContext& c) {
                                 2.0 * static_cast<double>(y.elements() * 2 + s.count * s.columns));
   });
 }
-bool accepts_scatter(const Graph& g, NodeId id) { return !is_storage_only(in_dtype(g, id, 0)); }
+const char* scatter_refuses(const Graph& g, NodeId id) { return refuse_storage_only(in_dtype(g, id, 0)); }
 
 // -- windows --
 
@@ -190,17 +191,18 @@ void lower_dynamic_update(LowerContext& c) {
   add_window(c, y, c.in(1), c.in(2), true);
 }
 
-bool fits(const Graph& g, NodeId id) { return in_shape(g, id, 0).rank() <= kGenericMaxRank; }
+const char* window_refuses(const Graph& g, NodeId id) { return refuse_high_rank(in_shape(g, id, 0)); }
 bool window_reads_strided(const Graph& g, NodeId id, int operand) {
   return operand == 0 || (g.node(id).kind() == OpKind::DynamicUpdateSlice && operand == 1);
 }
 bool over_first(const Graph&, NodeId, int operand, int) { return operand == 0; }
 
 constexpr Row kRows[] = {
-    {OpKind::Gather, "gather_rows", accepts_gather, lower_gather},
-    {OpKind::ScatterAdd, "scatter_add", accepts_scatter, lower_scatter},
-    {OpKind::DynamicSlice, "window_copy", fits, lower_dynamic_slice, window_reads_strided},
-    {OpKind::DynamicUpdateSlice, "window_update", fits, lower_dynamic_update, window_reads_strided, over_first},
+    {OpKind::Gather, "gather_rows", gather_refuses, lower_gather},
+    {OpKind::ScatterAdd, "scatter_add", scatter_refuses, lower_scatter},
+    {OpKind::DynamicSlice, "window_copy", window_refuses, lower_dynamic_slice, window_reads_strided},
+    {OpKind::DynamicUpdateSlice, "window_update", window_refuses, lower_dynamic_update, window_reads_strided,
+     over_first},
 };
 
 }  // namespace

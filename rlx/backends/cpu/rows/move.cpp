@@ -211,13 +211,12 @@ void lower_pad(LowerContext& c) {
   end_copies(c, s);
 }
 
-bool any_rank(const Graph& g, NodeId id) { return g.shape(id).rank() <= kGenericMaxRank; }
 bool always(const Graph&, NodeId, int) { return true; }
 bool first_only(const Graph&, NodeId, int operand) { return operand == 0; }
-bool accepts_move(const Graph& g, NodeId id) {
+const char* move_refuses(const Graph& g, NodeId id) {
   for (Value v : g.node(id).inputs)
-    if (g.shape(v).rank() > kGenericMaxRank) return false;
-  return any_rank(g, id);
+    if (const char* why = refuse_high_rank(g.shape(v))) return why;
+  return refuse_high_rank(g.shape(id));
 }
 
 // The value of an integer constant known when planning.
@@ -234,15 +233,15 @@ void lower_dim_size(LowerContext& c) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::Reshape, "copy", accepts_move, lower_reshape, always},
-    {OpKind::StopGradient, "copy", accepts_move, lower_reshape, always},
-    {OpKind::Transpose, "copy", accepts_move, lower_transpose, always},
-    {OpKind::Expand, "copy", accepts_move, lower_expand, always},
-    {OpKind::Slice, "copy", accepts_move, lower_slice, always},
-    {OpKind::Reverse, "copy", accepts_move, lower_reverse, always},
-    {OpKind::Concat, "copy", accepts_move, lower_concat, always},
-    {OpKind::Pad, "fill_copy", accepts_move, lower_pad, first_only},
-    {OpKind::DimSize, "dim_size", [](const Graph&, NodeId) { return true; }, lower_dim_size, always},
+    {OpKind::Reshape, "copy", move_refuses, lower_reshape, always},
+    {OpKind::StopGradient, "copy", move_refuses, lower_reshape, always},
+    {OpKind::Transpose, "copy", move_refuses, lower_transpose, always},
+    {OpKind::Expand, "copy", move_refuses, lower_expand, always},
+    {OpKind::Slice, "copy", move_refuses, lower_slice, always},
+    {OpKind::Reverse, "copy", move_refuses, lower_reverse, always},
+    {OpKind::Concat, "copy", move_refuses, lower_concat, always},
+    {OpKind::Pad, "fill_copy", move_refuses, lower_pad, first_only},
+    {OpKind::DimSize, "dim_size", never_refuses, lower_dim_size, always},
 };
 
 }  // namespace

@@ -6,7 +6,13 @@
 namespace rlx::cpu {
 namespace {
 
-bool last_axis(const Graph& g, NodeId id, std::int64_t axis) { return axis == in_shape(g, id, 0).rank() - 1; }
+/// Of rows of f32: along the last axis, which Op names.
+template <class Op>
+const char* rows_refuse_axis(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
+  return refuse_unless(g.node(id).op.template as<Op>().axis == in_shape(g, id, 0).rank() - 1,
+                       "it runs along another axis than the last");
+}
 
 struct NormStep {
   NormF32 norm;
@@ -18,12 +24,9 @@ void run_norm(const NormStep& s, std::int64_t chunk) {
   s.run(s.norm, begin, std::min(s.rows, begin + s.rows_per_chunk));
 }
 
-template <class Op>
-bool accepts_norm(const Graph& g, NodeId id) {
-  return all_dtype(g, id, DType::F32) && last_axis(g, id, g.node(id).op.template as<Op>().axis);
-}
-bool accepts_fused_norm(const Graph& g, NodeId id) {
-  return all_dtype(g, id, DType::F32) && in_shape(g, id, 0).rank() >= 1;
+const char* fused_norm_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
+  return refuse_unless(in_shape(g, id, 0).rank() >= 1, "a scalar has no rows");
 }
 
 // `gamma` and `beta` are operand numbers; bias and residual likewise, or -1.
@@ -97,11 +100,6 @@ void run_softmax(const SoftmaxStep& s, std::int64_t chunk) {
   s.run(s.x, s.ld_x, s.y, s.cols, s.cols, begin, std::min(s.rows, begin + s.rows_per_chunk));
 }
 
-template <class Op>
-bool accepts_softmax(const Graph& g, NodeId id) {
-  return all_dtype(g, id, DType::F32) && last_axis(g, id, g.node(id).op.template as<Op>().axis);
-}
-
 template <bool kLog>
 void lower_softmax(LowerContext& c) {
   const View x = c.in(0), y = c.out();
@@ -122,16 +120,16 @@ void lower_softmax(LowerContext& c) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::LayerNorm, "layer_norm_f32", accepts_norm<ops::LayerNorm>, lower_layer_norm, norm_reads_strided,
+    {OpKind::LayerNorm, "layer_norm_f32", rows_refuse_axis<ops::LayerNorm>, lower_layer_norm, norm_reads_strided,
      x_in_place},
-    {OpKind::RmsNorm, "rms_norm_f32", accepts_norm<ops::RmsNorm>, lower_rms_norm, norm_reads_strided, x_in_place},
-    {OpKind::FusedResidualLN, "residual_layer_norm_f32", accepts_fused_norm, lower_residual_ln, norm_reads_strided,
+    {OpKind::RmsNorm, "rms_norm_f32", rows_refuse_axis<ops::RmsNorm>, lower_rms_norm, norm_reads_strided, x_in_place},
+    {OpKind::FusedResidualLN, "residual_layer_norm_f32", fused_norm_refuses, lower_residual_ln, norm_reads_strided,
      x_in_place},
-    {OpKind::FusedResidualRmsNorm, "residual_rms_norm_f32", accepts_fused_norm, lower_residual_rms, norm_reads_strided,
+    {OpKind::FusedResidualRmsNorm, "residual_rms_norm_f32", fused_norm_refuses, lower_residual_rms, norm_reads_strided,
      sum_in_place},
-    {OpKind::Softmax, "softmax_f32", accepts_softmax<ops::Softmax>, lower_softmax<false>, norm_reads_strided,
+    {OpKind::Softmax, "softmax_f32", rows_refuse_axis<ops::Softmax>, lower_softmax<false>, norm_reads_strided,
      x_in_place},
-    {OpKind::LogSoftmax, "log_softmax_f32", accepts_softmax<ops::LogSoftmax>, lower_softmax<true>, norm_reads_strided,
+    {OpKind::LogSoftmax, "log_softmax_f32", rows_refuse_axis<ops::LogSoftmax>, lower_softmax<true>, norm_reads_strided,
      x_in_place},
 };
 

@@ -7,12 +7,12 @@ namespace rlx::cpu {
 namespace {
 
 // The axes must be neighbours, so that a row-major operand is [outer, r, inner].
-bool accepts(const Graph& g, NodeId id) {
+const char* refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
   const auto& axes = g.node(id).op.as<ops::Reduce>().axes;
-  if (!all_dtype(g, id, DType::F32)) return false;
   for (std::size_t i = 1; i < axes.size(); ++i)
-    if (axes[i] != axes[i - 1] + 1) return false;
-  return true;
+    if (axes[i] != axes[i - 1] + 1) return "its axes are not neighbours";
+  return nullptr;
 }
 
 struct ReduceStep {
@@ -56,7 +56,7 @@ void lower(LowerContext& c) {
   if (s.plan.splits > 1) c.step<run_finish>(s, 1, 0.1 * static_cast<double>(s.plan.partial_floats));
 }
 
-constexpr Row kRows[] = {{OpKind::Reduce, "reduce_f32", accepts, lower}};
+constexpr Row kRows[] = {{OpKind::Reduce, "reduce_f32", refuses, lower}};
 
 }  // namespace
 

@@ -509,10 +509,19 @@ Written write_region(const Graph& g, NodeId id) {
   return w;
 }
 
-bool fits_rank(const Graph& g, NodeId id) { return g.shape(id).rank() <= kTapeMaxRank; }
-
-bool accepts_single(const Graph& g, NodeId id) { return fits_rank(g, id) && write_single(g, id).tape.ok(); }
-bool accepts_region(const Graph& g, NodeId id) { return fits_rank(g, id) && write_region(g, id).tape.ok(); }
+const char* tape_refuses(const Graph& g, NodeId id) {
+  return refuse_unless(g.shape(id).rank() <= kTapeMaxRank, "it has more axes than the kernel");
+}
+const char* single_refuses(const Graph& g, NodeId id) {
+  if (const char* why = tape_refuses(g, id)) return why;
+  return refuse_unless(write_single(g, id).tape.ok(), "the tape has no instruction for this function and dtype");
+}
+const char* region_refuses(const Graph& g, NodeId id) {
+  if (const char* why = tape_refuses(g, id)) return why;
+  return refuse_unless(
+      write_region(g, id).tape.ok(),
+      "one of its ops has no instruction for its dtype, or it has too many operands, results or values");
+}
 
 struct TapeStep {
   Tape tape;
@@ -571,7 +580,10 @@ void lower_single(LowerContext& c) { lower_written(c, write_single(c.graph(), c.
 void lower_region(LowerContext& c) { lower_written(c, write_region(c.graph(), c.id())); }
 
 // up * silu(gate) of the halves of the last axis: two inputs that are views of one operand.
-bool accepts_swiglu(const Graph& g, NodeId id) { return fits_rank(g, id) && all_dtype(g, id, DType::F32); }
+const char* swiglu_refuses(const Graph& g, NodeId id) {
+  if (const char* why = tape_refuses(g, id)) return why;
+  return refuse_unless_f32(g, id);
+}
 void lower_swiglu(LowerContext& c) {
   View half = c.in(0);
   half.dims.back() /= 2;
@@ -592,14 +604,14 @@ bool same_elements(const Graph& g, NodeId id, int operand, int result) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::Activation, "tape", accepts_single, lower_single, any_strides, same_elements},
-    {OpKind::Binary, "tape", accepts_single, lower_single, any_strides, same_elements},
-    {OpKind::Compare, "tape", accepts_single, lower_single, any_strides, same_elements},
-    {OpKind::Where, "tape", accepts_single, lower_single, any_strides, same_elements},
-    {OpKind::Cast, "tape", accepts_single, lower_single, any_strides, same_elements},
-    {OpKind::Clamp, "tape", accepts_single, lower_single, any_strides, same_elements},
-    {OpKind::ElementwiseRegion, "tape_region", accepts_region, lower_region, any_strides, same_elements},
-    {OpKind::FusedSwiGLU, "tape_swiglu", accepts_swiglu, lower_swiglu, any_strides},
+    {OpKind::Activation, "tape", single_refuses, lower_single, any_strides, same_elements},
+    {OpKind::Binary, "tape", single_refuses, lower_single, any_strides, same_elements},
+    {OpKind::Compare, "tape", single_refuses, lower_single, any_strides, same_elements},
+    {OpKind::Where, "tape", single_refuses, lower_single, any_strides, same_elements},
+    {OpKind::Cast, "tape", single_refuses, lower_single, any_strides, same_elements},
+    {OpKind::Clamp, "tape", single_refuses, lower_single, any_strides, same_elements},
+    {OpKind::ElementwiseRegion, "tape_region", region_refuses, lower_region, any_strides, same_elements},
+    {OpKind::FusedSwiGLU, "tape_swiglu", swiglu_refuses, lower_swiglu, any_strides},
 };
 
 }  // namespace

@@ -1,0 +1,57 @@
+// What the compiler knows of a device, which need not be there: answers about nodes, values and memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rlx/driver/device.h"
+#include "rlx/ir/graph.h"
+#include "rlx/ir/op_set.h"
+
+namespace rlx {
+
+/// How a target keeps memory.
+struct TargetLimits {
+  std::size_t alignment = 64;                      // of values, bytes
+  std::size_t max_buffer_bytes = ~std::size_t{0};  // of one value
+};
+
+/// A target of compiles: its backend's kernel rows answer, and nothing else. Immutable, so that threads may share it.
+class Target : public Claims {
+ public:
+  /// For reports: "cpu (avx512, 2 threads)".
+  virtual std::string_view name() const = 0;
+  virtual Device device() const { return Device::Cpu; }
+  virtual int threads() const { return 1; }
+  virtual TargetLimits limits() const { return {}; }
+  /// True when the backend's code can be bound to any values of symbols that the program still holds
+  /// (`BindContext::lir`).
+  virtual bool runtime_symbols() const { return false; }
+  /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
+  /// makes slices and transposes views instead of copies.
+  virtual bool reads_strided(const Graph&, NodeId, int /*operand*/) const { return false; }
+  /// True when the node's kernel may write result `result` over operand `operand` (same bytes, last use).
+  virtual bool in_place(const Graph&, NodeId, int /*operand*/, int /*result*/) const { return false; }
+  /// The packed form that a kernel wants of a weight.
+  struct Packing {
+    std::int64_t panel_width = 0;
+    std::int64_t bytes = 0;
+  };
+  /// The packed form the node's kernel wants for constant operand `operand` of `k` rows and `n` columns; none when it
+  /// reads the operand as it is.
+  virtual std::optional<Packing> packing(const Graph&, NodeId, int /*operand*/, std::int64_t /*k*/,
+                                         std::int64_t /*n*/) const {
+    return std::nullopt;
+  }
+};
+
+/// `base`, which refuses all kinds but these.
+std::shared_ptr<const Target> limited_to(std::shared_ptr<const Target> base, const OpSet& kinds);
+/// `base` with values aligned to at least `bytes`.
+std::shared_ptr<const Target> with_alignment(std::shared_ptr<const Target> base, std::size_t bytes);
+
+}  // namespace rlx

@@ -1,0 +1,36 @@
+// A target made of answers that a test sets; by default it takes every node and reads and writes nothing in place.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "rlx/driver/target.h"
+
+namespace rlx::test {
+
+struct ToyTarget final : Target {
+  OpSet takes = OpSet::everything();
+  TargetLimits bounds;
+  bool (*accepts)(const Graph&, NodeId) = nullptr;  // of the kinds taken
+  bool (*host)(const Graph&, NodeId) = nullptr;
+  bool (*strided)(const Graph&, NodeId, int operand) = nullptr;
+  bool (*over)(const Graph&, NodeId, int operand, int result) = nullptr;
+
+  std::string_view name() const override { return "toy"; }
+  TargetLimits limits() const override { return bounds; }
+  const OpSet& kinds() const override { return takes; }
+  const char* refuses(const Graph& g, NodeId id) const override {
+    if (const char* why = takes.refuses(g, id)) return why;
+    return accepts == nullptr || accepts(g, id) ? nullptr : "the toy does not accept it";
+  }
+  bool by_kind() const override { return accepts == nullptr; }
+  bool on_host(const Graph& g, NodeId id) const override { return host != nullptr && host(g, id); }
+  bool reads_strided(const Graph& g, NodeId id, int operand) const override {
+    return strided != nullptr && strided(g, id, operand);
+  }
+  bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
+    return over != nullptr && over(g, id, operand, result);
+  }
+};
+
+}  // namespace rlx::test
