@@ -231,8 +231,13 @@ class Walk {
         out[0].slack = add_up(run1(n.op, {values[0], in[1]->slack, in[2]->slack}), in[0]->slack);
         return;
       case OpKind::DimSize: return;
-      case OpKind::Activation:
-      case OpKind::Binary: elementwise(n, in, values, out); return;
+      case OpKind::Activation: elementwise(n, in, values, out); return;
+      case OpKind::Binary: {
+        elementwise(n, in, values, out);
+        const BinaryKind fn = n.op.as<ops::Binary>().fn;
+        if (fn == BinaryKind::Max || fn == BinaryKind::Min) choose_zero(values, out[0]);
+        return;
+      }
       case OpKind::Compare: compare(in, out[0]); return;
       case OpKind::Reduce: reduce(n, *in[0], out[0]); return;
       case OpKind::Cumulative: cumulative(n, *in[0], out[0]); return;
@@ -297,6 +302,15 @@ class Walk {
       if (b->fn == BinaryKind::Mod) remainder(in, out[0]);
       if (b->fn == BinaryKind::Pow) power(in, out[0]);
     }
+  }
+
+  static void choose_zero(const std::vector<Tensor>& values, Bounded& out) {
+    if (!stores_floats(out.value.dtype())) return;
+    const ops::Binary times{BinaryKind::Mul};  // a sum with 0 would lose the sign
+    const Tensor one = like(out.value, 1), a = run1(times, {values[0], one}), b = run1(times, {values[1], one});
+    for (std::size_t i = 0; i < count(out.value); ++i)
+      if (reals(a)[i] == 0 && reals(b)[i] == 0 && std::signbit(reals(a)[i]) != std::signbit(reals(b)[i]))
+        either_zero(out, i);
   }
 
   // x^y of x below 0 is a number for whole y alone; at 0 the sign of x decides, which rounding may choose.
@@ -379,8 +393,22 @@ class Walk {
 
   static void spread(const Bounded& x, const OpBox& widest, Bounded& out) {
     out.slack = run1(widest, {x.slack});
-    for (std::size_t i = 0; i < count(out.slack); ++i)
+    Tensor plus = like(x.value, 0), minus = like(x.value, 0);  // zeros
+    if (stores_floats(x.value.dtype()))
+      for (std::size_t i = 0; i < count(x.value); ++i)
+        if (const double v = load_element<C>(x.value.data(), x.value.dtype(), static_cast<std::int64_t>(i)).real();
+            v == 0)
+          reals(std::signbit(v) ? minus : plus)[i] = 1;
+    plus = run1(widest, {plus});
+    minus = run1(widest, {minus});
+    for (std::size_t i = 0; i < count(out.slack); ++i) {
       if (!(reals(out.slack)[i] >= 0)) reals(out.slack)[i] = 0;  // the largest of nothing
+      if (reals(plus)[i] > 0 && reals(minus)[i] > 0 && value_at(out.value, i) == 0) either_zero(out, i);
+    }
+  }
+  // Of -0 and 0 any may be the largest: a bound that holds both signs and no other number.
+  static void either_zero(Bounded& out, std::size_t i) {
+    reals(out.slack)[i] = std::max(reals(out.slack)[i], std::numeric_limits<double>::denorm_min());
   }
 
   // A product of at most `factors` elements in any order; `sum` adds up the same elements. A relative rounding for each

@@ -88,6 +88,14 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(power, f32({2, 2}), f32({kNan, 4}), &undecided).size <= 1);
   CHECK(undecided == 1);
   CHECK(gap_of(power, f32({2, 2}), f32({kNan, kNan})).size == kApart);
+  // Either zero may be the largest of both.
+  undecided = 0;
+  const auto largest = [](Graph& g, Expr x) { return g.recip(g.reduce_max(x, {0}, true)); };
+  CHECK(gap_of(largest, f32({-0.0F, 0.0F, -1}), f32({-kInf}), &undecided).size == 0);
+  const auto larger = [](Graph& g, Expr x) { return g.recip(g.max(x, g.constant(f32({0.0F, 0.0F})))); };
+  CHECK(gap_of(larger, f32({-0.0F, 0.0F}), f32({-kInf, kInf}), &undecided).size == 0);
+  CHECK(undecided == 2);
+  CHECK(gap_of(largest, f32({0.0F, 0.0F, -1}), f32({-kInf})).size == kApart);
   // Beyond the largest number of the dtype the bound ends.
   undecided = 0;
   CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, f32({100}), f32({kInf}), &undecided).size == 0);
