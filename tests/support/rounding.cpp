@@ -487,6 +487,12 @@ class Walk {
     const Tensor a = magnitude(in[0]->value), b = magnitude(in[1]->value);
     out.terms = run1(n.op, {a, b});
     add_terms(n, out, run1(n.op, {with_slack(*in[0], a), with_slack(*in[1], b)}), out.terms);
+    // Below the normal numbers each product is rounded to the least number, and equal ones together.
+    const Tensor products = run1(n.op, {like(a, 1), like(b, 1)});
+    const bool wide = n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128;
+    for (std::size_t i = 0; i < count(out.value); ++i)
+      if (reals(out.slack)[i] > 0)
+        reals(out.slack)[i] += reals(products)[i] * last_place(wide ? DType::F64 : DType::F32, 0);
     // What may vanish or change its sign beside an infinity makes a NaN, or the other infinity.
     const Tensor first = run1(n.op, {around_zero(*in[0]), infinite(*in[1])});
     const Tensor second = run1(n.op, {infinite(*in[0]), around_zero(*in[1])});
