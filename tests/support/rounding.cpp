@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstdio>
 #include <numeric>
+#include <set>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/tensor/visit.h"
@@ -37,10 +38,10 @@ struct SumAllowance {
   OpKind kind;
   double terms;
 };
-// Sums of up to some thousand terms: what chance leaves of n roundings is far below n. Those in one chain (products
-// too) drift where many terms are equal.
+// Sums of up to some thousand terms: what chance leaves of n roundings is far below n. Where many terms are equal a
+// chain drifts, by n / 2 at worst: add_terms allows that up to twice the number here.
 constexpr SumAllowance kSums[] = {
-    {OpKind::DotGeneral, 8}, {OpKind::Reduce, 4}, {OpKind::Cumulative, 8}, {OpKind::ScatterAdd, 8}};
+    {OpKind::DotGeneral, 8}, {OpKind::Reduce, 8}, {OpKind::Cumulative, 8}, {OpKind::ScatterAdd, 8}};
 
 // -- element access --
 
@@ -236,6 +237,7 @@ class Walk {
         elementwise(n, in, values, out);
         const BinaryKind fn = n.op.as<ops::Binary>().fn;
         if (fn == BinaryKind::Max || fn == BinaryKind::Min) choose_zero(values, out[0]);
+        if (fn == BinaryKind::Mul && share_source(n)) vanishing_times_infinity(values, out[0]);
         return;
       }
       case OpKind::Compare: compare(in, out[0]); return;
@@ -304,6 +306,29 @@ class Walk {
     }
   }
 
+  // x * sigmoid(x) is NaN at -inf as it is written, and -0 as the silu that a pass recognises in it.
+  static void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out) {
+    if (!stores_floats(out.value.dtype())) return;
+    const Tensor a = broadcast(values[0], out.value), b = broadcast(values[1], out.value);
+    for (std::size_t i = 0; i < count(out.value); ++i)
+      if (std::isnan(reals(out.value)[i]) && !std::isnan(reals(a)[i]) && !std::isnan(reals(b)[i]))
+        reals(out.slack)[i] = kApart;
+  }
+  // Whether both operands are made of one value, within as many ops as an activation is written in.
+  bool share_source(const Node& n) const {
+    std::set<std::uint32_t> sources[2];
+    for (std::size_t k = 0; k < 2; ++k) {
+      std::vector<Value> now{n.inputs[k]};
+      for (int depth = 0; depth < 8 && !now.empty(); ++depth) {
+        std::vector<Value> before;
+        for (Value v : now)
+          if (g_.node(v.node).kind() != OpKind::Constant && sources[k].insert(v.node.index).second)
+            for (Value in : g_.node(v.node).inputs) before.push_back(in);
+        now = std::move(before);
+      }
+    }
+    return std::any_of(sources[0].begin(), sources[0].end(), [&](std::uint32_t v) { return sources[1].contains(v); });
+  }
   static void choose_zero(const std::vector<Tensor>& values, Bounded& out) {
     if (!stores_floats(out.value.dtype())) return;
     const ops::Binary times{BinaryKind::Mul};  // a sum with 0 would lose the sign
@@ -374,9 +399,12 @@ class Walk {
     return epsilon_of(is_complex(t) ? real_dtype(t) : t == DType::F64 ? DType::F64 : DType::F32);
   }
 
-  // slack = (op over |x| + slack) - (op over |x|) + terms * eps * (op over |x|); `divisor`: of the sums, for a mean
-  static void add_terms(const Node& n, Bounded& out, const Tensor& with, const Tensor& without, double divisor = 1) {
-    const double own = allowance_of(n.op).terms * sum_epsilon(n.shape().dtype()) + 4 * epsilon_of(DType::F64);
+  // slack = (op over |x| + slack) - (op over |x|) + terms * eps * (op over |x|); `added`: how many terms a sum has;
+  // `divisor`: of the sums, for a mean
+  static void add_terms(const Node& n, Bounded& out, const Tensor& with, const Tensor& without, double added,
+                        double divisor = 1) {
+    const double terms = allowance_of(n.op).terms, drift = std::clamp(added / 2, terms, 2 * terms);
+    const double own = drift * sum_epsilon(n.shape().dtype()) + 4 * epsilon_of(DType::F64);
     const double largest =
         float_format(n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128 ? DType::F64 : DType::F32)
             .largest;
@@ -463,7 +491,7 @@ class Walk {
     }
     const double group =
         count(out.value) > 0 ? static_cast<double>(count(x.value)) / static_cast<double>(count(out.value)) : 1;
-    add_terms(n, out, with, without, op.fn == ReduceKind::Mean ? std::max(1.0, group) : 1);
+    add_terms(n, out, with, without, group, op.fn == ReduceKind::Mean ? std::max(1.0, group) : 1);
   }
 
   static void cumulative(const Node& n, const Bounded& x, Bounded& out) {
@@ -474,9 +502,10 @@ class Walk {
     }
     const Tensor size = magnitude(x.value);
     const Tensor without = run1(op, {size}), with = run1(op, {with_slack(x, size)});
-    if (op.fn != CumulativeKind::Prod) return add_terms(n, out, with, without);
+    const auto extent = static_cast<double>(x.value.dim(static_cast<int>(op.axis)));
+    if (op.fn != CumulativeKind::Prod) return add_terms(n, out, with, without, extent);
     op.fn = CumulativeKind::Sum;
-    add_product(n, x, op, static_cast<double>(x.value.dim(static_cast<int>(op.axis))), with, without, out);
+    add_product(n, x, op, extent, with, without, out);
   }
 
   static void dot(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {
@@ -486,13 +515,13 @@ class Walk {
     }
     const Tensor a = magnitude(in[0]->value), b = magnitude(in[1]->value);
     out.terms = run1(n.op, {a, b});
-    add_terms(n, out, run1(n.op, {with_slack(*in[0], a), with_slack(*in[1], b)}), out.terms);
     // Below the normal numbers each product is rounded to the least number, and equal ones together.
     const Tensor products = run1(n.op, {like(a, 1), like(b, 1)});
+    const double added = count(products) > 0 ? reals(products)[0] : 0;
+    add_terms(n, out, run1(n.op, {with_slack(*in[0], a), with_slack(*in[1], b)}), out.terms, added);
     const bool wide = n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128;
     for (std::size_t i = 0; i < count(out.value); ++i)
-      if (reals(out.slack)[i] > 0)
-        reals(out.slack)[i] += reals(products)[i] * last_place(wide ? DType::F64 : DType::F32, 0);
+      if (reals(out.slack)[i] > 0) reals(out.slack)[i] += added * last_place(wide ? DType::F64 : DType::F32, 0);
     // What may vanish or change its sign beside an infinity makes a NaN, or the other infinity.
     const Tensor first = run1(n.op, {around_zero(*in[0]), infinite(*in[1])});
     const Tensor second = run1(n.op, {infinite(*in[0]), around_zero(*in[1])});
@@ -525,7 +554,7 @@ class Walk {
     }
     const Tensor a = magnitude(in[0]->value), b = magnitude(in[2]->value);
     add_terms(n, out, run1(n.op, {with_slack(*in[0], a), values[1], with_slack(*in[2], b)}),
-              run1(n.op, {a, values[1], b}));
+              run1(n.op, {a, values[1], b}), static_cast<double>(count(values[1])));
   }
 
   static void arg_reduce(const Node& n, const Bounded& x, Bounded& out) {

@@ -88,6 +88,12 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(power, f32({2, 2}), f32({kNan, 4}), &undecided).size <= 1);
   CHECK(undecided == 1);
   CHECK(gap_of(power, f32({2, 2}), f32({kNan, kNan})).size == kApart);
+  // silu(-inf), written out or recognised.
+  undecided = 0;
+  const auto written = [](Graph& g, Expr x) { return x * g.sigmoid(x); };
+  CHECK(gap_of(written, f32({-kInf, 0, kNan}), f32({0, 0, kNan}), &undecided).size == 0);
+  CHECK(undecided == 1);
+  CHECK(gap_of(written, f32({-kInf, 0, kNan}), f32({0, 0, 0})).size == kApart);
   // Either zero may be the largest of both.
   undecided = 0;
   const auto largest = [](Graph& g, Expr x) { return g.recip(g.reduce_max(x, {0}, true)); };
