@@ -13,11 +13,12 @@ namespace {
 // A decomposition makes simpler ops, so nesting is shallow; a rule that made its own kind again would loop.
 constexpr int kMaxRounds = 16;
 
-using Counts = std::map<std::tuple<OpKind, std::string, DispatchPath>, std::size_t>;
+using Counts = std::map<std::tuple<OpKind, std::string, DispatchPath, std::string>, std::size_t>;
 
 std::vector<KindDispatch> summaries_of(const Counts& counts) {
   std::vector<KindDispatch> out;
-  for (const auto& [key, count] : counts) out.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  for (const auto& [key, count] : counts)
+    out.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count});
   return out;
 }
 
@@ -29,7 +30,7 @@ std::string report_name(const Node& n) { return std::string(op_def(n.op).name); 
 // What becomes of a node. A claim may cost as much as writing the kernel's program, so its answer is kept.
 struct Handling {
   std::optional<DispatchPath> decomposed_by;  // why it is not left to its kernel; none when it stays as it is
-  std::optional<bool> claimed;                // the target's answer, if it was asked
+  std::optional<const char*> refused;         // the target's answer, if it was asked: null or the reason
 };
 Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
@@ -37,8 +38,8 @@ Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const Kern
   const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
   if (policy == KernelDispatchPolicy::ForceCommon) return {DispatchPath::CommonIr, {}};
   if (policy == KernelDispatchPolicy::ForceNative) return {};
-  if (claims.claims(g, id)) return {{}, true};
-  return {DispatchPath::Rewritten, false};
+  if (const char* why = claims.refuses(g, id)) return {DispatchPath::Rewritten, why};
+  return {{}, nullptr};
 }
 
 // Whether the reference rule could run the node; the policy decides whether it may.
@@ -112,16 +113,17 @@ std::string KernelDispatchReport::text() const {
   std::string out = concat_text("dispatch on ", backend_name, " (", supported_claim_count, " kinds claimed, ",
                                 kernel_dispatch_policy_name(policy), ")\n");
   for (const KindDispatch& k : summaries)
-    out += concat_text("  ", k.name, ": ", k.node_count, " ", dispatch_path_name(k.path), "\n");
+    out += concat_text("  ", k.name, ": ", k.node_count, " ", dispatch_path_name(k.path), k.why.empty() ? "" : ": ",
+                       k.why, "\n");
   for (const Diagnostic& d : unsupported) out += concat_text("  ", d.message, "\n    ", d.where, "\n");
   return out;
 }
 
 void KernelDispatchReport::continue_with(KernelDispatchReport later) {
   Counts counts;
-  for (const KindDispatch& k : later.summaries) counts[{k.kind, k.name, k.path}] += k.node_count;
+  for (const KindDispatch& k : later.summaries) counts[{k.kind, k.name, k.path, k.why}] += k.node_count;
   for (const KindDispatch& k : summaries)
-    if (is_decomposed(k.path)) counts[{k.kind, k.name, k.path}] += k.node_count;
+    if (is_decomposed(k.path)) counts[{k.kind, k.name, k.path, k.why}] += k.node_count;
   later.summaries = summaries_of(counts);
   *this = std::move(later);
 }
@@ -159,7 +161,7 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
         continue;
       }
       const Node& n = g.node(id);
-      ++counts[{n.kind(), report_name(n), *nodes[i].decomposed_by}];
+      ++counts[{n.kind(), report_name(n), *nodes[i].decomposed_by, nodes[i].refused.value_or("")}];
       std::vector<Expr> operands = r.operands(id);
       r.replace(id, decompose_into(r.graph(), n.op, operands));
     }
@@ -170,9 +172,9 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
     NodeId id{i};
     const Node& n = g.node(id);
     if (needs_no_kernel(n)) continue;
-    const bool claimed = i < nodes.size() && nodes[i].claimed ? *nodes[i].claimed : claims.claims(g, id);
-    const DispatchPath path = claimed ? DispatchPath::Native : path_of_unclaimed(g, id, claims, dispatch);
-    ++counts[{n.kind(), report_name(n), path}];
+    const char* why = i < nodes.size() && nodes[i].refused ? *nodes[i].refused : claims.refuses(g, id);
+    const DispatchPath path = why ? path_of_unclaimed(g, id, claims, dispatch) : DispatchPath::Native;
+    ++counts[{n.kind(), report_name(n), path, why ? why : ""}];
     if (path == DispatchPath::Unsupported)
       report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
   }

@@ -49,6 +49,7 @@ struct KindDispatch {
   OpKind kind;
   std::string name;  // the op's name; of a Custom op the registered one
   DispatchPath path;
+  std::string why{};  // the target's reason where no kernel takes them
   std::size_t node_count = 0;
 };
 
@@ -57,7 +58,7 @@ struct KernelDispatchReport {
   std::string backend_name;
   KernelDispatchPolicy policy = KernelDispatchPolicy::PreferNative;
   std::size_t supported_claim_count = 0;
-  std::vector<KindDispatch> summaries;  // sorted by kind, name, path
+  std::vector<KindDispatch> summaries;  // sorted by kind, name, path, reason
   std::vector<Diagnostic> unsupported;  // one per offending node
   bool compile_ready() const { return unsupported.empty(); }
   /// Adds a later legalisation of the same program: what is left of it takes the place of what was left before.

@@ -63,14 +63,14 @@ class Chain {
       std::optional<Step> step = next(stop);
       if (!step) break;
       steps_.push_back(std::move(*step));
-      std::optional<Expr> candidate = build();
-      if (!candidate) {
-        stop = refused(steps_.back());
+      const Expr candidate = build();
+      if (const char* why = context_.claims->refuses(r_.stage(), candidate.value().node)) {
+        stop = refused(steps_.back(), why);
         stop->pattern = pattern();
         steps_.pop_back();
         break;
       }
-      best_ = *candidate;
+      best_ = candidate;
       tip_ = steps_.back().result;
     }
     if (stop)
@@ -99,12 +99,12 @@ class Chain {
       default: return {};
     }
   }
-  Stop refused(const Step& s) const {
+  Stop refused(const Step& s, const char* why) const {
     if (s.other == Other::None)
       return {MissReason::UnsupportedEpilogueActivation,
-              concat_text("the target has no product with ", op_text_name(s.op), " at its end")};
+              concat_text("the target has no product with ", op_text_name(s.op), " at its end: ", why)};
     return {MissReason::NotClaimed,
-            concat_text("the target has no product that ends in ", node_text(g_, s.result.node))};
+            concat_text("the target has no product that ends in ", node_text(g_, s.result.node), ": ", why)};
   }
 
   // The step of `user`, which reads the tip at `operand`; sets `stop` when it began to match.
@@ -164,8 +164,8 @@ class Chain {
     return step_of(uses[0], stop);
   }
 
-  // The fused node on the stage, when the target claims it.
-  std::optional<Expr> build() const {
+  // The fused node on the stage.
+  Expr build() const {
     const Node& root = g_.node(root_);
     Graph& stage = r_.stage();
     const auto* fused = root.op.get_if<ops::FusedDot>();
@@ -210,9 +210,7 @@ class Chain {
     }
     body->set_outputs({acc});
     op.epilogue = std::move(body);
-    Expr candidate = stage.add(std::move(op), std::move(operands));
-    if (!context_.claims->claims(stage, candidate.value().node)) return std::nullopt;
-    return candidate;
+    return stage.add(std::move(op), std::move(operands));
   }
 
   GraphRewriter& r_;
