@@ -338,13 +338,17 @@ class Walk {
         either_zero(out, i);
   }
 
-  // x^y of x below 0 is a number for whole y alone; at 0 the sign of x decides, which rounding may choose.
+  // x^y of x below 0 is a number for whole y alone; at 0 the sign of x decides, which rounding may choose; x^0 and 1^y
+  // are 1 even of NaN.
   static void power(const std::vector<const Bounded*>& in, Bounded& out) {
-    const Tensor x = broadcast(in[0]->value, out.value);
+    const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
     const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
     for (std::size_t i = 0; i < count(out.value); ++i) {
-      const double least = reals(x)[i] - reals(x_slack)[i];
-      if (least <= 0 && reals(x_slack)[i] + reals(y_slack)[i] > 0) reals(out.slack)[i] = kApart;
+      const double base = reals(x)[i], exponent = reals(y)[i], moved = reals(x_slack)[i], bent = reals(y_slack)[i];
+      const bool below = base - moved <= 0 && moved + bent > 0;
+      const bool to_zero = bent > 0 && std::fabs(exponent) <= bent && !std::isfinite(base);
+      const bool of_one = moved > 0 && std::fabs(base - 1) <= moved && !std::isfinite(exponent);
+      if (below || to_zero || of_one) reals(out.slack)[i] = kApart;
     }
   }
 
