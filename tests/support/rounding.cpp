@@ -589,7 +589,10 @@ class Walk {
     for (std::int64_t row = 0; row * k < out[0].value.num_elements(); ++row) {
       std::vector<std::int64_t> order(static_cast<std::size_t>(extent));
       std::iota(order.begin(), order.end(), row * extent);
-      std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return reals(wide)[a] > reals(wide)[b]; });
+      const auto key = [&](auto at) {
+        return std::isnan(reals(wide)[at]) ? kApart : reals(wide)[at];
+      };  // NaN comes first
+      std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return key(a) > key(b); });
       double widest = 0;
       for (std::int64_t i : order) widest = std::max(widest, reals(x.slack)[i]);
       for (std::int64_t i = 0; i < k; ++i) {

@@ -106,6 +106,12 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(larger, f32({-0.0F, 0.0F}), f32({-kInf, kInf}), &undecided).size == 0);
   CHECK(undecided == 2);
   CHECK(gap_of(largest, f32({0.0F, 0.0F, -1}), f32({-kInf})).size == kApart);
+  // A NaN beside numbers that rounding puts in either order.
+  undecided = 0;
+  const auto places = [](Graph& g, Expr x) { return g.top_k(x / 3.0 * 3.0, 3).indices; };
+  const Tensor close = f32({1, kNan, 1.0000001F, 0.5F});
+  CHECK(gap_of(places, close, Tensor::of<std::int32_t>({3}, {1, 0, 2}), &undecided).size == 0);
+  CHECK(undecided >= 2);
   // Beyond the largest number of the dtype the bound ends.
   undecided = 0;
   CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, f32({100}), f32({kInf}), &undecided).size == 0);
