@@ -49,6 +49,15 @@ TEST_CASE("rounding: a sum is measured by its terms, and a cancelled difference 
   CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(1.0625F)).size < 1);  // eps * 2e6 = 0.24
   CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(3)).size > 1);
   CHECK(gap_of(total, f32({1, 1, 1}), scalar(3.0001F)).size > 1);
+  // Many equal terms drift, by half a unit each at worst.
+  const Tensor ones = f32(std::vector<float>(64, 1));
+  CHECK(gap_of(total, ones, scalar(64 * (1 + 15 * 0x1p-23F))).size <= 1);
+  CHECK(gap_of(total, ones, scalar(64 * (1 + 20 * 0x1p-23F))).size > 1);
+  // Products below the normal numbers, each rounded to the least one.
+  const auto products = [](Graph& g, Expr x) { return g.matmul(g.reshape(x, {1, 4}), g.reshape(x, {4, 1})); };
+  const Tensor tiny = f32({1e-20F, 1e-20F, 1e-20F, 1e-20F});
+  CHECK(gap_of(products, tiny, f32({4e-40F + 2.5e-45F}).reshaped({1, 1})).size <= 1);
+  CHECK(gap_of(products, tiny, f32({4e-40F + 2.5e-44F}).reshaped({1, 1})).size > 1);
   const auto cancelled = [](Graph& g, Expr x) { return g.exp(x) - 1.0; };
   CHECK(gap_of(cancelled, f32({1e-6F}), f32({9.5367e-7F})).size <= 1);  // exp rounds to 1 + 2^-20
   CHECK(gap_of(cancelled, f32({1e-6F}), f32({2e-6F})).size > 1);
@@ -106,6 +115,18 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(larger, f32({-0.0F, 0.0F}), f32({-kInf, kInf}), &undecided).size == 0);
   CHECK(undecided == 2);
   CHECK(gap_of(largest, f32({0.0F, 0.0F, -1}), f32({-kInf})).size == kApart);
+  // Attention may add up before it divides.
+  undecided = 0;
+  const auto mean_of_two = [](Graph& g, Expr x) {
+    const Expr q = g.constant(Tensor::zeros({{1, 2, 1}, DType::F32}));
+    ops::Attention one;
+    one.num_heads = one.kv_heads = one.head_dim = 1;
+    return g.attention(q, q, g.reshape(x, {1, 2, 1}), one);
+  };
+  const Tensor two_inf = f32({kInf, kInf}).reshaped({1, 2, 1});
+  CHECK(gap_of(mean_of_two, f32({3e38F, 3e38F}), two_inf, &undecided).size == 0);
+  CHECK(undecided == 2);
+  CHECK(gap_of(mean_of_two, f32({1e38F, 1e38F}), two_inf).size == kApart);
   // A NaN beside numbers that rounding puts in either order.
   undecided = 0;
   const auto places = [](Graph& g, Expr x) { return g.top_k(x / 3.0 * 3.0, 3).indices; };
