@@ -24,10 +24,11 @@ class Adjusted final : public Target {
   }
   const OpSet& kinds() const override { return kinds_; }
   const char* refuses(const Graph& g, NodeId id) const override {
-    return allows(g, id) ? base_->refuses(g, id) : "supported_ops leaves its kind out";
+    const char* why = allowed_.refuses(g, id);
+    return why ? why : base_->refuses(g, id);
   }
   bool by_kind() const override { return base_->by_kind(); }
-  bool on_host(const Graph& g, NodeId id) const override { return allows(g, id) && base_->on_host(g, id); }
+  bool on_host(const Graph& g, NodeId id) const override { return allowed_.claims(g, id) && base_->on_host(g, id); }
   RegionLimits region_limits() const override { return base_->region_limits(); }
   bool reads_strided(const Graph& g, NodeId id, int operand) const override {
     return base_->reads_strided(g, id, operand);
@@ -41,7 +42,6 @@ class Adjusted final : public Target {
   }
 
  private:
-  bool allows(const Graph& g, NodeId id) const { return allowed_.has(g.node(id).kind()); }
   std::shared_ptr<const Target> base_;
   OpSet allowed_, kinds_;
   std::size_t alignment_;

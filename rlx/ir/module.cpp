@@ -19,7 +19,7 @@ const OpSet& OpSet::everything() {
 }
 
 const char* OpSet::refuses(const Graph& g, NodeId id) const {
-  return has(g.node(id).kind()) ? nullptr : "its kind is not among those listed";
+  return has(g.node(id).kind()) ? nullptr : "its kind is not among the supported ops";
 }
 
 std::string_view stage_name(GraphStage stage) {

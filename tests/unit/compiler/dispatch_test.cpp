@@ -54,7 +54,7 @@ TEST_CASE("dispatch: a kernel first, the decomposition where there is none, an e
   CHECK(contains(paths(report, "activation"), "unsupported"));
   CHECK(contains(report.text(), "dispatch on toy ("));
   CHECK(contains(report.text(), "prefer_native"));
-  CHECK(contains(report.text(), "  softmax: 1 rewritten: its kind is not among those listed\n"));
+  CHECK(contains(report.text(), "  softmax: 1 rewritten: its kind is not among the supported ops\n"));
 }
 
 TEST_CASE("dispatch: force_common decomposes what has a kernel, and gives the same values") {

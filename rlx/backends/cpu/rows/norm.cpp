@@ -6,9 +6,9 @@
 namespace rlx::cpu {
 namespace {
 
-/// Of rows of f32: along the last axis, which Op names.
+/// For f32 ops along the axis that Op names, which must be the last.
 template <class Op>
-const char* rows_refuse_axis(const Graph& g, NodeId id) {
+const char* last_axis_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return refuse_unless(g.node(id).op.template as<Op>().axis == in_shape(g, id, 0).rank() - 1,
                        "it runs along another axis than the last");
@@ -120,16 +120,16 @@ void lower_softmax(LowerContext& c) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::LayerNorm, "layer_norm_f32", rows_refuse_axis<ops::LayerNorm>, lower_layer_norm, norm_reads_strided,
+    {OpKind::LayerNorm, "layer_norm_f32", last_axis_refuses<ops::LayerNorm>, lower_layer_norm, norm_reads_strided,
      x_in_place},
-    {OpKind::RmsNorm, "rms_norm_f32", rows_refuse_axis<ops::RmsNorm>, lower_rms_norm, norm_reads_strided, x_in_place},
+    {OpKind::RmsNorm, "rms_norm_f32", last_axis_refuses<ops::RmsNorm>, lower_rms_norm, norm_reads_strided, x_in_place},
     {OpKind::FusedResidualLN, "residual_layer_norm_f32", fused_norm_refuses, lower_residual_ln, norm_reads_strided,
      x_in_place},
     {OpKind::FusedResidualRmsNorm, "residual_rms_norm_f32", fused_norm_refuses, lower_residual_rms, norm_reads_strided,
      sum_in_place},
-    {OpKind::Softmax, "softmax_f32", rows_refuse_axis<ops::Softmax>, lower_softmax<false>, norm_reads_strided,
+    {OpKind::Softmax, "softmax_f32", last_axis_refuses<ops::Softmax>, lower_softmax<false>, norm_reads_strided,
      x_in_place},
-    {OpKind::LogSoftmax, "log_softmax_f32", rows_refuse_axis<ops::LogSoftmax>, lower_softmax<true>, norm_reads_strided,
+    {OpKind::LogSoftmax, "log_softmax_f32", last_axis_refuses<ops::LogSoftmax>, lower_softmax<true>, norm_reads_strided,
      x_in_place},
 };
 
