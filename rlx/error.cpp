@@ -16,6 +16,7 @@ std::string_view error_code_name(ErrorCode code) {
     case ErrorCode::BadFile: return "bad file";
     case ErrorCode::Unsupported: return "unsupported";
     case ErrorCode::DeviceUnavailable: return "device unavailable";
+    case ErrorCode::DeviceLost: return "device lost";
     case ErrorCode::OutOfMemory: return "out of memory";
     case ErrorCode::Internal: return "internal error";
   }

@@ -22,6 +22,7 @@ enum class ErrorCode : std::uint8_t {
   BadFile,            // a file or text that does not follow its format
   Unsupported,        // a valid request that this device, op or build cannot do
   DeviceUnavailable,  // no such device in this build or on this machine
+  DeviceLost,         // the device failed or went away: it has to be opened anew
   OutOfMemory,
   Internal,  // our bug
 };

@@ -78,7 +78,7 @@ build dev
 ctest --preset dev
 # Every folder of tests must have become a test; CMake leaves a label out only when it found no file.
 listed=$(ctest --preset dev -N)
-for label in unit golden property conformance cli; do
+for label in unit golden property conformance proof cli; do
   if compgen -G "tests/$label/*" >/dev/null && ! grep -qE "Test +#[0-9]+: $label$" <<<"$listed"; then
     fail "tests/$label has files but no test '$label' was built"
   fi
@@ -111,8 +111,8 @@ with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python
 "$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
 "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
 
-step "asan: unit, golden, property and conformance tests under address + undefined sanitizers, fuzz targets"
-mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance; do
+step "asan: unit, golden, property, conformance and proof tests under address + undefined sanitizers, fuzz targets"
+mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance proof; do
   if [ -n "$(find "$label" -name '*.cpp' -print -quit 2>/dev/null)" ]; then echo "${label}_tests"; fi
 done)
 mapfile -t fuzzers < <(cd tests/fuzz && for file in *_fuzz.cpp; do

@@ -130,7 +130,7 @@ class Placer {
   }
 
   void reverse_time() {
-    for (ArenaBuffer& b : buffers_) b = {b.bytes, -b.last, -b.first, b.offset};
+    for (ArenaBuffer& b : buffers_) b = {b.bytes, -b.last, -b.first, b.offset, b.arena};
   }
 
   // Each buffer when it is born, larger ones first, in the smallest hole that holds it.
@@ -199,8 +199,51 @@ class Placer {
 
 }  // namespace
 
-std::optional<ArenaSize> place_in_arena(std::span<ArenaBuffer> buffers, std::size_t alignment) {
-  return Placer(buffers, alignment).run();
+namespace {
+
+// What does not fit below `most_bytes` where one arena would put it goes to further ones, in the order of time so that
+// what is computed together lies together. Each takes a stretch of buffers of which a binary search finds the longest
+// whose arena is small enough: O(log n) placements an arena.
+ArenaSize place_in_several(std::span<ArenaBuffer> buffers, std::size_t alignment, std::size_t most_bytes,
+                           ArenaSize size) {
+  std::vector<std::uint32_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return buffers[a].first < buffers[b].first; });
+  size.arenas.clear();
+  size.bytes = 0;
+  std::vector<ArenaBuffer> some;
+  const auto place = [&](std::size_t from, std::size_t to) {
+    some.clear();
+    for (std::size_t i = from; i < to; ++i) some.push_back(buffers[order[i]]);
+    return Placer(some, alignment).run()->bytes;  // fewer bytes than all together
+  };
+  for (std::size_t from = 0; from < order.size();) {
+    std::size_t fits = from + 1, step = 1;  // [from, fits) does, or is a single buffer
+    while (fits + step <= order.size() && place(from, fits + step) <= most_bytes) fits += step, step *= 2;
+    for (; step > 0; step /= 2)
+      if (fits + step <= order.size() && place(from, fits + step) <= most_bytes) fits += step;
+    size.arenas.push_back(place(from, fits));
+    size.bytes += size.arenas.back();
+    for (std::size_t i = from; i < fits; ++i) {
+      buffers[order[i]].offset = some[i - from].offset;
+      buffers[order[i]].arena = static_cast<std::uint32_t>(size.arenas.size() - 1);
+    }
+    from = fits;
+  }
+  return size;
+}
+
+}  // namespace
+
+std::optional<ArenaSize> place_in_arenas(std::span<ArenaBuffer> buffers, std::size_t alignment,
+                                         std::size_t most_bytes) {
+  std::optional<ArenaSize> size = Placer(buffers, alignment).run();
+  if (!size) return size;
+  for (ArenaBuffer& b : buffers) b.arena = 0;
+  if (size->bytes > most_bytes) return place_in_several(buffers, alignment, most_bytes, std::move(*size));
+  if (!buffers.empty()) size->arenas = {size->bytes};
+  return size;
 }
 
 }  // namespace rlx

@@ -38,8 +38,9 @@ class PlanChecker {
       for (std::uint32_t r = 0; r < g_.nodes()[i].num_results(); ++r) {
         ranges.push_back(range(Value(NodeId{i}, r)));
         const LirValue& lv = plan_.values[i][r];
-        if (lv.place == Place::Arena && lv.bytes != 0 && lv.offset + lv.bytes > plan_.arena_bytes)
-          report(Value(NodeId{i}, r), " lies outside the arena");
+        if (lv.place == Place::Arena && lv.bytes != 0 &&
+            (lv.index >= plan_.arenas.size() || lv.offset + lv.bytes > plan_.arenas[lv.index]))
+          report(Value(NodeId{i}, r), " lies outside its arena");
       }
     AccessHistory history(ranges);
     for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {

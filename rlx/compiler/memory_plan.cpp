@@ -173,6 +173,9 @@ class Planner {
     const bool dense = is_dense(to, view->strides);
     if (!dense && !readers_follow(v, to, view->strides)) return false;
     const Dim element(size_bytes(n.shape().dtype()));
+    if (limits_.view_alignment > 1 &&
+        !mod(where(from).offset + view->skip * element, Dim(limits_.view_alignment)).is_static(0))
+      return false;
     at(v).is_view = true;
     where(v).offset = where(from).offset + view->skip * element;
     where(v).bytes = (dense ? n.shape().num_elements_dim() : touched_extent(to, view->strides)) * element;
@@ -348,14 +351,18 @@ class Planner {
     for (std::uint32_t i = 0; i < buffers_.size(); ++i)
       if (buffers_[i].place == Place::Arena && joined_[i] == i)
         arena.push_back({buffers_[i].bytes, buffers_[i].first_step, buffers_[i].last_step});
-    const std::optional<ArenaSize> size = place_in_arena(arena, plan_.alignment);
+    const std::optional<ArenaSize> size = place_in_arenas(arena, plan_.alignment, limits_.max_arena_bytes);
     if (!size) throw_no_arena();
+    plan_.arenas = size->arenas;
     plan_.arena_bytes = size->bytes;
     plan_.live_peak_bytes = size->live_peak;
     plan_.unshared_bytes = size->unshared;
     std::size_t next = 0;
     for (std::uint32_t i = 0; i < buffers_.size(); ++i)
-      if (buffers_[i].place == Place::Arena && joined_[i] == i) buffers_[i].offset = arena[next++].offset;
+      if (buffers_[i].place == Place::Arena && joined_[i] == i) {
+        buffers_[i].offset = arena[next].offset;
+        buffers_[i].index = arena[next++].arena;
+      }
   }
 
   [[noreturn]] void throw_no_arena() const {
@@ -505,7 +512,7 @@ std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
     for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
       const LirValue& v = plan.values[i][r];
       out += concat_text("  ", Value(NodeId{i}, r), " ", places[static_cast<std::size_t>(v.place)]);
-      if (v.place != Place::Arena) out += concat_text(" ", v.index);
+      if (v.place != Place::Arena || v.index != 0) out += concat_text(" ", v.index);
       out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "",
                          v.strides.empty() ? "" : " strided", "  ", op_text_name(g.nodes()[i].op), "\n");
     }

@@ -18,7 +18,7 @@ BufferHomes::BufferHomes(const LirBufferPlan& plan) {
 BufferHome BufferHomes::operator()(Place place, std::uint32_t index) const {
   if (place == Place::Input)
     if (auto it = output_of_.find(index); it != output_of_.end()) return {Place::Output, it->second};
-  return {place, place == Place::Arena ? 0 : index};
+  return {place, index};
 }
 
 AccessHistory::AccessHistory(std::span<const ByteRange> ranges) {

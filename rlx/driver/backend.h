@@ -1,4 +1,5 @@
-// What a backend is: a probe, a target that says what it can run, and a compiler from LIR to something that runs.
+// What a backend is: a probe, a device that it opens, a target that says what it can run, and a compiler from LIR to
+// something that runs.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/driver/open_device.h"
 #include "rlx/driver/target.h"
 #include "rlx/ir/module.h"
 
@@ -26,31 +28,37 @@ struct BackendOptions {
   std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step, and who took chunks is noted
 };
 
-/// Everything a bound program reads and writes that it does not own.
-struct BindContext {
-  std::byte* arena = nullptr;                  // plan.arena_bytes, aligned to plan.alignment
-  std::span<const std::byte* const> prepared;  // by Param index of the LIR graph
-  std::span<std::byte* const> states;          // by State index
-  /// The executable's program with its symbols bound: the same nodes, schedule and arena. Null when it has no symbols;
-  /// otherwise it lives as long as the bound program.
-  const LirModule* lir = nullptr;
-};
-
 /// One timed step of a profiled run.
 struct StepTime {
   NodeId node;
   double ns = 0;
 };
 
-/// A program bound to memory: kernels with their pointers. One run at a time.
+/// A place that a run reads or writes: of an input, an output or a state.
+struct RunSlot {
+  BufferView view;
+};
+
+/// What one run works on. The views cover their values' bytes; those of the host lie in its memory where the device
+/// reaches that (`OpenDevice::host_memory`).
+struct RunArguments {
+  std::span<const RunSlot> inputs;      // in node order of the Inputs
+  std::span<const RunSlot> outputs;     // in output order
+  std::span<const RunSlot> states;      // in node order of the States
+  std::span<const BufferView> weights;  // by Param index of the LIR graph
+  /// Counts the changes of `states` and `weights`: equal to that of the last run, they are too.
+  std::uint64_t tables = 0;
+  /// Filled with the time of each step, run one after the other, by the time a wait for the run returns; or null.
+  std::vector<StepTime>* times = nullptr;
+};
+
+/// Code with its memory. One thread at a time submits.
 class BoundGraph {
  public:
   virtual ~BoundGraph() = default;
-  /// Runs once. `inputs` and `outputs` are in node order of the Inputs and in output order; every pointer covers its
-  /// value's bytes. Allocates nothing. Throws what a kernel reported.
-  virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;
-  /// Runs once on the calling thread, step by step, and returns the time of each.
-  virtual std::vector<StepTime> run_timed(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;
+  /// Starts a run behind what the stream holds; the event is that of its end. On the host it runs now, on this thread,
+  /// throws what a kernel reported, and returns the empty event; it then allocates nothing, but for `times`.
+  virtual Event submit(const RunArguments& arguments, Stream& stream) = 0;
 };
 
 /// Immutable code made from an LIR, shared by all clones.
@@ -63,8 +71,10 @@ class ExecutableGraph {
   virtual void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const = 0;
   /// The inverse of pack: writes source `source`, dense in the source's own shape, to `data`.
   virtual void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const = 0;
-  /// Binds kernels to memory, for the extents of `context.lir`.
-  virtual std::unique_ptr<BoundGraph> bind(const BindContext& context) const = 0;
+  /// Code for runs of `program`: `lir()`, or, where that has symbols, the same nodes, schedule and arenas with their
+  /// values. `arenas` are those of its plan. Program and arenas live as long as the result.
+  virtual std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
+                                           std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;
 };
@@ -85,18 +95,25 @@ struct MachineLimits {
   double floor_ns(const Cost& cost) const;
 };
 
+/// What a probe found: how many devices can be used now, and, when none can, why.
+struct Presence {
+  int count = 0;
+  std::string reason{};
+};
+
 /// A device's entry: stateless and thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  /// Empty when the device can be used now, else the reason why not. Never throws.
-  virtual std::string unavailable_reason() const noexcept = 0;
+  /// Devices of this kind that can be used now.
+  virtual Presence probe(Device kind) const noexcept = 0;
+  /// Opens one of them; `open_device` (registry.h) does so once for all who ask.
+  virtual std::shared_ptr<OpenDevice> open(DeviceId id) const = 0;
   /// What compiles with these options are made for; the device need not be there.
   virtual std::shared_ptr<const Target> target(const BackendOptions& options) const = 0;
   virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
-  /// Limits of what `BoundGraph::run_timed` uses (on the CPU: one thread), measured now; none when the backend cannot
-  /// tell.
+  /// Limits of what a timed run uses (on the CPU: one thread), measured now; none when the backend cannot tell.
   virtual std::optional<MachineLimits> measure_limits(const BackendOptions&) const { return std::nullopt; }
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <string>
 
 #include "rlx/error.h"
@@ -50,5 +51,21 @@ std::optional<Device> parse_device(std::string_view text) {
   for (const Alias& a : kAliases)
     if (a.text == low) return a.device;
   return std::nullopt;
+}
+
+std::optional<DeviceId> parse_device_id(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const std::optional<Device> kind = parse_device(text.substr(0, colon));
+  if (!kind || colon == std::string_view::npos) return kind ? std::optional(DeviceId(*kind)) : std::nullopt;
+  const std::string_view number = text.substr(colon + 1);
+  int ordinal = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), ordinal);
+  if (error != std::errc() || end != number.data() + number.size() || ordinal < 0) return std::nullopt;
+  return DeviceId(*kind, ordinal);
+}
+
+std::string device_text(DeviceId id) {
+  std::string text(device_info(id.kind).id);
+  return id.ordinal == 0 ? text : text + ":" + std::to_string(id.ordinal);
 }
 }  // namespace rlx

@@ -1,15 +1,15 @@
-// The twelve devices: names, aliases, priority.
+// The twelve kinds of devices: names, aliases, priority.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
-namespace rlx {
+#include "rlx/tensor/buffer.h"
 
-enum class Device : std::uint8_t { Cpu, Metal, Mlx, Ane, Cuda, Rocm, Tpu, Gpu, Vulkan, OpenGl, DirectX, WebGpu };
-inline constexpr int kNumDevices = 12;
+namespace rlx {
 
 /// What is fixed about a device.
 struct DeviceInfo {
@@ -26,5 +26,9 @@ std::span<const DeviceInfo> all_devices();
 const DeviceInfo& device_info(Device d);
 /// A device from its id or an alias ("cuda", "nvidia", "coreml", "gl", ...), any case; none when unknown.
 std::optional<Device> parse_device(std::string_view text);
+/// The same with an ordinal behind a colon ("cuda:1"); without one the first device.
+std::optional<DeviceId> parse_device_id(std::string_view text);
+/// "cuda:1", and "cuda" for the first.
+std::string device_text(DeviceId id);
 
 }  // namespace rlx

@@ -2,7 +2,9 @@
 #include "rlx/driver/registry.h"
 
 #include <array>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 namespace rlx {
 namespace {
@@ -10,6 +12,8 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::array<std::shared_ptr<const Backend>, kNumDevices> registered;
+  std::mutex open_mutex;  // held while a device is opened, so that nobody opens it twice
+  std::map<std::tuple<const Backend*, Device, int>, std::weak_ptr<OpenDevice>> open;
 };
 Registry& registry() {
   static Registry r;
@@ -31,8 +35,11 @@ std::shared_ptr<const Backend> builtin_for(Device device) {
 void register_backend(Device device, std::shared_ptr<const Backend> backend) {
   (void)device_info(device);
   Registry& r = registry();
-  std::lock_guard lock(r.mutex);
-  r.registered[static_cast<std::size_t>(device)] = std::move(backend);
+  std::scoped_lock lock(r.mutex, r.open_mutex);
+  std::shared_ptr<const Backend>& now = r.registered[static_cast<std::size_t>(device)];
+  // A later backend may lie where this one lay: its devices are not to be taken for that one's.
+  std::erase_if(r.open, [&](const auto& entry) { return std::get<0>(entry.first) == now.get(); });
+  now = std::move(backend);
 }
 
 std::shared_ptr<const Backend> backend_for(Device device) {
@@ -43,6 +50,58 @@ std::shared_ptr<const Backend> backend_for(Device device) {
     if (auto b = r.registered[static_cast<std::size_t>(device)]) return b;
   }
   return builtin_for(device);
+}
+
+namespace {
+std::string why_no_backend(Device device) {
+  const DeviceInfo& info = device_info(device);
+  if (info.build_option.empty()) return concat_text("this version has no ", info.name, " backend");
+  return concat_text("this build leaves its backend out (configure with -D", info.build_option, "=ON)");
+}
+[[noreturn]] void throw_unavailable(Device device, const std::string& why) {
+  throw Error(ErrorCode::DeviceUnavailable,
+              concat_text("device ", device_info(device).name, " is not available: ", why),
+              "pick one of rlx::available_devices()");
+}
+}  // namespace
+
+std::shared_ptr<const Backend> require_backend(Device device) {
+  std::shared_ptr<const Backend> backend = backend_for(device);
+  if (!backend) throw_unavailable(device, why_no_backend(device));
+  return backend;
+}
+
+Presence probe_device(Device kind) {
+  const std::shared_ptr<const Backend> backend = backend_for(kind);
+  return backend ? backend->probe(kind) : Presence{0, why_no_backend(kind)};
+}
+
+std::vector<std::shared_ptr<OpenDevice>> opened_devices(Device kind) {
+  Registry& r = registry();
+  std::lock_guard lock(r.open_mutex);
+  std::vector<std::shared_ptr<OpenDevice>> out;
+  for (const auto& [key, device] : r.open)
+    if (auto there = device.lock(); there && std::get<1>(key) == kind) out.push_back(std::move(there));
+  return out;
+}
+
+std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id) {
+  if (!backend)
+    throw Error(ErrorCode::InvalidArgument, "open_device: no backend was given (a null pointer)",
+                "take one of backend_for or require_backend");
+  const Presence there = backend->probe(id.kind);
+  if (there.count == 0) throw_unavailable(id.kind, there.reason);
+  if (id.ordinal < 0 || id.ordinal >= there.count)
+    throw Error(ErrorCode::DeviceUnavailable,
+                concat_text("there is no device ", device_text(id), ": the machine has ", there.count, " of the kind"),
+                concat_text("ordinals count from 0 to ", there.count - 1));
+  Registry& r = registry();
+  std::lock_guard lock(r.open_mutex);
+  std::weak_ptr<OpenDevice>& known = r.open[{backend.get(), id.kind, id.ordinal}];
+  if (auto already = known.lock(); already && !already->lost()) return already;
+  std::shared_ptr<OpenDevice> fresh = backend->open(id);
+  known = fresh;
+  return fresh;
 }
 
 std::shared_ptr<const Backend> backend_by_name(std::string_view name) {

@@ -24,6 +24,15 @@ std::span<const BackendEntry* const> builtin_backends();
 void register_backend(Device device, std::shared_ptr<const Backend> backend);
 /// The backend of `device`, or none when this build has none.
 std::shared_ptr<const Backend> backend_for(Device device);
+/// The same; DeviceUnavailable says why this build has none.
+std::shared_ptr<const Backend> require_backend(Device device);
+/// How many devices of the kind can be used now, and why none can.
+Presence probe_device(Device kind);
+/// The device `id` of `backend`, opened on the first call and shared until all let go of it. DeviceUnavailable names
+/// the device, and the reason or how many there are.
+std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id);
+/// The devices of a kind that are open now.
+std::vector<std::shared_ptr<OpenDevice>> opened_devices(Device kind);
 /// The backend called `name` ("cpu", "reference"), or none.
 std::shared_ptr<const Backend> backend_by_name(std::string_view name);
 /// Devices that have a backend, in declaration order.

@@ -14,10 +14,14 @@
 
 namespace rlx {
 
-/// How a target keeps memory.
+/// How a target keeps memory. All counts are of bytes but the last.
 struct TargetLimits {
-  std::size_t alignment = 64;                      // of values, bytes
+  std::size_t alignment = 64;                      // of values
+  std::size_t view_alignment = 1;                  // of a view in its value: one that lies elsewhere is copied
+  std::size_t copy_granule = 1;                    // of places that streams copy to and from
   std::size_t max_buffer_bytes = ~std::size_t{0};  // of one value
+  std::size_t max_arena_bytes = ~std::size_t{0};   // of one arena, unless a single value is larger
+  int max_bindings = 0;                            // buffers that one kernel may be given; 0: any number
 };
 
 /// A target of compiles: its backend's kernel rows answer, and nothing else. Immutable, so that threads may share it.
@@ -28,8 +32,7 @@ class Target : public Claims {
   virtual Device device() const { return Device::Cpu; }
   virtual int threads() const { return 1; }
   virtual TargetLimits limits() const { return {}; }
-  /// True when the backend's code can be bound to any values of symbols that the program still holds
-  /// (`BindContext::lir`).
+  /// True when the backend's code can be bound to any values of symbols that the program still holds.
   virtual bool runtime_symbols() const { return false; }
   /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
   /// makes slices and transposes views instead of copies.

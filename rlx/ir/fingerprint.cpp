@@ -33,7 +33,8 @@ class HashSink : public ByteSink {
 };
 
 void hash_plan(HashSink& h, const LirBufferPlan& plan) {
-  h.number(plan.arena_bytes);
+  h.number(plan.arenas.size());
+  for (std::size_t bytes : plan.arenas) h.number(bytes);
   h.number(plan.alignment);
   h.number(plan.values.size());
   for (const auto& results : plan.values) {

@@ -115,7 +115,7 @@ std::string body_text(const Graph& g) {
 
 std::string place_text(const LirValue& v) {
   switch (v.place) {
-    case Place::Arena: return "arena";
+    case Place::Arena: return v.index == 0 ? "arena" : concat_text("arena ", v.index);
     case Place::Input: return concat_text("input ", v.index);
     case Place::Output: return concat_text("output ", v.index);
     case Place::Prepared: return concat_text("prepared ", v.index);
@@ -127,8 +127,9 @@ std::string place_text(const LirValue& v) {
 
 std::string plan_header(const LirModule& m) {
   const LirBufferPlan& p = m.plan;
-  std::string out = concat_text("buffer plan: arena ", bytes_text(p.arena_bytes), ", aligned to ", p.alignment, " B, ",
-                                count_text(p.schedule.size(), "step"), "\n");
+  std::string out = concat_text(
+      "buffer plan: ", p.arenas.size() > 1 ? concat_text(p.arenas.size(), " arenas of ") : "arena ",
+      bytes_text(p.arena_bytes), ", aligned to ", p.alignment, " B, ", count_text(p.schedule.size(), "step"), "\n");
   if (p.live_peak_bytes) {
     char ratio[32];
     std::snprintf(ratio, sizeof ratio, "%.3f",

@@ -42,7 +42,7 @@ bool holds_blocks(const Graph& g);
 
 /// Where the bytes of a value live at run time.
 enum class Place : std::uint8_t {
-  Arena,     // offset into the arena
+  Arena,     // arena `index`
   Input,     // the caller's input `index`
   Output,    // the caller's output `index`
   Prepared,  // prepared weight `index`
@@ -89,7 +89,8 @@ struct LirAlias {
 
 /// The memory plan of a graph: a location for every value, the schedule and its ordering edges.
 struct LirBufferPlan {
-  std::size_t arena_bytes = 0;
+  std::vector<std::size_t> arenas;  // bytes of each; one where the target sets no limit to them
+  std::size_t arena_bytes = 0;      // of all
   std::size_t alignment = 64;
   std::size_t live_peak_bytes = 0;            // the largest sum of live bytes: the floor of any plan
   std::size_t unshared_bytes = 0;             // sum of all buffers, had none been reused

@@ -36,9 +36,7 @@ auto make_room(const std::string& graph, const std::string& what, std::size_t by
   } catch (const Error& e) {
     if (e.code() != ErrorCode::OutOfMemory) throw;
   }
-  throw Error(ErrorCode::OutOfMemory,
-              concat_text("graph '", graph, "': there is no memory for ", what, ", ", bytes, " bytes"),
-              "run it with smaller dimensions, or where there is more memory");
+  throw_no_room(graph, what, bytes);
 }
 
 bool aligned(const void* data, DType dtype) {
@@ -71,10 +69,16 @@ std::int64_t element_count(const TensorView& view) {
 
 // -- one runner --
 
+CompiledGraph::Impl::Impl(std::shared_ptr<SharedCode> shared)
+    : code(std::move(shared)),
+      device(code->device),
+      stream(device->stream()),
+      weights(std::make_shared<WeightStore>()),
+      memory(device, std::max<std::size_t>(64, code->target->limits().alignment)) {}
+
 std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<SharedCode> code) {
-  auto impl = std::make_unique<Impl>();
-  impl->code = std::move(code);
-  impl->weights = std::make_shared<WeightStore>();
+  auto impl = std::make_unique<Impl>(std::move(code));
+  for (const IoInfo& s : impl->code->states) impl->states.push_back(impl->new_state(s.shape));
   impl->reset_states();
   // A program of known shapes, or of runtime symbols alone, is compiled at once, so that its errors appear here and not
   // in the first run.
@@ -88,17 +92,18 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
   return impl;
 }
 
-ShapeInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> spec) {
+BoundProgram& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> spec) {
   for (auto it = shapes.begin(); it != shapes.end(); ++it)
     if ((*it)->spec == spec) {
       shapes.splice(shapes.begin(), shapes, it);
       return *shapes.front();
     }
-  auto fresh = std::make_unique<ShapeInstance>();
+  auto fresh = std::make_unique<BoundProgram>();
   fresh->spec = std::move(spec);
   known(fresh->spec->code);
-  fresh->input_pointers.resize(fresh->spec->inputs.size());
-  fresh->output_pointers.resize(fresh->spec->outputs.size());
+  fresh->inputs.resize(fresh->spec->inputs.size());
+  fresh->outputs.resize(fresh->spec->outputs.size());
+  fresh->results.resize(fresh->spec->outputs.size());
   shapes.push_front(std::move(fresh));
   constexpr std::size_t kMaxBound = 32;
   if (shapes.size() > kMaxBound) shapes.pop_back();
@@ -118,41 +123,39 @@ PreparedCode& CompiledGraph::Impl::known(const std::shared_ptr<const Code>& c) {
   return prepared.front();
 }
 
-const std::vector<const std::byte*>& CompiledGraph::Impl::prepare(const std::shared_ptr<const Code>& c) {
+const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const Code>& c) {
   PreparedCode& p = known(c);
-  if (p.weights_version != weights_version) {
-    p.pointers = weights->prepare(c->weights, *code->backend, *code->target, code->backend_options);
-    p.weights_version = weights_version;
+  if (p.tables != tables) {
+    p.weights = {};  // its buffers may be written when nobody else holds them
+    p.weights = weights->prepare(c->weights, {*code->backend, *code->target, code->backend_options, *device, *stream});
+    p.tables = tables;
   }
-  return p.pointers;
+  return p.weights;
 }
 
-void CompiledGraph::Impl::bind(ShapeInstance& s) {
+// The memory, the tables and the code of the next run. Once they are there nothing is done.
+void CompiledGraph::Impl::bind(BoundProgram& s) {
   const Code& c = *s.spec->code;
-  if (block_is_short(s)) {
+  if (!memory.fits(c)) {
     for (auto& other : shapes) other->bound.reset();
-    const std::size_t align =
-        code->target->limits().alignment;  // tensors are aligned to 64 bytes, targets may ask for more
-    const Shape bytes({Dim(std::max<std::size_t>(64, c.block_bytes) + (align > 64 ? align : 0))}, DType::U8);
-    block = make_room(code->source.name(), "the values of a run", bytes.size_bytes(),
-                      [&] { return Tensor::uninitialized(bytes); });
+    memory.reserve(c, code->source.name());
   }
-  if (s.bound && s.weights_version == weights_version) return;
-  s.bound.reset();
-  s.prepared = prepare(s.spec->code);
-  s.state_pointers.clear();
-  const Graph& run = s.spec->lir().graph;
-  for (NodeId id : run.leaves(OpKind::State)) {
-    std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
-    s.state_pointers.push_back(states[i]->value.mutable_data());
+  if (s.tables != tables) {
+    s.weights = prepare(s.spec->code).views;
+    s.states.clear();
+    const Graph& run = s.spec->lir().graph;
+    for (NodeId id : run.leaves(OpKind::State)) {
+      const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
+      s.states.push_back({states[i]->view()});
+    }
+    s.tables = tables;
   }
-  s.bound = c.executable->bind(BindContext{arena(), s.prepared, s.state_pointers, &s.spec->lir()});
-  s.weights_version = weights_version;
+  if (!s.bound) s.bound = c.executable->bind(*device, s.spec->lir(), memory.arenas());
 }
 
 // Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating. The views
 // are cut to the active extent.
-ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView>& views) {
+BoundProgram& CompiledGraph::Impl::program_for(std::span<const TensorView>& views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())
     throw Error(ErrorCode::InvalidArgument,
@@ -191,12 +194,12 @@ ShapeInstance& CompiledGraph::Impl::instance_for(std::span<const TensorView>& vi
   }
   std::vector<std::vector<std::int64_t>> dims;
   for (std::size_t i = 0; i < views.size(); ++i) dims.push_back(resolve_dims(infos[i], views[i]));
-  ShapeInstance& s = use(code->specialize(dims));
+  BoundProgram& s = use(code->specialize(dims));
   check_sizes(s, views);
   return s;
 }
 
-void CompiledGraph::Impl::check_sizes(const ShapeInstance& s, std::span<const TensorView> views) const {
+void CompiledGraph::Impl::check_sizes(const BoundProgram& s, std::span<const TensorView> views) const {
   for (std::size_t i = 0; i < views.size(); ++i) {
     const Shape& shape = s.spec->inputs[i];
     if (views[i].size_bytes != shape.size_bytes())
@@ -233,14 +236,35 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
   return dims;
 }
 
-void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
+Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
   for (std::size_t i = 0; i < states.size(); ++i)
-    if (!states[i]->valid)
+    if (!states[i]->good())
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("a failed run left state '", code->states[i].name, "' invalid"),
                   "call reset(), or write_state() for each state");
   check_inputs_stay(s, views, false);
   bind(s);
+  for (std::size_t i = 0; i < views.size(); ++i)
+    s.inputs[i].view = input_on(*device, *stream, views[i].data, views[i].size_bytes, memory.input_room(i));
+  for (std::size_t o = 0; o < s.results.size(); ++o)
+    s.outputs[o].view = output_on(*device, s.results[o], s.spec->outputs[o].size_bytes(), memory.output_room(o));
+  for (auto& state : states) {
+    if (!state->last.ready()) stream->wait(state->last);
+    state->valid = false;
+  }
+  const Event done = s.bound->submit({s.inputs, s.outputs, s.states, s.weights, tables, times}, *stream);
+  for (auto& state : states) {
+    state->valid = true;
+    state->last = done;
+  }
+  for (std::size_t o = 0; o < s.results.size(); ++o) {
+    Buffer* const ours = memory.in_results(s.results[o], 1) ? memory.results_buffer() : nullptr;
+    fetch_output(*device, *stream, s.outputs[o].view, s.results[o], ours);
+  }
+  return stream->record();
+}
+
+void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
   // All that needs memory comes before the states change.
   struct Fresh {
     Handle& handle;
@@ -254,13 +278,8 @@ void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> view
     if (!handle.ours || !(handle.value.shape() == shape))
       fresh.push_back({handle, Tensor::uninitialized(shape), shape.static_dims()});
   }
-  for (std::size_t i = 0; i < views.size(); ++i) s.input_pointers[i] = views[i].data;
-  for (auto& state : states) state->valid = false;
-  if (times)
-    *times = s.bound->run_timed(s.input_pointers, s.output_pointers);
-  else
-    s.bound->run(s.input_pointers, s.output_pointers);
-  for (auto& state : states) state->valid = true;
+  Fetching fetching(*stream);
+  fetching.finish(start(s, views, times));
   for (Fresh& f : fresh) {
     f.handle.value = std::move(f.value);
     f.handle.dims = std::move(f.dims);
@@ -268,16 +287,32 @@ void CompiledGraph::Impl::run(ShapeInstance& s, std::span<const TensorView> view
   }
   for (auto& [name, handle] : handles)
     if (handle.output && handle.value.size_bytes() != 0)
-      std::memcpy(handle.value.mutable_data(), s.output_pointers[*handle.output], handle.value.size_bytes());
+      std::memcpy(handle.value.mutable_data(), s.results[*handle.output], handle.value.size_bytes());
 }
 
-void CompiledGraph::Impl::outputs_to_block(ShapeInstance& s, std::span<const TensorView> views) {
+void CompiledGraph::Impl::keep_results(BoundProgram& s, std::span<const TensorView> views) {
   check_inputs_stay(s, views, true);
   bind(s);
-  for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.output_pointers[i] = arena() + s.spec->slots[i].offset;
+  for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.results[i] = memory.results() + s.spec->slots[i].offset;
 }
 
-ShapeInstance& CompiledGraph::Impl::last() const {
+BoundProgram& CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& views,
+                                                   std::vector<std::vector<float>>& results) {
+  for (const IoInfo& out : code->outputs)
+    if (out.shape.dtype() != DType::F32)
+      throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"),
+                  "use run_typed");
+  BoundProgram& s = program_for(views);
+  for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
+    const Shape& shape = s.spec->outputs[i];
+    results.push_back(make_room(code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
+                                [&] { return std::vector<float>(static_cast<std::size_t>(shape.num_elements())); }));
+    s.results[i] = results.back().data();
+  }
+  return s;
+}
+
+BoundProgram& CompiledGraph::Impl::last() const {
   if (shapes.empty())
     throw Error(ErrorCode::InvalidArgument, "nothing is compiled yet: the graph's shapes are known at the first run",
                 "call prepare_shape or run first");
@@ -311,7 +346,7 @@ const std::vector<IoInfo>& CompiledGraph::states() const { return impl().code->s
 
 WeightStore& CompiledGraph::Impl::own_weights() {
   if (!sole_owner(weights)) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
-  ++weights_version;
+  ++tables;
   return *weights;
 }
 
@@ -450,18 +485,8 @@ std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedIn
 std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) try {
   const std::vector<TensorView> given_views = impl().views_of(given);
   std::span<const TensorView> views = given_views;
-  for (const IoInfo& out : outputs())
-    if (out.shape.dtype() != DType::F32)
-      throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"),
-                  "use run_typed");
-  ShapeInstance& s = impl().instance_for(views);
   std::vector<std::vector<float>> results;
-  for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
-    const Shape& shape = s.spec->outputs[i];
-    results.push_back(make_room(impl().code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
-                                [&] { return std::vector<float>(static_cast<std::size_t>(shape.num_elements())); }));
-    s.output_pointers[i] = results.back().data();
-  }
+  BoundProgram& s = impl().program_for_f32(views, results);
   impl().run(s, views);
   return results;
 } catch (const std::bad_alloc&) {
@@ -472,12 +497,12 @@ std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
   const std::vector<TensorView> given_views = impl().views_of(given, dims);
   std::span<const TensorView> views = given_views;
-  ShapeInstance& s = impl().instance_for(views);
+  BoundProgram& s = impl().program_for(views);
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs)
     results.push_back(make_room(impl().code->source.name(), concat_text("output ", results.size(), ' ', shape),
                                 shape.size_bytes(), [&] { return Tensor::uninitialized(shape); }));
-  for (std::size_t i = 0; i < results.size(); ++i) s.output_pointers[i] = results[i].mutable_data();
+  for (std::size_t i = 0; i < results.size(); ++i) s.results[i] = results[i].mutable_data();
   impl().run(s, views);
   return results;
 } catch (const std::bad_alloc&) {
@@ -485,7 +510,7 @@ std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
 }
 
 void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) try {
-  ShapeInstance& s = impl().instance_for(in);
+  BoundProgram& s = impl().program_for(in);
   if (out.size() != s.spec->outputs.size())
     throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl().code->source.name(), "' has ",
                                                         s.spec->outputs.size(), " outputs, got room for ", out.size()));
@@ -505,7 +530,7 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
     if (out[i].data == nullptr && shape.size_bytes() != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
     require_aligned("output", name, out[i].data, out[i].dtype);
-    s.output_pointers[i] = out[i].data;
+    s.results[i] = out[i].data;
   }
   impl().check_overlap(s, in, out);
   impl().run(s, in);
@@ -514,22 +539,15 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
 }
 
 std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) try {
-  ShapeInstance& s = impl().instance_for(in);
-  impl().outputs_to_block(s, in);
+  BoundProgram& s = impl().program_for(in);
+  impl().keep_results(s, in);
   impl().run(s, in);
   return s.spec->slots;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_slots");
 }
 
-std::size_t CompiledGraph::Impl::arena_start() const {
-  const std::size_t align = std::max<std::size_t>(64, code->target->limits().alignment);
-  return (align - reinterpret_cast<std::uintptr_t>(block.data()) % align) % align;
-}
-
-std::byte* CompiledGraph::Impl::arena() { return block.empty() ? nullptr : block.mutable_data() + arena_start(); }
-
-const std::byte* CompiledGraph::arena_ptr() const { return impl().arena(); }
+const std::byte* CompiledGraph::arena_ptr() const { return impl().memory.results(); }
 
 void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) try {
   if (dims.size() != inputs().size())
@@ -541,8 +559,8 @@ void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dim
 }
 
 std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try {
-  ShapeInstance& s = impl().instance_for(in);
-  impl().outputs_to_block(s, in);
+  BoundProgram& s = impl().program_for(in);
+  impl().keep_results(s, in);
   std::vector<StepTime> times;
   impl().run(s, in, &times);
   const Graph& g = s.spec->lir().graph;
@@ -560,16 +578,13 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
 }
 
 CompiledGraph CompiledGraph::clone() const try {
-  auto copy = std::make_unique<Impl>();
-  copy->code = impl().code;
+  auto copy = std::make_unique<Impl>(impl().code);
   copy->weights = impl().weights;
   copy->extent = impl().extent;
   copy->extent_rows = impl().extent_rows;
   copy->handles = impl().handles;
   for (auto& [name, handle] : copy->handles) handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
-  for (const auto& s : impl().states)
-    copy->states.push_back(
-        std::make_shared<StateBuffer>(StateBuffer{Tensor::copy_of(s->value.data(), s->value.shape()), s->valid}));
+  for (const auto& s : impl().states) copy->states.push_back(copy->copy_of(*s));
   for (auto it = impl().shapes.rbegin(); it != impl().shapes.rend(); ++it) copy->use((*it)->spec);
   return CompiledGraph(std::move(copy));
 } catch (const std::bad_alloc&) {
@@ -584,7 +599,7 @@ const CompileResult& CompiledGraph::compile_result() const try {
   throw_out_of_memory("CompiledGraph::compile_result");
 }
 std::size_t CompiledGraph::arena_bytes() const {
-  return impl().shapes.empty() ? 0 : impl().last().spec->code->block_bytes;
+  return impl().shapes.empty() ? 0 : impl().last().spec->code->memory_bytes();
 }
 std::size_t CompiledGraph::prepared_bytes() const try {
   return impl().weights->bytes();

@@ -9,15 +9,6 @@
 namespace rlx {
 namespace {
 
-std::shared_ptr<const Backend> require_backend(Device d) {
-  auto b = backend_for(d);
-  if (!b)
-    throw Error(ErrorCode::DeviceUnavailable,
-                concat_text("device ", device_info(d).name, " is not available: ", unavailable_reason(d)),
-                "pick one of rlx::available_devices()");
-  return b;
-}
-
 // What a compile asks of a device: its target under the options, and the graph as legalisation gets it.
 std::shared_ptr<const Target> target_of(Device d, const CompileOptions& options) {
   return target_with_options(require_backend(d)->target({}), options);
@@ -38,11 +29,8 @@ Graph lowered(const Graph& g, const CompileOptions& options) {
 
 std::string unavailable_reason(Device d) noexcept {
   try {
-    auto b = backend_for(d);
-    if (b) return b->unavailable_reason();
-    const DeviceInfo& info = device_info(d);
-    if (info.build_option.empty()) return concat_text("this version has no ", info.name, " backend");
-    return concat_text("this build leaves its backend out (configure with -D", info.build_option, "=ON)");
+    Presence there = probe_device(d);
+    return there.count > 0 ? std::string() : std::move(there.reason);
   } catch (const std::bad_alloc&) {
     return "out of memory";  // lies inside the string
   } catch (const std::exception& e) {
@@ -81,7 +69,7 @@ Device fastest_among(std::span<const Device> devices) {
 
 std::string full_name(Device d) {
   auto b = backend_for(d);
-  if (!b || !b->unavailable_reason().empty()) return std::string(device_info(d).name);
+  if (!b || b->probe(d).count == 0) return std::string(device_info(d).name);
   return concat_text(device_info(d).name, ": ", b->target({})->name());
 }
 
@@ -145,8 +133,8 @@ bool supports_run_slots(Device d) {
 }
 
 void drain_device(Device d) {
-  // The CPU has no queue: a run is complete when it returns. Other devices drain in their backend.
-  require_backend(d);
+  (void)require_backend(d);
+  for (const std::shared_ptr<OpenDevice>& device : opened_devices(d)) device->drain();
 }
 
 }  // namespace rlx

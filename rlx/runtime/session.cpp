@@ -42,17 +42,13 @@ void report_compile(const CompileResult& r, bool verbose) {
 
 }  // namespace
 
-Session::Session(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {
+Session::Session(std::shared_ptr<const Backend> backend, DeviceId id)
+    : backend_(std::move(backend)), device_(rlx::open_device(backend_, id)) {
   if (auto threads = env_int("RLX_THREADS")) options_.threads = checked_thread_count(*threads, "RLX_THREADS");
   if (auto isa = env_get("RLX_CPU_ISA")) options_.isa = *isa;
 }
 
-Session::Session(Device device) try : Session(backend_for(device)) {
-  const std::string reason = backend_ ? backend_->unavailable_reason() : unavailable_reason(device);
-  if (!reason.empty())
-    throw Error(ErrorCode::DeviceUnavailable,
-                concat_text("device ", device_info(device).name, " is not available: ", reason),
-                "pick one of rlx::available_devices()");
+Session::Session(DeviceId device) try : Session(require_backend(device.kind), device) {
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Session");
 }
@@ -62,7 +58,7 @@ Session Session::on_backend(std::string_view name) try {
   if (!backend)
     throw Error(ErrorCode::NotFound, concat_text("this build has no backend '", name, "'"),
                 "use \"cpu\" or \"reference\"");
-  return Session(std::move(backend));
+  return Session(std::move(backend), Device::Cpu);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Session::on_backend");
 }
@@ -72,6 +68,11 @@ const std::shared_ptr<const Backend>& Session::backend() const {
     throw Error(ErrorCode::InvalidArgument, "a Session was used after it was moved from",
                 "use the object that it was moved to; sessions can be copied");
   return backend_;
+}
+
+const std::shared_ptr<OpenDevice>& Session::open_device() const {
+  (void)backend();
+  return device_;
 }
 
 Session& Session::with_threads(int threads) {
@@ -134,7 +135,7 @@ auto attempt_in_little_memory(F&& f) -> Result<decltype(f())> {
 }
 }  // namespace
 
-Result<Session> Session::try_new(Device device) {
+Result<Session> Session::try_new(DeviceId device) {
   return attempt_in_little_memory([&] { return Session(device); });
 }
 
@@ -163,7 +164,8 @@ CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) con
   BackendOptions backend_options = options_;
   backend_options.finest_grain = options.finest_grain;
   backend_options.chunk_audit = options.chunk_audit;
-  auto code = std::make_shared<SharedCode>(std::move(m), backend(), std::move(options), std::move(backend_options));
+  auto code =
+      std::make_shared<SharedCode>(std::move(m), backend(), device_, std::move(options), std::move(backend_options));
   code->stage_hook = report_compile;
   return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));
 } catch (const std::bad_alloc&) {

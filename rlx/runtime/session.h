@@ -13,9 +13,9 @@ namespace rlx {
 class Session {
  public:
   /// Throws DeviceUnavailable naming the device, the reason and the build option.
-  explicit Session(Device device = Device::Cpu);
+  explicit Session(DeviceId device = {});
   /// The same, with the error as a value.
-  static Result<Session> try_new(Device device);
+  static Result<Session> try_new(DeviceId device);
   /// A session on the backend called `name`; "reference" runs the reference rules.
   static Session on_backend(std::string_view name);
 
@@ -31,6 +31,8 @@ class Session {
   Session& with_policy(PrecisionPolicy policy);
 
   Device device() const { return target()->device(); }
+  /// The device that runs take place on, for memory and streams of one's own.
+  const std::shared_ptr<OpenDevice>& open_device() const;
   /// The type that matrix products are computed in.
   Precision precision() const;
   /// The type of each category of ops, as with_precision or with_policy chose it.
@@ -52,9 +54,10 @@ class Session {
   Result<CompiledGraph> try_compile_with(Graph g, CompileOptions options) const;
 
  private:
-  explicit Session(std::shared_ptr<const Backend> backend);
+  Session(std::shared_ptr<const Backend> backend, DeviceId id);
   const std::shared_ptr<const Backend>& backend() const;  // throws for a session that was moved from
   std::shared_ptr<const Backend> backend_;
+  std::shared_ptr<OpenDevice> device_;
   BackendOptions options_;
   PrecisionPolicy policy_;
 };

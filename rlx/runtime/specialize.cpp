@@ -55,10 +55,12 @@ std::optional<std::size_t> NameIndex::find(std::string_view name) const {
   return it == places_.end() ? std::nullopt : std::optional(it->second);
 }
 
-SharedCode::SharedCode(GraphModule m, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo)
+SharedCode::SharedCode(GraphModule m, std::shared_ptr<const Backend> b, std::shared_ptr<OpenDevice> opened,
+                       CompileOptions o, BackendOptions bo)
     : module(bound(std::move(m), o)),
       source(module.graph()),
       backend(std::move(b)),
+      device(std::move(opened)),
       options(std::move(o)),
       backend_options(std::move(bo)) {
   const LirModule* planned = module.stage() == GraphStage::Lir ? &module.lir() : nullptr;
@@ -127,22 +129,23 @@ std::shared_ptr<const Code> SharedCode::code_for(const SymbolBinding& extents) {
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();
   if (!lir.graph.is_static()) code->binder.emplace(lir);
-  // Outputs that run_slots returns lie behind the arena, each aligned.
+  for (NodeId id : lir.graph.leaves(OpKind::Input)) code->input_bytes.push_back(max_bytes(lir.graph, Value(id)));
+  // Outputs that run_slots returns lie one behind the other, each aligned.
   const std::size_t align = std::max<std::size_t>(64, target->limits().alignment);
-  std::size_t at = (lir.plan.arena_bytes + align - 1) / align * align;
+  std::size_t at = 0;
   for (Value v : lir.graph.outputs()) {
     code->slot_offsets.push_back(at);
     const std::size_t bytes = max_bytes(lir.graph, v);
+    code->output_bytes.push_back(bytes);
     if (bytes >= kMostArenaBytes - align || at >= kMostArenaBytes - align - bytes)
-      throw Error(Diagnostic{ErrorCode::OutOfMemory,
-                             concat_text("the outputs and what is computed on the way take more bytes than can be "
-                                         "addressed; this output alone takes up to ",
-                                         bytes, " bytes, after ", at),
-                             node_where(lir.graph, v.node),
-                             "declare lower bounds of the symbols, or run it with smaller dimensions"});
+      throw Error(Diagnostic{
+          ErrorCode::OutOfMemory,
+          concat_text("the outputs take more bytes than can be addressed; this one alone takes up to ", bytes,
+                      " bytes, after ", at),
+          node_where(lir.graph, v.node), "declare lower bounds of the symbols, or run it with smaller dimensions"});
     at += (bytes + align - 1) / align * align;
   }
-  code->block_bytes = at;
+  code->slot_bytes = at;
   remember<Code>(codes_, code, kMaxCodes);
   return code;
 }

@@ -28,9 +28,11 @@ struct Code {
   CompileResult result;
   std::shared_ptr<const ExecutableGraph> executable;
   WeightPlan weights;
-  std::optional<LirBinder> binder;        // of the executable's program, when it has symbols left
-  std::vector<std::size_t> slot_offsets;  // of the outputs, behind the arena
-  std::size_t block_bytes = 0;            // arena and slots
+  std::optional<LirBinder> binder;                     // of the executable's program, when it has symbols left
+  std::vector<std::size_t> slot_offsets;               // of the outputs, in the results of a run
+  std::size_t slot_bytes = 0;                          // of all of them
+  std::vector<std::size_t> input_bytes, output_bytes;  // the most that each takes
+  std::size_t memory_bytes() const { return executable->lir().plan.arena_bytes + slot_bytes; }
 };
 
 /// Code at one set of input dimensions.
@@ -57,7 +59,8 @@ class NameIndex {
 /// What clones share: the source graph, its target, and the code and specialisations made so far (least recently used
 /// goes).
 struct SharedCode {
-  SharedCode(GraphModule m, std::shared_ptr<const Backend> b, CompileOptions o, BackendOptions bo);
+  SharedCode(GraphModule m, std::shared_ptr<const Backend> b, std::shared_ptr<OpenDevice> opened, CompileOptions o,
+             BackendOptions bo);
   /// Code bound to these input dimensions: found, bound anew, or compiled, in this order of cost.
   std::shared_ptr<const Specialization> specialize(const std::vector<std::vector<std::int64_t>>& dims);
   /// The code that serves all dimensions, compiled on the first call; none when some symbol's values need their own.
@@ -66,6 +69,7 @@ struct SharedCode {
   const GraphModule module;
   const Graph& source;  // the module's graph
   std::shared_ptr<const Backend> backend;
+  std::shared_ptr<OpenDevice> device;
   std::shared_ptr<const Target> target;
   CompileOptions options;
   BackendOptions backend_options;

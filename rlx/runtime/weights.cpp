@@ -13,9 +13,9 @@ namespace rlx {
 
 namespace {
 
-// Evaluates values of a prepare graph on the backend: the Params they read become inputs of a small program.
+// Evaluates values of a prepare graph on the device: the Params they read become inputs of a small program.
 std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
-                            const Backend& backend, const Target& target, const BackendOptions& options) {
+                            const WeightPlace& place) {
   std::vector<bool> live(prepare.num_nodes(), false);
   for (Value v : wanted) live[v.node.index] = true;
   for (std::size_t i = live.size(); i-- > 0;)
@@ -23,14 +23,14 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
       for (Value v : prepare.nodes()[i].inputs) live[v.node.index] = true;
   Graph g("prepare");
   ValueMap map(prepare);
-  std::vector<const void*> inputs;
+  std::vector<Tensor> inputs;
   for (std::uint32_t i = 0; i < prepare.num_nodes(); ++i) {
     if (!live[i]) continue;
     const Node& n = prepare.nodes()[i];
     OpBox op = n.op;
     if (const auto* p = n.op.get_if<ops::Param>()) {
       op = ops::Input{p->name, p->dims, p->dtype};
-      inputs.push_back(params.find(p->name)->second.data());
+      inputs.push_back(params.find(p->name)->second);
     }
     std::vector<Value> operands;
     for (Value v : n.inputs) operands.push_back(map(v));
@@ -38,22 +38,12 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
     for (std::uint32_t r = 0; r < n.num_results(); ++r) map.set(Value(NodeId{i}, r), Value(id, r));
   }
   std::vector<Value> outputs;
-  std::vector<Tensor> results;
-  std::vector<void*> pointers;
-  for (Value v : wanted) {
-    outputs.push_back(map(v));
-    results.push_back(Tensor::zeros(prepare.shape(v)));
-  }
-  for (Tensor& t : results) pointers.push_back(t.mutable_data());
+  for (Value v : wanted) outputs.push_back(map(v));
   g.set_outputs(outputs);
   LirModule lir;
-  lir.plan = plan_memory(g, target);
+  lir.plan = plan_memory(g, place.target);
   lir.graph = std::move(g);
-  Tensor arena = Tensor::uninitialized(Shape({Dim(lir.plan.arena_bytes)}, DType::U8));
-  auto executable = backend.compile_lir(std::move(lir), options);
-  auto bound = executable->bind(BindContext{arena.mutable_data(), {}, {}});
-  bound->run(inputs, pointers);
-  return results;
+  return run_once(place.device, place.stream, *place.backend.compile_lir(std::move(lir), place.options), inputs);
 }
 
 }  // namespace
@@ -123,12 +113,14 @@ std::size_t WeightStore::bytes() const {
 std::shared_ptr<WeightStore::Form> WeightStore::copy_of(const Form& form) {
   auto copy = std::make_shared<Form>(form);
   if (!copy->bytes.empty()) copy->bytes = Tensor::copy_of(copy->bytes.data(), copy->bytes.shape());
+  copy->resident = {};
   return copy;
 }
 
 // A form for writing: a clone goes on reading the old bytes.
 WeightStore::Form& WeightStore::own(std::shared_ptr<Form>& form) {
   if (!sole_owner(form)) form = copy_of(*form);
+  form->resident = {};
   return *form;
 }
 
@@ -175,6 +167,7 @@ void WeightStore::set(std::span<const NewValue> values) {
     if (!form->packed_by) {
       instead = std::make_shared<Form>(*form);
       instead->bytes = Tensor();
+      instead->resident = {};
     } else if (!sole_owner(form)) {
       instead = copy_of(*form);
     }
@@ -183,7 +176,7 @@ void WeightStore::set(std::span<const NewValue> values) {
   std::map<std::string, Param, std::less<>> params;
   std::size_t converted_bytes = 0;
   for (const NewValue& v : values) {
-    Param p{{}, v.declared, {}};
+    Param p{{}, v.declared};
     if (held_packed(v.name)) {
       // Packed below.
     } else if (v.loader) {
@@ -202,6 +195,7 @@ void WeightStore::set(std::span<const NewValue> values) {
   // From here on nothing fails.
   for (Change& c : changes) {
     if (c.instead) c.form = std::move(c.instead);
+    c.form->resident = {};
     for (std::size_t i : c.old) c.form->sources[i].ready = false;
   }
   while (!params.empty()) {
@@ -229,7 +223,7 @@ void WeightStore::set(std::span<const NewValue> values) {
 const Tensor& WeightStore::raw(const std::string& name) {
   Param& p = params_.find(name)->second;
   if (!p.raw.empty()) {
-    if (p.raw.dtype() != p.declared) p = Param{p.raw.cast(p.declared), p.declared, {}};
+    if (p.raw.dtype() != p.declared) p = Param{p.raw.cast(p.declared), p.declared};
     return p.raw;
   }
   if (const auto packed = packed_at_.find(name); packed != packed_at_.end())
@@ -251,7 +245,7 @@ void WeightStore::pack_param(const std::string& name) {
   const std::shared_ptr<const WeightLoader> loader = p.loader;
   pack_waiting(name, raw(name).data());
   if (loader) loader->drop_pages(name);
-  if (held_packed(name)) p = Param{{}, p.declared, {}};
+  if (held_packed(name)) p = Param{{}, p.declared};
 }
 
 void WeightStore::add(const WeightPlan& plan) {
@@ -330,8 +324,7 @@ void WeightStore::add_locked(const WeightPlan& plan) {
   forms_.merge(made);
 }
 
-std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const Backend& backend, const Target& target,
-                                                   const BackendOptions& options) {
+WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& place) {
   std::lock_guard lock(mutex_);
   add_locked(plan);
   const Graph& prepare = plan.executable->lir().prepare;
@@ -382,7 +375,7 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
     NamedTensors values;
     for (const auto& [list, names] : computed_from)
       for (const std::string& name : *names) values.try_emplace(name, raw(name));
-    const std::vector<Tensor> computed = compute(prepare, to_compute, values, backend, target, options);
+    const std::vector<Tensor> computed = compute(prepare, to_compute, values, place);
     auto result_of = [&](Value v) { return &computed[computed_at.at(v)]; };
     for (std::size_t i = 0; i < n; ++i) {
       if (plan.keys[i].empty()) continue;
@@ -400,17 +393,25 @@ std::vector<const std::byte*> WeightStore::prepare(const WeightPlan& plan, const
     }
   }
 
-  std::vector<const std::byte*> pointers(n);
+  WeightTable table;
+  const auto add = [&](const Tensor& bytes, Resident& copy) {
+    table.views.push_back(resident_on(place.device, place.stream, bytes, copy));
+    if (copy.buffer) table.owners.push_back(copy.buffer);
+  };
   for (std::size_t i = 0; i < n; ++i) {
-    const Node& node = prepare.node(prepare.outputs()[i].node);
-    if (const auto* c = node.op.get_if<ops::Constant>())
-      pointers[i] = c->value.data();
-    else if (node.kind() == OpKind::Param)
-      pointers[i] = raw(prepare.leaf_name(prepare.outputs()[i].node)).data();
-    else
-      pointers[i] = forms_.at(plan.keys[i])->bytes.data();
+    const NodeId id = prepare.outputs()[i].node;
+    const Node& node = prepare.node(id);
+    if (const auto* c = node.op.get_if<ops::Constant>()) {
+      add(c->value, constants_[c->value.data()]);
+    } else if (node.kind() == OpKind::Param) {
+      const Tensor& values = raw(prepare.leaf_name(id));
+      add(values, params_.find(prepare.leaf_name(id))->second.resident);
+    } else {
+      Form& form = *forms_.at(plan.keys[i]);
+      add(form.bytes, form.resident);
+    }
   }
-  return pointers;
+  return table;
 }
 
 }  // namespace rlx

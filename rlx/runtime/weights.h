@@ -13,6 +13,7 @@
 #include "rlx/compiler/weights.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/runtime/run_memory.h"
 #include "rlx/tensor/sole_owner.h"
 #include "rlx/tensor/weight_loader.h"
 
@@ -26,6 +27,21 @@ struct WeightPlan {
   std::shared_ptr<const ExecutableGraph> executable;
   std::vector<std::string> keys;               // `prepared_keys`
   std::vector<std::vector<ParamNames>> reads;  // the params of each operand of a packed form, of a computed one at once
+};
+
+/// What kernels of one executable read of the weights, by Param index, and what keeps it on the device.
+struct WeightTable {
+  std::vector<BufferView> views;
+  std::vector<std::shared_ptr<Buffer>> owners;
+};
+
+/// Where weights are prepared and read.
+struct WeightPlace {
+  const Backend& backend;
+  const Target& target;
+  const BackendOptions& options;
+  OpenDevice& device;
+  Stream& stream;
 };
 
 /// Params and their prepared forms, shared by clones until one of them sets a weight; every specialisation that needs
@@ -53,10 +69,9 @@ class WeightStore {
   /// several params, the ranges of these.
   void set(std::span<const NewValue> values);
   bool has(std::string_view name) const;
-  /// Pointers of all outputs of the plan's prepare graph, preparing what is not ready yet. Throws NotFound naming every
-  /// param it needs that has no value.
-  std::vector<const std::byte*> prepare(const WeightPlan& plan, const Backend& backend, const Target& target,
-                                        const BackendOptions& options);
+  /// All outputs of the plan's prepare graph, preparing what is not ready yet. Throws NotFound naming every param it
+  /// needs that has no value.
+  WeightTable prepare(const WeightPlan& plan, const WeightPlace& place);
   /// Bytes held in memory: prepared forms, and values that are read as they are unless a loader holds them.
   std::size_t bytes() const;
 
@@ -64,7 +79,8 @@ class WeightStore {
   struct Param {
     Tensor raw;  // empty once only packed forms hold the values
     DType declared = DType::F32;
-    std::shared_ptr<const WeightLoader> loader;  // raw lies in its memory
+    std::shared_ptr<const WeightLoader> loader{};  // raw lies in its memory
+    Resident resident{};
   };
   /// One source of a form: a Param packed as it is, or a value computed from some.
   struct Source {
@@ -77,6 +93,7 @@ class WeightStore {
     std::vector<Source> sources;                       // one for a computed form
     std::shared_ptr<const ExecutableGraph> packed_by;  // null for a computed form
     NodeId node;                                       // its relayout there
+    Resident resident{};
   };
 
   /// Which forms a param is read by: through the lists of params, since many forms share one.
@@ -109,7 +126,8 @@ class WeightStore {
   std::map<std::string, std::vector<PackedAt>, std::less<>> packed_at_;  // the packed forms of a param; they stay
   Reading reading_;
   std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed forms, by key
-  std::set<std::string> read_raw_;  // params that a kernel or a computed form of some plan reads
+  std::set<std::string> read_raw_;                  // params that a kernel or a computed form of some plan reads
+  std::map<const std::byte*, Resident> constants_;  // by their bytes, which live as long as the plans that read them
 };
 
 }  // namespace rlx

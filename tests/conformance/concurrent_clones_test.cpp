@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "rlx/backends/cpu/executable.h"
+#include "rlx/driver/host_device.h"
 #include "rlx/driver/registry.h"
 #include "rlx/runtime/session.h"
 
@@ -56,7 +57,8 @@ const cpu::KernelTable& delayed_kernels() {
 class DelayedCpu final : public Backend {
  public:
   std::string_view name() const override { return "cpu with delays"; }
-  std::string unavailable_reason() const noexcept override { return {}; }
+  Presence probe(Device) const noexcept override { return {1}; }
+  std::shared_ptr<OpenDevice> open(DeviceId id) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions& o) const override {
     return backend_for(Device::Cpu)->target(o);
   }

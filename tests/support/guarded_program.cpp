@@ -10,6 +10,7 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/pipeline.h"
+#include "rlx/driver/host_device.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx::test {
@@ -70,7 +71,11 @@ LirModule lir_for(const Graph& g, const std::shared_ptr<const Target>& target) {
 }
 
 GuardedProgram::GuardedProgram(const ExecutableGraph& exe, const NamedTensors& params, Around around)
-    : exe_(exe), around_(around), arena_(exe.lir().plan.arena_bytes, around) {
+    : exe_(exe),
+      around_(around),
+      arena_(exe.lir().plan.arena_bytes, around),
+      device_(open_host_device(Device::Cpu)),
+      stream_(device_->stream()) {
   perturb_heap(around);
   const LirModule& lir = exe.lir();
   const Graph& prepare = lir.prepare;
@@ -86,7 +91,6 @@ GuardedProgram::GuardedProgram(const ExecutableGraph& exe, const NamedTensors& p
     return results[v.result];
   };
   prepared_ = guarded(prepare.outputs().size());
-  std::vector<const std::byte*> prepared;
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     const Value v = prepare.outputs()[i];
     prepared_[i] = GuardedBytes(prepare.shape(v).size_bytes(), around);
@@ -98,21 +102,18 @@ GuardedProgram::GuardedProgram(const ExecutableGraph& exe, const NamedTensors& p
       const Tensor t = value_of(v);
       std::copy_n(t.data(), t.size_bytes(), prepared_[i].data());
     }
-    prepared.push_back(prepared_[i].data());
+    weight_views_.emplace_back(prepared_[i].data(), prepare.shape(v).size_bytes());
   }
   const std::vector<NodeId> leaves = lir.graph.leaves(OpKind::State);
   states_ = guarded(leaves.size());
-  std::vector<std::byte*> states;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     states_[i] = GuardedBytes(lir.graph.shape(leaves[i]).size_bytes(), around);
-    states.push_back(states_[i].data());
+    state_slots_.push_back({BufferView(states_[i].data(), lir.graph.shape(leaves[i]).size_bytes())});
   }
   reset();
-  BindContext context;
-  context.arena = arena_.data();
-  context.prepared = prepared;
-  context.states = states;
-  bound_ = exe.bind(context);
+  check(lir.plan.arenas.size() <= 1, "the host has one arena");
+  const BufferView arena(arena_.data(), lir.plan.arena_bytes);
+  bound_ = exe.bind(*device_, lir, std::span(&arena, 1));
 }
 
 void GuardedProgram::reset() {
@@ -138,8 +139,7 @@ std::vector<Tensor> GuardedProgram::run(const NamedTensors& inputs, bool timed) 
   const LirModule& lir = exe_.lir();
   const std::size_t off = around_ == Around::Subnormal ? 16 : 0;
   std::vector<GuardedBytes> ins, outs;
-  std::vector<const void*> in_pointers;
-  std::vector<void*> out_pointers;
+  std::vector<RunSlot> in_slots, out_slots;
   for (NodeId id : lir.graph.leaves(OpKind::Input)) {
     const Tensor& t = inputs.at(lir.graph.leaf_name(id));
     check(t.shape() == lir.graph.shape(id), "an input of another shape");
@@ -147,13 +147,12 @@ std::vector<Tensor> GuardedProgram::run(const NamedTensors& inputs, bool timed) 
     std::copy_n(t.data(), t.size_bytes(), ins.back().data());
   }
   for (Value v : lir.graph.outputs()) outs.emplace_back(lir.graph.shape(v).size_bytes(), around_, off);
-  for (GuardedBytes& b : ins) in_pointers.push_back(b.data());
-  for (GuardedBytes& b : outs) out_pointers.push_back(b.data());
+  for (GuardedBytes& b : ins) in_slots.push_back({BufferView(b.data(), b.size())});
+  for (GuardedBytes& b : outs) out_slots.push_back({BufferView(b.data(), b.size())});
   arena_.spoil();
-  if (timed)
-    check(bound_->run_timed(in_pointers, out_pointers).size() == lir.plan.schedule.size(), "a time of each step");
-  else
-    bound_->run(in_pointers, out_pointers);
+  std::vector<StepTime> times;
+  (void)bound_->submit({in_slots, out_slots, state_slots_, weight_views_, 1, timed ? &times : nullptr}, *stream_);
+  check(!timed || times.size() == lir.plan.schedule.size(), "a time of each step");
   const auto intact = [](const std::vector<GuardedBytes>& list, const char* what) {
     for (const GuardedBytes& b : list) check(b.intact(), concat_text("bytes around ", what, " were written"));
   };
@@ -164,7 +163,7 @@ std::vector<Tensor> GuardedProgram::run(const NamedTensors& inputs, bool timed) 
   intact(states_, "a state");
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < outs.size(); ++i)
-    results.push_back(Tensor::copy_of(out_pointers[i], lir.graph.shape(lir.graph.outputs()[i])));
+    results.push_back(Tensor::copy_of(outs[i].data(), lir.graph.shape(lir.graph.outputs()[i])));
   return results;
 }
 

@@ -25,6 +25,7 @@ class GuardedBytes {
   GuardedBytes() = default;
   GuardedBytes(std::size_t n, Around around, std::size_t misaligned = 0);
   std::byte* data() { return storage_.data() + start_; }
+  std::size_t size() const { return size_; }
   /// Fills the bytes themselves as their surroundings are.
   void spoil();
   /// True when the guards are as they were.
@@ -54,6 +55,10 @@ class GuardedProgram {
   Around around_;
   GuardedBytes arena_;
   std::vector<GuardedBytes> prepared_, states_;
+  std::vector<BufferView> weight_views_;
+  std::vector<RunSlot> state_slots_;
+  std::shared_ptr<OpenDevice> device_;
+  std::shared_ptr<Stream> stream_;
   std::unique_ptr<BoundGraph> bound_;
 };
 

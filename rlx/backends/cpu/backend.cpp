@@ -4,6 +4,7 @@
 
 #include "rlx/backends/cpu/executable.h"
 #include "rlx/backends/cpu/limits.h"
+#include "rlx/driver/host_device.h"
 #include "rlx/driver/registry.h"
 
 namespace rlx {
@@ -50,16 +51,17 @@ class CpuTarget final : public Target {
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
-  std::string unavailable_reason() const noexcept override {
+  Presence probe(Device) const noexcept override {
     try {
       cpu::best_isa();
-      return {};
+      return {1};
     } catch (const std::bad_alloc&) {
-      return "out of memory";  // lies inside the string
+      return {0, "out of memory"};  // lies inside the string
     } catch (const std::exception& e) {
-      return e.what();
+      return {0, e.what()};
     }
   }
+  std::shared_ptr<OpenDevice> open(DeviceId id) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions& options) const override {
     return std::make_shared<const CpuTarget>(cpu::parse_isa(options.isa),
                                              checked_thread_count(options.threads, "threads"));

@@ -129,21 +129,25 @@ struct Audited {
 
 class Bound final : public BoundGraph {
  public:
-  Bound(const Executable& exe, const BindContext& memory) : exe_(exe), lir_(memory.lir ? *memory.lir : exe.lir()) {
+  Bound(const Executable& exe, const LirModule& program, std::span<const BufferView> arenas)
+      : exe_(exe), lir_(program), arenas_(arenas.begin(), arenas.end()) {
     const std::size_t n = lir_.plan.schedule.size();
     first_piece_.resize(n + 1);
     for (std::size_t i = 0; i < n; ++i) {
       first_piece_[i] = program_.pieces.size();
       if (makes_nothing(lir_.plan.schedule[i].node)) continue;
-      LowerContext c(lir_, lir_.plan.schedule[i].node, memory, exe.kernels(), exe.planned_threads(), program_);
+      LowerContext c = lowering(lir_.plan.schedule[i].node);
       exe.row(i).lower(c);
     }
     first_piece_[n] = program_.pieces.size();
-    make_final_copies(memory);
+    if (program_.next_weight)  // the last product of a run fetches the first weight of the next
+      program_.patches.push_back(
+          {program_.next_weight, Place::Prepared, program_.first_weight->index, program_.first_weight->offset});
+    make_final_copies();
     if (exe.audit() != nullptr)
       make_audited_schedule();
     else
-      make_schedule(memory);
+      make_schedule();
     if (program_.scratch_bytes > 0) {
       const std::size_t stride = round_up(program_.scratch_bytes) + kAlignment;  // apart, so that threads share no line
       scratch_ = AlignedBytes(stride * static_cast<std::size_t>(exe.threads()));
@@ -152,9 +156,11 @@ class Bound final : public BoundGraph {
     sort_patches();
   }
 
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
-    follow(inputs, outputs);
-    if (exe_.audit() != nullptr) {
+  Event submit(const RunArguments& a, Stream&) override {
+    follow(a);
+    if (a.times != nullptr) {
+      run_timed(*a.times);
+    } else if (exe_.audit() != nullptr) {
       run_audited();
     } else if (exe_.threads() == 1) {
       Group all{program_.pieces.data(), program_.pieces.size()};
@@ -163,13 +169,16 @@ class Bound final : public BoundGraph {
       ThreadPool::process().run(schedule_, exe_.threads());
     }
     for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
+    return {};
   }
 
-  std::vector<StepTime> run_timed(std::span<const void* const> inputs, std::span<void* const> outputs) override {
+ private:
+  LowerContext lowering(NodeId id) { return {lir_, id, arenas_, exe_.kernels(), exe_.planned_threads(), program_}; }
+
+  void run_timed(std::vector<StepTime>& times) {
     using Clock = std::chrono::steady_clock;
-    follow(inputs, outputs);
     const auto& steps = lir_.plan.schedule;
-    std::vector<StepTime> times;
+    times.clear();
     times.reserve(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const auto start = Clock::now();
@@ -177,11 +186,8 @@ class Bound final : public BoundGraph {
       Group::run_all(&one, 0);
       times.push_back({steps[i].node, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
     }
-    for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
-    return times;
   }
 
- private:
   // True when no result has an element. Its kernel would have nothing to write, but other extents to loop over.
   bool makes_nothing(NodeId id) const {
     const std::vector<Shape>& shapes = lir_.graph.node(id).shapes;
@@ -191,28 +197,27 @@ class Bound final : public BoundGraph {
   // Output copies first (they may read a state's old value), then the states. A state whose new value lies in another
   // state goes through a buffer that is filled before any state is written, so that states can change places and one
   // can take another's old value.
-  void make_final_copies(const BindContext& memory) {
+  void make_final_copies() {
     std::vector<const FinalCopy*> from_buffers, to_states;
     for (const LirOutputCopy& c : lir_.plan.output_copies) {
-      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.planned_threads(), program_);
+      LowerContext lower = lowering(c.value.node);
       FinalCopy& copy = add_copy(lower, lower.value(c.value));
-      program_.patches.push_back({&copy.y, true, c.output, 0});
+      program_.patches.push_back({&copy.y, Place::Output, c.output, 0});
     }
     for (const LirStateCopy& c : lir_.plan.state_copies) {
-      LowerContext lower(lir_, c.value.node, memory, exe_.kernels(), exe_.planned_threads(), program_);
+      LowerContext lower = lowering(c.value.node);
       View from = lower.value(c.value);
-      check(c.state < memory.states.size(), "a state copy to a state that is not bound");
       if (from.where->place == Place::State) {
         if (from.where->index == c.state && from.dense() && from.where->offset == 0) continue;
         FinalCopy& stage = add_copy(lower, from);
         stage.y = lower.workspace(size_bytes(from.dtype, from.elements()));
         FinalCopy& copy = lower.keep<FinalCopy>();
         copy.x = stage.y;
-        copy.y = memory.states[c.state];
+        program_.patches.push_back({&copy.y, Place::State, c.state, 0});
         copy.bytes = size_bytes(from.dtype, from.elements());
         from_buffers.push_back(&copy);
       } else {
-        add_copy(lower, from).y = memory.states[c.state];
+        program_.patches.push_back({&add_copy(lower, from).y, Place::State, c.state, 0});
         to_states.push_back(final_copies_.back());
         final_copies_.pop_back();
       }
@@ -245,7 +250,7 @@ class Bound final : public BoundGraph {
 
   // Cuts the pieces into schedule steps: a big piece is its own step with its chunks; small pieces next to each other
   // are run by one thread as one step, which waits for all that any of them waits for.
-  void make_schedule(const BindContext& memory) {
+  void make_schedule() {
     const auto& steps = lir_.plan.schedule;
     std::vector<ScheduleStep> out;
     WaitLists waits;                                            // by schedule step
@@ -280,7 +285,7 @@ class Bound final : public BoundGraph {
       }
       done[i] = std::move(before);
     }
-    if (exe_.threads() > 1) let_halves_run_ahead(step_of, out, memory, waits);
+    if (exe_.threads() > 1) let_halves_run_ahead(step_of, out, waits);
     waits.give_to(out);
     schedule_ = StepSchedule(out);
   }
@@ -289,7 +294,7 @@ class Bound final : public BoundGraph {
   // takes its sequences through many steps before it meets another. What the plan orders by way of a step in between
   // has to be found again, since that step may now be done by halves; AccessMap finds all of it.
   void let_halves_run_ahead(const std::vector<std::int32_t>& step_of, const std::vector<ScheduleStep>& steps,
-                            const BindContext& memory, WaitLists& waits) {
+                            WaitLists& waits) {
     const auto& pieces = program_.pieces;
     if (std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.halves.rows > 0; }) < 2) return;
     std::vector<Access> accesses;
@@ -298,7 +303,7 @@ class Bound final : public BoundGraph {
       for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
         const bool divided = steps[static_cast<std::size_t>(step_of[k])].chunks > 1;
         const bool alone = first_piece_[i + 1] - first_piece_[i] == 1;  // else the pieces share more than values
-        LowerContext c(lir_, lir_.plan.schedule[i].node, memory, exe_.kernels(), exe_.planned_threads(), program_);
+        const LowerContext c = lowering(lir_.plan.schedule[i].node);
         const std::vector<Access> own =
             node_accesses(c, divided && alone ? pieces[k].halves : RowHalves{}, divided ? kBothHalves : kLower);
         accesses.insert(accesses.end(), own.begin(), own.end());
@@ -341,47 +346,67 @@ class Bound final : public BoundGraph {
   void sort_patches() {
     auto& patches = program_.patches;
     std::stable_sort(patches.begin(), patches.end(), [](const Patch& a, const Patch& b) {
-      return a.output != b.output ? !a.output : a.index < b.index;
+      return a.place != b.place ? a.place < b.place : a.index < b.index;
     });
     for (std::size_t i = 0; i < patches.size();) {
       std::size_t end = i;
-      while (end < patches.size() && patches[end].output == patches[i].output && patches[end].index == patches[i].index)
+      while (end < patches.size() && patches[end].place == patches[i].place && patches[end].index == patches[i].index)
         ++end;
-      followed_.push_back({patches[i].output, patches[i].index, i, end, nullptr});
+      const Place place = patches[i].place;
+      (place == Place::Input || place == Place::Output ? callers_ : tables_)
+          .push_back({place, patches[i].index, i, end, nullptr});
       i = end;
     }
   }
 
-  // Rewrites the pointers into buffers that are not those of the last run.
-  void follow(std::span<const void* const> inputs, std::span<void* const> outputs) {
-    for (Followed& f : followed_) {
-      check(f.index < (f.output ? outputs.size() : inputs.size()), "a run with too few buffers");
-      const void* base = f.output ? outputs[f.index] : inputs[f.index];
-      if (base == f.last) continue;
-      f.last = base;
-      for (std::size_t i = f.begin; i < f.end; ++i) {
-        const Patch& p = program_.patches[i];
-        const std::byte* at = static_cast<const std::byte*>(base) + p.offset;
-        std::memcpy(p.field, &at, sizeof at);
-      }
-    }
-  }
-
+  /// All patches of one buffer.
   struct Followed {
-    bool output;
+    Place place;
     std::uint32_t index;
     std::size_t begin, end;
-    const void* last;
+    const std::byte* last;
   };
+
+  // Rewrites the pointers into buffers that are not those of the last run.
+  void follow(const RunArguments& a) {
+    for (Followed& f : callers_) follow(f, f.place == Place::Input ? a.inputs : a.outputs);
+    if (a.tables == seen_tables_) return;
+    seen_tables_ = kNoTables;  // until all are followed
+    for (Followed& f : tables_) {
+      if (f.place == Place::State) {
+        follow(f, a.states);
+      } else {
+        check(f.index < a.weights.size(), "a run with too few weights");
+        point(f, a.weights[f.index].host);
+      }
+    }
+    seen_tables_ = a.tables;
+  }
+  void follow(Followed& f, std::span<const RunSlot> slots) {
+    check(f.index < slots.size(), "a run with too few buffers");
+    point(f, slots[f.index].view.host);
+  }
+  void point(Followed& f, const std::byte* base) {
+    if (base == f.last) return;
+    f.last = base;
+    for (std::size_t i = f.begin; i < f.end; ++i) {
+      const Patch& p = program_.patches[i];
+      const std::byte* at = base + p.offset;
+      std::memcpy(p.field, &at, sizeof at);
+    }
+  }
   const Executable& exe_;
   const LirModule& lir_;  // the executable's, or that of the extents it is bound for
+  std::vector<BufferView> arenas_;
   Program program_;
   std::vector<std::size_t> first_piece_;  // LIR step -> first piece
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::unique_ptr<Audited>> audited_;  // by piece; empty unless the runs are audited
   StepSchedule schedule_;
   std::vector<const FinalCopy*> final_copies_;
-  std::vector<Followed> followed_;
+  std::vector<Followed> callers_, tables_;
+  static constexpr std::uint64_t kNoTables = ~std::uint64_t{0};
+  std::uint64_t seen_tables_ = kNoTables;
   AlignedBytes scratch_;
 };
 
@@ -419,17 +444,15 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
   const std::size_t offset =
       w.offset + static_cast<std::size_t>(element * static_cast<std::int64_t>(dtype_bits(v.dtype)) / 8);
   switch (w.place) {
-    case Place::Arena: return memory_.arena + offset;
-    case Place::Prepared:
-      check(w.index < memory_.prepared.size(), "a prepared weight that is not bound");
-      return const_cast<std::byte*>(memory_.prepared[w.index]) + offset;
-    case Place::State:
-      check(w.index < memory_.states.size(), "a state that is not bound");
-      return memory_.states[w.index] + offset;
+    case Place::Arena:
+      check(w.index < arenas_.size(), "an arena that is not bound");
+      return arenas_[w.index].host + offset;
     case Place::Constant:
       return const_cast<std::byte*>(lir_.graph.node(NodeId{w.index}).op.as<ops::Constant>().value.data()) + offset;
     case Place::Input:
-    case Place::Output: program_.patches.push_back({field, w.place == Place::Output, w.index, offset}); return nullptr;
+    case Place::Output:
+    case Place::Prepared:
+    case Place::State: program_.patches.push_back({field, w.place, w.index, offset}); return nullptr;
   }
   return nullptr;
 }
@@ -519,8 +542,9 @@ void Executable::unpack(NodeId node, std::size_t source, const std::byte* packed
   }
 }
 
-std::unique_ptr<BoundGraph> Executable::bind(const BindContext& context) const {
-  return std::make_unique<Bound>(*this, context);
+std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& program,
+                                             std::span<const BufferView> arenas) const {
+  return std::make_unique<Bound>(*this, program, arenas);
 }
 
 std::string Executable::kernel_name(NodeId node) const {

@@ -19,7 +19,8 @@ class Executable final : public ExecutableGraph {
   const LirModule& lir() const override { return lir_; }
   void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const override;
   void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const override;
-  std::unique_ptr<BoundGraph> bind(const BindContext& context) const override;
+  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
+                                   std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override;
 
   const KernelTable& kernels() const { return kernels_; }

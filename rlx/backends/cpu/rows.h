@@ -106,10 +106,10 @@ struct Piece {
   RowHalves halves{};
 };
 
-/// A pointer field that follows a caller's buffer.
+/// A pointer field that follows memory which is known when a run begins: a caller's buffer, a weight or a state.
 struct Patch {
   void* field = nullptr;  // of some object pointer type, written bytewise
-  bool output = false;
+  Place place = Place::Input;
   std::uint32_t index = 0;
   std::size_t offset = 0;  // bytes
 };
@@ -130,18 +130,18 @@ struct Program {
   std::vector<std::unique_ptr<Kept>> kept;
   std::size_t scratch_bytes = 0;  // per thread
   Scratch scratch;
-  const float** next_weight = nullptr;  // where the last packed product wants to know the next weight
-  const float* first_weight = nullptr;  // the packed weight a run reads first
+  const float** next_weight = nullptr;     // where the last packed product wants to know the next weight
+  const LirValue* first_weight = nullptr;  // the packed weight a run reads first
 };
 
 /// Lowering of one node: its operands and results with their places, and the steps it becomes.
 class LowerContext {
  public:
-  LowerContext(const LirModule& lir, NodeId id, const BindContext& memory, const KernelTable& kernels, int threads,
-               Program& program)
+  LowerContext(const LirModule& lir, NodeId id, std::span<const BufferView> arenas, const KernelTable& kernels,
+               int threads, Program& program)
       : lir_(lir),
         id_(id),
-        memory_(memory),
+        arenas_(arenas),
         kernels_(kernels),
         threads_(threads),
         program_(program),
@@ -175,7 +175,8 @@ class LowerContext {
     program_.kept.push_back(std::move(kept));
     return value;
   }
-  /// Makes `field` the address of element `element` of `v`, now or, for callers' buffers, at each run.
+  /// Makes `field` the address of element `element` of `v`: now in an arena or a constant, else whenever a run finds
+  /// the value elsewhere.
   template <class T>
   void point(T*& field, const View& v, std::int64_t element = 0) {
     void* p = resolve(&field, v, element);
@@ -208,7 +209,7 @@ class LowerContext {
   void* resolve(void* field, const View& v, std::int64_t element);
   const LirModule& lir_;
   NodeId id_;
-  const BindContext& memory_;
+  std::span<const BufferView> arenas_;
   const KernelTable& kernels_;
   int threads_;
   Program& program_;

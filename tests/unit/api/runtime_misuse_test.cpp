@@ -223,6 +223,7 @@ TEST_CASE("misuse: programs that were moved from") {
   REFUSED(no_session, s.try_compile_with(program(), {}).value());
   REFUSED(no_session, s.target());
   REFUSED(no_session, s.device());
+  REFUSED(no_session, s.open_device());
   // NOLINTEND(bugprone-use-after-move)
   CHECK(t.device() == Device::Cpu);
 }
@@ -284,8 +285,45 @@ TEST_CASE("misuse: devices and backends") {
   CHECK_FALSE(parse_device("").has_value());
   CHECK_FALSE(parse_device(std::string(100000, 'x')).has_value());
   CHECK(backend_by_name("") == nullptr);
+  for (const char* text : {"", ":", "cpu:", "cpu:-1", "cpu:1x", "cpu: 1", "cpu:99999999999999999999", ":0", "cpu:0:0"})
+    CHECK_FALSE(parse_device_id(text).has_value());
+  CHECK(parse_device_id("NVIDIA:3") == DeviceId(Device::Cuda, 3));
+  CHECK(device_text({Device::Cuda, 3}) == "cuda:3");
+  REFUSED("77 is no Device", device_text(kNoDevice));
+  REFUSED("77 is no Device", probe_device(kNoDevice));
+  REFUSED("77 is no Device", require_backend(kNoDevice));
+  REFUSED("this version has no CUDA backend", require_backend(Device::Cuda));
+  CHECK(probe_device(Device::Cuda).count == 0);
+  CHECK(probe_device(Device::Cpu).count == 1);
   register_backend(Device::Cpu, nullptr);  // documented: the built-in one again
   CHECK(backend_for(Device::Cpu) != nullptr);
+}
+
+TEST_CASE("misuse: open devices") {
+  REFUSED("no backend was given", open_device(nullptr, Device::Cpu));
+  REFUSED("there is no device cpu:1: the machine has 1", open_device(backend_for(Device::Cpu), {Device::Cpu, 1}));
+  REFUSED("ordinals count from 0 to 0", Session({Device::Cpu, -1}));
+  REFUSED("77 is no BufferUse", buffer_use_name(static_cast<BufferUse>(77)));
+  const std::shared_ptr<OpenDevice> device = open_device(backend_for(Device::Cpu), Device::Cpu);
+  CHECK(device == Session().open_device());
+  CHECK(opened_devices(Device::Cpu).size() == 1);
+  REFUSED("a native stream was given", device->stream(1));
+  REFUSED("no memory", device->allocate(std::size_t{1} << 62, BufferUse::Values));
+  REFUSED("77 is no BufferUse", device->allocate(8, static_cast<BufferUse>(77)));
+  const auto stream = device->stream();
+  const auto buffer = device->allocate(8, BufferUse::Values);
+  const std::size_t in_use = device->memory().used();
+  CHECK(in_use >= 8);
+  std::byte bytes[16]{};
+  const BufferView whole(*buffer, 0, 8), nowhere;
+  REFUSED("an upload of 16 bytes to a place of 8", stream->upload(bytes, whole));
+  REFUSED("a download of 16 bytes from a place of 8", stream->download(whole, bytes));
+  REFUSED("a copy of 16 bytes from a place of 8", stream->copy(whole, BufferView(bytes, 16)));
+  REFUSED("a place that points nowhere", stream->upload(std::span(bytes, 4), BufferView(nullptr, 8)));
+  REFUSED("16 bytes is asked of a buffer of 8", device->get(*buffer, {bytes, DType::U8, {}, 16}, *stream));
+  REFUSED("their address is null", device->put({nullptr, DType::U8, {}, 4}, nullptr, BufferUse::Values, *stream));
+  stream->upload({}, nowhere);
+  CHECK(device->memory().used() == in_use);
 }
 
 TEST_CASE("misuse: the pipeline") {

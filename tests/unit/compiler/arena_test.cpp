@@ -36,7 +36,7 @@ std::vector<ArenaBuffer> random_buffers(std::size_t n, int steps, int longest, u
 }
 
 double waste(std::vector<ArenaBuffer> buffers) {
-  const ArenaSize size = place_in_arena(buffers, kAlign).value();
+  const ArenaSize size = place_in_arenas(buffers, kAlign).value();
   CHECK(!overlaps(buffers));
   for (const ArenaBuffer& b : buffers) CHECK(b.offset % kAlign == 0);
   CHECK(size.bytes >= size.live_peak);
@@ -66,11 +66,11 @@ TEST_CASE("thousands alive at a time: placed in the order of time, still near th
 
 TEST_CASE("no buffers, empty buffers, one step") {
   std::vector<ArenaBuffer> none;
-  CHECK(place_in_arena(none, kAlign)->bytes == 0);
+  CHECK(place_in_arenas(none, kAlign)->bytes == 0);
   std::vector<ArenaBuffer> empty(3, ArenaBuffer{0, 0, 5});
-  CHECK(place_in_arena(empty, kAlign)->bytes == 0);
+  CHECK(place_in_arenas(empty, kAlign)->bytes == 0);
   std::vector<ArenaBuffer> together(3, ArenaBuffer{100, 4, 4});
-  CHECK(place_in_arena(together, kAlign)->bytes == 3 * 128);
+  CHECK(place_in_arenas(together, kAlign)->bytes == 3 * 128);
   CHECK(!overlaps(together));
 }
 
@@ -78,17 +78,17 @@ TEST_CASE("sums of bytes that no memory holds do not wrap to small ones") {
   constexpr std::size_t kHuge = std::size_t{1} << 58;
   // Together at one step: no arena. One after the other: the bytes of one, and a sum that stops at the largest number.
   std::vector<ArenaBuffer> together(9, ArenaBuffer{kHuge, 0, 1});
-  CHECK(!place_in_arena(together, kAlign));
+  CHECK(!place_in_arenas(together, kAlign));
   std::vector<ArenaBuffer> in_turn;
   for (std::int32_t i = 0; i < 9; ++i) in_turn.push_back({kHuge, i, i});
-  const std::optional<ArenaSize> size = place_in_arena(in_turn, kAlign);
+  const std::optional<ArenaSize> size = place_in_arenas(in_turn, kAlign);
   REQUIRE(size);
   CHECK(size->bytes == kHuge);
   CHECK(size->live_peak == kHuge);
   CHECK(size->unshared == kMostArenaBytes);
   // The most that fits.
   std::vector<ArenaBuffer> most{{kMostArenaBytes - 63 - 128, 0, 1}, {128, 1, 2}, {kMostArenaBytes - 63 - 128, 2, 3}};
-  REQUIRE(place_in_arena(most, kAlign));
+  REQUIRE(place_in_arenas(most, kAlign));
   CHECK(!overlaps(most));
 }
 

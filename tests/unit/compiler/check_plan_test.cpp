@@ -53,7 +53,7 @@ std::vector<std::string> check_all_pairs(const Graph& g, const LirBufferPlan& pl
     if (v.place == Place::Input)
       for (const LirAlias& a : plan.aliases)
         if (a.input == v.index && a.refused.empty()) return std::pair(Place::Output, a.output);
-    return std::pair(v.place, v.place == Place::Arena ? 0u : v.index);
+    return std::pair(v.place, v.index);
   };
   auto overlap = [&](const LirValue& a, const LirValue& b) {
     bool same = home(a) == home(b);
@@ -69,8 +69,8 @@ std::vector<std::string> check_all_pairs(const Graph& g, const LirBufferPlan& pl
     const LirValue& lv = plan.at(v);
     if (lv.bytes == 0) return;  // nothing that could be written too late or too early
     std::int32_t made = writer(v);
-    if (lv.place == Place::Arena && lv.offset + lv.bytes > plan.arena_bytes)
-      problems.push_back(concat_text(v, " lies outside the arena"));
+    if (lv.place == Place::Arena && (lv.index >= plan.arenas.size() || lv.offset + lv.bytes > plan.arenas[lv.index]))
+      problems.push_back(concat_text(v, " lies outside its arena"));
     if (made != kNoStep && reader < static_cast<std::int32_t>(n) && !done_before(made, reader))
       problems.push_back(concat_text(who, " may run before ", v, " is made"));
     for (std::size_t s = 0; s < n; ++s) {
@@ -201,8 +201,8 @@ const std::map<std::string, Break> kBreaks = {
      }},
     {"the arena is too small",
      [](Planned& p, std::mt19937&) {
-       if (p.plan.arena_bytes == 0) return false;
-       p.plan.arena_bytes -= 64;
+       if (p.plan.arenas.empty() || p.plan.arenas[0] == 0) return false;
+       p.plan.arenas[0] -= 64;
        return true;
      }},
     {"two steps changed places",

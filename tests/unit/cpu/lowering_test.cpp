@@ -19,7 +19,8 @@ TEST_CASE("a node without steps says nothing of the step of the node before") {
   const CompileResult result = CompilePipeline(Session().target()).compile_graph(std::move(g));
   const LirModule& lir = result.lir;
   const NodeId node = lir.plan.schedule[0].node;
-  const BindContext memory;
+  const std::size_t bytes = lir.plan.arenas.empty() ? 0 : lir.plan.arenas[0];
+  const std::vector<BufferView> memory{BufferView(nullptr, bytes)};
   Program program;
   Nothing nothing;
   LowerContext first(lir, node, memory, kernels_for(best_isa()), 1, program);

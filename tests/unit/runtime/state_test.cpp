@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "rlx/driver/host_device.h"
 #include "rlx/driver/registry.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
@@ -78,13 +79,10 @@ bool fail_next_run = false;
 class FailingBound final : public BoundGraph {
  public:
   explicit FailingBound(std::unique_ptr<BoundGraph> inner) : inner_(std::move(inner)) {}
-  void run(std::span<const void* const> in, std::span<void* const> out) override {
-    inner_->run(in, out);
+  Event submit(const RunArguments& arguments, Stream& stream) override {
+    Event done = inner_->submit(arguments, stream);
     if (std::exchange(fail_next_run, false)) throw Error(ErrorCode::OutOfMemory, "the device is lost");
-  }
-  std::vector<StepTime> run_timed(std::span<const void* const> in, std::span<void* const> out) override {
-    run(in, out);
-    return {};
+    return done;
   }
 
  private:
@@ -97,8 +95,9 @@ class FailingExecutable final : public ExecutableGraph {
   const LirModule& lir() const override { return inner_->lir(); }
   void pack(NodeId n, std::size_t s, const void* d, std::byte* p) const override { inner_->pack(n, s, d, p); }
   void unpack(NodeId n, std::size_t s, const std::byte* p, void* d) const override { inner_->unpack(n, s, p, d); }
-  std::unique_ptr<BoundGraph> bind(const BindContext& c) const override {
-    return std::make_unique<FailingBound>(inner_->bind(c));
+  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
+                                   std::span<const BufferView> arenas) const override {
+    return std::make_unique<FailingBound>(inner_->bind(device, program, arenas));
   }
   std::string kernel_name(NodeId n) const override { return inner_->kernel_name(n); }
 
@@ -109,7 +108,8 @@ class FailingExecutable final : public ExecutableGraph {
 class FailingBackend final : public Backend {
  public:
   std::string_view name() const override { return "failing"; }
-  std::string unavailable_reason() const noexcept override { return {}; }
+  Presence probe(Device) const noexcept override { return {1}; }
+  std::shared_ptr<OpenDevice> open(DeviceId id) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions& o) const override { return inner_->target(o); }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
     return std::make_unique<FailingExecutable>(inner_->compile_lir(std::move(lir), o));

@@ -220,11 +220,10 @@ void lower_packed(LowerContext& c) {
   // The last panels of a product fetch the first of the next one; the last product of a run those of the next run.
   Program& program = c.program();
   if (program.next_weight)
-    *program.next_weight = p.gemm.b_packed;
+    c.point(*program.next_weight, c.in(1));
   else
-    program.first_weight = p.gemm.b_packed;
+    program.first_weight = c.in(1).where;
   program.next_weight = &p.gemm.prefetch_next;
-  p.gemm.prefetch_next = program.first_weight;
   c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, p.gemm.n, p.gemm.k));
   const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
   c.walks_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks, {0, operand(form.residual), operand(form.mul)});

@@ -1,0 +1,115 @@
+// A device that was opened: its memory, its streams of work, and points of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "rlx/tensor/buffer.h"
+#include "rlx/tensor/tensor.h"
+
+namespace rlx {
+
+/// A point of a stream's work. A value: it may be copied, and may outlive the stream. The empty one is done.
+class Event {
+ public:
+  /// What a device keeps of a point. Its functions may be called from any thread.
+  class Point {
+   public:
+    virtual ~Point() = default;
+    /// True when the work up to here is done or has failed; makes progress where nobody else does. Never blocks.
+    virtual bool ready() = 0;
+    /// Blocks until then. Throws what failed up to here, at each call.
+    virtual void wait() = 0;
+    /// True when ready and what led here failed.
+    virtual bool failed() = 0;
+  };
+  Event() = default;
+  explicit Event(std::shared_ptr<Point> point) : point_(std::move(point)) {}
+  bool ready() const { return !point_ || point_->ready(); }
+  void wait() const {
+    if (point_) point_->wait();
+  }
+  bool failed() const { return point_ && point_->failed(); }
+  Point* point() const { return point_.get(); }
+
+ private:
+  std::shared_ptr<Point> point_;
+};
+
+/// Work of one device in order. One thread at a time calls it. A failure fails all behind it on the stream, and all
+/// that waits for that, executed or not; once a wait has thrown it, or when nobody waited the next call has, the stream
+/// works again.
+///
+/// Offsets of views are multiples of the target's copy granule; the bytes behind a view up to the next multiple may be
+/// written too (values are aligned to more).
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// Copies to the device. `from` has been read when it returns.
+  virtual void upload(std::span<const std::byte> from, const BufferView& to) = 0;
+  /// Copies to the host: `to` is written when a wait for an event recorded later returns, and is not touched any more
+  /// when such a wait throws.
+  virtual void download(const BufferView& from, std::span<std::byte> to) = 0;
+  /// Copies `to.bytes` bytes between places of this device that do not overlap.
+  virtual void copy(const BufferView& from, const BufferView& to) = 0;
+  virtual Event record() = 0;
+  /// What is submitted from now on runs after `event`, which may be of another stream or device.
+  virtual void wait(const Event& event) = 0;
+  /// The driver's own stream, or 0.
+  virtual std::uintptr_t native() const { return 0; }
+};
+
+/// For streams: InvalidArgument for a place that is too small or points nowhere; `what` is "an upload", `way` "to".
+void require_place(std::string_view what, std::size_t bytes, std::string_view way, const BufferView& place);
+
+/// What memory of a device is taken for.
+enum class BufferUse : std::uint8_t {
+  Arena,    // values of runs
+  Weights,  // params and what is prepared of them
+  States,
+  Slots,     // inputs and outputs on their way
+  Readback,  // results for the host, which reaches the bytes (`Buffer::host`)
+  Values,    // device tensors of callers
+};
+inline constexpr int kNumBufferUses = 6;
+std::string_view buffer_use_name(BufferUse use);
+
+struct DeviceMemory {
+  std::size_t total = 0;  // bytes of the device; 0: not known
+  std::array<std::size_t, kNumBufferUses> in_use{};
+  std::size_t used() const;
+};
+
+/// Everything of a device that has state; one for each DeviceId, shared by sessions. Its functions may be called from
+/// any thread.
+class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
+ public:
+  virtual ~OpenDevice() = default;
+  virtual DeviceId id() const = 0;
+  /// True when kernels reach memory of the host at the host's addresses, so that inputs and outputs need no copy.
+  virtual bool host_memory() const = 0;
+  virtual DeviceMemory memory() const = 0;
+  /// True once the device failed for good: every call then throws DeviceLost, and `open_device` opens it anew.
+  virtual bool lost() const { return false; }
+  /// A stream of its own, or, given the driver's, that one.
+  virtual std::shared_ptr<Stream> stream(std::uintptr_t native = 0) = 0;
+  /// Memory aligned as the target's values are. OutOfMemory names the device, the bytes wanted and those in use.
+  virtual std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use) = 0;
+  /// Blocks until all that was submitted to its streams is done or has failed; throws nothing of that.
+  virtual void drain() = 0;
+  /// The value on the device. With an owner its bytes may be used in place; without, they were read on return.
+  virtual std::shared_ptr<Buffer> put(const TensorView& value, const std::shared_ptr<const void>& owner, BufferUse use,
+                                      Stream& stream);
+  /// The bytes of a value: written when a wait behind it returns.
+  virtual void get(Buffer& buffer, const MutableTensorView& to, Stream& stream);
+
+ protected:
+  /// The error of `allocate`.
+  [[noreturn]] void throw_no_memory(std::size_t bytes, BufferUse use, std::size_t limit) const;
+};
+
+}  // namespace rlx

@@ -1,0 +1,106 @@
+// The conformance suite on the proof device: every op sample and random programs, through CompiledGraph, against the
+// exact result with its bounds. What they would find is memory of the host where there is none, order that was only
+// luck, values too close, bindings too many.
+#include <doctest/doctest.h>
+
+#include "rlx/ir/text.h"
+#include "rlx/runtime/session.h"
+#include "tests/proof/proof_device.h"
+#include "tests/support/random_program.h"
+#include "tests/support/rounding.h"
+#include "tests/support/samples.h"
+
+namespace rlx {
+namespace {
+
+using test::ProofScope;
+
+bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is(OpTrait::Leaf); }
+
+void expect_within_bound(const std::vector<Tensor>& got, const test::BoundedResult& exact) {
+  REQUIRE(got.size() == exact.outputs.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
+    CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
+  }
+}
+
+void expect_exact(const Sample& sample) {
+  INFO("variant '", sample.name, "'");
+  const Graph g = test::sample_graph(sample);
+  const NamedTensors values = test::bind_operands(test::draw_operands(sample));
+  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values));
+}
+
+// The program of a seed at two sets of extents, run three times each, with states from run to run.
+std::string check_program(std::uint64_t seed) {
+  test::ProgramOptions options;
+  options.specials = seed % 4 == 3;
+  const test::RandomProgram p = test::random_program(seed, options);
+  CompileOptions compile;
+  if (seed % 2 == 0)
+    for (const auto& [name, info] : p.graph.symbols()) compile.symbol_modes[name] = SymbolMode::runtime(info.max);
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(p.graph), compile);
+  for (std::uint64_t variant : {0, 1}) {
+    const SymbolBinding binding = p.binding(variant);
+    const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
+    f.reset();
+    NamedTensors values = p.values(binding, variant), inputs;
+    for (const IoInfo& param : f.params()) f.set_param(param.name, values.at(param.name));
+    for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
+    for (int run = 0; run < 2; ++run) {
+      const test::BoundedResult exact = test::evaluate_bounded(g, values);
+      const std::vector<Tensor> got = f.run_typed(inputs);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        if (const test::Gap gap = test::gap_to(got[i], exact.outputs[i]); !(gap.size <= 1))
+          return concat_text("variant ", variant, ", run ", run, ", result ", i, ": ", gap.text);
+      for (const IoInfo& s : f.states()) {
+        const Tensor state = f.read_state(s.name);
+        if (const auto it = exact.states.find(s.name); it != exact.states.end())
+          if (const test::Gap gap = test::gap_to(state, it->second); !(gap.size <= 1))
+            return concat_text("variant ", variant, ", run ", run, ", state ", s.name, ": ", gap.text);
+        values.insert_or_assign(s.name, state);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("proof: every op sample agrees with the exact result") {
+  ProofScope proof;
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (!runs_on(def)) return;
+    expect_exact(sample);
+    for (const Sample& other : test::dtype_samples(sample)) expect_exact(other);
+  });
+}
+
+TEST_CASE("proof: large and odd variants of op samples") {
+  ProofScope proof;
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (!runs_on(def)) return;
+    for (const Sample& large : test::large_samples(sample, 3000)) expect_exact(large);
+  });
+}
+
+TEST_CASE("proof: random programs, static and symbolic, with states") {
+  ProofScope proof;
+  for (std::uint64_t seed = 1; seed <= 250; ++seed) {
+    std::string text;
+    try {
+      text = check_program(seed);
+    } catch (const Error& e) {
+      text = e.what();
+    }
+    if (!text.empty())
+      FAIL_CHECK("seed " << seed << ": " << text << "\n" << print_text(test::random_program(seed).graph));
+  }
+  // The device does what it is made for.
+  CHECK(proof->counts().reordered > 100);
+  CHECK(proof->counts().late > 100);
+}
+
+}  // namespace rlx

@@ -1,0 +1,42 @@
+// Memory of the proof device: pages that lie twice in the address space, once for the host and once for the worker.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace rlx::test {
+
+/// Bytes of one buffer. The worker's place lies against a page that nobody may touch; the host's place cannot be
+/// touched either, unless the host was given it, and then only while no work uses the buffer.
+class ProofBytes {
+ public:
+  /// All bits set: NaN in every float dtype, -1 in integers.
+  ProofBytes(std::size_t bytes, bool for_host, std::size_t alignment, std::shared_ptr<std::atomic<std::size_t>> in_use);
+  ~ProofBytes();
+  ProofBytes(const ProofBytes&) = delete;
+  ProofBytes& operator=(const ProofBytes&) = delete;
+
+  std::size_t bytes() const { return bytes_; }
+  bool for_host() const { return for_host_; }
+  std::byte* host() const { return host_ + start_; }
+  /// For the worker alone.
+  std::byte* worker() const { return worker_ + start_; }
+  /// While work uses it the host may not.
+  void begin_work();
+  void end_work();
+
+ private:
+  void protect(bool open);
+  std::size_t bytes_, pages_ = 0, start_ = 0;
+  bool for_host_;
+  std::byte *host_ = nullptr, *worker_ = nullptr;
+  std::byte *host_map_ = nullptr, *worker_map_ = nullptr;
+  std::mutex mutex_;
+  int users_ = 0;
+  std::shared_ptr<std::atomic<std::size_t>> in_use_;
+};
+
+}  // namespace rlx::test

@@ -1,0 +1,277 @@
+// What the runtime promises of devices whose memory is not the host's and whose work is done later: seen on the proof
+// device, where each promise that is not kept shows.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "rlx/driver/device.h"
+#include "rlx/runtime/device_ext.h"
+#include "rlx/runtime/session.h"
+#include "tests/proof/proof_device.h"
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+using test::ProofScope;
+
+Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+
+// count += 1; total += x; out: total before, x * w
+Graph counter() {
+  Graph g("counter");
+  Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
+  Expr total = g.state("total", Tensor::zeros(f32({4}))), count = g.state("count", Tensor::zeros(f32({})));
+  g.set_state("count", count + 1.0);
+  g.set_state("total", total + x);
+  g.set_outputs({total, x * w});
+  return g;
+}
+
+CompiledGraph compiled(Graph g, DeviceId id = ProofScope::kDevice) {
+  CompiledGraph f = Session(id).compile(std::move(g));
+  for (const IoInfo& p : f.params())
+    f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 2));
+  return f;
+}
+
+const std::vector<float> kOnes(4, 1), kTwos(4, 2);
+std::vector<float> at(const CompiledGraph& f, const Slot& s) {
+  std::vector<float> out(static_cast<std::size_t>(s.count));
+  std::memcpy(out.data(), f.arena_ptr() + s.offset, out.size() * sizeof(float));
+  return out;
+}
+
+// A cache of 64 rows; row `at` becomes x, and the sum over the rows up to it comes out.
+Graph decode_step() {
+  Graph g("decode");
+  Expr x = g.input("x", f32({1, 8})), at = g.input("at", Shape({2}, DType::I32));
+  Expr cache = g.state("cache", Tensor::zeros(f32({64, 8})));
+  Expr grown = g.dynamic_update_slice(cache, x, at);
+  g.set_state("cache", grown);
+  g.set_outputs({g.sum(grown, {0})});
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("proof: the five-line program, slots, views and timed runs") {
+  ProofScope proof;
+  CompiledGraph f = compiled(counter());
+  CHECK(f.device() == ProofScope::kDevice);
+  CHECK(f.run({{"x", kOnes}}) == std::vector<std::vector<float>>{{0, 0, 0, 0}, kTwos});
+  const TensorView x{kTwos.data(), DType::F32, {}, 16};
+  const std::span<const Slot> slots = f.run_slots({&x, 1});
+  CHECK(at(f, slots[0]) == kOnes);
+  CHECK(at(f, slots[1]) == std::vector<float>(4, 4));
+  const std::vector<TensorView> views = f.run_raw({{"x", kOnes}});
+  CHECK(static_cast<const float*>(views[0].data)[3] == 3);
+  CHECK(!f.profile({&x, 1}).empty());
+  CHECK(f.read_state("count").at(0) == 4);
+  std::vector<float> a(4), b(4);
+  const MutableTensorView out[] = {{a.data(), DType::F32, {}, 16}, {b.data(), DType::F32, {}, 16}};
+  f.run_into({&x, 1}, out);
+  CHECK(a == std::vector<float>(4, 6));
+  CHECK(b == std::vector<float>(4, 4));
+}
+
+TEST_CASE("proof: weights are set between runs without a bind, and a clone keeps its own") {
+  ProofScope proof;
+  CompiledGraph f = compiled(counter());
+  f.run({{"x", kOnes}});
+  CompiledGraph c = f.clone();
+  CHECK(c.run({{"x", kOnes}})[1] == kTwos);
+  const auto before = proof->counts();
+  f.set_param("w", {1, 2, 3, 4});
+  CHECK(f.run({{"x", kTwos}})[1] == std::vector<float>{2, 4, 6, 8});
+  CHECK(c.run({{"x", kTwos}})[1] == std::vector<float>(4, 4));
+  CHECK(proof->counts().binds == before.binds);
+  CHECK(c.read_state("count").at(0) == 3);
+  CHECK(f.read_state("count").at(0) == 2);
+}
+
+TEST_CASE("proof: a decode loop binds once, brings one upload of each input a step and fetches each output once") {
+  ProofScope proof;
+  CompiledGraph f = compiled(decode_step());
+  std::vector<float> x(8), y(8);
+  std::int32_t row[2] = {0, 0};
+  const TensorView in[] = {{x.data(), DType::F32, {}, 32}, {row, DType::I32, {}, 8}};
+  const MutableTensorView out[] = {{y.data(), DType::F32, {}, 32}};
+  const auto step = [&](int i) {
+    row[0] = i % 64;
+    for (float& v : x) v = static_cast<float>(i % 64);
+    f.run_into(in, out);
+  };
+  step(0);
+  const auto before = proof->counts();
+  constexpr int kSteps = 1000;
+  float sum = 0;
+  for (int i = 1; i <= kSteps; ++i) {
+    step(i);
+    if (i < 64) sum += static_cast<float>(i);
+    if (i == 63) CHECK(y[0] == sum);
+  }
+  const auto after = proof->counts();
+  CHECK(after.binds == before.binds);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.uploads - before.uploads == 2 * kSteps);
+  CHECK(after.downloads - before.downloads == kSteps);
+  CHECK(after.copies == before.copies);
+  CHECK(f.compile_result().lir.plan.state_copies.empty());
+}
+
+TEST_CASE("proof: runs that nobody waits for yet, in order, and drained") {
+  ProofScope proof;
+  CompiledGraph f = compiled(counter());
+  for (int i = 0; i < 20; ++i) f.commit_no_wait({{"x", kOnes}});
+  const std::span<const Slot> slots = f.sync_pending();
+  REQUIRE(slots.size() == 2);
+  CHECK(at(f, slots[0]) == std::vector<float>(4, 19));
+  CHECK(f.sync_pending().empty());
+  f.commit_no_wait({{"x", kTwos}});
+  drain_device(ProofScope::kDevice);
+  CHECK(at(f, f.sync_pending()[0]) == std::vector<float>(4, 20));
+  const auto all = f.run_pipelined({{{"x", kOnes}}, {{"x", kTwos}}, {{"x", kOnes}}});
+  REQUIRE(all.size() == 3);
+  CHECK(all[0][0] == std::vector<float>(4, 22));
+  CHECK(all[1][0] == std::vector<float>(4, 23));
+  CHECK(all[2][0] == std::vector<float>(4, 25));
+  CHECK(all[1][1] == std::vector<float>(4, 4));
+  // An object that goes while its work is under way.
+  f.commit_no_wait({{"x", kOnes}});
+  { const CompiledGraph gone = std::move(f); }
+  drain_device(ProofScope::kDevice);
+}
+
+TEST_CASE("proof: two runners that share a state are ordered, each on its stream") {
+  ProofScope proof;
+  CompiledGraph a = compiled(counter()), b = compiled(counter());
+  CHECK(b.share_state_from(a) == 2);
+  for (int i = 0; i < 30; ++i) {
+    a.commit_no_wait({{"x", kOnes}});
+    b.commit_no_wait({{"x", kTwos}});
+  }
+  CHECK(a.read_state("total").to_f32() == std::vector<float>(4, 90));
+  CHECK(b.read_state("count").at(0) == 60);
+  b.reset();
+  CHECK(a.run({{"x", kOnes}})[0] == std::vector<float>(4, 0));
+  a.write_state("total", Tensor::full(f32({4}), 7));
+  CHECK(b.run({{"x", kOnes}})[0] == std::vector<float>(4, 7));
+  CompiledGraph elsewhere = compiled(counter(), {ProofScope::kDevice, 1});
+  CHECK(contains(error_text([&] { elsewhere.share_state_from(a); }), "they cannot share states"));
+  CompiledGraph host = Session().compile(counter());
+  CHECK(contains(error_text([&] { host.share_state_from(a); }), "graph 'counter' runs on cpu"));
+}
+
+TEST_CASE("proof: a step that fails late fails what is behind it, leaves states invalid, and the next session works") {
+  ProofScope proof;
+  CompiledGraph f = compiled(counter());
+  f.run({{"x", kOnes}});
+  proof->fail_step(0, 1, "a unit broke");
+  f.commit_no_wait({{"x", kOnes}});
+  f.commit_no_wait({{"x", kOnes}});
+  CHECK(contains(error_text([&] { f.sync_pending(); }), "a unit broke"));
+  CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a failed run left state"));
+  CHECK(contains(error_text([&] { f.read_state("count"); }), "state 'count' is invalid after a failed run"));
+  CompiledGraph c = f.clone();
+  CHECK(contains(error_text([&] { c.run({{"x", kOnes}}); }), "a failed run left state"));
+  f.reset();
+  CHECK(f.run({{"x", kTwos}})[0] == std::vector<float>(4, 0));
+  CHECK(f.run({{"x", kOnes}})[0] == kTwos);
+  // A run that waits throws it itself; results of a caller are not touched afterwards.
+  proof->fail_step(0, 0, "a unit broke again");
+  CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a unit broke again"));
+  // Nobody waits: the next call says it, the one after works.
+  f.reset();
+  proof->fail_step(0, 0, "unseen");
+  f.commit_no_wait({{"x", kOnes}});
+  drain_device(ProofScope::kDevice);
+  CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a failed run left state"));
+}
+
+TEST_CASE("proof: a lost device fails all that is there, and a new session has a new one") {
+  ProofScope proof;
+  CompiledGraph f = compiled(counter());
+  f.run({{"x", kOnes}});
+  f.commit_no_wait({{"x", kOnes}});
+  proof->lose(0);
+  try {
+    f.run({{"x", kOnes}});
+    FAIL_CHECK("a run on a lost device");
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::DeviceLost);
+    CHECK(contains(e.what(), "device directx was lost"));
+  }
+  CHECK(!error_text([&] { f.reset(); }).empty());
+  CompiledGraph fresh = compiled(counter());
+  CHECK(fresh.run({{"x", kOnes}})[1] == kTwos);
+}
+
+TEST_CASE("proof: memory beyond the limit names the device, what is wanted, what is in use") {
+  ProofScope proof({1, std::size_t{1} << 20, 2});
+  CompiledGraph f = compiled(counter());
+  f.run({{"x", kOnes}});
+  Graph g("large");
+  Expr x = g.input("x", f32({1 << 19}));
+  g.set_outputs({g.cumsum(x, 0)});
+  const std::string text = error_text([&] {
+    CompiledGraph large = Session(ProofScope::kDevice).compile(std::move(g));
+    large.run({{"x", std::vector<float>(1 << 19)}});
+  });
+  CHECK_MESSAGE(
+      contains(text, "graph 'large': device directx has no memory for 2097152 bytes of slots, the most is 1048576"),
+      text);
+  CHECK_MESSAGE(contains(text, " for weights"), text);
+  CHECK_MESSAGE(contains(text, " for states"), text);
+  CHECK(f.run({{"x", kOnes}})[0] == kOnes);  // the one that was there works on
+  CHECK(Session(ProofScope::kDevice).open_device()->memory().used() > 0);
+}
+
+TEST_CASE("proof: devices by ordinal have memory of their own; what is not there is said") {
+  ProofScope proof;
+  CompiledGraph a = compiled(counter(), {ProofScope::kDevice, 0}), b = compiled(counter(), {ProofScope::kDevice, 1});
+  CHECK(a.run({{"x", kOnes}}) == b.run({{"x", kOnes}}));
+  CHECK(Session({ProofScope::kDevice, 1}).open_device()->id() == *parse_device_id("directx:1"));
+  CHECK(contains(error_text([] { Session({ProofScope::kDevice, 2}); }), "there is no device directx:2"));
+  CHECK(contains(error_text([] { Session({ProofScope::kDevice, -1}); }), "ordinals count from 0 to 1"));
+}
+
+TEST_CASE("proof: values of no bytes, and of bytes that are no multiple of the granule") {
+  ProofScope proof;
+  Graph g("small");
+  Expr none = g.input("none", Shape({0, 3}, DType::F32)), flags = g.input("flags", Shape({3}, DType::Bool));
+  g.set_outputs({g.exp(none), g.logical_not(flags), g.sum(none, {0})});
+  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  const std::uint8_t in[3] = {1, 0, 1};
+  const std::vector<Tensor> out = f.run_typed(
+      {{"none", Tensor::zeros(Shape({0, 3}, DType::F32))}, {"flags", Tensor::copy_of(in, Shape({3}, DType::Bool))}});
+  CHECK(out[0].num_elements() == 0);
+  CHECK(out[1].at_i64(0) == 0);
+  CHECK(out[1].at_i64(1) == 1);
+  CHECK(out[2].to_f32() == std::vector<float>{0, 0, 0});
+}
+
+TEST_CASE("proof: values fill several arenas, each under the limit, and slices off the alignment are copied") {
+  ProofScope proof;
+  Graph g("wide");
+  Expr x = g.input("x", f32({100, 100}));
+  std::vector<Expr> parts;
+  for (int i = 0; i < 6; ++i) parts.push_back(g.exp(g.sin(x * (0.1 * i))));
+  Expr all = parts[0];
+  for (int i = 1; i < 6; ++i) all = g.matmul(all, parts[static_cast<std::size_t>(i)]) * 0.01;
+  g.set_outputs({g.narrow(all, 0, 1, 50) + 1.0, g.concat(parts, 0)});
+  const Graph copy = g;
+  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  const LirBufferPlan& plan = f.compile_result().lir.plan;
+  CHECK(plan.arenas.size() > 1);
+  for (std::size_t bytes : plan.arenas) CHECK(bytes <= std::max(test::ProofBackend::kArenaBytes, 40192UL));
+  const NamedTensors in{{"x", Tensor::full(f32({100, 100}), 0.5)}};
+  const std::vector<Tensor> expected = evaluate(copy, in), got = f.run_typed(in);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    for (std::int64_t k = 0; k < got[i].num_elements(); k += 997)
+      CHECK(got[i].at(k) == doctest::Approx(expected[i].at(k)).epsilon(1e-4));
+}
+
+}  // namespace rlx
