@@ -15,6 +15,10 @@ namespace {
 
 using Counters = std::array<std::atomic<std::size_t>, kNumBufferUses>;
 
+void copy_bytes(const std::byte* from, std::byte* to, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
 class HostBuffer final : public Buffer {
  public:
   HostBuffer(DeviceId id, Tensor bytes, BufferUse use, std::shared_ptr<Counters> counters)
@@ -26,16 +30,16 @@ class HostBuffer final : public Buffer {
   }
   ~HostBuffer() override { counter_ -= bytes(); }
   std::uintptr_t native() const override { return reinterpret_cast<std::uintptr_t>(host()); }
+  void read(std::span<std::byte> to) const override {
+    require_place("a read", to.size(), "from", BufferView(host(), bytes()));
+    copy_bytes(host(), to.data(), to.size());
+  }
 
  private:
   Tensor bytes_;  // its memory lies in huge pages where that pays
   std::atomic<std::size_t>& counter_;
   std::shared_ptr<Counters> counters_;
 };
-
-void copy_bytes(const std::byte* from, std::byte* to, std::size_t bytes) {
-  if (bytes != 0) std::memcpy(to, from, bytes);
-}
 
 class HostStream final : public Stream {
  public:

@@ -13,33 +13,6 @@
 
 namespace rlx {
 
-/// A point of a stream's work. A value: it may be copied, and may outlive the stream. The empty one is done.
-class Event {
- public:
-  /// What a device keeps of a point. Its functions may be called from any thread.
-  class Point {
-   public:
-    virtual ~Point() = default;
-    /// True when the work up to here is done or has failed; makes progress where nobody else does. Never blocks.
-    virtual bool ready() = 0;
-    /// Blocks until then. Throws what failed up to here, at each call.
-    virtual void wait() = 0;
-    /// True when ready and what led here failed.
-    virtual bool failed() = 0;
-  };
-  Event() = default;
-  explicit Event(std::shared_ptr<Point> point) : point_(std::move(point)) {}
-  bool ready() const { return !point_ || point_->ready(); }
-  void wait() const {
-    if (point_) point_->wait();
-  }
-  bool failed() const { return point_ && point_->failed(); }
-  Point* point() const { return point_.get(); }
-
- private:
-  std::shared_ptr<Point> point_;
-};
-
 /// Work of one device in order. One thread at a time calls it. A failure fails all behind it on the stream, and all
 /// that waits for that, executed or not; once a wait has thrown it, or when nobody waited the next call has, the stream
 /// works again.

@@ -104,6 +104,20 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
   return fresh;
 }
 
+Tensor to(const Tensor& value, DeviceId id) {
+  if (value.empty())
+    throw Error(ErrorCode::InvalidArgument, concat_text("to ", device_text(id), ": an empty tensor was given"),
+                "it was never given a value, or moved from");
+  if (value.device() == id) return value;
+  const Tensor here = value.to_host();
+  const std::shared_ptr<OpenDevice> device = open_device(require_backend(id.kind), id);
+  if (device->host_memory()) return here;
+  const std::shared_ptr<Stream> stream = device->stream();
+  std::shared_ptr<Buffer> there = device->put(here.view(), nullptr, BufferUse::Values, *stream);
+  there->set_written(stream->record());
+  return Tensor::on_device(std::move(there), here.shape());
+}
+
 std::shared_ptr<const Backend> backend_by_name(std::string_view name) {
   for (const BackendEntry* entry : builtin_backends())
     if (entry->name == name) return unowned(entry->get());

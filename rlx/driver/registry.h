@@ -33,6 +33,8 @@ Presence probe_device(Device kind);
 std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id);
 /// The devices of a kind that are open now.
 std::vector<std::shared_ptr<OpenDevice>> opened_devices(Device kind);
+/// The value on that device: itself when it is there, else a copy, which is there when the device comes to use it.
+Tensor to(const Tensor& value, DeviceId device);
 /// The backend called `name` ("cpu", "reference"), or none.
 std::shared_ptr<const Backend> backend_by_name(std::string_view name);
 /// Devices that have a backend, in declaration order.

@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "rlx/driver/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"
@@ -207,7 +208,17 @@ void CompiledGraph::Impl::check_sizes(const BoundProgram& s, std::span<const Ten
                   concat_text("input '", code->inputs[i].name, "' is ", shape, " (", shape.size_bytes(),
                               " bytes), got ", views[i].size_bytes, " bytes"),
                   concat_text("pass ", shape.num_elements(), " values"));
-    if (views[i].data == nullptr && shape.size_bytes() != 0)
+    if (const Buffer* there = views[i].buffer) {
+      if (!(there->device() == device->id()))
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("input '", code->inputs[i].name, "' lies on ", device_text(there->device()),
+                                ", graph '", code->source.name(), "' runs on ", device_text(device->id())),
+                    "copy it there with rlx::to(tensor, device)");
+      if (there->written().failed())
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("input '", code->inputs[i].name, "': the work that was to make this tensor failed"),
+                    "run again what makes it");
+    } else if (views[i].data == nullptr && shape.size_bytes() != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("input '", code->inputs[i].name, "' has no data"));
     require_aligned("input", code->inputs[i].name, views[i].data, views[i].dtype);
   }
@@ -236,7 +247,8 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
   return dims;
 }
 
-Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
+Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times,
+                                 std::span<const std::shared_ptr<Buffer>> device_outputs) {
   for (std::size_t i = 0; i < states.size(); ++i)
     if (!states[i]->good())
       throw Error(ErrorCode::InvalidArgument,
@@ -244,9 +256,17 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
                   "call reset(), or write_state() for each state");
   check_inputs_stay(s, views, false);
   bind(s);
-  for (std::size_t i = 0; i < views.size(); ++i)
-    s.inputs[i].view = input_on(*device, *stream, views[i].data, views[i].size_bytes, memory.input_room(i));
-  for (std::size_t o = 0; o < s.results.size(); ++o)
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    if (Buffer* const there = views[i].buffer) {
+      if (!there->written().ready()) stream->wait(there->written());
+      s.inputs[i].view = BufferView(*there, 0, views[i].size_bytes);
+    } else {
+      s.inputs[i].view = input_on(*device, *stream, views[i].data, views[i].size_bytes, memory.input_room(i));
+    }
+  }
+  for (std::size_t o = 0; o < device_outputs.size(); ++o)
+    s.outputs[o].view = BufferView(*device_outputs[o], 0, s.spec->outputs[o].size_bytes());
+  for (std::size_t o = 0; o < s.results.size() && device_outputs.empty(); ++o)
     s.outputs[o].view = output_on(*device, s.results[o], s.spec->outputs[o].size_bytes(), memory.output_room(o));
   for (auto& state : states) {
     if (!state->last.ready()) stream->wait(state->last);
@@ -257,7 +277,8 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
     state->valid = true;
     state->last = done;
   }
-  for (std::size_t o = 0; o < s.results.size(); ++o) {
+  for (const auto& buffer : device_outputs) buffer->set_written(done);
+  for (std::size_t o = 0; o < s.results.size() && device_outputs.empty(); ++o) {
     Buffer* const ours = memory.in_results(s.results[o], 1) ? memory.results_buffer() : nullptr;
     fetch_output(*device, *stream, s.outputs[o].view, s.results[o], ours);
   }
@@ -507,6 +528,28 @@ std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
   return results;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_typed");
+}
+
+std::vector<Tensor> CompiledGraph::run_device(const NamedTensors& given) try {
+  if (impl().device->host_memory() || impl().has_output_handles()) {
+    std::vector<Tensor> results = run_typed(given);
+    for (Tensor& t : results) t = to(t, impl().device->id());
+    return results;
+  }
+  std::vector<std::vector<std::int64_t>> dims;
+  const std::vector<TensorView> given_views = impl().views_of(given, dims);
+  std::span<const TensorView> views = given_views;
+  BoundProgram& s = impl().program_for(views);
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<Tensor> results;
+  for (const Shape& shape : s.spec->outputs) {
+    buffers.push_back(impl().device->allocate(std::max<std::size_t>(shape.size_bytes(), 1), BufferUse::Values));
+    results.push_back(Tensor::on_device(buffers.back(), shape));
+  }
+  (void)impl().start(s, views, nullptr, buffers);
+  return results;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_device");
 }
 
 void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) try {

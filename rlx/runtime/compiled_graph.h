@@ -124,6 +124,9 @@ class CompiledGraph {
   std::vector<std::vector<float>> run(const std::vector<NamedInput>& inputs);
   /// Runs on tensors of any dtype; outputs keep the graph's dtypes.
   std::vector<Tensor> run_typed(const NamedTensors& inputs);
+  /// The same with results on the device, which need not be there yet when it returns: they go into later runs, or to
+  /// the host with Tensor::to_host. Inputs may be device tensors here as in the two above.
+  std::vector<Tensor> run_device(const NamedTensors& inputs);
   /// Runs on `inputs` and writes `outputs`, both in declaration order. From the second run of a shape on, allocates
   /// nothing. A view may leave `dims` empty when at most one of its input's dimensions is unknown. An output may be an
   /// input's own buffer when the pair was donated (CompileOptions::donate).

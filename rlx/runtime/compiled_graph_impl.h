@@ -116,8 +116,9 @@ struct CompiledGraph::Impl {
   /// The outputs of the next run of `s` go to our own results.
   void keep_results(BoundProgram& s, std::span<const TensorView> views);
   bool has_output_handles() const;
-  /// Starts a run whose outputs lie at `s.results` once the event is waited for.
-  Event start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
+  /// Starts a run whose outputs lie at `s.results`, or in these buffers, once the event is waited for.
+  Event start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr,
+              std::span<const std::shared_ptr<Buffer>> device_outputs = {});
   /// The same, and waits.
   void run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);

@@ -148,7 +148,8 @@ std::vector<TensorView> CompiledGraph::Impl::views_of(const NamedTensors& given,
     if (!dims_fit(code->inputs[i].shape, dims[i]))
       throw Error(ErrorCode::ShapeMismatch,
                   concat_text("input '", name, "' is ", code->inputs[i].shape, ", got ", tensor.shape()));
-    views[i] = {tensor.data(), tensor.dtype(), dims[i], tensor.size_bytes()};
+    views[i] = tensor.view();
+    views[i].dims = dims[i];
     bound[i] = true;
   }
   fill_from_handles(views, bound);

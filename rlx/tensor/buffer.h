@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
 
 namespace rlx {
 
@@ -19,6 +22,33 @@ struct DeviceId {
   friend bool operator==(const DeviceId&, const DeviceId&) = default;
 };
 
+/// A point of a stream's work. A value: it may be copied, and may outlive the stream. The empty one is done.
+class Event {
+ public:
+  /// What a device keeps of a point. Its functions may be called from any thread.
+  class Point {
+   public:
+    virtual ~Point() = default;
+    /// True when the work up to here is done or has failed; makes progress where nobody else does. Never blocks.
+    virtual bool ready() = 0;
+    /// Blocks until then. Throws what failed up to here, at each call.
+    virtual void wait() = 0;
+    /// True when ready and what led here failed.
+    virtual bool failed() = 0;
+  };
+  Event() = default;
+  explicit Event(std::shared_ptr<Point> point) : point_(std::move(point)) {}
+  bool ready() const { return !point_ || point_->ready(); }
+  void wait() const {
+    if (point_) point_->wait();
+  }
+  bool failed() const { return point_ && point_->failed(); }
+  Point* point() const { return point_.get(); }
+
+ private:
+  std::shared_ptr<Point> point_;
+};
+
 /// Bytes of a device, given back when the last holder lets go. That never blocks: what was submitted before still finds
 /// them, and they serve nobody else until it is done.
 class Buffer {
@@ -33,6 +63,12 @@ class Buffer {
   std::byte* host() const { return host_; }
   /// The driver's own name of it (a CUdeviceptr, an MTLBuffer); 0 when it has none.
   virtual std::uintptr_t native() const { return 0; }
+  /// Copies its first bytes to the host and returns when they are there: after the work that wrote them, whose failure
+  /// it throws.
+  virtual void read(std::span<std::byte> to) const = 0;
+  /// The work that wrote it last, for a buffer that holds a device tensor.
+  const Event& written() const { return written_; }
+  void set_written(Event e) { written_ = std::move(e); }
 
  protected:
   Buffer(DeviceId device, std::size_t bytes, std::byte* host) : device_(device), bytes_(bytes), host_(host) {}
@@ -41,6 +77,7 @@ class Buffer {
   DeviceId device_;
   std::size_t bytes_;
   std::byte* host_;
+  Event written_;
 };
 
 /// Bytes [offset, offset + bytes) of a buffer, which it does not own; memory of a caller has no buffer.

@@ -199,7 +199,7 @@ std::byte* Tensor::mutable_data() try {
     copy.shape_ = shape_;
     copy.num_elements_ = num_elements_;
     std::shared_ptr<void> buffer = allocate(shape_, size_bytes());
-    if (size_bytes() != 0) std::memcpy(buffer.get(), data_, size_bytes());
+    if (size_bytes() != 0) std::memcpy(buffer.get(), data(), size_bytes());
     copy.data_ = static_cast<const std::byte*>(buffer.get());
     copy.owner_ = std::move(buffer);
     copy.writable_ = true;
@@ -208,6 +208,32 @@ std::byte* Tensor::mutable_data() try {
   return const_cast<std::byte*>(data_);  // our own, unshared buffer
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("a copy of a tensor");
+}
+
+Tensor Tensor::on_device(std::shared_ptr<Buffer> buffer, const Shape& shape) {
+  Tensor t;
+  t.shape_ = shape;
+  t.num_elements_ = shape.num_elements();
+  if (!buffer || buffer->bytes() < t.size_bytes())
+    throw Error(ErrorCode::InvalidArgument,
+                buffer ? concat_text("a device tensor ", shape, " needs ", t.size_bytes(), " bytes, its buffer has ",
+                                     buffer->bytes())
+                       : concat_text("a device tensor ", shape, " was given no buffer (a null pointer)"));
+  t.buffer_ = std::move(buffer);
+  return t;
+}
+
+Tensor Tensor::to_host() const {
+  if (!buffer_) return *this;
+  Tensor t = uninitialized(shape_);
+  buffer_->read({t.mutable_data(), t.size_bytes()});
+  return t;
+}
+
+void Tensor::throw_on_device() const {
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text("tensor ", shape_, " lies on a device: its bytes cannot be read or written here"),
+              "bring it to the host with to_host()");
 }
 
 void Tensor::require_dtype(DType t) const {
@@ -226,11 +252,11 @@ void Tensor::throw_no_element(std::int64_t index) const {
 
 double Tensor::at(std::int64_t i) const {
   require_index(i);
-  return load_element<double>(data_, dtype(), i);
+  return load_element<double>(data(), dtype(), i);
 }
 std::int64_t Tensor::at_i64(std::int64_t i) const {
   require_index(i);
-  return load_element<std::int64_t>(data_, dtype(), i);
+  return load_element<std::int64_t>(data(), dtype(), i);
 }
 
 void Tensor::set(std::int64_t i, double value) {
@@ -245,10 +271,10 @@ void Tensor::set_i64(std::int64_t i, std::int64_t value) {
 std::vector<float> Tensor::to_f32() const {
   std::vector<float> out(static_cast<std::size_t>(num_elements_));
   if (dtype() == DType::F32 && num_elements_)
-    std::memcpy(out.data(), data_, size_bytes());
+    std::memcpy(out.data(), data(), size_bytes());
   else
     for (std::int64_t i = 0; i < num_elements_; ++i)
-      out[static_cast<std::size_t>(i)] = static_cast<float>(load_element<double>(data_, dtype(), i));
+      out[static_cast<std::size_t>(i)] = static_cast<float>(load_element<double>(data(), dtype(), i));
   return out;
 }
 
@@ -275,7 +301,7 @@ Tensor Tensor::rows(std::int64_t start, std::int64_t count) const {
   std::size_t row_bytes = extent == 0 ? 0 : size_bytes() / static_cast<std::size_t>(extent);
   t.shape_ = shape_.with_dim(0, Dim(count));
   t.num_elements_ = t.shape_.num_elements();
-  t.data_ = data_ + row_bytes * static_cast<std::size_t>(start);
+  t.data_ = data() + row_bytes * static_cast<std::size_t>(start);
   t.writable_ = false;  // a view of a larger buffer is copied before writing
   return t;
 }
@@ -287,22 +313,22 @@ Tensor Tensor::cast(DType to) const {
   if (to == dtype()) return *this;
   Tensor out = zeros(shape_.with_dtype(to));
   std::byte* dst = out.mutable_data();
+  const std::byte* const src = data();
   DType from = dtype();
   if (is_complex(from) && is_complex(to)) {
     for (std::int64_t i = 0; i < num_elements_; ++i)
-      store_element(dst, to, i, load_element<std::complex<double>>(data_, from, i));
+      store_element(dst, to, i, load_element<std::complex<double>>(src, from, i));
   } else if (is_unsigned_int(from) && from == DType::U64) {
     for (std::int64_t i = 0; i < num_elements_; ++i)
-      store_element(dst, to, i, load_element<std::uint64_t>(data_, from, i));
+      store_element(dst, to, i, load_element<std::uint64_t>(src, from, i));
   } else if (is_int(from) || from == DType::Bool || from == DType::I4 || from == DType::U4) {
     for (std::int64_t i = 0; i < num_elements_; ++i)
-      store_element(dst, to, i, load_element<std::int64_t>(data_, from, i));
+      store_element(dst, to, i, load_element<std::int64_t>(src, from, i));
   } else if (to == DType::Bool && is_complex(from)) {
     for (std::int64_t i = 0; i < num_elements_; ++i)
-      store_element(dst, to, i,
-                    load_element<std::complex<double>>(data_, from, i) != std::complex<double>() ? 1.0 : 0.0);
+      store_element(dst, to, i, load_element<std::complex<double>>(src, from, i) != std::complex<double>() ? 1.0 : 0.0);
   } else {
-    for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<double>(data_, from, i));
+    for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<double>(src, from, i));
   }
   return out;
 }
@@ -310,10 +336,11 @@ Tensor Tensor::cast(DType to) const {
 bool Tensor::identical(const Tensor& other) const {
   // An empty tensor has the shape of a scalar, but no element.
   return shape_ == other.shape_ && num_elements_ == other.num_elements_ && empty() == other.empty() &&
-         (size_bytes() == 0 || std::memcmp(data_, other.data_, size_bytes()) == 0);
+         (size_bytes() == 0 || std::memcmp(data(), other.data(), size_bytes()) == 0);
 }
 
 std::string Tensor::text(int max_values) const {
+  if (buffer_) return shape_.text() + " {on a device}";
   std::string out = shape_.text() + " {";
   for (std::int64_t i = 0; i < num_elements_ && i < max_values; ++i) {
     if (i) out += ", ";

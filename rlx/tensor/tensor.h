@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/tensor/buffer.h"
 #include "rlx/tensor/half.h"
 #include "rlx/tensor/shape.h"
 
@@ -78,6 +79,7 @@ struct TensorView {
   DType dtype = DType::F32;
   std::span<const std::int64_t> dims;
   std::size_t size_bytes = 0;  // bytes at `data`
+  Buffer* buffer = nullptr;    // of a device tensor, whose `data` is null
 };
 /// The same for a place to write to.
 struct MutableTensorView {
@@ -87,7 +89,9 @@ struct MutableTensorView {
   std::size_t size_bytes = 0;
 };
 
-/// A dense row-major value of static shape. Copies share the bytes; shared bytes are never written.
+/// A dense row-major value of static shape. Copies share the bytes; shared bytes are never written. The bytes of a
+/// device tensor lie on a device: it goes into runs there, and `to_host` brings it; what would touch its bytes here
+/// throws InvalidArgument.
 class Tensor {
  public:
   /// Empty: no elements and no bytes, like one that was moved from.
@@ -99,6 +103,7 @@ class Tensor {
         num_elements_(std::exchange(other.num_elements_, 0)),
         data_(std::exchange(other.data_, nullptr)),
         owner_(std::move(other.owner_)),
+        buffer_(std::move(other.buffer_)),
         writable_(std::exchange(other.writable_, false)) {}
   Tensor& operator=(Tensor&& other) noexcept {
     if (this == &other) return *this;
@@ -106,6 +111,7 @@ class Tensor {
     num_elements_ = std::exchange(other.num_elements_, 0);
     data_ = std::exchange(other.data_, nullptr);
     owner_ = std::move(other.owner_);
+    buffer_ = std::move(other.buffer_);
     writable_ = std::exchange(other.writable_, false);
     return *this;
   }
@@ -139,6 +145,10 @@ class Tensor {
     return of_bytes(dims, DTypeOf<T>::value, values.data(), values.size());
   }
 
+  /// A tensor whose bytes are the first of `buffer`, which nothing else writes any more. InvalidArgument for null and
+  /// for a buffer that is too small.
+  static Tensor on_device(std::shared_ptr<Buffer> buffer, const Shape& shape);
+
   const Shape& shape() const { return shape_; }
   DType dtype() const { return shape_.dtype(); }
   int rank() const { return shape_.rank(); }
@@ -146,10 +156,19 @@ class Tensor {
   std::int64_t dim(int axis) const { return shape_.dim(axis).value(); }
   std::vector<std::int64_t> dims() const { return shape_.static_dims(); }
   std::size_t size_bytes() const { return rlx::size_bytes(dtype(), num_elements_); }
-  bool empty() const { return data_ == nullptr; }
+  bool empty() const { return data_ == nullptr && !buffer_; }
+  /// Where the bytes are: the host's are "cpu".
+  DeviceId device() const { return buffer_ ? buffer_->device() : DeviceId(); }
+  /// The device memory of a device tensor, else null.
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+  /// The value on the host, waiting for the work that makes it and throwing what failed there; itself when it is there.
+  Tensor to_host() const;
   /// False for borrowed bytes without an owner: whoever made the tensor keeps them alive.
   bool owned() const { return owner_ != nullptr; }
-  const std::byte* data() const { return data_; }
+  const std::byte* data() const {
+    if (buffer_) throw_on_device();
+    return data_;
+  }
   /// The bytes for writing; copies them first when they are shared or borrowed. InvalidArgument for an empty tensor.
   std::byte* mutable_data();
 
@@ -157,7 +176,7 @@ class Tensor {
   template <class T>
   std::span<const T> values() const {
     require_dtype(DTypeOf<T>::value);
-    return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(num_elements_)};
+    return {reinterpret_cast<const T*>(data()), static_cast<std::size_t>(num_elements_)};
   }
   template <class T>
   std::span<T> mutable_values() {
@@ -187,7 +206,7 @@ class Tensor {
   /// InvalidArgument for an empty tensor.
   Tensor cast(DType to) const;
 
-  TensorView view() const { return {data_, dtype(), {}, size_bytes()}; }
+  TensorView view() const { return {data_, dtype(), {}, size_bytes(), buffer_.get()}; }
   /// Same shape and bit-identical bytes.
   bool identical(const Tensor& other) const;
   /// Short text: shape and the first values.
@@ -200,11 +219,13 @@ class Tensor {
     if (index < 0 || index >= num_elements_) throw_no_element(index);
   }
   [[noreturn]] void throw_no_element(std::int64_t index) const;
+  [[noreturn]] void throw_on_device() const;
 
   Shape shape_;
   std::int64_t num_elements_ = 0;
   const std::byte* data_ = nullptr;
   std::shared_ptr<const void> owner_;  // keeps data_ alive; equals the buffer itself when we allocated it
+  std::shared_ptr<Buffer> buffer_;     // of a device tensor, which has no data_
   bool writable_ = false;              // owner_ is our own buffer
 };
 

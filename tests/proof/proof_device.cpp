@@ -52,10 +52,21 @@ struct Orders {
 
 class ProofBuffer final : public Buffer {
  public:
-  ProofBuffer(DeviceId id, std::shared_ptr<ProofBytes> bytes)
-      : Buffer(id, bytes->bytes(), bytes->for_host() ? bytes->host() : nullptr), memory(std::move(bytes)) {}
+  ProofBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<ProofBytes> bytes)
+      : Buffer(device->id(), bytes->bytes(), bytes->for_host() ? bytes->host() : nullptr),
+        memory(std::move(bytes)),
+        device_(std::move(device)) {}
+  void read(std::span<std::byte> to) const override {
+    const auto stream = device_->stream();
+    stream->wait(written());
+    stream->download(BufferView(const_cast<ProofBuffer&>(*this), 0, bytes()), to);  // NOLINT(const-cast): is read
+    stream->record().wait();
+  }
   std::uintptr_t native() const override { return reinterpret_cast<std::uintptr_t>(memory->host()); }
   const std::shared_ptr<ProofBytes> memory;
+
+ private:
+  std::shared_ptr<OpenDevice> device_;
 };
 
 /// A view that work holds.
@@ -95,8 +106,8 @@ class ProofDevice final : public OpenDevice {
     if (memory().used() + bytes > limit_) throw_no_memory(bytes, use, limit_);
     ++counts->allocations;
     return std::make_shared<ProofBuffer>(
-        id_, std::make_shared<ProofBytes>(bytes, use == BufferUse::Readback, ProofBackend::kAlignment,
-                                          in_use_[static_cast<std::size_t>(use)]));
+        shared_from_this(), std::make_shared<ProofBytes>(bytes, use == BufferUse::Readback, ProofBackend::kAlignment,
+                                                         in_use_[static_cast<std::size_t>(use)]));
   }
   void drain() override { queue->drain(); }
 

@@ -145,6 +145,47 @@ TEST_CASE("proof: runs that nobody waits for yet, in order, and drained") {
   drain_device(ProofScope::kDevice);
 }
 
+TEST_CASE("proof: device tensors go from run to run, and to the host when asked") {
+  ProofScope proof;
+  CompiledGraph f = compiled(counter());
+  std::vector<Tensor> out = f.run_device({{"x", Tensor::full(f32({4}), 3)}});
+  CHECK(out[1].device() == DeviceId(ProofScope::kDevice));
+  for (int i = 0; i < 3; ++i) {
+    const auto before = proof->counts();
+    out = f.run_device({{"x", out[1]}});  // doubles it
+    CHECK(proof->counts().uploads == before.uploads);
+    CHECK(proof->counts().downloads == before.downloads);
+  }
+  CHECK(out[1].to_host().to_f32() == std::vector<float>(4, 48));
+  CHECK(out[0].reshaped({2, 2}).to_host().to_f32() == std::vector<float>(4, 3 + 6 + 12));
+  CHECK(f.run_typed({{"x", out[1]}})[1].to_f32() == std::vector<float>(4, 96));
+  CompiledGraph g = compiled(counter(), {ProofScope::kDevice, 1});
+  CHECK(contains(error_text([&] {
+                   g.run_typed({{"x", out[1]}});
+                 }),
+                 "input 'x' lies on directx, graph 'counter' runs on "));
+  CHECK(g.run_typed({{"x", to(out[1], {ProofScope::kDevice, 1})}})[1].to_f32() == std::vector<float>(4, 96));
+  CompiledGraph host = Session().compile(counter());
+  host.set_param("w", kTwos);
+  CHECK(contains(error_text([&] { host.run_typed({{"x", out[1]}}); }), "copy it there with rlx::to"));
+  CHECK(host.run_device({{"x", to(out[1], Device::Cpu)}})[1].to_f32() == std::vector<float>(4, 96));
+  CHECK(contains(error_text([&] {
+                   f.set_input("x", out[1]);
+                   f.run();
+                 }),
+                 "lies on a device"));
+  // What failed says so to whoever reads it, and to runs that are given it.
+  proof->fail_step(0, 0, "a unit broke");
+  const std::vector<Tensor> broken = f.run_device({{"x", out[1]}});
+  CHECK(contains(error_text([&] { (void)broken[1].to_host(); }), "a unit broke"));
+  f.reset();
+  CHECK(contains(error_text([&] {
+                   f.run_device({{"x", broken[1]}});
+                 }),
+                 "the work that was to make this tensor failed"));
+  CHECK(f.run_device({{"x", out[1]}})[1].to_host().to_f32() == std::vector<float>(4, 96));
+}
+
 TEST_CASE("proof: two runners that share a state are ordered, each on its stream") {
   ProofScope proof;
   CompiledGraph a = compiled(counter()), b = compiled(counter());

@@ -91,6 +91,8 @@ TEST_CASE("misuse: inputs and runs") {
   REFUSED("'x'", f.run({{"x", {1}}}));
   REFUSED("'x'", f.run({{"x", {1, 2}}, {"x", {1, 2}}}));
   REFUSED("'x'", f.run_typed({{"x", Tensor()}}));
+  REFUSED("'x'", f.run_device({{"x", Tensor()}}));
+  REFUSED("has no input 'y'", f.run_device({{"y", Tensor()}}));
   REFUSED("'x'", f.run_typed({{"x", Tensor::zeros(Shape({1, 2}, DType::I32))}}));
   REFUSED("'x'", f.run_typed({{"x", Tensor::zeros(Shape({2, 1, 1}, DType::F32))}}));
   REFUSED("no input 'z'", f.run_raw(NamedTensors{{"z", Tensor::zeros(kRow)}}));
@@ -322,6 +324,23 @@ TEST_CASE("misuse: open devices") {
   REFUSED("a place that points nowhere", stream->upload(std::span(bytes, 4), BufferView(nullptr, 8)));
   REFUSED("16 bytes is asked of a buffer of 8", device->get(*buffer, {bytes, DType::U8, {}, 16}, *stream));
   REFUSED("their address is null", device->put({nullptr, DType::U8, {}, 4}, nullptr, BufferUse::Values, *stream));
+  REFUSED("a read of 16 bytes from a place of 8", buffer->read(bytes));
+  REFUSED("an empty tensor was given", to(Tensor(), Device::Cpu));
+  REFUSED("this version has no CUDA backend", to(Tensor::zeros(kRow), Device::Cuda));
+  REFUSED("no buffer (a null pointer)", Tensor::on_device(nullptr, kRow));
+  REFUSED("needs 16 bytes, its buffer has 8", Tensor::on_device(buffer, kSquare));
+  const Tensor there = Tensor::on_device(buffer, kRow);
+  REFUSED("lies on a device", there.data());
+  REFUSED("lies on a device", there.to_f32());
+  REFUSED("lies on a device", there.at(0));
+  REFUSED("lies on a device", there.rows(0, 1));
+  REFUSED("lies on a device", there.cast(DType::F64));
+  REFUSED("lies on a device", there.identical(there));
+  REFUSED("lies on a device", Tensor(there).mutable_data());
+  REFUSED("lies on a device", Tensor(there).set(0, 1));
+  CHECK(there.text() == "[1, 2] f32 {on a device}");
+  CHECK(there.to_host().num_elements() == 2);
+  CHECK(Tensor().to_host().empty());
   stream->upload({}, nowhere);
   CHECK(device->memory().used() == in_use);
 }
