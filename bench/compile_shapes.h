@@ -1,7 +1,8 @@
 // Programs whose size is a parameter: what compile time is measured on (bench/compile) and tested with.
 #pragma once
 
-#include <rlx/rlx.h>
+#include <rlx/ir/graph.h>
+#include <rlx/transforms/reverse.h>
 
 #include <algorithm>
 #include <string>

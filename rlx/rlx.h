@@ -11,6 +11,7 @@
 #include "rlx/ir/graph.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/module.h"
+#include "rlx/ir/op.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/device_ext.h"

@@ -6,6 +6,9 @@
 #include <memory>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rebuild.h"
 
 namespace rlx {

@@ -1,5 +1,6 @@
 // Stride arithmetic over numbers and over symbolic dimensions.
 #include "rlx/compiler/views.h"
+#include "rlx/ir/ops/shape.h"
 
 #include <algorithm>
 

@@ -8,6 +8,11 @@
 
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/lir.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rewrite.h"
 
 namespace rlx {

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "rlx/error.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/op_kind.h"
+#include "rlx/tensor/tensor.h"
 
 namespace rlx {
 

@@ -8,6 +8,16 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/norm.h"
+#include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/ops/rope.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/tensor/visit.h"
 
 namespace rlx {

@@ -14,8 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/ir/op.h"
+#include "rlx/ir/op_kind.h"
 #include "rlx/ir/value.h"
+#include "rlx/tensor/tensor.h"
 
 namespace rlx {
 

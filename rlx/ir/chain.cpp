@@ -1,8 +1,6 @@
 // Numbering a body's inputs and ops.
 #include "rlx/ir/chain.h"
 
-#include "rlx/ir/op.h"
-
 namespace rlx {
 
 Chain chain_of(const Graph& body) {

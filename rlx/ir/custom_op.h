@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/custom.h"
 
 namespace rlx {
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
 
 namespace rlx {
 namespace {

@@ -4,7 +4,7 @@
 #include <bitset>
 #include <initializer_list>
 
-#include "rlx/ir/op.h"
+#include "rlx/ir/op_kind.h"
 
 namespace rlx {
 

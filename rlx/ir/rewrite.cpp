@@ -6,6 +6,10 @@
 
 #include "rlx/ir/chain.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/linalg.h"
 
 namespace rlx {
 

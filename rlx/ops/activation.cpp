@@ -4,6 +4,7 @@
 #include <complex>
 #include <numbers>
 
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

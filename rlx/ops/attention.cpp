@@ -2,6 +2,8 @@
 #include <cmath>
 #include <limits>
 
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/attention_core.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/wide.h"
 
 namespace rlx {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <complex>
 
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

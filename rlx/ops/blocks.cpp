@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/rope.h"
 #include "rlx/ops/attention_core.h"
 
 namespace rlx {

@@ -1,4 +1,5 @@
 // Cast: numeric conversion between element types.
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

@@ -1,4 +1,5 @@
 // Clamp and StopGradient.
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

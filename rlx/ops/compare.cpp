@@ -1,6 +1,7 @@
 // Compare and Where: Bool results of two operands, and the choice between two operands by a Bool one.
 #include <cstring>
 
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

@@ -1,4 +1,5 @@
 // Concat: operands joined along one axis.
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

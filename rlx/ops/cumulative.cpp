@@ -1,4 +1,5 @@
 // Cumulative: running sum, product, maximum or minimum along an axis.
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

@@ -1,4 +1,5 @@
 // Custom: ops that other repositories define, and the registry of their records.
+#include "rlx/ir/ops/custom.h"
 #include "rlx/ir/custom_op.h"
 
 #include <map>

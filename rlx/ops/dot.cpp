@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/dot_dims.h"
 #include "rlx/ops/rule_helpers.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rlx/ir/ops/indexing.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

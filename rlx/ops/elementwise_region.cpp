@@ -1,6 +1,7 @@
 // ElementwiseRegion: a closed body of elementwise ops that runs per element.
 #include <memory>
 
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ops/body.h"
 #include "rlx/ops/elementwise.h"

@@ -1,4 +1,5 @@
 // Expand: NumPy broadcasting to given dimensions.
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

@@ -1,4 +1,6 @@
 // FusedAttentionBlock: packed projection, attention and output projection in one op. Composite.
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ops/attention_core.h"
 
 namespace rlx {

@@ -1,4 +1,6 @@
 // FusedDot: dot_general followed by an elementwise epilogue kept as a sub-graph.
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/body.h"
 #include "rlx/ops/dot_dims.h"
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/fused.h"
 
 namespace rlx {
 namespace {

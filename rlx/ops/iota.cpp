@@ -1,4 +1,5 @@
 // Iota and DimSize: integers made from shapes.
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

@@ -1,4 +1,5 @@
 // Leaves: input, param, constant, state.
+#include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {

@@ -1,6 +1,7 @@
 // LayerNorm, RmsNorm and their cotangent ops. Composites; the reference rules compute each row in double.
 #include <cmath>
 
+#include "rlx/ir/ops/norm.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
 

@@ -1,4 +1,5 @@
 // PackedDot: a matrix product whose weight a backend has packed (LIR only).
+#include "rlx/ir/ops/lir.h"
 #include "rlx/ops/body.h"
 
 namespace rlx {

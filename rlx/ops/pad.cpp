@@ -1,6 +1,7 @@
 // Pad: a value around and between the elements of x; negative amounts crop.
 #include <algorithm>
 
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

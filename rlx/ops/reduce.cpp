@@ -1,6 +1,7 @@
 // Reduce and ArgReduce: one value, or the position of one, per group of elements.
 #include <algorithm>
 
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

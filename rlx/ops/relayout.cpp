@@ -1,5 +1,6 @@
 // Relayout: a weight packed for a kernel. It exists in LIR only; each backend that emits it defines the packed bytes.
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/lir.h"
 
 namespace rlx {
 namespace {

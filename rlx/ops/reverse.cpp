@@ -1,4 +1,5 @@
 // Reverse: the order along some axes turned round.
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

@@ -1,4 +1,5 @@
 // Rope: rotary position embedding. Composite; the reference rotates each pair in double.
+#include "rlx/ir/ops/rope.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
 

@@ -1,6 +1,7 @@
 // Slice: x[start : limit : stride] on every axis.
 #include <algorithm>
 
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

@@ -1,6 +1,7 @@
 // Softmax and LogSoftmax along one axis. A row of -inf gives zeros (log: -inf) and no NaN.
 #include <cmath>
 
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

@@ -1,4 +1,6 @@
 // FusedSwiGLU, and the HIR block SwiGLU.
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

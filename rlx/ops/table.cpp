@@ -3,23 +3,32 @@
 #include <unordered_map>
 
 #include "rlx/ir/custom_op.h"
+#include "rlx/ir/op.h"
 
 namespace rlx {
 namespace {
 
-struct OpLifetime {
-  std::shared_ptr<void> (*make)();
-};
+#define RLX_RECORD(Kind) &ops::Kind::def,
+constexpr std::array<const OpDef*, kNumOpKinds> kDefs{RLX_FOR_EACH_OP(RLX_RECORD)};
+#undef RLX_RECORD
 
-template <class List>
-struct Tables;
-template <class... Ops>
-struct Tables<OpList<Ops...>> {
-  static constexpr std::array<const OpDef*, sizeof...(Ops)> defs{&Ops::def...};
-  static constexpr std::array<OpLifetime, sizeof...(Ops)> lifetimes{
-      OpLifetime{[]() -> std::shared_ptr<void> { return std::make_shared<Ops>(); }}...};
-};
-using Table = Tables<AllOps>;
+#define RLX_KIND_OF(Kind) ops::Kind::kind,
+constexpr OpKind kStructs[] = {RLX_FOR_EACH_OP(RLX_KIND_OF)};
+#undef RLX_KIND_OF
+constexpr bool every_struct_has_its_kind() {
+  for (int i = 0; i < kNumOpKinds; ++i)
+    if (static_cast<int>(kStructs[i]) != i) return false;
+  return true;
+}
+static_assert(every_struct_has_its_kind(), "RLX_OP(Kind) of a struct must say the struct's own name");
+
+template <class Op>
+std::shared_ptr<void> make_op() {
+  return std::make_shared<Op>();
+}
+#define RLX_MAKE(Kind) &make_op<ops::Kind>,
+constexpr std::array<std::shared_ptr<void> (*)(), kNumOpKinds> kMakers{RLX_FOR_EACH_OP(RLX_MAKE)};
+#undef RLX_MAKE
 
 // Text name -> (record, value of its mnemonic attribute or -1).
 struct NameEntry {
@@ -43,7 +52,7 @@ std::string mnemonic_name(const OpDef& def, std::string_view value) {
 const std::unordered_map<std::string, NameEntry>& names() {
   static const auto* table = [] {
     auto* t = new std::unordered_map<std::string, NameEntry>();
-    for (const OpDef* def : Table::defs) {
+    for (const OpDef* def : kDefs) {
       const AttrField* f = mnemonic_field(*def);
       if (!f) {
         t->emplace(std::string(def->name), NameEntry{def, -1});
@@ -60,17 +69,17 @@ const std::unordered_map<std::string, NameEntry>& names() {
 }  // namespace
 
 const OpDef& op_def(OpKind kind) {
-  if (static_cast<std::size_t>(kind) >= Table::defs.size())
+  if (static_cast<std::size_t>(kind) >= kDefs.size())
     detail::throw_no_enumerator("OpKind", static_cast<std::int64_t>(kind));
-  return *Table::defs[static_cast<std::size_t>(kind)];
+  return *kDefs[static_cast<std::size_t>(kind)];
 }
 
-std::span<const OpDef* const> all_op_defs() { return Table::defs; }
+std::span<const OpDef* const> all_op_defs() { return kDefs; }
 
 std::shared_ptr<void> make_default_op(OpKind kind) {
-  if (static_cast<std::size_t>(kind) >= Table::defs.size())
+  if (static_cast<std::size_t>(kind) >= kDefs.size())
     detail::throw_no_enumerator("OpKind", static_cast<std::int64_t>(kind));
-  return Table::lifetimes[static_cast<std::size_t>(kind)].make();
+  return kMakers[static_cast<std::size_t>(kind)]();
 }
 
 std::string op_text_name(const OpBox& op) {

@@ -1,4 +1,5 @@
 // Transpose: result dim k is operand dim perm[k].
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

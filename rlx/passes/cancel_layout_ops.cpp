@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/passes.h"

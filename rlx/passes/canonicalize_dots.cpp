@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/passes.h"

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/passes/passes.h"
 

@@ -4,6 +4,8 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/passes/passes.h"
 

@@ -1,5 +1,7 @@
 // fuse-attention-block: joined projection, slices, attention and output projection become one op.
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/match.h"
 #include "rlx/passes/passes.h"

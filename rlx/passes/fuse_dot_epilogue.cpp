@@ -3,6 +3,9 @@
 #include <memory>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/passes.h"
 

@@ -1,5 +1,8 @@
 // fuse-residual-norm: a residual sum and the norm that reads it become one op.
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/norm.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/passes.h"
 

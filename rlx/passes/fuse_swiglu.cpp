@@ -1,5 +1,7 @@
 // fuse-swiglu: silu(gate) * up over the two halves of one value.
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/match.h"
 #include "rlx/passes/passes.h"

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/passes.h"
 

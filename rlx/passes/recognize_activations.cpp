@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/match.h"
 #include "rlx/passes/passes.h"

@@ -3,6 +3,11 @@
 #include <cmath>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/match.h"
 #include "rlx/passes/passes.h"

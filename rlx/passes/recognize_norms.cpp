@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/match.h"
 #include "rlx/passes/passes.h"

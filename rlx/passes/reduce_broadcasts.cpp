@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/passes/passes.h"
 

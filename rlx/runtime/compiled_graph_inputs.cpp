@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rlx/ir/cotangent_name.h"
+#include "rlx/ir/ops/leaves.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rlx/ir/ops/leaves.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"
 

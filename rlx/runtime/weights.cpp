@@ -6,6 +6,8 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/lir.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/tensor/visit.h"
 

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "rlx/ir/ops/leaves.h"
 #include "rlx/transforms/walk.h"
 
 namespace rlx {

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
 
 // g++ takes our own operator new, once inlined, for malloc when the thread sanitizer is on.

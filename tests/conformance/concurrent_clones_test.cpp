@@ -9,6 +9,7 @@
 #include "rlx/backends/cpu/executable.h"
 #include "rlx/driver/host_device.h"
 #include "rlx/driver/registry.h"
+#include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
 
 namespace rlx {

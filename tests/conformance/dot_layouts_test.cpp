@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/samples.h"

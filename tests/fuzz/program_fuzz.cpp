@@ -14,6 +14,7 @@
 
 #include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/ir/fingerprint.h"
+#include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"

@@ -20,6 +20,9 @@
 #include <sstream>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/linalg.h"
 #include "tests/support/paths.h"
 #include "tests/support/toy_target.h"
 #include "tests/support/update.h"

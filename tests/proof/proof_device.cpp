@@ -16,6 +16,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
 #include "tests/proof/proof_queue.h"
 
 namespace rlx::test {

@@ -4,6 +4,11 @@
 #include <functional>
 #include <map>
 
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/reduce.h"
 #include "tests/support/closeness.h"
 #include "tests/support/samples.h"
 

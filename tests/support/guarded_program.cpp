@@ -12,6 +12,7 @@
 #include "rlx/compiler/pipeline.h"
 #include "rlx/driver/host_device.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
 
 namespace rlx::test {
 namespace {

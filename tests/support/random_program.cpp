@@ -1,5 +1,9 @@
 // The generator: a pool of values that ops are put on at random.
 #include "tests/support/random_program.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/rope.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,6 +8,11 @@
 #include <set>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/tensor/visit.h"
 
 namespace rlx::test {

@@ -9,6 +9,8 @@
 #include "rlx/backends/cpu/access_map.h"
 #include "rlx/driver/chunk_audit.h"
 #include "rlx/ir/inspect.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/lir.h"
 
 namespace rlx::cpu {
 namespace {

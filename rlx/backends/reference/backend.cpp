@@ -8,6 +8,7 @@
 #include "rlx/driver/registry.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
 
 namespace rlx {
 namespace {

@@ -7,6 +7,10 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/rope.h"
 #include "tests/unit/api/misuse.h"
 
 using namespace rlx;

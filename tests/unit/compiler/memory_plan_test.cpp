@@ -7,6 +7,7 @@
 
 #include "rlx/compiler/views.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/ops/attention.h"
 #include "tests/support/toy_target.h"
 
 namespace rlx {

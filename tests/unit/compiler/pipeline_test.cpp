@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"

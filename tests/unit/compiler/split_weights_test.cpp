@@ -9,6 +9,9 @@
 
 #include "rlx/ir/custom_op.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/passes/fusion.h"
 #include "tests/support/custom_ops.h"
 #include "tests/support/toy_target.h"

@@ -9,6 +9,12 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/module.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/ops/rope.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
 

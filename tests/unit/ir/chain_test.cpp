@@ -5,6 +5,7 @@
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/op_set.h"
+#include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"

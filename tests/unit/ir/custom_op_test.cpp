@@ -10,6 +10,7 @@
 #include "rlx/backends/cpu/custom_kernel.h"
 #include "rlx/compiler/weights.h"
 #include "rlx/ir/fingerprint.h"
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"

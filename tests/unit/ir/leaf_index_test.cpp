@@ -3,6 +3,8 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/module.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/leaves.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {

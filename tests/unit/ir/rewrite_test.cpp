@@ -5,6 +5,9 @@
 
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
 

@@ -3,6 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/text.h"
 
 using namespace rlx;

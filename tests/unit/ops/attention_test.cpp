@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/fused.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/ir/ops/blocks.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 

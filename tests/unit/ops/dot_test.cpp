@@ -3,6 +3,9 @@
 
 #include <cstring>
 
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/lir.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/runtime/session.h"

@@ -5,6 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/tensor/visit.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"

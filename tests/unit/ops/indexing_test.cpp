@@ -6,6 +6,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/indexing.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 #include "tests/support/values.h"

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/shape.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 #include "tests/support/values.h"

@@ -5,7 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/rlx.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/runtime/session.h"
+#include "rlx/transforms/hvp.h"
+#include "rlx/transforms/reverse.h"
 #include "tests/support/values.h"
 
 namespace rlx {

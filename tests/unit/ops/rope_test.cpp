@@ -1,6 +1,7 @@
 // Rope against NumPy: both pairings, partial rotation, tables wider than they need to be, the inverse.
 #include <doctest/doctest.h>
 
+#include "rlx/ir/ops/rope.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 

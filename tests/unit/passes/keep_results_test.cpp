@@ -1,4 +1,5 @@
 // Every pass keeps the results: layers under both policies, one by one and all together.
+#include "rlx/ir/ops/blocks.h"
 #include "tests/support/needs.h"
 #include "tests/unit/ir/sample_graph.h"
 #include "tests/unit/passes/pass_test.h"

@@ -1,6 +1,7 @@
 // The list of passes, the runner, claims and reports.
 #include <set>
 
+#include "rlx/ir/ops/elementwise.h"
 #include "tests/support/error_text.h"
 #include "tests/unit/passes/pass_test.h"
 

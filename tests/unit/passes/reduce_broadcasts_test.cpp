@@ -6,6 +6,7 @@
 
 #include "rlx/compiler/pipeline.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/reduce.h"
 #include "rlx/passes/passes.h"
 #include "rlx/runtime/session.h"
 

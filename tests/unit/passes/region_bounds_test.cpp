@@ -1,6 +1,7 @@
 // Regions that a target refuses for their size: the bounds it gives save work and change nothing.
 #include "bench/compile_shapes.h"
 #include "rlx/driver/registry.h"
+#include "rlx/ir/ops/fused.h"
 #include "tests/support/random_program.h"
 #include "tests/unit/passes/pass_test.h"
 

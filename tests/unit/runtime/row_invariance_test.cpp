@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "rlx/ir/ops/attention.h"
 #include "rlx/runtime/session.h"
 
 namespace rlx {

@@ -7,7 +7,8 @@
 
 #include "rlx/driver/chunk_audit.h"
 #include "rlx/driver/thread_pool.h"
-#include "rlx/rlx.h"
+#include "rlx/runtime/env.h"
+#include "rlx/runtime/session.h"
 #include "tests/support/values.h"
 
 namespace rlx {

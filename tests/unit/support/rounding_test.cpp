@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/ops/attention.h"
 
 using namespace rlx;
 using namespace rlx::test;

@@ -1,7 +1,9 @@
 // Cotangent inputs are found under both of their names.
 #include <doctest/doctest.h>
 
-#include "rlx/rlx.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/runtime/session.h"
+#include "rlx/transforms/reverse.h"
 #include "tests/support/error_text.h"
 
 using namespace rlx;

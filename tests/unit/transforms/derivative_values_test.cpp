@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/attention.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/values.h"

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/blocks.h"
 #include "rlx/transforms/hvp.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/samples.h"

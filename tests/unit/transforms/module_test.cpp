@@ -5,6 +5,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/verify.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/module.h"

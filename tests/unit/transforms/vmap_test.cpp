@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/norm.h"
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"
 #include "tests/support/error_text.h"

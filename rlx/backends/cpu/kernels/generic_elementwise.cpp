@@ -7,6 +7,8 @@
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/shape.h"
 
 namespace rlx::cpu {
 namespace {

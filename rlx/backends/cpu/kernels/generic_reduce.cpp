@@ -6,6 +6,8 @@
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/reduce.h"
 
 namespace rlx::cpu {
 namespace {

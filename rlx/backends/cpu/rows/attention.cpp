@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/rope.h"
 
 namespace rlx::cpu {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/custom_op.h"
+#include "rlx/ir/ops/custom.h"
 
 namespace rlx {
 namespace {

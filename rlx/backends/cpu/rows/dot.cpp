@@ -3,6 +3,11 @@
 #include <cmath>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/lir.h"
 
 namespace rlx::cpu {
 namespace {

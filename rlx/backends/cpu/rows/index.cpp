@@ -5,6 +5,7 @@
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/indexing.h"
 
 namespace rlx::cpu {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/shape.h"
 
 namespace rlx::cpu {
 namespace {

@@ -2,6 +2,9 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/norm.h"
+#include "rlx/ir/ops/reduce.h"
 
 namespace rlx::cpu {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/reduce.h"
 
 namespace rlx::cpu {
 namespace {

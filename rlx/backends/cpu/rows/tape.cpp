@@ -3,6 +3,9 @@
 #include <array>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/leaves.h"
 
 namespace rlx::cpu {
 namespace {

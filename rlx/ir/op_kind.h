@@ -1,0 +1,138 @@
+// The kinds of ops, and the attribute enums that several families or the builder share. The op structs themselves are
+// in ops/<family>.h, all of them together in op.h: who asks only for kinds is not compiled again when an op changes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string_view>
+
+#include "rlx/error.h"
+
+namespace rlx {
+
+class Graph;
+struct OpDef;
+/// A closed sub-graph held by an attribute: inputs, constants and ops only.
+using Subgraph = std::shared_ptr<const Graph>;
+
+// Lists below are tables, which read better than a page a list.
+// clang-format off
+/// Every op once: OpKind, the declarations in namespace ops, and the tables of records follow this order. The struct is
+/// in ops/<family>.h, which op.h includes.
+#define RLX_FOR_EACH_OP(X)                                                                                          \
+  /* leaves.h */                                                                                                    \
+  X(Input) X(Param) X(Constant) X(State)                                                                            \
+  /* elementwise.h */                                                                                               \
+  X(Activation) X(Binary) X(Compare) X(Where) X(Cast) X(Clamp) X(StopGradient)                                      \
+  /* shape.h */                                                                                                     \
+  X(Reshape) X(Transpose) X(Expand) X(Slice) X(Concat) X(Pad) X(Reverse) X(Iota) X(DimSize)                         \
+  /* indexing.h */                                                                                                  \
+  X(Gather) X(ScatterAdd) X(DynamicSlice) X(DynamicUpdateSlice) X(TopK)                                             \
+  /* reduce.h */                                                                                                    \
+  X(Reduce) X(ArgReduce) X(Cumulative) X(Softmax) X(LogSoftmax)                                                     \
+  /* linalg.h */                                                                                                    \
+  X(MatMul) X(DotGeneral)                                                                                           \
+  /* norm.h, attention.h, rope.h */                                                                                 \
+  X(LayerNorm) X(RmsNorm) X(LayerNormBackward) X(RmsNormBackward) X(Attention) X(AttentionBackward) X(Rope)         \
+  /* fused.h: by passes */                                                                                          \
+  X(FusedDot) X(FusedResidualLN) X(FusedResidualRmsNorm) X(FusedSwiGLU) X(FusedAttentionBlock) X(ElementwiseRegion) \
+  /* blocks.h: HIR */                                                                                               \
+  X(Linear) X(LinearFused) X(SharedLinearPair) X(SwiGLU) X(ResidualRmsNorm) X(ResidualLayerNorm) X(EncoderBlock)    \
+  X(LlamaDecoderBlock)                                                                                              \
+  /* lir.h: LIR only */                                                                                             \
+  X(Relayout) X(PackedDot)                                                                                          \
+  /* custom.h: other projects; the last */                                                                          \
+  X(Custom)
+
+/// The attribute-free discriminant of an op; backends claim these.
+enum class OpKind : std::uint16_t {
+#define RLX_ENUMERATOR(Kind) Kind,
+  RLX_FOR_EACH_OP(RLX_ENUMERATOR)
+#undef RLX_ENUMERATOR
+
+  // The documented name of a FusedDot whose epilogue is bias [+ activation]: claims and queries of it are those of
+  // FusedDot.
+  FusedMatMulBiasAct = FusedDot,
+};
+inline constexpr int kNumOpKinds = static_cast<int>(OpKind::Custom) + 1;
+
+namespace ops {
+#define RLX_DECLARE(Kind) struct Kind;
+RLX_FOR_EACH_OP(RLX_DECLARE)
+#undef RLX_DECLARE
+}  // namespace ops
+
+/// What every op struct begins with: its kind, and its record, which rlx/ops/<name>.cpp defines.
+#define RLX_OP(Kind) static constexpr OpKind kind = OpKind::Kind; static const OpDef def
+
+/// Whether HIR blocks lower to fused ops (Direct) or to chains of primitives that passes and derivatives see through
+/// (Fusable).
+enum class FusionPolicy : std::uint8_t { Fusable, Direct };
+
+/// Elementwise functions of one operand. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest
+/// even.
+enum class ActivationKind : std::uint8_t {
+  Gelu, GeluApprox, Silu, Relu, Sigmoid, Tanh, Exp, Log, Sqrt, Rsqrt, Neg, Abs, Sin, Cos, Tan, Atan, Round,
+  Recip, Floor, Ceil, Sign, Softplus, Elu, Erf, HardSwish, HardSigmoid, Mish, Softsign, LogSigmoid,
+  Expm1, Log1p, Not, Square,
+};
+/// Elementwise functions of two operands (broadcast). Div of integers truncates toward zero; Mod has the divisor's sign
+/// (Python's %); the bit ops take integers or Bool; shifts of a negative count or past the width give 0 (or -1 for Shr
+/// of a negative number).
+enum class BinaryKind : std::uint8_t { Add, Sub, Mul, Div, Max, Min, Pow, Mod, Atan2, BitAnd, BitOr, BitXor, Shl, Shr };
+/// Comparisons (broadcast, Bool result); with NaN every one but Ne is false.
+enum class CompareKind : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
+enum class ReduceKind : std::uint8_t { Sum, Mean, Max, Min, Prod };
+enum class CumulativeKind : std::uint8_t { Sum, Prod, Max, Min };
+enum class MaskKind : std::uint8_t { None, Causal, SlidingWindow, Custom, Bias };
+/// How heads lie in q, k, v and the output: [B, S, H*D], [B, H, S, D] or [B, S, H, D].
+enum class HeadLayout : std::uint8_t { Merged, HeadsFirst, HeadsInner };
+/// How often a param is set. Frozen: seldom, so what depends on params alone is computed and packed when they are set.
+/// Mutable: between runs, so it is read as it is and setting it is one copy. (A weight that the program itself updates,
+/// as training does, is a State.)
+enum class ParamMode : std::uint8_t { Frozen, Mutable };
+
+/// Lower-case text names of an attribute enum, in enumerator order.
+template <class E>
+struct EnumNames;
+template <> struct EnumNames<ActivationKind> {
+  static constexpr std::string_view values[] = {
+      "gelu", "gelu_approx", "silu", "relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "neg", "abs", "sin",
+      "cos", "tan", "atan", "round", "recip", "floor", "ceil", "sign", "softplus", "elu", "erf", "hard_swish",
+      "hard_sigmoid", "mish", "softsign", "log_sigmoid", "expm1", "log1p", "not", "square"};
+};
+template <> struct EnumNames<BinaryKind> {
+  static constexpr std::string_view values[] = {
+      "add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2", "bit_and", "bit_or", "bit_xor", "shl", "shr"};
+};
+template <> struct EnumNames<CompareKind> {
+  static constexpr std::string_view values[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+};
+template <> struct EnumNames<ReduceKind> {
+  static constexpr std::string_view values[] = {"sum", "mean", "max", "min", "prod"};
+};
+template <> struct EnumNames<CumulativeKind> {
+  static constexpr std::string_view values[] = {"sum", "prod", "max", "min"};
+};
+template <> struct EnumNames<MaskKind> {
+  static constexpr std::string_view values[] = {"none", "causal", "sliding_window", "custom", "bias"};
+};
+template <> struct EnumNames<HeadLayout> {
+  static constexpr std::string_view values[] = {"merged", "heads_first", "heads_inner"};
+};
+template <> struct EnumNames<ParamMode> { static constexpr std::string_view values[] = {"frozen", "mutable"}; };
+
+template <class E>
+constexpr std::string_view enum_name(E value) {
+  const auto i = static_cast<std::size_t>(value);
+  if (i >= std::size(EnumNames<E>::values))
+    detail::throw_no_enumerator("attribute value", static_cast<std::int64_t>(value));
+  return EnumNames<E>::values[i];
+}
+inline constexpr int kNumActivationKinds = static_cast<int>(std::size(EnumNames<ActivationKind>::values));
+inline constexpr int kNumBinaryKinds = static_cast<int>(std::size(EnumNames<BinaryKind>::values));
+// clang-format on
+
+}  // namespace rlx

@@ -1,0 +1,46 @@
+// Op structs of HIR blocks, which FusionPolicy lowers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rlx/ir/op_kind.h"
+
+// clang-format off
+namespace rlx {
+
+namespace ops {
+
+/// act(x w + bias). Inputs: x [.., K], w [K, N], [bias [N]].
+struct Linear { RLX_OP(Linear); std::optional<ActivationKind> activation{}; bool has_bias = false; };
+/// The same, always lowered to FusedDot. Inputs: x, w, bias.
+struct LinearFused { RLX_OP(LinearFused); std::optional<ActivationKind> activation{}; };
+/// x w1 and x w2. Results: y1, y2.
+struct SharedLinearPair { RLX_OP(SharedLinearPair); };
+/// (silu(x w_gate) * (x w_up)) w_down. Inputs: x, w_up, w_gate, w_down.
+struct SwiGLU { RLX_OP(SwiGLU); };
+/// RmsNorm(x + residual). Inputs: x, residual, gamma, beta.
+struct ResidualRmsNorm { RLX_OP(ResidualRmsNorm); double eps = 1e-6; };
+/// LayerNorm(x + residual). Inputs: x, residual, gamma, beta.
+struct ResidualLayerNorm { RLX_OP(ResidualLayerNorm); double eps = 1e-5; };
+/// BERT's post-norm encoder layer. Inputs: x [B, S, E], w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o, ln1_gamma, ln1_beta,
+/// w_up, b_up, w_down, b_down, ln2_gamma, ln2_beta, [mask]. Weights are [in, out].
+struct EncoderBlock {
+  RLX_OP(EncoderBlock);
+  std::int64_t num_heads = 1, head_dim = 1;
+  MaskKind mask = MaskKind::None;
+  double eps = 1e-12;
+  ActivationKind activation = ActivationKind::Gelu;
+};
+/// Llama's pre-norm decoder layer. Inputs: x [B, S, E], ln1_gamma, w_q, w_k, w_v, w_o, ln2_gamma, w_gate, w_up, w_down,
+/// cos, sin, [mask].
+struct LlamaDecoderBlock {
+  RLX_OP(LlamaDecoderBlock);
+  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
+  MaskKind mask = MaskKind::Causal;
+  double eps = 1e-6;
+};
+
+}  // namespace ops
+}  // namespace rlx
+// clang-format on

@@ -1,0 +1,30 @@
+// Op structs that work element by element.
+#pragma once
+
+#include "rlx/ir/op_kind.h"
+#include "rlx/tensor/dtype.h"
+
+// clang-format off
+namespace rlx {
+
+namespace ops {
+
+/// fn(x), elementwise. x: float (neg, abs, sign, square, relu: also integers; not: Bool or integers) -> same shape and
+/// dtype.
+struct Activation { RLX_OP(Activation); ActivationKind fn = ActivationKind::Relu; };
+/// fn(a, b), elementwise with broadcasting. a, b: equal dtypes -> broadcast shape.
+struct Binary { RLX_OP(Binary); BinaryKind fn = BinaryKind::Add; };
+/// fn(a, b), elementwise with broadcasting -> Bool.
+struct Compare { RLX_OP(Compare); CompareKind fn = CompareKind::Eq; };
+/// cond ? a : b, elementwise; cond Bool; all three broadcast.
+struct Where { RLX_OP(Where); };
+/// Numeric conversion by the rules of `Tensor::cast`.
+struct Cast { RLX_OP(Cast); DType to = DType::F32; };
+/// min(max(x, low), high), elementwise with broadcasting. Composite.
+struct Clamp { RLX_OP(Clamp); };
+/// x, with a zero derivative.
+struct StopGradient { RLX_OP(StopGradient); };
+
+}  // namespace ops
+}  // namespace rlx
+// clang-format on

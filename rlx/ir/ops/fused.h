@@ -1,0 +1,43 @@
+// Op structs that passes make of several ops.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rlx/ir/op_kind.h"
+
+// clang-format off
+namespace rlx {
+
+namespace ops {
+
+/// epilogue(dot_general(x, w), operands...). Inputs: x, w, operands...; the epilogue's inputs are the accumulator, then
+/// the operands in order; its one output is the result.
+struct FusedDot {
+  RLX_OP(FusedDot);
+  std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{};
+  Subgraph epilogue{};
+};
+/// LayerNorm(x + residual [+ bias]) over the last axis. Inputs: x, residual, [bias], gamma, beta.
+struct FusedResidualLN { RLX_OP(FusedResidualLN); bool has_bias = false; double eps = 1e-5; };
+/// RmsNorm of the same sum. Inputs: x, residual, [bias], gamma, beta. Results: normalised, sum.
+struct FusedResidualRmsNorm { RLX_OP(FusedResidualRmsNorm); bool has_bias = false; double eps = 1e-6; };
+/// up * silu(gate) of the halves of the last axis: up first, or gate first. x: [.., 2N] -> [.., N].
+struct FusedSwiGLU { RLX_OP(FusedSwiGLU); bool gate_first = false; };
+/// Packed projection, split, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D], w_out [H D,
+/// E'], [b_qkv, b_out], [mask]. Column order of w_qkv: all q heads, all k heads, all v heads.
+struct FusedAttentionBlock {
+  RLX_OP(FusedAttentionBlock);
+  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
+  MaskKind mask = MaskKind::None;
+  std::int64_t window = 0;
+  std::optional<double> scale{}, softcap{};
+  bool has_bias = false;
+};
+/// Elementwise ops on broadcast inputs, run per element. The body's inputs match the operands; results are its outputs.
+struct ElementwiseRegion { RLX_OP(ElementwiseRegion); Subgraph body{}; };
+
+}  // namespace ops
+}  // namespace rlx
+// clang-format on
