@@ -117,7 +117,7 @@ struct DTypeOps {
 
   DTypeOps(Device device, DType t) {
     for (const OpDef* def : all_op_defs()) {
-      if (def->is(OpTrait::Leaf) || def->level == Level::Lir || !def->samples.has()) continue;
+      if (def->is_leaf() || def->level == Level::Lir || !def->samples.has()) continue;
       SampleSet samples;
       def->samples(samples);
       bool taken = false, parted = false, refused = false;

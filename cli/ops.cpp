@@ -54,21 +54,31 @@ std::vector<NamedClaims> targets() {
 
 // How an op runs on a target: by a kernel, by its decomposition, or not at all.
 std::string_view path_on(const OpDef& def, const NamedClaims& target) {
-  if (def.is(OpTrait::Leaf)) return "leaf";
+  if (def.is_leaf()) return "leaf";
   if (target.claims.has(def.kind)) return "kernel";
   return def.decompose.has() ? "parts" : "-";
 }
 
 std::string_view level_name(Level level) { return level == Level::Hir ? "hir" : level == Level::Mir ? "mir" : "lir"; }
 
-std::string traits_text(const OpDef& def) {
-  constexpr std::pair<OpTrait, std::string_view> names[] = {
-      {OpTrait::Leaf, "leaf"},    {OpTrait::Elementwise, "elementwise"},
-      {OpTrait::Blas, "product"}, {OpTrait::Reduction, "reduction"},
-      {OpTrait::View, "view"},    {OpTrait::Composite, "composite"}};
+std::string_view precision_text(PrecisionCategory c) {
+  constexpr std::string_view names[] = {"compute", "reduction", "elementwise", "movement", "stated"};
+  return names[static_cast<std::size_t>(c)];
+}
+
+// The facts of a record, but for its level and precision.
+std::string facts_text(const OpDef& def) {
+  const std::pair<bool, std::string_view> facts[] = {
+      {def.leaf == LeafKind::Named, "named leaf"},
+      {def.leaf == LeafKind::Embedded, "leaf"},
+      {def.elementwise == ElementwiseKind::Yes, "elementwise"},
+      {def.elementwise == ElementwiseKind::InBodies, "elementwise (also in bodies)"},
+      {def.view == ViewKind::ByStrides, "view where strides allow"},
+      {def.view == ViewKind::Always, "view"},
+      {def.is_composite(), "composite"}};
   std::string out;
-  for (const auto& [trait, name] : names)
-    if (def.is(trait)) out += concat_text(out.empty() ? "" : ", ", name);
+  for (const auto& [holds, name] : facts)
+    if (holds) out += concat_text(out.empty() ? "" : ", ", name);
   return out.empty() ? "primitive" : out;
 }
 
@@ -176,13 +186,13 @@ std::string coverage() {
 }
 
 std::string one_op(const OpDef& def) {
-  std::string out = concat_text(def.name, "(", operands_text(def), ")  ", level_name(def.level), ", ", traits_text(def),
-                                "\n", def.what, "\n");
+  std::string out = concat_text(def.name, "(", operands_text(def), ")  ", level_name(def.level), ", ", facts_text(def),
+                                ", precision ", precision_text(def.precision), "\n", def.what, "\n");
   if (!def.attrs.empty()) out += "attributes:\n";
   for (const AttrField& f : def.attrs) {
     out += concat_text("  ", f.name, ": ", type_text(f.type));
     if (!f.enum_names.empty()) out += concat_text(" (", enum_text(f), ")");
-    if (f.place == AttrPlace::Mnemonic) out += ", part of the op's name in text";
+    if (f.place == AttrPlace::Mnemonic || f.place == AttrPlace::Suffix) out += ", part of the op's name in text";
     if (f.place == AttrPlace::TypeDims || f.place == AttrPlace::TypeDType) out += ", read from the result type in text";
     out += '\n';
   }
@@ -215,8 +225,8 @@ std::string markdown() {
       "struct in `rlx/ir/ops/`, what happens at infinities, ties and overflow in [numerics.md](numerics.md).\n"
       "Rules: **own**, *derived* from the decomposition, or – where the op has none (`rlx ops --op NAME` says why).\n"
       "Devices: **kernel**, or *parts* where the op runs as the ops of its decomposition.\n\n| op | level | operands | "
-      "attributes | traits |";
-  std::string line = "|---|---|---|---|---|";
+      "attributes | facts | precision |";
+  std::string line = "|---|---|---|---|---|---|";
   for (std::string_view name : {"decompose", "vjp", "jvp", "batch", "reference"}) {
     out += concat_text(" ", name, " |");
     line += "---|";
@@ -228,7 +238,7 @@ std::string markdown() {
   out += "\n" + line + "\n";
   for (const OpDef* def : all_op_defs()) {
     out += concat_text("| `", def->name, "` | ", level_name(def->level), " | ", operands_text(*def), " | ",
-                       attrs_text(*def), " | ", traits_text(*def), " |");
+                       attrs_text(*def), " | ", facts_text(*def), " | ", precision_text(def->precision), " |");
     for (const RuleState& r : rules_of(*def))
       if (r.name != "infer" && r.name != "cost") out += r.own ? " **own** |" : r.derived ? " *derived* |" : " – |";
     for (const NamedClaims& t : all) {

@@ -130,7 +130,7 @@ void KernelDispatchReport::continue_with(KernelDispatchReport later) {
 
 bool needs_no_kernel(const Node& n) {
   const OpDef& def = op_def(n.op);
-  return def.is(OpTrait::Leaf) || n.kind() == OpKind::StopGradient;
+  return def.is_leaf() || def.view == ViewKind::Always;
 }
 
 std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const Claims& claims) {

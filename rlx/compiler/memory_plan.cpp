@@ -125,7 +125,7 @@ class Planner {
     if (dims.empty() || (!(dims.back() == Dim(1)) && !(strides.back() == Dim(1))) || depth > 4) return false;
     for (const UseIndex::Use& use : uses_.uses(v)) {
       const Node& reader = g_.node(use.user);
-      if (is_view_op(reader.kind())) {
+      if (op_def(reader.kind()).is_view()) {
         const Dims& to = dims_of(Value(use.user));
         std::optional<ViewPlace<Dim>> view = view_place(reader, dims, strides, to);
         if (!view) return false;
@@ -142,8 +142,9 @@ class Planner {
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       NodeId id{i};
       const Node& n = g_.node(id);
-      if (op_def(n.kind()).is(OpTrait::Leaf)) continue;
-      if (is_view_op(n.kind()) && try_view(id)) continue;
+      const OpDef& def = op_def(n.kind());
+      if (def.is_leaf()) continue;
+      if (def.is_view() && try_view(id)) continue;
       auto step = static_cast<std::int32_t>(plan_.schedule.size());
       plan_.schedule.push_back({id, {}});
       for (std::uint32_t r = 0; r < n.num_results(); ++r) {

@@ -13,27 +13,7 @@
 
 namespace rlx {
 
-PrecisionCategory precision_category(OpKind kind) {
-  const OpDef& def = op_def(kind);
-  if (def.is(OpTrait::Blas) || kind == OpKind::Attention || kind == OpKind::AttentionBackward ||
-      kind == OpKind::FusedAttentionBlock)
-    return PrecisionCategory::Compute;
-  switch (kind) {
-    case OpKind::LayerNorm:
-    case OpKind::RmsNorm:
-    case OpKind::LayerNormBackward:
-    case OpKind::RmsNormBackward:
-    case OpKind::FusedResidualLN:
-    case OpKind::FusedResidualRmsNorm:
-    case OpKind::Softmax:
-    case OpKind::LogSoftmax:
-    case OpKind::Reduce:
-    case OpKind::Cumulative:
-    case OpKind::ScatterAdd: return PrecisionCategory::Reduction;
-    default: break;
-  }
-  return def.is(OpTrait::Elementwise) ? PrecisionCategory::Elementwise : PrecisionCategory::DataMovement;
-}
+PrecisionCategory precision_category(OpKind kind) { return op_def(kind).precision; }
 
 bool PrecisionPolicy::is_f32() const {
   return std::all_of(dtypes.begin(), dtypes.end(), [](DType t) { return t == DType::F32; });
@@ -114,23 +94,20 @@ Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const Node& n = g.node(id);
-    bool leaf = op_def(n.kind()).is(OpTrait::Leaf) || n.inputs.empty();
+    bool leaf = op_def(n.kind()).is_leaf() || n.inputs.empty();
     if (leaf) {
       r.copy(id);
       continue;
     }
-    DType t = overflows(n) || body_overflows(n) ? DType::F32 : policy.of(precision_category(n.kind()));
-    // A Cast states its own dtypes; a mask operand of attention decides visibility, not arithmetic; what a Custom op
-    // takes and what it can lose only its record knows.
-    bool pinned = n.kind() == OpKind::Cast || n.kind() == OpKind::Custom;
+    DType t = overflows(n) || body_overflows(n) ? DType::F32 : policy.of(op_def(n.op).precision);
     std::vector<Value> operands;
     bool any = false;
     for (Value v : n.inputs) {
       Value now = r.mapped(v);
-      if (participates(v)) now = as(now, pinned ? DType::F32 : t), any = true;
+      if (participates(v)) now = as(now, t), any = true;
       operands.push_back(now);
     }
-    Expr e = r.graph().add(any && !pinned ? with_dtype(n.op, t) : n.op, std::move(operands), n.origin.loc);
+    Expr e = r.graph().add(any ? with_dtype(n.op, t) : n.op, std::move(operands), n.origin.loc);
     std::vector<Expr> results;
     for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(e.result(k));
     r.replace(id, results);

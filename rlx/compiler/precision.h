@@ -6,28 +6,25 @@
 #include <string_view>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/op_facts.h"
 
 namespace rlx {
 
 /// What a session computes F32 graphs in.
 enum class Precision : std::uint8_t { F32, F16, BF16 };
 
-/// Ops by how much a narrow float hurts them.
-enum class PrecisionCategory : std::uint8_t {
-  Compute,    // matrix products, attention
-  Reduction,  // norms, softmax, sums, scans
-  Elementwise,
-  DataMovement,  // reshape, gather, slice, ...
-};
-inline constexpr int kNumPrecisionCategories = 4;
-/// The category of an op kind; leaves and ops outside the policy count as DataMovement.
+/// The categories that have a dtype: those before PrecisionCategory::Stated.
+inline constexpr int kNumPrecisionCategories = static_cast<int>(PrecisionCategory::Stated);
+/// The category that the record of an op kind states; of a Custom op, see op_def(op).precision.
 PrecisionCategory precision_category(OpKind kind);
 
 /// A float dtype per category. Inputs, params and outputs keep their declared dtype (the boundary is always F32).
 struct PrecisionPolicy {
   std::array<DType, kNumPrecisionCategories> dtypes{DType::F32, DType::F32, DType::F32, DType::F32};
 
+  /// F32 for Stated.
   DType of(PrecisionCategory c) const {
+    if (c == PrecisionCategory::Stated) return DType::F32;
     if (static_cast<int>(c) >= kNumPrecisionCategories)
       detail::throw_no_enumerator("PrecisionCategory", static_cast<std::int64_t>(c));
     return dtypes[static_cast<std::size_t>(c)];
@@ -48,8 +45,8 @@ struct PrecisionPolicy {
 };
 
 /// Rewrites F32 values to the policy's dtypes with casts between categories. Integers, Bool, F64 and complex values,
-/// indices, masks and the targets of Cast ops are left alone; exp, log, pow and their like stay in F32, where they
-/// cannot overflow.
+/// indices, masks and what states its own dtypes (Cast) are left alone; exp, log, pow and their like stay in F32, where
+/// they cannot overflow.
 Graph apply_precision(const Graph& g, const PrecisionPolicy& policy);
 
 }  // namespace rlx

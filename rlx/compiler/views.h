@@ -9,9 +9,6 @@
 
 namespace rlx {
 
-/// True for ops the planner resolves to views of their operand when strides allow.
-bool is_view_op(OpKind kind);
-
 /// Where a view lies, in elements from its operand's first.
 template <class T>
 struct ViewPlace {

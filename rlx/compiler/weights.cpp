@@ -64,7 +64,7 @@ class Splitter {
         source_bytes[i] = static_cast<double>(n.shape().size_bytes());
         continue;
       }
-      if (n.inputs.empty() || op_def(kind).is(OpTrait::Leaf)) continue;
+      if (n.inputs.empty() || op_def(kind).is_leaf()) continue;
       bool all = true, param = false;
       double sources = 0, own = 0;
       for (Value v : n.inputs) {

@@ -48,6 +48,7 @@ using AttrValue =
 enum class AttrPlace : std::uint8_t {
   Braces,     // {axis = 1}
   Mnemonic,   // the enum's value, or the string, is the printed op name: gelu(%0)
+  Suffix,     // the enum's value ends the printed op name: reduce_sum(%0)
   TypeDims,   // the dims of the result type: `: [4, 8] f32`
   TypeDType,  // the dtype of the result type
 };

@@ -10,8 +10,6 @@
 namespace rlx {
 namespace {
 
-bool is_leaf(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
-
 bool has_leaf(const Graph& g, std::string_view name) {
   return g.find_leaf(OpKind::Input, name).valid() || g.find_leaf(OpKind::Param, name).valid() ||
          g.find_leaf(OpKind::State, name).valid();
@@ -44,7 +42,7 @@ SymbolBinding solve_symbols(const Graph& g, const std::map<std::string, std::vec
     progress = false;
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
       NodeId id{i};
-      if (!is_leaf(g.node(id).kind())) continue;
+      if (!is_named_leaf(g.node(id).kind())) continue;
       auto it = dims.find(g.leaf_name(id));
       const Shape& declared = g.shape(id);
       if (it == dims.end() || declared.is_static() || static_cast<int>(it->second.size()) != declared.rank()) continue;
@@ -54,7 +52,7 @@ SymbolBinding solve_symbols(const Graph& g, const std::map<std::string, std::vec
   }
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
-    if (!is_leaf(g.node(id).kind())) continue;
+    if (!is_named_leaf(g.node(id).kind())) continue;
     auto it = dims.find(g.leaf_name(id));
     if (it == dims.end()) continue;
     Shape bound = g.shape(id).bind(binding);
@@ -120,7 +118,7 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
     if (!has_leaf(graph, name)) {
       std::vector<std::string> names;
       for (std::uint32_t i = 0; i < graph.num_nodes(); ++i)
-        if (is_leaf(graph.nodes()[i].kind())) names.push_back(graph.leaf_name(NodeId{i}));
+        if (is_named_leaf(graph.nodes()[i].kind())) names.push_back(graph.leaf_name(NodeId{i}));
       throw Error(ErrorCode::NotFound,
                   concat_text("graph '", graph.name(), "' has no input, param or state '", name, "'"),
                   did_you_mean(name, names));
@@ -145,7 +143,7 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const Node& n = g.node(id);
-    if (is_leaf(n.kind())) {
+    if (is_named_leaf(n.kind())) {
       auto it = values.find(g.leaf_name(id));
       Tensor t = it != values.end() ? it->second : Tensor();
       if (const auto* state = n.op.get_if<ops::State>()) {

@@ -368,7 +368,7 @@ bool UseIndex::is_output(Value v) const { return output_count_[slot_(v)] != 0; }
 std::string node_label(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   if (!n.origin.label.empty()) return n.origin.label;
-  if (n.kind() == OpKind::Input || n.kind() == OpKind::Param || n.kind() == OpKind::State) return g.leaf_name(id);
+  if (is_named_leaf(n.kind())) return g.leaf_name(id);
   return id.text();
 }
 

@@ -11,6 +11,7 @@
 #include "rlx/error.h"
 #include "rlx/ir/attr.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/op_facts.h"
 
 namespace rlx {
 
@@ -338,22 +339,6 @@ constexpr InputSpec variadic_inputs(std::string_view name, int required = 1) {
   return InputSpec{{name}, 1, required, true};
 }
 
-/// The graphs an op may appear in: Hir ops only in HIR, Mir ops everywhere, Lir ops only in LIR.
-enum class Level : std::uint8_t { Hir, Mir, Lir };
-enum class OpTrait : std::uint8_t {
-  None = 0,
-  Elementwise = 1,  // each result element depends on one element of each (broadcast) operand
-  Blas = 2,         // matrix product inside
-  Reduction = 4,
-  View = 8,  // may share its operand's bytes
-  Leaf = 16,
-  Composite = 32,  // has a decomposition; not a primitive
-};
-constexpr OpTrait operator|(OpTrait a, OpTrait b) {
-  return static_cast<OpTrait>(static_cast<int>(a) | static_cast<int>(b));
-}
-constexpr bool has_trait(OpTrait set, OpTrait t) { return (static_cast<int>(set) & static_cast<int>(t)) != 0; }
-
 /// A field of a record that cannot be left out: there is no default.
 template <class T>
 class Required {
@@ -366,8 +351,8 @@ class Required {
   T value_;
 };
 
-/// Everything rlx knows about an op except device kernels. Fields in this order; without a rule, a level or traits a
-/// record does not compile.
+/// Everything rlx knows about an op except device kernels. Fields in this order; without a rule, a level or a fact
+/// (op_facts.h) a record does not compile.
 struct OpDef {
   OpKind kind;
   std::string_view name;  // text form: "softmax"
@@ -375,7 +360,10 @@ struct OpDef {
   InputSpec inputs;
   std::span<const AttrField> attrs;
   Required<Level> level;
-  Required<OpTrait> traits;
+  Required<LeafKind> leaf;
+  Required<ElementwiseKind> elementwise;
+  Required<ViewKind> view;
+  Required<PrecisionCategory> precision;
   Rule<Result<Shapes>(const InferContext&)> infer;
   Rule<void(DecomposeContext&)> decompose;
   Rule<void(VjpContext&)> vjp;
@@ -385,13 +373,18 @@ struct OpDef {
   Rule<Cost(const CostContext&)> cost;
   Rule<void(SampleSet&)> samples;
 
-  bool is(OpTrait t) const { return has_trait(traits, t); }
+  bool is_leaf() const { return leaf != LeafKind::None; }
+  bool is_view() const { return view != ViewKind::None; }
+  /// True when it has a decomposition; what has none is a primitive.
+  bool is_composite() const { return decompose.has(); }
 };
 
 /// The record of `kind` (defined in ops/table.cpp).
 const OpDef& op_def(OpKind kind);
 /// The record of this op: the registered one of a Custom op, else that of its kind.
 const OpDef& op_def(const OpBox& op);
+/// True for Input, Param and State, which are part of a graph's interface and found by their names.
+inline bool is_named_leaf(OpKind kind) { return op_def(kind).leaf == LeafKind::Named; }
 /// All records in the order of OpKind.
 std::span<const OpDef* const> all_op_defs();
 /// The op called `text_name` with its mnemonic attribute set, as printed by op_text_name; none when unknown.

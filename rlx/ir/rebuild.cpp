@@ -73,8 +73,7 @@ std::vector<bool> live_nodes(const Graph& g) {
   for (Value v : g.outputs()) mark(v);
   for (const Graph::StateUpdate& u : g.state_updates()) mark(u.value);
   for (std::uint32_t i = static_cast<std::uint32_t>(g.num_nodes()); i-- > 0;) {
-    OpKind kind = g.nodes()[i].kind();
-    if (kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State) live[i] = true;
+    if (is_named_leaf(g.nodes()[i].kind())) live[i] = true;
     if (live[i])
       for (Value v : g.nodes()[i].inputs) mark(v);
   }

@@ -187,10 +187,10 @@ class Commit {
       work.push_back(i);
     };
     for (std::uint32_t i = 0; i < num_old_; ++i) {
-      OpKind kind = old_.nodes()[i].kind();
-      if (kind == OpKind::Input || (kind == OpKind::Param && !options_.drop_params) ||
-          (kind == OpKind::State && !options_.drop_states))
-        need(i);
+      const OpKind kind = old_.nodes()[i].kind();
+      const bool droppable =
+          (kind == OpKind::Param && options_.drop_params) || (kind == OpKind::State && options_.drop_states);
+      if (is_named_leaf(kind) && !droppable) need(i);
     }
     for (Value v : old_.outputs()) need(resolve(v).node);
     for (const auto& u : old_.state_updates()) {
@@ -234,8 +234,7 @@ class Commit {
       if (owner == kNobody) continue;
       for (Value v : old_.nodes()[i].inputs) {
         std::uint32_t d = v.node.index;
-        if (state_[d] != Unseen || absorbed_by_[d] != kNobody || op_def(old_.nodes()[d].kind()).is(OpTrait::Leaf))
-          continue;
+        if (state_[d] != Unseen || absorbed_by_[d] != kNobody || op_def(old_.nodes()[d].kind()).is_leaf()) continue;
         absorbed_by_[d] = owner;
         absorbed_[owner].push_back(d);
       }
@@ -381,17 +380,7 @@ std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id) {
   return dot_form(g, n, {a - 1}, {b - 2}, batch, batch);
 }
 
-bool runs_per_element(OpKind kind) {
-  switch (kind) {
-    case OpKind::Activation:
-    case OpKind::Binary:
-    case OpKind::Compare:
-    case OpKind::Where:
-    case OpKind::Cast:
-    case OpKind::Clamp: return true;
-    default: return false;
-  }
-}
+bool runs_per_element(OpKind kind) { return op_def(kind).elementwise == ElementwiseKind::InBodies; }
 
 std::optional<MatMulBiasAct> as_matmul_bias_act(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
@@ -424,7 +413,7 @@ std::optional<double> constant_scalar(const Graph& g, Value v) {
       if (c->value.empty() || c->value.num_elements() != 1 || is_complex(c->value.dtype())) return std::nullopt;
       return c->value.at(0);
     }
-    if (n.kind() != OpKind::Reshape && n.kind() != OpKind::Expand && n.kind() != OpKind::Transpose) return std::nullopt;
+    if (!op_def(n.kind()).is_view()) return std::nullopt;
     v = n.inputs[0];
   }
 }
@@ -439,7 +428,7 @@ std::vector<bool> param_only_nodes(const Graph& g) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) continue;
-    bool leaf = op_def(n.kind()).is(OpTrait::Leaf);
+    bool leaf = op_def(n.kind()).is_leaf();
     out[i] = leaf ? is_frozen_param(n) || n.kind() == OpKind::Constant
                   : std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return out[v.node.index]; });
   }

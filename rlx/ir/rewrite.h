@@ -119,7 +119,7 @@ struct MatMulBiasAct {
 /// The operands of such a node; none for other ops and other epilogues.
 std::optional<MatMulBiasAct> as_matmul_bias_act(const Graph& g, NodeId id);
 
-/// The number that every element of `v` is: a one-element constant, also behind reshape, expand or transpose. None for
+/// The number that every element of `v` is: a one-element constant, also behind views of it. None for
 /// complex values.
 std::optional<double> constant_scalar(const Graph& g, Value v);
 

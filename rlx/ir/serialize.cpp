@@ -453,7 +453,7 @@ class Decoder {
       node(g, depth);
       NodeId id{static_cast<std::uint32_t>(i)};
       OpKind kind = g.node(id).kind();
-      if (op_def(kind).is(OpTrait::Leaf) && kind != OpKind::Constant && !leaf_names.insert(g.leaf_name(id)).second)
+      if (is_named_leaf(kind) && !leaf_names.insert(g.leaf_name(id)).second)
         fail(concat_text("the name '", g.leaf_name(id), "' is taken by two leaves"));
     }
     std::vector<Value> outputs;

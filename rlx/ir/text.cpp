@@ -153,7 +153,7 @@ void append_graph(std::string& out, const Graph& g, const TextOptions& options, 
 std::string body_summary(const Graph& body) {
   std::string ops;
   for (const Node& n : body.nodes())
-    if (!op_def(n.kind()).is(OpTrait::Leaf)) ops += (ops.empty() ? "" : ", ") + op_text_name(n.op);
+    if (!op_def(n.kind()).is_leaf()) ops += (ops.empty() ? "" : ", ") + op_text_name(n.op);
   return graph_name_text(body.name()) + "(" + ops + ")";
 }
 

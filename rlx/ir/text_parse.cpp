@@ -589,8 +589,7 @@ class Parser {
       return scope.graph.add_node(Node{std::move(op), std::move(operands), std::move(types), std::move(origin)});
     });
     scope.ids.emplace(id, node_id);
-    if (named->def->is(OpTrait::Leaf) && named->def->kind != OpKind::Constant &&
-        !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)
+    if (named->def->leaf == LeafKind::Named && !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)
       fail_plain(op_at, concat_text("the name '", scope.graph.leaf_name(node_id), "' is taken by another leaf"),
                  "give every input, param and state its own name");
   }
@@ -684,7 +683,7 @@ class Parser {
     for (const OpDef* def : all_op_defs()) {
       const AttrField* mnemonic = nullptr;
       for (const AttrField& f : def->attrs)
-        if (f.place == AttrPlace::Mnemonic) mnemonic = &f;
+        if (f.place == AttrPlace::Mnemonic || f.place == AttrPlace::Suffix) mnemonic = &f;
       if (!mnemonic) {
         names.emplace_back(def->name);
         continue;

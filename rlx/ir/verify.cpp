@@ -57,7 +57,7 @@ class Verifier {
     if (is_body_ && (n.kind() == OpKind::Param || n.kind() == OpKind::State))
       report_node(id, ErrorCode::InvalidArgument, "a sub-graph holds only inputs, constants and ops",
                   "pass the value in as an operand");
-    if (def.is(OpTrait::Leaf) && n.kind() != OpKind::Constant && !names_.emplace(g_.leaf_name(id), id).second)
+    if (def.leaf == LeafKind::Named && !names_.emplace(g_.leaf_name(id), id).second)
       report_node(id, ErrorCode::InvalidArgument,
                   concat_text("the name '", g_.leaf_name(id), "' is taken by ", names_[g_.leaf_name(id)]),
                   "give every input, param and state its own name");

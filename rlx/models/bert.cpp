@@ -1,9 +1,10 @@
 // BERT's encoder from HIR blocks, pooling and normalisation. Layout of the network: Devlin et al. 2018
 // (arXiv:1810.04805); pooling as in Reimers and Gurevych 2019 (arXiv:1908.10084).
 #include "rlx/models/bert.h"
-#include "rlx/ir/ops/blocks.h"
 
 #include <vector>
+
+#include "rlx/ir/ops/blocks.h"
 
 namespace rlx {
 namespace {

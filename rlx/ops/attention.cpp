@@ -360,8 +360,6 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
   }
 };
 
-constexpr OpTrait kTraits = OpTrait::Blas | OpTrait::Composite;
-
 }  // namespace
 
 constinit const OpDef ops::Attention::def{
@@ -371,7 +369,10 @@ constinit const OpDef ops::Attention::def{
     .inputs = inputs("q", "k", "v", "mask").optional(1),
     .attrs = AttentionRules::attrs,
     .level = Level::Mir,
-    .traits = kTraits,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Compute,
     .infer = AttentionRules::infer,
     .decompose = AttentionRules::decompose,
     .vjp = AttentionRules::vjp,
@@ -388,7 +389,10 @@ constinit const OpDef ops::AttentionBackward::def{
     .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
     .attrs = AttentionBackwardRules::attrs,
     .level = Level::Mir,
-    .traits = kTraits,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Compute,
     .infer = AttentionBackwardRules::infer,
     .decompose = AttentionBackwardRules::decompose,
     .vjp = AttentionBackwardRules::vjp,

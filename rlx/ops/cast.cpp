@@ -1,6 +1,7 @@
 // Cast: numeric conversion between element types.
-#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
+
+#include "rlx/ir/ops/elementwise.h"
 
 namespace rlx {
 namespace {
@@ -52,7 +53,10 @@ constinit const OpDef ops::Cast::def{.kind = kind,
                                      .inputs = inputs("x"),
                                      .attrs = CastRules::attrs,
                                      .level = Level::Mir,
-                                     .traits = OpTrait::Elementwise,
+                                     .leaf = LeafKind::None,
+                                     .elementwise = ElementwiseKind::InBodies,
+                                     .view = ViewKind::None,
+                                     .precision = PrecisionCategory::Stated,
                                      .infer = CastRules::infer,
                                      .decompose = none("a primitive"),
                                      .vjp = CastRules::vjp,

@@ -1,6 +1,7 @@
 // Clamp and StopGradient.
-#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
+
+#include "rlx/ir/ops/elementwise.h"
 
 namespace rlx {
 namespace {
@@ -61,7 +62,10 @@ constinit const OpDef ops::Clamp::def{.kind = kind,
                                       .inputs = inputs("x", "low", "high"),
                                       .attrs = {},
                                       .level = Level::Mir,
-                                      .traits = OpTrait::Elementwise | OpTrait::Composite,
+                                      .leaf = LeafKind::None,
+                                      .elementwise = ElementwiseKind::InBodies,
+                                      .view = ViewKind::None,
+                                      .precision = PrecisionCategory::Elementwise,
                                       .infer = ClampRules::infer,
                                       .decompose = ClampRules::decompose,
                                       .vjp = ClampRules::vjp,
@@ -77,7 +81,10 @@ constinit const OpDef ops::StopGradient::def{.kind = kind,
                                              .inputs = inputs("x"),
                                              .attrs = {},
                                              .level = Level::Mir,
-                                             .traits = OpTrait::Elementwise | OpTrait::View,
+                                             .leaf = LeafKind::None,
+                                             .elementwise = ElementwiseKind::Yes,
+                                             .view = ViewKind::Always,
+                                             .precision = PrecisionCategory::Elementwise,
                                              .infer = StopGradientRules::infer,
                                              .decompose = none("a primitive"),
                                              .vjp = StopGradientRules::vjp,

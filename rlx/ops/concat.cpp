@@ -1,6 +1,7 @@
 // Concat: operands joined along one axis.
-#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
+
+#include "rlx/ir/ops/shape.h"
 
 namespace rlx {
 namespace {
@@ -77,7 +78,10 @@ constinit const OpDef ops::Concat::def{.kind = kind,
                                        .inputs = variadic_inputs("xs"),
                                        .attrs = ConcatRules::attrs,
                                        .level = Level::Mir,
-                                       .traits = OpTrait::None,
+                                       .leaf = LeafKind::None,
+                                       .elementwise = ElementwiseKind::No,
+                                       .view = ViewKind::None,
+                                       .precision = PrecisionCategory::DataMovement,
                                        .infer = ConcatRules::infer,
                                        .decompose = none("a primitive"),
                                        .vjp = ConcatRules::vjp,

@@ -1,6 +1,7 @@
 // Cumulative: running sum, product, maximum or minimum along an axis.
-#include "rlx/ir/ops/reduce.h"
 #include "rlx/ops/rule_helpers.h"
+
+#include "rlx/ir/ops/reduce.h"
 
 namespace rlx {
 namespace {
@@ -225,7 +226,7 @@ struct CumulativeRules {
     }
   }
   static constexpr AttrField attrs[] = {
-      field<&ops::Cumulative::fn>("fn", AttrPlace::Mnemonic), field<&ops::Cumulative::axis>("axis"),
+      field<&ops::Cumulative::fn>("fn", AttrPlace::Suffix), field<&ops::Cumulative::axis>("axis"),
       field<&ops::Cumulative::exclusive>("exclusive"), field<&ops::Cumulative::reverse>("reverse")};
 
  private:
@@ -251,7 +252,10 @@ constinit const OpDef ops::Cumulative::def{.kind = kind,
                                            .inputs = inputs("x"),
                                            .attrs = CumulativeRules::attrs,
                                            .level = Level::Mir,
-                                           .traits = OpTrait::Reduction,
+                                           .leaf = LeafKind::None,
+                                           .elementwise = ElementwiseKind::No,
+                                           .view = ViewKind::None,
+                                           .precision = PrecisionCategory::Reduction,
                                            .infer = CumulativeRules::infer,
                                            .decompose = none("a primitive"),
                                            .vjp = CumulativeRules::vjp,

@@ -50,7 +50,9 @@ void check_record(const OpDef& def) {
     refuse(def.name, "it describes attributes of its own",
            "a custom op keeps its numbers in ops::Custom::attrs, see custom_op");
   if (def.level == Level::Lir) refuse(def.name, "an LIR op is made by the planner alone");
-  if (def.is(OpTrait::Leaf) || def.is(OpTrait::View)) refuse(def.name, "it claims to be a leaf or a view");
+  if (def.is_leaf() || def.is_view()) refuse(def.name, "it claims to be a leaf or a view");
+  if (def.elementwise == ElementwiseKind::InBodies)
+    refuse(def.name, "it claims that bodies of regions may hold it", "say ElementwiseKind::Yes");
   if (!def.infer.has()) refuse(def.name, "it has no shape rule (infer)");
   const bool composite = def.decompose.has();
   if (!def.reference.has() && !(composite && def.reference.derived()))
@@ -84,7 +86,10 @@ constinit const OpDef ops::Custom::def{.kind = kind,
                                        .inputs = variadic_inputs("x", 0),
                                        .attrs = CustomRules::attrs,
                                        .level = Level::Mir,
-                                       .traits = OpTrait::None,
+                                       .leaf = LeafKind::None,
+                                       .elementwise = ElementwiseKind::No,
+                                       .view = ViewKind::None,
+                                       .precision = PrecisionCategory::Stated,
                                        .infer = CustomRules::infer,
                                        .decompose = kNotRegistered,
                                        .vjp = kNotRegistered,

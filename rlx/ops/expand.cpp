@@ -1,6 +1,7 @@
 // Expand: NumPy broadcasting to given dimensions.
-#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
+
+#include "rlx/ir/ops/shape.h"
 
 namespace rlx {
 namespace {
@@ -63,7 +64,10 @@ constinit const OpDef ops::Expand::def{.kind = kind,
                                        .inputs = inputs("x"),
                                        .attrs = ExpandRules::attrs,
                                        .level = Level::Mir,
-                                       .traits = OpTrait::None,
+                                       .leaf = LeafKind::None,
+                                       .elementwise = ElementwiseKind::No,
+                                       .view = ViewKind::ByStrides,
+                                       .precision = PrecisionCategory::DataMovement,
                                        .infer = ExpandRules::infer,
                                        .decompose = none("a primitive"),
                                        .vjp = ExpandRules::vjp,

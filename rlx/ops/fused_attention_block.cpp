@@ -1,7 +1,8 @@
 // FusedAttentionBlock: packed projection, attention and output projection in one op. Composite.
+#include "rlx/ops/attention_core.h"
+
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/fused.h"
-#include "rlx/ops/attention_core.h"
 
 namespace rlx {
 namespace {
@@ -99,7 +100,10 @@ constinit const OpDef ops::FusedAttentionBlock::def{
     .inputs = inputs("x", "w_qkv", "w_out", "b_qkv", "b_out", "mask").optional(3),
     .attrs = FusedAttentionBlockRules::attrs,
     .level = Level::Mir,
-    .traits = OpTrait::Blas | OpTrait::Composite,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Compute,
     .infer = FusedAttentionBlockRules::infer,
     .decompose = FusedAttentionBlockRules::decompose,
     .vjp = FusedAttentionBlockRules::vjp,

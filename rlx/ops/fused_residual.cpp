@@ -95,8 +95,6 @@ struct FusedResidualRmsNormRules {
                                         field<&ops::FusedResidualRmsNorm::eps>("eps")};
 };
 
-constexpr OpTrait kTraits = OpTrait::Reduction | OpTrait::Composite;
-
 }  // namespace
 
 constinit const OpDef ops::FusedResidualLN::def{.kind = kind,
@@ -105,7 +103,10 @@ constinit const OpDef ops::FusedResidualLN::def{.kind = kind,
                                                 .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
                                                 .attrs = FusedResidualLNRules::attrs,
                                                 .level = Level::Mir,
-                                                .traits = kTraits,
+                                                .leaf = LeafKind::None,
+                                                .elementwise = ElementwiseKind::No,
+                                                .view = ViewKind::None,
+                                                .precision = PrecisionCategory::Reduction,
                                                 .infer = FusedResidualLNRules::infer,
                                                 .decompose = FusedResidualLNRules::decompose,
                                                 .vjp = FusedResidualLNRules::vjp,
@@ -122,7 +123,10 @@ constinit const OpDef ops::FusedResidualRmsNorm::def{
     .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
     .attrs = FusedResidualRmsNormRules::attrs,
     .level = Level::Mir,
-    .traits = kTraits,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Reduction,
     .infer = FusedResidualRmsNormRules::infer,
     .decompose = FusedResidualRmsNormRules::decompose,
     .vjp = FusedResidualRmsNormRules::vjp,

@@ -1,6 +1,7 @@
 // Iota and DimSize: integers made from shapes.
-#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/elementwise.h"
+
+#include "rlx/ir/ops/shape.h"
 
 namespace rlx {
 namespace {
@@ -71,7 +72,10 @@ constinit const OpDef ops::Iota::def{.kind = kind,
                                      .inputs = inputs(),
                                      .attrs = IotaRules::attrs,
                                      .level = Level::Mir,
-                                     .traits = OpTrait::None,
+                                     .leaf = LeafKind::None,
+                                     .elementwise = ElementwiseKind::No,
+                                     .view = ViewKind::None,
+                                     .precision = PrecisionCategory::DataMovement,
                                      .infer = IotaRules::infer,
                                      .decompose = none("a primitive"),
                                      .vjp = IotaRules::vjp,
@@ -87,7 +91,10 @@ constinit const OpDef ops::DimSize::def{.kind = kind,
                                         .inputs = inputs("x"),
                                         .attrs = DimSizeRules::attrs,
                                         .level = Level::Mir,
-                                        .traits = OpTrait::None,
+                                        .leaf = LeafKind::None,
+                                        .elementwise = ElementwiseKind::No,
+                                        .view = ViewKind::None,
+                                        .precision = PrecisionCategory::DataMovement,
                                         .infer = DimSizeRules::infer,
                                         .decompose = none("a primitive"),
                                         .vjp = DimSizeRules::vjp,

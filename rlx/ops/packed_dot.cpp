@@ -1,6 +1,7 @@
 // PackedDot: a matrix product whose weight a backend has packed (LIR only).
-#include "rlx/ir/ops/lir.h"
 #include "rlx/ops/body.h"
+
+#include "rlx/ir/ops/lir.h"
 
 namespace rlx {
 namespace {
@@ -47,7 +48,10 @@ constinit const OpDef ops::PackedDot::def{.kind = kind,
                                           .inputs = {{"x", "packed", "operands"}, 3, 2, true},
                                           .attrs = PackedDotRules::attrs,
                                           .level = Level::Lir,
-                                          .traits = OpTrait::Blas,
+                                          .leaf = LeafKind::None,
+                                          .elementwise = ElementwiseKind::No,
+                                          .view = ViewKind::None,
+                                          .precision = PrecisionCategory::Compute,
                                           .infer = PackedDotRules::infer,
                                           .decompose = none("the packed layout is the backend's"),
                                           .vjp = PackedDotRules::vjp,

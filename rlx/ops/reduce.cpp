@@ -144,7 +144,7 @@ struct ReduceRules {
         s.add(name + " complex", {Shape({2, 3}, DType::C128)}, ops::Reduce{fn, {1}, false});
     }
   }
-  static constexpr AttrField attrs[] = {field<&ops::Reduce::fn>("fn", AttrPlace::Mnemonic),
+  static constexpr AttrField attrs[] = {field<&ops::Reduce::fn>("fn", AttrPlace::Suffix),
                                         field<&ops::Reduce::axes>("axes"), field<&ops::Reduce::keep_dims>("keep_dims")};
 
  private:
@@ -251,7 +251,7 @@ struct ArgReduceRules {
       s.add_discrete(name + " no rows", {Shape({0, 3}, DType::F32)}, ops::ArgReduce{fn, 1, false});
     }
   }
-  static constexpr AttrField attrs[] = {field<&ops::ArgReduce::fn>("fn", AttrPlace::Mnemonic),
+  static constexpr AttrField attrs[] = {field<&ops::ArgReduce::fn>("fn", AttrPlace::Suffix),
                                         field<&ops::ArgReduce::axis>("axis"),
                                         field<&ops::ArgReduce::keep_dims>("keep_dims")};
 };
@@ -264,7 +264,10 @@ constinit const OpDef ops::Reduce::def{.kind = kind,
                                        .inputs = inputs("x"),
                                        .attrs = ReduceRules::attrs,
                                        .level = Level::Mir,
-                                       .traits = OpTrait::Reduction,
+                                       .leaf = LeafKind::None,
+                                       .elementwise = ElementwiseKind::No,
+                                       .view = ViewKind::None,
+                                       .precision = PrecisionCategory::Reduction,
                                        .infer = ReduceRules::infer,
                                        .decompose = none("a primitive"),
                                        .vjp = ReduceRules::vjp,
@@ -280,7 +283,10 @@ constinit const OpDef ops::ArgReduce::def{.kind = kind,
                                           .inputs = inputs("x"),
                                           .attrs = ArgReduceRules::attrs,
                                           .level = Level::Mir,
-                                          .traits = OpTrait::Reduction,
+                                          .leaf = LeafKind::None,
+                                          .elementwise = ElementwiseKind::No,
+                                          .view = ViewKind::None,
+                                          .precision = PrecisionCategory::DataMovement,
                                           .infer = ArgReduceRules::infer,
                                           .decompose = none("a primitive"),
                                           .vjp = ArgReduceRules::vjp,

@@ -1,6 +1,7 @@
 // Reverse: the order along some axes turned round.
-#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
+
+#include "rlx/ir/ops/shape.h"
 
 namespace rlx {
 namespace {
@@ -46,7 +47,10 @@ constinit const OpDef ops::Reverse::def{.kind = kind,
                                         .inputs = inputs("x"),
                                         .attrs = ReverseRules::attrs,
                                         .level = Level::Mir,
-                                        .traits = OpTrait::None,
+                                        .leaf = LeafKind::None,
+                                        .elementwise = ElementwiseKind::No,
+                                        .view = ViewKind::None,
+                                        .precision = PrecisionCategory::DataMovement,
                                         .infer = ReverseRules::infer,
                                         .decompose = none("a primitive"),
                                         .vjp = ReverseRules::vjp,

@@ -1,7 +1,8 @@
 // FusedSwiGLU, and the HIR block SwiGLU.
+#include "rlx/ops/elementwise.h"
+
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/fused.h"
-#include "rlx/ops/elementwise.h"
 
 namespace rlx {
 namespace {
@@ -88,7 +89,10 @@ constinit const OpDef ops::FusedSwiGLU::def{.kind = kind,
                                             .inputs = inputs("x"),
                                             .attrs = FusedSwiGLURules::attrs,
                                             .level = Level::Mir,
-                                            .traits = OpTrait::Composite,
+                                            .leaf = LeafKind::None,
+                                            .elementwise = ElementwiseKind::No,
+                                            .view = ViewKind::None,
+                                            .precision = PrecisionCategory::Elementwise,
                                             .infer = FusedSwiGLURules::infer,
                                             .decompose = FusedSwiGLURules::decompose,
                                             .vjp = FusedSwiGLURules::vjp,
@@ -104,7 +108,10 @@ constinit const OpDef ops::SwiGLU::def{.kind = kind,
                                        .inputs = inputs("x", "w_up", "w_gate", "w_down"),
                                        .attrs = {},
                                        .level = Level::Hir,
-                                       .traits = OpTrait::Composite | OpTrait::Blas,
+                                       .leaf = LeafKind::None,
+                                       .elementwise = ElementwiseKind::No,
+                                       .view = ViewKind::None,
+                                       .precision = PrecisionCategory::Compute,
                                        .infer = SwiGLURules::infer,
                                        .decompose = SwiGLURules::decompose,
                                        .vjp = SwiGLURules::vjp,

@@ -38,15 +38,13 @@ struct NameEntry {
 
 const AttrField* mnemonic_field(const OpDef& def) {
   for (const AttrField& f : def.attrs)
-    if (f.place == AttrPlace::Mnemonic) return &f;
+    if (f.place == AttrPlace::Mnemonic || f.place == AttrPlace::Suffix) return &f;
   return nullptr;
 }
 
-// "reduce_sum", "arg_max", "cumulative_sum" need the op's name in front: "sum" and "max" alone would be ambiguous.
-std::string mnemonic_name(const OpDef& def, std::string_view value) {
-  if (def.kind == OpKind::Activation || def.kind == OpKind::Binary || def.kind == OpKind::Compare)
-    return std::string(value);
-  return concat_text(def.name, "_", value);
+// "sum" and "max" alone would be ambiguous: reduce_sum, arg_max, cumulative_sum.
+std::string mnemonic_name(const OpDef& def, const AttrField& f, std::string_view value) {
+  return f.place == AttrPlace::Suffix ? concat_text(def.name, "_", value) : std::string(value);
 }
 
 const std::unordered_map<std::string, NameEntry>& names() {
@@ -59,7 +57,7 @@ const std::unordered_map<std::string, NameEntry>& names() {
         continue;
       }
       for (std::size_t i = 0; i < f->enum_names.size(); ++i)
-        t->emplace(mnemonic_name(*def, f->enum_names[i]), NameEntry{def, static_cast<int>(i)});
+        t->emplace(mnemonic_name(*def, *f, f->enum_names[i]), NameEntry{def, static_cast<int>(i)});
     }
     return t;
   }();
@@ -89,7 +87,7 @@ std::string op_text_name(const OpBox& op) {
   if (!f || f->type != AttrType::Enum) return std::string(def.name);
   auto value = static_cast<std::size_t>(std::get<std::int64_t>(f->get(op.data())));
   if (value >= f->enum_names.size()) return std::string(def.name);  // errors about broken ops are printed through here
-  return mnemonic_name(def, f->enum_names[value]);
+  return mnemonic_name(def, *f, f->enum_names[value]);
 }
 
 std::optional<NamedOp> find_op(std::string_view text_name) {

@@ -1,6 +1,7 @@
 // Transpose: result dim k is operand dim perm[k].
-#include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
+
+#include "rlx/ir/ops/shape.h"
 
 namespace rlx {
 namespace {
@@ -57,7 +58,10 @@ constinit const OpDef ops::Transpose::def{.kind = kind,
                                           .inputs = inputs("x"),
                                           .attrs = TransposeRules::attrs,
                                           .level = Level::Mir,
-                                          .traits = OpTrait::None,
+                                          .leaf = LeafKind::None,
+                                          .elementwise = ElementwiseKind::No,
+                                          .view = ViewKind::ByStrides,
+                                          .precision = PrecisionCategory::DataMovement,
                                           .infer = TransposeRules::infer,
                                           .decompose = none("a primitive"),
                                           .vjp = TransposeRules::vjp,

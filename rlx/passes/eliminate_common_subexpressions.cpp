@@ -106,7 +106,7 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
     const Node& n = g.nodes()[i];
     first_of[i] = i;
     const OpKind kind = n.kind();
-    if (kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State) continue;  // identified by name
+    if (is_named_leaf(kind)) continue;  // identified by name
     key_of(n, first_equal, key);
     const std::uint64_t h = hash_node(n.op, key);
     auto [first, last] = seen.equal_range(h);

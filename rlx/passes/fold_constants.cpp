@@ -48,7 +48,7 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     if (!extent.is_static()) return std::nullopt;
     return std::vector<Tensor>{Tensor::scalar_i64(DType::I64, extent.value())};
   }
-  if (op_def(n.kind()).is(OpTrait::Leaf)) return std::nullopt;
+  if (op_def(n.kind()).is_leaf()) return std::nullopt;
   std::optional<std::size_t> bytes = result_bytes(n);
   if (bytes == std::size_t{0}) {  // no elements: whatever the operands are, this is all of it
     std::vector<Tensor> empty;

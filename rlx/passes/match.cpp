@@ -1,5 +1,6 @@
 // Patterns that several fusion passes look for.
 #include "rlx/passes/match.h"
+
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/shape.h"

@@ -76,7 +76,7 @@ std::string full_name(Device d) {
 bool supports(Device d, OpKind op) {
   if (!is_available(d)) return false;
   const OpDef& def = op_def(op);
-  return def.is(OpTrait::Leaf) || def.decompose.has() || backend_for(d)->target({})->has(op);
+  return def.is_leaf() || def.decompose.has() || backend_for(d)->target({})->has(op);
 }
 
 bool supports_graph_with_options(Device d, const Graph& g, const CompileOptions& options) {

@@ -59,7 +59,7 @@ WeightPlan::WeightPlan(std::shared_ptr<const ExecutableGraph> e) : executable(st
     const Value v = prepare.outputs()[i];
     const Node& n = prepare.node(v.node);
     const std::size_t before = sources.size();
-    if (op_def(n.kind()).is(OpTrait::Leaf))
+    if (op_def(n.kind()).is_leaf())
       keys[i].clear();
     else if (n.op.is<ops::Relayout>())
       sources.insert(sources.end(), n.inputs.begin(), n.inputs.end());

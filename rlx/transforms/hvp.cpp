@@ -1,6 +1,7 @@
 // Hessian-vector products by forward over reverse; Jacobians by batching one of the two modes over unit vectors.
 #include "rlx/transforms/hvp.h"
 
+#include "rlx/ir/op_def.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"
@@ -78,7 +79,7 @@ TransformResult jacfwd_all(const Graph& forward, const std::vector<std::string>&
     TransformResult rows = over_unit_vectors(t, t.added_inputs[0], in);
     std::map<Value, Value> copy = walk::copy_nodes(g, rows.graph, [&](NodeId id) {
       OpKind kind = rows.graph.node(id).kind();
-      if (kind != OpKind::Input && kind != OpKind::Param && kind != OpKind::State) return Expr();
+      if (!is_named_leaf(kind)) return Expr();
       return g.expr(g.find_leaf(kind, rows.graph.leaf_name(id)));
     });
     for (std::size_t i = 0; i < num_outputs; ++i) {

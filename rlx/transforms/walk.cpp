@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
+#include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
 
 namespace rlx::walk {
 
 namespace {
-bool is_named_leaf(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
-
 void finish_copy(Graph& to, const Graph& from, const std::map<Value, Value>& ids) {
   std::vector<Value> outputs;
   for (Value v : from.outputs()) outputs.push_back(ids.at(v));

@@ -30,7 +30,7 @@ std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& o
 }
 
 // Leaves are no work; LIR ops hold bytes only their backend understands.
-bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is(OpTrait::Leaf); }
+bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is_leaf(); }
 
 }  // namespace
 
@@ -111,7 +111,7 @@ TEST_CASE("reference: every op sample through the planner equals the evaluator")
 TEST_CASE("cpu: the table claims every sample of every primitive") {
   const auto target = backend_for(Device::Cpu)->target({});
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def) || def.is(OpTrait::Composite) || !def.reference.has()) return;
+    if (!runs_on(def) || def.is_composite() || !def.reference.has()) return;
     CHECK(claimed(test::sample_graph(sample), *target));
   });
 }

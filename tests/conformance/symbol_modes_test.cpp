@@ -33,7 +33,7 @@ Tensor stacked(const Sample& sample, std::size_t operand, std::int64_t n) {
 
 TEST_CASE("every op over a symbolic batch: runtime and bucket give the bits of specialise") {
   test::for_each_sample([](const OpDef& def, const Sample& sample) {
-    if (sample.inputs.empty() || def.level == Level::Lir || def.is(OpTrait::Leaf)) return;
+    if (sample.inputs.empty() || def.level == Level::Lir || def.is_leaf()) return;
     Graph g = test::sample_graph(sample);
     InAxes in_axes;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {

@@ -94,7 +94,7 @@ void run(Dice& dice) {
   const auto& defs = all_op_defs();
   for (std::int64_t i = 4 + dice.below(12); i-- > 0;) {
     const OpDef& def = *defs[static_cast<std::size_t>(dice.below(static_cast<std::int64_t>(defs.size())))];
-    if (def.kind == OpKind::Custom || def.is(OpTrait::Leaf)) continue;  // leaves: by their own calls
+    if (def.kind == OpKind::Custom || def.is_leaf()) continue;  // leaves: by their own calls
     only_errors([&] {
       auto op = make_default_op(def.kind);
       for (const AttrField& f : def.attrs) f.set(op.get(), attribute(dice, f, f.get(op.get()), some_body(dice)));

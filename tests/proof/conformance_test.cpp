@@ -15,7 +15,7 @@ namespace {
 
 using test::ProofScope;
 
-bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is(OpTrait::Leaf); }
+bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is_leaf(); }
 
 void expect_within_bound(const std::vector<Tensor>& got, const test::BoundedResult& exact) {
   REQUIRE(got.size() == exact.outputs.size());

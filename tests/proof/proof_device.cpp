@@ -393,7 +393,7 @@ class ProofTarget final : public Target {
       OpSet set;
       for (const OpDef* def : all_op_defs())
         if (def->level != Level::Lir &&
-            (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom))
+            (def->is_leaf() || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom))
           set.add(def->kind);
       return set;
     }();

@@ -22,7 +22,7 @@ struct Case {
 
 Case make_case(const OpDef& def, const Sample& sample) {
   Case c;
-  if (def.is(OpTrait::Leaf) || (!def.reference.has() && !def.reference.derived())) return c;
+  if (def.is_leaf() || (!def.reference.has() && !def.reference.derived())) return c;
   c.graph = to_f64(sample_graph(sample));
   std::vector<Tensor> operands = draw_operands(sample);
   for (Tensor& t : operands) t = widened(t);

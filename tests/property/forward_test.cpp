@@ -33,7 +33,7 @@ void expect_within_bound(const std::vector<Tensor>& actual, const BoundedResult&
 
 TEST_CASE("the reference rule is within its bound of the exact result") {
   for_each_sample([](const OpDef& def, const Sample& sample) {
-    if (def.level == Level::Lir || def.is(OpTrait::Leaf) || !(def.reference.has() || def.reference.derived())) return;
+    if (def.level == Level::Lir || def.is_leaf() || !(def.reference.has() || def.reference.derived())) return;
     const std::vector<Tensor> operands = draw_operands(sample);
     expect_within_bound(evaluate_op(sample.op, operands),
                         evaluate_bounded(sample_graph(sample), bind_operands(operands)));

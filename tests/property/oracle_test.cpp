@@ -349,7 +349,7 @@ const std::map<OpKind, Formula>& formulas() {
 
 TEST_CASE("ops that are their decomposition equal a plain formula") {
   for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (def.reference.has() || def.is(OpTrait::Leaf) || def.level == Level::Lir || def.kind == OpKind::Custom) return;
+    if (def.reference.has() || def.is_leaf() || def.level == Level::Lir || def.kind == OpKind::Custom) return;
     // Whole layers are compared with NumPy's numbers in tests/unit/ops/blocks_test.cpp, fused_attention_block with
     // attention between two products in attention_test.cpp.
     if (def.kind == OpKind::EncoderBlock || def.kind == OpKind::LlamaDecoderBlock ||

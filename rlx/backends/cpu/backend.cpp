@@ -24,7 +24,7 @@ class CpuTarget final : public Target {
   bool runtime_symbols() const override { return true; }
   const OpSet& kinds() const override { return cpu::row_kinds(); }
   const char* refuses(const Graph& g, NodeId id) const override {
-    return op_def(g.node(id).kind()).is(OpTrait::Leaf) ? nullptr : cpu::rows_refuse(g, id);
+    return op_def(g.node(id).kind()).is_leaf() ? nullptr : cpu::rows_refuse(g, id);
   }
   bool on_host(const Graph& g, NodeId id) const override { return cpu::runs_on_host(g, id); }
   RegionLimits region_limits() const override { return {cpu::kTapeMaxInputs, cpu::kTapeMaxRegisters}; }

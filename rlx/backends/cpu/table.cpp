@@ -46,9 +46,9 @@ const char* rows_refuse(const Graph& g, NodeId id) {
 
 const OpSet& row_kinds() {
   static const OpSet kinds = [] {
-    OpSet set{OpKind::Input, OpKind::Param, OpKind::Constant, OpKind::State};
-    for (int k = 0; k < kNumOpKinds; ++k)
-      if (!by_kind()[static_cast<std::size_t>(k)].empty()) set.add(static_cast<OpKind>(k));
+    OpSet set;
+    for (const OpDef* def : all_op_defs())
+      if (def->is_leaf() || !by_kind()[static_cast<std::size_t>(def->kind)].empty()) set.add(def->kind);
     return set;
   }();
   return kinds;

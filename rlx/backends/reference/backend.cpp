@@ -106,7 +106,7 @@ class ReferenceTarget final : public Target {
     static const OpSet kinds = [] {
       OpSet set;
       for (const OpDef* def : all_op_defs())
-        if (def->is(OpTrait::Leaf) || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom)
+        if (def->is_leaf() || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom)
           set.add(def->kind);
       return set;
     }();

@@ -252,7 +252,8 @@ TEST_CASE("misuse: ops and their attributes") {
   CHECK_FALSE(find_op("").has_value());
   CHECK_FALSE(find_op(std::string(100000, 'x')).has_value());
   CHECK_FALSE(runs_per_element(OpKind::MatMul));
-  CHECK_FALSE(op_def(relu).is(OpTrait::Leaf));
+  CHECK_FALSE(op_def(relu).is_leaf());
+  REFUSED("999 is no OpKind", is_named_leaf(kNoKind));
   OpSet set;
   REFUSED("999 is no OpKind", set.add(kNoKind));
   REFUSED("999 is no OpKind", set.remove(kNoKind));

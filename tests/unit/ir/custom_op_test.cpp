@@ -37,7 +37,10 @@ OpDef record(std::string_view name) {
           .inputs = inputs("x"),
           .attrs = {},
           .level = Level::Mir,
-          .traits = OpTrait::None,
+          .leaf = LeafKind::None,
+          .elementwise = ElementwiseKind::No,
+          .view = ViewKind::None,
+          .precision = PrecisionCategory::Stated,
           .infer = same_shape,
           .decompose = none("a primitive"),
           .vjp = none("no vjp"),
@@ -48,11 +51,13 @@ OpDef record(std::string_view name) {
           .samples = none("none")};
 }
 
-// A record says its level and its traits: there are no defaults that would be taken silently.
-static_assert(std::is_same_v<decltype(OpDef::level), Required<Level>> &&
-              !std::is_default_constructible_v<Required<Level>>);
-static_assert(std::is_same_v<decltype(OpDef::traits), Required<OpTrait>> &&
-              !std::is_default_constructible_v<Required<OpTrait>>);
+// A record says its level and every fact: there are no defaults that would be taken silently.
+template <class Field, class Fact>
+constexpr bool kMustBeSaid = std::is_same_v<Field, Required<Fact>> && !std::is_default_constructible_v<Field>;
+static_assert(kMustBeSaid<decltype(OpDef::level), Level> && kMustBeSaid<decltype(OpDef::leaf), LeafKind> &&
+              kMustBeSaid<decltype(OpDef::elementwise), ElementwiseKind> &&
+              kMustBeSaid<decltype(OpDef::view), ViewKind> &&
+              kMustBeSaid<decltype(OpDef::precision), PrecisionCategory>);
 
 // y = op(x), x [2] f32.
 Graph one(OpBox op) {
@@ -84,8 +89,11 @@ TEST_CASE("register_op refuses records that cannot work, by name and reason") {
   def.level = Level::Lir;
   refused(def, "planner");
   def = record("bad.op");
-  def.traits = OpTrait::View;
+  def.view = ViewKind::ByStrides;
   refused(def, "leaf or a view");
+  def = record("bad.op");
+  def.elementwise = ElementwiseKind::InBodies;
+  refused(def, "bodies of regions");
   def = record("bad.op");
   def.infer = none("later");
   refused(def, "no shape rule");

@@ -49,7 +49,7 @@ void lower_host(LowerContext& c) {
 
 bool runs_on_host(const Graph& g, NodeId id) {
   const OpDef& def = op_def(g.node(id).op);
-  return def.reference.has() && !def.is(OpTrait::Leaf) && def.level != Level::Lir;
+  return def.reference.has() && !def.is_leaf() && def.level != Level::Lir;
 }
 
 const Row& host_row() {
