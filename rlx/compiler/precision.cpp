@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "rlx/ir/functions.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"
@@ -31,10 +32,7 @@ namespace {
 
 // Functions whose result leaves the range of F16 for ordinary arguments.
 bool overflows(const Node& n) {
-  if (const auto* a = n.op.get_if<ops::Activation>())
-    return a->fn == ActivationKind::Exp || a->fn == ActivationKind::Log || a->fn == ActivationKind::Expm1 ||
-           a->fn == ActivationKind::Log1p || a->fn == ActivationKind::Square || a->fn == ActivationKind::Recip ||
-           a->fn == ActivationKind::Rsqrt;
+  if (const auto* a = n.op.get_if<ops::Activation>()) return function_row(a->fn).f16 == F16Range::Leaves;
   if (const auto* b = n.op.get_if<ops::Binary>()) return b->fn == BinaryKind::Pow || b->fn == BinaryKind::Div;
   return false;
 }

@@ -144,6 +144,9 @@ Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
 Expr Builder::activation(ActivationKind fn, Operand x, const DeclaredShape& shape) {
   return shape.check(graph().add(ops::Activation{fn}, {own(graph(), x)}, x.loc()));
 }
+Expr Builder::activation(ActivationKind fn, Operand x, std::optional<double> alpha, std::optional<double> beta) {
+  return graph().add(ops::Activation{fn, alpha, beta}, {own(graph(), x)}, x.loc());
+}
 
 Expr Builder::binary(BinaryKind fn, Operand a, Operand b, const DeclaredShape& shape) {
   Pair p = promote_pair(graph(), a, b, enum_name(fn).data());

@@ -53,40 +53,10 @@ class Builder {
 
   // -- elementwise
   Expr activation(ActivationKind fn, Operand x, const DeclaredShape& shape = {});
-  Expr gelu(Operand x) { return activation(ActivationKind::Gelu, x); }
-  Expr gelu_approx(Operand x) { return activation(ActivationKind::GeluApprox, x); }
-  Expr silu(Operand x) { return activation(ActivationKind::Silu, x); }
-  Expr relu(Operand x) { return activation(ActivationKind::Relu, x); }
-  Expr sigmoid(Operand x) { return activation(ActivationKind::Sigmoid, x); }
-  Expr tanh(Operand x) { return activation(ActivationKind::Tanh, x); }
-  Expr exp(Operand x) { return activation(ActivationKind::Exp, x); }
-  Expr log(Operand x) { return activation(ActivationKind::Log, x); }
+  /// fn of x with parameters of its own; see ops::Activation.
+  Expr activation(ActivationKind fn, Operand x, std::optional<double> alpha, std::optional<double> beta);
+  /// log.
   Expr ln(Operand x) { return activation(ActivationKind::Log, x); }
-  Expr sqrt(Operand x) { return activation(ActivationKind::Sqrt, x); }
-  Expr rsqrt(Operand x) { return activation(ActivationKind::Rsqrt, x); }
-  Expr neg(Operand x) { return activation(ActivationKind::Neg, x); }
-  Expr abs(Operand x) { return activation(ActivationKind::Abs, x); }
-  Expr sin(Operand x) { return activation(ActivationKind::Sin, x); }
-  Expr cos(Operand x) { return activation(ActivationKind::Cos, x); }
-  Expr tan(Operand x) { return activation(ActivationKind::Tan, x); }
-  Expr atan(Operand x) { return activation(ActivationKind::Atan, x); }
-  Expr round(Operand x) { return activation(ActivationKind::Round, x); }
-  Expr recip(Operand x) { return activation(ActivationKind::Recip, x); }
-  Expr floor(Operand x) { return activation(ActivationKind::Floor, x); }
-  Expr ceil(Operand x) { return activation(ActivationKind::Ceil, x); }
-  Expr sign(Operand x) { return activation(ActivationKind::Sign, x); }
-  Expr erf(Operand x) { return activation(ActivationKind::Erf, x); }
-  Expr square(Operand x) { return activation(ActivationKind::Square, x); }
-  Expr softplus(Operand x) { return activation(ActivationKind::Softplus, x); }
-  Expr elu(Operand x) { return activation(ActivationKind::Elu, x); }
-  Expr hard_swish(Operand x) { return activation(ActivationKind::HardSwish, x); }
-  Expr hard_sigmoid(Operand x) { return activation(ActivationKind::HardSigmoid, x); }
-  Expr mish(Operand x) { return activation(ActivationKind::Mish, x); }
-  Expr softsign(Operand x) { return activation(ActivationKind::Softsign, x); }
-  Expr log_sigmoid(Operand x) { return activation(ActivationKind::LogSigmoid, x); }
-  Expr expm1(Operand x) { return activation(ActivationKind::Expm1, x); }
-  Expr log1p(Operand x) { return activation(ActivationKind::Log1p, x); }
-  Expr logical_not(Operand x) { return activation(ActivationKind::Not, x); }
 
   Expr binary(BinaryKind fn, Operand a, Operand b, const DeclaredShape& shape = {});
   Expr add(Operand a, Operand b) { return binary(BinaryKind::Add, a, b); }
@@ -208,6 +178,23 @@ class Builder {
                  const DeclaredShape& shape = {});
   /// See ops::Rope; n_rot 0 means the whole head.
   Expr rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape = {});
+
+  // -- functions of one operand: one call for each of RLX_FOR_EACH_FUNCTION (op_kind.h), as g.gelu(x) or, of functions
+  // with parameters, g.elu(x, 0.5) --
+#define RLX_CALL_0(Kind, call) \
+  Expr call(Operand x) { return activation(ActivationKind::Kind, x); }
+#define RLX_CALL_1(Kind, call) \
+  Expr call(Operand x, std::optional<double> alpha = {}) { return activation(ActivationKind::Kind, x, alpha, {}); }
+#define RLX_CALL_2(Kind, call)                                                              \
+  Expr call(Operand x, std::optional<double> alpha = {}, std::optional<double> beta = {}) { \
+    return activation(ActivationKind::Kind, x, alpha, beta);                                \
+  }
+#define RLX_CALL(Kind, call, text, params) RLX_CALL_##params(Kind, call)
+  RLX_FOR_EACH_FUNCTION(RLX_CALL)
+#undef RLX_CALL
+#undef RLX_CALL_0
+#undef RLX_CALL_1
+#undef RLX_CALL_2
 
   // -- HIR blocks (lowered by FusionPolicy)
   /// act(x w + bias); x [.., K], w [K, N], bias [N].

@@ -71,12 +71,23 @@ RLX_FOR_EACH_OP(RLX_DECLARE)
 /// (Fusable).
 enum class FusionPolicy : std::uint8_t { Fusable, Direct };
 
-/// Elementwise functions of one operand. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest
-/// even.
+/// The elementwise functions of one operand: enumerator, builder call, name in text, number of parameters. All else about
+/// one is its row in function_table.h. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest even.
+#define RLX_FOR_EACH_FUNCTION(X)                                                                                    \
+  X(Gelu, gelu, "gelu", 0) X(GeluApprox, gelu_approx, "gelu_approx", 0) X(Silu, silu, "silu", 0)                    \
+  X(Relu, relu, "relu", 0) X(Sigmoid, sigmoid, "sigmoid", 0) X(Tanh, tanh, "tanh", 0) X(Exp, exp, "exp", 0)         \
+  X(Log, log, "log", 0) X(Sqrt, sqrt, "sqrt", 0) X(Rsqrt, rsqrt, "rsqrt", 0) X(Neg, neg, "neg", 0)                  \
+  X(Abs, abs, "abs", 0) X(Sin, sin, "sin", 0) X(Cos, cos, "cos", 0) X(Tan, tan, "tan", 0) X(Atan, atan, "atan", 0)  \
+  X(Round, round, "round", 0) X(Recip, recip, "recip", 0) X(Floor, floor, "floor", 0) X(Ceil, ceil, "ceil", 0)      \
+  X(Sign, sign, "sign", 0) X(Softplus, softplus, "softplus", 0) X(Elu, elu, "elu", 1) X(Erf, erf, "erf", 0)         \
+  X(HardSwish, hard_swish, "hard_swish", 0) X(HardSigmoid, hard_sigmoid, "hard_sigmoid", 2) X(Mish, mish, "mish", 0) \
+  X(Softsign, softsign, "softsign", 0) X(LogSigmoid, log_sigmoid, "log_sigmoid", 0) X(Expm1, expm1, "expm1", 0)     \
+  X(Log1p, log1p, "log1p", 0) X(Not, logical_not, "not", 0) X(Square, square, "square", 0)
+
 enum class ActivationKind : std::uint8_t {
-  Gelu, GeluApprox, Silu, Relu, Sigmoid, Tanh, Exp, Log, Sqrt, Rsqrt, Neg, Abs, Sin, Cos, Tan, Atan, Round,
-  Recip, Floor, Ceil, Sign, Softplus, Elu, Erf, HardSwish, HardSigmoid, Mish, Softsign, LogSigmoid,
-  Expm1, Log1p, Not, Square,
+#define RLX_ENUMERATOR(Kind, call, text, params) Kind,
+  RLX_FOR_EACH_FUNCTION(RLX_ENUMERATOR)
+#undef RLX_ENUMERATOR
 };
 /// Elementwise functions of two operands (broadcast). Div of integers truncates toward zero; Mod has the divisor's sign
 /// (Python's %); the bit ops take integers or Bool; shifts of a negative count or past the width give 0 (or -1 for Shr
@@ -98,10 +109,9 @@ enum class ParamMode : std::uint8_t { Frozen, Mutable };
 template <class E>
 struct EnumNames;
 template <> struct EnumNames<ActivationKind> {
-  static constexpr std::string_view values[] = {
-      "gelu", "gelu_approx", "silu", "relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "neg", "abs", "sin",
-      "cos", "tan", "atan", "round", "recip", "floor", "ceil", "sign", "softplus", "elu", "erf", "hard_swish",
-      "hard_sigmoid", "mish", "softsign", "log_sigmoid", "expm1", "log1p", "not", "square"};
+#define RLX_TEXT(Kind, call, text, params) text,
+  static constexpr std::string_view values[] = {RLX_FOR_EACH_FUNCTION(RLX_TEXT)};
+#undef RLX_TEXT
 };
 template <> struct EnumNames<BinaryKind> {
   static constexpr std::string_view values[] = {

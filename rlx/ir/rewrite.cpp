@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "rlx/ir/chain.h"
+#include "rlx/ir/functions.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
@@ -400,7 +401,7 @@ std::optional<MatMulBiasAct> as_matmul_bias_act(const Graph& g, NodeId id) {
   MatMulBiasAct out{n.inputs[0], n.inputs[1], n.inputs[2], {}};
   if (steps == 2) {
     const OpBox& act = body.node(chain.steps[1].node).op;
-    if (act.kind() != OpKind::Activation) return std::nullopt;
+    if (act.kind() != OpKind::Activation || !has_own_params(act.as<ops::Activation>())) return std::nullopt;
     out.activation = act.as<ops::Activation>().fn;
   }
   return out;

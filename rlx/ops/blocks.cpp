@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/functions.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/rope.h"
 #include "rlx/ops/attention_core.h"
+#include "rlx/ops/elementwise.h"
 
 namespace rlx {
 namespace {
@@ -106,8 +108,9 @@ Result<Shape> infer_linear(const InferContext& c, int w_operand, const char* nam
 }
 
 std::optional<Diagnostic> check_activation(const InferContext& c, std::optional<ActivationKind> activation) {
-  if (activation == ActivationKind::Not)
-    return c.attr_error("activation 'not' takes Bool or integers, the product is float");
+  if (activation && !contains(function_row(*activation).dtypes, DType::F32))
+    return c.attr_error("activation '", enum_name(*activation), "' takes ",
+                        dtypes_text(function_row(*activation).dtypes), ", the product is float");
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rlx/ir/functions.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
@@ -60,16 +61,6 @@ std::vector<T> load_broadcast(const Tensor& t, const std::vector<std::int64_t>& 
   return out;
 }
 
-/// A set of dtype classes, for tables of allowed dtypes.
-enum class DTypes : std::uint8_t { Float = 1, Int = 2, Bool = 4, Complex = 8 };
-constexpr DTypes operator|(DTypes a, DTypes b) {
-  return static_cast<DTypes>(static_cast<int>(a) | static_cast<int>(b));
-}
-constexpr bool contains(DTypes set, DType t) {
-  int bits = static_cast<int>(set);
-  return (is_float(t) && (bits & 1)) || (is_int(t) && (bits & 2)) || (t == DType::Bool && (bits & 4)) ||
-         (is_complex(t) && (bits & 8));
-}
 /// "float or integer", for messages.
 inline std::string dtypes_text(DTypes set) {
   constexpr std::string_view names[] = {"float", "integer", "bool", "complex"};

@@ -1,6 +1,8 @@
 // Op structs that work element by element.
 #pragma once
 
+#include <optional>
+
 #include "rlx/ir/op_kind.h"
 #include "rlx/tensor/dtype.h"
 
@@ -10,8 +12,13 @@ namespace rlx {
 namespace ops {
 
 /// fn(x), elementwise. x: float (neg, abs, sign, square, relu: also integers; not: Bool or integers) -> same shape and
-/// dtype.
-struct Activation { RLX_OP(Activation); ActivationKind fn = ActivationKind::Relu; };
+/// dtype. alpha and beta are parameters of the functions that have them, unset: the function's own (function_table.h):
+/// leaky_relu's slope below 0; elu's factor; hard_sigmoid's max(0, min(1, alpha x + beta)).
+struct Activation {
+  RLX_OP(Activation);
+  ActivationKind fn = ActivationKind::Relu;
+  std::optional<double> alpha{}, beta{};
+};
 /// fn(a, b), elementwise with broadcasting. a, b: equal dtypes -> broadcast shape.
 struct Binary { RLX_OP(Binary); BinaryKind fn = BinaryKind::Add; };
 /// fn(a, b), elementwise with broadcasting -> Bool.

@@ -28,6 +28,7 @@ struct Call {
   Call {                                           \
 #fn, [](Graph & g, Expr x) { return g.fn(x); } \
   }
+#define UNARY_OF(Kind, call, text, params) UNARY(call),
 #define BOTH(fn)                                                 \
   Call{#fn, [](Graph& g, Expr x) { return g.fn(1, x); }}, Call { \
 #fn, [](Graph & g, Expr x) { return g.fn(x, 1); }            \
@@ -57,40 +58,7 @@ void refuse_values(const std::vector<Call>& calls) {
 
 TEST_CASE("misuse: values given to elementwise builders") {
   refuse_values({
-      UNARY(gelu),
-      UNARY(gelu_approx),
-      UNARY(silu),
-      UNARY(relu),
-      UNARY(sigmoid),
-      UNARY(tanh),
-      UNARY(exp),
-      UNARY(log),
-      UNARY(ln),
-      UNARY(sqrt),
-      UNARY(rsqrt),
-      UNARY(neg),
-      UNARY(abs),
-      UNARY(sin),
-      UNARY(cos),
-      UNARY(tan),
-      UNARY(atan),
-      UNARY(round),
-      UNARY(recip),
-      UNARY(floor),
-      UNARY(ceil),
-      UNARY(sign),
-      UNARY(erf),
-      UNARY(square),
-      UNARY(softplus),
-      UNARY(elu),
-      UNARY(hard_swish),
-      UNARY(hard_sigmoid),
-      UNARY(mish),
-      UNARY(softsign),
-      UNARY(log_sigmoid),
-      UNARY(expm1),
-      UNARY(log1p),
-      UNARY(logical_not),
+      RLX_FOR_EACH_FUNCTION(UNARY_OF) UNARY(ln),
       UNARY(stop_gradient),
       BOTH(add),
       BOTH(sub),

@@ -6,6 +6,7 @@
 #include "rlx/ir/chain.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
+#include "rlx/ir/functions.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/op_set.h"
@@ -254,6 +255,9 @@ TEST_CASE("misuse: ops and their attributes") {
   CHECK_FALSE(runs_per_element(OpKind::MatMul));
   CHECK_FALSE(op_def(relu).is_leaf());
   REFUSED("999 is no OpKind", is_named_leaf(kNoKind));
+  REFUSED("200 is no ActivationKind", function_row(static_cast<ActivationKind>(200)));
+  REFUSED("200 is no ActivationKind", function_params(wild.as<ops::Activation>()));
+  REFUSED("200 is no ActivationKind", has_own_params(wild.as<ops::Activation>()));
   OpSet set;
   REFUSED("999 is no OpKind", set.add(kNoKind));
   REFUSED("999 is no OpKind", set.remove(kNoKind));

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/functions.h"
 #include "rlx/ir/module.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
@@ -37,22 +38,23 @@ auto fn_of(DType dtype, Call&& call) {
 }
 
 TEST_CASE("each short name is its kind") {
-  using A = ActivationKind;
-  const std::pair<A, Expr (*)(Graph&, Expr)> unary[] = {
-      {A::Softplus, [](Graph& g, Expr x) { return g.softplus(x); }},
-      {A::Elu, [](Graph& g, Expr x) { return g.elu(x); }},
-      {A::HardSwish, [](Graph& g, Expr x) { return g.hard_swish(x); }},
-      {A::HardSigmoid, [](Graph& g, Expr x) { return g.hard_sigmoid(x); }},
-      {A::Mish, [](Graph& g, Expr x) { return g.mish(x); }},
-      {A::Softsign, [](Graph& g, Expr x) { return g.softsign(x); }},
-      {A::LogSigmoid, [](Graph& g, Expr x) { return g.log_sigmoid(x); }},
-      {A::Expm1, [](Graph& g, Expr x) { return g.expm1(x); }},
-      {A::Log1p, [](Graph& g, Expr x) { return g.log1p(x); }},
-  };
-  for (const auto& [kind, call] : unary) {
+#define UNARY(Kind, call, text, params) {ActivationKind::Kind, text, [](Graph& g, Expr x) { return g.call(x); }},
+  const struct {
+    ActivationKind kind;
+    const char* text;
+    Expr (*call)(Graph&, Expr);
+  } unary[] = {RLX_FOR_EACH_FUNCTION(UNARY)};
+#undef UNARY
+  CHECK(std::size(unary) == static_cast<std::size_t>(kNumActivationKinds));
+  for (const auto& u : unary) {
+    CAPTURE(u.text);
     Graph g("g");
-    Expr e = call(g, g.input("x", f32({4})));
-    CHECK(g.node(e.value().node).op.as<ops::Activation>().fn == kind);
+    const DType dtype = u.kind == ActivationKind::Not ? DType::I32 : DType::F32;
+    Expr e = u.call(g, g.input("x", Shape({4}, dtype)));
+    const OpBox& op = g.node(e.value().node).op;
+    CHECK(op.as<ops::Activation>().fn == u.kind);
+    CHECK(has_own_params(op.as<ops::Activation>()));
+    CHECK(op_text_name(op) == u.text);
   }
   CHECK(fn_of<ops::Binary>(DType::I32, [](Graph& g, Expr x, Expr y) { return g.shl(x, y); }) == BinaryKind::Shl);
   CHECK(fn_of<ops::Binary>(DType::I32, [](Graph& g, Expr x, Expr y) { return g.shr(x, y); }) == BinaryKind::Shr);

@@ -6,6 +6,7 @@
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
+#include "rlx/backends/cpu/kernels/generic_functions.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/shape.h"
@@ -17,98 +18,24 @@ using I = std::int64_t;
 using U = std::uint64_t;
 using C = std::complex<double>;
 
-/// out[i] = f(a[i], b[i], c[i]) for i < n; `bits`: width of the operands' dtype.
-template <class A>
-using BlockFn = void (*)(const A* a, const A* b, const A* c, A* out, int n, int bits);
-
 template <class A, auto F>
-void unary(const A* a, const A*, const A*, A* out, int n, int) {
-  for (int i = 0; i < n; ++i) out[i] = F(a[i]);
-}
-template <class A, auto F>
-void binary(const A* a, const A* b, const A*, A* out, int n, int) {
+void binary(const A* a, const A* b, const A*, A* out, int n, const BlockArgs&) {
   for (int i = 0; i < n; ++i) out[i] = F(a[i], b[i]);
 }
 template <class A, auto F>
-void shift(const A* a, const A* b, const A*, A* out, int n, int bits) {
-  for (int i = 0; i < n; ++i) out[i] = F(a[i], b[i], bits);
+void shift(const A* a, const A* b, const A*, A* out, int n, const BlockArgs& args) {
+  for (int i = 0; i < n; ++i) out[i] = F(a[i], b[i], args.bits);
 }
 template <class A>
-void choose(const A* a, const A* b, const A* c, A* out, int n, int) {
+void choose(const A* a, const A* b, const A* c, A* out, int n, const BlockArgs&) {
   for (int i = 0; i < n; ++i) out[i] = a[i] != A(0) ? b[i] : c[i];
 }
 template <class A>
-void same(const A* a, const A*, const A*, A* out, int n, int) {
+void same(const A* a, const A*, const A*, A* out, int n, const BlockArgs&) {
   std::copy(a, a + n, out);
 }
 
 // -- functions --
-
-double sigmoid(double x) {  // the exponential never exceeds 1
-  const double e = std::exp(-std::fabs(x));
-  return x < 0 ? e / (1 + e) : 1 / (1 + e);
-}
-double softplus(double x) { return (x <= 0 ? 0.0 : x) + std::log1p(std::exp(-std::fabs(x))); }
-double vanishing(double x) { return std::max(x, -1000.0); }  // a factor beside 0: -inf would make NaN of it
-double gelu(double x) { return 0.5 * vanishing(x) * std::erfc(-x * 0.70710678118654752440); }
-double gelu_tanh(double x) { return vanishing(x) * sigmoid(1.59576912160573071176 * (x + 0.044715 * x * x * x)); }
-double silu(double x) { return vanishing(x) * sigmoid(x); }
-double relu(double x) { return x < 0 ? 0.0 : x; }
-double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
-double hard_sigmoid(double x) { return x <= -3 ? 0.0 : x >= 3 ? 1.0 : (x + 3) / 6; }
-double hard_swish(double x) { return vanishing(x) * hard_sigmoid(x); }
-double elu(double x) { return x > 0 ? x : std::expm1(x); }
-double mish(double x) { return vanishing(x) * std::tanh(softplus(x)); }
-double softsign(double x) { return std::isinf(x) ? std::copysign(1.0, x) : x / (1 + std::fabs(x)); }
-double log_sigmoid(double x) { return -softplus(-x); }
-double real_exp(double x) { return std::exp(x); }
-double real_log(double x) { return std::log(x); }
-double real_sqrt(double x) { return std::sqrt(x); }
-double real_rsqrt(double x) { return 1 / std::sqrt(x); }
-double real_tanh(double x) { return std::tanh(x); }
-double real_sin(double x) { return std::sin(x); }
-double real_cos(double x) { return std::cos(x); }
-double real_tan(double x) { return std::tan(x); }
-double real_atan(double x) { return std::atan(x); }
-double real_round(double x) { return std::nearbyint(x); }
-double real_floor(double x) { return std::floor(x); }
-double real_ceil(double x) { return std::ceil(x); }
-double real_abs(double x) { return std::fabs(x); }
-double real_erf(double x) { return std::erf(x); }
-double real_expm1(double x) { return std::expm1(x); }
-double real_log1p(double x) { return std::log1p(x); }
-template <class A>
-A negate(A x) {
-  return wide_sub(A(0), x);
-}
-double negate_real(double x) { return -x; }
-C negate_complex(C x) { return -x; }
-template <class A>
-A recip(A x) {
-  return 1.0 / x;
-}
-template <class A>
-A square(A x) {
-  return wide_mul(x, x);
-}
-C complex_exp(C x) { return std::exp(x); }
-C complex_log(C x) { return std::log(x); }
-C complex_sqrt(C x) { return std::sqrt(x); }
-C complex_rsqrt(C x) { return 1.0 / std::sqrt(x); }
-C complex_tanh(C x) { return std::tanh(x); }
-C complex_sin(C x) { return std::sin(x); }
-C complex_cos(C x) { return std::cos(x); }
-C complex_tan(C x) { return std::tan(x); }
-C complex_atan(C x) { return std::atan(x); }
-I abs_int(I x) { return x < 0 ? negate(x) : x; }
-I relu_int(I x) { return x < 0 ? 0 : x; }
-I sign_int(I x) { return I{x > 0} - I{x < 0}; }
-U sign_unsigned(U x) { return x > 0; }
-U not_bool(U x) { return x == 0; }
-template <class A>
-A not_bits(A x) {
-  return ~x;
-}
 
 double real_div(double a, double b) { return a / b; }
 double real_max(double a, double b) { return a > b || a != a ? a : b; }
@@ -122,7 +49,7 @@ double real_mod(double a, double b) {
 double real_atan2(double a, double b) { return std::atan2(a, b); }
 C complex_div(C a, C b) { return a / b; }
 C complex_pow(C a, C b) { return b == C(0) ? C(1) : a == C(0) ? C(0) : std::pow(a, b); }
-I int_div(I a, I b) { return b == 0 ? 0 : b == -1 ? negate(a) : a / b; }
+I int_div(I a, I b) { return b == 0 ? 0 : b == -1 ? wide_sub(I{0}, a) : a / b; }
 I int_mod(I a, I b) {
   if (b == 0 || b == -1) return 0;
   const I r = a % b;
@@ -193,91 +120,6 @@ A is_ge(A a, A b) {
 }
 
 // -- the tables --
-
-template <class A>
-BlockFn<A> activation_fn(ActivationKind fn, DType t) {
-  using K = ActivationKind;
-  if constexpr (std::is_same_v<A, double>) {
-    switch (fn) {
-      case K::Gelu: return unary<A, gelu>;
-      case K::GeluApprox: return unary<A, gelu_tanh>;
-      case K::Silu: return unary<A, silu>;
-      case K::Relu: return unary<A, relu>;
-      case K::Sigmoid: return unary<A, sigmoid>;
-      case K::Tanh: return unary<A, real_tanh>;
-      case K::Exp: return unary<A, real_exp>;
-      case K::Log: return unary<A, real_log>;
-      case K::Sqrt: return unary<A, real_sqrt>;
-      case K::Rsqrt: return unary<A, real_rsqrt>;
-      case K::Neg: return unary<A, negate_real>;
-      case K::Abs: return unary<A, real_abs>;
-      case K::Sin: return unary<A, real_sin>;
-      case K::Cos: return unary<A, real_cos>;
-      case K::Tan: return unary<A, real_tan>;
-      case K::Atan: return unary<A, real_atan>;
-      case K::Round: return unary<A, real_round>;
-      case K::Recip: return unary<A, recip<A>>;
-      case K::Floor: return unary<A, real_floor>;
-      case K::Ceil: return unary<A, real_ceil>;
-      case K::Sign: return unary<A, sign>;
-      case K::Softplus: return unary<A, softplus>;
-      case K::Elu: return unary<A, elu>;
-      case K::Erf: return unary<A, real_erf>;
-      case K::HardSwish: return unary<A, hard_swish>;
-      case K::HardSigmoid: return unary<A, hard_sigmoid>;
-      case K::Mish: return unary<A, mish>;
-      case K::Softsign: return unary<A, softsign>;
-      case K::LogSigmoid: return unary<A, log_sigmoid>;
-      case K::Expm1: return unary<A, real_expm1>;
-      case K::Log1p: return unary<A, real_log1p>;
-      case K::Not: return nullptr;
-      case K::Square: return unary<A, square<A>>;
-    }
-  } else if constexpr (std::is_same_v<A, C>) {
-    switch (fn) {
-      case K::Tanh: return unary<A, complex_tanh>;
-      case K::Exp: return unary<A, complex_exp>;
-      case K::Log: return unary<A, complex_log>;
-      case K::Sqrt: return unary<A, complex_sqrt>;
-      case K::Rsqrt: return unary<A, complex_rsqrt>;
-      case K::Neg: return unary<A, negate_complex>;
-      case K::Sin: return unary<A, complex_sin>;
-      case K::Cos: return unary<A, complex_cos>;
-      case K::Tan: return unary<A, complex_tan>;
-      case K::Atan: return unary<A, complex_atan>;
-      case K::Recip: return unary<A, recip<A>>;
-      case K::Square: return unary<A, square<A>>;
-      default: return nullptr;
-    }
-  } else {
-    constexpr bool is_signed = std::is_same_v<A, I>;
-    if (t == DType::Bool) {
-      if constexpr (!is_signed) return fn == K::Not ? unary<A, not_bool> : nullptr;
-    }
-    switch (fn) {
-      case K::Relu:
-        if constexpr (is_signed)
-          return unary<A, relu_int>;
-        else
-          return same<A>;
-      case K::Neg: return unary<A, negate<A>>;
-      case K::Abs:
-        if constexpr (is_signed)
-          return unary<A, abs_int>;
-        else
-          return same<A>;
-      case K::Sign:
-        if constexpr (is_signed)
-          return unary<A, sign_int>;
-        else
-          return unary<A, sign_unsigned>;
-      case K::Not: return unary<A, not_bits<A>>;
-      case K::Square: return unary<A, square<A>>;
-      default: return nullptr;
-    }
-  }
-  return nullptr;
-}
 
 template <class A>
 BlockFn<A> binary_fn(BinaryKind fn) {
@@ -352,7 +194,7 @@ BlockFn<A> compare_fn(CompareKind fn) {
 template <class A>
 BlockFn<A> node_fn(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
-  if (const auto* op = n.op.get_if<ops::Activation>()) return activation_fn<A>(op->fn, in_dtype(g, id, 0));
+  if (const auto* op = n.op.get_if<ops::Activation>()) return activation_block<A>(*op, in_dtype(g, id, 0));
   if (const auto* op = n.op.get_if<ops::Binary>()) return binary_fn<A>(op->fn);
   if (const auto* op = n.op.get_if<ops::Compare>()) return compare_fn<A>(op->fn);
   if (n.kind() == OpKind::Where) return choose<A>;
@@ -371,7 +213,8 @@ const char* wide_refuses(const Graph& g, NodeId id) {
 template <class A>
 struct WideStep {
   RowWalk<4> walk;  // three operands, the result
-  int num_inputs = 0, bits = 0;
+  int num_inputs = 0;
+  BlockArgs args;
   const void* in[3] = {};
   void* out = nullptr;
   LoadBlock<A> load[3] = {};
@@ -390,7 +233,7 @@ struct WideStep {
       const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, walk.cols() - col));
       for (int i = 0; i < s.num_inputs; ++i)
         s.load[i](s.in[i], walk.offset[i] + col * walk.step(i), walk.step(i), n, values[i]);
-      s.fn(values[0], values[1], values[2], result, n, s.bits);
+      s.fn(values[0], values[1], values[2], result, n, s.args);
       s.store(s.out, walk.offset[3] + col * walk.step(3), walk.step(3), n, result);
     }
   }
@@ -403,7 +246,9 @@ void lower_wide(LowerContext& c) {
   visit_wide(computed, [&]<class A>(A) {
     auto& s = c.keep<WideStep<A>>();
     s.num_inputs = c.num_inputs();
-    s.bits = dtype_bits(computed);
+    s.args.bits = dtype_bits(computed);
+    if (const auto* op = c.graph().node(c.id()).op.template get_if<ops::Activation>())
+      s.args.params = function_params(*op);
     s.fn = node_fn<A>(c.graph(), c.id());
     s.store = store_block<A>(y.dtype);
     std::vector<std::vector<std::int64_t>> strides;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/functions.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
@@ -60,7 +61,7 @@ class EpilogueMatcher {
       if (!(n.shape() == accumulator_)) return std::nullopt;
       const int at = static_cast<int>(uses.uses(cur)[0].operand);
       if (const auto* act = n.op.get_if<ops::Activation>()) {
-        auto fn = epilogue_act(act->fn);
+        const auto fn = has_own_params(*act) ? epilogue_act(act->fn) : std::nullopt;
         if (!fn || form_.act != Act::None || form_.mul.used()) return std::nullopt;
         form_.act = *fn;
         after_act_ = true;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/functions.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
@@ -37,9 +38,12 @@ std::optional<TapeType> tape_type(DType t) {
   }
 }
 
-std::optional<TapeOp> float_op(ActivationKind fn) {
+/// The vector function of those that have one; the others, and other parameters than the function's own, are left to
+/// the generic loops.
+std::optional<TapeOp> float_op(const ops::Activation& op) {
   using A = ActivationKind;
-  switch (fn) {
+  if (!has_own_params(op)) return std::nullopt;
+  switch (op.fn) {
     case A::Gelu: return TapeOp::Gelu;
     case A::GeluApprox: return TapeOp::GeluTanh;
     case A::Silu: return TapeOp::Silu;
@@ -72,9 +76,8 @@ std::optional<TapeOp> float_op(ActivationKind fn) {
     case A::Expm1: return TapeOp::Expm1;
     case A::Log1p: return TapeOp::Log1p;
     case A::Square: return TapeOp::Square;
-    case A::Not: return std::nullopt;
+    default: return std::nullopt;
   }
-  return std::nullopt;
 }
 
 std::optional<TapeOp> binary_op(BinaryKind fn, Register r) {
@@ -225,7 +228,7 @@ class TapeWriter {
     const Register r = register_of(in[0].dtype);
     if (const auto* op = n.op.get_if<ops::Activation>()) {
       if (r == Register::F) {
-        const auto fn = float_op(op->fn);
+        const auto fn = float_op(*op);
         return fn ? emit(*fn, out, {in[0]}) : fail();
       }
       if (r == Register::B) return op->fn == ActivationKind::Not ? emit(TapeOp::Not, out, {in[0]}) : fail();

@@ -1,0 +1,75 @@
+// Elementwise functions of one operand: what a row of their table (function_table.h) says, and how to ask for one.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
+
+namespace rlx {
+
+/// A set of dtype classes.
+enum class DTypes : std::uint8_t { Float = 1, Int = 2, Bool = 4, Complex = 8 };
+constexpr DTypes operator|(DTypes a, DTypes b) {
+  return static_cast<DTypes>(static_cast<int>(a) | static_cast<int>(b));
+}
+constexpr bool contains(DTypes set, DType t) {
+  int bits = static_cast<int>(set);
+  return (is_float(t) && (bits & 1)) || (is_int(t) && (bits & 2)) || (t == DType::Bool && (bits & 4)) ||
+         (is_complex(t) && (bits & 8));
+}
+
+/// The parameters of an Activation; 0 where its function has none.
+struct FunctionParams {
+  double alpha = 0, beta = 0;
+};
+
+/// What a derivative is made of: x, y = f(x) and the cotangent or tangent ct, values of g.
+struct FunctionSlope {
+  Graph& g;
+  Expr x, y, ct;
+  FunctionParams params;
+};
+/// ct * f'(x). Linear in ct, so it serves both directions of differentiation.
+using FunctionDerivative = Expr (*)(const FunctionSlope& s);
+/// The derivative is 0 everywhere, or there is none (integers).
+inline constexpr FunctionDerivative kFlat = nullptr;
+
+/// Whether results for ordinary arguments stay in the range of F16. Mixed precision computes what leaves it in F32.
+enum class F16Range : std::uint8_t { Keeps, Leaves };
+
+/// Everything rlx knows about a function but for vector kernels. Scalar functions compute in the widest type of a class
+/// and results are rounded once; what a class lacks is null. The texts are the expressions themselves, in C with
+/// <math.h> and the helpers of function_helpers_c().
+struct FunctionRow {
+  ActivationKind fn;
+  Required<DTypes> dtypes;
+  std::optional<double> alpha{}, beta{};                               // its parameters and their own values
+  double (*real)(double x) = nullptr;                                  // with its own parameters
+  std::string_view c{};                                                // the same as text
+  double (*real_with)(double x, double alpha, double beta) = nullptr;  // with any
+  std::string_view c_with{};
+  std::complex<double> (*complex)(std::complex<double>) = nullptr;
+  std::int64_t (*signed_int)(std::int64_t) = nullptr;
+  std::uint64_t (*unsigned_int)(std::uint64_t) = nullptr;
+  std::uint64_t (*boolean)(std::uint64_t) = nullptr;
+  Required<FunctionDerivative> derivative;
+  Required<F16Range> f16;
+  Required<int> flops;       // of one element, for cost models
+  Fill fill = Fill::Normal;  // sample values at which function and derivative are tame
+};
+
+/// The row of `fn`; InvalidArgument for a value that is no function.
+const FunctionRow& function_row(ActivationKind fn);
+/// The parameters in force: those that `op` says, else its function's own.
+FunctionParams function_params(const ops::Activation& op);
+/// True when `op` computes its function with the function's own parameters, which kernels without parameters assume.
+bool has_own_params(const ops::Activation& op);
+/// C definitions of the helpers that the rows' texts call, in an order that compiles.
+std::string function_helpers_c();
+
+}  // namespace rlx
