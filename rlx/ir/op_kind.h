@@ -82,7 +82,11 @@ enum class FusionPolicy : std::uint8_t { Fusable, Direct };
   X(Sign, sign, "sign", 0) X(Softplus, softplus, "softplus", 0) X(Elu, elu, "elu", 1) X(Erf, erf, "erf", 0)         \
   X(HardSwish, hard_swish, "hard_swish", 0) X(HardSigmoid, hard_sigmoid, "hard_sigmoid", 2) X(Mish, mish, "mish", 0) \
   X(Softsign, softsign, "softsign", 0) X(LogSigmoid, log_sigmoid, "log_sigmoid", 0) X(Expm1, expm1, "expm1", 0)     \
-  X(Log1p, log1p, "log1p", 0) X(Not, logical_not, "not", 0) X(Square, square, "square", 0)
+  X(Log1p, log1p, "log1p", 0) X(Not, logical_not, "not", 0) X(Square, square, "square", 0) \
+  X(LeakyRelu, leaky_relu, "leaky_relu", 1) X(Asin, asin, "asin", 0) X(Acos, acos, "acos", 0) X(Sinh, sinh, "sinh", 0) \
+  X(Cosh, cosh, "cosh", 0) X(Asinh, asinh, "asinh", 0) X(Acosh, acosh, "acosh", 0) X(Atanh, atanh, "atanh", 0) \
+  X(Exp2, exp2, "exp2", 0) X(Log2, log2, "log2", 0) X(Log10, log10, "log10", 0) X(Cbrt, cbrt, "cbrt", 0) \
+  X(Trunc, trunc, "trunc", 0)
 
 enum class ActivationKind : std::uint8_t {
 #define RLX_ENUMERATOR(Kind, call, text, params) Kind,

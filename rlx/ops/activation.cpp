@@ -1,5 +1,6 @@
 // Activation: elementwise functions of one operand; what each is, is its row in ir/function_table.h.
 #include "rlx/ir/functions.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise.h"
 
 namespace rlx {

@@ -25,10 +25,11 @@ struct ActivationAllowance {
   double places;
 };
 constexpr ActivationAllowance kActivations[] = {
-    {ActivationKind::Relu, 0},   {ActivationKind::Neg, 0},         {ActivationKind::Abs, 0},
-    {ActivationKind::Round, 0},  {ActivationKind::Floor, 0},       {ActivationKind::Ceil, 0},
-    {ActivationKind::Sign, 0},   {ActivationKind::Not, 0},         {ActivationKind::Sqrt, 1},
-    {ActivationKind::Square, 1}, {ActivationKind::HardSigmoid, 3},
+    {ActivationKind::Relu, 0},      {ActivationKind::Neg, 0},         {ActivationKind::Abs, 0},
+    {ActivationKind::Round, 0},     {ActivationKind::Floor, 0},       {ActivationKind::Ceil, 0},
+    {ActivationKind::Sign, 0},      {ActivationKind::Not, 0},         {ActivationKind::Sqrt, 1},
+    {ActivationKind::Square, 1},    {ActivationKind::HardSigmoid, 3}, {ActivationKind::Trunc, 0},
+    {ActivationKind::LeakyRelu, 2},
 };
 constexpr double kFunctionPlaces = 4;  // of every other function; a subnormal result of them may also be 0
 

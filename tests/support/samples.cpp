@@ -32,6 +32,7 @@ double value(Random& r, Fill fill, std::int64_t bound) {
     case Fill::Normal: return r.normal();
     case Fill::Positive: return 0.5 + 1.5 * r.uniform();
     case Fill::Unit: return 1.8 * r.uniform() - 0.9;
+    case Fill::AboveOne: return 1.75 * r.uniform() + 1.25;
     case Fill::Index: return static_cast<double>(r.bits() % static_cast<std::uint64_t>(bound < 1 ? 1 : bound));
     case Fill::Boolean: return static_cast<double>(r.bits() & 1);
     case Fill::Small: return static_cast<double>(r.bits() % 7) - 3;

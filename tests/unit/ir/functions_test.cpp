@@ -117,6 +117,27 @@ TEST_CASE("parameters change values and derivatives, on the cpu as in the evalua
   }
 }
 
+TEST_CASE("leaky_relu of any slope, alone and in a region, is the evaluator's on the cpu") {
+  Graph g("slopes");
+  Expr x = g.input("x", {{9}, DType::F32});
+  std::vector<Value> outputs{g.leaky_relu(x), g.leaky_relu(x * 2) + 1};
+  for (double slope : {1.0, 0.2, 0.0, 2.0, -0.5, 1e-60, 1e-40}) outputs.push_back(g.leaky_relu(x, slope));
+  g.set_outputs(outputs);
+  const auto inf = static_cast<float>(kInf);
+  const Tensor in = Tensor::of<float>({9}, std::vector<float>{-inf, -3e38F, -2, -1e-40F, -0.0F, 0, 1.5F, inf, NAN});
+  const std::vector<Tensor> want = evaluate(g, {{"x", in}});
+  CompiledGraph program = Session().compile(std::move(g));
+  const std::vector<Tensor> got = program.run_typed({{"x", in}});
+  for (std::size_t r = 0; r < want.size(); ++r) {
+    CAPTURE(r);
+    for (std::int64_t i = 0; i < 8; ++i) {
+      const double w = want[r].at(i), v = got[r].at(i);
+      CHECK((v == w || std::fabs(v - w) <= 2.4e-7 * std::fabs(w)));
+    }
+    CHECK(std::isnan(got[r].at(8)));
+  }
+}
+
 TEST_CASE("parameters are part of text, bytes, fingerprint and equality; unset ones leave the text as it was") {
   const Graph g = parametric();
   const std::string text = print_text(g);

@@ -66,6 +66,13 @@ TEST_CASE("activations at -2.5, -0.5, 0 and 1.5") {
       {Kind::LogSigmoid, {-2.5788897342925496, -0.9740769841801067, -0.6931471805599453, -0.2014132779827524}},
       {Kind::Expm1, {-0.9179150013761013, -0.3934693402873666, 0.0, 3.481689070338065}},
       {Kind::Square, {6.25, 0.25, 0, 2.25}},
+      {Kind::LeakyRelu, {-0.025, -0.005, 0, 1.5}},
+      {Kind::Sinh, {-6.0502044810397875, -0.5210953054937474, 0.0, 2.1292794550948173}},
+      {Kind::Cosh, {6.132289479663686, 1.1276259652063807, 1.0, 2.352409615243247}},
+      {Kind::Asinh, {-1.6472311463710958, -0.48121182505960347, 0.0, 1.1947632172871094}},
+      {Kind::Exp2, {0.1767766952966369, 0.7071067811865476, 1.0, 2.8284271247461903}},
+      {Kind::Trunc, {-2, 0, 0, 1}},
+      {Kind::Cbrt, {-1.3572088082974532, -0.7937005259840998, 0.0, 1.1447142425533319}},
   };
   for (const Known& k : known) {
     INFO(std::string(enum_name(k.fn)));
@@ -80,6 +87,16 @@ TEST_CASE("activations at -2.5, -0.5, 0 and 1.5") {
   expect_close(one(ops::Activation{Kind::Exp}, {p}), {1.2840254166877414, 54.598150033144236}, 1e-15);
   expect_close(one(ops::Activation{Kind::Sin}, {p}), {0.24740395925452294, -0.7568024953079282}, 1e-15);
   expect_close(one(ops::Activation{Kind::Cos}, {p}), {0.9689124217106447, -0.6536436208636119}, 1e-15);
+  const Tensor unit = doubles({3}, {-0.75, -0.25, 0.5}), above = doubles({3}, {1, 1.5, 10});
+  expect_close(one(ops::Activation{Kind::Asin}, {unit}), {-0.848062078981481, -0.25268025514207865, 0.5235987755982989},
+               1e-15);
+  expect_close(one(ops::Activation{Kind::Acos}, {unit}), {2.4188584057763776, 1.8234765819369754, 1.0471975511965979},
+               1e-15);
+  expect_close(one(ops::Activation{Kind::Atanh}, {unit}),
+               {-0.9729550745276566, -0.25541281188299536, 0.5493061443340548}, 1e-15);
+  expect_close(one(ops::Activation{Kind::Acosh}, {above}), {0, 0.9624236501192069, 2.993222846126381}, 1e-15);
+  expect_close(one(ops::Activation{Kind::Log2}, {above}), {0, 0.5849625007211562, 3.321928094887362}, 1e-15);
+  expect_close(one(ops::Activation{Kind::Log10}, {above}), {0, 0.17609125905568124, 1}, 1e-15);
 }
 
 TEST_CASE("activations at infinities and NaN") {
@@ -98,6 +115,12 @@ TEST_CASE("activations at infinities and NaN") {
   CHECK(at(Kind::Softplus).at(1) == kInf);
   CHECK(at(Kind::LogSigmoid).at(0) == -kInf);
   CHECK(at(Kind::Elu).at(0) == -1);
+  CHECK(at(Kind::LeakyRelu).at(0) == -kInf);
+  CHECK(one(ops::Activation{Kind::LeakyRelu, 0.0}, {x}).at(0) == 0);
+  CHECK(std::isnan(one(ops::Activation{Kind::LeakyRelu, 0.0}, {x}).at(2)));
+  CHECK(std::isnan(at(Kind::Acosh).at(0)));
+  CHECK(std::isnan(at(Kind::Asin).at(1)));
+  CHECK(at(Kind::Cbrt).at(0) == -kInf);
   // Large arguments do not overflow on the way.
   expect_close(one(ops::Activation{Kind::Softplus}, {doubles({2}, {800, -800})}), {800, 0}, 0);
   expect_close(one(ops::Activation{Kind::Sigmoid}, {doubles({2}, {800, -800})}), {1, 0}, 0);

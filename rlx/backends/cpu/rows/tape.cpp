@@ -228,6 +228,7 @@ class TapeWriter {
     const Register r = register_of(in[0].dtype);
     if (const auto* op = n.op.get_if<ops::Activation>()) {
       if (r == Register::F) {
+        if (op->fn == ActivationKind::LeakyRelu) return leaky_relu(in[0], function_params(*op).alpha, out);
         const auto fn = float_op(*op);
         return fn ? emit(*fn, out, {in[0]}) : fail();
       }
@@ -255,6 +256,13 @@ class TapeWriter {
       return ok_ ? emit(integer ? TapeOp::MinI : TapeOp::Min, out, {low, in[2]}) : fail();
     }
     return fail();
+  }
+
+  // Of slopes up to 1 the larger of x and slope x; the others are left to the generic loop.
+  Operand leaky_relu(const Operand& x, double slope, DType out) {
+    if (!(slope >= 1e-30 && slope <= 1)) return fail();  // a slope that F32 rounds to 0 makes NaN of -inf
+    const Operand scaled = emit(TapeOp::Mul, out, {x, {-1, true, slope, DType::F32}});
+    return emit(TapeOp::Max, out, {x, scaled});
   }
 
   Operand emit(TapeOp op, DType out, Operands in) {
