@@ -33,7 +33,7 @@ namespace {
 // Functions whose result leaves the range of F16 for ordinary arguments.
 bool overflows(const Node& n) {
   if (const auto* a = n.op.get_if<ops::Activation>()) return function_row(a->fn).f16 == F16Range::Leaves;
-  if (const auto* b = n.op.get_if<ops::Binary>()) return b->fn == BinaryKind::Pow || b->fn == BinaryKind::Div;
+  if (const auto* b = n.op.get_if<ops::Binary>()) return binary_row(b->fn).f16 == F16Range::Leaves;
   return false;
 }
 

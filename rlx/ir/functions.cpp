@@ -1,7 +1,8 @@
-// The rows of the function table, by kind.
+// The rows of the function tables, by kind.
 #include "rlx/ir/functions.h"
 
-#include "rlx/ir/function_table.h"
+#include "rlx/ir/binary_table.h"
+#include "rlx/ir/ops/elementwise.h"
 
 namespace rlx {
 
@@ -9,6 +10,12 @@ const FunctionRow& function_row(ActivationKind fn) {
   const auto i = static_cast<std::size_t>(fn);
   if (i >= std::size(kFunctionTable)) detail::throw_no_enumerator("ActivationKind", static_cast<std::int64_t>(fn));
   return kFunctionTable[i];
+}
+
+const BinaryRow& binary_row(BinaryKind fn) {
+  const auto i = static_cast<std::size_t>(fn);
+  if (i >= std::size(kBinaryTable)) detail::throw_no_enumerator("BinaryKind", static_cast<std::int64_t>(fn));
+  return kBinaryTable[i];
 }
 
 FunctionParams function_params(const ops::Activation& op) {
@@ -24,6 +31,7 @@ bool has_own_params(const ops::Activation& op) {
 std::string function_helpers_c() {
   std::string out;
   for (std::string_view text : kFunctionHelpers) out += concat_text(text, "\n");
+  for (std::string_view text : kBinaryHelpers) out += concat_text(text, "\n");
   return out;
 }
 

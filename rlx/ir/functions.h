@@ -63,6 +63,26 @@ struct FunctionRow {
   Fill fill = Fill::Normal;  // sample values at which function and derivative are tame
 };
 
+/// ct * d f / d operand, given both operands and y = f(a, b). Linear in ct.
+using BinaryDerivative = Expr (*)(Graph& g, Expr a, Expr b, Expr y, Expr ct);
+inline constexpr BinaryDerivative kBinaryFlat = nullptr;
+
+/// The same of a function of two operands, which broadcast. Integer functions get the width of the dtype in bits.
+struct BinaryRow {
+  BinaryKind fn;
+  Required<DTypes> dtypes;
+  double (*real)(double a, double b) = nullptr;
+  std::string_view c{};
+  std::complex<double> (*complex)(std::complex<double>, std::complex<double>) = nullptr;
+  std::int64_t (*signed_int)(std::int64_t, std::int64_t, int bits) = nullptr;
+  std::uint64_t (*unsigned_int)(std::uint64_t, std::uint64_t, int bits) = nullptr;  // Bool too, as 0 and 1
+  Required<BinaryDerivative> da, db;
+  Required<F16Range> f16;
+  Fill fill_a = Fill::Normal, fill_b = Fill::Normal;
+};
+
+/// The row of `fn`; InvalidArgument for a value that is no function.
+const BinaryRow& binary_row(BinaryKind fn);
 /// The row of `fn`; InvalidArgument for a value that is no function.
 const FunctionRow& function_row(ActivationKind fn);
 /// The parameters in force: those that `op` says, else its function's own.

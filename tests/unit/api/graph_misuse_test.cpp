@@ -256,6 +256,7 @@ TEST_CASE("misuse: ops and their attributes") {
   CHECK_FALSE(op_def(relu).is_leaf());
   REFUSED("999 is no OpKind", is_named_leaf(kNoKind));
   REFUSED("200 is no ActivationKind", function_row(static_cast<ActivationKind>(200)));
+  REFUSED("200 is no BinaryKind", binary_row(static_cast<BinaryKind>(200)));
   REFUSED("200 is no ActivationKind", function_params(wild.as<ops::Activation>()));
   REFUSED("200 is no ActivationKind", has_own_params(wild.as<ops::Activation>()));
   OpSet set;

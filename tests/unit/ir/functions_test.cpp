@@ -11,6 +11,7 @@
 #include "rlx/compiler/precision.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/serialize.h"
@@ -39,18 +40,18 @@ std::set<std::string> names_of(std::string_view text) {
 }
 
 TEST_CASE("the C text of a function names C functions, its helpers and its parameters only") {
-  const std::set<std::string> math = {"acos",  "acosh", "asin", "asinh",     "atan",    "atanh", "cbrt",  "ceil",
-                                      "cos",   "cosh",  "exp",  "exp2",      "expm1",   "fabs",  "floor", "log",
-                                      "log10", "log1p", "log2", "nearbyint", "sin",     "sinh",  "sqrt",  "tan",
-                                      "tanh",  "trunc", "erf",  "erfc",      "copysign"};
-  const std::set<std::string> words = {"const", "double", "return", "e"};
+  const std::set<std::string> math = {"acos",  "acosh", "asin", "asinh",     "atan",     "atanh", "cbrt",  "ceil",
+                                      "cos",   "cosh",  "exp",  "exp2",      "expm1",    "fabs",  "floor", "log",
+                                      "log10", "log1p", "log2", "nearbyint", "sin",      "sinh",  "sqrt",  "tan",
+                                      "tanh",  "trunc", "erf",  "erfc",      "copysign", "fmod",  "pow",   "atan2"};
+  const std::set<std::string> words = {"const", "double", "return", "e", "r", "x", "a", "b"};
   std::set<std::string> helpers;
   std::istringstream lines(function_helpers_c());
   for (std::string line; std::getline(lines, line);) {
     REQUIRE(line.rfind("double ", 0) == 0);
     const std::string name = line.substr(7, line.find('(') - 7);
     for (const std::string& n : names_of(line))
-      CHECK_MESSAGE((n == "x" || n == name || words.contains(n) || math.contains(n) || helpers.contains(n)), line);
+      CHECK_MESSAGE((n == name || words.contains(n) || math.contains(n) || helpers.contains(n)), line);
     helpers.insert(name);
   }
   int texts = 0;
@@ -66,6 +67,13 @@ TEST_CASE("the C text of a function names C functions, its helpers and its param
     texts += !row.c.empty();
   }
   CHECK(texts == kNumActivationKinds - 1);  // not takes no floats
+  for (int i = 0; i < kNumBinaryKinds; ++i) {
+    const BinaryRow& row = binary_row(static_cast<BinaryKind>(i));
+    CAPTURE(enum_name(row.fn));
+    CHECK(row.c.empty() == (row.real == nullptr));
+    for (const std::string& n : names_of(row.c))
+      CHECK_MESSAGE((n == "a" || n == "b" || math.contains(n) || helpers.contains(n)), n);
+  }
 }
 
 TEST_CASE("a function with parameters is itself where they are its own") {

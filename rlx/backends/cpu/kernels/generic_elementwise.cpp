@@ -14,17 +14,11 @@
 namespace rlx::cpu {
 namespace {
 
-using I = std::int64_t;
-using U = std::uint64_t;
 using C = std::complex<double>;
 
 template <class A, auto F>
 void binary(const A* a, const A* b, const A*, A* out, int n, const BlockArgs&) {
   for (int i = 0; i < n; ++i) out[i] = F(a[i], b[i]);
-}
-template <class A, auto F>
-void shift(const A* a, const A* b, const A*, A* out, int n, const BlockArgs& args) {
-  for (int i = 0; i < n; ++i) out[i] = F(a[i], b[i], args.bits);
 }
 template <class A>
 void choose(const A* a, const A* b, const A* c, A* out, int n, const BlockArgs&) {
@@ -35,64 +29,7 @@ void same(const A* a, const A*, const A*, A* out, int n, const BlockArgs&) {
   std::copy(a, a + n, out);
 }
 
-// -- functions --
-
-double real_div(double a, double b) { return a / b; }
-double real_max(double a, double b) { return a > b || a != a ? a : b; }
-double real_min(double a, double b) { return a < b || a != a ? a : b; }
-double real_pow(double a, double b) { return std::pow(a, b); }
-double real_mod(double a, double b) {
-  const double r = std::fmod(a, b);
-  if (r == 0) return std::copysign(0.0, b);
-  return (r < 0) != (b < 0) ? r + b : r;
-}
-double real_atan2(double a, double b) { return std::atan2(a, b); }
-C complex_div(C a, C b) { return a / b; }
-C complex_pow(C a, C b) { return b == C(0) ? C(1) : a == C(0) ? C(0) : std::pow(a, b); }
-I int_div(I a, I b) { return b == 0 ? 0 : b == -1 ? wide_sub(I{0}, a) : a / b; }
-I int_mod(I a, I b) {
-  if (b == 0 || b == -1) return 0;
-  const I r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-U unsigned_div(U a, U b) { return b ? a / b : 0; }
-U unsigned_mod(U a, U b) { return b ? a % b : 0; }
-U unsigned_pow(U base, U exponent) {
-  U out = 1;
-  for (; exponent; exponent >>= 1, base *= base)
-    if (exponent & 1) out *= base;
-  return out;
-}
-I int_pow(I base, I exponent) {
-  if (exponent >= 0) return static_cast<I>(unsigned_pow(static_cast<U>(base), static_cast<U>(exponent)));
-  if (base == 1) return 1;
-  if (base == -1) return exponent & 1 ? -1 : 1;
-  return 0;
-}
-template <class A>
-A larger(A a, A b) {
-  return a > b ? a : b;
-}
-template <class A>
-A smaller(A a, A b) {
-  return a < b ? a : b;
-}
-template <class A>
-A bit_and(A a, A b) {
-  return a & b;
-}
-template <class A>
-A bit_or(A a, A b) {
-  return a | b;
-}
-template <class A>
-A bit_xor(A a, A b) {
-  return a ^ b;
-}
-I shl_int(I a, I b, int bits) { return b < 0 || b >= bits ? 0 : static_cast<I>(static_cast<U>(a) << b); }
-U shl_unsigned(U a, U b, int bits) { return b >= static_cast<U>(bits) ? 0 : a << b; }
-I shr_int(I a, I b, int bits) { return b < 0 || b >= bits ? (a < 0 ? -1 : 0) : a >> b; }
-U shr_unsigned(U a, U b, int bits) { return b >= static_cast<U>(bits) ? 0 : a >> b; }
+// -- comparisons --
 
 template <class A>
 A is_eq(A a, A b) {
@@ -119,61 +56,6 @@ A is_ge(A a, A b) {
   return A(a >= b ? 1 : 0);
 }
 
-// -- the tables --
-
-template <class A>
-BlockFn<A> binary_fn(BinaryKind fn) {
-  using K = BinaryKind;
-  switch (fn) {
-    case K::Add: return binary<A, wide_add<A>>;
-    case K::Sub: return binary<A, wide_sub<A>>;
-    case K::Mul: return binary<A, wide_mul<A>>;
-    default: break;
-  }
-  if constexpr (std::is_same_v<A, double>) {
-    switch (fn) {
-      case K::Div: return binary<A, real_div>;
-      case K::Max: return binary<A, real_max>;
-      case K::Min: return binary<A, real_min>;
-      case K::Pow: return binary<A, real_pow>;
-      case K::Mod: return binary<A, real_mod>;
-      case K::Atan2: return binary<A, real_atan2>;
-      default: return nullptr;
-    }
-  } else if constexpr (std::is_same_v<A, C>) {
-    return fn == K::Div ? binary<A, complex_div> : fn == K::Pow ? binary<A, complex_pow> : nullptr;
-  } else {
-    constexpr bool is_signed = std::is_same_v<A, I>;
-    switch (fn) {
-      case K::Max: return binary<A, larger<A>>;
-      case K::Min: return binary<A, smaller<A>>;
-      case K::BitAnd: return binary<A, bit_and<A>>;
-      case K::BitOr: return binary<A, bit_or<A>>;
-      case K::BitXor: return binary<A, bit_xor<A>>;
-      default: break;
-    }
-    if constexpr (is_signed) {
-      switch (fn) {
-        case K::Div: return binary<A, int_div>;
-        case K::Mod: return binary<A, int_mod>;
-        case K::Pow: return binary<A, int_pow>;
-        case K::Shl: return shift<A, shl_int>;
-        case K::Shr: return shift<A, shr_int>;
-        default: return nullptr;
-      }
-    } else {
-      switch (fn) {
-        case K::Div: return binary<A, unsigned_div>;
-        case K::Mod: return binary<A, unsigned_mod>;
-        case K::Pow: return binary<A, unsigned_pow>;
-        case K::Shl: return shift<A, shl_unsigned>;
-        case K::Shr: return shift<A, shr_unsigned>;
-        default: return nullptr;
-      }
-    }
-  }
-}
-
 template <class A>
 BlockFn<A> compare_fn(CompareKind fn) {
   if (fn == CompareKind::Eq) return binary<A, is_eq<A>>;
@@ -195,7 +77,7 @@ template <class A>
 BlockFn<A> node_fn(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   if (const auto* op = n.op.get_if<ops::Activation>()) return activation_block<A>(*op, in_dtype(g, id, 0));
-  if (const auto* op = n.op.get_if<ops::Binary>()) return binary_fn<A>(op->fn);
+  if (const auto* op = n.op.get_if<ops::Binary>()) return binary_block<A>(op->fn);
   if (const auto* op = n.op.get_if<ops::Compare>()) return compare_fn<A>(op->fn);
   if (n.kind() == OpKind::Where) return choose<A>;
   return same<A>;  // cast

@@ -1,30 +1,43 @@
-// Loops around the rows of the function table, which are constants here: each is inlined into its loop.
+// Loops around the rows of the function tables, which are constants here: each is inlined into its loop.
 #include "rlx/backends/cpu/kernels/generic_functions.h"
 
 #include <array>
 #include <type_traits>
 #include <utility>
 
-#include "rlx/ir/function_table.h"
+#include "rlx/ir/binary_table.h"
+#include "rlx/ir/ops/elementwise.h"
 
 namespace rlx::cpu {
 namespace {
 
 struct Real {
   using Type = double;
-  static constexpr auto of(const FunctionRow& r) { return r.real; }
+  template <class Row>
+  static constexpr auto of(const Row& r) {
+    return r.real;
+  }
 };
 struct Complex {
   using Type = std::complex<double>;
-  static constexpr auto of(const FunctionRow& r) { return r.complex; }
+  template <class Row>
+  static constexpr auto of(const Row& r) {
+    return r.complex;
+  }
 };
 struct Signed {
   using Type = std::int64_t;
-  static constexpr auto of(const FunctionRow& r) { return r.signed_int; }
+  template <class Row>
+  static constexpr auto of(const Row& r) {
+    return r.signed_int;
+  }
 };
 struct Unsigned {
   using Type = std::uint64_t;
-  static constexpr auto of(const FunctionRow& r) { return r.unsigned_int; }
+  template <class Row>
+  static constexpr auto of(const Row& r) {
+    return r.unsigned_int;
+  }
 };
 struct Boolean {
   using Type = std::uint64_t;
@@ -43,10 +56,28 @@ void block_with(const double* a, const double*, const double*, double* out, int 
   for (int i = 0; i < n; ++i) out[i] = fn(a[i], alpha, beta);
 }
 
+template <class Class, std::size_t Row, class A = typename Class::Type>
+void pair(const A* a, const A* b, const A*, A* out, int n, [[maybe_unused]] const BlockArgs& args) {
+  constexpr auto fn = Class::of(kBinaryTable[Row]);
+  for (int i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<A>)
+      out[i] = fn(a[i], b[i], args.bits);
+    else
+      out[i] = fn(a[i], b[i]);
+  }
+}
+
 template <class Class, std::size_t Row>
 constexpr BlockFn<typename Class::Type> block_of() {
   if constexpr (Class::of(kFunctionTable[Row]) != nullptr)
     return &block<Class, Row>;
+  else
+    return nullptr;
+}
+template <class Class, std::size_t Row>
+constexpr BlockFn<typename Class::Type> pair_of() {
+  if constexpr (Class::of(kBinaryTable[Row]) != nullptr)
+    return &pair<Class, Row>;
   else
     return nullptr;
 }
@@ -67,6 +98,12 @@ template <std::size_t... Row>
 constexpr std::array<BlockFn<double>, sizeof...(Row)> blocks_with(std::index_sequence<Row...>) {
   return {block_with_of<Row>()...};
 }
+template <class Class, std::size_t... Row>
+constexpr std::array<BlockFn<typename Class::Type>, sizeof...(Row)> pairs(std::index_sequence<Row...>) {
+  return {pair_of<Class, Row>()...};
+}
+template <class Class>
+constexpr auto kPairs = pairs<Class>(std::make_index_sequence<std::size(kBinaryTable)>{});
 template <class Class>
 constexpr auto kBlocks = blocks<Class>(Rows{});
 constexpr auto kBlocksWith = blocks_with(Rows{});
@@ -87,6 +124,24 @@ BlockFn<A> activation_block(const ops::Activation& op, DType t) {
     return t == DType::Bool ? kBlocks<Boolean>[row] : kBlocks<Unsigned>[row];
 }
 
+template <class A>
+BlockFn<A> binary_block(BinaryKind fn) {
+  const auto row = static_cast<std::size_t>(fn);
+  if (row >= std::size(kBinaryTable)) return nullptr;
+  if constexpr (std::is_same_v<A, double>)
+    return kPairs<Real>[row];
+  else if constexpr (std::is_same_v<A, std::complex<double>>)
+    return kPairs<Complex>[row];
+  else if constexpr (std::is_same_v<A, std::int64_t>)
+    return kPairs<Signed>[row];
+  else
+    return kPairs<Unsigned>[row];
+}
+
+template BlockFn<double> binary_block(BinaryKind);
+template BlockFn<std::complex<double>> binary_block(BinaryKind);
+template BlockFn<std::int64_t> binary_block(BinaryKind);
+template BlockFn<std::uint64_t> binary_block(BinaryKind);
 template BlockFn<double> activation_block(const ops::Activation&, DType);
 template BlockFn<std::complex<double>> activation_block(const ops::Activation&, DType);
 template BlockFn<std::int64_t> activation_block(const ops::Activation&, DType);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/ir/functions.h"
+#include "rlx/ir/ops/elementwise.h"
 
 namespace rlx::cpu {
 
@@ -19,5 +20,9 @@ using BlockFn = void (*)(const A* a, const A* b, const A* c, A* out, int n, cons
 /// none.
 template <class A>
 BlockFn<A> activation_block(const ops::Activation& op, DType t);
+
+/// The same of a function of two operands.
+template <class A>
+BlockFn<A> binary_block(BinaryKind fn);
 
 }  // namespace rlx::cpu
