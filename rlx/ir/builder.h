@@ -190,7 +190,7 @@ class Builder {
     return activation(ActivationKind::Kind, x, alpha, beta);                                \
   }
 #define RLX_CALL(Kind, call, text, params) RLX_CALL_##params(Kind, call)
-  RLX_FOR_EACH_FUNCTION(RLX_CALL)
+  RLX_FOR_EACH_FUNCTION(RLX_CALL);
 #undef RLX_CALL
 #undef RLX_CALL_0
 #undef RLX_CALL_1

@@ -71,8 +71,9 @@ RLX_FOR_EACH_OP(RLX_DECLARE)
 /// (Fusable).
 enum class FusionPolicy : std::uint8_t { Fusable, Direct };
 
-/// The elementwise functions of one operand: enumerator, builder call, name in text, number of parameters. All else about
-/// one is its row in function_table.h. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest even.
+/// The elementwise functions of one operand: enumerator, builder call, name in text, number of parameters. All else
+/// about one is its row in function_table.h. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest
+/// even.
 #define RLX_FOR_EACH_FUNCTION(X)                                                                                    \
   X(Gelu, gelu, "gelu", 0) X(GeluApprox, gelu_approx, "gelu_approx", 0) X(Silu, silu, "silu", 0)                    \
   X(Relu, relu, "relu", 0) X(Sigmoid, sigmoid, "sigmoid", 0) X(Tanh, tanh, "tanh", 0) X(Exp, exp, "exp", 0)         \

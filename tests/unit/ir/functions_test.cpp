@@ -83,7 +83,7 @@ TEST_CASE("a function with parameters is itself where they are its own") {
     CAPTURE(enum_name(row.fn));
     for (double x : {-kInf, -1e30, -7.0, -3.0, -1.0, -0.5, -0.0, 0.0, 0.25, 1.0, 2.999, 3.0, 8.0, 1e30, kInf}) {
       const double own = row.real(x), with = row.real_with(x, *row.alpha, row.beta.value_or(0));
-      CHECK(std::fabs(own - with) <= 4e-16 * std::max(1.0, std::fabs(own)) + (own == with ? kInf : 0));
+      CHECK((own == with || std::fabs(own - with) <= 4e-16 * std::max(1.0, std::fabs(own))));
     }
     CHECK(std::isnan(row.real(NAN)));
     CHECK(std::isnan(row.real_with(NAN, *row.alpha, row.beta.value_or(0))));

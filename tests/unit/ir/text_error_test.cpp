@@ -57,7 +57,9 @@ TEST_CASE("parser errors: ops and attributes get the closest name") {
   expect("%1 = " + std::string(60, 'q') + "(%0) : [2, 3] f32", "there is no op '" + std::string(40, 'q') + "'", 8,
          "`rlx ops` lists all ops");
   expect("%1 = softmax(%0) {axes = 1} : [2, 3] f32", "softmax has no attribute 'axes'", 21, "did you mean 'axis'?");
-  expect("%1 = gelu(%0) {fn = relu} : [2, 3] f32", "gelu has no attribute 'fn'", 18, "gelu has no attributes");
+  expect("%1 = gelu(%0) {fn = relu} : [2, 3] f32", "gelu has no attribute 'fn'", 18, "the attributes are alpha, beta");
+  expect("%1 = stop_gradient(%0) {fn = relu} : [2, 3] f32", "stop_gradient has no attribute 'fn'", 27,
+         "stop_gradient has no attributes");
   expect("%1 = softmax(%0) {axis = 1, axis = 1} : [2, 3] f32", "attribute 'axis' is given twice", 31);
   expect("%1 = softmax(%0) {axis = one} : [2, 3] f32", "expected an integer, got 'one'", 28);
   expect("%1 = softmax(%0) {axis = 99999999999999999999} : [2, 3] f32",
