@@ -37,7 +37,10 @@ enum class AttrType : std::uint8_t {
   OptI64,
   OptF64,
   OptEnum,
+  OptBody,
 };
+/// True for sub-graphs, which travel as Subgraph: null where an optional one is not given.
+constexpr bool holds_body(AttrType t) { return t == AttrType::Body || t == AttrType::OptBody; }
 
 /// A value of any attribute type; enums travel as int64 (EnumList as I64List), an unset optional as monostate.
 using AttrValue =
@@ -152,6 +155,14 @@ template <auto Member>
 constexpr AttrField field(std::string_view name, AttrPlace place = AttrPlace::Braces) {
   using Access = detail::FieldAccess<Member>;
   return {name, Access::Traits::type, place, Access::Traits::names(), &Access::get, &Access::set};
+}
+
+/// The same for a sub-graph that may be left out (null).
+template <auto Member>
+constexpr AttrField optional_body(std::string_view name) {
+  AttrField f = field<Member>(name);
+  f.type = AttrType::OptBody;
+  return f;
 }
 
 /// An immutable op with its attributes, shared by every graph that holds it.

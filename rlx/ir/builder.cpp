@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "rlx/ir/body_scope.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
@@ -52,12 +53,7 @@ Tensor scalar_tensor(const Operand& x, DType t,
 
 Expr own(Graph& g, const Operand& x) {
   if (x.is_scalar()) return g.constant(scalar_tensor(x, x.is_float_scalar() ? DType::F32 : DType::I32), x.loc());
-  if (&x.expr().graph() != &g)
-    fail(x.loc(), ErrorCode::InvalidArgument,
-         concat_text("value ", x.expr().value(), " belongs to graph '", x.expr().graph().name(), "', not to '",
-                     g.name(), "'"),
-         "values cannot be mixed between graphs; pass them as inputs");
-  return x.expr();
+  return value_in(g, x.expr(), {}, x.loc());
 }
 
 // A weak scalar beside a tensor of dtype t.
@@ -475,7 +471,12 @@ Expr Builder::llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<E
 // -- operators --
 
 namespace {
-Graph& graph_of(const Operand& a, const Operand& b) { return (a.is_scalar() ? b : a).expr().graph(); }
+// Of a value and one of a graph around it the inner one decides.
+Graph& graph_of(const Operand& a, const Operand& b) {
+  if (a.is_scalar() || b.is_scalar()) return (a.is_scalar() ? b : a).expr().graph();
+  Graph &x = a.expr().graph(), &y = b.expr().graph();
+  return &x != &y && BodyScope::encloses(x, y) ? y : x;
+}
 }  // namespace
 Expr operator+(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Add, a, b); }
 Expr operator-(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Sub, a, b); }

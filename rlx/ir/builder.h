@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,6 +34,54 @@ class DeclaredShape {
 
  private:
   std::optional<Shape> shape_;
+};
+
+/// Several values: what a body takes and gives. One value is a list of one.
+class ExprList : public std::vector<Expr> {
+ public:
+  ExprList() = default;
+  ExprList(Expr e) : std::vector<Expr>{std::move(e)} {}                     // NOLINT(implicit)
+  ExprList(std::initializer_list<Expr> list) : std::vector<Expr>(list) {}   // NOLINT(implicit)
+  ExprList(std::vector<Expr> list) : std::vector<Expr>(std::move(list)) {}  // NOLINT(implicit)
+};
+/// What one step of a loop gives: the carries of the next one, and a row of each y.
+struct LoopStep {
+  ExprList carries, ys;
+  LoopStep(Expr carry) : carries(std::move(carry)) {}                                         // NOLINT(implicit)
+  LoopStep(ExprList carry, ExprList y = {}) : carries(std::move(carry)), ys(std::move(y)) {}  // NOLINT(implicit)
+};
+/// The last carries, the stacked ys [length, ..], and of a while loop the trips it made (I64).
+struct LoopResult {
+  ExprList carries, ys;
+  Expr trips{};
+};
+
+/// Builds a body on the graph it is given from the Inputs that stand for its operands. Values of the graphs around may
+/// be used as they are: they become operands too.
+using BodyFn = std::function<ExprList(Graph& body, const ExprList& operands)>;
+using BranchFn = std::function<ExprList(Graph& body)>;
+using ScanFn = std::function<LoopStep(Graph& body, const ExprList& carries, const ExprList& xs)>;
+using WhileFn = std::function<LoopStep(Graph& body, const ExprList& carries)>;
+using ConditionFn = std::function<Expr(Graph& body, const ExprList& carries)>;
+
+struct ScanOptions {
+  std::optional<Dim> length{};  // needed where there are no xs
+  bool reverse = false;         // from the last row to the first
+  bool checkpoint = false;      // reverse mode computes each step again from its carries, instead of keeping it
+  std::string name = "scan";
+};
+struct WhileOptions {
+  std::optional<std::int64_t> max_trips{};  // the loop stops there; needed for ys and for reverse mode
+  std::string name = "while";
+};
+/// A function with derivatives of its own, any of which may be left out. Tangents and cotangents are those of floating
+/// and complex values.
+struct CustomFn {
+  BodyFn body;        // operands -> results
+  BodyFn forward{};   // operands -> results.., residuals..; only with `backward`
+  BodyFn backward{};  // residuals (without `forward`: operands.., results..) and cotangents -> cotangents of operands
+  BodyFn jvp{};       // operands.., tangents.. -> results.., tangents of the results
+  std::string name = "custom_fn";
 };
 
 class Builder {
@@ -210,6 +260,29 @@ class Builder {
   /// Operands in the order of ops::LlamaDecoderBlock.
   Expr llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands,
                            SourceLoc loc = SourceLoc::current());
+
+  // -- control flow (builder_control.cpp). InvalidArgument for a body that declares inputs, params or states: create
+  // those on the graph around it, and use them
+  /// then(operands..) where pred, a Bool scalar, is true, else otherwise(operands..); both give values of equal types.
+  ExprList cond(Operand pred, const ExprList& operands, const BodyFn& then, const BodyFn& otherwise,
+                SourceLoc loc = SourceLoc::current());
+  /// The same for branches that take what they need from the graphs around them.
+  ExprList cond(Operand pred, const BranchFn& then, const BranchFn& otherwise, SourceLoc loc = SourceLoc::current());
+  /// body(carries, rows of xs) for every row of xs [length, ..], from `init` on; carries keep their types.
+  LoopResult scan(const ExprList& init, const ExprList& xs, const ScanFn& body, const ScanOptions& options = {},
+                  SourceLoc loc = SourceLoc::current());
+  /// body(carries) as long as condition(carries), a Bool scalar, holds; rows of ys behind the last trip are zero.
+  LoopResult while_loop(const ExprList& init, const ConditionFn& condition, const WhileFn& body,
+                        const WhileOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  /// body(operands..) as one op with a name, until the compiler writes it out.
+  ExprList call(std::string name, const ExprList& operands, const BodyFn& body, SourceLoc loc = SourceLoc::current());
+  /// The same, of which reverse mode keeps only what `save` says, and computes the rest again.
+  ExprList checkpoint(const ExprList& operands, const BodyFn& body, CallSave save = CallSave::Nothing,
+                      SourceLoc loc = SourceLoc::current());
+  /// fn.body(operands..) with the derivatives of `fn`, whose bodies take nothing from the graphs around them.
+  ExprList custom_fn(const ExprList& operands, const CustomFn& fn, SourceLoc loc = SourceLoc::current());
+  /// The values, across which no pass merges or moves anything.
+  ExprList optimization_barrier(const ExprList& xs, SourceLoc loc = SourceLoc::current());
 
  private:
   Graph& graph();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "rlx/ir/body_scope.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
 
@@ -108,14 +109,6 @@ void Graph::throw_no_value(Value v) const {
               "use an id that this very graph returned");
 }
 
-void Graph::check_own(std::string_view what, const Expr& e, SourceLoc loc) const {
-  if (&e.graph() == this) return;  // graph() throws for an empty or dead one
-  throw Error(
-      Diagnostic{ErrorCode::InvalidArgument,
-                 concat_text(what, ": ", e.value(), " belongs to graph '", e.graph().name(), "', not to '", name_, "'"),
-                 built_at(loc), "values cannot be mixed between graphs; pass them as inputs"});
-}
-
 void Expr::throw_no_graph() const {
   if (!life_)
     throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
@@ -127,10 +120,8 @@ void Expr::throw_no_graph() const {
 Expr Graph::add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc) {
   std::vector<Value> values;
   values.reserve(inputs.size());
-  for (const Expr& e : inputs) {
-    if (!e.belongs_to(*this)) check_own(op_text_name(op), e, loc);
-    values.push_back(e.value());
-  }
+  for (const Expr& e : inputs)
+    values.push_back(e.belongs_to(*this) ? e.value() : value_in(*this, e, op_text_name(op), loc).value());
   return add(std::move(op), std::move(values), loc);
 }
 
@@ -163,10 +154,7 @@ void Graph::set_outputs(std::initializer_list<Expr> outputs, SourceLoc loc) {
 
 void Graph::set_outputs(const std::vector<Expr>& outputs, SourceLoc loc) {
   std::vector<Value> values;
-  for (const Expr& e : outputs) {
-    check_own("set_outputs", e, loc);
-    values.push_back(e.value());
-  }
+  for (const Expr& e : outputs) values.push_back(value_in(*this, e, "set_outputs", loc).value());
   set_outputs(std::move(values), loc);
 }
 
@@ -196,8 +184,7 @@ void Graph::set_state(const std::string& name, Value v, SourceLoc loc) {
 }
 
 void Graph::set_state(const std::string& name, const Expr& v, SourceLoc loc) {
-  check_own(concat_text("set_state '", name, "'"), v, loc);
-  set_state(name, v.value(), loc);
+  set_state(name, value_in(*this, v, concat_text("set_state '", name, "'"), loc).value(), loc);
 }
 
 namespace {
@@ -256,9 +243,28 @@ const std::string& Graph::leaf_name(NodeId id) const {
   return name_of(n.op);
 }
 
+namespace {
+// Calls see(dim) for the dimensions of an op with bodies that no shape of its results need show, and see(body).
+template <class F>
+void see_inside(const Node& n, const F& see) {
+  const OpDef& def = op_def(n.op);
+  if (def.bodies != BodyKind::Programs) return;
+  for (const AttrField& f : def.attrs) {
+    if (f.type != AttrType::DimList && !holds_body(f.type)) continue;
+    const AttrValue value = f.get(n.op.data());
+    if (const auto* dims = std::get_if<Dims>(&value))
+      for (const Dim& d : *dims) see(d);
+    else if (const auto& body = std::get<Subgraph>(value))
+      see(*body);
+  }
+}
+}  // namespace
+
 bool Graph::is_static() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) {
-    return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
+    bool inside = true;
+    see_inside(n, [&](const auto& part) { inside = inside && part.is_static(); });
+    return inside && std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
   });
 }
 
@@ -273,6 +279,15 @@ std::vector<std::string> Graph::dynamic_symbols() const {
   for (const Node& n : nodes_)
     for (const Shape& s : n.shapes)
       for (std::string& name : s.symbols()) names.insert(std::move(name));
+  for (const Node& n : nodes_)
+    see_inside(n, [&](const auto& part) {
+      using Part = std::decay_t<decltype(part)>;
+      if constexpr (std::is_same_v<Part, Dim>) {
+        for (std::string& name : part.symbols()) names.insert(std::move(name));
+      } else {
+        for (std::string& name : part.dynamic_symbols()) names.insert(std::move(name));
+      }
+    });
   return {names.begin(), names.end()};
 }
 
@@ -282,7 +297,7 @@ OpBox bind_op(const OpBox& op, const SymbolBinding& binding) {
   const OpDef& def = op_def(op.kind());
   std::shared_ptr<void> copy;
   for (const AttrField& f : def.attrs) {
-    bool dims = f.type == AttrType::DimList, body = f.type == AttrType::Body;
+    bool dims = f.type == AttrType::DimList, body = holds_body(f.type);
     if (!dims && !body) continue;
     AttrValue value = f.get(op.data());
     if (dims) {

@@ -155,13 +155,13 @@ class Graph : public Builder {
   Graph bind(const SymbolBinding& binding) const;
 
  private:
+  friend class BodyScope;
   friend class LabelScope;
   friend class Expr;
   void require(NodeId id) const {
     if (id.index >= nodes_.size()) throw_no_value(id);
   }
   [[noreturn]] void throw_no_value(Value v) const;
-  void check_own(std::string_view what, const Expr& e, SourceLoc loc) const;
   std::string name_;
   std::vector<Node> nodes_;
   LeafIndex leaves_;

@@ -43,7 +43,7 @@ GraphBinder::GraphBinder(const Graph& g) : graph_(&g), symbolic_results_(g.num_n
     SymbolicOp op;
     op.node = i;
     for (const AttrField& f : op_def(n.kind()).attrs) {
-      if (f.type != AttrType::DimList && f.type != AttrType::Body) continue;
+      if (f.type != AttrType::DimList && !holds_body(f.type)) continue;
       const AttrValue value = f.get(n.op.data());
       if (const auto* dims = std::get_if<Dims>(&value)) {
         if (std::all_of(dims->begin(), dims->end(), [](const Dim& d) { return d.is_static(); })) continue;

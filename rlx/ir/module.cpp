@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/op_set.h"
 #include "rlx/ir/rebuild.h"
@@ -62,14 +63,21 @@ Graph GraphModule::into_graph() && {
 
 namespace {
 bool is_block(const Node& n) { return op_def(n.op).level == Level::Hir; }
+bool has_block_node(const Graph& g) { return std::any_of(g.nodes().begin(), g.nodes().end(), is_block); }
 }  // namespace
 
-bool holds_blocks(const Graph& g) { return std::any_of(g.nodes().begin(), g.nodes().end(), is_block); }
+bool holds_blocks(const Graph& g) {
+  return has_block_node(g) || any_body(g, [](const Graph& body) { return holds_blocks(body); });
+}
 
 Graph lower_blocks(const Graph& g, FusionPolicy policy) {
   // A block may decompose into blocks; each round removes one level of nesting.
-  Graph current = g;
-  while (holds_blocks(current)) {
+  std::optional<Graph> bodies = change_bodies(g, [&](const Graph& body) -> std::optional<Graph> {
+    if (!holds_blocks(body)) return std::nullopt;
+    return lower_blocks(body, policy);
+  });
+  Graph current = bodies ? std::move(*bodies) : g;
+  while (has_block_node(current)) {
     Rebuilder r(current, "lower-hir");
     for (std::uint32_t i = 0; i < current.num_nodes(); ++i) {
       NodeId id{i};

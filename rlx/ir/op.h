@@ -16,6 +16,7 @@
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/custom.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"

@@ -116,6 +116,12 @@ Expr sum_to_shape(Graph& graph, Expr g, const Shape& to) {
 }
 }  // namespace
 
+void VjpContext::throw_no_notes() const {
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text("the vjp rule of ", op_text_name(box()), " reads notes that no augment rule made"),
+              "give its record an augment rule whose answer has notes");
+}
+
 void VjpContext::accumulate(int i, Expr g) {
   g = own(g);
   if (!wants(i)) return;

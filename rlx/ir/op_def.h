@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,8 @@ class InferContext {
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
   std::span<const Shape> inputs() const { return inputs_; }
+  /// Where beliefs about symbolic extents are collected; null when nobody asks. For rules that infer bodies.
+  std::vector<Dim>* believed() const { return believed_; }
   /// True when `d` is known to be negative. A symbolic one is believed not to be; `infer_shapes` can collect what was.
   bool negative(const Dim& d) const {
     if (d.is_static()) return d.value() < 0;
@@ -128,15 +131,63 @@ class DecomposeContext : public BuildContext {
   FusionPolicy policy_;
 };
 
+/// What reverse mode puts in the place of an op: an op of the same operands that also gives residuals, which the
+/// derivative reads.
+struct Augmented {
+  OpBox op;
+  std::shared_ptr<const void> notes{};   // what the vjp rule finds as notes<T>()
+  std::vector<std::uint32_t> results{};  // where the results of the op are among its own; empty: they come first
+};
+
+/// What an augment rule sees: the op, the shapes of its operands, and what of it is differentiated.
+class AugmentContext {
+ public:
+  AugmentContext(const OpBox& op, std::span<const Shape> inputs, std::span<const Shape> result_shapes,
+                 const std::vector<bool>& active, const std::vector<bool>& reached)
+      : op_(op), inputs_(inputs), result_shapes_(result_shapes), active_(active), reached_(reached) {}
+  template <class Op>
+  const Op& op() const {
+    return op_.as<Op>();
+  }
+  const OpBox& box() const { return op_; }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_results() const { return static_cast<int>(result_shapes_.size()); }
+  const Shape& input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
+  const Shape& result_shape(int r) const {
+    return result_shapes_[detail::checked_index("result", r, result_shapes_.size())];
+  }
+  /// True for a floating or complex operand that depends on what is differentiated by: its cotangent is wanted.
+  bool is_active(int i) const { return active_[detail::checked_index("operand", i, active_.size())]; }
+  /// True for a result that may have a cotangent.
+  bool is_reached(int r) const { return reached_[detail::checked_index("result", r, reached_.size())]; }
+
+ private:
+  const OpBox& op_;
+  std::span<const Shape> inputs_, result_shapes_;
+  const std::vector<bool>&active_, &reached_;
+};
+
 /// Reverse mode of one node: reads the cotangents of its results, adds to the cotangents of its operands.
 class VjpContext : public BuildContext {
  public:
   VjpContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Expr> outputs,
-             std::span<const Shape> result_shapes, std::span<const Expr> cotangents)
+             std::span<const Shape> result_shapes, std::span<const Expr> cotangents,
+             std::span<const Expr> residuals = {}, const void* notes = nullptr)
       : BuildContext(graph, op, inputs, result_shapes),
         outputs_(outputs),
         cotangents_(cotangents),
+        residuals_(residuals),
+        notes_(notes),
         gradients_(inputs.size()) {}
+  /// Residual i of the form that the augment rule put in the op's place.
+  Expr residual(int i) const { return residuals_[detail::checked_index("residual", i, residuals_.size())]; }
+  int num_residuals() const { return static_cast<int>(residuals_.size()); }
+  /// What the augment rule noted; InvalidArgument when it noted nothing.
+  template <class T>
+  const T& notes() const {
+    if (!notes_) throw_no_notes();
+    return *static_cast<const T*>(notes_);
+  }
   /// The forward value of result r.
   Expr output(int r = 0) const { return outputs_[detail::checked_index("result", r, outputs_.size())]; }
   /// False when nothing downstream depends on result r.
@@ -155,7 +206,9 @@ class VjpContext : public BuildContext {
   const std::vector<Expr>& gradients() const { return gradients_; }
 
  private:
-  std::span<const Expr> outputs_, cotangents_;
+  [[noreturn]] void throw_no_notes() const;
+  std::span<const Expr> outputs_, cotangents_, residuals_;
+  const void* notes_;
   std::vector<Expr> gradients_;  // one per operand; invalid = zero
 };
 
@@ -167,7 +220,8 @@ class JvpContext : public BuildContext {
       : BuildContext(graph, op, inputs, result_shapes),
         outputs_(outputs),
         tangents_(tangents),
-        result_tangents_(result_shapes.size()) {}
+        result_tangents_(result_shapes.size()),
+        replaced_(result_shapes.size()) {}
   Expr output(int r = 0) const { return outputs_[detail::checked_index("result", r, outputs_.size())]; }
   bool has_tangent(int i) const { return tangents_[detail::checked_index("operand", i, tangents_.size())].valid(); }
   /// Tangent of operand i (zeros when there is none).
@@ -181,10 +235,14 @@ class JvpContext : public BuildContext {
   /// Adds a term (broadcast to the result's shape).
   void add_tangent(int r, Expr t);
   const std::vector<Expr>& result_tangents() const { return result_tangents_; }
+  /// Says that `e`, of the same shape, is result r too: what computes the tangents computes it on the way, and the node
+  /// itself need not run. `e` may depend on nothing that depends on the node.
+  void replace_output(int r, Expr e) { replaced_[detail::checked_index("result", r, replaced_.size())] = own(e); }
+  const std::vector<Expr>& replaced_outputs() const { return replaced_; }
 
  private:
   std::span<const Expr> outputs_, tangents_;
-  std::vector<Expr> result_tangents_;
+  std::vector<Expr> result_tangents_, replaced_;
 };
 
 /// Batching of one node: some operands carry a leading batch axis; the rule emits the op over the batch.
@@ -373,6 +431,10 @@ struct OpDef {
   Rule<void(const RefArgs&)> reference;
   Rule<Cost(const CostContext&)> cost;
   Rule<void(SampleSet&)> samples;
+  /// Optional: reverse mode asks it before it walks back, and puts what it gives in the node's place.
+  Rule<Augmented(const AugmentContext&)> augment = none("its derivative reads operands and results alone");
+  /// Few ops hold programs, so this fact alone has a default.
+  BodyKind bodies = BodyKind::None;
 
   bool is_leaf() const { return leaf != LeafKind::None; }
   bool is_view() const { return view != ViewKind::None; }

@@ -30,6 +30,12 @@ enum class ViewKind : std::uint8_t {
   Always,     // the operand's very bytes: no target needs a kernel
 };
 
+/// What the sub-graphs among an op's attributes are.
+enum class BodyKind : std::uint8_t {
+  None,      // there are none, or they are part of the op as its kernels read it: regions, epilogues
+  Programs,  // programs of their own: passes run inside them
+};
+
 /// Ops by how much a narrow float hurts them.
 enum class PrecisionCategory : std::uint8_t {
   Compute,       // matrix products, attention

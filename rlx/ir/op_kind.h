@@ -41,6 +41,8 @@ using Subgraph = std::shared_ptr<const Graph>;
   /* blocks.h: HIR */                                                                                               \
   X(Linear) X(LinearFused) X(SharedLinearPair) X(SwiGLU) X(ResidualRmsNorm) X(ResidualLayerNorm) X(EncoderBlock)    \
   X(LlamaDecoderBlock)                                                                                              \
+  /* control.h: bodies that are programs */                                                                         \
+  X(If) X(While) X(Scan) X(Call) X(OptimizationBarrier)                                                             \
   /* lir.h: LIR only */                                                                                             \
   X(Relayout) X(PackedDot)                                                                                          \
   /* custom.h: other projects; the last */                                                                          \
@@ -109,6 +111,9 @@ enum class HeadLayout : std::uint8_t { Merged, HeadsFirst, HeadsInner };
 /// Mutable: between runs, so it is read as it is and setting it is one copy. (A weight that the program itself updates,
 /// as training does, is a State.)
 enum class ParamMode : std::uint8_t { Frozen, Mutable };
+/// What a Call keeps of its body for reverse mode. All: what the derivative reads. Dots: of that the results of matrix
+/// products; the rest is computed again. Nothing: all of it is computed again from the operands.
+enum class CallSave : std::uint8_t { All, Dots, Nothing };
 
 /// Lower-case text names of an attribute enum, in enumerator order.
 template <class E>
@@ -137,6 +142,7 @@ template <> struct EnumNames<MaskKind> {
 template <> struct EnumNames<HeadLayout> {
   static constexpr std::string_view values[] = {"merged", "heads_first", "heads_inner"};
 };
+template <> struct EnumNames<CallSave> { static constexpr std::string_view values[] = {"all", "dots", "nothing"}; };
 template <> struct EnumNames<ParamMode> { static constexpr std::string_view values[] = {"frozen", "mutable"}; };
 
 template <class E>

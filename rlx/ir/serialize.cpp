@@ -172,7 +172,8 @@ class Encoder {
         raw(std::get<std::vector<std::byte>>(v).data(), std::get<std::vector<std::byte>>(v).size());
         break;
       case AttrType::Tensor: tensor(std::get<Tensor>(v)); break;
-      case AttrType::Body: {
+      case AttrType::Body:
+      case AttrType::OptBody: {
         const auto& body = std::get<Subgraph>(v);
         u8(body ? 1 : 0);
         if (body) graph(*body);
@@ -374,6 +375,7 @@ class Decoder {
       }
       case AttrType::Tensor: return tensor();
       case AttrType::Body:
+      case AttrType::OptBody:
         if (!flag("a sub-graph's presence")) return Subgraph();
         return Subgraph(std::make_shared<const Graph>(graph(depth + 1)));
     }

@@ -199,7 +199,8 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
       break;
     }
     case AttrType::Tensor: append_tensor(out, std::get<Tensor>(v), options); break;
-    case AttrType::Body: {
+    case AttrType::Body:
+    case AttrType::OptBody: {
       const auto& body = std::get<Subgraph>(v);
       if (!body)
         out += "none";

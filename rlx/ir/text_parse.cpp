@@ -431,7 +431,7 @@ class Parser {
     bool may_be_none = f.type >= AttrType::OptBool || f.type == AttrType::Tensor || f.type == AttrType::Body;
     if (may_be_none && eat_word("none")) {
       if (f.type == AttrType::Tensor) return Tensor();
-      if (f.type == AttrType::Body) return Subgraph();
+      if (holds_body(f.type)) return Subgraph();
       return std::monostate{};
     }
     switch (f.type) {
@@ -451,7 +451,8 @@ class Parser {
       case AttrType::EnumList: return list<std::int64_t>([&] { return enumerator(f); });
       case AttrType::Bytes: return hex_bytes(-1);
       case AttrType::Tensor: return tensor();
-      case AttrType::Body: return Subgraph(std::make_shared<const Graph>(graph(depth + 1)));
+      case AttrType::Body:
+      case AttrType::OptBody: return Subgraph(std::make_shared<const Graph>(graph(depth + 1)));
     }
     return {};
   }

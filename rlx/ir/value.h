@@ -13,6 +13,7 @@
 
 namespace rlx {
 
+class BodyScope;
 class Graph;
 
 /// Position of a node in its graph; text "%7". Converts to the node's result 0.
@@ -59,7 +60,8 @@ using NodeOrigin = Origin;
 class GraphLife {
  public:
   struct Block {
-    Graph* graph = nullptr;  // null: dead
+    Graph* graph = nullptr;      // null: dead
+    BodyScope* scope = nullptr;  // of a body under construction: who encloses it
   };
   GraphLife() = default;
   GraphLife(const GraphLife&) {}

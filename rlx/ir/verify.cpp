@@ -115,7 +115,7 @@ class Verifier {
   bool check_bodies(NodeId id, const OpDef& def) {
     bool ok = true;
     for (const AttrField& f : def.attrs) {
-      if (f.type != AttrType::Body) continue;
+      if (!holds_body(f.type)) continue;
       const auto body = std::get<Subgraph>(f.get(g_.node(id).op.data()));
       if (!body) continue;  // the shape rule says so
       if (depth_ == kMaxDepth) {

@@ -5,8 +5,60 @@
 #include "rlx/transforms/walk.h"
 
 namespace rlx {
+namespace {
 
-TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
+// What stands for a result: an op that computes tangents and the result on the way.
+struct Replaced {
+  Value old, now;
+};
+
+// The graph in which every reader of an old value reads what stands for it, which is a later node: in another order,
+// but for the leaves, which keep theirs. `ids` follow.
+Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, std::map<Value, Value>& ids) {
+  const ValueSlots slot(g);
+  std::vector<Value> now(slot.size());
+  for (const Replaced& v : replaced) now[slot(v.old)] = v.now;
+  const auto read = [&](Value v) { return now[slot(v)].node.valid() ? now[slot(v)] : v; };
+  Graph out(g.name());
+  out.set_symbols(g.symbols());
+  out.reserve(g.num_nodes());
+  std::vector<NodeId> made(g.num_nodes());
+  const auto copy = [&](std::uint32_t i) {
+    Node n = g.nodes()[i];
+    for (Value& v : n.inputs) v = Value(made[read(v).node.index], read(v).result);
+    made[i] = out.add_node(std::move(n));
+  };
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (g.nodes()[i].inputs.empty()) copy(i);
+  std::size_t edges = 0;
+  for (const Node& n : g.nodes()) edges += n.inputs.size();
+  std::vector<std::uint32_t> open;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    open.push_back(i);
+    while (!open.empty()) {
+      const std::uint32_t at = open.back();
+      const std::size_t before = open.size();
+      if (!made[at].valid())
+        for (Value v : g.nodes()[at].inputs)
+          if (const NodeId from = read(v).node; !made[from.index].valid()) open.push_back(from.index);
+      check(open.size() <= edges + 1, "results and tangents wait for each other");
+      if (open.size() != before) continue;
+      open.pop_back();
+      if (!made[at].valid()) copy(at);
+    }
+  }
+  const auto value = [&](Value v) { return Value(made[read(v).node.index], read(v).result); };
+  std::vector<Value> outputs;
+  for (Value v : g.outputs()) outputs.push_back(value(v));
+  out.set_outputs(std::move(outputs));
+  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, value(u.value));
+  for (auto& [from, to] : ids) to = value(to);
+  return out;
+}
+
+// jvp before pruning. With `join`, ops with bodies compute results and tangents in one: then results may be values of
+// the tangent computation.
+TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_for, bool join) {
   constexpr std::string_view who = "jvp";
   if (forward.outputs().empty())
     throw Error(ErrorCode::InvalidArgument, concat_text(who, ": graph '", forward.name(), "' has no outputs"),
@@ -22,6 +74,7 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
   ValueSlots slot(g);
   const std::size_t num_forward = g.num_nodes();
   std::vector<Expr> tangents(slot.size());  // invalid: zero
+  std::vector<Replaced> replaced;
   std::vector<std::string> added;
   for (Value v : p.roots) {
     if (tangents[slot(v)].valid())
@@ -54,8 +107,10 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
     JvpContext c(g, node.op, inputs, outputs, node.shapes, node_tangents);
     def.jvp(c);
     walk::stamp(g, first, id, who);
-    for (std::uint32_t k = 0; k < node.num_results(); ++k)
+    for (std::uint32_t k = 0; k < node.num_results(); ++k) {
       if (is_inexact(node.shape(k).dtype())) tangents[slot(Value(id, k))] = c.result_tangents()[k];
+      if (Expr e = c.replaced_outputs()[k]; join && e.valid()) replaced.push_back({Value(id, k), e.value()});
+    }
   }
 
   std::vector<Value> outputs = g.outputs();
@@ -70,12 +125,22 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
     outputs.push_back(t.value());
   }
   g.set_outputs(std::move(outputs));
-  Graph pruned = walk::prune(g, p.ids);
-  return {std::move(pruned), std::move(p.ids), std::move(added)};
+  if (replaced.empty()) return {std::move(g), std::move(p.ids), std::move(added)};
+  Graph joined = with_replaced(g, replaced, p.ids);
+  return {std::move(joined), std::move(p.ids), std::move(added)};
+}
+
+}  // namespace
+
+TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
+  TransformResult r = run_jvp(forward, tangent_for, true);
+  r.graph = walk::prune(r.graph, r.ids);
+  return r;
 }
 
 Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) {
-  TransformResult both = jvp(forward, tangent_for);
+  TransformResult both = run_jvp(forward, tangent_for, false);
+  both.graph = walk::prune(both.graph, both.ids);
   const Graph& g = both.graph;
   const std::size_t num_primals = forward.outputs().size();
   const std::vector<Value>& outputs = g.outputs();

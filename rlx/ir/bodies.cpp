@@ -1,0 +1,66 @@
+// The walk over the bodies of a graph.
+#include "rlx/ir/bodies.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+
+OpBox with_bodies(const OpBox& op, const std::function<Subgraph(std::string_view, const Subgraph&)>& change) {
+  const OpDef& def = op_def(op);
+  std::shared_ptr<void> copy;
+  for (const AttrField& f : def.attrs) {
+    if (!holds_body(f.type)) continue;
+    const auto body = std::get<Subgraph>(f.get(op.data()));
+    Subgraph now = body ? change(f.name, body) : nullptr;
+    if (!now) continue;
+    if (!copy) {
+      copy = make_default_op(op.kind());
+      for (const AttrField& other : def.attrs) other.set(copy.get(), other.get(op.data()));
+    }
+    f.set(copy.get(), std::move(now));
+  }
+  return copy ? OpBox(op.kind(), std::move(copy)) : op;
+}
+
+bool any_body(const Graph& g, const std::function<bool(const Graph&)>& test) {
+  for (const Node& n : g.nodes()) {
+    const OpDef& def = op_def(n.op);
+    if (def.bodies != BodyKind::Programs) continue;
+    for (const AttrField& f : def.attrs) {
+      if (!holds_body(f.type)) continue;
+      if (const auto body = std::get<Subgraph>(f.get(n.op.data())); body && test(*body)) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change) {
+  const auto holds = [](const Node& n) { return op_def(n.op).bodies == BodyKind::Programs; };
+  if (std::none_of(g.nodes().begin(), g.nodes().end(), holds)) return std::nullopt;
+  std::unordered_map<const Graph*, Subgraph> changed;  // null: left as it is
+  bool any = false;
+  Graph out(g.name());
+  out.set_symbols(g.symbols());
+  out.reserve(g.num_nodes());
+  for (const Node& n : g.nodes()) {
+    Node copy = n;
+    if (holds(n))
+      copy.op = with_bodies(n.op, [&](std::string_view, const Subgraph& body) {
+        auto [it, fresh] = changed.try_emplace(body.get());
+        if (fresh)
+          if (std::optional<Graph> now = change(*body)) it->second = std::make_shared<const Graph>(std::move(*now));
+        any = any || it->second;
+        return it->second;
+      });
+    out.add_node(std::move(copy));
+  }
+  if (!any) return std::nullopt;
+  out.set_outputs(g.outputs());
+  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, u.value);
+  return out;
+}
+
+}  // namespace rlx

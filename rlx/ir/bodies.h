@@ -1,0 +1,21 @@
+// The bodies of control-flow ops, seen from the graph that holds them.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+/// `g` with every body of its control-flow ops replaced by what `change` makes of it; none when it leaves them all. A
+/// body that several ops share is asked about once.
+std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change);
+
+/// True when `test` holds for a body of one of its control-flow ops.
+bool any_body(const Graph& g, const std::function<bool(const Graph&)>& test);
+
+/// `op` with other bodies: `change(name, body)` gives the new one, or null to keep it.
+OpBox with_bodies(const OpBox& op, const std::function<Subgraph(std::string_view, const Subgraph&)>& change);
+
+}  // namespace rlx

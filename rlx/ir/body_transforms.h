@@ -1,0 +1,47 @@
+// Transforms of closed bodies, for the rules of ops that hold them: dependence, derivatives, batching.
+//
+// Declared here and defined in transforms/body.cpp, where the walkers are: rules of ops may not include transforms.
+// Inputs and outputs of bodies are meant by position. Errors are those of the walkers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+/// One flag for each input, or for each output.
+using Mask = std::vector<bool>;
+
+/// Which outputs of `body` depend on the marked inputs; with `inexact_only` through floating and complex values alone.
+Mask body_depends(const Graph& body, const Mask& inputs, bool inexact_only);
+
+/// Forward mode. Inputs: those of `body`, then tangents of the `moving` ones. Outputs: those of `body`, then tangents
+/// of the `wanted` ones (zeros where nothing moves).
+Graph body_jvp(const Graph& body, const Mask& moving, const Mask& wanted);
+
+/// The body with a leading batch axis on the inputs of `batched` and on the outputs of `lifted`; another output that
+/// depends on a batched input is an error.
+Graph body_vmap(const Graph& body, const Mask& batched, const Dim& batch, const Mask& lifted);
+
+/// What reverse mode of a body is asked for.
+struct BodyReverseRequest {
+  Mask wanted;  // inputs whose cotangents are asked for
+  Mask seeded;  // outputs that have a cotangent
+  CallSave save = CallSave::All;
+  Mask kept_inputs;   // inputs that the backward body may take as they are, at no cost
+  Mask kept_outputs;  // outputs likewise
+  Mask invariant;     // inputs that are the same in every trip: what follows from them alone is not stored
+};
+/// Reverse mode of a body, cut in two.
+struct BodyReverse {
+  Graph forward;  // inputs: those of the body; outputs: those of the body, then new residuals
+  Graph
+      backward;  // inputs: `inputs`, `residuals`, cotangents of the seeded outputs; outputs: those of the wanted inputs
+  std::vector<std::uint32_t> inputs;     // inputs of the body that `backward` takes
+  std::vector<std::uint32_t> residuals;  // outputs of `forward` that it takes
+};
+BodyReverse body_vjp(const Graph& body, const BodyReverseRequest& request);
+
+}  // namespace rlx
