@@ -34,12 +34,25 @@ struct Handling {
 };
 Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
+  if (n.kind() == OpKind::OptimizationBarrier) {
+    const char* why = claims.refuses(g, id);
+    return why ? Handling{DispatchPath::Rewritten, why} : Handling{{}, nullptr};
+  }
   if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return {};
   const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
   if (policy == KernelDispatchPolicy::ForceCommon) return {DispatchPath::CommonIr, {}};
   if (policy == KernelDispatchPolicy::ForceNative) return {};
   if (const char* why = claims.refuses(g, id)) return {DispatchPath::Rewritten, why};
   return {{}, nullptr};
+}
+
+// What stands for a node that the target does not take. A barrier has done its work in the passes: a view of each
+// operand is left of it, which later passes do not look through either.
+std::vector<Expr> written_out(Graph& g, const OpBox& op, const std::vector<Expr>& operands) {
+  if (op.kind() != OpKind::OptimizationBarrier) return decompose_into(g, op, operands);
+  std::vector<Expr> out;
+  for (const Expr& e : operands) out.push_back(g.stop_gradient(e));
+  return out;
 }
 
 // Whether the reference rule could run the node; the policy decides whether it may.
@@ -163,7 +176,7 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
       const Node& n = g.node(id);
       ++counts[{n.kind(), report_name(n), *nodes[i].decomposed_by, nodes[i].refused.value_or("")}];
       std::vector<Expr> operands = r.operands(id);
-      r.replace(id, decompose_into(r.graph(), n.op, operands));
+      r.replace(id, written_out(r.graph(), n.op, operands));
     }
     g = drop_dead(std::move(r).finish());
     nodes.clear();

@@ -89,10 +89,12 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   PassContext c = context(&report);
 
   // 1. Canonical forms: one kind of dot, no dead or repeated work, constants evaluated.
-  std::vector<const Pass*> canonical = {&canonicalize_dots, &cancel_layout_ops, &reduce_broadcasts};
+  std::vector<const Pass*> canonical = {&simplify_control_flow, &canonicalize_dots, &cancel_layout_ops,
+                                        &reduce_broadcasts};
   if (options_.constant_folding) canonical.push_back(&fold_constants);
   canonical.push_back(&eliminate_common_subexpressions);
   if (options_.dce) canonical.push_back(&eliminate_dead_code);
+  canonical.push_back(&simplify_control_flow);  // predicates may be constants now
   Graph g = run_passes(std::move(m.graph), canonical, c, observe, this);
 
   // 2. Fusion, most specific first: what a block pattern takes, later passes cannot.

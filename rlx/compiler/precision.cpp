@@ -39,7 +39,7 @@ bool overflows(const Node& n) {
 
 bool body_overflows(const Node& n) {
   for (const AttrField& f : op_def(n.kind()).attrs)
-    if (f.type == AttrType::Body)
+    if (f.type == AttrType::Body && op_def(n.kind()).precision != PrecisionCategory::Stated)
       for (const Node& inner : std::get<Subgraph>(f.get(n.op.data()))->nodes())
         if (overflows(inner)) return true;
   return false;
@@ -105,7 +105,8 @@ Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
       if (participates(v)) now = as(now, t), any = true;
       operands.push_back(now);
     }
-    Expr e = r.graph().add(any ? with_dtype(n.op, t) : n.op, std::move(operands), n.origin.loc);
+    Expr e = r.graph().add(any && op_def(n.op).precision != PrecisionCategory::Stated ? with_dtype(n.op, t) : n.op,
+                           std::move(operands), n.origin.loc);
     std::vector<Expr> results;
     for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(e.result(k));
     r.replace(id, results);

@@ -56,6 +56,8 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     return empty;
   }
   if (n.inputs.empty() || lazy(n.kind())) return std::nullopt;
+  // A loop may take any time, or never end; a barrier is there to be kept.
+  if (op_def(n.op).bodies == BodyKind::Programs || n.kind() == OpKind::OptimizationBarrier) return std::nullopt;
   // Cheap refusals first: most nodes read something that is no constant.
   for (Value v : operands) {
     OpKind kind = g.node(v.node).kind();

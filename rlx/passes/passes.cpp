@@ -1,6 +1,7 @@
 // The list of passes and the runner.
 #include "rlx/passes/passes.h"
 
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
@@ -8,6 +9,7 @@ namespace rlx {
 std::span<const Pass* const> all_passes() {
   static constexpr const Pass* kPasses[] = {
       &lower_hir,
+      &simplify_control_flow,
       &canonicalize_dots,
       &cancel_layout_ops,
       &reduce_broadcasts,
@@ -64,7 +66,9 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
 
 std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass* const> passes,
                                        const PassContext& context, PassObserver observer, void* user) {
-  std::optional<Graph> changed;
+  // What was taken out of bodies by an outer pass (a call that was written out) has been through all of them by then.
+  std::optional<Graph> changed =
+      change_bodies(source, [&](const Graph& body) { return changed_by_passes(body, passes, context); });
   for (const Pass* pass : passes) {
     if (!pass)
       throw Error(ErrorCode::InvalidArgument, "a null pointer among the passes", "find_pass knew no such name");

@@ -32,6 +32,7 @@ struct Pass {
 };
 
 extern const Pass lower_hir;
+extern const Pass simplify_control_flow;
 extern const Pass canonicalize_dots;
 extern const Pass fold_constants;
 extern const Pass eliminate_common_subexpressions;
@@ -60,7 +61,8 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
 
 /// Called after each pass that changed the graph (dumps, checks).
 using PassObserver = void (*)(void* user, const Pass& pass, const Graph& after);
-/// Runs `passes` in order; in dev builds verifies after each and names the pass that broke an invariant.
+/// Runs `passes` in order, first inside the bodies of branches, loops and calls, innermost first; in dev builds
+/// verifies after each and names the pass that broke an invariant.
 Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context,
                  PassObserver observer = nullptr, void* user = nullptr);
 /// The same; none when no pass changed anything.
