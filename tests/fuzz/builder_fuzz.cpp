@@ -42,7 +42,8 @@ AttrValue attribute(Dice& dice, const AttrField& f, const AttrValue& given, cons
     case AttrType::Enum:
       return static_cast<std::int64_t>(dice.below(static_cast<std::int64_t>(f.enum_names.size()) + 2)) - 1;
     case AttrType::DType: return static_cast<DType>(dice.below(kNumDTypes));
-    case AttrType::Body: return dice.chance(30) ? Subgraph() : body;
+    case AttrType::Body:
+    case AttrType::OptBody: return dice.chance(30) ? Subgraph() : body;
     case AttrType::OptF64: return dice.chance(50) ? AttrValue(real(dice)) : AttrValue();
     case AttrType::OptI64: return dice.chance(50) ? AttrValue(integer(dice)) : AttrValue();
     case AttrType::I64List: {

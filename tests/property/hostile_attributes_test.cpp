@@ -48,7 +48,8 @@ class Hostile {
       case AttrType::F64: return real();
       case AttrType::Enum: return static_cast<std::int64_t>(pick(f.enum_names.size() + 2)) - 1;
       case AttrType::DType: return static_cast<DType>(pick(kNumDTypes));
-      case AttrType::Body: return body(std::get<Subgraph>(given));
+      case AttrType::Body:
+      case AttrType::OptBody: return body(std::get<Subgraph>(given));
       case AttrType::OptF64: return pick(2) ? AttrValue(real()) : AttrValue();
       case AttrType::OptI64: return pick(2) ? AttrValue(integer()) : AttrValue();
       case AttrType::OptEnum:

@@ -9,6 +9,7 @@
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
@@ -145,6 +146,9 @@ class Walk {
         return out;
       }
       case OpKind::Iota: return {exact(run1(n.op, {}))};
+      case OpKind::If: return branch(n, in);
+      case OpKind::Scan: return scan(n, in);
+      case OpKind::While: return loop(n, in);
       case OpKind::Cast: return {cast(n, *in[0])};
       default: break;
     }
@@ -153,6 +157,96 @@ class Walk {
     carry(n, in, values, out);
     if (n.kind() == OpKind::Binary) add_to_sum(n, in, out[0]);
     for (std::size_t r = 0; r < out.size(); ++r) finish(n.shapes[r].dtype(), n.op, in, out[r]);
+    return out;
+  }
+
+  // A body on operands with bounds. Its constants are those of the program: exact.
+  std::vector<Bounded> run_body(const Graph& body, const std::vector<Bounded>& inputs) const {
+    Walk inner(body, depth_);
+    const std::vector<NodeId> leaves = body.leaves(OpKind::Input);
+    for (std::size_t i = 0; i < leaves.size(); ++i) inner.set_leaf(leaves[i], inputs[i]);
+    inner.run();
+    std::vector<Bounded> out;
+    for (Value v : body.outputs()) out.push_back(inner.at(v));
+    return out;
+  }
+  static Bounded row(const Bounded& stack, std::int64_t t) {
+    const auto at = [&](const Tensor& x) {
+      std::vector<std::int64_t> dims = x.dims();
+      dims.erase(dims.begin());
+      return x.rows(t, 1).reshaped(dims);
+    };
+    return {at(stack.value), at(stack.slack)};
+  }
+  // `rows` along a new axis 0 of `shape`, whose other rows are zero.
+  static Bounded stack(const Shape& shape, const std::vector<Bounded>& rows) {
+    Bounded out{widened(Tensor::zeros(shape)), {}};
+    out.slack = like(out.value, 0);
+    const auto put = [&](Tensor& to, std::size_t t, const Tensor& part) {
+      if (part.size_bytes() != 0)
+        std::copy_n(part.data(), part.size_bytes(), to.mutable_data() + t * part.size_bytes());
+    };
+    for (std::size_t t = 0; t < rows.size(); ++t) put(out.value, t, rows[t].value), put(out.slack, t, rows[t].slack);
+    return out;
+  }
+  static std::vector<Bounded> copies(const std::vector<const Bounded*>& in, std::size_t first) {
+    std::vector<Bounded> out;
+    for (std::size_t i = first; i < in.size(); ++i) out.push_back(*in[i]);
+    return out;
+  }
+  // What rounding decides the way of may be anything.
+  static std::vector<Bounded> undecided(const Node& n) {
+    std::vector<Bounded> out;
+    for (const Shape& s : n.shapes) {
+      out.push_back({widened(Tensor::zeros(s)), {}});
+      out.back().slack = like(out.back().value, kApart);
+    }
+    return out;
+  }
+
+  std::vector<Bounded> branch(const Node& n, const std::vector<const Bounded*>& in) const {
+    const auto& op = n.op.as<ops::If>();
+    if (any(in[0]->slack)) return undecided(n);
+    return run_body(in[0]->value.at_i64(0) != 0 ? *op.then : *op.otherwise, copies(in, 1));
+  }
+
+  std::vector<Bounded> scan(const Node& n, const std::vector<const Bounded*>& in) const {
+    const auto& op = n.op.as<ops::Scan>();
+    const auto invariants = static_cast<std::size_t>(op.invariants), carries = static_cast<std::size_t>(op.carries);
+    const std::int64_t length = op.length[0].value();
+    std::vector<Bounded> now = copies(in, 0), out;
+    std::vector<std::vector<Bounded>> ys(n.num_results() - carries,
+                                         std::vector<Bounded>(static_cast<std::size_t>(length)));
+    for (std::int64_t step = 0; step < length; ++step) {
+      const std::int64_t t = op.reverse ? length - 1 - step : step;
+      for (std::size_t x = invariants + carries; x < now.size(); ++x) now[x] = row(*in[x], t);
+      std::vector<Bounded> results = run_body(*op.body, now);
+      for (std::size_t y = 0; y < ys.size(); ++y) ys[y][static_cast<std::size_t>(t)] = results[carries + y];
+      for (std::size_t k = 0; k < carries; ++k) now[invariants + k] = std::move(results[k]);
+    }
+    for (std::size_t k = 0; k < carries; ++k) out.push_back(now[invariants + k]);
+    for (std::size_t y = 0; y < ys.size(); ++y) out.push_back(stack(n.shapes[carries + y], ys[y]));
+    return out;
+  }
+
+  std::vector<Bounded> loop(const Node& n, const std::vector<const Bounded*>& in) const {
+    const auto& op = n.op.as<ops::While>();
+    const auto invariants = static_cast<std::size_t>(op.invariants);
+    const std::size_t carries = in.size() - invariants;
+    std::vector<Bounded> now = copies(in, 0), out;
+    std::vector<std::vector<Bounded>> ys(n.num_results() - carries - 1);
+    std::int64_t trips = 0;
+    for (; !op.max_trips || trips < *op.max_trips; ++trips) {
+      const Bounded runs = run_body(*op.cond, now)[0];
+      if (any(runs.slack)) return undecided(n);
+      if (runs.value.at_i64(0) == 0) break;
+      std::vector<Bounded> results = run_body(*op.body, now);
+      for (std::size_t y = 0; y < ys.size(); ++y) ys[y].push_back(results[carries + y]);
+      for (std::size_t k = 0; k < carries; ++k) now[invariants + k] = std::move(results[k]);
+    }
+    for (std::size_t k = 0; k < carries; ++k) out.push_back(now[invariants + k]);
+    for (std::size_t y = 0; y < ys.size(); ++y) out.push_back(stack(n.shapes[carries + y], ys[y]));
+    out.push_back(exact(Tensor::scalar_i64(DType::I64, trips)));
     return out;
   }
 
@@ -238,6 +332,9 @@ class Walk {
         out[0].slack = add_up(run1(n.op, {values[0], in[1]->slack, in[2]->slack}), in[0]->slack);
         return;
       case OpKind::DimSize: return;
+      case OpKind::OptimizationBarrier:
+        for (std::size_t r = 0; r < out.size(); ++r) out[r].slack = in[r]->slack;
+        return;
       case OpKind::Activation: elementwise(n, in, values, out); return;
       case OpKind::Binary: {
         elementwise(n, in, values, out);

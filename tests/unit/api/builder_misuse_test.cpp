@@ -237,3 +237,44 @@ TEST_CASE("misuse: builders with axes and sizes that no tensor has") {
     CHECK(g.outputs().empty());
   }
 }
+
+TEST_CASE("misuse: builders of branches, loops and calls") {
+  using L = const ExprList&;
+  const BodyFn same = [](Graph&, L in) { return in; };
+  const ScanFn step = [](Graph&, L c, L) { return LoopStep(c); };
+  const WhileFn trip = [](Graph&, L c) { return LoopStep(c); };
+  const ConditionFn test = [](Graph& b, L c) { return b.gt(b.sum(c[0]), 0); };
+  const auto flag = [](Graph& g) { return g.constant(Tensor::scalar_i64(DType::Bool, 1)); };
+  refuse_values({
+      {"cond, pred", [&](Graph& g, Expr x) { return g.cond(x, ExprList{}, same, same)[0]; }},
+      {"cond", [&](Graph& g, Expr x) { return g.cond(flag(g), x, same, same)[0]; }},
+      {"scan, init", [&](Graph& g, Expr x) { return g.scan(x, {}, step, {.length = Dim(2)}).carries[0]; }},
+      {"scan, xs", [&](Graph& g, Expr x) { return g.scan({}, x, step).ys[0]; }},
+      {"while_loop", [&](Graph& g, Expr x) { return g.while_loop(x, test, trip).carries[0]; }},
+      {"call", [&](Graph& g, Expr x) { return g.call("f", x, same)[0]; }},
+      {"checkpoint", [&](Graph& g, Expr x) { return g.checkpoint(x, same)[0]; }},
+      {"custom_fn", [&](Graph& g, Expr x) { return g.custom_fn(x, {same})[0]; }},
+      {"optimization_barrier", [&](Graph& g, Expr x) { return g.optimization_barrier(x)[0]; }},
+      {"captured", [&](Graph& g, Expr x) { return g.call("f", {}, [&](Graph& b, L) { return b.sin(x); })[0]; }},
+      {"returned", [&](Graph& g, Expr x) { return g.call("f", {}, [&](Graph&, L) { return ExprList(x); })[0]; }},
+  });
+  Graph g("g");
+  const Expr x = g.input("x", kMatrix), one = g.scalar(1.0F);
+  REFUSED("an empty function", g.cond(flag(g), x, BodyFn(), same));
+  REFUSED("an empty function", g.cond(flag(g), BranchFn(), BranchFn()));
+  REFUSED("an empty function", g.scan(x, x, ScanFn()));
+  REFUSED("an empty function", g.while_loop(x, ConditionFn(), trip));
+  REFUSED("an empty function", g.while_loop(x, test, WhileFn()));
+  REFUSED("an empty function", g.call("f", x, BodyFn()));
+  REFUSED("an empty function", g.checkpoint(x, BodyFn()));
+  REFUSED("an empty function", g.custom_fn(x, CustomFn()));
+  REFUSED("use its own if", g.cond(true, x, same, same));
+  REFUSED("a scalar without rows", g.scan(x, one, step));
+  REFUSED("no result", g.call("f", x, [](Graph&, L) { return ExprList{}; }));
+  REFUSED("takes (x...)", g.optimization_barrier({}));
+  REFUSED("its length is -1", g.scan(x, {}, step, {.length = Dim(-1)}));
+  REFUSED("max_trips is -1", g.while_loop(x, test, trip, {.max_trips = -1}));
+  REFUSED("'save' is out of range", g.checkpoint(x, same, static_cast<CallSave>(7)));
+  REFUSED("an empty Expr", g.scan(x, x, [](Graph&, L, L) { return LoopStep(Expr()); }));
+  REFUSED("axis 0 holds the 3 steps", g.scan(x, x, step, {.length = Dim(3)}));
+}

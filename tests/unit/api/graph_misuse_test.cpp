@@ -308,6 +308,17 @@ TEST_CASE("misuse: contexts of rules") {
   REFUSED("no operand 1", vjp.accumulate(1, in[0]));
   REFUSED("an empty Expr", vjp.accumulate(0, Expr()));
   CHECK_FALSE(vjp.gradients()[0].valid());
+  REFUSED("no residual 0", vjp.residual(0));
+  CHECK(vjp.num_residuals() == 0);
+  REFUSED("reads notes that no augment rule made", vjp.notes<int>());
+  const std::vector<bool> one(1, true);
+  const AugmentContext augment(box, shapes, shapes, one, one);
+  REFUSED("no operand 1", augment.input(1));
+  REFUSED("no operand -1", augment.is_active(-1));
+  REFUSED("no result 1", augment.result_shape(1));
+  REFUSED("no result 1", augment.is_reached(1));
+  CHECK(augment.box().kind() == box.kind());
+  CHECK(augment.num_inputs() + augment.num_results() == 2);
   JvpContext jvp(g, box, in, in, shapes, nothing);
   REFUSED("no result 1", jvp.output(1));
   REFUSED("no operand 1", jvp.has_tangent(1));
@@ -315,6 +326,8 @@ TEST_CASE("misuse: contexts of rules") {
   REFUSED("no result 1", jvp.set_tangent(1, in[0]));
   REFUSED("no result 1", jvp.add_tangent(1, in[0]));
   CHECK_FALSE(jvp.result_tangents()[0].valid());
+  REFUSED("no result 1", jvp.replace_output(1, in[0]));
+  CHECK_FALSE(jvp.replaced_outputs()[0].valid());
   BatchContext batch(g, box, in, shapes, batched, Dim(3));
   REFUSED("no operand 1", batch.is_batched(1));
   REFUSED("no operand 1", batch.rank(1));

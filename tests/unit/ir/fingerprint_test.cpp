@@ -60,7 +60,8 @@ AttrValue changed(const AttrField& f, const AttrValue& v) {
       other.mutable_data()[other.size_bytes() - 1] ^= std::byte{1};
       return other;
     }
-    case AttrType::Body: {
+    case AttrType::Body:
+    case AttrType::OptBody: {
       Graph body = std::get<Subgraph>(v) ? *std::get<Subgraph>(v) : Graph("body");
       body.input("one more", Shape({}, DType::F32));
       return Subgraph(std::make_shared<const Graph>(std::move(body)));
