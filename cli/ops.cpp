@@ -82,16 +82,6 @@ std::string facts_text(const OpDef& def) {
   return out.empty() ? "primitive" : out;
 }
 
-std::string operands_text(const OpDef& def) {
-  std::string out;
-  for (int i = 0; i < def.inputs.count; ++i) {
-    const bool optional = i >= def.inputs.required;
-    out += concat_text(i ? ", " : "", optional ? "[" : "", def.inputs.names[i], optional ? "]" : "",
-                       def.inputs.variadic && i + 1 == def.inputs.count ? "..." : "");
-  }
-  return out;
-}
-
 std::string attrs_text(const OpDef& def) {
   std::string out;
   for (const AttrField& f : def.attrs) out += concat_text(out.empty() ? "" : ", ", f.name);
@@ -155,7 +145,7 @@ std::string table() {
   std::vector<std::vector<std::string>> rows{{"op", "level", "operands", "what it computes"}};
   for (const OpDef* def : all_op_defs())
     rows.push_back({std::string(def->name), std::string(level_name(def->level)),
-                    "(" + cut(operands_text(*def), 40) + ")", std::string(def->what)});
+                    "(" + cut(def->inputs.text(), 40) + ")", std::string(def->what)});
   return columns(rows);
 }
 
@@ -186,7 +176,7 @@ std::string coverage() {
 }
 
 std::string one_op(const OpDef& def) {
-  std::string out = concat_text(def.name, "(", operands_text(def), ")  ", level_name(def.level), ", ", facts_text(def),
+  std::string out = concat_text(def.name, "(", def.inputs.text(), ")  ", level_name(def.level), ", ", facts_text(def),
                                 ", precision ", precision_text(def.precision), "\n", def.what, "\n");
   if (!def.attrs.empty()) out += "attributes:\n";
   for (const AttrField& f : def.attrs) {
@@ -237,7 +227,7 @@ std::string markdown() {
   }
   out += "\n" + line + "\n";
   for (const OpDef* def : all_op_defs()) {
-    out += concat_text("| `", def->name, "` | ", level_name(def->level), " | ", operands_text(*def), " | ",
+    out += concat_text("| `", def->name, "` | ", level_name(def->level), " | ", def->inputs.text(), " | ",
                        attrs_text(*def), " | ", facts_text(*def), " | ", precision_text(def->precision), " |");
     for (const RuleState& r : rules_of(*def))
       if (r.name != "infer" && r.name != "cost") out += r.own ? " **own** |" : r.derived ? " *derived* |" : " – |";

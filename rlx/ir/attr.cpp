@@ -53,6 +53,12 @@ bool same_op(const OpBox& a, const OpBox& b) {
   return true;
 }
 
+std::shared_ptr<void> copy_of(const OpBox& op) {
+  std::shared_ptr<void> copy = make_default_op(op.kind());
+  for (const AttrField& f : attr_fields(op.kind())) f.set(copy.get(), f.get(op.data()));
+  return copy;
+}
+
 const OpBox& default_op(OpKind kind) {
   static const std::vector<OpBox>* boxes = [] {
     auto* v = new std::vector<OpBox>();

@@ -14,6 +14,7 @@
 
 #include "rlx/error.h"
 #include "rlx/ir/op_kind.h"
+#include "rlx/ir/operands.h"
 #include "rlx/tensor/tensor.h"
 
 namespace rlx {
@@ -38,11 +39,15 @@ enum class AttrType : std::uint8_t {
   OptF64,
   OptEnum,
   OptBody,
+  Operands,
 };
 /// True for sub-graphs, which travel as Subgraph: null where an optional one is not given.
 constexpr bool holds_body(AttrType t) { return t == AttrType::Body || t == AttrType::OptBody; }
+/// True for the types whose value may be unset (a monostate).
+constexpr bool is_optional(AttrType t) { return t >= AttrType::OptBool && t <= AttrType::OptEnum; }
 
-/// A value of any attribute type; enums travel as int64 (EnumList as I64List), an unset optional as monostate.
+/// A value of any attribute type; enums and masks of operands travel as int64 (EnumList as I64List), an unset optional
+/// as monostate.
 using AttrValue =
     std::variant<std::monostate, bool, std::int64_t, double, std::string, DType, Dims, std::vector<std::int64_t>,
                  std::vector<double>, std::vector<std::byte>, Tensor, Subgraph>;
@@ -54,6 +59,7 @@ enum class AttrPlace : std::uint8_t {
   Suffix,     // the enum's value ends the printed op name: reduce_sum(%0)
   TypeDims,   // the dims of the result type: `: [4, 8] f32`
   TypeDType,  // the dtype of the result type
+  Operands,   // in front of the operands that it says are there: f(%0, scale=%1)
 };
 
 /// One attribute of an op: its name, type and access.
@@ -98,6 +104,14 @@ template <>
 struct AttrTraits<Tensor> : PlainAttr<Tensor, AttrType::Tensor> {};
 template <>
 struct AttrTraits<Subgraph> : PlainAttr<Subgraph, AttrType::Body> {};
+
+template <>
+struct AttrTraits<OperandMask> {
+  static constexpr AttrType type = AttrType::Operands;
+  static constexpr std::span<const std::string_view> names() { return {}; }
+  static AttrValue get(const OperandMask& v) { return static_cast<std::int64_t>(v.bits); }
+  static void set(OperandMask& v, AttrValue a) { v.bits = static_cast<std::uint32_t>(std::get<std::int64_t>(a)); }
+};
 
 template <class E>
   requires std::is_enum_v<E>
@@ -147,6 +161,11 @@ struct FieldAccess<Member> {
   using Traits = AttrTraits<T>;
   static AttrValue get(const void* op) { return Traits::get(static_cast<const Op*>(op)->*Member); }
   static void set(void* op, AttrValue value) { Traits::set(static_cast<Op*>(op)->*Member, std::move(value)); }
+  static std::uint32_t mask_bits(const void* op)
+    requires std::is_same_v<T, OperandMask>
+  {
+    return (static_cast<const Op*>(op)->*Member).bits;
+  }
 };
 }  // namespace detail
 
@@ -154,7 +173,9 @@ struct FieldAccess<Member> {
 template <auto Member>
 constexpr AttrField field(std::string_view name, AttrPlace place = AttrPlace::Braces) {
   using Access = detail::FieldAccess<Member>;
-  return {name, Access::Traits::type, place, Access::Traits::names(), &Access::get, &Access::set};
+  constexpr AttrType type = Access::Traits::type;
+  return {name,         type,        type == AttrType::Operands ? AttrPlace::Operands : place, Access::Traits::names(),
+          &Access::get, &Access::set};
 }
 
 /// The same for a sub-graph that may be left out (null).
@@ -207,6 +228,8 @@ std::span<const AttrField> attr_fields(OpKind kind);
 bool same_attr(const AttrValue& a, const AttrValue& b);
 /// Deep equality of kind and every attribute (tensors by bytes, sub-graphs by structure).
 bool same_op(const OpBox& a, const OpBox& b);
+/// A copy of the attributes of `op`, to be changed through AttrField::set and then boxed.
+std::shared_ptr<void> copy_of(const OpBox& op);
 /// The shared op of `kind` with every attribute at its default.
 const OpBox& default_op(OpKind kind);
 /// A default-constructed op of `kind`, to be filled through AttrField::set and then boxed.

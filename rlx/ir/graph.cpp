@@ -125,6 +125,24 @@ Expr Graph::add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc) {
   return add(std::move(op), std::move(values), loc);
 }
 
+Expr Graph::add_named(OpBox op, const std::vector<std::pair<std::string_view, Expr>>& operands, SourceLoc loc) {
+  if (op.data() == nullptr)
+    throw Error(ErrorCode::InvalidArgument, "Graph::add_named: the op was moved from",
+                "give each call an op of its own");
+  std::vector<NamedOperand> named;
+  for (const auto& [name, e] : operands) {
+    if (!e.belongs_to(*this)) check_own(op_text_name(op), e, loc);
+    named.push_back({name, e.value()});
+  }
+  Result<PlacedOperands> placed = place_operands(std::move(op), named);
+  if (!placed) {
+    Diagnostic d = placed.error();
+    d.where = built_at(loc);
+    throw Error(std::move(d));
+  }
+  return add(std::move(placed->op), std::move(placed->inputs), loc);
+}
+
 NodeId Graph::add_node(Node node) {
   NodeId id{static_cast<std::uint32_t>(nodes_.size())};
   for (Value v : node.inputs)

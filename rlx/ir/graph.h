@@ -76,6 +76,10 @@ class Graph : public Builder {
   Expr add(OpBox op, std::vector<Value> inputs, SourceLoc loc = SourceLoc::current());
   /// The same, and values of another graph are an error.
   Expr add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc = SourceLoc::current());
+  /// The same with operands given by name, in any order; optional ones may be left out. InvalidArgument naming an
+  /// operand that is unknown, given twice or missing.
+  Expr add_named(OpBox op, const std::vector<std::pair<std::string_view, Expr>>& operands,
+                 SourceLoc loc = SourceLoc::current());
   /// Appends a node with known shapes and origin, for readers and rewriters; structure is checked, shapes are not.
   NodeId add_node(Node node);
   /// Makes room for so many nodes in all; InvalidArgument for more than ids can tell apart.

@@ -38,16 +38,8 @@ bool possible(const Shape& shape) {
 
 Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed) {
   const OpDef& def = op_def(op);
-  int n = static_cast<int>(inputs.size());
   InferContext c(op, inputs, believed);
-  bool enough = n >= def.inputs.required, not_too_many = def.inputs.variadic || n <= def.inputs.count;
-  if (!enough || !not_too_many) {
-    std::string expected;
-    for (int i = 0; i < def.inputs.count; ++i)
-      expected += concat_text(i ? ", " : "", i >= def.inputs.required ? "[" : "", def.inputs.names[i],
-                              i >= def.inputs.required ? "]" : "", def.inputs.variadic ? "..." : "");
-    return c.attr_error("got ", n, " operands, takes (", expected, ")");
-  }
+  if (auto e = check_operand_count(op, static_cast<int>(inputs.size()))) return *e;
   for (const AttrField& f : def.attrs) {  // a body that was never set would be dereferenced by the rule
     if (f.type == AttrType::Body && !std::get<Subgraph>(f.get(op.data())))
       return c.attr_error("attribute '", f.name, "' is not set");

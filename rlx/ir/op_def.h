@@ -12,6 +12,7 @@
 #include "rlx/error.h"
 #include "rlx/ir/attr.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/input_spec.h"
 #include "rlx/ir/op_facts.h"
 
 namespace rlx {
@@ -32,6 +33,10 @@ class InferContext {
   const OpBox& box() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
+  /// Optional operands by name (input_spec.h).
+  bool has(std::string_view name) const { return find_operand(op_, num_inputs(), name).has_value(); }
+  int index(std::string_view name) const { return operand_index(op_, num_inputs(), name); }
+  const Shape& input(std::string_view name) const { return input(index(name)); }
   std::span<const Shape> inputs() const { return inputs_; }
   /// Where beliefs about symbolic extents are collected; null when nobody asks. For rules that infer bodies.
   std::vector<Dim>* believed() const { return believed_; }
@@ -76,6 +81,9 @@ struct RefArgs {
     return box.as<Op>();
   }
   const Tensor& in(int i) const { return inputs[detail::checked_index("operand", i, inputs.size())]; }
+  /// Optional operands by name (input_spec.h).
+  bool has(std::string_view name) const { return find_operand(box, num_inputs(), name).has_value(); }
+  const Tensor& in(std::string_view name) const { return in(operand_index(box, num_inputs(), name)); }
   Tensor& out(int i = 0) const { return outputs[detail::checked_index("result", i, outputs.size())]; }
   int num_inputs() const { return static_cast<int>(inputs.size()); }
 };
@@ -94,6 +102,14 @@ class BuildContext {
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   /// Operand i as a value of graph().
   Expr input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
+  /// Optional operands by name (input_spec.h); `index` is what accumulate, tangent, lifted, ... take.
+  bool has(std::string_view name) const { return find_operand(op_, num_inputs(), name).has_value(); }
+  int index(std::string_view name) const { return operand_index(op_, num_inputs(), name); }
+  Expr input(std::string_view name) const { return input(index(name)); }
+  /// The operand `name`, or none when it was left out.
+  std::optional<Expr> optional_input(std::string_view name) const {
+    return has(name) ? std::optional(input(name)) : std::nullopt;
+  }
   std::span<const Expr> inputs() const { return inputs_; }
   int num_results() const { return static_cast<int>(result_shapes_.size()); }
   const Shape& result_shape(int r = 0) const {
@@ -376,27 +392,6 @@ class Rule {
   bool derived_ = false;
 };
 
-/// Operand names and how many there may be.
-struct InputSpec {
-  std::string_view names[24];
-  int count = 0;     // named operands
-  int required = 0;  // of them
-  bool variadic = false;
-  constexpr InputSpec optional(int last) const {
-    InputSpec s = *this;
-    s.required = count - last;
-    return s;
-  }
-};
-template <class... Names>
-constexpr InputSpec inputs(Names... names) {
-  return InputSpec{
-      {std::string_view(names)...}, static_cast<int>(sizeof...(names)), static_cast<int>(sizeof...(names)), false};
-}
-/// Any number of operands from `required` on.
-constexpr InputSpec variadic_inputs(std::string_view name, int required = 1) {
-  return InputSpec{{name}, 1, required, true};
-}
 
 /// A field of a record that cannot be left out: there is no default.
 template <class T>

@@ -138,7 +138,7 @@ class Encoder {
   void attribute(const AttrField& f, const AttrValue& v) {
     string(f.name);
     u8(static_cast<std::uint8_t>(f.type));
-    if (f.type >= AttrType::OptBool) {
+    if (is_optional(f.type)) {
       bool set = !std::holds_alternative<std::monostate>(v);
       u8(set ? 1 : 0);
       if (!set) return;
@@ -152,6 +152,8 @@ class Encoder {
       case AttrType::OptF64: f64(std::get<double>(v)); break;
       case AttrType::Enum:
       case AttrType::OptEnum: enumerator(f, std::get<std::int64_t>(v)); break;
+      // By place: operands are only ever appended to a record.
+      case AttrType::Operands: u32(static_cast<std::uint32_t>(std::get<std::int64_t>(v))); break;
       case AttrType::String: string(std::get<std::string>(v)); break;
       case AttrType::DType: string(dtype_name(std::get<DType>(v))); break;
       case AttrType::DimList: dims(std::get<Dims>(v)); break;
@@ -353,7 +355,7 @@ class Decoder {
     return out;
   }
   AttrValue attribute(const AttrField& f, int depth) {
-    if (f.type >= AttrType::OptBool && !flag("an optional attribute")) return std::monostate{};
+    if (is_optional(f.type) && !flag("an optional attribute")) return std::monostate{};
     switch (f.type) {
       case AttrType::Bool:
       case AttrType::OptBool: return flag(f.name);
@@ -363,6 +365,7 @@ class Decoder {
       case AttrType::OptF64: return plain<double>(f.name);
       case AttrType::Enum:
       case AttrType::OptEnum: return enumerator(f);
+      case AttrType::Operands: return std::int64_t{u32(f.name)};
       case AttrType::String: return string(f.name);
       case AttrType::DType: return dtype();
       case AttrType::DimList: return dims();

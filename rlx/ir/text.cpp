@@ -175,6 +175,7 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
     case AttrType::OptI64: append_number(out, std::get<std::int64_t>(v)); break;
     case AttrType::F64:
     case AttrType::OptF64: append_f64(out, std::get<double>(v)); break;
+    case AttrType::Operands: append_number(out, std::get<std::int64_t>(v)); break;
     case AttrType::Enum:
     case AttrType::OptEnum: out += enum_text(f, std::get<std::int64_t>(v)); break;
     case AttrType::String: {
@@ -227,13 +228,29 @@ std::string attrs_text(const OpBox& op, const TextOptions& options, int indent) 
   return out;
 }
 
+// "%0, scale=%1": where the op holds a mask of its optional operands, these stand by name.
+std::string operands_text(const Node& n) {
+  const InputSpec& spec = op_def(n.op).inputs;
+  const int count = static_cast<int>(n.inputs.size());
+  const bool named = spec.masked && !check_operand_count(n.op, count);  // errors about broken ops are printed too
+  std::string out;
+  for (int i = 0; i < count; ++i) {
+    if (i) out += ", ";
+    if (named) {
+      const std::string_view name = operand_name(n.op, count, i);
+      for (int place = 0; place < spec.count; ++place)
+        if (spec.names[place] == name && spec.is_optional(place)) out += concat_text(name, "=");
+    }
+    out += n.inputs[static_cast<std::size_t>(i)].text();
+  }
+  return out;
+}
+
 void append_node(std::string& out, const Graph& g, NodeId id, const TextOptions& options, int indent) {
   const Node& n = g.node(id);
   out += id.text();
   if (n.num_results() != 1) out += ":" + std::to_string(n.num_results());
-  out += " = " + op_text_name(n.op) + "(";
-  for (std::size_t i = 0; i < n.inputs.size(); ++i) out += (i ? ", " : "") + n.inputs[i].text();
-  out += ")";
+  out += " = " + op_text_name(n.op) + "(" + operands_text(n) + ")";
   std::string attrs = attrs_text(n.op, options, indent);
   if (!attrs.empty()) out += " {" + attrs + "}";
   out += " : ";

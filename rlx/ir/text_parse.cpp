@@ -1,4 +1,5 @@
 // Reading the text form of graphs: a recursive-descent parser that checks every shape it reads.
+#include <algorithm>
 #include <bit>
 #include <cctype>
 #include <charconv>
@@ -428,7 +429,7 @@ class Parser {
   }
 
   AttrValue attribute(const AttrField& f, int depth) {
-    bool may_be_none = f.type >= AttrType::OptBool || f.type == AttrType::Tensor || f.type == AttrType::Body;
+    bool may_be_none = is_optional(f.type) || f.type == AttrType::Tensor || f.type == AttrType::Body;
     if (may_be_none && eat_word("none")) {
       if (f.type == AttrType::Tensor) return Tensor();
       if (holds_body(f.type)) return Subgraph();
@@ -443,6 +444,7 @@ class Parser {
       case AttrType::OptF64: return f64();
       case AttrType::Enum:
       case AttrType::OptEnum: return enumerator(f);
+      case AttrType::Operands: break;  // stands in front of the operands
       case AttrType::String: return string(concat_text("the string ", f.name));
       case AttrType::DType: return dtype();
       case AttrType::DimList: return dims(concat_text("in front of ", f.name));
@@ -520,6 +522,55 @@ class Parser {
     return out;
   }
 
+  struct WrittenOperand {
+    std::string_view name;  // empty: by its place
+    Value value;
+    std::size_t at;
+  };
+  std::vector<WrittenOperand> written_operands(Scope& scope) {
+    std::vector<WrittenOperand> out;
+    do {
+      skip();
+      const std::size_t start = at_;
+      std::string_view name = peek_word();
+      if (!name.empty() && is_digit(name[0])) name = {};  // a value without its %
+      if (!name.empty()) {
+        at_ += name.size();
+        expect('=', concat_text("after the operand's name ", name.substr(0, 40)));
+      }
+      out.push_back({name, value(scope), start});
+    } while (eat(','));
+    return out;
+  }
+
+  // The operands in the order of the record, and the op with its mask of those present. Without a name stand the
+  // operands that every such node has, in order; or, where the op holds no mask, the first ones of the record.
+  OpBox place(std::size_t op_at, OpBox op, const std::vector<WrittenOperand>& written, std::vector<Value>& operands) {
+    const OpDef& def = op_def(op);
+    const bool named = std::any_of(written.begin(), written.end(), [](const auto& o) { return !o.name.empty(); });
+    if (!named && !def.inputs.masked) {
+      for (const WrittenOperand& o : written) operands.push_back(o.value);
+      return op;
+    }
+    std::vector<NamedOperand> by_name;
+    int next = 0;
+    for (const WrittenOperand& o : written) {
+      if (!o.name.empty()) {
+        by_name.push_back({o.name, o.value});
+        continue;
+      }
+      while (def.inputs.masked && next < def.inputs.count && def.inputs.is_optional(next)) ++next;
+      if (next >= def.inputs.count)
+        fail_plain(o.at, concat_text(def.name, " takes (", def.inputs.text(), "): no more operands without a name"),
+                   def.inputs.may_lack ? "optional operands are written by name, such as name=%3" : "");
+      by_name.push_back({def.inputs.names[next++], o.value});
+    }
+    Result<PlacedOperands> placed = place_operands(std::move(op), by_name);
+    if (!placed) fail_plain(op_at, placed.error().message, placed.error().hint);
+    operands = std::move(placed->inputs);
+    return std::move(placed->op);
+  }
+
   void node(Scope& scope, int depth) {
     expect('%', "in front of a node");
     std::size_t id_at = at_;
@@ -545,8 +596,8 @@ class Parser {
     auto named = find_op(op_name);
     if (!named) unknown_op(op_at, op_name);
     expect('(', "before the operands");
-    std::vector<Value> operands;
-    if (!peek(')')) operands = values(scope);
+    std::vector<WrittenOperand> written;
+    if (!peek(')')) written = written_operands(scope);
     expect(')', "after the operands");
     if (eat('{')) attributes(*named->def, op_name, named->op.get(), depth);
     // Types may be left out where inference knows them: not where they hold what the op's attributes do not.
@@ -574,7 +625,8 @@ class Parser {
     Origin origin;
     if (eat('@')) origin.label = string("a label");
 
-    OpBox op(named->def->kind, std::move(named->op));
+    std::vector<Value> operands;
+    const OpBox op = place(op_at, OpBox(named->def->kind, std::move(named->op)), written, operands);
     std::vector<Shape> operand_shapes;
     for (Value v : operands) operand_shapes.push_back(scope.graph.shape(v));
     Result<Shapes> inferred = at_position(op_at, [&] { return infer_shapes(op, operand_shapes); });
@@ -587,7 +639,7 @@ class Parser {
       fail_plain(type_at,
                  concat_text(op_name, " gives ", types_text(*inferred), ", the text says ", types_text(types)));
     NodeId node_id = at_position(op_at, [&] {
-      return scope.graph.add_node(Node{std::move(op), std::move(operands), std::move(types), std::move(origin)});
+      return scope.graph.add_node(Node{op, std::move(operands), std::move(types), std::move(origin)});
     });
     scope.ids.emplace(id, node_id);
     if (named->def->leaf == LeafKind::Named && !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)

@@ -18,7 +18,7 @@ struct AttentionData {
   std::vector<double> q, k, v, mask;
   std::int64_t mask_strides[4] = {0, 0, 0, 0};
 
-  AttentionData(const AttentionSpec& s, const RefArgs& a, int mask_operand)
+  AttentionData(const AttentionSpec& s, const RefArgs& a)
       : spec(s),
         batch(a.in(0).dim(0)),
         queries(a.in(0).dim(sequence_axis(s.layout))),
@@ -26,8 +26,8 @@ struct AttentionData {
         q(a.in(0).to_f64()),
         k(a.in(1).to_f64()),
         v(a.in(2).to_f64()) {
-    if (!takes_mask(s.mask)) return;
-    const Tensor& m = a.in(mask_operand);
+    if (!a.has("mask")) return;
+    const Tensor& m = a.in("mask");
     mask = m.to_f64();
     const Dims dims = mask_dims4(m.shape());
     std::int64_t stride = 1;
@@ -184,15 +184,14 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
     const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
-    const AttentionGraph a = build_attention(g, spec, c.input(0), c.input(1), c.input(2),
-                                             takes_mask(spec.mask) ? std::optional(c.input(3)) : std::nullopt);
+    const AttentionGraph a = build_attention(g, spec, c.input(0), c.input(1), c.input(2), c.optional_input("mask"));
     Expr y = weigh_values(g, spec, a);
     c.set_result(round_to(merge_heads(g, spec, y, spec.num_heads, c.result_shape().dims()), c.result_shape().dtype()));
   }
   static void vjp(VjpContext& c) {
     const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
     std::vector<Value> operands{c.input(0), c.input(1), c.input(2), c.cotangent()};
-    if (takes_mask(spec.mask)) operands.push_back(c.input(3));
+    if (c.has("mask")) operands.push_back(c.input("mask"));
     Expr d = c.graph().add(op_of<ops::AttentionBackward>(spec), operands);
     for (int i = 0; i < 3; ++i) c.accumulate(i, d.result(static_cast<std::uint32_t>(i)));
     if (spec.mask == MaskKind::Bias) c.accumulate(3, d.result(3));
@@ -201,7 +200,6 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
   // The batch is folded into B.
   static void batch(BatchContext& c) {
     Graph& g = c.graph();
-    const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
     auto folded = [&](Expr x) {  // [V, B, ..] -> [V * B, ..]
       Dims dims(x.shape().dims().begin() + 1, x.shape().dims().end());
       dims[0] = x.dim(0) * x.dim(1);
@@ -209,7 +207,7 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     };
     std::vector<Value> operands;
     for (int i = 0; i < 3; ++i) operands.push_back(folded(c.lifted(i)));
-    if (takes_mask(spec.mask)) {
+    if (c.has("mask")) {
       const Shape mask = c.input(3).shape();
       const Dims dims =
           mask_dims4(c.is_batched(3) ? Shape(Dims(mask.dims().begin() + 1, mask.dims().end()), mask.dtype()) : mask);
@@ -227,7 +225,7 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     c.set_result(g.reshape(g.add(c.op<ops::Attention>(), operands), prepend(c.batch_size(), c.result_shape().dims())));
   }
   static void reference(const RefArgs& a) {
-    const AttentionData data(attention_spec(a.op<ops::Attention>()), a, 3);
+    const AttentionData data(attention_spec(a.op<ops::Attention>()), a);
     const AttentionSpec& spec = data.spec;
     std::vector<double> y(data.q.size()), p, slope;
     for (std::int64_t b = 0; b < data.batch; ++b) {
@@ -271,8 +269,7 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
     const AttentionSpec spec = attention_spec(c.op<ops::AttentionBackward>());
-    const AttentionGraph a = build_attention(g, spec, c.input(0), c.input(1), c.input(2),
-                                             takes_mask(spec.mask) ? std::optional(c.input(4)) : std::nullopt);
+    const AttentionGraph a = build_attention(g, spec, c.input(0), c.input(1), c.input(2), c.optional_input("mask"));
     Expr dy = split_heads(g, spec, widen(c.input(3)), spec.num_heads, spec.group());
     Expr dp = g.dot_general(dy, a.v, ops::DotGeneral{{4}, {3}, {0, 1}, {0, 1}});
     // Where the weight is 0, scores and dp may be NaN of a k and v that nobody sees.
@@ -305,7 +302,7 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
   static void reference(const RefArgs& a) {
-    const AttentionData data(attention_spec(a.op<ops::AttentionBackward>()), a, 4);
+    const AttentionData data(attention_spec(a.op<ops::AttentionBackward>()), a);
     const AttentionSpec& spec = data.spec;
     const std::vector<double> dy = a.in(3).to_f64();
     std::vector<double> dq(data.q.size()), dk(data.k.size()), dv(data.v.size()), dmask(data.mask.size()), p, slope;
@@ -366,7 +363,7 @@ constinit const OpDef ops::Attention::def{
     .kind = kind,
     .name = "attention",
     .what = "softmax(mask(softcap(q k^T * scale))) v per head; kv heads may be shared by query heads.",
-    .inputs = inputs("q", "k", "v", "mask").optional(1),
+    .inputs = inputs("q", "k", "v", maybe("mask")).present_when(mask_present<ops::Attention, 3>),
     .attrs = AttentionRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,
@@ -386,7 +383,7 @@ constinit const OpDef ops::AttentionBackward::def{
     .kind = kind,
     .name = "attention_backward",
     .what = "The cotangents of attention: dq, dk, dv and, of a bias mask, dmask.",
-    .inputs = inputs("q", "k", "v", "dy", "mask").optional(1),
+    .inputs = inputs("q", "k", "v", "dy", maybe("mask")).present_when(mask_present<ops::AttentionBackward, 4>),
     .attrs = AttentionBackwardRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,

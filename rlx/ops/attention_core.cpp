@@ -52,10 +52,10 @@ std::optional<Diagnostic> check_attention_mask(const InferContext& c, const Atte
   return d;
 }
 
-std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& s, int mask_operand) {
+std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& s, int num_dense) {
   if (auto e = check_attention_attrs(c, s)) return e;
   if (!is_float(c.input(0).dtype())) return c.dtype_error("q must be float, got ", c.input(0));
-  if (auto e = c.check_same_dtype(0, mask_operand)) return e;
+  if (auto e = c.check_same_dtype(0, num_dense)) return e;
   static constexpr const char* kNames[] = {"q", "k", "v"};
   for (int i = 0; i < 3; ++i) {
     const Shape& x = c.input(i);
@@ -75,13 +75,8 @@ std::optional<Diagnostic> check_attention(const InferContext& c, const Attention
   }
   if (!(c.input(1) == c.input(2))) return c.error("k ", c.input(1), " and v ", c.input(2), " must have one shape");
   const int axis = sequence_axis(s.layout);
-  if (takes_mask(s.mask)) {
-    if (c.num_inputs() <= mask_operand) return c.error("needs a mask operand for mask kind ", enum_name(s.mask));
-    return check_attention_mask(c, s, c.input(mask_operand), c.input(0).dim(0), c.input(0).dim(axis),
-                                c.input(1).dim(axis));
-  }
-  if (c.num_inputs() > mask_operand) return c.error("takes no mask operand for mask kind ", enum_name(s.mask));
-  return std::nullopt;
+  if (!c.has("mask")) return std::nullopt;
+  return check_attention_mask(c, s, c.input("mask"), c.input(0).dim(0), c.input(0).dim(axis), c.input(1).dim(axis));
 }
 
 Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group) {

@@ -29,6 +29,11 @@ AttentionSpec attention_spec(const Op& op) {
 }
 
 constexpr bool takes_mask(MaskKind kind) { return kind == MaskKind::Custom || kind == MaskKind::Bias; }
+/// For InputSpec::present_when: the operand at `Place` is there when the kind of mask takes one.
+template <class Op, int Place>
+std::uint32_t mask_present(const void* op) {
+  return takes_mask(static_cast<const Op*>(op)->mask) ? 1U << Place : 0;
+}
 
 /// Axis of the sequence in q, k and v.
 constexpr int sequence_axis(HeadLayout layout) { return layout == HeadLayout::HeadsFirst ? 2 : 1; }
@@ -38,8 +43,8 @@ std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const Att
 /// Checks a mask of the attention over [batch, num_heads, queries, keys].
 std::optional<Diagnostic> check_attention_mask(const InferContext& c, const AttentionSpec& spec, const Shape& mask,
                                                const Dim& batch, const Dim& queries, const Dim& keys);
-/// Checks attributes and the operands q, k, v at 0, 1, 2 and the mask at `mask_operand`.
-std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& spec, int mask_operand);
+/// Checks attributes and the operands q, k, v at 0, 1, 2, the others of their dtype up to `num_dense`, and the mask.
+std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& spec, int num_dense);
 
 /// The dims of a mask as [B or 1, H or 1, S_q or 1, S_k or 1]: right-aligned, so that rank 2 is [S_q, S_k].
 Dims mask_dims4(const Shape& mask);

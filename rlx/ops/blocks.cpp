@@ -142,22 +142,20 @@ Cost block_cost(const CostContext& c, std::int64_t num_heads, std::int64_t head_
 // -- linear --
 
 struct LinearRules {
+  static std::uint32_t present(const void* op) { return static_cast<const ops::Linear*>(op)->has_bias ? 1U << 2 : 0; }
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Linear>();
-    if (c.num_inputs() != (op.has_bias ? 3 : 2))
-      return c.error("needs x, w", op.has_bias ? " and bias" : "", ", got ", c.num_inputs(), " operands");
     if (auto e = c.check_same_dtype(0, c.num_inputs())) return *e;
     if (auto e = check_activation(c, op.activation)) return *e;
     auto y = infer_linear(c, 1, "w");
     if (!y) return y.error();
-    if (op.has_bias)
-      if (auto e = check_dims(c, 2, "bias", {c.input(1).dim(1)})) return *e;
+    if (c.has("bias"))
+      if (auto e = check_dims(c, c.index("bias"), "bias", {c.input(1).dim(1)})) return *e;
     return Shapes{*y};
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::Linear>();
-    c.set_result(
-        linear_into(c, c.input(0), c.input(1), op.has_bias ? std::optional(c.input(2)) : std::nullopt, op.activation));
+    c.set_result(linear_into(c, c.input("x"), c.input("w"), c.optional_input("bias"), op.activation));
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
@@ -274,12 +272,9 @@ std::optional<Diagnostic> check_layer(const InferContext& c, const AttentionSpec
     return c.attr_error("mask kind sliding_window has no window attribute here");
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
-  if (c.num_inputs() != num_dense + (takes_mask(spec.mask) ? 1 : 0))
-    return c.error("needs ", num_dense + (takes_mask(spec.mask) ? 1 : 0), " operands for mask kind ",
-                   enum_name(spec.mask), ", got ", c.num_inputs());
   if (auto e = c.check_same_dtype(0, num_dense)) return e;
   if (x.rank() != 3) return c.error("x must be [B, S, E], got ", x);
-  if (takes_mask(spec.mask)) return check_attention_mask(c, spec, c.input(num_dense), x.dim(0), x.dim(1), x.dim(1));
+  if (c.has("mask")) return check_attention_mask(c, spec, c.input("mask"), x.dim(0), x.dim(1), x.dim(1));
   return std::nullopt;
 }
 
@@ -312,7 +307,7 @@ struct EncoderBlockRules {
     Expr x = c.input(0);
     auto qkv = shared_linear(c, x, {c.input(1), c.input(3), c.input(5)}, {c.input(2), c.input(4), c.input(6)});
     std::optional<Operand> mask;
-    if (takes_mask(op.mask)) mask = c.input(17);
+    if (c.has("mask")) mask = c.input("mask");
     Expr attended = g.attention(
         qkv[0], qkv[1], qkv[2],
         ops::Attention{op.num_heads, op.num_heads, op.head_dim, op.mask, 0, {}, {}, HeadLayout::Merged}, mask);
@@ -393,7 +388,7 @@ struct LlamaDecoderBlockRules {
     auto qkv = shared_linear(c, g.rms_norm(x, c.input(1), zero_beta, op.eps), {c.input(2), c.input(3), c.input(4)}, {});
     Expr q = g.rope(qkv[0], c.input(10), c.input(11), rope(op)), k = g.rope(qkv[1], c.input(10), c.input(11), rope(op));
     std::optional<Operand> mask;
-    if (takes_mask(op.mask)) mask = c.input(12);
+    if (c.has("mask")) mask = c.input("mask");
     Expr attended = g.attention(
         q, k, qkv[2], ops::Attention{op.num_heads, op.kv_heads, op.head_dim, op.mask, 0, {}, {}, HeadLayout::Merged},
         mask);
@@ -449,7 +444,7 @@ struct LlamaDecoderBlockRules {
 constinit const OpDef ops::Linear::def{.kind = kind,
                                        .name = "linear",
                                        .what = "act(x w + bias).",
-                                       .inputs = inputs("x", "w", "bias").optional(1),
+                                       .inputs = inputs("x", "w", maybe("bias")).present_when(LinearRules::present),
                                        .attrs = LinearRules::attrs,
                                        .level = Level::Hir,
                                        .leaf = LeafKind::None,
@@ -546,8 +541,8 @@ constinit const OpDef ops::EncoderBlock::def{
     .name = "encoder_block",
     .what = "BERT's post-norm encoder layer.",
     .inputs = inputs("x", "w_q", "b_q", "w_k", "b_k", "w_v", "b_v", "w_o", "b_o", "ln1_gamma", "ln1_beta", "w_up",
-                     "b_up", "w_down", "b_down", "ln2_gamma", "ln2_beta", "mask")
-                  .optional(1),
+                     "b_up", "w_down", "b_down", "ln2_gamma", "ln2_beta", maybe("mask"))
+                  .present_when(mask_present<ops::EncoderBlock, 17>),
     .attrs = EncoderBlockRules::attrs,
     .level = Level::Hir,
     .leaf = LeafKind::None,
@@ -568,8 +563,8 @@ constinit const OpDef ops::LlamaDecoderBlock::def{
     .name = "llama_decoder_block",
     .what = "Llama's pre-norm decoder layer.",
     .inputs = inputs("x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "ln2_gamma", "w_gate", "w_up", "w_down", "cos",
-                     "sin", "mask")
-                  .optional(1),
+                     "sin", maybe("mask"))
+                  .present_when(mask_present<ops::LlamaDecoderBlock, 12>),
     .attrs = LlamaDecoderBlockRules::attrs,
     .level = Level::Hir,
     .leaf = LeafKind::None,

@@ -8,6 +8,10 @@ namespace rlx {
 namespace {
 
 struct FusedAttentionBlockRules {
+  static std::uint32_t present(const void* op) {
+    const auto& o = *static_cast<const ops::FusedAttentionBlock*>(op);
+    return (o.has_bias ? 1U << 3 | 1U << 4 : 0) | (takes_mask(o.mask) ? 1U << 5 : 0);
+  }
   static AttentionSpec spec(const ops::FusedAttentionBlock& op) {
     return {op.num_heads, op.kv_heads, op.head_dim, op.mask, op.window, op.scale, op.softcap, HeadLayout::Merged};
   }
@@ -15,13 +19,9 @@ struct FusedAttentionBlockRules {
     const auto& op = c.op<ops::FusedAttentionBlock>();
     const AttentionSpec s = spec(op);
     if (auto e = check_attention_attrs(c, s)) return *e;
-    const int num_dense = op.has_bias ? 5 : 3, expected = num_dense + (takes_mask(op.mask) ? 1 : 0);
-    if (c.num_inputs() != expected)
-      return c.error("needs x, w_qkv, w_out", op.has_bias ? ", b_qkv, b_out" : "", takes_mask(op.mask) ? ", mask" : "",
-                     ", got ", c.num_inputs(), " operands");
     const Shape &x = c.input(0), &w_qkv = c.input(1), &w_out = c.input(2);
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
-    if (auto e = c.check_same_dtype(0, num_dense)) return *e;
+    if (auto e = c.check_same_dtype(0, op.has_bias ? 5 : 3)) return *e;
     if (x.rank() != 3) return c.error("x must be [B, S, E], got ", x);
     const Dim q_width = Dim(s.num_heads) * Dim(s.head_dim),
               qkv_width = q_width + Dim(2) * Dim(s.kv_heads) * Dim(s.head_dim);
@@ -30,12 +30,13 @@ struct FusedAttentionBlockRules {
     if (w_out.rank() != 2 || !(w_out.dim(0) == q_width))
       return c.error("w_out must be [", q_width, ", E'], got ", w_out);
     if (op.has_bias) {
-      if (c.input(3).dims() != Dims{qkv_width}) return c.error("b_qkv must be [", qkv_width, "], got ", c.input(3));
-      if (c.input(4).dims() != Dims{w_out.dim(1)})
-        return c.error("b_out must be [", w_out.dim(1), "], got ", c.input(4));
+      if (const Shape& b = c.input("b_qkv"); b.dims() != Dims{qkv_width})
+        return c.error("b_qkv must be [", qkv_width, "], got ", b);
+      if (const Shape& b = c.input("b_out"); b.dims() != Dims{w_out.dim(1)})
+        return c.error("b_out must be [", w_out.dim(1), "], got ", b);
     }
-    if (takes_mask(op.mask))
-      if (auto e = check_attention_mask(c, s, c.input(num_dense), x.dim(0), x.dim(1), x.dim(1))) return *e;
+    if (c.has("mask"))
+      if (auto e = check_attention_mask(c, s, c.input("mask"), x.dim(0), x.dim(1), x.dim(1))) return *e;
     return Shapes{Shape({x.dim(0), x.dim(1), w_out.dim(1)}, x.dtype())};
   }
   static void decompose(DecomposeContext& c) {
@@ -43,15 +44,15 @@ struct FusedAttentionBlockRules {
     const auto& op = c.op<ops::FusedAttentionBlock>();
     const std::int64_t q_width = op.num_heads * op.head_dim, kv_width = op.kv_heads * op.head_dim;
     Expr qkv = g.matmul(c.input(0), c.input(1));
-    if (op.has_bias) qkv = qkv + c.input(3);
+    if (op.has_bias) qkv = qkv + c.input("b_qkv");
     Expr q = g.narrow(qkv, -1, 0, q_width), k = g.narrow(qkv, -1, q_width, kv_width),
          v = g.narrow(qkv, -1, q_width + kv_width, kv_width);
     const ops::Attention attention{op.num_heads, op.kv_heads, op.head_dim, op.mask,
                                    op.window,    op.scale,    op.softcap,  HeadLayout::Merged};
     std::optional<Operand> mask;
-    if (takes_mask(op.mask)) mask = c.input(op.has_bias ? 5 : 3);
+    if (c.has("mask")) mask = c.input("mask");
     Expr y = g.matmul(g.attention(q, k, v, attention, mask), c.input(2));
-    c.set_result(op.has_bias ? y + c.input(4) : y);
+    c.set_result(op.has_bias ? y + c.input("b_out") : y);
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
@@ -97,7 +98,8 @@ constinit const OpDef ops::FusedAttentionBlock::def{
     .kind = kind,
     .name = "fused_attention_block",
     .what = "Joined projection of q, k and v, attention, output projection.",
-    .inputs = inputs("x", "w_qkv", "w_out", "b_qkv", "b_out", "mask").optional(3),
+    .inputs = inputs("x", "w_qkv", "w_out", maybe("b_qkv"), maybe("b_out"), maybe("mask"))
+                  .present_when(FusedAttentionBlockRules::present),
     .attrs = FusedAttentionBlockRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,

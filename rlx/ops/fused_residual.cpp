@@ -8,28 +8,34 @@ namespace rlx {
 namespace {
 
 // Operands x, residual, [bias], gamma, beta: x and residual of one shape, the vectors of its last dimension.
-std::optional<Diagnostic> check_residual(const InferContext& c, bool has_bias, double eps) {
+std::optional<Diagnostic> check_residual(const InferContext& c, double eps) {
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
-  if (c.num_inputs() != (has_bias ? 5 : 4))
-    return c.error("needs x, residual, ", has_bias ? "bias, " : "", "gamma and beta, got ", c.num_inputs(),
-                   " operands");
   if (auto e = c.check_same_dtype(0, c.num_inputs())) return e;
   if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
   if (x.rank() < 1) return c.error("x must have an axis to normalise, got ", x);
   if (!(c.input(1) == x)) return c.error("the residual ", c.input(1), " must have the shape of x ", x);
   for (int i = 2; i < c.num_inputs(); ++i) {
-    const char* name = i == c.num_inputs() - 1 ? "beta" : i == c.num_inputs() - 2 ? "gamma" : "bias";
+    const std::string_view name = operand_name(c.box(), c.num_inputs(), i);
     if (c.input(i).rank() != 1 || !(c.input(i).dim(0) == x.dim(-1)))
       return c.error(name, " must be [", x.dim(-1), "] (the last dimension of x ", x, "), got ", c.input(i));
   }
   return std::nullopt;
 }
 
-Expr residual_sum(DecomposeContext& c, bool has_bias) {
-  Expr sum = c.input(0) + c.input(1);
-  return has_bias ? sum + c.input(2) : sum;
+Expr residual_sum(DecomposeContext& c) {
+  Expr sum = c.input("x") + c.input("residual");
+  return c.has("bias") ? sum + c.input("bias") : sum;
 }
+
+// The place of bias among the operands.
+template <class Op>
+std::uint32_t bias_present(const void* op) {
+  return static_cast<const Op*>(op)->has_bias ? 1U << 2 : 0;
+}
+template <class Op>
+constexpr InputSpec kResidualInputs =
+    inputs("x", "residual", maybe("bias"), "gamma", "beta").present_when(bias_present<Op>);
 
 template <class Op>
 void residual_samples(SampleSet& s) {
@@ -58,13 +64,12 @@ void residual_samples(SampleSet& s) {
 struct FusedResidualLNRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::FusedResidualLN>();
-    if (auto e = check_residual(c, op.has_bias, op.eps)) return *e;
+    if (auto e = check_residual(c, op.eps)) return *e;
     return Shapes{c.input(0)};
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::FusedResidualLN>();
-    const int gamma = op.has_bias ? 3 : 2;
-    c.set_result(c.graph().layer_norm(residual_sum(c, op.has_bias), c.input(gamma), c.input(gamma + 1), op.eps));
+    c.set_result(c.graph().layer_norm(residual_sum(c), c.input("gamma"), c.input("beta"), op.eps));
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
@@ -77,14 +82,13 @@ struct FusedResidualLNRules {
 struct FusedResidualRmsNormRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::FusedResidualRmsNorm>();
-    if (auto e = check_residual(c, op.has_bias, op.eps)) return *e;
+    if (auto e = check_residual(c, op.eps)) return *e;
     return Shapes{c.input(0), c.input(0)};
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::FusedResidualRmsNorm>();
-    const int gamma = op.has_bias ? 3 : 2;
-    Expr sum = residual_sum(c, op.has_bias);
-    c.set_result(0, c.graph().rms_norm(sum, c.input(gamma), c.input(gamma + 1), op.eps));
+    Expr sum = residual_sum(c);
+    c.set_result(0, c.graph().rms_norm(sum, c.input("gamma"), c.input("beta"), op.eps));
     c.set_result(1, sum);
   }
   static constexpr DerivedRule vjp = by_decomposition;
@@ -100,7 +104,7 @@ struct FusedResidualRmsNormRules {
 constinit const OpDef ops::FusedResidualLN::def{.kind = kind,
                                                 .name = "fused_residual_ln",
                                                 .what = "layer_norm of x + residual [+ bias] over the last axis.",
-                                                .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
+                                                .inputs = kResidualInputs<ops::FusedResidualLN>,
                                                 .attrs = FusedResidualLNRules::attrs,
                                                 .level = Level::Mir,
                                                 .leaf = LeafKind::None,
@@ -120,7 +124,7 @@ constinit const OpDef ops::FusedResidualRmsNorm::def{
     .kind = kind,
     .name = "fused_residual_rms_norm",
     .what = "rms_norm of x + residual [+ bias] over the last axis, and that sum.",
-    .inputs = inputs("x", "residual", "bias", "gamma", "beta").optional(1),
+    .inputs = kResidualInputs<ops::FusedResidualRmsNorm>,
     .attrs = FusedResidualRmsNormRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,

@@ -1,5 +1,6 @@
 // Fuzz target: every op with attributes and operands that nobody would write, through the graph's own building calls.
 // Only rlx::Error may come out, never an internal one, and what was accepted is sound and survives both file forms.
+#include <bit>
 #include <limits>
 
 #include "rlx/ir/serialize.h"
@@ -46,6 +47,7 @@ AttrValue attribute(Dice& dice, const AttrField& f, const AttrValue& given, cons
     case AttrType::OptBody: return dice.chance(30) ? Subgraph() : body;
     case AttrType::OptF64: return dice.chance(50) ? AttrValue(real(dice)) : AttrValue();
     case AttrType::OptI64: return dice.chance(50) ? AttrValue(integer(dice)) : AttrValue();
+    case AttrType::Operands: return dice.below(16);
     case AttrType::I64List: {
       std::vector<std::int64_t> list(static_cast<std::size_t>(dice.below(5)));
       for (auto& x : list) x = integer(dice);
@@ -100,7 +102,10 @@ void run(Dice& dice) {
       auto op = make_default_op(def.kind);
       for (const AttrField& f : def.attrs) f.set(op.get(), attribute(dice, f, f.get(op.get()), some_body(dice)));
       std::vector<Value> operands;
-      const std::int64_t n = def.inputs.variadic || dice.chance(10) ? dice.below(4) : def.inputs.count;
+      const InputSpec& spec = def.inputs;
+      const int said =
+          spec.present ? spec.required + std::popcount(spec.present(op.get()) & spec.may_lack) : spec.count;
+      const std::int64_t n = spec.variadic || dice.chance(10) ? dice.below(4) : said;
       for (std::int64_t k = 0; k < n; ++k) operands.push_back(dice.any(pool).value());
       const Expr e = g.add(OpBox(def.kind, std::shared_ptr<const void>(std::move(op))), std::move(operands));
       for (std::uint32_t r = 0; r < g.node(e.value().node).num_results(); ++r) pool.push_back(e.result(r));

@@ -54,6 +54,7 @@ class Hostile {
       case AttrType::OptI64: return pick(2) ? AttrValue(integer()) : AttrValue();
       case AttrType::OptEnum:
         return pick(2) ? AttrValue(static_cast<std::int64_t>(pick(f.enum_names.size()))) : AttrValue();
+      case AttrType::Operands: return static_cast<std::int64_t>(pick(16));
       case AttrType::I64List: {
         std::vector<std::int64_t> list(pick(5));
         for (auto& x : list) x = pick(2) ? static_cast<std::int64_t>(pick(5)) - 1 : integer();

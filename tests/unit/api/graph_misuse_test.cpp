@@ -268,6 +268,28 @@ TEST_CASE("misuse: ops and their attributes") {
   REFUSED("has no value", OpSet::everything().claims(small(), kFar));
 }
 
+TEST_CASE("misuse: operands by name") {
+  Graph g("g");
+  Graph other("other");
+  const Expr x = g.input("x", kPair), foreign = other.input("x", kPair);
+  const OpBox linear(ops::Linear{});
+  REFUSED("linear has no operand 'y'", find_operand(linear, 2, "y"));
+  REFUSED("operand 'bias' was left out", operand_index(linear, 2, "bias"));
+  CHECK(operand_name(linear, 2, 7) == "operand");
+  CHECK(operand_name(linear, 2, -1) == "operand");
+  CHECK(check_operand_count(linear, 1).has_value());
+  CHECK(check_operand_count(linear, -1).has_value());
+  CHECK(check_operand_count(linear, 1 << 30).has_value());
+  const NamedOperand unknown[] = {{"y", x.value()}}, twice[] = {{"x", x.value()}, {"x", x.value()}};
+  CHECK(place_operands(linear, unknown).error().code == ErrorCode::InvalidArgument);
+  CHECK(place_operands(linear, twice).error().code == ErrorCode::InvalidArgument);
+  CHECK(place_operands(linear, {}).error().message == "linear: operand 'x' is missing");
+  REFUSED("there is no operand 'y'", g.add_named(ops::Linear{}, {{"y", x}}));
+  REFUSED("call for no operand 'bias'", g.add_named(ops::Linear{}, {{"x", x}, {"w", x}, {"bias", x}}));
+  REFUSED("belongs to graph", g.add_named(ops::Linear{}, {{"x", foreign}}));
+  REFUSED("an empty Expr", g.add_named(ops::Linear{}, {{"x", Expr()}}));
+}
+
 TEST_CASE("misuse: contexts of rules") {
   Graph g("g");
   const OpBox box(ops::Activation{});
@@ -277,6 +299,8 @@ TEST_CASE("misuse: contexts of rules") {
   const InferContext infer(box, shapes);
   REFUSED("no operand 1", infer.input(1));
   REFUSED("no operand -1", infer.input(-1));
+  REFUSED("has no operand 'bias'", infer.has("bias"));
+  REFUSED("has no operand 'bias'", infer.index("bias"));
   CHECK(infer.check_axis(std::numeric_limits<std::int64_t>::min(), kPair).has_value());
   REFUSED("no operand 1", infer.check_same_dtype(0, 2));
   CHECK(infer.negative(Dim(-1)));
@@ -291,9 +315,13 @@ TEST_CASE("misuse: contexts of rules") {
   const RefArgs args{box, std::span(&tensor, 1), std::span(&room, 1)};
   REFUSED("no operand 1", args.in(1));
   REFUSED("no result 2", args.out(2));
+  REFUSED("has no operand ''", args.has(""));
 
   const BuildContext build(g, box, in, shapes);
   REFUSED("no operand 4", build.input(4));
+  REFUSED("has no operand 'bias'", build.has("bias"));
+  REFUSED("has no operand 'bias'", build.index("bias"));
+  REFUSED("has no operand 'bias'", build.optional_input("bias"));
   REFUSED("no result 4", build.result_shape(4));
   REFUSED("77 is no DType", build.zeros(Shape({2}, static_cast<DType>(77))));
   REFUSED("77 is no DType", build.full(Shape({2}, static_cast<DType>(77)), 1));

@@ -26,6 +26,7 @@ AttrValue changed(const AttrField& f, const AttrValue& v) {
     case AttrType::OptBool: return !std::get<bool>(v);
     case AttrType::I64:
     case AttrType::OptI64: return std::get<std::int64_t>(v) + 1;
+    case AttrType::Operands: return std::get<std::int64_t>(v) ^ 2;
     case AttrType::F64:
     case AttrType::OptF64: return std::get<double>(v) + 0.5;
     case AttrType::Enum:

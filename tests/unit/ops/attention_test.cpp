@@ -288,8 +288,8 @@ TEST_CASE("attention shape rules name what does not fit") {
   auto op = heads_first(2, 2);
   CHECK(infer_error(op, {q, k, k}).empty());
   CHECK(contains(infer_error(op, {q, k, q}), "k "));
-  CHECK(contains(infer_error(op, {q, k, k, k}), "takes no mask"));
-  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k}), "needs a mask"));
+  CHECK(contains(infer_error(op, {q, k, k, k}), "got 4 operands, takes (q, k, v)"));
+  CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k}), "got 3 operands, takes (q, k, v, mask)"));
   // q [1, 2, 3, 2], k [1, 2, 4, 2]: a mask of rank 2 is [3, 4].
   CHECK(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k, Shape({3, 4}, DType::Bool)}).empty());
   const Shape q2({2, 2, 3, 2}, DType::F32), k2({2, 2, 4, 2}, DType::F32);

@@ -1,0 +1,130 @@
+// Finding operands by name, and placing them.
+#include "rlx/ir/input_spec.h"
+
+#include <bit>
+
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/text.h"
+
+namespace rlx {
+namespace {
+
+// Bit i is set when operand i of the record is among `num_inputs` inputs.
+std::uint32_t present_bits(const OpBox& op, const InputSpec& spec, int num_inputs) {
+  if (spec.present) return (spec.present(op.data()) & spec.may_lack) | ~spec.may_lack;
+  return num_inputs >= 32 ? ~0U : (1U << num_inputs) - 1;
+}
+
+int place_of(const InputSpec& spec, std::string_view name) {
+  for (int i = 0; i < spec.count; ++i)
+    if (spec.names[i] == name) return i;
+  return -1;
+}
+
+// The operands that a node of `op` has, by name.
+std::string present_text(const OpBox& op, const InputSpec& spec) {
+  const std::uint32_t bits = present_bits(op, spec, spec.count);
+  std::string out;
+  for (int i = 0; i < spec.count; ++i)
+    if ((bits >> i & 1U) != 0) out += concat_text(out.empty() ? "" : ", ", spec.names[i]);
+  return out;
+}
+
+Diagnostic problem(const OpBox& op, std::string message, std::string hint = {}) {
+  return Diagnostic{ErrorCode::InvalidArgument, concat_text(op_text_name(op), ": ", message), {}, std::move(hint)};
+}
+
+}  // namespace
+
+std::string InputSpec::text() const {
+  std::string out;
+  for (int i = 0; i < count; ++i)
+    out += concat_text(i ? ", " : "", is_optional(i) ? "[" : "", names[i], is_optional(i) ? "]" : "",
+                       variadic && i + 1 == count ? "..." : "");
+  return out;
+}
+
+std::optional<int> find_operand(const OpBox& op, int num_inputs, std::string_view name) {
+  const InputSpec& spec = op_def(op).inputs;
+  const int place = place_of(spec, name);
+  if (place < 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), " has no operand '", name.substr(0, 40), "'"),
+                concat_text("its operands are (", spec.text(), ")"));
+  const std::uint32_t bits = present_bits(op, spec, num_inputs);
+  if ((bits >> place & 1U) == 0) return std::nullopt;
+  return std::popcount(bits & ((1U << place) - 1));
+}
+
+int operand_index(const OpBox& op, int num_inputs, std::string_view name) {
+  const std::optional<int> i = find_operand(op, num_inputs, name);
+  if (!i)
+    throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), ": operand '", name, "' was left out"),
+                "ask has(name) first");
+  return *i;
+}
+
+std::string_view operand_name(const OpBox& op, int num_inputs, int i) {
+  const InputSpec& spec = op_def(op).inputs;
+  if (spec.variadic && i >= spec.count) return spec.names[spec.count - 1];
+  const std::uint32_t bits = present_bits(op, spec, num_inputs);
+  for (int place = 0; place < spec.count; ++place)
+    if ((bits >> place & 1U) != 0 && i-- == 0) return spec.names[place];
+  return "operand";
+}
+
+std::optional<Diagnostic> check_operand_count(const OpBox& op, int num_inputs) {
+  const InputSpec& spec = op_def(op).inputs;
+  if (!spec.present) {
+    if (num_inputs >= spec.required && (spec.variadic || num_inputs <= spec.count)) return std::nullopt;
+    return problem(op, concat_text("got ", num_inputs, " operands, takes (", spec.text(), ")"));
+  }
+  const std::uint32_t said = spec.present(op.data());
+  if ((said & ~spec.may_lack) != 0)
+    return problem(op, concat_text("the mask of optional operands is ", said, ", takes (", spec.text(), ")"),
+                   "bit i stands for the optional operand at place i; place_operands sets it from names");
+  if (num_inputs == spec.required + std::popcount(said)) return std::nullopt;
+  return problem(op, concat_text("got ", num_inputs, " operands, takes (", present_text(op, spec), ")"),
+                 spec.masked ? "give optional operands by name: the op holds a mask of those that are there"
+                 : spec.may_lack
+                     ? concat_text("of (", spec.text(), ") its attributes {", print_attrs(op), "} say which are there")
+                     : std::string());
+}
+
+Result<PlacedOperands> place_operands(OpBox op, std::span<const NamedOperand> operands) {
+  const OpDef& def = op_def(op);
+  const InputSpec& spec = def.inputs;
+  if (spec.variadic) return problem(op, concat_text("its operands (", spec.text(), ") have no names of their own"));
+  std::optional<Value> at[std::size(InputSpec{}.names)];
+  std::uint32_t bits = 0;
+  for (const NamedOperand& o : operands) {
+    const int place = place_of(spec, o.name);
+    if (place < 0) {
+      const std::vector<std::string> names(spec.names, spec.names + spec.count);
+      return problem(op, concat_text("there is no operand '", o.name.substr(0, 40), "', takes (", spec.text(), ")"),
+                     did_you_mean(o.name, names));
+    }
+    if (at[place]) return problem(op, concat_text("operand '", o.name, "' is given twice"));
+    at[place] = o.value;
+    bits |= 1U << place;
+  }
+  for (const AttrField& f : def.attrs)
+    if (f.type == AttrType::Operands) {
+      std::shared_ptr<void> copy = copy_of(op);
+      f.set(copy.get(), static_cast<std::int64_t>(bits & spec.may_lack));
+      op = OpBox(op.kind(), std::move(copy));
+    }
+  const std::uint32_t wanted = present_bits(op, spec, std::popcount(bits));
+  std::vector<Value> inputs;
+  for (int place = 0; place < spec.count; ++place) {
+    const bool needed = spec.present ? (wanted >> place & 1U) != 0 : !spec.is_optional(place);
+    if (needed && !at[place]) return problem(op, concat_text("operand '", spec.names[place], "' is missing"));
+    if (at[place] && (wanted >> place & 1U) == 0)
+      return problem(op, spec.present
+                             ? concat_text("its attributes call for no operand '", spec.names[place], "'")
+                             : concat_text("operand '", spec.names[place], "' needs those before it: ", spec.text()));
+    if (at[place]) inputs.push_back(*at[place]);
+  }
+  return PlacedOperands{std::move(op), std::move(inputs)};
+}
+
+}  // namespace rlx

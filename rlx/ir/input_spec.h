@@ -1,0 +1,106 @@
+// The operands an op takes: their names, which may be left out, and where each lies among a node's dense inputs.
+//
+// A node holds only the operands that are there. Which optional ones those are is told by the op: by a mask among its
+// attributes (text: `dequantize(%0, scale=%1)`), by another attribute (`has_bias`, the kind of an attention mask), or,
+// where only the last ones may be left out, by their number. Rules ask by name: `c.has("scale")`, `c.input("scale")`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/ir/attr.h"
+#include "rlx/ir/value.h"
+
+namespace rlx {
+
+/// Operand names and which of them a node may lack.
+struct InputSpec {
+  std::string_view names[24];
+  int count = 0;     // named operands
+  int required = 0;  // of them
+  bool variadic = false;
+  std::uint32_t may_lack = 0;                          // bit i: operand i is optional
+  std::uint32_t (*present)(const void* op) = nullptr;  // bits of the optional ones that are there; null: by number
+  bool masked = false;                                 // `present` reads an OperandMask of the op
+
+  constexpr bool is_optional(int place) const { return (may_lack >> place & 1U) != 0; }
+  /// The last ones are optional and told by their number.
+  constexpr InputSpec optional(int last) const {
+    InputSpec s = *this;
+    s.required = count - last;
+    for (int i = s.required; i < count; ++i) s.may_lack |= 1U << i;
+    return s;
+  }
+  /// Those optional operands are there that `f` finds in the op's attributes.
+  constexpr InputSpec present_when(std::uint32_t (*f)(const void* op)) const {
+    InputSpec s = *this;
+    s.present = f;
+    return s;
+  }
+  /// Those optional operands are there that the OperandMask `Mask` of the op says: `&ops::Dequantize::present`.
+  template <auto Mask>
+  constexpr InputSpec masked_by() const {
+    InputSpec s = present_when(&detail::FieldAccess<Mask>::mask_bits);
+    s.masked = true;
+    return s;
+  }
+  /// "q, k, v, [mask]".
+  std::string text() const;
+};
+
+/// The name of an optional operand, for `inputs`.
+struct maybe {
+  std::string_view name;
+  constexpr explicit maybe(std::string_view n) : name(n) {}
+};
+namespace detail {
+constexpr std::string_view operand_name(std::string_view name) { return name; }
+constexpr std::string_view operand_name(maybe o) { return o.name; }
+constexpr bool may_lack(std::string_view) { return false; }
+constexpr bool may_lack(maybe) { return true; }
+}  // namespace detail
+
+/// Operands by name: `inputs("x", "w", maybe("bias"))`. Followed by masked_by or present_when where some are optional.
+template <class... Names>
+constexpr InputSpec inputs(Names... names) {
+  InputSpec s{{detail::operand_name(names)...}, static_cast<int>(sizeof...(names)), 0, false, 0, nullptr, false};
+  int place = 0;
+  ((s.may_lack |= detail::may_lack(names) ? 1U << place : 0U, ++place), ...);
+  for (int i = 0; i < s.count; ++i) s.required += s.is_optional(i) ? 0 : 1;
+  return s;
+}
+/// Any number of operands from `required` on.
+constexpr InputSpec variadic_inputs(std::string_view name, int required = 1) {
+  return InputSpec{{name}, 1, required, true, 0, nullptr, false};
+}
+
+/// Where operand `name` lies among the `num_inputs` inputs of a node of `op`, none when it was left out.
+/// InvalidArgument for a name that the record does not have.
+std::optional<int> find_operand(const OpBox& op, int num_inputs, std::string_view name);
+/// The same; InvalidArgument when it was left out.
+int operand_index(const OpBox& op, int num_inputs, std::string_view name);
+/// The name of input `i` of a node of `op` with `num_inputs` inputs: "scale"; of a variadic one "x".
+std::string_view operand_name(const OpBox& op, int num_inputs, int i);
+/// The error for a number of operands that `op` does not take; none when it is fine.
+std::optional<Diagnostic> check_operand_count(const OpBox& op, int num_inputs);
+
+/// An operand by name.
+struct NamedOperand {
+  std::string_view name;
+  Value value;
+};
+/// An op and its dense inputs, in the order of its record.
+struct PlacedOperands {
+  OpBox op;
+  std::vector<Value> inputs;
+};
+/// Puts operands given by name, in any order, into the order of the record of `op` and sets its mask of optional ones.
+/// An error names what is unknown, given twice, missing, or not called for by the other attributes.
+Result<PlacedOperands> place_operands(OpBox op, std::span<const NamedOperand> operands);
+
+}  // namespace rlx
