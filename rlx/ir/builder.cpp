@@ -9,6 +9,7 @@
 #include "rlx/ir/body_scope.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/elementwise.h"
@@ -434,6 +435,91 @@ Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std:
 Expr Builder::rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape) {
   if (op.n_rot == 0) op.n_rot = op.head_dim;
   return shape.check(graph().add(op, promote_all(graph(), "rope", {x, cos, sin}), x.loc()));
+}
+
+// -- quantised values --
+
+namespace {
+// Operands by name, those that were given.
+using Given = std::vector<std::pair<std::string_view, std::optional<Operand>>>;
+std::vector<std::pair<std::string_view, Expr>> given(Graph& g, const Given& operands) {
+  std::vector<std::pair<std::string_view, Expr>> out;
+  for (const auto& [name, x] : operands)
+    if (x) out.emplace_back(name, own(g, *x));
+  return out;
+}
+template <class Op>
+void normalize_scale_axis(Op& op, Expr x, SourceLoc loc, const char* what) {
+  if (op.axis) op.axis = normalize_axis_at(loc, *op.axis, x.rank(), what);
+}
+}  // namespace
+
+Expr Builder::quantize(Operand x, Operand scale) { return quantize(x, scale, ops::Quantize{}); }
+Expr Builder::dequantize(Operand codes, std::optional<Operand> scale) {
+  return dequantize(codes, scale, ops::Dequantize{});
+}
+Builder::DynamicQuantizeResult Builder::dynamic_quantize(Operand x) {
+  return dynamic_quantize(x, ops::DynamicQuantize{});
+}
+Builder::FakeQuantizeResult Builder::fake_quantize(Operand x) { return fake_quantize(x, ops::FakeQuantize{}); }
+Expr Builder::dequant_matmul(Operand x, Operand codes, std::optional<Operand> scale) {
+  return dequant_matmul(x, codes, scale, ops::Dequantize{});
+}
+Expr Builder::quantize(Operand x, Operand scale, ops::Quantize op, std::optional<Operand> zero_point,
+                       const DeclaredShape& shape) {
+  normalize_scale_axis(op, own(graph(), x), x.loc(), "quantize");
+  return shape.check(
+      graph().add_named(op, given(graph(), {{"x", x}, {"scale", scale}, {"zero_point", zero_point}}), x.loc()));
+}
+Expr Builder::quantize(Operand x, QuantScheme scheme, const DeclaredShape& shape) {
+  ops::Quantize op;
+  op.scheme = scheme;
+  op.dtype = DType::U8;
+  return shape.check(graph().add_named(op, given(graph(), {{"x", x}}), x.loc()));
+}
+Expr Builder::dequantize(Operand codes, std::optional<Operand> scale, ops::Dequantize op,
+                         std::optional<Operand> zero_point, std::optional<Operand> global_scale,
+                         const DeclaredShape& shape) {
+  normalize_scale_axis(op, own(graph(), codes), codes.loc(), "dequantize");
+  const Given operands{{"codes", codes}, {"scale", scale}, {"zero_point", zero_point}, {"global_scale", global_scale}};
+  return shape.check(graph().add_named(op, given(graph(), operands), codes.loc()));
+}
+Expr Builder::dequantize(Operand codes, QuantScheme scheme, DType dtype, const DeclaredShape& shape) {
+  Expr c = own(graph(), codes);
+  ops::Dequantize op;
+  op.scheme = scheme;
+  op.dtype = dtype;
+  if (is_block_scheme(scheme) && c.rank() > 0 && c.dim(-1).is_static()) {
+    const BlockLayout& l = block_layout(scheme);
+    op.dims = c.shape().dims();
+    op.dims.back() = Dim(op.dims.back().value() / l.bytes * l.elements);  // inference tells what does not fit
+  }
+  return shape.check(graph().add(op, {c}, codes.loc()));
+}
+Builder::DynamicQuantizeResult Builder::dynamic_quantize(Operand x, ops::DynamicQuantize op) {
+  Expr v = own(graph(), x);
+  normalize_scale_axis(op, v, x.loc(), "dynamic_quantize");
+  Expr e = graph().add(op, {v}, x.loc());
+  return {e, e.result(1), e.result(2)};
+}
+Builder::FakeQuantizeResult Builder::fake_quantize(Operand x, ops::FakeQuantize op, std::optional<Operand> scale) {
+  Expr v = own(graph(), x);
+  normalize_scale_axis(op, v, x.loc(), "fake_quantize");
+  Expr e = graph().add_named(op, given(graph(), {{"x", v}, {"scale", scale}}), x.loc());
+  return {e, e.result(1)};
+}
+Expr Builder::dequant_matmul(Operand x, Operand codes, std::optional<Operand> scale, ops::Dequantize op,
+                             std::optional<Operand> zero_point, std::optional<Operand> global_scale) {
+  op.dtype = own(graph(), x).dtype();
+  return matmul(x, dequantize(codes, scale, op, zero_point, global_scale));
+}
+Expr Builder::dequant_matmul(Operand x, Operand codes, QuantScheme scheme) {
+  Expr v = own(graph(), x), w = dequantize(codes, scheme, v.dtype());
+  if (v.rank() < 1 || w.rank() != 2)
+    fail(x.loc(), ErrorCode::ShapeMismatch,
+         concat_text("dequant_matmul: x must be [.., K] and the codes [N, row bytes], got ", v.shape(), " and ",
+                     own(graph(), codes).shape()));
+  return dot_general(v, w, ops::DotGeneral{{v.rank() - 1}, {1}, {}, {}});
 }
 
 // -- HIR blocks --

@@ -18,6 +18,7 @@
 
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/value.h"
+#include "rlx/tensor/block_schemes.h"
 #include "rlx/tensor/tensor.h"
 
 namespace rlx {
@@ -246,6 +247,36 @@ class Builder {
 #undef RLX_CALL_1
 #undef RLX_CALL_2
 
+  // -- quantised values (docs/quantisation.md); the axis of an op may be negative, without an op there is one scale --
+  /// Codes of x, i8 without an op: see ops::Quantize.
+  Expr quantize(Operand x, Operand scale);
+  Expr quantize(Operand x, Operand scale, ops::Quantize op, std::optional<Operand> zero_point = std::nullopt,
+                const DeclaredShape& shape = {});
+  /// x as blocks U8 [.., row bytes] of q8_0, q4_0, q4_1, q5_0 or q5_1.
+  Expr quantize(Operand x, QuantScheme scheme, const DeclaredShape& shape = {});
+  /// The numbers that affine codes stand for, f32 without an op: see ops::Dequantize. An absent scale is 1.
+  Expr dequantize(Operand codes, std::optional<Operand> scale);
+  Expr dequantize(Operand codes, std::optional<Operand> scale, ops::Dequantize op,
+                  std::optional<Operand> zero_point = std::nullopt, std::optional<Operand> global_scale = std::nullopt,
+                  const DeclaredShape& shape = {});
+  /// The numbers that codes U8 [.., row bytes] of a block scheme stand for: [.., row elements].
+  Expr dequantize(Operand codes, QuantScheme scheme, DType dtype = DType::F32, const DeclaredShape& shape = {});
+  struct DynamicQuantizeResult;
+  /// Codes with the scale and zero point of x itself, symmetric i8 without an op: see ops::DynamicQuantize.
+  DynamicQuantizeResult dynamic_quantize(Operand x);
+  DynamicQuantizeResult dynamic_quantize(Operand x, ops::DynamicQuantize op);
+  struct FakeQuantizeResult;
+  /// x as codes would give it back, of 8 bits without an op, and the scale that was used: see ops::FakeQuantize.
+  FakeQuantizeResult fake_quantize(Operand x);
+  FakeQuantizeResult fake_quantize(Operand x, ops::FakeQuantize op, std::optional<Operand> scale = std::nullopt);
+  /// x [.., K] times a quantised weight: the documented name of a product and a dequantize. Affine codes are [K, N];
+  /// block schemes [N, row bytes], which stand for [N, K], as GGUF lies.
+  Expr dequant_matmul(Operand x, Operand codes, std::optional<Operand> scale);
+  Expr dequant_matmul(Operand x, Operand codes, std::optional<Operand> scale, ops::Dequantize op,
+                      std::optional<Operand> zero_point = std::nullopt,
+                      std::optional<Operand> global_scale = std::nullopt);
+  Expr dequant_matmul(Operand x, Operand codes, QuantScheme scheme);
+
   // -- HIR blocks (lowered by FusionPolicy)
   /// act(x w + bias); x [.., K], w [K, N], bias [N].
   Expr linear(Operand x, Operand w, std::optional<Operand> bias = std::nullopt,
@@ -291,6 +322,12 @@ class Builder {
 
 struct Builder::TopKResult {
   Expr values, indices;
+};
+struct Builder::DynamicQuantizeResult {
+  Expr codes, scale, zero_point;
+};
+struct Builder::FakeQuantizeResult {
+  Expr y, scale;
 };
 
 Expr operator+(Operand a, Operand b);

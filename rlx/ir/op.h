@@ -25,6 +25,7 @@
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/ops/norm.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/ops/rope.h"
 #include "rlx/ir/ops/shape.h"

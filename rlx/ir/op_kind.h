@@ -36,6 +36,8 @@ using Subgraph = std::shared_ptr<const Graph>;
   X(MatMul) X(DotGeneral)                                                                                           \
   /* norm.h, attention.h, rope.h */                                                                                 \
   X(LayerNorm) X(RmsNorm) X(LayerNormBackward) X(RmsNormBackward) X(Attention) X(AttentionBackward) X(Rope)         \
+  /* quantize.h */                                                                                                  \
+  X(Quantize) X(Dequantize) X(DynamicQuantize) X(FakeQuantize)                                                      \
   /* fused.h: by passes */                                                                                          \
   X(FusedDot) X(FusedResidualLN) X(FusedResidualRmsNorm) X(FusedSwiGLU) X(FusedAttentionBlock) X(ElementwiseRegion) \
   /* blocks.h: HIR */                                                                                               \

@@ -13,6 +13,8 @@ namespace rlx {
 namespace {
 
 constexpr std::size_t kMaxResultBytes = 64 * 1024;     // larger results belong to weight preparation
+constexpr double kMaxGrowth = 1.1;                     // of decoded codes
+constexpr std::size_t kSmallResultBytes = 4 * 1024;    // casts below it fold whatever they widen
 constexpr std::size_t kMaxOperandBytes = 1024 * 1024;  // the reference rules are slow: compile time stays bounded
 
 // Iota and Expand are not folded by themselves (kernels broadcast and count for nothing), only under an op that folds.
@@ -73,6 +75,11 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     if (operand_bytes > kMaxOperandBytes) return std::nullopt;
     values.push_back(std::move(*t));
   }
+  // A quantised weight stays quantised, as weight preparation has it for params; a cast is where decoding begins once
+  // the dequantize is written in simpler ops.
+  const bool grows = static_cast<double>(*bytes) > kMaxGrowth * static_cast<double>(operand_bytes);
+  if (grows && (n.kind() == OpKind::Dequantize || (n.kind() == OpKind::Cast && *bytes > kSmallResultBytes)))
+    return std::nullopt;
   return evaluate_op(n.op, values);
 }
 
@@ -102,9 +109,11 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass fold_constants{"fold-constants",
-                          "Evaluates ops whose operands are constants, in their own dtype, when the result has at most "
-                          "64 KiB; reads static extents. A result without elements is a constant.",
-                          run};
+const Pass fold_constants{
+    "fold-constants",
+    "Evaluates ops whose operands are constants, in their own dtype, when the result has at most "
+    "64 KiB; reads static extents. Codes are not decoded "
+    "into more bytes than they take, nor large constants cast to wider types. A result without elements is a constant.",
+    run};
 
 }  // namespace rlx

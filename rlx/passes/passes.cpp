@@ -13,6 +13,7 @@ std::span<const Pass* const> all_passes() {
       &canonicalize_dots,
       &cancel_layout_ops,
       &reduce_broadcasts,
+      &sink_dequantize,
       &fold_constants,
       &eliminate_common_subexpressions,
       &eliminate_dead_code,

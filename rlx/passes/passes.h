@@ -38,6 +38,7 @@ extern const Pass fold_constants;
 extern const Pass eliminate_common_subexpressions;
 extern const Pass cancel_layout_ops;
 extern const Pass reduce_broadcasts;
+extern const Pass sink_dequantize;
 extern const Pass recognize_activations;
 extern const Pass recognize_norms;
 extern const Pass recognize_attention;

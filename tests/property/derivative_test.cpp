@@ -144,6 +144,7 @@ TEST_CASE("vjp agrees with central differences and is the adjoint of jvp") {
 
 TEST_CASE("a composite's own rules equal those of its decomposition") {
   for_each_sample([](const OpDef& def, const Sample& sample) {
+    if (def.kind == OpKind::FakeQuantize) return;  // its derivative is not that of the rounding, on purpose
     Case c = make_case(def, sample);
     if (!c.usable() || !def.decompose.has() || !(def.vjp.has() || def.jvp.has())) return;
     Graph plain("decomposed");

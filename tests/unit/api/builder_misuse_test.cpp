@@ -278,3 +278,39 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   REFUSED("an empty Expr", g.scan(x, x, [](Graph&, L, L) { return LoopStep(Expr()); }));
   REFUSED("axis 0 holds the 3 steps", g.scan(x, x, step, {.length = Dim(3)}));
 }
+
+TEST_CASE("misuse: quantised values") {
+  Graph g, other;
+  const Expr x = g.input("x", Shape({2, 32}, DType::F32)), s = g.input("s", Shape({}, DType::F32)),
+             q = g.input("q", Shape({2, 32}, DType::I8)), b = g.input("b", Shape({2, 34}, DType::U8)),
+             foreign = other.input("x", Shape({2, 32}, DType::F32));
+  ops::Quantize far;
+  far.axis = 2;
+  REFUSED("axis 2", g.quantize(x, s, far));
+  REFUSED("belongs to graph", g.quantize(foreign, s));
+  REFUSED("an empty Expr", g.quantize(x, Expr()));
+  REFUSED("x must be float", g.quantize(q, s));
+  REFUSED("zero_point must have the dtype of the codes", g.quantize(x, s, {}, s));
+  REFUSED("are made on the host", g.quantize(x, QuantScheme::Q6_K));
+  REFUSED("affine codes need a scale", g.quantize(x, QuantScheme::Affine));
+  REFUSED("x must be float", g.quantize(b, QuantScheme::Q8_0));
+  ops::Dequantize behind;
+  behind.axis = -3;
+  REFUSED("axis -3", g.dequantize(q, s, behind));
+  REFUSED("codes must be integers", g.dequantize(x, s));
+  REFUSED("global_scale multiplies a scale", g.dequantize(q, std::nullopt, {}, std::nullopt, s));
+  REFUSED("needs the axis", g.dequantize(q, s, ops::Dequantize{QuantScheme::Affine, {}, 4, {}, DType::F32, {}}));
+  REFUSED("codes of q8_0 must be u8", g.dequantize(q, QuantScheme::Q8_0));
+  REFUSED("must be u8", g.dequantize(s, QuantScheme::Q8_0));
+  REFUSED("takes 18 bytes for each 32", g.dequantize(b, QuantScheme::Q4_0));
+  REFUSED("99", g.dequantize(b, static_cast<QuantScheme>(99)));
+  REFUSED("the result must be float", g.dequantize(b, QuantScheme::Q8_0, DType::I8));
+  REFUSED("x must be float", g.dynamic_quantize(q));
+  REFUSED("not f32", g.dynamic_quantize(x, ops::DynamicQuantize{QuantScheme::Affine, {}, 0, DType::F32, true}));
+  REFUSED("takes (x)", g.fake_quantize(x, {}, s));
+  REFUSED("axis 7", g.fake_quantize(x, ops::FakeQuantize{8, 7}));
+  REFUSED("bits must be in [2, 8]", g.fake_quantize(x, ops::FakeQuantize{1}));
+  REFUSED("matmul", g.dequant_matmul(x, q, s));
+  REFUSED("the codes [N, row bytes]", g.dequant_matmul(s, b, QuantScheme::Q8_0));
+  REFUSED("codes must be integers", g.dequant_matmul(x, x, s));
+}

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "rlx/tensor/block_schemes.h"
 #include "rlx/tensor/tensor.h"
 #include "rlx/tensor/visit.h"
 #include "rlx/tensor/weight_loader.h"
@@ -65,6 +66,23 @@ TEST_CASE("misuse: dtypes") {
   CHECK_FALSE(parse_dtype("").has_value());
   CHECK_FALSE(parse_dtype("f32 ").has_value());
   CHECK_FALSE(parse_dtype(std::string(100000, 'f')).has_value());
+}
+
+TEST_CASE("misuse: block schemes") {
+  const auto none = static_cast<QuantScheme>(99);
+  CHECK(is_block_scheme(none));
+  REFUSED("99", quant_scheme_name(none));
+  REFUSED("99", block_layout(none));
+  REFUSED("affine has no blocks", block_layout(QuantScheme::Affine));
+  std::vector<std::byte> bytes(35);
+  std::vector<float> numbers(32);
+  REFUSED("35 bytes do not hold 32 elements", dequantize_blocks(QuantScheme::Q8_0, bytes, numbers));
+  REFUSED("35 bytes do not hold 32 elements", quantize_blocks(QuantScheme::Q8_0, numbers, bytes));
+  REFUSED("affine has no blocks", dequantize_blocks(QuantScheme::Affine, bytes, numbers));
+  REFUSED("affine has no blocks", quantize_blocks(QuantScheme::Affine, numbers, bytes));
+  dequantize_blocks(QuantScheme::Q8_0, {}, {});
+  CHECK(block_layout(QuantScheme::Q6_K).groups() == 16);
+  CHECK_FALSE(block_layout(QuantScheme::Q6_K).has_mins());
 }
 
 TEST_CASE("misuse: dimensions") {

@@ -1,0 +1,329 @@
+// Packing, decoding and making GGUF's blocks from one description of their layouts.
+#include "rlx/tensor/block_schemes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "rlx/error.h"
+#include "rlx/tensor/half.h"
+
+namespace rlx {
+namespace {
+
+constexpr int kMaxElements256 = 256, kMaxGroups = 16;
+
+// clang-format off
+constexpr auto kNone = GroupScales::None, kNibbles = GroupScales::Nibbles, kPairs = GroupScales::SixBitPairs,
+               kSixBits = GroupScales::SixBits, kBytes = GroupScales::SignedBytes;
+constexpr BlockLayout kLayouts[] = {
+  //          elements bytes    low codes       high codes    offset d    m  adds_m  scales     at group
+  {QuantScheme::Q8_0,  32,  34, { 2,  32, 8, 32}, {  0,  0, 0,  0}, 128,   0, -1, false, kNone,      0, 32},
+  {QuantScheme::Q4_0,  32,  18, { 2,  16, 4, 16}, {  0,  0, 0,  0},   8,   0, -1, false, kNone,      0, 32},
+  {QuantScheme::Q4_1,  32,  20, { 4,  16, 4, 16}, {  0,  0, 0,  0},   0,   0,  2, true,  kNone,      0, 32},
+  {QuantScheme::Q5_0,  32,  22, { 6,  16, 4, 16}, {  2,  4, 1,  1},  16,   0, -1, false, kNone,      0, 32},
+  {QuantScheme::Q5_1,  32,  24, { 8,  16, 4, 16}, {  4,  4, 1,  1},   0,   0,  2, true,  kNone,      0, 32},
+  {QuantScheme::Q2_K, 256,  84, {16,  64, 2, 32}, {  0,  0, 0,  0},   0,  80, 82, false, kNibbles,   0, 16},
+  {QuantScheme::Q3_K, 256, 110, {32,  64, 2, 32}, {  0, 32, 1, 32},   4, 108, -1, false, kSixBits,  96, 16},
+  {QuantScheme::Q4_K, 256, 144, {16, 128, 4, 32}, {  0,  0, 0,  0},   0,   0,  2, false, kPairs,     4, 32},
+  {QuantScheme::Q5_K, 256, 176, {48, 128, 4, 32}, { 16, 32, 1, 32},   0,   0,  2, false, kPairs,     4, 32},
+  {QuantScheme::Q6_K, 256, 210, { 0, 128, 4, 64}, {128, 64, 2, 32},  32, 208, -1, false, kBytes,   192, 16},
+};
+// clang-format on
+constexpr std::string_view kNames[kNumQuantSchemes] = {"affine", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
+                                                       "q2_k",   "q3_k", "q4_k", "q5_k", "q6_k"};
+static_assert(std::size(kLayouts) == kNumQuantSchemes - 1);
+
+// What a block says, unpacked.
+struct Block {
+  float d = 0, m = 0;
+  std::array<int, kMaxGroups> scale{}, min{};
+  std::array<int, kMaxElements256> q{};  // without the offset
+};
+
+float load_f16(const std::uint8_t* p) { return f16_bits_to_float(static_cast<std::uint16_t>(p[0] | p[1] << 8)); }
+void store_f16(std::uint8_t* p, float v) {
+  const std::uint16_t bits = float_to_f16_bits(v);
+  p[0] = static_cast<std::uint8_t>(bits & 255);
+  p[1] = static_cast<std::uint8_t>(bits >> 8);
+}
+
+// Calls f(element, byte, shift) for every element in order of the bytes.
+template <class F>
+void walk_bits(const BlockBits& b, F f) {
+  const int shifts = b.width ? 8 / b.width : 0;
+  for (int start = 0, e = 0; start < b.bytes; start += b.run)
+    for (int s = 0; s < shifts; ++s)
+      for (int j = 0; j < b.run; ++j) f(e++, b.at + start + j, s * b.width);
+}
+
+void unpack_scales(const BlockLayout& l, const std::uint8_t* bytes, Block& out) {
+  const std::uint8_t* p = bytes + l.scales_at;
+  const auto at = [](int i) { return static_cast<std::size_t>(i); };
+  out.scale.fill(1);
+  switch (l.scales) {
+    case GroupScales::None: return;
+    case GroupScales::Nibbles:
+      for (int g = 0; g < l.groups(); ++g) out.scale[at(g)] = p[g] & 15, out.min[at(g)] = p[g] >> 4;
+      return;
+    case GroupScales::SixBitPairs:
+      for (int g = 0; g < 4; ++g) {
+        out.scale[at(g)] = p[g] & 63, out.min[at(g)] = p[4 + g] & 63;
+        out.scale[at(g + 4)] = (p[8 + g] & 15) | (p[g] >> 2 & 48);
+        out.min[at(g + 4)] = p[8 + g] >> 4 | (p[4 + g] >> 2 & 48);
+      }
+      return;
+    case GroupScales::SixBits:
+      for (int g = 0; g < 16; ++g) {
+        const int low = p[g % 8] >> (g / 8 * 4) & 15, high = p[8 + g % 4] >> (g / 4 * 2) & 3;
+        out.scale[at(g)] = (low | high << 4) - 32;
+      }
+      return;
+    case GroupScales::SignedBytes:
+      for (int g = 0; g < l.groups(); ++g) out.scale[at(g)] = (p[g] ^ 128) - 128;
+      return;
+  }
+}
+
+void pack_scales(const BlockLayout& l, const Block& in, std::uint8_t* bytes) {
+  std::uint8_t* p = bytes + l.scales_at;
+  const auto scale = [&](int g) { return in.scale[static_cast<std::size_t>(g)]; };
+  const auto min = [&](int g) { return in.min[static_cast<std::size_t>(g)]; };
+  const auto byte = [](int v) { return static_cast<std::uint8_t>(v & 255); };
+  switch (l.scales) {
+    case GroupScales::None: return;
+    case GroupScales::Nibbles:
+      for (int g = 0; g < l.groups(); ++g) p[g] = byte(scale(g) | min(g) << 4);
+      return;
+    case GroupScales::SixBitPairs:
+      for (int g = 0; g < 4; ++g) {
+        p[g] = byte((scale(g) & 63) | scale(g + 4) >> 4 << 6);
+        p[4 + g] = byte((min(g) & 63) | min(g + 4) >> 4 << 6);
+        p[8 + g] = byte((scale(g + 4) & 15) | (min(g + 4) & 15) << 4);
+      }
+      return;
+    case GroupScales::SixBits:
+      std::fill(p, p + 12, std::uint8_t{0});
+      for (int g = 0; g < 16; ++g) {
+        const int v = scale(g) + 32;
+        p[g % 8] = byte(p[g % 8] | (v & 15) << (g / 8 * 4));
+        p[8 + g % 4] = byte(p[8 + g % 4] | (v >> 4) << (g / 4 * 2));
+      }
+      return;
+    case GroupScales::SignedBytes:
+      for (int g = 0; g < l.groups(); ++g) p[g] = byte(scale(g));
+      return;
+  }
+}
+
+Block unpack(const BlockLayout& l, const std::uint8_t* bytes) {
+  Block b;
+  b.d = load_f16(bytes + l.d_at);
+  if (l.m_at >= 0) b.m = load_f16(bytes + l.m_at);
+  unpack_scales(l, bytes, b);
+  const int mask = (1 << l.low.width) - 1;
+  walk_bits(l.low, [&](int e, int at, int shift) { b.q[static_cast<std::size_t>(e)] = bytes[at] >> shift & mask; });
+  walk_bits(l.high, [&](int e, int at, int shift) {
+    b.q[static_cast<std::size_t>(e)] |= (bytes[at] >> shift & ((1 << l.high.width) - 1)) << l.low.width;
+  });
+  if (l.low.width == 8)  // a signed byte, which has its offset taken off like the others
+    for (int& q : b.q) q ^= 128;
+  return b;
+}
+
+void pack(const BlockLayout& l, const Block& b, std::uint8_t* bytes) {
+  std::fill(bytes, bytes + l.bytes, std::uint8_t{0});
+  store_f16(bytes + l.d_at, b.d);
+  if (l.m_at >= 0) store_f16(bytes + l.m_at, b.m);
+  pack_scales(l, b, bytes);
+  const int mask = (1 << l.low.width) - 1, flip = l.low.width == 8 ? 128 : 0;
+  const auto put = [&](int at, int bits) { bytes[at] = static_cast<std::uint8_t>(bytes[at] | bits); };
+  walk_bits(l.low,
+            [&](int e, int at, int shift) { put(at, ((b.q[static_cast<std::size_t>(e)] ^ flip) & mask) << shift); });
+  walk_bits(l.high,
+            [&](int e, int at, int shift) { put(at, b.q[static_cast<std::size_t>(e)] >> l.low.width << shift); });
+}
+
+// Factor and shift of a group: y = factor * q - shift.
+struct Grid {
+  float factor, shift;
+};
+Grid grid_of(const BlockLayout& l, const Block& b, int group) {
+  const auto g = static_cast<std::size_t>(group);
+  const float factor = l.scales == GroupScales::None ? b.d : b.d * static_cast<float>(b.scale[g]);
+  const float shift = l.adds_m ? -b.m : l.has_mins() ? b.m * static_cast<float>(b.min[g]) : 0.0F;
+  return {factor, shift};
+}
+
+void decode(const BlockLayout& l, const Block& b, float* out) {
+  for (int g = 0; g < l.groups(); ++g) {
+    const Grid grid = grid_of(l, b, g);
+    for (int e = g * l.group; e < (g + 1) * l.group; ++e) {
+      const float y = grid.factor * static_cast<float>(b.q[static_cast<std::size_t>(e)] - l.offset);
+      out[e] = l.m_at >= 0 ? y - grid.shift : y;
+    }
+  }
+}
+
+// -- making blocks --
+
+float finite(float x) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  return std::isnan(x) ? 0 : std::clamp(x, -kLargest, kLargest);
+}
+float as_f16(float x) {
+  constexpr float kLargest = 65504;
+  return f16_bits_to_float(float_to_f16_bits(std::clamp(x, -kLargest, kLargest))) + 0.0F;  // no negative zero
+}
+
+int largest_code(const BlockLayout& l) { return (1 << (l.low.width + l.high.width)) - 1; }
+
+// The nearest code on a grid. In F32, so that the op `quantize` finds the same one.
+int nearest(const BlockLayout& l, const Grid& grid, float x) {
+  if (grid.factor == 0) return l.offset;
+  const float q = std::nearbyint((x + grid.shift) / grid.factor) + static_cast<float>(l.offset);
+  return static_cast<int>(std::clamp(q, 0.0F, static_cast<float>(largest_code(l))));
+}
+// The sum of the squares of what the nearest codes leave.
+double error_on(const BlockLayout& l, const Grid& grid, const float* x, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) {
+    const double y =
+        static_cast<double>(grid.factor) * (nearest(l, grid, x[i]) - l.offset) - static_cast<double>(grid.shift);
+    sum += (y - static_cast<double>(x[i])) * (y - static_cast<double>(x[i]));
+  }
+  return sum;
+}
+
+struct Range {
+  float low, high;
+  float furthest() const { return high >= -low ? high : low; }  // from 0
+};
+Range range_of(const float* x, int n) {
+  Range r{x[0], x[0]};
+  for (int i = 1; i < n; ++i) {
+    r.low = std::min(r.low, x[i]);
+    r.high = std::max(r.high, x[i]);
+  }
+  return r;
+}
+
+// d and m of the schemes with one pair a block.
+void choose_pair(const BlockLayout& l, const float* x, Block& b) {
+  const Range r = range_of(x, l.elements);
+  b.scale.fill(1);
+  if (l.adds_m) {
+    b.d = as_f16((r.high - r.low) / static_cast<float>(largest_code(l)));
+    b.m = as_f16(r.low);
+  } else if (l.low.width == 8) {
+    b.d = as_f16(std::fabs(r.furthest()) / 127);
+  } else {
+    b.d = as_f16(r.furthest() / static_cast<float>(-l.offset));  // the furthest element becomes code 0
+  }
+}
+
+// d, m and the small integers of the schemes with groups: each group's best factor and shift first, then the integers
+// around their quotients by d and m that leave the least error.
+void choose_groups(const BlockLayout& l, const float* x, Block& b) {
+  const bool mins = l.has_mins();
+  const int most = l.scales == GroupScales::Nibbles       ? 15
+                   : l.scales == GroupScales::SixBitPairs ? 63
+                   : l.scales == GroupScales::SixBits     ? 31
+                                                          : 127;
+  std::array<float, kMaxGroups> factor{}, shift{};
+  float largest_factor = 0, largest_shift = 0;
+  for (int g = 0; g < l.groups(); ++g) {
+    const Range r = range_of(x + g * l.group, l.group);
+    float& f = factor[static_cast<std::size_t>(g)];
+    float& s = shift[static_cast<std::size_t>(g)];
+    if (mins) {
+      const float low = std::min(r.low, 0.0F);
+      f = (std::max(r.high, 0.0F) - low) / static_cast<float>(largest_code(l));
+      s = -low;
+    } else {
+      f = r.furthest() / static_cast<float>(-l.offset);
+    }
+    if (std::fabs(f) > std::fabs(largest_factor)) largest_factor = f;
+    largest_shift = std::max(largest_shift, s);
+  }
+  // A group whose furthest element has the other sign needs a negative integer, which the signed packings have.
+  b.d = as_f16((mins ? largest_factor : std::fabs(largest_factor)) / static_cast<float>(most));
+  b.m = as_f16(largest_shift / static_cast<float>(most));
+  for (int g = 0; g < l.groups(); ++g) {
+    const auto i = static_cast<std::size_t>(g);
+    const auto quotient = [&](float v, float unit) {
+      return unit == 0 ? 0
+                       : static_cast<int>(
+                             std::clamp(std::nearbyint(v / unit), static_cast<float>(-most), static_cast<float>(most)));
+    };
+    const int scale = quotient(factor[i], b.d), min = quotient(shift[i], b.m);
+    double best = std::numeric_limits<double>::infinity();
+    int best_scale = scale, best_min = min;
+    for (int s = scale - 2; s <= scale + 1; ++s) {
+      if (s < (mins ? 0 : -most) || s > most) continue;
+      for (int m = mins ? min - 2 : 0; m <= (mins ? min + 1 : 0); ++m) {
+        if (m < 0 || m > most) continue;
+        b.scale[i] = s, b.min[i] = m;
+        const double e = error_on(l, grid_of(l, b, g), x + g * l.group, l.group);
+        if (e < best) best = e, best_scale = s, best_min = m;
+      }
+    }
+    b.scale[i] = best_scale, b.min[i] = best_min;
+  }
+}
+
+void check_sizes(const BlockLayout& l, std::size_t bytes, std::size_t elements) {
+  const auto per = static_cast<std::size_t>(l.bytes), each = static_cast<std::size_t>(l.elements);
+  if (bytes % per == 0 && bytes / per * each == elements) return;
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text(quant_scheme_name(l.scheme), ": ", bytes, " bytes do not hold ", elements, " elements"),
+              concat_text(l.elements, " elements take ", l.bytes, " bytes"));
+}
+
+}  // namespace
+
+const BlockLayout& block_layout(QuantScheme scheme) {
+  const auto i = static_cast<std::size_t>(scheme);
+  if (i == 0 || i > std::size(kLayouts))
+    throw Error(ErrorCode::InvalidArgument, concat_text(quant_scheme_name(scheme), " has no blocks"),
+                "give a block scheme: q8_0, q4_0, q4_k, ...");
+  return kLayouts[i - 1];
+}
+
+std::string_view quant_scheme_name(QuantScheme scheme) {
+  if (static_cast<std::size_t>(scheme) >= std::size(kNames))
+    detail::throw_no_enumerator("QuantScheme", static_cast<std::int64_t>(scheme));
+  return kNames[static_cast<std::size_t>(scheme)];
+}
+
+void dequantize_blocks(QuantScheme scheme, std::span<const std::byte> bytes, std::span<float> out) {
+  const BlockLayout& l = block_layout(scheme);
+  check_sizes(l, bytes.size(), out.size());
+  const auto* p = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  float* y = out.data();
+  for (std::size_t n = bytes.size() / static_cast<std::size_t>(l.bytes); n > 0; --n, p += l.bytes, y += l.elements)
+    decode(l, unpack(l, p), y);
+}
+
+void quantize_blocks(QuantScheme scheme, std::span<const float> x, std::span<std::byte> out) {
+  const BlockLayout& l = block_layout(scheme);
+  check_sizes(l, out.size(), x.size());
+  auto* p = reinterpret_cast<std::uint8_t*>(out.data());
+  std::array<float, kMaxElements256> values{};
+  for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(l.elements), p += l.bytes) {
+    for (int e = 0; e < l.elements; ++e)
+      values[static_cast<std::size_t>(e)] = finite(x[at + static_cast<std::size_t>(e)]);
+    Block b;
+    if (l.scales == GroupScales::None)
+      choose_pair(l, values.data(), b);
+    else
+      choose_groups(l, values.data(), b);
+    for (int e = 0; e < l.elements; ++e)
+      b.q[static_cast<std::size_t>(e)] = nearest(l, grid_of(l, b, e / l.group), values[static_cast<std::size_t>(e)]);
+    pack(l, b, p);
+  }
+}
+
+}  // namespace rlx
