@@ -52,7 +52,8 @@ using rlx::grad_with_loss_module, rlx::GradResult, rlx::jvp_module, rlx::prepare
 }  // namespace autodiff
 
 namespace quant {
-using rlx::DType, rlx::Element, rlx::ElementSubtype;
+using rlx::block_layout, rlx::dequantize_blocks, rlx::quant_scheme_name, rlx::quantize_blocks;
+using rlx::DType, rlx::Element, rlx::ElementSubtype, rlx::QuantScheme, rlx::ScaleMode, rlx::StraightThrough;
 }  // namespace quant
 
 namespace driver {

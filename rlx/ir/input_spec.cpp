@@ -38,9 +38,11 @@ Diagnostic problem(const OpBox& op, std::string message, std::string hint = {}) 
 
 std::string InputSpec::text() const {
   std::string out;
-  for (int i = 0; i < count; ++i)
-    out += concat_text(i ? ", " : "", is_optional(i) ? "[" : "", names[i], is_optional(i) ? "]" : "",
+  for (int i = 0; i < count; ++i) {
+    const bool may_be_absent = is_optional(i) || (variadic && i >= required);
+    out += concat_text(i ? ", " : "", may_be_absent ? "[" : "", names[i], may_be_absent ? "]" : "",
                        variadic && i + 1 == count ? "..." : "");
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 // sink-dequantize: moves decode fewer bytes when they move codes.
 #include <algorithm>
+#include <variant>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
