@@ -254,7 +254,7 @@ struct DynamicQuantizeRules {
     s.add("rows", {f32({2, 4})}, op(DType::I8, true, 1, 4));
     s.add("blocks", {f32({2, 5})}, op(DType::U8, false, 1, 2));
     s.add("i16", {f32({4})}, op(DType::I16, true));
-    s.add_discrete("u4", {f32({2, 4})}, op(DType::U4, false));
+    s.add_discrete("u4", {f32({2, 4})}, op(DType::U4, false, 0));
     s.add_discrete("i4 blocks", {f32({4, 2})}, op(DType::I4, true, 0, 2));
     s.add("bf16", {Shape({2, 3}, DType::BF16)}, op(DType::I8, true));
     s.add("f64", {Shape({2, 3}, DType::F64)}, op(DType::I8, true, 0));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxResultBytes = 64 * 1024;     // larger results belong to weight preparation
 constexpr double kMaxGrowth = 1.1;                     // of decoded codes
-constexpr std::size_t kSmallResultBytes = 4 * 1024;    // casts below it fold whatever they widen
+constexpr std::size_t kSmallResultBytes = 4 * 1024;    // below it they fold whatever they widen
 constexpr std::size_t kMaxOperandBytes = 1024 * 1024;  // the reference rules are slow: compile time stays bounded
 
 // Iota and Expand are not folded by themselves (kernels broadcast and count for nothing), only under an op that folds.
@@ -75,11 +75,12 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     if (operand_bytes > kMaxOperandBytes) return std::nullopt;
     values.push_back(std::move(*t));
   }
-  // A quantised weight stays quantised, as weight preparation has it for params; a cast is where decoding begins once
-  // the dequantize is written in simpler ops.
+  // A quantised weight stays quantised, as weight preparation has it for params. Once the dequantize is written in
+  // simpler ops, decoding begins with bits spread over more small integers, or with a cast.
   const bool grows = static_cast<double>(*bytes) > kMaxGrowth * static_cast<double>(operand_bytes);
-  if (grows && (n.kind() == OpKind::Dequantize || (n.kind() == OpKind::Cast && *bytes > kSmallResultBytes)))
-    return std::nullopt;
+  const DType t = n.shape().dtype();
+  const bool decodes = n.kind() == OpKind::Cast || (is_int(t) && dtype_bits(t) <= 16);
+  if (grows && (n.kind() == OpKind::Dequantize || (decodes && *bytes > kSmallResultBytes))) return std::nullopt;
   return evaluate_op(n.op, values);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "rlx/ir/op.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/passes/passes.h"

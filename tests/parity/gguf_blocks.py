@@ -5,8 +5,8 @@
 
 Random blocks, and blocks whose scales are every kind of F16 number (subnormal, largest, infinite, NaN), are decoded by
 the reference rule (--oracle) and on each device named: every bit has to agree, NaN counting as NaN. Blocks that
-`quantize` makes of random numbers have to leave no larger error than gguf's, in sum and in any block. Exit status 0 when
-all of it holds.
+`quantize` makes of random numbers have to leave no element further off than gguf's do. Exit status 0 when all of it
+holds.
 """
 
 import argparse
@@ -95,14 +95,14 @@ def check_making(rlx, name, count, rng, extra):
     made = run(rlx, f"quantize(%0) {{scheme = {name.lower()}}}", "f32", x, f"{[count, size]} u8", extra)
 
     def errors(blocks):
-        y = gguf.quants.dequantize(blocks, scheme).astype(np.float64)
-        return ((y - x.astype(np.float64)) ** 2).sum(axis=1)
+        return np.abs(gguf.quants.dequantize(blocks, scheme).astype(np.float64) - x.astype(np.float64))
 
     ours, theirs = errors(made), errors(gguf.quants.quantize(x, scheme))
-    worse = ours > theirs * (1 + 1e-5)
+    # Halves may go either way: the sum of an element and its shift is rounded.
+    worse = ours > theirs + 1e-5 * np.abs(x).max(axis=1, keepdims=True)
     if worse.any():
-        return f"{np.count_nonzero(worse)} of {count} blocks are worse, by up to {np.max(ours / theirs):.4f}"
-    print(f"{name}: squared error {ours.sum() / theirs.sum():.4f} of gguf's")
+        return f"{np.count_nonzero(worse)} of {x.size} elements are further off, by up to {np.max(ours - theirs)}"
+    print(f"{name}: squared error {(ours**2).sum() / (theirs**2).sum():.4f} of gguf's")
     return None
 
 

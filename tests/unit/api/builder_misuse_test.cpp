@@ -307,7 +307,7 @@ TEST_CASE("misuse: quantised values") {
   REFUSED("the result must be float", g.dequantize(b, QuantScheme::Q8_0, DType::I8));
   REFUSED("x must be float", g.dynamic_quantize(q));
   REFUSED("not f32", g.dynamic_quantize(x, ops::DynamicQuantize{QuantScheme::Affine, {}, 0, DType::F32, true}));
-  REFUSED("takes (x)", g.fake_quantize(x, {}, s));
+  REFUSED("call for no operand 'scale'", g.fake_quantize(x, {}, s));
   REFUSED("axis 7", g.fake_quantize(x, ops::FakeQuantize{8, 7}));
   REFUSED("bits must be in [2, 8]", g.fake_quantize(x, ops::FakeQuantize{1}));
   REFUSED("matmul", g.dequant_matmul(x, q, s));

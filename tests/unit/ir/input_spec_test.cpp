@@ -1,4 +1,5 @@
 // Operands by name: which a node has, where they lie, how they are placed, and what the errors say.
+#include "rlx/ir/op.h"
 #include "rlx/ir/input_spec.h"
 
 #include <doctest/doctest.h>
