@@ -392,7 +392,6 @@ class Rule {
   bool derived_ = false;
 };
 
-
 /// A field of a record that cannot be left out: there is no default.
 template <class T>
 class Required {

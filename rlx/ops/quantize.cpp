@@ -1,4 +1,5 @@
 // Quantize and DynamicQuantize: numbers to codes. Composites.
+#include <algorithm>
 #include <cmath>
 
 #include "rlx/ir/ops/quantize.h"

@@ -10,6 +10,7 @@
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/rope.h"
 #include "tests/unit/api/misuse.h"
 

@@ -10,6 +10,7 @@
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/op_set.h"
+#include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/custom.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"

@@ -1,8 +1,8 @@
 // A quantised weight stays quantised through a whole compile, param or constant, and runs give the reference's numbers.
 #include <doctest/doctest.h>
 
-#include "rlx/ir/op.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/op.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 

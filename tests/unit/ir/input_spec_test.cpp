@@ -1,9 +1,9 @@
 // Operands by name: which a node has, where they lie, how they are placed, and what the errors say.
-#include "rlx/ir/op.h"
 #include "rlx/ir/input_spec.h"
 
 #include <doctest/doctest.h>
 
+#include "rlx/ir/op.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"

@@ -1,8 +1,8 @@
 // Quantised values: known numbers (ONNX's among them), derivatives, what shape rules refuse, and how they are written.
 #include <doctest/doctest.h>
 
-#include "rlx/ir/op.h"
 #include "rlx/ir/fingerprint.h"
+#include "rlx/ir/op.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/transforms/reverse.h"
