@@ -42,6 +42,7 @@ class PlanChecker {
             (lv.index >= plan_.arenas.size() || lv.offset + lv.bytes > plan_.arenas[lv.index]))
           report(Value(NodeId{i}, r), " lies outside its arena");
       }
+    for (const LirBodies& b : plan_.bodies) check_bodies(b, ranges);
     AccessHistory history(ranges);
     for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {
       add_edges(i);
@@ -52,6 +53,7 @@ class PlanChecker {
         history.read(range(v), {self});
       }
       check_writes(history, id, self);
+      if (const LirBodies* b = plan_.bodies_of(id)) check_write(history, bodies_range(*b), self, "its bodies");
     }
     const auto end = static_cast<std::int32_t>(plan_.schedule.size());
     for (Value v : g_.outputs()) check_read(history, v, end);
@@ -150,17 +152,41 @@ class PlanChecker {
       if (r > 0) history.find_writers(range(v), writers_);
       if (std::find(writers_.begin(), writers_.end(), AccessUser{self}) != writers_.end())
         report("two results of ", id, " overlap");
-      earlier_.clear(), readers_.clear();
-      history.find_writers(range(v), earlier_);
-      history.find_readers(range(v), readers_);
-      for (const AccessHistory::Reader& reader : readers_) add_unproven(history, reader, self);
-      history.write(range(v), {self});
-      std::sort(earlier_.begin(), earlier_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
-      earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
-      for (const auto [e, parts] : earlier_)
-        if (e != kNoStep && e != self && !ordered(e, self))
-          report(id, " may overwrite with ", v, " what ", name(e), " reads or writes: no edge puts it behind");
+      check_write(history, range(v), self, v);
     }
+  }
+
+  template <class What>
+  void check_write(AccessHistory& history, const ByteRange& bytes, std::int32_t self, const What& what) {
+    earlier_.clear(), readers_.clear();
+    history.find_writers(bytes, earlier_);
+    history.find_readers(bytes, readers_);
+    for (const AccessHistory::Reader& reader : readers_) add_unproven(history, reader, self);
+    history.write(bytes, {self});
+    std::sort(earlier_.begin(), earlier_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+    earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
+    for (const auto [e, parts] : earlier_)
+      if (e != kNoStep && e != self && !ordered(e, self))
+        report(name(self), " may overwrite with ", what, " what ", name(e), " reads or writes: no edge puts it behind");
+  }
+
+  // The range of a node's bodies holds all that they need, and nothing of the node's own.
+  void check_bodies(const LirBodies& b, std::vector<ByteRange>& ranges) {
+    const ByteRange bytes = bodies_range(b);
+    ranges.push_back(bytes);
+    if (b.bytes != 0 && (b.arena >= plan_.arenas.size() || bytes.to > plan_.arenas[b.arena]))
+      report("the bodies of ", b.node, " lie outside their arena");
+    for (Value v : g_.node(b.node).inputs)
+      if (range(v).meets(bytes)) report("the bodies of ", b.node, " overwrite its operand ", v);
+    for (std::uint32_t r = 0; r < g_.node(b.node).num_results(); ++r)
+      if (range(Value(b.node, r)).meets(bytes)) report("the bodies of ", b.node, " overwrite its result ", r);
+    for (const LirModule& m : b.modules) {
+      if (m.plan.arena_bytes > b.bytes) report("a body of ", b.node, " needs more than the range of its bodies");
+      for (const std::string& problem : PlanChecker(m.graph, m.plan).run()) report("a body of ", b.node, ": ", problem);
+    }
+    for (std::size_t c = 0; c < b.second.size(); ++c)
+      if (b.second[c] && *b.second[c] + plan_.at(Value(b.node, static_cast<std::uint32_t>(c))).bytes > b.bytes)
+        report("the second buffer of carry ", c, " of ", b.node, " lies outside the range of its bodies");
   }
 
   // Adds a reader to the steps that `self` must be found to wait for: of a group all, unless it waits for one who

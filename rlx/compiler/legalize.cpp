@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
 
@@ -161,6 +162,16 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
   report.backend_name = backend_name;
   report.supported_claim_count = claims.kinds().count();
   Counts counts;
+  // Bodies first: whether a kernel takes a node depends on what its bodies hold. One that cannot be made legal stays as
+  // it is, for a kernel that takes the node as a whole.
+  const auto legal_body = [&](const Graph& body) -> std::optional<Graph> {
+    KernelDispatchReport inner;
+    Graph legal = rewrite_for_backend(body, claims, backend_name, inner, dispatch);
+    if (!inner.compile_ready()) return std::nullopt;
+    for (const KindDispatch& k : inner.summaries) counts[{k.kind, k.name, k.path, k.why}] += k.node_count;
+    return legal;
+  };
+  if (std::optional<Graph> changed = change_bodies(g, legal_body)) g = std::move(*changed);
   std::vector<Handling> nodes;
   for (int round = 0; round < kMaxRounds; ++round) {
     nodes.clear();

@@ -4,25 +4,32 @@
 #include <algorithm>
 
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
 
 LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
   // Inference on symbolic shapes believes what it cannot know; what the bounds do not prove is asked of every value.
-  const SymbolRanges ranges = symbol_ranges(lir.graph);
-  for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i) {
-    const Node& n = lir.graph.nodes()[i];
-    if (n.kind() == OpKind::Custom) custom_.push_back(NodeId{i});
+  collect(lir.graph, symbol_ranges(lir.graph), std::nullopt);
+}
+
+// What a body believes is asked in the name of the node that holds it.
+void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> holder) {
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    if (n.kind() == OpKind::Custom && !holder) custom_.push_back(NodeId{i});
     std::vector<Shape> operands;
-    for (Value v : n.inputs) operands.push_back(lir.graph.shape(v));
+    for (Value v : n.inputs) operands.push_back(g.shape(v));
     std::vector<Dim> believed;
     (void)infer_shapes(n.op, operands, &believed);
     for (Dim& d : believed) {
       const bool known =
           std::any_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.value == d; });
-      if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), NodeId{i}});
+      if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), holder.value_or(NodeId{i})});
     }
+    if (op_def(n.op).bodies == BodyKind::Programs)
+      for (const Subgraph& body : body_graphs(n.op)) collect(*body, ranges, holder.value_or(NodeId{i}));
   }
 }
 

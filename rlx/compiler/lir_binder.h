@@ -25,6 +25,7 @@ class LirBinder {
     Dim value;
     NodeId node;
   };
+  void collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> holder);
   void check_custom(const Graph& g, NodeId id) const;
 
   const LirModule* lir_;

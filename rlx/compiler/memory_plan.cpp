@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "rlx/compiler/arena.h"
+#include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/views.h"
 #include "rlx/driver/access_history.h"
 #include "rlx/ir/op_def.h"
@@ -147,6 +148,15 @@ class Planner {
       if (def.is_view() && try_view(id)) continue;
       auto step = static_cast<std::int32_t>(plan_.schedule.size());
       plan_.schedule.push_back({id, {}});
+      if (target_.plans_bodies(g_, id)) {
+        plan_.bodies.push_back(plan_bodies(g_, id, target_));
+        Buffer range;
+        range.bytes = plan_.bodies.back().bytes;
+        range.size = Dim(range.bytes);
+        range.first_step = range.last_step = step;
+        range.maker = id;
+        body_ranges_.push_back(new_buffer(range));
+      }
       for (std::uint32_t r = 0; r < n.num_results(); ++r) {
         Buffer b;
         b.size = bytes_of(n.shape(r));
@@ -364,6 +374,10 @@ class Planner {
         buffers_[i].offset = arena[next].offset;
         buffers_[i].index = arena[next++].arena;
       }
+    for (std::size_t k = 0; k < body_ranges_.size(); ++k) {
+      plan_.bodies[k].arena = buffers_[body_ranges_[k]].index;
+      plan_.bodies[k].offset = buffers_[body_ranges_[k]].offset;
+    }
   }
 
   [[noreturn]] void throw_no_arena() const {
@@ -417,6 +431,7 @@ class Planner {
       for (Value v : g_.node(step.node).inputs)
         if (const ByteRange r = range(v); may_change(r.place)) read(r);
       for (std::uint32_t r = 0; r < g_.node(step.node).num_results(); ++r) write(range(Value(step.node, r)));
+      if (const LirBodies* b = plan_.bodies_of(step.node)) write(bodies_range(*b));
     };
     const auto announce = [&](const ByteRange& r) { ranges.push_back(r); };
     for (const LirStep& step : plan_.schedule) each(step, announce, announce);
@@ -464,6 +479,7 @@ class Planner {
   std::vector<std::uint32_t> buffer_of_;  // by slot
   std::vector<Location> where_;           // by slot
   BufferHomes homes_;
+  std::vector<std::uint32_t> body_ranges_;  // buffers, in the order of plan_.bodies
   bool symbolic_;
   SymbolRanges ranges_;
   SymbolBinding largest_;
@@ -482,6 +498,7 @@ std::size_t max_bytes(const Graph& g, Value v) { return largest_bytes(bytes_of(g
 
 LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
   LirBufferPlan out = plan;
+  for (LirBodies& b : out.bodies) b = resize_bodies(g, b);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     for (std::uint32_t r = 0; r < n.num_results(); ++r) {
@@ -517,6 +534,12 @@ std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
       out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "",
                          v.strides.empty() ? "" : " strided", "  ", op_text_name(g.nodes()[i].op), "\n");
     }
+  for (const LirBodies& b : plan.bodies) {
+    out += concat_text("  bodies of ", b.node, " arena", b.arena ? concat_text(" ", b.arena) : std::string(), " +",
+                       b.offset, " ", b.bytes, " bytes\n");
+    for (std::size_t c = 0; c < b.reasons.size(); ++c)
+      if (!b.reasons[c].empty()) out += concat_text("    carry ", c, " has two buffers: ", b.reasons[c], "\n");
+  }
   for (const LirOutputCopy& c : plan.output_copies)
     out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
   for (const LirStateCopy& c : plan.state_copies)

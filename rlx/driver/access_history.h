@@ -23,6 +23,9 @@ struct ByteRange {
   }
 };
 
+/// The range that the bodies of a node use.
+inline ByteRange bodies_range(const LirBodies& b) { return {Place::Arena, b.arena, b.offset, b.offset + b.bytes}; }
+
 /// The memory that a value lies in, where a donated input and its output are one.
 struct BufferHome {
   Place place = Place::Arena;

@@ -36,6 +36,7 @@ class Adjusted final : public Target {
   bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
     return base_->in_place(g, id, operand, result);
   }
+  bool plans_bodies(const Graph& g, NodeId id) const override { return base_->plans_bodies(g, id); }
   std::optional<Packing> packing(const Graph& g, NodeId id, int operand, std::int64_t k,
                                  std::int64_t n) const override {
     return base_->packing(g, id, operand, k, n);

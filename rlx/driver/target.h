@@ -39,6 +39,8 @@ class Target : public Claims {
   virtual bool reads_strided(const Graph&, NodeId, int /*operand*/) const { return false; }
   /// True when the node's kernel may write result `result` over operand `operand` (same bytes, last use).
   virtual bool in_place(const Graph&, NodeId, int /*operand*/, int /*result*/) const { return false; }
+  /// True when the node's kernel runs its bodies as programs: they are then planned inside the arena of the whole.
+  virtual bool plans_bodies(const Graph&, NodeId) const { return false; }
   /// The packed form that a kernel wants of a weight.
   struct Packing {
     std::int64_t panel_width = 0;

@@ -25,14 +25,19 @@ OpBox with_bodies(const OpBox& op, const std::function<Subgraph(std::string_view
   return copy ? OpBox(op.kind(), std::move(copy)) : op;
 }
 
+std::vector<Subgraph> body_graphs(const OpBox& op) {
+  std::vector<Subgraph> out;
+  for (const AttrField& f : op_def(op).attrs)
+    if (holds_body(f.type))
+      if (auto body = std::get<Subgraph>(f.get(op.data()))) out.push_back(std::move(body));
+  return out;
+}
+
 bool any_body(const Graph& g, const std::function<bool(const Graph&)>& test) {
   for (const Node& n : g.nodes()) {
-    const OpDef& def = op_def(n.op);
-    if (def.bodies != BodyKind::Programs) continue;
-    for (const AttrField& f : def.attrs) {
-      if (!holds_body(f.type)) continue;
-      if (const auto body = std::get<Subgraph>(f.get(n.op.data())); body && test(*body)) return true;
-    }
+    if (op_def(n.op).bodies != BodyKind::Programs) continue;
+    for (const Subgraph& body : body_graphs(n.op))
+      if (test(*body)) return true;
   }
   return false;
 }

@@ -12,6 +12,9 @@ namespace rlx {
 /// body that several ops share is asked about once.
 std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change);
 
+/// The bodies of an op that are there, in the order of its attributes.
+std::vector<Subgraph> body_graphs(const OpBox& op);
+
 /// True when `test` holds for a body of one of its control-flow ops.
 bool any_body(const Graph& g, const std::function<bool(const Graph&)>& test);
 

@@ -10,6 +10,12 @@
 
 namespace rlx {
 
+const LirBodies* LirBufferPlan::bodies_of(NodeId node) const {
+  const auto it =
+      std::lower_bound(bodies.begin(), bodies.end(), node, [](const LirBodies& b, NodeId id) { return b.node < id; });
+  return it != bodies.end() && it->node == node ? &*it : nullptr;
+}
+
 const OpSet& OpSet::everything() {
   static const OpSet all = [] {
     OpSet s;

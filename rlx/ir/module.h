@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -87,6 +88,20 @@ struct LirAlias {
   std::string refused{};
 };
 
+struct LirModule;
+
+/// The bodies of a control-flow node, planned programs in a range of the arena that they use in turn: a body reads its
+/// operands and writes its results as Place::Input and Place::Output.
+struct LirBodies {
+  NodeId node;
+  std::vector<LirModule> modules;  // in the order of the op's attributes: then, otherwise; cond, body; body
+  std::uint32_t arena = 0;
+  std::size_t offset = 0, bytes = 0;
+  /// Of a loop, for each carry: its second buffer, from `offset`, when it cannot be updated in its own bytes; and why.
+  std::vector<std::optional<std::size_t>> second{};
+  std::vector<std::string> reasons{};
+};
+
 /// The memory plan of a graph: a location for every value, the schedule and its ordering edges.
 struct LirBufferPlan {
   std::vector<std::size_t> arenas;  // bytes of each; one where the target sets no limit to them
@@ -99,7 +114,10 @@ struct LirBufferPlan {
   std::vector<LirOutputCopy> output_copies;
   std::vector<LirStateCopy> state_copies;
   std::vector<LirAlias> aliases;
+  std::vector<LirBodies> bodies;  // of nodes whose kernels run them as programs, in order of the nodes
 
+  /// The bodies of a node, or null.
+  const LirBodies* bodies_of(NodeId node) const;
   /// InvalidArgument for a value that the plan does not hold.
   const LirValue& at(Value v) const {
     const auto& results = values[detail::checked_index("planned node", v.node.index, values.size())];

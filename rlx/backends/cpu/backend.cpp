@@ -36,6 +36,10 @@ class CpuTarget final : public Target {
     const cpu::Row* row = cpu::find_row(g, id);
     return row && row->in_place && row->in_place(g, id, operand, result);
   }
+  bool plans_bodies(const Graph& g, NodeId id) const override {
+    const cpu::Row* row = cpu::find_row(g, id);
+    return row && row->plans_bodies;
+  }
   std::optional<Packing> packing(const Graph& g, NodeId id, int operand, std::int64_t k,
                                  std::int64_t n) const override {
     const cpu::Row* row = cpu::find_row(g, id);

@@ -131,25 +131,27 @@ struct Audited {
 
 class Bound final : public BoundGraph {
  public:
-  Bound(const Executable& exe, const LirModule& program, std::span<const BufferView> arenas)
-      : exe_(exe), lir_(program), arenas_(arenas.begin(), arenas.end()) {
+  /// `is_body`: the program is a body of a node of another one, which runs it.
+  Bound(const Executable& exe, const LirModule& program, std::span<const BufferView> arenas, bool is_body)
+      : exe_(exe), lir_(program), is_body_(is_body), arenas_(arenas.begin(), arenas.end()) {
+    program_.executable = &exe;
     const std::size_t n = lir_.plan.schedule.size();
     first_piece_.resize(n + 1);
     for (std::size_t i = 0; i < n; ++i) {
       first_piece_[i] = program_.pieces.size();
       if (makes_nothing(lir_.plan.schedule[i].node)) continue;
       LowerContext c = lowering(lir_.plan.schedule[i].node);
-      exe.row(i).lower(c);
+      row(i).lower(c);
     }
     first_piece_[n] = program_.pieces.size();
     if (program_.next_weight)  // the last product of a run fetches the first weight of the next
       program_.patches.push_back(
           {program_.next_weight, Place::Prepared, program_.first_weight->index, program_.first_weight->offset});
     make_final_copies();
-    if (exe.audit() != nullptr)
+    if (audited())
       make_audited_schedule();
     else
-      make_schedule();
+      make_segments();
     if (program_.scratch_bytes > 0) {
       const std::size_t stride = round_up(program_.scratch_bytes) + kAlignment;  // apart, so that threads share no line
       scratch_ = AlignedBytes(stride * static_cast<std::size_t>(exe.threads()));
@@ -162,13 +164,18 @@ class Bound final : public BoundGraph {
     follow(a);
     if (a.times != nullptr) {
       run_timed(*a.times);
-    } else if (exe_.audit() != nullptr) {
+    } else if (audited()) {
       run_audited();
-    } else if (exe_.threads() == 1) {
+    } else if (runs_alone_) {
       Group all{program_.pieces.data(), program_.pieces.size()};
       Group::run_all(&all, 0);
     } else {
-      ThreadPool::process().run(schedule_, exe_.threads());
+      for (Segment& s : segments_) {
+        if (s.alone)
+          s.alone->run(s.alone->ctx, 0);
+        else
+          ThreadPool::process().run(s.schedule, exe_.threads());
+      }
     }
     for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
     return {};
@@ -176,6 +183,15 @@ class Bound final : public BoundGraph {
 
  private:
   LowerContext lowering(NodeId id) { return {lir_, id, arenas_, exe_.kernels(), exe_.planned_threads(), program_}; }
+
+  const Row& row(std::size_t step) const {
+    if (!is_body_) return exe_.row(step);
+    const NodeId id = lir_.plan.schedule[step].node;
+    const Row* found = find_row(lir_.graph, id);
+    return found ? *found : host_row();  // the row of the node that holds the body has asked
+  }
+  // Threads that meet in every step would wait for those that are in the step which runs a body.
+  bool audited() const { return exe_.audit() != nullptr && !is_body_; }
 
   void run_timed(std::vector<StepTime>& times) {
     using Clock = std::chrono::steady_clock;
@@ -250,20 +266,43 @@ class Bound final : public BoundGraph {
     return copy;
   }
 
-  // Cuts the pieces into schedule steps: a big piece is its own step with its chunks; small pieces next to each other
-  // are run by one thread as one step, which waits for all that any of them waits for.
-  void make_schedule() {
+  // Schedules between the steps that run alone.
+  void make_segments() {
+    double cost_ns = 0;
+    for (const Piece& p : program_.pieces) cost_ns += p.cost_ns;
+    // A small body is not worth waking the others at each turn.
+    runs_alone_ = exe_.threads() == 1 || (is_body_ && cost_ns < kGroupNs && !exe_.finest_grain());
+    if (runs_alone_) return;
+    std::size_t from = 0;
+    const std::size_t n = lir_.plan.schedule.size();
+    const auto close = [&](std::size_t to) {
+      if (first_piece_[from] != first_piece_[to] || segments_.empty()) segments_.push_back({make_schedule(from, to)});
+    };
+    for (std::size_t i = 0; i < n; ++i) {
+      if (first_piece_[i] == first_piece_[i + 1] || !program_.pieces[first_piece_[i]].alone) continue;
+      close(i);
+      segments_.push_back({StepSchedule(), &program_.pieces[first_piece_[i]]});
+      from = i + 1;
+    }
+    close(n);
+  }
+
+  // Cuts the pieces of LIR steps [from, to) into schedule steps: a big piece is its own step with its chunks; small
+  // pieces next to each other are run by one thread as one step, which waits for all that any of them waits for.
+  StepSchedule make_schedule(std::size_t from, std::size_t to) {
     const auto& steps = lir_.plan.schedule;
     std::vector<ScheduleStep> out;
-    WaitLists waits;                                            // by schedule step
-    std::vector<std::vector<std::int32_t>> done(steps.size());  // what completes LIR step i
-    std::vector<std::int32_t> step_of(program_.pieces.size());
-    bool open = false;  // the last schedule step takes more small pieces
+    WaitLists waits;                                         // by schedule step
+    std::vector<std::vector<std::int32_t>> done(to - from);  // what completes LIR step from + i
+    const std::size_t first = first_piece_[from];
+    std::vector<std::int32_t> step_of(first_piece_[to] - first);  // by piece from the first on
+    bool open = false;                                            // the last schedule step takes more small pieces
     double group_ns = 0;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (std::size_t i = from; i < to; ++i) {
       std::vector<std::int32_t> before;
       for (std::int32_t p : steps[i].predecessors)
-        before.insert(before.end(), done[static_cast<std::size_t>(p)].begin(), done[static_cast<std::size_t>(p)].end());
+        if (const auto j = static_cast<std::size_t>(p); j >= from)  // those of earlier segments are complete
+          before.insert(before.end(), done[j - from].begin(), done[j - from].end());
       for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
         const Piece& p = program_.pieces[k];
         const bool tiny = (p.cost_ns < kTinyNs && !exe_.finest_grain()) || p.chunks == 1;
@@ -281,28 +320,29 @@ class Bound final : public BoundGraph {
         groups_.back()->count += 1;
         group_ns += p.cost_ns;
         const auto self = static_cast<std::int32_t>(out.size()) - 1;
-        step_of[k] = self;
+        step_of[k - first] = self;
         for (std::int32_t s : before) waits.add(self, {s, kWaitsForAll});
         before = {self};
       }
-      done[i] = std::move(before);
+      done[i - from] = std::move(before);
     }
-    if (exe_.threads() > 1) let_halves_run_ahead(step_of, out, waits);
+    let_halves_run_ahead(from, to, step_of, out, waits);
     waits.give_to(out);
-    schedule_ = StepSchedule(out);
+    return StepSchedule(out);
   }
 
   // Where steps walk rows, a half waits for the halves that touch its bytes, not for whole steps: each thread then
   // takes its sequences through many steps before it meets another. What the plan orders by way of a step in between
   // has to be found again, since that step may now be done by halves; AccessMap finds all of it.
-  void let_halves_run_ahead(const std::vector<std::int32_t>& step_of, const std::vector<ScheduleStep>& steps,
-                            WaitLists& waits) {
-    const auto& pieces = program_.pieces;
+  void let_halves_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                            const std::vector<ScheduleStep>& steps, WaitLists& waits) {
+    const std::size_t first = first_piece_[from];
+    const std::span<const Piece> pieces = std::span(program_.pieces).subspan(first, step_of.size());
     if (std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.halves.rows > 0; }) < 2) return;
     std::vector<Access> accesses;
     std::vector<std::size_t> ends;  // of the accesses of each piece
-    for (std::size_t i = 0; i < lir_.plan.schedule.size(); ++i)
-      for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
+    for (std::size_t i = from; i < to; ++i)
+      for (std::size_t k = first_piece_[i] - first; k < first_piece_[i + 1] - first; ++k) {
         const bool divided = steps[static_cast<std::size_t>(step_of[k])].chunks > 1;
         const bool alone = first_piece_[i + 1] - first_piece_[i] == 1;  // else the pieces share more than values
         const LowerContext c = lowering(lir_.plan.schedule[i].node);
@@ -327,7 +367,7 @@ class Bound final : public BoundGraph {
       for (std::size_t k = first_piece_[i]; k < first_piece_[i + 1]; ++k) {
         const Piece& p = program_.pieces[k];
         audited_.push_back(
-            std::make_unique<Audited>(p, exe_.row(i).kernel, node_label(lir_.graph, lir_.plan.schedule[i].node)));
+            std::make_unique<Audited>(p, row(i).kernel, node_label(lir_.graph, lir_.plan.schedule[i].node)));
         before[k] = static_cast<std::int32_t>(k) - 1;
         out.push_back({p.chunks, Audited::run, audited_.back().get(), std::span(before).subspan(k, k == 0 ? 0 : 1)});
       }
@@ -398,13 +438,21 @@ class Bound final : public BoundGraph {
     }
   }
   const Executable& exe_;
-  const LirModule& lir_;  // the executable's, or that of the extents it is bound for
+  const LirModule& lir_;  // the executable's, or that of the extents it is bound for, or a body's
+  bool is_body_;
   std::vector<BufferView> arenas_;
   Program program_;
   std::vector<std::size_t> first_piece_;  // LIR step -> first piece
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::unique_ptr<Audited>> audited_;  // by piece; empty unless the runs are audited
-  StepSchedule schedule_;
+  /// Steps for all threads, or one that the thread which runs the program runs itself.
+  struct Segment {
+    StepSchedule schedule;
+    const Piece* alone = nullptr;
+  };
+  std::vector<Segment> segments_;
+  StepSchedule schedule_;    // of an audited run
+  bool runs_alone_ = false;  // all pieces one after the other, by the thread that runs the program
   std::vector<const FinalCopy*> final_copies_;
   std::vector<Followed> callers_, tables_;
   static constexpr std::uint64_t kNoTables = ~std::uint64_t{0};
@@ -546,7 +594,12 @@ void Executable::unpack(NodeId node, std::size_t source, const std::byte* packed
 
 std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& program,
                                              std::span<const BufferView> arenas) const {
-  return std::make_unique<Bound>(*this, program, arenas);
+  return std::make_unique<Bound>(*this, program, arenas, false);
+}
+
+std::unique_ptr<BoundGraph> LowerContext::bind_body(std::size_t body) const {
+  const BufferView range(body_range(), bodies().bytes);
+  return std::make_unique<Bound>(*program_.executable, bodies().modules[body], std::span(&range, 1), true);
 }
 
 std::string Executable::kernel_name(NodeId node) const {

@@ -33,6 +33,7 @@ struct Row {
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
   std::optional<Target::Packing> (*packing)(const KernelTable&, const Graph&, NodeId, int operand, std::int64_t k,
                                             std::int64_t n) = nullptr;
+  bool plans_bodies = false;
 };
 
 /// The families of rows, tuned ones before generic ones.
@@ -47,6 +48,7 @@ std::span<const Row> generic_elementwise_rows();
 std::span<const Row> generic_reduce_rows();
 std::span<const Row> generic_dot_rows();
 std::span<const Row> custom_rows();
+std::span<const Row> control_rows();
 
 /// The row that runs a node, or null.
 const Row* find_row(const Graph& g, NodeId id);
@@ -104,6 +106,7 @@ struct Piece {
   std::int64_t chunks = 0;
   double cost_ns = 0;  // estimate for one thread
   RowHalves halves{};
+  bool alone = false;  // run by the thread that runs the program, when all before it is done
 };
 
 /// A pointer field that follows memory which is known when a run begins: a caller's buffer, a weight or a state.
@@ -120,11 +123,16 @@ struct Kept {
 };
 template <class T>
 struct KeptValue final : Kept {
-  T value{};
+  T value;
+  template <class... Args>
+  explicit KeptValue(Args&&... args) : value{std::forward<Args>(args)...} {}
 };
+
+class Executable;
 
 /// What lowering fills in; the bound program.
 struct Program {
+  const Executable* executable = nullptr;
   std::vector<Piece> pieces;
   std::vector<Patch> patches;
   std::vector<std::unique_ptr<Kept>> kept;
@@ -168,9 +176,9 @@ class LowerContext {
   View out(int r = 0) const { return value(Value(id_, static_cast<std::uint32_t>(r))); }
 
   /// An object that lives as long as the bound program.
-  template <class T>
-  T& keep() {
-    auto kept = std::make_unique<KeptValue<T>>();
+  template <class T, class... Args>
+  T& keep(Args&&... args) {
+    auto kept = std::make_unique<KeptValue<T>>(std::forward<Args>(args)...);
     T& value = kept->value;
     program_.kept.push_back(std::move(kept));
     return value;
@@ -190,6 +198,16 @@ class LowerContext {
     program_.pieces.push_back(
         {[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
   }
+  /// Adds a step that the thread which runs the program runs by itself, between what is before and what comes after.
+  template <auto Run, class T>
+  void step_alone(T& ctx, double cost_ns) {
+    step<Run>(ctx, 1, cost_ns);
+    program_.pieces.back().alone = true;
+  }
+  /// Of a node whose row plans bodies: their plans, the range they use, and one of them as a program of its own.
+  const LirBodies& bodies() const { return *lir_.plan.bodies_of(id_); }
+  std::byte* body_range() const { return arenas_[bodies().arena].host + bodies().offset; }
+  std::unique_ptr<BoundGraph> bind_body(std::size_t body) const;
   /// Says of the step added last that runs of `chunks_per_group` chunks work on `group_rows` of `rows` rows after each
   /// other, and touch no others of the operands and results named: those whose leading axes are the rows (or what the
   /// rows are counted in, sequences for example). Then halves of it need not wait for halves of other steps. Nothing

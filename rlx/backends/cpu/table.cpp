@@ -11,8 +11,8 @@ namespace {
 // Tuned rows come before the generic ones that take what is left.
 using Family = std::span<const Row> (*)();
 constexpr Family kFamilies[] = {
-    dot_rows,         attention_rows,           norm_rows,           tape_rows,  move_rows, index_rows, reduce_rows,
-    generic_dot_rows, generic_elementwise_rows, generic_reduce_rows, custom_rows};
+    dot_rows,         attention_rows,           norm_rows,           tape_rows,   move_rows,   index_rows, reduce_rows,
+    generic_dot_rows, generic_elementwise_rows, generic_reduce_rows, custom_rows, control_rows};
 
 using ByKind = std::array<std::vector<const Row*>, kNumOpKinds>;
 const ByKind& by_kind() {

@@ -1,0 +1,185 @@
+// Branches and loops on the cpu: bodies as programs inside the parent's arena, against the reference rules, at every
+// number of threads, with extents that are known late, and with states that loops update in place.
+#include <doctest/doctest.h>
+
+#include "rlx/ir/op.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/closeness.h"
+#include "tests/support/error_text.h"
+#include "tests/support/rounding.h"
+#include "tests/support/samples.h"
+
+namespace rlx {
+namespace {
+
+Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+
+NamedTensors drawn(const Graph& g) {
+  NamedTensors values;
+  std::uint64_t seed = 1;
+  for (OpKind kind : {OpKind::Input, OpKind::Param})
+    for (NodeId id : g.leaves(kind)) {
+      const Shape& s = g.shape(id);
+      values.emplace(g.leaf_name(id), s.dtype() == DType::Bool  ? Tensor::full(s, 1)
+                                      : is_int(s.dtype()) ? Tensor::full(s, 5)
+                                                          : test::draw(s, Fill::Unit, 1, seed++));
+    }
+  return values;
+}
+
+// The kernels that run, and whether every run is within the bounds of the exact result: twice each, so that the second
+// finds the memory of the first.
+std::string run_on_cpu(const Graph& g, NamedTensors values) {
+  std::string kernels;
+  const test::BoundedResult exact = test::evaluate_bounded(g, values);
+  for (int threads : {1, 2, 3})
+    for (bool finest : {false, true}) {
+      CompileOptions options;
+      options.finest_grain = finest;
+      CompiledGraph f = Session().with_threads(threads).compile_with(Graph(g), options);
+      NamedTensors inputs;
+      for (const IoInfo& p : f.params()) f.set_param(p.name, values.at(p.name));
+      for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
+      for (int run = 0; run < 2; ++run) {
+        f.reset();
+        const std::vector<Tensor> got = f.run_typed(inputs);
+        REQUIRE(got.size() == exact.outputs.size());
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
+          CHECK_MESSAGE(gap.size <= 1, threads, " threads, result ", i, ": ", gap.text);
+        }
+        for (const IoInfo& s : f.states())
+          if (const auto it = exact.states.find(s.name); it != exact.states.end()) {
+            const test::Gap gap = test::gap_to(f.read_state(s.name), it->second);
+            CHECK_MESSAGE(gap.size <= 1, threads, " threads, state ", s.name, ": ", gap.text);
+          }
+      }
+      if (!kernels.empty()) continue;
+      const LirModule& lir = f.compile_result().lir;
+      for (const LirBodies& b : lir.plan.bodies) kernels += concat_text(op_text_name(lir.graph.node(b.node).op), " ");
+      for (const KindDispatch& k : f.compile_result().dispatch.summaries)
+        if (k.path == DispatchPath::HostFallback) kernels += concat_text("host:", k.name, " ");
+    }
+  return kernels;
+}
+
+// h, y = tanh(h w + x_t), h
+Graph cell(std::int64_t steps, std::int64_t batch, std::int64_t width, bool reverse) {
+  Graph g("cell");
+  const Expr w = g.param("w", f32({width, width})), h = g.input("h", f32({batch, width}));
+  const Expr x = g.input("x", f32({steps, batch, width}));
+  const LoopResult r = g.scan(h, x,
+                              [&](Graph& b, const ExprList& c, const ExprList& row) {
+                                const Expr next = b.tanh(b.matmul(c[0], w) * 0.2 + row[0]);
+                                return LoopStep{next, next};
+                              },
+                              {.reverse = reverse});
+  g.set_outputs({r.carries[0], r.ys[0]});
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("cpu: a scan of a cell, large and small, forwards and backwards") {
+  for (bool reverse : {false, true})
+    for (const auto& [steps, batch, width] :
+         {std::tuple{9, 1, 8}, std::tuple{4, 70, 96}, std::tuple{1, 3, 5}, std::tuple{0, 2, 3}}) {
+      const Graph g = cell(steps, batch, width, reverse);
+      CHECK(run_on_cpu(g, drawn(g)) == (steps <= 1 ? "" : "scan "));
+    }
+}
+
+TEST_CASE("cpu: carries that change places, that are operands twice, that nobody changes") {
+  Graph g("places");
+  const Expr x = g.input("x", f32({6})), rows = g.input("rows", f32({5, 6}));
+  // a, b, c, d = b, a, c + row * x, x: x is carry and invariant at once.
+  const LoopResult r = g.scan({x, x * 2.0, x, x}, rows, [&](Graph&, const ExprList& c, const ExprList& row) {
+    return LoopStep{{c[1], c[0], c[2] + row[0] * x, x}, {c[0], row[0]}};
+  });
+  g.set_outputs({r.carries[0], r.carries[1], r.carries[2], r.carries[3], r.ys[0], r.ys[1]});
+  CHECK(run_on_cpu(g, drawn(g)) == "scan ");
+}
+
+TEST_CASE("cpu: loops in branches in loops, with values of all the graphs around them") {
+  Graph g("nested");
+  const Expr x = g.input("x", f32({4, 40})), w = g.input("w", f32({40, 40})), n = g.input("n", Shape({}, DType::I32));
+  const LoopResult r = g.while_loop(
+      {g.scalar(0.0, DType::I32), x},
+      [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
+      [&](Graph& b, const ExprList& c) {
+        const ExprList y = b.cond(
+            b.eq(b.binary(BinaryKind::Mod, c[0], 2), 0),
+            [&](Graph& t) {
+              const LoopResult inner = t.scan(c[1], t.reshape(w, {10, 4, 40}),
+                                              [&](Graph& s, const ExprList& d, const ExprList& row) {
+                                                return LoopStep{s.sin(d[0] + row[0])};
+                                              });
+              return ExprList{inner.carries[0]};
+            },
+            [&](Graph& t) { return ExprList{t.tanh(t.matmul(c[1], w) * 0.1)}; });
+        return LoopStep{{c[0] + 1, y[0]}, {y[0]}};
+      },
+      {.max_trips = 7});
+  g.set_outputs({r.carries[1], r.ys[0], r.trips});
+  for (int trips : {0, 1, 4, 7, 9}) {
+    NamedTensors values = drawn(g);
+    values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
+    CHECK(run_on_cpu(g, values) == "while ");
+  }
+}
+
+TEST_CASE("cpu: a state that a loop updates stays in its bytes") {
+  Graph g("state");
+  const Expr rows = g.input("rows", f32({12, 32})), at = g.input("at", Shape({}, DType::I32));
+  const Expr cache = g.state("cache", Tensor::zeros(f32({64, 32})));
+  const LoopResult r = g.scan({cache, at}, rows, [&](Graph& b, const ExprList& c, const ExprList& row) {
+    const Expr start = b.concat({b.reshape(c[1], {1}), b.constant(Tensor::zeros(Shape({1}, DType::I32)))}, 0);
+    return LoopStep{{b.dynamic_update_slice(c[0], b.reshape(row[0], {1, 32}), start), c[1] + 1}, {}};
+  });
+  g.set_state("cache", r.carries[0]);
+  g.set_outputs({g.sum(r.carries[0], {0}), r.carries[1]});
+  CHECK(run_on_cpu(g, drawn(g)) == "scan ");
+  CompiledGraph f = Session().compile(std::move(g));
+  const LirBufferPlan& plan = f.compile_result().lir.plan;
+  CHECK(plan.state_copies.empty());
+  REQUIRE(plan.bodies.size() == 1);
+  CHECK(plan.bodies[0].second == std::vector<std::optional<std::size_t>>(2));
+}
+
+TEST_CASE("cpu: loops over extents that are known at the run") {
+  Graph g("late");
+  const Dim steps = g.symbol("steps", {.min = 1, .max = 40}), width = g.symbol("width", {.min = 1, .max = 50});
+  const Expr x = g.input("x", f32({steps, width})), h = g.input("h", f32({width}));
+  const LoopResult r = g.scan(h, x, [&](Graph& b, const ExprList& c, const ExprList& row) {
+    const Expr next = c[0] * 0.5 + b.sin(row[0]) + b.mean(row[0]);
+    return LoopStep{next, b.reverse(next, {0})};
+  });
+  g.set_outputs({r.carries[0], r.ys[0]});
+  CompileOptions options;
+  options.symbol_modes = {{"steps", SymbolMode::runtime(40)}, {"width", SymbolMode::runtime(50)}};
+  CompiledGraph f = Session().with_threads(2).compile_with(Graph(g), options);
+  for (const auto& [s, w] : {std::pair{3, 7}, std::pair{40, 50}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
+    const Graph bound = g.bind({{"steps", s}, {"width", w}});
+    const NamedTensors values = drawn(bound);
+    const test::BoundedResult exact = test::evaluate_bounded(bound, values);
+    const std::vector<Tensor> got = f.run_typed(values);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
+      CHECK_MESSAGE(gap.size <= 1, s, " steps of ", w, ", result ", i, ": ", gap.text);
+    }
+  }
+  CHECK(f.compile_result().lir.plan.bodies.size() == 1);
+}
+
+TEST_CASE("cpu: a body that fails, fails the run and names its node") {
+  Graph g("bytes");
+  const Expr x = g.input("x", Shape({3, 3}, DType::I4));
+  const LoopResult r = g.scan(g.cast(g.narrow(x, 0, 0, 1), DType::F32), x,
+                              [&](Graph& b, const ExprList& c, const ExprList& row) {
+                                return LoopStep{c[0] + b.reshape(b.cast(row[0], DType::F32), {1, 3})};
+                              });
+  g.set_outputs({r.carries[0]});
+  CHECK(run_on_cpu(g, {{"x", Tensor::full(Shape({3, 3}, DType::I4), 2)}}) == "host:scan ");  // rows of half bytes
+}
+
+}  // namespace rlx
