@@ -130,10 +130,8 @@ Expr Graph::add_named(OpBox op, const std::vector<std::pair<std::string_view, Ex
     throw Error(ErrorCode::InvalidArgument, "Graph::add_named: the op was moved from",
                 "give each call an op of its own");
   std::vector<NamedOperand> named;
-  for (const auto& [name, e] : operands) {
-    if (!e.belongs_to(*this)) check_own(op_text_name(op), e, loc);
-    named.push_back({name, e.value()});
-  }
+  for (const auto& [name, e] : operands)
+    named.push_back({name, e.belongs_to(*this) ? e.value() : value_in(*this, e, op_text_name(op), loc).value()});
   Result<PlacedOperands> placed = place_operands(std::move(op), named);
   if (!placed) {
     Diagnostic d = placed.error();

@@ -136,7 +136,7 @@ struct QuantizeRules {
     s.add_discrete("a channel", {f32({2, 3, 2}), scale({3}), zero({3}, DType::I8)}, op(DType::I8, true, 1));
     s.add_discrete("blocks", {f32({5, 2}), scale({3, 2}), zero({3, 2}, DType::I16)}, op(DType::I16, true, 0, 2));
     s.add_discrete("i4", {f32({2, 4}), scale({4})}, op(DType::I4, false, 1));
-    s.add_discrete("u4 with zero point", {f32({2, 4}), scale({}), zero({}, DType::U4)}, op(DType::U4, true));
+    s.add_discrete("u4 with zero point", {f32({3, 3}), scale({}), zero({}, DType::U4)}, op(DType::U4, true));
     s.add_discrete("u16", {f32({4}), scale({}), zero({}, DType::U16)}, op(DType::U16, true));
     s.add_discrete("i32", {f32({4}), scale({})}, op(DType::I32));
     s.add_discrete("f8", {f32({2, 3}), scale({})}, op(DType::F8E4M3));

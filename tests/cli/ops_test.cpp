@@ -28,7 +28,7 @@ TEST_CASE("docs/ops.md is what the command writes") {
 TEST_CASE("rlx ops --op: attributes, rules with reasons, samples") {
   const ProgramResult r = run_rlx("ops --op top_k");
   CHECK(r.status == 0);
-  CHECK(contains(r.out, "top_k(x)  mir, reduction\n"));
+  CHECK(contains(r.out, "top_k(x)  mir, primitive, precision movement\n"));
   CHECK(contains(r.out, "  k: integer\n"));
   CHECK(contains(r.out, "  decompose: - (a primitive)\n"));
   CHECK(contains(r.out, "  rows: top_k([2, 5] f32) {k = 3}\n"));

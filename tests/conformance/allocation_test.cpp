@@ -148,6 +148,36 @@ TEST_CASE("states, donated buffers, handles and an active extent allocate nothin
   CHECK(memory[12] == 41.0F);  // the last run_into; run_slots left the caller's memory alone
 }
 
+TEST_CASE("branches and loops allocate nothing in their bodies") {
+  Graph g("loops");
+  const Expr x = g.input("x", {{4, 96}, DType::F32}), w = g.param("w", {{96, 96}, DType::F32});
+  const Expr n = g.input("n", {{}, DType::I32});
+  const LoopResult scan = g.scan(x, g.reshape(w, {24, 4, 96}), [&](Graph& b, const ExprList& c, const ExprList& row) {
+    return LoopStep{b.tanh(b.matmul(c[0], w) + row[0]), row[0]};
+  });
+  const LoopResult loop = g.while_loop(
+      {g.scalar(0.0, DType::I32), scan.carries[0]}, [&](Graph& b, const ExprList& c) { return b.lt(c[0], n); },
+      [&](Graph& b, const ExprList& c) {
+        const ExprList y = b.cond(
+            b.eq(c[0], 1), [&](Graph& t) { return ExprList{t.exp(c[1])}; },
+            [&](Graph& t) { return ExprList{t.matmul(c[1], w)}; });
+        return LoopStep{{c[0] + 1, y[0]}, {}};
+      });
+  g.set_outputs({loop.carries[1], scan.ys[0]});
+  for (int threads : {1, 2, 4}) {
+    CompiledGraph f = Session().with_threads(threads).compile(Graph(g));
+    f.set_param("w", std::vector<float>(96 * 96, 0.01F));
+    REQUIRE(f.compile_result().lir.plan.bodies.size() == 2);
+    std::vector<float> in(4 * 96, 0.5F);
+    const std::int32_t trips = 3;
+    const TensorView views[] = {{in.data(), DType::F32, {}, in.size() * 4}, {&trips, DType::I32, {}, 4}};
+    f.run_slots(views);
+    const long before = allocations.load();
+    for (int i = 0; i < 20; ++i) f.run_slots(views);
+    CHECK(allocations.load() == before);
+  }
+}
+
 TEST_CASE("values of a runtime symbol stay bound: a repeated one allocates nothing, in a clone too") {
   CompileOptions options;
   options.symbol_modes.emplace("seq", SymbolMode::runtime());

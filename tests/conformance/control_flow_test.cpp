@@ -20,9 +20,9 @@ NamedTensors drawn(const Graph& g) {
   for (OpKind kind : {OpKind::Input, OpKind::Param})
     for (NodeId id : g.leaves(kind)) {
       const Shape& s = g.shape(id);
-      values.emplace(g.leaf_name(id), s.dtype() == DType::Bool  ? Tensor::full(s, 1)
-                                      : is_int(s.dtype()) ? Tensor::full(s, 5)
-                                                          : test::draw(s, Fill::Unit, 1, seed++));
+      values.emplace(g.leaf_name(id), s.dtype() == DType::Bool ? Tensor::full(s, 1)
+                                      : is_int(s.dtype())      ? Tensor::full(s, 5)
+                                                               : test::draw(s, Fill::Unit, 1, seed++));
     }
   return values;
 }
@@ -104,16 +104,14 @@ TEST_CASE("cpu: loops in branches in loops, with values of all the graphs around
   Graph g("nested");
   const Expr x = g.input("x", f32({4, 40})), w = g.input("w", f32({40, 40})), n = g.input("n", Shape({}, DType::I32));
   const LoopResult r = g.while_loop(
-      {g.scalar(0.0, DType::I32), x},
-      [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
+      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
       [&](Graph& b, const ExprList& c) {
         const ExprList y = b.cond(
             b.eq(b.binary(BinaryKind::Mod, c[0], 2), 0),
             [&](Graph& t) {
-              const LoopResult inner = t.scan(c[1], t.reshape(w, {10, 4, 40}),
-                                              [&](Graph& s, const ExprList& d, const ExprList& row) {
-                                                return LoopStep{s.sin(d[0] + row[0])};
-                                              });
+              const LoopResult inner = t.scan(
+                  c[1], t.reshape(w, {10, 4, 40}),
+                  [&](Graph& s, const ExprList& d, const ExprList& row) { return LoopStep{s.sin(d[0] + row[0])}; });
               return ExprList{inner.carries[0]};
             },
             [&](Graph& t) { return ExprList{t.tanh(t.matmul(c[1], w) * 0.1)}; });
@@ -174,10 +172,10 @@ TEST_CASE("cpu: loops over extents that are known at the run") {
 TEST_CASE("cpu: a body that fails, fails the run and names its node") {
   Graph g("bytes");
   const Expr x = g.input("x", Shape({3, 3}, DType::I4));
-  const LoopResult r = g.scan(g.cast(g.narrow(x, 0, 0, 1), DType::F32), x,
-                              [&](Graph& b, const ExprList& c, const ExprList& row) {
-                                return LoopStep{c[0] + b.reshape(b.cast(row[0], DType::F32), {1, 3})};
-                              });
+  const LoopResult r =
+      g.scan(g.cast(g.narrow(x, 0, 0, 1), DType::F32), x, [&](Graph& b, const ExprList& c, const ExprList& row) {
+        return LoopStep{c[0] + b.reshape(b.cast(row[0], DType::F32), {1, 3})};
+      });
   g.set_outputs({r.carries[0]});
   CHECK(run_on_cpu(g, {{"x", Tensor::full(Shape({3, 3}, DType::I4), 2)}}) == "host:scan ");  // rows of half bytes
 }

@@ -142,6 +142,7 @@ class Bound final : public BoundGraph {
       if (makes_nothing(lir_.plan.schedule[i].node)) continue;
       LowerContext c = lowering(lir_.plan.schedule[i].node);
       row(i).lower(c);
+      clear_tails(c);
     }
     first_piece_[n] = program_.pieces.size();
     if (program_.next_weight)  // the last product of a run fetches the first weight of the next
@@ -203,6 +204,21 @@ class Bound final : public BoundGraph {
       Group one{program_.pieces.data() + first_piece_[i], first_piece_[i + 1] - first_piece_[i]};
       Group::run_all(&one, 0);
       times.push_back({steps[i].node, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
+    }
+  }
+
+  struct Tail {
+    std::uint8_t* byte = nullptr;
+    static void clear(const Tail& t, std::int64_t) { *t.byte &= 0x0f; }
+  };
+  // Half a byte behind an odd number of 4-bit elements is zero, as it is everywhere else.
+  static void clear_tails(LowerContext& c) {
+    for (std::uint32_t r = 0; r < c.node().num_results(); ++r) {
+      const View y = c.out(static_cast<int>(r));
+      if (dtype_bits(y.dtype) != 4 || y.elements() % 2 == 0) continue;
+      auto& tail = c.keep<Tail>();
+      c.point(tail.byte, y, y.elements() - 1);
+      c.step<Tail::clear>(tail, 1, 1);
     }
   }
 
