@@ -41,6 +41,7 @@ struct BenchOptions {
   FileBindings files;
   std::vector<std::string> shapes = {"1x16", "1x128", "8x32", "8x128", "32x128"};
   int threads = 0;
+  std::string device = "cpu";
   std::string isa;
   int min_runs = 20;
   double budget_s = 3;
@@ -255,7 +256,7 @@ MachineLimits measured_limits(const BenchOptions& o) {
 }
 
 Session session_of(const BenchOptions& o) {
-  Session session;
+  Session session = session_on(o.device);
   if (o.threads) session.with_threads(o.threads);
   if (!o.isa.empty()) {
     session.with_isa(o.isa);
@@ -418,6 +419,7 @@ void register_bench(CLI::App& app) {
   sub->add_option("--shapes", o->shapes, "of the model: BATCHxSEQUENCE, several by commas")
       ->delimiter(',')
       ->needs(model);
+  sub->add_option("-d,--device", o->device, "A device of `rlx devices`, or reference")->capture_default_str();
   sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, kMaxThreads));
   sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
   sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));

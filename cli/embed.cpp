@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/graph_file.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
@@ -21,7 +22,7 @@ namespace rlx::cli {
 namespace {
 
 struct EmbedArgs {
-  std::string model, format, output;
+  std::string model, format, output, device = "cpu";
   std::vector<std::string> texts, files;
   std::int64_t batch = 32, max_tokens = 0;
   int threads = 0;
@@ -207,6 +208,7 @@ void run(const EmbedArgs& args) {
   Texts input = read_texts(args);
   SentenceEncoderOptions options;
   options.num_threads = args.threads;
+  options.device = device_called(args.device);
   options.max_batch = args.batch;
   options.max_sequence = args.max_tokens;
   options.zero_empty = args.zero_empty;
@@ -264,6 +266,8 @@ void register_embed(CLI::App& app) {
       ->check(CLI::IsMember({"json", "npy", "text"}));
   cmd->add_option("-o,--output", args->output, "Write here instead of the standard output")->type_name("FILE");
   cmd->add_option("--batch", args->batch, "Texts that run together")->check(CLI::Range(1, 4096))->capture_default_str();
+  cmd->add_option("-d,--device", args->device, "A device of `rlx devices`, maybe with an ordinal: cuda:1")
+      ->capture_default_str();
   cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();

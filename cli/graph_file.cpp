@@ -71,14 +71,24 @@ Binding split_binding(const std::string& text) {
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-Session session_on(const std::string& text) {
-  if (const auto device = parse_device(text)) return Session(*device);
-  if (backend_by_name(text)) return Session::on_backend(text);
-  std::vector<std::string> names;
-  if (backend_by_name("reference")) names.emplace_back("reference");
+namespace {
+[[noreturn]] void throw_no_device(const std::string& text, std::vector<std::string> names) {
   for (const DeviceInfo& d : all_devices()) names.emplace_back(d.id);
   throw UsageError(ErrorCode::InvalidArgument, concat_text("there is no device '", text, "'"),
                    did_you_mean(text, names, "`rlx devices` lists them"));
+}
+}  // namespace
+
+DeviceId device_called(const std::string& text) {
+  if (const auto device = parse_device_id(text)) return *device;
+  throw_no_device(text, {});
+}
+
+Session session_on(const std::string& text) {
+  if (const auto device = parse_device_id(text)) return Session(*device);
+  if (backend_by_name(text)) return Session::on_backend(text);
+  throw_no_device(text,
+                  backend_by_name("reference") ? std::vector<std::string>{"reference"} : std::vector<std::string>());
 }
 
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts) {

@@ -21,7 +21,9 @@ struct Binding {
 };
 Binding split_binding(const std::string& text);
 
-/// A session on the device called `text`: an id or alias of a device, or the name of a backend ("reference").
+/// The device called `text`: an id or alias, maybe with an ordinal ("cuda:1"). UsageError names the nearest.
+DeviceId device_called(const std::string& text);
+/// A session on the device called `text`, which may also be the name of a backend ("reference").
 Session session_on(const std::string& text);
 
 /// `text` as symbol values: "batch=8". Errors: UsageError for an unknown symbol, naming those of `g`, for no number and

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/graph_file.h"
 #include "cli/terminal.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
@@ -16,7 +17,7 @@ namespace rlx::cli {
 namespace {
 
 struct SearchArgs {
-  std::string model, query, format = "text";
+  std::string model, query, format = "text", device = "cpu";
   std::vector<std::string> files;
   std::int64_t top = 5, batch = 32;
   int threads = 0;
@@ -76,6 +77,7 @@ void run(const SearchArgs& args) {
   const std::vector<Found> found = read_passages(args);
   SentenceEncoderOptions options;
   options.num_threads = args.threads;
+  options.device = device_called(args.device);
   options.max_batch = args.batch;
   SentenceEncoder encoder(args.model, options);
   const Tensor query =
@@ -151,6 +153,8 @@ void register_search(CLI::App& app) {
       ->capture_default_str();
   cmd->add_option("--batch", args->batch, "Passages that run together")
       ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  cmd->add_option("-d,--device", args->device, "A device of `rlx devices`, maybe with an ordinal: cuda:1")
       ->capture_default_str();
   cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))

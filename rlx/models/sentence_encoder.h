@@ -11,6 +11,7 @@
 
 #include "rlx/models/bert.h"
 #include "rlx/models/config.h"
+#include "rlx/tensor/buffer.h"
 #include "rlx/tensor/tensor.h"
 #include "rlx/tensor/weight_loader.h"
 #include "rlx/text/tokenizer.h"
@@ -24,6 +25,7 @@ struct SentenceEncoderOptions {
   std::int64_t max_batch = 32;    // texts run together
   std::int64_t max_sequence = 0;  // tokens per text; 0: the model's own limit
   bool zero_empty = false;        // a text without tokens gets a vector of zeros; false: it is an error
+  DeviceId device{};              // where it runs
 };
 
 /// Embeds texts. Not for concurrent calls: make one per thread.

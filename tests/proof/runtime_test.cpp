@@ -5,10 +5,14 @@
 #include <cstring>
 
 #include "rlx/driver/device.h"
+#include "rlx/models/sentence_encoder.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
+#include "tests/support/closeness.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
+#include "tests/support/tiny_model.h"
 
 namespace rlx {
 namespace {
@@ -313,6 +317,32 @@ TEST_CASE("proof: values fill several arenas, each under the limit, and slices o
   for (std::size_t i = 0; i < got.size(); ++i)
     for (std::int64_t k = 0; k < got[i].num_elements(); k += 997)
       CHECK(got[i].at(k) == doctest::Approx(expected[i].at(k)).epsilon(1e-4));
+}
+
+namespace {
+// The vectors of texts on the proof device beside those of the cpu.
+double largest_difference(const std::string& folder, const std::vector<std::string>& texts) {
+  SentenceEncoderOptions there;
+  there.device = ProofScope::kDevice;
+  const Tensor got = SentenceEncoder(folder, there).embed(texts), expected = SentenceEncoder(folder).embed(texts);
+  double most = 0;
+  for (std::int64_t i = 0; i < expected.num_elements(); ++i)
+    most = std::max(most, test::difference(got.at(i), expected.at(i)));
+  return most;
+}
+}  // namespace
+
+TEST_CASE("proof: a sentence encoder, texts of several lengths in one program") {
+  ProofScope proof;
+  const test::TinyModel model;
+  CHECK(largest_difference(model.path(), {"a", "a b", "a b c a", "b c"}) < 1e-6);
+  CHECK(proof->counts().binds > 1);
+}
+
+TEST_CASE("proof: MiniLM" * doctest::test_suite(test::kNeedsModel)) {
+  if (test::model_dir().empty()) return test::skip("the MiniLM model");
+  ProofScope proof;
+  CHECK(largest_difference(test::model_dir(), {"A cat sits on the mat.", "Planes fly."}) < 2e-6);
 }
 
 }  // namespace rlx
