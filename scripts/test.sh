@@ -146,8 +146,8 @@ cmake --preset clang >build/clang.log 2>&1 || { tail -n 30 build/clang.log >&2; 
 python3 scripts/check_syntax.py build/clang/compile_commands.json
 
 if [ -n "$full" ]; then
-  step "tsan: unit and conformance tests under the thread sanitizer"
-  build tsan --target unit_tests conformance_tests
+  step "tsan: unit, conformance and proof tests under the thread sanitizer"
+  build tsan --target unit_tests conformance_tests proof_tests
   ctest --preset tsan
 
   step "aarch64: kernels and conformance under emulation"

@@ -247,8 +247,17 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
   return dims;
 }
 
+void CompiledGraph::Impl::require_device() const {
+  if (device->lost())
+    throw Error(ErrorCode::DeviceLost,
+                concat_text("device ", device_text(device->id()), ", which graph '", code->source.name(),
+                            "' was compiled for, was lost"),
+                "make a new session, which opens it anew, and compile there");
+}
+
 Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times,
                                  std::span<const std::shared_ptr<Buffer>> device_outputs) {
+  require_device();
   for (std::size_t i = 0; i < states.size(); ++i)
     if (!states[i]->good())
       throw Error(ErrorCode::InvalidArgument,

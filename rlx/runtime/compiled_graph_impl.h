@@ -116,6 +116,7 @@ struct CompiledGraph::Impl {
   /// The outputs of the next run of `s` go to our own results.
   void keep_results(BoundProgram& s, std::span<const TensorView> views);
   bool has_output_handles() const;
+  void require_device() const;  // DeviceLost once it is lost: before its states are called invalid
   /// Starts a run whose outputs lie at `s.results`, or in these buffers, once the event is waited for.
   Event start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr,
               std::span<const std::shared_ptr<Buffer>> device_outputs = {});

@@ -145,8 +145,9 @@ void CompiledGraph::commit_no_wait(const NamedTensors& given) try {
 }
 
 std::span<const Slot> CompiledGraph::sync_pending() {
+  const std::span<const Slot> slots = std::exchange(impl().committed, {});  // a run that failed left none
   std::exchange(impl().pending, {}).wait();
-  return std::exchange(impl().committed, {});
+  return slots;
 }
 
 std::size_t CompiledGraph::output_index(std::string_view name) const try {

@@ -15,6 +15,7 @@ std::shared_ptr<StateCell> CompiledGraph::Impl::new_state(const Shape& shape) co
 // The cell is written behind all that was submitted for it: by whichever stream, so the host waits for that. Work that
 // failed is no reason to fail here, it would fail what is queued behind it.
 void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data) {
+  require_device();
   try {
     cell.last.wait();
   } catch (const Error&) {
@@ -35,6 +36,7 @@ void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data) {
 }
 
 Tensor CompiledGraph::Impl::read_state(std::size_t i) const {
+  require_device();
   StateCell& cell = *states[i];
   try {
     cell.last.wait();
