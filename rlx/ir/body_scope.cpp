@@ -3,9 +3,7 @@
 
 namespace rlx {
 
-BodyScope::BodyScope(Graph& body, Graph& parent) : life_(body.life_.of(body)), body_(body), parent_(parent) {
-  life_->scope = this;
-}
+BodyScope::BodyScope(Graph& body, Graph& parent) : life_(body.life_.of(body)), parent_(parent) { life_->scope = this; }
 BodyScope::~BodyScope() { life_->scope = nullptr; }
 
 bool BodyScope::encloses(const Graph& outer, Graph& inner) {

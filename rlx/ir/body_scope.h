@@ -31,7 +31,7 @@ class BodyScope {
   static BodyScope* of(Graph& g) { return g.life_.of(g)->scope; }
 
   std::shared_ptr<GraphLife::Block> life_;
-  Graph &body_, &parent_;
+  Graph& parent_;
   std::vector<Expr> captured_;
   std::vector<NodeId> inputs_;
   std::unordered_map<std::uint64_t, std::size_t> known_;  // value of the parent -> which captured one

@@ -1,6 +1,8 @@
 // Block schemes decoded by integer ops: shifts, masks and a few multiplications, on any device.
 #include "rlx/ops/quantize_core.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace rlx {
