@@ -156,7 +156,9 @@ TEST_CASE("cpu: loops over extents that are known at the run") {
   CompileOptions options;
   options.symbol_modes = {{"steps", SymbolMode::runtime(40)}, {"width", SymbolMode::runtime(50)}};
   CompiledGraph f = Session().with_threads(2).compile_with(Graph(g), options);
-  for (const auto& [s, w] : {std::pair{3, 7}, std::pair{40, 50}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
+  for (const auto& extents :
+       {std::pair{3, 7}, std::pair{40, 50}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
+    const int s = extents.first, w = extents.second;
     const Graph bound = g.bind({{"steps", s}, {"width", w}});
     const NamedTensors values = drawn(bound);
     const test::BoundedResult exact = test::evaluate_bounded(bound, values);

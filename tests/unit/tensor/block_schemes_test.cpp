@@ -103,8 +103,9 @@ TEST_CASE("block schemes: made blocks come back, and every code is the nearest o
       {QuantScheme::Q8_0, 0.005}, {QuantScheme::Q4_0, 0.08}, {QuantScheme::Q4_1, 0.08}, {QuantScheme::Q5_0, 0.04},
       {QuantScheme::Q5_1, 0.04},  {QuantScheme::Q2_K, 0.45}, {QuantScheme::Q3_K, 0.2},  {QuantScheme::Q4_K, 0.09},
       {QuantScheme::Q5_K, 0.05},  {QuantScheme::Q6_K, 0.04}};
-  for (const auto& [scheme, bound] : allowed) {
-    INFO(quant_scheme_name(scheme));
+  for (const auto& one : allowed) {
+    const auto& [scheme, bound] = one;
+    INFO(std::string(quant_scheme_name(one.first)));
     for (const float size : {1.0F, 0.05F, 100.0F}) {
       const std::vector<float> x = some_values(512, size), y = decoded(scheme, coded(scheme, x));
       double largest = 0;
