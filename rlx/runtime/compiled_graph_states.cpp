@@ -13,13 +13,14 @@ std::shared_ptr<StateCell> CompiledGraph::Impl::new_state(const Shape& shape) co
 }
 
 // The cell is written behind all that was submitted for it: by whichever stream, so the host waits for that. Work that
-// failed is no reason to fail here, it would fail what is queued behind it.
+// failed is no reason to fail here: this is how one goes on after it, and what nobody saw of it on our stream ends
+// here.
 void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data) {
   require_device();
-  try {
-    cell.last.wait();
-  } catch (const Error&) {
-  }
+  for (const Event& e : {cell.last, stream->record()}) try {
+      e.wait();
+    } catch (const Error&) {
+    }
   cell.valid = false;
   const std::size_t bytes = cell.shape.size_bytes();
   if (data) {
