@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
+#include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/driver/registry.h"
@@ -29,6 +30,10 @@
 #include "rlx/models/config.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
+
+#ifndef RLX_VERSION  // set by our build
+#define RLX_VERSION "of an unknown version"
+#endif
 
 namespace rlx::cli {
 namespace {
@@ -45,7 +50,7 @@ struct BenchOptions {
   std::string isa;
   int min_runs = 20;
   double budget_s = 3;
-  bool json = false, breakdown = false;
+  bool json = false, breakdown = false, memory = false;
 };
 
 double us_since(Clock::time_point t) { return std::chrono::duration<double, std::micro>(Clock::now() - t).count(); }
@@ -247,7 +252,10 @@ void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const 
 // What the machine can do, measured now, for --breakdown; printed where people read.
 MachineLimits measured_limits(const BenchOptions& o) {
   if (!o.breakdown) return {};
-  const MachineLimits limits = backend_for(Device::Cpu)->measure_limits({1, o.isa}).value_or(MachineLimits{});
+  BackendOptions one_thread;
+  one_thread.threads = 1;
+  one_thread.isa = o.isa;
+  const MachineLimits limits = backend_for(Device::Cpu)->measure_limits(one_thread).value_or(MachineLimits{});
   if (o.json) return limits;
   std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
   for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
@@ -314,6 +322,7 @@ void bench_model(const BenchOptions& o) {
     }
     std::fflush(stdout);
   }
+  if (o.memory) report_memory(*session.open_device(), f.prepared_bytes());
 }
 
 // Values for a leaf that no file gives, the same in every run: floats in [-1, 1), for params of two axes and more
@@ -389,6 +398,7 @@ void bench_graph(const BenchOptions& o) {
     print_row(name, timing, flops, ready_ms, f);
     if (o.breakdown) print_breakdown(breakdown_of(f, views, limits));
   }
+  if (o.memory) report_memory(*session.open_device(), f.prepared_bytes());
 }
 
 void bench(const BenchOptions& o) {
@@ -425,6 +435,7 @@ void register_bench(CLI::App& app) {
   sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));
   sub->add_option("--seconds", o->budget_s, "time budget of a graph or shape")->check(CLI::Range(0.001, 3600.0));
   sub->add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");
+  sub->add_flag("--memory", o->memory, kMemoryFlag);
   sub->add_flag("--breakdown", o->breakdown, "time by kernel, beside the floor that arithmetic and memory set");
   sub->footer(concat_text(
       "Inputs and params of a graph that no file gives get made-up values, the same in every run.\n\n", kExitStatus));

@@ -87,6 +87,12 @@ void list_devices(bool json_format) {
 std::optional<Graph> with_dtype(const Sample& sample, DType t) {
   const auto is_data = [](const SampleInput& in) { return in.fill != Fill::Index && in.fill != Fill::Boolean; };
   const auto data = std::find_if(sample.inputs.begin(), sample.inputs.end(), is_data);
+  // Stored operands of another float dtype than what is computed with: the sample is about neither.
+  for (const SampleInput& in : sample.inputs)
+    if (is_data(in) && is_float(in.shape.dtype()) && is_float(data->shape.dtype()) &&
+        !is_storage_only(in.shape.dtype()) && !is_storage_only(data->shape.dtype()) &&
+        in.shape.dtype() != data->shape.dtype())
+      return std::nullopt;
   try {
     Graph g("sample");
     std::vector<Value> operands;
@@ -158,7 +164,7 @@ std::string dtypes_page() {
     out += concat_text("| `", dtype_name(t), "` | ", dtype_bits(t), " |");
     for (Device d : devices) {
       const DTypeOps ops(d, t);
-      constexpr std::size_t kListed = 16;
+      constexpr std::size_t kListed = 24;
       const bool few = ops.kernels.size() + ops.parts.size() <= kListed;
       std::string cell;
       for (const auto& [how, names] : {std::pair{"**kernel**", &ops.kernels}, std::pair{"*parts*", &ops.parts}})

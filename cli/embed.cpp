@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/graph_file.h"
+#include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
@@ -26,7 +27,7 @@ struct EmbedArgs {
   std::vector<std::string> texts, files;
   std::int64_t batch = 32, max_tokens = 0;
   int threads = 0;
-  bool pairs = false, skip_empty = false, zero_empty = false;
+  bool pairs = false, skip_empty = false, zero_empty = false, memory = false;
 };
 
 // The texts, and where each came from.
@@ -245,6 +246,7 @@ void run(const EmbedArgs& args) {
   if (writer) writer->finish();
   out.close();
   report_truncation(notices, [&](std::size_t i) { return input.name(i); });
+  if (args.memory) report_memory(options.device.kind, encoder.weight_bytes());
 }
 
 }  // namespace
@@ -277,6 +279,7 @@ void register_embed(CLI::App& app) {
   auto* skip = cmd->add_flag("--skip-empty", args->skip_empty, "Leave out texts without a word or sign");
   cmd->add_flag("--zero-empty", args->zero_empty, "Give texts without a word or sign a vector of zeros")
       ->excludes(skip);
+  cmd->add_flag("--memory", args->memory, kMemoryFlag);
   cmd->add_flag("--pairs", args->pairs, "Print the cosine of every pair of texts instead of their vectors");
   cmd->footer(
       concat_text("Without --text and --file, texts are read from the standard input, one per line. An empty one is an "

@@ -1,5 +1,6 @@
 // `rlx ops`: the table of ops with their rules, and the devices that have kernels for them.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -105,7 +106,10 @@ std::string_view type_text(AttrType t) {
                                         "optional bool",
                                         "optional integer",
                                         "optional number",
-                                        "optional enumerator"};
+                                        "optional enumerator",
+                                        "optional graph",
+                                        "optional operands that are there"};
+  static_assert(std::size(names) == static_cast<std::size_t>(AttrType::Operands) + 1);
   return names[static_cast<std::size_t>(t)];
 }
 

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
+#include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
@@ -19,7 +20,7 @@ struct RunArgs {
   std::string graph, device = "cpu";
   FileBindings files;
   std::vector<std::string> outputs;
-  bool oracle = false, f64 = false, print = false;
+  bool oracle = false, f64 = false, print = false, memory = false;
   int threads = 0;
   std::int64_t max_values = 1000;
 };
@@ -29,11 +30,13 @@ EvaluateResult run_on_device(const RunArgs& args, Graph g, const NamedTensors& v
   std::vector<std::string> params;
   for (NodeId id : g.leaves(OpKind::Input)) inputs.emplace(g.leaf_name(id), values.at(g.leaf_name(id)));
   for (NodeId id : g.leaves(OpKind::Param)) params.push_back(g.leaf_name(id));
-  CompiledGraph program = session_on(args.device).with_threads(args.threads).compile(std::move(g));
+  const Session session = session_on(args.device).with_threads(args.threads);
+  CompiledGraph program = session.compile(std::move(g));
   for (const std::string& name : params) program.set_param(name, values.at(name));
   EvaluateResult result;
   result.outputs = program.run_typed(inputs);
   for (const IoInfo& state : program.states()) result.states.emplace(state.name, program.read_state(state.name));
+  if (args.memory) report_memory(*session.open_device(), program.prepared_bytes());
   return result;
 }
 
@@ -124,8 +127,10 @@ void register_run(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   auto* device =
       cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
-  cmd->add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
-      ->excludes(device);
+  auto* oracle =
+      cmd->add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
+          ->excludes(device);
+  cmd->add_flag("--memory", args->memory, kMemoryFlag)->excludes(oracle);
   cmd->add_flag("--f64", args->f64, "compute in F64: every float leaf and constant is converted first");
   cmd->add_option("--threads", args->threads, "0: as many as the machine grants")
       ->capture_default_str()

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/graph_file.h"
+#include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
@@ -21,7 +22,7 @@ struct SearchArgs {
   std::vector<std::string> files;
   std::int64_t top = 5, batch = 32;
   int threads = 0;
-  bool paragraphs = false;
+  bool paragraphs = false, memory = false;
 };
 
 struct Found {
@@ -129,6 +130,7 @@ void run(const SearchArgs& args) {
     }
   }
   out.close();
+  if (args.memory) report_memory(options.device.kind, encoder.weight_bytes());
   if (num_cut)
     std::fprintf(stderr, "note: %zu passages have more than %lld tokens, the rest of them was not read\n", num_cut,
                  static_cast<long long>(encoder.max_sequence()));
@@ -159,6 +161,7 @@ void register_search(CLI::App& app) {
   cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();
+  cmd->add_flag("--memory", args->memory, kMemoryFlag);
   cmd->callback([args] { run(*args); });
 }
 

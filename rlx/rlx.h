@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/compiler/pipeline.h"
+#include "rlx/compiler/preset_target.h"
 #include "rlx/driver/device.h"
 #include "rlx/driver/tick.h"
 #include "rlx/error.h"

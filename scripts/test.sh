@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
-# usage: scripts/test.sh [--yes] [--full cpu]
+# usage: scripts/test.sh [--yes] [--full cpu|proof]
 #   --yes       do not ask before installing
 #   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing, token
-#               ids beside the Python package and the benches beside their peers; writes build/report-cpu-DATE.md, from
-#               which the README's tables are made
+#               ids and new ops beside Python packages and the benches beside their peers; writes
+#               build/report-cpu-DATE.md, from which the README's tables are made
+#   --full proof  everything on the proof device under the thread sanitizer too; writes build/report-proof-DATE.md
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -15,10 +16,10 @@ while [ $# -gt 0 ]; do
     --full)
       full=${2:-}
       shift
-      [ "$full" = cpu ] || fail "--full takes a device of this version: cpu (got '$full')"
+      [[ $full =~ ^(cpu|proof)$ ]] || fail "--full takes a device of this version: cpu or proof (got '$full')"
       ;;
-    -h | --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full cpu]" ;;
+    -h | --help) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full cpu|proof]" ;;
   esac
   shift
 done
@@ -38,10 +39,10 @@ step() {
 }
 # Runs on every way out of a full run, so that a failed one leaves its report too.
 write_report() {
-  local status=$? report=$root/build/report-cpu-$(date +%F).md
+  local status=$? report=$root/build/report-$full-$(date +%F).md
   [ "$status" -eq 0 ] && end_step passed || end_step "**failed**"
   {
-    printf '# Full test run on the CPU, %s\n\n' "$(date '+%F %H:%M %Z')"
+    printf '# Full test run of %s, %s\n\n' "$full" "$(date '+%F %H:%M %Z')"
     printf 'Commit %s; %s, %s processors; %s.\n\n' "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" \
       "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(g++ --version | head -n 1)"
     printf '| step | result | time |\n|---|---|---|\n'
@@ -51,6 +52,7 @@ write_report() {
   say "report: $report"
 }
 if [ -n "$full" ]; then
+  export RLX_ALL_CASES=1  # sanitizers too take every case
   mkdir -p build
   rm -f build/benches.md
   trap write_report EXIT
@@ -145,7 +147,13 @@ step "clang 15: every file, syntax only"
 cmake --preset clang >build/clang.log 2>&1 || { tail -n 30 build/clang.log >&2; fail "cmake --preset clang failed"; }
 python3 scripts/check_syntax.py build/clang/compile_commands.json
 
-if [ -n "$full" ]; then
+if [ "$full" = proof ]; then
+  step "tsan: the proof device under the thread sanitizer, all of its tests"
+  build tsan --target proof_tests
+  ctest --preset tsan -L proof
+fi
+
+if [ "$full" = cpu ]; then
   step "tsan: unit, conformance and proof tests under the thread sanitizer"
   build tsan --target unit_tests conformance_tests proof_tests
   ctest --preset tsan

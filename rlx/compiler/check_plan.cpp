@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/symbol_cuts.h"
 #include "rlx/driver/access_history.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
 namespace {
@@ -44,20 +46,36 @@ class PlanChecker {
       }
     for (const LirBodies& b : plan_.bodies) check_bodies(b, ranges);
     AccessHistory history(ranges);
+    std::int32_t last_ordered = kNoStep;
+    const std::vector<SymbolCut> cuts = symbol_cuts(g_, plan_.schedule);
+    std::size_t next_cut = 0;
     for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {
+      for (; next_cut < cuts.size() && cuts[next_cut].step == i; ++next_cut) check_cut(history, cuts[next_cut]);
       add_edges(i);
       const NodeId id = plan_.schedule[i].node;
       const auto self = static_cast<std::int32_t>(i);
-      for (Value v : g_.node(id).inputs) {
+      if (is_ordered(g_.node(id).op)) {
+        if (last_ordered != kNoStep && !ordered(last_ordered, self))
+          report(id, " is ordered and may run before ", name(last_ordered));
+        last_ordered = self;
+      }
+      each_read(g_, plan_.schedule[i], [&](Value v) {
         check_read(history, v, self);
         history.read(range(v), {self});
-      }
+      });
       check_writes(history, id, self);
-      if (const LirBodies* b = plan_.bodies_of(id)) check_write(history, bodies_range(*b), self, "its bodies");
+      if (const LirBodies* b = plan_.bodies_of(id))
+        for (const LirRange& r : b->ranges) check_write(history, byte_range(r), self, "its bodies");
+      if (!plan_.arena_devices.empty()) check_devices(id);
     }
     const auto end = static_cast<std::int32_t>(plan_.schedule.size());
-    for (Value v : g_.outputs()) check_read(history, v, end);
-    for (const Graph::StateUpdate& u : g_.state_updates()) check_read(history, u.value, end);
+    for (; next_cut < cuts.size(); ++next_cut) check_cut(history, cuts[next_cut]);
+    for (const Root& r : roots(g_))
+      if (r.is_read() && r.kind != RootKind::SymbolSource) check_read(history, r.value, end);
+    for (std::size_t i = 0; i < last_cut(cuts); ++i)
+      for (std::uint32_t r = 0; r < g_.node(plan_.schedule[i].node).num_results(); ++r)
+        if (plan_.at(Value(plan_.schedule[i].node, r)).place == Place::Output)
+          report(plan_.schedule[i].node, " writes an output before all symbols are known");
     return std::move(problems_);
   }
 
@@ -145,6 +163,19 @@ class PlanChecker {
       report(name(reader), " may run before ", v, " is made");
   }
 
+  // The host reads sources between steps, when all before are done.
+  void check_cut(const AccessHistory& history, const SymbolCut& cut) {
+    for (Value v : cut.sources) {
+      const std::int32_t made = maker_[v.node.index];
+      writers_.clear();
+      history.find_writers(range(v), writers_);
+      for (const auto [w, parts] : writers_)
+        if (w != made) report(name(w), " may overwrite ", v, ", which tells the value of a symbol");
+      if (made != kNoStep && static_cast<std::size_t>(made) >= cut.step)
+        report(v, ", which tells the value of a symbol, is made too late");
+    }
+  }
+
   void check_writes(AccessHistory& history, NodeId id, std::int32_t self) {
     for (std::uint32_t r = 0; r < g_.node(id).num_results(); ++r) {
       const Value v(id, r);
@@ -170,23 +201,59 @@ class PlanChecker {
         report(name(self), " may overwrite with ", what, " what ", name(e), " reads or writes: no edge puts it behind");
   }
 
-  // The range of a node's bodies holds all that they need, and nothing of the node's own.
+  // The ranges of a node's bodies hold all that they need, and nothing of the node's own.
   void check_bodies(const LirBodies& b, std::vector<ByteRange>& ranges) {
-    const ByteRange bytes = bodies_range(b);
-    ranges.push_back(bytes);
-    if (b.bytes != 0 && (b.arena >= plan_.arenas.size() || bytes.to > plan_.arenas[b.arena]))
-      report("the bodies of ", b.node, " lie outside their arena");
-    for (Value v : g_.node(b.node).inputs)
-      if (range(v).meets(bytes)) report("the bodies of ", b.node, " overwrite its operand ", v);
-    for (std::uint32_t r = 0; r < g_.node(b.node).num_results(); ++r)
-      if (range(Value(b.node, r)).meets(bytes)) report("the bodies of ", b.node, " overwrite its result ", r);
-    for (const LirModule& m : b.modules) {
-      if (m.plan.arena_bytes > b.bytes) report("a body of ", b.node, " needs more than the range of its bodies");
+    for (std::size_t i = 0; i < b.ranges.size(); ++i) {
+      const ByteRange bytes = byte_range(b.ranges[i]);
+      ranges.push_back(bytes);
+      if (b.ranges[i].bytes != 0 && (bytes.index >= plan_.arenas.size() || bytes.to > plan_.arenas[bytes.index]))
+        report("the bodies of ", b.node, " lie outside their arena");
+      for (std::size_t k = 0; k < i; ++k)
+        if (byte_range(b.ranges[k]).meets(bytes)) report("the bodies of ", b.node, " use some bytes twice");
+      for (Value v : g_.node(b.node).inputs)
+        if (range(v).meets(bytes)) report("the bodies of ", b.node, " overwrite its operand ", v);
+      for (std::uint32_t r = 0; r < g_.node(b.node).num_results(); ++r)
+        if (range(Value(b.node, r)).meets(bytes)) report("the bodies of ", b.node, " overwrite its result ", r);
+    }
+    for (std::size_t i = 0; i < b.modules.size(); ++i) {
+      const LirModule& m = b.modules[i];
+      if (i >= b.arenas.size() || b.arenas[i].size() != m.plan.arenas.size()) {
+        report("the arenas of a body of ", b.node, " have no ranges");
+        continue;
+      }
+      for (std::size_t a = 0; a < m.plan.arenas.size(); ++a) {
+        if (m.plan.arenas[a] > range_bytes(b, b.arenas[i][a]))
+          report("a body of ", b.node, " needs more than the range of its bodies");
+        else if (m.plan.arenas[a] != 0 && m.plan.arena_device(a) != device_of(b.ranges[b.arenas[i][a]].arena))
+          report("a body of ", b.node, " has an arena on another device than its range");
+      }
       for (const std::string& problem : PlanChecker(m.graph, m.plan).run()) report("a body of ", b.node, ": ", problem);
     }
     for (std::size_t c = 0; c < b.second.size(); ++c)
-      if (b.second[c] && *b.second[c] + plan_.at(Value(b.node, static_cast<std::uint32_t>(c))).bytes > b.bytes)
-        report("the second buffer of carry ", c, " of ", b.node, " lies outside the range of its bodies");
+      if (b.second[c] && plan_.at(Value(b.node, static_cast<std::uint32_t>(c))).bytes > range_bytes(b, *b.second[c]))
+        report("the second buffer of carry ", c, " of ", b.node, " is too small");
+  }
+  static std::size_t range_bytes(const LirBodies& b, std::uint32_t range) {
+    return range < b.ranges.size() ? b.ranges[range].bytes : 0;
+  }
+
+  // Of an arena that there is: another is complained of elsewhere.
+  std::uint32_t device_of(std::uint32_t arena) const {
+    return arena < plan_.arenas.size() ? plan_.arena_device(arena) : 0;
+  }
+
+  // What a step touches lies on its device; only a transfer reads from another.
+  void check_devices(NodeId id) {
+    const Node& n = g_.node(id);
+    const auto here = [&](Value v) {
+      const LirValue& lv = plan_.at(v);
+      return lv.place != Place::Arena || lv.bytes == 0 || device_of(lv.index) == plan_.node_device(id);
+    };
+    for (std::uint32_t r = 0; r < n.num_results(); ++r)
+      if (!here(Value(id, r))) report(id, " writes on another device than it runs on");
+    if (n.kind() == OpKind::Transfer) return;
+    for (Value v : n.inputs)
+      if (!here(v)) report(id, " reads ", v, " from another device than it runs on");
   }
 
   // Adds a reader to the steps that `self` must be found to wait for: of a group all, unless it waits for one who

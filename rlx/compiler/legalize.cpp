@@ -63,8 +63,9 @@ bool fits_host(const Graph& g, NodeId id, const Claims& claims) {
 
 // How a node that is left as it is gets to the device.
 DispatchPath path_of_unclaimed(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
-  const bool allowed =
-      dispatch.host_fallback && dispatch.policy_of(g.node(id).kind()) != KernelDispatchPolicy::ForceNative;
+  const bool native_only = dispatch.policy_of(g.node(id).kind()) == KernelDispatchPolicy::ForceNative;
+  if (!native_only && claims.driven(g, id)) return DispatchPath::Driven;
+  const bool allowed = dispatch.host_fallback && !native_only;
   return allowed && fits_host(g, id, claims) ? DispatchPath::HostFallback : DispatchPath::Unsupported;
 }
 DispatchPath path_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
@@ -94,7 +95,7 @@ Diagnostic offender(const Graph& g, NodeId id, const Claims& claims, std::string
 }  // namespace
 
 std::string_view dispatch_path_name(DispatchPath p) {
-  constexpr std::string_view names[] = {"native", "common-ir", "rewritten", "host-fallback", "unsupported"};
+  constexpr std::string_view names[] = {"native", "common-ir", "rewritten", "host-fallback", "driven", "unsupported"};
   if (static_cast<std::size_t>(p) >= std::size(names))
     detail::throw_no_enumerator("DispatchPath", static_cast<std::int64_t>(p));
   return names[static_cast<std::size_t>(p)];
@@ -144,7 +145,7 @@ void KernelDispatchReport::continue_with(KernelDispatchReport later) {
 
 bool needs_no_kernel(const Node& n) {
   const OpDef& def = op_def(n.op);
-  return def.is_leaf() || def.view == ViewKind::Always;
+  return def.is_leaf() || def.view == ViewKind::Always || n.kind() == OpKind::Transfer;
 }
 
 std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, const Claims& claims) {

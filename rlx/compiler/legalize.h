@@ -20,7 +20,8 @@ enum class DispatchPath : std::uint8_t {
   Native,        // a kernel row takes it as it is
   CommonIr,      // it was decomposed because the dispatch policy asks for the portable form
   Rewritten,     // it was decomposed because no kernel takes it
-  HostFallback,  // neither kernel nor decomposition: its reference rule runs it on the host
+  HostFallback,  // neither kernel nor decomposition: the host runs it, on the cpu by its reference rule
+  Driven,        // a branch or loop without a kernel: the host decides, its bodies run where they are claimed
   Unsupported,   // none of these
 };
 std::string_view dispatch_path_name(DispatchPath p);
@@ -66,7 +67,7 @@ struct KernelDispatchReport {
   std::string text() const;
 };
 
-/// Ops every target runs without a kernel: leaves, and views the planner resolves.
+/// Ops every target runs without a kernel: leaves, views the planner resolves, and copies between devices.
 bool needs_no_kernel(const Node& n);
 
 /// The nodes, with their kinds, that a backend of these claims cannot run as they are; empty when `g` is legal.

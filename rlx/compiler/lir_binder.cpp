@@ -50,9 +50,9 @@ void LirBinder::check_custom(const Graph& g, NodeId id) const {
   throw Error(std::move(d));
 }
 
-LirModule LirBinder::bind(const SymbolBinding& values) const {
+void LirBinder::check_conditions(const SymbolBinding& values, std::uint32_t nodes) const {
   for (const Condition& c : conditions_) {
-    if (c.value.evaluate(values) >= 0) continue;
+    if (c.node.index >= nodes || c.value.evaluate(values) >= 0) continue;
     std::string list;
     for (const std::string& name : c.value.symbols())
       list += concat_text(list.empty() ? "" : ", ", name, " = ", values.find(name)->second);
@@ -62,15 +62,38 @@ LirModule LirBinder::bind(const SymbolBinding& values) const {
                            node_where(lir_->graph, c.node),
                            "declare bounds of the symbols that keep it from happening"});
   }
+}
+
+namespace {
+void verify_bound([[maybe_unused]] const LirModule& lir) {
+#ifdef RLX_VERIFY
+  const std::vector<std::string> problems =
+      lir.plan.opaque ? std::vector<std::string>() : check_plan(lir.graph, lir.plan);
+  check(problems.empty(),
+        problems.empty() ? std::string() : concat_text("memory plan at other extents: ", problems.front()));
+#endif
+}
+}  // namespace
+
+LirModule LirBinder::bind(const SymbolBinding& values) const {
+  check_conditions(values, static_cast<std::uint32_t>(lir_->graph.num_nodes()));
   LirModule out;
   out.graph = graph_.bind(values);
   for (NodeId id : custom_) check_custom(out.graph, id);
   out.plan = resize_plan(out.graph, lir_->plan);
-#ifdef RLX_VERIFY
-  const std::vector<std::string> problems = check_plan(out.graph, out.plan);
-  check(problems.empty(),
-        problems.empty() ? std::string() : concat_text("memory plan at other extents: ", problems.front()));
-#endif
+  verify_bound(out);
+  return out;
+}
+
+LirModule LirBinder::bind_until(const SymbolCut& cut, const SymbolBinding& values) const {
+  check_conditions(values, cut.nodes);
+  LirModule out;
+  out.graph = graph_.bind_first(cut.nodes, values);
+  if (lir_->plan.opaque) out.graph.set_outputs(cut.sources);
+  for (NodeId id : custom_)
+    if (id.index < cut.nodes) check_custom(out.graph, id);
+  out.plan = resize_plan(out.graph, plan_until(lir_->plan, cut));
+  verify_bound(out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rlx/compiler/symbol_cuts.h"
 #include "rlx/ir/graph_binder.h"
 #include "rlx/ir/module.h"
 
@@ -18,6 +19,9 @@ class LirBinder {
   /// stays empty. Throws ShapeMismatch naming the node when extents that depend on the symbols do not fit (a slice past
   /// its end).
   LirModule bind(const SymbolBinding& values) const;
+  /// What runs before a stop at which only these values are known; the graph has the nodes before it, and the sources
+  /// as outputs where the device plans its memory.
+  LirModule bind_until(const SymbolCut& cut, const SymbolBinding& values) const;
 
  private:
   // An extent that must not be negative, where bounds alone do not say so.
@@ -27,6 +31,7 @@ class LirBinder {
   };
   void collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> holder);
   void check_custom(const Graph& g, NodeId id) const;
+  void check_conditions(const SymbolBinding& values, std::uint32_t nodes) const;
 
   const LirModule* lir_;
   GraphBinder graph_;

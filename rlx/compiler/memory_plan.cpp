@@ -3,14 +3,42 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "rlx/compiler/arena.h"
 #include "rlx/compiler/plan_bodies.h"
+#include "rlx/compiler/symbol_cuts.h"
 #include "rlx/compiler/views.h"
 #include "rlx/driver/access_history.h"
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/lir.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
+
+Dim shape_bytes(const Shape& s) {
+  if (s.is_static()) return Dim(s.size_bytes());
+  const int bits = dtype_bits(s.dtype());
+  if (bits >= 8) return s.num_elements_dim() * Dim(bits / 8);
+  return floordiv(s.num_elements_dim() * Dim(bits) + Dim(7), Dim(8));
+}
+
+std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home) {
+  std::vector<std::uint32_t> devices(g.num_nodes(), home);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    const OpDef& def = op_def(n.kind());
+    if (def.is_leaf()) continue;
+    if (const auto* transfer = n.op.get_if<ops::Transfer>())
+      devices[i] = static_cast<std::uint32_t>(transfer->to);
+    else
+      devices[i] =
+          def.view == ViewKind::Always ? devices[n.inputs[0].node.index] : target.device_of(g, NodeId{i}, home);
+  }
+  return devices;
+}
+
 namespace {
 
 // One allocation: the values that share it are its views and its in-place successors.
@@ -22,6 +50,7 @@ struct Buffer {
   std::size_t offset = 0;                                  // in the arena
   std::int32_t first_step = kNoStep, last_step = kNoStep;  // inclusive
   NodeId maker;
+  std::uint32_t device = 0;  // of arenas
 };
 
 // Where a value lies within its buffer, for every value of the symbols: what decisions are made from.
@@ -30,21 +59,21 @@ struct Location {
   Dims strides;  // empty = row-major
 };
 
-// Bytes of a shape as an expression.
-Dim bytes_of(const Shape& s) {
-  if (s.is_static()) return Dim(s.size_bytes());
-  const int bits = dtype_bits(s.dtype());
-  if (bits >= 8) return s.num_elements_dim() * Dim(bits / 8);
-  return floordiv(s.num_elements_dim() * Dim(bits) + Dim(7), Dim(8));
-}
-
 std::size_t largest_bytes(const Dim& d, const SymbolRanges& ranges) {
   return static_cast<std::size_t>(d.is_static() ? d.value() : std::max<std::int64_t>(0, d.range(ranges).max));
 }
 
+void refuse_large(const Graph& g, NodeId id, std::size_t bytes, const Target& target, std::size_t most) {
+  if (bytes > most)
+    throw Error(
+        Diagnostic{ErrorCode::OutOfMemory,
+                   concat_text("a buffer of ", bytes, " bytes is larger than ", target.name(), " allows (", most, ")"),
+                   node_where(g, id), "compute it in slices"});
+}
+
 class Planner {
  public:
-  Planner(const Graph& g, const Target& target, std::span<const LirAlias> donated)
+  Planner(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home)
       : g_(g),
         target_(target),
         donated_(donated),
@@ -53,6 +82,9 @@ class Planner {
         symbolic_(!g.is_static()),
         ranges_(symbol_ranges(g)) {
     for (const auto& [name, range] : ranges_) largest_.emplace(name, range.max);
+    std::vector<std::uint32_t> devices = devices_of_nodes(g, target, home);
+    if (std::any_of(devices.begin(), devices.end(), [](std::uint32_t d) { return d != 0; }))
+      plan_.node_devices = std::move(devices);
   }
 
   LirBufferPlan plan() {
@@ -63,6 +95,7 @@ class Planner {
     where_.resize(slot_.size());
     place_leaves();
     make_views_and_steps();
+    cuts_ = symbol_cuts(g_, plan_.schedule);
     set_lives();
     place_states();
     place_donated();
@@ -70,6 +103,7 @@ class Planner {
     place_outputs();
     assign_offsets();
     finish_values();
+    report_updates();
     add_edges();
     return std::move(plan_);
   }
@@ -111,10 +145,10 @@ class Planner {
         case OpKind::Constant: b.place = Place::Constant, b.index = i; break;
         default: continue;
       }
-      b.size = bytes_of(n.shape());
+      Value v(NodeId{i});
+      b.size = form_of(g_, v).empty() ? shape_bytes(n.shape()) : Dim(form_of(g_, v).bytes);
       b.bytes = at_most(b.size);
       b.maker = NodeId{i};
-      Value v(NodeId{i});
       set_buffer(v, new_buffer(b));
       where(v).bytes = b.size;
     }
@@ -146,37 +180,74 @@ class Planner {
       const OpDef& def = op_def(n.kind());
       if (def.is_leaf()) continue;
       if (def.is_view() && try_view(id)) continue;
+      if (try_encoded(id)) continue;
       auto step = static_cast<std::int32_t>(plan_.schedule.size());
-      plan_.schedule.push_back({id, {}});
-      if (target_.plans_bodies(g_, id)) {
-        plan_.bodies.push_back(plan_bodies(g_, id, target_));
-        Buffer range;
-        range.bytes = plan_.bodies.back().bytes;
-        range.size = Dim(range.bytes);
-        range.first_step = range.last_step = step;
-        range.maker = id;
-        body_ranges_.push_back(new_buffer(range));
+      plan_.schedule.push_back({id, {}, encoded_operands(id)});
+      const bool driven_node = op_def(n.op).bodies == BodyKind::Programs && target_.driven(g_, id);
+      if (driven_node || target_.plans_bodies(g_, id)) {
+        PlannedBodies planned = plan_bodies(g_, id, target_, driven_node, plan_.node_device(id));
+        for (std::size_t r = 0; r < planned.devices.size(); ++r) {
+          Buffer range;
+          range.bytes = planned.bodies.ranges[r].bytes;
+          range.size = Dim(range.bytes);
+          range.first_step = range.last_step = step;
+          range.maker = id;
+          range.device = planned.devices[r];
+          body_ranges_.push_back(new_buffer(range));
+        }
+        plan_.bodies.push_back(std::move(planned.bodies));
       }
       for (std::uint32_t r = 0; r < n.num_results(); ++r) {
         Buffer b;
-        b.size = bytes_of(n.shape(r));
-        b.bytes = at_most(b.size);
         b.first_step = b.last_step = step;
         b.maker = id;
-        if (b.bytes > limits_.max_buffer_bytes)
-          throw Error(Diagnostic{ErrorCode::OutOfMemory,
-                                 concat_text("a buffer of ", b.bytes, " bytes is larger than ", target_.name(),
-                                             " allows (", limits_.max_buffer_bytes, ")"),
-                                 node_where(g_, id), "compute it in slices"});
+        b.device = plan_.node_device(id);
+        const Value result(id, r);
+        if (uses_.use_count(result) == 0 && !uses_.is_output(result) && !driven_node &&
+            target_.skips_unread(g_, id, static_cast<int>(r))) {
+          b.place = Place::None;
+          b.size = Dim(0);
+          set_buffer(result, new_buffer(b));
+          where(result).bytes = b.size;
+          continue;
+        }
+        b.size = shape_bytes(n.shape(r));
+        b.bytes = at_most(b.size);
+        refuse_large(g_, id, b.bytes, target_, limits_.max_buffer_bytes);
         set_buffer(Value(id, r), new_buffer(b));
         where(Value(id, r)).bytes = b.size;
       }
     }
   }
 
+  // Operands that the node's kernel reads from codes, by bit.
+  std::uint32_t encoded_operands(NodeId id) const {
+    const Node& n = g_.node(id);
+    std::uint32_t mask = 0;
+    for (std::uint32_t i = 0; i < n.inputs.size() && i < 32; ++i)
+      if (g_.node(n.inputs[i].node).kind() == OpKind::Dequantize && target_.reads_encoded(g_, id, static_cast<int>(i)))
+        mask |= 1U << i;
+    return mask;
+  }
+
+  // A Dequantize whose readers all read its codes is no step.
+  bool try_encoded(NodeId id) {
+    const Value v(id);
+    if (g_.node(id).kind() != OpKind::Dequantize || uses_.is_output(v) || uses_.uses(v).empty()) return false;
+    for (const UseIndex::Use& use : uses_.uses(v))
+      if (!target_.reads_encoded(g_, use.user, static_cast<int>(use.operand))) return false;
+    at(v).place = Place::None;
+    Buffer none;
+    none.place = Place::None;
+    none.maker = id;
+    set_buffer(v, new_buffer(none));
+    return true;
+  }
+
   bool try_view(NodeId id) {
     const Node& n = g_.node(id);
     Value from = n.inputs[0], v(id);
+    if (!form_of(g_, from).empty()) return false;  // only its readers' kernels know how it lies
     if (n.shape().dtype() != g_.shape(from).dtype() || dtype_bits(n.shape().dtype()) < 8) return false;
     const Dims& to = dims_of(v);
     std::optional<ViewPlace<Dim>> view = view_place(n, dims_of(from), strides_of(from), to);
@@ -184,9 +255,9 @@ class Planner {
     const bool dense = is_dense(to, view->strides);
     if (!dense && !readers_follow(v, to, view->strides)) return false;
     const Dim element(size_bytes(n.shape().dtype()));
-    if (limits_.view_alignment > 1 &&
-        !mod(where(from).offset + view->skip * element, Dim(limits_.view_alignment)).is_static(0))
-      return false;
+    // Views are bound, and streams copy from them.
+    const std::size_t apart = std::max(limits_.view_alignment, limits_.copy_granule);
+    if (apart > 1 && !mod(where(from).offset + view->skip * element, Dim(apart)).is_static(0)) return false;
     at(v).is_view = true;
     where(v).offset = where(from).offset + view->skip * element;
     where(v).bytes = (dense ? n.shape().num_elements_dim() : touched_extent(to, view->strides)) * element;
@@ -202,10 +273,28 @@ class Planner {
 
   void set_lives() {
     for (std::size_t s = 0; s < plan_.schedule.size(); ++s)
-      for (Value v : g_.node(plan_.schedule[s].node).inputs) extend(v, static_cast<std::int32_t>(s));
+      each_read(g_, plan_.schedule[s], [&](Value v) { extend(v, static_cast<std::int32_t>(s)); });
     auto end = static_cast<std::int32_t>(plan_.schedule.size());
-    for (Value v : g_.outputs()) extend(v, end);
-    for (const Graph::StateUpdate& u : g_.state_updates()) extend(u.value, end);
+    for (const Root& r : roots(g_))
+      if (r.is_read() && r.kind != RootKind::SymbolSource) extend(r.value, end);
+    // The host reads a source between steps: the next one may write over it, those before may not.
+    for (const SymbolCut& cut : cuts_)
+      for (Value source : cut.sources) extend(source, static_cast<std::int32_t>(cut.step));
+  }
+
+  // True when no step writes to the buffer before all symbols are known. Outputs are such: their places come then.
+  bool begins_late(const Buffer& b) const { return b.first_step >= static_cast<std::int32_t>(last_cut(cuts_)); }
+
+  // True when the node's kernel, or that of its bodies, may write result r over operand k.
+  bool in_place(NodeId id, std::uint32_t k, std::uint32_t r) const {
+    const LirBodies* b = plan_.bodies_of(id);
+    if (g_.node(id).kind() == OpKind::Transfer) return false;
+    if (b && b->driven ? carry_in_place(g_, id, k, r)
+                       : target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)))
+      return true;
+    return b && std::any_of(b->shared.begin(), b->shared.end(), [&](const LirBodies::Shared& s) {
+             return s.operand == k && s.result == r && s.refused.empty();
+           });
   }
 
   // True when the value is its whole buffer, whatever the symbols are.
@@ -214,13 +303,51 @@ class Planner {
     return w.offset.is_static(0) && w.bytes == buffers_[buffer(v)].size && w.strides.empty();
   }
 
-  // True when `v` may be made in the bytes of buffer `old`: nobody reads them from v's first step on, except that step
-  // itself through a kernel that allows it.
-  bool may_overwrite(std::uint32_t old, Value v) {
-    const Buffer &from = buffers_[old], &own = buffers_[buffer(v)];
-    if (own.place != Place::Arena || !(own.size == from.size) || !whole(v)) return false;
-    if (from.last_step != own.first_step) return from.last_step < own.first_step;
-    return overwrites_operand(own.maker, old, buffer(v));
+  // Buffers that may all lie in the bytes of buffer `old`, the last of them that of `v`: each is made over the one
+  // before by a kernel that allows it, the first over `old` itself or when nobody reads that any more. Empty when there
+  // are none.
+  std::vector<std::uint32_t> chain_over(std::uint32_t old, Value v) {
+    const std::uint32_t last = buffer(v);
+    if (buffers_[last].place != Place::Arena || !(buffers_[last].size == buffers_[old].size) || !whole(v)) return {};
+    struct Link {
+      std::uint32_t buffer;
+      std::size_t next_operand;
+    };
+    std::vector<Link> links{{last, 0}};
+    std::set<std::uint32_t> seen{last};
+    // As far back as it goes: what is made early in the state's bytes need not be moved there later.
+    std::vector<std::uint32_t> longest;
+    while (!links.empty()) {
+      const std::uint32_t at = links.back().buffer;
+      const bool over_old = links.back().next_operand == 0 && buffers_[old].last_step == buffers_[at].first_step &&
+                            overwrites_operand(buffers_[at].maker, old, at);
+      if (over_old) {  // nothing comes before
+        longest.clear();
+        for (const Link& l : links) longest.push_back(l.buffer);
+        break;
+      }
+      const NodeId maker = buffers_[at].maker;
+      const std::vector<Value>& operands = g_.node(maker).inputs;
+      std::optional<std::uint32_t> before;
+      while (!before && links.back().next_operand < operands.size()) {
+        const std::uint32_t b = buffer(operands[links.back().next_operand++]);
+        const Buffer& from = buffers_[b];
+        if (from.place == Place::Arena && from.last_step == buffers_[at].first_step && !seen.contains(b) &&
+            overwrites_operand(maker, b, at))
+          before = b;
+      }
+      if (before) {
+        seen.insert(*before);
+        links.push_back({*before, 0});
+      } else {
+        if (links.size() > longest.size() && buffers_[old].last_step < buffers_[at].first_step) {
+          longest.clear();
+          for (const Link& l : links) longest.push_back(l.buffer);
+        }
+        links.pop_back();
+      }
+    }
+    return {longest.rbegin(), longest.rend()};
   }
 
   // True when the node's kernel may write its result in buffer `own` over an operand that fills buffer `old`.
@@ -229,7 +356,7 @@ class Planner {
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
       for (std::uint32_t k = 0; k < n.inputs.size() && buffer(Value(id, r)) == own; ++k)
         if (buffer(n.inputs[k]) == old && whole(n.inputs[k]) && where(n.inputs[k]).bytes == where(Value(id, r)).bytes &&
-            target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)) && !reads_twice(n, old, k))
+            in_place(id, k, r) && !reads_twice(n, old, k))
           return true;
     return false;
   }
@@ -238,11 +365,11 @@ class Planner {
   // value to a buffer that is written too early.
   void place_states() {
     for (const Graph::StateUpdate& u : g_.state_updates()) {
-      const Value state = g_.find_leaf(OpKind::State, u.name);
-      if (!may_overwrite(buffer(state), u.value)) continue;
-      Buffer& b = buffers_[buffer(u.value)];
-      b.place = Place::State;
-      b.index = buffers_[buffer(state)].index;
+      const std::uint32_t state = buffer(g_.find_leaf(OpKind::State, u.name));
+      for (std::uint32_t b : chain_over(state, u.value)) {
+        buffers_[b].place = Place::State;
+        buffers_[b].index = buffers_[state].index;
+      }
     }
   }
 
@@ -254,9 +381,17 @@ class Planner {
       Value in(inputs[a.input]), out = g_.outputs()[a.output];
       Buffer& b = buffers_[buffer(out)];
       plan_.aliases.push_back({a.input, a.output, {}});
-      if (may_overwrite(buffer(in), out)) {
-        b.place = Place::Output;
-        b.index = a.output;
+      const std::vector<std::uint32_t> chain = chain_over(buffer(in), out);
+      if (std::any_of(chain.begin(), chain.end(), [&](std::uint32_t made) { return !begins_late(buffers_[made]); })) {
+        plan_.aliases.back().refused =
+            concat_text("the output is begun before the value of symbol '", cuts_.back().symbols.front(), "' is known");
+      } else if (!chain.empty()) {
+        for (std::uint32_t made : chain) {
+          buffers_[made].place = Place::Output;
+          buffers_[made].index = a.output;
+        }
+      } else if (buffer(in) == buffer(out) && whole(out)) {
+        // The input itself: copied where the caller passes two buffers, there already where it is one.
       } else if (b.place != Place::Arena || !whole(out)) {
         plan_.aliases.back().refused = "the output is copied from where another value lies";
       } else {
@@ -291,7 +426,8 @@ class Planner {
                    ? std::string("the new value is a view of the old one")
                    : concat_text("the new value lies in state '", g_.leaf_name(states_[b.index]), "'");
       case Place::Arena:
-      case Place::Output: break;
+      case Place::Output:
+      case Place::None: break;
     }
     if (!whole(v)) return "the new value is part of a larger one";
     if (buffers_[old].last_step < b.first_step) return "the new value is also a donated output";
@@ -312,7 +448,7 @@ class Planner {
           if (from == own || buffers_[own].place != Place::Arena || b.place != Place::Arena) continue;
           if (!whole(operand) || !(b.size == where(result).bytes) || b.last_step != static_cast<std::int32_t>(s))
             continue;
-          if (!target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r))) continue;
+          if (!in_place(id, k, r)) continue;
           if (reads_twice(n, from, k) || holds_earlier_result(from, id, r)) continue;
           b.last_step = std::max(b.last_step, buffers_[own].last_step);
           joined_[own] = from;
@@ -329,10 +465,15 @@ class Planner {
     return false;
   }
 
-  // Another operand of the node lies in the same buffer: overwriting would corrupt it.
+  // Another operand of the node, or the codes of one, lies in the same buffer: overwriting would corrupt it.
   bool reads_twice(const Node& n, std::uint32_t buffer_index, std::uint32_t except) {
-    for (std::uint32_t k = 0; k < n.inputs.size(); ++k)
+    for (std::uint32_t k = 0; k < n.inputs.size(); ++k) {
       if (k != except && buffer(n.inputs[k]) == buffer_index && !(n.inputs[k] == n.inputs[except])) return true;
+      const Node& from = g_.node(n.inputs[k].node);
+      if (from.kind() != OpKind::Dequantize) continue;
+      for (Value code : from.inputs)
+        if (buffer(code) == buffer_index) return true;
+    }
     return false;
   }
 
@@ -342,7 +483,7 @@ class Planner {
       Value v = g_.outputs()[o];
       Buffer& b = buffers_[buffer(v)];
       if (b.place == Place::Output && b.index == o && whole(v)) continue;  // over a donated input
-      if (b.place == Place::Arena && whole(v)) {
+      if (b.place == Place::Arena && whole(v) && begins_late(b)) {
         b.place = Place::Output;
         b.index = o;
       } else {
@@ -358,26 +499,42 @@ class Planner {
   }
 
   void assign_offsets() {
+    std::uint32_t devices = 1;
+    for (const Buffer& b : buffers_) devices = std::max(devices, b.device + 1);
+    for (std::uint32_t d = 0; d < devices; ++d) place_on(d);
+    if (std::all_of(plan_.arena_devices.begin(), plan_.arena_devices.end(), [](std::uint32_t d) { return d == 0; }))
+      plan_.arena_devices.clear();
+    std::size_t k = 0;
+    for (LirBodies& bodies : plan_.bodies)
+      for (LirRange& r : bodies.ranges) {
+        r.arena = buffers_[body_ranges_[k]].index;
+        r.offset = buffers_[body_ranges_[k++]].offset;
+      }
+  }
+
+  // Arenas of one device behind those of the devices before.
+  void place_on(std::uint32_t device) {
+    const auto here = [&](std::uint32_t i) {
+      return buffers_[i].place == Place::Arena && joined_[i] == i && buffers_[i].device == device;
+    };
     std::vector<ArenaBuffer> arena;
     for (std::uint32_t i = 0; i < buffers_.size(); ++i)
-      if (buffers_[i].place == Place::Arena && joined_[i] == i)
-        arena.push_back({buffers_[i].bytes, buffers_[i].first_step, buffers_[i].last_step});
+      if (here(i)) arena.push_back({buffers_[i].bytes, buffers_[i].first_step, buffers_[i].last_step});
+    if (arena.empty() && device != 0) return;
     const std::optional<ArenaSize> size = place_in_arenas(arena, plan_.alignment, limits_.max_arena_bytes);
     if (!size) throw_no_arena();
-    plan_.arenas = size->arenas;
-    plan_.arena_bytes = size->bytes;
-    plan_.live_peak_bytes = size->live_peak;
-    plan_.unshared_bytes = size->unshared;
+    const auto before = static_cast<std::uint32_t>(plan_.arenas.size());
+    plan_.arenas.insert(plan_.arenas.end(), size->arenas.begin(), size->arenas.end());
+    plan_.arena_devices.resize(plan_.arenas.size(), device);
+    plan_.arena_bytes += size->bytes;
+    plan_.live_peak_bytes += size->live_peak;
+    plan_.unshared_bytes += size->unshared;
     std::size_t next = 0;
     for (std::uint32_t i = 0; i < buffers_.size(); ++i)
-      if (buffers_[i].place == Place::Arena && joined_[i] == i) {
+      if (here(i)) {
         buffers_[i].offset = arena[next].offset;
-        buffers_[i].index = arena[next++].arena;
+        buffers_[i].index = before + arena[next++].arena;
       }
-    for (std::size_t k = 0; k < body_ranges_.size(); ++k) {
-      plan_.bodies[k].arena = buffers_[body_ranges_[k]].index;
-      plan_.bodies[k].offset = buffers_[body_ranges_[k]].offset;
-    }
   }
 
   [[noreturn]] void throw_no_arena() const {
@@ -409,8 +566,61 @@ class Planner {
         lv.offset = b.offset + static_cast<std::size_t>(largest(w.offset));
         lv.bytes =
             lv.is_view ? static_cast<std::size_t>(std::max<std::int64_t>(0, largest(w.bytes))) : at_most(w.bytes);
+        // Upper bounds of several symbols need not fit together: a view is never more than what it is a view of.
+        if (lv.is_view && symbolic_) {
+          lv.offset = std::min(lv.offset, b.offset + b.bytes);
+          lv.bytes = std::min(lv.bytes, b.offset + b.bytes - lv.offset);
+        }
         for (const Dim& stride : w.strides) lv.strides.push_back(largest(stride));
       }
+  }
+
+  // Updates on the way to the new value of a state, or to a donated output, that do not lie where what they update
+  // lies: their kernels copy it first. A copy behind the steps is told by itself.
+  void report_updates() {
+    homes_ = BufferHomes(plan_);
+    for (const Graph::StateUpdate& u : g_.state_updates()) report_updates(u.value);
+    for (const LirAlias& a : donated_) report_updates(g_.outputs()[a.output]);
+  }
+  void report_updates(Value v) {
+    for (;;) {
+      const Node& n = g_.node(v.node);
+      if (plan_.at(v).is_view) {
+        v = n.inputs[0];
+        continue;
+      }
+      const LirBodies* bodies = plan_.bodies_of(v.node);
+      const std::optional<std::uint32_t> k = updated_operand(n.op, v.result, bodies);
+      if (!k) return;
+      if (const std::string why = copied_because(v, *k, bodies); !why.empty())
+        plan_.update_copies.push_back({v.node, *k, v.result, why});
+      v = n.inputs[*k];
+    }
+  }
+  // Why an update copies operand k whole, or empty.
+  std::string copied_because(Value v, std::uint32_t k, const LirBodies* bodies) {
+    const NodeId id = v.node;
+    const Node& n = g_.node(id);
+    const LirValue &from = plan_.at(n.inputs[k]), &to = at(v);
+    if (!(homes_(from) == homes_(to)) || from.offset != to.offset) {
+      const std::uint32_t old = buffer(n.inputs[k]);
+      const Buffer& made = buffers_[buffer(v)];
+      if (bodies)
+        for (const LirBodies::Shared& s : bodies->shared)
+          if (s.operand == k && s.result == v.result && !s.refused.empty()) return s.refused;
+      if (!in_place(id, k, v.result))
+        return concat_text(op_text_name(n.op), " cannot write over it on ", target_.name());
+      if (buffers_[old].place == Place::Prepared || buffers_[old].place == Place::Constant) return {};  // a fill
+      if (buffers_[old].last_step != made.first_step || reads_twice(n, old, k)) return late_read(old, made, "it");
+      return "what is made of it later cannot lie there";
+    }
+    if (bodies && loop_parts(n.op)) {
+      if (!bodies->reasons[v.result].empty())
+        return concat_text("the carry has two buffers: ", bodies->reasons[v.result]);
+      if (const auto& inner = bodies->modules.back().plan.update_copies; !inner.empty())
+        return concat_text("in its body ", inner.front().node, " copies it: ", inner.front().reason);
+    }
+    return {};
   }
 
   ByteRange range(Value v) {
@@ -425,19 +635,21 @@ class Planner {
 
   // A step waits for every earlier step it shares bytes with (unless both only read); implied edges are left out.
   void add_edges() {
-    homes_ = BufferHomes(plan_);
     std::vector<ByteRange> ranges;
     const auto each = [&](const LirStep& step, const auto& read, const auto& write) {
-      for (Value v : g_.node(step.node).inputs)
+      each_read(g_, step, [&](Value v) {
         if (const ByteRange r = range(v); may_change(r.place)) read(r);
+      });
       for (std::uint32_t r = 0; r < g_.node(step.node).num_results(); ++r) write(range(Value(step.node, r)));
-      if (const LirBodies* b = plan_.bodies_of(step.node)) write(bodies_range(*b));
+      if (const LirBodies* b = plan_.bodies_of(step.node))
+        for (const LirRange& r : b->ranges) write(byte_range(r));
     };
     const auto announce = [&](const ByteRange& r) { ranges.push_back(r); };
     for (const LirStep& step : plan_.schedule) each(step, announce, announce);
     AccessHistory history(ranges);
     RecentOrder order(plan_.schedule.size());
     std::vector<AccessUser> earlier;
+    std::int32_t last_ordered = kNoStep;  // ordered ops wait for each other
     for (std::size_t i = 0; i < plan_.schedule.size(); ++i) {
       LirStep& step = plan_.schedule[i];
       const auto self = static_cast<std::int32_t>(i);
@@ -453,6 +665,10 @@ class Planner {
             history.find_readers(r, earlier);
             history.write(r, {self});
           });
+      if (is_ordered(g_.node(step.node).op)) {
+        if (last_ordered != kNoStep) earlier.push_back({last_ordered});
+        last_ordered = self;
+      }
       std::sort(earlier.begin(), earlier.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
       earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
       order.begin(i);
@@ -475,11 +691,12 @@ class Planner {
   std::vector<Buffer> buffers_;
   std::vector<std::uint32_t> joined_;  // buffer -> the one it has become part of, or itself
   std::vector<NodeId> states_;
+  std::vector<SymbolCut> cuts_;
   ValueSlots slot_;
   std::vector<std::uint32_t> buffer_of_;  // by slot
   std::vector<Location> where_;           // by slot
   BufferHomes homes_;
-  std::vector<std::uint32_t> body_ranges_;  // buffers, in the order of plan_.bodies
+  std::vector<std::uint32_t> body_ranges_;  // buffers, in the order of plan_.bodies and their ranges
   bool symbolic_;
   SymbolRanges ranges_;
   SymbolBinding largest_;
@@ -487,24 +704,44 @@ class Planner {
 
 }  // namespace
 
-LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated) {
-  LirBufferPlan plan = Planner(g, target, donated).plan();
+namespace {
+
+// What a device that plans its memory itself is told: which inputs may go to which outputs.
+LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const LirAlias> donated) {
+  LirBufferPlan plan;
+  plan.opaque = true;
+  plan.alignment = target.limits().alignment;
+  plan.aliases.assign(donated.begin(), donated.end());
+  const std::size_t most = target.limits().max_buffer_bytes;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r)
+      refuse_large(g, NodeId{i}, max_bytes(g, Value(NodeId{i}, r)), target, most);
+  return plan;
+}
+
+}  // namespace
+
+LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home) {
+  if (target.opaque()) return opaque_plan(g, target, donated);
+  LirBufferPlan plan = Planner(g, target, donated, home).plan();
   std::vector<std::string> problems = check_plan(g, plan);
   check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));
   return plan;
 }
 
-std::size_t max_bytes(const Graph& g, Value v) { return largest_bytes(bytes_of(g.shape(v)), symbol_ranges(g)); }
+std::size_t max_bytes(const Graph& g, Value v) { return largest_bytes(shape_bytes(g.shape(v)), symbol_ranges(g)); }
 
 LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
   LirBufferPlan out = plan;
+  if (plan.opaque) return out;
   for (LirBodies& b : out.bodies) b = resize_bodies(g, b);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     for (std::uint32_t r = 0; r < n.num_results(); ++r) {
       LirValue& lv = out.values[i][r];
+      if (lv.place == Place::None) continue;
       if (!lv.is_view) {
-        lv.bytes = n.shape(r).size_bytes();
+        lv.bytes = stored_bytes(g, Value(NodeId{i}, r));
         continue;
       }
       const LirValue& operand = out.at(n.inputs[0]);
@@ -523,27 +760,42 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
 }
 
 std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
-  constexpr std::string_view places[] = {"arena", "input", "output", "prepared", "constant", "state"};
-  std::string out = concat_text("arena ", plan.arena_bytes, " bytes (live peak ", plan.live_peak_bytes, ", unshared ",
-                                plan.unshared_bytes, "), ", plan.schedule.size(), " steps\n");
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+  constexpr std::string_view places[] = {"arena", "input", "output", "prepared", "constant", "state", "none"};
+  std::string out = plan.opaque
+                        ? std::string("the device plans its memory\n")
+                        : concat_text("arena ", plan.arena_bytes, " bytes (live peak ", plan.live_peak_bytes,
+                                      ", unshared ", plan.unshared_bytes, "), ", plan.schedule.size(), " steps\n");
+  for (std::size_t a = 0; a < plan.arena_devices.size(); ++a)
+    out += concat_text("  arena ", a, " of device ", plan.arena_devices[a], ": ", plan.arenas[a], " bytes\n");
+  for (std::uint32_t i = 0; i < g.num_nodes() && !plan.opaque; ++i)
     for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
       const LirValue& v = plan.values[i][r];
       out += concat_text("  ", Value(NodeId{i}, r), " ", places[static_cast<std::size_t>(v.place)]);
-      if (v.place != Place::Arena || v.index != 0) out += concat_text(" ", v.index);
+      if (v.place != Place::None && (v.place != Place::Arena || v.index != 0)) out += concat_text(" ", v.index);
       out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "",
                          v.strides.empty() ? "" : " strided", "  ", op_text_name(g.nodes()[i].op), "\n");
     }
   for (const LirBodies& b : plan.bodies) {
-    out += concat_text("  bodies of ", b.node, " arena", b.arena ? concat_text(" ", b.arena) : std::string(), " +",
-                       b.offset, " ", b.bytes, " bytes\n");
+    for (const LirBodies::Shared& s : b.shared)
+      out += concat_text("  ", b.node, s.refused.empty() ? " may make" : " does not make", " result ", s.result,
+                         " in the bytes of operand ", s.operand, s.refused.empty() ? "" : ": ", s.refused, "\n");
+    for (const LirRange& r : b.ranges)
+      out += concat_text("  ", b.driven ? "driven " : "", "bodies of ", b.node, " arena",
+                         r.arena ? concat_text(" ", r.arena) : std::string(), " +", r.offset, " ", r.bytes, " bytes\n");
     for (std::size_t c = 0; c < b.reasons.size(); ++c)
       if (!b.reasons[c].empty()) out += concat_text("    carry ", c, " has two buffers: ", b.reasons[c], "\n");
+  }
+  for (const LirStep& s : plan.schedule) {
+    const LirBodies* b = plan.bodies_of(s.node);
+    if (g.node(s.node).kind() == OpKind::Transfer || (b && b->driven && g.node(s.node).kind() != OpKind::Scan))
+      out += concat_text("  a run waits at ", s.node, ": the host ", b ? "decides" : "copies to another device", "\n");
   }
   for (const LirOutputCopy& c : plan.output_copies)
     out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
   for (const LirStateCopy& c : plan.state_copies)
     out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
+  for (const LirUpdateCopy& c : plan.update_copies)
+    out += concat_text("  ", c.node, " copies operand ", c.operand, " before it updates it: ", c.reason, "\n");
   for (const LirAlias& a : plan.aliases)
     out += concat_text("  output ", a.output,
                        a.refused.empty() ? " may be written over input " : " is apart from donated input ", a.input,

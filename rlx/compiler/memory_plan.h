@@ -15,9 +15,18 @@ namespace rlx {
 /// Symbolic dimensions are allowed: every decision then holds for all values within the symbols' bounds, buffers have
 /// the largest size they can take, and the numbers in the plan are those of the upper bounds (`resize_plan` gives those
 /// of other values). Of `donated` pairs of equal byte counts the plan allows those whose output is first written when
-/// the input is no longer read. Throws OutOfMemory when a buffer exceeds the target's limit, or
-/// all of them together what can be addressed.
-LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated = {});
+/// the input is no longer read. A target that plans its memory itself gets the donations alone. Throws OutOfMemory when
+/// a buffer exceeds the target's limit, or all of them together what can be addressed.
+/// Inputs, outputs and states are on device `home`; where the target stands for several, each has arenas of its own.
+LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated = {},
+                          std::uint32_t home = 0);
+
+/// The device that runs each node of a graph whose inputs are on device `home`: the target's answers, and for a view
+/// that of its operand.
+std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home);
+
+/// Bytes of a shape as an expression.
+Dim shape_bytes(const Shape& s);
 
 /// The most bytes that a value of `g` takes within the bounds of the symbols.
 std::size_t max_bytes(const Graph& g, Value v);

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/compiler/weights.h"
+#include "rlx/compiler/placement.h"
+#include "rlx/compiler/split_weights.h"
 #include "rlx/driver/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/symbol_order.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
@@ -94,7 +96,8 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   if (options_.constant_folding) canonical.push_back(&fold_constants);
   canonical.push_back(&eliminate_common_subexpressions);
   if (options_.dce) canonical.push_back(&eliminate_dead_code);
-  canonical.push_back(&simplify_control_flow);  // predicates may be constants now
+  canonical.push_back(&hoist_invariants);
+  canonical.push_back(&simplify_control_flow);  // predicates may be constants now, and operands unread
   Graph g = run_passes(std::move(m.graph), canonical, c, observe, this);
 
   // 2. Fusion, most specific first: what a block pattern takes, later passes cannot.
@@ -111,8 +114,9 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
 }
 
 MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
-  Graph g = legalize_or_rewrite_for_backend(std::move(m.graph), *target_, target_->name(), &report,
-                                            options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+  Graph g =
+      legalize_or_rewrite_for_backend(std::move(m.graph), *program_target(target_, options_).target, target_->name(),
+                                      &report, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
   keep("legalize", g);
   return MirModule{std::move(g)};
 }
@@ -141,13 +145,43 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
       }
 }
 
+namespace {
+[[noreturn]] void throw_stops_on_devices(const Graph& g) {
+  const auto& [symbol, source] = *g.symbol_sources().begin();
+  throw Error(
+      Diagnostic{ErrorCode::Unsupported,
+                 concat_text("symbol '", symbol, "' of graph '", g.name(),
+                             "' takes its value from the run, in a program over several devices"),
+                 node_where(g, source.node),
+                 "keep the program on one device (placement, what the device refuses), or compute the value from "
+                 "inputs alone"});
+}
+}  // namespace
+
 LirModule CompilePipeline::plan_lir(const MirModule& m) {
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
-  SplitProgram split = split_weights(m.graph, *target_);
+  const ProgramTarget program = program_target(target_, options_);
+  SplitProgram split = split_weights(m.graph, *program.target);
   LirModule lir;
-  lir.plan = plan_memory(split.run, *target_, donated(split.run));
+  if (!program.others.empty()) {
+    split.run = insert_transfers(split.run, *program.target);
+    lir.others = program.others;
+    if (program.host_segments && !runs_on(split.run, *program.target, static_cast<std::uint32_t>(lir.others.size())))
+      lir.others.pop_back();
+  }
+  if (!split.run.symbol_sources().empty()) {
+    if (!lir.others.empty()) throw_stops_on_devices(split.run);
+    split.run = sorted_by_symbols(split.run);
+  }
+  lir.plan = plan_memory(split.run, *program.target, donated(split.run));
   lir.graph = std::move(split.run);
   lir.prepare = std::move(split.prepare);
+  const std::vector<NodeId> states = lir.graph.leaves(OpKind::State);
+  for (std::uint32_t i = 0; i < states.size() && lir.plan.opaque; ++i)
+    if (const auto it = options_.on_failure.find(lir.graph.leaf_name(states[i]));
+        it != options_.on_failure.end() && it->second == OnFailure::Keep)
+      lir.plan.state_copies.push_back(
+          {Value(states[i]), i, "OnFailure::Keep on a device of whole values takes a second buffer"});
   if (options_.must_alias)
     if (std::string copies = inspect_copies(lir); !copies.empty())
       throw Error(Diagnostic{ErrorCode::Unsupported,
@@ -188,6 +222,16 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
 }
 
 namespace {
+// The highest number of a device in a plan, bodies included.
+std::uint32_t last_device(const LirBufferPlan& plan) {
+  std::uint32_t last = 0;
+  for (const auto* devices : {&plan.node_devices, &plan.arena_devices})
+    for (std::uint32_t d : *devices) last = std::max(last, d);
+  for (const LirBodies& b : plan.bodies)
+    for (const LirModule& m : b.modules) last = std::max(last, last_device(m.plan));
+  return last;
+}
+
 // A planned program from anywhere: sound, for this target, and with a plan that fits it.
 void check_lir(const LirModule& lir, const Target& target) {
   const Graph& g = lir.graph;
@@ -204,19 +248,41 @@ void check_lir(const LirModule& lir, const Target& target) {
   if (!foreign.empty())
     refuse(concat_text("was planned for another target than ", target.name()), std::move(foreign),
            ErrorCode::Unsupported);
-  bool fits = lir.plan.values.size() == g.num_nodes();
-  for (std::uint32_t i = 0; fits && i < g.num_nodes(); ++i)
+  if (lir.plan.opaque != target.opaque())
+    refuse(target.opaque() ? "has a plan of memory, which this device plans itself"
+                           : "has no plan of memory, which this device needs",
+           {});
+  bool fits = lir.plan.opaque || lir.plan.values.size() == g.num_nodes();
+  for (std::uint32_t i = 0; fits && i < g.num_nodes() && !lir.plan.opaque; ++i)
     fits = lir.plan.values[i].size() == g.nodes()[i].num_results();
   for (const LirStep& s : lir.plan.schedule) fits = fits && s.node.index < g.num_nodes();
+  fits = fits && (lir.plan.node_devices.empty() || lir.plan.node_devices.size() == g.num_nodes()) &&
+         (lir.plan.arena_devices.empty() || lir.plan.arena_devices.size() == lir.plan.arenas.size());
   if (!fits) refuse("has a plan of another graph", {});
+  if (const std::uint32_t last = last_device(lir.plan); last > lir.others.size())
+    refuse(concat_text("names device ", last, " of ", lir.others.size() + 1), {});
+  if (!lir.ranges.empty()) refuse("is a part of a program: it names ranges of its schedule", {});
+  for (const LirStep& s : lir.plan.schedule)
+    for (std::uint32_t r = 0; r < g.node(s.node).num_results() && lir.plan.node_device(s.node) != 0; ++r)
+      if (const Place place = lir.plan.at(Value(s.node, r)).place; place == Place::Output || place == Place::State)
+        refuse("writes an output or a state from another device than its first", node_where(g, s.node));
   if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
     refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", want), {});
-  if (const std::vector<std::string> problems = check_plan(g, lir.plan); !problems.empty())
+  if (const auto problems = lir.plan.opaque ? std::vector<std::string>() : check_plan(g, lir.plan); !problems.empty())
     refuse("has an unsound plan", problems.front());
   if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
     refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, its preparation makes ",
                        lir.prepare.outputs().size()),
            {});
+  const std::vector<NodeId> params = g.leaves(OpKind::Param);
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const Value param(params[i]), made = lir.prepare.outputs()[i];
+    if (!(form_of(g, param) == form_of(lir.prepare, made)) || !(g.shape(param) == lir.prepare.shape(made)))
+      refuse(concat_text("reads prepared weight ", i, " as ", g.shape(param), " in the form '",
+                         form_text(form_of(g, param)), "', its preparation makes ", lir.prepare.shape(made), " in '",
+                         form_text(form_of(lir.prepare, made)), "'"),
+             node_where(g, params[i]));
+  }
 }
 }  // namespace
 
@@ -252,12 +318,14 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   CompileResult result;
   stages_.clear();
   if (module.stage() == GraphStage::Lir) {
-    check_lir(module.lir(), *target_);
+    check_lir(module.lir(), *program_target(target_, options_).target);
     result.lir = std::move(module).into_lir();
     return result;
   }
   CompileOptions rest = options_;
   HirModule hir = bind_module(std::move(module), rest);
+  check_placement(hir.graph, options_);
+  check_mesh(hir.graph, options_.mesh, target_->name(), false);
   const std::map<std::string, SymbolInfo> declared = hir.graph.symbols();
   hir.graph.set_symbols(plan_symbols(hir.graph, rest.symbol_modes));
   keep("hir", hir.graph);
@@ -266,7 +334,10 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   MirModule mir = hir.graph.is_static() ? lower_hir(std::move(hir)) : lower_hir(hir);
   mir = optimize_with_report(std::move(mir), result.fusion);
   if (options_.precision && !options_.precision->is_f32()) {  // after fusion: casts must not hide patterns
-    mir.graph = drop_dead(apply_precision(mir.graph, *options_.precision));
+    const Pass* once[] = {&hoist_invariants,
+                          &simplify_control_flow};  // weights of bodies are cast outside, and so prepared once
+    mir.graph =
+        run_passes(drop_dead(apply_precision(mir.graph, *options_.precision)), once, context(nullptr), observe, this);
     keep("mixed-precision", mir.graph);
   }
   mir = legalize(std::move(mir), result.dispatch);
@@ -278,9 +349,9 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
       keep("legalize", mir.graph);  // nothing to clean, and legal as it is
     } else {
       KernelDispatchReport again;
-      Graph legal =
-          rewrite_for_backend(cleaned ? drop_dead(std::move(*cleaned)) : drop_dead(mir.graph), *target_,
-                              target_->name(), again, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+      Graph legal = rewrite_for_backend(cleaned ? drop_dead(std::move(*cleaned)) : drop_dead(mir.graph),
+                                        *program_target(target_, options_).target, target_->name(), again,
+                                        options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
       if (again.compile_ready()) {
         mir.graph = std::move(legal);
         result.dispatch.continue_with(std::move(again));

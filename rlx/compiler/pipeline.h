@@ -1,17 +1,20 @@
 // The compile pipeline: HIR to MIR to LIR, in the order that pipeline.cpp shows from top to bottom.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rlx/compiler/legalize.h"
+#include "rlx/compiler/mesh.h"
 #include "rlx/compiler/precision.h"
 #include "rlx/compiler/symbol_mode.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/module.h"
 #include "rlx/passes/passes.h"
+#include "rlx/tensor/form_cache.h"
 
 namespace rlx {
 
@@ -20,6 +23,20 @@ namespace rlx {
 struct Donation {
   std::string input;
   std::size_t output = 0;
+};
+
+/// What a run that fails leaves of a state.
+enum class OnFailure : std::uint8_t {
+  Invalidate,  // nothing: it is to be written or reset first
+  Keep,  // a value: rows that the run was not to write are as before, and runs of others that wait for it go on. A
+         // device that keeps whole values takes a second buffer for it, and then all of it is as before
+};
+
+/// Nodes of a graph that run on another device: those whose label begins with `label` (Graph::scope), up to its end or
+/// a '/'. Of several that fit the longest decides. What a branch or loop holds goes with it, but for its own label.
+struct Placement {
+  std::string label;
+  DeviceId device;
 };
 
 /// Options of one compile. New knobs are fields here, never new entry points.
@@ -31,12 +48,16 @@ struct CompileOptions {
   bool assert_fusion_clean = false;    // a missed fusion is an error
   std::optional<OpSet> supported_ops;  // of the kinds that the target claims, only these
   std::optional<KernelDispatchConfig>
-      kernel_dispatch;                         // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
-  std::optional<PrecisionPolicy> precision;    // applied after fusion; none: the session's, else f32
-  SymbolBinding dim_binding;                   // symbols fixed before anything else
-  SymbolModes symbol_modes;                    // how new values of the others are met; default: specialise
-  std::vector<Donation> donate;                // each input and each output at most once
+      kernel_dispatch;                       // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
+  std::optional<PrecisionPolicy> precision;  // applied after fusion; none: the session's, else f32
+  SymbolBinding dim_binding;                 // symbols fixed before anything else
+  SymbolModes symbol_modes;                  // how new values of the others are met; default: specialise
+  std::vector<Donation> donate;              // each input and each output at most once
+  std::map<std::string, OnFailure, std::less<>> on_failure;  // by state; default: Invalidate
+  std::shared_ptr<FormCache> form_cache{};     // keeps forms of weights for later starts (formats/form_files.h)
+  std::vector<Placement> placement{};          // one program over several devices; empty: all on the session's
   bool must_alias = false;                     // a state or donation that is not updated in place is an error
+  Mesh mesh;                                   // the ranks that run the program together; none: one
   bool keep_stages = false;                    // fill CompileResult::stages
   std::optional<std::size_t> arena_alignment;  // bytes, a power of two up to 2^30, from the target's own on
   bool finest_grain = false;                   // BackendOptions::finest_grain

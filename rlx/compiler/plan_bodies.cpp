@@ -2,64 +2,126 @@
 #include "rlx/compiler/plan_bodies.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/ops/control.h"
 
 namespace rlx {
+std::optional<std::uint32_t> updated_operand(const OpBox& op, std::uint32_t r, const LirBodies* bodies) {
+  if (op_def(op).updates == UpdateKind::Yes && r == 0) return 0;
+  if (const std::optional<LoopParts> p = loop_parts(op); p && r < p->carries)
+    return static_cast<std::uint32_t>(p->first_carry()) + r;
+  if (bodies)
+    for (const LirBodies::Shared& s : bodies->shared)
+      if (s.result == r) return s.operand;
+  return std::nullopt;
+}
+
 namespace {
 
-// The carries of a loop among the inputs of its body, which is the last of its bodies, and as its first results.
-struct CarriedInputs {
-  std::uint32_t first = 0, count = 0;
-};
-CarriedInputs carries_of(const Node& n) {
-  if (const auto* scan = n.op.get_if<ops::Scan>())
-    return {static_cast<std::uint32_t>(scan->invariants), static_cast<std::uint32_t>(scan->carries)};
-  if (const auto* loop = n.op.get_if<ops::While>()) {
-    const auto first = static_cast<std::uint32_t>(loop->invariants);
-    return {first, static_cast<std::uint32_t>(n.inputs.size()) - first};
+// The input of a body that a value of it is an update of, or is itself.
+std::optional<std::uint32_t> updated_input(const Graph& body, Value v) {
+  for (;;) {
+    const Node& n = body.node(v.node);
+    if (n.kind() == OpKind::Input) {
+      const std::vector<NodeId> inputs = body.leaves(OpKind::Input);
+      return static_cast<std::uint32_t>(std::find(inputs.begin(), inputs.end(), v.node) - inputs.begin());
+    }
+    std::optional<std::uint32_t> from = updated_operand(n.op, v.result, nullptr);
+    if (!from && op_def(n.op).is_view()) from = 0;
+    if (!from) return std::nullopt;
+    v = n.inputs[*from];
   }
-  return {};
+}
+
+// Of a branch: which result may lie where which operand does, as far as that is worth asking.
+std::vector<LirBodies::Shared> shared_candidates(const Graph& g, const Node& n, const std::vector<Subgraph>& bodies) {
+  std::vector<LirBodies::Shared> out;
+  if (n.kind() != OpKind::If) return out;
+  for (std::uint32_t r = 0; r < n.num_results(); ++r) {
+    const std::optional<std::uint32_t> a = updated_input(*bodies[0], bodies[0]->outputs()[r]),
+                                       b = updated_input(*bodies[1], bodies[1]->outputs()[r]);
+    if ((!a && !b) || (a && b && *a != *b)) continue;
+    const std::uint32_t operand = a.value_or(b.value_or(0)) + 1;  // pred comes first
+    const Value v = n.inputs[operand];
+    const bool taken = std::any_of(out.begin(), out.end(), [&](const auto& s) { return s.operand == operand; });
+    if (taken || !(g.shape(v) == n.shapes[r]) || std::count(n.inputs.begin(), n.inputs.end(), v) != 1) continue;
+    out.push_back({operand, r, {}});
+  }
+  return out;
 }
 
 }  // namespace
 
-LirBodies plan_bodies(const Graph& g, NodeId id, const Target& target) {
+PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool driven, std::uint32_t home) {
   const Node& n = g.node(id);
-  const CarriedInputs carries = carries_of(n);
-  const std::size_t alignment = target.limits().alignment;
-  const auto padded = [&](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
-  LirBodies out;
+  const LoopParts loop = loop_parts(n.op).value_or(LoopParts{});
+  PlannedBodies planned;
+  LirBodies& out = planned.bodies;
   out.node = id;
+  out.driven = driven;
+  const auto new_range = [&](std::size_t bytes, std::uint32_t device) {
+    out.ranges.push_back({0, 0, bytes});
+    planned.devices.push_back(device);
+    return static_cast<std::uint32_t>(out.ranges.size() - 1);
+  };
+  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> shared;  // the range of the n-th arena on a device
   const std::vector<Subgraph> graphs = body_graphs(n.op);
+  out.shared = shared_candidates(g, n, graphs);
   for (const Subgraph& body : graphs) {
     LirModule m;
     m.graph = *body;
     if (!m.graph.is_static()) m.graph.set_symbols(g.symbols());  // with the bounds that the program is planned for
     std::vector<LirAlias> donated;
-    if (&body == &graphs.back())
-      for (std::uint32_t c = 0; c < carries.count; ++c) donated.push_back({carries.first + c, c, {}});
-    m.plan = plan_memory(m.graph, target, donated);
-    if (m.plan.arenas.size() > 1)
-      throw Error(Diagnostic{ErrorCode::Unsupported,
-                             concat_text("a body of ", op_text_name(n.op), " takes ", m.plan.arena_bytes,
-                                         " bytes, more than an arena of ", target.name(), " has"),
-                             node_where(g, id), "compute it in slices"});
-    out.bytes = std::max(out.bytes, padded(m.plan.arena_bytes));
+    if (&body == &graphs.back())  // the last of a loop's bodies is its step
+      for (std::uint32_t c = 0; c < loop.carries; ++c)
+        donated.push_back({static_cast<std::uint32_t>(loop.first_carry()) + c, c, {}});
+    for (const LirBodies::Shared& s : out.shared) donated.push_back({s.operand - 1, s.result, {}});
+    m.plan = plan_memory(m.graph, target, donated, home);
+    for (std::size_t k = 0; k < out.shared.size(); ++k)
+      if (out.shared[k].refused.empty()) out.shared[k].refused = m.plan.aliases[k].refused;
+    std::map<std::uint32_t, std::size_t> seen;
+    std::vector<std::uint32_t>& ranges = out.arenas.emplace_back();
+    for (std::size_t a = 0; a < m.plan.arenas.size(); ++a) {
+      const std::uint32_t device = m.plan.arena_device(a);
+      const auto [range, added] = shared.try_emplace({device, seen[device]++}, 0);
+      if (added) range->second = new_range(0, device);
+      std::size_t& bytes = out.ranges[range->second].bytes;
+      bytes = std::max(bytes, m.plan.arenas[a]);
+      ranges.push_back(range->second);
+    }
     out.modules.push_back(std::move(m));
   }
-  for (std::uint32_t c = 0; c < carries.count; ++c) {
+  for (std::uint32_t c = 0; c < loop.carries; ++c) {
     const std::string& refused = out.modules.back().plan.aliases[c].refused;
     out.reasons.push_back(refused);
     out.second.emplace_back();
-    if (refused.empty()) continue;
-    out.second.back() = out.bytes;
-    out.bytes += padded(max_bytes(g, Value(id, c)));
+    if (!refused.empty()) out.second.back() = new_range(max_bytes(g, Value(id, c)), home);
   }
-  return out;
+  if (!driven) return planned;
+  // Rows that the device cannot bind where they lie pass through a buffer of their own.
+  const Dim apart(std::max(target.limits().view_alignment, target.limits().copy_granule));
+  const Graph& step = out.modules.back().graph;
+  const auto row = [&](Value v) {
+    const bool bound = mod(shape_bytes(step.shape(v)), apart).is_static(0);
+    out.rows.push_back(bound ? std::nullopt : std::optional(new_range(max_bytes(step, v), home)));
+  };
+  const std::vector<NodeId> inputs = step.leaves(OpKind::Input);
+  for (std::size_t x = 0; x < loop.xs; ++x) row(Value(inputs[loop.first_x() + x]));
+  for (std::size_t y = 0; y < loop.ys; ++y) row(step.outputs()[loop.carries + y]);
+  if (n.kind() == OpKind::While) out.decision = new_range(1, home);
+  return planned;
+}
+
+bool carry_in_place(const Graph& g, NodeId id, std::uint32_t k, std::uint32_t r) {
+  const Node& n = g.node(id);
+  const std::optional<LoopParts> p = loop_parts(n.op);
+  if (!p || r >= p->carries || k != p->first_carry() + r) return false;
+  // The first trip would spoil it for other operands that it is too.
+  return std::count(n.inputs.begin(), n.inputs.end(), n.inputs[k]) == 1;
 }
 
 LirBodies resize_bodies(const Graph& g, const LirBodies& bodies) {

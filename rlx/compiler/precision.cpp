@@ -5,12 +5,14 @@
 #include <map>
 #include <memory>
 
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
 
@@ -75,10 +77,21 @@ OpBox with_dtype(const OpBox& op, DType t) {
   return OpBox(op.kind(), std::move(copy));
 }
 
+Graph apply_outside_bodies(const Graph& g, const PrecisionPolicy& policy);
+
 }  // namespace
 
 Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
   if (policy.is_f32()) return g;
+  // Bodies first: inside them too, what crosses their border keeps its dtype.
+  if (const std::optional<Graph> inner = change_bodies(
+          g, [&](const Graph& body) -> std::optional<Graph> { return drop_dead(apply_precision(body, policy)); }))
+    return apply_outside_bodies(*inner, policy);
+  return apply_outside_bodies(g, policy);
+}
+
+namespace {
+Graph apply_outside_bodies(const Graph& g, const PrecisionPolicy& policy) {
   Rebuilder r(g, "mixed-precision");
   std::map<std::pair<Value, DType>, Value> casts;  // of values of the new graph: each cast once
   auto as = [&](Value v, DType t) {
@@ -112,15 +125,11 @@ Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
     r.replace(id, results);
   }
   // The boundary keeps its dtypes.
-  std::vector<Value> outputs;
-  for (Value v : g.outputs()) outputs.push_back(as(r.mapped(v), g.shape(v).dtype()));
-  std::vector<Graph::StateUpdate> states;
-  for (const Graph::StateUpdate& u : g.state_updates())
-    states.push_back({u.name, as(r.mapped(u.value), g.shape(u.value).dtype())});
-  Graph out = std::move(r.graph());
-  out.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : states) out.set_state(u.name, u.value);
-  return out;
+  Graph& out = r.graph();
+  copy_ends(out, g, [&](Value v) { return as(r.mapped(v), g.shape(v).dtype()); });
+  return std::move(out);
 }
+
+}  // namespace
 
 }  // namespace rlx

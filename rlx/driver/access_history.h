@@ -24,7 +24,7 @@ struct ByteRange {
 };
 
 /// The range that the bodies of a node use.
-inline ByteRange bodies_range(const LirBodies& b) { return {Place::Arena, b.arena, b.offset, b.offset + b.bytes}; }
+inline ByteRange byte_range(const LirRange& r) { return {Place::Arena, r.arena, r.offset, r.offset + r.bytes}; }
 
 /// The memory that a value lies in, where a donated input and its output are one.
 struct BufferHome {

@@ -1,4 +1,4 @@
-// The floor that measured limits put under a kernel's time.
+// What backends have in common: forms that nobody asked for, and the floor that measured limits put under a kernel.
 #include "rlx/driver/backend.h"
 
 #include <algorithm>
@@ -6,6 +6,14 @@
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
+
+void ExecutableGraph::encode(NodeId, std::size_t, const FormColumns&, DType, const std::byte*, std::byte*) const {
+  check(false, "a backend whose target asks for no forms makes none");
+}
+
+void ExecutableGraph::decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const {
+  check(false, "a backend whose target asks for no forms reads none back");
+}
 
 double MachineLimits::floor_ns(const Cost& cost) const {
   const double bytes = cost.read_bytes + cost.write_bytes;

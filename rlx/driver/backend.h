@@ -21,8 +21,9 @@ class ChunkAudit;
 
 /// Options of a compile that reach the backend.
 struct BackendOptions {
-  int threads = 0;  // 0: the machine's
-  std::string isa;  // force a lower instruction set by name; empty: the best
+  int threads = 0;          // 0: the machine's
+  std::string isa;          // force a lower instruction set by name; empty: the best
+  DeviceOptions options{};  // as the session was given them
   // For tests:
   bool finest_grain = false;                          // every step in as many chunks as its kernel can be cut into
   std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step, and who took chunks is noted
@@ -30,17 +31,24 @@ struct BackendOptions {
 
 /// One timed step of a profiled run.
 struct StepTime {
-  NodeId node;
+  NodeId node;  // invalid: of the whole run, where the device tells no more
   double ns = 0;
 };
 
-/// A place that a run reads or writes: of an input, an output or a state.
+/// A value that a run reads or writes: an input, an output or a state.
 struct RunSlot {
-  BufferView view;
+  BufferView view{};  // its bytes; on an opaque device unused
+  /// On an opaque device the place of its buffer, else null. submit reads an input's or a state's there, puts that of
+  /// an output or of a state's new value there, and lets go of a given one; the buffers need not be written when it
+  /// returns, but are by its event.
+  std::shared_ptr<Buffer>* holder = nullptr;
+  /// True when the run may write over the holder's buffer or take it apart: nobody else holds it, and the input is
+  /// donated (`LirBufferPlan::aliases`) or it is of a state that the run replaces. An input's holder is then emptied.
+  bool given = false;
 };
 
 /// What one run works on. The views cover their values' bytes; those of the host lie in its memory where the device
-/// reaches that (`OpenDevice::host_memory`).
+/// reaches that (`MemoryModel::Host`).
 struct RunArguments {
   std::span<const RunSlot> inputs;      // in node order of the Inputs
   std::span<const RunSlot> outputs;     // in output order
@@ -50,6 +58,8 @@ struct RunArguments {
   std::uint64_t tables = 0;
   /// Filled with the time of each step, run one after the other, by the time a wait for the run returns; or null.
   std::vector<StepTime>* times = nullptr;
+  /// The steps to run, behind which earlier ones are done; on an opaque device always all.
+  StepRange range{};
 };
 
 /// Code with its memory. One thread at a time submits.
@@ -61,18 +71,26 @@ class BoundGraph {
   virtual Event submit(const RunArguments& arguments, Stream& stream) = 0;
 };
 
+/// Columns [begin, end) of a source of a form.
+struct FormColumns {
+  std::int64_t begin = 0, end = 0;
+};
+
 /// Immutable code made from an LIR, shared by all clones.
 class ExecutableGraph {
  public:
   virtual ~ExecutableGraph() = default;
   virtual const LirModule& lir() const = 0;
-  /// Bytes that relayout node `node` of `lir().prepare` packs; writes source `source` (a row-major or transposed weight
-  /// of the node) into its range of `packed`, moving elements bit for bit. Ranges of different sources do not overlap.
-  virtual void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const = 0;
-  /// The inverse of pack: writes source `source`, dense in the source's own shape, to `data`.
-  virtual void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const = 0;
+  /// Writes columns of source `source` of relayout `node` of `lir().prepare` into the form's bytes. `values` are all of
+  /// the source's elements, of any real dtype, rounded once where the form holds less. Columns do not overlap in the
+  /// form. It uses the threads of a run. Of backends whose targets ask for forms.
+  virtual void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
+                      std::byte* form) const;
+  /// The way back: the elements that the source holds, into `values`, of `dtype`; the others stay.
+  virtual void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const;
   /// Code for runs of `program`: `lir()`, or, where that has symbols, the same nodes, schedule and arenas with their
-  /// values. `arenas` are those of its plan. Program and arenas live as long as the result.
+  /// values. `arenas` are those of its plan; those of other devices are empty. Program and arenas live as long as the
+  /// result.
   virtual std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
@@ -101,6 +119,13 @@ struct Presence {
   std::string reason{};
 };
 
+/// An option that a backend takes.
+struct DeviceOptionInfo {
+  std::string_view name;
+  std::string_view what;  // its values and what they do
+  bool at_open = false;   // else it acts at each compile
+};
+
 /// A device's entry: stateless and thread-safe.
 class Backend {
  public:
@@ -108,10 +133,20 @@ class Backend {
   virtual std::string_view name() const = 0;
   /// Devices of this kind that can be used now.
   virtual Presence probe(Device kind) const noexcept = 0;
-  /// Opens one of them; `open_device` (registry.h) does so once for all who ask.
-  virtual std::shared_ptr<OpenDevice> open(DeviceId id) const = 0;
+  /// What `open` and compiles take.
+  virtual std::span<const DeviceOptionInfo> option_infos() const { return {}; }
+  /// The options of compiles that these say: keys are of `option_infos`; InvalidArgument for a value that is none.
+  virtual BackendOptions compile_options(const DeviceOptions& options) const {
+    BackendOptions out;
+    out.options = options;
+    return out;
+  }
+  /// Opens one of them with options that act then; `open_device` (registry.h) does so once for all who ask.
+  virtual std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions& options) const = 0;
   /// What compiles with these options are made for; the device need not be there.
   virtual std::shared_ptr<const Target> target(const BackendOptions& options) const = 0;
+  /// Code for `lir.ranges`: steps outside of them, which other devices run or the program itself (driver/program.h),
+  /// need no kernel here. The copies behind the steps are made by the code whose last range ends with the schedule.
   virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
   /// Limits of what a timed run uses (on the CPU: one thread), measured now; none when the backend cannot tell.
   virtual std::optional<MachineLimits> measure_limits(const BackendOptions&) const { return std::nullopt; }

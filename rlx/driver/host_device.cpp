@@ -63,7 +63,7 @@ class HostDevice final : public OpenDevice {
  public:
   explicit HostDevice(DeviceId id) : id_(id), counters_(std::make_shared<Counters>()) {}
   DeviceId id() const override { return id_; }
-  bool host_memory() const override { return true; }
+  MemoryModel memory_model() const override { return MemoryModel::Host; }
   DeviceMemory memory() const override {
     DeviceMemory m;
 #if defined(__unix__) || defined(__APPLE__)

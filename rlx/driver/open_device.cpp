@@ -17,6 +17,20 @@ std::string_view buffer_use_name(BufferUse use) {
 
 std::size_t DeviceMemory::used() const { return std::accumulate(in_use.begin(), in_use.end(), std::size_t{0}); }
 
+void Stream::wait_order(const Event& event) {
+  try {
+    event.wait();
+  } catch (const Error&) {  // said by whoever waits for the event itself
+  }
+}
+
+std::shared_ptr<Buffer> OpenDevice::allocate(std::size_t bytes, BufferUse use) {
+  throw Error(ErrorCode::Unsupported,
+              concat_text("device ", device_text(id()), " keeps whole values: it has no ", bytes, " bytes for ",
+                          buffer_use_name(use), " to give"),
+              "put a value there");
+}
+
 std::shared_ptr<Buffer> OpenDevice::put(const TensorView& value, const std::shared_ptr<const void>&, BufferUse use,
                                         Stream& stream) {
   if (value.data == nullptr && value.size_bytes != 0)

@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "rlx/tensor/buffer.h"
@@ -32,6 +34,8 @@ class Stream {
   virtual Event record() = 0;
   /// What is submitted from now on runs after `event`, which may be of another stream or device.
   virtual void wait(const Event& event) = 0;
+  /// The same whether what led to `event` failed or not.
+  virtual void wait_order(const Event& event);
   /// The driver's own stream, or 0.
   virtual std::uintptr_t native() const { return 0; }
 };
@@ -57,28 +61,45 @@ struct DeviceMemory {
   std::size_t used() const;
 };
 
-/// Everything of a device that has state; one for each DeviceId, shared by sessions. Its functions may be called from
-/// any thread.
+/// How a device keeps values and takes them from the host.
+enum class MemoryModel : std::uint8_t {
+  Host,    // kernels reach memory of the host at its addresses: inputs and outputs need no copy
+  Arena,   // buffers of bytes: plans lay values out in them, and views name parts of them
+  Opaque,  // whole typed values, each a buffer without parts; runs make new ones
+};
+
+/// Options of a device: key = value, which its backend names and checks.
+using DeviceOptions = std::map<std::string, std::string, std::less<>>;
+
+/// Everything of a device that has state; one for each DeviceId and options, shared by sessions. Its functions may be
+/// called from any thread.
 class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
  public:
   virtual ~OpenDevice() = default;
   virtual DeviceId id() const = 0;
-  /// True when kernels reach memory of the host at the host's addresses, so that inputs and outputs need no copy.
-  virtual bool host_memory() const = 0;
+  virtual MemoryModel memory_model() const = 0;
   virtual DeviceMemory memory() const = 0;
   /// True once the device failed for good: every call then throws DeviceLost, and `open_device` opens it anew.
   virtual bool lost() const { return false; }
   /// A stream of its own, or, given the driver's, that one.
   virtual std::shared_ptr<Stream> stream(std::uintptr_t native = 0) = 0;
-  /// Memory aligned as the target's values are. OutOfMemory names the device, the bytes wanted and those in use.
-  virtual std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use) = 0;
+  /// Memory aligned as the target's values are. OutOfMemory names the device, the bytes wanted and those in use. An
+  /// opaque device has none to give but of values, by `put`.
+  virtual std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use);
   /// Blocks until all that was submitted to its streams is done or has failed; throws nothing of that.
   virtual void drain() = 0;
-  /// The value on the device. With an owner its bytes may be used in place; without, they were read on return.
+  /// The value on the device; its dims are given. With an owner its bytes may be used in place; without, they were read
+  /// on return.
   virtual std::shared_ptr<Buffer> put(const TensorView& value, const std::shared_ptr<const void>& owner, BufferUse use,
                                       Stream& stream);
   /// The bytes of a value: written when a wait behind it returns.
   virtual void get(Buffer& buffer, const MutableTensorView& to, Stream& stream);
+  /// A buffer over the driver's own memory of a dense value (a CUdeviceptr, an MTLBuffer), which lives as long as
+  /// `owner` and is whole after `written`; null where the device takes none.
+  virtual std::shared_ptr<Buffer> adopt(std::uintptr_t /*native*/, const Shape&, std::shared_ptr<const void> /*owner*/,
+                                        const Event& /*written*/) {
+    return nullptr;
+  }
 
  protected:
   /// The error of `allocate`.

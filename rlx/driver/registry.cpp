@@ -1,6 +1,7 @@
 // Lookup of backends; registered ones win over built-in ones.
 #include "rlx/driver/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -13,7 +14,7 @@ struct Registry {
   std::mutex mutex;
   std::array<std::shared_ptr<const Backend>, kNumDevices> registered;
   std::mutex open_mutex;  // held while a device is opened, so that nobody opens it twice
-  std::map<std::tuple<const Backend*, Device, int>, std::weak_ptr<OpenDevice>> open;
+  std::map<std::tuple<const Backend*, Device, int, DeviceOptions>, std::weak_ptr<OpenDevice>> open;
 };
 Registry& registry() {
   static Registry r;
@@ -85,7 +86,30 @@ std::vector<std::shared_ptr<OpenDevice>> opened_devices(Device kind) {
   return out;
 }
 
-std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id) {
+namespace {
+// Of the options those that act at open; each is one that the backend takes.
+DeviceOptions options_at_open(const Backend& backend, DeviceId id, const DeviceOptions& options) {
+  DeviceOptions out;
+  const std::span<const DeviceOptionInfo> infos = backend.option_infos();
+  for (const auto& [key, value] : options) {
+    const auto info = std::find_if(infos.begin(), infos.end(), [&k = key](const auto& i) { return i.name == k; });
+    if (info == infos.end()) {
+      std::vector<std::string> names;
+      for (const DeviceOptionInfo& i : infos) names.emplace_back(i.name);
+      throw Error(
+          ErrorCode::NotFound,
+          concat_text("device ", device_text(id), ", backend '", backend.name(), "', takes no option '", key, "'"),
+          did_you_mean(key, names,
+                       names.empty() ? std::string("it takes none") : concat_text("there is ", quoted_names(names))));
+    }
+    if (info->at_open) out.emplace(key, value);
+  }
+  return out;
+}
+}  // namespace
+
+std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id,
+                                        const DeviceOptions& options) {
   if (!backend)
     throw Error(ErrorCode::InvalidArgument, "open_device: no backend was given (a null pointer)",
                 "take one of backend_for or require_backend");
@@ -95,27 +119,14 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
     throw Error(ErrorCode::DeviceUnavailable,
                 concat_text("there is no device ", device_text(id), ": the machine has ", there.count, " of the kind"),
                 concat_text("ordinals count from 0 to ", there.count - 1));
+  const DeviceOptions at_open = options_at_open(*backend, id, options);
   Registry& r = registry();
   std::lock_guard lock(r.open_mutex);
-  std::weak_ptr<OpenDevice>& known = r.open[{backend.get(), id.kind, id.ordinal}];
+  std::weak_ptr<OpenDevice>& known = r.open[{backend.get(), id.kind, id.ordinal, at_open}];
   if (auto already = known.lock(); already && !already->lost()) return already;
-  std::shared_ptr<OpenDevice> fresh = backend->open(id);
+  std::shared_ptr<OpenDevice> fresh = backend->open(id, at_open);
   known = fresh;
   return fresh;
-}
-
-Tensor to(const Tensor& value, DeviceId id) {
-  if (value.empty())
-    throw Error(ErrorCode::InvalidArgument, concat_text("to ", device_text(id), ": an empty tensor was given"),
-                "it was never given a value, or moved from");
-  if (value.device() == id) return value;
-  const Tensor here = value.to_host();
-  const std::shared_ptr<OpenDevice> device = open_device(require_backend(id.kind), id);
-  if (device->host_memory()) return here;
-  const std::shared_ptr<Stream> stream = device->stream();
-  std::shared_ptr<Buffer> there = device->put(here.view(), nullptr, BufferUse::Values, *stream);
-  there->set_written(stream->record());
-  return Tensor::on_device(std::move(there), here.shape());
 }
 
 std::shared_ptr<const Backend> backend_by_name(std::string_view name) {

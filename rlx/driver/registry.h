@@ -28,13 +28,13 @@ std::shared_ptr<const Backend> backend_for(Device device);
 std::shared_ptr<const Backend> require_backend(Device device);
 /// How many devices of the kind can be used now, and why none can.
 Presence probe_device(Device kind);
-/// The device `id` of `backend`, opened on the first call and shared until all let go of it. DeviceUnavailable names
-/// the device, and the reason or how many there are.
-std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id);
+/// The device `id` of `backend`, opened on the first call with these options (as far as they act then) and shared until
+/// all let go of it. DeviceUnavailable names the device, and the reason or how many there are; NotFound the nearest
+/// option to one that the backend does not take.
+std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id,
+                                        const DeviceOptions& options = {});
 /// The devices of a kind that are open now.
 std::vector<std::shared_ptr<OpenDevice>> opened_devices(Device kind);
-/// The value on that device: itself when it is there, else a copy, which is there when the device comes to use it.
-Tensor to(const Tensor& value, DeviceId device);
 /// The backend called `name` ("cpu", "reference"), or none.
 std::shared_ptr<const Backend> backend_by_name(std::string_view name);
 /// Devices that have a backend, in declaration order.

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "rlx/driver/device.h"
+#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_set.h"
 
@@ -24,6 +25,13 @@ struct TargetLimits {
   int max_bindings = 0;                            // buffers that one kernel may be given; 0: any number
 };
 
+/// A weight as products see it: K rows, which are summed over, and N columns.
+struct ConstantMatrix {
+  std::int64_t k = 0, n = 0;
+  DType dtype = DType::F32;   // of its values
+  DType stored = DType::F32;  // of its sources; narrower where the values only widen them
+};
+
 /// A target of compiles: its backend's kernel rows answer, and nothing else. Immutable, so that threads may share it.
 class Target : public Claims {
  public:
@@ -32,26 +40,35 @@ class Target : public Claims {
   virtual Device device() const { return Device::Cpu; }
   virtual int threads() const { return 1; }
   virtual TargetLimits limits() const { return {}; }
+  /// True when the device plans its memory itself (MemoryModel::Opaque): it gets graphs without a plan of ours.
+  virtual bool opaque() const { return false; }
   /// True when the backend's code can be bound to any values of symbols that the program still holds.
   virtual bool runtime_symbols() const { return false; }
   /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
   /// makes slices and transposes views instead of copies.
   virtual bool reads_strided(const Graph&, NodeId, int /*operand*/) const { return false; }
+  /// True when the node's kernel reads that operand, the result of a Dequantize, from its codes.
+  virtual bool reads_encoded(const Graph&, NodeId, int /*operand*/) const { return false; }
   /// True when the node's kernel may write result `result` over operand `operand` (same bytes, last use).
   virtual bool in_place(const Graph&, NodeId, int /*operand*/, int /*result*/) const { return false; }
+  /// True when the node's kernel does without result `result` where nobody reads it: it then has no place in memory
+  /// (Place::None) and no work is done for it.
+  virtual bool skips_unread(const Graph&, NodeId, int /*result*/) const { return false; }
+  /// A branch or loop that is refused is driven by the program where its bodies hold nothing else that is: who plans
+  /// memory itself runs control flow itself.
+  bool driven(const Graph& g, NodeId id) const override;
+  /// Of a target that stands for several devices: the number (`LirModule::others`) of the one that runs the node;
+  /// `home` has the inputs of `g`.
+  virtual std::uint32_t device_of(const Graph&, NodeId, std::uint32_t home) const { return home; }
   /// True when the node's kernel runs its bodies as programs: they are then planned inside the arena of the whole.
   virtual bool plans_bodies(const Graph&, NodeId) const { return false; }
-  /// The packed form that a kernel wants of a weight.
-  struct Packing {
-    std::int64_t panel_width = 0;
-    std::int64_t bytes = 0;
-  };
-  /// The packed form the node's kernel wants for constant operand `operand` of `k` rows and `n` columns; none when it
-  /// reads the operand as it is.
-  virtual std::optional<Packing> packing(const Graph&, NodeId, int /*operand*/, std::int64_t /*k*/,
-                                         std::int64_t /*n*/) const {
+  /// The form that a product's kernel wants of constant operand `operand`, the matrix `of`; none when it reads the
+  /// operand as it is.
+  virtual std::optional<Form> form(const Graph&, NodeId, int /*operand*/, const ConstantMatrix& /*of*/) const {
     return std::nullopt;
   }
+  /// True when the node's kernel reads that operand in `form` too, which another reader asked for.
+  virtual bool reads_form(const Graph&, NodeId, int /*operand*/, const Form&) const { return false; }
 };
 
 /// `base`, which refuses all kinds but these.

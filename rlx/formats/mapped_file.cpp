@@ -35,8 +35,8 @@ struct FileHandle {
   }
 };
 
-// Opens a regular file for reading and returns its size.
-std::size_t open_regular(const std::string& path, FileHandle& handle) {
+// Opens a regular file for reading.
+FileStatus open_regular(const std::string& path, FileHandle& handle) {
   // O_NONBLOCK keeps a named pipe from hanging the open; it has no meaning for regular files.
   handle.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (handle.fd < 0) fail_file(path, "open", errno);
@@ -47,7 +47,9 @@ std::size_t open_regular(const std::string& path, FileHandle& handle) {
     throw Error(ErrorCode::BadFile, concat_text("cannot read \"", path, "\": it is not a regular file"),
                 "save the data into a file first");
   }
-  return static_cast<std::size_t>(info.st_size);
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::uint64_t>(info.st_size),
+          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
 }
 
 int advice_flag(MapAdvice advice) {
@@ -65,7 +67,8 @@ int advice_flag(MapAdvice advice) {
 MappedFile MappedFile::open(const std::string& path, MapAdvice advice) try {
   FileHandle handle;
   MappedFile file;
-  file.size_ = open_regular(path, handle);
+  file.status_ = open_regular(path, handle);
+  file.size_ = file.status_.size;
   file.path_ = path;
   if (file.size_ == 0) return file;
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, handle.fd, 0);
@@ -81,12 +84,16 @@ MappedFile MappedFile::open(const std::string& path, MapAdvice advice) try {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), path_(std::move(other.path_)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      path_(std::move(other.path_)),
+      status_(std::exchange(other.status_, {})) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(path_, other.path_);
+  std::swap(status_, other.status_);
   return *this;
 }
 
@@ -111,7 +118,7 @@ void MappedFile::drop_pages(std::size_t offset, std::size_t length) const {
 
 std::string read_file(const std::string& path) try {
   FileHandle handle;
-  std::string content(open_regular(path, handle), '\0');
+  std::string content(open_regular(path, handle).size, '\0');
   std::size_t done = 0;
   while (done < content.size()) {
     const ::ssize_t got = ::read(handle.fd, content.data() + done, content.size() - done);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,12 @@ namespace rlx {
 
 /// How a mapping will be read; a hint to the kernel.
 enum class MapAdvice : unsigned char { Normal, Sequential, Random, WillNeed };
+
+/// What the system says of a file.
+struct FileStatus {
+  std::uint64_t device = 0, inode = 0, size = 0;
+  std::int64_t mtime_ns = 0;
+};
 
 /// A file mapped read-only for as long as this object lives; an empty file is a valid, empty mapping.
 /// If another process shortens the file meanwhile, touching the lost pages is fatal, as for every mapping.
@@ -28,6 +35,8 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   std::size_t size() const { return size_; }
   const std::string& path() const { return path_; }
+  /// What the file was when it was opened.
+  const FileStatus& status() const { return status_; }
 
   /// Changes the hint for the whole mapping.
   void advise(MapAdvice advice) const;
@@ -39,6 +48,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::string path_;
+  FileStatus status_;
 };
 
 /// The content of a file; for small text files. Errors as MappedFile::open.

@@ -8,6 +8,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
+#include "rlx/ir/fingerprint.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
@@ -253,8 +254,17 @@ TensorView SafetensorsFile::at(std::string_view name) const {
               did_you_mean(name, known, held));
 }
 
-void SafetensorsFile::drop_pages(std::string_view name) const {
-  if (const Entry* e = entry(name)) file_.drop_pages(bytes_.size() - data_.size() + e->begin, e->end - e->begin);
+std::optional<SourceIdentity> SafetensorsFile::identity(std::string_view name) const {
+  if (!entry(name) || file_.size() == 0) return std::nullopt;  // or bytes of memory
+  const FileStatus s = file_.status();
+  const std::size_t head = bytes_.size() - data_.size();
+  return SourceIdentity{s.device, s.inode, s.size, s.mtime_ns, fingerprint_bytes(bytes_.data(), head).text()};
+}
+
+void SafetensorsFile::drop_pages(std::string_view name, std::size_t first, std::size_t bytes) const {
+  const Entry* e = entry(name);
+  if (!e || first >= e->end - e->begin) return;
+  file_.drop_pages(bytes_.size() - data_.size() + e->begin + first, std::min(bytes, e->end - e->begin - first));
 }
 
 Tensor SafetensorsFile::tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view name) try {

@@ -30,7 +30,8 @@ class SafetensorsFile final : public WeightLoader {
   std::optional<TensorView> find(std::string_view name) const override;
   /// As find, but an unknown name is an error that names the closest one.
   TensorView at(std::string_view name) const;
-  void drop_pages(std::string_view name) const override;
+  std::optional<SourceIdentity> identity(std::string_view name) const override;
+  void drop_pages(std::string_view name, std::size_t first, std::size_t bytes) const override;
 
   /// The tensor called `name` as a Tensor that shares the mapping and keeps `file` alive; errors as `at`.
   static Tensor tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view name);

@@ -40,11 +40,14 @@ enum class AttrType : std::uint8_t {
   OptEnum,
   OptBody,
   Operands,
+  OptDType,  // files hold the number: new ones at the end
 };
 /// True for sub-graphs, which travel as Subgraph: null where an optional one is not given.
 constexpr bool holds_body(AttrType t) { return t == AttrType::Body || t == AttrType::OptBody; }
 /// True for the types whose value may be unset (a monostate).
-constexpr bool is_optional(AttrType t) { return t >= AttrType::OptBool && t <= AttrType::OptEnum; }
+constexpr bool is_optional(AttrType t) {
+  return (t >= AttrType::OptBool && t <= AttrType::OptEnum) || t == AttrType::OptDType;
+}
 
 /// A value of any attribute type; enums and masks of operands travel as int64 (EnumList as I64List), an unset optional
 /// as monostate.
@@ -142,8 +145,10 @@ struct AttrTraits<std::optional<T>> {
   static constexpr AttrType type = Inner::type == AttrType::Bool  ? AttrType::OptBool
                                    : Inner::type == AttrType::I64 ? AttrType::OptI64
                                    : Inner::type == AttrType::F64 ? AttrType::OptF64
-                                                                  : AttrType::OptEnum;
-  static_assert(Inner::type <= AttrType::Enum, "only bool, int64, double and enums may be optional");
+                                   : Inner::type == AttrType::DType ? AttrType::OptDType
+                                                                    : AttrType::OptEnum;
+  static_assert(Inner::type <= AttrType::Enum || Inner::type == AttrType::DType,
+                "only bool, int64, double, dtypes and enums may be optional");
   static constexpr std::span<const std::string_view> names() { return Inner::names(); }
   static AttrValue get(const std::optional<T>& v) { return v ? Inner::get(*v) : AttrValue{}; }
   static void set(std::optional<T>& v, AttrValue a) {

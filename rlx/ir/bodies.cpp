@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/control.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
 
@@ -33,6 +35,26 @@ std::vector<Subgraph> body_graphs(const OpBox& op) {
   return out;
 }
 
+std::optional<LoopParts> loop_parts(const OpBox& op) {
+  LoopParts p;
+  const auto divide = [&](const Graph& body, std::int64_t invariants, std::int64_t carries) {
+    p.invariants = static_cast<std::size_t>(invariants);
+    p.carries = static_cast<std::size_t>(carries);
+    p.ys = body.outputs().size() - p.carries;
+  };
+  if (const auto* scan = op.get_if<ops::Scan>()) {
+    divide(*scan->body, scan->invariants, scan->carries);
+    p.xs = scan->body->leaves(OpKind::Input).size() - p.invariants - p.carries;
+    return p;
+  }
+  if (const auto* loop = op.get_if<ops::While>()) {
+    const auto inputs = static_cast<std::int64_t>(loop->body->leaves(OpKind::Input).size());
+    divide(*loop->body, loop->invariants, inputs - loop->invariants);
+    return p;
+  }
+  return std::nullopt;
+}
+
 bool any_body(const Graph& g, const std::function<bool(const Graph&)>& test) {
   for (const Node& n : g.nodes()) {
     if (op_def(n.op).bodies != BodyKind::Programs) continue;
@@ -47,8 +69,7 @@ std::optional<Graph> change_bodies(const Graph& g, const std::function<std::opti
   if (std::none_of(g.nodes().begin(), g.nodes().end(), holds)) return std::nullopt;
   std::unordered_map<const Graph*, Subgraph> changed;  // null: left as it is
   bool any = false;
-  Graph out(g.name());
-  out.set_symbols(g.symbols());
+  Graph out = copy_shell(g);
   out.reserve(g.num_nodes());
   for (const Node& n : g.nodes()) {
     Node copy = n;
@@ -63,8 +84,7 @@ std::optional<Graph> change_bodies(const Graph& g, const std::function<std::opti
     out.add_node(std::move(copy));
   }
   if (!any) return std::nullopt;
-  out.set_outputs(g.outputs());
-  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, u.value);
+  copy_ends(out, g, [](Value v) { return v; });
   return out;
 }
 

@@ -15,6 +15,19 @@ std::optional<Graph> change_bodies(const Graph& g, const std::function<std::opti
 /// The bodies of an op that are there, in the order of its attributes.
 std::vector<Subgraph> body_graphs(const OpBox& op);
 
+/// How the operands of a loop (Scan, While), which are the inputs of its body in the same order, divide into
+/// invariants, carries and xs (of which the body takes rows); its results and the outputs of its body into carries and
+/// ys (of which the body gives rows). Behind them a While also gives its trips.
+struct LoopParts {
+  std::size_t invariants = 0, carries = 0, xs = 0, ys = 0;
+  std::size_t first_carry() const { return invariants; }
+  std::size_t first_x() const { return invariants + carries; }
+  std::size_t inputs() const { return invariants + carries + xs; }
+  std::size_t outputs() const { return carries + ys; }
+};
+/// Of a Scan or While with its body; none of another op.
+std::optional<LoopParts> loop_parts(const OpBox& op);
+
 /// True when `test` holds for a body of one of its control-flow ops.
 bool any_body(const Graph& g, const std::function<bool(const Graph&)>& test);
 

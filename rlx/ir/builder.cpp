@@ -7,6 +7,7 @@
 #include <span>
 
 #include "rlx/ir/body_scope.h"
+#include "rlx/ir/building.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
@@ -23,54 +24,12 @@
 #include "rlx/tensor/visit.h"
 
 namespace rlx {
+using namespace building;
 namespace {
-
-// An error of a call at the user's line `loc`.
-[[noreturn]] void fail(SourceLoc loc, ErrorCode code, std::string message, std::string hint = {}) {
-  throw Error(Diagnostic{code, std::move(message), built_at(loc), std::move(hint)});
-}
-
-std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank, const char* what) try {
-  return normalize_axis(axis, rank, what);
-} catch (const Error& e) {
-  fail(loc, e.code(), e.diagnostic().message, e.diagnostic().hint);
-}
-
-// A scalar as a tensor of dtype t; an error naming both where t is an integer dtype without that value.
-Tensor scalar_tensor(const Operand& x, DType t,
-                     std::string_view hint = "cast the operand beside it to a wider dtype first") {
-  std::optional<Diagnostic> problem =
-      x.is_float_scalar() ? detail::not_held(t, x.scalar()) : detail::not_held(t, x.integer_bits(), x.scalar() < 0);
-  if (problem) {
-    problem->where = built_at(x.loc());
-    problem->hint = hint;
-    throw Error(*std::move(problem));
-  }
-  if (!is_int(t) || x.is_float_scalar()) return Tensor::scalar(t, x.scalar());
-  Tensor out = Tensor::zeros(Shape({}, t));
-  out.set_i64(0, static_cast<std::int64_t>(x.integer_bits()));
-  return out;
-}
-
-Expr own(Graph& g, const Operand& x) {
-  if (x.is_scalar()) return g.constant(scalar_tensor(x, x.is_float_scalar() ? DType::F32 : DType::I32), x.loc());
-  return value_in(g, x.expr(), {}, x.loc());
-}
 
 // A weak scalar beside a tensor of dtype t.
 Expr scalar_beside(Graph& g, const Operand& x, DType t) {
   return g.constant(scalar_tensor(x, x.is_float_scalar() ? promote_weak_float(t) : promote_weak_int(t)), x.loc());
-}
-
-Expr cast_at(Graph& g, Expr x, DType to, SourceLoc loc) { return x.dtype() == to ? x : g.add(ops::Cast{to}, {x}, loc); }
-
-DType promoted(DType a, DType b, const char* what, SourceLoc loc) {
-  auto t = promote(a, b);
-  if (!t)
-    fail(loc, ErrorCode::DTypeMismatch,
-         concat_text(what, ": ", dtype_name(a), " and ", dtype_name(b), " have no common dtype"),
-         "cast one of them first");
-  return *t;
 }
 
 struct Pair {
@@ -286,26 +245,6 @@ Expr Builder::dim_size(Operand x, std::int64_t axis) {
 
 // -- indexing --
 
-namespace {
-// What is written into a value of dtype t: cast to it, unless that would drop a fraction or an imaginary part.
-Expr stored_as(Graph& g, const Operand& update, DType t) {
-  const Expr e = own(g, update);
-  const bool narrows = (is_complex(e.dtype()) && !is_complex(t)) || (is_inexact(e.dtype()) && !is_inexact(t));
-  return narrows || is_storage_only(e.dtype()) || is_storage_only(t) ? e : cast_at(g, e, t, update.loc());
-}
-}  // namespace
-
-Expr Builder::gather(Operand table, Operand indices, std::int64_t axis, const DeclaredShape& shape) {
-  Expr v = own(graph(), table);
-  return shape.check(graph().add(ops::Gather{normalize_axis_at(table.loc(), axis, v.rank(), "gather")},
-                                 {v, own(graph(), indices)}, table.loc()));
-}
-Expr Builder::scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis,
-                          const DeclaredShape& shape) {
-  Expr v = own(graph(), operand);
-  return shape.check(graph().add(ops::ScatterAdd{normalize_axis_at(operand.loc(), axis, v.rank(), "scatter_add")},
-                                 {v, own(graph(), indices), stored_as(graph(), updates, v.dtype())}, operand.loc()));
-}
 Expr Builder::dynamic_slice(Operand x, Operand starts, Dims sizes) {
   return graph().add(ops::DynamicSlice{std::move(sizes)}, {own(graph(), x), own(graph(), starts)}, x.loc());
 }
@@ -376,7 +315,7 @@ Expr Builder::matmul(Operand a, Operand b, const DeclaredShape& shape) {
 }
 
 Expr Builder::dot_general(Operand a, Operand b, ops::DotGeneral dims, const DeclaredShape& shape) {
-  Pair p = promote_pair(graph(), a, b, "dot_general");
+  Pair p = dims.out ? Pair{own(graph(), a), own(graph(), b), a.loc()} : promote_pair(graph(), a, b, "dot_general");
   for (auto* list : {&dims.lhs_contract, &dims.lhs_batch})
     for (auto& axis : *list) axis = normalize_axis_at(p.loc, axis, p.a.rank(), "dot_general");
   for (auto* list : {&dims.rhs_contract, &dims.rhs_batch})
@@ -414,27 +353,78 @@ std::vector<Value> block_operands(Graph& g, const char* what, MaskKind mask, con
 }
 }  // namespace
 
-Expr Builder::layer_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis,
-                         const DeclaredShape& shape) {
-  Expr v = own(graph(), x);
-  return shape.check(graph().add(ops::LayerNorm{normalize_axis_at(x.loc(), axis, v.rank(), "layer_norm"), eps},
-                                 promote_all(graph(), "layer_norm", {x, gamma, beta}), x.loc()));
+namespace {
+template <class Norm>
+Expr norm(Graph& g, const char* what, Operand x, const std::optional<Operand>& gamma,
+          const std::optional<Operand>& beta, double eps, const std::vector<std::int64_t>& axes) {
+  const int rank = own(g, x).rank();
+  Norm op;
+  op.eps = eps;
+  for (std::int64_t axis : axes) op.axes.push_back(normalize_axis_at(x.loc(), axis, rank, what));
+  std::sort(op.axes.begin(), op.axes.end());
+  std::vector<Operand> given{x};
+  std::vector<std::string_view> names{"x"};
+  for (const auto& [name, v] : {std::pair{"gamma", &gamma}, std::pair{"beta", &beta}})
+    if (*v) given.push_back(**v), names.emplace_back(name);
+  const std::vector<Value> values = promote_all(g, what, std::span<const Operand>(given));
+  std::vector<std::pair<std::string_view, Expr>> operands;
+  for (std::size_t i = 0; i < names.size(); ++i) operands.emplace_back(names[i], Expr(&g, values[i]));
+  return g.add_named(op, operands, x.loc());
 }
-Expr Builder::rms_norm(Operand x, Operand gamma, Operand beta, double eps, std::int64_t axis,
-                       const DeclaredShape& shape) {
-  Expr v = own(graph(), x);
-  return shape.check(graph().add(ops::RmsNorm{normalize_axis_at(x.loc(), axis, v.rank(), "rms_norm"), eps},
-                                 promote_all(graph(), "rms_norm", {x, gamma, beta}), x.loc()));
+}  // namespace
+Expr Builder::layer_norm(Operand x, std::optional<Operand> gamma, std::optional<Operand> beta, double eps,
+                         const std::vector<std::int64_t>& axes, const DeclaredShape& shape) {
+  return shape.check(norm<ops::LayerNorm>(graph(), "layer_norm", x, gamma, beta, eps, axes));
+}
+Expr Builder::rms_norm(Operand x, std::optional<Operand> gamma, std::optional<Operand> beta, double eps,
+                       const std::vector<std::int64_t>& axes, const DeclaredShape& shape) {
+  return shape.check(norm<ops::RmsNorm>(graph(), "rms_norm", x, gamma, beta, eps, axes));
 }
 Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask,
                         const DeclaredShape& shape) {
-  std::vector<Value> operands = promote_all(graph(), "attention", {q, k, v});
-  if (mask) operands.push_back(own(graph(), *mask));
-  return shape.check(graph().add(op, std::move(operands), q.loc()));
+  return attention(q, k, v, op, AttentionOptions{mask, {}, {}, {}}, shape);
+}
+Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, const AttentionOptions& options,
+                        const DeclaredShape& shape) {
+  Graph& g = graph();
+  const std::vector<Value> stored = promote_all(g, "attention", {k, v});  // in their own dtype, whatever q's is
+  std::vector<std::pair<std::string_view, Expr>> operands{
+      {"q", own(g, q)}, {"k", Expr(&g, stored[0])}, {"v", Expr(&g, stored[1])}};
+  for (const auto& [name, x] : {std::pair{"mask", &options.mask}, std::pair{"kv_len", &options.kv_len},
+                                std::pair{"q_len", &options.q_len}, std::pair{"sinks", &options.sinks}})
+    if (*x) operands.emplace_back(name, own(g, **x));
+  return shape.check(g.add_named(op, operands, q.loc()));
+}
+Expr Builder::paged_attention(Operand q, Operand k_pool, Operand v_pool, Operand block_table, Operand kv_len,
+                              Operand q_start, ops::PagedAttention op, const AttentionOptions& options,
+                              const DeclaredShape& shape) {
+  Graph& g = graph();
+  const std::vector<Value> pools = promote_all(g, "paged_attention", {k_pool, v_pool});
+  if (options.kv_len || options.q_len)
+    throw Error(ErrorCode::InvalidArgument, "paged_attention: its options are mask and sinks",
+                "kv_len is an operand of its own, the numbers of new tokens follow from q_start");
+  std::vector<std::pair<std::string_view, Expr>> operands{{"q", own(g, q)},
+                                                          {"k_pool", Expr(&g, pools[0])},
+                                                          {"v_pool", Expr(&g, pools[1])},
+                                                          {"block_table", own(g, block_table)},
+                                                          {"kv_len", own(g, kv_len)},
+                                                          {"q_start", own(g, q_start)}};
+  if (options.mask) operands.emplace_back("mask", own(g, *options.mask));
+  if (options.sinks) operands.emplace_back("sinks", own(g, *options.sinks));
+  return shape.check(g.add_named(op, operands, q.loc()));
 }
 Expr Builder::rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape) {
   if (op.n_rot == 0) op.n_rot = op.head_dim;
   return shape.check(graph().add(op, promote_all(graph(), "rope", {x, cos, sin}), x.loc()));
+}
+
+Expr Builder::rope(Operand x, Operand cos, Operand sin, Operand positions, ops::Rope op, const DeclaredShape& shape) {
+  if (op.n_rot == 0) op.n_rot = op.head_dim;
+  Graph& g = graph();
+  const std::vector<Value> v = promote_all(g, "rope", {x, cos, sin});
+  return shape.check(g.add_named(
+      op, {{"x", Expr(&g, v[0])}, {"cos", Expr(&g, v[1])}, {"sin", Expr(&g, v[2])}, {"positions", own(g, positions)}},
+      x.loc()));
 }
 
 // -- quantised values --

@@ -73,6 +73,7 @@ struct ScanOptions {
 };
 struct WhileOptions {
   std::optional<std::int64_t> max_trips{};  // the loop stops there; needed for ys and for reverse mode
+  bool cut_ys = false;                      // ys have rows of trips that happened alone: their extent is a symbol
   std::string name = "while";
 };
 /// A function with derivatives of its own, any of which may be left out. Tangents and cotangents are those of floating
@@ -83,6 +84,11 @@ struct CustomFn {
   BodyFn backward{};  // residuals (without `forward`: operands.., results..) and cotangents -> cotangents of operands
   BodyFn jvp{};       // operands.., tangents.. -> results.., tangents of the results
   std::string name = "custom_fn";
+};
+
+/// The operands that an attention may have: see ops::Attention and ops::PagedAttention (mask, sinks).
+struct AttentionOptions {
+  std::optional<Operand> mask{}, kv_len{}, q_len{}, sinks{};
 };
 
 class Builder {
@@ -162,11 +168,49 @@ class Builder {
   Expr squeeze(Operand x, std::int64_t axis);
   Expr dim_size(Operand x, std::int64_t axis);
 
+  // -- extents that are values (builder_by_value.cpp, docs/runtime.md): symbols of the graph, which bodies have not
+  /// A dimension that in each run is `value`, an integer scalar in [min, max]: a new symbol with this source
+  /// (Graph::symbol gives it a name and a divisor). A run with another value is an error.
+  Dim value_dim(Operand value, std::int64_t max, std::int64_t min = 0);
+  /// The first `count` along `axis`, an integer scalar from 0 to the extent there: x[:count].
+  Expr first(Operand x, Operand count, std::int64_t axis = 0);
+  /// The rows of x along `axis` where mask [extent], a Bool, is true, in their order; numpy.compress, ONNX Compress.
+  Expr compress(Operand x, Operand mask, std::int64_t axis = 0);
+  /// Where x is not zero, in row-major order: indices I64 [rank, n]; ONNX NonZero.
+  Expr nonzero(Operand x);
+
   // -- indexing
-  /// Rows of `table` along `axis`; indices I32 or I64.
+  /// Rows of `table` along `axis`; indices I32 or I64, clamped into range: a negative one is the first row.
   Expr gather(Operand table, Operand indices, std::int64_t axis = 0, const DeclaredShape& shape = {});
+  /// Elements along the axes of `op`, which may be negative and in any order; the index tensors broadcast.
+  Expr gather(Operand table, const ExprList& indices, ops::Gather op, const DeclaredShape& shape = {});
   Expr scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis = 0,
                    const DeclaredShape& shape = {});
+  /// Updates put by `fn` into rows along `axis`; indices out of range, negative ones too, are dropped.
+  Expr scatter(ScatterKind fn, Operand operand, Operand indices, Operand updates, std::int64_t axis = 0,
+               const DeclaredShape& shape = {});
+  /// The same along several axes, as for gather.
+  Expr scatter(Operand operand, const ExprList& indices, Operand updates, ops::Scatter op,
+               const DeclaredShape& shape = {});
+  /// numpy.take: rows along `axis`, where a negative index counts from the end; out of range as `mode` says.
+  Expr take(Operand table, Operand indices, std::int64_t axis, IndexMode mode = IndexMode::Clamp);
+  /// numpy.take_along_axis and ONNX GatherElements: x at an index for each place of `indices`, which has the rank of x
+  /// and at most its extents (or 1) on other axes; negative ones count from the end.
+  Expr take_along_axis(Operand x, Operand indices, std::int64_t axis);
+  /// numpy.put_along_axis and ONNX ScatterElements: the updates, of the dims of `indices`, put by `fn`.
+  Expr put_along_axis(Operand x, Operand indices, Operand updates, std::int64_t axis,
+                      ScatterKind fn = ScatterKind::Set);
+  /// ONNX GatherND: indices [batch.., .., A] name elements of the A axes behind the first `batch_dims`, which both
+  /// share; negative ones count from the end.
+  Expr gather_nd(Operand x, Operand indices, std::int64_t batch_dims = 0);
+  /// ONNX ScatterND: the updates put by `fn` where indices [.., A] name elements of the first A axes.
+  Expr scatter_nd(Operand x, Operand indices, Operand updates, ScatterKind fn = ScatterKind::Set);
+  /// x in stable order along `axis`, NaN above all numbers.
+  Expr sort(Operand x, std::int64_t axis = -1, bool descending = false);
+  /// keys so, and each of `values` in the order of the keys: {keys, values..}.
+  ExprList sort(Operand keys, const ExprList& values, std::int64_t axis = -1, bool descending = false);
+  /// The places that the sorted elements had, I32.
+  Expr argsort(Operand x, std::int64_t axis = -1, bool descending = false);
   Expr dynamic_slice(Operand x, Operand starts, Dims sizes);
   Expr dynamic_update_slice(Operand x, Operand update, Operand starts);
   struct TopKResult;
@@ -216,19 +260,54 @@ class Builder {
   /// NumPy matmul; rank-1 operands get a 1 that is removed again.
   Expr matmul(Operand a, Operand b, const DeclaredShape& shape = {});
   Expr mm(Operand a, Operand b) { return matmul(a, b); }
+  /// With dims.out the operands keep their dtypes.
   Expr dot_general(Operand a, Operand b, ops::DotGeneral dims, const DeclaredShape& shape = {});
+  /// x [M, K] times the matrix of each row's group, of w [E, K, N]: [M, N]; zeros where ids [M] is outside [0, E).
+  Expr grouped_dot(Operand x, Operand w, Operand ids);
+  /// The sums of x [M, K] by y [M, N] over the rows of each of `groups` groups: [E, K, N].
+  Expr grouped_dot_contract(Operand x, Operand y, Operand ids, std::int64_t groups);
+
+  // -- random numbers (builder_random.cpp); keys are U32 [.., 2], one for each array of results [.., dims] --
+  /// The key of a seed, as jax.random.key.
+  Expr rng_key(std::uint64_t seed, SourceLoc loc = SourceLoc::current());
+  /// U8, U16, U32 or U64, as jax.random.bits: see ops::RngBits.
+  Expr rng_bits(Operand key, Dims dims, DType dtype = DType::U32);
+  /// `count` keys [.., count, 2] of one.
+  Expr rng_split(Operand key, Dim count = 2);
+  /// The key of an integer and a key; the integer is taken modulo 2^32.
+  Expr rng_fold_in(Operand key, Operand data);
+  /// Floats in [low, high), a multiple of the gap below 1 apart.
+  Expr rng_uniform(Operand key, Dims dims, DType dtype = DType::F32, double low = 0, double high = 1);
+  /// N(0, 1) by the inverse of erf.
+  Expr rng_normal(Operand key, Dims dims, DType dtype = DType::F32);
+  /// Bool, true with probability p.
+  Expr rng_bernoulli(Operand key, double p, Dims dims);
+  struct SampleResult;
+  struct SampleSettings;
+  /// A token I32 [B] of each row of logits [B, V], and its logarithm of probability: see ops::Sample.
+  SampleResult sample(Operand logits, Operand key, const SampleSettings& settings);
 
   // -- normalisation, attention, position
-  /// gamma, beta: [dim(axis)].
-  Expr layer_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-5, std::int64_t axis = -1,
-                  const DeclaredShape& shape = {});
-  Expr rms_norm(Operand x, Operand gamma, Operand beta, double eps = 1e-6, std::int64_t axis = -1,
-                const DeclaredShape& shape = {});
-  /// See ops::Attention; `mask` is the fourth operand of Custom and Bias.
+  /// gamma, beta: of the dims of `axes`, in ascending order. The mean and 1 / sqrt(var + eps) are results 1 and 2.
+  Expr layer_norm(Operand x, std::optional<Operand> gamma = std::nullopt, std::optional<Operand> beta = std::nullopt,
+                  double eps = 1e-5, const std::vector<std::int64_t>& axes = {-1}, const DeclaredShape& shape = {});
+  /// The same without the mean; 1 / sqrt(mean of squares + eps) is result 1.
+  Expr rms_norm(Operand x, std::optional<Operand> gamma = std::nullopt, std::optional<Operand> beta = std::nullopt,
+                double eps = 1e-6, const std::vector<std::int64_t>& axes = {-1}, const DeclaredShape& shape = {});
+  /// See ops::Attention; `mask` is the operand of Custom and Bias. k and v keep their dtype. Result 1 of the node is
+  /// the log of the softmax's sums: `y.result(1)`.
   Expr attention(Operand q, Operand k, Operand v, ops::Attention op, std::optional<Operand> mask = std::nullopt,
                  const DeclaredShape& shape = {});
+  /// The same with lengths of the keys and queries [B] or sinks [H]: `g.attention(q, k, v, op, {.kv_len = n})`.
+  Expr attention(Operand q, Operand k, Operand v, ops::Attention op, const AttentionOptions& options,
+                 const DeclaredShape& shape = {});
+  /// See ops::PagedAttention; of the options mask and sinks. Result 1 is the log of the softmax's sums.
+  Expr paged_attention(Operand q, Operand k_pool, Operand v_pool, Operand block_table, Operand kv_len, Operand q_start,
+                       ops::PagedAttention op, const AttentionOptions& options = {}, const DeclaredShape& shape = {});
   /// See ops::Rope; n_rot 0 means the whole head.
   Expr rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape = {});
+  /// The same with the table rows that the elements of a sequence take, I32 [S] or [B, S].
+  Expr rope(Operand x, Operand cos, Operand sin, Operand positions, ops::Rope op, const DeclaredShape& shape = {});
 
   // -- functions of one operand: one call for each of RLX_FOR_EACH_FUNCTION (op_kind.h), as g.gelu(x) or, of functions
   // with parameters, g.elu(x, 0.5) --
@@ -299,6 +378,10 @@ class Builder {
                 SourceLoc loc = SourceLoc::current());
   /// The same for branches that take what they need from the graphs around them.
   ExprList cond(Operand pred, const BranchFn& then, const BranchFn& otherwise, SourceLoc loc = SourceLoc::current());
+  /// cond for branches whose results have equal ranks and dtypes, but may differ in extents: each such extent is a
+  /// symbol of the graph, and the branch that is smaller there takes the memory of the other.
+  ExprList cond_ragged(Operand pred, const ExprList& operands, const BodyFn& then, const BodyFn& otherwise,
+                       SourceLoc loc = SourceLoc::current());
   /// body(carries, rows of xs) for every row of xs [length, ..], from `init` on; carries keep their types.
   LoopResult scan(const ExprList& init, const ExprList& xs, const ScanFn& body, const ScanOptions& options = {},
                   SourceLoc loc = SourceLoc::current());
@@ -315,6 +398,24 @@ class Builder {
   /// The values, across which no pass merges or moves anything.
   ExprList optimization_barrier(const ExprList& xs, SourceLoc loc = SourceLoc::current());
 
+  // -- between ranks (ops/collectives.h): `mesh_axes` is "data" or "data,model", `ranks` the number of ranks there
+  /// The sum, mean, product, largest or smallest over the ranks, on all of them.
+  Expr all_reduce(Operand x, ReduceKind fn, std::string mesh_axes, std::int64_t ranks);
+  /// The same of several values at once.
+  ExprList all_reduce_each(const ExprList& xs, ReduceKind fn, std::string mesh_axes, std::int64_t ranks,
+                           SourceLoc loc = SourceLoc::current());
+  /// The values of all ranks joined along `axis`.
+  Expr all_gather(Operand x, std::int64_t axis, std::string mesh_axes, std::int64_t ranks);
+  /// This rank's part along `axis` of the sum or the mean.
+  Expr reduce_scatter(Operand x, ReduceKind fn, std::int64_t axis, std::string mesh_axes, std::int64_t ranks);
+  /// Part s along `split` goes to rank s; what comes is joined along `concat`.
+  Expr all_to_all(Operand x, std::int64_t split, std::int64_t concat, std::string mesh_axes, std::int64_t ranks);
+  /// For every {source, target} the value of rank source goes to rank target; who is no target gets zeros.
+  Expr permute(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs, std::string mesh_axes,
+               std::int64_t ranks);
+  /// The number of this rank there, an I64 scalar.
+  Expr axis_index(std::string mesh_axes, std::int64_t ranks, SourceLoc loc = SourceLoc::current());
+
  private:
   Graph& graph();
   Expr scalar_constant(const Operand& value, DType dtype);
@@ -322,6 +423,14 @@ class Builder {
 
 struct Builder::TopKResult {
   Expr values, indices;
+};
+/// Numbers, or values [] or [B]; what is not given does nothing.
+struct Builder::SampleSettings {
+  std::optional<Operand> temperature{}, top_k{}, top_p{}, min_p{};
+  std::optional<Operand> mask_bits{};  // U32 [B, ceil(V / 32)]
+};
+struct Builder::SampleResult {
+  Expr token, logprob;
 };
 struct Builder::DynamicQuantizeResult {
   Expr codes, scale, zero_point;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "rlx/ir/body_scope.h"
+#include "rlx/ir/building.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/control.h"
 
@@ -151,17 +152,82 @@ ExprList call_of(Graph& g, std::string name, const ExprList& operands, const Bod
 
 }  // namespace
 
-ExprList Builder::cond(Operand pred, const ExprList& operands, const BodyFn& then, const BodyFn& otherwise,
-                       SourceLoc loc) {
-  Graph& g = graph();
+namespace {
+
+// A dimension in which results of two branches differ: the larger of both, and which result of the op tells the value.
+struct RaggedDim {
+  std::size_t result, axis, told;
+  DimRange range;
+};
+
+// Gives the results of both branches their larger extents, and tells the true ones behind them.
+std::vector<RaggedDim> even_out(Graph& g, Draft& yes, Draft& no, SourceLoc loc) {
+  std::vector<RaggedDim> out;
+  if (yes.outputs.size() != no.outputs.size()) return out;  // the shape rule says so
+  const std::size_t results = yes.outputs.size();
+  ExprList told[2];
+  for (std::size_t r = 0; r < results; ++r) {
+    const Shape a = yes.outputs[r].shape(), b = no.outputs[r].shape();
+    if (a.rank() != b.rank() || a.dtype() != b.dtype() || a.dims() == b.dims()) continue;
+    Dims larger;
+    for (int axis = 0; axis < a.rank(); ++axis) {
+      larger.push_back(a.dim(axis) == b.dim(axis) ? a.dim(axis) : max(a.dim(axis), b.dim(axis)));
+      if (a.dim(axis) == b.dim(axis)) continue;
+      const DimRange x = building::bounds_of(g, a.dim(axis)), y = building::bounds_of(g, b.dim(axis));
+      out.push_back(
+          {r, static_cast<std::size_t>(axis), results + out.size(), {std::min(x.min, y.min), std::max(x.max, y.max)}});
+    }
+    for (Draft* d : {&yes, &no}) {
+      Graph& body = d->graph;
+      const Expr own = d->outputs[r];
+      for (int axis = 0; axis < own.rank(); ++axis)
+        if (!(a.dim(axis) == b.dim(axis))) told[d == &no].push_back(building::extent_value(body, own, axis));
+      if (own.shape().dims() == larger) continue;
+      const Expr zero = body.constant(Tensor::zeros(Shape({}, own.dtype())), loc);
+      const Expr starts = body.constant(Tensor::zeros(Shape({own.rank()}, DType::I64)), loc);
+      d->outputs[r] = body.dynamic_update_slice(Operand(body.expand(Operand(zero, loc), larger), loc), own, starts);
+    }
+  }
+  yes.outputs.insert(yes.outputs.end(), told[0].begin(), told[0].end());
+  no.outputs.insert(no.outputs.end(), told[1].begin(), told[1].end());
+  return out;
+}
+
+ExprList cond_of(Graph& g, const Operand& pred, const ExprList& operands, const BodyFn& then, const BodyFn& otherwise,
+                 bool ragged, SourceLoc loc) {
   require_fn(then && otherwise, "cond", loc);
   if (pred.is_scalar()) fail_at(loc, "cond: pred is a number of the program that builds", "use its own if");
   const ExprList own = own_all(g, operands, "cond", loc), choice = own_all(g, pred.expr(), "cond", loc);
   const auto yes = drawn(g, "then", shapes_of(own), then, loc), no = drawn(g, "else", shapes_of(own), otherwise, loc);
+  const std::size_t results = yes->outputs.size();
+  std::vector<RaggedDim> uneven;
+  if (ragged) uneven = even_out(g, *yes, *no, loc);
   const Captures captures({yes.get(), no.get()});
   ops::If op{close(*yes, captures.values(), false, loc), close(*no, captures.values(), false, loc)};
   const Expr first = add_op(g, std::move(op), {&choice, &own, &captures.values()}, loc);
-  return results_of(first, 0, yes->outputs.size());
+  ExprList out = results_of(first, 0, results);
+  std::vector<Dims> limits;
+  for (const Expr& e : out) limits.push_back(e.shape().dims());
+  for (const RaggedDim& d : uneven) {
+    const Expr value = first.result(static_cast<std::uint32_t>(d.told));
+    limits[d.result][d.axis] = g.value_dim(Operand(value, loc), d.range.max, d.range.min);
+  }
+  for (std::size_t r = 0; r < out.size(); ++r)
+    if (!(limits[r] == out[r].shape().dims()))
+      out[r] = g.slice(Operand(out[r], loc), Dims(limits[r].size(), Dim(0)), limits[r]);
+  return out;
+}
+
+}  // namespace
+
+ExprList Builder::cond(Operand pred, const ExprList& operands, const BodyFn& then, const BodyFn& otherwise,
+                       SourceLoc loc) {
+  return cond_of(graph(), pred, operands, then, otherwise, false, loc);
+}
+
+ExprList Builder::cond_ragged(Operand pred, const ExprList& operands, const BodyFn& then, const BodyFn& otherwise,
+                              SourceLoc loc) {
+  return cond_of(graph(), pred, operands, then, otherwise, true, loc);
 }
 
 ExprList Builder::cond(Operand pred, const BranchFn& then, const BranchFn& otherwise, SourceLoc loc) {
@@ -230,8 +296,12 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
   op.body = close(*draft, captures.values(), true, loc);
   const Expr first = add_op(g, std::move(op), {&captures.values(), &start_values}, loc);
   const std::size_t outputs = init.size() + step.ys.size();
-  return {results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size()),
-          first.result(static_cast<std::uint32_t>(outputs))};
+  LoopResult result{results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size()),
+                    first.result(static_cast<std::uint32_t>(outputs))};
+  if (!options.cut_ys || result.ys.empty()) return result;
+  const Dim trips = g.value_dim(Operand(result.trips, loc), *options.max_trips);  // without it there are no ys
+  for (Expr& y : result.ys) y = g.narrow(y, 0, 0, trips);
+  return result;
 }
 
 ExprList Builder::call(std::string name, const ExprList& operands, const BodyFn& body, SourceLoc loc) {

@@ -6,6 +6,8 @@
 #include "rlx/ir/cotangent_name.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/roots.h"
+#include "rlx/ir/symbol_order.h"
 
 namespace rlx {
 namespace {
@@ -74,7 +76,8 @@ std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs)
   for (const Tensor& t : inputs) input_shapes.push_back(t.shape());
   std::vector<Shape> shapes = infer_shapes(op, input_shapes).value();
   // Nothing to compute, which rules would loop over: other extents of an empty result may be beyond all counting.
-  if (std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() == 0; })) {
+  if (!is_ordered(op) &&
+      std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() == 0; })) {
     std::vector<Tensor> outputs;
     for (const Shape& s : shapes) outputs.push_back(Tensor::zeros(s));
     return outputs;
@@ -106,6 +109,7 @@ std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs)
 }
 
 EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& given) {
+  if (!in_symbol_order(graph)) return evaluate_with_states(sorted_by_symbols(graph), given);
   NamedTensors values;
   for (const auto& [name, tensor] : given) {
     const std::string other(other_cotangent_name(name));
@@ -135,8 +139,8 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     for (Value v : g.nodes()[i].inputs) last_use[v.node.index] = i;
   constexpr std::uint32_t kNever = 0xffffffffu;
-  for (Value v : g.outputs()) last_use[v.node.index] = kNever;
-  for (const Graph::StateUpdate& u : g.state_updates()) last_use[u.value.node.index] = kNever;
+  for (const Root& r : roots(g))
+    if (r.is_read()) last_use[r.value.node.index] = kNever;
 
   EvaluateResult result;
   std::vector<std::vector<Tensor>> results(g.num_nodes());
@@ -170,6 +174,15 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
     }
     for (Value v : n.inputs)
       if (last_use[v.node.index] == i) results[v.node.index].clear();
+    // A symbol whose value is computed here: what is behind it has its extents.
+    bool known = false;
+    for (const auto& [symbol, source] : graph.symbol_sources())
+      if (source.node.index == i && dynamic) {
+        const std::int64_t value = results[i][source.result].at_i64(0);
+        check_computed_symbol(graph, symbol, value);
+        known = binding.emplace(symbol, value).second || known;
+      }
+    if (known) bound = graph.bind(binding);
   }
   for (Value v : g.outputs()) result.outputs.push_back(results[v.node.index][v.result]);
   for (const Graph::StateUpdate& u : g.state_updates())
@@ -186,8 +199,7 @@ DType widen(DType t) { return is_complex(t) ? DType::C128 : is_float(t) ? DType:
 }  // namespace
 
 Graph to_f64(const Graph& g) {
-  Graph out(g.name());
-  out.set_symbols(g.symbols());
+  Graph out = copy_shell(g);
   for (const Node& n : g.nodes()) {
     const OpDef& def = op_def(n.op);
     std::shared_ptr<void> copy = make_default_op(n.kind());
@@ -202,8 +214,7 @@ Graph to_f64(const Graph& g) {
     Expr e = out.add(OpBox(n.kind(), std::move(copy)), n.inputs, n.origin.loc);
     out.origin(e.value().node) = n.origin;
   }
-  out.set_outputs(g.outputs());
-  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, u.value);
+  copy_ends(out, g, [](Value v) { return v; });
   return out;
 }
 

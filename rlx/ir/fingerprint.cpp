@@ -33,6 +33,7 @@ class HashSink : public ByteSink {
 };
 
 void hash_plan(HashSink& h, const LirBufferPlan& plan) {
+  h.number(plan.opaque ? 1 : 0);
   h.number(plan.arenas.size());
   for (std::size_t bytes : plan.arenas) h.number(bytes);
   h.number(plan.alignment);
@@ -52,6 +53,7 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
   h.number(plan.schedule.size());
   for (const LirStep& s : plan.schedule) {
     h.number(s.node.index);
+    h.number(s.encoded);
     h.number(s.predecessors.size());
     for (std::int32_t p : s.predecessors) h.number(p);
   }
@@ -68,6 +70,11 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
   for (const LirStateCopy& c : plan.state_copies) {
     value(c.value);
     h.number(c.state);
+  }
+  for (const auto* devices : {&plan.node_devices, &plan.arena_devices}) {
+    if (devices->empty()) continue;  // one device
+    h.number(devices->size());
+    for (std::uint32_t d : *devices) h.number(d);
   }
   h.number(plan.aliases.size());
   for (const LirAlias& a : plan.aliases) {
@@ -127,7 +134,7 @@ Fingerprint fingerprint_bytes(const void* data, std::size_t size) {
 bool same_graph(const Graph& a, const Graph& b) {
   if (&a == &b) return true;
   if (a.num_nodes() != b.num_nodes() || a.outputs() != b.outputs() || a.state_updates() != b.state_updates() ||
-      a.symbols() != b.symbols())
+      a.symbols() != b.symbols() || a.symbol_sources() != b.symbol_sources())
     return false;
   for (std::size_t i = 0; i < a.num_nodes(); ++i) {
     const Node& x = a.nodes()[i];

@@ -7,6 +7,7 @@
 #include "rlx/ir/body_scope.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
 namespace {
@@ -145,6 +146,8 @@ NodeId Graph::add_node(Node node) {
   NodeId id{static_cast<std::uint32_t>(nodes_.size())};
   for (Value v : node.inputs)
     check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use earlier results");
+  const bool ordered = is_ordered(node.op);
+  if (ordered && ordered_.size() == ordered_.capacity()) ordered_.reserve(2 * ordered_.size() + 4);
   nodes_.push_back(std::move(node));
   try {
     leaves_.add_last(nodes_);
@@ -152,6 +155,7 @@ NodeId Graph::add_node(Node node) {
     nodes_.pop_back();
     throw;
   }
+  if (ordered) ordered_.push_back(id);
   return id;
 }
 
@@ -234,6 +238,32 @@ Dim Graph::symbol(const std::string& name, SymbolInfo info) {
   return d;
 }
 
+Dim Graph::symbol(const std::string& name, SymbolInfo info, const Expr& source, SourceLoc loc) {
+  if (life_.of(*this)->scope)
+    throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                           concat_text("symbol '", name, "': a body of control flow computes no extents of its own"),
+                           built_at(loc),
+                           "compute the value on the graph outside, or keep the largest extent and mask what lies "
+                           "behind the value"});
+  const Value v = value_in(*this, source, concat_text("symbol '", name, "'"), loc).value();
+  if (!(shape(v) == Shape({}, DType::I64)))
+    throw Error(Diagnostic{ErrorCode::ShapeMismatch,
+                           concat_text("symbol '", name, "' takes its value from ", v, " ", shape(v)), built_at(loc),
+                           "an extent is an I64 scalar: cast it, or reduce it to one"});
+  if (symbols_.contains(name))
+    throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text("symbol '", name, "' is declared already"),
+                           built_at(loc), "shapes may hold it: give what is computed a name of its own"});
+  Dim d = symbol(name, info);
+  symbol_sources_.emplace(name, v);
+  return d;
+}
+
+void Graph::set_symbol_source(const std::string& name, Value source) {
+  if (!has(source)) throw_no_value(source);
+  symbols_.try_emplace(name);
+  symbol_sources_.insert_or_assign(name, source);
+}
+
 Graph::LabelScope::LabelScope(Graph& g, std::string label) : life_(g.life_.of(g)), old_size_(g.label_prefix_.size()) {
   g.label_prefix_ += label + "/";
 }
@@ -260,11 +290,11 @@ const std::string& Graph::leaf_name(NodeId id) const {
 }
 
 namespace {
-// Calls see(dim) for the dimensions of an op with bodies that no shape of its results need show, and see(body).
+// Calls see(dim) for the dimensions of an op that no shape of its results need show, as the start of a slice, and
+// see(body).
 template <class F>
 void see_inside(const Node& n, const F& see) {
   const OpDef& def = op_def(n.op);
-  if (def.bodies != BodyKind::Programs) return;
   for (const AttrField& f : def.attrs) {
     if (f.type != AttrType::DimList && !holds_body(f.type)) continue;
     const AttrValue value = f.get(n.op.data());
@@ -353,6 +383,8 @@ Graph Graph::bind(const SymbolBinding& binding) const {
     Expr e = out.add(bind_op(n.op, binding), n.inputs, n.origin.loc);
     out.nodes_[e.value().node.index].origin = n.origin;
   }
+  for (const auto& [name, source] : symbol_sources_)
+    if (!binding.contains(name)) out.symbol_sources_.emplace(name, source);
   out.outputs_ = outputs_;
   out.state_updates_ = state_updates_;
   out.update_of_state_ = update_of_state_;
@@ -385,8 +417,8 @@ UseIndex::UseIndex(const Graph& g) : slot_(g) {
   auto count = [&](Value v) {
     output_count_[slot_(v)] = static_cast<std::uint8_t>(std::min(255, output_count_[slot_(v)] + 1));
   };
-  for (Value v : g.outputs()) count(v);
-  for (const Graph::StateUpdate& u : g.state_updates()) count(u.value);
+  for (const Root& r : roots(g))
+    if (r.is_read()) count(r.value);
 }
 
 std::span<const UseIndex::Use> UseIndex::uses(Value v) const {

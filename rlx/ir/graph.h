@@ -104,6 +104,11 @@ class Graph : public Builder {
   /// The same, recording its bounds. InvalidArgument for impossible ones, and for others than those of an earlier call,
   /// naming both; bounds equal to SymbolInfo{} count as not declared yet.
   Dim symbol(const std::string& name, SymbolInfo info);
+  /// A new symbol whose value in each run is `source`, an I64 scalar that no node depends on the symbol for: what has
+  /// the symbol in its shape is built behind it. InvalidArgument for a name that is taken, or another type.
+  Dim symbol(const std::string& name, SymbolInfo info, const Expr& source, SourceLoc loc = SourceLoc::current());
+  /// Says that the value of a declared symbol is `source`, for readers and rewriters; `verify` checks it.
+  void set_symbol_source(const std::string& name, Value source);
   /// Nodes built while the scope lives get `label/` before their label; scopes end in the reverse order of their begin.
   class LabelScope {
    public:
@@ -143,6 +148,10 @@ class Graph : public Builder {
   };
   const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
   const std::map<std::string, SymbolInfo>& symbols() const { return symbols_; }
+  /// Of the symbols whose values are computed in the run; the others come from the extents of inputs.
+  const std::map<std::string, Value>& symbol_sources() const { return symbol_sources_; }
+  /// Ops that others see run (OpTrait::Ordered), in node order.
+  const std::vector<NodeId>& ordered() const { return ordered_; }
   /// All of them at once, for readers and rewriters; `verify` reports impossible bounds.
   void set_symbols(std::map<std::string, SymbolInfo> symbols) { symbols_ = std::move(symbols); }
   /// Ids of all Input, Param or State nodes in node order.
@@ -173,6 +182,8 @@ class Graph : public Builder {
   std::vector<StateUpdate> state_updates_;
   std::vector<std::uint32_t> update_of_state_;  // by place among the states: 1 + its place in state_updates_, or 0
   std::map<std::string, SymbolInfo> symbols_;
+  std::map<std::string, Value> symbol_sources_;
+  std::vector<NodeId> ordered_;
   std::string label_prefix_;
   GraphLife life_;
 };
@@ -207,9 +218,9 @@ class UseIndex {
   };
   explicit UseIndex(const Graph& g);
   std::span<const Use> uses(Value v) const;
-  /// Edges from nodes, outputs and state updates together.
+  /// Edges from nodes, outputs, state updates and symbols together.
   int use_count(Value v) const;
-  bool is_output(Value v) const;  // an output or a state update
+  bool is_output(Value v) const;  // an output, a state update or the source of a symbol
   /// True when exactly one edge reads v and it is not an output.
   bool single_use(Value v) const { return !is_output(v) && uses(v).size() == 1; }
 

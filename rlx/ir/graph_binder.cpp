@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
 namespace {
@@ -56,17 +57,27 @@ GraphBinder::GraphBinder(const Graph& g) : graph_(&g), symbolic_results_(g.num_n
       }
     }
     if (!op.lists.empty() || !op.bodies.empty()) ops_.push_back(std::move(op));
+    distinct_after_.push_back(static_cast<std::uint32_t>(distinct_.size()));
   }
 }
 
 Graph GraphBinder::bind(const SymbolBinding& values) const {
+  Graph out = bind_first(static_cast<std::uint32_t>(graph_->num_nodes()), values);
+  out.set_outputs(graph_->outputs());
+  for (const Graph::StateUpdate& u : graph_->state_updates()) out.set_state(u.name, u.value);
+  return out;
+}
+
+Graph GraphBinder::bind_first(std::uint32_t nodes, const SymbolBinding& values) const {
   std::vector<Dim> extents;
   extents.reserve(distinct_.size());
-  for (const Dim& d : distinct_) extents.emplace_back(d.evaluate(values));
+  const std::size_t known = nodes == 0 ? 0 : distinct_after_[nodes - 1];
+  for (std::size_t d = 0; d < known; ++d) extents.emplace_back(distinct_[d].evaluate(values));
   Graph out(graph_->name());
+  out.reserve(nodes);
   auto next_slot = shape_slots_.begin();
   auto next_op = ops_.begin();
-  for (std::uint32_t i = 0; i < graph_->num_nodes(); ++i) {
+  for (std::uint32_t i = 0; i < nodes; ++i) {
     const Node& n = graph_->nodes()[i];
     Node bound{n.op, n.inputs, {}, {}};
     bound.origin.label = n.origin.label;
@@ -99,8 +110,6 @@ Graph GraphBinder::bind(const SymbolBinding& values) const {
     }
     out.add_node(std::move(bound));
   }
-  out.set_outputs(graph_->outputs());
-  for (const Graph::StateUpdate& u : graph_->state_updates()) out.set_state(u.name, u.value);
   return out;
 }
 

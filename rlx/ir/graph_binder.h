@@ -23,6 +23,8 @@ class GraphBinder {
   /// The graph at `values`: every node keeps its id, label and line. Throws Unsupported naming a symbol without a
   /// value.
   Graph bind(const SymbolBinding& values) const;
+  /// Its first `nodes` nodes at `values`, which need hold the symbols of those alone; without outputs and new states.
+  Graph bind_first(std::uint32_t nodes, const SymbolBinding& values) const;
 
  private:
   // An op with symbolic attributes.
@@ -31,9 +33,10 @@ class GraphBinder {
 
   const Graph* graph_;
   std::vector<Dim> distinct_;
-  std::vector<std::uint32_t> shape_slots_;  // of every symbolic dimension of a result, in node order
-  std::vector<bool> symbolic_results_;      // by node
-  std::vector<SymbolicOp> ops_;             // in node order
+  std::vector<std::uint32_t> shape_slots_;     // of every symbolic dimension of a result, in node order
+  std::vector<bool> symbolic_results_;         // by node
+  std::vector<std::uint32_t> distinct_after_;  // by node: how many of `distinct_` it and those before have
+  std::vector<SymbolicOp> ops_;                // in node order
 };
 
 }  // namespace rlx

@@ -11,7 +11,7 @@ namespace {
 
 // Bit i is set when operand i of the record is among `num_inputs` inputs.
 std::uint32_t present_bits(const OpBox& op, const InputSpec& spec, int num_inputs) {
-  if (spec.present) return (spec.present(op.data()) & spec.may_lack) | ~spec.may_lack;
+  if (spec.present) return (spec.present_in(op.data()) & spec.may_lack) | ~spec.may_lack;
   return num_inputs >= 32 ? ~0U : (1U << num_inputs) - 1;
 }
 
@@ -41,7 +41,7 @@ std::string InputSpec::text() const {
   for (int i = 0; i < count; ++i) {
     const bool may_be_absent = is_optional(i) || (variadic && i >= required);
     out += concat_text(i ? ", " : "", may_be_absent ? "[" : "", names[i], may_be_absent ? "]" : "",
-                       variadic && i + 1 == count ? "..." : "");
+                       variadic && i + 1 + behind == count ? "..." : "");
   }
   return out;
 }
@@ -52,6 +52,8 @@ std::optional<int> find_operand(const OpBox& op, int num_inputs, std::string_vie
   if (place < 0)
     throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), " has no operand '", name.substr(0, 40), "'"),
                 concat_text("its operands are (", spec.text(), ")"));
+  if (spec.variadic && place + spec.behind >= spec.count && num_inputs >= spec.count)
+    return num_inputs - (spec.count - place);
   const std::uint32_t bits = present_bits(op, spec, num_inputs);
   if ((bits >> place & 1U) == 0) return std::nullopt;
   return std::popcount(bits & ((1U << place) - 1));
@@ -67,7 +69,10 @@ int operand_index(const OpBox& op, int num_inputs, std::string_view name) {
 
 std::string_view operand_name(const OpBox& op, int num_inputs, int i) {
   const InputSpec& spec = op_def(op).inputs;
-  if (spec.variadic && i >= spec.count) return spec.names[spec.count - 1];
+  if (spec.variadic && i + spec.behind >= spec.count - 1) {
+    const int from_end = num_inputs - i;  // those behind the repeated one are counted from the end
+    return spec.names[from_end <= spec.behind ? spec.count - from_end : spec.count - 1 - spec.behind];
+  }
   const std::uint32_t bits = present_bits(op, spec, num_inputs);
   for (int place = 0; place < spec.count; ++place)
     if ((bits >> place & 1U) != 0 && i-- == 0) return spec.names[place];
@@ -80,7 +85,7 @@ std::optional<Diagnostic> check_operand_count(const OpBox& op, int num_inputs) {
     if (num_inputs >= spec.required && (spec.variadic || num_inputs <= spec.count)) return std::nullopt;
     return problem(op, concat_text("got ", num_inputs, " operands, takes (", spec.text(), ")"));
   }
-  const std::uint32_t said = spec.present(op.data());
+  const std::uint32_t said = spec.present_in(op.data());
   if ((said & ~spec.may_lack) != 0)
     return problem(op, concat_text("the mask of optional operands is ", said, ", takes (", spec.text(), ")"),
                    "bit i stands for the optional operand at place i; place_operands sets it from names");
@@ -112,7 +117,7 @@ Result<PlacedOperands> place_operands(OpBox op, std::span<const NamedOperand> op
   for (const AttrField& f : def.attrs)
     if (f.type == AttrType::Operands) {
       std::shared_ptr<void> copy = copy_of(op);
-      f.set(copy.get(), static_cast<std::int64_t>(bits & spec.may_lack));
+      f.set(copy.get(), static_cast<std::int64_t>(bits & spec.may_lack & ~spec.told_bits));
       op = OpBox(op.kind(), std::move(copy));
     }
   const std::uint32_t wanted = present_bits(op, spec, std::popcount(bits));

@@ -27,6 +27,9 @@ struct InputSpec {
   std::uint32_t may_lack = 0;                          // bit i: operand i is optional
   std::uint32_t (*present)(const void* op) = nullptr;  // bits of the optional ones that are there; null: by number
   bool masked = false;                                 // `present` reads an OperandMask of the op
+  std::uint32_t told_bits = 0;                         // optional operands that `told` answers for, not the mask
+  std::uint32_t (*told)(const void* op) = nullptr;     // of those, the ones that are there
+  int behind = 0;  // of a variadic one: named operands that come after those that may repeat
 
   constexpr bool is_optional(int place) const { return (may_lack >> place & 1U) != 0; }
   /// The last ones are optional and told by their number.
@@ -49,6 +52,24 @@ struct InputSpec {
     s.masked = true;
     return s;
   }
+  /// Beside a mask: whether the optional operand at `place` is there is told by `f`, as bits, not by the mask.
+  constexpr InputSpec told_by(int place, std::uint32_t (*f)(const void* op)) const {
+    InputSpec s = *this;
+    s.told_bits = 1U << place;
+    s.told = f;
+    return s;
+  }
+  /// Bits of the optional operands that a node of this op has; only where `present` is set.
+  std::uint32_t present_in(const void* op) const {
+    return told ? (present(op) & ~told_bits) | (told(op) & told_bits) : present(op);
+  }
+  /// The named operand in front of the last `last` ones may stand several times.
+  constexpr InputSpec more(int last = 0) const {
+    InputSpec s = *this;
+    s.variadic = true;
+    s.behind = last;
+    return s;
+  }
   /// "q, k, v, [mask]".
   std::string text() const;
 };
@@ -68,7 +89,8 @@ constexpr bool may_lack(maybe) { return true; }
 /// Operands by name: `inputs("x", "w", maybe("bias"))`. Followed by masked_by or present_when where some are optional.
 template <class... Names>
 constexpr InputSpec inputs(Names... names) {
-  InputSpec s{{detail::operand_name(names)...}, static_cast<int>(sizeof...(names)), 0, false, 0, nullptr, false};
+  InputSpec s{
+      {detail::operand_name(names)...}, static_cast<int>(sizeof...(names)), 0, false, 0, nullptr, false, 0, nullptr};
   int place = 0;
   ((s.may_lack |= detail::may_lack(names) ? 1U << place : 0U, ++place), ...);
   for (int i = 0; i < s.count; ++i) s.required += s.is_optional(i) ? 0 : 1;
@@ -76,7 +98,7 @@ constexpr InputSpec inputs(Names... names) {
 }
 /// Any number of operands from `required` on.
 constexpr InputSpec variadic_inputs(std::string_view name, int required = 1) {
-  return InputSpec{{name}, 1, required, true, 0, nullptr, false};
+  return InputSpec{{name}, 1, required, true, 0, nullptr, false, 0, nullptr};
 }
 
 /// Where operand `name` lies among the `num_inputs` inputs of a node of `op`, none when it was left out.

@@ -102,6 +102,7 @@ std::string body_text(const Graph& g) {
         concat_text("  <- ", what, v.result ? concat_text(" (#", v.result, ")") : std::string());
   };
   for (std::size_t i = 0; i < g.outputs().size(); ++i) mark(g.outputs()[i], concat_text("output ", i));
+  for (const auto& [symbol, source] : g.symbol_sources()) mark(source, concat_text("symbol ", symbol));
   for (const auto& u : g.state_updates()) mark(u.value, concat_text("state \"", u.name, "\""));
   std::string out;
   for (Row& row : rows) {
@@ -121,12 +122,14 @@ std::string place_text(const LirValue& v) {
     case Place::Prepared: return concat_text("prepared ", v.index);
     case Place::Constant: return concat_text("constant %", v.index);
     case Place::State: return concat_text("state ", v.index);
+    case Place::None: return "nowhere";
   }
   return "?";
 }
 
 std::string plan_header(const LirModule& m) {
   const LirBufferPlan& p = m.plan;
+  if (p.opaque) return "buffer plan: the device plans its memory\n";
   std::string out = concat_text(
       "buffer plan: ", p.arenas.size() > 1 ? concat_text(p.arenas.size(), " arenas of ") : "arena ",
       bytes_text(p.arena_bytes), ", aligned to ", p.alignment, " B, ", count_text(p.schedule.size(), "step"), "\n");
@@ -259,6 +262,10 @@ std::string inspect_copies(const LirModule& m) {
   for (const LirStateCopy& c : m.plan.state_copies)
     out += concat_text("state ", leaf(OpKind::State, c.state), ": ", bytes_text(m.graph.shape(c.value).size_bytes()),
                        " are copied after each run: ", c.reason, "\n");
+  for (const LirUpdateCopy& c : m.plan.update_copies)
+    out +=
+        concat_text(node_text(m.graph, c.node), ": ", bytes_text(m.graph.shape(Value(c.node, c.result)).size_bytes()),
+                    " are copied before they are updated: ", c.reason, "\n");
   for (const LirAlias& a : m.plan.aliases)
     if (!a.refused.empty())
       out += concat_text("donated input ", leaf(OpKind::Input, a.input), ": output ", a.output,

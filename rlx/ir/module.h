@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rlx/ir/graph.h"
+#include "rlx/tensor/buffer.h"
 
 namespace rlx {
 
@@ -49,6 +50,7 @@ enum class Place : std::uint8_t {
   Prepared,  // prepared weight `index`
   Constant,  // the constant of node `index`
   State,     // state `index`
+  None,      // nowhere: all its readers read what it would be made from, or nobody reads it and its kernel does without
 };
 
 /// The location of one LIR value: a place plus element strides (row-major unless it is a strided view).
@@ -61,11 +63,39 @@ struct LirValue {
   bool is_view = false;               // shares another value's bytes
 };
 
+/// Steps [begin, end) of a schedule; all of it when nothing is said. The copies behind the steps belong to a range that
+/// ends where the schedule ends.
+struct StepRange {
+  std::size_t begin = 0, end = ~std::size_t{0};
+  bool holds(std::size_t step) const { return step >= begin && step < end; }
+  /// The part of it that a schedule of `steps` steps has.
+  StepRange of(std::size_t steps) const {
+    const std::size_t to = end < steps ? end : steps;
+    return {begin < to ? begin : to, to};
+  }
+  friend bool operator==(const StepRange&, const StepRange&) = default;
+};
+
 /// One step of the fixed schedule.
 struct LirStep {
   NodeId node;
   std::vector<std::int32_t> predecessors;  // earlier steps: producers, and steps whose memory this one reuses
+  /// Operands, by bit, of which the kernel reads the codes that a Dequantize would decode, in place of its result.
+  std::uint32_t encoded = 0;
 };
+
+/// Calls f(value) for each value that a step reads.
+template <class F>
+void each_read(const Graph& g, const LirStep& step, F&& f) {
+  const Node& n = g.node(step.node);
+  for (std::uint32_t i = 0; i < n.inputs.size(); ++i) {
+    if (i < 32 && (step.encoded >> i & 1U) != 0) {
+      for (Value v : g.node(n.inputs[i].node).inputs) f(v);
+    } else {
+      f(n.inputs[i]);
+    }
+  }
+}
 
 /// A value that must be copied to an output after the steps (an input, a weight or a second use of one output).
 struct LirOutputCopy {
@@ -80,6 +110,14 @@ struct LirStateCopy {
   std::string reason{};  // why it could not be made in place
 };
 
+/// An update of a state, or of what stands for one, that is not made in the bytes of what it updates: its kernel copies
+/// the whole operand first.
+struct LirUpdateCopy {
+  NodeId node;
+  std::uint32_t operand = 0, result = 0;
+  std::string reason{};
+};
+
 /// A donated input: the caller may pass the input's buffer as the output, when `refused` is empty. It says why not
 /// else.
 struct LirAlias {
@@ -90,22 +128,44 @@ struct LirAlias {
 
 struct LirModule;
 
-/// The bodies of a control-flow node, planned programs in a range of the arena that they use in turn: a body reads its
-/// operands and writes its results as Place::Input and Place::Output.
+/// Bytes of an arena.
+struct LirRange {
+  std::uint32_t arena = 0;
+  std::size_t offset = 0, bytes = 0;
+};
+
+/// The bodies of a control-flow node, planned programs in arenas that are ranges of those of the program which holds
+/// the node. They use them in turn: a body reads its operands and writes its results as Place::Input and Place::Output.
 struct LirBodies {
   NodeId node;
   std::vector<LirModule> modules;  // in the order of the op's attributes: then, otherwise; cond, body; body
-  std::uint32_t arena = 0;
-  std::size_t offset = 0, bytes = 0;
-  /// Of a loop, for each carry: its second buffer, from `offset`, when it cannot be updated in its own bytes; and why.
-  std::vector<std::optional<std::size_t>> second{};
+  std::vector<LirRange> ranges{};  // all that the node needs beside its operands and results
+  std::vector<std::vector<std::uint32_t>> arenas{};  // [body][arena]: the range that it is
+  /// Of a loop, for each carry: the range of its second buffer, when it cannot be updated in its own bytes; and why.
+  std::vector<std::optional<std::uint32_t>> second{};
   std::vector<std::string> reasons{};
+  /// Of a branch: a result that is an operand (of the node), or an update of it, in one of the bodies. Unless it is
+  /// refused, both can make it in the operand's bytes.
+  struct Shared {
+    std::uint32_t operand = 0, result = 0;
+    std::string refused{};
+  };
+  std::vector<Shared> shared{};
+  /// True when no kernel runs the node: the program decides, and submits the bodies (driver/program.h).
+  bool driven = false;
+  /// Of a loop that is driven, for each of its xs and then of its ys: the range that a row passes through, where rows
+  /// do not lie where the device can bind them.
+  std::vector<std::optional<std::uint32_t>> rows{};
+  /// Of a While that is driven: the range where cond leaves its answer.
+  std::optional<std::uint32_t> decision{};
 };
 
 /// The memory plan of a graph: a location for every value, the schedule and its ordering edges.
 struct LirBufferPlan {
-  std::vector<std::size_t> arenas;  // bytes of each; one where the target sets no limit to them
-  std::size_t arena_bytes = 0;      // of all
+  std::vector<std::size_t> arenas;             // bytes of each; one where the target sets no limit to them
+  std::vector<std::uint32_t> arena_devices{};  // of each, the device it belongs to (LirModule::others); empty: 0
+  std::vector<std::uint32_t> node_devices{};   // by node likewise: who runs it; of a body, in the numbers of the whole
+  std::size_t arena_bytes = 0;                 // of all
   std::size_t alignment = 64;
   std::size_t live_peak_bytes = 0;            // the largest sum of live bytes: the floor of any plan
   std::size_t unshared_bytes = 0;             // sum of all buffers, had none been reused
@@ -113,15 +173,26 @@ struct LirBufferPlan {
   std::vector<LirStep> schedule;
   std::vector<LirOutputCopy> output_copies;
   std::vector<LirStateCopy> state_copies;
+  std::vector<LirUpdateCopy> update_copies;
   std::vector<LirAlias> aliases;
   std::vector<LirBodies> bodies;  // of nodes whose kernels run them as programs, in order of the nodes
+  /// True when the device keeps whole values where it likes: only `aliases` is filled then.
+  bool opaque = false;
 
   /// The bodies of a node, or null.
   const LirBodies* bodies_of(NodeId node) const;
+  /// The device of an arena or node, by number (LirModule::others); InvalidArgument for what the plan does not hold.
+  std::uint32_t arena_device(std::size_t arena) const { return device_at("arena", arena_devices, arena); }
+  std::uint32_t node_device(NodeId node) const { return device_at("planned node", node_devices, node.index); }
   /// InvalidArgument for a value that the plan does not hold.
   const LirValue& at(Value v) const {
     const auto& results = values[detail::checked_index("planned node", v.node.index, values.size())];
     return results[detail::checked_index("planned result", v.result, results.size())];
+  }
+
+ private:
+  static std::uint32_t device_at(std::string_view what, const std::vector<std::uint32_t>& devices, std::size_t i) {
+    return devices.empty() ? 0 : devices[detail::checked_index(what, static_cast<std::int64_t>(i), devices.size())];
   }
 };
 
@@ -131,6 +202,11 @@ struct LirModule {
   Graph graph;
   LirBufferPlan plan;
   Graph prepare;
+  /// The devices 1, 2, .. of the plan. Number 0 is the one that the program is compiled for, and has its inputs,
+  /// outputs and states.
+  std::vector<DeviceId> others{};
+  /// What a backend makes code of: ranges of the schedule, whose steps alone its device runs; empty: all of it.
+  std::vector<StepRange> ranges{};
 };
 
 /// One program at exactly one stage.

@@ -427,8 +427,10 @@ struct OpDef {
   Rule<void(SampleSet&)> samples;
   /// Optional: reverse mode asks it before it walks back, and puts what it gives in the node's place.
   Rule<Augmented(const AugmentContext&)> augment = none("its derivative reads operands and results alone");
-  /// Few ops hold programs, so this fact alone has a default.
+  /// Few ops hold programs, are seen by others or update an operand, so these facts alone have defaults.
   BodyKind bodies = BodyKind::None;
+  OpTrait trait = OpTrait::Pure;
+  UpdateKind updates = UpdateKind::No;
 
   bool is_leaf() const { return leaf != LeafKind::None; }
   bool is_view() const { return view != ViewKind::None; }

@@ -36,6 +36,16 @@ enum class BodyKind : std::uint8_t {
   Programs,  // programs of their own: passes run inside them
 };
 
+/// Whether running an op does more than make its results.
+enum class OpTrait : std::uint8_t {
+  Pure,     // may be merged with its equals, folded, moved, computed again and dropped
+  Ordered,  // others see it run: collectives, callbacks. Stays, once, in its order among its like; an op whose body
+            // holds one is ordered too (ir/roots.h)
+};
+
+/// Whether result 0 is operand 0 but for some elements, which alone need be written where both lie in the same bytes.
+enum class UpdateKind : std::uint8_t { No, Yes };
+
 /// Ops by how much a narrow float hurts them.
 enum class PrecisionCategory : std::uint8_t {
   Compute,       // matrix products, attention

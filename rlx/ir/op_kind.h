@@ -29,13 +29,16 @@ using Subgraph = std::shared_ptr<const Graph>;
   /* shape.h */                                                                                                     \
   X(Reshape) X(Transpose) X(Expand) X(Slice) X(Concat) X(Pad) X(Reverse) X(Iota) X(DimSize)                         \
   /* indexing.h */                                                                                                  \
-  X(Gather) X(ScatterAdd) X(DynamicSlice) X(DynamicUpdateSlice) X(TopK)                                             \
+  X(Gather) X(Scatter) X(DynamicSlice) X(DynamicUpdateSlice) X(TopK) X(Sort)                                        \
+  /* random.h */                                                                                                    \
+  X(RngBits) X(Sample)                                                                                              \
   /* reduce.h */                                                                                                    \
   X(Reduce) X(ArgReduce) X(Cumulative) X(Softmax) X(LogSoftmax)                                                     \
   /* linalg.h */                                                                                                    \
-  X(MatMul) X(DotGeneral)                                                                                           \
+  X(MatMul) X(DotGeneral) X(GroupedDot)                                                                             \
   /* norm.h, attention.h, rope.h */                                                                                 \
-  X(LayerNorm) X(RmsNorm) X(LayerNormBackward) X(RmsNormBackward) X(Attention) X(AttentionBackward) X(Rope)         \
+  X(LayerNorm) X(RmsNorm) X(LayerNormBackward) X(RmsNormBackward) X(Attention) X(AttentionBackward)                 \
+  X(PagedAttention) X(Rope)                                                                                         \
   /* quantize.h */                                                                                                  \
   X(Quantize) X(Dequantize) X(DynamicQuantize) X(FakeQuantize)                                                      \
   /* fused.h: by passes */                                                                                          \
@@ -45,8 +48,10 @@ using Subgraph = std::shared_ptr<const Graph>;
   X(LlamaDecoderBlock)                                                                                              \
   /* control.h: bodies that are programs */                                                                         \
   X(If) X(While) X(Scan) X(Call) X(OptimizationBarrier)                                                             \
+  /* collectives.h: ranks run them together */                                                                      \
+  X(AllReduce) X(AllGather) X(ReduceScatter) X(AllToAll) X(Permute) X(AxisIndex)                                    \
   /* lir.h: LIR only */                                                                                             \
-  X(Relayout) X(PackedDot)                                                                                          \
+  X(Relayout) X(Transfer)                                                                                           \
   /* custom.h: other projects; the last */                                                                          \
   X(Custom)
 
@@ -91,7 +96,7 @@ enum class FusionPolicy : std::uint8_t { Fusable, Direct };
   X(LeakyRelu, leaky_relu, "leaky_relu", 1) X(Asin, asin, "asin", 0) X(Acos, acos, "acos", 0) X(Sinh, sinh, "sinh", 0) \
   X(Cosh, cosh, "cosh", 0) X(Asinh, asinh, "asinh", 0) X(Acosh, acosh, "acosh", 0) X(Atanh, atanh, "atanh", 0) \
   X(Exp2, exp2, "exp2", 0) X(Log2, log2, "log2", 0) X(Log10, log10, "log10", 0) X(Cbrt, cbrt, "cbrt", 0) \
-  X(Trunc, trunc, "trunc", 0)
+  X(Trunc, trunc, "trunc", 0) X(Erfinv, erfinv, "erfinv", 0)
 
 enum class ActivationKind : std::uint8_t {
 #define RLX_ENUMERATOR(Kind, call, text, params) Kind,
@@ -106,6 +111,13 @@ enum class BinaryKind : std::uint8_t { Add, Sub, Mul, Div, Max, Min, Pow, Mod, A
 enum class CompareKind : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 enum class ReduceKind : std::uint8_t { Sum, Mean, Max, Min, Prod };
 enum class CumulativeKind : std::uint8_t { Sum, Prod, Max, Min };
+/// What a scatter does with an update and the element it names. Of updates to one element Set keeps the last.
+enum class ScatterKind : std::uint8_t { Set, Add, Mul, Min, Max };
+/// What an index outside [0, extent) does; no op counts a negative index from the end. Clamp: it is the nearest one
+/// inside. Drop: the update goes nowhere. Fill: what is read is the fill value.
+enum class IndexMode : std::uint8_t { Clamp, Drop, Fill };
+/// Which side of a grouped product is grouped: rows each take their group's matrix, or are contracted into it.
+enum class GroupedKind : std::uint8_t { Rows, Contract };
 enum class MaskKind : std::uint8_t { None, Causal, SlidingWindow, Custom, Bias };
 /// How heads lie in q, k, v and the output: [B, S, H*D], [B, H, S, D] or [B, S, H, D].
 enum class HeadLayout : std::uint8_t { Merged, HeadsFirst, HeadsInner };
@@ -138,6 +150,11 @@ template <> struct EnumNames<ReduceKind> {
 template <> struct EnumNames<CumulativeKind> {
   static constexpr std::string_view values[] = {"sum", "prod", "max", "min"};
 };
+template <> struct EnumNames<ScatterKind> {
+  static constexpr std::string_view values[] = {"set", "add", "mul", "min", "max"};
+};
+template <> struct EnumNames<IndexMode> { static constexpr std::string_view values[] = {"clamp", "drop", "fill"}; };
+template <> struct EnumNames<GroupedKind> { static constexpr std::string_view values[] = {"rows", "contract"}; };
 template <> struct EnumNames<MaskKind> {
   static constexpr std::string_view values[] = {"none", "causal", "sliding_window", "custom", "bias"};
 };

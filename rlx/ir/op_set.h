@@ -30,6 +30,8 @@ class Claims {
   virtual bool by_kind() const { return false; }
   /// True for a node that is refused, but can be run by its reference rule when it has no decomposition.
   virtual bool on_host(const Graph&, NodeId) const { return false; }
+  /// True for a branch or loop that is refused, but whose bodies can run as programs of their own.
+  virtual bool driven(const Graph&, NodeId) const { return false; }
   virtual RegionLimits region_limits() const { return {}; }
 
   bool has(OpKind kind) const;

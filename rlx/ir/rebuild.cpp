@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
 
 Rebuilder::Rebuilder(const Graph& source, std::string_view pass)
-    : source_(source), graph_(source.name()), map_(source), pass_(pass) {
-  graph_.set_symbols(source.symbols());
+    : source_(source), graph_(copy_shell(source)), map_(source), pass_(pass) {
   graph_.reserve(source.num_nodes());
 }
 
@@ -58,10 +58,7 @@ void Rebuilder::replace(NodeId id, const std::vector<Expr>& results) {
 }
 
 Graph Rebuilder::finish() && {
-  std::vector<Value> outputs;
-  for (Value v : source_.outputs()) outputs.push_back(map_(v));
-  graph_.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : source_.state_updates()) graph_.set_state(u.name, map_(u.value));
+  copy_ends(graph_, source_, map_);
   return std::move(graph_);
 }
 
@@ -70,8 +67,7 @@ namespace {
 std::vector<bool> live_nodes(const Graph& g) {
   std::vector<bool> live(g.num_nodes(), false);
   auto mark = [&](Value v) { live[v.node.index] = true; };
-  for (Value v : g.outputs()) mark(v);
-  for (const Graph::StateUpdate& u : g.state_updates()) mark(u.value);
+  for (const Root& r : roots(g)) mark(r.value);
   for (std::uint32_t i = static_cast<std::uint32_t>(g.num_nodes()); i-- > 0;) {
     if (is_named_leaf(g.nodes()[i].kind())) live[i] = true;
     if (live[i])

@@ -44,12 +44,12 @@ class Rebuilder {
   bool changed_ = false;
 };
 
-/// The graph without nodes that no output or state update needs; Inputs, Params and States stay. `map`, when given,
+/// The graph without nodes that no root (roots.h) needs; Inputs, Params and States stay. `map`, when given,
 /// receives where each value went.
 Graph drop_dead(const Graph& g, ValueMap* map = nullptr);
 /// The same; the graph itself when nothing is dead.
 Graph drop_dead(Graph&& g);
-/// True when some output, state update, Input, Param or State needs each node: `drop_dead` would drop nothing.
+/// True when some root, Input, Param or State needs each node: `drop_dead` would drop nothing.
 bool all_live(const Graph& g);
 
 }  // namespace rlx

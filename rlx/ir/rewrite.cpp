@@ -11,14 +11,14 @@
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/roots.h"
+#include "rlx/ir/symbol_order.h"
 
 namespace rlx {
 
 // -- recording --
 
-GraphRewriter::GraphRewriter(const Graph& source) : source_(source), uses_(source), stage_(source.name()) {
-  stage_.set_symbols(source.symbols());
-}
+GraphRewriter::GraphRewriter(const Graph& source) : source_(source), uses_(source), stage_(copy_shell(source)) {}
 
 std::vector<NodeId> GraphRewriter::nodes() const {
   std::vector<NodeId> out;
@@ -114,8 +114,7 @@ class Commit {
   Rewritten run() {
     mark_live();
     compose_origins();
-    Graph g(old_.name());
-    g.set_symbols(stage_.symbols());
+    Graph g = copy_shell(stage_);
     g.reserve(num_old_);
     // In the old order, each replacement at the place of what it replaces; one of several values at that of the last:
     // what comes before it may still read an old state whose new value it makes.
@@ -138,10 +137,7 @@ class Commit {
         Source s = resolve(Value(NodeId{i}, res));
         if (state_[s.node] == Emitted) map.set(Value(NodeId{i}, res), Value(new_id_[s.node], s.result));
       }
-    std::vector<Value> outputs;
-    for (Value v : old_.outputs()) outputs.push_back(map(v));
-    g.set_outputs(std::move(outputs));
-    for (const auto& u : old_.state_updates()) g.set_state(u.name, map(u.value));
+    copy_ends(g, old_, map);
     return {std::move(g), std::move(map), !same};
   }
 
@@ -193,11 +189,8 @@ class Commit {
           (kind == OpKind::Param && options_.drop_params) || (kind == OpKind::State && options_.drop_states);
       if (is_named_leaf(kind) && !droppable) need(i);
     }
-    for (Value v : old_.outputs()) need(resolve(v).node);
-    for (const auto& u : old_.state_updates()) {
-      need(resolve(u.value).node);
-      need(old_.find_leaf(OpKind::State, u.name).index);
-    }
+    for (const Root& root : roots(old_)) need(resolve(root.value).node);
+    for (const auto& u : old_.state_updates()) need(old_.find_leaf(OpKind::State, u.name).index);
     while (!work.empty()) {
       std::uint32_t i = work.back();
       work.pop_back();
@@ -272,6 +265,14 @@ class Commit {
     return origin;
   }
 
+  // The ordered op before an ordered one of the source, or what stands for it.
+  std::uint32_t earlier_ordered(std::uint32_t i) {
+    if (old_.ordered().empty() || i >= num_old_) return kNobody;
+    const auto at = std::lower_bound(old_.ordered().begin(), old_.ordered().end(), NodeId{i});
+    if (at == old_.ordered().end() || !(*at == NodeId{i}) || at == old_.ordered().begin()) return kNobody;
+    return resolve(Value(*std::prev(at))).node;
+  }
+
   // Emits node `start` after everything it needs. An explicit stack: graphs are deeper than call stacks.
   void emit(Graph& g, std::uint32_t start) {
     if (state_[start] == Emitted) return;
@@ -284,8 +285,11 @@ class Commit {
     while (!stack.empty()) {
       Frame& top = stack.back();
       const Node& n = node(top.node);
-      if (top.next < n.inputs.size()) {
-        std::uint32_t need = operand(top.node, top.next++).node;
+      if (top.next <= n.inputs.size()) {
+        const std::size_t k = top.next++;
+        // Behind its operands an ordered op waits for the one before it.
+        const std::uint32_t need = k < n.inputs.size() ? operand(top.node, k).node : earlier_ordered(top.node);
+        if (need == kNobody) continue;
         if (state_[need] == Emitted) continue;
         if (state_[need] == Open)
           throw Error(Diagnostic{
@@ -361,9 +365,12 @@ std::optional<MatmulForm> dot_form(const Graph& g, const Node& n, const Axes& lc
 
 std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
+  const auto widens = [&](const auto& dot) { return dot.out && *dot.out != g.shape(n.inputs[0]).dtype(); };
   if (const auto* dot = n.op.get_if<ops::DotGeneral>())
-    return dot_form(g, n, dot->lhs_contract, dot->rhs_contract, dot->lhs_batch, dot->rhs_batch);
+    return widens(*dot) ? std::nullopt
+                        : dot_form(g, n, dot->lhs_contract, dot->rhs_contract, dot->lhs_batch, dot->rhs_batch);
   if (const auto* dot = n.op.get_if<ops::FusedDot>()) {
+    if (widens(*dot)) return std::nullopt;
     auto m = dot_form(g, n, dot->lhs_contract, dot->rhs_contract, dot->lhs_batch, dot->rhs_batch);
     if (m) m->fused = true;
     return m;
@@ -429,9 +436,11 @@ std::vector<bool> param_only_nodes(const Graph& g) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) continue;
+    if (is_ordered(n.op)) continue;
     bool leaf = op_def(n.kind()).is_leaf();
     out[i] = leaf ? is_frozen_param(n) || n.kind() == OpKind::Constant
-                  : std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return out[v.node.index]; });
+                  : std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return out[v.node.index]; }) &&
+                        !has_symbols(n);
   }
   return out;
 }
@@ -446,7 +455,9 @@ bool is_param_only(const Graph& g, Value v) {
     work.pop_back();
     if (n.kind() == OpKind::Input || n.kind() == OpKind::State) return false;
     if (n.kind() == OpKind::Param && !is_frozen_param(n)) return false;
+    if (is_ordered(n.op)) return false;
     if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) return false;
+    if (has_symbols(n)) return false;  // a slice from a symbol on
     for (Value in : n.inputs)
       if (!seen[in.node.index]) {
         seen[in.node.index] = true;

@@ -18,6 +18,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 
 constexpr char kMagic[8] = {'R', 'L', 'X', 'G', 'R', 'A', 'P', 'H'};
+constexpr std::uint32_t kSourcesFollow = 0x534d5953;  // "SYMS": behind a graph whose symbols have sources
 constexpr std::size_t kSizeAt = sizeof kMagic + sizeof kGraphBytesVersion;
 constexpr int kMaxDepth = 16;         // of sub-graphs in sub-graphs
 constexpr std::size_t kMaxRank = 32;  // of a stored shape
@@ -56,6 +57,13 @@ class Encoder {
     for (const auto& u : g.state_updates()) {
       string(u.name);
       value(u.value);
+    }
+    if (g.symbol_sources().empty()) return;  // nothing follows then, as it was before there were any
+    size(kSourcesFollow);
+    size(g.symbol_sources().size());
+    for (const auto& [symbol, source] : g.symbol_sources()) {
+      string(symbol);
+      value(source);
     }
   }
 
@@ -155,7 +163,8 @@ class Encoder {
       // By place: operands are only ever appended to a record.
       case AttrType::Operands: u32(static_cast<std::uint32_t>(std::get<std::int64_t>(v))); break;
       case AttrType::String: string(std::get<std::string>(v)); break;
-      case AttrType::DType: string(dtype_name(std::get<DType>(v))); break;
+      case AttrType::DType:
+      case AttrType::OptDType: string(dtype_name(std::get<DType>(v))); break;
       case AttrType::DimList: dims(std::get<Dims>(v)); break;
       case AttrType::I64List:
         size(std::get<std::vector<std::int64_t>>(v).size());
@@ -367,7 +376,8 @@ class Decoder {
       case AttrType::OptEnum: return enumerator(f);
       case AttrType::Operands: return std::int64_t{u32(f.name)};
       case AttrType::String: return string(f.name);
-      case AttrType::DType: return dtype();
+      case AttrType::DType:
+      case AttrType::OptDType: return dtype();
       case AttrType::DimList: return dims();
       case AttrType::I64List: return list<std::int64_t>(8, [&] { return i64(f.name); });
       case AttrType::F64List: return list<double>(8, [&] { return plain<double>(f.name); });
@@ -441,6 +451,16 @@ class Decoder {
     g.add_node(Node{std::move(box), std::move(operands), std::move(shapes), std::move(origin)});
   }
 
+  // True, and behind the mark, when sources of symbols come.
+  bool sources_follow() {
+    std::uint32_t mark = 0;
+    if (bytes_.size() - at_ < sizeof mark) return false;
+    std::memcpy(&mark, bytes_.data() + at_, sizeof mark);
+    if (mark != kSourcesFollow) return false;
+    at_ += sizeof mark;
+    return true;
+  }
+
   Graph graph(int depth) {
     if (depth > kMaxDepth) fail(concat_text("sub-graphs are nested more than ", kMaxDepth, " deep"));
     Graph g(string("the graph's name"));
@@ -470,6 +490,14 @@ class Decoder {
       for (const auto& u : g.state_updates())
         if (u.name == name) fail(concat_text("state '", name, "' is set twice"));
       at_position([&] { g.set_state(name, v); });
+    }
+    if (depth > 0 || !sources_follow()) return g;
+    for (std::size_t i = 0, n = size(12, "the symbols with a source"); i < n; ++i) {
+      const std::string name = string("a symbol name");
+      const Value v = value(g, "source of a symbol");
+      if (!g.symbols().count(name)) fail(concat_text("symbol ", name, " has a source and is not declared"));
+      if (g.symbol_sources().count(name)) fail(concat_text("symbol ", name, " has two sources"));
+      g.set_symbol_source(name, v);
     }
     return g;
   }

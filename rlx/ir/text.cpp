@@ -183,7 +183,8 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
       out += quoted(options.bodies ? text : short_name(text));  // without bodies it is for a message
       break;
     }
-    case AttrType::DType: out += dtype_name(std::get<DType>(v)); break;
+    case AttrType::DType:
+    case AttrType::OptDType: out += dtype_name(std::get<DType>(v)); break;
     case AttrType::DimList: out += dims_text(std::get<Dims>(v)); break;
     case AttrType::I64List:
       append_list(out, std::get<std::vector<std::int64_t>>(v), [&](std::int64_t e) { append_number(out, e); });
@@ -291,6 +292,8 @@ void append_graph(std::string& out, const Graph& g, const TextOptions& options, 
     for (std::size_t i = 0; i < g.outputs().size(); ++i) out += (i ? ", " : "") + g.outputs()[i].text();
     out += "\n";
   }
+  for (const auto& [symbol, source] : g.symbol_sources())
+    out += margin + "set_symbol " + symbol + " " + source.text() + "\n";
   for (const auto& update : g.state_updates())
     out += margin + "set_state " + quoted(update.name) + " " + update.value.text() + "\n";
   out += std::string(static_cast<std::size_t>(indent), ' ') + "}";

@@ -446,7 +446,8 @@ class Parser {
       case AttrType::OptEnum: return enumerator(f);
       case AttrType::Operands: break;  // stands in front of the operands
       case AttrType::String: return string(concat_text("the string ", f.name));
-      case AttrType::DType: return dtype();
+      case AttrType::DType:
+      case AttrType::OptDType: return dtype();
       case AttrType::DimList: return dims(concat_text("in front of ", f.name));
       case AttrType::I64List: return list<std::int64_t>([&] { return number<std::int64_t>("an integer"); });
       case AttrType::F64List: return list<double>([&] { return f64(); });
@@ -459,6 +460,18 @@ class Parser {
     return {};
   }
 
+  // `axis = 1` of an op that has a list of axes now: older text.
+  bool read_only_axis(const OpDef& def, void* op, std::vector<bool>& seen) {
+    for (std::size_t i = 0; i < def.attrs.size(); ++i) {
+      if (def.attrs[i].name != "axes" || def.attrs[i].type != AttrType::I64List || seen[i]) continue;
+      seen[i] = true;
+      expect('=', "after attribute axis");
+      def.attrs[i].set(op, std::vector{number<std::int64_t>("an integer")});
+      return true;
+    }
+    return false;
+  }
+
   void attributes(const OpDef& def, std::string_view op_name, void* op, int depth) {
     std::vector<bool> seen(def.attrs.size());
     do {
@@ -467,6 +480,7 @@ class Parser {
       std::string_view name = word("an attribute name");
       std::size_t i = 0;
       while (i < def.attrs.size() && (def.attrs[i].name != name || def.attrs[i].place != AttrPlace::Braces)) ++i;
+      if (i == def.attrs.size() && name == "axis" && read_only_axis(def, op, seen)) continue;
       if (i == def.attrs.size()) {
         std::vector<std::string> names;
         for (const AttrField& f : def.attrs)
@@ -718,6 +732,12 @@ class Parser {
         returned = true;
         std::vector<Value> outputs = values(scope);
         at_position(start, [&] { scope.graph.set_outputs(std::move(outputs)); });
+      } else if (eat_word("set_symbol")) {
+        const std::string name(word("a symbol name"));
+        const Value v = value(scope);
+        if (!scope.graph.symbols().count(name)) fail_plain(start, concat_text("symbol ", name, " is not declared"));
+        if (scope.graph.symbol_sources().count(name)) fail_plain(start, concat_text("symbol ", name, " is set twice"));
+        at_position(start, [&] { scope.graph.set_symbol_source(name, v); });
       } else if (eat_word("set_state")) {
         std::string name = string("a state's name");
         Value v = value(scope);
@@ -725,7 +745,7 @@ class Parser {
           if (update.name == name) fail_plain(start, concat_text("state '", name, "' is set twice"));
         at_position(start, [&] { scope.graph.set_state(name, v); });
       } else {
-        fail(at_, "expected a node (%0 = ...), symbol, return, set_state or '}'");
+        fail(at_, "expected a node (%0 = ...), symbol, return, set_symbol, set_state or '}'");
       }
     }
     return std::move(scope.graph);

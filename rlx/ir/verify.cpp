@@ -1,8 +1,11 @@
 // Checks every invariant of a graph.
 #include "rlx/ir/verify.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+
+#include "rlx/ir/symbol_order.h"
 
 namespace rlx {
 namespace {
@@ -32,6 +35,7 @@ class Verifier {
         report(ErrorCode::InvalidArgument,
                concat_text("output ", i, " is ", g_.outputs()[i], ", which does not exist"));
     check_states();
+    check_sources();
   }
 
  private:
@@ -124,12 +128,53 @@ class Verifier {
         return false;
       }
       std::size_t before = out_.size();
-      Verifier(*body, level_ == Level::Hir ? Level::Hir : Level::Mir, true, depth_ + 1, out_).run();
+      Verifier(*body, level_, true, depth_ + 1, out_).run();
       for (std::size_t i = before; i < out_.size(); ++i)
         out_[i].where += concat_text(out_[i].where.empty() ? "in '" : "\n  in '", f.name, "' of ", node_where(g_, id));
       ok = ok && out_.size() == before;
     }
     return ok;
+  }
+
+  // What has a symbol in its shape runs when the value is known, so no source may need that.
+  void check_sources() {
+    if (g_.symbol_sources().empty()) return;
+    bool sound = std::find(sound_.begin(), sound_.end(), false) == sound_.end();
+    for (const auto& [name, source] : g_.symbol_sources()) {
+      if (is_body_) {
+        report(ErrorCode::InvalidArgument, concat_text("a sub-graph computes symbol ", name), {},
+               "only the outer graph has symbols of its own");
+        sound = false;
+        continue;
+      }
+      if (!exists(source)) {
+        report(ErrorCode::InvalidArgument,
+               concat_text("the source of symbol ", name, " is ", source, ", which does not exist"));
+        sound = false;
+        continue;
+      }
+      if (!(g_.shape(source) == Shape({}, DType::I64)))
+        report(ErrorCode::ShapeMismatch,
+               concat_text("the source of symbol ", name, " is ", source, " ", g_.shape(source)),
+               node_where(g_, source.node), "an extent is an I64 scalar");
+    }
+    if (!sound) return;
+    for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+      for (NodeId id : g_.leaves(kind))
+        for (const std::string& name : symbols_of(g_.node(id)))
+          if (g_.symbol_sources().contains(name)) {
+            report(ErrorCode::InvalidArgument,
+                   concat_text(op_def(kind).name, " '", g_.leaf_name(id), "' has symbol ", name,
+                               ", whose value is computed"),
+                   node_where(g_, id), "give it a symbol of its own, and slice it by the computed one");
+            sound = false;
+          }
+    SymbolCircle circle;
+    if (sound && !symbol_order(g_, &circle))
+      report(ErrorCode::InvalidArgument,
+             concat_text("symbol ", circle.symbol, " is used before its source ", g_.symbol_sources().at(circle.symbol),
+                         ", which needs it"),
+             node_where(g_, circle.node), "build what has the symbol in its shape behind the source");
   }
 
   void check_states() {

@@ -65,7 +65,12 @@ class Checkpoint : public WeightLoader {
   }
   std::vector<std::string> names() const override { return names_; }
   std::optional<TensorView> find(std::string_view name) const override { return file_->find(stored_name(name)); }
-  void drop_pages(std::string_view name) const override { file_->drop_pages(stored_name(name)); }
+  std::optional<SourceIdentity> identity(std::string_view name) const override {
+    return file_->identity(stored_name(name));
+  }
+  void drop_pages(std::string_view name, std::size_t first, std::size_t bytes) const override {
+    file_->drop_pages(stored_name(name), first, bytes);
+  }
 
  private:
   static constexpr std::string_view kPrefix = "bert.";
@@ -240,6 +245,7 @@ bool SentenceEncoder::has_tokens(const std::string& text) const {
   return num_tokens > impl().num_special;
 }
 std::int64_t SentenceEncoder::hidden_size() const { return impl().config.bert.hidden_size; }
+std::size_t SentenceEncoder::weight_bytes() const { return impl().runners.front().prepared_bytes(); }
 std::int64_t SentenceEncoder::max_sequence() const { return impl().max_sequence; }
 const SentenceModelConfig& SentenceEncoder::config() const { return impl().config; }
 const Tokenizer& SentenceEncoder::tokenizer() const { return *impl().tokenizer; }

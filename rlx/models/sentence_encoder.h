@@ -55,6 +55,8 @@ class SentenceEncoder {
   std::int64_t hidden_size() const;
   /// Tokens kept per text, special ones included.
   std::int64_t max_sequence() const;
+  /// Bytes of weights in memory: `CompiledGraph::prepared_bytes`.
+  std::size_t weight_bytes() const;
   const SentenceModelConfig& config() const;
   const Tokenizer& tokenizer() const;
 

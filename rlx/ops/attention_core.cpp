@@ -16,6 +16,7 @@ std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const Att
   if (s.num_heads < 1 || s.kv_heads < 1 || s.head_dim < 1)
     return c.attr_error("num_heads, kv_heads and head_dim must be at least 1, got ", s.num_heads, ", ", s.kv_heads,
                         ", ", s.head_dim);
+  if (s.v_head_dim < 1) return c.attr_error("v_head_dim must be at least 1, got ", s.v_head_dim);
   if (s.num_heads % s.kv_heads) return c.attr_error("kv_heads ", s.kv_heads, " must divide num_heads ", s.num_heads);
   if (s.mask == MaskKind::SlidingWindow && s.window < 0)
     return c.attr_error("window must not be negative, got ", s.window);
@@ -52,110 +53,210 @@ std::optional<Diagnostic> check_attention_mask(const InferContext& c, const Atte
   return d;
 }
 
-std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& s, int num_dense) {
+std::optional<Diagnostic> check_lengths(const InferContext& c, std::string_view name, const Shape& x,
+                                        const Dim& count) {
+  if (x.dtype() != DType::I32) {
+    Diagnostic d = c.dtype_error(name, " must be I32, got ", x);
+    if (is_int(x.dtype())) d.hint = "cast it to I32";
+    return d;
+  }
+  if (x.rank() == 1 && x.dim(0) == count) return std::nullopt;
+  return c.error(name, " must be [", count, "], got ", x);
+}
+
+std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& s) {
   if (auto e = check_attention_attrs(c, s)) return e;
-  if (!is_float(c.input(0).dtype())) return c.dtype_error("q must be float, got ", c.input(0));
-  if (auto e = c.check_same_dtype(0, num_dense)) return e;
   static constexpr const char* kNames[] = {"q", "k", "v"};
+  for (int i = 0; i < 2; ++i)
+    if (!is_float(c.input(i).dtype())) return c.dtype_error(kNames[i], " must be float, got ", c.input(i));
+  if (auto e = c.check_same_dtype(1, 3)) return e;
   for (int i = 0; i < 3; ++i) {
     const Shape& x = c.input(i);
-    const std::int64_t heads = i == 0 ? s.num_heads : s.kv_heads;
+    const std::int64_t heads = i == 0 ? s.num_heads : s.kv_heads, depth = i == 2 ? s.v_head_dim : s.head_dim;
     const int rank = s.layout == HeadLayout::Merged ? 3 : 4;
     if (x.rank() != rank)
       return c.error(kNames[i], " must have rank ", rank, " in layout ", enum_name(s.layout), ", got ", x);
     const bool fits =
         s.layout == HeadLayout::Merged
-            ? x.dim(2) == Dim(heads) * Dim(s.head_dim)
-            : x.dim(3).is_static(s.head_dim) && x.dim(s.layout == HeadLayout::HeadsFirst ? 1 : 2).is_static(heads);
+            ? x.dim(2) == Dim(heads) * Dim(depth)
+            : x.dim(3).is_static(depth) && x.dim(s.layout == HeadLayout::HeadsFirst ? 1 : 2).is_static(heads);
     if (!fits)
-      return c.error(kNames[i], " ", x, " does not hold ", heads, " heads of ", s.head_dim, " elements in layout ",
+      return c.error(kNames[i], " ", x, " does not hold ", heads, " heads of ", depth, " elements in layout ",
                      enum_name(s.layout));
     if (!(x.dim(0) == c.input(0).dim(0)))
       return c.error(kNames[i], " ", x, " and q ", c.input(0), " differ in their batch");
   }
-  if (!(c.input(1) == c.input(2))) return c.error("k ", c.input(1), " and v ", c.input(2), " must have one shape");
   const int axis = sequence_axis(s.layout);
+  const Shape& q = c.input(0);
+  const Dim &batch = q.dim(0), &keys = c.input(1).dim(axis);
+  if (!(keys == c.input(2).dim(axis)))
+    return c.error("k ", c.input(1), " and v ", c.input(2), " must have as many rows");
+  for (const char* name : {"kv_len", "q_len"})
+    if (c.has(name))
+      if (auto e = check_lengths(c, name, c.input(name), batch)) return e;
+  if (c.has("sinks")) {
+    const Shape& x = c.input("sinks");
+    if (!is_float(x.dtype())) return c.dtype_error("sinks must be float, got ", x);
+    const bool own = x.rank() == 2 && x.dim(0) == batch;
+    if (!(x.rank() == 1 || own) || !x.dim(-1).is_static(s.num_heads))
+      return c.error("sinks must be [", s.num_heads, "] or [", batch, ", ", s.num_heads, "], got ", x);
+  }
   if (!c.has("mask")) return std::nullopt;
-  return check_attention_mask(c, s, c.input("mask"), c.input(0).dim(0), c.input(0).dim(axis), c.input(1).dim(axis));
+  return check_attention_mask(c, s, c.input("mask"), batch, q.dim(axis), keys);
 }
 
-Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group) {
+Shape attention_result(const AttentionSpec& s, const Shape& q) {
+  if (s.v_head_dim == s.head_dim) return q;
+  Dims dims = q.dims();
+  dims.back() = s.layout == HeadLayout::Merged ? Dim(s.num_heads) * Dim(s.v_head_dim) : Dim(s.v_head_dim);
+  return Shape(std::move(dims), q.dtype());
+}
+
+Shape lse_shape(const AttentionSpec& s, const Shape& q) {
+  return Shape({q.dim(0), s.num_heads, q.dim(sequence_axis(s.layout))}, accumulator_dtype(q.dtype()));
+}
+
+Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group,
+                 std::int64_t depth) {
   const Dim batch = x.dim(0), seq = x.dim(sequence_axis(spec.layout));
-  if (spec.layout == HeadLayout::Merged) x = g.reshape(x, {batch, seq, heads, spec.head_dim});
+  if (spec.layout == HeadLayout::Merged) x = g.reshape(x, {batch, seq, heads, depth});
   if (spec.layout != HeadLayout::HeadsFirst) x = g.transpose(x, {0, 2, 1, 3});
-  return group ? g.reshape(x, {batch, heads / group, group, seq, spec.head_dim}) : x;
+  return group ? g.reshape(x, {batch, heads / group, group, seq, depth}) : x;
 }
 
 Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, const Dims& dims) {
-  if (x.rank() == 5) x = g.reshape(x, {x.dim(0), heads, x.dim(3), spec.head_dim});
+  if (x.rank() == 5) x = g.reshape(x, {x.dim(0), heads, x.dim(3), x.dim(4)});
   if (spec.layout != HeadLayout::HeadsFirst) x = g.transpose(x, {0, 2, 1, 3});
   return x.shape().dims() == dims ? x : g.reshape(x, dims);
 }
 
-AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, Expr q, Expr k, Expr v, std::optional<Expr> mask) {
+namespace {
+
+const double kHidden = -std::numeric_limits<double>::infinity();
+
+// What each query sees by position and by lengths, to broadcast against [B, KV, G, S_q, S_k].
+struct Visibility {
+  std::optional<Expr> keys, row;
+};
+
+Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperands& in) {
+  const int axis = sequence_axis(spec.layout);
+  const Dim queries = in.q.dim(axis), keys = in.k.dim(axis), ahead = keys - queries;
+  const bool positions = spec.mask == MaskKind::Causal || spec.mask == MaskKind::SlidingWindow;
+  const bool lengths = in.kv_len || in.q_len;
+  Visibility out;
+  if (!positions && !lengths) return out;
+  Expr key = lengths ? g.iota(Shape({1, 1, 1, 1, keys}, DType::I64), 4) : g.iota(Shape({1, keys}, DType::I64), 1);
+  Expr position =
+      lengths ? g.iota(Shape({1, 1, 1, queries, 1}, DType::I64), 3) : g.iota(Shape({queries, 1}, DType::I64), 0);
+  // Lengths of each batch entry as [B, 1, 1, 1, 1], between 0 and the extent.
+  auto clamped = [&](const Expr& n, const Expr& of) {
+    return g.reshape(g.max(g.min(g.cast(n, DType::I64), g.dim_size(of, axis)), 0), {n.dim(0), 1, 1, 1, 1});
+  };
+  std::optional<Expr> kv_len, q_len;
+  if (in.kv_len) kv_len = clamped(*in.kv_len, in.k), out.keys = g.lt(key, *kv_len);
+  if (in.q_len) {
+    q_len = clamped(*in.q_len, in.q), out.row = g.lt(position, *q_len);
+    out.keys = out.keys ? g.bit_and(*out.keys, *out.row) : *out.row;
+  }
+  if (!positions) return out;
+  // Of query i: i + (kv_len - q_len).
+  if (lengths)
+    position = position + ((kv_len ? *kv_len : g.dim_size(in.k, axis)) - (q_len ? *q_len : g.dim_size(in.q, axis)));
+  else if (!ahead.is_static())
+    position = position + (g.dim_size(in.k, axis) - g.dim_size(in.q, axis));
+  else if (ahead.value() != 0)
+    position = position + ahead.value();
+  Expr seen = g.le(key, position);
+  if (spec.mask == MaskKind::SlidingWindow) {
+    const std::int64_t window =
+        std::min(spec.window, std::int64_t{1} << 40);  // longer than any sequence; the subtraction cannot wrap
+    seen = g.bit_and(seen, g.ge(key, position - window));
+  }
+  out.keys = out.keys ? g.bit_and(*out.keys, seen) : seen;
+  return out;
+}
+
+}  // namespace
+
+AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, const AttentionOperands& in) {
   AttentionGraph a;
-  a.q = split_heads(g, spec, widen(q), spec.num_heads, spec.group());
-  a.k = split_heads(g, spec, widen(k), spec.kv_heads, 0);
-  a.v = split_heads(g, spec, widen(v), spec.kv_heads, 0);
+  const DType t = accumulator_dtype(in.q.dtype());
+  a.q = split_heads(g, spec, g.cast(in.q, t), spec.num_heads, spec.group(), spec.head_dim);
+  a.k = split_heads(g, spec, g.cast(in.k, t), spec.kv_heads, 0, spec.head_dim);
+  a.v = split_heads(g, spec, g.cast(in.v, t), spec.kv_heads, 0, spec.v_head_dim);
   Expr s = g.dot_general(a.q, a.k, ops::DotGeneral{{4}, {3}, {0, 1}, {0, 1}}) * spec.factor();
   if (spec.softcap) {
     a.tanh = g.tanh(s / *spec.softcap);
     s = a.tanh * *spec.softcap;
   }
-  const double hidden = -std::numeric_limits<double>::infinity();
-  std::optional<Expr> visible;
-  if (spec.mask == MaskKind::Causal || spec.mask == MaskKind::SlidingWindow) {
-    const int axis = sequence_axis(spec.layout);
-    const Dim queries = q.dim(axis), keys = k.dim(axis), ahead = keys - queries;
-    Expr position = g.iota(Shape({queries, 1}, DType::I64), 0);  // of query i: i + (S_k - S_q)
-    if (!ahead.is_static())
-      position = position + (g.dim_size(k, axis) - g.dim_size(q, axis));
-    else if (ahead.value() != 0)
-      position = position + ahead.value();
-    Expr key = g.iota(Shape({1, keys}, DType::I64), 1);
-    visible = g.le(key, position);
-    if (spec.mask == MaskKind::SlidingWindow) {
-      const std::int64_t window =
-          std::min(spec.window, std::int64_t{1} << 40);  // longer than any sequence; the subtraction cannot wrap
-      visible = g.bit_and(*visible, g.ge(key, position - window));
-    }
-  } else if (takes_mask(spec.mask)) {
-    const Dims d = mask_dims4(mask->shape());
-    Expr m = *mask;
+  const Visibility seen = visibility(g, spec, in);
+  std::optional<Expr> visible = seen.keys;
+  a.row = seen.row;
+  if (takes_mask(spec.mask)) {
+    const Dims d = mask_dims4(in.mask->shape());
+    Expr m = *in.mask;
     const bool per_head = !d[1].is_static(1);
     const Dims dims = {d[0], per_head ? Dim(spec.kv_heads) : Dim(1), per_head ? Dim(spec.group()) : Dim(1), d[2], d[3]};
     if (m.shape().dims() != dims) m = g.reshape(m, dims);
+    Expr shown;
     if (spec.mask == MaskKind::Bias) {
       s = s + g.cast(m, s.dtype());
-      visible = g.ne(m, hidden);
+      shown = g.ne(m, kHidden);
     } else {
-      visible = m.dtype() == DType::Bool ? m : g.ge(m, 0.5);
+      shown = m.dtype() == DType::Bool ? m : g.ge(m, 0.5);
     }
+    visible = visible ? g.bit_and(*visible, shown) : shown;
   }
-  if (visible) s = g.where(*visible, s, hidden);
-  a.probabilities = g.softmax(s, 4);  // a row of -inf gives zeros
+  a.hides = visible.has_value();
+  a.scores = visible ? g.where(*visible, s, kHidden) : s;
+  if (in.sinks) {
+    const Expr x = g.cast(*in.sinks, t);
+    a.sinks = g.reshape(x, {x.rank() == 2 ? x.dim(0) : Dim(1), spec.kv_heads, spec.group(), 1, 1});
+    Dims column = a.scores.shape().dims();
+    column.back() = 1;
+    Expr p = g.softmax(g.concat({a.scores, g.expand(a.sinks, column)}, 4), 4);
+    a.probabilities = g.narrow(p, 4, 0, a.scores.dim(4));
+    a.sink_probabilities = g.narrow(p, 4, a.scores.dim(4), 1);
+    if (a.row) a.sink_probabilities = g.where(*a.row, a.sink_probabilities, 0);
+  } else {
+    a.probabilities = g.softmax(a.scores, 4);  // a row of -inf gives zeros
+  }
   // A NaN among the visible keys makes NaN of a row, but not of the hidden keys' weights and gradients.
   if (visible) a.probabilities = g.where(*visible, a.probabilities, 0);
   return a;
 }
 
-Expr behind_mask(const AttentionSpec& spec, Expr x) {
+Expr behind_mask(const AttentionGraph& a, Expr x) {
   Graph& g = x.graph();
-  return spec.mask == MaskKind::None ? x : g.where(g.lt(g.abs(x), std::numeric_limits<double>::infinity()), x, 0);
+  return a.hides ? g.where(g.lt(g.abs(x), std::numeric_limits<double>::infinity()), x, 0) : x;
 }
 
 Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a) {
   const ops::DotGeneral product{{4}, {2}, {0, 1}, {0, 1}};
-  if (spec.mask == MaskKind::None) return g.dot_general(a.probabilities, a.v, product);
+  if (!a.hides) return g.dot_general(a.probabilities, a.v, product);
   // 0 * NaN is NaN, so the product sees finite values, and beside them which ones are not below inf or not above -inf:
   // their weighted counts are positive where a key with a weight brings +inf, -inf or (both) NaN.
   const double inf = std::numeric_limits<double>::infinity();
   const DType t = a.v.dtype();
   Expr joined = g.concat(
-      {behind_mask(spec, a.v), g.cast(g.logical_not(g.lt(a.v, inf)), t), g.cast(g.logical_not(g.gt(a.v, -inf)), t)}, 3);
+      {behind_mask(a, a.v), g.cast(g.logical_not(g.lt(a.v, inf)), t), g.cast(g.logical_not(g.gt(a.v, -inf)), t)}, 3);
   Expr sums = g.dot_general(a.probabilities, joined, product);
-  auto part = [&](int i) { return g.narrow(sums, 4, i * spec.head_dim, spec.head_dim); };
+  auto part = [&](int i) { return g.narrow(sums, 4, i * spec.v_head_dim, spec.v_head_dim); };
   return part(0) + g.where(g.gt(part(1), 0), inf, 0) + g.where(g.gt(part(2), 0), -inf, 0);
+}
+
+Expr log_sum_exp(Graph& g, const AttentionSpec& spec, const AttentionGraph& a) {
+  // Of no keys the largest is -inf.
+  Expr largest = g.reduce_max(a.scores, {4}, true);
+  if (a.sinks.valid()) largest = g.max(largest, a.sinks);
+  const Expr base = g.stop_gradient(g.where(g.eq(largest, kHidden), 0, largest));
+  Expr sum = g.sum(g.exp(a.scores - base), {4}, true);
+  if (a.sinks.valid()) sum = sum + g.exp(a.sinks - base);
+  Expr none = g.eq(sum, 0);
+  if (a.row) none = g.bit_or(none, g.logical_not(*a.row));
+  Expr lse = g.where(none, kHidden, base + g.log(g.where(none, 1, sum)));
+  return g.reshape(lse, {lse.dim(0), spec.num_heads, lse.dim(3)});
 }
 
 }  // namespace rlx

@@ -12,7 +12,7 @@ namespace rlx {
 
 /// The attributes of the attention ops.
 struct AttentionSpec {
-  std::int64_t num_heads, kv_heads, head_dim;
+  std::int64_t num_heads, kv_heads, head_dim, v_head_dim;
   MaskKind mask;
   std::int64_t window;
   std::optional<double> scale, softcap;
@@ -25,11 +25,12 @@ struct AttentionSpec {
 
 template <class Op>
 AttentionSpec attention_spec(const Op& op) {
-  return {op.num_heads, op.kv_heads, op.head_dim, op.mask, op.window, op.scale, op.softcap, op.layout};
+  return {op.num_heads, op.kv_heads, op.head_dim, op.v_head_dim.value_or(op.head_dim), op.mask, op.window,
+          op.scale,     op.softcap,  op.layout};
 }
 
 constexpr bool takes_mask(MaskKind kind) { return kind == MaskKind::Custom || kind == MaskKind::Bias; }
-/// For InputSpec::present_when: the operand at `Place` is there when the kind of mask takes one.
+/// For InputSpec: the operand at `Place` is there when the kind of mask takes one.
 template <class Op, int Place>
 std::uint32_t mask_present(const void* op) {
   return takes_mask(static_cast<const Op*>(op)->mask) ? 1U << Place : 0;
@@ -43,28 +44,58 @@ std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const Att
 /// Checks a mask of the attention over [batch, num_heads, queries, keys].
 std::optional<Diagnostic> check_attention_mask(const InferContext& c, const AttentionSpec& spec, const Shape& mask,
                                                const Dim& batch, const Dim& queries, const Dim& keys);
-/// Checks attributes and the operands q, k, v at 0, 1, 2, the others of their dtype up to `num_dense`, and the mask.
-std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& spec, int num_dense);
+/// Error unless `x`, called `name`, is I32 [count].
+std::optional<Diagnostic> check_lengths(const InferContext& c, std::string_view name, const Shape& x, const Dim& count);
+/// Checks attributes and the operands q, k, v at 0, 1, 2 and the optional ones that Attention has.
+std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& spec);
+/// The shapes of y and lse.
+Shape attention_result(const AttentionSpec& spec, const Shape& q);
+Shape lse_shape(const AttentionSpec& spec, const Shape& q);
 
 /// The dims of a mask as [B or 1, H or 1, S_q or 1, S_k or 1]: right-aligned, so that rank 2 is [S_q, S_k].
 Dims mask_dims4(const Shape& mask);
 
-/// q, k, v with heads split and the attention weights, in the accumulator dtype.
+/// The operands of Attention.
+struct AttentionOperands {
+  Expr q, k, v;
+  std::optional<Expr> mask, kv_len, q_len, sinks;
+};
+template <class Context>
+AttentionOperands attention_operands(const Context& c) {
+  return {c.input(0),
+          c.input(1),
+          c.input(2),
+          c.optional_input("mask"),
+          c.optional_input("kv_len"),
+          c.optional_input("q_len"),
+          c.optional_input("sinks")};
+}
+
+/// q, k, v with heads split and the attention weights, in the accumulator dtype of q.
 struct AttentionGraph {
-  Expr q;              // [B, KV, G, S_q, D]
-  Expr k, v;           // [B, KV, S_k, D]
-  Expr tanh;           // tanh(s / softcap) [B, KV, G, S_q, S_k]; invalid without a softcap
-  Expr probabilities;  // [B, KV, G, S_q, S_k]; zeros at hidden keys and so in fully masked rows
+  Expr q;                   // [B, KV, G, S_q, D]
+  Expr k, v;                // [B, KV, S_k, D]
+  Expr tanh;                // tanh(s / softcap) [B, KV, G, S_q, S_k]; invalid without a softcap
+  Expr scores;              // [B, KV, G, S_q, S_k], -inf where hidden
+  Expr probabilities;       // [B, KV, G, S_q, S_k]; zeros at hidden keys and so in fully masked rows
+  Expr sinks;               // [B or 1, KV, G, 1, 1]; invalid without
+  Expr sink_probabilities;  // [B, KV, G, S_q, 1]; invalid without sinks
+  std::optional<Expr> row;  // with q_len: Bool [B, 1, 1, S_q, 1], whether the row is below it
+  bool hides = false;       // some key may be hidden from some query
 };
 /// Appends the scores, mask and softmax; `mask` is used when the kind takes one.
-AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, Expr q, Expr k, Expr v, std::optional<Expr> mask);
-/// probabilities v, [B, KV, G, S_q, D]. With a mask a key of weight 0 adds nothing even where v is NaN or infinite.
+AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, const AttentionOperands& in);
+/// probabilities v, [B, KV, G, S_q, D]. Where keys are hidden one of weight 0 adds nothing even if v is NaN or
+/// infinite.
 Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a);
-/// With a mask: x where it is finite, else 0; x without one. For factors whose other side is 0 at what is hidden, and
-/// NaN or 0 wherever x is not finite.
-Expr behind_mask(const AttentionSpec& spec, Expr x);
-/// x in op layout -> [B, heads / group, group, S, D] ([B, heads, S, D] when group is 0).
-Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group);
+/// log(sum(exp(scores))) [B, H, S_q]; -inf where nothing is seen.
+Expr log_sum_exp(Graph& g, const AttentionSpec& spec, const AttentionGraph& a);
+/// Where keys are hidden: x where it is finite, else 0; else x. For factors whose other side is 0 at what is hidden,
+/// and NaN or 0 wherever x is not finite.
+Expr behind_mask(const AttentionGraph& a, Expr x);
+/// x in op layout -> [B, heads / group, group, S, depth] ([B, heads, S, depth] when group is 0).
+Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group,
+                 std::int64_t depth);
 /// The inverse: [B, KV, G, S, D] or [B, KV, S, D] -> `dims` in op layout.
 Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, const Dims& dims);
 

@@ -81,14 +81,18 @@ std::vector<Expr> shared_linear(DecomposeContext& c, Expr x, const std::vector<E
 
 Expr residual_layer_norm(DecomposeContext& c, Expr x, Expr residual, Expr gamma, Expr beta, double eps) {
   if (c.policy() == FusionPolicy::Direct)
-    return c.graph().add(ops::FusedResidualLN{false, eps}, {x, residual, gamma, beta});
+    return c.graph().add_named(ops::FusedResidualLN{eps, {}},
+                               {{"x", x}, {"residual", residual}, {"gamma", gamma}, {"beta", beta}});
   return c.graph().layer_norm(x + residual, gamma, beta, eps);
 }
 
 // {RmsNorm(x + residual), x + residual}
-std::pair<Expr, Expr> residual_rms_norm(DecomposeContext& c, Expr x, Expr residual, Expr gamma, Expr beta, double eps) {
+std::pair<Expr, Expr> residual_rms_norm(DecomposeContext& c, Expr x, Expr residual, Expr gamma,
+                                        std::optional<Expr> beta, double eps) {
   if (c.policy() == FusionPolicy::Direct) {
-    Expr y = c.graph().add(ops::FusedResidualRmsNorm{false, eps}, {x, residual, gamma, beta});
+    std::vector<std::pair<std::string_view, Expr>> operands{{"x", x}, {"residual", residual}, {"gamma", gamma}};
+    if (beta) operands.emplace_back("beta", *beta);
+    Expr y = c.graph().add_named(ops::FusedResidualRmsNorm{eps, {}}, operands);
     return {y, y.result(1)};
   }
   Expr sum = x + residual;
@@ -280,7 +284,8 @@ std::optional<Diagnostic> check_layer(const InferContext& c, const AttentionSpec
 
 struct EncoderBlockRules {
   static AttentionSpec spec(const ops::EncoderBlock& op) {
-    return {op.num_heads, op.num_heads, op.head_dim, op.mask, 0, std::nullopt, std::nullopt, HeadLayout::Merged};
+    return {op.num_heads, op.num_heads, op.head_dim,       op.head_dim, op.mask, 0,
+            std::nullopt, std::nullopt, HeadLayout::Merged};
   }
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::EncoderBlock>();
@@ -352,7 +357,8 @@ struct EncoderBlockRules {
 
 struct LlamaDecoderBlockRules {
   static AttentionSpec spec(const ops::LlamaDecoderBlock& op) {
-    return {op.num_heads, op.kv_heads, op.head_dim, op.mask, 0, std::nullopt, std::nullopt, HeadLayout::Merged};
+    return {op.num_heads, op.kv_heads,  op.head_dim,       op.head_dim, op.mask, 0,
+            std::nullopt, std::nullopt, HeadLayout::Merged};
   }
   static ops::Rope rope(const ops::LlamaDecoderBlock& op) {
     return {op.head_dim, op.head_dim, RopePairing::Half, HeadLayout::Merged, false};
@@ -384,8 +390,8 @@ struct LlamaDecoderBlockRules {
     Graph& g = c.graph();
     const auto& op = c.op<ops::LlamaDecoderBlock>();
     Expr x = c.input(0);
-    Expr zero_beta = c.zeros(c.input(1).shape());
-    auto qkv = shared_linear(c, g.rms_norm(x, c.input(1), zero_beta, op.eps), {c.input(2), c.input(3), c.input(4)}, {});
+    auto qkv =
+        shared_linear(c, g.rms_norm(x, c.input(1), std::nullopt, op.eps), {c.input(2), c.input(3), c.input(4)}, {});
     Expr q = g.rope(qkv[0], c.input(10), c.input(11), rope(op)), k = g.rope(qkv[1], c.input(10), c.input(11), rope(op));
     std::optional<Operand> mask;
     if (c.has("mask")) mask = c.input("mask");
@@ -393,7 +399,7 @@ struct LlamaDecoderBlockRules {
         q, k, qkv[2], ops::Attention{op.num_heads, op.kv_heads, op.head_dim, op.mask, 0, {}, {}, HeadLayout::Merged},
         mask);
     auto [normed, sum] =
-        residual_rms_norm(c, linear_into(c, attended, c.input(5), std::nullopt), x, c.input(6), zero_beta, op.eps);
+        residual_rms_norm(c, linear_into(c, attended, c.input(5), std::nullopt), x, c.input(6), std::nullopt, op.eps);
     Expr hidden;
     if (c.policy() == FusionPolicy::Direct) {
       hidden = g.add(ops::FusedSwiGLU{false},

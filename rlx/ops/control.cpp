@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/roots.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
@@ -95,11 +96,7 @@ Exprs add_inputs(Graph& body, const Shapes& shapes, std::string_view prefix) {
 Shape row_shape(const Shape& stack) { return Shape(Dims(stack.dims().begin() + 1, stack.dims().end()), stack.dtype()); }
 Shape stacked_shape(const Dim& n, const Shape& row) { return Shape(prepend(n, row.dims()), row.dtype()); }
 
-Graph like_body(const Graph& like) {
-  Graph out(like.name());
-  out.set_symbols(like.symbols());
-  return out;
-}
+Graph like_body(const Graph& like) { return copy_shell(like); }
 
 Graph permuted(const Graph& body, const std::vector<std::size_t>& inputs, const std::vector<std::size_t>& outputs) {
   Graph out = like_body(body);

@@ -60,6 +60,9 @@ void check_record(const OpDef& def) {
            "give it a reference rule, or a decomposition and .reference = by_decomposition");
   if (!composite && (def.decompose.derived() || def.vjp.derived() || def.jvp.derived() || def.batch.derived()))
     refuse(def.name, "a rule is by_decomposition, but it has no decomposition", "write the rule, or none(\"why not\")");
+  if (def.trait == OpTrait::Ordered && composite)
+    refuse(def.name, "an ordered op runs as it is, and cannot be written out",
+           "give it a reference rule or a kernel alone");
   if (def.level == Level::Hir && !composite) refuse(def.name, "an HIR block needs a decomposition");
   if (def.inputs.required > def.inputs.count) refuse(def.name, "it requires more operands than it names");
 }

@@ -36,11 +36,34 @@ std::optional<Diagnostic> check_side(const InferContext& c, const char* side, co
 
 }  // namespace
 
+namespace {
+
+bool is_byte(DType t) { return t == DType::I8 || t == DType::U8; }
+bool is_f8(DType t) { return t == DType::F8E4M3 || t == DType::F8E5M2; }
+
+// The error for dtypes that no product has; none when the result can be `out`, or, without one, that of both operands.
+std::optional<Diagnostic> check_dtypes(const InferContext& c, const std::optional<DType>& out) {
+  const DType a = c.input(0).dtype(), b = c.input(1).dtype();
+  const bool computes = is_inexact(a) || is_int(a);
+  if (out && !(computes && a == b && *out == a)) {
+    const bool wide = (*out == DType::I32 && is_byte(a) && is_byte(b)) ||
+                      ((*out == DType::F32 || *out == DType::F64) &&
+                       ((is_f8(a) && is_f8(b)) || (a == b && (a == DType::BF16 || a == DType::F16))));
+    if (wide) return std::nullopt;
+    return c.dtype_error("makes no ", dtype_name(*out), " of ", dtype_name(a), " and ", dtype_name(b),
+                         ": `out` is i32 of i8 and u8, f32 or f64 of two bf16, f16 or f8");
+  }
+  if (auto e = c.check_same_dtype(0, 2)) return e;
+  if (!computes)
+    return c.dtype_error("lhs is ", c.input(0), "; matrix products take floats, complex numbers and integers");
+  return std::nullopt;
+}
+
+}  // namespace
+
 Result<Shape> infer_dot(const InferContext& c, const DotAxes& d) {
   const Shape &a = c.input(0), &b = c.input(1);
-  if (auto e = c.check_same_dtype(0, 2)) return *e;
-  if (!is_inexact(a.dtype()) && !is_int(a.dtype()))
-    return c.dtype_error("lhs is ", a, "; matrix products take floats, complex numbers and integers");
+  if (auto e = check_dtypes(c, d.out)) return *e;
   if (d.lhs_contract.size() != d.rhs_contract.size())
     return c.attr_error("names ", d.lhs_contract.size(), " lhs and ", d.rhs_contract.size(), " rhs contracting axes");
   if (d.lhs_batch.size() != d.rhs_batch.size())
@@ -61,7 +84,7 @@ Result<Shape> infer_dot(const InferContext& c, const DotAxes& d) {
     dims.push_back(a.dim(static_cast<int>(axis)));
   for (std::int64_t axis : free_axes(b.rank(), d.rhs_contract, d.rhs_batch))
     dims.push_back(b.dim(static_cast<int>(axis)));
-  return Shape(std::move(dims), a.dtype());
+  return Shape(std::move(dims), d.out.value_or(a.dtype()));
 }
 
 double dot_flops(const Shape& lhs, const Shape& result, const DotAxes& axes) {
@@ -77,19 +100,22 @@ template <class T>
 std::vector<T> load_permuted(const Tensor& x, const std::vector<std::int64_t>& perm) {
   const auto n = static_cast<std::size_t>(x.num_elements());
   std::vector<T> plain(n);
-  visit_dtype(x.dtype(), [&](auto tag) {
-    using E = decltype(tag);
-    const std::byte* p = x.data();
-    for (std::size_t i = 0; i < n; ++i) {
-      if constexpr (std::is_same_v<E, float> || std::is_same_v<E, double>) {
-        E e;
-        std::memcpy(&e, p + i * sizeof(E), sizeof(E));
-        plain[i] = convert_element<T>(static_cast<double>(e));
-      } else {
-        plain[i] = load_element<T>(p, x.dtype(), static_cast<std::int64_t>(i));
+  const std::byte* p = x.data();
+  if (is_storage_only(x.dtype())) {
+    for (std::size_t i = 0; i < n; ++i) plain[i] = load_element<T>(p, x.dtype(), static_cast<std::int64_t>(i));
+  } else
+    visit_dtype(x.dtype(), [&](auto tag) {
+      using E = decltype(tag);
+      for (std::size_t i = 0; i < n; ++i) {
+        if constexpr (std::is_same_v<E, float> || std::is_same_v<E, double>) {
+          E e;
+          std::memcpy(&e, p + i * sizeof(E), sizeof(E));
+          plain[i] = convert_element<T>(static_cast<double>(e));
+        } else {
+          plain[i] = load_element<T>(p, x.dtype(), static_cast<std::int64_t>(i));
+        }
       }
-    }
-  });
+    });
   if (std::is_sorted(perm.begin(), perm.end()) || n == 0) return plain;
   const std::vector<std::int64_t> dims = x.dims(), strides = row_major_strides(dims);
   const std::size_t rank = perm.size();
@@ -205,7 +231,7 @@ struct DotGeneralRules {
   }
   static void reference(const RefArgs& a) {
     const DotAxes d = dot_axes(a.op<ops::DotGeneral>());
-    const DType t = a.in(0).dtype();
+    const DType t = a.out().dtype();
     // uint64 wraps, and its low bits are those of the signed product.
     if (is_int(t))
       dot_reference<std::uint64_t>(a, d);
@@ -220,8 +246,13 @@ struct DotGeneralRules {
     const auto num_lhs_free = c.input(0).rank() - static_cast<std::int64_t>(op.lhs_contract.size()) - num_batch;
     const DotSide lhs{c.input(0), op.lhs_contract, op.lhs_batch, num_batch};
     const DotSide rhs{c.input(1), op.rhs_contract, op.rhs_batch, num_batch + num_lhs_free};
-    c.accumulate(0, dot_cotangent(c.graph(), c.cotangent(), lhs, rhs));
-    c.accumulate(1, dot_cotangent(c.graph(), c.cotangent(), rhs, lhs));
+    // In the dtype of the result; a wider one than that of the operand is rounded once.
+    const auto side = [&](int i, const DotSide& mine, const DotSide& other) {
+      if (c.wants(i))
+        c.accumulate(i, c.graph().cast(dot_cotangent(c.graph(), c.cotangent(), mine, other), mine.x.dtype()));
+    };
+    side(0, lhs, rhs);
+    side(1, rhs, lhs);
   }
   static void jvp(JvpContext& c) {
     const auto& op = c.op<ops::DotGeneral>();
@@ -267,6 +298,17 @@ struct DotGeneralRules {
     s.add("extents of 1", {Shape({1, 1}, DType::F32), Shape({1, 1}, DType::F32)}, op({1}, {0}, {}, {}));
     s.add("bf16", {Shape({2, 3}, DType::BF16), Shape({3, 2}, DType::BF16)}, op({1}, {0}, {}, {}));
     s.add("f16", {Shape({2, 3}, DType::F16), Shape({3, 2}, DType::F16)}, op({1}, {0}, {}, {}));
+    const auto into = [](DType t) { return ops::DotGeneral{{1}, {0}, {}, {}, t}; };
+    const auto bytes = [](Dims dims, DType t) {
+      return SampleInput(Shape(std::move(dims), t), Fill::Index, t == DType::I8 ? 128 : 256);
+    };
+    s.add("bf16 to f32", {Shape({2, 3}, DType::BF16), Shape({3, 2}, DType::BF16)}, into(DType::F32));
+    s.add("f16 to f32", {Shape({2, 3}, DType::F16), Shape({3, 2}, DType::F16)}, into(DType::F32));
+    s.add("f32 to f32", {Shape({2, 3}, DType::F32), Shape({3, 2}, DType::F32)}, into(DType::F32));
+    s.add_discrete("f8 to f32", {Shape({2, 3}, DType::F8E4M3), Shape({3, 2}, DType::F8E5M2)}, into(DType::F32));
+    s.add_discrete("i8 to i32", {bytes({2, 3}, DType::I8), bytes({3, 2}, DType::I8)}, into(DType::I32));
+    s.add_discrete("u8 and i8 to i32, batched", {bytes({2, 2, 3}, DType::U8), bytes({2, 4, 3}, DType::I8)},
+                   ops::DotGeneral{{2}, {2}, {0}, {0}, DType::I32});
     s.add_discrete("c64", {Shape({2, 3}, DType::C64), Shape({3, 2}, DType::C64)}, op({1}, {0}, {}, {}));
     s.add_discrete(
         "i32",
@@ -279,7 +321,8 @@ struct DotGeneralRules {
   }
   static constexpr AttrField attrs[] = {
       field<&ops::DotGeneral::lhs_contract>("lhs_contract"), field<&ops::DotGeneral::rhs_contract>("rhs_contract"),
-      field<&ops::DotGeneral::lhs_batch>("lhs_batch"), field<&ops::DotGeneral::rhs_batch>("rhs_batch")};
+      field<&ops::DotGeneral::lhs_batch>("lhs_batch"), field<&ops::DotGeneral::rhs_batch>("rhs_batch"),
+      field<&ops::DotGeneral::out>("out")};
 };
 
 struct MatMulRules {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rlx/ir/op_def.h"
@@ -15,11 +16,12 @@ struct DotAxes {
   const std::vector<std::int64_t>& rhs_contract;
   const std::vector<std::int64_t>& lhs_batch;
   const std::vector<std::int64_t>& rhs_batch;
+  const std::optional<DType>& out;
 };
 
 template <class Op>
 DotAxes dot_axes(const Op& op) {
-  return {op.lhs_contract, op.rhs_contract, op.lhs_batch, op.rhs_batch};
+  return {op.lhs_contract, op.rhs_contract, op.lhs_batch, op.rhs_batch, op.out};
 }
 
 /// Axes of [0, rank) in neither list, ascending.
@@ -27,7 +29,7 @@ std::vector<std::int64_t> free_axes(int rank, const std::vector<std::int64_t>& c
                                     const std::vector<std::int64_t>& batch);
 
 /// Checks the axis lists against operands 0 and 1 and returns the result: batch ++ lhs free ++ rhs free, in their
-/// dtype.
+/// dtype, or in `out`.
 Result<Shape> infer_dot(const InferContext& c, const DotAxes& axes);
 
 /// Two floating-point operations per multiply-add of the dot product.

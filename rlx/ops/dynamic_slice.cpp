@@ -222,6 +222,7 @@ constinit const OpDef ops::DynamicUpdateSlice::def{.kind = kind,
                                                    .batch = DynamicUpdateSliceRules::batch,
                                                    .reference = DynamicUpdateSliceRules::reference,
                                                    .cost = moves_bytes,
-                                                   .samples = DynamicUpdateSliceRules::samples};
+                                                   .samples = DynamicUpdateSliceRules::samples,
+                                                   .updates = UpdateKind::Yes};
 
 }  // namespace rlx

@@ -13,7 +13,8 @@ struct FusedAttentionBlockRules {
     return (o.has_bias ? 1U << 3 | 1U << 4 : 0) | (takes_mask(o.mask) ? 1U << 5 : 0);
   }
   static AttentionSpec spec(const ops::FusedAttentionBlock& op) {
-    return {op.num_heads, op.kv_heads, op.head_dim, op.mask, op.window, op.scale, op.softcap, HeadLayout::Merged};
+    return {op.num_heads, op.kv_heads, op.head_dim, op.head_dim,       op.mask,
+            op.window,    op.scale,    op.softcap,  HeadLayout::Merged};
   }
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::FusedAttentionBlock>();

@@ -27,7 +27,7 @@ struct FusedDotRules {
     const auto& op = c.op<ops::FusedDot>();
     std::vector<Expr> operands;
     operands.push_back(c.graph().dot_general(
-        c.input(0), c.input(1), ops::DotGeneral{op.lhs_contract, op.rhs_contract, op.lhs_batch, op.rhs_batch}));
+        c.input(0), c.input(1), ops::DotGeneral{op.lhs_contract, op.rhs_contract, op.lhs_batch, op.rhs_batch, op.out}));
     for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
     c.set_result(inline_body(c.graph(), *op.epilogue, operands)[0]);
   }
@@ -73,14 +73,27 @@ struct FusedDotRules {
           ops::FusedDot{{1}, {0}, {}, {}, body(Shape({0, 2}, DType::F32), {bias}, [](Graph&, auto& in) {
                           return in[0] + in[1];
                         })});
+    s.add(
+        "bf16 to f32, bias", {Shape({3, 4}, DType::BF16), Shape({4, 2}, DType::BF16), bias},
+        ops::FusedDot{{1}, {0}, {}, {}, body(out, {bias}, [](Graph&, auto& in) { return in[0] + in[1]; }), DType::F32});
+    s.add_discrete("i8 to i32, scaled",
+                   {SampleInput(Shape({3, 4}, DType::I8), Fill::Small),
+                    SampleInput(Shape({4, 2}, DType::U8), Fill::Index, 256), bias},
+                   ops::FusedDot{{1},
+                                 {0},
+                                 {},
+                                 {},
+                                 body(Shape({3, 2}, DType::I32), {bias},
+                                      [](Graph& g, auto& in) { return g.cast(in[0], DType::F32) * in[1]; }),
+                                 DType::I32});
     s.add_discrete(
         "cast", {x, w},
         ops::FusedDot{{1}, {0}, {}, {}, body(out, {}, [](Graph& g, auto& in) { return g.cast(in[0], DType::BF16); })});
   }
   static constexpr AttrField attrs[] = {
       field<&ops::FusedDot::lhs_contract>("lhs_contract"), field<&ops::FusedDot::rhs_contract>("rhs_contract"),
-      field<&ops::FusedDot::lhs_batch>("lhs_batch"), field<&ops::FusedDot::rhs_batch>("rhs_batch"),
-      field<&ops::FusedDot::epilogue>("epilogue")};
+      field<&ops::FusedDot::lhs_batch>("lhs_batch"),       field<&ops::FusedDot::rhs_batch>("rhs_batch"),
+      field<&ops::FusedDot::epilogue>("epilogue"),         field<&ops::FusedDot::out>("out")};
 };
 
 }  // namespace

@@ -1,8 +1,13 @@
 // FusedResidualLN and FusedResidualRmsNorm: a residual sum and the norm of its last axis. Composites.
 #include <cmath>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/norm.h"
 
 namespace rlx {
 namespace {
@@ -28,116 +33,94 @@ Expr residual_sum(DecomposeContext& c) {
   return c.has("bias") ? sum + c.input("bias") : sum;
 }
 
-// The place of bias among the operands.
-template <class Op>
-std::uint32_t bias_present(const void* op) {
-  return static_cast<const Op*>(op)->has_bias ? 1U << 2 : 0;
-}
-template <class Op>
-constexpr InputSpec kResidualInputs =
-    inputs("x", "residual", maybe("bias"), "gamma", "beta").present_when(bias_present<Op>);
+constexpr InputSpec kResidualInputs = inputs("x", "residual", maybe("bias"), maybe("gamma"), maybe("beta"));
 
-template <class Op>
-void residual_samples(SampleSet& s) {
-  auto op = [](bool has_bias, double eps) {
-    Op o;
-    o.has_bias = has_bias;
-    o.eps = eps;
-    return o;
-  };
-  auto in = [](const Dims& dims, DType t, bool has_bias) {
-    const Shape x(dims, t), v({dims.back()}, t);
-    std::vector<SampleInput> out{x, x};
-    if (has_bias) out.push_back(v);
-    out.push_back(v);
-    out.push_back(v);
+// The norm of the sum, of which results from 1 on come behind the sum.
+template <class Norm>
+void decompose_residual(DecomposeContext& c, double eps) {
+  const Expr sum = residual_sum(c);
+  Norm norm;
+  norm.axes = {sum.rank() - 1}, norm.eps = eps;
+  std::vector<std::pair<std::string_view, Expr>> operands{{"x", sum}};
+  for (std::string_view name : {"gamma", "beta"})
+    if (c.has(name)) operands.emplace_back(name, c.input(name));
+  const Expr y = c.graph().add_named(norm, operands);
+  c.set_result(0, y);
+  c.set_result(1, sum);
+  for (int r = 2; r < c.num_results(); ++r) c.set_result(r, y.result(static_cast<std::uint32_t>(r - 1)));
+}
+
+// FusedResidualLN and FusedResidualRmsNorm, which have one result of a number for each row less.
+template <class Op, class Norm>
+struct ResidualRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<Op>();
+    if (auto e = check_residual(c, op.eps)) return *e;
+    const Shape& x = c.input(0);
+    Dims kept = x.dims();
+    kept.back() = 1;
+    const Shape stats(kept, accumulator_dtype(x.dtype()));
+    Shapes out{x, x, stats};
+    if (std::is_same_v<Op, ops::FusedResidualLN>) out.push_back(stats);
     return out;
-  };
-  s.add("plain", in({2, 3}, DType::F32, false), op(false, 1e-5));
-  s.add("bias", in({2, 2, 3}, DType::F32, true), op(true, 1e-3));
-  s.add("vector", in({4}, DType::F32, true), op(true, 0.1));
-  s.add("one element", in({2, 1}, DType::F32, false), op(false, 0.5));
-  s.add("no rows", in({0, 3}, DType::F32, true), op(true, 1e-5));
-  s.add("f64", in({2, 3}, DType::F64, true), op(true, 1e-12));
+  }
+  static void decompose(DecomposeContext& c) { decompose_residual<Norm>(c, c.op<Op>().eps); }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
+  static void samples(SampleSet& s) {
+    const auto add = [&](const char* name, const Dims& dims, DType t, double eps, std::uint32_t present) {
+      Op op;
+      op.eps = eps, op.present.bits = present;
+      const Shape x(dims, t);
+      std::vector<SampleInput> in{x, x};
+      for (int place = 2; place < 5; ++place)
+        if (op.present.has(place)) in.emplace_back(Shape({dims.back()}, t));
+      s.add(name, std::move(in), std::move(op));
+    };
+    add("plain", {2, 3}, DType::F32, 1e-5, 0b11000);
+    add("bias", {2, 2, 3}, DType::F32, 1e-3, 0b11100);
+    add("vector", {4}, DType::F32, 0.1, 0b11100);
+    add("one element", {2, 1}, DType::F32, 0.5, 0b11000);
+    add("no rows", {0, 3}, DType::F32, 1e-5, 0b11100);
+    add("no gamma", {2, 3}, DType::F32, 1e-5, 0b10100);
+    add("no beta", {2, 3}, DType::F32, 1e-5, 0b1000);
+    add("the sum alone", {2, 3}, DType::F32, 1e-5, 0);
+    add("f64", {2, 3}, DType::F64, 1e-12, 0b11100);
+  }
+  static constexpr AttrField attrs[] = {field<&Op::eps>("eps"), field<&Op::present>("present")};
+};
+
+template <class Op, class Norm>
+constexpr OpDef record(std::string_view name, std::string_view what, Cost (*cost)(const CostContext&)) {
+  using Rules = ResidualRules<Op, Norm>;
+  return {.kind = Op::kind,
+          .name = name,
+          .what = what,
+          .inputs = kResidualInputs.masked_by<&Op::present>(),
+          .attrs = Rules::attrs,
+          .level = Level::Mir,
+          .leaf = LeafKind::None,
+          .elementwise = ElementwiseKind::No,
+          .view = ViewKind::None,
+          .precision = PrecisionCategory::Reduction,
+          .infer = Rules::infer,
+          .decompose = Rules::decompose,
+          .vjp = Rules::vjp,
+          .jvp = Rules::jvp,
+          .batch = Rules::batch,
+          .reference = by_decomposition,
+          .cost = cost,
+          .samples = Rules::samples};
 }
-
-struct FusedResidualLNRules {
-  static Result<Shapes> infer(const InferContext& c) {
-    const auto& op = c.op<ops::FusedResidualLN>();
-    if (auto e = check_residual(c, op.eps)) return *e;
-    return Shapes{c.input(0)};
-  }
-  static void decompose(DecomposeContext& c) {
-    const auto& op = c.op<ops::FusedResidualLN>();
-    c.set_result(c.graph().layer_norm(residual_sum(c), c.input("gamma"), c.input("beta"), op.eps));
-  }
-  static constexpr DerivedRule vjp = by_decomposition;
-  static constexpr DerivedRule jvp = by_decomposition;
-  static constexpr DerivedRule batch = by_decomposition;
-  static void samples(SampleSet& s) { residual_samples<ops::FusedResidualLN>(s); }
-  static constexpr AttrField attrs[] = {field<&ops::FusedResidualLN::has_bias>("has_bias"),
-                                        field<&ops::FusedResidualLN::eps>("eps")};
-};
-
-struct FusedResidualRmsNormRules {
-  static Result<Shapes> infer(const InferContext& c) {
-    const auto& op = c.op<ops::FusedResidualRmsNorm>();
-    if (auto e = check_residual(c, op.eps)) return *e;
-    return Shapes{c.input(0), c.input(0)};
-  }
-  static void decompose(DecomposeContext& c) {
-    const auto& op = c.op<ops::FusedResidualRmsNorm>();
-    Expr sum = residual_sum(c);
-    c.set_result(0, c.graph().rms_norm(sum, c.input("gamma"), c.input("beta"), op.eps));
-    c.set_result(1, sum);
-  }
-  static constexpr DerivedRule vjp = by_decomposition;
-  static constexpr DerivedRule jvp = by_decomposition;
-  static constexpr DerivedRule batch = by_decomposition;
-  static void samples(SampleSet& s) { residual_samples<ops::FusedResidualRmsNorm>(s); }
-  static constexpr AttrField attrs[] = {field<&ops::FusedResidualRmsNorm::has_bias>("has_bias"),
-                                        field<&ops::FusedResidualRmsNorm::eps>("eps")};
-};
 
 }  // namespace
 
-constinit const OpDef ops::FusedResidualLN::def{.kind = kind,
-                                                .name = "fused_residual_ln",
-                                                .what = "layer_norm of x + residual [+ bias] over the last axis.",
-                                                .inputs = kResidualInputs<ops::FusedResidualLN>,
-                                                .attrs = FusedResidualLNRules::attrs,
-                                                .level = Level::Mir,
-                                                .leaf = LeafKind::None,
-                                                .elementwise = ElementwiseKind::No,
-                                                .view = ViewKind::None,
-                                                .precision = PrecisionCategory::Reduction,
-                                                .infer = FusedResidualLNRules::infer,
-                                                .decompose = FusedResidualLNRules::decompose,
-                                                .vjp = FusedResidualLNRules::vjp,
-                                                .jvp = FusedResidualLNRules::jvp,
-                                                .batch = FusedResidualLNRules::batch,
-                                                .reference = by_decomposition,
-                                                .cost = flops_per_element<10>,
-                                                .samples = FusedResidualLNRules::samples};
-
-constinit const OpDef ops::FusedResidualRmsNorm::def{
-    .kind = kind,
-    .name = "fused_residual_rms_norm",
-    .what = "rms_norm of x + residual [+ bias] over the last axis, and that sum.",
-    .inputs = kResidualInputs<ops::FusedResidualRmsNorm>,
-    .attrs = FusedResidualRmsNormRules::attrs,
-    .level = Level::Mir,
-    .leaf = LeafKind::None,
-    .elementwise = ElementwiseKind::No,
-    .view = ViewKind::None,
-    .precision = PrecisionCategory::Reduction,
-    .infer = FusedResidualRmsNormRules::infer,
-    .decompose = FusedResidualRmsNormRules::decompose,
-    .vjp = FusedResidualRmsNormRules::vjp,
-    .jvp = FusedResidualRmsNormRules::jvp,
-    .batch = FusedResidualRmsNormRules::batch,
-    .reference = by_decomposition,
-    .cost = flops_per_element<7>,
-    .samples = FusedResidualRmsNormRules::samples};
+constinit const OpDef ops::FusedResidualLN::def = record<ops::FusedResidualLN, ops::LayerNorm>(
+    "fused_residual_ln", "layer_norm of x + residual [+ bias] over the last axis, and that sum.",
+    flops_per_element<10>);
+constinit const OpDef ops::FusedResidualRmsNorm::def = record<ops::FusedResidualRmsNorm, ops::RmsNorm>(
+    "fused_residual_rms_norm", "rms_norm of x + residual [+ bias] over the last axis, and that sum.",
+    flops_per_element<7>);
 
 }  // namespace rlx

@@ -1,4 +1,5 @@
 // If: one of two bodies runs.
+#include "rlx/ir/roots.h"
 #include "rlx/ops/body.h"
 #include "rlx/ops/control.h"
 #include "rlx/ops/rule_helpers.h"
@@ -164,6 +165,10 @@ struct IfRules {
     const Mask all(op.then->outputs().size(), true);
     Exprs operands = c_operands(c);
     if (c.is_batched(0)) {
+      if (is_ordered(c.box()))
+        throw Error(ErrorCode::Unsupported,
+                    "vmap: a branch holds an ordered op, which only the examples that take it may run",
+                    "take the op out of the branch, or decide the branch for the whole batch");
       const Exprs inputs(operands.begin() + 1, operands.end());
       const Exprs yes = inline_body(g, body_vmap(*op.then, batched, c.batch_size(), all), inputs);
       const Exprs no = inline_body(g, body_vmap(*op.otherwise, batched, c.batch_size(), all), inputs);

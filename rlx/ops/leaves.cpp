@@ -26,6 +26,7 @@ struct InputRules {
 struct ParamRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Param>();
+    if (op.form.bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form.id, "'");
     return declared(c, op.name, op.dims, op.dtype);
   }
   static void samples(SampleSet& s) {
@@ -34,7 +35,8 @@ struct ParamRules {
   }
   static constexpr AttrField attrs[] = {
       field<&ops::Param::name>("name"), field<&ops::Param::dims>("dims", AttrPlace::TypeDims),
-      field<&ops::Param::dtype>("dtype", AttrPlace::TypeDType), field<&ops::Param::mode>("mode")};
+      field<&ops::Param::dtype>("dtype", AttrPlace::TypeDType), field<&ops::Param::mode>("mode"),
+      field<&ops::Param::form>("form")};
 };
 
 struct ConstantRules {

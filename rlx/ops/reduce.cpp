@@ -7,13 +7,6 @@
 namespace rlx {
 namespace {
 
-// Extents of x with the reduced axes as 1.
-Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes) {
-  Dims dims = x.dims();
-  for (std::int64_t axis : axes) dims[static_cast<std::size_t>(axis)] = Dim(1);
-  return dims;
-}
-
 // 1 where an element equals its group's extremum, in the dtype of x.
 Expr extremum_mask(Graph& g, Expr x, Expr kept_result) { return g.cast(g.eq(x, kept_result), x.dtype()); }
 
@@ -39,13 +32,6 @@ Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) 
   const Expr others = g.cumulative(CumulativeKind::Prod, rows, last, true, false) *
                       g.cumulative(CumulativeKind::Prod, rows, last, true, true);
   return g.transpose(g.reshape(others, moved.shape().dims()), inverse_perm(perm));
-}
-
-// How many elements a group has, as a scalar of `dtype`.
-Expr group_size(Graph& g, const Shape& x, const std::vector<std::int64_t>& axes, DType dtype) {
-  Dims reduced;
-  for (std::int64_t axis : axes) reduced.push_back(x.dim(static_cast<int>(axis)));
-  return g.cast(dims_product(g, reduced), dtype);
 }
 
 struct ReduceRules {

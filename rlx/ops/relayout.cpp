@@ -1,51 +1,91 @@
-// Relayout: a weight packed for a kernel. It exists in LIR only; each backend that emits it defines the packed bytes.
+// Relayout: a matrix in the form that kernels asked for. Its values are those of its sources; only the backend that
+// asked knows how the bytes lie.
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/lir.h"
+#include "rlx/tensor/visit.h"
 
 namespace rlx {
 namespace {
 
+bool holds(DType wide, DType narrow) {
+  return wide == narrow || (wide == DType::F32 && (narrow == DType::BF16 || narrow == DType::F16));
+}
+
+/// True when a source of `elements` elements holds all that a form of `k` rows reads of it; strides and counts may be
+/// as large as their type.
+bool reaches(std::int64_t elements, std::int64_t k, const ops::FormSource& at) {
+  std::int64_t left = elements - 1 - at.offset;  // that may lie behind the first
+  if (left < 0) return false;
+  if (at.k_stride > 0 && k - 1 > left / at.k_stride) return false;
+  left -= (k - 1) * at.k_stride;
+  return at.n_stride == 0 || at.columns - 1 <= left / at.n_stride;
+}
+
 struct RelayoutRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Relayout>();
-    if (auto e = c.check_same_dtype(0, c.num_inputs())) return *e;
-    if (op.k < 0 || op.n < 0 || op.packed_bytes < 0)
-      return c.attr_error("k, n and packed_bytes must not be negative, got ", op.k, ", ", op.n, ", ", op.packed_bytes);
-    if (op.panel_width < 1) return c.attr_error("panel_width must be at least 1, got ", op.panel_width);
-    if (op.transposed.size() != static_cast<std::size_t>(c.num_inputs()))
-      return c.attr_error("has ", c.num_inputs(), " sources but ", op.transposed.size(), " transposed flags");
-    Dim columns = 0;
+    if (op.k < 0 || op.n < 0) return c.attr_error("k and n must not be negative, got ", op.k, ", ", op.n);
+    if (op.form.empty() || op.form.bytes < 0)
+      return c.attr_error("needs a form such as panels(48);1024, got '", op.form.id, "'");
+    if (op.sources.size() != 4 * static_cast<std::size_t>(c.num_inputs()))
+      return c.attr_error("has ", c.num_inputs(), " sources but ", op.sources.size(),
+                          " numbers that say where they lie");
+    std::int64_t columns = 0;
     for (int i = 0; i < c.num_inputs(); ++i) {
-      const Shape& w = c.input(i);
-      if (w.rank() != 2) return c.error("source ", i, " must be a matrix, got ", w);
-      const bool transposed = op.transposed[static_cast<std::size_t>(i)] != 0;
-      if (!(w.dim(transposed ? 1 : 0) == Dim(op.k)))
-        return c.error("source ", i, " ", w, transposed ? " (transposed)" : "", " must have k = ", op.k, " rows");
-      columns = columns + w.dim(transposed ? 0 : 1);
+      const Shape& s = c.input(i);
+      const ops::FormSource at = op.source(static_cast<std::size_t>(i));
+      if (!holds(op.dtype, s.dtype()))
+        return c.error("source ", i, " ", s, " is no ", dtype_name(op.dtype), " or narrower");
+      if (!s.is_static()) return c.error("source ", i, " ", s, " has symbols");
+      if (at.columns < 0 || at.offset < 0 || at.k_stride < 0 || at.n_stride < 0)
+        return c.attr_error("source ", i, " lies at negative places");
+      if (op.k > 0 && at.columns > 0 && !reaches(s.num_elements(), op.k, at))
+        return c.error("source ", i, " ", s, " has ", s.num_elements(), " elements, the form reads behind them: ", op.k,
+                       " rows ", at.k_stride, " apart and ", at.columns, " columns ", at.n_stride, " apart from ",
+                       at.offset, " on");
+      if (at.columns > op.n - columns) return c.error("the sources have more columns together than n, ", op.n);
+      columns += at.columns;
     }
-    if (!(columns == Dim(op.n))) return c.error("the sources have ", columns, " columns together, n is ", op.n);
-    return Shapes{Shape({op.packed_bytes}, DType::U8)};
+    if (columns != op.n) return c.error("the sources have ", columns, " columns together, n is ", op.n);
+    return Shapes{op.transposed ? Shape({op.n, op.k}, op.dtype) : Shape({op.k, op.n}, op.dtype)};
   }
-  static constexpr NoRule vjp = none("its result is bytes");
-  static constexpr NoRule jvp = none("its result is bytes");
-  static constexpr NoRule batch = none("its result is bytes");
+  static void reference(const RefArgs& a) {
+    const auto& op = a.op<ops::Relayout>();
+    Tensor& out = a.out();
+    std::int64_t column = 0;
+    for (std::size_t i = 0; i < a.inputs.size(); ++i) {
+      const ops::FormSource at = op.source(i);
+      for (std::int64_t j = 0; j < at.columns; ++j, ++column)
+        for (std::int64_t k = 0; k < op.k; ++k)
+          store_element(out.mutable_data(), op.dtype, op.transposed ? column * op.k + k : k * op.n + column,
+                        load_element<double>(a.inputs[i].data(), a.inputs[i].dtype(),
+                                             at.offset + k * at.k_stride + j * at.n_stride));
+    }
+  }
+  static constexpr NoRule vjp = none("derivatives are taken before values get forms");
+  static constexpr NoRule jvp = none("derivatives are taken before values get forms");
+  static constexpr NoRule batch = none("batching happens before values get forms");
   static void samples(SampleSet& s) {
-    s.add_discrete("one source", {Shape({3, 4}, DType::F32)}, ops::Relayout{16, {0}, 3, 4, 192});
-    s.add_discrete("two sources", {Shape({3, 4}, DType::F32), Shape({2, 3}, DType::F32)},
-                   ops::Relayout{4, {0, 1}, 3, 6, 96});
+    const Form form{"panels", {16}, 192};
+    s.add_discrete("one source", {Shape({3, 4}, DType::F32)},
+                   ops::Relayout{form, 3, 4, false, DType::F32, {4, 0, 4, 1}});
+    s.add_discrete("two sources, one [N, K] in bf16", {Shape({3, 4}, DType::F32), Shape({2, 3}, DType::BF16)},
+                   ops::Relayout{form, 3, 6, false, DType::F32, {4, 0, 4, 1, 2, 0, 1, 3}});
+    s.add_discrete("columns of a source, as [N, K]", {Shape({3, 8}, DType::F32)},
+                   ops::Relayout{form, 3, 2, true, DType::F32, {2, 5, 8, 1}});
   }
-  static constexpr AttrField attrs[] = {field<&ops::Relayout::panel_width>("panel_width"),
-                                        field<&ops::Relayout::transposed>("transposed"), field<&ops::Relayout::k>("k"),
-                                        field<&ops::Relayout::n>("n"),
-                                        field<&ops::Relayout::packed_bytes>("packed_bytes")};
+  static constexpr AttrField attrs[] = {
+      field<&ops::Relayout::form>("form"),   field<&ops::Relayout::k>("k"),
+      field<&ops::Relayout::n>("n"),         field<&ops::Relayout::transposed>("transposed"),
+      field<&ops::Relayout::dtype>("dtype"), field<&ops::Relayout::sources>("sources")};
 };
 
 }  // namespace
 
 constinit const OpDef ops::Relayout::def{.kind = kind,
                                          .name = "relayout",
-                                         .what = "Weights packed for a product kernel, joined along N.",
-                                         .inputs = variadic_inputs("weights", 1),
+                                         .what = "A matrix in the form that its readers' kernels asked for.",
+                                         .inputs = variadic_inputs("sources", 1),
                                          .attrs = RelayoutRules::attrs,
                                          .level = Level::Lir,
                                          .leaf = LeafKind::None,
@@ -53,11 +93,11 @@ constinit const OpDef ops::Relayout::def{.kind = kind,
                                          .view = ViewKind::None,
                                          .precision = PrecisionCategory::DataMovement,
                                          .infer = RelayoutRules::infer,
-                                         .decompose = none("its result is the backend's own packed form"),
+                                         .decompose = none("it is made by the compiler, for one target"),
                                          .vjp = RelayoutRules::vjp,
                                          .jvp = RelayoutRules::jvp,
                                          .batch = RelayoutRules::batch,
-                                         .reference = none("its result is the backend's own packed form"),
+                                         .reference = RelayoutRules::reference,
                                          .cost = moves_bytes,
                                          .samples = RelayoutRules::samples};
 

@@ -137,4 +137,16 @@ Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank) {
   return g.iota(Shape(std::move(dims), DType::I64), axis);
 }
 
+Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes) {
+  Dims dims = x.dims();
+  for (std::int64_t axis : axes) dims[static_cast<std::size_t>(axis)] = Dim(1);
+  return dims;
+}
+
+Expr group_size(Graph& g, const Shape& x, const std::vector<std::int64_t>& axes, DType dtype) {
+  Dims reduced;
+  for (std::int64_t axis : axes) reduced.push_back(x.dim(static_cast<int>(axis)));
+  return g.cast(dims_product(g, reduced), dtype);
+}
+
 }  // namespace rlx

@@ -106,6 +106,8 @@ AxisSplit split_at(std::span<const std::int64_t> dims, std::int64_t axis);
 
 /// The error for a list of axes that is out of range or repeats one; none when it is fine.
 std::optional<Diagnostic> check_axes(const InferContext& c, const std::vector<std::int64_t>& axes, const Shape& x);
+/// The extents of x with those axes as 1.
+Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes);
 
 // -- graph-building rules --
 
@@ -120,6 +122,8 @@ Dims prepend(const Dim& d, const Dims& dims);
 /// The value of a dimension, or of the product of some, as an I64 scalar; a constant when it is static.
 Expr dim_value(Graph& g, const Dim& d);
 Expr dims_product(Graph& g, std::span<const Dim> dims);
+/// How many elements those axes of x have together, as a scalar of `dtype`.
+Expr group_size(Graph& g, const Shape& x, const std::vector<std::int64_t>& axes, DType dtype);
 /// 0, 1, 2, .. along `axis` of [1, .., d, .., 1] with `rank` axes, I64.
 Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank);
 

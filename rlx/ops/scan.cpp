@@ -1,52 +1,10 @@
 // Scan: a body run once for every row of its xs, with values carried from step to step.
 #include "rlx/ops/body.h"
-#include "rlx/ops/control.h"
+#include "rlx/ops/loop.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
 namespace {
-
-// How the operands of a Scan and the inputs of its body divide into invariants, carries and xs; its results and the
-// outputs of its body into carries and ys.
-struct Parts {
-  std::size_t invariants, carries, xs, ys;
-  explicit Parts(const ops::Scan& op)
-      : invariants(static_cast<std::size_t>(op.invariants)),
-        carries(static_cast<std::size_t>(op.carries)),
-        xs(num_body_inputs(*op.body) - invariants - carries),
-        ys(op.body->outputs().size() - carries) {}
-  std::size_t inputs() const { return invariants + carries + xs; }
-  std::size_t outputs() const { return carries + ys; }
-  Mask invariants_of(const Mask& m) const { return slice_of(m, 0, invariants); }
-  Mask carries_of(const Mask& m) const { return slice_of(m, invariants, carries); }
-  Mask xs_of(const Mask& m) const { return slice_of(m, invariants + carries, xs); }
-};
-
-// The inputs that change, given those that do before the first step: a carry does when a step makes it.
-Mask closure(const ops::Scan& op, Mask moving, bool inexact_only) {
-  const Parts p(op);
-  for (bool more = true; more;) {
-    more = false;
-    const Mask out = body_depends(*op.body, moving, inexact_only);
-    for (std::size_t c = 0; c < p.carries; ++c)
-      if (out[c] && !moving[p.invariants + c]) moving[p.invariants + c] = more = true;
-  }
-  return moving;
-}
-
-// Positions, group by group.
-struct Order {
-  std::vector<std::size_t> order;
-  void group(std::size_t first, std::size_t count) {
-    for (std::size_t k = 0; k < count; ++k) order.push_back(first + k);
-  }
-};
-
-struct ReverseNotes {
-  BodyReverse body;
-  Mask wanted;  // operands whose cotangents the backward scan gives
-  Mask seeded;  // outputs of the body whose cotangents it takes
-};
 
 struct ScanRules {
   static Result<Shapes> infer(const InferContext& c) {
@@ -93,13 +51,12 @@ struct ScanRules {
 
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Scan>();
-    const Parts p(op);
+    const LoopParts p = *loop_parts(a.box);
     const std::int64_t length = op.length[0].value();
     std::vector<Tensor> inputs(a.inputs.begin(), a.inputs.end());
     for (std::int64_t step = 0; step < length; ++step) {
       const std::int64_t t = op.reverse ? length - 1 - step : step;
-      for (std::size_t x = p.invariants + p.carries; x < p.inputs(); ++x)
-        inputs[x] = row_of(a.in(static_cast<int>(x)), t);
+      for (std::size_t x = p.first_x(); x < p.inputs(); ++x) inputs[x] = row_of(a.in(static_cast<int>(x)), t);
       std::vector<Tensor> results = run_body(*op.body, inputs);
       for (std::size_t y = 0; y < p.ys; ++y) set_row(a.out(static_cast<int>(p.carries + y)), t, results[p.carries + y]);
       for (std::size_t k = 0; k < p.carries; ++k) inputs[p.invariants + k] = std::move(results[k]);
@@ -115,83 +72,35 @@ struct ScanRules {
   // One scan carries values and tangents.
   static void jvp(JvpContext& c) {
     const auto& op = c.op<ops::Scan>();
-    const Parts p(op);
-    Mask moving;
-    for (int i = 0; i < c.num_inputs(); ++i) moving.push_back(c.has_tangent(i));
-    moving = both(closure(op, std::move(moving), true), inexact_of(input_shapes(*op.body)));
-    Mask wanted = body_depends(*op.body, moving, true);
-    for (std::size_t k = 0; k < p.carries; ++k) wanted[k] = moving[p.invariants + k];
-    const Graph joint = body_jvp(*op.body, moving, wanted);
-    // Groups of the joint body: inputs, then tangents of the moving ones; outputs likewise.
-    Order in, out;
-    std::size_t tangent = p.inputs();
-    Exprs operands;
-    const auto inputs_of = [&](std::size_t first, std::size_t count) {
-      in.group(first, count);
-      for (std::size_t k = first; k < first + count; ++k) operands.push_back(c.input(static_cast<int>(k)));
-      for (std::size_t k = first; k < first + count; ++k)
-        if (moving[k]) {
-          in.group(tangent++, 1);
-          operands.push_back(c.tangent(static_cast<int>(k)));
-        }
-    };
-    inputs_of(0, p.invariants);
-    inputs_of(p.invariants, p.carries);
-    inputs_of(p.invariants + p.carries, p.xs);
-    const std::size_t moving_carries = count_of(p.carries_of(moving)), moving_ys = count_of(wanted) - moving_carries;
-    out.group(0, p.carries);
-    out.group(p.outputs(), moving_carries);
-    out.group(p.carries, p.ys);
-    out.group(p.outputs() + moving_carries, moving_ys);
-    ops::Scan both_op = op;
-    both_op.invariants += static_cast<std::int64_t>(count_of(p.invariants_of(moving)));
-    both_op.carries += static_cast<std::int64_t>(moving_carries);
-    both_op.body = finished(permuted(joint, in.order, out.order));
-    const Exprs results = add_node(c.graph(), std::move(both_op), operands);
-    std::size_t at_carry = p.carries, at_y = p.outputs() + moving_carries;
-    for (std::size_t r = 0; r < p.outputs(); ++r) {
-      const bool carry = r < p.carries;
-      c.replace_output(static_cast<int>(r), results[carry ? r : r + moving_carries]);
-      if (wanted[r]) c.set_tangent(static_cast<int>(r), results[carry ? at_carry++ : at_y++]);
-    }
+    const LoopParts p = *loop_parts(c.box());
+    const JointLoop joint = joint_loop(c, *op.body, p);
+    ops::Scan form = op;
+    form.invariants = joint.invariants;
+    form.carries = joint.carries;
+    form.body = joint.body;
+    set_joint_results(c, p, joint, add_node(c.graph(), std::move(form), joint.operands));
   }
 
   // The same scan, which also stacks what the derivative of its body reads.
   static Augmented augment(const AugmentContext& c) {
     const auto& op = c.op<ops::Scan>();
-    const Parts p(op);
-    Mask active;
-    for (int i = 0; i < c.num_inputs(); ++i) active.push_back(c.is_active(i));
-    BodyReverseRequest request;
-    request.wanted = both(closure(op, std::move(active), true), inexact_of(input_shapes(*op.body)));
-    const Mask depends = body_depends(*op.body, request.wanted, true);
-    for (std::size_t k = 0; k < p.carries; ++k) request.seeded.push_back(request.wanted[p.invariants + k]);
-    for (std::size_t y = p.carries; y < p.outputs(); ++y)
-      request.seeded.push_back(depends[y] && c.is_reached(static_cast<int>(y)));
-    request.save = op.checkpoint ? CallSave::Nothing : CallSave::All;
-    request.kept_inputs.assign(p.inputs(), true);
-    for (std::size_t k = 0; k < p.carries; ++k) request.kept_inputs[p.invariants + k] = false;
-    for (std::size_t r = 0; r < p.outputs(); ++r) request.kept_outputs.push_back(r >= p.carries);
-    request.invariant.assign(p.inputs(), false);
-    std::fill_n(request.invariant.begin(), p.invariants, true);
-    auto notes = std::make_shared<ReverseNotes>();
-    notes->body = body_vjp(*op.body, request);
-    notes->wanted = request.wanted;
-    notes->seeded = request.seeded;
+    const auto notes =
+        loop_reverse(c, *op.body, *loop_parts(c.box()), op.checkpoint ? CallSave::Nothing : CallSave::All);
     ops::Scan form = op;
     form.body = finished(Graph(notes->body.forward));
-    return {std::move(form), std::move(notes)};
+    return {std::move(form), notes, {}};
   }
 
   // The steps the other way round: carries are the cotangents of the carries and the sums of those of the invariants.
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::Scan>();
-    const Parts p(op);
-    const auto& notes = c.notes<ReverseNotes>();
+    const LoopParts p = *loop_parts(c.box());
+    const auto& notes = c.notes<LoopReverse>();
     const BodyReverse& r = notes.body;
     Graph& g = c.graph();
-    const Mask wanted_invariants = p.invariants_of(notes.wanted), wanted_carries = p.carries_of(notes.wanted),
-               wanted_xs = p.xs_of(notes.wanted);
+    const Mask wanted_invariants = slice_of(notes.wanted, 0, p.invariants),
+               wanted_carries = slice_of(notes.wanted, p.first_carry(), p.carries),
+               wanted_xs = slice_of(notes.wanted, p.first_x(), p.xs);
 
     // Operands of the backward scan, and the inputs of its body in the same order.
     Graph body = like_body(r.backward);
@@ -250,32 +159,15 @@ struct ScanRules {
 
   static void batch(BatchContext& c) {
     const auto& op = c.op<ops::Scan>();
-    const Parts p(op);
+    const LoopParts p = *loop_parts(c.box());
     Mask batched;
     for (int i = 0; i < c.num_inputs(); ++i) batched.push_back(c.is_batched(i));
-    batched = closure(op, std::move(batched), false);
+    batched = loop_closure(*op.body, p, std::move(batched), false);
     Mask lifted = body_depends(*op.body, batched, false);
-    for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.invariants + k];
-    Graph& g = c.graph();
+    for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.first_carry() + k];
     ops::Scan form = op;
     form.body = finished(body_vmap(*op.body, batched, c.batch_size(), lifted));
-    Exprs operands;
-    for (std::size_t i = 0; i < p.inputs(); ++i) {
-      const int k = static_cast<int>(i);
-      if (i >= p.invariants + p.carries)
-        operands.push_back(batched[i] ? swap_leading(g, c.input(k)) : c.input(k));
-      else
-        operands.push_back(batched[i] ? c.lifted(k) : c.input(k));
-    }
-    const Exprs results = add_node(g, std::move(form), operands);
-    for (std::size_t r = 0; r < p.outputs(); ++r) {
-      Expr e = results[r];
-      if (!lifted[r])
-        e = g.expand(e, prepend(c.batch_size(), e.shape().dims()));
-      else if (r >= p.carries)
-        e = swap_leading(g, e);
-      c.set_result(static_cast<int>(r), e);
-    }
+    set_batched_results(c, p, lifted, add_node(c.graph(), std::move(form), batched_operands(c, p, batched)));
   }
 
   static void samples(SampleSet& s);

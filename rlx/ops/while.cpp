@@ -1,33 +1,10 @@
 // While: a body run as long as a condition on its carries holds.
 #include "rlx/ops/body.h"
-#include "rlx/ops/control.h"
+#include "rlx/ops/loop.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
 namespace {
-
-struct Parts {
-  std::size_t invariants, carries, ys;
-  explicit Parts(const ops::While& op)
-      : invariants(static_cast<std::size_t>(op.invariants)),
-        carries(num_body_inputs(*op.body) - invariants),
-        ys(op.body->outputs().size() - carries) {}
-  std::size_t inputs() const { return invariants + carries; }
-  std::size_t outputs() const { return carries + ys; }
-  std::size_t trips() const { return outputs(); }  // which result counts
-  Mask carries_of(const Mask& m) const { return slice_of(m, invariants, carries); }
-};
-
-Mask closure(const ops::While& op, Mask moving, bool inexact_only) {
-  const Parts p(op);
-  for (bool more = true; more;) {
-    more = false;
-    const Mask out = body_depends(*op.body, moving, inexact_only);
-    for (std::size_t c = 0; c < p.carries; ++c)
-      if (out[c] && !moving[p.invariants + c]) moving[p.invariants + c] = more = true;
-  }
-  return moving;
-}
 
 // `body` with Inputs of all `shapes`, of which it takes those at `places`.
 Graph embedded(const Graph& body, const Shapes& shapes, const std::vector<std::size_t>& places) {
@@ -39,10 +16,8 @@ Graph embedded(const Graph& body, const Shapes& shapes, const std::vector<std::s
   return out;
 }
 
-struct ReverseNotes {
-  BodyReverse body;
-  Mask wanted, seeded;  // operands; outputs of the body
-};
+// Which result counts.
+int trips_of(const LoopParts& p) { return static_cast<int>(p.outputs()); }
 
 Expr any_example(Graph& g, Expr flags) { return g.gt(g.reduce(ReduceKind::Max, g.cast(flags, DType::I32), {}), 0); }
 
@@ -92,7 +67,7 @@ struct WhileRules {
 
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::While>();
-    const Parts p(op);
+    const LoopParts p = *loop_parts(a.box);
     std::vector<Tensor> inputs(a.inputs.begin(), a.inputs.end());
     std::int64_t trips = 0;
     for (; !op.max_trips || trips < *op.max_trips; ++trips) {
@@ -102,7 +77,7 @@ struct WhileRules {
       for (std::size_t k = 0; k < p.carries; ++k) inputs[p.invariants + k] = std::move(results[k]);
     }
     for (std::size_t k = 0; k < p.carries; ++k) a.out(static_cast<int>(k)) = inputs[p.invariants + k];
-    a.out(static_cast<int>(p.trips())).set_i64(0, trips);
+    a.out(trips_of(p)).set_i64(0, trips);
   }
 
   // Of max_trips, else of one: nobody knows.
@@ -116,49 +91,15 @@ struct WhileRules {
 
   static void jvp(JvpContext& c) {
     const auto& op = c.op<ops::While>();
-    const Parts p(op);
-    Mask moving;
-    for (int i = 0; i < c.num_inputs(); ++i) moving.push_back(c.has_tangent(i));
-    const Shapes shapes = input_shapes(*op.body);
-    moving = both(closure(op, std::move(moving), true), inexact_of(shapes));
-    Mask wanted = body_depends(*op.body, moving, true);
-    for (std::size_t k = 0; k < p.carries; ++k) wanted[k] = moving[p.invariants + k];
-    const Graph joint = body_jvp(*op.body, moving, wanted);
-    std::vector<std::size_t> in, out, places(p.inputs());  // places: of the values among the new operands
-    Shapes all;
-    Exprs operands;
-    std::size_t tangent = p.inputs();
-    const auto inputs_of = [&](std::size_t first, std::size_t count) {
-      for (std::size_t k = first; k < first + count; ++k) {
-        places[k] = operands.size();
-        in.push_back(k), all.push_back(shapes[k]), operands.push_back(c.input(static_cast<int>(k)));
-      }
-      for (std::size_t k = first; k < first + count; ++k)
-        if (moving[k])
-          in.push_back(tangent++), all.push_back(shapes[k]), operands.push_back(c.tangent(static_cast<int>(k)));
-    };
-    inputs_of(0, p.invariants);
+    const LoopParts p = *loop_parts(c.box());
+    const JointLoop joint = joint_loop(c, *op.body, p);
     ops::While form = op;
-    form.invariants = static_cast<std::int64_t>(operands.size());
-    inputs_of(p.invariants, p.carries);
-    const std::size_t moving_carries = count_of(p.carries_of(moving));
-    const auto outputs_of = [&](std::size_t first, std::size_t count) {
-      for (std::size_t k = first; k < first + count; ++k) out.push_back(k);
-    };
-    outputs_of(0, p.carries);
-    outputs_of(p.outputs(), moving_carries);
-    outputs_of(p.carries, p.ys);
-    outputs_of(p.outputs() + moving_carries, count_of(wanted) - moving_carries);
-    form.body = finished(permuted(joint, in, out));
-    form.cond = finished(embedded(*op.cond, all, places));
-    const Exprs results = add_node(c.graph(), std::move(form), operands);
-    std::size_t at_carry = p.carries, at_y = p.outputs() + moving_carries;
-    for (std::size_t r = 0; r < p.outputs(); ++r) {
-      const bool carry = r < p.carries;
-      c.replace_output(static_cast<int>(r), results[carry ? r : r + moving_carries]);
-      if (wanted[r]) c.set_tangent(static_cast<int>(r), results[carry ? at_carry++ : at_y++]);
-    }
-    c.replace_output(static_cast<int>(p.trips()), results.back());
+    form.invariants = joint.invariants;
+    form.body = joint.body;
+    form.cond = finished(embedded(*op.cond, joint.shapes, joint.places));
+    const Exprs results = add_node(c.graph(), std::move(form), joint.operands);
+    set_joint_results(c, p, joint, results);
+    c.replace_output(trips_of(p), results.back());
   }
 
   static Augmented augment(const AugmentContext& c) {
@@ -167,23 +108,8 @@ struct WhileRules {
       throw Error(ErrorCode::Unsupported,
                   "grad: while has no bound of its trips: reverse mode has to keep what each of them computes",
                   "give it max_trips (the loop stops there), or use scan, or forward mode");
-    const Parts p(op);
-    Mask active;
-    for (int i = 0; i < c.num_inputs(); ++i) active.push_back(c.is_active(i));
-    BodyReverseRequest request;
-    request.wanted = both(closure(op, std::move(active), true), inexact_of(input_shapes(*op.body)));
-    const Mask depends = body_depends(*op.body, request.wanted, true);
-    for (std::size_t k = 0; k < p.carries; ++k) request.seeded.push_back(request.wanted[p.invariants + k]);
-    for (std::size_t y = p.carries; y < p.outputs(); ++y)
-      request.seeded.push_back(depends[y] && c.is_reached(static_cast<int>(y)));
-    request.kept_inputs.assign(p.inputs(), false);
-    std::fill_n(request.kept_inputs.begin(), p.invariants, true);
-    request.invariant = request.kept_inputs;
-    for (std::size_t r = 0; r < p.outputs(); ++r) request.kept_outputs.push_back(r >= p.carries);
-    auto notes = std::make_shared<ReverseNotes>();
-    notes->body = body_vjp(*op.body, request);
-    notes->wanted = request.wanted;
-    notes->seeded = request.seeded;
+    const LoopParts p = *loop_parts(c.box());
+    const auto notes = loop_reverse(c, *op.body, p, CallSave::All);
     ops::While form = op;
     form.body = finished(Graph(notes->body.forward));
     Augmented out{std::move(form), notes, {}};
@@ -195,11 +121,12 @@ struct WhileRules {
   // A scan over all rows that there may be, backwards; it does nothing in those of trips that did not happen.
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::While>();
-    const Parts p(op);
-    const auto& notes = c.notes<ReverseNotes>();
+    const LoopParts p = *loop_parts(c.box());
+    const auto& notes = c.notes<LoopReverse>();
     const BodyReverse& r = notes.body;
     Graph& g = c.graph();
-    const Mask wanted_invariants = slice_of(notes.wanted, 0, p.invariants), wanted_carries = p.carries_of(notes.wanted);
+    const Mask wanted_invariants = slice_of(notes.wanted, 0, p.invariants),
+               wanted_carries = slice_of(notes.wanted, p.first_carry(), p.carries);
     const Shapes inputs = input_shapes(*op.body), outputs = output_shapes(r.forward);
 
     Exprs operands;
@@ -212,7 +139,7 @@ struct WhileRules {
     std::vector<std::size_t> seed_of(p.outputs(), 0), carried;
     for (std::size_t k = 0, at = r.inputs.size() + r.residuals.size(); k < p.outputs(); ++k)
       if (notes.seeded[k]) seed_of[k] = at++;
-    const std::size_t trips = take(c.output(static_cast<int>(p.trips())), Shape({}, DType::I64));
+    const std::size_t trips = take(c.output(trips_of(p)), Shape({}, DType::I64));
     for (std::size_t k = 0; k < r.inputs.size(); ++k)
       given[k] = take(c.input(static_cast<int>(r.inputs[k])), inputs[r.inputs[k]]);
     ops::Scan back;
@@ -233,8 +160,8 @@ struct WhileRules {
     for (std::size_t y = p.carries; y < p.outputs(); ++y)
       if (notes.seeded[y]) given[seed_of[y]] = take(c.cotangent(static_cast<int>(y)), outputs[y]);
 
-    Graph happened = like_body(r.backward), skipped("skipped");
-    skipped.set_symbols(r.backward.symbols());
+    Graph happened = like_body(r.backward), skipped = like_body(r.backward);
+    skipped.set_name("skipped");
     Exprs in = add_inputs(happened, shapes, "x"), unread = add_inputs(skipped, shapes, "x"), values, same;
     for (std::size_t k : given) values.push_back(in[k]);
     const Exprs cotangents = inline_body(happened, r.backward, values);  // of the wanted invariants, then carries
@@ -260,33 +187,21 @@ struct WhileRules {
 
   static void batch(BatchContext& c) {
     const auto& op = c.op<ops::While>();
-    const Parts p(op);
+    const LoopParts p = *loop_parts(c.box());
     Mask batched;
     for (int i = 0; i < c.num_inputs(); ++i) batched.push_back(c.is_batched(i));
-    batched = closure(op, std::move(batched), false);
+    batched = loop_closure(*op.body, p, std::move(batched), false);
     if (body_depends(*op.cond, batched, false)[0]) return batch_masked(c, op, p, std::move(batched));
-    Graph& g = c.graph();
     Mask lifted = body_depends(*op.body, batched, false);
-    for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.invariants + k];
+    for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.first_carry() + k];
     ops::While form = op;
     form.cond = finished(body_vmap(*op.cond, batched, c.batch_size(), {false}));
     form.body = finished(body_vmap(*op.body, batched, c.batch_size(), lifted));
-    Exprs operands;
-    for (std::size_t i = 0; i < p.inputs(); ++i)
-      operands.push_back(batched[i] ? c.lifted(static_cast<int>(i)) : c.input(static_cast<int>(i)));
-    const Exprs results = add_node(g, std::move(form), operands);
-    for (std::size_t r = 0; r < results.size(); ++r) {
-      Expr e = results[r];
-      if (r == p.trips() || !lifted[r])
-        e = g.expand(e, prepend(c.batch_size(), e.shape().dims()));
-      else if (r >= p.carries)
-        e = swap_leading(g, e);
-      c.set_result(static_cast<int>(r), e);
-    }
+    set_batched_results(c, p, lifted, add_node(c.graph(), std::move(form), batched_operands(c, p, batched)));
   }
 
   // Examples stop one by one: the loop runs while any of them does, and the carries of the others stand still.
-  static void batch_masked(BatchContext& c, const ops::While& op, const Parts& p, Mask batched) {
+  static void batch_masked(BatchContext& c, const ops::While& op, const LoopParts& p, Mask batched) {
     Graph& g = c.graph();
     for (std::size_t k = 0; k < p.carries; ++k) batched[p.invariants + k] = true;
     const Dim batch = c.batch_size();
@@ -326,7 +241,7 @@ struct WhileRules {
     for (std::size_t k = 0; k < p.carries; ++k) c.set_result(static_cast<int>(k), results[k]);
     for (std::size_t y = 0; y < p.ys; ++y)
       c.set_result(static_cast<int>(p.carries + y), swap_leading(g, results[p.carries + 2 + y]));
-    c.set_result(static_cast<int>(p.trips()), results[p.carries + 1]);
+    c.set_result(trips_of(p), results[p.carries + 1]);
   }
 
   static void samples(SampleSet& s) {

@@ -1,6 +1,10 @@
 // Computing half-precision operands in F32 inside decompositions, so that they round once, like the reference rules.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
@@ -17,12 +21,19 @@ inline Expr along_axis(Expr vector, int rank, std::int64_t axis) {
   return dims == vector.shape().dims() ? vector : vector.graph().reshape(vector, dims);
 }
 
-/// The sum of x over every axis but `axis`: [.., N, ..] -> [N].
-inline Expr sum_to_axis(Expr x, std::int64_t axis) {
-  std::vector<std::int64_t> axes;
+/// The same of a value whose dims are those of `axes`, in order.
+inline Expr along_axes(Expr v, int rank, const std::vector<std::int64_t>& axes) {
+  Dims dims(static_cast<std::size_t>(rank), Dim(1));
+  for (std::size_t i = 0; i < axes.size(); ++i) dims[static_cast<std::size_t>(axes[i])] = v.dim(static_cast<int>(i));
+  return dims == v.shape().dims() ? v : v.graph().reshape(v, dims);
+}
+
+/// The sum of x over all but the sorted `axes`, whose dims stay.
+inline Expr sum_to_axes(Expr x, const std::vector<std::int64_t>& axes) {
+  std::vector<std::int64_t> others;
   for (std::int64_t i = 0; i < x.rank(); ++i)
-    if (i != axis) axes.push_back(i);
-  return axes.empty() ? x : x.graph().sum(x, axes);
+    if (!std::binary_search(axes.begin(), axes.end(), i)) others.push_back(i);
+  return others.empty() ? x : x.graph().sum(x, others);
 }
 
 }  // namespace rlx

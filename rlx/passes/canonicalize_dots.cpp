@@ -30,9 +30,10 @@ struct Side {
 
 struct Dot {
   Side lhs, rhs;
+  std::optional<DType> out{};
 };
 
-ops::DotGeneral dims_of(const Dot& d) { return {d.lhs.contract, d.rhs.contract, d.lhs.batch, d.rhs.batch}; }
+ops::DotGeneral dims_of(const Dot& d) { return {d.lhs.contract, d.rhs.contract, d.lhs.batch, d.rhs.batch, d.out}; }
 
 const Node& producer(const Expr& e) { return e.graph().node(e.value().node); }
 
@@ -116,7 +117,7 @@ Dot absorbed(Graph& g, Dot d) {
 }
 
 Dot as_dot(const ops::DotGeneral& dot, Expr lhs, Expr rhs) {
-  return {{lhs, dot.lhs_contract, dot.lhs_batch}, {rhs, dot.rhs_contract, dot.rhs_batch}};
+  return {{lhs, dot.lhs_contract, dot.lhs_batch}, {rhs, dot.rhs_contract, dot.rhs_batch}, dot.out};
 }
 
 std::optional<Graph> run(const Graph& g, const PassContext& context) {

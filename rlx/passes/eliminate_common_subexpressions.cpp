@@ -7,6 +7,7 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/roots.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {
@@ -106,7 +107,7 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
     const Node& n = g.nodes()[i];
     first_of[i] = i;
     const OpKind kind = n.kind();
-    if (is_named_leaf(kind)) continue;  // identified by name
+    if (is_named_leaf(kind) || is_ordered(n.op)) continue;  // identified by name; seen by others
     key_of(n, first_equal, key);
     const std::uint64_t h = hash_node(n.op, key);
     auto [first, last] = seen.equal_range(h);
@@ -139,9 +140,10 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass eliminate_common_subexpressions{"eliminate-common-subexpressions",
-                                           "Keeps one of several nodes with the same op, attributes (bit for bit) and "
-                                           "operands; sums and products in either order. Legal: ops are pure.",
-                                           run};
+const Pass eliminate_common_subexpressions{
+    "eliminate-common-subexpressions",
+    "Keeps one of several nodes with the same op, attributes (bit for bit) and "
+    "operands; sums and products in either order. Legal: they are pure; ordered ops stay.",
+    run};
 
 }  // namespace rlx

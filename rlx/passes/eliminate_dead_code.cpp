@@ -1,4 +1,4 @@
-// dead-code-elimination: drops what no output and no state update needs.
+// dead-code-elimination: drops what no root of the graph needs.
 #include "rlx/ir/rebuild.h"
 #include "rlx/passes/passes.h"
 
@@ -12,9 +12,10 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass eliminate_dead_code{
-    "eliminate-dead-code",
-    "Drops nodes that no output and no state update needs. Inputs, params and states stay: they are the interface.",
-    run};
+const Pass eliminate_dead_code{"eliminate-dead-code",
+                               "Drops nodes that no output, no state update, no symbol and no ordered op needs. "
+                               "Inputs, params and states stay: they "
+                               "are the interface.",
+                               run};
 
 }  // namespace rlx

@@ -7,6 +7,8 @@
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/roots.h"
+#include "rlx/ir/symbol_order.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {
@@ -51,6 +53,7 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     return std::vector<Tensor>{Tensor::scalar_i64(DType::I64, extent.value())};
   }
   if (op_def(n.kind()).is_leaf()) return std::nullopt;
+  if (is_ordered(n.op)) return std::nullopt;
   std::optional<std::size_t> bytes = result_bytes(n);
   if (bytes == std::size_t{0}) {  // no elements: whatever the operands are, this is all of it
     std::vector<Tensor> empty;
@@ -65,7 +68,7 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     OpKind kind = g.node(v.node).kind();
     if (kind != OpKind::Constant && !lazy(kind)) return std::nullopt;
   }
-  if (!bytes || *bytes > kMaxResultBytes) return std::nullopt;
+  if (!bytes || *bytes > kMaxResultBytes || has_symbols(n)) return std::nullopt;
   std::vector<Tensor> values;
   std::size_t operand_bytes = 0;
   for (Value v : operands) {

@@ -25,6 +25,14 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
   auto miss = [&](MissReason reason, std::string detail, std::string hint = {}) {
     context.missed(kPattern, g, attention, reason, std::move(detail), std::move(hint));
   };
+  if (op.present.bits != 0)
+    return miss(MissReason::NotFused, "a fused block has no lengths and no sinks, which this attention has");
+  if (op.v_head_dim.value_or(op.head_dim) != op.head_dim)
+    return miss(MissReason::ShapeMismatch,
+                concat_text("heads of v have ", *op.v_head_dim, " elements, those of q ", op.head_dim));
+  if (const Value lse(attention, 1); uses.use_count(lse) != 0 || uses.is_output(lse))
+    return miss(uses.is_output(lse) ? MissReason::IsOutput : MissReason::MultiConsumer,
+                concat_text("the log-sum-exp ", lse, " of the attention is read"));
   // q, k and v: slices of one value, in that order and without gaps.
   AxisRange part[3];
   for (std::size_t i = 0; i < 3; ++i) {

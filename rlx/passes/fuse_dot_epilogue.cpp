@@ -190,7 +190,7 @@ class Chain {
     } else {
       const auto& dot = root.op.as<ops::DotGeneral>();
       op.lhs_contract = dot.lhs_contract, op.rhs_contract = dot.rhs_contract, op.lhs_batch = dot.lhs_batch,
-      op.rhs_batch = dot.rhs_batch;
+      op.rhs_batch = dot.rhs_batch, op.out = dot.out;
       acc = body->input("acc", root.shape());
     }
     for (const Step& s : steps_) {

@@ -1,4 +1,8 @@
 // fuse-residual-norm: a residual sum and the norm that reads it become one op.
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
@@ -37,15 +41,10 @@ class NormFusion {
     const OpKind fused_kind = rms_ ? OpKind::FusedResidualRmsNorm : OpKind::FusedResidualLN;
     if (!as_add(g_, sum_) || !context_.claims->has(fused_kind) || r_.is_replaced(sum_.node)) return;
     const Shape& shape = g_.shape(sum_);
-    const std::int64_t axis = rms_ ? norm.op.as<ops::RmsNorm>().axis : norm.op.as<ops::LayerNorm>().axis;
-    if (axis != shape.rank() - 1)
-      return miss(MissReason::AxisNotLast, concat_text("the norm runs over axis ", axis, " of ", shape),
+    const std::vector<std::int64_t>& axes = rms_ ? norm.op.as<ops::RmsNorm>().axes : norm.op.as<ops::LayerNorm>().axes;
+    if (axes.size() != 1 || axes[0] != shape.rank() - 1)
+      return miss(MissReason::AxisNotLast, concat_text("the norm runs over axes ", dims_text(axes), " of ", shape),
                   "normalise the last axis");
-    if (!rms_ && r_.uses().is_output(sum_))
-      return miss(MissReason::IsOutput, concat_text(sum_, " is an output of the graph"));
-    if (!rms_ && !r_.uses().single_use(sum_))
-      return miss(MissReason::MultiConsumer,
-                  concat_text(sum_, " has ", r_.uses().use_count(sum_), " readers, the fused layer norm keeps no sum"));
     // The sum's other readers get result 1, so nothing the fused op reads may come from the sum.
     for (std::size_t i = 1; i < norm.inputs.size(); ++i)
       if (norm.inputs[i].node.index > sum_.node.index && !is_param_only(g_, norm.inputs[i]))
@@ -110,17 +109,21 @@ class NormFusion {
   bool emit(const Match& m) {
     const Node& norm = g_.node(norm_);
     Graph& stage = r_.stage();
-    std::vector<Value> operands{r_.expr(m.x), r_.expr(m.residual)};
-    if (m.bias) operands.push_back(r_.expr(*m.bias));
-    operands.push_back(r_.expr(norm.inputs[1]));
-    operands.push_back(r_.expr(norm.inputs[2]));
-    Expr fused =
-        rms_ ? stage.add(ops::FusedResidualRmsNorm{m.bias.has_value(), norm.op.as<ops::RmsNorm>().eps}, operands)
-             : stage.add(ops::FusedResidualLN{m.bias.has_value(), norm.op.as<ops::LayerNorm>().eps}, operands);
+    std::vector<std::pair<std::string_view, Expr>> operands{{"x", r_.expr(m.x)}, {"residual", r_.expr(m.residual)}};
+    if (m.bias) operands.emplace_back("bias", r_.expr(*m.bias));
+    const auto places = static_cast<int>(norm.inputs.size());
+    for (int i = 1; i < places; ++i)
+      operands.emplace_back(operand_name(norm.op, places, i), r_.expr(norm.inputs[static_cast<std::size_t>(i)]));
+    const OpBox op = rms_ ? OpBox(ops::FusedResidualRmsNorm{norm.op.as<ops::RmsNorm>().eps, {}})
+                          : OpBox(ops::FusedResidualLN{norm.op.as<ops::LayerNorm>().eps, {}});
+    const Expr fused = stage.add_named(op, operands);
     why_not_ = context_.claims->refuses(stage, fused.value().node);
     if (why_not_) return false;
+    // The sum comes behind y, the norm's other results behind the sum.
     r_.replace(Value(norm_), fused);
-    if (rms_ && r_.uses().use_count(sum_) > 1) r_.replace(sum_, fused.result(1));
+    const auto results = static_cast<std::uint32_t>(norm.shapes.size());
+    for (std::uint32_t i = 1; i < results; ++i) r_.replace(Value(norm_, i), fused.result(i + 1));
+    if (r_.uses().use_count(sum_) > 1) r_.replace(sum_, fused.result(1));
     context_.fused(pattern());
     return true;
   }
@@ -147,8 +150,7 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 const Pass fuse_residual_norm{"fuse-residual-norm",
                               "Joins a sum of two values of one shape [+ a vector] with the LayerNorm or RmsNorm of "
-                              "its last axis. Legal: the layer norm is the sum's only "
-                              "reader; the RMS form gives the sum to other readers as its second result.",
+                              "its last axis. Legal always: other readers of the sum get it as the second result.",
                               run};
 
 }  // namespace rlx

@@ -10,6 +10,7 @@ std::span<const Pass* const> all_passes() {
   static constexpr const Pass* kPasses[] = {
       &lower_hir,
       &simplify_control_flow,
+      &hoist_invariants,
       &canonicalize_dots,
       &cancel_layout_ops,
       &reduce_broadcasts,

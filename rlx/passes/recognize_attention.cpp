@@ -48,6 +48,12 @@ Side through_transposes(const Graph& g, Side s) {
 }
 
 class Attention {
+  // A product in the dtype of its operands: attention has no other.
+  bool is_product(NodeId id) const {
+    const Node& n = g_.node(id);
+    return n.kind() == OpKind::DotGeneral && n.shape().dtype() == g_.shape(n.inputs[0]).dtype();
+  }
+
  public:
   Attention(GraphRewriter& r, const PassContext& context, NodeId softmax)
       : r_(r), g_(r.source()), context_(context), softmax_(softmax) {}
@@ -59,7 +65,7 @@ class Attention {
       return;
     // The product that reads the probabilities; others may read them too, which stops the match.
     for (const UseIndex::Use& u : r_.uses().uses(p))
-      if (u.operand == 0 && g_.node(u.user).kind() == OpKind::DotGeneral) weighted_ = u.user;
+      if (u.operand == 0 && is_product(u.user)) weighted_ = u.user;
     if (!weighted_.valid() || !scores(g_.node(softmax_).inputs[0])) return;
     const int rank = shape.rank();
     const Node& pv = g_.node(weighted_);
@@ -107,10 +113,10 @@ class Attention {
                            side(v, second.rhs_batch, second.rhs_contract[0], v_free)};
     const Dim depth = g_.shape(q).dim(static_cast<int>(first.lhs_contract[0]));
     const Dim heads = num_batch == 2 ? g_.shape(q).dim(static_cast<int>(first.lhs_batch[1])) : Dim(1);
-    if (!depth.is_static() || depth.is_static(0) || heads.is_static(0) ||
-        !(g_.shape(v).dim(static_cast<int>(v_free)) == depth))
-      return miss(MissReason::ShapeMismatch, concat_text("q has ", heads, " heads of ", depth, " elements, v ",
-                                                         g_.shape(v).dim(static_cast<int>(v_free)), " elements"));
+    const Dim v_depth = g_.shape(v).dim(static_cast<int>(v_free));
+    if (!depth.is_static() || depth.is_static(0) || heads.is_static(0) || !v_depth.is_static() || v_depth.is_static(0))
+      return miss(MissReason::ShapeMismatch,
+                  concat_text("q has ", heads, " heads of ", depth, " elements, v ", v_depth, " elements"));
 
     Graph& stage = r_.stage();
     ops::Attention op;
@@ -118,6 +124,7 @@ class Attention {
     const bool in_batch = !heads.is_static();
     op.num_heads = op.kv_heads = in_batch ? 1 : heads.value();
     op.head_dim = depth.value();
+    if (!(v_depth == depth)) op.v_head_dim = v_depth.value();
     op.scale = scale_;
     op.softcap = softcap_;
     // Heads beside their row, as projections give them, need no transpose: [B, S, H, D] is [B, S, H * D].
@@ -130,7 +137,7 @@ class Attention {
     for (const Side& s : sides) {
       Expr x = r_.expr(s.x);
       if (rows_first)
-        x = stage.reshape(x, {x.dim(0), x.dim(1), heads * depth});
+        x = stage.reshape(x, {x.dim(0), x.dim(1), heads * x.dim(3)});
       else if (Axes order = s.perm; !std::is_sorted(order.begin(), order.end()))
         x = stage.transpose(x, order);
       operands.push_back(num_batch == 0 ? stage.reshape(x, {1, x.dim(-2), x.dim(-1)}) : in_batch ? joined(x) : x);
@@ -147,7 +154,7 @@ class Attention {
     if (const char* why = context_.claims->refuses(stage, y.value().node))
       return miss(MissReason::NotClaimed,
                   concat_text("the target has no ", node_text(stage, y.value().node), ": ", why));
-    if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, depth}), inner);
+    if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, v_depth}), inner);
     if (in_batch || num_batch == 0) y = stage.reshape(y, pv.shape().dims());
     r_.replace(Value(weighted_), y);
     context_.fused(kPattern);
@@ -198,7 +205,7 @@ class Attention {
       inner = peel_scale(g_, tanh->inputs[0]);
       inner.factor *= outer.factor;
     }
-    if (g_.node(inner.base.node).kind() != OpKind::DotGeneral || (tanh && !(outer.factor > 0))) return false;
+    if (!is_product(inner.base.node) || (tanh && !(outer.factor > 0))) return false;
     product_ = inner.base.node;
     scale_ = inner.factor;
     softcap_ = tanh ? std::optional(outer.factor) : std::nullopt;
@@ -270,7 +277,7 @@ const Pass recognize_attention{
     "recognize-attention",
     "Joins q k^T, a constant scale, tanh softcap, a mask (an added bias, or where with a fill of -1e30 or less), the "
     "softmax over keys and the product with v into attention. Legal: at most two batch axes (the second one counts "
-    "heads), v as deep as q, nothing else reads the intermediates.",
+    "heads), nothing else reads the intermediates.",
     run};
 
 }  // namespace rlx

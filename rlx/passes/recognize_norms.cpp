@@ -173,15 +173,14 @@ class Recognizer {
       beta = next_vector(result, BinaryKind::Add);
     }
     Graph& stage = r_.stage();
-    auto vector = [&](std::optional<Value> v, double otherwise) {
-      const Dim n = shape.dim(static_cast<int>(q.axis));
-      if (!v) return stage.expand(stage.scalar(otherwise, shape.dtype()), {n});
-      Expr e = r_.expr(*v);
-      return e.rank() == 1 ? e : stage.reshape(e, {n});
+    auto vector = [&](std::optional<Value> v) -> std::optional<Operand> {
+      if (!v) return std::nullopt;
+      const Expr e = r_.expr(*v);
+      return e.rank() == 1 ? e : stage.reshape(e, {shape.dim(static_cast<int>(q.axis))});
     };
-    Expr g1 = vector(gamma, 1), b1 = vector(beta, 0);
-    Expr y =
-        layer ? stage.layer_norm(r_.expr(x), g1, b1, q.eps, q.axis) : stage.rms_norm(r_.expr(x), g1, b1, q.eps, q.axis);
+    const std::optional<Operand> g1 = vector(gamma), b1 = vector(beta);
+    Expr y = layer ? stage.layer_norm(r_.expr(x), g1, b1, q.eps, {q.axis})
+                   : stage.rms_norm(r_.expr(x), g1, b1, q.eps, {q.axis});
     if (const char* why = context_.claims->refuses(stage, y.value().node))
       return stop(MissReason::NotClaimed,
                   concat_text("the target has no ", pattern, " of ", shape, " over axis ", q.axis, ": ", why));

@@ -6,6 +6,7 @@
 #include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/roots.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {
@@ -15,14 +16,21 @@ using Mask = std::vector<bool>;
 
 std::size_t count_of(const Mask& m) { return static_cast<std::size_t>(std::count(m.begin(), m.end(), true)); }
 
-// Which inputs the outputs marked in `outputs` depend on, of any dtype.
-Mask inputs_read(const Graph& body, const Mask& outputs) {
+// The nodes that the marked outputs and the ordered ops need.
+std::vector<bool> needed(const Graph& body, const Mask& outputs) {
   std::vector<bool> live(body.num_nodes(), false);
+  for (NodeId id : body.ordered()) live[id.index] = true;
   for (std::size_t k = 0; k < outputs.size(); ++k)
     if (outputs[k]) live[body.outputs()[k].node.index] = true;
   for (std::uint32_t i = static_cast<std::uint32_t>(body.num_nodes()); i-- > 0;)
     if (live[i])
       for (Value v : body.nodes()[i].inputs) live[v.node.index] = true;
+  return live;
+}
+
+// Which inputs they depend on, of any dtype.
+Mask inputs_read(const Graph& body, const Mask& outputs) {
+  const std::vector<bool> live = needed(body, outputs);
   Mask out;
   for (NodeId id : body.leaves(OpKind::Input)) out.push_back(live[id.index]);
   return out;
@@ -30,15 +38,9 @@ Mask inputs_read(const Graph& body, const Mask& outputs) {
 
 // The body with the marked inputs and outputs alone.
 Subgraph cut(const Graph& body, const Mask& inputs, const Mask& outputs) {
-  Graph out(body.name());
-  out.set_symbols(body.symbols());
+  Graph out = copy_shell(body);
   std::vector<NodeId> map(body.num_nodes());
-  std::vector<bool> live(body.num_nodes(), false);
-  for (std::size_t k = 0; k < outputs.size(); ++k)
-    if (outputs[k]) live[body.outputs()[k].node.index] = true;
-  for (std::uint32_t i = static_cast<std::uint32_t>(body.num_nodes()); i-- > 0;)
-    if (live[i])
-      for (Value v : body.nodes()[i].inputs) live[v.node.index] = true;
+  std::vector<bool> live = needed(body, outputs);
   const std::vector<NodeId> leaves = body.leaves(OpKind::Input);
   for (std::size_t k = 0; k < leaves.size(); ++k) live[leaves[k].index] = inputs[k];
   for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {
@@ -93,8 +95,11 @@ class Simplifier {
       r_.replace(id, inline_body(r_.graph(), yes ? *op.then : *op.otherwise, taken));
       return true;
     }
-    const Mask outputs = results_read(id);
-    if (count_of(outputs) == 0) return false;  // all of it is dead
+    Mask outputs = results_read(id);
+    if (count_of(outputs) == 0) {
+      if (!is_ordered(op)) return false;  // all of it is dead
+      outputs[0] = true;                  // a node has a result
+    }
     Mask inputs = inputs_read(*op.then, outputs);
     const Mask others = inputs_read(*op.otherwise, outputs);
     for (std::size_t k = 0; k < inputs.size(); ++k) inputs[k] = inputs[k] || others[k];
@@ -128,7 +133,10 @@ class Simplifier {
       return true;
     }
     Mask inputs, kept = results_read(id);
-    if (count_of(kept) == 0) return false;
+    if (count_of(kept) == 0) {
+      if (!is_ordered(op)) return false;
+      kept[0] = true;  // a node has a result
+    }
     close_over_carries(*op.body, invariants, carries, kept, inputs, {});
     if (full(inputs) && full(kept)) return false;
     ops::Scan form = op;

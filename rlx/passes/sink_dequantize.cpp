@@ -65,7 +65,10 @@ class Sink {
   Sink(Graph& g, const Node& n) : g_(g), n_(n) {}
 
   Moved gather(Coded c, Expr indices) {
-    const std::int64_t axis = n_.op.as<ops::Gather>().axis;
+    const auto& op = n_.op.as<ops::Gather>();
+    if (op.axes.size() != 1) return Stop{MissReason::ShapeMismatch, "single elements are gathered along several axes"};
+    if (op.mode != IndexMode::Clamp) return Stop{MissReason::ShapeMismatch, "the gather fills what it does not find"};
+    const std::int64_t axis = op.axes[0];
     const int rank = c.codes.rank(), grown = indices.rank() - 1;
     if (c.in_blocks()) {
       if (axis == rank - 1) return Stop{MissReason::ShapeMismatch, "single elements of blocks are gathered"};

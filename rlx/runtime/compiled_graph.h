@@ -44,12 +44,18 @@ struct ActiveExtent {
   std::int64_t upper = 0;
 };
 
+/// Rows [first, first + count) of the outermost dimension of a value.
+struct Rows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
 enum class LoadMode : std::uint8_t {
   Strict,  // the loader holds every param and nothing else
   Subset,  // extra tensors of the loader are ignored
 };
 
-/// The kernel time of one node of a profiled run.
+/// The kernel time of one node of a profiled run, or of all of it where the device tells no more.
 struct NodeTime {
   std::string label;   // node_label
   std::string op;      // text name
@@ -70,7 +76,8 @@ struct NodeTime {
 /// nothing needs a mask and no work is wasted. Results are those of *specialise*, but for what depends on extents and
 /// constants alone (a table of cosines over positions): kernels compute it where specialise folds it with the reference
 /// rules, which may differ in the last bit. The 32 sets of values used last stay bound; memory and code of others are
-/// made again.
+/// made again. A symbol whose value is computed (Graph::symbol with a source) from more than inputs stops each run
+/// where the value is known; calls that start a run then return when the last one is.
 class CompiledGraph {
  public:
   CompiledGraph(CompiledGraph&&) noexcept;
@@ -102,6 +109,8 @@ class CompiledGraph {
   /// Sets a param to a tensor, sharing its bytes when the dtypes are equal (a tensor's bytes are never written while
   /// shared).
   void set_param(std::string_view name, const Tensor& value);
+  /// Sets some rows of a param that has a value, behind the runs submitted so far; the others stay as they are.
+  void set_param(std::string_view name, const Tensor& value, Rows rows);
   /// Binds every param the loader holds; the loader stays alive as long as its bytes are needed. Strict: a param the
   /// loader lacks, or a tensor no param has, is an error. Returns the number of params set.
   std::size_t load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode = LoadMode::Strict);
@@ -127,6 +136,9 @@ class CompiledGraph {
   /// The same with results on the device, which need not be there yet when it returns: they go into later runs, or to
   /// the host with Tensor::to_host. Inputs may be device tensors here as in the two above.
   std::vector<Tensor> run_device(const NamedTensors& inputs);
+  /// The same; where the device keeps whole values, the memory of donated inputs that nobody else holds goes to the
+  /// run.
+  std::vector<Tensor> run_device(NamedTensors&& inputs);
   /// Runs on `inputs` and writes `outputs`, both in declaration order. From the second run of a shape on, allocates
   /// nothing. A view may leave `dims` empty when at most one of its input's dimensions is unknown. An output may be an
   /// input's own buffer when the pair was donated (CompileOptions::donate).
@@ -161,6 +173,9 @@ class CompiledGraph {
   /// touched invalid until they are written or reset.
   Tensor read_state(std::string_view name) const;
   void write_state(std::string_view name, const Tensor& value);
+  /// The same for some rows of a state; the others stay as they are. Behind the runs submitted so far.
+  Tensor read_state(std::string_view name, Rows rows) const;
+  void write_state(std::string_view name, const Tensor& value, Rows rows);
   /// Every state back to its initial value.
   void reset();
   /// From now on states of equal name are one and the same in both objects (prefill and decode over one cache); their

@@ -4,31 +4,35 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/run_memory.h"
-#include "rlx/runtime/specialize.h"
-#include "rlx/runtime/weights.h"
+#include "rlx/runtime/shared_programs.h"
+#include "rlx/runtime/weight_store.h"
 
 namespace rlx {
 
 /// The weights that one code's kernels read.
-struct PreparedCode {
-  std::shared_ptr<const Code> code;
+struct ProgramWeights {
+  std::shared_ptr<const CompiledProgram> code;
   std::uint64_t tables = 0;  // of the runner when they were prepared
   WeightTable weights;
 };
 
 /// A program at its extents, bound to the memory of one runner, with the tables that its runs are given.
 struct BoundProgram {
-  std::shared_ptr<const Specialization> spec;
+  std::shared_ptr<const ProgramAtExtents> spec;
   std::unique_ptr<BoundGraph> bound;
   std::uint64_t tables = 0;  // of the runner when `weights` and `states` were filled
   std::vector<BufferView> weights;
   std::vector<RunSlot> inputs, outputs, states;
+  std::vector<std::shared_ptr<Buffer>> input_holders, output_holders;  // behind the slots on an opaque device
+  bool holds_states = false;                                           // runs replace the states' buffers
   std::vector<void*> results;  // where the host wants the outputs of the next run
 };
 
@@ -36,10 +40,19 @@ struct BoundProgram {
 struct StateCell {
   std::shared_ptr<Buffer> buffer;
   Shape shape;
+  bool keep = false;  // OnFailure::Keep
   Event last{};
   bool valid = true;
-  bool good() const { return valid && !last.failed(); }
-  BufferView view() const { return {*buffer, 0, shape.size_bytes()}; }
+  bool good() const { return valid && (keep || !last.failed()); }
+
+  /// With `keep` on an opaque device: the buffers that runs not yet known to be done replaced, the oldest first.
+  struct Before {
+    Event run;
+    std::shared_ptr<Buffer> buffer;
+  };
+  std::vector<Before> before{};
+  /// Puts back what the first failed run replaced.
+  void settle();
 };
 
 /// A value kept between runs: given to the input of its name by runs that do not give it, and, when its name is that of
@@ -61,8 +74,26 @@ inline std::size_t find_io(const std::vector<IoInfo>& infos, const NameIndex& in
   return place ? *place : find_io(infos, name, what, graph);
 }
 
+/// True where values of that dtype may lie.
+bool lies_aligned(const void* data, DType dtype);
+/// Kernels read and write in place what lies as its elements do; InvalidArgument names what does not.
+void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype);
+
+// Room that `f` makes for `what` of a graph; the error of a machine without it names both.
+template <class F>
+auto make_room(const std::string& graph, const std::string& what, std::size_t bytes, F f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {  // more than a vector can have
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::OutOfMemory) throw;
+  }
+  throw_no_room(graph, what, bytes);
+}
+
 struct CompiledGraph::Impl {
-  std::shared_ptr<SharedCode> code;
+  std::shared_ptr<SharedPrograms> code;
   std::shared_ptr<OpenDevice> device;
   std::shared_ptr<Stream> stream;
   std::shared_ptr<WeightStore> weights;
@@ -76,24 +107,43 @@ struct CompiledGraph::Impl {
   Dim extent_rows;                       // its symbol
   std::vector<TensorView> extent_views;  // the views of a run cut to the extent
   std::vector<std::vector<std::int64_t>> extent_dims;
+  std::vector<std::int64_t> at_stop;  // the values of symbols at the last stop
+  std::vector<BufferView> sources;    // and where they lie
   RunMemory memory;
   std::list<std::unique_ptr<BoundProgram>> shapes;  // most recently used first
-  std::list<PreparedCode> prepared;                 // likewise
+  std::list<ProgramWeights> prepared;               // likewise
 
-  explicit Impl(std::shared_ptr<SharedCode> shared);
-  static std::unique_ptr<Impl> make(std::shared_ptr<SharedCode> code);
-  std::shared_ptr<StateCell> new_state(const Shape& shape) const;
+  explicit Impl(std::shared_ptr<SharedPrograms> shared);
+  static std::unique_ptr<Impl> make(std::shared_ptr<SharedPrograms> code);
+  std::shared_ptr<StateCell> new_state(const IoInfo& info) const;
   void reset_states();
-  void write_state(StateCell& cell, const std::byte* data);  // null: zeros
-  Tensor read_state(std::size_t i) const;
+  /// Writes bytes of the cell from `offset` on; null: zeros.
+  void write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes);
+  Tensor read_state(std::size_t i, Rows rows) const;
+  std::size_t granule() const { return code->target->limits().copy_granule; }
   std::shared_ptr<StateCell> copy_of(StateCell& cell) const;
   /// The entry of `c`; from now on a weight that is set is packed for it at once.
-  PreparedCode& known(const std::shared_ptr<const Code>& c);
+  ProgramWeights& known(const std::shared_ptr<const CompiledProgram>& c);
   /// The weights of `c`, prepared as far as they are not yet.
-  const WeightTable& prepare(const std::shared_ptr<const Code>& c);
-  BoundProgram& use(std::shared_ptr<const Specialization> spec);
+  const WeightTable& prepare(const std::shared_ptr<const CompiledProgram>& c);
+  BoundProgram& use(std::shared_ptr<const ProgramAtExtents> spec);
   void bind(BoundProgram& s);
-  BoundProgram& program_for(std::span<const TensorView>& views);
+  /// The program of the views' dimensions, and where the run computes symbols, of their values too: all before the last
+  /// of them is known has then been run.
+  BoundProgram& program_for(std::span<const TensorView>& views, std::vector<StepTime>* times = nullptr);
+  /// The same where symbols take their values from the inputs' (symbol_values.h).
+  BoundProgram& program_by_value(std::span<const TensorView> views);
+  BoundProgram& first_program(std::span<const TensorView>& views);
+  /// Runs up to each stop, reads the values there, and goes on with the program at these: the last one.
+  BoundProgram& advance(BoundProgram& first, std::span<const TensorView> views, std::vector<StepTime>* times);
+  BoundProgram& next_program(BoundProgram& s);
+  void read_sources(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times);
+  void read_outputs(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times);
+  /// What comes before the first step: states and inputs are looked at, memory and tables are there, inputs in place.
+  void begin(BoundProgram& s, std::span<const TensorView> views);
+  /// Submits steps of `s` behind the work on its states, which they write or do not.
+  Event submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
+               std::vector<StepTime>* times);
   /// The same for a run whose outputs go to fresh vectors of f32.
   BoundProgram& program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
   std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);
@@ -117,9 +167,15 @@ struct CompiledGraph::Impl {
   void keep_results(BoundProgram& s, std::span<const TensorView> views);
   bool has_output_handles() const;
   void require_device() const;  // DeviceLost once it is lost: before its states are called invalid
-  /// Starts a run whose outputs lie at `s.results`, or in these buffers, once the event is waited for.
+  /// Outputs that stay on the device, and the inputs by name, of which those that are donated are let go of.
+  struct DeviceRun {
+    std::vector<Tensor> outputs;
+    NamedTensors* given = nullptr;
+  };
+  /// Starts a run whose outputs lie at `s.results`, or in `on_device`, once the event is waited for.
   Event start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr,
-              std::span<const std::shared_ptr<Buffer>> device_outputs = {});
+              DeviceRun* on_device = nullptr);
+  std::vector<Tensor> run_device(const NamedTensors& inputs, NamedTensors* given);
   /// The same, and waits.
   void run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);

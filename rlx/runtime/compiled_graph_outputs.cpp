@@ -46,7 +46,7 @@ void CompiledGraph::Impl::check_overlap(const BoundProgram& s, std::span<const T
 
 void CompiledGraph::Impl::check_inputs_stay(const BoundProgram& s, std::span<const TensorView> in,
                                             bool to_results) const {
-  if (!device->host_memory()) return;  // inputs are copied before anything is written
+  if (!memory.reads_inputs_in_place()) return;  // they are copied before anything is written
   for (std::size_t i = 0; i < in.size(); ++i) {
     const TensorView& v = in[i];
     const bool in_arenas = memory.in_arenas(v.data, v.size_bytes);

@@ -8,62 +8,113 @@
 
 namespace rlx {
 
-std::shared_ptr<StateCell> CompiledGraph::Impl::new_state(const Shape& shape) const {
-  return std::make_shared<StateCell>(StateCell{device->allocate(shape.size_bytes(), BufferUse::States), shape});
+void StateCell::settle() {
+  std::size_t done = 0;
+  while (done < before.size() && before[done].run.ready()) {
+    if (before[done].run.failed()) {
+      buffer = std::move(before[done].buffer);
+      before.clear();
+      last = {};
+      return;
+    }
+    ++done;
+  }
+  before.erase(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(done));
 }
+
+std::shared_ptr<StateCell> CompiledGraph::Impl::new_state(const IoInfo& info) const {
+  const auto known = code->options.on_failure.find(info.name);
+  const bool keep = known != code->options.on_failure.end() && known->second == OnFailure::Keep;
+  return std::make_shared<StateCell>(StateCell{state_buffer(*device, info.shape), info.shape, keep});
+}
+
+namespace {
+// What failed on the way is no reason to fail here.
+void wait_quietly(const Event& event) {
+  try {
+    event.wait();
+  } catch (const Error&) {
+  }
+}
+
+struct ByteWindow {
+  std::size_t offset, bytes;
+};
+// Where rows of a value lie; they must be there, and `given`, when there is one, must fill them.
+ByteWindow window_of(std::string_view what, const IoInfo& info, Rows rows, const Tensor* given) {
+  const std::int64_t there = info.shape.rank() == 0 ? 0 : info.shape.dim(0).value();
+  if (rows.first < 0 || rows.count < 0 || rows.first > there || rows.count > there - rows.first)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, " '", info.name, "' ", info.shape, " has no rows [", rows.first, ", ", rows.first,
+                            " + ", rows.count, ")"),
+                info.shape.rank() == 0
+                    ? std::string("it has no outermost dimension: read and write it whole")
+                    : concat_text("its rows are 0 to ", there, ", counted along its first dimension"));
+  if (given) {
+    if (given->empty() && rows.count != 0)
+      throw Error(ErrorCode::InvalidArgument, concat_text(what, " '", info.name, "' ", info.shape,
+                                                          ": got an empty tensor for ", rows.count, " rows"));
+    Dims dims = info.shape.dims();
+    dims[0] = Dim(rows.count);
+    if (!(given->shape() == Shape(dims, info.shape.dtype())))
+      throw Error(given->dtype() == info.shape.dtype() ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
+                  concat_text(what, " '", info.name, "' ", info.shape, ": ", rows.count, " of its rows are ",
+                              Shape(dims, info.shape.dtype()), ", got ", given->shape()));
+  }
+  const std::int64_t per_row = there == 0 ? 0 : info.shape.num_elements() / there;
+  if (per_row * dtype_bits(info.shape.dtype()) % 8 != 0)
+    throw Error(ErrorCode::Unsupported,
+                concat_text(what, " '", info.name, "' ", info.shape, ": its rows do not end at whole bytes"),
+                "read and write it whole");
+  return {size_bytes(info.shape.dtype(), per_row * rows.first), size_bytes(info.shape.dtype(), per_row * rows.count)};
+}
+
+Rows all_rows(const Shape& shape) { return {0, shape.rank() == 0 ? 0 : shape.dim(0).value()}; }
+}  // namespace
 
 // The cell is written behind all that was submitted for it: by whichever stream, so the host waits for that. Work that
 // failed is no reason to fail here: this is how one goes on after it, and what nobody saw of it on our stream ends
 // here.
-void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data) {
+void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes) {
   require_device();
-  for (const Event& e : {cell.last, stream->record()}) try {
-      e.wait();
-    } catch (const Error&) {
-    }
+  wait_quietly(cell.last);
+  wait_quietly(stream->record());
+  cell.settle();
   cell.valid = false;
-  const std::size_t bytes = cell.shape.size_bytes();
-  if (data) {
-    if (bytes != 0) stream->upload({data, bytes}, cell.view());
-  } else {
-    static constexpr std::byte zeros[std::size_t{1} << 16]{};
-    for (std::size_t at = 0; at < bytes; at += sizeof zeros) {
-      const std::size_t n = std::min(sizeof zeros, bytes - at);
-      stream->upload({zeros, n}, BufferView(*cell.buffer, at, n));
-    }
-  }
+  write_state_bytes(*device, *stream, cell.buffer, cell.shape, granule(), offset, bytes, data);
   cell.last = stream->record();
   cell.valid = true;
 }
 
-Tensor CompiledGraph::Impl::read_state(std::size_t i) const {
+Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
   require_device();
   StateCell& cell = *states[i];
-  try {
-    cell.last.wait();
-  } catch (const Error&) {
-  }
+  wait_quietly(cell.last);
+  cell.settle();
   if (!cell.good())
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("state '", code->states[i].name, "' is invalid after a failed run"),
                 "call reset(), or write_state()");
-  Tensor value = Tensor::uninitialized(cell.shape);
-  if (value.size_bytes() == 0) return value;
-  Fetching fetching(*stream);
-  stream->download(cell.view(), {value.mutable_data(), value.size_bytes()});
-  fetching.finish(stream->record());
+  const bool whole = cell.shape.rank() == 0 || rows.count == cell.shape.dim(0).value();
+  Dims dims = cell.shape.dims();
+  ByteWindow window{0, cell.shape.size_bytes()};
+  if (!whole) {
+    window = window_of("state", code->states[i], rows, nullptr);
+    dims[0] = Dim(rows.count);
+  }
+  Tensor value = Tensor::uninitialized(Shape(std::move(dims), cell.shape.dtype()));
+  read_state_bytes(*device, *stream, *cell.buffer, cell.shape, granule(), window.offset,
+                   {value.mutable_data(), window.bytes});
   return value;
 }
 
 std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
-  std::shared_ptr<StateCell> copy = new_state(cell.shape);
-  try {
-    cell.last.wait();
-  } catch (const Error&) {
-  }
+  wait_quietly(cell.last);
+  cell.settle();
+  auto copy = std::make_shared<StateCell>(StateCell{nullptr, cell.shape, cell.keep});
   copy->valid = cell.good();
-  if (!copy->valid || cell.shape.size_bytes() == 0) return copy;
-  stream->copy(cell.view(), copy->view());
+  copy->buffer =
+      copy->valid ? copied_state(*device, *stream, cell.buffer, cell.shape) : state_buffer(*device, cell.shape);
   copy->last = stream->record();
   return copy;
 }
@@ -72,12 +123,21 @@ void CompiledGraph::Impl::reset_states() {
   const std::vector<NodeId> leaves = code->source.leaves(OpKind::State);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const Tensor& init = code->source.node(leaves[i]).op.as<ops::State>().init;
-    write_state(*states[i], init.empty() ? nullptr : init.data());
+    write_state(*states[i], init.empty() ? nullptr : init.data(), 0, states[i]->shape.size_bytes());
   }
 }
 
 Tensor CompiledGraph::read_state(std::string_view name) const try {
-  return impl().read_state(find_io(states(), impl().code->state_index, name, "state", impl().code->source.name()));
+  const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
+  return impl().read_state(i, all_rows(states()[i].shape));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::read_state");
+}
+
+Tensor CompiledGraph::read_state(std::string_view name, Rows rows) const try {
+  const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
+  (void)window_of("state", states()[i], rows, nullptr);
+  return impl().read_state(i, rows);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::read_state");
 }
@@ -91,9 +151,38 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value) try 
     throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", s.shape, ", got ", value.shape()));
   if (value.empty() && s.shape.size_bytes() != 0)
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is ", s.shape, ", got an empty tensor"));
-  impl().write_state(s, value.data());
+  impl().write_state(s, value.data(), 0, s.shape.size_bytes());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::write_state");
+}
+
+void CompiledGraph::write_state(std::string_view name, const Tensor& value, Rows rows) try {
+  const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
+  StateCell& s = *impl().states[i];
+  const ByteWindow window = window_of("state", states()[i], rows, &value);
+  wait_quietly(s.last);
+  if (!s.good() && rows.count != s.shape.dim(0).value())
+    throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
+                "write it whole, or call reset()");
+  impl().write_state(s, value.data(), window.offset, window.bytes);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::write_state");
+}
+
+void CompiledGraph::set_param(std::string_view name, const Tensor& value, Rows rows) try {
+  const IoInfo& info = params()[find_io(params(), impl().code->param_index, name, "param", impl().code->source.name())];
+  if (!info.shape.is_static())
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
+                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
+  const ByteWindow window = window_of("param", info, rows, &value);
+  if (!impl().weights->has(info.name))
+    throw Error(ErrorCode::NotFound, concat_text("param '", name, "' has no value of which to change rows"),
+                "set it whole first");
+  Tensor whole = impl().weights->value(info.name);
+  if (window.bytes != 0) std::memcpy(whole.mutable_data() + window.offset, value.data(), window.bytes);
+  set_param(name, whole);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param");
 }
 
 void CompiledGraph::reset() try { impl().reset_states(); } catch (const std::bad_alloc&) {

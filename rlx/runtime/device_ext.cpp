@@ -2,16 +2,23 @@
 #include "rlx/runtime/device_ext.h"
 
 #include <algorithm>
+#include <mutex>
 
+#include "rlx/compiler/preset_target.h"
+#include "rlx/driver/plugin_backend.h"
 #include "rlx/driver/registry.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/runtime/absent_device.h"
+#include "rlx/runtime/env.h"
+#include "rlx/runtime/run_memory.h"
 
 namespace rlx {
 namespace {
 
 // What a compile asks of a device: its target under the options, and the graph as legalisation gets it.
 std::shared_ptr<const Target> target_of(Device d, const CompileOptions& options) {
-  return target_with_options(require_backend(d)->target({}), options);
+  (void)load_listed_plugins();
+  return target_with_options(target_or_preset(d), options);
 }
 
 KernelDispatchConfig dispatch_of(const CompileOptions& options) {
@@ -27,10 +34,35 @@ Graph lowered(const Graph& g, const CompileOptions& options) {
 
 }  // namespace
 
+std::string load_listed_plugins() {
+  // The text that was loaded last, so that an override set later counts too.
+  static std::mutex mutex;
+  static std::string known, trouble;
+  const std::string listed = env_get("RLX_PLUGINS").value_or("");
+  std::lock_guard lock(mutex);
+  if (listed == known) return trouble;
+  known = listed;
+  trouble.clear();
+  for (std::size_t at = 0; at < listed.size();) {
+    const std::size_t end = std::min(listed.find(':', at), listed.size());
+    const std::string path = listed.substr(at, end - at);
+    at = end + 1;
+    if (path.empty()) continue;
+    try {
+      (void)load_plugin(path);
+    } catch (const Error& e) {
+      trouble += concat_text(trouble.empty() ? "RLX_PLUGINS: " : "; ", e.diagnostic().message);
+    }
+  }
+  return trouble;
+}
+
 std::string unavailable_reason(Device d) noexcept {
   try {
+    const std::string trouble = load_listed_plugins();
     Presence there = probe_device(d);
-    return there.count > 0 ? std::string() : std::move(there.reason);
+    if (there.count > 0) return {};
+    return trouble.empty() ? std::move(there.reason) : concat_text(there.reason, "; ", trouble);
   } catch (const std::bad_alloc&) {
     return "out of memory";  // lies inside the string
   } catch (const std::exception& e) {
@@ -130,6 +162,14 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(
 
 bool supports_run_slots(Device d) {
   return d == Device::Cpu || d == Device::Metal || d == Device::Mlx || d == Device::Cuda || d == Device::Rocm;
+}
+
+Tensor to(const Tensor& value, DeviceId id) {
+  if (value.empty())
+    throw Error(ErrorCode::InvalidArgument, concat_text("to ", device_text(id), ": an empty tensor was given"),
+                "it was never given a value, or moved from");
+  if (value.device() == id) return value;
+  return value_on(*open_device(require_backend(id.kind), id), value.to_host());
 }
 
 void drain_device(Device d) {

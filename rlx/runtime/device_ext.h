@@ -54,6 +54,8 @@ inline std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device
 }
 /// Whether run_slots returns memory of the program itself.
 bool supports_run_slots(Device d);
+/// The value on that device: itself when it is there, else a copy, which is there when the device comes to use it.
+Tensor to(const Tensor& value, DeviceId device);
 /// Blocks until everything submitted to the device is done.
 void drain_device(Device d);
 

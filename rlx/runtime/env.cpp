@@ -14,6 +14,8 @@ namespace {
 constexpr EnvVariable kVariables[] = {
     {"RLX_THREADS", "threads of the CPU backend (default: processors this process may use)"},
     {"RLX_CPU_ISA", "force a lower instruction set that this machine has: avx512, avx2, sse4"},
+    {"RLX_PLUGINS",
+     "backends of other projects: shared libraries with ':' between, loaded when a device is first asked for"},
     {"RLX_IR_DUMP",
      "write every stage of each compile of the process to this file, or into this folder when it ends with /"},
     {"RLX_FUSION_REPORT", "print what was fused and what was missed"},

@@ -1,46 +1,218 @@
-// Buffers of a runner, and the one place that tells devices which reach the host's memory from those that do not.
+// Buffers of a runner, and the one place that asks how a device keeps memory.
 #include "rlx/runtime/run_memory.h"
 
 #include <algorithm>
+#include <cstring>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 
+#include "rlx/driver/host_device.h"
 #include "rlx/error.h"
-#include "rlx/runtime/specialize.h"
+#include "rlx/runtime/shared_programs.h"
 
 namespace rlx {
 
-BufferView input_on(OpenDevice& device, Stream& stream, const void* data, std::size_t bytes, const BufferView& room) {
-  if (device.host_memory()) return {data, bytes};
-  BufferView at = room;
-  at.bytes = bytes;
-  if (bytes != 0) stream.upload({static_cast<const std::byte*>(data), bytes}, at);
-  return at;
-}
+namespace {
 
-BufferView output_on(OpenDevice& device, void* data, std::size_t bytes, const BufferView& room) {
-  if (device.host_memory()) return {data, bytes};
+bool on_host(const OpenDevice& device) { return device.memory_model() == MemoryModel::Host; }
+bool opaque(const OpenDevice& device) { return device.memory_model() == MemoryModel::Opaque; }
+
+BufferView front_of(const BufferView& room, std::size_t bytes) {
   BufferView at = room;
   at.bytes = bytes;
   return at;
 }
 
-void fetch_output(OpenDevice& device, Stream& stream, const BufferView& from, void* data, Buffer* readback) {
-  if (device.host_memory() || from.bytes == 0) return;
-  if (!readback) return stream.download(from, {static_cast<std::byte*>(data), from.bytes});
+// Bytes of the arenas of a program's first device; those of others, which the program takes itself, are none.
+std::vector<std::size_t> first_arenas(const LirBufferPlan& plan) {
+  std::vector<std::size_t> bytes = plan.arenas;
+  for (std::size_t a = 0; a < bytes.size(); ++a)
+    if (plan.arena_device(a) != 0) bytes[a] = 0;
+  return bytes;
+}
+
+std::shared_ptr<Buffer> put_value(OpenDevice& device, Stream& stream, const void* data, const Shape& shape,
+                                  BufferUse use) {
+  const std::vector<std::int64_t> dims = shape.static_dims();
+  return device.put({data, shape.dtype(), dims, shape.size_bytes()}, nullptr, use, stream);
+}
+
+void get_value(OpenDevice& device, Stream& stream, Buffer& from, const Shape& shape, void* to) {
+  const std::vector<std::int64_t> dims = shape.static_dims();
+  device.get(from, {to, shape.dtype(), dims, shape.size_bytes()}, stream);
+}
+
+}  // namespace
+
+RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, const Shape& shape,
+                   const BufferView& room, std::shared_ptr<Buffer>& holder) {
+  if (value.buffer) {
+    if (!value.buffer->written().ready()) stream.wait(value.buffer->written());
+    if (!opaque(device)) return {BufferView(*value.buffer, 0, value.size_bytes)};
+    holder = value.buffer->shared_from_this();
+    return {{}, &holder};
+  }
+  if (on_host(device)) return {{value.data, value.size_bytes}};
+  if (opaque(device)) {
+    holder = put_value(device, stream, value.data, shape, BufferUse::Slots);
+    return {{}, &holder};
+  }
+  const BufferView at = front_of(room, value.size_bytes);
+  if (value.size_bytes != 0) stream.upload({static_cast<const std::byte*>(value.data), value.size_bytes}, at);
+  return {at};
+}
+
+RunSlot output_slot(OpenDevice& device, void* data, std::size_t bytes, const BufferView& room,
+                    std::shared_ptr<Buffer>& holder) {
+  if (on_host(device)) return {{data, bytes}};
+  if (!opaque(device)) return {front_of(room, bytes)};
+  holder.reset();
+  return {{}, &holder};
+}
+
+void fetch_output(OpenDevice& device, Stream& stream, const RunSlot& from, const Shape& shape, void* data,
+                  Buffer* readback) {
+  if (from.holder) {
+    if (shape.size_bytes() != 0) get_value(device, stream, **from.holder, shape, data);
+    from.holder->reset();
+    return;
+  }
+  if (on_host(device) || from.view.bytes == 0) return;
+  if (!readback) return stream.download(from.view, {static_cast<std::byte*>(data), from.view.bytes});
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(data) - readback->host());
-  stream.copy(from, BufferView(*readback, offset, from.bytes));
+  stream.copy(from.view, BufferView(*readback, offset, from.view.bytes));
+}
+
+RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::shared_ptr<Buffer>& holder) {
+  if (opaque(device)) {
+    holder.reset();
+    return {{}, &holder};
+  }
+  if (on_host(device)) {
+    value = Tensor::uninitialized(shape);
+    return {{value.mutable_data(), shape.size_bytes()}};
+  }
+  value = Tensor::on_device(device.allocate(std::max<std::size_t>(shape.size_bytes(), 1), BufferUse::Values), shape);
+  return {BufferView(*value.buffer(), 0, shape.size_bytes())};
+}
+
+void keep_value(const RunSlot& from, const Shape& shape, const Event& done, Tensor& value) {
+  if (from.holder) value = Tensor::on_device(std::move(*from.holder), shape);
+  if (value.buffer()) value.buffer()->set_written(done);
+}
+
+std::shared_ptr<Buffer> state_buffer(OpenDevice& device, const Shape& shape) {
+  return opaque(device) ? nullptr : device.allocate(shape.size_bytes(), BufferUse::States);
+}
+
+RunSlot state_slot(OpenDevice& device, std::shared_ptr<Buffer>& buffer, const Shape& shape) {
+  if (opaque(device)) return {{}, &buffer};
+  return {BufferView(*buffer, 0, shape.size_bytes())};
+}
+
+namespace {
+
+// Bytes [from, to) around a part of a value of `all` bytes that a device copies.
+struct Span {
+  std::size_t from, to;
+};
+Span copied_span(const OpenDevice& device, std::size_t all, std::size_t granule, std::size_t offset,
+                 std::size_t bytes) {
+  if (opaque(device)) return {0, all};
+  const std::size_t from = offset / granule * granule;
+  return {from, std::min(all, (offset + bytes + granule - 1) / granule * granule)};
+}
+
+void put_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffer>& buffer, const Shape& shape,
+               std::size_t offset, std::span<const std::byte> from) {
+  if (opaque(device))
+    buffer = put_value(device, stream, from.data(), shape, BufferUse::States);
+  else
+    stream.upload(from, BufferView(*buffer, offset, from.size()));
+}
+
+}  // namespace
+
+void write_state_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffer>& buffer, const Shape& shape,
+                       std::size_t granule, std::size_t offset, std::size_t bytes, const std::byte* data) {
+  const std::size_t all = shape.size_bytes();
+  if (bytes == 0 && !(opaque(device) && !buffer)) return;
+  const Span span = copied_span(device, all, granule, offset, bytes);
+  if (data && span.from == offset && span.to == offset + bytes)
+    return put_bytes(device, stream, buffer, shape, offset, {data, bytes});
+  if (!data && !opaque(device) && bytes == all) {
+    static constexpr std::byte zeros[std::size_t{1} << 16]{};
+    for (std::size_t at = 0; at < bytes; at += sizeof zeros)
+      put_bytes(device, stream, buffer, shape, at, {zeros, std::min(sizeof zeros, bytes - at)});
+    return;
+  }
+  Tensor around = Tensor::zeros(Shape({Dim(span.to - span.from)}, DType::U8));
+  std::byte* const copy = around.mutable_data();
+  if (bytes != all) read_state_bytes(device, stream, *buffer, shape, granule, span.from, {copy, span.to - span.from});
+  if (data)
+    std::memcpy(copy + (offset - span.from), data, bytes);
+  else
+    std::memset(copy + (offset - span.from), 0, bytes);
+  put_bytes(device, stream, buffer, shape, span.from, {copy, span.to - span.from});
+}
+
+void read_state_bytes(OpenDevice& device, Stream& stream, Buffer& buffer, const Shape& shape, std::size_t granule,
+                      std::size_t offset, std::span<std::byte> to) {
+  if (to.empty()) return;
+  const Span span = copied_span(device, shape.size_bytes(), granule, offset, to.size());
+  Tensor around;
+  std::byte* at = to.data();
+  if (span.to - span.from != to.size()) {
+    around = Tensor::uninitialized(Shape({Dim(span.to - span.from)}, DType::U8));
+    at = around.mutable_data();
+  }
+  Fetching fetching(stream);
+  if (opaque(device))
+    get_value(device, stream, buffer, shape, at);
+  else
+    stream.download(BufferView(buffer, span.from, span.to - span.from), {at, span.to - span.from});
+  fetching.finish(stream.record());
+  if (at != to.data()) std::memcpy(to.data(), at + (offset - span.from), to.size());
+}
+
+void read_scalars(OpenDevice& device, Stream& stream, std::span<const BufferView> from, std::span<std::int64_t> to) {
+  Fetching fetching(stream);
+  for (std::size_t k = 0; k < from.size(); ++k) {
+    if (on_host(device) || !from[k].buffer)
+      std::memcpy(&to[k], from[k].host, sizeof to[k]);
+    else
+      stream.download(from[k], std::as_writable_bytes(to.subspan(k, 1)));
+  }
+  fetching.finish(stream.record());
+}
+
+std::shared_ptr<Buffer> copied_state(OpenDevice& device, Stream& stream, const std::shared_ptr<Buffer>& buffer,
+                                     const Shape& shape) {
+  if (opaque(device)) return buffer;
+  std::shared_ptr<Buffer> copy = state_buffer(device, shape);
+  if (const std::size_t bytes = shape.size_bytes(); bytes != 0)
+    stream.copy(BufferView(*buffer, 0, bytes), BufferView(*copy, 0, bytes));
+  return copy;
 }
 
 BufferView resident_on(OpenDevice& device, Stream& stream, const Tensor& bytes, Resident& copy) {
-  if (device.host_memory()) return {bytes.data(), bytes.size_bytes()};
+  if (on_host(device)) return {bytes.data(), bytes.size_bytes()};
   if (!copy.buffer) {
-    copy.buffer = device.put(bytes.view(), nullptr, BufferUse::Weights, stream);
+    copy.buffer = put_value(device, stream, bytes.data(), bytes.shape(), BufferUse::Weights);
     copy.there = stream.record();
   } else if (!copy.there.ready()) {  // another runner's stream may still be bringing it
     stream.wait(copy.there);
   }
   return {*copy.buffer, 0, bytes.size_bytes()};
+}
+
+Tensor value_on(OpenDevice& device, const Tensor& here) {
+  if (on_host(device)) return here;
+  const std::shared_ptr<Stream> stream = device.stream();
+  std::shared_ptr<Buffer> there = put_value(device, *stream, here.data(), here.shape(), BufferUse::Values);
+  there->set_written(stream->record());
+  return Tensor::on_device(std::move(there), here.shape());
 }
 
 std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const ExecutableGraph& code,
@@ -52,23 +224,26 @@ std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const Executabl
     return BufferView(*buffers.back(), 0, bytes);
   };
   const auto room = [&](std::size_t bytes) {
-    return device.host_memory() ? BufferView() : take(bytes, BufferUse::Slots);
+    return device.memory_model() == MemoryModel::Arena ? take(bytes, BufferUse::Slots) : BufferView();
   };
   std::vector<BufferView> arenas;
-  for (std::size_t bytes : program.plan.arenas) arenas.push_back(take(bytes, BufferUse::Arena));
+  for (std::size_t bytes : first_arenas(program.plan)) arenas.push_back(take(bytes, BufferUse::Arena));
   std::vector<Tensor> results;
   std::vector<RunSlot> in, out;
+  std::vector<std::shared_ptr<Buffer>> held(inputs.size() + program.graph.outputs().size());
   for (Value v : program.graph.outputs()) results.push_back(Tensor::uninitialized(program.graph.shape(v)));
   for (const Tensor& t : inputs)
-    in.push_back({input_on(device, stream, t.data(), t.size_bytes(), room(t.size_bytes()))});
-  for (Tensor& t : results) out.push_back({output_on(device, t.mutable_data(), t.size_bytes(), room(t.size_bytes()))});
+    in.push_back(input_slot(device, stream, t.view(), t.shape(), room(t.size_bytes()), held[in.size()]));
+  for (Tensor& t : results)
+    out.push_back(
+        output_slot(device, t.mutable_data(), t.size_bytes(), room(t.size_bytes()), held[inputs.size() + out.size()]));
   const std::unique_ptr<BoundGraph> bound = code.bind(device, program, arenas);
   RunArguments run;
   run.inputs = in, run.outputs = out;
   Fetching fetching(stream);
   (void)bound->submit(run, stream);
   for (std::size_t i = 0; i < results.size(); ++i)
-    fetch_output(device, stream, out[i].view, results[i].mutable_data(), nullptr);
+    fetch_output(device, stream, out[i], results[i].shape(), results[i].mutable_data(), nullptr);
   fetching.finish(stream.record());
   return results;
 }
@@ -84,15 +259,15 @@ bool meets(const void* data, std::size_t bytes, const Buffer& b) {
 
 RunMemory::RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment)
     : device_(std::move(device)),
-      alignment_(device_->host_memory() ? alignment : 1),  // other devices align what they allocate
+      alignment_(on_host(*device_) ? alignment : 1),  // other devices align what they allocate
       spare_(alignment_ > 64 ? alignment_ : 0) {}
 
-bool RunMemory::fits(const Code& c) const {
+bool RunMemory::fits(const CompiledProgram& c) const {
   const LirBufferPlan& plan = c.executable->lir().plan;
   if (arenas_.size() < plan.arenas.size() || !results_ || results_->bytes() < c.slot_bytes + spare_) return false;
   for (std::size_t i = 0; i < plan.arenas.size(); ++i)
-    if (arenas_[i]->bytes() < plan.arenas[i] + spare_) return false;
-  if (device_->host_memory()) return true;
+    if (plan.arena_device(i) == 0 && arenas_[i]->bytes() < plan.arenas[i] + spare_) return false;
+  if (device_->memory_model() != MemoryModel::Arena) return true;
   const auto holds = [](const Buffers& list, const std::vector<std::size_t>& bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i)
       if (i >= list.size() || list[i]->bytes() < bytes[i]) return false;
@@ -101,15 +276,35 @@ bool RunMemory::fits(const Code& c) const {
   return holds(inputs_, c.input_bytes) && holds(outputs_, c.output_bytes);
 }
 
+namespace {
+
+// Memory of the host that work of a device writes to: whoever lets go of it does not wait, the bytes stay until that
+// work (`Buffer::written`) is done.
+std::shared_ptr<Buffer> outliving_work(std::shared_ptr<Buffer> memory) {
+  Buffer* const raw = memory.get();
+  return {raw, [held = std::move(memory)](Buffer*) {
+            static std::mutex mutex;
+            static std::vector<std::shared_ptr<Buffer>> busy;
+            std::lock_guard lock(mutex);
+            std::erase_if(busy, [](const auto& b) { return b->written().ready(); });
+            if (!held->written().ready()) busy.push_back(held);
+          }};
+}
+
+}  // namespace
+
 std::shared_ptr<Buffer> RunMemory::take(std::size_t bytes, BufferUse use) const {
-  return device_->allocate(std::max<std::size_t>(64, bytes) + spare_, use);
+  const std::size_t wanted = std::max<std::size_t>(64, bytes) + spare_;
+  // Where the device has no parts of buffers, results for the host lie in memory of the host.
+  if (opaque(*device_)) return outliving_work(open_host_device(device_->id())->allocate(wanted, use));
+  return device_->allocate(wanted, use);
 }
 
 std::size_t RunMemory::start(const Buffer& b) const {
   return (alignment_ - reinterpret_cast<std::uintptr_t>(b.host()) % alignment_) % alignment_;
 }
 
-void RunMemory::reserve(const Code& c, const std::string& graph) {
+void RunMemory::reserve(const CompiledProgram& c, const std::string& graph) {
   const LirBufferPlan& plan = c.executable->lir().plan;
   RunMemory grown = *this;
   std::size_t wanted = 0;
@@ -121,8 +316,8 @@ void RunMemory::reserve(const Code& c, const std::string& graph) {
     }
   };
   try {
-    grow(grown.arenas_, plan.arenas, BufferUse::Arena);
-    if (!device_->host_memory()) {
+    grow(grown.arenas_, first_arenas(plan), BufferUse::Arena);
+    if (device_->memory_model() == MemoryModel::Arena) {
       grow(grown.inputs_, c.input_bytes, BufferUse::Slots);
       grow(grown.outputs_, c.output_bytes, BufferUse::Slots);
     }
@@ -131,7 +326,7 @@ void RunMemory::reserve(const Code& c, const std::string& graph) {
       grown.results_ = take(c.slot_bytes, BufferUse::Readback);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::OutOfMemory) throw;
-    if (device_->host_memory()) throw_no_room(graph, "the values of a run", wanted);
+    if (on_host(*device_)) throw_no_room(graph, "the values of a run", wanted);
     Diagnostic d = e.diagnostic();  // it says what the device's memory is in use for
     d.message = concat_text("graph '", graph, "': ", d.message);
     throw Error(std::move(d));
@@ -146,6 +341,8 @@ void RunMemory::reserve(const Code& c, const std::string& graph) {
   grown.results_at_ = grown.results_->host() + start(*grown.results_);
   *this = std::move(grown);
 }
+
+bool RunMemory::reads_inputs_in_place() const { return on_host(*device_); }
 
 bool RunMemory::in_arenas(const void* data, std::size_t bytes) const {
   return std::any_of(arenas_.begin(), arenas_.end(), [&](const auto& b) { return meets(data, bytes, *b); });

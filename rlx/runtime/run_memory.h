@@ -9,19 +9,46 @@
 #include <vector>
 
 #include "rlx/driver/backend.h"
+#include "rlx/driver/fetching.h"
 
 namespace rlx {
 
-struct Code;
+struct CompiledProgram;
 
-// -- host values on a device. Only these know whether kernels reach memory of the host. --
+// -- values on their way. Only this file knows how devices keep memory (`MemoryModel`). --
 
-/// Where a run finds an input of the host: its own bytes where kernels reach them, else a copy in `room`.
-BufferView input_on(OpenDevice& device, Stream& stream, const void* data, std::size_t bytes, const BufferView& room);
+/// Where a run finds an input: a device tensor's buffer, else the host's own bytes where kernels reach them, else a
+/// copy, in `room` or in a buffer of its own. On an opaque device `holder` gets the buffer.
+RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, const Shape& shape,
+                   const BufferView& room, std::shared_ptr<Buffer>& holder);
 /// Where a run leaves an output for the host.
-BufferView output_on(OpenDevice& device, void* data, std::size_t bytes, const BufferView& room);
+RunSlot output_slot(OpenDevice& device, void* data, std::size_t bytes, const BufferView& room,
+                    std::shared_ptr<Buffer>& holder);
 /// Brings an output from there to the host's bytes, which may be those of a read-back buffer.
-void fetch_output(OpenDevice& device, Stream& stream, const BufferView& from, void* data, Buffer* readback);
+void fetch_output(OpenDevice& device, Stream& stream, const RunSlot& from, const Shape& shape, void* data,
+                  Buffer* readback);
+/// Where a run leaves an output that stays on the device: in `value`, made as far as it can be before the run.
+RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::shared_ptr<Buffer>& holder);
+/// After it was submitted: `value` is the output, written by `done`.
+void keep_value(const RunSlot& from, const Shape& shape, const Event& done, Tensor& value);
+
+/// The bytes of a state between runs; none yet on an opaque device, where each write makes them.
+std::shared_ptr<Buffer> state_buffer(OpenDevice& device, const Shape& shape);
+RunSlot state_slot(OpenDevice& device, std::shared_ptr<Buffer>& buffer, const Shape& shape);
+/// Writes the bytes of a state from `offset` on behind what the stream holds: `bytes` of them from `data`, or zeros for
+/// null. Where the device takes no such part (an opaque one, or one that copies whole granules), bytes around it are
+/// fetched, changed and put back.
+void write_state_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffer>& buffer, const Shape& shape,
+                       std::size_t granule, std::size_t offset, std::size_t bytes, const std::byte* data);
+/// Reads such bytes and waits for them.
+void read_state_bytes(OpenDevice& device, Stream& stream, Buffer& buffer, const Shape& shape, std::size_t granule,
+                      std::size_t offset, std::span<std::byte> to);
+/// A state's bytes for another runner: a copy, or the same ones where runs replace buffers and never change them.
+std::shared_ptr<Buffer> copied_state(OpenDevice& device, Stream& stream, const std::shared_ptr<Buffer>& buffer,
+                                     const Shape& shape);
+
+/// Reads I64 scalars that lie at `from` and waits for them.
+void read_scalars(OpenDevice& device, Stream& stream, std::span<const BufferView> from, std::span<std::int64_t> to);
 
 /// The copy on a device of bytes that do not change while it is there.
 struct Resident {
@@ -30,29 +57,9 @@ struct Resident {
 };
 /// Where kernels read `bytes`: there where they reach them, else in the copy, which is made now when there is none.
 BufferView resident_on(OpenDevice& device, Stream& stream, const Tensor& bytes, Resident& copy);
-
-/// While work writes to memory of a caller: lets nobody leave before it is done, however they leave.
-class Fetching {
- public:
-  explicit Fetching(Stream& stream) : stream_(&stream) {}
-  Fetching(const Fetching&) = delete;
-  Fetching& operator=(const Fetching&) = delete;
-  ~Fetching() {
-    if (!stream_) return;
-    try {
-      stream_->record().wait();
-    } catch (...) {  // what failed is reported by whoever throws
-    }
-  }
-  /// Waits for all so far; throws what failed.
-  void finish(const Event& done) {
-    done.wait();
-    stream_ = nullptr;
-  }
-
- private:
-  Stream* stream_;
-};
+/// The value on the device: itself where kernels reach memory of the host, else a copy, which is there when the device
+/// comes to use it.
+Tensor value_on(OpenDevice& device, const Tensor& here);
 
 /// Runs a static program without params or states once on values of the host.
 std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const ExecutableGraph& code,
@@ -62,16 +69,18 @@ std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const Executabl
 class RunMemory {
  public:
   RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment);
-  bool fits(const Code& c) const;
+  bool fits(const CompiledProgram& c) const;
   /// Takes room for `c`, as far as there is too little. OutOfMemory names `graph`; then nothing has changed.
-  void reserve(const Code& c, const std::string& graph);
+  void reserve(const CompiledProgram& c, const std::string& graph);
   std::span<const BufferView> arenas() const { return arena_views_; }
-  /// Where run_slots leaves outputs, by `Code::slot_offsets`: memory that the host reaches.
+  /// Where run_slots leaves outputs, by `CompiledProgram::slot_offsets`: memory that the host reaches.
   std::byte* results() const { return results_at_; }
   Buffer* results_buffer() const { return results_.get(); }
-  /// Room for an input or output on the device; empty where kernels reach the host's memory.
+  /// Room for an input or output on a device whose runs are given buffers, else empty.
   BufferView input_room(std::size_t i) const { return room(inputs_, i); }
   BufferView output_room(std::size_t o) const { return room(outputs_, o); }
+  /// True when runs read inputs of the host where they are, so that these must not lie where runs write.
+  bool reads_inputs_in_place() const;
   /// True when the host's bytes lie in the arenas, which runs write, or in the results.
   bool in_arenas(const void* data, std::size_t bytes) const;
   bool in_results(const void* data, std::size_t bytes) const;

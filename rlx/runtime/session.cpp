@@ -8,6 +8,7 @@
 #include "rlx/driver/registry.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/ir/inspect.h"
+#include "rlx/runtime/absent_device.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
@@ -18,22 +19,23 @@ namespace rlx {
 namespace {
 
 // What runs slowly on the host is said once for each op, on standard error.
-void note_host_fallback(const KernelDispatchReport& report) {
+void note_host_fallback(const KernelDispatchReport& report, bool by_cpu) {
   static std::mutex mutex;
   static std::set<std::string> noted;
   for (const KindDispatch& k : report.summaries) {
     if (k.path != DispatchPath::HostFallback) continue;
     std::lock_guard lock(mutex);
     if (noted.insert(k.name).second)
-      std::fprintf(stderr,
-                   "note: %s has neither kernel nor decomposition on %s: its reference rule runs it, on one thread\n",
-                   k.name.c_str(), report.backend_name.c_str());
+      std::fprintf(
+          stderr, "note: %s has neither kernel nor decomposition on %s: %s\n", k.name.c_str(),
+          report.backend_name.c_str(),
+          by_cpu ? "the cpu runs it, with copies to it and back" : "its reference rule runs it, on one thread");
   }
 }
 
 // What the environment and the options ask to see of each compile.
 void report_compile(const CompileResult& r, bool verbose) {
-  note_host_fallback(r.dispatch);
+  note_host_fallback(r.dispatch, !r.lir.others.empty());
   maybe_log_fusion(r, verbose);
   maybe_log_dispatch(r, verbose);
   if (verbose || env_flag("RLX_VERBOSE")) std::fputs(inspect_copies(r.lir).c_str(), stderr);
@@ -42,13 +44,41 @@ void report_compile(const CompileResult& r, bool verbose) {
 
 }  // namespace
 
-Session::Session(std::shared_ptr<const Backend> backend, DeviceId id)
-    : backend_(std::move(backend)), device_(rlx::open_device(backend_, id)) {
-  if (auto threads = env_int("RLX_THREADS")) options_.threads = checked_thread_count(*threads, "RLX_THREADS");
-  if (auto isa = env_get("RLX_CPU_ISA")) options_.isa = *isa;
+Session::Session(std::shared_ptr<const Backend> backend, DeviceId id, const DeviceOptions& options)
+    : backend_(std::move(backend)),
+      device_(rlx::open_device(backend_, id, options)),
+      options_(backend_->compile_options(options)) {
+  // The environment speaks where the options do not.
+  if (auto threads = env_int("RLX_THREADS"); threads && !options.contains("threads"))
+    options_.threads = checked_thread_count(*threads, "RLX_THREADS");
+  if (auto isa = env_get("RLX_CPU_ISA"); isa && !options.contains("isa")) options_.isa = *isa;
 }
 
-Session::Session(DeviceId device) try : Session(require_backend(device.kind), device) {
+namespace {
+// The backend of a device, plug-ins included; where there is none, plug-ins that could not be loaded are named.
+std::shared_ptr<const Backend> backend_of(Device kind) {
+  const std::string trouble = load_listed_plugins();
+  if (!trouble.empty() && !backend_for(kind))
+    throw Error(ErrorCode::DeviceUnavailable,
+                concat_text("device ", device_info(kind).name, " is not available: ", unavailable_reason(kind)),
+                "correct RLX_PLUGINS, or pick one of rlx::available_devices()");
+  return require_backend(kind);
+}
+}  // namespace
+
+Session::Session(DeviceId device) try : Session(device, DeviceOptions{}) {
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session");
+}
+
+Session::Session(DeviceId device, const DeviceOptions& options) try
+    : Session(backend_of(device.kind), device, options) {
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Session");
+}
+
+Session Session::for_target(DeviceId device) try {
+  return Session(absent_backend(device.kind), device, {});
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Session");
 }
@@ -58,7 +88,7 @@ Session Session::on_backend(std::string_view name) try {
   if (!backend)
     throw Error(ErrorCode::NotFound, concat_text("this build has no backend '", name, "'"),
                 "use \"cpu\" or \"reference\"");
-  return Session(std::move(backend), Device::Cpu);
+  return Session(std::move(backend), Device::Cpu, {});
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Session::on_backend");
 }
@@ -164,8 +194,8 @@ CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) con
   BackendOptions backend_options = options_;
   backend_options.finest_grain = options.finest_grain;
   backend_options.chunk_audit = options.chunk_audit;
-  auto code =
-      std::make_shared<SharedCode>(std::move(m), backend(), device_, std::move(options), std::move(backend_options));
+  auto code = std::make_shared<SharedPrograms>(std::move(m), backend(), device_, std::move(options),
+                                               std::move(backend_options));
   code->stage_hook = report_compile;
   return CompiledGraph(CompiledGraph::Impl::make(std::move(code)));
 } catch (const std::bad_alloc&) {

@@ -14,6 +14,12 @@ class Session {
  public:
   /// Throws DeviceUnavailable naming the device, the reason and the build option.
   explicit Session(DeviceId device = {});
+  /// The same with options of the device's backend, `rlx devices` lists them; NotFound names the nearest to one that it
+  /// does not take.
+  Session(DeviceId device, const DeviceOptions& options);
+  /// A session that compiles for a device which need not be there, nor its backend: by the backend's target, else by
+  /// the documented preset (`preset_target`). Runs of its programs throw DeviceUnavailable.
+  static Session for_target(DeviceId device);
   /// The same, with the error as a value.
   static Result<Session> try_new(DeviceId device);
   /// A session on the backend called `name`; "reference" runs the reference rules.
@@ -54,7 +60,7 @@ class Session {
   Result<CompiledGraph> try_compile_with(Graph g, CompileOptions options) const;
 
  private:
-  Session(std::shared_ptr<const Backend> backend, DeviceId id);
+  Session(std::shared_ptr<const Backend> backend, DeviceId id, const DeviceOptions& options);
   const std::shared_ptr<const Backend>& backend() const;  // throws for a session that was moved from
   std::shared_ptr<const Backend> backend_;
   std::shared_ptr<OpenDevice> device_;

@@ -51,7 +51,7 @@ class Event {
 
 /// Bytes of a device, given back when the last holder lets go. That never blocks: what was submitted before still finds
 /// them, and they serve nobody else until it is done.
-class Buffer {
+class Buffer : public std::enable_shared_from_this<Buffer> {
  public:
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

@@ -5,6 +5,7 @@
 
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/roots.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse_walk.h"
 #include "rlx/transforms/vmap.h"
@@ -56,6 +57,8 @@ class Cut {
 
   BodyReverse run() {
     for (Value v : joint_.grads) need(v);
+    for (NodeId id : g_.ordered())
+      if (moves(id)) compute(id);
     settle_all();
     std::sort(stored_.begin(), stored_.end());
     if (request_.save == CallSave::All) store_less();
@@ -80,8 +83,8 @@ class Cut {
       if (n.kind() == OpKind::Input)
         invariant_[i] = place_[i] != kNowhere && place_[i] < request_.invariant.size() && request_.invariant[place_[i]];
       else
-        invariant_[i] =
-            std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return invariant_[v.node.index]; });
+        invariant_[i] = !is_ordered(n.op) && std::all_of(n.inputs.begin(), n.inputs.end(),
+                                                         [&](Value v) { return invariant_[v.node.index]; });
     }
   }
 
@@ -111,6 +114,7 @@ class Cut {
         stored_.push_back(v);
       return;
     }
+    if (is_ordered(n.op) && !moves(id)) return stored_.push_back(v);  // it runs once, in the forward body
     if (moves(id) || n.inputs.empty() || invariant_[id.index] || is_free(n.kind())) return compute(id);
     const bool product = op_def(n.op).precision == PrecisionCategory::Compute;
     if (request_.save == CallSave::All || (request_.save == CallSave::Dots && product)) return stored_.push_back(v);
@@ -155,7 +159,8 @@ class Cut {
     const Node& n = g_.node(v.node);
     return std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value in) {
       const OpBox& op = g_.node(in.node).op;
-      return at_hand(in) || (ops > 1 && (is_cheap(op) || is_free(op.kind())) && derivable(in, ops - 1));
+      return at_hand(in) ||
+             (!is_ordered(op) && ops > 1 && (is_cheap(op) || is_free(op.kind())) && derivable(in, ops - 1));
     });
   }
   void derive(Value v) {
@@ -181,8 +186,7 @@ class Cut {
   }
 
   Graph forward() {
-    Graph out(g_.name());
-    out.set_symbols(g_.symbols());
+    Graph out = copy_shell(g_);
     std::map<Value, Value> ids;
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const NodeId id{i};
@@ -196,8 +200,7 @@ class Cut {
   }
 
   Graph backward() {
-    Graph out(concat_text(g_.name(), "_backward"));
-    out.set_symbols(g_.symbols());
+    Graph out = copy_shell(g_, concat_text(g_.name(), "_backward"));
     std::map<Value, Value> ids;
     const auto take = [&](Value v, const std::string& name) {
       ids.emplace(v, out.input(walk::fresh_leaf_name(out, name), g_.shape(v)).value());

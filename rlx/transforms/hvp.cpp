@@ -2,6 +2,7 @@
 #include "rlx/transforms/hvp.h"
 
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/roots.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"
@@ -42,15 +43,11 @@ Expr unit_vectors(Graph& g, const Shape& shape) {
 // `t` with its input `name` replaced by all unit vectors: `t` batched over that input.
 TransformResult over_unit_vectors(const TransformResult& t, const std::string& name, const Shape& shape) {
   TransformResult batched = vmap(t.graph, {{name, 0}}, shape.num_elements_dim());
-  Graph g(batched.graph.name());
-  g.set_symbols(batched.graph.symbols());
+  Graph g = copy_shell(batched.graph);
   NodeId seed = batched.graph.find_leaf(OpKind::Input, name);
   std::map<Value, Value> ids =
       walk::copy_nodes(g, batched.graph, [&](NodeId id) { return id == seed ? unit_vectors(g, shape) : Expr(); });
-  std::vector<Value> outputs;
-  for (Value v : batched.graph.outputs()) outputs.push_back(ids.at(v));
-  g.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : batched.graph.state_updates()) g.set_state(u.name, ids.at(u.value));
+  copy_ends(g, batched.graph, [&](Value v) { return ids.at(v); });
   return {std::move(g), walk::compose(walk::compose(t.ids, batched.ids), ids), {}};
 }
 
@@ -66,10 +63,14 @@ Graph with_outputs(Graph g, std::size_t first, std::size_t count) {
 TransformResult jacfwd_all(const Graph& forward, const std::vector<std::string>& names, std::string_view who) {
   // One batched copy of the tangent computation per leaf, joined into one graph.
   const std::size_t num_outputs = forward.outputs().size();
-  Graph g(forward.name());
-  g.set_symbols(forward.symbols());
+  if (!forward.ordered().empty())  // each leaf has a copy of the forward computation
+    throw Error(
+        Diagnostic{ErrorCode::Unsupported,
+                   concat_text(who, ": '", forward.name(), "' holds ordered ops, which would run several times"),
+                   node_where(forward, forward.ordered().front()), "take jacrev, or jvp column by column"});
+  Graph g = copy_shell(forward);
   std::map<Value, Value> ids = walk::copy_nodes(g, forward);
-  for (const Graph::StateUpdate& u : forward.state_updates()) g.set_state(u.name, ids.at(u.value));
+  copy_inner_ends(g, forward, [&](Value v) { return ids.at(v); });
   std::vector<std::vector<Value>> jacobians(num_outputs);
   for (const std::string& name : names) {
     const Shape in = forward.shape(walk::resolve(forward, Wrt(name), who));

@@ -2,6 +2,7 @@
 #include "rlx/transforms/jvp.h"
 
 #include "rlx/ir/rewrite.h"
+#include "rlx/ir/roots.h"
 #include "rlx/transforms/walk.h"
 
 namespace rlx {
@@ -19,8 +20,7 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, std::
   std::vector<Value> now(slot.size());
   for (const Replaced& v : replaced) now[slot(v.old)] = v.now;
   const auto read = [&](Value v) { return now[slot(v)].node.valid() ? now[slot(v)] : v; };
-  Graph out(g.name());
-  out.set_symbols(g.symbols());
+  Graph out = copy_shell(g);
   out.reserve(g.num_nodes());
   std::vector<NodeId> made(g.num_nodes());
   const auto copy = [&](std::uint32_t i) {
@@ -29,11 +29,24 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, std::
     made[i] = out.add_node(std::move(n));
   };
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-    if (g.nodes()[i].inputs.empty()) copy(i);
+    if (g.nodes()[i].inputs.empty() && !is_ordered(g.nodes()[i].op)) copy(i);
   std::size_t edges = 0;
   for (const Node& n : g.nodes()) edges += n.inputs.size();
+  // Ordered ops keep their order; of one that has another in its place there would be two.
+  const auto gone = [&](NodeId id) {
+    const Node& n = g.node(id);
+    for (std::uint32_t r = 0; r < n.num_results(); ++r)
+      if (!now[slot(Value(id, r))].node.valid()) return false;
+    return is_ordered(n.op);
+  };
+  std::vector<NodeId> before_it(g.num_nodes());  // of an ordered op: the one before it
+  NodeId last;
+  for (NodeId id : g.ordered())
+    if (!gone(id)) before_it[id.index] = last, last = id;
+  edges += g.ordered().size();
   std::vector<std::uint32_t> open;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    if (gone(NodeId{i})) continue;
     open.push_back(i);
     while (!open.empty()) {
       const std::uint32_t at = open.back();
@@ -41,6 +54,8 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, std::
       if (!made[at].valid())
         for (Value v : g.nodes()[at].inputs)
           if (const NodeId from = read(v).node; !made[from.index].valid()) open.push_back(from.index);
+      if (const NodeId from = before_it[at]; !made[at].valid() && from.valid() && !made[from.index].valid())
+        open.push_back(from.index);
       check(open.size() <= edges + 1, "results and tangents wait for each other");
       if (open.size() != before) continue;
       open.pop_back();
@@ -48,10 +63,7 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, std::
     }
   }
   const auto value = [&](Value v) { return Value(made[read(v).node.index], read(v).result); };
-  std::vector<Value> outputs;
-  for (Value v : g.outputs()) outputs.push_back(value(v));
-  out.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, value(u.value));
+  copy_ends(out, g, value);
   for (auto& [from, to] : ids) to = value(to);
   return out;
 }
@@ -139,6 +151,12 @@ TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for) {
 }
 
 Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) {
+  for (NodeId id : forward.ordered())
+    if (op_def(forward.node(id).op).bodies == BodyKind::Programs)
+      throw Error(Diagnostic{ErrorCode::Unsupported,
+                             concat_text("linearize: ", op_text_name(forward.node(id).op),
+                                         " holds an ordered op, which would run in both parts"),
+                             node_where(forward, id), "take jvp, which runs it once"});
   TransformResult both = run_jvp(forward, tangent_for, false);
   both.graph = walk::prune(both.graph, both.ids);
   const Graph& g = both.graph;
@@ -159,10 +177,8 @@ Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) 
     if (needed[i] && (moves(i) || weights[i]))
       for (Value v : g.nodes()[i].inputs) needed[v.node.index] = true;
 
-  Linearized out{{Graph(forward.name()), {}, {}}, Graph(forward.name()), {}, both.added_inputs};
+  Linearized out{{copy_shell(g, forward.name()), {}, {}}, copy_shell(g, forward.name()), {}, both.added_inputs};
   Graph& primal = out.primal.graph;
-  primal.set_symbols(g.symbols());
-  out.linear.set_symbols(g.symbols());
   std::map<Value, Value> in_primal, in_linear;
   for (Value v : roots) in_linear.emplace(v, Value());  // behind the residuals
   std::vector<Value> residuals;
@@ -188,7 +204,7 @@ Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) 
   for (std::size_t k = num_primals; k < outputs.size(); ++k) tangents.push_back(in_linear.at(outputs[k]));
   primal.set_outputs(std::move(primals));
   out.linear.set_outputs(std::move(tangents));
-  for (const Graph::StateUpdate& u : g.state_updates()) primal.set_state(u.name, in_primal.at(u.value));
+  copy_inner_ends(primal, g, [&](Value v) { return in_primal.at(v); });
   out.primal.ids = walk::compose(both.ids, in_primal);
   primal = walk::prune(primal, out.primal.ids);
   return out;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/ir/roots.h"
 #include "rlx/transforms/reverse_walk.h"
 
 namespace rlx {
@@ -76,8 +77,7 @@ Stands augment(Prepared& p, const std::vector<Value>& seeded) {
   if (!asked) return stands;
   const ValueSlots slot(old);
   const std::vector<bool> active = dependents(old, p.roots, true), reaches = reaching(old, slot, seeded);
-  Graph next(old.name());
-  next.set_symbols(old.symbols());
+  Graph next = copy_shell(old);
   next.reserve(old.num_nodes());
   for (std::uint32_t i = 0; i < old.num_nodes(); ++i) {
     Node node = old.nodes()[i];
@@ -106,10 +106,7 @@ Stands augment(Prepared& p, const std::vector<Value>& seeded) {
     next.add_node(std::move(node));
   }
   if (stands.empty()) return stands;
-  std::vector<Value> outputs;
-  for (Value v : old.outputs()) outputs.push_back(moved(v, stands));
-  next.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : old.state_updates()) next.set_state(u.name, moved(u.value, stands));
+  copy_ends(next, old, [&](Value v) { return moved(v, stands); });
   for (Value& v : p.roots) v = moved(v, stands);
   for (auto& [from, to] : p.ids) to = moved(to, stands);
   p.graph = std::move(next);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/roots.h"
 #include "rlx/transforms/walk.h"
 
 namespace rlx {
@@ -36,8 +37,7 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
   walk::Prepared p =
       walk::prepare(forward, std::move(roots), false, [](const OpDef& def) { return walk::state_of(def.batch); });
   const Graph& from = p.graph;
-  Graph g(forward.name());
-  g.set_symbols(from.symbols());
+  Graph g = copy_shell(from, forward.name());
   for (const std::string& s : batch.symbols()) (void)g.symbol(s);  // one of the graph keeps its bounds
 
   ValueSlots slot(from);
@@ -127,8 +127,15 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text(who, ": the update of state '", u.name, "' depends on the batch"),
                              node_where(from, u.value.node), "make the state an input and an output"});
-    g.set_state(u.name, values[slot(u.value)]);
   }
+  for (const auto& [symbol, source] : from.symbol_sources())
+    if (batched[slot(source)])
+      throw Error(
+          Diagnostic{ErrorCode::Unsupported,
+                     concat_text(who, ": symbol '", symbol, "' depends on the batch: examples would differ in shape"),
+                     node_where(from, source.node),
+                     "keep what it is computed from out of the batch, or pad to its largest value"});
+  copy_inner_ends(g, from, [&](Value v) { return values[slot(v)]; });
   g.set_outputs(std::move(outputs));
   std::map<Value, Value> ids;
   for (const auto& [before, middle] : p.ids) ids.emplace_hint(ids.end(), before, values[slot(middle)]);

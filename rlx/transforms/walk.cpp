@@ -5,15 +5,13 @@
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx::walk {
 
 namespace {
 void finish_copy(Graph& to, const Graph& from, const std::map<Value, Value>& ids) {
-  std::vector<Value> outputs;
-  for (Value v : from.outputs()) outputs.push_back(ids.at(v));
-  to.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : from.state_updates()) to.set_state(u.name, ids.at(u.value));
+  copy_ends(to, from, [&](Value v) { return ids.at(v); });
 }
 }  // namespace
 
@@ -103,8 +101,7 @@ std::map<Value, Value> copy_nodes(Graph& to, const Graph& from, const std::funct
 }
 
 Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_only, RuleState (*rule)(const OpDef&)) {
-  Prepared p{Graph(forward.name()), {}, std::move(roots)};
-  p.graph.set_symbols(forward.symbols());
+  Prepared p{copy_shell(forward), {}, std::move(roots)};
   p.ids = copy_nodes(p.graph, forward);
   finish_copy(p.graph, forward, p.ids);
   for (Value& v : p.roots) v = p.ids.at(v);
@@ -126,8 +123,7 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
     for (std::uint32_t i = 0; i < old.num_nodes() && !any; ++i) any = must_expand(i);
     if (!any) return p;
 
-    Graph next(old.name());
-    next.set_symbols(old.symbols());
+    Graph next = copy_shell(old);
     std::map<Value, Value> ids;
     for (std::uint32_t i = 0; i < old.num_nodes(); ++i) {
       NodeId id{i};

@@ -35,10 +35,11 @@ TEST_CASE("rlx ops --op: attributes, rules with reasons, samples") {
   // An enumerator's name stands for its op, and an operand may be optional.
   CHECK(contains(run_rlx("ops --op reduce_max").out,
                  "fn: enumerator (sum, mean, max, min, prod), part of the op's name in text\n"));
-  CHECK(contains(run_rlx("ops --op attention").out, "attention(q, k, v, [mask])"));
+  CHECK(contains(run_rlx("ops --op attention").out, "attention(q, k, v, [mask], [kv_len], [q_len], [sinks])"));
 }
 
 TEST_CASE("rlx ops: wrong names and options") {
+  CHECK(contains(run_rlx("ops --op quantize").out, "present: optional operands that are there"));
   const ProgramResult unknown = run_rlx("ops --op gahter");
   CHECK(unknown.status == 2);
   CHECK(unknown.out.empty());

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <vector>
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/decode_loop.h"
 
 // g++ takes our own operator new, once inlined, for malloc when the thread sanitizer is on.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
@@ -148,6 +150,36 @@ TEST_CASE("states, donated buffers, handles and an active extent allocate nothin
   CHECK(memory[12] == 41.0F);  // the last run_into; run_slots left the caller's memory alone
 }
 
+TEST_CASE("decoding over a cache of full extent by kv_len: one compile, no copy of a state, and no allocation") {
+  using test::DecodeLoop;
+  CompileOptions options;
+  options.must_alias = true;  // a copy of the cache is an error
+  for (int threads : {1, 2}) {
+    CompiledGraph f = Session().with_threads(threads).compile_with(DecodeLoop::graph(), options);
+    CHECK(f.compile_result().lir.plan.state_copies.empty());
+    std::vector<std::vector<float>> tokens;
+    constexpr int kSteps = 1000;
+    for (int i = 0; i <= kSteps; ++i) tokens.push_back(DecodeLoop::token(i));
+    std::vector<std::vector<float>> ys(
+        tokens.size(), std::vector<float>(DecodeLoop::kBatch * DecodeLoop::kHeads * DecodeLoop::kDepth));
+    const auto step = [&](std::int32_t at) {
+      std::vector<float>&token = tokens[static_cast<std::size_t>(at)], &y = ys[static_cast<std::size_t>(at)];
+      const TensorView in[] = {{token.data(), DType::F32, {}, token.size() * 4}, {&at, DType::I32, {}, 4}};
+      const MutableTensorView out[] = {{y.data(), DType::F32, {}, y.size() * 4}};
+      f.run_into(in, out);
+    };
+    step(0);
+    const long before = allocations.load();
+    for (int i = 1; i <= kSteps; ++i) step(i);
+    CHECK(allocations.load() == before);  // nothing is bound again either: that allocates
+    for (int i : {0, 1, 63, 64, 500, kSteps}) {
+      const std::vector<double> expected = DecodeLoop::expected(i);
+      for (std::size_t e = 0; e < expected.size(); ++e)
+        CHECK(ys[static_cast<std::size_t>(i)][e] == doctest::Approx(expected[e]).epsilon(1e-5));
+    }
+  }
+}
+
 TEST_CASE("branches and loops allocate nothing in their bodies") {
   Graph g("loops");
   const Expr x = g.input("x", {{4, 96}, DType::F32}), w = g.param("w", {{96, 96}, DType::F32});
@@ -200,6 +232,32 @@ TEST_CASE("values of a runtime symbol stay bound: a repeated one allocates nothi
   CHECK(allocations.load() == before);
   run(f, 6);  // the counter counts: a new value must move it
   CHECK(allocations.load() > before);
+}
+
+TEST_CASE("values that runs compute stay bound: a repeated one allocates nothing") {
+  for (int threads : {1, 2}) {
+    Graph g("counted");
+    const Expr x = g.input("x", Shape({64}, DType::F32)), w = g.param("w", Shape({64}, DType::F32));
+    const Expr head = g.first(x, g.cast(g.sum(x * w), DType::I64));
+    g.set_outputs({g.exp(head), g.first(head * 2.0, g.sum(g.cast(g.gt(g.exp(head), 1.5), DType::I64)))});
+    CompiledGraph f = Session().with_threads(threads).compile(std::move(g));
+    f.set_param("w", std::vector<float>(64, 1.0F));
+    std::vector<float> in(64, 0);
+    const TensorView view{in.data(), DType::F32, {}, in.size() * 4};
+    const auto run = [&](std::size_t set) {
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = i < set ? 1.0F : 0.0F;
+      const auto slots = f.run_slots({&view, 1});
+      CHECK(slots[1].count == static_cast<std::int64_t>(set));
+    };
+    for (int warm = 0; warm < 2; ++warm)
+      for (std::size_t set : {64U, 5U, 0U, 17U}) run(set);
+    const long before = allocations.load();
+    for (int i = 0; i < 10; ++i)
+      for (std::size_t set : {17U, 64U, 0U, 5U}) run(set);
+    CHECK(allocations.load() == before);
+    run(6);  // the counter counts: a new value must move it
+    CHECK(allocations.load() > before);
+  }
 }
 
 }  // namespace

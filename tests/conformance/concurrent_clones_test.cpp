@@ -59,7 +59,7 @@ class DelayedCpu final : public Backend {
  public:
   std::string_view name() const override { return "cpu with delays"; }
   Presence probe(Device) const noexcept override { return {1}; }
-  std::shared_ptr<OpenDevice> open(DeviceId id) const override { return open_host_device(id); }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions& o) const override {
     return backend_for(Device::Cpu)->target(o);
   }

@@ -141,7 +141,7 @@ TEST_CASE("cpu: a state that a loop updates stays in its bytes") {
   const LirBufferPlan& plan = f.compile_result().lir.plan;
   CHECK(plan.state_copies.empty());
   REQUIRE(plan.bodies.size() == 1);
-  CHECK(plan.bodies[0].second == std::vector<std::optional<std::size_t>>(2));
+  CHECK(plan.bodies[0].second == std::vector<std::optional<std::uint32_t>>(2));
 }
 
 TEST_CASE("cpu: loops over extents that are known at the run") {

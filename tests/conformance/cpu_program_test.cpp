@@ -112,8 +112,8 @@ TEST_CASE("cpu: packed products with every epilogue, at several row counts") {
     Graph& g;
     Expr dot, bias, r, s;
   };
-  using Form = Expr (*)(const Operands&);
-  constexpr Form kForms[] = {
+  using Epilogue = Expr (*)(const Operands&);
+  constexpr Epilogue kForms[] = {
       [](const Operands& o) { return o.dot; },
       [](const Operands& o) { return o.dot + o.bias; },
       [](const Operands& o) { return o.g.gelu(o.dot + o.bias); },

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/vmap.h"
 #include "tests/support/samples.h"
@@ -34,6 +35,8 @@ Tensor stacked(const Sample& sample, std::size_t operand, std::int64_t n) {
 TEST_CASE("every op over a symbolic batch: runtime and bucket give the bits of specialise") {
   test::for_each_sample([](const OpDef& def, const Sample& sample) {
     if (sample.inputs.empty() || def.level == Level::Lir || def.is_leaf()) return;
+    // Its groups are a number, which a batch multiplies: refused for a symbol, with the way out (ops/grouped_dot.cpp).
+    if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
     Graph g = test::sample_graph(sample);
     InAxes in_axes;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {

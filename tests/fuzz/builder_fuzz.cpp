@@ -47,6 +47,8 @@ AttrValue attribute(Dice& dice, const AttrField& f, const AttrValue& given, cons
     case AttrType::OptBody: return dice.chance(30) ? Subgraph() : body;
     case AttrType::OptF64: return dice.chance(50) ? AttrValue(real(dice)) : AttrValue();
     case AttrType::OptI64: return dice.chance(50) ? AttrValue(integer(dice)) : AttrValue();
+    case AttrType::OptDType:
+      return dice.chance(50) ? AttrValue(static_cast<DType>(dice.below(kNumDTypes))) : AttrValue();
     case AttrType::Operands: return dice.below(16);
     case AttrType::I64List: {
       std::vector<std::int64_t> list(static_cast<std::size_t>(dice.below(5)));
@@ -104,7 +106,7 @@ void run(Dice& dice) {
       std::vector<Value> operands;
       const InputSpec& spec = def.inputs;
       const int said =
-          spec.present ? spec.required + std::popcount(spec.present(op.get()) & spec.may_lack) : spec.count;
+          spec.present ? spec.required + std::popcount(spec.present_in(op.get()) & spec.may_lack) : spec.count;
       const std::int64_t n = spec.variadic || dice.chance(10) ? dice.below(4) : said;
       for (std::int64_t k = 0; k < n; ++k) operands.push_back(dice.any(pool).value());
       const Expr e = g.add(OpBox(def.kind, std::shared_ptr<const void>(std::move(op))), std::move(operands));

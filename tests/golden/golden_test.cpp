@@ -55,7 +55,7 @@ constexpr Accepts kAccepts[] = {
     {"no_bias_norm",
      [](const Graph& g, NodeId id) {
        const auto* norm = g.node(id).op.get_if<ops::FusedResidualLN>();
-       return !norm || !norm->has_bias;
+       return !norm || !norm->present.has(2);
      }},
     {"short_regions",
      [](const Graph& g, NodeId id) {

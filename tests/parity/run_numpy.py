@@ -74,7 +74,7 @@ CASES = [
   %2 = input() {name = "gamma"} : [8] f32
   %3 = input() {name = "beta"} : [8] f32
   %4 = add(%0, %1) : [2, 3, 8] f32
-  %5 = layer_norm(%4, %2, %3) {axis = 2, eps = 1e-12} : [2, 3, 8] f32
+  %5:3 = layer_norm(%4, gamma=%2, beta=%3) {axes = [2], eps = 1e-12}
   return %5
 }""",
         {"x": normal(2, 3, 8), "r": normal(2, 3, 8), "gamma": normal(8), "beta": normal(8)},

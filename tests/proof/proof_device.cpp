@@ -13,10 +13,12 @@
 
 #include "rlx/driver/device.h"
 #include "rlx/driver/planned_value.h"
+#include "rlx/driver/plugin_backend.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
+#include "tests/proof/proof_plugin.h"
 #include "tests/proof/proof_queue.h"
 
 namespace rlx::test {
@@ -53,10 +55,12 @@ struct Orders {
 
 class ProofBuffer final : public Buffer {
  public:
-  ProofBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<ProofBytes> bytes)
+  ProofBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<ProofBytes> bytes,
+              std::shared_ptr<const void> owner = nullptr)
       : Buffer(device->id(), bytes->bytes(), bytes->for_host() ? bytes->host() : nullptr),
         memory(std::move(bytes)),
-        device_(std::move(device)) {}
+        device_(std::move(device)),
+        owner_(std::move(owner)) {}
   void read(std::span<std::byte> to) const override {
     const auto stream = device_->stream();
     stream->wait(written());
@@ -68,6 +72,7 @@ class ProofBuffer final : public Buffer {
 
  private:
   std::shared_ptr<OpenDevice> device_;
+  std::shared_ptr<const void> owner_;  // of adopted memory
 };
 
 /// A view that work holds.
@@ -94,7 +99,7 @@ class ProofDevice final : public OpenDevice {
   ~ProofDevice() override { queue->close(); }
 
   DeviceId id() const override { return id_; }
-  bool host_memory() const override { return false; }
+  MemoryModel memory_model() const override { return MemoryModel::Arena; }
   bool lost() const override { return queue->lost(); }
   DeviceMemory memory() const override {
     DeviceMemory m;
@@ -106,9 +111,25 @@ class ProofDevice final : public OpenDevice {
   std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use) override {
     if (memory().used() + bytes > limit_) throw_no_memory(bytes, use, limit_);
     ++counts->allocations;
-    return std::make_shared<ProofBuffer>(
-        shared_from_this(), std::make_shared<ProofBytes>(bytes, use == BufferUse::Readback, ProofBackend::kAlignment,
-                                                         in_use_[static_cast<std::size_t>(use)]));
+    auto memory = std::make_shared<ProofBytes>(bytes, use == BufferUse::Readback, ProofBackend::kAlignment,
+                                               in_use_[static_cast<std::size_t>(use)]);
+    {
+      std::lock_guard lock(known_mutex_);
+      std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+      known_[reinterpret_cast<std::uintptr_t>(memory->host())] = memory;
+    }
+    return std::make_shared<ProofBuffer>(shared_from_this(), std::move(memory));
+  }
+  /// Memory that the driver knows, as another library would have it of the same driver.
+  std::shared_ptr<Buffer> adopt(std::uintptr_t native, const Shape& shape, std::shared_ptr<const void> owner,
+                                const Event& written) override {
+    std::lock_guard lock(known_mutex_);
+    const auto it = known_.find(native);
+    auto memory = it == known_.end() ? nullptr : it->second.lock();
+    if (!memory || memory->bytes() < shape.size_bytes()) return nullptr;
+    auto buffer = std::make_shared<ProofBuffer>(shared_from_this(), std::move(memory), std::move(owner));
+    buffer->set_written(written);
+    return buffer;
   }
   void drain() override { queue->drain(); }
 
@@ -129,6 +150,8 @@ class ProofDevice final : public OpenDevice {
  private:
   DeviceId id_;
   std::size_t limit_;
+  std::mutex known_mutex_;
+  std::map<std::uintptr_t, std::weak_ptr<ProofBytes>> known_;  // by native()
   std::shared_ptr<Workers> workers_;
   std::array<std::shared_ptr<std::atomic<std::size_t>>, kNumBufferUses> in_use_;
 };
@@ -166,6 +189,10 @@ class ProofStream final : public Stream {
     device_->queue->add(
         lane_, [] {}, {}, event);
   }
+  void wait_order(const Event& event) override {
+    device_->queue->add(
+        lane_, [] {}, {}, event, true);
+  }
 
   void add(std::function<void()> run, Holds holds) { device_->queue->add(lane_, std::move(run), std::move(holds)); }
 
@@ -198,6 +225,10 @@ class ProofProgram {
         orders_(device.orders),
         random_(device.seed) {
     for (std::size_t i = 0; i < arenas.size(); ++i) {
+      if (!arenas[i].buffer) {  // of another device
+        arenas_.emplace_back();
+        continue;
+      }
       arenas_.push_back(device.hold(arenas[i]));
       check(i >= plan_.arenas.size() || arenas[i].bytes >= plan_.arenas[i], "an arena smaller than its plan's");
     }
@@ -212,26 +243,31 @@ class ProofProgram {
     }
   }
 
+  std::size_t steps() const { return plan_.schedule.size(); }
   Holds holds(const Bindings& b) const {
     Holds out;
     for (const auto* list : {&b.inputs, &b.outputs, &b.states, &b.weights, &arenas_})
-      for (const Place256& p : *list) out.push_back(p.memory);
+      for (const Place256& p : *list)
+        if (p.memory) out.push_back(p.memory);
     return out;
   }
 
-  /// Runs the steps in an order that the plan's edges allow, drawn anew for each run.
-  void run(const Bindings& b, std::vector<StepTime>* times) {
-    ++counts_->runs;
+  /// Runs the steps of a range in an order that the plan's edges allow, drawn anew for each run.
+  void run(const Bindings& b, const StepRange& range, std::vector<StepTime>* times) {
     const std::size_t n = plan_.schedule.size();
+    if (range.begin == 0) ++counts_->runs;
     std::vector<int> waits(n, 0);
     std::vector<std::vector<std::size_t>> behind(n);
     std::vector<std::size_t> ready;
-    for (std::size_t i = 0; i < n; ++i) {
-      waits[i] = static_cast<int>(plan_.schedule[i].predecessors.size());
-      for (std::int32_t p : plan_.schedule[i].predecessors) behind[static_cast<std::size_t>(p)].push_back(i);
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      for (std::int32_t p : plan_.schedule[i].predecessors) {
+        if (!range.holds(static_cast<std::size_t>(p))) continue;  // done by an earlier range
+        ++waits[i];
+        behind[static_cast<std::size_t>(p)].push_back(i);
+      }
       if (waits[i] == 0) ready.push_back(i);
     }
-    std::size_t done = 0, most = 0;
+    std::size_t done = range.begin, most = 0;
     for (; !ready.empty(); ++done) {
       std::swap(ready[random_() % ready.size()], ready.back());
       const std::size_t i = ready.back();
@@ -245,11 +281,13 @@ class ProofProgram {
       for (std::size_t k : behind[i])
         if (--waits[k] == 0) ready.push_back(k);
     }
-    check(done == n, "the edges of the plan run in a circle");
+    check(done == range.end, "the edges of the plan run in a circle");
+    if (range.end != n) return;
     for (const LirOutputCopy& c : plan_.output_copies) {
       const Tensor t = load(c.value, b);
       if (t.size_bytes() != 0) std::memcpy(b.outputs.at(c.output).at(), t.data(), t.size_bytes());
     }
+    counts_->copies += plan_.output_copies.size() + plan_.state_copies.size();
     std::vector<Tensor> states;  // all read before the first is written: states may change places
     for (const LirStateCopy& c : plan_.state_copies) states.push_back(load(c.value, b));
     for (std::size_t i = 0; i < states.size(); ++i)
@@ -266,6 +304,7 @@ class ProofProgram {
       case Place::Prepared: return b.weights.at(w.index);
       case Place::State: return b.states.at(w.index);
       case Place::Constant: return constants_.at(w.index);
+      case Place::None: break;
     }
     throw Error(ErrorCode::Internal, "a value of no place");
   }
@@ -293,6 +332,8 @@ class ProofProgram {
     for (std::uint32_t r = 0; r < results.size(); ++r) {
       const LirValue& w = plan_.at(Value(id, r));
       bound.insert(home(w, b).memory.get());
+      // An update that lies elsewhere than what it updates copies that first.
+      if (op_def(n.op).updates == UpdateKind::Yes && place(plan_.at(n.inputs[0]), b) != place(w, b)) ++counts_->copies;
       if (results[r].size_bytes() != 0) spread_value(results[r].shape(), w, results[r].data(), place(w, b));
     }
     // A join is a copy of each operand, with two bindings.
@@ -317,12 +358,12 @@ class ProofBound final : public BoundGraph {
 
   Event submit(const RunArguments& a, Stream& stream) override {
     auto bindings = std::make_shared<Bindings>();
-    for (const RunSlot& s : a.inputs) bindings->inputs.push_back(device_->hold(s.view));
-    for (const RunSlot& s : a.outputs) bindings->outputs.push_back(device_->hold(s.view));
+    for (const RunSlot& s : a.inputs) bindings->inputs.push_back(bound(s.view));
+    for (const RunSlot& s : a.outputs) bindings->outputs.push_back(bound(s.view));
     if (a.tables != tables_) {  // what the count says is what is believed
       states_.clear(), weights_.clear();
-      for (const RunSlot& s : a.states) states_.push_back(device_->hold(s.view));
-      for (const BufferView& w : a.weights) weights_.push_back(device_->hold(w));
+      for (const RunSlot& s : a.states) states_.push_back(bound(s.view));
+      for (const BufferView& w : a.weights) weights_.push_back(w.buffer ? bound(w) : Place256());
       tables_ = a.tables;
     }
     bindings->states = states_;
@@ -332,9 +373,10 @@ class ProofBound final : public BoundGraph {
     auto& ours = dynamic_cast<ProofStream&>(stream);
     auto returned = std::make_shared<std::atomic<bool>>(false);
     ours.add(
-        [program = program_, bindings, times = a.times, returned, counts = device_->counts] {
+        [program = program_, bindings, range = a.range.of(program_->steps()), times = a.times, returned,
+         counts = device_->counts] {
           if (*returned) ++counts->late;
-          program->run(*bindings, times);
+          program->run(*bindings, range, times);
         },
         program_->holds(*bindings));
     last_ = stream.record();
@@ -343,6 +385,10 @@ class ProofBound final : public BoundGraph {
   }
 
  private:
+  Place256 bound(const BufferView& v) const {
+    check(v.bytes == 0 || v.offset % ProofBackend::kAlignment == 0, "a view is bound at no multiple of 256");
+    return device_->hold(v);
+  }
   std::shared_ptr<ProofDevice> device_;
   std::shared_ptr<ProofProgram> program_;
   std::vector<Place256> states_, weights_;
@@ -352,10 +398,19 @@ class ProofBound final : public BoundGraph {
 
 class ProofExecutable final : public ExecutableGraph {
  public:
-  explicit ProofExecutable(LirModule lir) : lir_(std::move(lir)) {}
+  ProofExecutable(LirModule lir, const Target& target) : lir_(std::move(lir)) {
+    const auto compiled = [&](std::size_t i) {
+      return lir_.ranges.empty() ||
+             std::any_of(lir_.ranges.begin(), lir_.ranges.end(), [&](const StepRange& r) { return r.holds(i); });
+    };
+    for (std::size_t i = 0; i < lir_.plan.schedule.size(); ++i)
+      if (const char* why = compiled(i) ? target.refuses(lir_.graph, lir_.plan.schedule[i].node) : nullptr)
+        throw Error(Diagnostic{ErrorCode::Internal,
+                               concat_text("the proof device was given what it refuses: ", why),
+                               node_where(lir_.graph, lir_.plan.schedule[i].node),
+                               {}});
+  }
   const LirModule& lir() const override { return lir_; }
-  void pack(NodeId, std::size_t, const void*, std::byte*) const override { no_relayout(); }
-  void unpack(NodeId, std::size_t, const std::byte*, void*) const override { no_relayout(); }
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override {
     auto& ours = dynamic_cast<ProofDevice&>(device);
@@ -367,15 +422,13 @@ class ProofExecutable final : public ExecutableGraph {
   }
 
  private:
-  [[noreturn]] static void no_relayout() {
-    throw Error(ErrorCode::Internal, "the proof device packs no weights, so no relayout can reach it");
-  }
   LirModule lir_;
 };
 
 /// Every op with a reference rule, as far as its values can be bound.
 class ProofTarget final : public Target {
  public:
+  explicit ProofTarget(const OpSet& refused) : refused_(refused) {}
   std::string_view name() const override { return "proof (arena)"; }
   Device device() const override { return ProofScope::kDevice; }
   bool runtime_symbols() const override { return true; }
@@ -388,19 +441,10 @@ class ProofTarget final : public Target {
     return l;
   }
   RegionLimits region_limits() const override { return {ProofBackend::kBindings - 1, 0}; }
-  const OpSet& kinds() const override {
-    static const OpSet kinds = [] {
-      OpSet set;
-      for (const OpDef* def : all_op_defs())
-        if (def->level != Level::Lir &&
-            (def->is_leaf() || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom))
-          set.add(def->kind);
-      return set;
-    }();
-    return kinds;
-  }
+  const OpSet& kinds() const override { return kinds_; }
   const char* refuses(const Graph& g, NodeId id) const override {
     const Node& n = g.node(id);
+    if (refused_.has(n.kind())) return "the test asks it to refuse";
     if (!has(n.kind()) || (n.kind() == OpKind::Custom && !op_def(n.op).reference.has()))
       return "the op has no reference rule";
     std::vector<Value> operands = n.inputs;
@@ -421,6 +465,17 @@ class ProofTarget final : public Target {
            g.shape(n.inputs[static_cast<std::size_t>(operand)]) == n.shape() &&
            (k != OpKind::DynamicUpdateSlice || operand == 0);
   }
+
+ private:
+  OpSet kinds_of_rules() const {
+    OpSet set;
+    for (const OpDef* def : all_op_defs())
+      if (def->level != Level::Lir && !refused_.has(def->kind) &&
+          (def->is_leaf() || def->reference.has() || def->reference.derived() || def->kind == OpKind::Custom))
+        set.add(def->kind);
+    return set;
+  }
+  OpSet refused_, kinds_ = kinds_of_rules();
 };
 
 class Proof final : public ProofBackend {
@@ -428,17 +483,17 @@ class Proof final : public ProofBackend {
   explicit Proof(const ProofOptions& options) : options_(options) {}
   std::string_view name() const override { return "proof"; }
   Presence probe(Device) const noexcept override { return {options_.devices}; }
-  std::shared_ptr<OpenDevice> open(DeviceId id) const override {
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override {
     auto device = std::make_shared<ProofDevice>(id, options_, workers_, counts_);
     std::lock_guard lock(mutex_);
     devices_[id.ordinal] = device;
     return device;
   }
   std::shared_ptr<const Target> target(const BackendOptions&) const override {
-    return std::make_shared<const ProofTarget>();
+    return std::make_shared<const ProofTarget>(options_.refuse);
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {
-    return std::make_unique<ProofExecutable>(std::move(lir));
+    return std::make_unique<ProofExecutable>(std::move(lir), ProofTarget(options_.refuse));
   }
 
   void fail_step(int ordinal, int n, std::string why) override {
@@ -454,8 +509,11 @@ class Proof final : public ProofBackend {
                                                       "make a new session: it opens the device anew")));
   }
   Counts counts() const override {
-    return {counts_->steps,  counts_->runs,        counts_->binds,     counts_->uploads, counts_->downloads,
-            counts_->copies, counts_->allocations, counts_->reordered, counts_->late};
+    Counts c;
+    c.steps = counts_->steps, c.runs = counts_->runs, c.binds = counts_->binds, c.uploads = counts_->uploads;
+    c.downloads = counts_->downloads, c.copies = counts_->copies, c.allocations = counts_->allocations;
+    c.reordered = counts_->reordered, c.late = counts_->late;
+    return c;
   }
 
  private:
@@ -475,5 +533,18 @@ class Proof final : public ProofBackend {
 }  // namespace
 
 std::shared_ptr<ProofBackend> proof_backend(const ProofOptions& options) { return std::make_shared<Proof>(options); }
+
+ProofScope::ProofScope(const ProofOptions& options) {
+  if (options.opaque) {
+    control_ = proof_plugin(options);
+    (void)register_plugin(proof_plugin_table());
+    return;
+  }
+  const std::shared_ptr<ProofBackend> backend = proof_backend(options);
+  register_backend(kDevice, backend);
+  control_ = backend;
+}
+
+ProofScope::~ProofScope() { register_backend(kDevice, nullptr); }
 
 }  // namespace rlx::test

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rlx/driver/backend.h"
 #include "rlx/driver/registry.h"
+#include "rlx/ir/op_set.h"
 
 namespace rlx::test {
 
@@ -18,24 +20,35 @@ struct ProofOptions {
   std::uint64_t seed = 1;                           // of the order of work and of its delays
   std::size_t memory_bytes = std::size_t{1} << 30;  // of each device
   int devices = 2;
+  bool opaque = false;  // whole values, through a plug-in's table; else arenas, through a Backend
+  // Of arenas: its target refuses these.
+  OpSet refuse{};
+  static OpSet control_flow() { return {OpKind::If, OpKind::While, OpKind::Scan, OpKind::Call}; }
 };
 
-class ProofBackend : public Backend {
+/// What a test does to the devices, in either mode.
+class ProofControl {
  public:
-  static constexpr std::size_t kAlignment = 256, kArenaBytes = std::size_t{64} << 10;
-  static constexpr int kBindings = 7;
-
+  virtual ~ProofControl() = default;
   /// The device `ordinal` fails the n-th step from now (0: the next), when it comes to run it.
   virtual void fail_step(int ordinal, int n, std::string why) = 0;
   /// The device is lost now: what is under way fails, and what is asked of it from now on.
   virtual void lose(int ordinal) = 0;
   /// Work that was done since the backend was made, on all its devices.
   struct Counts {
-    std::uint64_t steps = 0, runs = 0, binds = 0, uploads = 0, downloads = 0, copies = 0, allocations = 0;
+    std::uint64_t steps = 0, runs = 0, uploads = 0, downloads = 0, copies = 0, allocations = 0;
+    std::uint64_t binds = 0;      // opaque: compiles
     std::uint64_t reordered = 0;  // steps that ran before one which the schedule has earlier
     std::uint64_t late = 0;       // runs that began after submit had returned
+    std::uint64_t taken = 0;      // inputs that runs took over
   };
   virtual Counts counts() const = 0;
+};
+
+class ProofBackend : public Backend, public ProofControl {
+ public:
+  static constexpr std::size_t kAlignment = 256, kArenaBytes = std::size_t{64} << 10;
+  static constexpr int kBindings = 7;
 };
 
 std::shared_ptr<ProofBackend> proof_backend(const ProofOptions& options = {});
@@ -43,19 +56,25 @@ std::shared_ptr<ProofBackend> proof_backend(const ProofOptions& options = {});
 /// Registers a proof backend for a device that this build has no backend for, while it lives.
 class ProofScope {
  public:
-  explicit ProofScope(const ProofOptions& options = {}) : backend_(proof_backend(options)) {
-    register_backend(kDevice, backend_);
-  }
+  explicit ProofScope(const ProofOptions& options = {});
   ProofScope(const ProofScope&) = delete;
   ProofScope& operator=(const ProofScope&) = delete;
-  ~ProofScope() { register_backend(kDevice, nullptr); }
-  ProofBackend& operator*() const { return *backend_; }
-  ProofBackend* operator->() const { return backend_.get(); }
+  ~ProofScope();
+  ProofControl& operator*() const { return *control_; }
+  ProofControl* operator->() const { return control_.get(); }
 
   static constexpr Device kDevice = Device::DirectX;
 
  private:
-  std::shared_ptr<ProofBackend> backend_;
+  std::shared_ptr<ProofControl> control_;
 };
+
+/// Both modes, for tests of what they have in common.
+inline std::vector<ProofOptions> proof_modes(ProofOptions options = {}) {
+  std::vector<ProofOptions> modes(2, options);
+  modes[1].opaque = true;
+  return modes;
+}
+inline const char* mode_name(const ProofOptions& options) { return options.opaque ? "opaque" : "arena"; }
 
 }  // namespace rlx::test

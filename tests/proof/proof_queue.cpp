@@ -50,7 +50,8 @@ void ProofQueue::append(const std::shared_ptr<ProofLane>& lane, ProofLane::Comma
   changed_.notify_all();
 }
 
-void ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after) {
+void ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after,
+                     bool order_only) {
   std::lock_guard lock(mutex_);
   if (lost_) std::rethrow_exception(lost_);
   if (lane->failed_epoch == lane->epoch) {
@@ -58,13 +59,13 @@ void ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void(
     std::rethrow_exception(lane->failure);
   }
   for (const auto& h : holds) h->begin_work();
-  append(lane, {std::move(run), std::move(holds), std::move(after), nullptr, lane->epoch});
+  append(lane, {std::move(run), std::move(holds), std::move(after), order_only, nullptr, lane->epoch});
 }
 
 Event ProofQueue::record(const std::shared_ptr<ProofLane>& lane) {
   std::lock_guard lock(mutex_);
   auto point = std::make_shared<ProofPoint>(shared_from_this(), lane, lane->epoch);
-  append(lane, {{}, {}, {}, point, lane->epoch});
+  append(lane, {{}, {}, {}, false, point, lane->epoch});
   return Event(point);
 }
 
@@ -110,10 +111,11 @@ bool ProofQueue::run_one(std::unique_lock<std::mutex>& lock) {
     if (!skip && front.after.point()) {
       // The event may be of this queue: asked without the lock.
       Event after = front.after;
+      const bool front_order_only = front.order_only;
       lane->running = true;
       lock.unlock();
       const bool ready = after.ready();
-      if (ready && after.failed()) try {
+      if (ready && !front_order_only && after.failed()) try {
           after.wait();
         } catch (...) {
           failure = std::current_exception();

@@ -25,7 +25,8 @@ struct ProofLane {
   struct Command {
     std::function<void()> run;  // may throw; empty: a point
     Holds holds;
-    Event after;  // done first
+    Event after;              // done first
+    bool order_only = false;  // whether that failed or not
     std::shared_ptr<Event::Point> point;
     std::uint64_t epoch = 0;
   };
@@ -43,7 +44,8 @@ class ProofQueue : public std::enable_shared_from_this<ProofQueue> {
   void work();
   void close();
   /// Adds work behind the lane's; throws what failed on it before and nobody has seen.
-  void add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after = {});
+  void add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after = {},
+           bool order_only = false);
   Event record(const std::shared_ptr<ProofLane>& lane);
   void drain();
   /// Everything under way and to come fails so.

@@ -10,6 +10,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/closeness.h"
+#include "tests/support/decode_loop.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
 #include "tests/support/tiny_model.h"
@@ -20,6 +21,13 @@ namespace {
 using test::contains;
 using test::error_text;
 using test::ProofScope;
+
+struct Arena {
+  static test::ProofOptions options() { return {}; }
+};
+struct Opaque {
+  static test::ProofOptions options() { return test::proof_modes()[1]; }
+};
 
 Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
@@ -61,8 +69,8 @@ Graph decode_step() {
 
 }  // namespace
 
-TEST_CASE("proof: the five-line program, slots, views and timed runs") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: the five-line program, slots, views and timed runs", Mode, Arena, Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph f = compiled(counter());
   CHECK(f.device() == ProofScope::kDevice);
   CHECK(f.run({{"x", kOnes}}) == std::vector<std::vector<float>>{{0, 0, 0, 0}, kTwos});
@@ -81,8 +89,9 @@ TEST_CASE("proof: the five-line program, slots, views and timed runs") {
   CHECK(b == std::vector<float>(4, 4));
 }
 
-TEST_CASE("proof: weights are set between runs without a bind, and a clone keeps its own") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: weights are set between runs without a bind, and a clone keeps its own", Mode, Arena,
+                   Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
   CompiledGraph c = f.clone();
@@ -96,8 +105,10 @@ TEST_CASE("proof: weights are set between runs without a bind, and a clone keeps
   CHECK(f.read_state("count").at(0) == 2);
 }
 
-TEST_CASE("proof: a decode loop binds once, brings one upload of each input a step and fetches each output once") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE(
+    "proof: a decode loop binds once, brings one upload of each input a step and fetches each output once", Mode, Arena,
+    Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph f = compiled(decode_step());
   std::vector<float> x(8), y(8);
   std::int32_t row[2] = {0, 0};
@@ -126,8 +137,39 @@ TEST_CASE("proof: a decode loop binds once, brings one upload of each input a st
   CHECK(f.compile_result().lir.plan.state_copies.empty());
 }
 
-TEST_CASE("proof: runs that nobody waits for yet, in order, and drained") {
+TEST_CASE("proof: decoding over a cache of full extent by kv_len binds once, allocates nothing and copies no state") {
+  using test::DecodeLoop;
   ProofScope proof;
+  CompileOptions options;
+  options.must_alias = true;  // a copy of the cache is an error
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(DecodeLoop::graph(), options);
+  std::vector<float> token, y(DecodeLoop::kBatch * DecodeLoop::kHeads * DecodeLoop::kDepth);
+  const auto step = [&](std::int32_t position) {
+    token = DecodeLoop::token(position);
+    const TensorView in[] = {{token.data(), DType::F32, {}, token.size() * 4}, {&position, DType::I32, {}, 4}};
+    const MutableTensorView out[] = {{y.data(), DType::F32, {}, y.size() * 4}};
+    f.run_into(in, out);
+  };
+  step(0);
+  const auto before = proof->counts();
+  constexpr int kSteps = 1000;
+  for (int i = 1; i <= kSteps; ++i) {
+    step(i);
+    if (i % 250 != 1) continue;
+    const std::vector<double> expected = DecodeLoop::expected(i);
+    for (std::size_t e = 0; e < y.size(); ++e) CHECK(y[e] == doctest::Approx(expected[e]).epsilon(1e-5));
+  }
+  const auto after = proof->counts();
+  CHECK(after.binds == before.binds);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.uploads - before.uploads == 2 * kSteps);  // the token and its position
+  CHECK(after.downloads - before.downloads == kSteps);
+  CHECK(after.copies == before.copies);
+  CHECK(f.compile_result().lir.plan.state_copies.empty());
+}
+
+TEST_CASE_TEMPLATE("proof: runs that nobody waits for yet, in order, and drained", Mode, Arena, Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph f = compiled(counter());
   for (int i = 0; i < 20; ++i) f.commit_no_wait({{"x", kOnes}});
   const std::span<const Slot> slots = f.sync_pending();
@@ -149,8 +191,8 @@ TEST_CASE("proof: runs that nobody waits for yet, in order, and drained") {
   drain_device(ProofScope::kDevice);
 }
 
-TEST_CASE("proof: device tensors go from run to run, and to the host when asked") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: device tensors go from run to run, and to the host when asked", Mode, Arena, Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph f = compiled(counter());
   std::vector<Tensor> out = f.run_device({{"x", Tensor::full(f32({4}), 3)}});
   CHECK(out[1].device() == DeviceId(ProofScope::kDevice));
@@ -190,8 +232,8 @@ TEST_CASE("proof: device tensors go from run to run, and to the host when asked"
   CHECK(f.run_device({{"x", out[1]}})[1].to_host().to_f32() == std::vector<float>(4, 96));
 }
 
-TEST_CASE("proof: two runners that share a state are ordered, each on its stream") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: two runners that share a state are ordered, each on its stream", Mode, Arena, Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph a = compiled(counter()), b = compiled(counter());
   CHECK(b.share_state_from(a) == 2);
   for (int i = 0; i < 30; ++i) {
@@ -210,8 +252,10 @@ TEST_CASE("proof: two runners that share a state are ordered, each on its stream
   CHECK(contains(error_text([&] { host.share_state_from(a); }), "graph 'counter' runs on cpu"));
 }
 
-TEST_CASE("proof: a step that fails late fails what is behind it, leaves states invalid, and the next session works") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE(
+    "proof: a step that fails late fails what is behind it, leaves states invalid, and the next session works", Mode,
+    Arena, Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
   proof->fail_step(0, 1, "a unit broke");
@@ -240,8 +284,9 @@ TEST_CASE("proof: a step that fails late fails what is behind it, leaves states 
   CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a failed run left state"));
 }
 
-TEST_CASE("proof: a lost device fails all that is there, and a new session has a new one") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: a lost device fails all that is there, and a new session has a new one", Mode, Arena,
+                   Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
   f.commit_no_wait({{"x", kOnes}});
@@ -279,8 +324,9 @@ TEST_CASE("proof: memory beyond the limit names the device, what is wanted, what
   CHECK(Session(ProofScope::kDevice).open_device()->memory().used() > 0);
 }
 
-TEST_CASE("proof: devices by ordinal have memory of their own; what is not there is said") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: devices by ordinal have memory of their own; what is not there is said", Mode, Arena,
+                   Opaque) {
+  ProofScope proof(Mode::options());
   CompiledGraph a = compiled(counter(), {ProofScope::kDevice, 0}), b = compiled(counter(), {ProofScope::kDevice, 1});
   CHECK(a.run({{"x", kOnes}}) == b.run({{"x", kOnes}}));
   CHECK(Session({ProofScope::kDevice, 1}).open_device()->id() == *parse_device_id("directx:1"));
@@ -288,8 +334,8 @@ TEST_CASE("proof: devices by ordinal have memory of their own; what is not there
   CHECK(contains(error_text([] { Session({ProofScope::kDevice, -1}); }), "ordinals count from 0 to 1"));
 }
 
-TEST_CASE("proof: values of no bytes, and of bytes that are no multiple of the granule") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: values of no bytes, and of bytes that are no multiple of the granule", Mode, Arena, Opaque) {
+  ProofScope proof(Mode::options());
   Graph g("small");
   Expr none = g.input("none", Shape({0, 3}, DType::F32)), flags = g.input("flags", Shape({3}, DType::Bool));
   g.set_outputs({g.exp(none), g.logical_not(flags), g.sum(none, {0})});
@@ -337,8 +383,8 @@ double largest_difference(const std::string& folder, const std::vector<std::stri
 }
 }  // namespace
 
-TEST_CASE("proof: a sentence encoder, texts of several lengths in one program") {
-  ProofScope proof;
+TEST_CASE_TEMPLATE("proof: a sentence encoder, texts of several lengths in one program", Mode, Arena, Opaque) {
+  ProofScope proof(Mode::options());
   const test::TinyModel model;
   CHECK(largest_difference(model.path(), {"a", "a b", "a b c a", "b c"}) < 1e-6);
   CHECK(proof->counts().binds > 1);
@@ -346,8 +392,11 @@ TEST_CASE("proof: a sentence encoder, texts of several lengths in one program") 
 
 TEST_CASE("proof: MiniLM" * doctest::test_suite(test::kNeedsModel)) {
   if (test::model_dir().empty()) return test::skip("the MiniLM model");
-  ProofScope proof;
-  CHECK(largest_difference(test::model_dir(), {"A cat sits on the mat.", "Planes fly."}) < 2e-6);
+  for (const test::ProofOptions& mode : test::proof_modes()) {
+    CAPTURE(test::mode_name(mode));
+    ProofScope proof(mode);
+    CHECK(largest_difference(test::model_dir(), {"A cat sits on the mat.", "Planes fly."}) < 2e-6);
+  }
 }
 
 }  // namespace rlx

@@ -52,6 +52,7 @@ class Hostile {
       case AttrType::OptBody: return body(std::get<Subgraph>(given));
       case AttrType::OptF64: return pick(2) ? AttrValue(real()) : AttrValue();
       case AttrType::OptI64: return pick(2) ? AttrValue(integer()) : AttrValue();
+      case AttrType::OptDType: return pick(2) ? AttrValue(static_cast<DType>(pick(kNumDTypes))) : AttrValue();
       case AttrType::OptEnum:
         return pick(2) ? AttrValue(static_cast<std::int64_t>(pick(f.enum_names.size()))) : AttrValue();
       case AttrType::Operands: return static_cast<std::int64_t>(pick(16));

@@ -8,7 +8,9 @@
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/threefry.h"
 #include "tests/support/closeness.h"
 #include "tests/support/samples.h"
 
@@ -112,16 +114,21 @@ double function(BinaryKind fn, double a, double b) {
 Array activated(const Array& x, const std::optional<ActivationKind>& fn) {
   return fn ? map(x, [&](double e) { return function(*fn, e); }) : x;
 }
-// (x - mean) / sqrt(var + eps) * gamma + beta over the last axis; rms: the mean counts as 0.
-Array normed(Array x, const Array& gamma, const Array& beta, double eps, bool rms) {
+// (x - mean) / sqrt(var + eps) * gamma + beta over the last axis, the mean and 1 / sqrt(var + eps) of each row; rms:
+// the mean counts as 0.
+Array normed(Array x, const Array* gamma, const Array* beta, double eps, bool rms, Array& means, Array& rstds) {
+  means.dims = rstds.dims = x.dims;
+  means.dims.back() = rstds.dims.back() = 1;
   for (std::int64_t r = 0; r < x.rows(); ++r) {
     double mean = 0, var = 0;
     for (std::int64_t i = 0; i < x.last() && !rms; ++i) mean += x.at(r, i) / static_cast<double>(x.last());
     for (std::int64_t i = 0; i < x.last(); ++i)
       var += (x.at(r, i) - mean) * (x.at(r, i) - mean) / static_cast<double>(x.last());
     for (std::int64_t i = 0; i < x.last(); ++i)
-      x.at(r, i) = (x.at(r, i) - mean) / std::sqrt(var + eps) * gamma.v[static_cast<std::size_t>(i)] +
-                   beta.v[static_cast<std::size_t>(i)];
+      x.at(r, i) = (x.at(r, i) - mean) / std::sqrt(var + eps) * (gamma ? gamma->v[static_cast<std::size_t>(i)] : 1) +
+                   (beta ? beta->v[static_cast<std::size_t>(i)] : 0);
+    means.v.push_back(mean);
+    rstds.v.push_back(1 / std::sqrt(var + eps));
   }
   return x;
 }
@@ -138,12 +145,16 @@ Arrays linear(const Sample& s, const Arrays& in) {
 Arrays linear_fused(const Sample& s, const Arrays& in) {
   return {activated(plus(matmul(in[0], in[1]), in[2]), s.op.as<ops::LinearFused>().activation)};
 }
-Arrays residual(const Arrays& in, bool bias, double eps, bool rms, bool with_sum) {
-  Array sum = plus(in[0], in[1]);
-  if (bias) sum = plus(sum, in[2]);
-  const std::size_t gamma = bias ? 3 : 2;
-  Arrays out{normed(sum, in[gamma], in[gamma + 1], eps, rms)};
-  if (with_sum) out.push_back(sum);
+// {y, the sum, [mean], rstd}; `present` has bits 2 to 4 for bias, gamma and beta.
+Arrays residual(const Arrays& in, OperandMask present, double eps, bool rms) {
+  std::size_t next = 2;
+  const auto optional = [&](int place) { return present.has(place) ? &in[next++] : nullptr; };
+  const Array *bias = optional(2), *gamma = optional(3), *beta = optional(4);
+  Array sum = plus(in[0], in[1]), mean, rstd;
+  if (bias) sum = plus(sum, *bias);
+  Arrays out{normed(sum, gamma, beta, eps, rms, mean, rstd), sum};
+  if (!rms) out.push_back(mean);
+  out.push_back(rstd);
   return out;
 }
 Arrays swiglu(const Sample&, const Arrays& in) {
@@ -307,6 +318,80 @@ Arrays batched_matmul(const Sample&, const Arrays& in) {
   return {out};
 }
 
+Arrays grouped_dot(const Sample& s, const Arrays& in) {
+  const auto& op = s.op.as<ops::GroupedDot>();
+  const bool rows = op.fn == GroupedKind::Rows;
+  const std::int64_t m = in[0].dims[0], k = in[0].dims[1], n = in[1].last(), groups = rows ? in[1].dims[0] : op.groups;
+  Array out{rows ? std::vector<std::int64_t>{m, n} : std::vector<std::int64_t>{groups, k, n}, {}};
+  out.v.assign(static_cast<std::size_t>(rows ? m * n : groups * k * n), 0);
+  for (std::int64_t i = 0; i < m; ++i) {
+    const auto e = static_cast<std::int64_t>(in[2].v[static_cast<std::size_t>(i)]);
+    if (e < 0 || e >= groups) continue;
+    for (std::int64_t c = 0; c < k; ++c)
+      for (std::int64_t j = 0; j < n; ++j) {
+        if (rows)
+          out.at(i, j) += in[0].at(i, c) * in[1].at(e * k + c, j);
+        else
+          out.at(e * k + c, j) += in[0].at(i, c) * in[1].at(i, j);
+      }
+  }
+  return {out};
+}
+
+// One row after the other, as the op's comment tells it.
+Arrays sample(const Sample& s, const Arrays& in) {
+  const auto operand = [&](const char* name) -> const Array* {
+    const auto i = find_operand(s.op, static_cast<int>(in.size()), name);
+    return i ? &in[static_cast<std::size_t>(*i)] : nullptr;
+  };
+  const Array& logits = in[0];
+  const std::int64_t rows = logits.dims[0], tokens = logits.last();
+  Array token{{rows}, {}}, logprob{{rows}, {}};
+  for (std::int64_t b = 0; b < rows; ++b) {
+    const auto setting = [&](const char* name, double otherwise) {
+      const Array* a = operand(name);
+      return !a ? otherwise : a->v[a->dims.empty() ? 0 : static_cast<std::size_t>(b)];
+    };
+    std::vector<std::int64_t> left;
+    double total = 0;
+    for (std::int64_t v = 0; v < tokens; ++v) {
+      const Array* mask = operand("mask_bits");
+      if (mask && (static_cast<std::uint32_t>(mask->at(b, v / 32)) >> (v % 32) & 1U) == 0) continue;
+      left.push_back(v);
+      total += std::exp(logits.at(b, v));
+    }
+    if (left.empty()) {
+      token.v.push_back(-1), logprob.v.push_back(-HUGE_VAL);
+      continue;
+    }
+    std::stable_sort(left.begin(), left.end(),
+                     [&](std::int64_t x, std::int64_t y) { return logits.at(b, x) > logits.at(b, y); });
+    const double temperature = setting("temperature", 1), top = logits.at(b, left[0]);
+    std::int64_t drawn = left[0];
+    if (temperature > 0) {
+      const auto scaled = [&](std::int64_t v) { return (logits.at(b, v) - top) / temperature; };
+      const auto top_k = static_cast<std::size_t>(std::max(0.0, setting("top_k", 0)));
+      if (top_k > 0 && left.size() > top_k) left.resize(top_k);
+      double sum = 0, before = 0, best = -HUGE_VAL;
+      for (std::int64_t v : left) sum += std::exp(scaled(v));
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        const double p = std::exp(scaled(left[i])) / sum;
+        const bool nucleus = setting("top_p", 1) >= 1 || before < setting("top_p", 1);
+        before += p;
+        if (i > 0 && (!nucleus || p < setting("min_p", 0) / sum)) continue;
+        const auto key = [&](std::int64_t word) { return static_cast<std::uint32_t>(operand("key")->at(b, word)); };
+        const std::uint64_t bits = threefry_bits(key(0), key(1), static_cast<std::uint64_t>(left[i]), 64);
+        const double u = std::max(static_cast<double>(bits >> 12) * 0x1p-52, 0x1p-1022);
+        const double score = scaled(left[i]) - std::log(-std::log(u));
+        if (score > best) best = score, drawn = left[i];
+      }
+    }
+    token.v.push_back(static_cast<double>(drawn));
+    logprob.v.push_back(logits.at(b, drawn) - std::log(total));
+  }
+  return {token, logprob};
+}
+
 using Formula = std::function<Arrays(const Sample&, const Arrays&)>;
 const std::map<OpKind, Formula>& formulas() {
   static const std::map<OpKind, Formula> all{
@@ -314,6 +399,8 @@ const std::map<OpKind, Formula>& formulas() {
       {OpKind::MatMul, batched_matmul},
       {OpKind::LogSoftmax, log_softmax},
       {OpKind::FusedDot, fused_dot},
+      {OpKind::GroupedDot, grouped_dot},
+      {OpKind::Sample, sample},
       {OpKind::ElementwiseRegion, region},
       {OpKind::FusedSwiGLU, fused_swiglu},
       {OpKind::SwiGLU, swiglu},
@@ -325,21 +412,21 @@ const std::map<OpKind, Formula>& formulas() {
        }},
       {OpKind::ResidualLayerNorm,
        [](const Sample& s, const Arrays& in) {
-         return residual(in, false, s.op.as<ops::ResidualLayerNorm>().eps, false, false);
+         return Arrays{residual(in, {0b11000}, s.op.as<ops::ResidualLayerNorm>().eps, false)[0]};
        }},
       {OpKind::ResidualRmsNorm,
        [](const Sample& s, const Arrays& in) {
-         return residual(in, false, s.op.as<ops::ResidualRmsNorm>().eps, true, false);
+         return Arrays{residual(in, {0b11000}, s.op.as<ops::ResidualRmsNorm>().eps, true)[0]};
        }},
       {OpKind::FusedResidualLN,
        [](const Sample& s, const Arrays& in) {
          const auto& op = s.op.as<ops::FusedResidualLN>();
-         return residual(in, op.has_bias, op.eps, false, false);
+         return residual(in, op.present, op.eps, false);
        }},
       {OpKind::FusedResidualRmsNorm,
        [](const Sample& s, const Arrays& in) {
          const auto& op = s.op.as<ops::FusedResidualRmsNorm>();
-         return residual(in, op.has_bias, op.eps, true, true);
+         return residual(in, op.present, op.eps, true);
        }},
   };
   return all;

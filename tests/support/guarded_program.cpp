@@ -13,6 +13,7 @@
 #include "rlx/driver/host_device.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/lir.h"
 
 namespace rlx::test {
 namespace {
@@ -94,16 +95,18 @@ GuardedProgram::GuardedProgram(const ExecutableGraph& exe, const NamedTensors& p
   prepared_ = guarded(prepare.outputs().size());
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     const Value v = prepare.outputs()[i];
-    prepared_[i] = GuardedBytes(prepare.shape(v).size_bytes(), around);
-    if (prepare.node(v.node).kind() == OpKind::Relayout) {
+    prepared_[i] = GuardedBytes(stored_bytes(prepare, v), around);
+    if (const auto* op = prepare.node(v.node).op.get_if<ops::Relayout>()) {
       const std::vector<Value>& sources = prepare.node(v.node).inputs;
-      for (std::size_t s = 0; s < sources.size(); ++s)
-        exe.pack(v.node, s, value_of(sources[s]).data(), prepared_[i].data());
+      for (std::size_t s = 0; s < sources.size(); ++s) {
+        const Tensor t = value_of(sources[s]);
+        exe.encode(v.node, s, {0, op->source(s).columns}, t.dtype(), t.data(), prepared_[i].data());
+      }
     } else {
       const Tensor t = value_of(v);
       std::copy_n(t.data(), t.size_bytes(), prepared_[i].data());
     }
-    weight_views_.emplace_back(prepared_[i].data(), prepare.shape(v).size_bytes());
+    weight_views_.emplace_back(prepared_[i].data(), stored_bytes(prepare, v));
   }
   const std::vector<NodeId> leaves = lir.graph.leaves(OpKind::State);
   states_ = guarded(leaves.size());

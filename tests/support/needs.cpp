@@ -28,6 +28,11 @@ void skip(const std::string& what) {
   }
 }
 
+std::size_t one_in(std::size_t n) {
+  const bool sanitized = repetitions(8) != 8;
+  return sanitized && std::getenv("RLX_ALL_CASES") == nullptr ? n : 1;
+}
+
 bool anything_skipped() { return skipped; }
 
 }  // namespace rlx::test

@@ -1,6 +1,7 @@
 // What tests need or cost: the one place that decides between skipping and failing, and how often is often enough.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace rlx::test {
@@ -30,6 +31,10 @@ constexpr Int repetitions(Int full) {
   return full;
 }
 #endif
+
+/// Of how many cases of a long list one is taken: all, but under the sanitizers one in `n`, unless RLX_ALL_CASES is set,
+/// as scripts/test.sh --full does.
+std::size_t one_in(std::size_t n);
 
 /// What ctest takes for "skipped" (SKIP_RETURN_CODE in tests/CMakeLists.txt).
 inline constexpr int kSkippedStatus = 77;

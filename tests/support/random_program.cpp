@@ -2,7 +2,9 @@
 #include "tests/support/random_program.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/rope.h"
 
 #include <algorithm>
@@ -165,7 +167,7 @@ class Generator {
   // -- one op
 
   void step() {
-    switch (dice_.below(26)) {
+    switch (dice_.below(29)) {
       case 0:
       case 1:
       case 2: return activation();
@@ -191,6 +193,9 @@ class Generator {
       case 22: return attention();
       case 23: return options_.blocks ? block() : norm();
       case 24: return state();
+      case 25:
+      case 26: return control();
+      case 27: return quantised();
       default: return positions();
     }
   }
@@ -335,8 +340,41 @@ class Generator {
     const Dim extent = x.dim(static_cast<int>(axis));
     Dims dims;
     for (std::int64_t i = dice_.below(3); i-- > 0;) dims.emplace_back(1 + dice_.below(5));
-    switch (dice_.below(4)) {
+    switch (dice_.below(7)) {
       case 0: keep(g_.gather(x, indices(dims, extent), axis)); return;
+      case 4: {  // elements along two axes
+        const std::int64_t other = axis_of(x);
+        if (other == axis) return;
+        ops::Gather op{{axis, other}};
+        if (dice_.chance(50)) op.mode = IndexMode::Fill, op.fill = static_cast<double>(dice_.below(3));
+        keep(g_.gather(x, {indices(dims, extent), indices(dims, x.dim(static_cast<int>(other)))}, op));
+        return;
+      }
+      case 5: {  // set, least and largest: whatever the order, one result
+        const std::int64_t other = axis_of(x);
+        if (other == axis) return;
+        const Dim second = x.dim(static_cast<int>(other));
+        const ScatterKind fns[] = {ScatterKind::Set, ScatterKind::Min, ScatterKind::Max, ScatterKind::Add};
+        const ops::Scatter op{fns[dice_.below(4)],
+                              {std::min(axis, other), std::max(axis, other)},
+                              dice_.chance(50) ? IndexMode::Drop : IndexMode::Clamp};
+        const bool first = axis < other;
+        const Expr a = indices(dims, extent), b = indices(dims, second);
+        Dims shape(x.shape().dims().begin(), x.shape().dims().begin() + op.axes[0]);
+        shape.insert(shape.end(), dims.begin(), dims.end());
+        for (std::int64_t k = op.axes[0]; k < x.rank(); ++k)
+          if (k != axis && k != other) shape.push_back(x.dim(static_cast<int>(k)));
+        if (elements(shape) > options_.max_elements) return;
+        keep(g_.scatter(x, {first ? a : b, first ? b : a}, leaf(Shape(shape, x.dtype())), op));
+        return;
+      }
+      case 6: {
+        const Expr places = g_.iota(x.shape().with_dtype(DType::I32), axis);
+        const ExprList sorted = g_.sort(x, {places}, axis, dice_.chance(50));
+        keep(sorted[0]);
+        keep(sorted[1]);
+        return;
+      }
       case 1: {
         Dims updates(x.shape().dims().begin(), x.shape().dims().begin() + axis);
         updates.insert(updates.end(), dims.begin(), dims.end());
@@ -435,12 +473,24 @@ class Generator {
   }
   void norm() {
     const Expr x = pick_float(1);
-    const std::int64_t axis = dice_.chance(80) ? x.rank() - 1 : axis_of(x);
-    const Shape along({x.dim(static_cast<int>(axis))}, x.dtype());
-    const Expr gamma = leaf(along), beta = leaf(along);
+    std::vector<std::int64_t> axes{dice_.chance(80) ? x.rank() - 1 : axis_of(x)};
+    if (x.rank() > 1 && dice_.chance(20)) axes = {x.rank() - 2, x.rank() - 1};
+    Shape along({}, x.dtype());
+    for (std::int64_t axis : axes) {
+      Dims dims = along.dims();
+      dims.push_back(x.dim(static_cast<int>(axis)));
+      along = Shape(dims, x.dtype());
+    }
+    std::optional<Operand> gamma, beta;
+    if (dice_.chance(80)) gamma = leaf(along);
+    if (dice_.chance(80)) beta = leaf(along);
     switch (dice_.below(4)) {
-      case 0: keep(g_.layer_norm(x, gamma, beta, 1e-5, axis)); return;
-      case 1: keep(g_.rms_norm(x, gamma, beta, 1e-6, axis)); return;
+      case 0: {
+        const Expr y = g_.layer_norm(x, gamma, beta, 1e-5, axes);
+        keep(dice_.chance(20) ? y * y.result(2) : y);
+        return;
+      }
+      case 1: keep(g_.rms_norm(x, gamma, beta, 1e-6, axes)); return;
       default: {  // of a sum, as the passes fuse it
         const Shape last({x.dim(-1)}, x.dtype());
         const Expr sum = x + leaf(x.shape());
@@ -479,7 +529,18 @@ class Generator {
       mask = dice_.chance(50) ? leaf(Shape({batch, keys}, DType::Bool))
                               : leaf(Shape({batch, Dim(1), queries, keys}, DType::Bool));
     if (op.mask == MaskKind::Bias) mask = leaf(Shape({Dim(1), Dim(op.num_heads), queries, keys}, t));
-    keep(g_.attention(q, k, v, op, mask));
+    AttentionOptions options{mask, {}, {}, {}};
+    const auto lengths = [&] {
+      std::vector<std::int32_t> n(static_cast<std::size_t>(batch.value()));
+      for (std::int32_t& e : n) e = static_cast<std::int32_t>(dice_.below(11));
+      return g_.constant(Tensor::of<std::int32_t>({batch.value()}, n));
+    };
+    if (dice_.chance(20)) options.kv_len = lengths();
+    if (dice_.chance(15)) options.q_len = lengths();
+    if (dice_.chance(15)) options.sinks = leaf(Shape({Dim(op.num_heads)}, t));
+    const Expr y = g_.attention(q, k, v, op, options);
+    keep(y);
+    if (dice_.chance(20)) keep(g_.exp(y.result(1)));  // the log itself may be -inf
   }
   void positions() {
     if (dice_.chance(50)) {
@@ -517,6 +578,103 @@ class Generator {
       case 4: keep(g_.residual_rms_norm(x, leaf(x.shape()), leaf(f32({k})), leaf(f32({k})))); return;
       case 5: keep(g_.residual_layer_norm(x, leaf(x.shape()), leaf(f32({k})), leaf(f32({k})))); return;
       default: layer();
+    }
+  }
+  // A few ops on `x`, a value of the body `b`, and on values of the graph around it; of the shape and dtype of x.
+  Expr body_value(Graph& b, Expr x, int depth = 0) {
+    for (std::int64_t i = 1 + dice_.below(3); i-- > 0;) {
+      const DType t = x.dtype();
+      switch (dice_.below(7)) {
+        case 0: x = b.tanh(x); break;
+        case 1: x = x * 0.5 + 0.25; break;
+        case 2: x = b.cast(x + partner(x), t); break;
+        case 3:
+          if (x.rank() > 0) x = b.softmax(x, -1);
+          break;
+        case 4:
+          if (x.rank() > 0) x = b.cast(b.matmul(b.tanh(x), leaf(Shape({x.dim(-1), x.dim(-1)}, t))), t);
+          break;
+        case 5:
+          if (x.rank() > 0) x = x - b.mean(x, {x.rank() - 1}, true);
+          break;
+        default:
+          if (depth == 0)
+            x = b.cond(
+                leaf(Shape({}, DType::Bool)), {x},
+                [&](Graph& then, const ExprList& in) { return ExprList{body_value(then, in[0], 1)}; },
+                [&](Graph& otherwise, const ExprList& in) { return ExprList{otherwise.neg(in[0])}; })[0];
+      }
+    }
+    return x;
+  }
+  void control() {
+    const Expr x = pick_float();
+    const auto rows = [&](std::int64_t n) { return leaf(Shape(Dims{Dim(n)}, x.dtype())); };
+    switch (dice_.below(5)) {
+      case 0:
+        keep(g_.cond(
+            leaf(Shape({}, DType::Bool)), {x},
+            [&](Graph& b, const ExprList& in) { return ExprList{body_value(b, in[0])}; },
+            [&](Graph& b, const ExprList& in) { return ExprList{body_value(b, in[0])}; })[0]);
+        return;
+      case 1:
+        keep(g_.checkpoint({x}, [&](Graph& b, const ExprList& in) { return ExprList{body_value(b, in[0])}; })[0]);
+        return;
+      case 2: {  // as long as a number says
+        const Expr limit = whole_leaf(Shape({}, DType::I64), 0, 5);
+        WhileOptions options;
+        if (dice_.chance(60)) options.max_trips = dice_.below(5);
+        const LoopResult r = g_.while_loop(
+            {x, g_.constant(Tensor::scalar_i64(DType::I64, 0))},
+            [&](Graph& b, const ExprList& carries) { return b.lt(carries[1], limit); },
+            [&](Graph& b, const ExprList& carries) {
+              const ExprList ys = options.max_trips ? ExprList{b.tanh(carries[0])} : ExprList();
+              return LoopStep({body_value(b, carries[0]), carries[1] + 1}, ys);
+            },
+            options);
+        keep(r.carries[0]);
+        keep(r.carries[1]);
+        if (!r.ys.empty()) keep(r.ys[0]);
+        return;
+      }
+      default: {  // over rows, which the carry meets
+        const std::int64_t length = dice_.below(5);
+        ScanOptions options;
+        options.reverse = dice_.chance(30), options.checkpoint = dice_.chance(30);
+        const LoopResult r = g_.scan(
+            {x}, {rows(length)},
+            [&](Graph& b, const ExprList& carries, const ExprList& row) {
+              return LoopStep(ExprList{body_value(b, carries[0] * 0.5 + row[0])}, ExprList{carries[0] * row[0]});
+            },
+            options);
+        keep(r.carries[0]);
+        keep(r.ys[0]);
+      }
+    }
+  }
+  // Products with weights that are codes.
+  void quantised() {
+    const Expr x =
+        pick([](const Expr& e) { return e.dtype() == DType::F32 && e.rank() >= 1 && e.dim(-1).is_static(); });
+    if (!x.valid()) return;
+    const Dim k = x.dim(-1), n = 1 + dice_.below(20);
+    static constexpr DType kCodes[] = {DType::I8, DType::U8, DType::I4, DType::U4};
+    const auto codes = [&] {
+      const Expr whole = leaf(Shape({k, n}, DType::I8));
+      const DType t = dice_.of(kCodes);
+      return t == DType::I8 ? whole : g_.cast(whole, t);
+    };
+    const bool by_column = dice_.chance(60);
+    ops::Dequantize op;
+    if (by_column) op.axis = 1;
+    const Expr scale = leaf(by_column ? Shape({n}, DType::F32) : Shape({}, DType::F32));
+    const Expr w = g_.dequantize(codes(), Operand(scale), op);
+    keep(g_.matmul(x, w));
+    if (dice_.chance(20)) keep(w);
+    if (dice_.chance(40) && x.rank() == 2) {
+      const std::int64_t groups = 1 + dice_.below(3);
+      const Expr ids = whole_leaf(Shape({x.dim(0)}, DType::I32), -1, groups + 1);
+      keep(g_.grouped_dot(x, leaf(Shape({Dim(groups), k, n}, DType::F32)), ids));
     }
   }
   void layer() {

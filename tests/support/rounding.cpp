@@ -13,6 +13,7 @@
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/tensor/visit.h"
 
@@ -48,7 +49,7 @@ struct SumAllowance {
 // Sums of up to some thousand terms: what chance leaves of n roundings is far below n. Where many terms are equal a
 // chain drifts, by n / 2 at worst: add_terms allows that up to twice the number here.
 constexpr SumAllowance kSums[] = {
-    {OpKind::DotGeneral, 8}, {OpKind::Reduce, 8}, {OpKind::Cumulative, 8}, {OpKind::ScatterAdd, 8}};
+    {OpKind::DotGeneral, 8}, {OpKind::Reduce, 8}, {OpKind::Cumulative, 8}, {OpKind::Scatter, 8}};
 
 // -- element access --
 
@@ -125,7 +126,17 @@ class Walk {
     return {std::move(wide), std::move(zero)};
   }
 
+  // Products into a wider dtype are those of F64 here.
   std::vector<Bounded> node(const Node& n) {
+    const auto* dot = n.op.get_if<ops::DotGeneral>();
+    if (!dot || !dot->out || !is_float(*dot->out) || *dot->out == DType::F64) return node_of(n);
+    ops::DotGeneral wide = *dot;
+    wide.out = DType::F64;
+    Node copy = n;
+    copy.op = std::move(wide);
+    return node_of(copy);
+  }
+  std::vector<Bounded> node_of(const Node& n) {
     std::vector<const Bounded*> in;
     std::vector<Tensor> values;
     for (Value v : n.inputs) {
@@ -263,7 +274,7 @@ class Walk {
     // Kernels divide by the sum of the weights, of which the largest is 1, at the end: the sum before may overflow.
     if (const auto* attention = n.op.get_if<ops::Attention>())
       if (may_overflow(*in[2], static_cast<double>(keys_of(*attention, in[1]->value)), n.shape().dtype()))
-        for (Bounded& o : out) o.slack = like(o.value, kApart);
+        out[0].slack = like(out[0].value, kApart);
     return out;
   }
 
@@ -319,7 +330,16 @@ class Walk {
         out[0].slack = run1(n.op, parts);
         return;
       }
-      case OpKind::Gather:
+      case OpKind::Gather: {
+        ops::Gather op = n.op.as<ops::Gather>();
+        op.fill = 0;
+        std::vector<Tensor> moved = values;
+        moved[0] = in[0]->slack;
+        out[0].slack = run1(op, moved);
+        for (std::size_t k = 1; k < in.size(); ++k)
+          if (any(in[k]->slack)) out[0].slack = like(out[0].value, kApart);
+        return;
+      }
       case OpKind::DynamicSlice:
         out[0].slack = run1(n.op, {in[0]->slack, values[1]});
         if (any(in[1]->slack)) out[0].slack = like(out[0].value, kApart);
@@ -347,7 +367,9 @@ class Walk {
       case OpKind::Reduce: reduce(n, *in[0], out[0]); return;
       case OpKind::Cumulative: cumulative(n, *in[0], out[0]); return;
       case OpKind::DotGeneral: dot(n, in, out[0]); return;
-      case OpKind::ScatterAdd: scatter(n, in, values, out[0]); return;
+      case OpKind::Scatter: scatter(n, in, values, out); return;
+      case OpKind::Sort: sort(n, in, values, out); return;
+      case OpKind::RngBits: return;
       case OpKind::ArgReduce: arg_reduce(n, *in[0], out[0]); return;
       case OpKind::TopK: top_k(n, *in[0], out); return;
       default: elementwise(n, in, values, out); return;  // ops of others: by moving all operands
@@ -650,18 +672,54 @@ class Walk {
   }
 
   static void scatter(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
-                      Bounded& out) {
-    if (any(in[1]->slack)) {
-      out.slack = like(out.value, kApart);
+                      std::vector<Bounded>& results) {
+    Bounded& out = results[0];
+    const std::size_t last = in.size() - 1;
+    for (std::size_t k = 1; k < last; ++k)
+      if (any(in[k]->slack)) {
+        out.slack = like(out.value, kApart);
+        return;
+      }
+    const auto with = [&](const Tensor& x, const Tensor& updates) {
+      std::vector<Tensor> operands = values;
+      operands.front() = x;
+      operands.back() = updates;
+      return operands;
+    };
+    ops::Scatter op = n.op.as<ops::Scatter>();
+    if (op.fn == ScatterKind::Min || op.fn == ScatterKind::Max) op.fn = ScatterKind::Max;  // no more than either moves
+    const bool adds = op.fn == ScatterKind::Add, rounds = adds || op.fn == ScatterKind::Mul;
+    if (!rounds || !has_bound(out.value.dtype())) {
+      if (op.fn == ScatterKind::Mul) op.fn = ScatterKind::Add;  // of integers: right or undecided
+      out.slack = run1(op, with(in[0]->slack, in[last]->slack));
       return;
     }
-    if (!has_bound(out.value.dtype())) {
-      out.slack = run1(n.op, {in[0]->slack, values[1], in[2]->slack});
+    const auto updates = static_cast<double>(count(values[1]));
+    if (!adds) {
+      elementwise(n, in, values, results);
+      for (std::size_t i = 0; i < count(out.value); ++i)
+        reals(out.slack)[i] += (updates + 1) * sum_epsilon(n.shape().dtype()) * value_at(out.value, i);
       return;
     }
-    const Tensor a = magnitude(in[0]->value), b = magnitude(in[2]->value);
-    add_terms(n, out, run1(n.op, {with_slack(*in[0], a), values[1], with_slack(*in[2], b)}),
-              run1(n.op, {a, values[1], b}), static_cast<double>(count(values[1])));
+    const Tensor a = magnitude(in[0]->value), b = magnitude(in[last]->value);
+    add_terms(n, out, run1(n.op, with(with_slack(*in[0], a), with_slack(*in[last], b))), run1(n.op, with(a, b)),
+              updates);
+  }
+
+  // Keys that move may change places with any other; then only they are known, as well as the worst of them.
+  static void sort(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
+                   std::vector<Bounded>& out) {
+    const Tensor& keys = in[0]->slack;
+    if (any(keys)) {
+      double most = 0;
+      for (std::size_t i = 0; i < count(keys); ++i) most = std::max(most, reals(keys)[i]);
+      for (std::size_t r = 0; r < out.size(); ++r) out[r].slack = like(out[r].value, r == 0 ? most : kApart);
+      return;
+    }
+    std::vector<Tensor> moved{values[0]};
+    for (std::size_t r = 1; r < out.size(); ++r) moved.push_back(in[r]->slack);
+    const std::vector<Tensor> there = evaluate_op(n.op, moved);
+    for (std::size_t r = 1; r < out.size(); ++r) out[r].slack = there[r];
   }
 
   static void arg_reduce(const Node& n, const Bounded& x, Bounded& out) {

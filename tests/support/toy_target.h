@@ -16,6 +16,8 @@ struct ToyTarget final : Target {
   bool (*strided)(const Graph&, NodeId, int operand) = nullptr;
   bool (*over)(const Graph&, NodeId, int operand, int result) = nullptr;
 
+  bool (*skips)(const Graph&, NodeId, int result) = nullptr;
+
   std::string_view name() const override { return "toy"; }
   TargetLimits limits() const override { return bounds; }
   const OpSet& kinds() const override { return takes; }
@@ -27,6 +29,9 @@ struct ToyTarget final : Target {
   bool on_host(const Graph& g, NodeId id) const override { return host != nullptr && host(g, id); }
   bool reads_strided(const Graph& g, NodeId id, int operand) const override {
     return strided != nullptr && strided(g, id, operand);
+  }
+  bool skips_unread(const Graph& g, NodeId id, int result) const override {
+    return skips != nullptr && skips(g, id, result);
   }
   bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
     return over != nullptr && over(g, id, operand, result);

@@ -66,7 +66,7 @@ std::vector<Access> node_accesses(const LowerContext& c, const RowHalves& rows, 
   std::vector<Access> out;
   const auto touch = [&](const View& v, bool write, bool by_rows) {
     const LirValue& w = *v.where;
-    if (w.place == Place::Prepared || w.place == Place::Constant || w.bytes == 0) return;
+    if (w.place == Place::Prepared || w.place == Place::Constant || w.place == Place::None || w.bytes == 0) return;
     const auto add = [&](std::size_t begin, std::size_t end, std::uint8_t by) {
       if (begin < end) out.push_back({w.place, w.index, begin, end, write, by});
     };
@@ -80,7 +80,12 @@ std::vector<Access> node_accesses(const LowerContext& c, const RowHalves& rows, 
     add(std::max(lower->begin, upper->begin), std::min(lower->end, upper->end), kBothHalves);
     add(std::max(lower->end, upper->begin), upper->end, kUpper);
   };
-  for (int i = 0; i < c.num_inputs(); ++i) touch(c.in(i), false, rows.rows > 0 && i < 32 && (rows.operands >> i & 1U));
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    touch(c.in(i), false, rows.rows > 0 && i < 32 && (rows.operands >> i & 1U));
+    const Node& from = c.graph().node(c.node().inputs[static_cast<std::size_t>(i)].node);
+    if (from.kind() == OpKind::Dequantize)  // whose codes may be what is read
+      for (Value v : from.inputs) touch(c.value(v), false, false);
+  }
   const auto results = static_cast<int>(c.node().num_results());
   for (int r = 0; r < results; ++r) touch(c.out(r), true, rows.rows > 0 && r < 32 && (rows.results >> r & 1U));
   return out;

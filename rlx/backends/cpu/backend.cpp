@@ -1,6 +1,7 @@
 // The CPU backend: always available, its instruction set chosen once.
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "rlx/backends/cpu/executable.h"
 #include "rlx/backends/cpu/limits.h"
@@ -36,14 +37,25 @@ class CpuTarget final : public Target {
     const cpu::Row* row = cpu::find_row(g, id);
     return row && row->in_place && row->in_place(g, id, operand, result);
   }
+  bool skips_unread(const Graph& g, NodeId id, int result) const override {
+    const cpu::Row* row = cpu::find_row(g, id);
+    return row && result < 32 && (row->skips_unread >> result & 1U) != 0;
+  }
   bool plans_bodies(const Graph& g, NodeId id) const override {
     const cpu::Row* row = cpu::find_row(g, id);
     return row && row->plans_bodies;
   }
-  std::optional<Packing> packing(const Graph& g, NodeId id, int operand, std::int64_t k,
-                                 std::int64_t n) const override {
+  std::optional<Form> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
     const cpu::Row* row = cpu::find_row(g, id);
-    return row && row->packing ? row->packing(kernels_, g, id, operand, k, n) : std::nullopt;
+    return row && row->form ? row->form(kernels_, g, id, operand, of) : std::nullopt;
+  }
+  bool reads_form(const Graph& g, NodeId id, int operand, const Form& form) const override {
+    const cpu::Row* row = cpu::find_row(g, id);
+    return row && row->reads_form && row->reads_form(g, id, operand, form);
+  }
+  bool reads_encoded(const Graph& g, NodeId id, int operand) const override {
+    const cpu::Row* row = cpu::find_row(g, id);
+    return row && row->reads_encoded && row->reads_encoded(g, id, operand);
   }
 
  private:
@@ -65,7 +77,32 @@ class CpuBackend final : public Backend {
       return {0, e.what()};
     }
   }
-  std::shared_ptr<OpenDevice> open(DeviceId id) const override { return open_host_device(id); }
+  std::span<const DeviceOptionInfo> option_infos() const override {
+    static constexpr DeviceOptionInfo infos[] = {
+        {"threads", "threads of a run, 1 to 64; 0: as many as the process may use"},
+        {"isa", "a lower instruction set by name"},
+    };
+    return infos;
+  }
+  BackendOptions compile_options(const DeviceOptions& options) const override {
+    BackendOptions out;
+    out.options = options;
+    if (const auto it = options.find("threads"); it != options.end()) {
+      const char* const end = it->second.data() + it->second.size();
+      const auto read = std::from_chars(it->second.data(), end, out.threads);
+      if (read.ec != std::errc() || read.ptr != end)
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("device cpu, option threads = '", it->second, "': it is no number"),
+                    "give 1 to 64, or 0");
+      (void)checked_thread_count(out.threads, "device cpu, option threads");
+    }
+    if (const auto it = options.find("isa"); it != options.end()) {
+      (void)cpu::parse_isa(it->second);
+      out.isa = it->second;
+    }
+    return out;
+  }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions& options) const override {
     return std::make_shared<const CpuTarget>(cpu::parse_isa(options.isa),
                                              checked_thread_count(options.threads, "threads"));

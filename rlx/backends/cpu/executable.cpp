@@ -11,6 +11,7 @@
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/lir.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx::cpu {
 namespace {
@@ -47,7 +48,7 @@ struct FinalCopy {
   std::size_t bytes = 0;  // when dense: a plain copy
   void run(const KernelTable& k) const {
     if (bytes > 0) {
-      std::memmove(y, x, bytes);
+      if (y != x) std::memmove(y, x, bytes);
     } else {
       for (std::int64_t c = 0; c < copy.chunks; ++c) k.strided_copy(copy, x, y, c);
     }
@@ -139,7 +140,7 @@ class Bound final : public BoundGraph {
     first_piece_.resize(n + 1);
     for (std::size_t i = 0; i < n; ++i) {
       first_piece_[i] = program_.pieces.size();
-      if (makes_nothing(lir_.plan.schedule[i].node)) continue;
+      if (!compiled(i) || makes_nothing(lir_.plan.schedule[i].node)) continue;
       LowerContext c = lowering(lir_.plan.schedule[i].node);
       row(i).lower(c);
       clear_tails(c);
@@ -148,11 +149,11 @@ class Bound final : public BoundGraph {
     if (program_.next_weight)  // the last product of a run fetches the first weight of the next
       program_.patches.push_back(
           {program_.next_weight, Place::Prepared, program_.first_weight->index, program_.first_weight->offset});
-    make_final_copies();
+    if (is_body_ || ranges().empty() || ranges().back().end >= n) make_final_copies();
     if (audited())
       make_audited_schedule();
     else
-      make_segments();
+      make_stretches();
     if (program_.scratch_bytes > 0) {
       const std::size_t stride = round_up(program_.scratch_bytes) + kAlignment;  // apart, so that threads share no line
       scratch_ = AlignedBytes(stride * static_cast<std::size_t>(exe.threads()));
@@ -163,22 +164,26 @@ class Bound final : public BoundGraph {
 
   Event submit(const RunArguments& a, Stream&) override {
     follow(a);
+    const std::size_t n = lir_.plan.schedule.size();
+    const StepRange range = a.range.of(n);
     if (a.times != nullptr) {
-      run_timed(*a.times);
-    } else if (audited()) {
+      run_timed(*a.times, range);
+    } else if (audited() && range == StepRange{0, n}) {
       run_audited();
-    } else if (runs_alone_) {
-      Group all{program_.pieces.data(), program_.pieces.size()};
+    } else if (runs_alone_ || audited()) {
+      Group all{program_.pieces.data() + first_piece_[range.begin],
+                first_piece_[range.end] - first_piece_[range.begin]};
       Group::run_all(&all, 0);
     } else {
-      for (Segment& s : segments_) {
+      for (Segment& s : stretch(range)) {
         if (s.alone)
           s.alone->run(s.alone->ctx, 0);
         else
           ThreadPool::process().run(s.schedule, exe_.threads());
       }
     }
-    for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
+    if (range.end == n)
+      for (const FinalCopy* c : final_copies_) c->run(exe_.kernels());
     return {};
   }
 
@@ -194,12 +199,16 @@ class Bound final : public BoundGraph {
   // Threads that meet in every step would wait for those that are in the step which runs a body.
   bool audited() const { return exe_.audit() != nullptr && !is_body_; }
 
-  void run_timed(std::vector<StepTime>& times) {
+  // What the executable was given to compile; of a body always all.
+  const std::vector<StepRange>& ranges() const { return exe_.lir().ranges; }
+  bool compiled(std::size_t step) const { return is_body_ || exe_.compiled(step); }
+
+  void run_timed(std::vector<StepTime>& times, const StepRange& range) {
     using Clock = std::chrono::steady_clock;
     const auto& steps = lir_.plan.schedule;
     times.clear();
-    times.reserve(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) {
+    times.reserve(range.end - range.begin);
+    for (std::size_t i = range.begin; i < range.end; ++i) {
       const auto start = Clock::now();
       Group one{program_.pieces.data() + first_piece_[i], first_piece_[i + 1] - first_piece_[i]};
       Group::run_all(&one, 0);
@@ -225,6 +234,7 @@ class Bound final : public BoundGraph {
   // True when no result has an element. Its kernel would have nothing to write, but other extents to loop over.
   bool makes_nothing(NodeId id) const {
     const std::vector<Shape>& shapes = lir_.graph.node(id).shapes;
+    if (is_ordered(lir_.graph.node(id).op)) return false;
     return std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() == 0; });
   }
 
@@ -282,25 +292,51 @@ class Bound final : public BoundGraph {
     return copy;
   }
 
-  // Schedules between the steps that run alone.
-  void make_segments() {
+  /// Steps for all threads, or one that the thread which runs the program runs itself.
+  struct Segment {
+    StepSchedule schedule;
+    const Piece* alone = nullptr;
+  };
+  struct Stretch {
+    StepRange range;
+    std::vector<Segment> segments;
+  };
+
+  // The ranges that runs will name, as far as that is known: a run of another one makes its schedules when it comes.
+  void make_stretches() {
     double cost_ns = 0;
     for (const Piece& p : program_.pieces) cost_ns += p.cost_ns;
     // A small body is not worth waking the others at each turn.
     runs_alone_ = exe_.threads() == 1 || (is_body_ && cost_ns < kGroupNs && !exe_.finest_grain());
     if (runs_alone_) return;
-    std::size_t from = 0;
-    const std::size_t n = lir_.plan.schedule.size();
+    if (is_body_ || ranges().empty()) (void)stretch({0, lir_.plan.schedule.size()});
+    for (const StepRange& r : ranges())
+      if (!is_body_) (void)stretch(r.of(lir_.plan.schedule.size()));
+  }
+
+  std::vector<Segment>& stretch(const StepRange& range) {
+    for (const auto& s : stretches_)
+      if (s->range == range) return s->segments;
+    auto made = std::make_unique<Stretch>(Stretch{range, make_segments(range)});
+    stretches_.push_back(std::move(made));
+    return stretches_.back()->segments;
+  }
+
+  // Schedules between the steps that run alone.
+  std::vector<Segment> make_segments(const StepRange& range) {
+    std::vector<Segment> segments;
+    std::size_t from = range.begin;
     const auto close = [&](std::size_t to) {
-      if (first_piece_[from] != first_piece_[to] || segments_.empty()) segments_.push_back({make_schedule(from, to)});
+      if (first_piece_[from] != first_piece_[to] || segments.empty()) segments.push_back({make_schedule(from, to)});
     };
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
       if (first_piece_[i] == first_piece_[i + 1] || !program_.pieces[first_piece_[i]].alone) continue;
       close(i);
-      segments_.push_back({StepSchedule(), &program_.pieces[first_piece_[i]]});
+      segments.push_back({StepSchedule(), &program_.pieces[first_piece_[i]]});
       from = i + 1;
     }
-    close(n);
+    close(range.end);
+    return segments;
   }
 
   // Cuts the pieces of LIR steps [from, to) into schedule steps: a big piece is its own step with its chunks; small
@@ -461,12 +497,7 @@ class Bound final : public BoundGraph {
   std::vector<std::size_t> first_piece_;  // LIR step -> first piece
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::unique_ptr<Audited>> audited_;  // by piece; empty unless the runs are audited
-  /// Steps for all threads, or one that the thread which runs the program runs itself.
-  struct Segment {
-    StepSchedule schedule;
-    const Piece* alone = nullptr;
-  };
-  std::vector<Segment> segments_;
+  std::vector<std::unique_ptr<Stretch>> stretches_;
   StepSchedule schedule_;    // of an audited run
   bool runs_alone_ = false;  // all pieces one after the other, by the thread that runs the program
   std::vector<const FinalCopy*> final_copies_;
@@ -519,7 +550,9 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
     case Place::Output:
     case Place::Prepared:
     case Place::State: program_.patches.push_back({field, w.place, w.index, offset}); return nullptr;
+    case Place::None: break;
   }
+  check(false, "a value that is read from its codes has no address");
   return nullptr;
 }
 
@@ -552,6 +585,10 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
       audit_(options.chunk_audit),
       row_of_(lir_.graph.num_nodes()) {
   for (const LirStep& s : lir_.plan.schedule) {
+    if (!compiled(rows_.size())) {
+      rows_.push_back(nullptr);
+      continue;
+    }
     const Row* row = find_row(lir_.graph, s.node);
     if (!row && runs_on_host(lir_.graph, s.node)) row = &host_row();
     if (!row)
@@ -562,50 +599,47 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
     row_of_[s.node.index] = row;
   }
   for (std::uint32_t i = 0; i < lir_.prepare.num_nodes(); ++i) {
-    const Node& n = lir_.prepare.nodes()[i];
-    const auto* op = n.op.get_if<ops::Relayout>();
+    const auto* op = lir_.prepare.nodes()[i].op.get_if<ops::Relayout>();
     if (!op) continue;
-    std::vector<std::int64_t>& begins = columns_[i];
+    if (!reads_panels(kernels_, op->form, op->k, op->n))
+      throw Error(Diagnostic{ErrorCode::Unsupported,
+                             concat_text("the kernels of cpu (", isa_name(kernels_.isa),
+                                         ") read no weight in the form '", form_text(op->form), "'"),
+                             node_where(lir_.prepare, NodeId{i}), "compile the graph on this machine"});
+    std::vector<std::int64_t>& begins = begins_[i];
     begins.push_back(0);
-    for (std::size_t k = 0; k < n.inputs.size(); ++k)
-      begins.push_back(begins.back() + lir_.prepare.shape(n.inputs[k]).dim(op->transposed[k] ? 0 : 1).value());
+    for (std::size_t k = 0; k < op->sources.size() / 4; ++k) begins.push_back(begins.back() + op->source(k).columns);
   }
 }
 
-Executable::PackedRange Executable::packed_range(NodeId node, std::size_t source) const {
-  const Node& n = lir_.prepare.node(node);
-  const auto& op = n.op.as<ops::Relayout>();
-  check(source < n.inputs.size(), "pack is called for a source of a panel relayout");
-  const std::vector<std::int64_t>& begins = columns_.at(node.index);
-  PackedRange r;
-  r.begin = begins[source];
-  r.end = begins[source + 1];
-  const std::int64_t width = r.end - r.begin;
-  const bool transposed = op.transposed[source] != 0;
-  r.k_stride = transposed ? 1 : width;
-  r.n_stride = transposed ? op.k : 1;
-  return r;
+PanelSource Executable::panel_source(NodeId node, std::size_t source, const FormColumns& columns) const {
+  const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
+  check(source < op.sources.size() / 4, "a source that the relayout has");
+  return {op, op.source(source), begins_.at(node.index)[source], columns.begin, columns.end};
 }
 
-void Executable::pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const {
-  const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
-  const PackedRange r = packed_range(node, source);
-  kernels_.pack_b_f32(static_cast<const float*>(data), r.k_stride, r.n_stride, op.k, op.n, r.begin, r.end,
-                      reinterpret_cast<float*>(packed));
+void Executable::encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype,
+                        const std::byte* values, std::byte* form) const {
+  const PanelSource all = panel_source(node, source, columns);
+  const std::int64_t width = panels_of(all.op.form)->width;
+  // Whole panels, some 256 KB each, so that no two threads write one line but at the ends of a source.
+  const std::int64_t step =
+      width * std::max<std::int64_t>(1, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, width * all.op.k));
+  const std::int64_t first = (all.first + all.begin) / step, last = (all.first + all.end + step - 1) / step;
+  ThreadPool::process().parallel_for(
+      last - first,
+      [&](std::int64_t chunk) {
+        PanelSource part = all;
+        part.begin = std::max(all.begin, (first + chunk) * step - all.first);
+        part.end = std::min(all.end, (first + chunk + 1) * step - all.first);
+        encode_panels(kernels_, part, dtype, values, form);
+      },
+      threads_);
 }
 
-void Executable::unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const {
+void Executable::decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
-  const PackedRange r = packed_range(node, source);
-  const auto* from = reinterpret_cast<const float*>(packed);
-  auto* to = static_cast<float*>(data);
-  for (std::int64_t j = r.begin; j < r.end; ++j) {
-    // The last panel holds only the vectors that it needs.
-    const std::int64_t panel = j / op.panel_width * op.panel_width, lanes = kernels_.lanes_f32;
-    const std::int64_t width = std::min(op.panel_width, (op.n - panel + lanes - 1) / lanes * lanes);
-    const float* column = from + panel * op.k + (j - panel);
-    for (std::int64_t k = 0; k < op.k; ++k) to[k * r.k_stride + (j - r.begin) * r.n_stride] = column[k * width];
-  }
+  decode_panels(panel_source(node, source, {0, op.source(source).columns}), form, dtype, values);
 }
 
 std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& program,
@@ -614,8 +648,9 @@ std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& progr
 }
 
 std::unique_ptr<BoundGraph> LowerContext::bind_body(std::size_t body) const {
-  const BufferView range(body_range(), bodies().bytes);
-  return std::make_unique<Bound>(*program_.executable, bodies().modules[body], std::span(&range, 1), true);
+  std::vector<BufferView> arenas;
+  for (std::uint32_t range : bodies().arenas[body]) arenas.push_back(body_range(range));
+  return std::make_unique<Bound>(*program_.executable, bodies().modules[body], arenas, true);
 }
 
 std::string Executable::kernel_name(NodeId node) const {

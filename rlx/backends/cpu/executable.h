@@ -1,11 +1,13 @@
 // The CPU executable: an LIR with the rows that run it, bound to memory as a fixed schedule of kernel calls.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows.h"
 
 namespace rlx::cpu {
@@ -17,8 +19,9 @@ class Executable final : public ExecutableGraph {
   Executable(LirModule lir, const KernelTable& kernels, const BackendOptions& options);
 
   const LirModule& lir() const override { return lir_; }
-  void pack(NodeId node, std::size_t source, const void* data, std::byte* packed) const override;
-  void unpack(NodeId node, std::size_t source, const std::byte* packed, void* data) const override;
+  void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
+              std::byte* form) const override;
+  void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const override;
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override;
@@ -29,23 +32,24 @@ class Executable final : public ExecutableGraph {
   int planned_threads() const { return finest_grain_ ? kFinestCut : threads_; }
   bool finest_grain() const { return finest_grain_; }
   ChunkAudit* audit() const { return audit_.get(); }
-  /// The row of schedule step `step`.
+  /// Whether the step is of a range that there is code for.
+  bool compiled(std::size_t step) const {
+    const auto holds = [&](const StepRange& r) { return r.holds(step); };
+    return lir_.ranges.empty() || std::any_of(lir_.ranges.begin(), lir_.ranges.end(), holds);
+  }
+  /// The row of schedule step `step`; of one without code undefined.
   const Row& row(std::size_t step) const { return *rows_[step]; }
 
  private:
-  /// Where source `source` of a panel relayout lies: columns [begin, end) of B[K, N]; strides of its own elements.
-  struct PackedRange {
-    std::int64_t begin = 0, end = 0, k_stride = 0, n_stride = 0;
-  };
-  PackedRange packed_range(NodeId node, std::size_t source) const;
+  PanelSource panel_source(NodeId node, std::size_t source, const FormColumns& columns) const;
   LirModule lir_;
   const KernelTable& kernels_;
   int threads_;
   bool finest_grain_;
   std::shared_ptr<ChunkAudit> audit_;
-  std::vector<const Row*> rows_;                                          // by schedule step
-  std::vector<const Row*> row_of_;                                        // by node; null: none runs it
-  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> columns_;  // of a panel relayout: where sources begin
+  std::vector<const Row*> rows_;                                         // by schedule step
+  std::vector<const Row*> row_of_;                                       // by node; null: none runs it
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> begins_;  // of a relayout: where its sources begin
 };
 
 }  // namespace rlx::cpu

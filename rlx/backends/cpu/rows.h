@@ -31,12 +31,15 @@ struct Row {
   /// See Target; null = never.
   bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
-  std::optional<Target::Packing> (*packing)(const KernelTable&, const Graph&, NodeId, int operand, std::int64_t k,
-                                            std::int64_t n) = nullptr;
   bool plans_bodies = false;
+  std::optional<Form> (*form)(const KernelTable&, const Graph&, NodeId, int operand, const ConstantMatrix&) = nullptr;
+  bool (*reads_form)(const Graph&, NodeId, int operand, const Form&) = nullptr;
+  bool (*reads_encoded)(const Graph&, NodeId, int operand) = nullptr;
+  std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (LowerContext::is_read)
 };
 
 /// The families of rows, tuned ones before generic ones.
+std::span<const Row> quantized_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> attention_rows();
 std::span<const Row> norm_rows();
@@ -44,11 +47,15 @@ std::span<const Row> tape_rows();
 std::span<const Row> move_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> index_rows();
+std::span<const Row> sort_rows();
+std::span<const Row> random_rows();
+std::span<const Row> grouped_rows();
 std::span<const Row> generic_elementwise_rows();
 std::span<const Row> generic_reduce_rows();
 std::span<const Row> generic_dot_rows();
 std::span<const Row> custom_rows();
 std::span<const Row> control_rows();
+std::span<const Row> collective_rows();
 
 /// The row that runs a node, or null.
 const Row* find_row(const Graph& g, NodeId id);
@@ -138,7 +145,7 @@ struct Program {
   std::vector<std::unique_ptr<Kept>> kept;
   std::size_t scratch_bytes = 0;  // per thread
   Scratch scratch;
-  const float** next_weight = nullptr;     // where the last packed product wants to know the next weight
+  const void** next_weight = nullptr;      // where the last packed product wants to know the next weight
   const LirValue* first_weight = nullptr;  // the packed weight a run reads first
 };
 
@@ -175,6 +182,9 @@ class LowerContext {
   /// Result r; a computed result lies row-major.
   View out(int r = 0) const { return value(Value(id_, static_cast<std::uint32_t>(r))); }
 
+  /// False for a result that the plan gave no place, as nobody reads it.
+  bool is_read(int r) const { return out(r).where->place != Place::None; }
+
   /// An object that lives as long as the bound program.
   template <class T, class... Args>
   T& keep(Args&&... args) {
@@ -204,9 +214,12 @@ class LowerContext {
     step<Run>(ctx, 1, cost_ns);
     program_.pieces.back().alone = true;
   }
-  /// Of a node whose row plans bodies: their plans, the range they use, and one of them as a program of its own.
+  /// Of a node whose row plans bodies: their plans, a range they use, and one of them as a program of its own.
   const LirBodies& bodies() const { return *lir_.plan.bodies_of(id_); }
-  std::byte* body_range() const { return arenas_[bodies().arena].host + bodies().offset; }
+  BufferView body_range(std::uint32_t range) const {
+    const LirRange& r = bodies().ranges[range];
+    return {arenas_[r.arena].host + r.offset, r.bytes};
+  }
   std::unique_ptr<BoundGraph> bind_body(std::size_t body) const;
   /// Says of the step added last that runs of `chunks_per_group` chunks work on `group_rows` of `rows` rows after each
   /// other, and touch no others of the operands and results named: those whose leading axes are the rows (or what the

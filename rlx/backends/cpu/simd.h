@@ -25,6 +25,7 @@ typedef std::uint64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));
 typedef float VFUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef std::int32_t VIUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));  // F32 x kLanes/2
+typedef std::uint16_t VHUnaligned __attribute__((vector_size(2 * RLX_LANES), aligned(2), may_alias));
 typedef std::int32_t VIHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));
 
 inline constexpr float kInf = __builtin_huge_valf();
@@ -41,6 +42,25 @@ RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
 RLX_INLINE VD set1_d(double x) { return x - VD{}; }
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
+/// Values stored in 16 bits, widened; exact.
+RLX_INLINE VF load_bf16(const std::uint16_t* p) {
+  const VU wide = __builtin_convertvector(*reinterpret_cast<const VHUnaligned*>(p), VU);
+  return reinterpret_cast<VF>(wide << 16);
+}
+RLX_INLINE VF load_f16(const std::uint16_t* p) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+#elif RLX_ISA_ID == 2
+  return reinterpret_cast<VF>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#else
+  const VU wide = __builtin_convertvector(*reinterpret_cast<const VHUnaligned*>(p), VU);
+  const VU magnitude = (wide & 0x7fff) << 13;
+  // The exponent moves by 112; the product is exact and makes subnormals normal. Infinities and NaNs keep all ones.
+  const VU scaled = reinterpret_cast<VU>(reinterpret_cast<VF>(magnitude) * 0x1p112F);
+  const VU huge = reinterpret_cast<VU>(magnitude >= (0x7c00U << 13)) & 0x7f800000U;
+  return reinterpret_cast<VF>(scaled | huge | ((wide & 0x8000) << 16));
+#endif
+}
 RLX_INLINE void store(float* p, VF v) { *reinterpret_cast<VFUnaligned*>(p) = v; }
 RLX_INLINE void store_i(std::int32_t* p, VI v) { *reinterpret_cast<VIUnaligned*>(p) = v; }
 /// a * b + c; one rounding where the instruction set has it (kernel files are compiled with -ffp-contract=fast).

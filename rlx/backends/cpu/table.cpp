@@ -10,9 +10,23 @@ namespace {
 
 // Tuned rows come before the generic ones that take what is left.
 using Family = std::span<const Row> (*)();
-constexpr Family kFamilies[] = {
-    dot_rows,         attention_rows,           norm_rows,           tape_rows,   move_rows,   index_rows, reduce_rows,
-    generic_dot_rows, generic_elementwise_rows, generic_reduce_rows, custom_rows, control_rows};
+constexpr Family kFamilies[] = {quantized_rows,
+                                dot_rows,
+                                attention_rows,
+                                norm_rows,
+                                tape_rows,
+                                move_rows,
+                                index_rows,
+                                sort_rows,
+                                random_rows,
+                                grouped_rows,
+                                reduce_rows,
+                                generic_dot_rows,
+                                generic_elementwise_rows,
+                                generic_reduce_rows,
+                                custom_rows,
+                                control_rows,
+                                collective_rows};
 
 using ByKind = std::array<std::vector<const Row*>, kNumOpKinds>;
 const ByKind& by_kind() {

@@ -22,12 +22,15 @@ class ReferenceBound final : public BoundGraph {
     using Clock = std::chrono::steady_clock;
     run_ = arguments;
     if (run_.times) run_.times->clear();
-    for (const LirStep& step : lir_.plan.schedule) {
+    const StepRange range = run_.range.of(lir_.plan.schedule.size());
+    for (std::size_t i = range.begin; i < range.end; ++i) {
       const auto start = Clock::now();
-      run_step(step.node);
+      const NodeId node = lir_.plan.schedule[i].node;
+      run_step(node);
       if (run_.times)
-        run_.times->push_back({step.node, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
+        run_.times->push_back({node, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
     }
+    if (range.end != lir_.plan.schedule.size()) return {};
     for (const LirOutputCopy& c : lir_.plan.output_copies) {
       Tensor t = load(c.value);
       if (t.size_bytes() != 0) std::memcpy(run_.outputs[c.output].view.host, t.data(), t.size_bytes());
@@ -48,6 +51,7 @@ class ReferenceBound final : public BoundGraph {
       case Place::Output: return run_.outputs[w.index].view.host + w.offset;
       case Place::Prepared: return run_.weights[w.index].host + w.offset;
       case Place::State: return run_.states[w.index].view.host + w.offset;
+      case Place::None: break;  // the evaluator reads no codes
       case Place::Constant:
         return const_cast<std::byte*>(lir_.graph.node(NodeId{w.index}).op.as<ops::Constant>().value.data()) + w.offset;
     }
@@ -80,8 +84,6 @@ class ReferenceExecutable final : public ExecutableGraph {
  public:
   explicit ReferenceExecutable(LirModule lir) : lir_(std::move(lir)) {}
   const LirModule& lir() const override { return lir_; }
-  void pack(NodeId, std::size_t, const void*, std::byte*) const override { no_relayout(); }
-  void unpack(NodeId, std::size_t, const std::byte*, void*) const override { no_relayout(); }
   std::unique_ptr<BoundGraph> bind(OpenDevice&, const LirModule& program,
                                    std::span<const BufferView> arenas) const override {
     return std::make_unique<ReferenceBound>(program, arenas);
@@ -91,9 +93,6 @@ class ReferenceExecutable final : public ExecutableGraph {
   }
 
  private:
-  [[noreturn]] static void no_relayout() {
-    throw Error(ErrorCode::Internal, "the reference backend packs no weights, so no relayout can reach it");
-  }
   LirModule lir_;
 };
 
@@ -122,7 +121,7 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   Presence probe(Device) const noexcept override { return {1}; }
-  std::shared_ptr<OpenDevice> open(DeviceId id) const override { return open_host_device(id); }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions&) const override {
     return std::make_shared<const ReferenceTarget>();
   }

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "rlx/ir/op_kind.h"
+#include "rlx/ir/operands.h"
+#include "rlx/tensor/dtype.h"
 
 // clang-format off
 namespace rlx {
@@ -13,16 +15,18 @@ namespace rlx {
 namespace ops {
 
 /// epilogue(dot_general(x, w), operands...). Inputs: x, w, operands...; the epilogue's inputs are the accumulator, then
-/// the operands in order; its one output is the result.
+/// the operands in order; its one output is the result. `out` is the dtype of the accumulator, as in DotGeneral.
 struct FusedDot {
   RLX_OP(FusedDot);
   std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{};
   Subgraph epilogue{};
+  std::optional<DType> out{};
 };
-/// LayerNorm(x + residual [+ bias]) over the last axis. Inputs: x, residual, [bias], gamma, beta.
-struct FusedResidualLN { RLX_OP(FusedResidualLN); bool has_bias = false; double eps = 1e-5; };
-/// RmsNorm of the same sum. Inputs: x, residual, [bias], gamma, beta. Results: normalised, sum.
-struct FusedResidualRmsNorm { RLX_OP(FusedResidualRmsNorm); bool has_bias = false; double eps = 1e-6; };
+/// LayerNorm(x + residual [+ bias]) over the last axis. Inputs: x, residual, [bias], [gamma], [beta]. Results: y, the
+/// sum, LayerNorm's mean and rstd.
+struct FusedResidualLN { RLX_OP(FusedResidualLN); double eps = 1e-5; OperandMask present{}; };
+/// RmsNorm of the same sum. Inputs: x, residual, [bias], [gamma], [beta]. Results: y, the sum, rstd.
+struct FusedResidualRmsNorm { RLX_OP(FusedResidualRmsNorm); double eps = 1e-6; OperandMask present{}; };
 /// up * silu(gate) of the halves of the last axis: up first, or gate first. x: [.., 2N] -> [.., N].
 struct FusedSwiGLU { RLX_OP(FusedSwiGLU); bool gate_first = false; };
 /// Packed projection, split, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D], w_out [H D,

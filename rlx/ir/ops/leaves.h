@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "rlx/ir/form.h"
 #include "rlx/ir/op_kind.h"
 #include "rlx/tensor/tensor.h"
 
@@ -20,6 +21,7 @@ struct Param {
   Dims dims{};
   DType dtype = DType::F32;
   ParamMode mode = ParamMode::Frozen;
+  Form form{};  // LIR only: how the prepared bytes lie
 };
 /// An embedded tensor.
 struct Constant { RLX_OP(Constant); Tensor value{}; };

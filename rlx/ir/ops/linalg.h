@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rlx/ir/op_kind.h"
+#include "rlx/tensor/dtype.h"
 
 // clang-format off
 namespace rlx {
@@ -14,10 +16,21 @@ namespace ops {
 /// NumPy matmul: [.., M, K] x [.., K, N] -> [.., M, N], leading dims broadcast; both rank >= 2. Composite of
 /// DotGeneral.
 struct MatMul { RLX_OP(MatMul); };
-/// XLA's dot_general: result = batch ++ lhs free ++ rhs free. Floats accumulate in at least F32.
+/// XLA's dot_general: result = batch ++ lhs free ++ rhs free. Floats accumulate in at least F32. The result has the
+/// dtype of the operands, or `out`: I32 of I8 and U8 (which may be mixed), F32 (or F64) of BF16, F16 and the F8 dtypes.
 struct DotGeneral {
   RLX_OP(DotGeneral);
   std::vector<std::int64_t> lhs_contract{}, rhs_contract{}, lhs_batch{}, rhs_batch{};
+  std::optional<DType> out{};
+};
+/// Products of rows with the matrix of their group; ids outside [0, E) belong to none. Rows: x [M, K], w [E, K, N], ids
+/// [M] -> [M, N], row i is x[i] w[ids[i]], zeros without a group; `groups` is 0. Contract: x [M, K], y [M, N], ids [M]
+/// -> [E, K, N] with E = `groups`, group e is the sum of the outer products of its own rows. ids I32 or I64, in any
+/// order. Composite.
+struct GroupedDot {
+  RLX_OP(GroupedDot);
+  GroupedKind fn = GroupedKind::Rows;
+  std::int64_t groups = 0;
 };
 
 }  // namespace ops

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rlx/ir/form.h"
 #include "rlx/ir/op_kind.h"
 
 // clang-format off
@@ -11,17 +12,28 @@ namespace rlx {
 
 namespace ops {
 
-/// A weight packed for a kernel; the sources are joined along N in order. Inputs: weights [K, N_i] (or [N_i, K] when
-/// transposed[i] != 0). Result: opaque bytes, U8 [size].
+/// Where a source of a relayout lies in it: `columns` columns from where the one before ended. Element (k, j) of them
+/// is element offset + k * k_stride + j * n_stride of the source's values, row-major.
+struct FormSource { std::int64_t columns = 0, offset = 0, k_stride = 0, n_stride = 0; };
+/// A matrix [K, N] in a form that kernels asked for, joined along N from its sources, which are read where they lie, in
+/// their own dtype. Inputs: sources, of `dtype` or a narrower one that it holds. Result: [K, N], or [N, K] when
+/// `transposed`, in that form. LIR only.
 struct Relayout {
   RLX_OP(Relayout);
-  std::int64_t panel_width = 0;
-  std::vector<std::int64_t> transposed{};
-  std::int64_t k = 0, n = 0, packed_bytes = 0;
+  Form form{};
+  std::int64_t k = 0, n = 0;
+  bool transposed = false;
+  DType dtype = DType::F32;
+  std::vector<std::int64_t> sources{};  // four numbers of each, as in FormSource
+  /// InvalidArgument for a source that it does not have.
+  FormSource source(std::size_t i) const {
+    (void)detail::checked_index("source of a relayout", i, sources.size() / 4);
+    return {sources[4 * i], sources[4 * i + 1], sources[4 * i + 2], sources[4 * i + 3]};
+  }
 };
-/// epilogue(x w, operands...) with w in the form Relayout packed. Inputs: x [.., K], packed U8 [bytes], operands...;
-/// the epilogue's inputs are the accumulator [.., N], then the operands; its one output is the result.
-struct PackedDot { RLX_OP(PackedDot); std::int64_t k = 0, n = 0, panel_width = 0; Subgraph epilogue{}; };
+
+/// The operand's value on device `to` of the program (`LirModule::others`), which made it on another. LIR only.
+struct Transfer { RLX_OP(Transfer); std::int64_t to = 0; };
 
 }  // namespace ops
 }  // namespace rlx

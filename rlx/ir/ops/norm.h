@@ -2,22 +2,46 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "rlx/ir/op_kind.h"
+#include "rlx/ir/operands.h"
 
 // clang-format off
 namespace rlx {
 
 namespace ops {
 
-/// (x - mean) / sqrt(var + eps) * gamma + beta over `axis`, biased variance. gamma, beta: [dim(axis)].
-struct LayerNorm { RLX_OP(LayerNorm); std::int64_t axis = 0; double eps = 1e-5; };
-/// x / sqrt(mean(x^2) + eps) * gamma + beta over `axis`. gamma, beta: [dim(axis)].
-struct RmsNorm { RLX_OP(RmsNorm); std::int64_t axis = 0; double eps = 1e-6; };
-/// Cotangents of LayerNorm. Inputs: x, gamma, dy. Results: dx, dgamma, dbeta.
-struct LayerNormBackward { RLX_OP(LayerNormBackward); std::int64_t axis = 0; double eps = 1e-5; };
-/// Cotangents of RmsNorm. Inputs: x, gamma, dy. Results: dx, dgamma, dbeta.
-struct RmsNormBackward { RLX_OP(RmsNormBackward); std::int64_t axis = 0; double eps = 1e-6; };
+/// (x - mean) / sqrt(var + eps) * gamma + beta over the sorted `axes`, biased variance. Inputs: x, [gamma], [beta], of
+/// the dims of those axes. Results: y; mean and rstd = 1 / sqrt(var + eps) with the axes as 1, F32 or wider.
+struct LayerNorm {
+  RLX_OP(LayerNorm);
+  std::vector<std::int64_t> axes{};
+  double eps = 1e-5;
+  OperandMask present{};
+};
+/// x / sqrt(mean(x^2) + eps) * gamma + beta likewise. Inputs: x, [gamma], [beta]. Results: y, rstd.
+struct RmsNorm {
+  RLX_OP(RmsNorm);
+  std::vector<std::int64_t> axes{};
+  double eps = 1e-6;
+  OperandMask present{};
+};
+/// Cotangents of what LayerNorm's y depends on. Inputs: x, dy, [gamma], and LayerNorm's [mean], [rstd], which are
+/// computed again where they are not given. Results: dx, dgamma, dbeta.
+struct LayerNormBackward {
+  RLX_OP(LayerNormBackward);
+  std::vector<std::int64_t> axes{};
+  double eps = 1e-5;
+  OperandMask present{};
+};
+/// The same of RmsNorm. Inputs: x, dy, [gamma], [rstd]. Results: dx, dgamma, dbeta.
+struct RmsNormBackward {
+  RLX_OP(RmsNormBackward);
+  std::vector<std::int64_t> axes{};
+  double eps = 1e-6;
+  OperandMask present{};
+};
 
 }  // namespace ops
 }  // namespace rlx

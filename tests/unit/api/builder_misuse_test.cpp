@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "rlx/compiler/mesh.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/rope.h"
@@ -107,6 +109,26 @@ TEST_CASE("misuse: values given to other builders") {
       WITH(dim_size, 0),
       WITH(gather, 0),
       WITH(scatter_add, 0, 1),
+      Call{"gather, several axes", [](Graph& g, Expr x) { return g.gather(x, ExprList(x), ops::Gather{}); }},
+      Call{"scatter", [](Graph& g, Expr x) { return g.scatter(ScatterKind::Set, x, 0, 1); }},
+      Call{"scatter, several axes", [](Graph& g, Expr x) { return g.scatter(x, ExprList(x), x, ops::Scatter{}); }},
+      WITH(take, 0, 0),
+      WITH(take_along_axis, 0, 0),
+      WITH(put_along_axis, 0, 1, 0),
+      WITH(gather_nd, 0),
+      WITH(scatter_nd, 0, 1),
+      UNARY(sort),
+      Call{"sort, values", [](Graph& g, Expr x) { return g.sort(x, ExprList(x))[1]; }},
+      UNARY(argsort),
+      WITH(grouped_dot, 1, 0),
+      WITH(grouped_dot_contract, 1, 0, 2),
+      WITH(rng_bits, Dims{2}),
+      UNARY(rng_split),
+      WITH(rng_fold_in, 1),
+      WITH(rng_uniform, Dims{2}),
+      WITH(rng_normal, Dims{2}),
+      WITH(rng_bernoulli, 0.5, Dims{2}),
+      Call{"sample", [](Graph& g, Expr x) { return g.sample(x, x, {}).token; }},
       WITH(dynamic_slice, 0, Dims{1, 1}),
       WITH(dynamic_update_slice, 1, 0),
       WITH(arg_max, 0),
@@ -142,7 +164,11 @@ TEST_CASE("misuse: values given to other builders") {
       Call{"cumulative", [](Graph& g, Expr x) { return g.cumulative(CumulativeKind::Sum, x, 0); }},
       Call{"dot_general", [](Graph& g, Expr x) { return g.dot_general(x, x, ops::DotGeneral{}); }},
       Call{"attention", [](Graph& g, Expr x) { return g.attention(x, x, x, ops::Attention{}); }},
+      Call{"attention", [](Graph& g, Expr x) { return g.attention(x, x, x, ops::Attention{}, {.kv_len = x}); }},
+      Call{"paged_attention",
+           [](Graph& g, Expr x) { return g.paged_attention(x, x, x, x, x, x, ops::PagedAttention{}); }},
       Call{"rope", [](Graph& g, Expr x) { return g.rope(x, x, x, ops::Rope{}); }},
+      Call{"rope", [](Graph& g, Expr x) { return g.rope(x, x, x, x, ops::Rope{}); }},
       Call{"shared_linear_pair", [](Graph& g, Expr x) { return g.shared_linear_pair(x, x, x).first; }},
       Call{"encoder_block", [](Graph& g, Expr x) { return g.encoder_block(ops::EncoderBlock{}, {x}); }},
       Call{"llama_decoder_block",
@@ -209,6 +235,15 @@ TEST_CASE("misuse: builders with axes and sizes that no tensor has") {
     refused("dim_size", [&] { (void)g.dim_size(x, far); });
     refused("gather", [&] { (void)g.gather(x, i, far); });
     refused("scatter_add", [&] { (void)g.scatter_add(x, i, x, far); });
+    refused("gather", [&] { (void)g.gather(x, {i, i}, ops::Gather{{0, far}}); });
+    refused("scatter", [&] { (void)g.scatter(ScatterKind::Max, x, i, x, far); });
+    refused("scatter", [&] { (void)g.scatter(x, {i, i}, x, ops::Scatter{ScatterKind::Set, {far, 0}}); });
+    refused("take", [&] { (void)g.take(x, i, far); });
+    refused("take_along_axis", [&] { (void)g.take_along_axis(x, i, far); });
+    refused("put_along_axis", [&] { (void)g.put_along_axis(x, i, x, far); });
+    refused("gather_nd", [&] { (void)g.gather_nd(x, i, far); });
+    refused("sort", [&] { (void)g.sort(x, far); });
+    refused("argsort", [&] { (void)g.argsort(x, far); });
     refused("dynamic_slice", [&] { (void)g.dynamic_slice(x, i, {far == 2 ? Dim(3) : wide, 1}); });
     refused("dynamic_update_slice", [&] {
       (void)g.dynamic_update_slice(x, g.input("u", Shape({3, 3}, DType::F32)), i);
@@ -221,8 +256,8 @@ TEST_CASE("misuse: builders with axes and sizes that no tensor has") {
     refused("cumulative", [&] { (void)g.cumulative(CumulativeKind::Max, x, far); });
     refused("softmax", [&] { (void)g.softmax(x, far); });
     refused("log_softmax", [&] { (void)g.log_softmax(x, far); });
-    refused("layer_norm", [&] { (void)g.layer_norm(x, 1, 1, 1e-5, far); });
-    refused("rms_norm", [&] { (void)g.rms_norm(x, 1, 1, 1e-5, far); });
+    refused("layer_norm", [&] { (void)g.layer_norm(x, 1, 1, 1e-5, {far}); });
+    refused("rms_norm", [&] { (void)g.rms_norm(x, 1, 1, 1e-5, {far}); });
     refused("matmul", [&] { (void)g.matmul(x, g.input("m", Shape({3, 3}, DType::F32))); });
     refused("dot_general", [&] {
       ops::DotGeneral dims;
@@ -249,6 +284,7 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   refuse_values({
       {"cond, pred", [&](Graph& g, Expr x) { return g.cond(x, ExprList{}, same, same)[0]; }},
       {"cond", [&](Graph& g, Expr x) { return g.cond(flag(g), x, same, same)[0]; }},
+      {"cond_ragged", [&](Graph& g, Expr x) { return g.cond_ragged(flag(g), x, same, same)[0]; }},
       {"scan, init", [&](Graph& g, Expr x) { return g.scan(x, {}, step, {.length = Dim(2)}).carries[0]; }},
       {"scan, xs", [&](Graph& g, Expr x) { return g.scan({}, x, step).ys[0]; }},
       {"while_loop", [&](Graph& g, Expr x) { return g.while_loop(x, test, trip).carries[0]; }},
@@ -263,6 +299,7 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   const Expr x = g.input("x", kMatrix), one = g.scalar(1.0F);
   REFUSED("an empty function", g.cond(flag(g), x, BodyFn(), same));
   REFUSED("an empty function", g.cond(flag(g), BranchFn(), BranchFn()));
+  REFUSED("an empty function", g.cond_ragged(flag(g), x, same, BodyFn()));
   REFUSED("an empty function", g.scan(x, x, ScanFn()));
   REFUSED("an empty function", g.while_loop(x, ConditionFn(), trip));
   REFUSED("an empty function", g.while_loop(x, test, WhileFn()));
@@ -278,6 +315,94 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   REFUSED("'save' is out of range", g.checkpoint(x, same, static_cast<CallSave>(7)));
   REFUSED("an empty Expr", g.scan(x, x, [](Graph&, L, L) { return LoopStep(Expr()); }));
   REFUSED("axis 0 holds the 3 steps", g.scan(x, x, step, {.length = Dim(3)}));
+}
+
+TEST_CASE("misuse: extents that are values") {
+  const auto flag = [](Graph& g) { return g.constant(Tensor::zeros(Shape({2}, DType::Bool))); };
+  const auto one = [](Graph& g) { return g.constant(Tensor::scalar_i64(DType::I64, 1)); };
+  refuse_values({
+      {"value_dim", [&](Graph& g, Expr x) { return g.iota(Shape({g.value_dim(x, 4)}, DType::I64), 0); }},
+      {"first, x", [&](Graph& g, Expr x) { return g.first(x, one(g)); }},
+      {"compress", [&](Graph& g, Expr x) { return g.compress(x, flag(g)); }},
+      {"nonzero", [&](Graph& g, Expr x) { return g.nonzero(x); }},
+  });
+  Graph g("g");
+  const Expr x = g.input("x", kMatrix);
+  REFUSED("3 is no dimension in [0, 2]", g.first(x, 3));
+  REFUSED("an extent is one integer", g.first(x, x));
+  REFUSED("axis", g.first(x, 1, 2));
+  REFUSED("axis", g.compress(x, flag(g), -3));
+  REFUSED("one Bool for each row", g.compress(x, x));
+  REFUSED("no dimension", g.value_dim(-1, 4));
+  REFUSED("an extent is one integer", g.value_dim(g.scalar(1.0F), 4));
+  REFUSED("is a scalar", g.nonzero(g.scalar(1.0F)));
+}
+
+TEST_CASE("misuse: indices, groups and random numbers") {
+  Graph g;
+  const Expr x = g.input("x", Shape({2, 3}, DType::F32)), i = g.input("i", Shape({2}, DType::I32)),
+             key = g.input("key", Shape({2}, DType::U32));
+  REFUSED("2 axes, but 1 index tensors", g.gather(x, {i}, ops::Gather{{0, 1}}));
+  REFUSED("an axis is named twice", g.gather(x, {i, i}, ops::Gather{{0, -2}}));
+  REFUSED("do not broadcast", g.gather(x, {i, g.input("j", Shape({3}, DType::I32))}, ops::Gather{{0, 1}}));
+  REFUSED("updates", g.scatter(x, {i, i}, x, ops::Scatter{ScatterKind::Set, {0, 1}}));
+  REFUSED("indices must be i32 or i64", g.take(x, x, 0));
+  REFUSED("must have the rank of x", g.take_along_axis(x, i, 0));
+  REFUSED("go beyond axis 1", g.take_along_axis(x, g.input("far", Shape({1, 4}, DType::I32)), 0));
+  REFUSED("must have the rank of x", g.put_along_axis(x, i, x, 0));
+  REFUSED("must name 1 to 2 axes", g.gather_nd(x, g.input("three", Shape({5, 3}, DType::I32))));
+  REFUSED("differ in batch axis 0", g.gather_nd(x, g.input("five", Shape({5, 1}, DType::I32)), 1));
+  REFUSED("must name 1 to 2 axes", g.scatter_nd(x, g.scalar(0, DType::I32), x));
+  REFUSED("ids must be i32", g.grouped_dot(x, g.input("w", Shape({4, 3, 2}, DType::F32)), x));
+  REFUSED("groups is -2", g.grouped_dot_contract(x, x, i, -2));
+  REFUSED("not i8", g.rng_bits(key, {3}, DType::I8));
+  REFUSED("the key must be u32", g.rng_split(x));
+  REFUSED("data must be an integer", g.rng_fold_in(key, x));
+  REFUSED("no numbers in [1, 0)", g.rng_uniform(key, {3}, DType::F32, 1, 0));
+  REFUSED("makes floats, not i32", g.rng_uniform(key, {3}, DType::I32));
+  REFUSED("makes floats, not u8", g.rng_normal(key, {3}, DType::U8));
+  REFUSED("1.5 is not in [0, 1]", g.rng_bernoulli(key, 1.5, {3}));
+  REFUSED("one for each row", g.sample(x, key, {}));
+  REFUSED("makes no f32 of f32 and i32", g.dot_general(x, i, ops::DotGeneral{{0}, {0}, {}, {}, DType::F32}));
+  REFUSED("makes no i32 of f32", g.dot_general(x, x, ops::DotGeneral{{0}, {0}, {}, {}, DType::I32}));
+}
+
+TEST_CASE("misuse: builders of collectives") {
+  refuse_values({
+      {"all_reduce", [](Graph& g, Expr x) { return g.all_reduce(x, ReduceKind::Sum, "data", 1); }},
+      {"all_reduce, several",
+       [](Graph& g, Expr x) { return g.all_reduce_each(ExprList(x), ReduceKind::Sum, "data", 1)[0]; }},
+      {"all_gather", [](Graph& g, Expr x) { return g.all_gather(x, 0, "data", 1); }},
+      {"reduce_scatter", [](Graph& g, Expr x) { return g.reduce_scatter(x, ReduceKind::Sum, 0, "data", 1); }},
+      {"all_to_all", [](Graph& g, Expr x) { return g.all_to_all(x, 0, 1, "data", 1); }},
+      {"permute",
+       [](Graph& g, Expr x) {
+         return g.permute(x, {{0, 0}}, "data", 1);
+       }},
+  });
+  Graph g;
+  const Expr x = g.input("x", Shape({4, 6}, DType::F32)), flags = g.input("flags", Shape({2}, DType::Bool));
+  REFUSED("mesh_axes is \"\"", g.axis_index("", 1));
+  REFUSED("mesh_axes is \"a,\"", g.all_reduce(x, ReduceKind::Sum, "a,", 1));
+  REFUSED("runs on 0 ranks", g.all_reduce(x, ReduceKind::Sum, "a", 0));
+  REFUSED("does not reduce bool", g.all_reduce(flags, ReduceKind::Sum, "a", 1));
+  REFUSED("takes (x...)", g.all_reduce_each(ExprList{}, ReduceKind::Sum, "a", 1));
+  REFUSED("the same on all ranks", g.all_reduce(1.0, ReduceKind::Sum, "a", 2));
+  REFUSED("all_gather: axis 2", g.all_gather(x, 2, "a", 2));
+  REFUSED("its fn is max", g.reduce_scatter(x, ReduceKind::Max, 0, "a", 2));
+  REFUSED("is not known to be a multiple of 4 ranks", g.reduce_scatter(x, ReduceKind::Sum, 1, "a", 4));
+  REFUSED("is not known to be a multiple of 5 ranks", g.all_to_all(x, 0, 1, "a", 5));
+  REFUSED("names rank 2 of 2", g.permute(x, {{0, 2}}, "a", 2));
+  REFUSED("rank 1 is a target twice", g.permute(x, {{0, 1}, {1, 1}}, "a", 2));
+  CHECK(g.all_gather(x, -1, "a,b", 4).shape() == Shape({4, 24}, DType::F32));
+  CHECK(g.reduce_scatter(x, ReduceKind::Mean, 0, "a", 2).shape() == Shape({2, 6}, DType::F32));
+  CHECK(g.all_to_all(x, 1, 0, "a", 3).shape() == Shape({12, 2}, DType::F32));
+  REFUSED("takes 4 ranks, and the program is compiled without a mesh", check_mesh(g, {}, "cpu", false));
+  REFUSED("two axes called 'a'", check_mesh(g, {{{"a", 2}, {"a", 2}}}, "cpu", false));
+  REFUSED("mesh axis 'a' has 0 ranks", check_mesh(g, {{{"a", 0}}}, "cpu", false));
+  REFUSED("over 'b', which is no axis of the mesh", check_mesh(g, {{{"a", 2}}}, "cpu", true));
+  REFUSED("is built for 4 ranks, the mesh has 6 there", check_mesh(g, {{{"a", 2}, {"b", 3}}}, "cpu", true));
+  REFUSED("cpu has no communicator", check_mesh(g, {{{"a", 2}, {"b", 2}}}, "cpu", false));
 }
 
 TEST_CASE("misuse: quantised values") {

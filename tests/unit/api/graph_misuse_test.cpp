@@ -6,6 +6,7 @@
 #include "rlx/ir/chain.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
+#include "rlx/ir/form.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
@@ -15,6 +16,7 @@
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/lir.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/serialize.h"
@@ -35,6 +37,18 @@ Graph small() {
   return g;
 }
 }  // namespace
+
+TEST_CASE("misuse: forms") {
+  Graph g("g");
+  Expr x = g.input("x", Shape({2}, DType::F32));
+  g.set_outputs({x});
+  CHECK(form_of(g, x.value()).empty());
+  CHECK(stored_bytes(g, x.value()) == 8);
+  REFUSED("", form_of(g, Value(NodeId{7})));
+  REFUSED("", stored_bytes(g, Value(NodeId{})));
+  CHECK(parse_form("nonsense").bytes < 0);
+  REFUSED("", ops::Relayout{}.source(0));
+}
 
 TEST_CASE("misuse: values of graphs") {
   const Expr empty;
@@ -165,6 +179,11 @@ TEST_CASE("misuse: graphs") {
   REFUSED("not a multiple", check_symbol_value("n", {4, 8, 4}, 5));
   Graph dynamic("dynamic");
   dynamic.input("x", Shape({dynamic.symbol("n", {2, 4})}, DType::F32));
+  const Expr length = dynamic.dim_size(dynamic.expr(Value(NodeId{0})), 0);
+  REFUSED("is declared already", dynamic.symbol("n", {0, 4}, length));
+  REFUSED("takes its value from %0", dynamic.symbol("m", {0, 4}, dynamic.expr(Value(NodeId{0}))));
+  REFUSED("an empty Expr", dynamic.symbol("m", {0, 4}, Expr()));
+  REFUSED("has no value", dynamic.set_symbol_source("m", kFar));
   REFUSED("is declared in [2, 4], and again in [2, 8]", dynamic.symbol("n", {2, 8}));
   REFUSED("is declared in [2, 4], and again in [2, 4] with divisor 2", dynamic.symbol("n", {2, 4, 2}));
   REFUSED("is outside [2, 4]", dynamic.bind({{"n", 9}}));

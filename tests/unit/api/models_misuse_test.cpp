@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "rlx/formats/form_files.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
@@ -96,6 +97,7 @@ TEST_CASE("misuse: files") {
     CHECK(gone->bytes().empty());
     CHECK(gone->text().empty());
     CHECK(gone->size() == 0);
+    CHECK(gone->status().size == 0);
     gone->advise(MapAdvice::WillNeed);
     gone->drop_pages(0, 100);
     if (gone != &f) delete gone;
@@ -126,6 +128,20 @@ TEST_CASE("misuse: arrays of NumPy") {
   REFUSED("\"a\"", write_npz(dir.file("a"), std::vector<NamedTensor>{{"a", one}, {"a", one}}));
 }
 
+TEST_CASE("misuse: saved forms") {
+  const test::TempDir dir;
+  REFUSED("folder of saved forms", FormFiles(dir.write("file", "x")));
+  REFUSED("folder of saved forms", FormFiles(""));
+  FormFiles files(dir.file("forms"));
+  files.save("", {}, {}, "");
+  const auto content = [] { return std::string(); };
+  CHECK(files.find("", 0, {}, content).num_elements() == 0);
+  CHECK(files.find("", 1, {}, content).empty());  // saved with no bytes
+  CHECK(files.find("line\nkey other", 1, {}, content).empty());
+  CHECK(files.path_of("") != files.path_of("a"));
+  CHECK(files.problems().size() == 1);
+}
+
 TEST_CASE("misuse: safetensors") {
   const test::TempDir dir;
   const Tensor one = Tensor::scalar(DType::F32, 1);
@@ -142,8 +158,13 @@ TEST_CASE("misuse: safetensors") {
   CHECK_FALSE(f->find("").has_value());
   REFUSED("\"b\"", f->at("b"));
   REFUSED("\"b\"", SafetensorsFile::tensor(f, "b"));
-  f->drop_pages("b");
-  f->drop_pages("");
+  CHECK_FALSE(f->identity("b").has_value());
+  CHECK_FALSE(
+      SafetensorsFile::from_bytes(MappedFile::open(dir.file("a")).bytes(), "memory")->identity("a").has_value());
+  f->drop_all_pages("b");
+  f->drop_pages("b", 3, ~std::size_t{0});
+  f->drop_pages("b", ~std::size_t{0}, ~std::size_t{0});
+  f->drop_all_pages("");
   CHECK(f->names().size() == 1);
 }
 
@@ -245,6 +266,7 @@ TEST_CASE("misuse: sentence encoders") {
   REFUSED(moved, e.has_tokens("a"));
   REFUSED(moved, e.hidden_size());
   REFUSED(moved, e.max_sequence());
+  REFUSED(moved, e.weight_bytes());
   REFUSED(moved, e.config());
   REFUSED(moved, e.tokenizer());
   e = std::move(taken);  // operator=

@@ -296,7 +296,7 @@ TEST_CASE("misuse: devices and backends") {
   CHECK(first_unsupported_op(kNoDevice, g).has_value());
   CHECK(first_unsupported_op_with_options(kNoDevice, g, {}).has_value());
   REFUSED("999 is no OpKind", supports(Device::Cpu, static_cast<OpKind>(999)));
-  REFUSED("CUDA is not available", legalize_graph_for_device(g, Device::Cuda));
+  REFUSED("77 is no Device", legalize_graph_for_device(g, kNoDevice));
   CHECK(fastest_among({}) == Device::Cpu);
   CHECK(devices_for(Graph()).size() == available_devices().size());
   CHECK_FALSE(parse_device("").has_value());
@@ -408,6 +408,10 @@ TEST_CASE("misuse: the pipeline") {
                 (void)Session().compile_module(GraphModule(LirModule{program(), {}, Graph()}));
               }).empty());
   REFUSED("no planned node 5", LirBufferPlan().at(Value(NodeId{5})));
+  LirBufferPlan several;
+  several.arena_devices = {0, 1}, several.node_devices = {0};
+  REFUSED("no arena 5", several.arena_device(5));
+  REFUSED("no planned node 5", several.node_device(NodeId{5}));
   CHECK_FALSE(inspect_compiled(no_result()).text().empty());
   CHECK(inspect_fusion(Graph(), target).missed.empty());
   CHECK_FALSE(inspect_pipeline(make_module(Graph("empty")), target).text().empty());

@@ -86,6 +86,26 @@ TEST_CASE("slices of a packed qkv are views when the reader follows strides, cop
   CHECK(check_plan(g, viewed).empty());
 }
 
+TEST_CASE("a result that nobody reads has no place where the kernel does without it") {
+  for (const bool read : {false, true}) {
+    Graph g("lse");
+    Expr x = g.input("x", {{2, 4, 8}, DType::F32});
+    ops::Attention op;
+    op.num_heads = op.kv_heads = 2, op.head_dim = 4;
+    const Expr y = g.attention(x, x, x, op);
+    g.set_outputs(read ? std::vector<Expr>{y, y.result(1)} : std::vector<Expr>{y});
+    test::ToyTarget without;
+    without.skips = [](const Graph&, NodeId, int result) { return result == 1; };
+    const LirBufferPlan plan = plan_memory(g, without);
+    CHECK(plan.at(y.result(1)).place == (read ? Place::Output : Place::None));
+    CHECK(plan.at(y.result(1)).bytes == (read ? 2 * 2 * 4 * 4 : 0));
+    CHECK(check_plan(g, plan).empty());
+    const LirBufferPlan kept = plan_memory(g, test::ToyTarget());
+    CHECK(kept.at(y.result(1)).place == (read ? Place::Output : Place::Arena));
+    CHECK(kept.at(y.result(1)).bytes == 2 * 2 * 4 * 4);
+  }
+}
+
 TEST_CASE("an output that is an input, a second use of one output, and a view as output are copied") {
   Graph g("copies");
   Expr x = g.input("x", {{4}, DType::F32});

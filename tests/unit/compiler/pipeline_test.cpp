@@ -52,7 +52,7 @@ TEST_CASE("inspect_compiled shows each stage that was kept, and what is always t
   CHECK(!contains(all.mir_optimized, " = matmul("));
   CHECK(contains(all.mir_diff, "  fused_dot +1\n"));
   CHECK(contains(all.mir_diff, "  matmul -1\n"));
-  CHECK(contains(all.lir, " = packed_dot("));
+  CHECK(contains(all.lir, " form = \"panels("));
   CHECK(contains(all.lir, " = relayout("));
   CHECK(all.fusion == kept.fusion.text());
   CHECK(all.dispatch == kept.dispatch.text());

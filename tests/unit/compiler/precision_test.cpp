@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/op_def.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 
@@ -64,6 +65,44 @@ TEST_CASE("a session's precision acts on the cpu, within the error of the type")
     CHECK(worst.value() < tolerance);
     CHECK(worst.value() > 0);  // it really computed in the narrow type
     CHECK(narrow[2].identical(exact[2]));
+  }
+}
+
+TEST_CASE("a policy narrows inside bodies; their weights are cast once, where weights are prepared") {
+  for (const bool stacked : {false, true}) {
+    CAPTURE(stacked);
+    Graph g("cell");
+    const Expr w = g.param("w", stacked ? Shape({4, 8, 8}, DType::F32) : Shape({8, 8}, DType::F32));
+    const Expr xs = g.input("xs", {{4, 2, 8}, DType::F32}), h = g.input("h", {{2, 8}, DType::F32});
+    const ExprList rows = stacked ? ExprList{xs, w} : ExprList{xs};
+    const LoopResult r = g.scan(h, rows, [&](Graph& b, const ExprList& c, const ExprList& x) {
+      return LoopStep{{b.tanh(b.matmul(c[0], stacked ? x[1] : w) + x[0])}, {}};
+    });
+    g.set_outputs({r.carries[0]});
+    CompileOptions options;
+    options.precision = PrecisionPolicy::of_precision(Precision::BF16);
+    CompiledGraph f = Session().compile_with(Graph(g), options);
+    const LirModule& lir = f.compile_result().lir;
+    CHECK(count(lir.prepare, OpKind::Cast, DType::BF16) == 1);
+    CHECK(count(lir.graph, OpKind::Param, DType::F32) == 0);
+    REQUIRE(lir.plan.bodies.size() == 1);
+    const Graph& body = lir.plan.bodies[0].modules[0].graph;
+    bool narrow = false;
+    for (const Node& n : body.nodes())
+      narrow = narrow || (op_def(n.op).precision == PrecisionCategory::Compute && n.shape().dtype() == DType::BF16);
+    CHECK(narrow);
+    const auto draw = [](const Shape& s) {
+      Tensor t = Tensor::zeros(s);
+      for (std::int64_t i = 0; i < t.num_elements(); ++i) t.set(i, std::sin(static_cast<double>(i)) / 4);
+      return t;
+    };
+    const Tensor weights = draw(w.shape());
+    f.set_param("w", weights);
+    const NamedTensors inputs{{"xs", draw(xs.shape())}, {"h", draw(h.shape())}};
+    NamedTensors all = inputs;
+    all.emplace("w", weights);
+    const Tensor got = f.run_typed(inputs)[0], exact = evaluate(g, all)[0];
+    for (std::int64_t i = 0; i < exact.num_elements(); ++i) CHECK(std::fabs(got.at(i) - exact.at(i)) < 0.05);
   }
 }
 

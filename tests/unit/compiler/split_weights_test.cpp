@@ -1,5 +1,5 @@
 // Weight preparation: what is cut out of a program, and the rule that it never grows.
-#include "rlx/compiler/weights.h"
+#include "rlx/compiler/split_weights.h"
 
 #include <doctest/doctest.h>
 

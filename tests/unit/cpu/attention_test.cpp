@@ -14,6 +14,7 @@ struct Options {
   int custom = 0;  // 0 none, 1 F32 [B, Sk], 2 U8 [B, 1, Sq, Sk]
   bool bias = false;
   int threads = 1;
+  bool lengths = false, sinks = false, lse = false;
 };
 
 void check(const KernelTable& t, const Options& o) {
@@ -55,20 +56,48 @@ void check(const KernelTable& t, const Options& o) {
     a.custom_batch_stride = o.sq * o.sk, a.custom_q_stride = o.sk, a.custom_k_stride = 1;
   }
   if (o.bias) a.bias = bias.data(), a.bias_head_stride = o.sq * o.sk, a.bias_q_stride = o.sk, a.bias_k_stride = 1;
+  // Entry 0 has fewer keys and queries, the last one more than there are; what lies behind is NaN.
+  std::vector<std::int32_t> kv_lens(static_cast<std::size_t>(o.b), static_cast<std::int32_t>(o.sk + 3));
+  std::vector<std::int32_t> q_lens(static_cast<std::size_t>(o.b), static_cast<std::int32_t>(o.sq + 3));
+  std::vector<std::int64_t> kv(kv_lens.size(), o.sk), qn(kv_lens.size(), o.sq);
+  if (o.lengths) {
+    kv[0] = o.sk / 2 + 1, qn[0] = o.sq / 2;
+    kv_lens[0] = static_cast<std::int32_t>(kv[0]), q_lens[0] = static_cast<std::int32_t>(qn[0]);
+    for (std::int64_t j = kv[0]; j < o.sk; ++j) {
+      for (std::int64_t d = 0; d < ks; ++d) k[j * ks + d] = kNan;
+      for (std::int64_t d = 0; d < vs; ++d) v[j * vs + d] = kNan;
+    }
+    for (std::int64_t i = qn[0]; i < o.sq; ++i)
+      for (std::int64_t d = 0; d < qs; ++d) q[i * qs + d] = kNan;
+    a.kv_lens = kv_lens.data(), a.q_lens = q_lens.data();
+  }
+  Buffer sinks(o.b * o.h), lse(o.b * o.h * o.sq, kNan);
+  randomize(sinks, 7, -2, 2);
+  if (o.sinks) a.sinks = sinks.data(), a.sinks_batch_stride = o.h;
+  if (o.lse) a.lse = lse.data(), a.lse_head_stride = o.sq, a.lse_batch_stride = o.h * o.sq;
   const AttentionPlan plan = t.attention_plan_f32(a, o.threads);
   Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan);
   for (std::int64_t c = plan.chunks - 1; c >= 0; --c) t.attention_f32(a, plan, c, scratch.data());
   CHECK(scratch.intact());
   CHECK(out.intact());
-  Worst worst;
+  CHECK(lse.intact());
+  Worst worst, worst_lse;
   for (std::int64_t b = 0; b < o.b; ++b) {
     for (std::int64_t h = 0; h < o.h; ++h) {
       for (std::int64_t i = 0; i < o.sq; ++i) {
         std::vector<double> p(static_cast<std::size_t>(o.sk));
         double top = -INFINITY, sum = 0;
-        const std::int64_t hk = h / (o.h / o.hkv), at = i + o.sk - o.sq;
+        const auto entry = static_cast<std::size_t>(b);
+        const std::int64_t hk = h / (o.h / o.hkv), at = i + kv[entry] - qn[entry];
+        const bool there = i < qn[entry];
+        const double sink = o.sinks ? static_cast<double>(sinks[b * o.h + h]) : -INFINITY;
+        top = sink;
         for (std::int64_t j = 0; j < o.sk; ++j) {
           double s = 0;
+          if (!there || j >= kv[entry]) {
+            p[static_cast<std::size_t>(j)] = -INFINITY;
+            continue;
+          }
           for (std::int64_t d = 0; d < o.d; ++d) {
             s += static_cast<double>(q[(b * o.sq + i) * qs + h * o.d + d]) *
                  static_cast<double>(k[(b * o.sk + j) * ks + hk * o.d + d]);
@@ -85,9 +114,18 @@ void check(const KernelTable& t, const Options& o) {
           top = std::max(top, p[static_cast<std::size_t>(j)]);
         }
         for (double& s : p) sum += s = std::isinf(s) ? 0.0 : std::exp(s - top);
+        if (o.sinks && there) sum += std::exp(sink - top);
+        if (o.lse) {
+          const float got = lse[(b * o.h + h) * o.sq + i];
+          if (there && sum > 0)
+            worst_lse.add(static_cast<double>(got), top + std::log(sum));
+          else
+            CHECK(got == -INFINITY);
+        }
         for (std::int64_t d = 0; d < o.dv; ++d) {
           double y = 0;
           for (std::int64_t j = 0; j < o.sk; ++j) {
+            if (p[static_cast<std::size_t>(j)] == 0) continue;
             y += p[static_cast<std::size_t>(j)] * static_cast<double>(v[(b * o.sk + j) * vs + hk * o.dv + d]);
           }
           y = sum > 0 ? y / sum : 0;
@@ -101,6 +139,7 @@ void check(const KernelTable& t, const Options& o) {
   }
   // A score sums head_dim products in F32, and an error of a score is a relative error of its weight.
   CHECK(worst.value() < 3e-6 * std::max(1.0, static_cast<double>(o.d) / 128));
+  CHECK(worst_lse.value() < 3e-6 * std::max(1.0, static_cast<double>(o.d) / 128));
 }
 
 TEST_CASE("attention: lengths, head sizes and masks") {
@@ -118,6 +157,24 @@ TEST_CASE("attention: lengths, head sizes and masks") {
       Options o;
       o.d = d, o.dv = d == 20 ? 33 : d, o.sq = 19, o.sk = 23;
       check(*t, o);
+    }
+  }
+}
+
+TEST_CASE("attention: lengths as data, sinks and log-sum-exp") {
+  for (const KernelTable* t : tables()) {
+    for (const std::int64_t sq : {1, 2, 17, 65, 130}) {
+      for (const std::int64_t sk : {1, 7, 65, 130}) {
+        for (const AttentionMask mask : {AttentionMask::None, AttentionMask::Causal, AttentionMask::SlidingWindow}) {
+          for (int bits = 1; bits < 8; ++bits) {
+            Options o;
+            o.sq = sq, o.sk = sk, o.mask = mask, o.window = 9, o.h = 2, o.hkv = 1, o.threads = sq % 3 == 1 ? 8 : 1;
+            o.lengths = (bits & 1) != 0, o.sinks = (bits & 2) != 0, o.lse = (bits & 4) != 0;
+            o.custom = sk == 65 ? 2 : 0, o.softcap = sk == 7 ? 1.5F : 0.0F;
+            check(*t, o);
+          }
+        }
+      }
     }
   }
 }

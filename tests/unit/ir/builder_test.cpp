@@ -166,10 +166,12 @@ TEST_CASE("a declared shape is checked against the inferred one, in every family
        }},
       {"layer_norm", f32({2, 3, 4}),
        [&](Graph& g, const DeclaredShape& s) {
-         return g.layer_norm(x(g), vec(g, "g", 4), vec(g, "b", 4), 1e-5, -1, s);
+         return g.layer_norm(x(g), vec(g, "g", 4), vec(g, "b", 4), 1e-5, {-1}, s);
        }},
       {"rms_norm", f32({2, 3, 4}),
-       [&](Graph& g, const DeclaredShape& s) { return g.rms_norm(x(g), vec(g, "g", 4), vec(g, "b", 4), 1e-6, -1, s); }},
+       [&](Graph& g, const DeclaredShape& s) {
+         return g.rms_norm(x(g), vec(g, "g", 4), vec(g, "b", 4), 1e-6, {-1}, s);
+       }},
       {"attention", f32({2, 3, 4}), attention},
       {"rope", f32({2, 3, 4}), rope},
   };
@@ -264,7 +266,7 @@ TEST_CASE("errors of builder calls name the user's line: axes, leaves of one nam
       {__LINE__, [&] { (void)g.unsqueeze(x, 4); }},
       {__LINE__, [&] { (void)g.squeeze(x, 1); }},
       {__LINE__, [&] { (void)g.narrow(x, 3, 0, 1); }},
-      {__LINE__, [&] { (void)g.layer_norm(x, s, s, 1e-5, 2); }},
+      {__LINE__, [&] { (void)g.layer_norm(x, s, s, 1e-5, {2}); }},
       {__LINE__, [&] { (void)g.dot_general(x, x, {.lhs_contract = {2}, .rhs_contract = {1}}); }},
       {__LINE__, [&] { (void)g.reshape(x, {-1, -1}); }},
       {__LINE__, [&] { (void)g.input("x", f32({1})); }},
@@ -385,7 +387,10 @@ TEST_CASE("operands of norms, attention, rope and blocks are promoted; what is s
   rope.head_dim = rope.n_rot = 4;
   CHECK(g.layer_norm(half, vec, vec).dtype() == DType::F32);
   CHECK(g.rms_norm(half, vec, vec).dtype() == DType::F32);
-  CHECK(g.attention(half, wide, wide, attention).dtype() == DType::F32);
+  // Keys and values are stored: what queries are says what comes out.
+  CHECK(g.attention(half, wide, wide, attention).dtype() == DType::BF16);
+  CHECK(g.attention(wide, half, half, attention).dtype() == DType::F32);
+  CHECK(g.attention(half, wide, wide, attention).result(1).dtype() == DType::F32);
   CHECK(g.rope(half, table, table, rope).dtype() == DType::F32);
   CHECK(g.linear(half, square, vec).dtype() == DType::F32);
   CHECK(g.linear_fused(half, square, vec).dtype() == DType::F32);

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "rlx/backends/cpu/custom_kernel.h"
-#include "rlx/compiler/weights.h"
+#include "rlx/compiler/split_weights.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/serialize.h"

@@ -19,6 +19,7 @@ AttrValue changed(const AttrField& f, const AttrValue& v) {
   if (std::holds_alternative<std::monostate>(v)) {
     if (f.type == AttrType::OptBool) return true;
     if (f.type == AttrType::OptF64) return 0.25;
+    if (f.type == AttrType::OptDType) return DType::F32;
     return std::int64_t{0};
   }
   switch (f.type) {
@@ -32,7 +33,8 @@ AttrValue changed(const AttrField& f, const AttrValue& v) {
     case AttrType::Enum:
     case AttrType::OptEnum: return (std::get<std::int64_t>(v) + 1) % static_cast<std::int64_t>(f.enum_names.size());
     case AttrType::String: return std::get<std::string>(v) + "x";
-    case AttrType::DType: return std::get<DType>(v) == DType::F32 ? DType::F64 : DType::F32;
+    case AttrType::DType:
+    case AttrType::OptDType: return std::get<DType>(v) == DType::F32 ? DType::F64 : DType::F32;
     case AttrType::DimList: {
       Dims d = std::get<Dims>(v);
       d.emplace_back(7);

@@ -44,7 +44,8 @@ TEST_CASE("the C text of a function names C functions, its helpers and its param
                                       "cos",   "cosh",  "exp",  "exp2",      "expm1",    "fabs",  "floor", "log",
                                       "log10", "log1p", "log2", "nearbyint", "sin",      "sinh",  "sqrt",  "tan",
                                       "tanh",  "trunc", "erf",  "erfc",      "copysign", "fmod",  "pow",   "atan2"};
-  const std::set<std::string> words = {"const", "double", "return", "e", "r", "x", "a", "b"};
+  const std::set<std::string> words = {"const", "double", "return", "e", "r", "x", "a",    "b",   "if",      "else",
+                                       "for",   "int",    "i",      "y", "v", "w", "step", "NAN", "HUGE_VAL"};
   std::set<std::string> helpers;
   std::istringstream lines(function_helpers_c());
   for (std::string line; std::getline(lines, line);) {

@@ -39,7 +39,7 @@ TEST_CASE("parser errors: position, what was expected, what was found") {
   expect("%1 gelu(%0) : [2, 3] f32", "expected '=' after the node id, got 'gelu'", 6);
   expect("% = gelu(%0) : [2, 3] f32", "expected a node id after '%', got ' '", 4);
   expect("%1 = gelu(0) : [2, 3] f32", "expected a value such as %3, got '0'", 13);
-  expect("result %0", "expected a node (%0 = ...), symbol, return, set_state or '}', got 'result'", 3);
+  expect("result %0", "expected a node (%0 = ...), symbol, return, set_symbol, set_state or '}', got 'result'", 3);
 }
 
 TEST_CASE("parser errors: values") {
@@ -103,9 +103,9 @@ TEST_CASE("parser errors: constants") {
   const std::string three = "%1 = reduce_sum(%0) {axes = [0]} : [3] f32\n  ";
   for (auto [written, read] :
        {std::pair("inf", "inf"), std::pair("-inf", "-inf"), std::pair("0x7ff8000000000001", "nan")})
-    CHECK(error_in(three + "%2 = layer_norm(%0, %1, %1) {axis = 1, eps = " + written + "} : [2, 3] f32")
+    CHECK(error_in(three + "%2 = layer_norm(%0, gamma=%1, beta=%1) {axes = [1], eps = " + written + "} : [2, 3] f32")
               .find(concat_text("layer_norm: eps must be a finite number >= 0, got ", read)) != std::string::npos);
-  CHECK(error_in(three + "%2 = layer_norm(%0, %1, %1) {axis = 1, eps = 0x7ff} : [2, 3] f32")
+  CHECK(error_in(three + "%2 = layer_norm(%0, gamma=%1, beta=%1) {axes = [1], eps = 0x7ff} : [2, 3] f32")
             .find("16 hexadecimal digits") != std::string::npos);
 }
 
@@ -114,13 +114,14 @@ TEST_CASE("parser errors: graphs, strings, symbols, states") {
   CHECK(error_of("graph g {}") ==
         "bad file: expected '@' before the graph's name, got 'g'\n  m.rlx:1:7\n    graph g {}\n          ^");
   CHECK(error_of("graph @g {") ==
-        "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got the end of the text"
+        "bad file: expected a node (%0 = ...), symbol, return, set_symbol, set_state or '}', got the end of the text"
         "\n  m.rlx:1:11\n    graph @g {\n              ^");
   CHECK(error_of("graph @g {} x") ==
         "bad file: expected the end of the text after the graph, got 'x'\n  m.rlx:1:13\n    graph @g {} x\n            "
         "    ^");
   CHECK(error_of(std::string("graph @g {\n\x01}")) ==
-        "bad file: expected a node (%0 = ...), symbol, return, set_state or '}', got byte 0x01\n  m.rlx:2:1\n    "
+        "bad file: expected a node (%0 = ...), symbol, return, set_symbol, set_state or '}', got byte 0x01\n  "
+        "m.rlx:2:1\n    "
         "\\x01}\n    ^");
   CHECK(error_of("graph @g {\r\n  %0 = \xff\x1b[0m\r\n}") ==
         "bad file: expected an op name, got byte 0xff\n  m.rlx:2:8\n      %0 = \\xff\\x1b[0m\n           ^");

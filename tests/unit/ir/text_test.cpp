@@ -130,13 +130,13 @@ TEST_CASE("text: float attributes keep every bit") {
        beta = g.input("b", Shape({4}, DType::F32));
   for (double eps : {1e-12, 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 0.0}) {
     Graph h = g;
-    h.set_outputs({Value(h.add(ops::LayerNorm{1, eps}, {x.value(), gamma.value(), beta.value()}))});
+    h.set_outputs({Value(h.add(ops::LayerNorm{{1}, eps, {0b110}}, {x.value(), gamma.value(), beta.value()}))});
     expect_round_trip(h);
   }
-  CHECK(print_attrs(ops::LayerNorm{1, std::numeric_limits<double>::infinity()}) == "axis = 1, eps = inf");
-  CHECK(print_attrs(ops::LayerNorm{1, -std::numeric_limits<double>::infinity()}) == "axis = 1, eps = -inf");
-  CHECK(print_attrs(ops::LayerNorm{1, std::bit_cast<double>(0x7ff8000000000123ull)}) ==
-        "axis = 1, eps = 0x7ff8000000000123");
+  CHECK(print_attrs(ops::LayerNorm{{1}, std::numeric_limits<double>::infinity(), {}}) == "axes = [1], eps = inf");
+  CHECK(print_attrs(ops::LayerNorm{{1}, -std::numeric_limits<double>::infinity(), {}}) == "axes = [1], eps = -inf");
+  CHECK(print_attrs(ops::LayerNorm{{1}, std::bit_cast<double>(0x7ff8000000000123ull), {}}) ==
+        "axes = [1], eps = 0x7ff8000000000123");
 }
 
 TEST_CASE("text: sub-graphs nest in the braces") {
@@ -209,11 +209,13 @@ TEST_CASE("text: an optional attribute may be unset where its default is set, an
   op.scale = 0.25;
   g.set_outputs({g.add(op, {q.value(), q.value(), q.value()})});
   CHECK(print_node(g, NodeId{1}) ==
-        "%1 = attention(%0, %0, %0) {num_heads = 2, kv_heads = 2, head_dim = 2, scale = 0.25} : [1, 2, 4] f32");
+        "%1:2 = attention(%0, %0, %0) {num_heads = 2, kv_heads = 2, head_dim = 2, scale = 0.25} : [1, 2, 4] f32, "
+        "[1, 2, 2] f32");
   expect_round_trip(g);
   CHECK(parse_text(R"(graph @a {
     %0 = input() {name = "q"} : [1, 2, 4] f32
-    %1 = attention(%0, %0, %0) {num_heads = 2, kv_heads = 2, head_dim = 2, scale = none} : [1, 2, 4] f32
+    %1:2 = attention(%0, %0, %0) {num_heads = 2, kv_heads = 2, head_dim = 2, scale = none}
+      : [1, 2, 4] f32, [1, 2, 2] f32
   })")
             .node(NodeId{1})
             .op.as<ops::Attention>()
@@ -226,7 +228,7 @@ TEST_CASE("text: a node in a message shows its attributes, bodies and constants 
   Expr y = g.add(ops::Attention{.num_heads = 2, .kv_heads = 2, .head_dim = 4},
                  {g.reshape(x, {1, 2, 8}), g.reshape(x, {1, 2, 8}), g.reshape(x, {1, 2, 8})});
   CHECK(node_text(g, y.value().node) ==
-        "%4 = attention(%1, %2, %3) {num_heads = 2, kv_heads = 2, head_dim = 4} : [1, 2, 8] f32");
+        "%4:2 = attention(%1, %2, %3) {num_heads = 2, kv_heads = 2, head_dim = 4} : [1, 2, 8] f32, [1, 2, 2] f32");
   Expr c = g.constant(Tensor::zeros(Shape({100}, DType::F32)));
   CHECK(node_text(g, c.value().node) == "%5 = constant() {value = [100] f32 ...} : [100] f32");
   // A broken op is shown all the same: errors about it are made of this text.

@@ -61,7 +61,7 @@ TEST_CASE("verify: operand counts, attribute ranges and dtypes come from the sha
   axis.add_node(Node{ops::Softmax{7}, {Value(n0)}, {kVec}, {}});
   CHECK(problems(axis) == "softmax: axis 7 is outside [2] f32");
   Graph index = with_input();
-  index.add_node(Node{ops::Gather{0}, {Value(n0), Value(n0)}, {kVec}, {}});
+  index.add_node(Node{ops::Gather{{0}}, {Value(n0), Value(n0)}, {kVec}, {}});
   CHECK(problems(index).find("gather: ") == 0);
   CHECK(problems(index).find("f32") != std::string::npos);  // float indices
   Graph enumerator = with_input();

@@ -22,7 +22,8 @@ ops::Attention heads_first(std::int64_t heads, std::int64_t kv_heads, MaskKind m
   return op;
 }
 ops::AttentionBackward backward_of(const ops::Attention& op) {
-  return {op.num_heads, op.kv_heads, op.head_dim, op.mask, op.window, op.scale, op.softcap, op.layout};
+  return {op.num_heads, op.kv_heads, op.head_dim, op.mask,       op.window,
+          op.scale,     op.softcap,  op.layout,   op.v_head_dim, {}};
 }
 Tensor queries() { return sequence({1, 2, 2, 2}); }
 Tensor keys() { return sequence({1, 2, 3, 2}, 0.8, 0.1); }
@@ -287,7 +288,7 @@ TEST_CASE("attention shape rules name what does not fit") {
   const Shape q({1, 2, 3, 2}, DType::F32), k({1, 2, 4, 2}, DType::F32);
   auto op = heads_first(2, 2);
   CHECK(infer_error(op, {q, k, k}).empty());
-  CHECK(contains(infer_error(op, {q, k, q}), "k "));
+  CHECK(contains(infer_error(op, {q, k, q}), "as many rows"));
   CHECK(contains(infer_error(op, {q, k, k, k}), "got 4 operands, takes (q, k, v)"));
   CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k}), "got 3 operands, takes (q, k, v, mask)"));
   // q [1, 2, 3, 2], k [1, 2, 4, 2]: a mask of rank 2 is [3, 4].
@@ -314,4 +315,171 @@ TEST_CASE("attention shape rules name what does not fit") {
   op = heads_first(std::int64_t{1} << 62, 1);
   op.layout = HeadLayout::Merged;
   CHECK_FALSE(infer_error(op, {Shape({1, 2, 4}, DType::F32), k, k}).empty());
+}
+
+namespace {
+
+// The names that an attention's node has beside q, k, v; the lengths of each batch entry.
+Tensor lengths_of(const std::vector<std::int32_t>& n) {
+  return Tensor::of<std::int32_t>({static_cast<std::int64_t>(n.size())}, n);
+}
+constexpr std::uint32_t kKvLen = 1U << 4, kQLen = 1U << 5, kSinks = 1U << 6;
+
+// Rows [0, n) of axis 2 of entry b of [B, H, S, D], as [1, H, n, D].
+Tensor part(const Tensor& t, std::int64_t b, std::int64_t n) {
+  const std::int64_t heads = t.dim(1), rows = t.dim(2), depth = t.dim(3);
+  Tensor out = Tensor::zeros(Shape({1, heads, n, depth}, t.dtype()));
+  for (std::int64_t h = 0; h < heads; ++h)
+    for (std::int64_t i = 0; i < n * depth; ++i) out.set(h * n * depth + i, t.at((b * heads + h) * rows * depth + i));
+  return out;
+}
+
+// `t` [B, H, S, D] with NaN in the rows of each entry from its length on.
+Tensor spoilt_behind(Tensor t, const std::vector<std::int32_t>& n) {
+  const std::int64_t rows = t.dim(2), depth = t.dim(3), per_entry = t.dim(1) * rows * depth;
+  for (std::int64_t i = 0; i < t.num_elements(); ++i)
+    if (i / depth % rows >= n[static_cast<std::size_t>(i / per_entry)])
+      t.set(i, std::numeric_limits<double>::quiet_NaN());
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("lengths: each entry is the attention of the part that is there, and what lies behind may hold anything") {
+  const std::vector<std::int32_t> kv{5, 3, 1, 0}, qs{2, 3, 0, 1};
+  const Tensor q = sequence({4, 2, 3, 2}), k = sequence({4, 2, 5, 2}, 0.8, 0.1), v = sequence({4, 2, 5, 2}, -0.5, 0.3);
+  for (const MaskKind kind : {MaskKind::None, MaskKind::Causal, MaskKind::SlidingWindow}) {
+    CAPTURE(static_cast<int>(kind));
+    auto op = heads_first(2, 2, kind);
+    op.window = kind == MaskKind::SlidingWindow ? 1 : 0;
+    auto whole = op;
+    whole.present.bits = kKvLen | kQLen;
+    const auto got = run_op(
+        whole, {spoilt_behind(q, qs), spoilt_behind(k, kv), spoilt_behind(v, kv), lengths_of(kv), lengths_of(qs)});
+    for (std::int64_t b = 0; b < 4; ++b) {
+      CAPTURE(b);
+      const std::int64_t n = qs[static_cast<std::size_t>(b)], m = kv[static_cast<std::size_t>(b)];
+      const auto alone = evaluate_op(op, std::vector<Tensor>{part(q, b, n), part(k, b, m), part(v, b, m)});
+      expect_close(part(got[0], b, n), alone[0]);
+      for (std::int64_t h = 0; h < 2; ++h)
+        for (std::int64_t i = 0; i < 3; ++i) {
+          const double lse = got[1].at((b * 2 + h) * 3 + i);
+          if (i < n) {
+            const double one = alone[1].at(h * n + i);
+            CHECK((lse == one || std::fabs(lse - one) < 1e-12));
+          } else {
+            CHECK(lse == -kInf);
+            for (int d = 0; d < 2; ++d) CHECK(got[0].at(((b * 2 + h) * 3 + i) * 2 + d) == 0);
+          }
+        }
+    }
+    // And its cotangents: those of the parts, zero behind, whatever lies there.
+    auto back = backward_of(whole);
+    back.present.bits = 1U << 5 | 1U << 6;  // its operands begin with q, k, v, dy
+    const Tensor dy = sequence({4, 2, 3, 2}, 0.5, 0.1);
+    const auto d = run_op(back, {spoilt_behind(q, qs), spoilt_behind(k, kv), spoilt_behind(v, kv),
+                                 spoilt_behind(dy, qs), lengths_of(kv), lengths_of(qs)});
+    for (std::int64_t b = 0; b < 4; ++b) {
+      const std::int64_t n = qs[static_cast<std::size_t>(b)], m = kv[static_cast<std::size_t>(b)];
+      const auto alone = evaluate_op(backward_of(op),
+                                     std::vector<Tensor>{part(q, b, n), part(k, b, m), part(v, b, m), part(dy, b, n)});
+      expect_close(part(d[0], b, n), alone[0]);
+      expect_close(part(d[1], b, m), alone[1]);
+      expect_close(part(d[2], b, m), alone[2]);
+    }
+    for (int r = 0; r < 3; ++r)
+      for (std::int64_t i = 0; i < d[static_cast<std::size_t>(r)].num_elements(); ++i)
+        CHECK(std::isfinite(d[static_cast<std::size_t>(r)].at(i)));
+  }
+}
+
+TEST_CASE("lengths beyond the extents and below nothing are clamped") {
+  auto op = heads_first(2, 2, MaskKind::Causal);
+  op.present.bits = kKvLen | kQLen;
+  const auto at = [&](std::int32_t kv, std::int32_t qn) {
+    return run_op(op, {queries(), keys(), values(), lengths_of({kv}), lengths_of({qn})})[0];
+  };
+  expect_close(at(2147483647, 100), at(3, 2));
+  expect_close(at(3, 2), run_op(heads_first(2, 2, MaskKind::Causal), {queries(), keys(), values()})[0]);
+  expect_close(at(-7, 2), Tensor::zeros(queries().shape()));
+  expect_close(at(3, -2147483647 - 1), Tensor::zeros(queries().shape()));
+}
+
+TEST_CASE("log-sum-exp and sinks: a sink is a key of that score without a value") {
+  auto op = heads_first(2, 2, MaskKind::Causal);
+  op.softcap = 1.2;
+  const auto plain = run_op(op, {queries(), keys(), values()});
+  auto with = op;
+  with.present.bits = kSinks;
+  const Tensor sinks = doubles({2}, {0.7, -kInf});
+  const auto got = run_op(with, {queries(), keys(), values(), sinks});
+  for (std::int64_t i = 0; i < 4; ++i) {  // [1, 2 heads, 2 queries]
+    const double lse = plain[1].at(i), sink = sinks.at(i / 2), sum = std::exp(lse) + std::exp(sink);
+    CHECK(got[1].at(i) == doctest::Approx(std::log(sum)).epsilon(1e-12));
+    for (std::int64_t d = 0; d < 2; ++d)
+      CHECK(got[0].at(i * 2 + d) == doctest::Approx(plain[0].at(i * 2 + d) * std::exp(lse) / sum).epsilon(1e-12));
+  }
+  // A row that sees no key: zeros, and the sink's score as log-sum-exp; behind q_len not even that.
+  with.softcap.reset();
+  with.present.bits = kKvLen | kQLen | kSinks;
+  const auto none = run_op(with, {queries(), keys(), values(), lengths_of({0}), lengths_of({1}), sinks});
+  expect_close(none[0], Tensor::zeros(queries().shape()));
+  expect_close(none[1], {0.7, -kInf, -kInf, -kInf});
+  // One number for each head of each entry.
+  const Tensor q = sequence({2, 2, 2, 2}), k = sequence({2, 2, 3, 2}, 0.8, 0.1), v = sequence({2, 2, 3, 2}, -0.5, 0.3);
+  with.present.bits = kSinks;
+  const auto own = run_op(with, {q, k, v, doubles({2, 2}, {0.7, -1, 0.2, 3})});
+  for (std::int64_t b = 0; b < 2; ++b) {
+    const Tensor one = doubles({2}, b == 0 ? std::vector<double>{0.7, -1} : std::vector<double>{0.2, 3});
+    const auto alone = run_op(with, {part(q, b, 2), part(k, b, 3), part(v, b, 3), one});
+    expect_close(part(own[0], b, 2), alone[0]);
+  }
+}
+
+TEST_CASE("values may have another size than keys, and keys another dtype than queries") {
+  auto op = heads_first(2, 2, MaskKind::Causal);
+  op.v_head_dim = 3;
+  const Tensor v = sequence({1, 2, 3, 3}, -0.5, 0.3);
+  const auto y = run_op(op, {queries(), keys(), v});
+  CHECK(y[0].shape() == Shape({1, 2, 2, 3}, DType::F64));
+  // Column d of the result follows from column d of v alone.
+  auto one = heads_first(2, 2, MaskKind::Causal);
+  one.v_head_dim = 1;
+  for (std::int64_t d = 0; d < 3; ++d) {
+    Tensor column = Tensor::zeros(Shape({1, 2, 3, 1}, DType::F64));
+    for (std::int64_t i = 0; i < 6; ++i) column.set(i, v.at(i * 3 + d));
+    const Tensor c = run_op(one, {queries(), keys(), column})[0];
+    for (std::int64_t i = 0; i < 4; ++i) CHECK(y[0].at(i * 3 + d) == doctest::Approx(c.at(i)).epsilon(1e-12));
+  }
+  op.v_head_dim.reset();
+  const Tensor k16 = keys().cast(DType::BF16), v16 = values().cast(DType::BF16);
+  const auto stored = run_op(op, {queries().cast(DType::F32), k16, v16}, 1e-6);
+  CHECK(stored[0].dtype() == DType::F32);
+  expect_close(stored[0],
+               run_op(op, {queries().cast(DType::F32), k16.cast(DType::F32), v16.cast(DType::F32)}, 1e-6)[0]);
+}
+
+TEST_CASE("attention shape rules name lengths, sinks and sizes of values that do not fit") {
+  const Shape q({1, 2, 3, 2}, DType::F32), k({1, 2, 4, 2}, DType::F32), n({1}, DType::I32);
+  auto op = heads_first(2, 2);
+  op.present.bits = kKvLen;
+  CHECK(infer_error(op, {q, k, k, n}).empty());
+  CHECK(contains(infer_error(op, {q, k, k, Shape({2}, DType::I32)}), "kv_len must be [1], got [2] i32"));
+  CHECK(contains(infer_error(op, {q, k, k, Shape({1}, DType::I64)}), "kv_len must be I32"));
+  CHECK(contains(infer_error(op, {q, k, k, Shape({1}, DType::I64)}), "cast it to I32"));
+  CHECK(contains(infer_error(op, {q, k, k}), "takes (q, k, v, kv_len)"));
+  op.present.bits = kSinks;
+  CHECK(infer_error(op, {q, k, k, Shape({2}, DType::F32)}).empty());
+  CHECK(infer_error(op, {q, k, k, Shape({1, 2}, DType::F32)}).empty());
+  CHECK(contains(infer_error(op, {q, k, k, Shape({3}, DType::F32)}), "sinks must be [2] or [1, 2], got [3] f32"));
+  CHECK(contains(infer_error(op, {q, k, k, n}), "sinks must be float"));
+  op.present.bits = 0;
+  CHECK(contains(infer_error(op, {q, k, Shape({1, 2, 4, 2}, DType::F16)}), "f16"));
+  op.v_head_dim = 3;
+  CHECK(contains(infer_error(op, {q, k, k}), "v [1, 2, 4, 2] f32 does not hold 2 heads of 3 elements"));
+  op.v_head_dim = 0;
+  CHECK(contains(infer_error(op, {q, k, k}), "v_head_dim"));
+  op.v_head_dim.reset();
+  op.present.bits = 1U << 9;
+  CHECK_FALSE(infer_error(op, {q, k, k}).empty());
 }

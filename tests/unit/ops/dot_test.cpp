@@ -85,8 +85,6 @@ TEST_CASE("the inputs of a body have the shapes of its operands: from the builde
   CHECK(contains(refused, "input 1 of the epilogue is [2] f32, the operand [1] f32"));
   CHECK(contains(refused, "the ops of the body broadcast"));
   CHECK(contains(infer_error(op, {Shape({1, 3}, DType::F32), w, two}), "input 0 of the epilogue"));
-  CHECK(contains(infer_error(ops::PackedDot{3, 2, 16, body}, {x, Shape({64}, DType::U8), one}),
-                 "input 1 of the epilogue is [2] f32, the operand [1] f32"));
   auto region = std::make_shared<Graph>("body");
   Expr left = region->input("x", x), right = region->input("b", Shape({3}, DType::F32));
   region->set_outputs({left + right});
@@ -146,4 +144,20 @@ TEST_CASE("dot shape rules refuse hostile axes") {
                  "do not broadcast"));
   CHECK(contains(infer_error(ops::MatMul{}, {a.with_dtype(DType::Bool), b.with_dtype(DType::Bool)}),
                  "matrix products take"));
+}
+TEST_CASE("products into a wider dtype: nothing is rounded or wraps on the way") {
+  const auto bytes = [](std::vector<double> v, DType t) {
+    return Tensor::of<double>({1, static_cast<std::int64_t>(v.size())}, v).cast(t);
+  };
+  const ops::DotGeneral to_i32{{1}, {1}, {}, {}, DType::I32}, to_f32{{1}, {1}, {}, {}, DType::F32};
+  const Tensor u = bytes({255, 255, 3}, DType::U8), i = bytes({-128, -128, 7}, DType::I8);
+  Tensor y = run_op(to_i32, {u, i})[0];
+  CHECK(y.dtype() == DType::I32);
+  CHECK(y.at_i64(0) == 2 * 255 * -128 + 21);
+  CHECK(run_op(to_i32, {u, u})[0].at_i64(0) == 2 * 255 * 255 + 9);
+  // 256 + 1 is 257 in f32; bf16 has 256 and 258.
+  const Tensor h = bytes({16, 1}, DType::BF16);
+  CHECK(run_op(to_f32, {h, h})[0].at(0) == 257);
+  CHECK(run_op(ops::DotGeneral{{1}, {1}, {}, {}}, {h, h})[0].at(0) == 256);
+  CHECK(run_op(to_f32, {bytes({448, 1.125}, DType::F8E4M3), bytes({2, 8}, DType::F8E5M2)})[0].at(0) == 905);
 }

@@ -30,38 +30,40 @@ Tensor i64(std::vector<std::int64_t> dims, const std::vector<std::int64_t>& valu
 const Tensor k2x3 = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
 
 TEST_CASE("gather picks rows and clamps indices") {
-  expect_close(run(ops::Gather{0}, {k2x3, i32({3}, {1, 0, 1})}), {4, 5, 6, 1, 2, 3, 4, 5, 6}, 0);
-  expect_close(run(ops::Gather{0}, {k2x3, i64({2}, {-5, 99})}), {1, 2, 3, 4, 5, 6}, 0);
-  expect_close(run(ops::Gather{0}, {k2x3, i64({}, {1})}), {4, 5, 6}, 0);
+  expect_close(run(ops::Gather{{0}}, {k2x3, i32({3}, {1, 0, 1})}), {4, 5, 6, 1, 2, 3, 4, 5, 6}, 0);
+  expect_close(run(ops::Gather{{0}}, {k2x3, i64({2}, {-5, 99})}), {1, 2, 3, 4, 5, 6}, 0);
+  expect_close(run(ops::Gather{{0}}, {k2x3, i64({}, {1})}), {4, 5, 6}, 0);
 }
 
 TEST_CASE("gather along a later axis keeps the axes before it") {
-  const Tensor y = run(ops::Gather{1}, {k2x3, i32({2, 2}, {2, 0, 1, 1})});
+  const Tensor y = run(ops::Gather{{1}}, {k2x3, i32({2, 2}, {2, 0, 1, 1})});
   CHECK(y.shape() == Shape({2, 2, 2}, DType::F64));
   expect_close(y, {3, 1, 2, 2, 6, 4, 5, 5}, 0);
 }
 
 TEST_CASE("gather refuses float indices, bad axes and empty tables") {
   const Shape table({2, 3}, DType::F32), ids({4}, DType::I32);
-  CHECK(contains(infer_error(ops::Gather{0}, {table, Shape({4}, DType::F32)}), "cast"));
-  CHECK(contains(infer_error(ops::Gather{2}, {table, ids}), "axis 2"));
-  CHECK(contains(infer_error(ops::Gather{-1}, {table, ids}), "axis -1"));
-  CHECK(contains(infer_error(ops::Gather{0}, {Shape({0, 3}, DType::F32), ids}), "empty"));
-  CHECK(infer_error(ops::Gather{0}, {Shape({0, 3}, DType::F32), Shape({0}, DType::I32)}) == "");
+  CHECK(contains(infer_error(ops::Gather{{0}}, {table, Shape({4}, DType::F32)}), "cast"));
+  CHECK(contains(infer_error(ops::Gather{{2}}, {table, ids}), "axis 2"));
+  CHECK(contains(infer_error(ops::Gather{{-1}}, {table, ids}), "axis -1"));
+  CHECK(contains(infer_error(ops::Gather{{0}}, {Shape({0, 3}, DType::F32), ids}), "empty"));
+  CHECK(infer_error(ops::Gather{{0}}, {Shape({0, 3}, DType::F32), Shape({0}, DType::I32)}) == "");
 }
 
 TEST_CASE("scatter_add accumulates duplicates and drops indices out of range") {
-  expect_close(
-      run(ops::ScatterAdd{0}, {doubles({3}, {10, 20, 30}), i32({5}, {1, 1, 0, -1, 3}), doubles({5}, {1, 2, 4, 8, 16})}),
-      {14, 23, 30}, 0);
-  expect_close(run(ops::ScatterAdd{1}, {k2x3, i64({2}, {2, 2}), doubles({2, 2}, {10, 20, 30, 40})}),
+  expect_close(run(ops::Scatter{ScatterKind::Add, {0}},
+                   {doubles({3}, {10, 20, 30}), i32({5}, {1, 1, 0, -1, 3}), doubles({5}, {1, 2, 4, 8, 16})}),
+               {14, 23, 30}, 0);
+  expect_close(run(ops::Scatter{ScatterKind::Add, {1}}, {k2x3, i64({2}, {2, 2}), doubles({2, 2}, {10, 20, 30, 40})}),
                {1, 2, 33, 4, 5, 76}, 0);
-  const Tensor wrapped = run(ops::ScatterAdd{0}, {Tensor::scalar_i64(DType::I8, 127).reshaped({1}), i32({1}, {0}),
-                                                  Tensor::scalar_i64(DType::I8, 1).reshaped({1})});
+  const Tensor wrapped =
+      run(ops::Scatter{ScatterKind::Add, {0}}, {Tensor::scalar_i64(DType::I8, 127).reshaped({1}), i32({1}, {0}),
+                                                Tensor::scalar_i64(DType::I8, 1).reshaped({1})});
   CHECK(wrapped.at_i64(0) == -128);
   const Shape x({3, 2}, DType::F32), ids({4}, DType::I32);
-  CHECK(contains(infer_error(ops::ScatterAdd{0}, {x, ids, Shape({4, 3}, DType::F32)}), "must be [4, 2]"));
-  CHECK(contains(infer_error(ops::ScatterAdd{0}, {x, ids, Shape({4, 2}, DType::F64)}), "dtype"));
+  CHECK(contains(infer_error(ops::Scatter{ScatterKind::Add, {0}}, {x, ids, Shape({4, 3}, DType::F32)}),
+                 "must be [4, 2]"));
+  CHECK(contains(infer_error(ops::Scatter{ScatterKind::Add, {0}}, {x, ids, Shape({4, 2}, DType::F64)}), "dtype"));
 }
 
 TEST_CASE("dynamic_slice clamps its window into x") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "rlx/compiler/preset_target.h"
 #include "rlx/driver/registry.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
@@ -61,12 +62,46 @@ TEST_CASE("graphs are probed by the compiler's own legalisation") {
   const Graph legal = legalize_graph_for_device(g, Device::Cpu);
   for (const Node& n : legal.nodes()) CHECK(n.kind() != OpKind::MatMul);  // a composite without a kernel
   CHECK(legal.shape(legal.outputs().at(0)) == g.shape(g.outputs()[0]));
-  CHECK(test::contains(test::error_text([&] { (void)legalize_graph_for_device(g, Device::Cuda); }),
-                       "device CUDA is not available: this version has no CUDA backend"));
+  // A device that is not there, by what the documents say of it.
+  const Graph there = legalize_graph_for_device(g, Device::Cuda, &report);
+  for (const Node& n : there.nodes()) CHECK(preset_target(Device::Cuda)->has(n.kind()));
+  CHECK(test::contains(report.text(), "cuda (documented preset)"));
+}
+
+TEST_CASE("programs compile for devices that are not there, and say why they cannot run") {
+  for (Device d : {Device::Cuda, Device::Rocm, Device::Metal, Device::Gpu, Device::Vulkan, Device::Tpu, Device::Mlx}) {
+    CAPTURE(device_info(d).id);
+    Graph g("layer");
+    Expr x = g.input("x", Shape({2, 4}, DType::F32)), w = g.param("w", Shape({4, 8}, DType::F32));
+    g.set_outputs({g.softmax(g.gelu(g.matmul(x, w)), 1)});
+    CompiledGraph f = Session::for_target(d).compile(std::move(g));
+    CHECK(f.device() == d);
+    CHECK(f.compile_result().dispatch.compile_ready());
+    CHECK(f.compile_result().lir.plan.opaque == (d == Device::Tpu || d == Device::Mlx));
+    CHECK(f.compile_result().lir.plan.opaque == f.compile_result().lir.plan.values.empty());
+    f.set_param("w", std::vector<float>(32, 1));
+    const std::string text = test::error_text([&] { f.run({{"x", std::vector<float>(8)}}); });
+    CHECK_MESSAGE(test::contains(text, concat_text("graph 'layer' was compiled for ", device_info(d).name)), text);
+    CHECK_MESSAGE(test::contains(text, "this version has no"), text);
+    CHECK_MESSAGE(test::contains(text, "run it with a Session on one of"), text);
+  }
+  // What the documents do not name is refused with that reason.
+  Graph g("sorted");
+  g.set_outputs({g.cumsum(g.input("x", Shape({4}, DType::F32)), 0)});
+  CHECK(test::contains(test::error_text([&] { (void)Session::for_target(Device::Metal).compile(Graph(g)); }),
+                       "the documents do not name the op among those of the device"));
+  (void)Session::for_target(Device::Cuda).compile(std::move(g));
+  // Where the backend is there its own rows answer, and a value beyond a binding is refused by name.
+  CHECK(Session::for_target(Device::Cpu).target()->name() == Session(Device::Cpu).target()->name());
+  Graph large("large");
+  Expr y = large.input("x", Shape({1 << 26}, DType::F32));
+  large.set_outputs({large.softmax(large.exp(y), 0)});
+  CHECK(test::contains(test::error_text([&] { (void)Session::for_target(Device::WebGpu).compile(std::move(large)); }),
+                       "is larger than webgpu (documented preset) allows (134217728)"));
 }
 
 TEST_CASE("claims of a target: the kernel table when built, the documented list when not") {
-  CHECK(supported_for_target(FusionTarget::Cpu).has(OpKind::PackedDot));
+  CHECK(supported_for_target(FusionTarget::Cpu).has(OpKind::FusedDot));
   CHECK(supported_for_target(FusionTarget::Tpu).has(OpKind::FusedResidualLN));
   CHECK(!supported_for_target(FusionTarget::Tpu).has(OpKind::FusedSwiGLU));
   CHECK(fusion_target_for(Device::Vulkan) == FusionTarget::Wgpu);

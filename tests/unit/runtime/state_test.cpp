@@ -93,8 +93,12 @@ class FailingExecutable final : public ExecutableGraph {
  public:
   explicit FailingExecutable(std::unique_ptr<const ExecutableGraph> inner) : inner_(std::move(inner)) {}
   const LirModule& lir() const override { return inner_->lir(); }
-  void pack(NodeId n, std::size_t s, const void* d, std::byte* p) const override { inner_->pack(n, s, d, p); }
-  void unpack(NodeId n, std::size_t s, const std::byte* p, void* d) const override { inner_->unpack(n, s, p, d); }
+  void encode(NodeId n, std::size_t s, const FormColumns& c, DType t, const std::byte* v, std::byte* f) const override {
+    inner_->encode(n, s, c, t, v, f);
+  }
+  void decode(NodeId n, std::size_t s, const std::byte* f, DType t, std::byte* v) const override {
+    inner_->decode(n, s, f, t, v);
+  }
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override {
     return std::make_unique<FailingBound>(inner_->bind(device, program, arenas));
@@ -109,7 +113,7 @@ class FailingBackend final : public Backend {
  public:
   std::string_view name() const override { return "failing"; }
   Presence probe(Device) const noexcept override { return {1}; }
-  std::shared_ptr<OpenDevice> open(DeviceId id) const override { return open_host_device(id); }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions& o) const override { return inner_->target(o); }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
     return std::make_unique<FailingExecutable>(inner_->compile_lir(std::move(lir), o));

@@ -265,7 +265,7 @@ TEST_CASE("a checkpoint computes again behind a barrier: all of it, or what is n
     std::pair<std::size_t, std::size_t> out;
     for (const Node& n : c.lir.graph.nodes()) {
       if (const auto* a = n.op.get_if<ops::Activation>()) out.first += a->fn == ActivationKind::Tanh;
-      out.second += n.kind() == OpKind::DotGeneral || n.kind() == OpKind::PackedDot || n.kind() == OpKind::FusedDot;
+      out.second += n.kind() == OpKind::DotGeneral || n.kind() == OpKind::FusedDot;
     }
     return out;
   };

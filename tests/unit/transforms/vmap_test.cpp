@@ -46,7 +46,7 @@ TEST_CASE("vmap: weight gradients of a norm are not summed over the batch") {
   Graph g;
   Expr x = g.input("x", Shape({1, 2}, DType::F64)), gamma = g.input("gamma", Shape({2}, DType::F64)),
        dy = g.input("dy", Shape({1, 2}, DType::F64));
-  Expr d = g.add(ops::LayerNormBackward{1, 0.0}, {x, gamma, dy});
+  Expr d = g.add(ops::LayerNormBackward{{1}, 0.0, {0b100}}, {x, dy, gamma});
   g.set_outputs({d.result(1), d.result(2)});
   NamedTensors values{{"x", doubles({2, 1, 2}, {0, 2, 5, 1})},
                       {"gamma", doubles({2}, {1, 1})},

@@ -57,19 +57,24 @@ struct GemmPlan {
   std::size_t scratch_bytes = 0;  // per concurrently running thread; 0 for packed B
 };
 
-/// C[M, N] = epilogue(A[M, K] * B), B packed by `pack_b_f32`. Rows of A are `lda` floats apart, elements of a row are
-/// adjacent.
+/// What the elements of packed B are stored as; products widen them as they load them.
+enum class PanelType : std::uint8_t { F32, BF16, F16 };
+constexpr std::int64_t panel_element_bytes(PanelType t) { return t == PanelType::F32 ? 4 : 2; }
+
+/// C[M, N] = epilogue(A[M, K] * B), B packed by `pack_b_f32` or `pack_b_16`. Rows of A are `lda` floats apart,
+/// elements of a row are adjacent.
 struct GemmF32 {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
   std::int64_t lda = 0;
-  const float* b_packed = nullptr;
+  const void* b_packed = nullptr;
+  PanelType b_type = PanelType::F32;
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
   /// Optional: start of the packed weights the next GEMM reads; its first cache lines are prefetched behind the last
   /// panels of this one.
-  const float* prefetch_next = nullptr;
+  const void* prefetch_next = nullptr;
 };
 
 inline constexpr int kGemmMaxAxes = 16;
@@ -123,8 +128,16 @@ enum class AttentionMask : std::uint8_t {
 /// How the elements of a mask are read: a float is visible iff >= 0.5, a byte iff non-zero.
 enum class MaskType : std::uint8_t { None, F32, U8 };
 
+/// The queries of one entry of a paged attention: `count` rows from row `first` of q on; the first of them stands at
+/// position kv_len - behind.
+struct QueryRange {
+  std::int64_t first = 0, count = 0, behind = 0;
+};
+
 /// softmax(mask(softcap(scale * q k^T) + bias)) v for q [B, Sq, H, D], k [B, Sk, Hkv, D], v [B, Sk, Hkv, Dv], out [B,
 /// Sq, H, Dv] with any strides except that D and Dv are adjacent; Hkv divides H. A row that sees no key becomes zeros.
+/// With lengths (clamped to the extents) keys from kv_lens[b] on are not read, rows from q_lens[b] on become zeros, and
+/// the lengths stand for Sk and Sq in the positions of the mask. A sink is one more score of each row, without a value.
 struct AttentionF32 {
   std::int64_t batch = 0, q_len = 0, k_len = 0, heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
   const float* q = nullptr;
@@ -144,6 +157,17 @@ struct AttentionF32 {
   std::int64_t custom_batch_stride = 0, custom_head_stride = 0, custom_q_stride = 0, custom_k_stride = 0;
   const float* bias = nullptr;  // added to the scaled scores; strides of 0 broadcast
   std::int64_t bias_batch_stride = 0, bias_head_stride = 0, bias_q_stride = 0, bias_k_stride = 0;
+  const std::int32_t* kv_lens = nullptr;  // [B], optional
+  const std::int32_t* q_lens = nullptr;   // [B], optional
+  const float* sinks = nullptr;           // [B, H], optional
+  std::int64_t sinks_batch_stride = 0;
+  float* lse = nullptr;  // [B, H, Sq] by strides, optional: log(sum(exp(scores))), -inf where nothing is seen
+  std::int64_t lse_batch_stride = 0, lse_head_stride = 0, lse_q_stride = 1;
+  // Keys in pages: key j of entry b is row j % page of page blocks[b * blocks_stride + j / page], clamped to the pool;
+  // k_batch_stride and v_batch_stride are 0. Queries lie where `ranges` says, their batch strides are 0 too.
+  const std::int32_t* blocks = nullptr;
+  std::int64_t blocks_stride = 0, page = 0, pages = 0, k_page_stride = 0, v_page_stride = 0;
+  const QueryRange* ranges = nullptr;  // [B], with blocks
 };
 
 /// How an attention is cut into chunks: runs of items, an item being (batch, head, query block).
@@ -414,6 +438,9 @@ struct KernelTable {
   /// that do not overlap may run at the same time.
   void (*pack_b_f32)(const float* src, std::int64_t k_stride, std::int64_t n_stride, std::int64_t k, std::int64_t n,
                      std::int64_t n0, std::int64_t n1, float* packed);
+  /// The same of elements of 16 bits, moved as they are.
+  void (*pack_b_16)(const std::uint16_t* src, std::int64_t k_stride, std::int64_t n_stride, std::int64_t k,
+                    std::int64_t n, std::int64_t n0, std::int64_t n1, std::uint16_t* packed);
   GemmPlan (*gemm_plan_f32)(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
   void (*gemm_f32)(const GemmF32& gemm, const GemmPlan& plan, std::int64_t chunk);
   GemmStridedPlan (*gemm_strided_plan_f32)(const GemmStridedF32& gemm, int threads);

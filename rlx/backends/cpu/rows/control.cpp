@@ -80,11 +80,11 @@ void run_if(IfStep& s, std::int64_t) {
 /// The carries of a loop. One that its body can update in place stays in its result; another goes to and fro between
 /// the result and a second buffer.
 struct Carries {
-  Carries(LowerContext& c, const Places& places, std::size_t invariants, std::size_t count)
-      : first_operand(invariants), now(count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::optional<std::size_t>& second = c.bodies().second[i];
-      other.push_back(second ? c.body_range() + *second : nullptr);
+  Carries(LowerContext& c, const Places& places, const LoopParts& parts)
+      : first_operand(parts.first_carry()), now(parts.carries) {
+    for (std::size_t i = 0; i < parts.carries; ++i) {
+      const std::optional<std::uint32_t>& second = c.bodies().second[i];
+      other.push_back(second ? c.body_range(*second).host : nullptr);
       bytes.push_back(places.result_bytes[i]);
     }
   }
@@ -120,16 +120,12 @@ struct Carries {
 
 struct ScanStep {
   ScanStep(LowerContext& c, const std::shared_ptr<Stream>& stream)
-      : places(c),
-        invariants(static_cast<std::size_t>(c.op<ops::Scan>().invariants)),
-        num_carries(static_cast<std::size_t>(c.op<ops::Scan>().carries)),
-        carries(c, places, invariants, num_carries),
-        reverse(c.op<ops::Scan>().reverse) {
+      : places(c), parts(*loop_parts(c.node().op)), carries(c, places, parts), reverse(c.op<ops::Scan>().reverse) {
     body.bind(c, 0, stream);
     length = c.op<ops::Scan>().length[0].value();
   }
   Places places;
-  std::size_t invariants, num_carries;
+  LoopParts parts;
   Carries carries;
   BodyRun body;
   std::int64_t length = 0;
@@ -138,13 +134,12 @@ struct ScanStep {
 void run_scan(ScanStep& s, std::int64_t) {
   const Places& p = s.places;
   s.carries.begin(p, s.length);
-  for (std::size_t i = 0; i < s.invariants; ++i) s.body.read(i, p.operands[i]);
-  const std::size_t first_x = s.invariants + s.num_carries;
+  for (std::size_t i = 0; i < s.parts.invariants; ++i) s.body.read(i, p.operands[i]);
   for (std::int64_t n = 0; n < s.length; ++n) {
     const auto t = static_cast<std::size_t>(s.reverse ? s.length - 1 - n : n);
-    for (std::size_t i = first_x; i < p.operands.size(); ++i)
+    for (std::size_t i = s.parts.first_x(); i < p.operands.size(); ++i)
       s.body.read(i, p.operands[i] + t * s.body.inputs[i].view.bytes);
-    for (std::size_t r = s.num_carries; r < p.results.size(); ++r)
+    for (std::size_t r = s.parts.carries; r < p.results.size(); ++r)
       s.body.write(r, p.results[r] + t * s.body.outputs[r].view.bytes);
     s.carries.point(p, s.body);
     s.body.run();
@@ -156,15 +151,14 @@ void run_scan(ScanStep& s, std::int64_t) {
 struct WhileStep {
   WhileStep(LowerContext& c, const std::shared_ptr<Stream>& stream)
       : places(c),
-        invariants(static_cast<std::size_t>(c.op<ops::While>().invariants)),
-        num_carries(places.operands.size() - invariants),
-        carries(c, places, invariants, num_carries),
+        parts(*loop_parts(c.node().op)),
+        carries(c, places, parts),
         most(c.op<ops::While>().max_trips.value_or(std::numeric_limits<std::int64_t>::max())) {
     cond.bind(c, 0, stream);
     body.bind(c, 1, stream);
   }
   Places places;
-  std::size_t invariants, num_carries;
+  LoopParts parts;
   Carries carries;
   BodyRun cond, body;
   std::int64_t most;
@@ -172,23 +166,23 @@ struct WhileStep {
 };
 void run_while(WhileStep& s, std::int64_t) {
   const Places& p = s.places;
-  const std::size_t trips_result = p.results.size() - 1;
+  const std::size_t trips_result = s.parts.outputs();
   s.carries.begin(p, 0);
-  for (std::size_t i = 0; i < s.invariants; ++i) s.body.read(i, p.operands[i]), s.cond.read(i, p.operands[i]);
+  for (std::size_t i = 0; i < s.parts.invariants; ++i) s.body.read(i, p.operands[i]), s.cond.read(i, p.operands[i]);
   s.cond.write(0, reinterpret_cast<std::byte*>(&s.again));
   std::int64_t trips = 0;
   for (; trips < s.most; ++trips) {
-    for (std::size_t i = 0; i < s.num_carries; ++i) s.cond.read(s.invariants + i, s.carries.now[i]);
+    for (std::size_t i = 0; i < s.parts.carries; ++i) s.cond.read(s.parts.first_carry() + i, s.carries.now[i]);
     s.cond.run();
     if (s.again == 0) break;
-    for (std::size_t r = s.num_carries; r < trips_result; ++r)
+    for (std::size_t r = s.parts.carries; r < trips_result; ++r)
       s.body.write(r, p.results[r] + static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes);
     s.carries.point(p, s.body);
     s.body.run();
     s.carries.turn(p);
   }
   s.carries.end(p);
-  for (std::size_t r = s.num_carries; r < trips_result; ++r) {  // rows of trips that did not happen
+  for (std::size_t r = s.parts.carries; r < trips_result; ++r) {  // rows of trips that did not happen
     const std::size_t done = static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes;
     if (done < p.result_bytes[r]) std::memset(p.results[r] + done, 0, p.result_bytes[r] - done);
   }
@@ -222,14 +216,9 @@ const char* control_refuses(const Graph& g, NodeId id) {
 // The result may lie over the operand of its carry.
 bool carry_in_place(const Graph& g, NodeId id, int operand, int result) {
   const Node& n = g.node(id);
-  std::int64_t first = 0, count = 0;
-  if (const auto* scan = n.op.get_if<ops::Scan>()) {
-    first = scan->invariants, count = scan->carries;
-  } else {
-    first = n.op.as<ops::While>().invariants;
-    count = static_cast<std::int64_t>(n.inputs.size()) - first;
-  }
-  if (result >= count || operand != first + result) return false;
+  const LoopParts p = *loop_parts(n.op);
+  const auto r = static_cast<std::size_t>(result);
+  if (r >= p.carries || static_cast<std::size_t>(operand) != p.first_carry() + r) return false;
   // The first trip would spoil it for other operands that it is too.
   return std::count(n.inputs.begin(), n.inputs.end(), n.inputs[static_cast<std::size_t>(operand)]) == 1;
 }

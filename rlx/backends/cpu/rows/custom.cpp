@@ -8,6 +8,7 @@
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/custom_op.h"
 #include "rlx/ir/ops/custom.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx {
 namespace {
@@ -108,7 +109,10 @@ void lower_custom(LowerContext& c) {
     c.point(s.data[i], s.views[i]);
     bytes += static_cast<double>(size_bytes(s.views[i].dtype, s.views[i].elements()));
   }
-  c.step<run_custom>(s, 1, bytes / 2);
+  if (is_ordered(c.node().op))  // on the thread that called the run
+    c.step_alone<run_custom>(s, bytes / 2);
+  else
+    c.step<run_custom>(s, 1, bytes / 2);
 }
 
 const char* custom_refuses(const Graph& g, NodeId id) {

@@ -2,6 +2,7 @@
 // program.
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx::cpu {
 namespace {
@@ -42,7 +43,10 @@ void lower_host(LowerContext& c) {
     c.point(s.outputs[r], y);
     bytes += static_cast<double>(c.node().shapes[r].size_bytes());
   }
-  c.step<run_host>(s, 1, bytes * kNsPerByte);
+  if (is_ordered(c.node().op))  // on the thread that called the run
+    c.step_alone<run_host>(s, bytes * kNsPerByte);
+  else
+    c.step<run_host>(s, 1, bytes * kNsPerByte);
 }
 
 }  // namespace

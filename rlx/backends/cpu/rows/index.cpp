@@ -1,10 +1,12 @@
-// Gather, scatter-add and windows at run-time positions, for every dtype.
+// Gather, scatter and windows at run-time positions, for every dtype.
 #include <algorithm>
 #include <cstring>
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
+#include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/indexed_blocks.h"
 #include "rlx/ir/ops/indexing.h"
 
 namespace rlx::cpu {
@@ -19,114 +21,280 @@ struct Indices {
   }
 };
 
+// -- index tensors --
+
+/// Where the blocks lie that the index operands of a node name, one after the other.
+struct NamedBlocks {
+  struct Axis {
+    Indices indices;
+    std::vector<std::int64_t> strides;  // of the index tensor
+  };
+  IndexedBlocks blocks;
+  std::vector<Axis> axes;
+  std::vector<std::int64_t> dims;  // of the index tensors
+  std::int64_t count = 1;
+  bool clamp = false;
+
+  /// Calls f(i, offset of the block from its outer part, -1 when it is out of range) for i in [begin, end).
+  template <class F>
+  void each(std::int64_t begin, std::int64_t end, F f) const {
+    std::int64_t place[kGenericMaxRank] = {}, rest = begin;
+    for (std::size_t d = dims.size(); d-- > 0; rest /= dims[d]) place[d] = rest % dims[d];
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t offset = 0;
+      for (std::size_t k = 0; k < axes.size() && offset >= 0; ++k) {
+        std::int64_t element = 0;
+        for (std::size_t d = 0; d < dims.size(); ++d) element += place[d] * axes[k].strides[d];
+        std::int64_t at = axes[k].indices.at(element);
+        const std::int64_t extent = blocks.extents[k];
+        if (clamp) at = std::clamp<std::int64_t>(at, 0, extent - 1);
+        offset = at < 0 || at >= extent ? -1 : offset + at * blocks.strides[k];
+      }
+      f(i, offset);
+      for (std::size_t d = dims.size(); d-- > 0;) {
+        if (++place[d] < dims[d]) break;
+        place[d] = 0;
+      }
+    }
+  }
+};
+/// Fills in `b`, which stays where it is; operands 1 and on are the indices.
+void point_blocks(LowerContext& c, NamedBlocks& b, const View& x, const std::vector<std::int64_t>& axes,
+                  IndexMode mode) {
+  b.blocks = IndexedBlocks(x.dims, axes);
+  b.clamp = mode == IndexMode::Clamp;
+  b.axes.resize(axes.size());
+  b.dims = c.in(1).dims;
+  b.count = c.in(1).elements();
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    const View v = c.in(1 + static_cast<int>(k));
+    b.axes[k].indices.wide = v.dtype == DType::I64;
+    b.axes[k].strides = v.strides;
+    c.point(b.axes[k].indices.data, v);
+  }
+}
+const char* index_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_high_rank(in_shape(g, id, 0))) return why;
+  return refuse_high_rank(in_shape(g, id, 1));
+}
+
 // -- gather --
 
 struct GatherStep {
-  AxisView table;
-  Indices indices;
-  std::int64_t count = 0, rows = 0, rows_per_chunk = 1;
+  NamedBlocks from;
+  std::int64_t units = 0, per_chunk = 1;
   int bits = 8;
+  alignas(16) std::byte fill[16] = {};
   const void* x = nullptr;
   void* y = nullptr;
 };
 void run_gather(const GatherStep& s, std::int64_t chunk) {
-  const std::int64_t end = std::min(s.rows, (chunk + 1) * s.rows_per_chunk);
-  const auto row_bytes = static_cast<std::size_t>(s.table.inner * s.bits / 8);
-  for (std::int64_t r = chunk * s.rows_per_chunk; r < end; ++r) {
-    // Clamped as the op defines.
-    const std::int64_t at = std::clamp<std::int64_t>(s.indices.at(r % s.count), 0, s.table.extent - 1);
-    const std::int64_t from = r / s.count * s.table.extent + at;
-    if (s.bits >= 8) {
-      std::memcpy(static_cast<std::byte*>(s.y) + static_cast<std::size_t>(r) * row_bytes,
-                  static_cast<const std::byte*>(s.x) + static_cast<std::size_t>(from) * row_bytes, row_bytes);
-    } else {
-      generic_move_row(s.bits, s.x, from * s.table.inner, s.y, r * s.table.inner, s.table.inner);
-    }
+  const IndexedBlocks& b = s.from.blocks;
+  const std::int64_t end = std::min(s.units, (chunk + 1) * s.per_chunk), size = b.size();
+  for (std::int64_t u = chunk * s.per_chunk; u < end;) {
+    const std::int64_t outer = u / s.from.count, first = u % s.from.count,
+                       last = std::min(s.from.count, first + end - u);
+    s.from.each(first, last, [&](std::int64_t i, std::int64_t at) {
+      std::int64_t to = (outer * s.from.count + i) * size;
+      if (at < 0) {
+        generic_fill(s.y, s.fill, s.bits, to, to + size);
+        return;
+      }
+      for (const std::int64_t row : b.rows) {
+        const std::int64_t source = outer * b.outer_stride + at + row;
+        if (s.bits >= 8 && b.run > 1) {
+          const auto bytes = static_cast<std::size_t>(s.bits / 8);
+          std::memcpy(static_cast<std::byte*>(s.y) + static_cast<std::size_t>(to) * bytes,
+                      static_cast<const std::byte*>(s.x) + static_cast<std::size_t>(source) * bytes,
+                      static_cast<std::size_t>(b.run) * bytes);
+        } else {
+          generic_move_row(s.bits, s.x, source, s.y, to, b.run);
+        }
+        to += b.run;
+      }
+    });
+    u += last - first;
   }
 }
 void lower_gather(LowerContext& c) {
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  const auto& op = c.op<ops::Gather>();
+  auto& s = c.keep<GatherStep>();
+  point_blocks(c, s.from, x, op.axes, op.mode);
+  s.units = s.from.blocks.outer * s.from.count;
+  s.bits = dtype_bits(x.dtype);
+  store_element(s.fill, x.dtype, 0, op.fill);
+  const double unit_ns =
+      3 + 2 * static_cast<double>(op.axes.size()) + static_cast<double>(s.from.blocks.size()) * s.bits / 8 / 15.0;
+  s.per_chunk = s.bits < 8 ? s.units : c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(5000 / unit_ns)));
+  c.point(s.x, x);
+  c.point(s.y, y);
+  c.step<run_gather>(s, (s.units + s.per_chunk - 1) / s.per_chunk, unit_ns * static_cast<double>(s.units));
+}
+const char* gather_refuses(const Graph& g, NodeId id) {
+  const auto& op = g.node(id).op.as<ops::Gather>();
+  for (const std::int64_t axis : op.axes)
+    if (op.mode == IndexMode::Clamp && in_shape(g, id, 0).dim(static_cast<int>(axis)).is_static(0) &&
+        in_shape(g, id, 1).rank() == 0)
+      return "it takes one row of none";
+  return index_refuses(g, id);
+}
+bool gather_reads_strided(const Graph&, NodeId, int operand) { return operand > 0; }
+
+// Rows of a table that lies in the panels of a product's second operand: the columns of its matrix [inner, extent].
+struct PanelGather {
+  Indices indices;
+  Panels panels;
+  std::int64_t extent = 0, inner = 0, rows = 0, rows_per_chunk = 1;
+  const std::byte* x = nullptr;
+  float* y = nullptr;
+};
+void run_panel_gather(const PanelGather& s, std::int64_t chunk) {
+  const std::int64_t end = std::min(s.rows, (chunk + 1) * s.rows_per_chunk);
+  for (std::int64_t r = chunk * s.rows_per_chunk; r < end; ++r) {
+    const std::int64_t at = std::clamp<std::int64_t>(s.indices.at(r), 0, s.extent - 1);
+    read_panel_column(s.panels, s.inner, s.extent, at, s.x, s.y + r * s.inner);
+  }
+}
+void lower_panel_gather(LowerContext& c) {
   const View x = c.in(0), indices = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  auto& s = c.keep<GatherStep>();
-  s.table = around(x, c.op<ops::Gather>().axis);
+  auto& s = c.keep<PanelGather>();
+  s.panels = *panels_of(form_of(c.graph(), c.node().inputs[0]));
   s.indices.wide = indices.dtype == DType::I64;
-  s.count = indices.elements();
-  s.rows = s.table.outer * s.count;
-  s.bits = dtype_bits(x.dtype);
-  const double row_ns = 3 + static_cast<double>(s.table.inner) * s.bits / 8 / 15.0;
-  s.rows_per_chunk = s.bits < 8 ? s.rows : c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(5000 / row_ns)));
+  s.extent = x.dim(0);
+  s.inner = x.dim(1);
+  s.rows = indices.elements();
+  const double row_ns = 3 + static_cast<double>(s.inner) * 2;  // each element lies in a line of its own
+  s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(5000 / row_ns)));
   c.point(s.indices.data, indices);
   c.point(s.x, x);
   c.point(s.y, y);
-  c.step<run_gather>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, row_ns * static_cast<double>(s.rows));
+  c.step<run_panel_gather>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, row_ns * static_cast<double>(s.rows));
 }
-const char* gather_refuses(const Graph& g, NodeId id) {
-  const auto axis = static_cast<int>(g.node(id).op.as<ops::Gather>().axis);
-  return refuse_unless(!in_shape(g, id, 0).dim(axis).is_static(0) || in_shape(g, id, 1).rank() > 0,
-                       "it takes one row of none");
+const char* panel_gather_refuses(const Graph& g, NodeId id) {
+  return refuse_unless(panels_of(form_of(g, g.node(id).inputs[0])).has_value(), "its table is not in panels");
+}
+// Rows of a table, an index out of range being the nearest one.
+bool reads_rows(const Graph& g, NodeId id) {
+  const auto& op = g.node(id).op.as<ops::Gather>();
+  return op.axes == std::vector<std::int64_t>{0} && op.mode == IndexMode::Clamp;
+}
+bool gather_reads_form(const Graph& g, NodeId id, int operand, const Form& form) {
+  return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && panels_of(form).has_value();
 }
 
-// -- scatter add --
+// -- scatter --
 
-// A chunk owns a range of columns of every row, so that duplicates add up in the order of the updates. Sums are kept
-// wide and rounded once.
+// The work follows the updates: where each goes is found once, then chunks take ranges of the columns of all blocks, so
+// that updates to one element act in their order. Where the dtype is narrow, updates to one element are brought
+// together and summed wide.
+struct Targets {
+  NamedBlocks to;
+  std::int64_t* at = nullptr;     // [count], -1: nowhere
+  std::int64_t* order = nullptr;  // [count], or null: as they come
+  std::int64_t update(std::int64_t j) const { return order ? order[j] : j; }
+};
+void find_targets(const Targets& t, std::int64_t) {
+  t.to.each(0, t.to.count, [&](std::int64_t i, std::int64_t at) { t.at[i] = at; });
+  if (!t.order) return;
+  for (std::int64_t i = 0; i < t.to.count; ++i) t.order[i] = i;
+  std::sort(t.order, t.order + t.to.count,
+            [&](std::int64_t i, std::int64_t j) { return t.at[i] != t.at[j] ? t.at[i] < t.at[j] : i < j; });
+}
+
 template <class A>
 struct ScatterStep {
-  AxisView table;
-  Indices indices;
-  std::int64_t count = 0, columns = 0, columns_per_chunk = 1;
-  const void *x = nullptr, *updates = nullptr;
+  const Targets* targets = nullptr;
+  ScatterKind fn = ScatterKind::Set;
+  int bits = 8;
+  std::int64_t columns = 0, per_chunk = 1;
+  const void* updates = nullptr;
   void* y = nullptr;
-  A* sums = nullptr;
   LoadBlock<A> load = nullptr;
   StoreBlock<A> store = nullptr;
 
   static void run(const ScatterStep& s, std::int64_t chunk) {
-    const std::int64_t end = std::min(s.columns, (chunk + 1) * s.columns_per_chunk);
-    for (std::int64_t begin = chunk * s.columns_per_chunk; begin < end;) {
-      // Columns of one outer index.
-      const std::int64_t outer = begin / s.table.inner, col = begin % s.table.inner;
-      const std::int64_t n = std::min({end - begin, s.table.inner - col, std::int64_t{kGenericBlock}});
-      A values[kGenericBlock];
-      const auto at = [&](std::int64_t row) { return (outer * s.table.extent + row) * s.table.inner + col; };
-      for (std::int64_t row = 0; row < s.table.extent; ++row)
-        s.load(s.x, at(row), 1, static_cast<int>(n), s.sums + at(row));
-      for (std::int64_t i = 0; i < s.count; ++i) {
-        const std::int64_t row = s.indices.at(i);
-        if (row < 0 || row >= s.table.extent) continue;
-        s.load(s.updates, (outer * s.count + i) * s.table.inner + col, 1, static_cast<int>(n), values);
-        A* to = s.sums + at(row);
-        for (std::int64_t k = 0; k < n; ++k) to[k] = wide_add(to[k], values[k]);
-      }
-      for (std::int64_t row = 0; row < s.table.extent; ++row)
-        s.store(s.y, at(row), 1, static_cast<int>(n), s.sums + at(row));
+    const IndexedBlocks& b = s.targets->to.blocks;
+    const std::int64_t end = std::min(s.columns, (chunk + 1) * s.per_chunk), size = b.size();
+    for (std::int64_t begin = chunk * s.per_chunk; begin < end;) {
+      // Columns of one run.
+      const std::int64_t outer = begin / size, column = begin % size, row = column / b.run, col = column % b.run;
+      const std::int64_t n = std::min({end - begin, b.run - col, std::int64_t{kGenericBlock}});
+      s.columns_of(outer * b.outer_stride + b.rows[static_cast<std::size_t>(row)] + col,
+                   outer * s.targets->to.count * size + column, static_cast<int>(n));
       begin += n;
     }
   }
+  void columns_of(std::int64_t y_base, std::int64_t update_base, int n) const {
+    const Targets& t = *targets;
+    const std::int64_t count = t.to.count, size = t.to.blocks.size();
+    A result[kGenericBlock], values[kGenericBlock];
+    for (std::int64_t j = 0; j < count;) {
+      const std::int64_t at = t.at[t.update(j)];
+      if (at < 0) {
+        ++j;
+        continue;
+      }
+      if (fn == ScatterKind::Set) {
+        generic_move_row(bits, updates, update_base + j * size, y, y_base + at, n);
+        ++j;
+        continue;
+      }
+      load(y, y_base + at, 1, n, result);
+      for (; j < count && t.at[t.update(j)] == at; ++j) {
+        load(updates, update_base + t.update(j) * size, 1, n, values);
+        for (int k = 0; k < n; ++k) result[k] = put(result[k], values[k]);
+      }
+      store(y, y_base + at, 1, n, result);
+    }
+  }
+  A put(A into, A value) const {
+    switch (fn) {
+      case ScatterKind::Set: return value;
+      case ScatterKind::Add: return wide_add(into, value);
+      case ScatterKind::Mul: return wide_mul(into, value);
+      case ScatterKind::Min: return wide_beats(value, into, false) ? value : into;
+      case ScatterKind::Max: break;
+    }
+    return wide_beats(value, into, true) ? value : into;
+  }
 };
+void copy_unless_in_place(LowerContext& c, const View& x, const View& y);
 void lower_scatter(LowerContext& c) {
-  const View x = c.in(0), indices = c.in(1), y = c.out();
+  const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
+  copy_unless_in_place(c, x, y);
+  const auto& op = c.op<ops::Scatter>();
+  const View updates = c.in(c.num_inputs() - 1);
+  if (updates.elements() == 0) return;
+  auto& t = c.keep<Targets>();
+  point_blocks(c, t.to, y, op.axes, op.mode);
+  const auto bytes = static_cast<std::size_t>(t.to.count) * sizeof(std::int64_t);
+  t.at = reinterpret_cast<std::int64_t*>(c.workspace(bytes));
+  const bool rounds = op.fn == ScatterKind::Add || op.fn == ScatterKind::Mul;
+  if (rounds && is_float(x.dtype) && dtype_bits(x.dtype) == 16)
+    t.order = reinterpret_cast<std::int64_t*>(c.workspace(bytes));
+  c.step<find_targets>(t, 1, (t.order ? 60.0 : 5.0) * static_cast<double>(t.to.count));
   visit_wide(x.dtype, [&]<class A>(A) {
     auto& s = c.keep<ScatterStep<A>>();
-    s.table = around(x, c.op<ops::ScatterAdd>().axis);
-    s.indices.wide = indices.dtype == DType::I64;
-    s.count = indices.elements();
-    s.columns = s.table.outer * s.table.inner;
-    s.columns_per_chunk =
-        c.grain(std::max<std::int64_t>(16, 4096 / std::max<std::int64_t>(1, s.table.extent + s.count)));
-    s.sums = reinterpret_cast<A*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(A)));
+    s.targets = &t;
+    s.fn = op.fn;
+    s.bits = dtype_bits(x.dtype);
+    s.columns = t.to.blocks.outer * t.to.blocks.size();
+    s.per_chunk = s.bits < 8 ? s.columns : c.grain(std::max<std::int64_t>(16, 8192 / t.to.count));
     s.load = load_block<A>(x.dtype);
     s.store = store_block<A>(x.dtype);
-    c.point(s.indices.data, indices);
-    c.point(s.x, x);
-    c.point(s.updates, c.in(2));
+    c.point(s.updates, updates);
     c.point(s.y, y);
-    c.step<ScatterStep<A>::run>(s, (s.columns + s.columns_per_chunk - 1) / s.columns_per_chunk,
-                                2.0 * static_cast<double>(y.elements() * 2 + s.count * s.columns));
+    c.step<ScatterStep<A>::run>(s, (s.columns + s.per_chunk - 1) / s.per_chunk,
+                                2.0 * static_cast<double>(updates.elements()));
   });
 }
-const char* scatter_refuses(const Graph& g, NodeId id) { return refuse_storage_only(in_dtype(g, id, 0)); }
+bool scatter_reads_strided(const Graph& g, NodeId id, int operand) {
+  return operand + 1 < static_cast<int>(g.node(id).inputs.size());
+}
 
 // -- windows --
 
@@ -177,8 +345,7 @@ void run_whole(const WholeCopy& s, std::int64_t chunk) {
   if (s.x != s.y) s.move.run(s.x, s.y, chunk);  // the same for a donated input
 }
 
-void lower_dynamic_update(LowerContext& c) {
-  const View x = c.in(0), y = c.out();
+void copy_unless_in_place(LowerContext& c, const View& x, const View& y) {
   const LirValue &a = *x.where, &b = *y.where;
   const bool in_place = a.place == b.place && a.index == b.index && a.offset == b.offset;
   if (!in_place && y.elements() > 0) {
@@ -189,6 +356,11 @@ void lower_dynamic_update(LowerContext& c) {
     c.point(s.y, y);
     c.step<run_whole>(s, s.move.chunks(), 0.3 * static_cast<double>(y.elements()));
   }
+}
+
+void lower_dynamic_update(LowerContext& c) {
+  const View y = c.out();
+  copy_unless_in_place(c, c.in(0), y);
   add_window(c, y, c.in(1), c.in(2), true);
 }
 
@@ -199,8 +371,10 @@ bool window_reads_strided(const Graph& g, NodeId id, int operand) {
 bool over_first(const Graph&, NodeId, int operand, int) { return operand == 0; }
 
 constexpr Row kRows[] = {
-    {OpKind::Gather, "gather_rows", gather_refuses, lower_gather},
-    {OpKind::ScatterAdd, "scatter_add", scatter_refuses, lower_scatter},
+    {OpKind::Gather, "gather_panels", panel_gather_refuses, lower_panel_gather},
+    {OpKind::Gather, "gather_blocks", gather_refuses, lower_gather, gather_reads_strided, nullptr, false, nullptr,
+     gather_reads_form},
+    {OpKind::Scatter, "scatter_blocks", index_refuses, lower_scatter, scatter_reads_strided, over_first},
     {OpKind::DynamicSlice, "window_copy", window_refuses, lower_dynamic_slice, window_reads_strided},
     {OpKind::DynamicUpdateSlice, "window_update", window_refuses, lower_dynamic_update, window_reads_strided,
      over_first},

@@ -1,7 +1,10 @@
 // Row kernels: layer and RMS norm with and without residual, softmax, log-softmax.
 #include <algorithm>
+#include <span>
+#include <string_view>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/input_spec.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/norm.h"
 #include "rlx/ir/ops/reduce.h"
@@ -15,6 +18,15 @@ const char* last_axis_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return refuse_unless(g.node(id).op.template as<Op>().axis == in_shape(g, id, 0).rank() - 1,
                        "it runs along another axis than the last");
+}
+
+/// For norms of f32 over the last axes, together.
+template <class Op>
+const char* last_axes_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
+  const auto& axes = g.node(id).op.template as<Op>().axes;
+  const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
+  return refuse_unless(axes.front() == first, "it runs along other axes than the last");  // they are sorted
 }
 
 struct NormStep {
@@ -32,58 +44,83 @@ const char* fused_norm_refuses(const Graph& g, NodeId id) {
   return refuse_unless(in_shape(g, id, 0).rank() >= 1, "a scalar has no rows");
 }
 
-// `gamma` and `beta` are operand numbers; bias and residual likewise, or -1.
-void add_norm(LowerContext& c, bool layer, double eps, int residual, int bias, int gamma, bool with_sum) {
+// What a norm's op says: of its results -1 where there is none.
+struct NormForm {
+  bool layer = true;
+  double eps = 0;
+  int axes = 1;           // the last ones
+  bool residual = false;  // whether a residual, and perhaps a bias, is added first
+  int sum = -1, mean = -1, rstd = -1;
+};
+void add_norm(LowerContext& c, const NormForm& form) {
   const View x = c.in(0), y = c.out(0);
-  if (y.elements() == 0) return;
+  const auto operand = [&](std::string_view name) {
+    return find_operand(c.node().op, c.num_inputs(), name).value_or(-1);
+  };
   auto& s = c.keep<NormStep>();
   NormF32& n = s.norm;
-  const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a norm folds to rows");
-  s.rows = rows->rows;
-  n.cols = rows->cols;
-  n.ld_x = rows->ld;
+  if (form.axes == 1) {
+    const auto rows = as_rows(x);
+    check(rows.has_value(), "x of a norm folds to rows");
+    s.rows = rows->rows, n.cols = rows->cols, n.ld_x = rows->ld;
+  } else {
+    const std::size_t split = x.dims.size() - static_cast<std::size_t>(form.axes);
+    s.rows = product(std::span(x.dims).first(split)), n.cols = n.ld_x = product(std::span(x.dims).subspan(split));
+  }
+  const auto read = [&](int r) { return r >= 0 && c.is_read(r); };
+  if (s.rows == 0 || (n.cols == 0 && !read(form.mean) && !read(form.rstd))) return;
   n.ld_y = n.ld_sum = n.cols;
-  n.eps = static_cast<float>(eps);
+  n.eps = static_cast<float>(form.eps);
   c.point(n.x, x);
   c.point(n.y, y);
-  if (residual >= 0) {
+  const int residual = form.residual ? operand("residual") : -1;
+  if (form.residual) {
     const View r = c.in(residual);
     const auto residual_rows = as_rows(r);
     check(residual_rows.has_value(), "the residual of a norm folds to rows");
     n.ld_residual = residual_rows->ld;
     c.point(n.residual, r);
+    if (const int bias = operand("bias"); bias >= 0) c.point(n.bias, c.in(bias));
   }
-  if (bias >= 0) c.point(n.bias, c.in(bias));
-  c.point(n.gamma, c.in(gamma));
-  c.point(n.beta, c.in(gamma + 1));
-  if (with_sum) c.point(n.sum_out, c.out(1));
-  s.run = layer ? c.kernels().layer_norm_f32 : c.kernels().rms_norm_f32;
+  if (const int gamma = operand("gamma"); gamma >= 0) c.point(n.gamma, c.in(gamma));
+  if (const int beta = operand("beta"); beta >= 0) c.point(n.beta, c.in(beta));
+  const auto point = [&](int r, float*& to) {
+    if (read(r)) c.point(to, c.out(r));
+  };
+  point(form.sum, n.sum_out);
+  point(form.mean, n.mean_out);
+  point(form.rstd, n.rstd_out);
+  s.run = form.layer ? c.kernels().layer_norm_f32 : c.kernels().rms_norm_f32;
   constexpr double kCostNs = 0.12;
-  s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, n.cols, kCostNs, c.threads()));
+  const std::int64_t cols = std::max<std::int64_t>(1, n.cols);
+  s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, cols, kCostNs, c.threads()));
   c.step<run_norm>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk,
                    kCostNs * static_cast<double>(s.rows * n.cols));
-  if (with_sum)
-    c.walks_rows(s.rows, s.rows_per_chunk, 1, {0, residual}, {0, 1});
-  else
-    c.walks_rows(s.rows, s.rows_per_chunk, 1, {0, residual});
+  c.walks_rows(s.rows, s.rows_per_chunk, 1, {0, residual}, {0, 1, 2, 3});
 }
 
-void lower_layer_norm(LowerContext& c) { add_norm(c, true, c.op<ops::LayerNorm>().eps, -1, -1, 1, false); }
-void lower_rms_norm(LowerContext& c) { add_norm(c, false, c.op<ops::RmsNorm>().eps, -1, -1, 1, false); }
-void lower_residual_ln(LowerContext& c) {
-  const auto& op = c.op<ops::FusedResidualLN>();
-  add_norm(c, true, op.eps, 1, op.has_bias ? 2 : -1, op.has_bias ? 3 : 2, false);
+void lower_layer_norm(LowerContext& c) {
+  const auto& op = c.op<ops::LayerNorm>();
+  add_norm(c, {true, op.eps, static_cast<int>(op.axes.size()), false, -1, 1, 2});
 }
+void lower_rms_norm(LowerContext& c) {
+  const auto& op = c.op<ops::RmsNorm>();
+  add_norm(c, {false, op.eps, static_cast<int>(op.axes.size()), false, -1, -1, 1});
+}
+void lower_residual_ln(LowerContext& c) { add_norm(c, {true, c.op<ops::FusedResidualLN>().eps, 1, true, 1, 2, 3}); }
 void lower_residual_rms(LowerContext& c) {
-  const auto& op = c.op<ops::FusedResidualRmsNorm>();
-  add_norm(c, false, op.eps, 1, op.has_bias ? 2 : -1, op.has_bias ? 3 : 2, true);
+  add_norm(c, {false, c.op<ops::FusedResidualRmsNorm>().eps, 1, true, 1, -1, 2});
 }
 
-// y may lie over x, the sum over x or the residual; a matrix may be strided.
-bool norm_reads_strided(const Graph& g, NodeId id, int operand) {
+// A matrix may be strided.
+bool matrix_reads_strided(const Graph& g, NodeId id, int operand) {
   return operand == 0 && in_shape(g, id, 0).rank() <= 2;
 }
+template <class Op>
+bool norm_reads_strided(const Graph& g, NodeId id, int operand) {
+  return matrix_reads_strided(g, id, operand) && g.node(id).op.template as<Op>().axes.size() == 1;
+}
+// y may lie over x; the sum over x or the residual.
 bool x_in_place(const Graph&, NodeId, int operand, int result) { return operand == 0 && result == 0; }
 bool sum_in_place(const Graph& g, NodeId id, int operand, int result) {
   if (g.node(id).inputs[0] == g.node(id).inputs[1]) return false;  // the two results would lie over one operand
@@ -123,17 +160,38 @@ void lower_softmax(LowerContext& c) {
 }
 
 constexpr Row kRows[] = {
-    {OpKind::LayerNorm, "layer_norm_f32", last_axis_refuses<ops::LayerNorm>, lower_layer_norm, norm_reads_strided,
+    {.kind = OpKind::LayerNorm,
+     .kernel = "layer_norm_f32",
+     .refuses = last_axes_refuses<ops::LayerNorm>,
+     .lower = lower_layer_norm,
+     .reads_strided = norm_reads_strided<ops::LayerNorm>,
+     .in_place = x_in_place,
+     .skips_unread = 0b110},
+    {.kind = OpKind::RmsNorm,
+     .kernel = "rms_norm_f32",
+     .refuses = last_axes_refuses<ops::RmsNorm>,
+     .lower = lower_rms_norm,
+     .reads_strided = norm_reads_strided<ops::RmsNorm>,
+     .in_place = x_in_place,
+     .skips_unread = 0b10},
+    {.kind = OpKind::FusedResidualLN,
+     .kernel = "residual_layer_norm_f32",
+     .refuses = fused_norm_refuses,
+     .lower = lower_residual_ln,
+     .reads_strided = matrix_reads_strided,
+     .in_place = sum_in_place,
+     .skips_unread = 0b1110},
+    {.kind = OpKind::FusedResidualRmsNorm,
+     .kernel = "residual_rms_norm_f32",
+     .refuses = fused_norm_refuses,
+     .lower = lower_residual_rms,
+     .reads_strided = matrix_reads_strided,
+     .in_place = sum_in_place,
+     .skips_unread = 0b110},
+    {OpKind::Softmax, "softmax_f32", last_axis_refuses<ops::Softmax>, lower_softmax<false>, matrix_reads_strided,
      x_in_place},
-    {OpKind::RmsNorm, "rms_norm_f32", last_axis_refuses<ops::RmsNorm>, lower_rms_norm, norm_reads_strided, x_in_place},
-    {OpKind::FusedResidualLN, "residual_layer_norm_f32", fused_norm_refuses, lower_residual_ln, norm_reads_strided,
-     x_in_place},
-    {OpKind::FusedResidualRmsNorm, "residual_rms_norm_f32", fused_norm_refuses, lower_residual_rms, norm_reads_strided,
-     sum_in_place},
-    {OpKind::Softmax, "softmax_f32", last_axis_refuses<ops::Softmax>, lower_softmax<false>, norm_reads_strided,
-     x_in_place},
-    {OpKind::LogSoftmax, "log_softmax_f32", last_axis_refuses<ops::LogSoftmax>, lower_softmax<true>, norm_reads_strided,
-     x_in_place},
+    {OpKind::LogSoftmax, "log_softmax_f32", last_axis_refuses<ops::LogSoftmax>, lower_softmax<true>,
+     matrix_reads_strided, x_in_place},
 };
 
 }  // namespace

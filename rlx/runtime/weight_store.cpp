@@ -1,15 +1,18 @@
 // Preparing weights: values read as they are, packed forms, and values computed once.
-#include "rlx/runtime/weights.h"
+#include "rlx/runtime/weight_store.h"
 
 #include <algorithm>
 #include <set>
 
+#include "rlx/compiler/legalize.h"
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/driver/program.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/rebuild.h"
-#include "rlx/tensor/visit.h"
 
 namespace rlx {
 
@@ -42,10 +45,17 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
   std::vector<Value> outputs;
   for (Value v : wanted) outputs.push_back(map(v));
   g.set_outputs(outputs);
+  if (!legalize_for_backend(g, place.target).empty()) {  // what the device does not run the host evaluates, once
+    NamedTensors values;
+    const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
+    for (std::size_t i = 0; i < leaves.size(); ++i) values.insert_or_assign(g.leaf_name(leaves[i]), inputs[i]);
+    return evaluate(g, values);
+  }
   LirModule lir;
   lir.plan = plan_memory(g, place.target);
   lir.graph = std::move(g);
-  return run_once(place.device, place.stream, *place.backend.compile_lir(std::move(lir), place.options), inputs);
+  const ProgramDevice only[] = {{&place.backend, place.options, nullptr}};
+  return run_once(place.device, place.stream, *compile_program(std::move(lir), only), inputs);
 }
 
 }  // namespace
@@ -92,7 +102,9 @@ WeightStore::WeightStore(const WeightStore& other) {
   packed_at_ = other.packed_at_;
   reading_ = other.reading_;
   readers_ = other.readers_;
+  cache_ = other.cache_;
   read_raw_ = other.read_raw_;
+  whole_in_forms_ = other.whole_in_forms_;
 }
 
 bool WeightStore::has(std::string_view name) const {
@@ -100,11 +112,17 @@ bool WeightStore::has(std::string_view name) const {
   return params_.find(name) != params_.end();
 }
 
+Tensor WeightStore::value(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  return raw(name);
+}
+
 std::size_t WeightStore::bytes() const {
   std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
   for (const auto& [key, form] : forms_)
-    if (std::any_of(form->sources.begin(), form->sources.end(), [](const Source& s) { return s.ready; }))
+    if (!form->mapped &&
+        std::any_of(form->sources.begin(), form->sources.end(), [](const Source& s) { return s.ready; }))
       bytes += form->bytes.size_bytes();
   for (const auto& [name, p] : params_)
     if (!p.raw.empty() && !p.loader) bytes += p.raw.size_bytes();
@@ -114,6 +132,7 @@ std::size_t WeightStore::bytes() const {
 // A copy with bytes of its own.
 std::shared_ptr<WeightStore::Form> WeightStore::copy_of(const Form& form) {
   auto copy = std::make_shared<Form>(form);
+  copy->mapped = false;
   if (!copy->bytes.empty()) copy->bytes = Tensor::copy_of(copy->bytes.data(), copy->bytes.shape());
   copy->resident = {};
   return copy;
@@ -121,7 +140,7 @@ std::shared_ptr<WeightStore::Form> WeightStore::copy_of(const Form& form) {
 
 // A form for writing: a clone goes on reading the old bytes.
 WeightStore::Form& WeightStore::own(std::shared_ptr<Form>& form) {
-  if (!sole_owner(form)) form = copy_of(*form);
+  if (!sole_owner(form) || form->mapped) form = copy_of(*form);
   form->resident = {};
   return *form;
 }
@@ -130,18 +149,41 @@ WeightStore::Form& WeightStore::own(std::shared_ptr<Form>& form) {
 bool WeightStore::is_packed(const std::string& name) const { return packed_at_.contains(name); }
 
 // Whether nothing else needs them.
-bool WeightStore::held_packed(const std::string& name) const { return !read_raw_.contains(name) && is_packed(name); }
+bool WeightStore::held_packed(const std::string& name) const {
+  return !read_raw_.contains(name) && whole_in_forms_.contains(name);
+}
 
-// Packs the values of `name`, in its declared dtype, into every form that waits for them.
-void WeightStore::pack_waiting(const std::string& name, const void* values) {
+// Writes the values of `name` into every form that waits for them.
+void WeightStore::pack_waiting(const std::string& name, const Tensor& values, const WeightLoader* loader) {
   const auto packed = packed_at_.find(name);
   if (packed == packed_at_.end()) return;
   for (const PackedAt& at : packed->second) {
     std::shared_ptr<Form>& form = forms_.find(at.key)->second;
     if (form->sources[at.source].ready) continue;
     Form& f = own(form);
-    f.packed_by->pack(f.node, at.source, values, f.bytes.mutable_data());
+    write_source(f, at.source, values, loader, name);
     f.sources[at.source].ready = true;
+  }
+}
+
+// Writes a source into its form, some columns at a time, so that of a mapped file little more than these is in memory.
+void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
+                               const std::string& name) {
+  constexpr std::int64_t kSliceBytes = std::int64_t{64} << 20;
+  const ops::Relayout& op = f.packed_by->lir().prepare.node(f.node).op.as<ops::Relayout>();
+  const ops::FormSource at = op.source(source);
+  const std::int64_t bits = dtype_bits(values.dtype());
+  const std::int64_t column_bytes = std::max<std::int64_t>(1, op.k * bits / 8);
+  // Columns that are apart in the file share its pages, so only those that follow each other are let go by slices.
+  const bool sliced = loader && at.n_stride >= op.k;
+  const std::int64_t step =
+      sliced ? std::max<std::int64_t>(1, kSliceBytes / column_bytes) : std::max<std::int64_t>(1, at.columns);
+  for (std::int64_t begin = 0; begin < at.columns; begin += step) {
+    const std::int64_t end = std::min(at.columns, begin + step);
+    f.packed_by->encode(f.node, source, {begin, end}, values.dtype(), values.data(), f.bytes.mutable_data());
+    if (sliced)
+      loader->drop_pages(name, static_cast<std::size_t>((at.offset + begin * at.n_stride) * bits / 8),
+                         static_cast<std::size_t>((end - begin) * at.n_stride * bits / 8));
   }
 }
 
@@ -170,16 +212,15 @@ void WeightStore::set(std::span<const NewValue> values) {
       instead = std::make_shared<Form>(*form);
       instead->bytes = Tensor();
       instead->resident = {};
-    } else if (!sole_owner(form)) {
+    } else if (!sole_owner(form) || form->mapped) {
       instead = copy_of(*form);
     }
     changes.push_back({form, std::move(instead), std::move(old)});
   }
   std::map<std::string, Param, std::less<>> params;
-  std::size_t converted_bytes = 0;
   for (const NewValue& v : values) {
     Param p{{}, v.declared};
-    if (held_packed(v.name)) {
+    if (held_packed(v.name) && !v.loader) {
       // Packed below.
     } else if (v.loader) {
       p.raw = v.value;  // converted when it is read: a checkpoint in half precision stays in its file until then
@@ -188,11 +229,8 @@ void WeightStore::set(std::span<const NewValue> values) {
       p.raw = v.value.cast(v.declared);
       if (!p.raw.owned()) p.raw = Tensor::copy_of(p.raw.data(), p.raw.shape());
     }
-    if (v.value.dtype() != v.declared && is_packed(v.name))
-      converted_bytes = std::max(converted_bytes, size_bytes(v.declared, v.value.num_elements()));
     params.insert_or_assign(v.name, std::move(p));
   }
-  Tensor converted = Tensor::uninitialized(Shape({Dim(converted_bytes)}, DType::U8));
 
   // From here on nothing fails.
   for (Change& c : changes) {
@@ -207,18 +245,50 @@ void WeightStore::set(std::span<const NewValue> values) {
     else
       params_.insert(std::move(node));
   }
+  std::vector<std::string> of_files;
   for (const NewValue& v : values) {
     if (!is_packed(v.name)) continue;
-    const std::byte* fitted = v.value.data();
-    if (v.value.dtype() != v.declared) {
-      std::byte* to = converted.mutable_data();
-      for (std::int64_t i = 0; i < v.value.num_elements(); ++i)
-        store_element(to, v.declared, i, load_element<double>(fitted, v.value.dtype(), i));
-      fitted = to;
-    }
-    pack_waiting(v.name, fitted);
-    if (v.loader && held_packed(v.name)) v.loader->drop_pages(v.name);
+    if (v.loader)
+      of_files.push_back(v.name);
+    else
+      pack_waiting(v.name, v.value, nullptr);
   }
+  try {
+    pack_params(of_files);
+  } catch (const std::bad_alloc&) {  // their values are in the file: the first run makes the forms
+  }
+}
+
+// The sources of forms that hold values of `name` bit for bit; only those that are written, when `ready`.
+std::vector<WeightStore::HeldPart> WeightStore::parts_in_forms(const std::string& name, bool ready) const {
+  std::vector<HeldPart> parts;
+  const auto packed = packed_at_.find(name);
+  if (packed == packed_at_.end()) return parts;
+  for (const PackedAt& at : packed->second) {
+    const Form& form = *forms_.find(at.key)->second;
+    if (ready && !form.sources[at.source].ready) continue;
+    const Graph& prepare = form.packed_by->lir().prepare;
+    const Node& node = prepare.node(form.node);
+    const auto& op = node.op.as<ops::Relayout>();
+    if (op.form.lossless)
+      parts.push_back({&form, at.source, prepare.shape(node.inputs[at.source]), op.k, op.source(at.source)});
+  }
+  return parts;
+}
+
+// Whether the parts are all of the param between them: columns that follow each other from the first to the last.
+bool WeightStore::covers(std::vector<HeldPart>& parts) {
+  const auto first_column = [](const HeldPart& p) { return p.at.n_stride > 0 ? p.at.offset / p.at.n_stride : 0; };
+  std::sort(parts.begin(), parts.end(),
+            [&](const HeldPart& a, const HeldPart& b) { return first_column(a) < first_column(b); });
+  std::int64_t columns = 0;
+  for (const HeldPart& p : parts) {
+    const HeldPart& like = parts.front();
+    if (p.k != like.k || p.at.k_stride != like.at.k_stride || p.at.n_stride != like.at.n_stride) continue;
+    if (first_column(p) > columns || (p.at.n_stride > 0 && p.at.offset % p.at.n_stride != 0)) return false;
+    columns = std::max(columns, first_column(p) + p.at.columns);
+  }
+  return !parts.empty() && columns * parts.front().k == parts.front().of.num_elements();
 }
 
 // The values of a param in its declared dtype, read back from a packed form when nothing else holds them.
@@ -228,26 +298,83 @@ const Tensor& WeightStore::raw(const std::string& name) {
     if (p.raw.dtype() != p.declared) p = Param{p.raw.cast(p.declared), p.declared};
     return p.raw;
   }
-  if (const auto packed = packed_at_.find(name); packed != packed_at_.end())
-    for (const PackedAt& at : packed->second) {
-      const Form& form = *forms_.find(at.key)->second;
-      if (!form.sources[at.source].ready) continue;
-      const Graph& prepare = form.packed_by->lir().prepare;
-      Tensor t = Tensor::uninitialized(prepare.shape(prepare.node(form.node).inputs[at.source]));
-      form.packed_by->unpack(form.node, at.source, form.bytes.data(), t.mutable_data());
-      p.raw = std::move(t);
-      return p.raw;
-    }
+  std::vector<HeldPart> parts = parts_in_forms(name, true);
+  if (covers(parts)) {
+    Tensor t = Tensor::uninitialized(parts.front().of);
+    for (const HeldPart& part : parts)
+      part.form->packed_by->decode(part.form->node, part.source, part.form->bytes.data(), t.dtype(), t.mutable_data());
+    p.raw = std::move(t);
+    return p.raw;
+  }
   throw Error(ErrorCode::Internal, concat_text("the values of param '", name,
                                                "' were given back while no packed form holds them; please report"));
 }
 
-void WeightStore::pack_param(const std::string& name) {
-  Param& p = params_.find(name)->second;
-  const std::shared_ptr<const WeightLoader> loader = p.loader;
-  pack_waiting(name, raw(name).data());
-  if (loader) loader->drop_pages(name);
-  if (held_packed(name)) p = Param{{}, p.declared};
+// Brings params into every form that waits for them: out of the cache where it has the form, else from their values.
+void WeightStore::pack_params(std::span<const std::string> names) {
+  const std::vector<Savable> savable = savable_forms(names);
+  std::vector<bool> restored;
+  for (const Savable& s : savable) {
+    Form& form = **s.form;
+    Tensor bytes = cache_->find(s.key, form.bytes.size_bytes(), s.source, [&] { return s.content(); });
+    restored.push_back(!bytes.empty());
+    if (!restored.back()) continue;
+    auto mapped = std::make_shared<Form>(form);
+    mapped->bytes = std::move(bytes);
+    mapped->mapped = true;
+    mapped->resident = {};
+    for (Source& source : mapped->sources) source.ready = true;
+    *s.form = std::move(mapped);
+  }
+  for (const std::string& name : names) {
+    Param& p = params_.find(name)->second;
+    const std::shared_ptr<const WeightLoader> loader = p.loader;
+    pack_waiting(name, p.raw.empty() ? raw(name) : p.raw, loader.get());
+    if (loader) loader->drop_all_pages(name);
+    if (held_packed(name)) p = Param{{}, p.declared};
+  }
+  for (std::size_t i = 0; i < savable.size(); ++i) {
+    const Form& form = **savable[i].form;
+    if (!restored[i] && std::all_of(form.sources.begin(), form.sources.end(), [](const Source& s) { return s.ready; }))
+      cache_->save(savable[i].key, {form.bytes.data(), form.bytes.size_bytes()}, savable[i].source,
+                   savable[i].content());
+  }
+}
+
+// The forms that wait for nothing but params of files, some of `names` among them.
+std::vector<WeightStore::Savable> WeightStore::savable_forms(std::span<const std::string> names) {
+  std::vector<Savable> out;
+  if (!cache_) return out;
+  std::set<std::string_view> keys;
+  for (const std::string& name : names)
+    if (const auto packed = packed_at_.find(name); packed != packed_at_.end())
+      for (const PackedAt& at : packed->second) keys.insert(at.key);
+  for (std::string_view key : keys) {
+    std::shared_ptr<Form>& form = forms_.find(key)->second;
+    Savable s;
+    s.form = &form;
+    s.key =
+        concat_text(key, " ", form_text(form->packed_by->lir().prepare.node(form->node).op.as<ops::Relayout>().form));
+    bool all = true;
+    for (std::size_t i = 0; i < form->sources.size() && all; ++i) {
+      const Source& source = form->sources[i];
+      const auto param = source.param.empty() ? params_.end() : params_.find(source.param);
+      all = !source.ready && param != params_.end() && param->second.loader && !param->second.raw.empty();
+      const auto identity = all ? param->second.loader->identity(source.param) : std::nullopt;
+      all = identity && (i == 0 || *identity == s.source);
+      if (!all) break;
+      s.source = *identity;
+      s.params.push_back(param->second.raw);
+    }
+    if (all && !s.params.empty()) out.push_back(std::move(s));
+  }
+  return out;
+}
+
+std::string WeightStore::Savable::content() const {
+  std::string hashes;
+  for (const Tensor& t : params) hashes += fingerprint_bytes(t.data(), t.size_bytes()).text();
+  return fingerprint_bytes(hashes.data(), hashes.size()).text();
 }
 
 void WeightStore::add(const WeightPlan& plan) {
@@ -286,7 +413,7 @@ void WeightStore::add_locked(const WeightPlan& plan) {
         const bool direct = prepare.node(from).kind() == OpKind::Param;
         form->sources.push_back({direct ? prepare.leaf_name(from) : std::string(), plan.reads[i][s], false});
       }
-      slab_bytes += padded(static_cast<std::size_t>(node.op.as<ops::Relayout>().packed_bytes));
+      slab_bytes += padded(static_cast<std::size_t>(node.op.as<ops::Relayout>().form.bytes));
       fresh.push_back(form);
     } else {
       form->sources.push_back({{}, plan.reads[i][0], false});
@@ -309,7 +436,7 @@ void WeightStore::add_locked(const WeightPlan& plan) {
   if (!fresh.empty()) slab = Tensor::uninitialized(Shape({Dim(slab_bytes)}, DType::U8));
   std::size_t used = 0;
   for (const std::shared_ptr<Form>& form : fresh) {
-    auto bytes = static_cast<std::size_t>(prepare.node(form->node).op.as<ops::Relayout>().packed_bytes);
+    auto bytes = static_cast<std::size_t>(prepare.node(form->node).op.as<ops::Relayout>().form.bytes);
     form->bytes = Tensor::part_of(slab, used, Shape({Dim(bytes)}, DType::U8));
     used += padded(bytes);
   }
@@ -323,7 +450,15 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     for (const auto& [key, form] : *forms) reading.add(key, *form);
   packed_at_.swap(packed_at);
   std::swap(reading_, reading);
+  std::set<std::string, std::less<>> packed_names;
+  for (const auto& [key, form] : made)
+    for (const Source& source : form->sources)
+      if (!source.param.empty()) packed_names.insert(source.param);
   forms_.merge(made);
+  for (const std::string& name : packed_names) {
+    std::vector<HeldPart> parts = parts_in_forms(name, false);
+    if (covers(parts)) whole_in_forms_.insert(name);
+  }
 }
 
 WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& place) {
@@ -372,7 +507,7 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
                             " no value: ", quoted_names(missing, 8)),
                 "set them with set_param or load_params before the first run");
 
-  for (const std::string& name : to_pack) pack_param(name);
+  pack_params(to_pack);
   if (!to_compute.empty()) {
     NamedTensors values;
     for (const auto& [list, names] : computed_from)
@@ -387,7 +522,7 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
         if (form->sources[s].ready) continue;
         Form& f = own(form);
         if (f.packed_by)
-          f.packed_by->pack(f.node, s, result_of(node.inputs[s])->data(), f.bytes.mutable_data());
+          write_source(f, s, *result_of(node.inputs[s]), nullptr, {});
         else
           f.bytes = *result_of(prepare.outputs()[i]);
         f.sources[s].ready = true;

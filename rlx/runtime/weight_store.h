@@ -10,9 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/compiler/weights.h"
+#include "rlx/compiler/split_weights.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/lir.h"
 #include "rlx/runtime/run_memory.h"
 #include "rlx/tensor/sole_owner.h"
 #include "rlx/tensor/weight_loader.h"
@@ -51,7 +52,8 @@ struct WeightPlace {
 /// form goes with the last program that reads it. Calls may come from several threads.
 class WeightStore {
  public:
-  WeightStore() = default;
+  /// `cache`, unless it is null, keeps forms that are made of files from one start to the next.
+  explicit WeightStore(std::shared_ptr<FormCache> cache = nullptr) : cache_(std::move(cache)) {}
   WeightStore(const WeightStore& other);
   WeightStore& operator=(const WeightStore&) = delete;
 
@@ -69,6 +71,8 @@ class WeightStore {
   /// several params, the ranges of these.
   void set(std::span<const NewValue> values);
   bool has(std::string_view name) const;
+  /// The value of a param that has one, in its declared dtype.
+  Tensor value(const std::string& name);
   /// All outputs of the plan's prepare graph, preparing what is not ready yet. Throws NotFound naming every param it
   /// needs that has no value.
   WeightTable prepare(const WeightPlan& plan, const WeightPlace& place);
@@ -94,6 +98,7 @@ class WeightStore {
     std::shared_ptr<const ExecutableGraph> packed_by;  // null for a computed form
     NodeId node;                                       // its relayout there
     Resident resident{};
+    bool mapped = false;  // bytes are a file's
   };
 
   /// Which forms a param is read by: through the lists of params, since many forms share one.
@@ -112,11 +117,33 @@ class WeightStore {
   static Form& own(std::shared_ptr<Form>& form);
   bool is_packed(const std::string& name) const;
   bool held_packed(const std::string& name) const;
-  void pack_waiting(const std::string& name, const void* values);
-  void pack_param(const std::string& name);
+  void pack_waiting(const std::string& name, const Tensor& values, const WeightLoader* loader);
+  void pack_params(std::span<const std::string> names);
+  /// A form that waits for params of files, which a cache may hold.
+  struct Savable {
+    std::string key;  // in the cache
+    std::shared_ptr<Form>* form = nullptr;
+    SourceIdentity source{};
+    std::vector<Tensor> params;  // what it is made of, in order
+    std::string content() const;
+  };
+  std::vector<Savable> savable_forms(std::span<const std::string> names);
+  static void write_source(Form& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
+                           const std::string& name);
+  /// A source of a form that holds some columns of a param.
+  struct HeldPart {
+    const Form* form = nullptr;
+    std::size_t source = 0;
+    Shape of;  // the param's
+    std::int64_t k = 0;
+    ops::FormSource at{};
+  };
+  std::vector<HeldPart> parts_in_forms(const std::string& name, bool ready) const;
+  static bool covers(std::vector<HeldPart>& parts);
   const Tensor& raw(const std::string& name);
 
   mutable std::mutex mutex_;
+  std::shared_ptr<FormCache> cache_;
   std::map<std::string, Param, std::less<>> params_;
   std::map<std::string, std::shared_ptr<Form>, std::less<>> forms_;
   struct PackedAt {
@@ -126,8 +153,9 @@ class WeightStore {
   std::map<std::string, std::vector<PackedAt>, std::less<>> packed_at_;  // the packed forms of a param; they stay
   Reading reading_;
   std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed forms, by key
-  std::set<std::string> read_raw_;                  // params that a kernel or a computed form of some plan reads
-  std::map<const std::byte*, Resident> constants_;  // by their bytes, which live as long as the plans that read them
+  std::set<std::string> read_raw_;                     // params that a kernel or a computed form of some plan reads
+  std::set<std::string, std::less<>> whole_in_forms_;  // params that can be read back out of forms
+  std::map<const std::byte*, Resident> constants_;     // by their bytes, which live as long as the plans that read them
 };
 
 }  // namespace rlx

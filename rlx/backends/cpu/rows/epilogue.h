@@ -1,0 +1,35 @@
+// What follows a product in its kernel, read from the body of a FusedDot.
+#pragma once
+
+#include <optional>
+
+#include "rlx/backends/cpu/rows.h"
+
+namespace rlx::cpu {
+
+/// One operand of an epilogue: an operand of the node, or a constant of the body.
+struct EpilogueOperand {
+  int operand = -1;  // index among the epilogue's operands (0 = the first after the accumulator)
+  const float* constant = nullptr;
+  bool used() const { return operand >= 0 || constant != nullptr; }
+};
+
+/// An epilogue in the form GemmEpilogue has.
+struct EpilogueForm {
+  float alpha = 1.0F;
+  Act act = Act::None;
+  bool residual_after_act = false;
+  EpilogueOperand bias, residual, mul;
+};
+
+/// The epilogue of a product (DotGeneral has none), when the kernels have it.
+std::optional<EpilogueForm> match_epilogue(const Graph& g, NodeId id);
+/// Why they have not, for `Row::refuses`.
+const char* epilogue_refuses(const Graph& g, NodeId id);
+/// Whether operand `i` of a FusedDot's epilogue is the residual or the multiplier, of which each element is read right
+/// before the element of the result is written.
+bool read_before_written(const Graph& g, NodeId id, int i);
+/// Fills in `e`; operand i of the epilogue is operand 2 + i of the node, rows of results are `n` apart.
+void point_epilogue(LowerContext& c, const EpilogueForm& form, std::int64_t n, GemmEpilogue& e);
+
+}  // namespace rlx::cpu

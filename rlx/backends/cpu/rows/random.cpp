@@ -1,0 +1,61 @@
+// Random bits: every element from its own counter, in any order.
+#include <algorithm>
+
+#include "rlx/backends/cpu/rows.h"
+#include "rlx/ir/ops/random.h"
+#include "rlx/ir/threefry.h"
+
+namespace rlx::cpu {
+namespace {
+
+struct RngStep {
+  const std::uint32_t* key = nullptr;
+  const std::uint64_t* first = nullptr;  // null: 0
+  bool one_first = false;
+  std::int64_t total = 0, each = 1, per_chunk = 1;
+  int bits = 32;
+  void* y = nullptr;
+};
+template <class T>
+void fill_bits(const RngStep& s, std::int64_t begin, std::int64_t end) {
+  T* y = static_cast<T*>(s.y);
+  for (std::int64_t i = begin; i < end; ++i) {
+    const std::int64_t k = i / s.each;
+    const std::uint64_t first = s.first ? s.first[s.one_first ? 0 : k] : 0;
+    y[i] = static_cast<T>(
+        threefry_bits(s.key[2 * k], s.key[2 * k + 1], first + static_cast<std::uint64_t>(i % s.each), s.bits));
+  }
+}
+void run_rng(const RngStep& s, std::int64_t chunk) {
+  const std::int64_t begin = chunk * s.per_chunk, end = std::min(s.total, begin + s.per_chunk);
+  switch (s.bits) {
+    case 8: return fill_bits<std::uint8_t>(s, begin, end);
+    case 16: return fill_bits<std::uint16_t>(s, begin, end);
+    case 32: return fill_bits<std::uint32_t>(s, begin, end);
+    default: return fill_bits<std::uint64_t>(s, begin, end);
+  }
+}
+void lower_rng(LowerContext& c) {
+  const View key = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<RngStep>();
+  s.total = y.elements();
+  s.each = s.total / (key.elements() / 2);
+  s.bits = dtype_bits(y.dtype);
+  s.per_chunk = c.grain(1024);
+  c.point(s.key, key);
+  if (c.num_inputs() > 1) {
+    s.one_first = c.in(1).rank() == 0;
+    c.point(s.first, c.in(1));
+  }
+  c.point(s.y, y);
+  c.step<run_rng>(s, (s.total + s.per_chunk - 1) / s.per_chunk, 15.0 * static_cast<double>(s.total));
+}
+
+constexpr Row kRows[] = {{OpKind::RngBits, "threefry", never_refuses, lower_rng}};
+
+}  // namespace
+
+std::span<const Row> random_rows() { return kRows; }
+
+}  // namespace rlx::cpu

@@ -1,0 +1,231 @@
+// Placement by label, host segments by what is refused, and transfers between.
+#include "rlx/compiler/placement.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/pipeline.h"
+#include "rlx/driver/registry.h"
+#include "rlx/ir/bodies.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/lir.h"
+#include "rlx/ir/rebuild.h"
+#include "rlx/ir/roots.h"
+
+namespace rlx {
+namespace {
+
+/// A label and what may follow it.
+bool begins_with(std::string_view label, std::string_view start) {
+  return label.starts_with(start) && (label.size() == start.size() || label[start.size()] == '/');
+}
+
+struct Placed {
+  std::string label;
+  std::uint32_t device = 0;
+};
+
+class SeveralDevices final : public Target {
+ public:
+  SeveralDevices(std::shared_ptr<const Target> first, std::shared_ptr<const Target> host, std::uint32_t host_number,
+                 bool falls_back, std::vector<Placed> placed)
+      : first_(std::move(first)),
+        host_(std::move(host)),
+        host_number_(host_number),
+        falls_back_(falls_back),
+        placed_(std::move(placed)) {}
+
+  std::string_view name() const override { return first_->name(); }
+  Device device() const override { return first_->device(); }
+  int threads() const override { return first_->threads(); }
+  TargetLimits limits() const override { return first_->limits(); }
+  bool runtime_symbols() const override { return first_->runtime_symbols(); }
+  const OpSet& kinds() const override { return first_->kinds(); }
+  const char* refuses(const Graph& g, NodeId id) const override {
+    return (sent_to_host(g, id) ? host_ : first_)->refuses(g, id);
+  }
+  // A fused node gets its label when it is built.
+  bool by_kind() const override { return first_->by_kind() && !host_; }
+  bool on_host(const Graph& g, NodeId id) const override {
+    return (!sent_to_host(g, id) && first_->on_host(g, id)) ||
+           ((falls_back_ || sent_to_host(g, id)) && host_takes(g, id));
+  }
+  RegionLimits region_limits() const override { return first_->region_limits(); }
+  std::uint32_t device_of(const Graph& g, NodeId id, std::uint32_t home) const override {
+    if (on_host_segment(g, id)) return host_number_;
+    const Placed* p = placement(g, id);
+    return p ? p->device : home;
+  }
+  bool reads_strided(const Graph& g, NodeId id, int operand) const override {
+    return runner(g, id).reads_strided(g, id, operand);
+  }
+  bool reads_encoded(const Graph& g, NodeId id, int operand) const override {
+    return runner(g, id).reads_encoded(g, id, operand);
+  }
+  bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
+    return runner(g, id).in_place(g, id, operand, result);
+  }
+  bool skips_unread(const Graph& g, NodeId id, int result) const override {
+    return runner(g, id).skips_unread(g, id, result);
+  }
+  bool plans_bodies(const Graph& g, NodeId id) const override { return runner(g, id).plans_bodies(g, id); }
+  // Weights get the forms of the first device, whose code makes them.
+  std::optional<Form> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
+    return on_host_segment(g, id) ? std::nullopt : first_->form(g, id, operand, of);
+  }
+  bool reads_form(const Graph& g, NodeId id, int operand, const Form& form) const override {
+    return !on_host_segment(g, id) && first_->reads_form(g, id, operand, form);
+  }
+
+ private:
+  const Placed* placement(const Graph& g, NodeId id) const {
+    const std::string& label = g.node(id).origin.label;
+    const Placed* best = nullptr;
+    for (const Placed& p : placed_)
+      if (begins_with(label, p.label) && (!best || best->label.size() < p.label.size())) best = &p;
+    return best;
+  }
+  bool sent_to_host(const Graph& g, NodeId id) const {
+    if (!host_ || placed_.empty()) return false;
+    const Placed* p = placement(g, id);
+    return p && p->device == host_number_;
+  }
+  bool host_takes(const Graph& g, NodeId id) const { return host_ && (host_->claims(g, id) || host_->on_host(g, id)); }
+  // A part of the program that the host runs beside the first device.
+  bool on_host_segment(const Graph& g, NodeId id) const {
+    if (!host_ || op_def(g.node(id).kind()).is_leaf()) return false;
+    if (sent_to_host(g, id)) return true;
+    return falls_back_ && first_->refuses(g, id) && !first_->on_host(g, id) && !driven(g, id) && host_takes(g, id);
+  }
+  const Target& runner(const Graph& g, NodeId id) const { return on_host_segment(g, id) ? *host_ : *first_; }
+
+  std::shared_ptr<const Target> first_, host_;  // no host: null
+  std::uint32_t host_number_;
+  bool falls_back_;
+  std::vector<Placed> placed_;
+};
+
+bool label_in(const Graph& g, std::string_view start) {
+  for (const Node& n : g.nodes())
+    if (begins_with(n.origin.label, start)) return true;
+  return any_body(g, [&](const Graph& body) { return label_in(body, start); });
+}
+
+}  // namespace
+
+ProgramTarget program_target(std::shared_ptr<const Target> target, const CompileOptions& options) {
+  ProgramTarget out{std::move(target), {}, false};
+  const Device kind = out.target->device();
+  // Of a target that this build has no backend for, what it refuses is what is asked.
+  const bool falls_back = kind != Device::Cpu && !out.target->opaque() && backend_for(kind) &&
+                          options.kernel_dispatch.value_or(KernelDispatchConfig{}).host_fallback;
+  if (options.placement.empty() && !falls_back) return out;
+  std::vector<Placed> placed;
+  std::vector<DeviceId> named;
+  bool to_host = false;
+  for (const Placement& p : options.placement) {
+    if (out.target->opaque())
+      throw Error(ErrorCode::Unsupported,
+                  concat_text("placement: ", out.target->name(), " plans its memory itself and takes whole graphs"),
+                  "compile a graph for each device");
+    if (p.device.kind != kind && p.device.kind != Device::Cpu)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), ", a program for ",
+                              device_info(kind).name, " runs on devices of that kind and on cpu"),
+                  "compile a graph for each kind of device");
+    if (p.device.ordinal < 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("placement: label '", p.label, "' goes to device number ", p.device.ordinal));
+    if (p.device.kind == Device::Cpu && kind != Device::Cpu) {
+      to_host = true;
+      placed.push_back({p.label, ~0U});
+      continue;
+    }
+    if (std::find(named.begin(), named.end(), p.device) == named.end()) named.push_back(p.device);
+    const auto place = std::find(named.begin(), named.end(), p.device) - named.begin();
+    placed.push_back({p.label, static_cast<std::uint32_t>(place) + 1});
+  }
+  std::shared_ptr<const Target> host;
+  if (falls_back || to_host)
+    if (const auto backend = backend_for(Device::Cpu)) host = backend->target({});
+  if (to_host && !host)
+    throw Error(ErrorCode::DeviceUnavailable, "placement on cpu: this build has no cpu backend",
+                "build with RLX_CPU=ON");
+  const auto host_number = static_cast<std::uint32_t>(named.size()) + 1;
+  for (Placed& p : placed)
+    if (p.device == ~0U) p.device = host_number;
+  if (named.empty() && !host) return out;
+  out.others = std::move(named);
+  if (host) out.others.push_back(Device::Cpu);
+  out.host_segments = host != nullptr;
+  out.target = std::make_shared<const SeveralDevices>(std::move(out.target), std::move(host), host_number, falls_back,
+                                                      std::move(placed));
+  return out;
+}
+
+void check_placement(const Graph& g, const CompileOptions& options) {
+  for (const Placement& p : options.placement) {
+    if (label_in(g, p.label)) continue;
+    std::vector<std::string> labels;
+    for (const Node& n : g.nodes())
+      if (!n.origin.label.empty()) labels.push_back(n.origin.label);
+    throw Error(
+        ErrorCode::NotFound,
+        concat_text("placement: no node of graph '", g.name(), "' has a label that begins with '", p.label, "'"),
+        did_you_mean(p.label, labels, "name the nodes with Graph::scope"));
+  }
+}
+
+Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home) {
+  std::vector<std::uint32_t> devices = devices_of_nodes(g, target, home);
+  const bool several = std::any_of(devices.begin(), devices.end(), [&](std::uint32_t d) { return d != home; });
+  // Bodies have transfers of their own; the device of a loop is their home.
+  const auto with_placed_bodies = [&](std::uint32_t i) {
+    const Node& n = g.nodes()[i];
+    if (op_def(n.op).bodies != BodyKind::Programs || !target.driven(g, NodeId{i})) return n.op;
+    return with_bodies(n.op, [&](std::string_view, const Subgraph& body) -> Subgraph {
+      return std::make_shared<const Graph>(insert_transfers(*body, target, devices[i]));
+    });
+  };
+  Graph out = copy_shell(g);
+  out.reserve(g.num_nodes());
+  std::vector<NodeId> map(g.num_nodes());
+  std::map<std::pair<Value, std::uint32_t>, Value> there;  // copies made so far
+  const auto on = [&](Value old, std::uint32_t device) {
+    const Value v(map[old.node.index], old.result);
+    const Node& n = g.node(old.node);
+    if (devices[old.node.index] == device || n.kind() == OpKind::Param || n.kind() == OpKind::Constant) return v;
+    const auto [it, added] = there.try_emplace({old, device}, v);
+    if (added) it->second = Value(out.add_node(Node{ops::Transfer{device}, {v}, {g.shape(old)}, n.origin}));
+    return it->second;
+  };
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    Node n = g.nodes()[i];
+    n.op = with_placed_bodies(i);
+    for (Value& v : n.inputs) v = several ? on(v, devices[i]) : Value(map[v.node.index], v.result);
+    map[i] = out.add_node(std::move(n));
+  }
+  std::vector<Value> outputs;
+  for (Value v : g.outputs()) outputs.push_back(on(v, home));
+  out.set_outputs(std::move(outputs));
+  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, on(u.value, home));
+  for (const auto& [symbol, source] : g.symbol_sources()) out.set_symbol_source(symbol, on(source, home));
+  return out;
+}
+
+bool runs_on(const Graph& g, const Target& target, std::uint32_t device, std::uint32_t home) {
+  const std::vector<std::uint32_t> devices = devices_of_nodes(g, target, home);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    if (op_def(n.kind()).is_leaf()) continue;
+    if (devices[i] == device) return true;
+    if (op_def(n.op).bodies != BodyKind::Programs || !target.driven(g, NodeId{i})) continue;
+    for (const Subgraph& body : body_graphs(n.op))
+      if (runs_on(*body, target, device, devices[i])) return true;
+  }
+  return false;
+}
+
+}  // namespace rlx

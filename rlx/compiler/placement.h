@@ -1,0 +1,38 @@
+// One program over several devices: who runs which node, and the copies between them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rlx/driver/target.h"
+#include "rlx/ir/graph.h"
+#include "rlx/tensor/buffer.h"
+
+namespace rlx {
+
+struct CompileOptions;
+
+/// A target that stands for the devices of one program.
+struct ProgramTarget {
+  std::shared_ptr<const Target> target;
+  std::vector<DeviceId> others;  // behind the first, which is the one compiled for (LirModule::others)
+  bool host_segments = false;    // the last of them is the host, for what the first refuses: it may turn out unused
+};
+
+/// `target` with the devices that `options.placement` names, and with the host for what `target` refuses and nobody can
+/// decompose, where `options` allow that. Where there is nothing of either it is `target` itself. Throws
+/// InvalidArgument for a device of another kind than the target's or the host.
+ProgramTarget program_target(std::shared_ptr<const Target> target, const CompileOptions& options);
+
+/// NotFound for a placement whose label no node of `g` has, bodies included.
+void check_placement(const Graph& g, const CompileOptions& options);
+
+/// `g`, whose inputs are on device `home`, with a Transfer wherever a node reads what another device made; outputs and
+/// new values of states come to `home`. Params and constants are read by every device where it has them.
+Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home = 0);
+
+/// True when some node of `g`, bodies included, runs on device `device`.
+bool runs_on(const Graph& g, const Target& target, std::uint32_t device, std::uint32_t home = 0);
+
+}  // namespace rlx

@@ -1,0 +1,31 @@
+// Waiting for work that writes to memory of the host.
+#pragma once
+
+#include "rlx/driver/open_device.h"
+
+namespace rlx {
+
+/// While work writes to memory of a caller: lets nobody leave before it is done, however they leave.
+class Fetching {
+ public:
+  explicit Fetching(Stream& stream) : stream_(&stream) {}
+  Fetching(const Fetching&) = delete;
+  Fetching& operator=(const Fetching&) = delete;
+  ~Fetching() {
+    if (!stream_) return;
+    try {
+      stream_->record().wait();
+    } catch (...) {  // what failed is reported by whoever throws
+    }
+  }
+  /// Waits for all so far; throws what failed.
+  void finish(const Event& done) {
+    done.wait();
+    stream_ = nullptr;
+  }
+
+ private:
+  Stream* stream_;
+};
+
+}  // namespace rlx

@@ -1,0 +1,320 @@
+// A plug-in as a backend: its target answers from one batch of claims a graph, its programs are whole graphs.
+#include "rlx/driver/plugin_backend.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "rlx/driver/plugin_device.h"
+#include "rlx/driver/registry.h"
+#include "rlx/error.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/serialize.h"
+
+namespace rlx {
+namespace {
+
+rlx_graph graph_of(const std::vector<std::byte>& bytes) { return {sizeof(rlx_graph), bytes.data(), bytes.size()}; }
+
+class TextSink final : public ByteSink {
+ public:
+  void write(const void* data, std::size_t size) override { text.append(static_cast<const char*>(data), size); }
+  std::string text;
+};
+
+/// Claims are asked once for a whole graph and kept by what an answer may depend on, since passes and legalisation ask
+/// node by node, of graphs that differ in a few nodes.
+class PluginTarget final : public Target {
+ public:
+  PluginTarget(std::shared_ptr<const PluginTable> table, Device device, DeviceOptions options)
+      : table_(std::move(table)), device_(device), options_(std::move(options)) {
+    const PluginOptions given(options_);
+    char text[256] = {};
+    call("target_name", [&](rlx_error* e) { return table_->api().target_name(given.get(), text, sizeof text, e); });
+    text[sizeof text - 1] = 0;
+    name_ = text;
+    const char* kinds = nullptr;
+    call("claimed_kinds", [&](rlx_error* e) { return table_->api().claimed_kinds(given.get(), &kinds, e); });
+    if (!kinds) table_->broke(device_info(device_).id, "claimed_kinds", "gave no text");
+    read_kinds(kinds);
+  }
+  std::string_view name() const override { return name_; }
+  Device device() const override { return device_; }
+  bool opaque() const override { return true; }
+  bool runtime_symbols() const override { return true; }  // code is made when extents are bound
+  const OpSet& kinds() const override { return kinds_; }
+  const char* refuses(const Graph& g, NodeId id) const override {
+    const Node& n = g.node(id);
+    if (op_def(n.kind()).is_leaf()) return nullptr;
+    if (!has(n.kind())) return "the plug-in does not name the op among those that it claims";
+    const std::string key = key_of(g, n);
+    std::lock_guard lock(mutex_);
+    if (const auto known = answers_.find(key); known != answers_.end()) return known->second;
+    ask(g);
+    return answers_.at(key);
+  }
+
+ private:
+  template <class F>
+  void call(std::string_view what, F&& f) const {
+    table_->call(device_info(device_).id, what, f);
+  }
+  void read_kinds(std::string_view left) {
+    std::vector<std::string> names;
+    for (const OpDef* def : all_op_defs()) names.emplace_back(def->name);
+    while (!left.empty()) {
+      const std::size_t end = std::min(left.find(' '), left.size());
+      const std::string word(left.substr(0, end));
+      left.remove_prefix(std::min(end + 1, left.size()));
+      if (word.empty()) continue;
+      const auto it = std::find(names.begin(), names.end(), word);
+      if (it == names.end())
+        throw Error(ErrorCode::NotFound,
+                    concat_text("device ", device_info(device_).id, ", ", table_->text(), ": it claims '", word,
+                                "', which is no op"),
+                    did_you_mean(word, names, "`rlx ops` lists them"));
+      kinds_.add(all_op_defs()[static_cast<std::size_t>(it - names.begin())]->kind);
+    }
+  }
+  static std::string key_of(const Graph& g, const Node& n) {
+    TextSink sink;
+    encode_node(n, sink);
+    for (Value v : n.inputs) sink.text += concat_text(";", op_text_name(g.node(v.node).op), " ", g.shape(v));
+    return std::move(sink.text);
+  }
+  void ask(const Graph& g) const {
+    const std::vector<std::byte> bytes = to_bytes(g);
+    const rlx_graph graph = graph_of(bytes);
+    std::vector<const char*> reasons(g.num_nodes(), nullptr);
+    const PluginOptions given(options_);
+    call("claims",
+         [&](rlx_error* e) { return table_->api().claims(given.get(), &graph, reasons.data(), reasons.size(), e); });
+    for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+      if (const Node& n = g.nodes()[i]; !op_def(n.kind()).is_leaf())
+        answers_.insert_or_assign(key_of(g, n), reasons[i]);
+  }
+
+  std::shared_ptr<const PluginTable> table_;
+  Device device_;
+  DeviceOptions options_;
+  std::string name_;
+  OpSet kinds_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, const char*> answers_;
+};
+
+/// Code of one graph.
+class PluginProgram {
+ public:
+  PluginProgram(std::shared_ptr<const PluginTable> table, std::string_view device, const DeviceOptions& options,
+                const LirModule& lir)
+      : table_(std::move(table)) {
+    const std::vector<std::byte> bytes = to_bytes(lir.graph);
+    const rlx_graph graph = graph_of(bytes);
+    std::vector<rlx_alias> aliases;
+    for (const LirAlias& a : lir.plan.aliases)
+      if (a.refused.empty()) aliases.push_back({a.input, a.output});
+    const PluginOptions given(options);
+    table_->call(device, "compile", [&](rlx_error* e) {
+      return table_->api().compile(given.get(), &graph, aliases.data(), aliases.size(), &handle_, e);
+    });
+    if (!handle_) table_->broke(device, "compile", "gave no program");
+  }
+  ~PluginProgram() { table_->api().program_destroy(handle_); }
+  PluginProgram(const PluginProgram&) = delete;
+  PluginProgram& operator=(const PluginProgram&) = delete;
+  rlx_program* handle() const { return handle_; }
+
+ private:
+  std::shared_ptr<const PluginTable> table_;
+  rlx_program* handle_ = nullptr;
+};
+
+class PluginBound final : public BoundGraph {
+ public:
+  PluginBound(std::shared_ptr<PluginDevice> device, std::shared_ptr<const PluginProgram> program, const Graph& g)
+      : device_(std::move(device)), program_(std::move(program)) {
+    for (Value v : g.outputs()) output_bytes_.push_back(g.shape(v).size_bytes());
+    for (NodeId id : g.leaves(OpKind::State)) state_bytes_.push_back(g.shape(id).size_bytes());
+  }
+
+  Event submit(const RunArguments& a, Stream& stream) override {
+    fill(inputs_, a.inputs, "an input");
+    fill(states_, a.states, "a state");
+    outputs_.assign(a.outputs.size(), {});
+    weights_.clear();
+    for (const BufferView& w : a.weights) weights_.push_back(plugin_buffer(*device_, w.buffer, "a weight").handle());
+    if (a.times) a.times->assign(1, {NodeId{}, 0});
+    rlx_run run{
+        sizeof run,     inputs_.size(),  outputs_.size(), states_.size(),  weights_.size(),
+        inputs_.data(), outputs_.data(), states_.data(),  weights_.data(), a.times ? &a.times->front().ns : nullptr};
+    rlx_event* done = nullptr;
+    rlx_stream* const on = plugin_stream(*device_, stream).handle();
+    device_->call("run", [&](rlx_error* e) {
+      return device_->api().run(program_->handle(), device_->handle(), on, &run, &done, e);
+    });
+    // Everything that came back is owned before anything is complained of.
+    const Event end = done ? device_->owned(done) : Event();
+    std::string broken = done ? "" : "gave no event of its end";
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].given) continue;
+      if (inputs_[i].buffer) {
+        broken = concat_text("left input ", i, ", which was given to it, in its place");
+        continue;
+      }
+      take(*a.inputs[i].holder);
+      a.inputs[i].holder->reset();
+    }
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      if (outputs_[o].buffer)
+        *a.outputs[o].holder = device_->owned(outputs_[o].buffer, output_bytes_[o]);
+      else
+        broken = concat_text("gave no buffer for output ", o);
+    }
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      std::shared_ptr<Buffer>& holder = *a.states[s].holder;
+      rlx_buffer* const before = static_cast<PluginBuffer&>(*holder).handle();
+      if (states_[s].buffer == before) continue;
+      if (states_[s].given) take(holder);
+      if (states_[s].buffer)
+        holder = device_->owned(states_[s].buffer, state_bytes_[s]);
+      else
+        broken = concat_text("left state ", s, " without a buffer");
+    }
+    if (!broken.empty()) device_->table().broke(device_->text(), "run", broken);
+    return end;
+  }
+
+ private:
+  void fill(std::vector<rlx_slot>& slots, std::span<const RunSlot> from, std::string_view what) const {
+    slots.clear();
+    for (const RunSlot& s : from)
+      slots.push_back({plugin_buffer(*device_, s.holder ? s.holder->get() : nullptr, what).handle(), s.given ? 1 : 0});
+  }
+  static void take(const std::shared_ptr<Buffer>& buffer) { static_cast<PluginBuffer&>(*buffer).release(); }
+
+  std::shared_ptr<PluginDevice> device_;
+  std::shared_ptr<const PluginProgram> program_;
+  std::vector<std::size_t> output_bytes_, state_bytes_;
+  std::vector<rlx_slot> inputs_, outputs_, states_;
+  std::vector<rlx_buffer*> weights_;
+};
+
+/// A graph with symbols is compiled when their values are bound.
+class PluginExecutable final : public ExecutableGraph {
+ public:
+  PluginExecutable(std::shared_ptr<const PluginTable> table, Device device, DeviceOptions options, LirModule lir)
+      : table_(std::move(table)), device_(device), options_(std::move(options)), lir_(std::move(lir)) {
+    if (lir_.graph.is_static()) program_ = program_of(lir_);
+  }
+  const LirModule& lir() const override { return lir_; }
+  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
+                                   std::span<const BufferView>) const override {
+    auto* const ours = dynamic_cast<PluginDevice*>(&device);
+    check(ours != nullptr, "a program of a plug-in is bound to a device of another backend");
+    const bool whole = program_ && &program == &lir_;  // not what runs before it, to find a symbol's value
+    return std::make_unique<PluginBound>(ours->self(), whole ? program_ : program_of(program), program.graph);
+  }
+  std::string kernel_name(NodeId) const override { return table_->name(); }
+
+ private:
+  std::shared_ptr<const PluginProgram> program_of(const LirModule& lir) const {
+    return std::make_shared<PluginProgram>(table_, device_info(device_).id, options_, lir);
+  }
+  std::shared_ptr<const PluginTable> table_;
+  Device device_;
+  DeviceOptions options_;
+  LirModule lir_;
+  std::shared_ptr<const PluginProgram> program_;
+};
+
+class PluginBackend final : public Backend {
+ public:
+  PluginBackend(std::shared_ptr<const PluginTable> table, Device device) : table_(std::move(table)), device_(device) {}
+  std::string_view name() const override { return table_->name(); }
+  Presence probe(Device kind) const noexcept override {
+    try {
+      std::int32_t count = 0;
+      const std::string id(device_info(kind).id);
+      table_->call(id, "probe", [&](rlx_error* e) { return table_->api().probe(id.c_str(), &count, e); });
+      if (count > 0) return {count};
+      return {0, concat_text(table_->text(), " finds none, and does not say why")};
+    } catch (const std::bad_alloc&) {
+      return {0, "out of memory"};  // lies inside the string
+    } catch (const std::exception& e) {
+      return {0, e.what()};
+    }
+  }
+  std::span<const DeviceOptionInfo> option_infos() const override {
+    std::lock_guard lock(mutex_);
+    if (!infos_known_) {
+      const rlx_option_info* list = nullptr;
+      std::size_t count = 0;
+      table_->call(device_info(device_).id, "option_infos",
+                   [&](rlx_error* e) { return table_->api().option_infos(&list, &count, e); });
+      if (count != 0 && !list) table_->broke(device_info(device_).id, "option_infos", "gave no list");
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!list[i].name || !list[i].what)
+          table_->broke(device_info(device_).id, "option_infos", "an option has no name or no text");
+        infos_.push_back({list[i].name, list[i].what, list[i].at_open != 0});
+      }
+      infos_known_ = true;
+    }
+    return infos_;
+  }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions& options) const override {
+    return std::make_shared<PluginDevice>(table_, id, options);
+  }
+  std::shared_ptr<const Target> target(const BackendOptions& options) const override {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<const Target>& known = targets_[options.options];
+    if (!known) known = std::make_shared<const PluginTarget>(table_, device_, options.options);
+    return known;
+  }
+  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
+    return std::make_unique<PluginExecutable>(table_, device_, options.options, std::move(lir));
+  }
+
+ private:
+  std::shared_ptr<const PluginTable> table_;
+  Device device_;
+  mutable std::mutex mutex_;
+  mutable bool infos_known_ = false;
+  mutable std::vector<DeviceOptionInfo> infos_;
+  mutable std::map<DeviceOptions, std::shared_ptr<const Target>> targets_;
+};
+
+Plugin register_table(const rlx_plugin* table, const std::string& where) {
+  const auto checked = std::make_shared<const PluginTable>(table, where);
+  for (Device d : checked->devices()) register_backend(d, std::make_shared<const PluginBackend>(checked, d));
+  return {checked->name(), where, checked->devices()};
+}
+
+}  // namespace
+
+Plugin register_plugin(const rlx_plugin* table) { return register_table(table, "a table of this program"); }
+
+Plugin load_plugin(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, Plugin> loaded;
+  std::lock_guard lock(mutex);
+  if (const auto known = loaded.find(path); known != loaded.end()) return known->second;
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* why = ::dlerror();
+    throw Error(ErrorCode::NotFound, concat_text("the plug-in ", path, " cannot be loaded: ", why ? why : "no reason"),
+                "give the path of a shared library with the function " RLX_PLUGIN_ENTRY_NAME);
+  }
+  void* const symbol = ::dlsym(library, RLX_PLUGIN_ENTRY_NAME);
+  if (!symbol)
+    throw Error(ErrorCode::NotFound, concat_text("the plug-in ", path, " has no function " RLX_PLUGIN_ENTRY_NAME),
+                "rlx/driver/plugin.h says what a plug-in exports");
+  const auto entry = reinterpret_cast<rlx_plugin_entry_function>(symbol);
+  return loaded.emplace(path, register_table(entry(RLX_PLUGIN_ABI_MAJOR, RLX_PLUGIN_ABI_MINOR), path)).first->second;
+}
+
+}  // namespace rlx

@@ -1,0 +1,194 @@
+// Handles of the table in our objects: each is given back once, by whoever holds it last.
+#include "rlx/driver/plugin_device.h"
+
+#include <utility>
+
+#include "rlx/error.h"
+
+namespace rlx {
+namespace {
+
+class PluginPoint final : public Event::Point {
+ public:
+  PluginPoint(std::shared_ptr<PluginDevice> device, rlx_event* handle) : device_(std::move(device)), handle_(handle) {}
+  ~PluginPoint() override { device_->api().event_destroy(handle_); }
+  PluginPoint(const PluginPoint&) = delete;
+  PluginPoint& operator=(const PluginPoint&) = delete;
+  bool ready() override { return device_->api().event_ready(handle_) != 0; }
+  bool failed() override { return ready() && device_->api().event_failed(handle_) != 0; }
+  void wait() override {
+    device_->call("event_wait", [&](rlx_error* e) { return device_->api().event_wait(handle_, e); });
+  }
+  rlx_event* handle() const { return handle_; }
+  const PluginDevice* device() const { return device_.get(); }
+
+ private:
+  std::shared_ptr<PluginDevice> device_;
+  rlx_event* handle_;
+};
+
+[[noreturn]] void refuse_bytes(const PluginDevice& device, std::string_view what) {
+  throw Error(ErrorCode::Unsupported,
+              concat_text("device ", device.text(), ", ", device.table().text(), ": ", what,
+                          " names bytes of a buffer, but the device keeps whole values"),
+              "put and get whole values");
+}
+
+}  // namespace
+
+PluginDevice::PluginDevice(std::shared_ptr<const PluginTable> table, DeviceId id, const DeviceOptions& options)
+    : table_(std::move(table)), id_(id), text_(device_text(id)) {
+  const std::string kind(device_info(id.kind).id);
+  const PluginOptions given(options);
+  call("device_open",
+       [&](rlx_error* e) { return api().device_open(kind.c_str(), id.ordinal, given.get(), &handle_, e); });
+  if (!handle_) table_->broke(text_, "device_open", "gave no device");
+}
+
+PluginDevice::~PluginDevice() { api().device_destroy(handle_); }
+
+DeviceMemory PluginDevice::memory() const {
+  static_assert(kNumBufferUses == RLX_PLUGIN_USES);
+  rlx_memory m{};
+  m.struct_size = sizeof m;
+  call("device_memory", [&](rlx_error* e) { return api().device_memory(handle_, &m, e); });
+  DeviceMemory out;
+  out.total = m.total;
+  for (std::size_t i = 0; i < out.in_use.size(); ++i) out.in_use[i] = m.in_use[i];
+  return out;
+}
+
+bool PluginDevice::lost() const { return lost_ || api().device_lost(handle_) != 0; }
+
+std::shared_ptr<Stream> PluginDevice::stream(std::uintptr_t native) {
+  rlx_stream* made = nullptr;
+  call("stream_create", [&](rlx_error* e) { return api().stream_create(handle_, native, &made, e); });
+  if (!made) table_->broke(text_, "stream_create", "gave no stream");
+  return std::make_shared<PluginStream>(self(), made);
+}
+
+std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::shared_ptr<const void>&, BufferUse use,
+                                          Stream& stream) {
+  (void)buffer_use_name(use);
+  if (value.data == nullptr && value.size_bytes != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("put: a value of ", value.size_bytes, " bytes was given, but their address is null"));
+  const std::string dtype(dtype_name(value.dtype));
+  const rlx_value v{sizeof v, dtype.c_str(), value.dims.size(), value.dims.data(), value.data, value.size_bytes};
+  rlx_stream* const on = plugin_stream(*this, stream).handle();
+  rlx_buffer* made = nullptr;
+  try {
+    call("put", [&](rlx_error* e) { return api().put(handle_, on, &v, static_cast<std::uint32_t>(use), &made, e); });
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::OutOfMemory) throw;
+    Diagnostic d = e.diagnostic();
+    d.message = concat_text("device ", text_, " has no memory for ", value.size_bytes, " bytes of ",
+                            buffer_use_name(use), ": ", d.message);
+    throw Error(std::move(d));
+  }
+  if (!made) table_->broke(text_, "put", "gave no buffer");
+  return owned(made, value.size_bytes);
+}
+
+void PluginDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream) {
+  rlx_buffer* const from = plugin_buffer(*this, &buffer, "get").handle();
+  if (to.size_bytes != buffer.bytes())
+    throw Error(ErrorCode::ShapeMismatch, concat_text("a value of ", to.size_bytes, " bytes is asked of a buffer of ",
+                                                      buffer.bytes(), " on ", text_, ", which keeps whole values"));
+  rlx_stream* const on = plugin_stream(*this, stream).handle();
+  call("get", [&](rlx_error* e) { return api().get(on, from, to.data, to.size_bytes, e); });
+}
+
+void PluginDevice::drain() {
+  call("device_drain", [&](rlx_error* e) { return api().device_drain(handle_, e); });
+}
+
+std::shared_ptr<Buffer> PluginDevice::owned(rlx_buffer* made, std::size_t bytes) {
+  return std::make_shared<PluginBuffer>(self(), made, bytes);
+}
+
+Event PluginDevice::owned(rlx_event* made) { return Event(std::make_shared<PluginPoint>(self(), made)); }
+
+PluginBuffer::PluginBuffer(std::shared_ptr<PluginDevice> device, rlx_buffer* handle, std::size_t bytes)
+    : Buffer(device->id(), bytes, nullptr), device_(std::move(device)), handle_(handle) {}
+
+PluginBuffer::~PluginBuffer() {
+  if (handle_) device_->api().buffer_destroy(handle_);
+}
+
+std::uintptr_t PluginBuffer::native() const { return handle_ ? device_->api().buffer_native(handle_) : 0; }
+
+void PluginBuffer::read(std::span<std::byte> to) const {
+  if (to.empty()) return;
+  if (to.size() != bytes()) refuse_bytes(*device_, "a read");
+  const std::shared_ptr<Stream> stream = device_->stream(0);
+  stream->wait(written());
+  rlx_stream* const on = plugin_stream(*device_, *stream).handle();
+  device_->call("get", [&](rlx_error* e) { return device_->api().get(on, handle_, to.data(), to.size(), e); });
+  stream->record().wait();
+}
+
+PluginStream::PluginStream(std::shared_ptr<PluginDevice> device, rlx_stream* handle)
+    : device_(std::move(device)), handle_(handle) {}
+PluginStream::~PluginStream() { device_->api().stream_destroy(handle_); }
+void PluginStream::upload(std::span<const std::byte>, const BufferView&) { refuse_bytes(*device_, "an upload"); }
+void PluginStream::download(const BufferView&, std::span<std::byte>) { refuse_bytes(*device_, "a download"); }
+void PluginStream::copy(const BufferView&, const BufferView&) { refuse_bytes(*device_, "a copy"); }
+
+// Whoever records a point is about to wait for work that may write to memory of theirs: without one, all work is waited
+// for before they leave.
+Event PluginStream::record() {
+  rlx_event* made = nullptr;
+  try {
+    device_->call("stream_record", [&](rlx_error* e) { return device_->api().stream_record(handle_, &made, e); });
+    if (!made) device_->table().broke(device_->text(), "stream_record", "gave no event");
+  } catch (const Error&) {
+    try {
+      device_->drain();
+    } catch (const Error&) {  // the first error says more
+    }
+    throw;
+  }
+  return device_->owned(made);
+}
+
+void PluginStream::wait(const Event& event) { wait(event, false); }
+void PluginStream::wait_order(const Event& event) { wait(event, true); }
+
+void PluginStream::wait(const Event& event, bool order_only) {
+  if (!event.point()) return;
+  auto* const ours = dynamic_cast<PluginPoint*>(event.point());
+  if (!ours || &ours->device()->table() != &device_->table()) {  // of another driver: the host waits
+    if (order_only) return Stream::wait_order(event);
+    return event.wait();
+  }
+  device_->call("stream_wait", [&](rlx_error* e) {
+    return device_->api().stream_wait(handle_, ours->handle(), order_only ? 1 : 0, e);
+  });
+}
+
+PluginBuffer& plugin_buffer(const PluginDevice& device, Buffer* buffer, std::string_view what) {
+  auto* const ours = dynamic_cast<PluginBuffer*>(buffer);
+  if (!ours || !(ours->device() == device.id()))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        concat_text("device ", device.text(), ": ", what, " was given ",
+                    buffer ? concat_text("a buffer of ", device_text(buffer->device())) : std::string("no buffer")),
+        "copy it there with rlx::to(tensor, device)");
+  if (!ours->handle())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("device ", device.text(), ": ", what, " was given a buffer that a run has taken over"),
+                "a donated value is gone: keep another holder of it, or do not donate it");
+  return *ours;
+}
+
+PluginStream& plugin_stream(const PluginDevice& device, Stream& stream) {
+  auto* const ours = dynamic_cast<PluginStream*>(&stream);
+  if (!ours)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("device ", device.text(), " was given a stream of another device"),
+                "take one of OpenDevice::stream of that device");
+  return *ours;
+}
+
+}  // namespace rlx

@@ -1,0 +1,90 @@
+// An opaque device behind a plug-in's table, with its streams, points and values. Internal.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "rlx/driver/plugin_table.h"
+
+namespace rlx {
+
+class PluginDevice final : public OpenDevice {
+ public:
+  PluginDevice(std::shared_ptr<const PluginTable> table, DeviceId id, const DeviceOptions& options);
+  ~PluginDevice() override;
+  DeviceId id() const override { return id_; }
+  MemoryModel memory_model() const override { return MemoryModel::Opaque; }
+  DeviceMemory memory() const override;
+  bool lost() const override;
+  std::shared_ptr<Stream> stream(std::uintptr_t native) override;
+  std::shared_ptr<Buffer> put(const TensorView& value, const std::shared_ptr<const void>& owner, BufferUse use,
+                              Stream& stream) override;
+  void get(Buffer& buffer, const MutableTensorView& to, Stream& stream) override;
+  void drain() override;
+
+  /// Calls `f(rlx_error*)` in this device's name; a device that it calls lost is lost from then on.
+  template <class F>
+  void call(std::string_view what, F&& f) const {
+    try {
+      table_->call(text_, what, f);
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::DeviceLost) lost_ = true;
+      throw;
+    }
+  }
+  const PluginTable& table() const { return *table_; }
+  const rlx_plugin& api() const { return table_->api(); }
+  const std::string& text() const { return text_; }
+  rlx_device* handle() const { return handle_; }
+  std::shared_ptr<PluginDevice> self() { return std::static_pointer_cast<PluginDevice>(shared_from_this()); }
+  /// A buffer that a call made.
+  std::shared_ptr<Buffer> owned(rlx_buffer* made, std::size_t bytes);
+  Event owned(rlx_event* made);
+
+ private:
+  std::shared_ptr<const PluginTable> table_;
+  DeviceId id_;
+  std::string text_;  // "tpu:1"
+  rlx_device* handle_ = nullptr;
+  mutable std::atomic<bool> lost_{false};
+};
+
+class PluginBuffer final : public Buffer {
+ public:
+  PluginBuffer(std::shared_ptr<PluginDevice> device, rlx_buffer* handle, std::size_t bytes);
+  ~PluginBuffer() override;
+  std::uintptr_t native() const override;
+  void read(std::span<std::byte> to) const override;
+  rlx_buffer* handle() const { return handle_; }
+  /// The handle is the plug-in's from now on.
+  void release() { handle_ = nullptr; }
+
+ private:
+  std::shared_ptr<PluginDevice> device_;
+  rlx_buffer* handle_;
+};
+
+class PluginStream final : public Stream {
+ public:
+  PluginStream(std::shared_ptr<PluginDevice> device, rlx_stream* handle);
+  ~PluginStream() override;
+  void upload(std::span<const std::byte> from, const BufferView& to) override;
+  void download(const BufferView& from, std::span<std::byte> to) override;
+  void copy(const BufferView& from, const BufferView& to) override;
+  Event record() override;
+  void wait(const Event& event) override;
+  void wait_order(const Event& event) override;
+  rlx_stream* handle() const { return handle_; }
+
+ private:
+  void wait(const Event& event, bool order_only);
+  std::shared_ptr<PluginDevice> device_;
+  rlx_stream* handle_;
+};
+
+/// The plug-in's own object behind one of ours; InvalidArgument for one of another device.
+PluginBuffer& plugin_buffer(const PluginDevice& device, Buffer* buffer, std::string_view what);
+PluginStream& plugin_stream(const PluginDevice& device, Stream& stream);
+
+}  // namespace rlx

@@ -1,0 +1,72 @@
+// A plug-in's table as the rest of rlx calls it: checked once, every failure an Error that names plug-in and call.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/driver/device.h"
+#include "rlx/driver/open_device.h"
+#include "rlx/driver/plugin.h"
+#include "rlx/error.h"
+
+namespace rlx {
+
+class PluginTable {
+ public:
+  /// `where` is the library's path, or says that the table is the program's own. Throws for a table of another version,
+  /// one that is cut short, and one with a null member.
+  PluginTable(const rlx_plugin* table, std::string where);
+
+  const rlx_plugin& api() const { return api_; }
+  const std::string& name() const { return name_; }
+  const std::vector<Device>& devices() const { return devices_; }
+  /// "plug-in 'acme' (/opt/libacme.so)"
+  const std::string& text() const { return text_; }
+
+  /// Calls `f(rlx_error*)`; what is not RLX_PLUGIN_OK becomes an Error that names `call` and `device`.
+  template <class F>
+  void call(std::string_view device, std::string_view call, F&& f) const {
+    rlx_error error{};
+    error.struct_size = sizeof error;
+    rlx_code code = RLX_PLUGIN_INTERNAL;
+    std::string thrown;
+    try {
+      code = f(&error);
+    } catch (const std::exception& e) {
+      thrown = concat_text("an exception left it, which the table forbids: ", e.what());
+    } catch (...) {
+      thrown = "an exception left it, which the table forbids";
+    }
+    if (code != RLX_PLUGIN_OK) fail(device, call, code, error, thrown);
+  }
+  /// A promise of the table that `call` did not keep.
+  [[noreturn]] void broke(std::string_view device, std::string_view call, std::string_view how) const;
+
+ private:
+  [[noreturn]] void fail(std::string_view device, std::string_view call, rlx_code code, const rlx_error& error,
+                         const std::string& thrown) const;
+  rlx_plugin api_{};
+  std::string name_, text_;
+  std::vector<Device> devices_;
+};
+
+/// Options as the table takes them; valid as long as `options` and this.
+class PluginOptions {
+ public:
+  explicit PluginOptions(const DeviceOptions& options) {
+    for (const auto& [key, value] : options) list_.push_back({key.c_str(), value.c_str()});
+    all_ = {sizeof all_, list_.size(), list_.data()};
+  }
+  PluginOptions(const PluginOptions&) = delete;
+  PluginOptions& operator=(const PluginOptions&) = delete;
+  const rlx_options* get() const { return &all_; }
+
+ private:
+  std::vector<rlx_option> list_;
+  rlx_options all_{};
+};
+
+}  // namespace rlx

@@ -1,0 +1,126 @@
+// Saved forms: a page of text that says what the bytes behind it are, then the bytes.
+#include "rlx/formats/form_files.h"
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "rlx/formats/mapped_file.h"
+#include "rlx/formats/output_file.h"
+#include "rlx/ir/fingerprint.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::size_t kHeadBytes = 4096;
+constexpr std::string_view kFirstLine = "rlx form 1\n";
+
+std::string hash_of(std::span<const std::byte> bytes) { return fingerprint_bytes(bytes.data(), bytes.size()).text(); }
+std::string hash_of(std::string_view text) { return fingerprint_bytes(text.data(), text.size()).text(); }
+
+std::string source_line(const SourceIdentity& s) {
+  return concat_text("source ", s.device, " ", s.inode, " ", s.size, " ", s.mtime_ns, " ", s.header, "\n");
+}
+
+// The head but for its own checksum, which is its last line.
+std::string head_text(std::string_view key, std::size_t bytes, const SourceIdentity& source, std::string_view content,
+                      std::string_view checksum) {
+  return concat_text(kFirstLine, "key ", key, "\nbytes ", bytes, "\n", source_line(source), "content ", content,
+                     "\nchecksum ", checksum, "\n");
+}
+std::string sealed(std::string head) {
+  head += concat_text("head ", hash_of(head), "\n");
+  check(head.size() <= kHeadBytes, "the head of a saved form fits its page");
+  head.resize(kHeadBytes, '\0');
+  return head;
+}
+
+std::optional<std::string_view> line_of(std::string_view head, std::string_view name) {
+  const std::size_t at = head.find(concat_text("\n", name, " "));
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = head.substr(at + name.size() + 2);
+  return rest.substr(0, rest.find('\n'));
+}
+
+}  // namespace
+
+FormFiles::FormFiles(std::string folder, Options options) : folder_(std::move(folder)), options_(options) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) fail_file(folder_, "make the folder of saved forms", error.value());
+}
+
+std::string FormFiles::path_of(std::string_view key) const { return join_path(folder_, hash_of(key) + ".form"); }
+
+std::vector<std::string> FormFiles::problems() const {
+  std::lock_guard lock(mutex_);
+  return problems_;
+}
+
+void FormFiles::note(std::string problem) {
+  if (options_.strict) throw Error(ErrorCode::BadFile, std::move(problem), "delete the file: it is written again");
+  std::lock_guard lock(mutex_);
+  problems_.push_back(std::move(problem));
+}
+
+Tensor FormFiles::find(std::string_view key, std::size_t bytes, const SourceIdentity& source,
+                       const std::function<std::string()>& content) {
+  const std::string path = path_of(key);
+  if (!is_file(path)) return {};
+  std::shared_ptr<const MappedFile> file;
+  try {
+    file = std::make_shared<const MappedFile>(MappedFile::open(path, MapAdvice::Normal));
+  } catch (const Error& e) {
+    note(e.what());
+    return {};
+  }
+  const auto damaged = [&](std::string_view why) -> Tensor {
+    note(concat_text("saved form \"", path, "\" ", why));
+    return {};
+  };
+  const std::string_view page = file->text().substr(0, kHeadBytes);
+  if (page.substr(0, 9) != kFirstLine.substr(0, 9)) return damaged("is no saved form");
+  if (page.substr(0, kFirstLine.size()) != kFirstLine)
+    return damaged(
+        concat_text("is of version ", page.substr(9, page.find('\n') - 9), ", this program reads version 1"));
+  const std::size_t seal = page.find("\nhead ");
+  if (page.size() < kHeadBytes || seal == std::string_view::npos ||
+      line_of(page, "head") != hash_of(page.substr(0, seal + 1)))
+    return damaged("has a damaged head");
+  if (line_of(page, "key") != key) return {};  // another form whose name has the same hash
+  if (line_of(page, "bytes") != std::to_string(bytes))
+    return damaged("holds another number of bytes than the form has");
+  if (file->size() != kHeadBytes + bytes)
+    return damaged(concat_text("is cut short: ", file->size(), " bytes instead of ", kHeadBytes + bytes));
+  const std::span<const std::byte> payload = file->bytes().subspan(kHeadBytes);
+  const std::string checksum(line_of(page, "checksum").value_or(""));
+  if (options_.verify && checksum != hash_of(payload)) return damaged("has a wrong checksum");
+  if (concat_text("source ", *line_of(page, "source"), "\n") != source_line(source)) {
+    const std::string now = content();
+    if (line_of(page, "content") != now) return {};  // the weights are others
+    // The same weights in another file, or touched: from now on that is their source.
+    const std::string head = sealed(head_text(key, bytes, source, now, checksum));
+    const std::string_view parts[] = {head, {reinterpret_cast<const char*>(payload.data()), payload.size()}};
+    try {
+      write_file(path, parts);
+    } catch (const Error& e) {
+      note(e.what());
+    }
+  }
+  return Tensor::borrowed(payload.data(), Shape({Dim(bytes)}, DType::U8), file);
+}
+
+void FormFiles::save(std::string_view key, std::span<const std::byte> bytes, const SourceIdentity& source,
+                     const std::string& content) {
+  const std::string head = sealed(head_text(key, bytes.size(), source, content, hash_of(bytes)));
+  const std::string_view parts[] = {head, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+  try {
+    write_file(path_of(key), parts);
+  } catch (const Error& e) {
+    note(e.what());
+  }
+}
+
+}  // namespace rlx

@@ -1,0 +1,42 @@
+// A folder of saved forms, one file each, which later starts map.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "rlx/tensor/form_cache.h"
+
+namespace rlx {
+
+/// Forms in files of a folder. A file is written beside and renamed; it holds a checksum of its head and one of its
+/// bytes.
+class FormFiles final : public FormCache {
+ public:
+  struct Options {
+    bool verify = false;  // read all bytes and compare their checksum before they are used
+    bool strict = false;  // a damaged file is an error; else it is written again, and `problems` says so
+  };
+  /// Makes the folder when it is missing. Errors: BadFile with the system's reason.
+  explicit FormFiles(std::string folder, Options options);
+  explicit FormFiles(std::string folder) : FormFiles(std::move(folder), Options{}) {}
+
+  /// Errors, when strict: BadFile naming the file, for one of another version, cut short, or with a wrong checksum.
+  Tensor find(std::string_view key, std::size_t bytes, const SourceIdentity& source,
+              const std::function<std::string()>& content) override;
+  void save(std::string_view key, std::span<const std::byte> bytes, const SourceIdentity& source,
+            const std::string& content) override;
+  /// What was wrong with files so far, one line each.
+  std::vector<std::string> problems() const;
+  /// The file that `key` is kept in.
+  std::string path_of(std::string_view key) const;
+
+ private:
+  void note(std::string problem);
+  std::string folder_;
+  Options options_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace rlx

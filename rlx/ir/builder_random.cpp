@@ -1,0 +1,105 @@
+// Builder functions of random numbers: compositions of RngBits, as jax.random makes them of its bits.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "rlx/ir/building.h"
+#include "rlx/ir/ops/random.h"
+
+namespace rlx {
+using namespace building;
+namespace {
+
+// The words of 64 bits as a key: high, low.
+Expr as_key(Graph& g, Expr bits) {
+  Dims dims = bits.shape().dims();
+  dims.push_back(Dim(1));
+  const Expr wide = g.reshape(bits, dims), shift = g.scalar(32, DType::U64);
+  return g.concat({g.cast(g.shr(wide, shift), DType::U32), g.cast(wide, DType::U32)}, -1);
+}
+
+void check_float(DType t, const char* what, SourceLoc loc) {
+  if (!is_float(t))
+    fail(loc, ErrorCode::DTypeMismatch, concat_text(what, " makes floats, not ", dtype_name(t)),
+         "take rng_bits for integers");
+}
+
+// Uniform in [0, 1): the bits that the fraction of dtype t has, times the gap below 1 ... 2.
+Expr fraction(Graph& g, Expr key, Dims dims, DType t, SourceLoc loc) {
+  const int fraction_bits = t == DType::F64 ? 52 : t == DType::F32 ? 23 : t == DType::F16 ? 10 : 7;
+  const DType source = t == DType::F64   ? DType::U64
+                       : t == DType::F32 ? DType::U32
+                       : t == DType::F16 ? DType::U16
+                                         : DType::U8;
+  const Expr bits = g.add(ops::RngBits{std::move(dims), source}, {key}, loc);
+  const Expr whole = g.shr(bits, g.scalar(dtype_bits(source) - fraction_bits, source));
+  return g.cast(whole, t) * std::ldexp(1.0, -fraction_bits);
+}
+
+// The least number above -1.
+double above_minus_one(DType t) {
+  return -1 + std::ldexp(1.0, t == DType::F64 ? -53 : t == DType::F32 ? -24 : t == DType::F16 ? -11 : -8);
+}
+
+// low + (high - low) u, not below low.
+Expr between(Graph& g, Expr u, double low, double high) {
+  const DType t = u.dtype();
+  const Expr from = g.scalar(low, t), width = g.scalar(high, t) - from;
+  return g.max(u * width + from, from);
+}
+
+}  // namespace
+
+Expr Builder::rng_key(std::uint64_t seed, SourceLoc loc) {
+  const std::uint32_t words[] = {static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)};
+  return graph().constant(Tensor::of<std::uint32_t>({2}, words), loc);
+}
+Expr Builder::rng_bits(Operand key, Dims dims, DType dtype) {
+  return graph().add(ops::RngBits{std::move(dims), dtype}, {own(graph(), key)}, key.loc());
+}
+Expr Builder::rng_split(Operand key, Dim count) {
+  return as_key(graph(), rng_bits(key, {std::move(count)}, DType::U64));
+}
+Expr Builder::rng_fold_in(Operand key, Operand data) {
+  const Expr n = own(graph(), data);
+  if (!is_int(n.dtype()))
+    fail(key.loc(), ErrorCode::DTypeMismatch, concat_text("rng_fold_in: data must be an integer, not ", n.shape()));
+  const Expr low = graph().cast(graph().cast(n, DType::U32), DType::U64);
+  return as_key(graph(), graph().add(ops::RngBits{{}, DType::U64}, {own(graph(), key), low}, key.loc()));
+}
+Expr Builder::rng_uniform(Operand key, Dims dims, DType dtype, double low, double high) {
+  check_float(dtype, "rng_uniform", key.loc());
+  if (!(low < high) || !std::isfinite(low) || !std::isfinite(high))
+    fail(key.loc(), ErrorCode::InvalidArgument, concat_text("rng_uniform: no numbers in [", low, ", ", high, ")"));
+  const Expr u = fraction(graph(), own(graph(), key), std::move(dims), dtype, key.loc());
+  return low == 0 && high == 1 ? u : between(graph(), u, low, high);
+}
+Expr Builder::rng_normal(Operand key, Dims dims, DType dtype) {
+  check_float(dtype, "rng_normal", key.loc());
+  const Expr u = fraction(graph(), own(graph(), key), std::move(dims), dtype, key.loc());
+  return graph().erfinv(between(graph(), u, above_minus_one(dtype), 1)) * std::numbers::sqrt2;
+}
+Expr Builder::rng_bernoulli(Operand key, double p, Dims dims) {
+  if (!(p >= 0 && p <= 1))
+    fail(key.loc(), ErrorCode::InvalidArgument, concat_text("rng_bernoulli: the probability ", p, " is not in [0, 1]"));
+  return graph().lt(rng_uniform(key, std::move(dims)), p);
+}
+
+Builder::SampleResult Builder::sample(Operand logits, Operand key, const SampleSettings& s) {
+  const Expr l = own(graph(), logits);
+  const auto value = [&](const std::optional<Operand>& given, double otherwise, DType t) {
+    if (!given) return graph().scalar(otherwise, t);
+    return given->is_scalar() ? graph().constant(scalar_tensor(*given, t), given->loc()) : own(graph(), *given);
+  };
+  std::vector<std::pair<std::string_view, Expr>> operands{{"logits", l},
+                                                          {"temperature", value(s.temperature, 1, DType::F32)},
+                                                          {"top_k", value(s.top_k, 0, DType::I32)},
+                                                          {"top_p", value(s.top_p, 1, DType::F32)},
+                                                          {"key", own(graph(), key)}};
+  if (s.min_p) operands.emplace_back("min_p", value(s.min_p, 0, DType::F32));
+  if (s.mask_bits) operands.emplace_back("mask_bits", own(graph(), *s.mask_bits));
+  const Expr e = graph().add_named(ops::Sample{}, operands, logits.loc());
+  return {e, e.result(1)};
+}
+
+}  // namespace rlx

@@ -1,0 +1,71 @@
+// Text of forms, and the form of a value.
+#include "rlx/ir/form.h"
+
+#include <charconv>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/lir.h"
+
+namespace rlx {
+
+std::string form_text(const Form& form) {
+  if (form.empty()) return {};
+  std::string out = form.id + "(";
+  for (std::size_t i = 0; i < form.params.size(); ++i) out += concat_text(i > 0 ? "," : "", form.params[i]);
+  out += concat_text(");", form.bytes);
+  if (form.count != 1) out += concat_text(";count ", form.count);
+  if (!form.lossless) out += ";lossy";
+  return out;
+}
+
+Form parse_form(std::string_view text) {
+  Form form;
+  if (text.empty()) return form;
+  const auto malformed = [&] {
+    Form bad;
+    bad.id = std::string(text);
+    bad.bytes = -1;
+    return bad;
+  };
+  const auto take = [&](std::string_view word) {
+    if (text.substr(0, word.size()) != word) return false;
+    text.remove_prefix(word.size());
+    return true;
+  };
+  const auto number = [&](std::int64_t& to) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+    if (error != std::errc()) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return true;
+  };
+  const std::string_view whole = text;
+  const std::size_t open = text.find('(');
+  if (open == 0 || open == std::string_view::npos) return malformed();
+  form.id = std::string(text.substr(0, open));
+  text.remove_prefix(open + 1);
+  while (!take(")")) {
+    if (!form.params.empty() && !take(",")) return text = whole, malformed();
+    if (!number(form.params.emplace_back())) return text = whole, malformed();
+  }
+  if (!take(";") || !number(form.bytes)) return text = whole, malformed();
+  if (take(";count ") && !number(form.count)) return text = whole, malformed();
+  form.lossless = !take(";lossy");
+  if (!text.empty() || form.bytes < 0 || form.count < 1) return text = whole, malformed();
+  return form;
+}
+
+const Form& form_of(const Graph& g, Value v) {
+  static const Form none;
+  const OpBox& op = g.node(v.node).op;
+  if (const auto* p = op.get_if<ops::Param>()) return p->form;
+  if (const auto* r = op.get_if<ops::Relayout>()) return r->form;
+  return none;
+}
+
+std::size_t stored_bytes(const Graph& g, Value v) {
+  const Form& form = form_of(g, v);
+  return form.empty() ? g.shape(v).size_bytes() : static_cast<std::size_t>(form.bytes);
+}
+
+}  // namespace rlx

@@ -1,0 +1,49 @@
+// Forms: how kernels want the bytes of a value whose shape stays what it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/ir/attr.h"
+
+namespace rlx {
+
+class Graph;
+struct Value;
+
+/// How kernels want a value. Only the rows that asked for it understand `id` and `params`; the empty form is row-major.
+struct Form {
+  std::string id{};                    // "panels"
+  std::vector<std::int64_t> params{};  // all that the bytes depend on: widths, dtypes, the version of the encoder
+  std::int64_t bytes = 0;
+  std::int64_t count = 1;  // matrices, one after the other
+  bool lossless = true;    // the values can be read back bit for bit
+
+  bool empty() const { return id.empty(); }
+  friend bool operator==(const Form&, const Form&) = default;
+};
+
+/// "panels(48,1);589824", with ";count 4" and ";lossy" where they are; "" for the empty form.
+std::string form_text(const Form& form);
+/// The way back; a text that `form_text` does not write gives a form of negative bytes, which no op accepts.
+Form parse_form(std::string_view text);
+
+/// The form of a value: of a prepared Param or a Relayout; the empty one of all others.
+const Form& form_of(const Graph& g, Value v);
+/// Bytes that a value of a graph without symbols takes: those of its form, or of its shape.
+std::size_t stored_bytes(const Graph& g, Value v);
+
+namespace detail {
+template <>
+struct AttrTraits<Form> {
+  static constexpr AttrType type = AttrType::String;
+  static constexpr std::span<const std::string_view> names() { return {}; }
+  static AttrValue get(const Form& f) { return form_text(f); }
+  static void set(Form& f, AttrValue a) { f = parse_form(std::get<std::string>(a)); }
+};
+}  // namespace detail
+
+}  // namespace rlx

@@ -1,0 +1,175 @@
+// GroupedDot: rows times the matrix of their group, and the sums that are its derivative. Composite.
+#include <algorithm>
+
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+using Op = ops::GroupedDot;
+
+struct GroupedDotRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<Op>();
+    const bool rows = op.fn == GroupedKind::Rows;
+    const Shape &x = c.input(0), &other = c.input(1), &ids = c.input(2);
+    const char* name = rows ? "w" : "y";
+    if (auto e = c.check_same_dtype(0, 2)) return *e;
+    if (!is_inexact(x.dtype()) && !is_int(x.dtype()))
+      return c.dtype_error("x is ", x, "; products take floats, complex numbers and integers");
+    if (!is_index(ids.dtype())) return c.dtype_error("ids must be i32 or i64, not ", ids, "; cast them");
+    if (x.rank() != 2 || other.rank() != (rows ? 3 : 2) || ids.rank() != 1)
+      return c.error("needs x [M, K], ", name, rows ? " [E, K, N]" : " [M, N]", " and ids [M], got ", x, ", ", other,
+                     " and ", ids);
+    if (!(ids.dim(0) == x.dim(0))) return c.error("x ", x, " has ", x.dim(0), " rows, ids ", ids);
+    if (rows) {
+      if (op.groups != 0) return c.attr_error("groups are counted by w ", other, ": leave `groups` 0");
+      if (!(other.dim(1) == x.dim(1))) return c.error("x ", x, " has ", x.dim(1), " columns, w ", other);
+      return Shapes{Shape({x.dim(0), other.dim(2)}, x.dtype())};
+    }
+    if (op.groups < 0) return c.attr_error("groups is ", op.groups);
+    if (!(other.dim(0) == x.dim(0))) return c.error("x ", x, " has ", x.dim(0), " rows, y ", other);
+    return Shapes{Shape({Dim(op.groups), x.dim(1), other.dim(1)}, x.dtype())};
+  }
+  // One group after the other. Rows of others are left out by selection, so that what is infinite there does no harm.
+  static void decompose(DecomposeContext& c) {
+    const bool rows = c.op<Op>().fn == GroupedKind::Rows;
+    Graph& g = c.graph();
+    const Expr x = c.input(0), other = c.input(1), ids = g.cast(c.input(2), DType::I64);
+    const DType t = x.dtype();
+    // Nothing to add up: groups, or other extents, may be too many to count then.
+    const auto empty = [](const Shape& s) {
+      return std::any_of(s.dims().begin(), s.dims().end(), [](const Dim& d) { return d.is_static(0); });
+    };
+    if (empty(x.shape()) || empty(other.shape()) || empty(c.result_shape()))
+      return c.set_result(c.zeros(c.result_shape()));
+    const Dim groups = rows ? other.dim(0) : Dim(c.op<Op>().groups);
+    const Expr numbers = positions(g, groups, 0, 1);
+    const auto mine = [&](Graph& body, Expr number) { return body.reshape(body.eq(ids, number), {x.dim(0), 1}); };
+    if (rows) {
+      const LoopResult r = g.scan(c.zeros(c.result_shape()), {numbers, other},
+                                  [&](Graph& body, const ExprList& sum, const ExprList& at) {
+                                    return LoopStep(body.where(mine(body, at[0]), body.matmul(x, at[1]), sum[0]));
+                                  });
+      return c.set_result(r.carries[0]);
+    }
+    const LoopResult r = g.scan({}, numbers, [&](Graph& body, const ExprList&, const ExprList& at) {
+      const Expr own = mine(body, at[0]), nothing = body.scalar(0, t);
+      return LoopStep(ExprList{}, body.dot_general(body.where(own, x, nothing), body.where(own, other, nothing),
+                                                   ops::DotGeneral{{0}, {0}, {}, {}}));
+    });
+    c.set_result(r.ys[0]);
+  }
+  static Expr rows_of(Graph& g, Expr x, Expr w, Expr ids) { return g.add(Op{GroupedKind::Rows, 0}, {x, w, ids}); }
+  static Expr sums_of(Graph& g, Expr x, Expr y, Expr ids, std::int64_t groups) {
+    return g.add(Op{GroupedKind::Contract, groups}, {x, y, ids});
+  }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(0)) return;
+    Graph& g = c.graph();
+    const Expr ct = c.cotangent(), x = c.input(0), other = c.input(1), ids = c.input(2);
+    if (c.op<Op>().fn == GroupedKind::Rows) {
+      if (!other.dim(0).is_static())
+        throw Error(ErrorCode::Unsupported,
+                    concat_text("the derivative of grouped_dot needs a fixed number of groups, w is ", other.shape()),
+                    "bind the symbol first");
+      c.accumulate(0, rows_of(g, ct, g.transpose(other, {0, 2, 1}), ids));
+      return c.accumulate(1, sums_of(g, x, ct, ids, other.dim(0).value()));
+    }
+    c.accumulate(0, rows_of(g, other, g.transpose(ct, {0, 2, 1}), ids));
+    c.accumulate(1, rows_of(g, x, ct, ids));
+  }
+  static void jvp(JvpContext& c) {
+    for (int i = 0; i < 2; ++i) {
+      if (!c.has_tangent(i)) continue;
+      c.add_tangent(0, c.graph().add(c.box(), {i == 0 ? c.tangent(0) : c.input(0), i == 1 ? c.tangent(1) : c.input(1),
+                                               c.input(2)}));
+    }
+  }
+  // The members' rows behind each other; where their groups differ, each member has groups of its own.
+  static void batch(BatchContext& c) {
+    Op op = c.op<Op>();
+    Graph& g = c.graph();
+    const bool rows = op.fn == GroupedKind::Rows;
+    const Dim& b = c.batch_size();
+    const auto folded = [&](Expr e) {  // [B, M, ..] -> [B M, ..]
+      Dims dims(e.shape().dims().begin() + 1, e.shape().dims().end());
+      dims[0] = b * dims[0];
+      return g.reshape(e, dims);
+    };
+    const Expr x = folded(c.lifted(0));
+    Expr ids = c.lifted(2), other = c.input(1);
+    if (!rows || c.is_batched(1)) {
+      const Dim groups = rows ? c.input(1).dim(1) : Dim(op.groups);
+      const Expr inside = g.bit_and(g.ge(ids, 0), g.lt(g.cast(ids, DType::I64), dim_value(g, groups)));
+      ids = g.where(inside, g.cast(ids, DType::I64) + positions(g, b, 0, 2) * dim_value(g, groups), -1);
+      other = folded(c.lifted(1));
+      if (!rows) {
+        if (!b.is_static())
+          throw Error(ErrorCode::Unsupported, "grouped_dot_contract is batched over a fixed number of members alone",
+                      "bind the symbol first");
+        op.groups *= b.value();
+      }
+    }
+    const Expr out = g.add(op, {x, other, folded(ids)});
+    Dims dims = c.result_shape().dims();
+    dims.insert(dims.begin(), b);
+    c.set_result(g.reshape(out, dims));
+  }
+  static Cost cost(const CostContext& c) {
+    const bool rows = c.op<Op>().fn == GroupedKind::Rows;
+    const double k = static_cast<double>(c.inputs[0].dim(1).value());
+    return c.with_flops(2 * k * static_cast<double>((rows ? c.outputs[0].dim(0) : c.inputs[0].dim(0)).value()) *
+                        static_cast<double>((rows ? c.outputs[0].dim(1) : c.inputs[1].dim(1)).value()));
+  }
+  static void samples(SampleSet& s) {
+    const Op rows{GroupedKind::Rows, 0};
+    const auto contract = [](std::int64_t groups) { return Op{GroupedKind::Contract, groups}; };
+    const auto ids = [](std::int64_t m, std::int64_t groups) {
+      return SampleInput(Shape({m}, DType::I32), Fill::Index, groups);
+    };
+    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
+    const SampleInput outside(Shape({6}, DType::I64), Fill::Small);
+    s.add("rows", {f32({5, 3}), f32({4, 3, 2}), ids(5, 4)}, rows);
+    s.add("rows of no group", {f32({6, 3}), f32({2, 3, 2}), outside}, rows);
+    s.add("one row", {f32({1, 2}), f32({3, 2, 2}), ids(1, 3)}, rows);
+    s.add("depth 0", {f32({2, 0}), f32({3, 0, 2}), ids(2, 3)}, rows);
+    s.add("rows in bf16", {Shape({4, 3}, DType::BF16), Shape({2, 3, 2}, DType::BF16), ids(4, 2)}, rows);
+    s.add("sums", {f32({5, 3}), f32({5, 2}), ids(5, 4)}, contract(4));
+    s.add("sums without some rows", {Shape({6, 3}, DType::F64), Shape({6, 2}, DType::F64), outside}, contract(2));
+    s.add_discrete("no rows", {f32({0, 3}), f32({2, 3, 2}), ids(0, 1)}, rows);
+    s.add_discrete("sums of no rows", {f32({0, 3}), f32({0, 2}), ids(0, 1)}, contract(2));
+    s.add_discrete("rows, i32",
+                   {SampleInput(Shape({4, 3}, DType::I32), Fill::Small),
+                    SampleInput(Shape({2, 3, 2}, DType::I32), Fill::Small), ids(4, 2)},
+                   rows);
+    s.add_discrete("sums, c64", {Shape({4, 3}, DType::C64), Shape({4, 2}, DType::C64), ids(4, 2)}, contract(2));
+  }
+  static constexpr AttrField attrs[] = {field<&Op::fn>("fn", AttrPlace::Suffix), field<&Op::groups>("groups")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::GroupedDot::def{
+    .kind = kind,
+    .name = "grouped_dot",
+    .what = "Rows times the matrix of their group, and sums of outer products by group.",
+    .inputs = inputs("x", "other", "ids"),
+    .attrs = GroupedDotRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Compute,
+    .infer = GroupedDotRules::infer,
+    .decompose = GroupedDotRules::decompose,
+    .vjp = GroupedDotRules::vjp,
+    .jvp = GroupedDotRules::jvp,
+    .batch = GroupedDotRules::batch,
+    .reference = by_decomposition,
+    .cost = GroupedDotRules::cost,
+    .samples = GroupedDotRules::samples};
+
+}  // namespace rlx

@@ -1,0 +1,61 @@
+// Weights and states of such programs lie on the host.
+#include "rlx/runtime/absent_device.h"
+
+#include <string>
+#include <utility>
+
+#include "rlx/compiler/preset_target.h"
+#include "rlx/driver/host_device.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/runtime/device_ext.h"
+
+namespace rlx {
+namespace {
+
+class AbsentExecutable final : public ExecutableGraph {
+ public:
+  AbsentExecutable(LirModule lir, Device device) : lir_(std::move(lir)), device_(device) {}
+  const LirModule& lir() const override { return lir_; }
+  void encode(NodeId, std::size_t, const FormColumns&, DType, const std::byte*, std::byte*) const override { refuse(); }
+  void decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const override { refuse(); }
+  std::unique_ptr<BoundGraph> bind(OpenDevice&, const LirModule&, std::span<const BufferView>) const override {
+    refuse();
+  }
+  std::string kernel_name(NodeId node) const override {
+    return concat_text(op_text_name(lir_.graph.node(node).op), " (", device_info(device_).id, ", not there)");
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    std::string why = unavailable_reason(device_);
+    if (why.empty()) why = "the session was made for the target alone";
+    throw Error(ErrorCode::DeviceUnavailable,
+                concat_text("graph '", lir_.graph.name(), "' was compiled for ", device_info(device_).name,
+                            " by Session::for_target and cannot run: ", why),
+                "run it with a Session on one of rlx::available_devices()");
+  }
+  LirModule lir_;
+  Device device_;
+};
+
+class AbsentBackend final : public Backend {
+ public:
+  explicit AbsentBackend(Device device) : device_(device), target_(target_or_preset(device)) {}
+  std::string_view name() const override { return device_info(device_).id; }
+  Presence probe(Device) const noexcept override { return {1}; }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
+  std::shared_ptr<const Target> target(const BackendOptions&) const override { return target_; }
+  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {
+    return std::make_unique<AbsentExecutable>(std::move(lir), device_);
+  }
+
+ private:
+  Device device_;
+  std::shared_ptr<const Target> target_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Backend> absent_backend(Device device) { return std::make_shared<const AbsentBackend>(device); }
+
+}  // namespace rlx

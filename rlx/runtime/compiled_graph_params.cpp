@@ -1,0 +1,152 @@
+// The weights of a CompiledGraph: set one by one, loaded together, prepared.
+#include "rlx/runtime/compiled_graph_impl.h"
+
+#include <algorithm>
+#include <new>
+
+#include "rlx/tensor/out_of_memory.h"
+
+namespace rlx {
+
+namespace {
+
+// The bytes of a weight to be packed straight from the caller's memory, or a copy where they do not lie as kernels need
+// them.
+Tensor packable(const void* data, const Shape& shape, std::shared_ptr<const void> owner) {
+  if (data == nullptr || !lies_aligned(data, shape.dtype())) return Tensor::copy_of(data, shape);
+  return Tensor::borrowed(data, shape, std::move(owner));
+}
+
+// The param called `name`. A state of that name is said to be one: weights that a program updates are states.
+const IoInfo& param_of(const SharedPrograms& code, std::string_view name) {
+  for (const IoInfo& s : code.states)
+    if (s.name == name)
+      throw Error(ErrorCode::NotFound,
+                  concat_text("graph '", code.source.name(), "' has no param '", name, "': it is a state"),
+                  "write_state sets it");
+  return code.params[find_io(code.params, code.param_index, name, "param", code.source.name())];
+}
+
+}  // namespace
+
+WeightStore& CompiledGraph::Impl::own_weights() {
+  if (!sole_owner(weights)) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
+  ++tables;
+  return *weights;
+}
+
+void CompiledGraph::set_param(std::string_view name, std::span<const float> values) try {
+  set_param_typed(name, values.data(), values.size_bytes(), DType::F32);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param");
+}
+
+void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) try {
+  const IoInfo& info = param_of(*impl().code, name);
+  Shape given = info.shape.with_dtype(dtype);
+  if (!given.is_static())
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
+                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
+  bool convertible = dtype == info.shape.dtype() || (is_float(dtype) && is_float(info.shape.dtype()));
+  if (!convertible)
+    throw Error(ErrorCode::DTypeMismatch,
+                concat_text("param '", name, "' is ", info.shape, ", got ", dtype_name(dtype), " values"),
+                "pass the declared dtype");
+  if (bytes != given.size_bytes())
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("param '", name, "' is ", info.shape, " (", info.shape.num_elements(), " values), got ",
+                            size_bytes(dtype) ? bytes / size_bytes(dtype) : bytes));
+  if (data == nullptr && bytes != 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", its ", bytes,
+                                                        " bytes were given as a null pointer"));
+  const Tensor value = packable(data, given, nullptr);
+  const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
+  impl().own_weights().set(std::span(&next, 1));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param_typed");
+}
+
+void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
+  const IoInfo& info = param_of(*impl().code, name);
+  bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
+  if (value.empty())
+    throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", got an empty tensor"),
+                "it was never given a value, or moved from");
+  if (!info.shape.is_static())
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
+                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
+  if (!convertible || !(value.shape().dims() == info.shape.dims()))
+    throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
+                concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
+  const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
+  impl().own_weights().set(std::span(&next, 1));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param");
+}
+
+std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) try {
+  if (!loader) throw Error(ErrorCode::InvalidArgument, "load_params: no loader was given (a null pointer)");
+  if (mode == LoadMode::Strict)
+    for (const std::string& name : loader->names()) (void)param_of(*impl().code, name);
+  std::vector<std::pair<const IoInfo*, TensorView>> found;  // all are checked before the first is set
+  for (const IoInfo& info : params()) {
+    auto view = loader->find(info.name);
+    if (!view) {
+      if (mode == LoadMode::Strict || !impl().weights->has(info.name)) {
+        throw Error(ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
+                    did_you_mean(info.name, loader->names(), "load a checkpoint of this architecture"));
+      }
+      continue;
+    }
+    if (!dims_equal(info.shape, view->dims))
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("tensor '", info.name, "' is ", dims_text(view->dims), " ", dtype_name(view->dtype),
+                              " in the file, the graph needs ", info.shape));
+    if (view->dtype != info.shape.dtype() && !(is_float(view->dtype) && is_float(info.shape.dtype())))
+      throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype),
+                                                        " in the file, the graph needs ", info.shape));
+    const std::size_t bytes = info.shape.with_dtype(view->dtype).size_bytes();
+    if (view->size_bytes != bytes || (bytes != 0 && view->data == nullptr))
+      throw Error(ErrorCode::BadFile,
+                  concat_text("the loader's view of '", info.name, "' ", info.shape.with_dtype(view->dtype), " has ",
+                              view->data ? concat_text(view->size_bytes, " bytes") : std::string("no data"),
+                              ", it takes ", bytes),
+                  "correct WeightLoader::find");
+    found.emplace_back(&info, *view);
+  }
+  std::vector<WeightStore::NewValue> values;
+  values.reserve(found.size());
+  for (const auto& [info, view] : found)
+    values.push_back(
+        {info->name, packable(view.data, info->shape.with_dtype(view.dtype), loader), info->shape.dtype(), loader});
+  impl().own_weights().set(values);
+  return found.size();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::load_params");
+}
+
+std::vector<std::string> CompiledGraph::unset_params() const try {
+  std::vector<std::string> out;
+  for (const IoInfo& info : params())
+    if (!impl().weights->has(info.name)) out.push_back(info.name);
+  return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::unset_params");
+}
+
+void CompiledGraph::finalize() try {
+  if (!impl().shapes.empty()) return impl().bind(impl().last());
+  if (auto common = impl().code->common()) {
+    impl().prepare(common);
+    return;
+  }
+  if (const std::vector<std::string> unset = unset_params(); !unset.empty())
+    throw Error(ErrorCode::NotFound,
+                concat_text(unset.size(), unset.size() == 1 ? " param has" : " params have", " no value: '",
+                            unset.front(), unset.size() > 1 ? "', ..." : "'"),
+                "set them with set_param or load_params");
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::finalize");
+}
+
+}  // namespace rlx

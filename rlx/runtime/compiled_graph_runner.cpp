@@ -1,0 +1,352 @@
+// One runner: the program for the views of a run, bound to its memory, and its runs.
+#include "rlx/runtime/compiled_graph_impl.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+namespace {
+
+// The elements of a view without dimensions. Several counts have as many bytes where an element is less than a byte;
+// this is the one that fills them, for a new shape and for those of earlier runs alike.
+std::int64_t element_count(const TensorView& view) {
+  return static_cast<std::int64_t>(view.size_bytes * 8 / static_cast<std::size_t>(dtype_bits(view.dtype)));
+}
+
+}  // namespace
+
+bool lies_aligned(const void* data, DType dtype) {
+  return reinterpret_cast<std::uintptr_t>(data) % alignment_of(dtype) == 0;
+}
+
+// What kernels read and write in place must lie as its elements do.
+void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype) {
+  if (lies_aligned(data, dtype)) return;
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text(what, " '", name, "': its bytes do not lie at a multiple of ", alignment_of(dtype), ", as ",
+                          dtype_name(dtype), " values do"),
+              "copy them to where they do, for example with Tensor::copy_of");
+}
+
+CompiledGraph::Impl::Impl(std::shared_ptr<SharedPrograms> shared)
+    : code(std::move(shared)),
+      device(code->device),
+      stream(device->stream()),
+      weights(std::make_shared<WeightStore>(code->options.form_cache)),
+      memory(device, std::max<std::size_t>(64, code->target->limits().alignment)) {}
+
+std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<SharedPrograms> code) {
+  auto impl = std::make_unique<Impl>(std::move(code));
+  for (const auto& [name, what] : impl->code->options.on_failure)
+    (void)find_io(impl->code->states, impl->code->state_index, name, "state", impl->code->source.name());
+  for (const IoInfo& s : impl->code->states) impl->states.push_back(impl->new_state(s));
+  impl->reset_states();
+  // A program of known shapes, or of runtime symbols alone, is compiled at once, so that its errors appear here and not
+  // in the first run.
+  if (impl->code->source.is_static()) {
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const IoInfo& info : impl->code->inputs) dims.push_back(info.shape.static_dims());
+    impl->use(impl->code->specialize(dims));
+  } else if (auto common = impl->code->common()) {
+    impl->known(common);
+  }
+  return impl;
+}
+
+BoundProgram& CompiledGraph::Impl::use(std::shared_ptr<const ProgramAtExtents> spec) {
+  for (auto it = shapes.begin(); it != shapes.end(); ++it)
+    if ((*it)->spec == spec) {
+      shapes.splice(shapes.begin(), shapes, it);
+      return *shapes.front();
+    }
+  auto fresh = std::make_unique<BoundProgram>();
+  fresh->spec = std::move(spec);
+  known(fresh->spec->code);
+  fresh->inputs.resize(fresh->spec->inputs.size());
+  fresh->outputs.resize(fresh->spec->outputs.size());
+  fresh->results.resize(fresh->spec->outputs.size());
+  fresh->input_holders.resize(fresh->inputs.size());
+  fresh->output_holders.resize(fresh->outputs.size());
+  shapes.push_front(std::move(fresh));
+  constexpr std::size_t kMaxBound = 32;
+  if (shapes.size() > kMaxBound) shapes.pop_back();
+  return *shapes.front();
+}
+
+ProgramWeights& CompiledGraph::Impl::known(const std::shared_ptr<const CompiledProgram>& c) {
+  auto it = std::find_if(prepared.begin(), prepared.end(), [&](const ProgramWeights& p) { return p.code == c; });
+  if (it != prepared.end()) {
+    prepared.splice(prepared.begin(), prepared, it);
+  } else {
+    weights->add(c->weights);
+    prepared.push_front({c, 0, {}});
+    constexpr std::size_t kMaxPrepared = 32;
+    if (prepared.size() > kMaxPrepared) prepared.pop_back();
+  }
+  return prepared.front();
+}
+
+const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const CompiledProgram>& c) {
+  ProgramWeights& p = known(c);
+  if (p.tables != tables) {
+    p.weights = {};  // its buffers may be written when nobody else holds them
+    p.weights = weights->prepare(c->weights, {*code->backend, *code->target, code->backend_options, *device, *stream});
+    p.tables = tables;
+  }
+  return p.weights;
+}
+
+// The memory, the tables and the code of the next run. Once they are there nothing is done.
+void CompiledGraph::Impl::bind(BoundProgram& s) {
+  const CompiledProgram& c = *s.spec->code;
+  if (!memory.fits(c)) {
+    for (auto& other : shapes) other->bound.reset();
+    memory.reserve(c, code->source.name());
+  }
+  if (s.tables != tables) {
+    s.weights = prepare(s.spec->code).views;
+    s.states.clear();
+    const Graph& run = s.spec->lir().graph;
+    for (NodeId id : run.leaves(OpKind::State)) {
+      const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
+      s.states.push_back(state_slot(*device, states[i]->buffer, states[i]->shape));
+    }
+    s.holds_states = !s.states.empty() && s.states.front().holder;
+    s.tables = tables;
+  }
+  if (!s.bound) s.bound = c.executable->bind(*device, s.spec->lir(), memory.arenas());
+}
+
+BoundProgram& CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {
+  BoundProgram& first = first_program(views);
+  return first.spec->is_last() ? first : advance(first, views, times);
+}
+
+// Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating. The views
+// are cut to the active extent.
+BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& views) {
+  const std::vector<IoInfo>& infos = code->inputs;
+  if (views.size() != infos.size())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("graph '", code->source.name(), "' takes ", infos.size(), " inputs, got ", views.size(),
+                            views.size() < infos.size() ? concat_text(": '", infos[views.size()].name, "' is missing")
+                                                        : std::string()));
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const Shape& declared = infos[i].shape;
+    if (views[i].dtype != declared.dtype())
+      throw Error(
+          ErrorCode::DTypeMismatch,
+          concat_text("input '", infos[i].name, "' is ", declared, ", got ", dtype_name(views[i].dtype), " values"),
+          "pass the declared dtype, or cast inside the graph");
+    // Before the cache is asked: a byte count that fits the shape of an earlier run tells nothing about this one.
+    if (views[i].dims.empty() &&
+        std::count_if(declared.dims().begin(), declared.dims().end(), [](const Dim& d) { return !d.is_static(); }) > 1)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("input '", infos[i].name, "' ", declared, " has more than one unknown dimension"),
+                  "pass the dimensions with the data (TensorView::dims, or run_typed with tensors)");
+  }
+  if (extent) views = cut_to_extent(views);
+  if (code->symbol_program) return program_by_value(views);
+  for (auto it = shapes.begin(); it != shapes.end(); ++it) {
+    bool match = (*it)->spec->turn == 0;
+    for (std::size_t i = 0; i < views.size() && match; ++i) {
+      const Shape& s = (*it)->spec->inputs[i];
+      match = views[i].dims.empty() && s.rank() != 0
+                  ? infos[i].shape.is_static() || element_count(views[i]) == s.num_elements()
+                  : dims_equal(s, views[i].dims);
+    }
+    if (!match) continue;
+    // Element counts alone do not tell shapes apart when other views carry dimensions that changed: those were
+    // compared above.
+    if (it != shapes.begin()) shapes.splice(shapes.begin(), shapes, it);
+    check_sizes(*shapes.front(), views);
+    return *shapes.front();
+  }
+  std::vector<std::vector<std::int64_t>> dims;
+  for (std::size_t i = 0; i < views.size(); ++i) dims.push_back(resolve_dims(infos[i], views[i]));
+  BoundProgram& s = use(code->specialize(dims));
+  check_sizes(s, views);
+  return s;
+}
+
+void CompiledGraph::Impl::check_sizes(const BoundProgram& s, std::span<const TensorView> views) const {
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const Shape& shape = s.spec->inputs[i];
+    if (views[i].size_bytes != shape.size_bytes())
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text("input '", code->inputs[i].name, "' is ", shape, " (", shape.size_bytes(),
+                              " bytes), got ", views[i].size_bytes, " bytes"),
+                  concat_text("pass ", shape.num_elements(), " values"));
+    if (const Buffer* there = views[i].buffer) {
+      if (!(there->device() == device->id()))
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("input '", code->inputs[i].name, "' lies on ", device_text(there->device()),
+                                ", graph '", code->source.name(), "' runs on ", device_text(device->id())),
+                    "copy it there with rlx::to(tensor, device)");
+      if (there->written().failed())
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("input '", code->inputs[i].name, "': the work that was to make this tensor failed"),
+                    "run again what makes it");
+    } else if (views[i].data == nullptr && shape.size_bytes() != 0)
+      throw Error(ErrorCode::InvalidArgument, concat_text("input '", code->inputs[i].name, "' has no data"));
+    require_aligned("input", code->inputs[i].name, views[i].data, views[i].dtype);
+  }
+}
+
+std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, const TensorView& view) const {
+  if (!view.dims.empty() || info.shape.rank() == 0) return {view.dims.begin(), view.dims.end()};
+  if (info.shape.is_static()) return info.shape.static_dims();
+  // One unknown dimension follows from the element count.
+  std::vector<std::int64_t> dims;
+  std::int64_t known = 1;
+  int unknown = -1;
+  for (int i = 0; i < info.shape.rank(); ++i) {
+    const Dim& d = info.shape.dim(i);
+    dims.push_back(d.is_static() ? d.value() : 0);
+    if (d.is_static())
+      known *= d.value();
+    else
+      unknown = i;
+  }
+  const std::int64_t count = element_count(view);
+  if (known == 0 || count % known != 0)
+    throw Error(ErrorCode::ShapeMismatch, concat_text("input '", info.name, "' ", info.shape, ": ", count,
+                                                      " values are not a multiple of ", known));
+  dims[static_cast<std::size_t>(unknown)] = count / known;
+  return dims;
+}
+
+void CompiledGraph::Impl::require_device() const {
+  if (device->lost())
+    throw Error(ErrorCode::DeviceLost,
+                concat_text("device ", device_text(device->id()), ", which graph '", code->source.name(),
+                            "' was compiled for, was lost"),
+                "make a new session, which opens it anew, and compile there");
+}
+
+void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> views) {
+  require_device();
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (!states[i]->before.empty()) states[i]->settle();
+    if (!states[i]->good())
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("a failed run left state '", code->states[i].name, "' invalid"),
+                  "call reset(), or write_state() for each state");
+  }
+  check_inputs_stay(s, views, false);
+  bind(s);
+  for (std::size_t i = 0; i < views.size(); ++i)
+    s.inputs[i] = input_slot(*device, *stream, views[i], s.spec->inputs[i], memory.input_room(i), s.input_holders[i]);
+}
+
+Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
+                                  std::vector<StepTime>* times) {
+  for (auto& state : states) {
+    if (!state->last.ready()) state->keep ? stream->wait_order(state->last) : stream->wait(state->last);
+    if (!writes) continue;
+    state->valid = state->keep;
+    if (state->keep && s.holds_states) state->before.push_back({{}, state->buffer});
+  }
+  for (RunSlot& slot : s.states) slot.given = writes && slot.holder && sole_owner(*slot.holder);
+  const Event done = s.bound->submit({s.inputs, outputs, s.states, s.weights, tables, times, range}, *stream);
+  if (!writes) return done;
+  for (auto& state : states) {
+    state->last = done;
+    if (!state->before.empty()) state->before.back().run = done;
+  }
+  return done;
+}
+
+Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times,
+                                 DeviceRun* on_device) {
+  if (s.spec->turn == 0)
+    begin(s, views);
+  else
+    bind(s);
+  for (const LirAlias& a : s.spec->lir().plan.aliases) {
+    RunSlot& slot = s.inputs[a.input];
+    if (!slot.holder || !a.refused.empty()) continue;
+    if (on_device && on_device->given) on_device->given->erase(code->inputs[a.input].name);
+    slot.given = sole_owner(*slot.holder);
+  }
+  if (on_device) on_device->outputs.resize(s.outputs.size());
+  for (std::size_t o = 0; o < s.outputs.size(); ++o)
+    s.outputs[o] = on_device ? value_slot(*device, s.spec->outputs[o], on_device->outputs[o], s.output_holders[o])
+                             : output_slot(*device, s.results[o], s.spec->outputs[o].size_bytes(),
+                                           memory.output_room(o), s.output_holders[o]);
+  const Event done = submit(s, {s.spec->first_step()}, s.outputs, true, times);
+  for (auto& state : states) state->valid = true;
+  for (std::size_t i = 0; i < views.size(); ++i)
+    if (s.inputs[i].holder) s.input_holders[i].reset();
+  for (std::size_t o = 0; o < s.outputs.size(); ++o) {
+    const Shape& shape = s.spec->outputs[o];
+    if (on_device) {
+      keep_value(s.outputs[o], shape, done, on_device->outputs[o]);
+      continue;
+    }
+    Buffer* const ours = memory.in_results(s.results[o], 1) ? memory.results_buffer() : nullptr;
+    fetch_output(*device, *stream, s.outputs[o], shape, s.results[o], ours);
+  }
+  const Event end = stream->record();
+  if (end.point() && memory.results_buffer()) memory.results_buffer()->set_written(end);
+  return end;
+}
+
+void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
+  // All that needs memory comes before the states change.
+  struct Fresh {
+    Handle& handle;
+    Tensor value;
+    std::vector<std::int64_t> dims;
+  };
+  std::vector<Fresh> fresh;
+  for (auto& [name, handle] : handles) {
+    if (!handle.output) continue;
+    const Shape& shape = s.spec->outputs[*handle.output];
+    if (!handle.ours || !(handle.value.shape() == shape))
+      fresh.push_back({handle, Tensor::uninitialized(shape), shape.static_dims()});
+  }
+  Fetching fetching(*stream);
+  fetching.finish(start(s, views, times));
+  for (Fresh& f : fresh) {
+    f.handle.value = std::move(f.value);
+    f.handle.dims = std::move(f.dims);
+    f.handle.ours = true;
+  }
+  for (auto& [name, handle] : handles)
+    if (handle.output && handle.value.size_bytes() != 0)
+      std::memcpy(handle.value.mutable_data(), s.results[*handle.output], handle.value.size_bytes());
+}
+
+void CompiledGraph::Impl::keep_results(BoundProgram& s, std::span<const TensorView> views) {
+  check_inputs_stay(s, views, true);
+  bind(s);
+  for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.results[i] = memory.results() + s.spec->slots[i].offset;
+}
+
+BoundProgram& CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& views,
+                                                   std::vector<std::vector<float>>& results) {
+  for (const IoInfo& out : code->outputs)
+    if (out.shape.dtype() != DType::F32)
+      throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"),
+                  "use run_typed");
+  BoundProgram& s = program_for(views);
+  for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
+    const Shape& shape = s.spec->outputs[i];
+    results.push_back(make_room(code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
+                                [&] { return std::vector<float>(static_cast<std::size_t>(shape.num_elements())); }));
+    s.results[i] = results.back().data();
+  }
+  return s;
+}
+
+BoundProgram& CompiledGraph::Impl::last() const {
+  if (shapes.empty())
+    throw Error(ErrorCode::InvalidArgument, "nothing is compiled yet: the graph's shapes are known at the first run",
+                "call prepare_shape or run first");
+  return *shapes.front();
+}
+
+}  // namespace rlx

@@ -1,0 +1,183 @@
+// Branches and loops on an arena device whose kernels have none: the host takes the decisions, the bodies run there.
+#include <doctest/doctest.h>
+
+#include "rlx/ir/op.h"
+#include "tests/proof/run_check.h"
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+using test::f32;
+using test::ProofScope;
+
+test::ProofOptions without_control_flow() {
+  test::ProofOptions options;
+  options.refuse = test::ProofOptions::control_flow();
+  return options;
+}
+
+// h, y = tanh(h w + x_t), h
+Graph cell(std::int64_t steps, std::int64_t batch, std::int64_t width, bool reverse, DType dtype = DType::F32) {
+  Graph g("cell");
+  const auto shape = [&](Dims dims) { return Shape(std::move(dims), dtype); };
+  const Expr w = g.param("w", shape({width, width})), h = g.input("h", shape({batch, width}));
+  const Expr x = g.input("x", shape({steps, batch, width}));
+  const LoopResult r = g.scan(h, x,
+                              [&](Graph& b, const ExprList& c, const ExprList& row) {
+                                const Expr next = b.tanh(b.matmul(c[0], w) * 0.2 + row[0]);
+                                return LoopStep{next, next};
+                              },
+                              {.reverse = reverse});
+  g.set_outputs({r.carries[0], r.ys[0]});
+  return g;
+}
+
+// y = x shifted down as often as `n` says, in a loop of at most 7 trips; a branch in it, a loop in that.
+Graph nested() {
+  Graph g("nested");
+  const Expr x = g.input("x", f32({4, 40})), w = g.input("w", f32({40, 40})), n = g.input("n", Shape({}, DType::I32));
+  const LoopResult r = g.while_loop(
+      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
+      [&](Graph& b, const ExprList& c) {
+        const ExprList y = b.cond(
+            b.eq(b.binary(BinaryKind::Mod, c[0], 2), 0),
+            [&](Graph& t) {
+              const LoopResult inner = t.scan(
+                  c[1], t.reshape(w, {10, 4, 40}),
+                  [&](Graph& s, const ExprList& d, const ExprList& row) { return LoopStep{s.sin(d[0] + row[0])}; });
+              return ExprList{inner.carries[0]};
+            },
+            [&](Graph& t) { return ExprList{t.tanh(t.matmul(c[1], w) * 0.1)}; });
+        return LoopStep{{c[0] + 1, y[0]}, {y[0]}};
+      },
+      {.max_trips = 7});
+  g.set_outputs({r.carries[1], r.ys[0], r.trips});
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("driven: every sample of a branch, a loop or a call") {
+  const ProofScope proof(without_control_flow());
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (def.bodies != BodyKind::Programs) return;
+    INFO(def.name, ", variant '", sample.name, "'");
+    const Graph g = test::sample_graph(sample);
+    const NamedTensors values = test::bind_operands(test::draw_operands(sample));
+    CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+    const test::BoundedResult exact = test::evaluate_bounded(g, values);
+    const std::vector<Tensor> got = f.run_typed(values);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
+      CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
+    }
+    for (const LirBodies& b : f.compile_result().lir.plan.bodies) CHECK(b.driven);
+  });
+}
+
+TEST_CASE("driven: a scan of a cell, rows that can be bound, copied, or neither") {
+  const ProofScope proof(without_control_flow());
+  for (bool reverse : {false, true}) {
+    for (const auto& [steps, batch, width] :
+         {std::tuple{9, 1, 64}, std::tuple{4, 70, 96}, std::tuple{5, 3, 5}, std::tuple{0, 2, 3}}) {
+      const Graph g = cell(steps, batch, width, reverse);
+      CHECK(test::check_on_proof(g, test::drawn(g)) == (steps == 0 ? "" : "scan "));
+    }
+    // Rows of 30 bytes do not begin where streams copy.
+    const Graph g = cell(7, 3, 5, reverse, DType::BF16);
+    CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
+  }
+}
+
+TEST_CASE("driven: carries that change places, that are operands twice, that nobody changes") {
+  const ProofScope proof(without_control_flow());
+  Graph g("places");
+  const Expr x = g.input("x", f32({6})), rows = g.input("rows", f32({5, 6}));
+  // a, b, c, d = b, a, c + row * x, x: x is carry and invariant at once.
+  const LoopResult r = g.scan({x, x * 2.0, x, x}, rows, [&](Graph&, const ExprList& c, const ExprList& row) {
+    return LoopStep{{c[1], c[0], c[2] + row[0] * x, x}, {c[0], row[0]}};
+  });
+  g.set_outputs({r.carries[0], r.carries[1], r.carries[2], r.carries[3], r.ys[0], r.ys[1]});
+  CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
+}
+
+TEST_CASE("driven: loops in branches in loops, with no trip, with all, with more than there may be") {
+  const ProofScope proof(without_control_flow());
+  const Graph g = nested();
+  for (int trips : {0, 1, 4, 7, 9}) {
+    NamedTensors values = test::drawn(g);
+    values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
+    CHECK(test::check_on_proof(g, values) == "if while scan ");
+  }
+}
+
+TEST_CASE("driven: a state that a loop updates stays in its bytes, a constant is an operand") {
+  const ProofScope proof(without_control_flow());
+  Graph g("state");
+  const Expr rows = g.input("rows", f32({12, 32})), at = g.input("at", Shape({}, DType::I32));
+  const Expr cache = g.state("cache", Tensor::zeros(f32({64, 32})));
+  const Expr scale = g.constant(Tensor::full(f32({32}), 0.5));
+  const LoopResult r = g.scan({cache, at}, rows, [&](Graph& b, const ExprList& c, const ExprList& row) {
+    const Expr start = b.concat({b.reshape(c[1], {1}), b.constant(Tensor::zeros(Shape({1}, DType::I32)))}, 0);
+    return LoopStep{{b.dynamic_update_slice(c[0], b.reshape(row[0] * scale, {1, 32}), start), c[1] + 1}, {}};
+  });
+  g.set_state("cache", r.carries[0]);
+  g.set_outputs({g.sum(r.carries[0], {0}), r.carries[1]});
+  CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
+  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CHECK(f.compile_result().lir.plan.state_copies.empty());
+  CHECK(f.compile_result().lir.plan.update_copies.empty());
+}
+
+TEST_CASE("driven: loops over extents that are known at the run") {
+  const ProofScope proof(without_control_flow());
+  Graph g("late");
+  const Dim steps = g.symbol("steps", {.min = 1, .max = 40}), width = g.symbol("width", {.min = 1, .max = 70});
+  const Expr x = g.input("x", f32({steps, width})), h = g.input("h", f32({width}));
+  const LoopResult r = g.scan(h, x, [&](Graph& b, const ExprList& c, const ExprList& row) {
+    const Expr next = c[0] * 0.5 + b.sin(row[0]) + b.mean(row[0]);
+    return LoopStep{next, b.reverse(next, {0})};
+  });
+  g.set_outputs({r.carries[0], r.ys[0]});
+  CompileOptions options;
+  options.symbol_modes = {{"steps", SymbolMode::runtime(40)}, {"width", SymbolMode::runtime(70)}};
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  for (const auto& extents :
+       {std::pair{3, 7}, std::pair{40, 64}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
+    const Graph bound = g.bind({{"steps", extents.first}, {"width", extents.second}});
+    test::check_runs(f, bound, test::drawn(bound));
+  }
+}
+
+TEST_CASE("driven: profiles, clones, and runs in flight") {
+  const ProofScope proof(without_control_flow());
+  const Graph g = cell(5, 2, 64, false);
+  const NamedTensors values = test::drawn(g);
+  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  test::check_runs(f, g, values);
+  CompiledGraph c = f.clone();
+  test::check_runs(c, g, values);
+  bool timed = false;
+  for (const NodeTime& step : f.profile(std::vector<TensorView>{values.at("h").view(), values.at("x").view()}))
+    timed = timed || (step.op == "scan" && step.kernel == "driven by the host" && step.ns > 0);
+  CHECK(timed);
+}
+
+TEST_CASE("driven: what fails in a body fails the run, and a new one works") {
+  const ProofScope proof(without_control_flow());
+  const Graph g = nested();
+  NamedTensors values = test::drawn(g);
+  values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, 3));
+  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  test::check_runs(f, g, values);
+  for (int step : {0, 3, 9, 14}) {
+    proof->fail_step(0, step, "a kernel failed");
+    const std::string text = test::error_text([&] { f.run_typed(values); });
+    CHECK(test::contains(text, "a kernel failed"));
+    if (step == 3) CHECK(test::contains(text, "while"));  // it was waited for there
+    test::check_runs(f, g, values);
+  }
+}
+
+}  // namespace rlx

@@ -1,0 +1,229 @@
+// Plug-ins that break the table's rules: each a clear error that names device, plug-in, call and way out; the process
+// lives, and a good plug-in in the same place works.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "rlx/driver/plugin_backend.h"
+#include "rlx/driver/registry.h"
+#include "rlx/runtime/device_ext.h"
+#include "rlx/runtime/env.h"
+#include "rlx/runtime/session.h"
+#include "tests/proof/proof_plugin.h"
+#include "tests/support/error_text.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+using test::ProofScope;
+
+Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+
+// A call that fails, whatever its arguments.
+template <class... Args>
+rlx_code failing(Args... args) {
+  rlx_error* const error = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
+  std::strcpy(error->message, "the board is on fire");  // NOLINT: it fits
+  std::strcpy(error->hint, "put it out");               // NOLINT: it fits
+  return RLX_PLUGIN_INTERNAL;
+}
+// One that fails with a code of its own and no text.
+template <class... Args>
+rlx_code strange(Args...) {
+  return 77;
+}
+// One that says it is done and made nothing.
+template <class... Args>
+rlx_code idle(Args...) {
+  return RLX_PLUGIN_OK;
+}
+template <class... Args>
+rlx_code throwing(Args...) {
+  throw std::runtime_error("thrown in the plug-in");
+}
+
+// A wait that fails has waited: what was to be written is not written afterwards.
+template <rlx_code (*Then)(rlx_event*, rlx_error*)>
+rlx_code waited(rlx_event* event, rlx_error* error) {
+  (void)test::proof_plugin_table()->event_wait(event, error);
+  return Then(event, error);
+}
+
+struct Call {
+  const char* name;
+  std::function<void(rlx_plugin&)> fail, confuse, abandon, blow;
+};
+#define RLX_CALL(m)                                                                                                    \
+  Call {                                                                                                               \
+#m, [](rlx_plugin & t) { t.m = failing; }, [](rlx_plugin &                                                         \
+                                                  t) { t.m = strange; }, [](rlx_plugin &                               \
+                                                                            t) { t.m = idle; },                        \
+                                                                                             [](rlx_plugin &           \
+                                                                                                t) { t.m = throwing; } \
+  }
+const std::vector<Call>& calls() {
+  static const std::vector<Call> all = {
+      RLX_CALL(probe),
+      RLX_CALL(option_infos),
+      RLX_CALL(target_name),
+      RLX_CALL(claimed_kinds),
+      RLX_CALL(claims),
+      RLX_CALL(compile),
+      RLX_CALL(device_open),
+      RLX_CALL(device_memory),
+      RLX_CALL(device_drain),
+      RLX_CALL(stream_create),
+      RLX_CALL(stream_record),
+      RLX_CALL(stream_wait),
+      {"event_wait", [](rlx_plugin& t) { t.event_wait = waited<failing>; },
+       [](rlx_plugin& t) { t.event_wait = waited<strange>; }, [](rlx_plugin& t) { t.event_wait = waited<idle>; },
+       [](rlx_plugin& t) { t.event_wait = waited<throwing>; }},
+      RLX_CALL(put),
+      RLX_CALL(get),
+      RLX_CALL(run),
+  };
+  return all;
+}
+#undef RLX_CALL
+
+// Uses every call of the table.
+void use_all() {
+  Graph g("all");
+  Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
+  Expr s = g.state("s", Tensor::zeros(f32({4})));
+  g.set_state("s", s + x);
+  g.set_outputs({g.exp(x * w)});
+  const Session session(ProofScope::kDevice);
+  CompiledGraph f = session.compile(std::move(g));
+  f.set_param("w", {1, 1, 1, 1});
+  const std::vector<Tensor> y = f.run_device({{"x", Tensor::zeros(f32({4}))}});
+  const Tensor there = y[0].to_host(), state = f.read_state("s");  // outside of CHECK, which keeps exceptions
+  CHECK(there.to_f32() == std::vector<float>(4, 1));
+  CHECK(state.at(0) == 0);
+  session.open_device()->drain();
+  const DeviceMemory memory = session.open_device()->memory();
+  CHECK(memory.used() > 0);
+}
+
+// The error of using `table`, and its code.
+std::pair<std::string, ErrorCode> told_by(const rlx_plugin& table) {
+  try {
+    (void)register_plugin(&table);
+    use_all();
+  } catch (const Error& e) {
+    return {e.what(), e.code()};
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("plug-ins: a call that fails names device, plug-in, call, reason and way out; the next plug-in works") {
+  ProofScope proof(test::proof_modes()[1]);
+  for (const Call& c : calls()) {
+    rlx_plugin table = *test::proof_plugin_table();
+    c.fail(table);
+    const std::string text = told_by(table).first;
+    INFO(std::string(c.name), ": ", text);
+    CHECK(contains(text, "the plug-in 'proof' (a table of this program): "));
+    CHECK(contains(text, concat_text(c.name, " failed: the board is on fire")));
+    CHECK(contains(text, "put it out"));
+    CHECK(contains(text, "device directx"));
+    (void)register_plugin(test::proof_plugin_table());
+    use_all();
+  }
+}
+
+TEST_CASE("plug-ins: unknown codes, exceptions that leave the table, and calls that make nothing") {
+  ProofScope proof(test::proof_modes()[1]);
+  for (const Call& c : calls()) {
+    rlx_plugin table = *test::proof_plugin_table();
+    c.confuse(table);
+    std::string text = told_by(table).first;
+    CHECK_MESSAGE(contains(text, concat_text(c.name, " failed with code 77, which the table does not know")), text);
+    CHECK_MESSAGE(contains(text, "it does not say why"), text);
+    table = *test::proof_plugin_table();
+    c.blow(table);
+    text = told_by(table).first;
+    CHECK_MESSAGE(contains(text, "an exception left it, which the table forbids: thrown in the plug-in"), text);
+  }
+  for (const char* name : {"claimed_kinds", "compile", "device_open", "stream_create", "stream_record", "put", "run"})
+    for (const Call& c : calls()) {
+      if (std::string_view(c.name) != name) continue;
+      rlx_plugin table = *test::proof_plugin_table();
+      c.abandon(table);
+      const auto told = told_by(table);
+      CHECK_MESSAGE(contains(told.first, concat_text(name, " said that it is done, but ")), told.first);
+      CHECK(told.second == ErrorCode::Internal);
+    }
+  (void)register_plugin(test::proof_plugin_table());
+  use_all();
+}
+
+TEST_CASE("plug-ins: tables of another version, cut short, with a null member or names that are none") {
+  ProofScope proof(test::proof_modes()[1]);
+  const auto refused = [](auto change, const std::string& why) {
+    rlx_plugin table = *test::proof_plugin_table();
+    change(table);
+    const std::string text = error_text([&] { (void)register_plugin(&table); });
+    CHECK_MESSAGE(contains(text, why), text);
+  };
+  refused([](rlx_plugin& t) { t.abi_major = 2; }, "its table is of version 2.0, this rlx reads 1.x");
+  refused([](rlx_plugin& t) { t.abi_major = 2; }, "build it with the rlx/driver/plugin.h of this rlx, version 1.0");
+  refused([](rlx_plugin& t) { t.struct_size = 8; }, "its table is cut short: 8 bytes");
+  refused([](rlx_plugin& t) { t.struct_size -= 8; }, "its table is cut short: ");
+  refused([](rlx_plugin& t) { t.graph_version = 1; }, "it reads graphs of version 1, this rlx writes 2");
+  refused([](rlx_plugin& t) { t.run = nullptr; }, "its table has no 'run' (null)");
+  refused([](rlx_plugin& t) { t.name = nullptr; }, "its table has no 'name' (null)");
+  refused([](rlx_plugin& t) { t.buffer_destroy = nullptr; }, "its table has no 'buffer_destroy' (null)");
+  refused([](rlx_plugin& t) { t.devices = "abacus"; }, "it serves 'abacus', which is no device");
+  refused([](rlx_plugin& t) { t.devices = " "; }, "it serves no device");
+  CHECK(contains(error_text([] { (void)register_plugin(nullptr); }), "it gives no table for version 1.0"));
+  CHECK(contains(error_text([] { (void)load_plugin("/nowhere/libacme.so"); }),
+                 "the plug-in /nowhere/libacme.so cannot be loaded"));
+  // A later minor version has more members, which are not read.
+  struct Larger {
+    rlx_plugin table;
+    void* more[4];
+  } larger{*test::proof_plugin_table(), {}};
+  larger.table.struct_size = sizeof larger;
+  larger.table.abi_minor = 3;
+  (void)register_plugin(&larger.table);
+  use_all();
+  // The one that was registered before a refused one serves on.
+  refused([](rlx_plugin& t) { t.run = nullptr; }, "(null)");
+  use_all();
+  rlx_plugin wrong = *test::proof_plugin_table();
+  wrong.claimed_kinds = [](const rlx_options*, const char** kinds, rlx_error*) -> rlx_code {
+    *kinds = "exp activaton";
+    return RLX_PLUGIN_OK;
+  };
+  CHECK(contains(told_by(wrong).first, "which is no op"));
+}
+
+TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_PLUGINS cannot load is said") {
+  ProofScope proof(test::proof_modes()[1]);
+  rlx_plugin table = *test::proof_plugin_table();
+  table.claims = [](const rlx_options*, const rlx_graph*, const char** reasons, std::size_t nodes,
+                    rlx_error*) -> rlx_code {
+    for (std::size_t i = 0; i < nodes; ++i) reasons[i] = "it is Sunday";
+    return RLX_PLUGIN_OK;
+  };
+  const std::string text = told_by(table).first;
+  CHECK_MESSAGE(contains(text, "it is Sunday"), text);
+  const RuntimeOverrides listed("RLX_PLUGINS", "/nowhere/liba.so:/nowhere/libb.so");
+  CHECK(contains(unavailable_reason(Device::Tpu), "RLX_PLUGINS: the plug-in /nowhere/liba.so cannot be loaded"));
+  CHECK(contains(unavailable_reason(Device::Tpu), "/nowhere/libb.so"));
+  CHECK(contains(error_text([] { (void)Session(DeviceId(Device::Tpu)); }), "correct RLX_PLUGINS"));
+  CHECK(Session(Device::Cpu).device() == Device::Cpu);
+}
+
+}  // namespace rlx

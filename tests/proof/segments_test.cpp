@@ -1,0 +1,300 @@
+// One program over several devices: what the proof device refuses runs on the cpu, in loops too, and nodes that were
+// placed on its second ordinal run there, with copies between.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "rlx/compiler/memory_plan.h"
+#include "rlx/driver/registry.h"
+#include "rlx/ir/op.h"
+#include "rlx/ir/text.h"
+#include "rlx/runtime/device_ext.h"
+#include "tests/proof/run_check.h"
+#include "tests/support/error_text.h"
+#include "tests/support/needs.h"
+#include "tests/support/random_program.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+using test::f32;
+using test::ProofScope;
+
+test::ProofOptions refusing(OpSet kinds) {
+  test::ProofOptions options;
+  options.refuse = kinds;
+  return options;
+}
+
+// Sorts the rows of what it computes of x, then computes on.
+Graph sorting() {
+  Graph g("sorting");
+  const Expr x = g.input("x", f32({6, 9})), w = g.param("w", f32({9, 9}));
+  const Expr sorted = g.sort(g.matmul(x, w), 1);
+  const Expr total = g.state("total", Tensor::zeros(f32({6, 9})));
+  g.set_state("total", total + sorted);
+  g.set_outputs({g.tanh(sorted) + x, sorted, g.sort(x, 0)});
+  return g;
+}
+
+// The program of a seed with labels a, b and c on its nodes at random.
+test::RandomProgram labelled(std::uint64_t seed) {
+  test::RandomProgram p = test::random_program(seed);
+  test::Dice dice(seed * 31);
+  for (std::uint32_t i = 0; i < p.graph.num_nodes(); ++i)
+    if (!op_def(p.graph.nodes()[i].kind()).is_leaf())
+      p.graph.set_label(NodeId{i}, concat_text(dice.chance(33) ? "a" : dice.chance(50) ? "b" : "c", "/n", i));
+  return p;
+}
+
+// Compiles and checks it at two sets of extents; the devices that ran steps.
+void check_program(const test::RandomProgram& p, CompileOptions options) {
+  if (p.seed % 2 == 0)
+    for (const auto& [name, info] : p.graph.symbols()) options.symbol_modes[name] = SymbolMode::runtime(info.max);
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(p.graph), options);
+  for (std::uint64_t variant : {0, 1}) {
+    const SymbolBinding binding = p.binding(variant);
+    const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
+    test::check_runs(f, g, p.values(binding, variant));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("segments: what the device refuses runs on the cpu, and the report says so") {
+  const ProofScope proof(refusing({OpKind::Sort}));
+  const Graph g = sorting();
+  CHECK(test::check_on_proof(g, test::drawn(g)) == "host:sort ");
+  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  const LirModule& lir = f.compile_result().lir;
+  CHECK(lir.others == std::vector<DeviceId>{Device::Cpu});
+  CHECK(contains(f.compile_result().dispatch.text(), "sort: 2 host-fallback: the test asks it to refuse"));
+  CHECK(lir.plan.arena_devices.size() > 1);
+  // Queries answer as if there were no host.
+  CHECK_FALSE(supports_graph(ProofScope::kDevice, g));
+  const auto first = first_unsupported_op_with_options(ProofScope::kDevice, g, {});
+  REQUIRE(first);
+  CHECK(first->second == OpKind::Sort);
+  CompileOptions strict;
+  strict.kernel_dispatch.emplace().host_fallback = false;
+  CHECK(contains(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), strict); }),
+                 "the test asks it to refuse"));
+  bool sorted = false, copied = false;
+  const NamedTensors values = test::drawn(g);
+  f.set_param("w", values.at("w"));
+  for (const NodeTime& t : f.profile(std::vector<TensorView>{values.at("x").view()})) {
+    sorted = sorted || (t.op == "sort" && contains(t.kernel, "("));
+    copied = copied || t.kernel == "copy between devices";
+  }
+  CHECK(sorted);
+  CHECK(copied);
+}
+
+TEST_CASE("segments: a program without refused nodes has no host in it") {
+  const ProofScope proof(refusing({OpKind::Sort}));
+  Graph g("plain");
+  const Expr x = g.input("x", f32({4, 4}));
+  g.set_outputs({g.tanh(x) + x});
+  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CHECK(f.compile_result().lir.others.empty());
+  CHECK(f.compile_result().lir.plan.node_devices.empty());
+}
+
+namespace {
+
+OpSet sort_and_control_flow() {
+  OpSet kinds = test::ProofOptions::control_flow();
+  kinds.add(OpKind::Sort);
+  return kinds;
+}
+
+// A loop of at most 6 trips with sorts in it.
+Graph sorting_loop() {
+  Graph g("body");
+  const Expr x = g.input("x", f32({5, 7})), n = g.input("n", Shape({}, DType::I32));
+  const LoopResult r = g.while_loop(
+      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
+      [&](Graph& b, const ExprList& c) {
+        const Expr s = b.sort(b.sin(c[1] * 3.0), 1);
+        return LoopStep{{c[0] + 1, s + x}, {b.sort(s, 0)}};
+      },
+      {.max_trips = 6});
+  g.set_outputs({r.carries[1], r.ys[0], r.trips});
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("segments: the host in the body of a loop that the host drives") {
+  const ProofScope proof(refusing(sort_and_control_flow()));
+  const Graph g = sorting_loop();
+  for (int trips : {0, 1, 5, 8}) {
+    NamedTensors values = test::drawn(g);
+    values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
+    CHECK(test::check_on_proof(g, values) == "host:sort while ");
+  }
+}
+
+TEST_CASE("segments: a planned program over several devices is taken as it is, and checked") {
+  const ProofScope proof(refusing(sort_and_control_flow()));
+  const Session session(ProofScope::kDevice);
+  const Graph g = sorting_loop();
+  const LirModule lir = session.compile(Graph(g)).compile_result().lir;
+  CompiledGraph f = session.compile_module(GraphModule(LirModule(lir)));
+  test::check_runs(f, g, test::drawn(g));
+  REQUIRE(check_plan(lir.graph, lir.plan).empty());
+  const auto problems = [&](const auto& change) {
+    LirModule bad = lir;
+    change(bad.plan);
+    std::string text;
+    for (const std::string& p : check_plan(bad.graph, bad.plan)) text += p + "\n";
+    CHECK(!text.empty());
+    CHECK(!error_text([&] { session.compile_module(GraphModule(std::move(bad))); }).empty());
+    return text;
+  };
+  REQUIRE(lir.plan.bodies.size() == 1);
+  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].bytes = 0; }), "needs more than the range"));
+  CHECK(
+      contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].offset = p.arenas[0]; }), "outside their arena"));
+  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[1] = p.bodies[0].ranges[0]; }), "bytes twice"));
+  CHECK(contains(problems([](LirBufferPlan& p) {
+                   auto& body = p.bodies[0].modules.back().plan;
+                   std::swap(body.arena_devices.front(), body.arena_devices.back());
+                 }),
+                 "another device"));
+  CHECK(contains(problems([](LirBufferPlan& p) {
+                   auto& body = p.bodies[0].modules.back().plan;
+                   for (const LirStep& step : body.schedule) body.node_devices[step.node.index] = 0;
+                 }),
+                 "from another device"));
+  LirModule bad = lir;
+  bad.others.clear();
+  CHECK(contains(error_text([&] { session.compile_module(GraphModule(std::move(bad))); }), "names device 1 of 1"));
+}
+
+TEST_CASE("segments: every sample with the kinds that the device refuses, alone") {
+  OpSet kinds{OpKind::Sort,      OpKind::Scatter, OpKind::Gather,    OpKind::Cumulative,
+              OpKind::ArgReduce, OpKind::Reduce,  OpKind::DotGeneral};
+  const ProofScope proof(refusing(kinds));
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (!kinds.has(def.kind)) return;
+    INFO(def.name, ", variant '", sample.name, "'");
+    const Graph g = test::sample_graph(sample);
+    const NamedTensors values = test::bind_operands(test::draw_operands(sample));
+    CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+    const test::BoundedResult exact = test::evaluate_bounded(g, values);
+    const std::vector<Tensor> got = f.run_typed(values);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
+      CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
+    }
+    CHECK(f.compile_result().lir.others.size() <= 1);
+  });
+}
+
+TEST_CASE("segments: random programs with kinds refused at random") {
+  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
+    OpSet kinds;
+    test::Dice dice(seed);
+    for (const OpDef* def : all_op_defs())
+      if (!def->is_leaf() && def->level != Level::Lir && dice.chance(25)) kinds.add(def->kind);
+    const ProofScope proof(refusing(kinds));
+    const test::RandomProgram p = test::random_program(seed);
+    INFO("seed ", seed, "\n", print_text(p.graph));
+    check_program(p, {});
+  }
+}
+
+TEST_CASE("placement: a program over both ordinals") {
+  const ProofScope proof;
+  Graph g("layers");
+  const Expr x = g.input("x", f32({8, 32}));
+  Expr y = x;
+  for (int layer = 0; layer < 3; ++layer) {
+    const auto scope = g.scope(concat_text("layer", layer));
+    const Expr w = g.param(concat_text("w", layer), f32({32, 32}));
+    y = g.tanh(g.matmul(y, w)) + y;
+  }
+  const Expr seen = g.state("seen", Tensor::zeros(f32({8, 32})));
+  g.set_state("seen", seen + y);
+  g.set_outputs({y, x + 1.0});
+  CompileOptions options;
+  options.placement = {{"layer1", {ProofScope::kDevice, 1}}, {"layer2", {ProofScope::kDevice, 1}}};
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  test::check_runs(f, g, test::drawn(g));
+  const LirModule& lir = f.compile_result().lir;
+  REQUIRE(!lir.others.empty());
+  CHECK(lir.others[0] == DeviceId(ProofScope::kDevice, 1));
+  CHECK(std::count(lir.plan.node_devices.begin(), lir.plan.node_devices.end(), 1U) >= 3);
+  // Weights of the second device were brought there, and are brought again when they change.
+  NamedTensors values = test::drawn(g);
+  values.insert_or_assign("w2", test::draw(f32({32, 32}), Fill::Unit, 1, 99));
+  test::check_runs(f, g, values);
+  // It has memory there.
+  for (const auto& device : opened_devices(ProofScope::kDevice)) CHECK(device->memory().used() > 0);
+}
+
+TEST_CASE("placement: what it refuses") {
+  const ProofScope proof;
+  Graph g("small");
+  const Expr x = g.input("x", f32({4}));
+  {
+    const auto scope = g.scope("stage1");
+    g.set_outputs({g.tanh(x)});
+  }
+  const auto told = [&](Placement p) {
+    CompileOptions options;
+    options.placement = {std::move(p)};
+    return error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), options); });
+  };
+  CHECK(contains(told({"stage", {ProofScope::kDevice, 1}}), "has a label that begins with 'stage'"));
+  CHECK(contains(told({"stage1", {Device::Cuda, 0}}), "runs on devices of that kind and on cpu"));
+  CHECK(contains(told({"stage1", {ProofScope::kDevice, -1}}), "goes to device number -1"));
+  CHECK(contains(told({"stage1", {ProofScope::kDevice, 7}}), "7"));
+  CHECK(told({"stage1", Device::Cpu}).empty());
+}
+
+TEST_CASE("placement: random programs split at random over both ordinals and the cpu") {
+  const ProofScope proof;
+  int split = 0;
+  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(80); ++seed) {
+    const test::RandomProgram p = labelled(seed);
+    CompileOptions options;
+    const auto place = [&](const char* label, DeviceId device) {
+      for (const Node& n : p.graph.nodes())
+        if (n.origin.label.starts_with(concat_text(label, "/"))) {
+          options.placement.push_back({label, device});
+          return;
+        }
+    };
+    place("a", {ProofScope::kDevice, 1});
+    if (seed % 3 == 0) place("b", Device::Cpu);
+    split += options.placement.empty() ? 0 : 1;
+    INFO("seed ", seed, "\n", print_text(p.graph));
+    check_program(p, options);
+  }
+  CHECK(split > test::repetitions(80) / 4);
+}
+
+TEST_CASE("placement: a failure on the second device fails the run, and a new one works") {
+  const ProofScope proof;
+  Graph g("late");
+  const Expr x = g.input("x", f32({16}));
+  Expr y = x;
+  {
+    const auto scope = g.scope("there");
+    y = g.sin(g.reverse(x, {0}));
+  }
+  g.set_outputs({y + x});
+  CompileOptions options;
+  options.placement = {{"there", {ProofScope::kDevice, 1}}};
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  test::check_runs(f, g, test::drawn(g));
+  proof->fail_step(1, 0, "a kernel of the second device failed");
+  CHECK(contains(error_text([&] { f.run_typed(test::drawn(g)); }), "a kernel of the second device failed"));
+  test::check_runs(f, g, test::drawn(g));
+}
+
+}  // namespace rlx
