@@ -50,7 +50,7 @@ void decompose_residual(DecomposeContext& c, double eps) {
   for (int r = 2; r < c.num_results(); ++r) c.set_result(r, y.result(static_cast<std::uint32_t>(r - 1)));
 }
 
-// FusedResidualLN and FusedResidualRmsNorm, which have one result of a number for each row less.
+// FusedResidualLN gives y, the sum, mean and rstd; FusedResidualRmsNorm the same without the mean.
 template <class Op, class Norm>
 struct ResidualRules {
   static Result<Shapes> infer(const InferContext& c) {

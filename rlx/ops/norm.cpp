@@ -14,7 +14,7 @@ namespace {
 using Axes = std::vector<std::int64_t>;
 using Named = std::vector<std::pair<std::string_view, Expr>>;
 
-// Where the centred form has its results, the other one without the mean.
+// Which result rstd is: LayerNorm gives y, mean, rstd; RmsNorm has no mean.
 template <bool Centered>
 constexpr int kRstd = Centered ? 2 : 1;
 

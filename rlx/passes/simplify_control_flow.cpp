@@ -120,7 +120,7 @@ class Simplifier {
     if (op.length[0].is_static(0)) {
       std::vector<Expr> results(operands.begin() + static_cast<std::ptrdiff_t>(invariants),
                                 operands.begin() + static_cast<std::ptrdiff_t>(invariants + carries));
-      for (std::size_t y = carries; y < outputs; ++y) results.push_back(nothing(g_.node(id).shapes[y]));
+      for (std::size_t y = carries; y < outputs; ++y) results.push_back(zeros(g_.node(id).shapes[y]));
       r_.replace(id, results);
       return true;
     }
@@ -153,7 +153,7 @@ class Simplifier {
     const std::size_t carries = operands.size() - invariants, outputs = op.body->outputs().size();
     if (op.max_trips == 0) {
       std::vector<Expr> results(operands.begin() + static_cast<std::ptrdiff_t>(invariants), operands.end());
-      for (std::size_t y = carries; y < outputs; ++y) results.push_back(nothing(g_.node(id).shapes[y]));
+      for (std::size_t y = carries; y < outputs; ++y) results.push_back(zeros(g_.node(id).shapes[y]));
       results.push_back(r_.graph().scalar(0, DType::I64));
       r_.replace(id, results);
       return true;
@@ -202,7 +202,11 @@ class Simplifier {
       if (m[k]) out.push_back(operands[k].value());
     return out;
   }
-  Expr nothing(const Shape& shape) { return r_.graph().constant(Tensor::zeros(shape)); }
+  // What stands for results that nobody reads, or that have no elements, whose other extents may be symbols.
+  Expr zeros(const Shape& shape) {
+    const Expr zero = r_.graph().scalar(0, shape.dtype());
+    return shape.rank() == 0 ? zero : r_.graph().expand(zero, shape.dims());
+  }
 
   // The smaller op; nobody reads the results that it no longer has, for which a zero stands.
   void put(NodeId id, OpBox op, std::vector<Value> operands, const Mask& results) {
@@ -210,15 +214,8 @@ class Simplifier {
     const Expr first = g.add(std::move(op), std::move(operands), g_.node(id).origin.loc);
     std::vector<Expr> out;
     std::uint32_t next = 0;
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      const Shape& shape = g_.node(id).shapes[k];
-      if (results[k]) {
-        out.push_back(first.result(next++));
-        continue;
-      }
-      const Expr zero = g.constant(Tensor::zeros(Shape({}, shape.dtype())));
-      out.push_back(shape.rank() == 0 ? zero : g.expand(zero, shape.dims()));
-    }
+    for (std::size_t k = 0; k < results.size(); ++k)
+      out.push_back(results[k] ? first.result(next++) : zeros(g_.node(id).shapes[k]));
     r_.replace(id, out);
   }
 

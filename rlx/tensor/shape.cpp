@@ -16,13 +16,16 @@ bool Shape::is_static() const {
 
 std::int64_t Shape::num_elements() const {
   std::int64_t n = 1;
-  for (const Dim& d : dims_) {
+  bool none = false;
+  for (const Dim& d : dims_) {  // all of them: a zero beside a symbol makes no shape that a tensor could have
     std::int64_t v = d.value();
     if (v < 0) throw Error(ErrorCode::InvalidArgument, concat_text("negative dimension in ", text()));
-    if (v == 0) return 0;
-    if (__builtin_mul_overflow(n, v, &n) || n >= kMaxElements)
-      throw Error(ErrorCode::InvalidArgument, concat_text("element count of ", text(), " overflows"));
+    none = none || v == 0;
   }
+  if (none) return 0;
+  for (const Dim& d : dims_)
+    if (__builtin_mul_overflow(n, d.value(), &n) || n >= kMaxElements)
+      throw Error(ErrorCode::InvalidArgument, concat_text("element count of ", text(), " overflows"));
   return n;
 }
 

@@ -2,30 +2,14 @@
 // number of threads, with extents that are known late, and with states that loops update in place.
 #include <doctest/doctest.h>
 
-#include "rlx/ir/op.h"
-#include "rlx/runtime/session.h"
-#include "tests/support/closeness.h"
+#include "tests/support/control_graphs.h"
 #include "tests/support/error_text.h"
-#include "tests/support/rounding.h"
-#include "tests/support/samples.h"
 
 namespace rlx {
 namespace {
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
-
-NamedTensors drawn(const Graph& g) {
-  NamedTensors values;
-  std::uint64_t seed = 1;
-  for (OpKind kind : {OpKind::Input, OpKind::Param})
-    for (NodeId id : g.leaves(kind)) {
-      const Shape& s = g.shape(id);
-      values.emplace(g.leaf_name(id), s.dtype() == DType::Bool ? Tensor::full(s, 1)
-                                      : is_int(s.dtype())      ? Tensor::full(s, 5)
-                                                               : test::draw(s, Fill::Unit, 1, seed++));
-    }
-  return values;
-}
+using test::drawn;
+using test::f32;
 
 // The kernels that run, and whether every run is within the bounds of the exact result: twice each, so that the second
 // finds the memory of the first.
@@ -42,16 +26,12 @@ std::string run_on_cpu(const Graph& g, NamedTensors values) {
       for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
       for (int run = 0; run < 2; ++run) {
         f.reset();
-        const std::vector<Tensor> got = f.run_typed(inputs);
-        REQUIRE(got.size() == exact.outputs.size());
-        for (std::size_t i = 0; i < got.size(); ++i) {
-          const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
-          CHECK_MESSAGE(gap.size <= 1, threads, " threads, result ", i, ": ", gap.text);
-        }
+        INFO(threads, " threads");
+        test::expect_within_bound(f.run_typed(inputs), exact);
         for (const IoInfo& s : f.states())
           if (const auto it = exact.states.find(s.name); it != exact.states.end()) {
             const test::Gap gap = test::gap_to(f.read_state(s.name), it->second);
-            CHECK_MESSAGE(gap.size <= 1, threads, " threads, state ", s.name, ": ", gap.text);
+            CHECK_MESSAGE(gap.size <= 1, "state ", s.name, ": ", gap.text);
           }
       }
       if (!kernels.empty()) continue;
@@ -63,28 +43,13 @@ std::string run_on_cpu(const Graph& g, NamedTensors values) {
   return kernels;
 }
 
-// h, y = tanh(h w + x_t), h
-Graph cell(std::int64_t steps, std::int64_t batch, std::int64_t width, bool reverse) {
-  Graph g("cell");
-  const Expr w = g.param("w", f32({width, width})), h = g.input("h", f32({batch, width}));
-  const Expr x = g.input("x", f32({steps, batch, width}));
-  const LoopResult r = g.scan(h, x,
-                              [&](Graph& b, const ExprList& c, const ExprList& row) {
-                                const Expr next = b.tanh(b.matmul(c[0], w) * 0.2 + row[0]);
-                                return LoopStep{next, next};
-                              },
-                              {.reverse = reverse});
-  g.set_outputs({r.carries[0], r.ys[0]});
-  return g;
-}
-
 }  // namespace
 
 TEST_CASE("cpu: a scan of a cell, large and small, forwards and backwards") {
   for (bool reverse : {false, true})
     for (const auto& [steps, batch, width] :
          {std::tuple{9, 1, 8}, std::tuple{4, 70, 96}, std::tuple{1, 3, 5}, std::tuple{0, 2, 3}}) {
-      const Graph g = cell(steps, batch, width, reverse);
+      const Graph g = test::cell(steps, batch, width, reverse);
       CHECK(run_on_cpu(g, drawn(g)) == (steps <= 1 ? "" : "scan "));
     }
 }
@@ -101,24 +66,7 @@ TEST_CASE("cpu: carries that change places, that are operands twice, that nobody
 }
 
 TEST_CASE("cpu: loops in branches in loops, with values of all the graphs around them") {
-  Graph g("nested");
-  const Expr x = g.input("x", f32({4, 40})), w = g.input("w", f32({40, 40})), n = g.input("n", Shape({}, DType::I32));
-  const LoopResult r = g.while_loop(
-      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
-      [&](Graph& b, const ExprList& c) {
-        const ExprList y = b.cond(
-            b.eq(b.binary(BinaryKind::Mod, c[0], 2), 0),
-            [&](Graph& t) {
-              const LoopResult inner = t.scan(
-                  c[1], t.reshape(w, {10, 4, 40}),
-                  [&](Graph& s, const ExprList& d, const ExprList& row) { return LoopStep{s.sin(d[0] + row[0])}; });
-              return ExprList{inner.carries[0]};
-            },
-            [&](Graph& t) { return ExprList{t.tanh(t.matmul(c[1], w) * 0.1)}; });
-        return LoopStep{{c[0] + 1, y[0]}, {y[0]}};
-      },
-      {.max_trips = 7});
-  g.set_outputs({r.carries[1], r.ys[0], r.trips});
+  const Graph g = test::nested();
   for (int trips : {0, 1, 4, 7, 9}) {
     NamedTensors values = drawn(g);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));

@@ -6,8 +6,7 @@
 #include "rlx/driver/registry.h"
 #include "tests/support/guarded_program.h"
 #include "tests/support/needs.h"
-#include "tests/support/rounding.h"
-#include "tests/support/samples.h"
+#include "tests/support/run_check.h"
 
 namespace rlx {
 namespace {
@@ -33,18 +32,6 @@ std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& o
 // Leaves are no work; LIR ops hold bytes only their backend understands.
 bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is_leaf(); }
 
-}  // namespace
-
-namespace {
-
-void expect_within_bound(const std::vector<Tensor>& got, const test::BoundedResult& exact) {
-  REQUIRE(got.size() == exact.outputs.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
-    CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
-  }
-}
-
 // One sample against the exact result at every instruction set given, and with the last of them at two threads: the
 // same bits.
 void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
@@ -62,7 +49,7 @@ void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
       auto exe = backend->compile_lir(test::lir_for(g, backend->target(options)), options);
       const std::vector<Tensor> got = run(*exe, operands);
       if (threads == 1) {
-        expect_within_bound(got, exact);
+        test::expect_within_bound(got, exact);
         CHECK(run(*exe, operands, true)[0].identical(got[0]));
         alone = got;
       } else {

@@ -4,12 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/text.h"
-#include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/needs.h"
 #include "tests/support/random_program.h"
-#include "tests/support/rounding.h"
-#include "tests/support/samples.h"
+#include "tests/support/run_check.h"
 
 namespace rlx {
 namespace {
@@ -18,20 +16,9 @@ using test::ProofScope;
 
 bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is_leaf(); }
 
-void expect_within_bound(const std::vector<Tensor>& got, const test::BoundedResult& exact) {
-  REQUIRE(got.size() == exact.outputs.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
-    CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
-  }
-}
-
 void expect_exact(const Sample& sample) {
   INFO("variant '", sample.name, "'");
-  const Graph g = test::sample_graph(sample);
-  const NamedTensors values = test::bind_operands(test::draw_operands(sample));
-  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
-  expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values));
+  test::check_sample(Session(ProofScope::kDevice), sample);
 }
 
 // The program of a seed at two sets of extents, run three times each, with states from run to run.

@@ -1,8 +1,8 @@
 // Branches and loops on an arena device whose kernels have none: the host takes the decisions, the bodies run there.
 #include <doctest/doctest.h>
 
-#include "rlx/ir/op.h"
-#include "tests/proof/run_check.h"
+#include "tests/proof/check_on_proof.h"
+#include "tests/support/control_graphs.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {
@@ -17,45 +17,6 @@ test::ProofOptions without_control_flow() {
   return options;
 }
 
-// h, y = tanh(h w + x_t), h
-Graph cell(std::int64_t steps, std::int64_t batch, std::int64_t width, bool reverse, DType dtype = DType::F32) {
-  Graph g("cell");
-  const auto shape = [&](Dims dims) { return Shape(std::move(dims), dtype); };
-  const Expr w = g.param("w", shape({width, width})), h = g.input("h", shape({batch, width}));
-  const Expr x = g.input("x", shape({steps, batch, width}));
-  const LoopResult r = g.scan(h, x,
-                              [&](Graph& b, const ExprList& c, const ExprList& row) {
-                                const Expr next = b.tanh(b.matmul(c[0], w) * 0.2 + row[0]);
-                                return LoopStep{next, next};
-                              },
-                              {.reverse = reverse});
-  g.set_outputs({r.carries[0], r.ys[0]});
-  return g;
-}
-
-// y = x shifted down as often as `n` says, in a loop of at most 7 trips; a branch in it, a loop in that.
-Graph nested() {
-  Graph g("nested");
-  const Expr x = g.input("x", f32({4, 40})), w = g.input("w", f32({40, 40})), n = g.input("n", Shape({}, DType::I32));
-  const LoopResult r = g.while_loop(
-      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
-      [&](Graph& b, const ExprList& c) {
-        const ExprList y = b.cond(
-            b.eq(b.binary(BinaryKind::Mod, c[0], 2), 0),
-            [&](Graph& t) {
-              const LoopResult inner = t.scan(
-                  c[1], t.reshape(w, {10, 4, 40}),
-                  [&](Graph& s, const ExprList& d, const ExprList& row) { return LoopStep{s.sin(d[0] + row[0])}; });
-              return ExprList{inner.carries[0]};
-            },
-            [&](Graph& t) { return ExprList{t.tanh(t.matmul(c[1], w) * 0.1)}; });
-        return LoopStep{{c[0] + 1, y[0]}, {y[0]}};
-      },
-      {.max_trips = 7});
-  g.set_outputs({r.carries[1], r.ys[0], r.trips});
-  return g;
-}
-
 }  // namespace
 
 TEST_CASE("driven: every sample of a branch, a loop or a call") {
@@ -63,15 +24,7 @@ TEST_CASE("driven: every sample of a branch, a loop or a call") {
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (def.bodies != BodyKind::Programs) return;
     INFO(def.name, ", variant '", sample.name, "'");
-    const Graph g = test::sample_graph(sample);
-    const NamedTensors values = test::bind_operands(test::draw_operands(sample));
-    CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
-    const test::BoundedResult exact = test::evaluate_bounded(g, values);
-    const std::vector<Tensor> got = f.run_typed(values);
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      const test::Gap gap = test::gap_to(got[i], exact.outputs[i]);
-      CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
-    }
+    CompiledGraph f = test::check_sample(Session(ProofScope::kDevice), sample);
     for (const LirBodies& b : f.compile_result().lir.plan.bodies) CHECK(b.driven);
   });
 }
@@ -81,11 +34,11 @@ TEST_CASE("driven: a scan of a cell, rows that can be bound, copied, or neither"
   for (bool reverse : {false, true}) {
     for (const auto& [steps, batch, width] :
          {std::tuple{9, 1, 64}, std::tuple{4, 70, 96}, std::tuple{5, 3, 5}, std::tuple{0, 2, 3}}) {
-      const Graph g = cell(steps, batch, width, reverse);
+      const Graph g = test::cell(steps, batch, width, reverse);
       CHECK(test::check_on_proof(g, test::drawn(g)) == (steps == 0 ? "" : "scan "));
     }
     // Rows of 30 bytes do not begin where streams copy.
-    const Graph g = cell(7, 3, 5, reverse, DType::BF16);
+    const Graph g = test::cell(7, 3, 5, reverse, DType::BF16);
     CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
   }
 }
@@ -104,7 +57,7 @@ TEST_CASE("driven: carries that change places, that are operands twice, that nob
 
 TEST_CASE("driven: loops in branches in loops, with no trip, with all, with more than there may be") {
   const ProofScope proof(without_control_flow());
-  const Graph g = nested();
+  const Graph g = test::nested();
   for (int trips : {0, 1, 4, 7, 9}) {
     NamedTensors values = test::drawn(g);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
@@ -152,7 +105,7 @@ TEST_CASE("driven: loops over extents that are known at the run") {
 
 TEST_CASE("driven: profiles, clones, and runs in flight") {
   const ProofScope proof(without_control_flow());
-  const Graph g = cell(5, 2, 64, false);
+  const Graph g = test::cell(5, 2, 64, false);
   const NamedTensors values = test::drawn(g);
   CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
   test::check_runs(f, g, values);
@@ -166,7 +119,7 @@ TEST_CASE("driven: profiles, clones, and runs in flight") {
 
 TEST_CASE("driven: what fails in a body fails the run, and a new one works") {
   const ProofScope proof(without_control_flow());
-  const Graph g = nested();
+  const Graph g = test::nested();
   NamedTensors values = test::drawn(g);
   values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, 3));
   CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));

@@ -1,7 +1,6 @@
 // For every sample of every op: the reference rule gives the inferred shapes, and it and the decompositions lie within
 // the rounding that the op is allowed.
-#include "tests/support/rounding.h"
-#include "tests/support/samples.h"
+#include "tests/support/run_check.h"
 
 namespace rlx::test {
 namespace {
@@ -23,14 +22,6 @@ TEST_CASE("reference results have the inferred shapes") {
 }
 
 // The bound follows the decomposition where there is one, so these compare each form of an op with the exact one.
-void expect_within_bound(const std::vector<Tensor>& actual, const BoundedResult& exact) {
-  REQUIRE(actual.size() == exact.outputs.size());
-  for (std::size_t r = 0; r < actual.size(); ++r) {
-    const Gap gap = gap_to(actual[r], exact.outputs[r]);
-    CHECK_MESSAGE(gap.size <= 1, "result ", r, ": ", gap.text);
-  }
-}
-
 TEST_CASE("the reference rule is within its bound of the exact result") {
   for_each_sample([](const OpDef& def, const Sample& sample) {
     if (def.level == Level::Lir || def.is_leaf() || !(def.reference.has() || def.reference.derived())) return;

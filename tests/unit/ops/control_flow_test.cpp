@@ -166,6 +166,24 @@ TEST_CASE("a symbolic length: one graph, any number of steps") {
   }
 }
 
+TEST_CASE("a scan of no steps leaves stacked rows of symbolic extents that are no constants") {
+  Graph g("g");
+  const Dim n = g.symbol("n", {.min = 1, .max = 8});
+  const Expr x = g.input("x", f64({n, 2})), rows = g.input("rows", f64({0}));
+  const LoopResult r = g.scan(
+      x, rows, [](Graph&, const ExprList& c, const ExprList& row) { return LoopStep{c[0] * row[0], c[0]}; });
+  g.set_outputs({r.carries[0], r.ys[0]});
+  PassContext context;
+  const std::optional<Graph> simple = simplify_control_flow.run(g, context);
+  REQUIRE(simple);
+  CHECK(same_graph(from_bytes(to_bytes(*simple)), *simple));
+  CHECK(same_graph(parse_text(print_text(*simple)), *simple));
+  const NamedTensors values{{"x", sequence({3, 2})}, {"rows", Tensor::zeros(f64({0}))}};
+  const std::vector<Tensor> got = Session().compile(Graph(g)).run_typed(values);
+  CHECK(got[0].identical(values.at("x")));
+  CHECK(got[1].shape() == f64({0, 3, 2}));
+}
+
 TEST_CASE("a length that no shape shows is a symbol of the graph all the same") {
   Graph g("g");
   const Dim n = g.symbol("n", {.min = 1, .max = 8});

@@ -6,10 +6,10 @@
 #include <functional>
 #include <utility>
 
-#include "rlx/driver/host_device.h"
 #include "rlx/driver/registry.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/hooked_backend.h"
 
 namespace rlx {
 namespace {
@@ -73,58 +73,18 @@ TEST_CASE("sharing without a state of that name says what is near") {
                  "pass the declared dtype"));
 }
 
-// The reference backend with runs that fail after their work when told to.
-bool fail_next_run = false;
-
-class FailingBound final : public BoundGraph {
- public:
-  explicit FailingBound(std::unique_ptr<BoundGraph> inner) : inner_(std::move(inner)) {}
-  Event submit(const RunArguments& arguments, Stream& stream) override {
-    Event done = inner_->submit(arguments, stream);
-    if (std::exchange(fail_next_run, false)) throw Error(ErrorCode::OutOfMemory, "the device is lost");
-    return done;
-  }
-
- private:
-  std::unique_ptr<BoundGraph> inner_;
-};
-
-class FailingExecutable final : public ExecutableGraph {
- public:
-  explicit FailingExecutable(std::unique_ptr<const ExecutableGraph> inner) : inner_(std::move(inner)) {}
-  const LirModule& lir() const override { return inner_->lir(); }
-  void encode(NodeId n, std::size_t s, const FormColumns& c, DType t, const std::byte* v, std::byte* f) const override {
-    inner_->encode(n, s, c, t, v, f);
-  }
-  void decode(NodeId n, std::size_t s, const std::byte* f, DType t, std::byte* v) const override {
-    inner_->decode(n, s, f, t, v);
-  }
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override {
-    return std::make_unique<FailingBound>(inner_->bind(device, program, arenas));
-  }
-  std::string kernel_name(NodeId n) const override { return inner_->kernel_name(n); }
-
- private:
-  std::unique_ptr<const ExecutableGraph> inner_;
-};
-
-class FailingBackend final : public Backend {
- public:
-  std::string_view name() const override { return "failing"; }
-  Presence probe(Device) const noexcept override { return {1}; }
-  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
-  std::shared_ptr<const Target> target(const BackendOptions& o) const override { return inner_->target(o); }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
-    return std::make_unique<FailingExecutable>(inner_->compile_lir(std::move(lir), o));
-  }
-
- private:
-  std::shared_ptr<const Backend> inner_ = backend_by_name("reference");
-};
-
 TEST_CASE("a failed run leaves its states invalid until they are reset or written") {
-  register_backend(Device::OpenGl, std::make_shared<FailingBackend>());
+  // The reference backend with runs that fail after their work when told to.
+  bool fail_next_run = false;
+  register_backend(Device::OpenGl,
+                   std::make_shared<test::HookedBackend>(
+                       backend_by_name("reference"),
+                       [&](BoundGraph& inner, std::size_t, const RunArguments& arguments, Stream& stream) {
+                         Event done = inner.submit(arguments, stream);
+                         if (std::exchange(fail_next_run, false))
+                           throw Error(ErrorCode::OutOfMemory, "the device is lost");
+                         return done;
+                       }));
   Graph g("failing");
   Expr x = g.input("x", f32({2}));
   Expr total = g.state("total", vec({5, 6})), count = g.state("count", vec({0}));

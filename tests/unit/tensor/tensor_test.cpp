@@ -6,9 +6,20 @@
 #include <cstdint>
 
 #include "rlx/error.h"
+#include "tests/support/error_text.h"
 
 namespace rlx {
 namespace {
+
+TEST_CASE("a tensor's extents are numbers, beside a zero too") {
+  const Dim n = Dim::symbol("n");
+  for (const Shape& s : {Shape({0, n}, DType::F32), Shape({n, 0}, DType::F32)}) {
+    const std::string text = test::error_text([&] { (void)Tensor::zeros(s); });
+    CAPTURE(text);
+    CHECK(test::contains(text, "symbol"));
+  }
+  CHECK(Tensor::zeros(Shape({std::int64_t{1} << 40, std::int64_t{1} << 40, 0}, DType::F32)).num_elements() == 0);
+}
 
 TEST_CASE("tensor: parts of one buffer are written where they are, and copied only when shared") {
   Tensor slab = Tensor::zeros(Shape({Dim(5 << 20)}, DType::U8));  // large enough for huge pages

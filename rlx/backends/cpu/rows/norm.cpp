@@ -101,15 +101,19 @@ void add_norm(LowerContext& c, const NormForm& form) {
 
 void lower_layer_norm(LowerContext& c) {
   const auto& op = c.op<ops::LayerNorm>();
-  add_norm(c, {true, op.eps, static_cast<int>(op.axes.size()), false, -1, 1, 2});
+  add_norm(c, {.layer = true, .eps = op.eps, .axes = static_cast<int>(op.axes.size()), .mean = 1, .rstd = 2});
 }
 void lower_rms_norm(LowerContext& c) {
   const auto& op = c.op<ops::RmsNorm>();
-  add_norm(c, {false, op.eps, static_cast<int>(op.axes.size()), false, -1, -1, 1});
+  add_norm(c, {.layer = false, .eps = op.eps, .axes = static_cast<int>(op.axes.size()), .rstd = 1});
 }
-void lower_residual_ln(LowerContext& c) { add_norm(c, {true, c.op<ops::FusedResidualLN>().eps, 1, true, 1, 2, 3}); }
+void lower_residual_ln(LowerContext& c) {
+  const double eps = c.op<ops::FusedResidualLN>().eps;
+  add_norm(c, {.layer = true, .eps = eps, .residual = true, .sum = 1, .mean = 2, .rstd = 3});
+}
 void lower_residual_rms(LowerContext& c) {
-  add_norm(c, {false, c.op<ops::FusedResidualRmsNorm>().eps, 1, true, 1, -1, 2});
+  const double eps = c.op<ops::FusedResidualRmsNorm>().eps;
+  add_norm(c, {.layer = false, .eps = eps, .residual = true, .sum = 1, .rstd = 2});
 }
 
 // A matrix may be strided.

@@ -1,13 +1,9 @@
-// Runs of a graph on the proof device against the exact result, with params, states and drawn values.
+// Runs of a graph against the exact result of its rules, with params, states and drawn values.
 #pragma once
 
 #include <doctest/doctest.h>
 
-#include <string>
-#include <utility>
-
 #include "rlx/runtime/session.h"
-#include "tests/proof/proof_device.h"
 #include "tests/support/rounding.h"
 #include "tests/support/samples.h"
 
@@ -29,6 +25,24 @@ inline NamedTensors drawn(const Graph& g) {
   return values;
 }
 
+/// Every result is within the bounds of the exact one.
+inline void expect_within_bound(const std::vector<Tensor>& got, const BoundedResult& exact) {
+  REQUIRE(got.size() == exact.outputs.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Gap gap = gap_to(got[i], exact.outputs[i]);
+    CHECK_MESSAGE(gap.size <= 1, "result ", i, ": ", gap.text);
+  }
+}
+
+/// Compiles the sample and compares a run with the exact result.
+inline CompiledGraph check_sample(const Session& session, const Sample& sample) {
+  const Graph g = sample_graph(sample);
+  const NamedTensors values = bind_operands(draw_operands(sample));
+  CompiledGraph f = session.compile(Graph(g));
+  expect_within_bound(f.run_typed(values), evaluate_bounded(g, values));
+  return f;
+}
+
 /// Compares two runs of `f`, from its first states on, with what the rules compute exactly of `g`.
 inline void check_runs(CompiledGraph& f, const Graph& g, NamedTensors values) {
   NamedTensors inputs;
@@ -36,33 +50,18 @@ inline void check_runs(CompiledGraph& f, const Graph& g, NamedTensors values) {
   for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
   f.reset();
   for (int run = 0; run < 2; ++run) {
+    INFO("run ", run);
     const BoundedResult exact = evaluate_bounded(g, values);
-    const std::vector<Tensor> got = f.run_typed(inputs);
-    REQUIRE(got.size() == exact.outputs.size());
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      const Gap gap = gap_to(got[i], exact.outputs[i]);
-      CHECK_MESSAGE(gap.size <= 1, "run ", run, ", result ", i, ": ", gap.text);
-    }
+    expect_within_bound(f.run_typed(inputs), exact);
     for (const IoInfo& s : f.states()) {
       const Tensor state = f.read_state(s.name);
       if (const auto it = exact.states.find(s.name); it != exact.states.end()) {
         const Gap gap = gap_to(state, it->second);
-        CHECK_MESSAGE(gap.size <= 1, "run ", run, ", state ", s.name, ": ", gap.text);
+        CHECK_MESSAGE(gap.size <= 1, "state ", s.name, ": ", gap.text);
       }
       values.insert_or_assign(s.name, state);
     }
   }
-}
-
-/// The same of a program compiled for the proof device; which nodes of it the host drives, and which it runs.
-inline std::string check_on_proof(const Graph& g, const NamedTensors& values, const CompileOptions& options = {}) {
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
-  check_runs(f, g, values);
-  std::string text;
-  for (const KindDispatch& k : f.compile_result().dispatch.summaries)
-    if (k.path == DispatchPath::HostFallback || k.path == DispatchPath::Driven)
-      text += concat_text(k.path == DispatchPath::Driven ? "" : "host:", k.name, " ");
-  return text;
 }
 
 }  // namespace rlx::test

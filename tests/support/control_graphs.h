@@ -1,0 +1,48 @@
+// Graphs with control flow that several suites run.
+#pragma once
+
+#include "rlx/ir/op.h"
+#include "tests/support/run_check.h"
+
+namespace rlx::test {
+
+/// h, y = tanh(h w + x_t), h
+inline Graph cell(std::int64_t steps, std::int64_t batch, std::int64_t width, bool reverse, DType dtype = DType::F32) {
+  Graph g("cell");
+  const auto shape = [&](Dims dims) { return Shape(std::move(dims), dtype); };
+  const Expr w = g.param("w", shape({width, width})), h = g.input("h", shape({batch, width}));
+  const Expr x = g.input("x", shape({steps, batch, width}));
+  const LoopResult r = g.scan(h, x,
+                              [&](Graph& b, const ExprList& c, const ExprList& row) {
+                                const Expr next = b.tanh(b.matmul(c[0], w) * 0.2 + row[0]);
+                                return LoopStep{next, next};
+                              },
+                              {.reverse = reverse});
+  g.set_outputs({r.carries[0], r.ys[0]});
+  return g;
+}
+
+/// A loop of as many trips as `n` says, at most 7, of x [4, 40]; a branch in it, a loop in that.
+inline Graph nested() {
+  Graph g("nested");
+  const Expr x = g.input("x", f32({4, 40})), w = g.input("w", f32({40, 40})), n = g.input("n", Shape({}, DType::I32));
+  const LoopResult r = g.while_loop(
+      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
+      [&](Graph& b, const ExprList& c) {
+        const ExprList y = b.cond(
+            b.eq(b.binary(BinaryKind::Mod, c[0], 2), 0),
+            [&](Graph& t) {
+              const LoopResult inner = t.scan(
+                  c[1], t.reshape(w, {10, 4, 40}),
+                  [&](Graph& s, const ExprList& d, const ExprList& row) { return LoopStep{s.sin(d[0] + row[0])}; });
+              return ExprList{inner.carries[0]};
+            },
+            [&](Graph& t) { return ExprList{t.tanh(t.matmul(c[1], w) * 0.1)}; });
+        return LoopStep{{c[0] + 1, y[0]}, {y[0]}};
+      },
+      {.max_trips = 7});
+  g.set_outputs({r.carries[1], r.ys[0], r.trips});
+  return g;
+}
+
+}  // namespace rlx::test
