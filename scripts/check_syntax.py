@@ -1,4 +1,8 @@
-"""Runs every command of a compile_commands.json with -fsyntax-only, one per core; exits 1 when any of them fails."""
+"""usage: check_syntax.py COMPILE_COMMANDS [FOLDER...]
+
+Runs the commands of a compile_commands.json with -fsyntax-only, one per core; exits 1 when any of them fails. With
+folders of the project, only those of files in them.
+"""
 
 import json
 import os
@@ -39,6 +43,10 @@ def check(entry: dict) -> tuple[str, int, str]:
 def main() -> int:
     with open(sys.argv[1]) as file:
         entries = json.load(file)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folders = tuple(os.path.join(root, folder) + os.sep for folder in sys.argv[2:])
+    if folders:
+        entries = [entry for entry in entries if entry["file"].startswith(folders)]
     cores = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(cores) as pool:
         num_failed = 0

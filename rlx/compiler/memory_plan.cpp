@@ -24,6 +24,11 @@ Dim shape_bytes(const Shape& s) {
   return floordiv(s.num_elements_dim() * Dim(bits) + Dim(7), Dim(8));
 }
 
+Dim stored_size(const Graph& g, Value v) {
+  const Form& form = form_of(g, v);
+  return form.empty() ? shape_bytes(g.shape(v)) : Dim(form.bytes);
+}
+
 std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home) {
   std::vector<std::uint32_t> devices(g.num_nodes(), home);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
@@ -146,7 +151,7 @@ class Planner {
         default: continue;
       }
       Value v(NodeId{i});
-      b.size = form_of(g_, v).empty() ? shape_bytes(n.shape()) : Dim(form_of(g_, v).bytes);
+      b.size = stored_size(g_, v);
       b.bytes = at_most(b.size);
       b.maker = NodeId{i};
       set_buffer(v, new_buffer(b));
@@ -729,78 +734,6 @@ LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const 
   return plan;
 }
 
-std::size_t max_bytes(const Graph& g, Value v) { return largest_bytes(shape_bytes(g.shape(v)), symbol_ranges(g)); }
-
-LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
-  LirBufferPlan out = plan;
-  if (plan.opaque) return out;
-  for (LirBodies& b : out.bodies) b = resize_bodies(g, b);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const Node& n = g.nodes()[i];
-    for (std::uint32_t r = 0; r < n.num_results(); ++r) {
-      LirValue& lv = out.values[i][r];
-      if (lv.place == Place::None) continue;
-      if (!lv.is_view) {
-        lv.bytes = stored_bytes(g, Value(NodeId{i}, r));
-        continue;
-      }
-      const LirValue& operand = out.at(n.inputs[0]);
-      const std::vector<std::int64_t> dims = g.shape(n.inputs[0]).static_dims(), to = n.shape(r).static_dims();
-      std::optional<ViewPlace<std::int64_t>> view =
-          view_place(n, dims, operand.strides.empty() ? dense_strides(dims) : operand.strides, to);
-      check(view.has_value(), "a view of symbolic extents is one for each of their values");
-      const std::size_t element = size_bytes(n.shape(r).dtype());
-      lv.offset = operand.offset + static_cast<std::size_t>(view->skip) * element;
-      lv.bytes = static_cast<std::size_t>(touched_extent(to, view->strides)) * element;
-      lv.strides.clear();
-      if (!is_dense(to, view->strides)) lv.strides = std::move(view->strides);
-    }
-  }
-  return out;
-}
-
-std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
-  constexpr std::string_view places[] = {"arena", "input", "output", "prepared", "constant", "state", "none"};
-  std::string out = plan.opaque
-                        ? std::string("the device plans its memory\n")
-                        : concat_text("arena ", plan.arena_bytes, " bytes (live peak ", plan.live_peak_bytes,
-                                      ", unshared ", plan.unshared_bytes, "), ", plan.schedule.size(), " steps\n");
-  for (std::size_t a = 0; a < plan.arena_devices.size(); ++a)
-    out += concat_text("  arena ", a, " of device ", plan.arena_devices[a], ": ", plan.arenas[a], " bytes\n");
-  for (std::uint32_t i = 0; i < g.num_nodes() && !plan.opaque; ++i)
-    for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
-      const LirValue& v = plan.values[i][r];
-      out += concat_text("  ", Value(NodeId{i}, r), " ", places[static_cast<std::size_t>(v.place)]);
-      if (v.place != Place::None && (v.place != Place::Arena || v.index != 0)) out += concat_text(" ", v.index);
-      out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "",
-                         v.strides.empty() ? "" : " strided", "  ", op_text_name(g.nodes()[i].op), "\n");
-    }
-  for (const LirBodies& b : plan.bodies) {
-    for (const LirBodies::Shared& s : b.shared)
-      out += concat_text("  ", b.node, s.refused.empty() ? " may make" : " does not make", " result ", s.result,
-                         " in the bytes of operand ", s.operand, s.refused.empty() ? "" : ": ", s.refused, "\n");
-    for (const LirRange& r : b.ranges)
-      out += concat_text("  ", b.driven ? "driven " : "", "bodies of ", b.node, " arena",
-                         r.arena ? concat_text(" ", r.arena) : std::string(), " +", r.offset, " ", r.bytes, " bytes\n");
-    for (std::size_t c = 0; c < b.reasons.size(); ++c)
-      if (!b.reasons[c].empty()) out += concat_text("    carry ", c, " has two buffers: ", b.reasons[c], "\n");
-  }
-  for (const LirStep& s : plan.schedule) {
-    const LirBodies* b = plan.bodies_of(s.node);
-    if (g.node(s.node).kind() == OpKind::Transfer || (b && b->driven && g.node(s.node).kind() != OpKind::Scan))
-      out += concat_text("  a run waits at ", s.node, ": the host ", b ? "decides" : "copies to another device", "\n");
-  }
-  for (const LirOutputCopy& c : plan.output_copies)
-    out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
-  for (const LirStateCopy& c : plan.state_copies)
-    out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
-  for (const LirUpdateCopy& c : plan.update_copies)
-    out += concat_text("  ", c.node, " copies operand ", c.operand, " before it updates it: ", c.reason, "\n");
-  for (const LirAlias& a : plan.aliases)
-    out += concat_text("  output ", a.output,
-                       a.refused.empty() ? " may be written over input " : " is apart from donated input ", a.input,
-                       a.refused.empty() ? "" : ": ", a.refused, "\n");
-  return out;
-}
+std::size_t max_bytes(const Graph& g, Value v) { return largest_bytes(stored_size(g, v), symbol_ranges(g)); }
 
 }  // namespace rlx

@@ -27,6 +27,8 @@ std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target
 
 /// Bytes of a shape as an expression.
 Dim shape_bytes(const Shape& s);
+/// Bytes of a value as an expression: those of its form, or of its shape.
+Dim stored_size(const Graph& g, Value v);
 
 /// The most bytes that a value of `g` takes within the bounds of the symbols.
 std::size_t max_bytes(const Graph& g, Value v);

@@ -106,7 +106,7 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
   const Dim apart(std::max(target.limits().view_alignment, target.limits().copy_granule));
   const Graph& step = out.modules.back().graph;
   const auto row = [&](Value v) {
-    const bool bound = mod(shape_bytes(step.shape(v)), apart).is_static(0);
+    const bool bound = mod(stored_size(step, v), apart).is_static(0);
     out.rows.push_back(bound ? std::nullopt : std::optional(new_range(max_bytes(step, v), home)));
   };
   const std::vector<NodeId> inputs = step.leaves(OpKind::Input);

@@ -5,15 +5,19 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
+#include "rlx/compiler/weight_regions.h"
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/lir.h"
-#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/roots.h"
 #include "rlx/ir/symbol_order.h"
@@ -23,108 +27,16 @@ namespace {
 
 constexpr double kMaxGrowth = 1.1;
 
-// -- where the elements of a matrix lie --
-
-// Columns of a matrix [K, N] in a value: element (k, j) is at `start`, k further along `k_axis`, j along `n_axis`.
-struct Region {
-  Value value;
-  int k_axis = 0, n_axis = 1;
-  std::vector<std::int64_t> start;  // by axis
-  std::int64_t columns = 0;
-};
-
-// Follows regions of weight-only values down to what holds their elements, through whatever only moves or widens them.
-class RegionTracer {
- public:
-  RegionTracer(const Graph& g, const std::vector<bool>& pure) : g_(g), pure_(pure) {}
-
-  std::vector<Region> trace(Value matrix, int n_axis) {
-    Region all{matrix, 1 - n_axis, n_axis, {0, 0}, g_.shape(matrix).dim(n_axis).value()};
-    follow(std::move(all));
-    return std::move(found_);
-  }
-
- private:
-  void follow(Region r) {
-    const Node& n = g_.node(r.value.node);
-    if (n.num_results() != 1 || n.inputs.empty() || !pure_[r.value.node.index]) return found_.push_back(std::move(r));
-    const Shape& shape = n.shape();
-    if (const auto* concat = n.op.get_if<ops::Concat>(); concat && concat->axis == r.n_axis) {
-      const auto axis = static_cast<std::size_t>(r.n_axis);
-      std::int64_t first = r.start[axis], left = r.columns;
-      for (Value part : n.inputs) {
-        const std::int64_t extent = g_.shape(part).dim(r.n_axis).value();
-        if (const std::int64_t take = std::min(left, extent - first); take > 0) {
-          Region piece = r;
-          piece.value = part;
-          piece.start[axis] = first;
-          piece.columns = take;
-          follow(std::move(piece));
-          left -= take;
-        }
-        first = std::max<std::int64_t>(0, first - extent);
-      }
-      return;
-    }
-    if (const auto* transpose = n.op.get_if<ops::Transpose>()) {
-      std::vector<std::int64_t> start(r.start.size());
-      for (std::size_t i = 0; i < start.size(); ++i) start[static_cast<std::size_t>(transpose->perm[i])] = r.start[i];
-      r.k_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.k_axis)]);
-      r.n_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.n_axis)]);
-      r.start = std::move(start);
-    } else if (const auto* slice = n.op.get_if<ops::Slice>(); slice && steps_of_one(*slice)) {
-      for (std::size_t i = 0; i < r.start.size(); ++i) r.start[i] += slice->starts[i].value();
-    } else if (n.op.is<ops::Reshape>()) {
-      if (!reshape(r, shape, g_.shape(n.inputs[0]))) return found_.push_back(std::move(r));
-    } else if (!widens(n, shape.dtype(), g_.shape(n.inputs[0]).dtype())) {
-      return found_.push_back(std::move(r));
-    }
-    r.value = n.inputs[0];
-    follow(std::move(r));
-  }
-
-  static bool steps_of_one(const ops::Slice& s) {
-    const auto one = [](std::int64_t step) { return step == 1; };
-    const auto fixed = [](const Dim& d) { return d.is_static(); };
-    return std::all_of(s.strides.begin(), s.strides.end(), one) && std::all_of(s.starts.begin(), s.starts.end(), fixed);
-  }
-
-  static bool widens(const Node& n, DType to, DType from) {
-    return n.kind() == OpKind::Cast && to == DType::F32 && (from == DType::BF16 || from == DType::F16);
-  }
-
-  // A reshape that only adds or drops axes of one element.
-  bool reshape(Region& r, const Shape& to, const Shape& from) const {
-    std::vector<std::int64_t> start(static_cast<std::size_t>(from.rank()), 0);
-    int k_axis = -1, n_axis = -1, t = 0;
-    for (int f = 0; f < from.rank(); ++f) {
-      if (from.dim(f).is_static(1)) continue;
-      while (t < to.rank() && to.dim(t).is_static(1)) ++t;
-      if (t == to.rank() || !(to.dim(t) == from.dim(f))) return false;
-      start[static_cast<std::size_t>(f)] = r.start[static_cast<std::size_t>(t)];
-      if (t == r.k_axis) k_axis = f;
-      if (t == r.n_axis) n_axis = f;
-      ++t;
-    }
-    if (k_axis < 0 || n_axis < 0) return false;
-    r.k_axis = k_axis, r.n_axis = n_axis;
-    r.start = std::move(start);
-    return true;
-  }
-
-  const Graph& g_;
-  const std::vector<bool>& pure_;
-  std::vector<Region> found_;
-};
-
-// -- splitting --
-
 class Splitter {
  public:
   Splitter(const Graph& g, const Target& target) : g_(g), target_(target) {}
 
   SplitProgram split() {
     classify();
+    scopes_ = weight_scopes(g_, pure_);
+    for (const auto& scope : scopes_)
+      if (scope->parent) bodies_[{scope->parent->index, scope->node}].push_back(scope.get());
+    live_.resize(scopes_.size());
     choose_forms();
     prepare_.set_name(g_.name() + ".prepare");
     run_ = copy_shell(g_);
@@ -135,18 +47,33 @@ class Splitter {
   }
 
  private:
-  // A matrix of weights that products read, and the form that they read it in.
+  // An operand of a node of a scope; `stack`: the body around it, or itself, that takes a matrix in each step.
+  struct Use {
+    const WeightScope* scope = nullptr;
+    NodeId user{};
+    std::uint32_t operand = 0;
+    const WeightScope* stack = nullptr;
+  };
+  // A matrix of weights that products read, or some, and the form that they read it in.
   struct Formed {
-    std::vector<Region> regions;
+    std::vector<WeightRegion> regions;
     bool readable = true;  // every region lies in a value that is made ahead
     ConstantMatrix matrix;
-    NodeId first;             // the product that is asked for the form
+    std::int64_t count = 1;
     bool transposed = false;  // [N, K], as a gather reads it
-    Form form;
-    std::vector<UseIndex::Use> others;
+    Form form;                // of each matrix
+    std::vector<Use> others;
     Value prepared{};  // its relayout, once made
     Value param{};     // in the run graph
   };
+  // What a node takes for its bodies beside its own operands: the matrices of a form as they are, `whole` when there
+  // are several, or one of them in each step.
+  struct Entry {
+    std::size_t formed = 0;
+    bool row = false, whole = false;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  using NodeKey = std::pair<std::size_t, NodeId>;  // index of the scope, node
 
   // `pure_`: from frozen Params and Constants alone. `constant_`: that, and small enough to be made ahead.
   void classify() {
@@ -192,8 +119,9 @@ class Splitter {
   // -- forms --
 
   // x [.., K] times a matrix of weights, contracted over x's last axis; gives the axis of its columns.
-  std::optional<int> product_of_weight(NodeId id) const {
-    const Node& n = g_.node(id);
+  static std::optional<int> product_of_weight(const WeightScope& scope, NodeId id) {
+    const Graph& g = *scope.graph;
+    const Node& n = g.node(id);
     const std::vector<std::int64_t>*lc, *rc, *lb;
     if (const auto* dot = n.op.get_if<ops::DotGeneral>())
       lc = &dot->lhs_contract, rc = &dot->rhs_contract, lb = &dot->lhs_batch;
@@ -201,8 +129,8 @@ class Splitter {
       lc = &fused->lhs_contract, rc = &fused->rhs_contract, lb = &fused->lhs_batch;
     else
       return std::nullopt;
-    const Shape &x = g_.shape(n.inputs[0]), &w = g_.shape(n.inputs[1]);
-    if (!pure_[n.inputs[1].node.index] || pure_[n.inputs[0].node.index]) return std::nullopt;
+    const Shape &x = g.shape(n.inputs[0]), &w = g.shape(n.inputs[1]);
+    if (!scope.pure[n.inputs[1].node.index] || scope.pure[n.inputs[0].node.index]) return std::nullopt;
     if (w.rank() != 2 || x.rank() < 1 || !lb->empty() || lc->size() != 1 || (*lc)[0] != x.rank() - 1)
       return std::nullopt;
     return static_cast<int>(1 - (*rc)[0]);
@@ -211,49 +139,70 @@ class Splitter {
   // One form for all that read the same elements as the same matrix.
   void choose_forms() {
     std::map<std::string, std::size_t> known;
-    std::vector<UseIndex::Use> gathers;
-    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
-      const NodeId id{i};
-      const Node& n = g_.node(id);
-      const auto* gather = n.op.get_if<ops::Gather>();
-      if (gather && gather->axes == std::vector<std::int64_t>{0} && gather->mode == IndexMode::Clamp &&
-          g_.shape(n.inputs[0]).rank() == 2 && pure_[n.inputs[0].node.index])
-        gathers.push_back({id, 0});
-      const std::optional<int> n_axis = product_of_weight(id);
-      if (!n_axis) continue;
-      Formed f = matrix_of(n.inputs[1], *n_axis);
-      f.first = id;
-      const auto [it, fresh] = known.try_emplace(key_of(f), formed_.size());
-      if (!fresh) {
-        formed_[it->second].others.push_back({id, 1});
-        continue;
+    for (const auto& scope : scopes_)
+      for (std::uint32_t i = 0; i < scope->graph->num_nodes(); ++i) {
+        const NodeId id{i};
+        const std::optional<int> n_axis = product_of_weight(*scope, id);
+        if (!n_axis) continue;
+        Use use{scope.get(), id, 1};
+        std::optional<Formed> f = matrix_of(use, *n_axis);
+        if (!f) continue;
+        const auto [it, fresh] = known.try_emplace(key_of(*f), formed_.size());
+        if (!fresh) {
+          formed_[it->second].others.push_back(use);
+          continue;
+        }
+        if (f->readable)
+          if (auto form = target_.form(*scope->graph, id, 1, f->matrix)) f->form = std::move(*form);
+        formed_.push_back(std::move(*f));
+        if (!formed_.back().form.empty()) note(use, formed_.size() - 1);
       }
-      if (f.readable)
-        if (auto form = target_.form(g_, id, 1, f.matrix)) f.form = std::move(*form);
-      if (!f.form.empty()) form_of_use_[{id, 1}] = formed_.size();
-      formed_.push_back(std::move(f));
-    }
-    for (const UseIndex::Use& use : gathers) {
-      const auto it = known.find(key_of(matrix_of(g_.node(use.user).inputs[0], 0)));
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
+      const auto* gather = g_.nodes()[i].op.get_if<ops::Gather>();
+      if (!gather || gather->axes != std::vector<std::int64_t>{0} || gather->mode != IndexMode::Clamp) continue;
+      const Value table = g_.nodes()[i].inputs[0];
+      if (g_.shape(table).rank() != 2 || !pure_[table.node.index]) continue;
+      Use use{scopes_[0].get(), NodeId{i}, 0};
+      const auto it = known.find(key_of(*matrix_of(use, 0)));
       if (it != known.end()) formed_[it->second].others.push_back(use);
     }
     for (std::size_t f = 0; f < formed_.size(); ++f) {
       if (formed_[f].form.empty()) continue;
-      for (const UseIndex::Use& use : formed_[f].others) {
-        if (!target_.reads_form(g_, use.user, static_cast<int>(use.operand), formed_[f].form)) continue;
-        form_of_use_[{use.user, use.operand}] = f;
+      for (const Use& use : formed_[f].others) {
+        if (!target_.reads_form(*use.scope->graph, use.user, static_cast<int>(use.operand), formed_[f].form)) continue;
+        note(use, f);
         formed_[f].transposed = formed_[f].transposed || use.operand == 0;
       }
     }
   }
 
-  Formed matrix_of(Value v, int n_axis) const {
-    const Shape& w = g_.shape(v);
+  // The use reads form `f`, which the nodes around its body take for it.
+  void note(const Use& use, std::size_t f) {
+    form_of_use_[{use.scope->index, use.user, use.operand}] = f;
+    bool whole = false;  // of the bodies outside of the stack's
+    for (const WeightScope* body = use.scope; body->parent; body = body->parent) {
+      const Entry entry{f, body == use.stack, whole};
+      whole = whole || entry.row;
+      std::vector<Entry>& all = entries_[{body->parent->index, body->node}];
+      if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(entry);
+    }
+  }
+
+  // The matrix that a use reads; of one in a body none when it is no matrix of the program.
+  std::optional<Formed> matrix_of(Use& use, int n_axis) const {
+    const Value v = use.scope->graph->node(use.user).inputs[use.operand];
+    const Shape& w = use.scope->graph->shape(v);
+    std::optional<WeightMatrices> traced = trace_weight(*use.scope, v, n_axis);
+    if (!traced) return std::nullopt;
+    use.stack = traced->stack;
     Formed f;
     f.matrix = {w.dim(1 - n_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype()};
-    f.regions = RegionTracer(g_, pure_).trace(v, n_axis);
+    f.regions = std::move(traced->regions);
+    f.count = traced->count;
+    for (const WeightRegion& r : f.regions)
+      if (!r.value.node.valid()) return std::nullopt;
     if (!f.regions.empty()) f.matrix.stored = g_.shape(f.regions.front().value).dtype();
-    for (const Region& r : f.regions) {
+    for (const WeightRegion& r : f.regions) {
       f.readable = f.readable && constant_[r.value.node.index];
       // Of sources in several dtypes the form is that of the values.
       if (g_.shape(r.value).dtype() != f.matrix.stored) f.matrix.stored = f.matrix.dtype;
@@ -262,20 +211,28 @@ class Splitter {
   }
 
   static std::string key_of(const Formed& f) {
-    std::string key = concat_text(f.matrix.k, ",", f.matrix.n);
-    for (const Region& r : f.regions) {
+    std::string key = concat_text(f.matrix.k, ",", f.matrix.n, ",", f.count);
+    for (const WeightRegion& r : f.regions) {
       key += concat_text(";", r.value, ",", r.k_axis, ",", r.n_axis, ",", r.columns);
       for (std::int64_t s : r.start) key += concat_text(",", s);
     }
     return key;
   }
 
+  // What a value in form `f` is: its shape, and its form.
+  static Shape shape_of(const Formed& f, bool whole) {
+    Dims dims{f.transposed ? f.matrix.n : f.matrix.k, f.transposed ? f.matrix.k : f.matrix.n};
+    if (whole && f.count > 1) dims.insert(dims.begin(), f.count);
+    return Shape(std::move(dims), f.matrix.dtype);
+  }
+  static Form form_in(const Formed& f, bool whole) { return whole ? stacked(f.form, f.count) : f.form; }
+
   // The Param of the run graph that reads a matrix in its form.
   Value formed_param(Formed& f, const Origin& origin) {
     if (f.param.node.valid()) return f.param;
-    ops::Relayout op{f.form, f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}};
+    ops::Relayout op{form_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}};
     std::vector<Value> sources;
-    for (const Region& r : f.regions) {
+    for (const WeightRegion& r : f.regions) {
       const std::vector<std::int64_t> strides = row_major_strides(g_.shape(r.value).static_dims());
       std::int64_t offset = 0;
       for (std::size_t a = 0; a < strides.size(); ++a) offset += r.start[a] * strides[a];
@@ -284,9 +241,9 @@ class Splitter {
         op.sources.push_back(part);
       sources.push_back(prepare_value(r.value));
     }
-    const Shape shape({f.transposed ? f.matrix.n : f.matrix.k, f.transposed ? f.matrix.k : f.matrix.n}, f.matrix.dtype);
+    const Shape shape = shape_of(f, true);
     f.prepared = Value(prepare_.add_node(Node{std::move(op), std::move(sources), {shape}, origin}));
-    return f.param = run_param(f.prepared, shape, origin, f.form);
+    return f.param = run_param(f.prepared, shape, origin, form_in(f, true));
   }
 
   // The op of a node that reads operand 1, once [K, N] or [N, K] as it came, as the form has it.
@@ -384,20 +341,166 @@ class Splitter {
 
   void copy(NodeId id) {
     const Node& n = g_.node(id);
+    Node fresh = adapted(
+        *scopes_[0], id, [&](Value v) { return run_value(v); },
+        [&](std::size_t f, bool) { return formed_param(formed_[f], n.origin); });
+    const NodeId added = run_.add_node(std::move(fresh));
+    for (std::uint32_t r = 0; r < n.num_results(); ++r) run_map_[Value(id, r)] = Value(added, r);
+  }
+
+  // The node with the operands that it reads in forms, and with bodies that read theirs so. `plain(value)` and
+  // `formed(f, whole)` give operands in the graph that is written.
+  template <class Plain, class FormedValue>
+  Node adapted(const WeightScope& scope, NodeId id, const Plain& plain, const FormedValue& formed) {
+    const Node& n = scope.graph->node(id);
+    if (const auto held = entries_.find({scope.index, id}); held != entries_.end())
+      return with_forms(scope, id, held->second, plain, formed);
     OpBox op = n.op;
     std::vector<Value> inputs;
     for (std::uint32_t i = 0; i < n.inputs.size(); ++i) {
-      const auto at = form_of_use_.find({id, i});
+      const auto at = form_of_use_.find({scope.index, id, i});
       if (at == form_of_use_.end()) {
-        inputs.push_back(run_value(n.inputs[i]));
+        inputs.push_back(plain(n.inputs[i]));
         continue;
       }
-      Formed& f = formed_[at->second];
-      inputs.push_back(formed_param(f, n.origin));
-      op = contracting(op, f.transposed);
+      inputs.push_back(formed(at->second, false));
+      op = contracting(op, formed_[at->second].transposed);
     }
-    NodeId fresh = run_.add_node(Node{std::move(op), std::move(inputs), n.shapes, n.origin});
-    for (std::uint32_t r = 0; r < n.num_results(); ++r) run_map_[Value(id, r)] = Value(fresh, r);
+    return Node{std::move(op), std::move(inputs), n.shapes, n.origin};
+  }
+
+  // -- bodies --
+
+  // How the operands of a node with bodies divide: `fixed` are there whoever reads them, the rest goes where no body
+  // reads it any more. New invariants come behind the old ones, new rows behind the old rows.
+  struct HeldOperands {
+    std::size_t first = 0;  // the operand that the first Input of a body takes
+    std::size_t invariants = 0, carries = 0;
+
+    explicit HeldOperands(const Node& n) {
+      if (const std::optional<LoopParts> loop = loop_parts(n.op))
+        invariants = loop->invariants, carries = loop->carries;
+      else
+        first = 1, invariants = n.inputs.size() - 1;  // a branch: behind what decides
+    }
+    bool is_carry(std::size_t input) const { return input >= invariants && input < invariants + carries; }
+  };
+
+  // The nodes of a body that are run when its products read forms.
+  const std::vector<bool>& live_in(const WeightScope& scope) {
+    std::vector<bool>& live = live_[scope.index];
+    if (!live.empty()) return live;
+    const Graph& g = *scope.graph;
+    live.assign(g.num_nodes(), false);
+    for (const Root& root : roots(g)) live[root.value.node.index] = true;
+    for (std::uint32_t i = g.num_nodes(); i-- > 0;) {
+      if (!live[i]) continue;
+      const std::vector<bool> read = operands_read(scope, NodeId{i});
+      for (std::size_t k = 0; k < read.size(); ++k)
+        if (read[k]) live[g.nodes()[i].inputs[k].node.index] = true;
+    }
+    return live;
+  }
+
+  // Which operands a node reads as they are.
+  std::vector<bool> operands_read(const WeightScope& scope, NodeId id) {
+    const Node& n = scope.graph->node(id);
+    std::vector<bool> read(n.inputs.size(), true);
+    if (!entries_.contains({scope.index, id})) {
+      for (std::uint32_t k = 0; k < n.inputs.size(); ++k) read[k] = !form_of_use_.contains({scope.index, id, k});
+      return read;
+    }
+    const HeldOperands held(n);
+    const std::vector<const WeightScope*>& bodies = bodies_.at({scope.index, id});
+    for (std::size_t k = held.first; k < n.inputs.size(); ++k) {
+      const std::size_t input = k - held.first;
+      read[k] = held.is_carry(input) || std::any_of(bodies.begin(), bodies.end(), [&](const WeightScope* body) {
+                  return input < body->inputs.size() && live_in(*body)[body->inputs[input].index];
+                });
+    }
+    return read;
+  }
+
+  template <class Plain, class FormedValue>
+  Node with_forms(const WeightScope& scope, NodeId id, const std::vector<Entry>& entries, const Plain& plain,
+                  const FormedValue& formed) {
+    const Node& n = scope.graph->node(id);
+    const HeldOperands held(n);
+    const std::vector<bool> read = operands_read(scope, id);
+    std::vector<Value> inputs;
+    std::size_t invariants = 0;
+    const auto keep = [&](std::size_t from, std::size_t to) {
+      for (std::size_t k = from; k < to; ++k)
+        if (read[k]) inputs.push_back(plain(n.inputs[k]));
+    };
+    const auto take = [&](bool row) {
+      for (const Entry& e : entries)
+        if (e.row == row) inputs.push_back(formed(e.formed, e.row || e.whole));
+    };
+    keep(0, held.first + held.invariants);
+    take(false);
+    invariants = inputs.size() - held.first;
+    keep(held.first + held.invariants, n.inputs.size());
+    take(true);
+    std::map<const Graph*, Subgraph> bodies;
+    for (const WeightScope* body : bodies_.at({scope.index, id}))
+      bodies[body->graph] = std::make_shared<const Graph>(body_with_forms(*body, read, entries));
+    OpBox op = with_bodies(n.op, [&](std::string_view, const Subgraph& old) {
+      const auto it = bodies.find(old.get());
+      return it == bodies.end() ? Subgraph() : it->second;
+    });
+    if (const auto* scan = op.get_if<ops::Scan>()) {
+      ops::Scan with = *scan;
+      with.invariants = static_cast<std::int64_t>(invariants);
+      op = std::move(with);
+    } else if (const auto* loop = op.get_if<ops::While>()) {
+      ops::While with = *loop;
+      with.invariants = static_cast<std::int64_t>(invariants);
+      op = std::move(with);
+    }
+    return Node{std::move(op), std::move(inputs), n.shapes, n.origin};
+  }
+
+  // A body whose Inputs are the operands that its node still takes, and those in forms.
+  Graph body_with_forms(const WeightScope& body, const std::vector<bool>& read, const std::vector<Entry>& entries) {
+    const Graph& g = *body.graph;
+    const Node& holder = body.parent->graph->node(body.node);
+    const HeldOperands held(holder);
+    const std::vector<bool>& live = live_in(body);
+    Graph out = copy_shell(g);
+    std::map<Value, Value> moved;
+    std::map<std::pair<std::size_t, bool>, Value> formed;  // Inputs by form and whether they are all its matrices
+    const auto keep = [&](std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < std::min(to, body.inputs.size()); ++i)
+        if (read[i + held.first]) moved[Value(body.inputs[i])] = Value(out.add_node(g.node(body.inputs[i])));
+    };
+    const auto take = [&](bool row) {
+      for (const Entry& e : entries) {
+        if (e.row != row) continue;
+        const Formed& f = formed_[e.formed];
+        const Shape shape = shape_of(f, e.whole);
+        ops::Input input{concat_text("prepared.", e.formed, e.whole ? ".all" : ""), shape.dims(), shape.dtype(),
+                         form_in(f, e.whole)};
+        formed[{e.formed, e.whole}] = Value(out.add_node(Node{std::move(input), {}, {shape}, holder.origin}));
+      }
+    };
+    // The condition of a loop takes no rows.
+    keep(0, held.invariants);
+    take(false);
+    keep(held.invariants, body.inputs.size());
+    take(true);
+    for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+      const NodeId id{i};
+      if (!live[i] || g.node(id).kind() == OpKind::Input) continue;
+      const NodeId added = out.add_node(adapted(
+          body, id, [&](Value v) { return moved.at(v); },
+          [&](std::size_t f, bool whole) {
+            return formed.at({f, whole});
+          }));
+      for (std::uint32_t r = 0; r < g.node(id).num_results(); ++r) moved[Value(id, r)] = Value(added, r);
+    }
+    copy_ends(out, g, [&](Value v) { return moved.at(v); });
+    return out;
   }
 
   const Graph& g_;
@@ -405,8 +508,12 @@ class Splitter {
   Graph run_, prepare_;
   std::vector<bool> pure_, constant_, has_param_, in_prepare_;
   std::vector<Formed> formed_;
-  std::map<std::pair<NodeId, std::uint32_t>, std::size_t> form_of_use_;  // (node, operand) -> formed_
-  std::vector<Value> prepared_;  // outputs of prepare, in the order of the run graph's Params
+  std::map<std::tuple<std::size_t, NodeId, std::uint32_t>, std::size_t> form_of_use_;  // scope, node, operand
+  std::vector<std::unique_ptr<WeightScope>> scopes_;
+  std::map<NodeKey, std::vector<const WeightScope*>> bodies_;  // of the nodes that weights reach
+  std::map<NodeKey, std::vector<Entry>> entries_;
+  std::vector<std::vector<bool>> live_;  // by scope, once asked for
+  std::vector<Value> prepared_;          // outputs of prepare, in the order of the run graph's Params
   std::map<Value, Value> run_map_, prepare_map_, run_params_;
 };
 

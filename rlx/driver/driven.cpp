@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rlx/driver/fetching.h"
+#include "rlx/ir/form.h"
 #include "rlx/ir/ops/control.h"
 
 namespace rlx {
@@ -57,7 +58,7 @@ DrivenNode::DrivenNode(const Graph& g, const LirBodies& plan, std::vector<std::u
   const Graph& step = plan.modules.back().graph;
   const auto rows = [&](std::size_t i, Value v) {
     Rows r;
-    r.bytes = step.shape(v).size_bytes();
+    r.bytes = stored_bytes(step, v);
     if (i < plan.rows.size() && plan.rows[i]) {
       r.passes = true;
       r.buffer = part_of(ranges_[*plan.rows[i]], 0, r.bytes);

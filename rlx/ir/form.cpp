@@ -55,10 +55,23 @@ Form parse_form(std::string_view text) {
   return form;
 }
 
+Form stacked(const Form& one, std::int64_t count) {
+  Form all = one;
+  all.bytes *= count, all.count *= count;
+  return all;
+}
+
+Form matrix_form(const Form& form) {
+  Form one = form;
+  one.bytes /= form.count, one.count = 1;
+  return one;
+}
+
 const Form& form_of(const Graph& g, Value v) {
   static const Form none;
   const OpBox& op = g.node(v.node).op;
   if (const auto* p = op.get_if<ops::Param>()) return p->form;
+  if (const auto* i = op.get_if<ops::Input>()) return i->form;
   if (const auto* r = op.get_if<ops::Relayout>()) return r->form;
   return none;
 }

@@ -31,7 +31,12 @@ std::string form_text(const Form& form);
 /// The way back; a text that `form_text` does not write gives a form of negative bytes, which no op accepts.
 Form parse_form(std::string_view text);
 
-/// The form of a value: of a prepared Param or a Relayout; the empty one of all others.
+/// `one`, the form of a matrix, as that of `count` of them, one after the other.
+Form stacked(const Form& one, std::int64_t count);
+/// The form of each matrix of a form of several.
+Form matrix_form(const Form& form);
+
+/// The form of a value: of a prepared Param, an Input of a body that takes one, or a Relayout; the empty one of others.
 const Form& form_of(const Graph& g, Value v);
 /// Bytes that a value of a graph without symbols takes: those of its form, or of its shape.
 std::size_t stored_bytes(const Graph& g, Value v);

@@ -15,12 +15,13 @@ Result<Shapes> declared(const InferContext& c, const std::string& name, const Di
 struct InputRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Input>();
+    if (op.form.bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form.id, "'");
     return declared(c, op.name, op.dims, op.dtype);
   }
   static void samples(SampleSet& s) { s.add_discrete("plain", {}, ops::Input{"x", {2, 3}, DType::F32}); }
-  static constexpr AttrField attrs[] = {field<&ops::Input::name>("name"),
-                                        field<&ops::Input::dims>("dims", AttrPlace::TypeDims),
-                                        field<&ops::Input::dtype>("dtype", AttrPlace::TypeDType)};
+  static constexpr AttrField attrs[] = {
+      field<&ops::Input::name>("name"), field<&ops::Input::dims>("dims", AttrPlace::TypeDims),
+      field<&ops::Input::dtype>("dtype", AttrPlace::TypeDType), field<&ops::Input::form>("form")};
 };
 
 struct ParamRules {
@@ -33,10 +34,10 @@ struct ParamRules {
     s.add_discrete("plain", {}, ops::Param{"w", {3, 2}, DType::BF16});
     s.add_discrete("mutable", {}, ops::Param{"w", {2}, DType::F32, ParamMode::Mutable});
   }
-  static constexpr AttrField attrs[] = {
-      field<&ops::Param::name>("name"), field<&ops::Param::dims>("dims", AttrPlace::TypeDims),
-      field<&ops::Param::dtype>("dtype", AttrPlace::TypeDType), field<&ops::Param::mode>("mode"),
-      field<&ops::Param::form>("form")};
+  static constexpr AttrField attrs[] = {field<&ops::Param::name>("name"),
+                                        field<&ops::Param::dims>("dims", AttrPlace::TypeDims),
+                                        field<&ops::Param::dtype>("dtype", AttrPlace::TypeDType),
+                                        field<&ops::Param::mode>("mode"), field<&ops::Param::form>("form")};
 };
 
 struct ConstantRules {

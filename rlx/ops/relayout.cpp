@@ -25,12 +25,12 @@ struct RelayoutRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Relayout>();
     if (op.k < 0 || op.n < 0) return c.attr_error("k and n must not be negative, got ", op.k, ", ", op.n);
-    if (op.form.empty() || op.form.bytes < 0)
+    if (op.form.empty() || op.form.bytes < 0 || op.form.count < 1 || op.form.bytes % op.form.count != 0)
       return c.attr_error("needs a form such as panels(48);1024, got '", op.form.id, "'");
     if (op.sources.size() != 4 * static_cast<std::size_t>(c.num_inputs()))
       return c.attr_error("has ", c.num_inputs(), " sources but ", op.sources.size(),
                           " numbers that say where they lie");
-    std::int64_t columns = 0;
+    std::int64_t columns = 0, matrices = 1;
     for (int i = 0; i < c.num_inputs(); ++i) {
       const Shape& s = c.input(i);
       const ops::FormSource at = op.source(static_cast<std::size_t>(i));
@@ -43,21 +43,27 @@ struct RelayoutRules {
         return c.error("source ", i, " ", s, " has ", s.num_elements(), " elements, the form reads behind them: ", op.k,
                        " rows ", at.k_stride, " apart and ", at.columns, " columns ", at.n_stride, " apart from ",
                        at.offset, " on");
+      if (columns == op.n && at.columns > 0) columns = 0, ++matrices;
       if (at.columns > op.n - columns) return c.error("the sources have more columns together than n, ", op.n);
       columns += at.columns;
     }
     if (columns != op.n) return c.error("the sources have ", columns, " columns together, n is ", op.n);
-    return Shapes{op.transposed ? Shape({op.n, op.k}, op.dtype) : Shape({op.k, op.n}, op.dtype)};
+    if (matrices != op.form.count && op.n > 0)
+      return c.error("the sources make ", matrices, " matrices, the form is of ", op.form.count);
+    Dims dims{op.transposed ? op.n : op.k, op.transposed ? op.k : op.n};
+    if (op.form.count > 1) dims.insert(dims.begin(), op.form.count);
+    return Shapes{Shape(std::move(dims), op.dtype)};
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Relayout>();
     Tensor& out = a.out();
-    std::int64_t column = 0;
+    std::int64_t column = 0;  // of all matrices
     for (std::size_t i = 0; i < a.inputs.size(); ++i) {
       const ops::FormSource at = op.source(i);
       for (std::int64_t j = 0; j < at.columns; ++j, ++column)
         for (std::int64_t k = 0; k < op.k; ++k)
-          store_element(out.mutable_data(), op.dtype, op.transposed ? column * op.k + k : k * op.n + column,
+          store_element(out.mutable_data(), op.dtype,
+                        op.transposed ? column * op.k + k : (column / op.n * op.k + k) * op.n + column % op.n,
                         load_element<double>(a.inputs[i].data(), a.inputs[i].dtype(),
                                              at.offset + k * at.k_stride + j * at.n_stride));
     }
@@ -73,6 +79,9 @@ struct RelayoutRules {
                    ops::Relayout{form, 3, 6, false, DType::F32, {4, 0, 4, 1, 2, 0, 1, 3}});
     s.add_discrete("columns of a source, as [N, K]", {Shape({3, 8}, DType::F32)},
                    ops::Relayout{form, 3, 2, true, DType::F32, {2, 5, 8, 1}});
+    s.add_discrete("two matrices of a stack, the second of two sources",
+                   {Shape({2, 3, 4}, DType::F32), Shape({2, 3, 2}, DType::F32), Shape({3, 2}, DType::F32)},
+                   ops::Relayout{stacked(form, 2), 3, 4, false, DType::F32, {4, 12, 4, 1, 2, 0, 2, 1, 2, 0, 2, 1}});
   }
   static constexpr AttrField attrs[] = {
       field<&ops::Relayout::form>("form"),   field<&ops::Relayout::k>("k"),

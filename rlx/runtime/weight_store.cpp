@@ -2,6 +2,7 @@
 #include "rlx/runtime/weight_store.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "rlx/compiler/legalize.h"
@@ -185,6 +186,9 @@ void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values
       loader->drop_pages(name, static_cast<std::size_t>((at.offset + begin * at.n_stride) * bits / 8),
                          static_cast<std::size_t>((end - begin) * at.n_stride * bits / 8));
   }
+  if (loader && !sliced && at.k_stride == at.columns * at.n_stride)  // whole rows: one matrix of a stack, perhaps
+    loader->drop_pages(name, static_cast<std::size_t>(at.offset * bits / 8),
+                       static_cast<std::size_t>(op.k * at.k_stride * bits / 8));
 }
 
 void WeightStore::set(std::span<const NewValue> values) {
@@ -278,14 +282,23 @@ std::vector<WeightStore::HeldPart> WeightStore::parts_in_forms(const std::string
 
 // Whether the parts are all of the param between them: columns that follow each other from the first to the last.
 bool WeightStore::covers(std::vector<HeldPart>& parts) {
-  const auto first_column = [](const HeldPart& p) { return p.at.n_stride > 0 ? p.at.offset / p.at.n_stride : 0; };
+  constexpr std::int64_t kNoColumn = std::numeric_limits<std::int64_t>::max();
+  // Of the columns of all matrices that lie in the param one after the other; none where a part begins inside one.
+  const auto first_column = [](const HeldPart& p) -> std::int64_t {
+    const ops::FormSource& at = p.at;
+    if (at.n_stride <= 0) return 0;
+    if (at.k_stride <= at.n_stride) return at.offset % at.n_stride == 0 ? at.offset / at.n_stride : kNoColumn;
+    const std::int64_t matrix = at.k_stride * p.k, inside = at.offset % matrix;
+    if (inside >= at.k_stride || inside % at.n_stride != 0 || at.k_stride % at.n_stride != 0) return kNoColumn;
+    return at.offset / matrix * (at.k_stride / at.n_stride) + inside / at.n_stride;
+  };
   std::sort(parts.begin(), parts.end(),
             [&](const HeldPart& a, const HeldPart& b) { return first_column(a) < first_column(b); });
   std::int64_t columns = 0;
   for (const HeldPart& p : parts) {
     const HeldPart& like = parts.front();
     if (p.k != like.k || p.at.k_stride != like.at.k_stride || p.at.n_stride != like.at.n_stride) continue;
-    if (first_column(p) > columns || (p.at.n_stride > 0 && p.at.offset % p.at.n_stride != 0)) return false;
+    if (first_column(p) > columns) return false;
     columns = std::max(columns, first_column(p) + p.at.columns);
   }
   return !parts.empty() && columns * parts.front().k == parts.front().of.num_elements();

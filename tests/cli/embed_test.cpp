@@ -22,13 +22,6 @@ namespace {
 
 const char* const kThree = "The weather is lovely today.\nIt's so sunny outside!\nHe drove to the stadium.\n";
 
-// Non-zero status, nothing on the standard output, and a message that holds `part`.
-void expect_failure(const ProgramResult& r, int status, const std::string& part) {
-  CHECK(r.status == status);
-  CHECK(r.out.empty());
-  CHECK_MESSAGE(contains(r.err, part), "the message is: ", r.err);
-}
-
 std::string model_option() { return " --model '" + model_dir() + "' "; }
 
 }  // namespace

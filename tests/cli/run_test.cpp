@@ -27,12 +27,6 @@ const char* const kDense = R"(graph @dense {
 }
 )";
 
-void expect_failure(const ProgramResult& r, int status, const std::string& part) {
-  CHECK(r.status == status);
-  CHECK(r.out.empty());
-  CHECK_MESSAGE(contains(r.err, part), "the message is: ", r.err);
-}
-
 // A folder with graph.rlx, x.npy = {{1, 2}, {3, 4}} and w.npy = {{1, 0.5}, {-1, 0}}: x w = {{-1, 0.5}, {-1, 1.5}}.
 struct Dense {
   TempDir dir;
@@ -198,7 +192,8 @@ TEST_CASE("rlx opt: runs passes in order, prints text that parses back") {
   CHECK(parse_text(r.out).num_nodes() == 4);
   CHECK(contains(run_rlx("opt --pass canonicalize-dots --diff " + file).out, "matmul -1"));
   CHECK(run_rlx("opt --pass canonicalize-dots - -o " + d.dir.file("out.rlx"), kDense).out.empty());
-  CHECK(print_text(parse_text(read_file(d.dir.file("out.rlx")))) == run_rlx("opt -p canonicalize-dots " + file).out);
+  CHECK(print_text(parse_text(rlx::test::read_file(d.dir.file("out.rlx")))) ==
+        run_rlx("opt -p canonicalize-dots " + file).out);
   CHECK(contains(run_rlx("opt --list").out, "eliminate-dead-code"));
 }
 

@@ -9,7 +9,9 @@
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/exported_graphs.h"
+#include "tests/support/guarded_program.h"
 #include "tests/support/samples.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -43,19 +45,12 @@ NamedTensors inputs_of(const Graph& g, const NamedTensors& values) {
   return inputs;
 }
 
-std::vector<std::string> isas() {
-  std::vector<std::string> names;
-  for (cpu::Isa isa : {cpu::Isa::Generic, cpu::Isa::Sse4, cpu::Isa::Avx2, cpu::Isa::Avx512, cpu::Isa::Neon})
-    if (cpu::isa_supported(isa)) names.emplace_back(cpu::isa_name(isa));
-  return names;
-}
-
 /// Runs the graph everywhere and compares with the evaluator; returns "kernel kernel .." of the last program.
 std::string expect_agrees(const Graph& g, double tolerance = 2e-5) {
   const NamedTensors values = values_for(g);
   const std::vector<Tensor> expected = evaluate(g, values);
   std::string kernels;
-  for (const std::string& isa : isas()) {
+  for (const std::string& isa : test::isas()) {
     for (int threads : {1, 2}) {
       CompiledGraph f = compiled(g, values, threads, isa);
       for (int run = 0; run < 2; ++run) {  // the second finds used memory
@@ -81,7 +76,7 @@ int count(const std::string& text, const std::string& word) {
   return n;
 }
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 Graph encoder_layer(std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t head_dim, std::int64_t inner,
                     MaskKind mask) {
@@ -185,7 +180,7 @@ TEST_CASE("cpu: scales behind a product round as steps of their own") {
       const NamedTensors given{{"x", Tensor::of<float>({m, 8}, rows)},
                                {"w", Tensor::of<float>({8, 20}, std::vector<float>(160, 1.0F))}};
       const std::vector<float> expected = evaluate(g, given)[0].to_f32();
-      for (const std::string& isa : isas()) {
+      for (const std::string& isa : test::isas()) {
         for (const bool skip_fusion : {false, true}) {
           const std::string weight = packed ? ", packed, " : ", ";
           const std::string fusion = skip_fusion ? ", not fused" : "";

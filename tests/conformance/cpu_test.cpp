@@ -11,13 +11,6 @@
 namespace rlx {
 namespace {
 
-std::vector<std::string> isas() {
-  std::vector<std::string> names;
-  for (cpu::Isa isa : {cpu::Isa::Generic, cpu::Isa::Sse4, cpu::Isa::Avx2, cpu::Isa::Avx512, cpu::Isa::Neon})
-    if (cpu::isa_supported(isa)) names.emplace_back(cpu::isa_name(isa));
-  return names;
-}
-
 bool claimed(const Graph& g, const Target& target) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     if (!target.claims(g, NodeId{i})) return false;
@@ -63,7 +56,7 @@ void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
 
 TEST_CASE("cpu: every op sample agrees with the exact result") {
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (runs_on(def)) expect_exact(sample, isas());
+    if (runs_on(def)) expect_exact(sample, test::isas());
   });
 }
 
@@ -80,7 +73,7 @@ TEST_CASE("cpu: large and odd variants of every op sample") {
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (!runs_on(def)) return;
     for (const Sample& large : test::large_samples(sample))
-      if (number++ % test::one_in(3) == 0) expect_exact(large, isas());
+      if (number++ % test::one_in(3) == 0) expect_exact(large, test::isas());
   });
 }
 

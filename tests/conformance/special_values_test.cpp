@@ -7,11 +7,12 @@
 
 #include "rlx/rlx.h"
 #include "tests/support/closeness.h"
+#include "tests/support/values.h"
 
 namespace rlx {
 namespace {
 
-constexpr double kInf = HUGE_VAL;
+using test::kInf;
 
 const std::vector<double>& edges() {
   static const std::vector<double> values = {NAN, kInf, -kInf, 0.0,  -0.0, 1.0,   -1.0,  0.5,    -0.5, 2.0,  -2.0,

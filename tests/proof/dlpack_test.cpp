@@ -10,6 +10,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -25,7 +26,7 @@ struct VulkanProof {
   ~VulkanProof() { register_backend(Device::Vulkan, nullptr); }
 };
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -15,7 +16,7 @@ using test::contains;
 using test::error_text;
 using test::ProofScope;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 test::ProofOptions opaque() { return test::proof_modes()[1]; }
 

@@ -17,6 +17,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_plugin.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -25,7 +26,7 @@ using test::contains;
 using test::error_text;
 using test::ProofScope;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 // A call that fails, whatever its arguments.
 template <class... Args>

@@ -13,6 +13,7 @@
 #include "tests/support/decode_loop.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
+#include "tests/support/shapes.h"
 #include "tests/support/tiny_model.h"
 
 namespace rlx {
@@ -29,7 +30,7 @@ struct Opaque {
   static test::ProofOptions options() { return test::proof_modes()[1]; }
 };
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 // count += 1; total += x; out: total before, x * w
 Graph counter() {

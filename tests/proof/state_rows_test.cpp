@@ -6,6 +6,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -14,7 +15,7 @@ using test::contains;
 using test::error_text;
 using test::ProofScope;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 // Row `at` of a cache becomes x.
 Graph cache_step() {

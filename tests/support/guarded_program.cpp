@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/pipeline.h"
 #include "rlx/driver/host_device.h"
@@ -169,6 +170,13 @@ std::vector<Tensor> GuardedProgram::run(const NamedTensors& inputs, bool timed) 
   for (std::size_t i = 0; i < outs.size(); ++i)
     results.push_back(Tensor::copy_of(outs[i].data(), lir.graph.shape(lir.graph.outputs()[i])));
   return results;
+}
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  for (cpu::Isa isa : {cpu::Isa::Generic, cpu::Isa::Sse4, cpu::Isa::Avx2, cpu::Isa::Avx512, cpu::Isa::Neon})
+    if (cpu::isa_supported(isa)) names.emplace_back(cpu::isa_name(isa));
+  return names;
 }
 
 }  // namespace rlx::test

@@ -12,6 +12,9 @@
 
 namespace rlx::test {
 
+/// The instruction sets of the cpu backend that this machine has.
+std::vector<std::string> isas();
+
 /// What lies around the values, in memory that a run has not written yet, and in fresh heap blocks where the allocator
 /// can be asked for it.
 enum class Around : std::uint8_t {

@@ -6,10 +6,9 @@
 #include "rlx/runtime/session.h"
 #include "tests/support/rounding.h"
 #include "tests/support/samples.h"
+#include "tests/support/shapes.h"
 
 namespace rlx::test {
-
-inline Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
 /// Values for inputs and params: true, 5, or numbers around 0.
 inline NamedTensors drawn(const Graph& g) {

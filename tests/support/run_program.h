@@ -3,6 +3,10 @@
 
 #include <string>
 
+#include <doctest/doctest.h>
+
+#include "tests/support/error_text.h"
+
 namespace rlx::test {
 
 struct ProgramResult {
@@ -16,5 +20,12 @@ ProgramResult run_shell(const std::string& script, const std::string& input = {}
 std::string rlx_command();
 /// Runs `rlx ARGS` through the shell with `input` on its standard input; ARGS are shell words.
 ProgramResult run_rlx(const std::string& args, const std::string& input = {});
+
+/// That status, nothing on the standard output, and a message that holds `part`.
+inline void expect_failure(const ProgramResult& r, int status, const std::string& part) {
+  CHECK(r.status == status);
+  CHECK(r.out.empty());
+  CHECK_MESSAGE(contains(r.err, part), "the message is: ", r.err);
+}
 
 }  // namespace rlx::test

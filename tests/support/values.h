@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,19 @@ inline Tensor sequence(std::vector<std::int64_t> dims, double scale = 1, double 
   return t;
 }
 
+inline constexpr double kInf = HUGE_VAL;
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 /// An F64 tensor of the listed values.
 inline Tensor doubles(std::vector<std::int64_t> dims, const std::vector<double>& values) {
   return Tensor::of<double>(std::move(dims), values);
 }
+
+inline Tensor ints(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) {
+  return Tensor::of<std::int32_t>(std::move(dims), values);
+}
+/// 1 to 6 in two rows.
+inline const Tensor k2x3 = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
 
 /// Every element within `tolerance` (relative above 1, absolute below) of the listed value; NaN and infinities equal.
 inline void expect_close(const Tensor& actual, const std::vector<double>& expected, double tolerance = 1e-9) {

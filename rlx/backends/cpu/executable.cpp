@@ -146,9 +146,9 @@ class Bound final : public BoundGraph {
       clear_tails(c);
     }
     first_piece_[n] = program_.pieces.size();
-    if (program_.next_weight)  // the last product of a run fetches the first weight of the next
-      program_.patches.push_back(
-          {program_.next_weight, Place::Prepared, program_.first_weight->index, program_.first_weight->offset});
+    if (const LirValue* first =
+            program_.first_weight)  // the last product of a run fetches the first weight of the next
+      program_.patches.push_back({program_.next_weight, first->place, first->index, first->offset});
     if (is_body_ || ranges().empty() || ranges().back().end >= n) make_final_copies();
     if (audited())
       make_audited_schedule();
@@ -615,12 +615,20 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
 PanelSource Executable::panel_source(NodeId node, std::size_t source, const FormColumns& columns) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   check(source < op.sources.size() / 4, "a source that the relayout has");
-  return {op, op.source(source), begins_.at(node.index)[source], columns.begin, columns.end};
+  const std::int64_t begin = begins_.at(node.index)[source];  // of the columns of all matrices
+  return {op, op.source(source), op.n == 0 ? 0 : begin % op.n, columns.begin, columns.end};
+}
+
+std::size_t Executable::matrix_offset(NodeId node, std::size_t source) const {
+  const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
+  const std::int64_t matrix = op.n == 0 ? 0 : begins_.at(node.index)[source] / op.n;
+  return static_cast<std::size_t>(matrix * matrix_form(op.form).bytes);
 }
 
 void Executable::encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype,
                         const std::byte* values, std::byte* form) const {
   const PanelSource all = panel_source(node, source, columns);
+  std::byte* panels = form + matrix_offset(node, source);
   const std::int64_t width = panels_of(all.op.form)->width;
   // Whole panels, some 256 KB each, so that no two threads write one line but at the ends of a source.
   const std::int64_t step =
@@ -632,14 +640,15 @@ void Executable::encode(NodeId node, std::size_t source, const FormColumns& colu
         PanelSource part = all;
         part.begin = std::max(all.begin, (first + chunk) * step - all.first);
         part.end = std::min(all.end, (first + chunk + 1) * step - all.first);
-        encode_panels(kernels_, part, dtype, values, form);
+        encode_panels(kernels_, part, dtype, values, panels);
       },
       threads_);
 }
 
 void Executable::decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
-  decode_panels(panel_source(node, source, {0, op.source(source).columns}), form, dtype, values);
+  decode_panels(panel_source(node, source, {0, op.source(source).columns}), form + matrix_offset(node, source), dtype,
+                values);
 }
 
 std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& program,

@@ -42,6 +42,8 @@ class Executable final : public ExecutableGraph {
 
  private:
   PanelSource panel_source(NodeId node, std::size_t source, const FormColumns& columns) const;
+  /// Where in the form the panels of the matrix begin that the source is of.
+  std::size_t matrix_offset(NodeId node, std::size_t source) const;
   LirModule lir_;
   const KernelTable& kernels_;
   int threads_;

@@ -84,7 +84,7 @@ std::optional<Panels> panels_of(const Form& form) {
 
 bool reads_panels(const KernelTable& kernels, const Form& form, std::int64_t k, std::int64_t n) {
   const std::optional<Panels> p = panels_of(form);
-  return p && form == panel_form(kernels, {k, n, DType::F32, panel_dtype(p->type)});
+  return p && matrix_form(form) == panel_form(kernels, {k, n, DType::F32, panel_dtype(p->type)});
 }
 
 void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from, const std::byte* values,

@@ -21,17 +21,17 @@ struct Panels {
 Form panel_form(const KernelTable& kernels, const ConstantMatrix& m);
 /// The panels that `form` means, if it means some.
 std::optional<Panels> panels_of(const Form& form);
-/// True when `form` is what these kernels read as a matrix [k, n].
+/// True when `form` is what these kernels read as a matrix [k, n], or as several.
 bool reads_panels(const KernelTable& kernels, const Form& form, std::int64_t k, std::int64_t n);
 
 /// Columns of `op`'s matrix that lie in one of its sources.
 struct PanelSource {
   const ops::Relayout& op;
   ops::FormSource source;
-  std::int64_t first = 0;           // of the matrix, that `source` begins with
+  std::int64_t first = 0;           // of its matrix, that `source` begins with
   std::int64_t begin = 0, end = 0;  // of the source, to be moved
 };
-/// Writes the columns from `values`, which are of dtype `from`, into the panels at `to`.
+/// Writes the columns from `values`, which are of dtype `from`, into the panels of their matrix at `to`.
 void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from, const std::byte* values,
                    std::byte* to);
 /// The way back: those elements of the source, of dtype `to`.

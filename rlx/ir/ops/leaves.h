@@ -13,7 +13,13 @@ namespace rlx {
 namespace ops {
 
 /// A run-time tensor, bound by name at each run.
-struct Input { RLX_OP(Input); std::string name{}; Dims dims{}; DType dtype = DType::F32; };
+struct Input {
+  RLX_OP(Input);
+  std::string name{};
+  Dims dims{};
+  DType dtype = DType::F32;
+  Form form{};  // LIR only, of a body: how the weight that it takes lies
+};
 /// A weight, bound by name after compiling.
 struct Param {
   RLX_OP(Param);

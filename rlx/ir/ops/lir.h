@@ -17,7 +17,8 @@ namespace ops {
 struct FormSource { std::int64_t columns = 0, offset = 0, k_stride = 0, n_stride = 0; };
 /// A matrix [K, N] in a form that kernels asked for, joined along N from its sources, which are read where they lie, in
 /// their own dtype. Inputs: sources, of `dtype` or a narrower one that it holds. Result: [K, N], or [N, K] when
-/// `transposed`, in that form. LIR only.
+/// `transposed`, in that form. A form of `count` matrices has the sources of one after the other, and the result
+/// [count, K, N] or [count, N, K]. LIR only.
 struct Relayout {
   RLX_OP(Relayout);
   Form form{};

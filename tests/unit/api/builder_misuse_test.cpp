@@ -19,8 +19,8 @@
 using namespace rlx;
 
 namespace {
-constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max(),
-                       kLow = std::numeric_limits<std::int64_t>::min();
+using rlx::test::kHigh;
+using rlx::test::kLow;
 const Shape kMatrix({2, 2}, DType::F32);
 
 struct Call {

@@ -3,9 +3,18 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
+#include "rlx/tensor/dtype.h"
 #include "tests/support/error_text.h"
+
+namespace rlx::test {
+inline constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min();
+inline constexpr auto kNoDType = static_cast<DType>(77);
+}  // namespace rlx::test
 
 /// The expression throws an rlx::Error whose text holds `part`.
 #define REFUSED(part, ...)                                                                                 \

@@ -18,7 +18,7 @@ using namespace rlx;
 
 namespace {
 const std::string kNowhere = "/no_such_folder/file";
-constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
+using rlx::test::kHigh;
 }  // namespace
 
 TEST_CASE("misuse: json") {

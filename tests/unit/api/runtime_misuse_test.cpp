@@ -59,7 +59,7 @@ struct Loader : WeightLoader {
   std::optional<TensorView> find(std::string_view) const override { return view; }
 };
 constexpr auto kNoDevice = static_cast<Device>(77);
-constexpr auto kNoDType = static_cast<DType>(77);
+using rlx::test::kNoDType;
 }  // namespace
 
 TEST_CASE("misuse: params") {

@@ -11,9 +11,9 @@
 using namespace rlx;
 
 namespace {
-constexpr auto kNoDType = static_cast<DType>(77);
-constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(),
-                       kHigh = std::numeric_limits<std::int64_t>::max();
+using rlx::test::kHigh;
+using rlx::test::kLow;
+using rlx::test::kNoDType;
 }  // namespace
 
 TEST_CASE("misuse: error values") {

@@ -10,6 +10,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 // gelu(x w + b); with `peek` the product is an output too, which keeps it from being fused.
 Graph layer(bool peek = false, Dim rows = 2) {

@@ -217,7 +217,7 @@ TEST_CASE("attention: a key block without a visible key, large scores, NaN") {
 
 // One attention in a head layout, with what its results must not depend on: the threads it is planned for, and keys
 // that a query does not see.
-struct Case {
+struct AttentionCase {
   std::int64_t b = 2, sq, sk, h = 4, hkv = 2, d;
   AttentionMask mask = AttentionMask::None;
   std::int64_t window = 0;
@@ -226,7 +226,7 @@ struct Case {
   std::vector<std::uint8_t> pairs{};
   Buffer q{b * sq * h * d * 3}, k{b * sk * hkv * d * 3}, v{b * sk * hkv * d * 3}, bias{b * sq * sk};
 
-  Case(std::int64_t queries, std::int64_t keys, std::int64_t depth = 8) : sq(queries), sk(keys), d(depth) {
+  AttentionCase(std::int64_t queries, std::int64_t keys, std::int64_t depth = 8) : sq(queries), sk(keys), d(depth) {
     randomize(q, 1, -2, 2);
     randomize(k, 2, -2, 2);
     randomize(v, 3);
@@ -293,7 +293,7 @@ int bits_apart(const std::vector<float>& a, const std::vector<float>& b) {
   return apart;
 }
 
-using Hide = Case::Hide;
+using Hide = AttentionCase::Hide;
 
 // Every mask on a few lengths and layouts.
 template <class Visit>
@@ -306,7 +306,7 @@ void visit_masks(Visit visit) {
         for (const Hide hide : {Hide::Nothing, Hide::Keys, Hide::Pairs, Hide::Bias}) {
           for (const std::int64_t window : {0, 1, 16, 63, 100}) {
             if (mask != AttentionMask::SlidingWindow && window != 0) continue;
-            Case c(sq, sk);
+            AttentionCase c(sq, sk);
             c.mask = mask, c.window = window, c.layout = static_cast<int>((window + sq) % 3);
             if (hide != Hide::Nothing) c.hide_some(hide, 5);
             CAPTURE(sq);
@@ -323,7 +323,7 @@ void visit_masks(Visit visit) {
 }
 
 TEST_CASE("attention: the result does not depend on the number of threads it is planned for") {
-  visit_masks([](const KernelTable& t, Case& c) {
+  visit_masks([](const KernelTable& t, AttentionCase& c) {
     const std::vector<float> one = c.run(t, 1);
     for (const int threads : {2, 3, 5, 64}) {
       CAPTURE(threads);
@@ -332,7 +332,7 @@ TEST_CASE("attention: the result does not depend on the number of threads it is 
   });
   for (const KernelTable* t : tables()) {
     for (const std::int64_t d : {1, 5, 16, 33, 64, 128}) {
-      Case c(63, 255, d);
+      AttentionCase c(63, 255, d);
       c.mask = AttentionMask::SlidingWindow, c.window = 16;
       CHECK(bits_apart(c.run(*t, 1), c.run(*t, 5)) == 0);
     }
@@ -340,7 +340,7 @@ TEST_CASE("attention: the result does not depend on the number of threads it is 
 }
 
 TEST_CASE("attention: what lies at a hidden key reaches no result") {
-  visit_masks([](const KernelTable& t, Case& c) {
+  visit_masks([](const KernelTable& t, AttentionCase& c) {
     const std::vector<float> clean = c.run(t, 1);
     const float bad[] = {kNan, kInf, -kInf};
     // Keys that no query of a batch entry sees: nothing changes at all.

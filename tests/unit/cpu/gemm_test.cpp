@@ -17,11 +17,11 @@ double activate(Act act, double x) {
   return x;
 }
 
-struct Case {
+struct GemmCase {
   std::int64_t m, n, k;
 };
 
-void check_epilogue(const Buffer& c, std::int64_t ldc, const Case& s, const std::vector<double>& product,
+void check_epilogue(const Buffer& c, std::int64_t ldc, const GemmCase& s, const std::vector<double>& product,
                     const GemmEpilogue& e) {
   Worst worst;
   for (std::int64_t i = 0; i < s.m; ++i) {
@@ -39,7 +39,7 @@ void check_epilogue(const Buffer& c, std::int64_t ldc, const Case& s, const std:
 }
 
 std::vector<double> product_of(const Buffer& a, std::int64_t lda, const Buffer& b, std::int64_t ks, std::int64_t ns,
-                               const Case& s) {
+                               const GemmCase& s) {
   std::vector<double> out(static_cast<std::size_t>(s.m * s.n));
   for (std::int64_t i = 0; i < s.m; ++i) {
     for (std::int64_t j = 0; j < s.n; ++j) {
@@ -60,7 +60,7 @@ TEST_CASE("packed gemm: sizes, tails, leading dimensions, plans") {
     for (const std::int64_t m : sizes_m) {
       for (const std::int64_t n : {1, 5, 16, 17, 31, 32, 33, 48, 100}) {
         for (const std::int64_t k : {0, 1, 3, 64, 77}) {
-          const Case s{m, n, k};
+          const GemmCase s{m, n, k};
           const std::int64_t lda = k + 3, ldc = n + 5;
           Buffer a(m * lda), b(k * n), c(m * ldc, 7.0F), packed(t->packed_size_f32(k, n), kNan);
           randomize(a, seed++);
@@ -89,7 +89,7 @@ TEST_CASE("packed gemm: sizes, tails, leading dimensions, plans") {
 TEST_CASE("packed gemm: every epilogue") {
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
-    const Case s{13, 53, 40};
+    const GemmCase s{13, 53, 40};
     Buffer a(s.m * s.k), b(s.k * s.n), bias(s.n), residual(s.m * 60), mul(s.m * 61),
         packed(t->packed_size_f32(s.k, s.n));
     randomize(a, 1);
@@ -124,7 +124,7 @@ TEST_CASE("packed gemm: every epilogue") {
 
 TEST_CASE("packed gemm: residual read from C itself, NaN travels") {
   for (const KernelTable* t : tables()) {
-    const Case s{9, 40, 17};
+    const GemmCase s{9, 40, 17};
     Buffer a(s.m * s.k), b(s.k * s.n), c(s.m * s.n), before(s.m * s.n), packed(t->packed_size_f32(s.k, s.n));
     randomize(a, 1);
     randomize(b, 2);
@@ -176,8 +176,8 @@ TEST_CASE("pack_b: any strides and column ranges give the same panels") {
 TEST_CASE("packed gemm: the result does not depend on the number of threads it is planned for") {
   for (const KernelTable* t : tables()) {
     // Rows that would leave a last chunk of one row on 16 or 64 threads, columns that leave a panel of one vector.
-    for (const Case s : {Case{16, 384, 384}, Case{100, 200, 300}, Case{1, 500, 700}, Case{129, 40, 64},
-                         Case{1081, 40, 64}, Case{4105, 33, 16}}) {
+    for (const GemmCase s : {GemmCase{16, 384, 384}, GemmCase{100, 200, 300}, GemmCase{1, 500, 700},
+                             GemmCase{129, 40, 64}, GemmCase{1081, 40, 64}, GemmCase{4105, 33, 16}}) {
       Buffer a(s.m * s.k), b(s.k * s.n), first(s.m * s.n), c(s.m * s.n), packed(t->packed_size_f32(s.k, s.n));
       randomize(a, 1);
       randomize(b, 2);

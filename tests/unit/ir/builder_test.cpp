@@ -18,6 +18,7 @@
 #include "rlx/ir/ops/rope.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 // The fn of the node that a builder function appends last.
 template <class Op, class Call>

@@ -9,13 +9,14 @@
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
 
 using From = ChainOperand::From;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 TEST_CASE("a region's body as a chain: operands, constants, steps and results by number") {
   Graph body("body");

@@ -24,7 +24,7 @@
 namespace rlx {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using test::kInf;
 
 // The names in a C text.
 std::set<std::string> names_of(std::string_view text) {

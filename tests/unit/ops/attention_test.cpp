@@ -8,13 +8,12 @@
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
+#include "tests/support/values.h"
 
 using namespace rlx;
 using namespace rlx::test;
 
 namespace {
-
-const double kInf = std::numeric_limits<double>::infinity();
 
 ops::Attention heads_first(std::int64_t heads, std::int64_t kv_heads, MaskKind mask = MaskKind::None) {
   ops::Attention op;

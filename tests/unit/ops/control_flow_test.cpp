@@ -12,12 +12,11 @@
 #include "rlx/passes/passes.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 #include "tests/support/values.h"
 
 namespace rlx::test {
 namespace {
-
-Shape f64(Dims dims) { return Shape(std::move(dims), DType::F64); }
 
 std::size_t count(const Graph& g, OpKind kind) {
   std::size_t n = 0;
@@ -170,8 +169,9 @@ TEST_CASE("a scan of no steps leaves stacked rows of symbolic extents that are n
   Graph g("g");
   const Dim n = g.symbol("n", {.min = 1, .max = 8});
   const Expr x = g.input("x", f64({n, 2})), rows = g.input("rows", f64({0}));
-  const LoopResult r = g.scan(
-      x, rows, [](Graph&, const ExprList& c, const ExprList& row) { return LoopStep{c[0] * row[0], c[0]}; });
+  const LoopResult r = g.scan(x, rows, [](Graph&, const ExprList& c, const ExprList& row) {
+    return LoopStep{c[0] * row[0], c[0]};
+  });
   g.set_outputs({r.carries[0], r.ys[0]});
   PassContext context;
   const std::optional<Graph> simple = simplify_control_flow.run(g, context);

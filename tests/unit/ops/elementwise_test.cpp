@@ -12,11 +12,10 @@
 #include "rlx/tensor/visit.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
+#include "tests/support/values.h"
 
 namespace rlx::test {
 namespace {
-
-constexpr double kInf = HUGE_VAL;
 
 template <class T>
 Tensor vec(std::vector<T> values) {

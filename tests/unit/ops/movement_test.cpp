@@ -7,6 +7,7 @@
 #include "rlx/ir/ops/shape.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
+#include "tests/support/shapes.h"
 #include "tests/support/values.h"
 
 namespace rlx {
@@ -18,10 +19,10 @@ using test::expect_close;
 using test::infer_error;
 using test::run;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 Shape inferred(const OpBox& op, const std::vector<Shape>& inputs) { return infer_shapes(op, inputs).value().at(0); }
 
-const Tensor k2x3 = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
+using test::k2x3;
 
 TEST_CASE("reshape keeps the row-major order") {
   const Tensor y = run(ops::Reshape{{3, 2}}, {k2x3});

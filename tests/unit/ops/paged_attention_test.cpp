@@ -9,6 +9,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
+#include "tests/support/values.h"
 
 using namespace rlx;
 using namespace rlx::test;
@@ -16,11 +17,7 @@ using namespace rlx::test;
 namespace {
 
 constexpr std::int64_t kPages = 7, kPage = 3, kHeads = 4, kKvHeads = 2, kDepth = 2;
-const double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
 
-Tensor ints(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& v) {
-  return Tensor::of<std::int32_t>(std::move(dims), v);
-}
 ops::PagedAttention paged(MaskKind mask) {
   ops::PagedAttention op;
   op.num_heads = kHeads, op.kv_heads = kKvHeads, op.head_dim = kDepth, op.mask = mask;

@@ -28,9 +28,7 @@ using test::infer_error;
 Tensor words(std::vector<std::int64_t> dims, const std::vector<std::uint32_t>& v) {
   return Tensor::of<std::uint32_t>(std::move(dims), v);
 }
-Tensor i32(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& v) {
-  return Tensor::of<std::int32_t>(std::move(dims), v);
-}
+using test::ints;
 Tensor floats(std::vector<std::int64_t> dims, const std::vector<float>& v) {
   return Tensor::of<float>(std::move(dims), v);
 }
@@ -99,9 +97,9 @@ TEST_CASE("keys are split, folded and batched") {
   const Expr k = one.input("k", Shape({2}, DType::U32));
   one.set_outputs({one.rng_bits(k, {4}), one.rng_fold_in(k, one.input("n", Shape({}, DType::I32)))});
   const Tensor keys = words({3, 2}, {1, 2, 3, 4, 5, 6});
-  const auto many = evaluate(vmap(one, {{"k", 0}}, 3).graph, {{"k", keys}, {"n", i32({}, {8})}});
+  const auto many = evaluate(vmap(one, {{"k", 0}}, 3).graph, {{"k", keys}, {"n", ints({}, {8})}});
   for (std::int64_t b = 0; b < 3; ++b) {
-    const auto alone = evaluate(one, {{"k", keys.rows(b, 1).reshaped({2})}, {"n", i32({}, {8})}});
+    const auto alone = evaluate(one, {{"k", keys.rows(b, 1).reshaped({2})}, {"n", ints({}, {8})}});
     for (std::int64_t i = 0; i < 4; ++i) CHECK(many[0].at_i64(4 * b + i) == alone[0].at_i64(i));
     for (std::int64_t i = 0; i < 2; ++i) CHECK(many[1].at_i64(2 * b + i) == alone[1].at_i64(i));
   }
@@ -248,7 +246,7 @@ TEST_CASE("sample keeps to its mask; a row of which nothing is left gives -1") {
 TEST_CASE("settings for each row are those of runs row by row; sample says what it takes") {
   Graph g;
   const Expr x = g.constant(test::sequence({3, 6}, 0.37, -1, DType::F32)), keys = g.rng_split(g.rng_key(4), 3);
-  const Tensor t = floats({3}, {0, 1, 2}), k = i32({3}, {0, 3, 1});
+  const Tensor t = floats({3}, {0, 1, 2}), k = ints({3}, {0, 3, 1});
   const auto all = g.sample(x, keys, {.temperature = g.constant(t), .top_k = g.constant(k)});
   std::vector<Expr> one;
   for (std::int64_t i = 0; i < 3; ++i)

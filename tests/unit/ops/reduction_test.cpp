@@ -20,8 +20,8 @@ using test::expect_close;
 using test::infer_error;
 using test::run;
 
-constexpr double kInf = HUGE_VAL;
-const Tensor k2x3 = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
+using test::k2x3;
+using test::kInf;
 
 TEST_CASE("reduce: every kind over last, first and all axes") {
   expect_close(run(ops::Reduce{ReduceKind::Sum, {1}, false}, {k2x3}), {6, 15}, 0);

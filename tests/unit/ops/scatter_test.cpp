@@ -25,24 +25,22 @@ using test::expect_close;
 using test::infer_error;
 using test::run;
 
-Tensor i32(std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) {
-  return Tensor::of<std::int32_t>(std::move(dims), values);
-}
+using test::ints;
 
 const Tensor k3x4 = doubles({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
 
 TEST_CASE("gather along several axes picks elements; other axes stay around the indices") {
   const ops::Gather both{{0, 1}};
-  expect_close(run(both, {k3x4, i32({3}, {0, 2, 1}), i32({3}, {3, 0, 1})}), {3, 8, 5}, 0);
-  expect_close(run(both, {k3x4, i32({2}, {-1, 9}), i32({2}, {9, -1})}), {3, 8}, 0);  // clamped, not wrapped
+  expect_close(run(both, {k3x4, ints({3}, {0, 2, 1}), ints({3}, {3, 0, 1})}), {3, 8, 5}, 0);
+  expect_close(run(both, {k3x4, ints({2}, {-1, 9}), ints({2}, {9, -1})}), {3, 8}, 0);  // clamped, not wrapped
   const ops::Gather filled{{0, 1}, IndexMode::Fill, -7};
-  expect_close(run(filled, {k3x4, i32({3}, {-1, 1, 3}), i32({3}, {0, 1, 0})}), {-7, 5, -7}, 0);
+  expect_close(run(filled, {k3x4, ints({3}, {-1, 1, 3}), ints({3}, {0, 1, 0})}), {-7, 5, -7}, 0);
   // [2, 3, 2] along axes 0 and 2: the indices stand where axis 0 was, axis 1 follows.
   const Tensor x = doubles({2, 3, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
-  const Tensor y = run(ops::Gather{{0, 2}}, {x, i32({2}, {1, 0}), i32({2}, {0, 1})});
+  const Tensor y = run(ops::Gather{{0, 2}}, {x, ints({2}, {1, 0}), ints({2}, {0, 1})});
   CHECK(y.shape() == Shape({2, 3}, DType::F64));
   expect_close(y, {6, 8, 10, 1, 3, 5}, 0);
-  expect_close(run(ops::Gather{{0}, IndexMode::Fill, 1}, {doubles({0, 2}, {}), i32({1}, {0})}), {1, 1}, 0);
+  expect_close(run(ops::Gather{{0}, IndexMode::Fill, 1}, {doubles({0, 2}, {}), ints({1}, {0})}), {1, 1}, 0);
 }
 
 TEST_CASE("gather and scatter refuse what they cannot read") {
@@ -70,7 +68,7 @@ TEST_CASE("gather and scatter refuse what they cannot read") {
 }
 
 TEST_CASE("scatter: set keeps the last, the others take all, in the order of the updates") {
-  const Tensor x = doubles({3}, {2, 3, 4}), at = i32({5}, {1, 1, 0, -1, 3}), u = doubles({5}, {5, 1, -6, 8, 9});
+  const Tensor x = doubles({3}, {2, 3, 4}), at = ints({5}, {1, 1, 0, -1, 3}), u = doubles({5}, {5, 1, -6, 8, 9});
   const auto put = [&](ScatterKind fn, IndexMode mode = IndexMode::Drop) {
     return run(ops::Scatter{fn, {0}, mode}, {x, at, u});
   };
@@ -81,16 +79,16 @@ TEST_CASE("scatter: set keeps the last, the others take all, in the order of the
   expect_close(put(ScatterKind::Max), {2, 5, 4}, 0);
   expect_close(put(ScatterKind::Set, IndexMode::Clamp), {8, 1, 9}, 0);  // -1 is the first, 3 the last
   expect_close(run(ops::Scatter{ScatterKind::Add, {0, 1}},
-                   {k3x4, i32({3}, {2, 0, 2}), i32({3}, {3, 1, 3}), doubles({3}, {100, 200, 400})}),
+                   {k3x4, ints({3}, {2, 0, 2}), ints({3}, {3, 1, 3}), doubles({3}, {100, 200, 400})}),
                {0, 201, 2, 3, 4, 5, 6, 7, 8, 9, 10, 511}, 0);
-  const Tensor nan = run(ops::Scatter{ScatterKind::Max}, {x, i32({2}, {0, 1}), doubles({2}, {NAN, 1})});
+  const Tensor nan = run(ops::Scatter{ScatterKind::Max}, {x, ints({2}, {0, 1}), doubles({2}, {NAN, 1})});
   CHECK(std::isnan(nan.at(0)));
   // Sums of bf16 round once: 256 + 1 + 1 is 258, where 256 + 1 alone is 256.
-  const Tensor half = run(ops::Scatter{}, {doubles({1}, {256}).cast(DType::BF16), i32({2}, {0, 0}),
+  const Tensor half = run(ops::Scatter{}, {doubles({1}, {256}).cast(DType::BF16), ints({2}, {0, 0}),
                                            doubles({2}, {1, 1}).cast(DType::BF16)});
   CHECK(half.at(0) == 258);
   Graph g;
-  g.set_outputs({g.scatter_add(g.input("x", Shape({1}, DType::BF16)), g.constant(i32({2}, {0, 0})),
+  g.set_outputs({g.scatter_add(g.input("x", Shape({1}, DType::BF16)), g.constant(ints({2}, {0, 0})),
                                g.constant(doubles({2}, {1, 1}).cast(DType::BF16)))});
   CHECK(Session().compile(std::move(g)).run_typed({{"x", doubles({1}, {256}).cast(DType::BF16)}})[0].at(0) == 258);
 }
@@ -101,7 +99,7 @@ std::vector<std::vector<double>> gradients(ScatterKind fn, const std::vector<dou
   Graph g;
   const auto n = static_cast<std::int64_t>(x.size()), m = static_cast<std::int64_t>(u.size());
   const Expr gx = g.input("x", Shape({n}, DType::F64)), gu = g.input("u", Shape({m}, DType::F64));
-  g.set_outputs({g.scatter(fn, gx, g.constant(i32({m}, at)), gu)});
+  g.set_outputs({g.scatter(fn, gx, g.constant(ints({m}, at)), gu)});
   const std::vector<Tensor> d = evaluate(
       grad(g, {"x", "u"}).graph, {{"x", doubles({n}, x)}, {"u", doubles({m}, u)}, {"d_output", doubles({n}, weights)}});
   return {d[0].to_f64(), d[1].to_f64()};
@@ -130,7 +128,7 @@ TEST_CASE("builders of NumPy's and ONNX's shapes count negative indices from the
   Graph g;
   const Expr x = g.constant(k3x4);
   const auto ids = [&](std::vector<std::int64_t> dims, const std::vector<std::int32_t>& v) {
-    return g.constant(i32(std::move(dims), v));
+    return g.constant(ints(std::move(dims), v));
   };
   g.set_outputs({
       g.take(x, ids({2}, {-1, 0}), 1),                        // [3, 2]
@@ -185,7 +183,7 @@ TEST_CASE("a scatter into a state is made in the state, and its work follows the
   CompileOptions options;
   options.must_alias = true;
   CompiledGraph f = Session().compile_with(std::move(g), options);
-  const NamedTensors in{{"at", i32({3}, {7, -1, static_cast<std::int32_t>(rows) - 1})},
+  const NamedTensors in{{"at", ints({3}, {7, -1, static_cast<std::int32_t>(rows) - 1})},
                         {"u", doubles({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}).cast(DType::F32)}};
   expect_close(f.run_typed(in)[0].cast(DType::F64), {1, 2, 3, 4, 0, 0, 0, 0, 9, 10, 11, 12}, 0);
   const Tensor pool_now = f.read_state("pool");

@@ -1,6 +1,7 @@
 // Every pass keeps the results: layers under both policies, one by one and all together.
 #include "rlx/ir/ops/blocks.h"
 #include "tests/support/needs.h"
+#include "tests/support/shapes.h"
 #include "tests/unit/ir/sample_graph.h"
 #include "tests/unit/passes/pass_test.h"
 
@@ -8,8 +9,6 @@ using namespace rlx;
 using namespace rlx::test;
 
 namespace {
-
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
 Graph encoder_graph(FusionPolicy policy) {
   Graph g("encoder");

@@ -3,14 +3,13 @@
 
 #include "rlx/ir/ops/elementwise.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 #include "tests/unit/passes/pass_test.h"
 
 using namespace rlx;
 using namespace rlx::test;
 
 namespace {
-
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
 std::vector<std::string> names(const std::vector<const Pass*>& passes) {
   std::vector<std::string> out;

@@ -2,14 +2,13 @@
 #include <optional>
 
 #include "tests/support/exported_graphs.h"
+#include "tests/support/shapes.h"
 #include "tests/unit/passes/pass_test.h"
 
 using namespace rlx;
 using namespace rlx::test;
 
 namespace {
-
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
 enum class Mask { None, Added, Where, WhereLowest };
 

@@ -12,12 +12,11 @@
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 #include "tests/support/values.h"
 
 namespace rlx::test {
 namespace {
-
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
 std::vector<float> ramp() { return {1, 2, 3, 4, 5, 6, 7, 8}; }
 std::vector<float> ones(std::size_t set) {

@@ -7,11 +7,12 @@
 
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 Graph lookup() {
   Graph g("lookup");

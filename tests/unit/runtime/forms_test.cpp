@@ -205,7 +205,9 @@ Tensor coded_values(const Coded& c, std::int64_t k, std::int64_t n) {
 
 // x [m, k] by the decoded weight, with bias and activation, plain, and through a strided x.
 TEST_CASE("coded products: every layout of codes, read where they lie") {
-  for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{1, 256, 96}, {9, 512, 70}, {33, 256, 1}, {2, 96, 130}})
+  for (const std::array<std::int64_t, 3>& extents :
+       {std::array<std::int64_t, 3>{1, 256, 96}, {9, 512, 70}, {33, 256, 1}, {2, 96, 130}}) {
+    const auto m = extents[0], k = extents[1], n = extents[2];
     for (const Coded& c : coded_cases(k, n)) {
       CAPTURE(c.what);
       CAPTURE(m);
@@ -244,6 +246,7 @@ TEST_CASE("coded products: every layout of codes, read where they lie") {
       CHECK(lir.plan.arena_bytes < static_cast<std::size_t>(m * n * 4 + 4 * m * (k + n) + 4096));
       CHECK(forms(f).empty());
     }
+  }
 }
 
 TEST_CASE("coded products: codes that a run makes stay until they are read, also where another reader wants numbers") {

@@ -10,6 +10,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/hooked_backend.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 Tensor vec(std::vector<float> v) { return Tensor::of<float>({static_cast<std::int64_t>(v.size())}, v); }
 
 // cache[at] = x; returns the whole cache's sum over rows.

@@ -11,11 +11,12 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 
 namespace rlx {
 namespace {
 
-Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
+using test::f32;
 
 /// `n` small values that differ from those of other seeds; sums of some hundred are exact in F32.
 std::vector<float> values(std::size_t n, int seed) {

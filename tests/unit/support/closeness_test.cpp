@@ -1,6 +1,7 @@
 // The comparison every numeric test rests on: it sees NaN, infinities, subnormal numbers and the last place of each
 // dtype.
 #include "tests/support/closeness.h"
+#include "tests/support/values.h"
 
 #include <doctest/doctest.h>
 
@@ -10,9 +11,6 @@ using namespace rlx;
 using namespace rlx::test;
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Tensor one(DType t, double x) { return Tensor::full(Shape({1}, t), x); }
 

@@ -11,7 +11,7 @@ using namespace rlx::test;
 
 namespace {
 
-Tensor f32(std::vector<float> values) {
+Tensor floats(std::vector<float> values) {
   const auto n = static_cast<std::int64_t>(values.size());
   return Tensor::of<float>({n}, values);
 }
@@ -24,98 +24,99 @@ Gap gap_of(const Build& build, const Tensor& x, const Tensor& got, std::int64_t*
   return gap_to(got, evaluate_bounded(g, {{"x", x}}).outputs[0], undecided);
 }
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNanF = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfF = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
 TEST_CASE("rounding: one operation may be off by its last place and not by more") {
   const auto third = [](Graph&, Expr x) { return x / 3.0; };
   const float right = 1.0F / 3;
-  CHECK(gap_of(third, f32({1}), f32({right})).size <= 1);
-  CHECK(gap_of(third, f32({1}), f32({right + 2 * 0x1p-25F})).size > 1);
-  CHECK(gap_of(third, f32({1}), f32({kNan})).size == kApart);
-  CHECK(gap_of([](Graph&, Expr x) { return x + 1.0; }, f32({1}), f32({2})).size == 0);
-  CHECK(gap_of([](Graph&, Expr x) { return x + 1.0; }, f32({1}), f32({2 + 0x1p-22F})).size == kApart);  // 2 is exact
-  CHECK(gap_of([](Graph& g, Expr x) { return g.relu(x); }, f32({kNan, -1}), f32({kNan, 0})).size == 0);
-  CHECK(gap_of([](Graph& g, Expr x) { return g.relu(x); }, f32({kNan, -1}), f32({0, 0})).size == kApart);
-  CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, f32({0}), f32({-kInf})).size == 0);
-  CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, f32({0}), f32({-3.4e38F})).size == kApart);
+  CHECK(gap_of(third, floats({1}), floats({right})).size <= 1);
+  CHECK(gap_of(third, floats({1}), floats({right + 2 * 0x1p-25F})).size > 1);
+  CHECK(gap_of(third, floats({1}), floats({kNanF})).size == kApart);
+  CHECK(gap_of([](Graph&, Expr x) { return x + 1.0; }, floats({1}), floats({2})).size == 0);
+  CHECK(gap_of([](Graph&, Expr x) { return x + 1.0; }, floats({1}), floats({2 + 0x1p-22F})).size ==
+        kApart);  // 2 is exact
+  CHECK(gap_of([](Graph& g, Expr x) { return g.relu(x); }, floats({kNanF, -1}), floats({kNanF, 0})).size == 0);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.relu(x); }, floats({kNanF, -1}), floats({0, 0})).size == kApart);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, floats({0}), floats({-kInfF})).size == 0);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, floats({0}), floats({-3.4e38F})).size == kApart);
 }
 
 TEST_CASE("rounding: a sum is measured by its terms, and a cancelled difference carries what came before") {
   const auto total = [](Graph& g, Expr x) { return g.sum(x); };
   const auto scalar = [](float v) { return Tensor::scalar(DType::F32, static_cast<double>(v)); };
-  CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(1)).size == 0);
-  CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(1.0625F)).size < 1);  // eps * 2e6 = 0.24
-  CHECK(gap_of(total, f32({1e6F, 1, -1e6F}), scalar(3)).size > 1);
-  CHECK(gap_of(total, f32({1, 1, 1}), scalar(3.0001F)).size > 1);
+  CHECK(gap_of(total, floats({1e6F, 1, -1e6F}), scalar(1)).size == 0);
+  CHECK(gap_of(total, floats({1e6F, 1, -1e6F}), scalar(1.0625F)).size < 1);  // eps * 2e6 = 0.24
+  CHECK(gap_of(total, floats({1e6F, 1, -1e6F}), scalar(3)).size > 1);
+  CHECK(gap_of(total, floats({1, 1, 1}), scalar(3.0001F)).size > 1);
   // Many equal terms drift, by half a unit each at worst.
-  const Tensor ones = f32(std::vector<float>(64, 1));
+  const Tensor ones = floats(std::vector<float>(64, 1));
   CHECK(gap_of(total, ones, scalar(64 * (1 + 15 * 0x1p-23F))).size <= 1);
   CHECK(gap_of(total, ones, scalar(64 * (1 + 20 * 0x1p-23F))).size > 1);
   // Products below the normal numbers, each rounded to the least one.
   const auto products = [](Graph& g, Expr x) { return g.matmul(g.reshape(x, {1, 4}), g.reshape(x, {4, 1})); };
-  const Tensor tiny = f32({1e-20F, 1e-20F, 1e-20F, 1e-20F});
-  CHECK(gap_of(products, tiny, f32({4e-40F + 2.5e-45F}).reshaped({1, 1})).size <= 1);
-  CHECK(gap_of(products, tiny, f32({4e-40F + 2.5e-44F}).reshaped({1, 1})).size > 1);
+  const Tensor tiny = floats({1e-20F, 1e-20F, 1e-20F, 1e-20F});
+  CHECK(gap_of(products, tiny, floats({4e-40F + 2.5e-45F}).reshaped({1, 1})).size <= 1);
+  CHECK(gap_of(products, tiny, floats({4e-40F + 2.5e-44F}).reshaped({1, 1})).size > 1);
   const auto cancelled = [](Graph& g, Expr x) { return g.exp(x) - 1.0; };
-  CHECK(gap_of(cancelled, f32({1e-6F}), f32({9.5367e-7F})).size <= 1);  // exp rounds to 1 + 2^-20
-  CHECK(gap_of(cancelled, f32({1e-6F}), f32({2e-6F})).size > 1);
+  CHECK(gap_of(cancelled, floats({1e-6F}), floats({9.5367e-7F})).size <= 1);  // exp rounds to 1 + 2^-20
+  CHECK(gap_of(cancelled, floats({1e-6F}), floats({2e-6F})).size > 1);
 }
 
 TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else is") {
   std::int64_t undecided = 0;
   const auto past = [](Graph& g, Expr x) { return g.cast(g.gt(x / 3.0 * 3.0, 1.0), DType::F32); };
-  CHECK(gap_of(past, f32({1, 2, 0.5F}), f32({1, 1, 0}), &undecided).size == 0);
+  CHECK(gap_of(past, floats({1, 2, 0.5F}), floats({1, 1, 0}), &undecided).size == 0);
   CHECK(undecided == 1);
-  CHECK(gap_of(past, f32({1, 2, 0.5F}), f32({1, 0, 0})).size == kApart);
+  CHECK(gap_of(past, floats({1, 2, 0.5F}), floats({1, 0, 0})).size == kApart);
   undecided = 0;
   const auto best = [](Graph& g, Expr x) { return g.arg_max(g.sin(x), 0); };
   const auto index = [](std::int64_t i) { return Tensor::scalar_i64(DType::I32, i); };
-  CHECK(gap_of(best, f32({0.1F, 1.5F, 0.2F}), index(1), &undecided).size == 0);
-  CHECK(gap_of(best, f32({0.1F, 1.5F, 0.2F}), index(2), &undecided).size == kApart);
+  CHECK(gap_of(best, floats({0.1F, 1.5F, 0.2F}), index(1), &undecided).size == 0);
+  CHECK(gap_of(best, floats({0.1F, 1.5F, 0.2F}), index(2), &undecided).size == kApart);
   CHECK(undecided == 0);
-  CHECK(gap_of(best, f32({0.1F, 1.5F, 1.5F}), index(2), &undecided).size == 0);
+  CHECK(gap_of(best, floats({0.1F, 1.5F, 1.5F}), index(2), &undecided).size == 0);
   CHECK(undecided == 1);
   // exp(-120) vanishes in f32, whose interval around it lies below and above 0: both true, but 0 is false.
   undecided = 0;
   const auto some = [](Graph& g, Expr x) { return g.cast(g.exp(x), DType::Bool); };
-  CHECK(gap_of(some, f32({-120, -9}), f32({0, 1}).cast(DType::Bool), &undecided).size == 0);
+  CHECK(gap_of(some, floats({-120, -9}), floats({0, 1}).cast(DType::Bool), &undecided).size == 0);
   CHECK(undecided == 1);
-  CHECK(gap_of(some, f32({-120, -9}), f32({0, 0}).cast(DType::Bool)).size == kApart);
+  CHECK(gap_of(some, floats({-120, -9}), floats({0, 0}).cast(DType::Bool)).size == kApart);
   // The same number beside an infinity: -inf, or NaN where it has vanished.
   undecided = 0;
   const auto beside = [](Graph& g, Expr x) {
-    return g.matmul(g.reshape(g.exp(x) * -1.0, {1, 2}), g.constant(f32({kInf, 1}).reshaped({2, 1})));
+    return g.matmul(g.reshape(g.exp(x) * -1.0, {1, 2}), g.constant(floats({kInfF, 1}).reshaped({2, 1})));
   };
-  CHECK(gap_of(beside, f32({-120, 0}), f32({kNan}).reshaped({1, 1}), &undecided).size == 0);
+  CHECK(gap_of(beside, floats({-120, 0}), floats({kNanF}).reshaped({1, 1}), &undecided).size == 0);
   CHECK(undecided == 1);
-  CHECK(gap_of(beside, f32({-9, 0}), f32({kNan}).reshaped({1, 1})).size == kApart);
+  CHECK(gap_of(beside, floats({-9, 0}), floats({kNanF}).reshaped({1, 1})).size == kApart);
   // A power of a negative base by an exponent that is whole when rounded.
   undecided = 0;
-  const auto power = [](Graph& g, Expr x) { return g.pow(g.constant(f32({-1, 2})), x + 1e-9); };
-  CHECK(gap_of(power, f32({2, 2}), f32({1, 4}), &undecided).size <= 1);
+  const auto power = [](Graph& g, Expr x) { return g.pow(g.constant(floats({-1, 2})), x + 1e-9); };
+  CHECK(gap_of(power, floats({2, 2}), floats({1, 4}), &undecided).size <= 1);
   CHECK(undecided == 1);
-  CHECK(gap_of(power, f32({2, 2}), f32({kNan, kNan})).size == kApart);
+  CHECK(gap_of(power, floats({2, 2}), floats({kNanF, kNanF})).size == kApart);
   undecided = 0;
-  const auto vanished = [](Graph& g, Expr x) { return g.pow(g.constant(f32({kNan})), x * 1e-30 * 1e-30); };
-  CHECK(gap_of(vanished, f32({1}), f32({1}), &undecided).size == 0);  // NaN^0
+  const auto vanished = [](Graph& g, Expr x) { return g.pow(g.constant(floats({kNanF})), x * 1e-30 * 1e-30); };
+  CHECK(gap_of(vanished, floats({1}), floats({1}), &undecided).size == 0);  // NaN^0
   CHECK(undecided == 1);
   // silu(-inf), written out or recognised.
   undecided = 0;
   const auto written = [](Graph& g, Expr x) { return x * g.sigmoid(x); };
-  CHECK(gap_of(written, f32({-kInf, 0, kNan}), f32({0, 0, kNan}), &undecided).size == 0);
+  CHECK(gap_of(written, floats({-kInfF, 0, kNanF}), floats({0, 0, kNanF}), &undecided).size == 0);
   CHECK(undecided == 1);
-  CHECK(gap_of(written, f32({-kInf, 0, kNan}), f32({0, 0, 0})).size == kApart);
+  CHECK(gap_of(written, floats({-kInfF, 0, kNanF}), floats({0, 0, 0})).size == kApart);
   // Either zero may be the largest of both.
   undecided = 0;
   const auto largest = [](Graph& g, Expr x) { return g.recip(g.reduce_max(x, {0}, true)); };
-  CHECK(gap_of(largest, f32({-0.0F, 0.0F, -1}), f32({-kInf}), &undecided).size == 0);
-  const auto larger = [](Graph& g, Expr x) { return g.recip(g.max(x, g.constant(f32({0.0F, 0.0F})))); };
-  CHECK(gap_of(larger, f32({-0.0F, 0.0F}), f32({-kInf, kInf}), &undecided).size == 0);
+  CHECK(gap_of(largest, floats({-0.0F, 0.0F, -1}), floats({-kInfF}), &undecided).size == 0);
+  const auto larger = [](Graph& g, Expr x) { return g.recip(g.max(x, g.constant(floats({0.0F, 0.0F})))); };
+  CHECK(gap_of(larger, floats({-0.0F, 0.0F}), floats({-kInfF, kInfF}), &undecided).size == 0);
   CHECK(undecided == 2);
-  CHECK(gap_of(largest, f32({0.0F, 0.0F, -1}), f32({-kInf})).size == kApart);
+  CHECK(gap_of(largest, floats({0.0F, 0.0F, -1}), floats({-kInfF})).size == kApart);
   // Attention may add up before it divides.
   undecided = 0;
   const auto mean_of_two = [](Graph& g, Expr x) {
@@ -124,30 +125,30 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
     one.num_heads = one.kv_heads = one.head_dim = 1;
     return g.attention(q, q, g.reshape(x, {1, 2, 1}), one);
   };
-  const Tensor two_inf = f32({kInf, kInf}).reshaped({1, 2, 1});
-  CHECK(gap_of(mean_of_two, f32({3e38F, 3e38F}), two_inf, &undecided).size == 0);
+  const Tensor two_inf = floats({kInfF, kInfF}).reshaped({1, 2, 1});
+  CHECK(gap_of(mean_of_two, floats({3e38F, 3e38F}), two_inf, &undecided).size == 0);
   CHECK(undecided == 2);
-  CHECK(gap_of(mean_of_two, f32({1e38F, 1e38F}), two_inf).size == kApart);
+  CHECK(gap_of(mean_of_two, floats({1e38F, 1e38F}), two_inf).size == kApart);
   // A NaN beside numbers that rounding puts in either order.
   undecided = 0;
   const auto places = [](Graph& g, Expr x) { return g.top_k(x / 3.0 * 3.0, 3).indices; };
-  const Tensor close = f32({1, kNan, 1.0000001F, 0.5F});
+  const Tensor close = floats({1, kNanF, 1.0000001F, 0.5F});
   CHECK(gap_of(places, close, Tensor::of<std::int32_t>({3}, {1, 0, 2}), &undecided).size == 0);
   CHECK(undecided >= 2);
   // Beyond the largest number of the dtype the bound ends.
   undecided = 0;
-  CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, f32({100}), f32({kInf}), &undecided).size == 0);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, floats({100}), floats({kInfF}), &undecided).size == 0);
   CHECK(undecided == 1);
 }
 
 TEST_CASE("rounding: narrow types round once more, storage types through their own conversion") {
   const auto half = [](Graph& g, Expr x) { return g.cast(g.cast(x, DType::F8E4M3), DType::F32); };
-  CHECK(gap_of(half, f32({1.06F, 1000}), f32({1, 448})).size == 0);
-  CHECK(gap_of(half, f32({1.06F, 1000}), f32({1.125F, 448})).size == kApart);
+  CHECK(gap_of(half, floats({1.06F, 1000}), floats({1, 448})).size == 0);
+  CHECK(gap_of(half, floats({1.06F, 1000}), floats({1.125F, 448})).size == kApart);
   const auto bf16 = [](Graph& g, Expr x) { return g.exp(g.cast(x, DType::BF16)); };
   const auto got = [](double v) { return Tensor::full(Shape({1}, DType::BF16), v); };
-  CHECK(gap_of(bf16, f32({1}), got(2.71875)).size <= 1);
-  CHECK(gap_of(bf16, f32({1}), got(2.734375)).size > 1);
+  CHECK(gap_of(bf16, floats({1}), got(2.71875)).size <= 1);
+  CHECK(gap_of(bf16, floats({1}), got(2.734375)).size > 1);
 }
 
 TEST_CASE("rounding: products may be made in any order, so partial ones that leave the range decide nothing") {
@@ -155,26 +156,26 @@ TEST_CASE("rounding: products may be made in any order, so partial ones that lea
   const auto running = [](Graph& g, Expr x) { return g.cumprod(x, 0); };
   const auto scalar = [](double v) { return Tensor::scalar(DType::F32, v); };
   std::int64_t undecided = 0;
-  CHECK(gap_of(product, f32({0, 1e30F, 1e30F}), scalar(kNan), &undecided).size == 0);  // inf * 0 in another order
+  CHECK(gap_of(product, floats({0, 1e30F, 1e30F}), scalar(kNanF), &undecided).size == 0);  // inf * 0 in another order
   CHECK(undecided == 1);
-  CHECK(gap_of(product, f32({kInf, 1e-30F, 1e-30F}), scalar(kNan), &undecided).size == 0);
+  CHECK(gap_of(product, floats({kInfF, 1e-30F, 1e-30F}), scalar(kNanF), &undecided).size == 0);
   CHECK(undecided == 2);
-  CHECK(gap_of(product, f32({1e-30F, 1e-30F, 1e30F}), scalar(0), &undecided).size <= 1);  // the first two vanish
-  CHECK(gap_of(product, f32({1e-30F, 1e-30F, 1e30F}), scalar(1e-12), &undecided).size > 1);
-  CHECK(gap_of(running, f32({0, 1e30F, 1e30F}), f32({0, 0, kNan}), &undecided).size == 0);
+  CHECK(gap_of(product, floats({1e-30F, 1e-30F, 1e30F}), scalar(0), &undecided).size <= 1);  // the first two vanish
+  CHECK(gap_of(product, floats({1e-30F, 1e-30F, 1e30F}), scalar(1e-12), &undecided).size > 1);
+  CHECK(gap_of(running, floats({0, 1e30F, 1e30F}), floats({0, 0, kNanF}), &undecided).size == 0);
   CHECK(undecided == 3);
-  CHECK(gap_of(product, f32({0, 3, 2}), scalar(kNan), &undecided).size == kApart);
-  CHECK(gap_of(product, f32({3, 2, 1}), scalar(6.00001), &undecided).size > 1);
+  CHECK(gap_of(product, floats({0, 3, 2}), scalar(kNanF), &undecided).size == kApart);
+  CHECK(gap_of(product, floats({3, 2, 1}), scalar(6.00001), &undecided).size > 1);
   CHECK(undecided == 3);
 }
 
 TEST_CASE("rounding: the remainder by a rounded divisor moves with the quotient, and over a multiple it is undecided") {
   const auto rest = [](Graph& g, Expr x) { return g.mod(x, x / 3.0 * 0.001); };  // of about 3000 times the divisor
   std::int64_t undecided = 0;
-  CHECK(gap_of(rest, f32({1}), f32({0.0003F}), &undecided).size == 0);
+  CHECK(gap_of(rest, floats({1}), floats({0.0003F}), &undecided).size == 0);
   CHECK(undecided == 1);
   const auto decided = [](Graph& g, Expr x) { return g.mod(x, x / 2.5); };
-  CHECK(gap_of(decided, f32({1}), f32({0.2F}), &undecided).size <= 1);
-  CHECK(gap_of(decided, f32({1}), f32({0.2001F}), &undecided).size > 1);
+  CHECK(gap_of(decided, floats({1}), floats({0.2F}), &undecided).size <= 1);
+  CHECK(gap_of(decided, floats({1}), floats({0.2001F}), &undecided).size > 1);
   CHECK(undecided == 1);
 }

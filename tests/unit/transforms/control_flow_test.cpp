@@ -12,12 +12,12 @@
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
 #include "tests/support/values.h"
 
 namespace rlx::test {
 namespace {
 
-Shape f64(Dims dims) { return Shape(std::move(dims), DType::F64); }
 constexpr double kTight = 1e-11;
 
 std::size_t count(const Graph& g, OpKind kind) {

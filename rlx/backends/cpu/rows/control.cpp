@@ -7,6 +7,7 @@
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/driver/host_device.h"
 #include "rlx/ir/bodies.h"
+#include "rlx/ir/form.h"
 #include "rlx/ir/ops/control.h"
 
 namespace rlx::cpu {
@@ -21,7 +22,7 @@ struct BodyRun {
   void bind(LowerContext& c, std::size_t body, const std::shared_ptr<Stream>& s) {
     bound = c.bind_body(body);
     const Graph& g = c.bodies().modules[body].graph;
-    for (NodeId id : g.leaves(OpKind::Input)) inputs.push_back({BufferView(nullptr, g.shape(id).size_bytes())});
+    for (NodeId id : g.leaves(OpKind::Input)) inputs.push_back({BufferView(nullptr, stored_bytes(g, Value(id)))});
     for (Value v : g.outputs()) outputs.push_back({BufferView(nullptr, g.shape(v).size_bytes())});
     stream = s;
   }

@@ -1,0 +1,198 @@
+#include "rlx/compiler/weight_regions.h"
+
+#include <algorithm>
+
+#include "rlx/ir/bodies.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/control.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/shape.h"
+#include "rlx/ir/roots.h"
+
+namespace rlx {
+namespace {
+
+/// Traces one matrix, or that of one step.
+class RegionTracer {
+ public:
+  explicit RegionTracer(std::int64_t step) : step_(step) {}
+
+  void trace(const WeightScope& scope, Value matrix, int n_axis) {
+    const std::int64_t columns = scope.graph->shape(matrix).dim(n_axis).value();
+    follow(scope, WeightRegion{matrix, 1 - n_axis, n_axis, {0, 0}, columns});
+  }
+
+  std::vector<WeightRegion> found;
+  const WeightScope* stack = nullptr;  // the body whose Inputs were rows
+  bool nested_rows = false;
+
+ private:
+  void follow(const WeightScope& scope, WeightRegion r) {
+    const Graph& g = *scope.graph;
+    const Node& n = g.node(r.value.node);
+    if (scope.parent && n.kind() == OpKind::Input) return leave(scope, std::move(r));
+    if (n.num_results() != 1 || n.inputs.empty() || !scope.pure[r.value.node.index]) return stop(scope, std::move(r));
+    const Shape& shape = n.shape();
+    if (const auto* concat = n.op.get_if<ops::Concat>()) {
+      if (concat->axis == r.k_axis) return stop(scope, std::move(r));
+      return follow_parts(scope, std::move(r), n, static_cast<int>(concat->axis));
+    }
+    if (const auto* transpose = n.op.get_if<ops::Transpose>()) {
+      std::vector<std::int64_t> start(r.start.size());
+      for (std::size_t i = 0; i < start.size(); ++i) start[static_cast<std::size_t>(transpose->perm[i])] = r.start[i];
+      r.k_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.k_axis)]);
+      r.n_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.n_axis)]);
+      r.start = std::move(start);
+    } else if (const auto* slice = n.op.get_if<ops::Slice>(); slice && steps_of_one(*slice)) {
+      for (std::size_t i = 0; i < r.start.size(); ++i) r.start[i] += slice->starts[i].value();
+    } else if (n.op.is<ops::Reshape>()) {
+      if (!reshape(r, shape, g.shape(n.inputs[0]))) return stop(scope, std::move(r));
+    } else if (!widens(n, shape.dtype(), g.shape(n.inputs[0]).dtype())) {
+      return stop(scope, std::move(r));
+    }
+    r.value = n.inputs[0];
+    follow(scope, std::move(r));
+  }
+
+  // The parts of a concat that hold the region: along its columns some, along an axis that it has one place of, one.
+  void follow_parts(const WeightScope& scope, WeightRegion r, const Node& n, int along) {
+    const auto axis = static_cast<std::size_t>(along);
+    std::int64_t first = r.start[axis], left = along == r.n_axis ? r.columns : 1;
+    for (Value part : n.inputs) {
+      const std::int64_t extent = scope.graph->shape(part).dim(along).value();
+      if (const std::int64_t take = std::min(left, extent - first); take > 0) {
+        WeightRegion piece = r;
+        piece.value = part;
+        piece.start[axis] = first;
+        if (along == r.n_axis) piece.columns = take;
+        follow(scope, std::move(piece));
+        left -= take;
+      }
+      first = std::max<std::int64_t>(0, first - extent);
+    }
+  }
+
+  // From the Input of a body to the operand outside.
+  void leave(const WeightScope& scope, WeightRegion r) {
+    const WeightScope::Source from = scope.source(r.value.node);
+    if (from.row) {
+      nested_rows = nested_rows || (stack && stack != &scope);
+      stack = &scope;
+      r.start.insert(r.start.begin(), step_);
+      ++r.k_axis, ++r.n_axis;
+    }
+    r.value = scope.parent->graph->node(scope.node).inputs[from.operand];
+    follow(*scope.parent, std::move(r));
+  }
+
+  // What is computed in a body is not made ahead: the value of a body says so by being none of the program.
+  void stop(const WeightScope& scope, WeightRegion r) {
+    if (scope.parent) r.value = Value{};
+    found.push_back(std::move(r));
+  }
+
+  static bool steps_of_one(const ops::Slice& s) {
+    const auto one = [](std::int64_t step) { return step == 1; };
+    const auto fixed = [](const Dim& d) { return d.is_static(); };
+    return std::all_of(s.strides.begin(), s.strides.end(), one) && std::all_of(s.starts.begin(), s.starts.end(), fixed);
+  }
+
+  static bool widens(const Node& n, DType to, DType from) {
+    return n.kind() == OpKind::Cast && to == DType::F32 && (from == DType::BF16 || from == DType::F16);
+  }
+
+  // A reshape that only adds or drops axes of one element.
+  static bool reshape(WeightRegion& r, const Shape& to, const Shape& from) {
+    std::vector<std::int64_t> start(static_cast<std::size_t>(from.rank()), 0);
+    int k_axis = -1, n_axis = -1, t = 0;
+    for (int f = 0; f < from.rank(); ++f) {
+      if (from.dim(f).is_static(1)) continue;
+      while (t < to.rank() && to.dim(t).is_static(1)) ++t;
+      if (t == to.rank() || !(to.dim(t) == from.dim(f))) return false;
+      start[static_cast<std::size_t>(f)] = r.start[static_cast<std::size_t>(t)];
+      if (t == r.k_axis) k_axis = f;
+      if (t == r.n_axis) n_axis = f;
+      ++t;
+    }
+    if (k_axis < 0 || n_axis < 0) return false;
+    r.k_axis = k_axis, r.n_axis = n_axis;
+    r.start = std::move(start);
+    return true;
+  }
+
+  std::int64_t step_;
+};
+
+// Of a body: what follows from Inputs that take weights. Constants are the body's own.
+std::vector<bool> pure_in_body(const WeightScope& scope) {
+  const Graph& g = *scope.graph;
+  const Node& holder = scope.parent->graph->node(scope.node);
+  const std::optional<LoopParts> loop = loop_parts(holder.op);
+  std::vector<bool> pure(g.num_nodes(), false);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    if (n.kind() == OpKind::Input) {
+      const std::uint32_t k = scope.source(NodeId{i}).operand;
+      const bool carry = loop && k >= loop->first_carry() && k < loop->first_x();
+      pure[i] = !carry && n.shape().is_static() && scope.parent->pure[holder.inputs[k].node.index];
+    } else if (!n.inputs.empty() && !is_ordered(n.op)) {
+      pure[i] = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return pure[v.node.index]; }) &&
+                std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
+    }
+  }
+  return pure;
+}
+
+}  // namespace
+
+WeightScope::Source WeightScope::source(NodeId input) const {
+  const auto i = static_cast<std::uint32_t>(std::lower_bound(inputs.begin(), inputs.end(), input) - inputs.begin());
+  const OpBox& op = parent->graph->node(node).op;
+  if (op.is<ops::If>()) return {i + 1, false};
+  const std::optional<LoopParts> loop = loop_parts(op);
+  return {i, loop && i >= loop->first_x()};
+}
+
+std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure) {
+  std::vector<std::unique_ptr<WeightScope>> scopes;
+  scopes.push_back(std::make_unique<WeightScope>(WeightScope{&g, std::move(pure)}));
+  for (std::size_t s = 0; s < scopes.size(); ++s) {
+    const Graph& outer = *scopes[s]->graph;
+    for (std::uint32_t i = 0; i < outer.num_nodes(); ++i) {
+      const Node& n = outer.nodes()[i];
+      // What weights alone decide is no step of a run; a call is written out before.
+      if (scopes[s]->pure[i] || !(n.op.is<ops::If>() || loop_parts(n.op))) continue;
+      if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return scopes[s]->pure[v.node.index]; }))
+        continue;
+      for (const Subgraph& graph : body_graphs(n.op)) {
+        auto body = std::make_unique<WeightScope>(
+            WeightScope{graph.get(), {}, scopes[s].get(), NodeId{i}, scopes.size(), graph->leaves(OpKind::Input)});
+        body->pure = pure_in_body(*body);
+        scopes.push_back(std::move(body));
+      }
+    }
+  }
+  return scopes;
+}
+
+std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis) {
+  WeightMatrices all;
+  for (std::int64_t step = 0; step < all.count; ++step) {
+    RegionTracer tracer(step);
+    tracer.trace(scope, matrix, n_axis);
+    if (tracer.nested_rows) return std::nullopt;
+    if (tracer.stack && step == 0) {
+      all.stack = tracer.stack;
+      const Dim& length = tracer.stack->parent->graph->node(tracer.stack->node).op.as<ops::Scan>().length[0];
+      // A stack of one matrix is no matrix; rows beyond what anybody stacks would be slow to follow.
+      constexpr std::int64_t kMost = 1024;
+      if (!length.is_static() || length.value() < 2 || length.value() > kMost) return std::nullopt;
+      all.count = length.value();
+    }
+    for (WeightRegion& r : tracer.found) all.regions.push_back(std::move(r));
+  }
+  return all;
+}
+
+}  // namespace rlx

@@ -1,0 +1,53 @@
+// Where the elements of the matrices that products read lie, through bodies and whatever only moves or widens them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx {
+
+/// A program's graph, or a body in it at any depth, and which of its values weights alone decide.
+struct WeightScope {
+  const Graph* graph = nullptr;
+  std::vector<bool> pure{};  // by node: computed from frozen Params (and, of the program, Constants) alone
+  const WeightScope* parent = nullptr;
+  NodeId node{};                 // of the parent, that holds this body
+  std::size_t index = 0;         // in the list of scopes; 0 is the program
+  std::vector<NodeId> inputs{};  // of a body
+
+  /// The operand of `node` that an Input of this body takes, and whether it takes rows of it.
+  struct Source {
+    std::uint32_t operand = 0;
+    bool row = false;
+  };
+  Source source(NodeId input) const;
+};
+
+/// The program with what weights decide in it, followed by all bodies that weights reach; each behind its parent.
+std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure);
+
+/// Columns of a matrix [K, N] in a value of the program: element (k, j) is at `start`, k further along `k_axis`, j
+/// along `n_axis`.
+struct WeightRegion {
+  Value value;
+  int k_axis = 0, n_axis = 1;
+  std::vector<std::int64_t> start;  // by axis
+  std::int64_t columns = 0;
+};
+
+/// A matrix that a product reads, or, in the body of a scan that takes one in each step, the matrices of all steps.
+struct WeightMatrices {
+  std::vector<WeightRegion> regions;  // of one matrix after the other
+  std::int64_t count = 1;
+  const WeightScope* stack = nullptr;  // the body that takes one in each step
+};
+
+/// Follows `matrix`, pure and of rank 2, to what holds its elements. None where a body inside a body takes rows of
+/// rows.
+std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis);
+
+}  // namespace rlx
