@@ -1,5 +1,5 @@
-// What loops cost beyond the work in their bodies, beside the same work written out, interleaved: a scan of a cell and
-// a while of counted trips. usage: control_flow [THREADS] [ROUNDS]
+// What loops cost beyond the work in their bodies, beside the same work written out, interleaved: a scan of a cell, a
+// scan over stacked layers, and a while of counted trips. usage: control_flow [THREADS] [ROUNDS]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,7 +20,7 @@ Expr cell(Graph& g, const Expr& h, const Expr& w, const Expr& x) { return g.tanh
 // h = tanh(h w + x_t) over 512 rows of x; the last h and all of them.
 Graph scanned(bool written_out) {
   Graph g(written_out ? "written out" : "scan");
-  const Expr w = g.input("w", {{kWidth, kWidth}, DType::F32}), h = g.input("h", {{1, kWidth}, DType::F32});
+  const Expr w = g.param("w", {{kWidth, kWidth}, DType::F32}), h = g.input("h", {{1, kWidth}, DType::F32});
   const Expr x = g.input("x", {{kSteps, 1, kWidth}, DType::F32});
   if (!written_out) {
     const LoopResult r = g.scan(h, x, [&](Graph& b, const ExprList& c, const ExprList& row) {
@@ -37,6 +37,29 @@ Graph scanned(bool written_out) {
     all.push_back(g.reshape(now, {1, 1, kWidth}));
   }
   g.set_outputs({now, g.concat(all, 0)});
+  return g;
+}
+
+// 12 layers x + relu(x u) d over weights [12, in, out], one matrix of each in a step.
+Graph layers(bool written_out) {
+  constexpr std::int64_t kLayers = 12, kIn = 256, kInner = 1024;
+  Graph g(written_out ? "written out" : "layers");
+  const Expr up = g.param("up", {{kLayers, kIn, kInner}, DType::F32});
+  const Expr down = g.param("down", {{kLayers, kInner, kIn}, DType::F32}), x = g.input("x", {{8, kIn}, DType::F32});
+  const auto layer = [](Graph& b, const Expr& y, const Expr& u, const Expr& d) {
+    return y + b.matmul(b.relu(b.matmul(y, u)), d);
+  };
+  if (!written_out) {
+    const LoopResult r = g.scan(x, {up, down}, [&](Graph& b, const ExprList& c, const ExprList& row) {
+      return LoopStep{layer(b, c[0], row[0], row[1])};
+    });
+    g.set_outputs({r.carries[0]});
+    return g;
+  }
+  Expr y = x;
+  for (std::int64_t l = 0; l < kLayers; ++l)
+    y = layer(g, y, g.squeeze(g.narrow(up, 0, l, 1), 0), g.squeeze(g.narrow(down, 0, l, 1), 0));
+  g.set_outputs({y});
   return g;
 }
 
@@ -68,6 +91,7 @@ struct Timed {
   Timed(Graph g, int threads) : compiled(Session().with_threads(threads).compile(std::move(g))) {
     for (const IoInfo& in : compiled.inputs())
       inputs.push_back(in.shape.dtype() == DType::I32 ? Tensor::full(in.shape, kSteps) : Tensor::full(in.shape, 0.01));
+    for (const IoInfo& p : compiled.params()) compiled.set_param(p.name, Tensor::full(p.shape, 0.001));
     for (const Tensor& t : inputs) views.push_back(t.view());
     compiled.run_slots(views);
   }
@@ -88,12 +112,15 @@ int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1, rounds = argc > 2 ? std::atoi(argv[2]) : 201;
   std::printf("%d thread%s, medians of %d interleaved runs\n", threads, threads == 1 ? "" : "s", rounds);
   Timed scan(scanned(false), threads), unrolled(scanned(true), threads);
+  Timed stacked(layers(false), threads), separate(layers(true), threads);
   Timed loop(counted(false), threads), plain(counted(true), threads);
   for (int i = 0; i < rounds; ++i)
-    for (Timed* t : {&scan, &unrolled, &loop, &plain}) t->run();
+    for (Timed* t : {&scan, &unrolled, &stacked, &separate, &loop, &plain}) t->run();
   std::printf("scan of %d steps, cell of %dx%d: %.0f us, written out %.0f us: %.2f (goal 1.3)\n",
               static_cast<int>(kSteps), static_cast<int>(kWidth), static_cast<int>(kWidth), scan.median(),
               unrolled.median(), scan.median() / unrolled.median());
+  std::printf("scan over 12 stacked layers: %.0f us, written out %.0f us: %.2f (goal 1.3)\n", stacked.median(),
+              separate.median(), stacked.median() / separate.median());
   std::printf("while: %.0f us, its bodies written out %.0f us: %.2f us a trip beyond its body (goal 2)\n",
               loop.median(), plain.median(), (loop.median() - plain.median()) / static_cast<double>(kSteps));
   return 0;

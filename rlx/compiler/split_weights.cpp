@@ -33,7 +33,7 @@ class Splitter {
 
   SplitProgram split() {
     classify();
-    scopes_ = weight_scopes(g_, pure_);
+    scopes_ = weight_scopes(g_, pure_, target_);
     for (const auto& scope : scopes_)
       if (scope->parent) bodies_[{scope->parent->index, scope->node}].push_back(scope.get());
     live_.resize(scopes_.size());

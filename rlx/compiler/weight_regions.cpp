@@ -154,7 +154,7 @@ WeightScope::Source WeightScope::source(NodeId input) const {
   return {i, loop && i >= loop->first_x()};
 }
 
-std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure) {
+std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure, const Target& target) {
   std::vector<std::unique_ptr<WeightScope>> scopes;
   scopes.push_back(std::make_unique<WeightScope>(WeightScope{&g, std::move(pure)}));
   for (std::size_t s = 0; s < scopes.size(); ++s) {
@@ -163,6 +163,9 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
       const Node& n = outer.nodes()[i];
       // What weights alone decide is no step of a run; a call is written out before.
       if (scopes[s]->pure[i] || !(n.op.is<ops::If>() || loop_parts(n.op))) continue;
+      const bool here = target.driven(outer, NodeId{i}) ||
+                        (target.plans_bodies(outer, NodeId{i}) && target.device_of(outer, NodeId{i}, 0) == 0);
+      if (!here) continue;
       if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return scopes[s]->pure[v.node.index]; }))
         continue;
       for (const Subgraph& graph : body_graphs(n.op)) {

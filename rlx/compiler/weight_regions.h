@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "rlx/driver/target.h"
 #include "rlx/ir/graph.h"
 
 namespace rlx {
@@ -27,8 +28,9 @@ struct WeightScope {
   Source source(NodeId input) const;
 };
 
-/// The program with what weights decide in it, followed by all bodies that weights reach; each behind its parent.
-std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure);
+/// The program with what weights decide in it, followed by all bodies that weights reach and that the program's own
+/// device runs; each behind its parent.
+std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure, const Target& target);
 
 /// Columns of a matrix [K, N] in a value of the program: element (k, j) is at `start`, k further along `k_axis`, j
 /// along `n_axis`.

@@ -57,12 +57,17 @@ Form parse_form(std::string_view text) {
 
 Form stacked(const Form& one, std::int64_t count) {
   Form all = one;
-  all.bytes *= count, all.count *= count;
+  if (count < 1 || __builtin_mul_overflow(all.bytes, count, &all.bytes) ||
+      __builtin_mul_overflow(all.count, count, &all.count))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the form '", form_text(one), "' cannot be that of ", count, " matrices"));
   return all;
 }
 
 Form matrix_form(const Form& form) {
   Form one = form;
+  if (one.count < 1 || one.bytes % one.count != 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text("the form '", form_text(form), "' is of no whole matrices"));
   one.bytes /= form.count, one.count = 1;
   return one;
 }

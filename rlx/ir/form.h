@@ -31,9 +31,10 @@ std::string form_text(const Form& form);
 /// The way back; a text that `form_text` does not write gives a form of negative bytes, which no op accepts.
 Form parse_form(std::string_view text);
 
-/// `one`, the form of a matrix, as that of `count` of them, one after the other.
+/// `one`, the form of a matrix, as that of `count` of them, one after the other; InvalidArgument for less than one and
+/// for more bytes than can be counted.
 Form stacked(const Form& one, std::int64_t count);
-/// The form of each matrix of a form of several.
+/// The form of each matrix of a form of several; InvalidArgument when its bytes do not divide.
 Form matrix_form(const Form& form);
 
 /// The form of a value: of a prepared Param, an Input of a body that takes one, or a Relayout; the empty one of others.

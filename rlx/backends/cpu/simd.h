@@ -64,8 +64,20 @@ RLX_INLINE VF load_f16(const std::uint16_t* p) {
 RLX_INLINE void store(float* p, VF v) { *reinterpret_cast<VFUnaligned*>(p) = v; }
 RLX_INLINE void store_i(std::int32_t* p, VI v) { *reinterpret_cast<VIUnaligned*>(p) = v; }
 /// a * b + c; one rounding where the instruction set has it (kernel files are compiled with -ffp-contract=fast).
+#if defined(__clang__) && RLX_ISA_ID == 3  // clang leaves a product that somebody else reads apart from its sum
+RLX_INLINE VF fma(VF a, VF b, VF c) { return reinterpret_cast<VF>(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c))); }
+RLX_INLINE VD fma(VD a, VD b, VD c) {
+  return reinterpret_cast<VD>(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
+}
+#elif defined(__clang__) && RLX_ISA_ID == 2
+RLX_INLINE VF fma(VF a, VF b, VF c) { return reinterpret_cast<VF>(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c))); }
+RLX_INLINE VD fma(VD a, VD b, VD c) {
+  return reinterpret_cast<VD>(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
+}
+#else
 RLX_INLINE VF fma(VF a, VF b, VF c) { return a * b + c; }
 RLX_INLINE VD fma(VD a, VD b, VD c) { return a * b + c; }
+#endif
 RLX_INLINE VI as_i(VF v) { return reinterpret_cast<VI>(v); }
 RLX_INLINE VF as_f(VI v) { return reinterpret_cast<VF>(v); }
 RLX_INLINE VF select(VI mask, VF a, VF b) { return mask ? a : b; }

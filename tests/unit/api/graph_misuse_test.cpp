@@ -25,6 +25,7 @@
 #include "tests/unit/api/misuse.h"
 
 using namespace rlx;
+using rlx::test::kHigh;
 
 namespace {
 const Shape kPair({2}, DType::F32);
@@ -48,6 +49,10 @@ TEST_CASE("misuse: forms") {
   REFUSED("", stored_bytes(g, Value(NodeId{})));
   CHECK(parse_form("nonsense").bytes < 0);
   REFUSED("", ops::Relayout{}.source(0));
+  REFUSED("cannot be that of 0 matrices", stacked(Form{"panels", {16}, 64}, 0));
+  REFUSED("cannot be that of", stacked(Form{"panels", {16}, 64}, kHigh));
+  REFUSED("of no whole matrices", matrix_form(Form{"panels", {16}, 65, 2}));
+  REFUSED("of no whole matrices", matrix_form(Form{"panels", {16}, 64, 0}));
 }
 
 TEST_CASE("misuse: values of graphs") {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/ir/form.h"
+#include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/indexing.h"
@@ -119,6 +121,47 @@ TEST_CASE("verify: symbols have possible bounds") {
   Graph g = with_input();
   g.set_symbols({{"n", {5, 4, 1}}, {"m", {0, 4, 0}}});
   CHECK(problems(g) == "symbol m has impossible bounds [0, 4] div 0\nsymbol n has impossible bounds [5, 4] div 1");
+}
+
+TEST_CASE("forms: only of prepared weights, and in bodies those of the operands") {
+  const auto text_of = [](const Graph& g, Level level) {
+    std::string all;
+    for (const Diagnostic& d : verify(g, level)) all += d.text() + "\n";
+    return all;
+  };
+  const Form panels{"panels", {16, 8, 0, 1}, 1024};
+  const auto with_input = [&](const Form& form) {
+    Graph g("g");
+    ops::Input x{"x", {4, 4}, DType::F32};
+    x.form = form;
+    g.set_outputs({Value(g.add_node(Node{x, {}, {Shape({4, 4}, DType::F32)}, {}}))});
+    return g;
+  };
+  CHECK(text_of(with_input({}), Level::Lir).empty());
+  CHECK(text_of(with_input(panels), Level::Mir).find("'x' has the form 'panels(") != std::string::npos);
+  CHECK(text_of(with_input(panels), Level::Lir).find("leave the form out") != std::string::npos);
+
+  // A scan over two matrices in a form; its body takes one of them in each step.
+  const auto scan_with = [&](const Form& taken) {
+    Graph body("step");
+    const Expr h = body.input("h", Shape({4, 4}, DType::F32));
+    ops::Input row{"w", {4, 4}, DType::F32};
+    row.form = taken;
+    (void)body.add_node(Node{row, {}, {Shape({4, 4}, DType::F32)}, {}});
+    body.set_outputs({h});
+    Graph g("g");
+    const Expr x = g.input("x", Shape({4, 4}, DType::F32));
+    const Shape stack({2, 4, 4}, DType::F32);
+    const NodeId w = g.add_node(
+        Node{ops::Param{"w", stack.dims(), DType::F32, ParamMode::Frozen, stacked(panels, 2)}, {}, {stack}, {}});
+    ops::Scan op;
+    op.carries = 1, op.length = {2}, op.body = std::make_shared<const Graph>(std::move(body));
+    g.set_outputs({Value(g.add_node(Node{op, {x.value(), Value(w)}, {Shape({4, 4}, DType::F32)}, {}}))});
+    return g;
+  };
+  CHECK(text_of(scan_with(panels), Level::Lir).empty());
+  for (const Form& other : {Form{}, stacked(panels, 2), Form{"panels", {8, 8, 0, 1}, 1024}})
+    CHECK(text_of(scan_with(other), Level::Lir).find("'w' of its body has the form") != std::string::npos);
 }
 
 TEST_CASE("verify_or_throw names the maker, the graph, the node and how many more problems there are") {

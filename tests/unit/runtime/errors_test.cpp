@@ -19,7 +19,8 @@ Graph lookup() {
   Expr ids = g.input("ids", {{2}, DType::I32}), x = g.input("tokens", f32({2, 3}));
   Expr seen = g.state("seen", Tensor::zeros(f32({2, 3})));
   g.set_state("seen", seen + x);
-  g.set_outputs({g.matmul(g.gather(g.param("table", f32({5, 3})), ids) + x, g.param("weight", f32({3, 4}))), ids + 1});
+  const Expr weight = g.param("weight", f32({3, 4})), table = g.param("table", f32({5, 3}));
+  g.set_outputs({g.matmul(g.gather(table, ids) + x, weight), ids + 1});
   return g;
 }
 
