@@ -315,6 +315,10 @@ class Generator {
         std::vector<std::int64_t> low, high, interior;
         for (int i = 0; i < x.rank(); ++i) {
           low.push_back(dice_.below(4) - 1), high.push_back(dice_.below(4) - 1), interior.push_back(dice_.below(4) / 2);
+          // No more is cropped than there is; a symbol is 1 at least.
+          const std::int64_t most = x.shape().dim(i).is_static() ? x.shape().dim(i).value() : 1;
+          if (most < 1) high.back() = std::max<std::int64_t>(high.back(), 0);
+          if (most < 1 || (most < 2 && high.back() < 0)) low.back() = std::max<std::int64_t>(low.back(), 0);
         }
         keep(g_.pad(x, low, high, static_cast<double>(dice_.below(5)) - 2, interior));
       }
