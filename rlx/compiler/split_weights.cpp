@@ -371,8 +371,8 @@ class Splitter {
 
   // -- bodies --
 
-  // How the operands of a node with bodies divide: `fixed` are there whoever reads them, the rest goes where no body
-  // reads it any more. New invariants come behind the old ones, new rows behind the old rows.
+  // How the operands of a node with bodies divide: what decides and carries stay, the others go where no body reads
+  // them any more. New invariants come behind the old ones, new rows behind the old rows.
   struct HeldOperands {
     std::size_t first = 0;  // the operand that the first Input of a body takes
     std::size_t invariants = 0, carries = 0;

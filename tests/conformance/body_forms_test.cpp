@@ -2,14 +2,9 @@
 // through branches in loops, with what is left reading the raw values.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/form.h"
-#include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/ops/lir.h"
 #include "tests/support/run_check.h"
-#include "tests/support/values.h"
 
 namespace rlx {
 namespace {
@@ -17,8 +12,8 @@ namespace {
 using test::f32;
 
 struct Seen {
-  int formed_inputs = 0;  // of bodies, at any depth
-  int raw_inputs = 0;     // of rank 2 or more that take a param as it is
+  int formed_inputs = 0;  // Inputs of bodies, at any depth, that carry a form
+  int raw_inputs = 0;     // params of the program, of rank 2 or more, that it reads as they are
 };
 
 void look(const Graph& g, Seen& seen) {
