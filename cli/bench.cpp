@@ -48,6 +48,7 @@ struct BenchOptions {
   int threads = 0;
   std::string device = "cpu";
   std::string isa;
+  Products products = Products::Exact;
   int min_runs = 20;
   double budget_s = 3;
   bool json = false, breakdown = false, memory = false;
@@ -266,6 +267,7 @@ MachineLimits measured_limits(const BenchOptions& o) {
 Session session_of(const BenchOptions& o) {
   Session session = session_on(o.device);
   if (o.threads) session.with_threads(o.threads);
+  session.with_policy(PrecisionPolicy::with_products(o.products));
   if (!o.isa.empty()) {
     session.with_isa(o.isa);
     check_arguments([&] { return session.target(); });  // knows the names
@@ -432,6 +434,10 @@ void register_bench(CLI::App& app) {
   sub->add_option("-d,--device", o->device, "A device of `rlx devices`, or reference")->capture_default_str();
   sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, kMaxThreads));
   sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
+  sub->add_option("--products", o->products, "what products may lose of their weights: nothing, bf16 or int8 of them")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Products>{
+          {"exact", Products::Exact}, {"bf16", Products::BF16}, {"int8", Products::Int8}}))
+      ->default_str("exact");
   sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));
   sub->add_option("--seconds", o->budget_s, "time budget of a graph or shape")->check(CLI::Range(0.001, 3600.0));
   sub->add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");

@@ -161,7 +161,8 @@ namespace {
 LirModule CompilePipeline::plan_lir(const MirModule& m) {
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
-  SplitProgram split = split_weights(m.graph, *program.target);
+  const Products leave = options_.precision ? options_.precision->products : Products::Exact;
+  SplitProgram split = split_weights(m.graph, *program.target, leave);
   LirModule lir;
   if (!program.others.empty()) {
     split.run = insert_transfers(split.run, *program.target);

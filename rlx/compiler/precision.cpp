@@ -30,6 +30,14 @@ PrecisionPolicy PrecisionPolicy::of_precision(Precision p) {
   return {{t, DType::F32, t, t}};
 }
 
+PrecisionPolicy PrecisionPolicy::with_products(Products products, KeepValues keep_values) {
+  (void)products_name(products);
+  PrecisionPolicy policy;
+  policy.products = products;
+  policy.keep_values = keep_values;
+  return policy;
+}
+
 namespace {
 
 // Functions whose result leaves the range of F16 for ordinary arguments.

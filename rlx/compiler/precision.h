@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_facts.h"
 
@@ -18,9 +19,18 @@ inline constexpr int kNumPrecisionCategories = static_cast<int>(PrecisionCategor
 /// The category that the record of an op kind states; of a Custom op, see op_def(op).precision.
 PrecisionCategory precision_category(OpKind kind);
 
+/// Whether the values of weights that a form with loss stands for stay within reach: in their file, else in memory.
+enum class KeepValues : std::uint8_t { Yes, No };
+
 /// A float dtype per category. Inputs, params and outputs keep their declared dtype (the boundary is always F32).
 struct PrecisionPolicy {
   std::array<DType, kNumPrecisionCategories> dtypes{DType::F32, DType::F32, DType::F32, DType::F32};
+  /// What F32 products may lose of their weights, by their forms; their other operands and all sums stay as they are.
+  /// Of x [M, K] times w [K, N] at most 2^-8 * sum_k |x w| is lost with BF16, and with Int8 sum_k |x| times 1/254 of
+  /// the column's largest |w|.
+  Products products = Products::Exact;
+  /// No: once they are in forms the values of such weights are let go, and asking for them is an error.
+  KeepValues keep_values = KeepValues::Yes;
 
   /// F32 for Stated.
   DType of(PrecisionCategory c) const {
@@ -29,7 +39,7 @@ struct PrecisionPolicy {
       detail::throw_no_enumerator("PrecisionCategory", static_cast<std::int64_t>(c));
     return dtypes[static_cast<std::size_t>(c)];
   }
-  /// True when nothing changes.
+  /// True when no dtype changes.
   bool is_f32() const;
   static PrecisionPolicy always_f32() { return {}; }
   /// Everything in F16, reductions too (their kernels accumulate in F32).
@@ -41,6 +51,8 @@ struct PrecisionPolicy {
   static PrecisionPolicy auto_mixed_bf16() { return always_bf16(); }
   /// What `with_precision` means: the type everywhere, reductions in F32.
   static PrecisionPolicy of_precision(Precision p);
+  /// F32 everywhere, products with this leave.
+  static PrecisionPolicy with_products(Products products, KeepValues keep_values = KeepValues::Yes);
   friend bool operator==(const PrecisionPolicy&, const PrecisionPolicy&) = default;
 };
 

@@ -29,7 +29,7 @@ constexpr double kMaxGrowth = 1.1;
 
 class Splitter {
  public:
-  Splitter(const Graph& g, const Target& target) : g_(g), target_(target) {}
+  Splitter(const Graph& g, const Target& target, Products leave) : g_(g), target_(target), leave_(leave) {}
 
   SplitProgram split() {
     classify();
@@ -196,7 +196,7 @@ class Splitter {
     if (!traced) return std::nullopt;
     use.stack = traced->stack;
     Formed f;
-    f.matrix = {w.dim(1 - n_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype()};
+    f.matrix = {w.dim(1 - n_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), leave_};
     f.regions = std::move(traced->regions);
     f.count = traced->count;
     for (const WeightRegion& r : f.regions)
@@ -505,6 +505,7 @@ class Splitter {
 
   const Graph& g_;
   const Target& target_;
+  const Products leave_;
   Graph run_, prepare_;
   std::vector<bool> pure_, constant_, has_param_, in_prepare_;
   std::vector<Formed> formed_;
@@ -578,7 +579,9 @@ class ParamSets {
 
 }  // namespace
 
-SplitProgram split_weights(const Graph& g, const Target& target) { return Splitter(g, target).split(); }
+SplitProgram split_weights(const Graph& g, const Target& target, Products leave) {
+  return Splitter(g, target, leave).split();
+}
 
 std::vector<std::string> prepared_keys(const Graph& prepare) {
   const std::vector<Fingerprint> nodes = node_fingerprints(prepare);

@@ -28,8 +28,9 @@ struct TargetLimits {
 /// A weight as products see it: K rows, which are summed over, and N columns.
 struct ConstantMatrix {
   std::int64_t k = 0, n = 0;
-  DType dtype = DType::F32;   // of its values
-  DType stored = DType::F32;  // of its sources; narrower where the values only widen them
+  DType dtype = DType::F32;          // of its values
+  DType stored = DType::F32;         // of its sources; narrower where the values only widen them
+  Products leave = Products::Exact;  // to lose something
 };
 
 /// A target of compiles: its backend's kernel rows answer, and nothing else. Immutable, so that threads may share it.

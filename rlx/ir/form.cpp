@@ -9,6 +9,15 @@
 
 namespace rlx {
 
+std::string_view products_name(Products products) {
+  switch (products) {
+    case Products::Exact: return "exact";
+    case Products::BF16: return "bf16";
+    case Products::Int8: return "int8";
+  }
+  detail::throw_no_enumerator("Products", static_cast<std::int64_t>(products));
+}
+
 std::string form_text(const Form& form) {
   if (form.empty()) return {};
   std::string out = form.id + "(";

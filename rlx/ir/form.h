@@ -14,6 +14,12 @@ namespace rlx {
 class Graph;
 struct Value;
 
+/// What is lost when a product reads its weights in a form: nothing, what BF16 does not hold, or what one of 255 steps
+/// for each column does not. Loss needs leave (PrecisionPolicy::products).
+enum class Products : std::uint8_t { Exact, BF16, Int8 };
+/// "exact", "bf16", "int8".
+std::string_view products_name(Products products);
+
 /// How kernels want a value. Only the rows that asked for it understand `id` and `params`; the empty form is row-major.
 struct Form {
   std::string id{};                    // "panels"

@@ -34,7 +34,8 @@ CompiledGraph::Impl::Impl(std::shared_ptr<SharedPrograms> shared)
     : code(std::move(shared)),
       device(code->device),
       stream(device->stream()),
-      weights(std::make_shared<WeightStore>(code->options.form_cache)),
+      weights(std::make_shared<WeightStore>(
+          code->options.form_cache, code->options.precision ? code->options.precision->keep_values : KeepValues::Yes)),
       memory(device, std::max<std::size_t>(64, code->target->limits().alignment)) {}
 
 std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<SharedPrograms> code) {

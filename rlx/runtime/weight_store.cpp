@@ -104,6 +104,7 @@ WeightStore::WeightStore(const WeightStore& other) {
   reading_ = other.reading_;
   readers_ = other.readers_;
   cache_ = other.cache_;
+  keep_ = other.keep_;
   read_raw_ = other.read_raw_;
   whole_in_forms_ = other.whole_in_forms_;
 }
@@ -263,8 +264,10 @@ void WeightStore::set(std::span<const NewValue> values) {
   }
 }
 
-// The sources of forms that hold values of `name` bit for bit; only those that are written, when `ready`.
-std::vector<WeightStore::HeldPart> WeightStore::parts_in_forms(const std::string& name, bool ready) const {
+// The sources of forms that hold values of `name` bit for bit, or also those with loss; only those that are written,
+// when `ready`.
+std::vector<WeightStore::HeldPart> WeightStore::parts_in_forms(const std::string& name, bool ready,
+                                                               bool with_loss) const {
   std::vector<HeldPart> parts;
   const auto packed = packed_at_.find(name);
   if (packed == packed_at_.end()) return parts;
@@ -274,7 +277,7 @@ std::vector<WeightStore::HeldPart> WeightStore::parts_in_forms(const std::string
     const Graph& prepare = form.packed_by->lir().prepare;
     const Node& node = prepare.node(form.node);
     const auto& op = node.op.as<ops::Relayout>();
-    if (op.form.lossless)
+    if (op.form.lossless || with_loss)
       parts.push_back({&form, at.source, prepare.shape(node.inputs[at.source]), op.k, op.source(at.source)});
   }
   return parts;
@@ -319,6 +322,10 @@ const Tensor& WeightStore::raw(const std::string& name) {
     p.raw = std::move(t);
     return p.raw;
   }
+  if (keep_ == KeepValues::No && (parts = parts_in_forms(name, true, true), covers(parts)))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the values of param '", name, "' were let go: only a form with loss has them"),
+                "set it again, or compile with PrecisionPolicy::keep_values = KeepValues::Yes");
   throw Error(ErrorCode::Internal, concat_text("the values of param '", name,
                                                "' were given back while no packed form holds them; please report"));
 }
@@ -469,7 +476,7 @@ void WeightStore::add_locked(const WeightPlan& plan) {
       if (!source.param.empty()) packed_names.insert(source.param);
   forms_.merge(made);
   for (const std::string& name : packed_names) {
-    std::vector<HeldPart> parts = parts_in_forms(name, false);
+    std::vector<HeldPart> parts = parts_in_forms(name, false, keep_ == KeepValues::No);
     if (covers(parts)) whole_in_forms_.insert(name);
   }
 }

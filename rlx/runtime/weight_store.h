@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/compiler/precision.h"
 #include "rlx/compiler/split_weights.h"
 #include "rlx/driver/backend.h"
 #include "rlx/ir/evaluate.h"
@@ -48,12 +49,15 @@ struct WeightPlace {
 /// Params and their prepared forms, shared by clones until one of them sets a weight; every specialisation that needs
 /// the same form (equal key) finds it. A param's own values stay in memory only while something reads them: a kernel, a
 /// form computed from them (setting a sibling computes it again), or a form that is not packed yet; when a later
-/// specialisation needs them again they are read back out of a packed form, which holds them bit for bit. A computed
-/// form goes with the last program that reads it. Calls may come from several threads.
+/// specialisation needs them again they are read back out of a packed form, which holds them bit for bit. Behind forms
+/// with loss they stay, or are let go for good (KeepValues). A computed form goes with the last program that reads it.
+/// Calls may come from several threads.
 class WeightStore {
  public:
   /// `cache`, unless it is null, keeps forms that are made of files from one start to the next.
-  explicit WeightStore(std::shared_ptr<FormCache> cache = nullptr) : cache_(std::move(cache)) {}
+  /// `keep`: the values behind forms with loss.
+  explicit WeightStore(std::shared_ptr<FormCache> cache = nullptr, KeepValues keep = KeepValues::Yes)
+      : cache_(std::move(cache)), keep_(keep) {}
   WeightStore(const WeightStore& other);
   WeightStore& operator=(const WeightStore&) = delete;
 
@@ -138,12 +142,13 @@ class WeightStore {
     std::int64_t k = 0;
     ops::FormSource at{};
   };
-  std::vector<HeldPart> parts_in_forms(const std::string& name, bool ready) const;
+  std::vector<HeldPart> parts_in_forms(const std::string& name, bool ready, bool with_loss = false) const;
   static bool covers(std::vector<HeldPart>& parts);
   const Tensor& raw(const std::string& name);
 
   mutable std::mutex mutex_;
   std::shared_ptr<FormCache> cache_;
+  KeepValues keep_;
   std::map<std::string, Param, std::less<>> params_;
   std::map<std::string, std::shared_ptr<Form>, std::less<>> forms_;
   struct PackedAt {
@@ -154,7 +159,7 @@ class WeightStore {
   Reading reading_;
   std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed forms, by key
   std::set<std::string> read_raw_;                     // params that a kernel or a computed form of some plan reads
-  std::set<std::string, std::less<>> whole_in_forms_;  // params that can be read back out of forms
+  std::set<std::string, std::less<>> whole_in_forms_;  // params that can be read back out of forms, or are not to be
   std::map<const std::byte*, Resident> constants_;     // by their bytes, which live as long as the plans that read them
 };
 

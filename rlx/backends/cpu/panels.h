@@ -17,7 +17,7 @@ struct Panels {
   PanelType type = PanelType::F32;
 };
 
-/// The panels of `m` for these kernels: elements of 16 bits stay so.
+/// The panels of `m` for these kernels: elements of 16 bits stay so, others get as few as there is leave for.
 Form panel_form(const KernelTable& kernels, const ConstantMatrix& m);
 /// The panels that `form` means, if it means some.
 std::optional<Panels> panels_of(const Form& form);

@@ -26,6 +26,7 @@ typedef float VFUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4),
 typedef std::int32_t VIUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));  // F32 x kLanes/2
 typedef std::uint16_t VHUnaligned __attribute__((vector_size(2 * RLX_LANES), aligned(2), may_alias));
+typedef std::int8_t VBUnaligned __attribute__((vector_size(RLX_LANES), aligned(1), may_alias));
 typedef std::int32_t VIHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));
 
 inline constexpr float kInf = __builtin_huge_valf();
@@ -42,6 +43,10 @@ RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
 RLX_INLINE VD set1_d(double x) { return x - VD{}; }
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
+/// Integers of 8 bits as floats.
+RLX_INLINE VF load_i8(const std::int8_t* p) {
+  return __builtin_convertvector(__builtin_convertvector(*reinterpret_cast<const VBUnaligned*>(p), VI), VF);
+}
 /// Values stored in 16 bits, widened; exact.
 RLX_INLINE VF load_bf16(const std::uint16_t* p) {
   const VU wide = __builtin_convertvector(*reinterpret_cast<const VHUnaligned*>(p), VU);

@@ -110,6 +110,49 @@ TEST_CASE("panels: from every dtype and layout, in pieces, and back") {
             }
 }
 
+TEST_CASE("panels: codes lie within half a step of the values, from every dtype and layout, in pieces") {
+  for (const KernelTable* t : tables())
+    for (const DType from : {DType::F32, DType::BF16, DType::F16, DType::F64, DType::I8})
+      for (const std::int64_t n : {1, 17, 100})
+        for (const std::int64_t k : {1, 33, 70})
+          for (const bool transposed : {false, true}) {
+            CAPTURE(isa_name(t->isa));
+            CAPTURE(dtype_name(from));
+            const ops::Relayout op{
+                panel_form(*t, {k, n, DType::F32, from, Products::Int8}), k, n, false, DType::F32, {}};
+            REQUIRE(reads_panels(*t, op.form, k, n));
+            CHECK(!op.form.lossless);
+            const ops::FormSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
+            std::vector<std::byte> values(size_bytes(from, k * n) + 16), back(size_bytes(DType::F64, k * n) + 16),
+                form(static_cast<std::size_t>(op.form.bytes), std::byte{0xff});
+            for (std::int64_t i = 0; i < k * n; ++i)
+              store_element(values.data(), from, i,
+                            static_cast<double>(i * 37 % 251 - 125) / (from == DType::I8 ? 1 : 8));
+            for (const auto& [begin, end] : {std::pair{n / 3, n}, std::pair{std::int64_t{0}, n / 3}})
+              encode_panels(*t, {op, at, 0, begin, end}, from, values.data(), form.data());
+            decode_panels({op, at, 0, 0, n}, form.data(), DType::F64, back.data());
+            const auto element = [&](const std::vector<std::byte>& of, DType dtype, std::int64_t kk, std::int64_t j) {
+              return load_element<double>(of.data(), dtype, kk * at.k_stride + j * at.n_stride);
+            };
+            rlx::test::Worst worst;  // in steps
+            for (std::int64_t j = 0; j < n; ++j) {
+              double largest = 0;
+              for (std::int64_t kk = 0; kk < k; ++kk)
+                largest = std::max(largest, std::fabs(element(values, from, kk, j)));
+              for (std::int64_t kk = 0; kk < k; ++kk)
+                worst.add(element(back, DType::F64, kk, j), element(values, from, kk, j),
+                          std::max(largest, 1e-30) / 127);
+            }
+            CHECK(worst.value() <= 0.5 * (1 + 1e-5));
+            const Panels p = *panels_of(op.form);
+            for (std::int64_t j = n; j % p.lanes != 0; ++j) {
+              std::vector<float> column(static_cast<std::size_t>(k), 7);
+              read_panel_column(p, k, n, j, form.data(), column.data());
+              for (float v : column) CHECK(v == 0.0F);
+            }
+          }
+}
+
 TEST_CASE("panels: forms of other kernels, versions and shapes are told apart") {
   const KernelTable& t = *tables().back();
   const Form form = panel_form(t, {70, 33, DType::F32, DType::F32});

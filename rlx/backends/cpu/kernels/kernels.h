@@ -58,11 +58,14 @@ struct GemmPlan {
 };
 
 /// What the elements of packed B are stored as; products widen them as they load them.
-enum class PanelType : std::uint8_t { F32, BF16, F16 };
-constexpr std::int64_t panel_element_bytes(PanelType t) { return t == PanelType::F32 ? 4 : 2; }
+/// I8: codes, by a scale for each column, which stand behind all panels.
+enum class PanelType : std::uint8_t { F32, BF16, F16, I8 };
+constexpr std::int64_t panel_element_bytes(PanelType t) { return t == PanelType::F32 ? 4 : t == PanelType::I8 ? 1 : 2; }
+/// Where the scales of I8 panels with `elements` elements begin.
+constexpr std::int64_t panel_scales_at(std::int64_t elements) { return (elements + 63) / 64 * 64; }
 
-/// C[M, N] = epilogue(A[M, K] * B), B packed by `pack_b_f32` or `pack_b_16`. Rows of A are `lda` floats apart,
-/// elements of a row are adjacent.
+/// C[M, N] = epilogue(A[M, K] * B), B in panels: packed by `pack_b_f32` or `pack_b_16`, or made by panels.h. Rows of A
+/// are `lda` floats apart, elements of a row are adjacent.
 struct GemmF32 {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;

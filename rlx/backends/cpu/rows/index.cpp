@@ -182,7 +182,8 @@ bool reads_rows(const Graph& g, NodeId id) {
   return op.axes == std::vector<std::int64_t>{0} && op.mode == IndexMode::Clamp;
 }
 bool gather_reads_form(const Graph& g, NodeId id, int operand, const Form& form) {
-  return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && panels_of(form).has_value();
+  return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && form.lossless &&
+         panels_of(form).has_value();
 }
 
 // -- scatter --

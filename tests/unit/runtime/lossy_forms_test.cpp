@@ -1,0 +1,208 @@
+// Forms with loss: none without leave, never more than the policy states, only in products; what becomes of the values.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/form.h"
+#include "rlx/ir/op.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/closeness.h"
+#include "tests/support/error_text.h"
+#include "tests/support/guarded_program.h"
+#include "tests/support/values.h"
+
+namespace rlx {
+namespace {
+
+constexpr double kExactly = 1e-5;  // of sums of |terms| around 100: F32 arithmetic
+
+Tensor normals(std::vector<std::int64_t> dims, unsigned seed, double scale = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal(0, scale);
+  Tensor out = Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), DType::F32));
+  for (std::int64_t i = 0; i < out.num_elements(); ++i) out.set(i, normal(random));
+  return out;
+}
+
+CompileOptions with(Products products, KeepValues keep = KeepValues::Yes) {
+  CompileOptions options;
+  options.precision = PrecisionPolicy::with_products(products, keep);
+  return options;
+}
+
+const Form& form_of_param(const CompiledGraph& f, std::size_t which = 0) {
+  const Graph& g = f.compile_result().lir.graph;
+  return form_of(g, Value(g.leaves(OpKind::Param)[which]));
+}
+
+// What may be lost of element (i, j) of x [M, K] times w [K, N], as PrecisionPolicy::products says.
+double allowed(Products products, const Tensor& x, const Tensor& w, std::int64_t i, std::int64_t j) {
+  const std::int64_t k = w.shape().dim(0).value(), n = w.shape().dim(1).value();
+  double terms = 0, of_x = 0, largest = 0;
+  for (std::int64_t at = 0; at < k; ++at) {
+    terms += std::fabs(x.at(i * k + at) * w.at(at * n + j));
+    of_x += std::fabs(x.at(i * k + at));
+    largest = std::max(largest, std::fabs(w.at(at * n + j)));
+  }
+  const double loss = products == Products::Exact ? 0 : products == Products::BF16 ? terms / 256 : of_x * largest / 254;
+  return loss + kExactly * (terms + 1e-30);
+}
+
+TEST_CASE("lossy forms: no more is lost than the policy says, at every size and instruction set") {
+  for (const std::string& isa : test::isas())
+    for (const std::array<std::int64_t, 3>& extents :
+         {std::array<std::int64_t, 3>{1, 1, 1}, {3, 7, 5}, {1, 384, 100}, {17, 33, 49}, {64, 256, 96}, {5, 64, 131}}) {
+      const std::int64_t m = extents[0], k = extents[1], n = extents[2];
+      const Tensor x = normals({m, k}, 1), w = normals({k, n}, 2, 0.05), bias = normals({n}, 3);
+      for (const Products products : {Products::Exact, Products::BF16, Products::Int8}) {
+        INFO(isa, " ", m, "x", k, "x", n, " ", std::string(products_name(products)));
+        Graph g("product");
+        Expr p = g.matmul(g.input("x", x.shape()), g.param("w", w.shape()));
+        g.set_outputs({p, g.relu(p * 0.5 + g.param("bias", bias.shape()))});
+        const NamedTensors all{{"x", x}, {"w", w}, {"bias", bias}};
+        const std::vector<Tensor> want = evaluate(g, all);
+        CompiledGraph f = Session().with_isa(isa).compile_with(g, with(products));
+        f.set_param("w", w);
+        f.set_param("bias", bias);
+        const std::vector<Tensor> got = f.run_typed({{"x", x}});
+        bool same = true;
+        for (std::int64_t i = 0; i < m * n; ++i) {
+          const double loss = allowed(products, x, w, i / n, i % n);
+          REQUIRE(test::difference(got[0].at(i), want[0].at(i)) <= loss);
+          REQUIRE(test::difference(got[1].at(i), want[1].at(i)) <= 0.5 * loss + kExactly);
+          same = same && got[0].at(i) == want[0].at(i);
+        }
+        if (k >= 64 && products != Products::Exact) CHECK(!same);  // the form is what was read
+        CHECK(form_of_param(f).lossless == (products == Products::Exact));
+      }
+    }
+}
+
+TEST_CASE("lossy forms: a product of few rows has the bits that it has among many") {
+  const Tensor x = normals({40, 200}, 4), w = normals({200, 150}, 5);
+  for (const Products products : {Products::Exact, Products::BF16, Products::Int8}) {
+    CAPTURE(std::string(products_name(products)));
+    const auto run = [&](std::int64_t rows) {
+      Graph g("rows");
+      g.set_outputs({g.matmul(g.input("x", Shape({rows, 200}, DType::F32)), g.param("w", w.shape()))});
+      CompiledGraph f = Session().with_threads(rows > 1 ? 2 : 1).compile_with(g, with(products));
+      f.set_param("w", w);
+      return f.run_typed({{"x", Tensor::copy_of(x.data(), Shape({rows, 200}, DType::F32))}})[0];
+    };
+    const Tensor all = run(40);
+    for (const std::int64_t rows : {1, 2, 9, 33}) {
+      const Tensor some = run(rows);
+      CHECK(some.identical(Tensor::copy_of(all.data(), some.shape())));
+    }
+  }
+}
+
+TEST_CASE("lossy forms: int8 takes a byte a value and a scale a column, halves two; the rest reads the values") {
+  Graph g("tied");
+  constexpr std::int64_t kVocabulary = 96, kD = 64;
+  Expr table = g.param("table", Shape({kVocabulary, kD}, DType::F32));
+  Expr rows = g.gather(table, g.input("ids", Shape({4}, DType::I32)));
+  g.set_outputs({rows, g.matmul(g.tanh(rows), g.transpose(table, {1, 0})), g.sum(table)});
+  const Tensor values = normals({kVocabulary, kD}, 6), ids = test::ints({4}, {95, 0, 47, 48});
+  const std::vector<Tensor> want = evaluate(g, {{"table", values}, {"ids", ids}});
+  for (const Products products : {Products::BF16, Products::Int8}) {
+    CompiledGraph f = Session().compile_with(g, with(products));
+    f.set_param("table", values);
+    const std::vector<Tensor> got = f.run_typed({{"ids", ids}});
+    CHECK(got[0].identical(want[0]));
+    CHECK(test::difference(got[2].at(0), want[2].at(0)) < 1e-3);
+    CHECK(!got[1].identical(want[1]));
+    const std::int64_t bytes = products == Products::BF16 ? 2 * kVocabulary * kD : kVocabulary * kD + 4 * kVocabulary;
+    CHECK(f.prepared_bytes() == static_cast<std::size_t>(bytes + 4 * kVocabulary * kD + 4));  // and the sum
+  }
+}
+
+TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is an error") {
+  Graph g("kept");
+  g.set_outputs(
+      {g.matmul(g.input("x", Shape({g.symbol("n"), 64}, DType::F32)), g.param("w", Shape({64, 96}, DType::F32)))});
+  const Tensor w = normals({64, 96}, 7), x = normals({3, 64}, 8);
+  const std::size_t form = 64 * 96 + 4 * 96, raw = 4 * 64 * 96;
+  CompiledGraph kept = Session().compile_with(g, with(Products::Int8)),
+                dropped = Session().compile_with(g, with(Products::Int8, KeepValues::No));
+  for (CompiledGraph* f : {&kept, &dropped}) {
+    f->set_param("w", w);
+    const Tensor first = f->run_typed({{"x", x}})[0];
+    CHECK(f->prepared_bytes() == (f == &kept ? form + raw : form));
+    f->set_param("w", normals({64, 96}, 9));  // a new value needs no old one
+    CHECK(!f->run_typed({{"x", x}})[0].identical(first));
+    CompiledGraph clone = f->clone();
+    f->set_param("w", w);
+    CHECK(f->run_typed({{"x", x}})[0].identical(first));
+    CHECK(!clone.run_typed({{"x", x}})[0].identical(first));
+    // Another length, which reads the same form.
+    CHECK(f->run_typed({{"x", normals({9, 64}, 8)}})[0].shape().dim(0) == 9);
+    CHECK(f->prepared_bytes() == (f == &kept ? form + raw : form));
+  }
+  const Tensor row = normals({1, 96}, 10);
+  CHECK_NOTHROW(kept.set_param("w", row, {2, 1}));
+  const std::string why = test::error_text([&] { dropped.set_param("w", row, {2, 1}); });
+  CHECK(test::contains(why, "the values of param 'w' were let go: only a form with loss has them"));
+  CHECK(test::contains(why, "KeepValues::Yes"));
+}
+
+TEST_CASE("lossy forms: the matrices of a scan, and sources of 16 bits") {
+  const Tensor x = normals({4, 48}, 12), stack = normals({3, 48, 48}, 13, 0.1),
+               half = normals({96, 48}, 14, 0.1).cast(DType::F16);
+  Graph g("layers");
+  const LoopResult r =
+      g.scan(g.input("x", x.shape()), g.param("stack", stack.shape()),
+             [](Graph& b, const ExprList& c, const ExprList& row) { return LoopStep{b.matmul(c[0], row[0])}; });
+  g.set_outputs({g.matmul(r.carries[0], g.transpose(g.cast(g.param("half", half.shape()), DType::F32), {1, 0}))});
+  const Tensor want = evaluate(g, {{"x", x}, {"stack", stack}, {"half", half}})[0];
+  CompiledGraph f = Session().compile_with(g, with(Products::Int8, KeepValues::No));
+  f.set_param("stack", stack);
+  f.set_param("half", half);
+  const Tensor got = f.run_typed({{"x", x}})[0];
+  double largest = 0;
+  for (std::int64_t i = 0; i < want.num_elements(); ++i) largest = std::max(largest, std::fabs(want.at(i)));
+  test::Worst worst;
+  for (std::int64_t i = 0; i < want.num_elements(); ++i) worst.add(got.at(i), want.at(i), largest);
+  CHECK(worst.value() > 1e-5);
+  CHECK(worst.value() < 0.05);
+  const std::size_t bytes = 3 * (48 * 48 + 4 * 48) + 96 * 48 + 4 * 96;
+  CHECK(f.prepared_bytes() == bytes);
+}
+
+TEST_CASE("lossy forms: what is not finite spoils its column and no other; the smallest numbers are not lost") {
+  constexpr std::int64_t kK = 40, kN = 20;
+  Tensor w = normals({kK, kN}, 11);
+  w.set(5 * kN + 3, test::kNan);
+  w.set(7 * kN + 11, -test::kInf);
+  for (std::int64_t k = 0; k < kK; ++k) w.set(k * kN + 13, 0), w.set(k * kN + 17, static_cast<double>(k % 5) * 2e-45);
+  Graph g("odd");
+  g.set_outputs({g.matmul(g.input("x", Shape({2, kK}, DType::F32)), g.param("w", w.shape()))});
+  Tensor x = Tensor::full(Shape({2, kK}, DType::F32), 1);
+  CompiledGraph f = Session().compile_with(g, with(Products::Int8));
+  f.set_param("w", w);
+  const Tensor got = f.run_typed({{"x", x}})[0], want = evaluate(g, {{"x", x}, {"w", w}})[0];
+  for (std::int64_t j = 0; j < kN; ++j) {
+    CAPTURE(j);
+    if (j == 3 || j == 11) {
+      CHECK(std::isnan(got.at(j)));
+      continue;
+    }
+    CHECK(test::difference(got.at(j), want.at(j)) <= allowed(Products::Int8, x, w, 0, j));
+    if (j == 13) CHECK(got.at(j) == 0);
+    if (j == 17) CHECK(got.at(j) == want.at(j));
+  }
+}
+
+TEST_CASE("lossy forms: a policy that is none is refused") {
+  CHECK(test::contains(test::error_text([] { PrecisionPolicy::with_products(static_cast<Products>(7)); }),
+                       "7 is no Products"));
+  PrecisionPolicy policy;
+  policy.products = static_cast<Products>(9);
+  CHECK(test::contains(test::error_text([&] { Session().with_policy(policy); }), "9 is no Products"));
+  CHECK(Session().policy().products == Products::Exact);
+}
+
+}  // namespace
+}  // namespace rlx
