@@ -1,8 +1,9 @@
-// Kernel speeds beside the machine's limits: GEMM, attention, rows, elementwise tape, thread pool.
+// Kernel speeds beside the machine's limits: GEMM, attention, rows, elementwise tape, random bits, thread pool.
 // Usage: bench_kernels [isa] [threads]. Pin it (taskset) and let nothing else run; figures are medians.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -156,6 +157,13 @@ struct Bench {
                 100 * flops / t / 1e9 / limits.fma_gflops / pool.threads());
   }
 
+  void random_bits(std::int64_t n) {
+    std::vector<std::uint32_t> y(static_cast<std::size_t>(n));
+    const double s = median_seconds([&] { k.threefry_u32(1, 2, 0, n, y.data()); });
+    std::printf("threefry_u32 %lld words: %.2f ns a word\n", static_cast<long long>(n),
+                s / static_cast<double>(n) * 1e9);
+  }
+
   void rows(std::int64_t r, std::int64_t cols) {
     Floats x(r * cols), y(r * cols), residual(r * cols), gamma(cols), beta(cols);
     rlx::cpu::NormF32 n;
@@ -294,6 +302,7 @@ int main(int argc, char** argv) {
       bench.tape(32768);
       bench.tape(4 << 20);
     }
+    if (wanted("random")) bench.random_bits(1 << 16);
     if (wanted("pool")) bench.pool_overhead();
   } catch (const rlx::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -6,6 +6,7 @@
 #include "rlx/driver/device.h"
 #include "rlx/driver/tick.h"
 #include "rlx/error.h"
+#include "rlx/ir/calibration.h"
 #include "rlx/ir/chain.h"
 #include "rlx/ir/custom_op.h"
 #include "rlx/ir/evaluate.h"
@@ -13,6 +14,7 @@
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/module.h"
 #include "rlx/ir/op.h"
+#include "rlx/ir/quant_map.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/device_ext.h"
@@ -54,6 +56,7 @@ using rlx::grad_with_loss_module, rlx::GradResult, rlx::jvp_module, rlx::prepare
 
 namespace quant {
 using rlx::block_layout, rlx::dequantize_blocks, rlx::quant_scheme_name, rlx::quantize_blocks;
+using rlx::CalibrationEntry, rlx::CalibrationRecord, rlx::QuantEntry, rlx::QuantMap;
 using rlx::DType, rlx::Element, rlx::ElementSubtype, rlx::QuantScheme, rlx::ScaleMode, rlx::StraightThrough;
 }  // namespace quant
 

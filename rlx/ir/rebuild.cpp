@@ -48,7 +48,7 @@ void Rebuilder::replace(NodeId id, const std::vector<Expr>& results) {
   }
   for (; stamped_ < graph_.num_nodes(); ++stamped_) {
     Origin& origin = graph_.origin(NodeId{stamped_});
-    origin.label = n.origin.label;
+    if (origin.label.empty()) origin.label = n.origin.label;
     origin.loc = n.origin.loc;
     origin.pass = pass_;
     origin.from = n.origin.from;

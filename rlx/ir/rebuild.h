@@ -29,7 +29,8 @@ class Rebuilder {
   std::vector<Expr> operands(NodeId id);
   /// Copies the node as it is (shapes are kept when no operand's shape changed, else inferred again).
   void copy(NodeId id);
-  /// Makes `results` stand for the old node's results; nodes appended since the last call inherit its label and line.
+  /// Makes `results` stand for the old node's results; nodes appended since the last call inherit its line, and
+  /// its label where they have none.
   void replace(NodeId id, const std::vector<Expr>& results);
   /// Maps outputs, states and symbols, and returns the finished graph.
   Graph finish() &&;

@@ -9,16 +9,18 @@ namespace {  // NOLINT(google-build-namespaces): a file compiled for another pro
 struct ThreefryWords {
   std::uint32_t high, low;
 };
+/// How far each round of a group rotates, of even groups and of odd ones; and what makes the third word of the key.
+[[maybe_unused]] constexpr int kThreefryRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+[[maybe_unused]] constexpr std::uint32_t kThreefryParity = 0x1BD11BDAU;
 
 /// The two words that key and counter give.
 [[maybe_unused]] constexpr ThreefryWords threefry2x32(std::uint32_t k0, std::uint32_t k1, std::uint32_t x0,
                                                       std::uint32_t x1) {
-  constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-  const std::uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ 0x1BD11BDAU};
+  const std::uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ kThreefryParity};
   x0 += keys[0];
   x1 += keys[1];
   for (std::uint32_t group = 0; group < 5; ++group) {
-    for (const int r : kRotations[group % 2]) {
+    for (const int r : kThreefryRotations[group % 2]) {
       x0 += x1;
       x1 = (x1 << r | x1 >> (32 - r)) ^ x0;
     }

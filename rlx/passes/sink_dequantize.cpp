@@ -17,6 +17,7 @@ struct Coded {
   ops::Dequantize op;
   Expr codes;
   std::optional<Expr> scale, zero_point, global_scale;
+  std::string label;  // views of quantised values know them by it
   bool in_blocks() const { return is_block_scheme(op.scheme); }
   bool per_tensor() const { return !in_blocks() && !op.axis; }
   bool per_index() const { return op.axis && op.block == 0; }
@@ -32,7 +33,9 @@ struct Coded {
     if (scale) operands.emplace_back("scale", *scale);
     if (zero_point) operands.emplace_back("zero_point", *zero_point);
     if (global_scale) operands.emplace_back("global_scale", *global_scale);
-    return g.add_named(op, operands);
+    const Expr y = g.add_named(op, operands);
+    if (!label.empty()) g.set_label(y.value().node, label);
+    return y;
   }
 };
 
@@ -40,7 +43,7 @@ std::optional<Coded> coded(Graph& g, const Expr& x) {
   const Node& n = g.node(x.value().node);
   const auto* op = n.op.get_if<ops::Dequantize>();
   if (!op) return std::nullopt;
-  Coded c{*op, {}, {}, {}, {}};
+  Coded c{*op, {}, {}, {}, {}, n.origin.label};
   const int count = static_cast<int>(n.inputs.size());
   const auto operand = [&](std::string_view name) -> std::optional<Expr> {
     const std::optional<int> i = find_operand(n.op, count, name);

@@ -4,11 +4,11 @@
 
 #include <mutex>
 
-#include "rlx/ir/custom_op.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op.h"
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
+#include "tests/support/custom_ops.h"
 #include "tests/support/values.h"
 
 namespace rlx {
@@ -29,30 +29,15 @@ Log& log_of_runs() {
 
 void register_note() {
   static const bool once = [] {
-    register_op({.kind = OpKind::Custom,
-                 .name = "test.proof_note",
-                 .what = "x, and others see it run.",
-                 .inputs = inputs("x"),
-                 .attrs = {},
-                 .level = Level::Mir,
-                 .leaf = LeafKind::None,
-                 .elementwise = ElementwiseKind::No,
-                 .view = ViewKind::None,
-                 .precision = PrecisionCategory::Stated,
-                 .infer = +[](const InferContext& c) -> Result<Shapes> { return Shapes{c.input(0)}; },
-                 .decompose = none("others see it run"),
-                 .vjp = none("a test"),
-                 .jvp = none("a test"),
-                 .batch = none("a test"),
-                 .reference =
-                     +[](const RefArgs& a) {
-                       std::lock_guard lock(log_of_runs().mutex);
-                       log_of_runs().ran.push_back(std::get<0>(custom_attrs<std::int64_t>(a.box)));
-                       a.out() = a.in(0);
-                     },
-                 .cost = moves_bytes,
-                 .samples = none("it is no function"),
-                 .trait = OpTrait::Ordered});
+    OpDef def = test::plain_record("test.proof_note");
+    def.what = "x, and others see it run.";
+    def.trait = OpTrait::Ordered;
+    def.reference = +[](const RefArgs& a) {
+      std::lock_guard lock(log_of_runs().mutex);
+      log_of_runs().ran.push_back(std::get<0>(custom_attrs<std::int64_t>(a.box)));
+      a.out() = a.in(0);
+    };
+    register_op(def);
     return true;
   }();
   (void)once;

@@ -76,73 +76,79 @@ struct SumAndDifferenceRules {
   }
 };
 
-struct BareRules {
-  static Result<Shapes> infer(const InferContext& c) { return Shapes{c.input(0)}; }
-  static void reference(const RefArgs& a) { a.out() = a.in(0); }
-};
+OpDef scaled_tanh() {
+  OpDef def = plain_record("test.scaled_tanh");
+  def.what = "scale tanh(x).";
+  def.elementwise = ElementwiseKind::Yes;
+  def.infer = ScaledTanhRules::infer;
+  def.vjp = ScaledTanhRules::vjp;
+  def.jvp = ScaledTanhRules::jvp;
+  def.batch = ScaledTanhRules::batch;
+  def.reference = ScaledTanhRules::reference;
+  def.cost = flops_per_element<8>;
+  def.samples = ScaledTanhRules::samples;
+  return def;
+}
+
+OpDef sum_and_difference() {
+  OpDef def = plain_record("test.sum_and_difference");
+  def.what = "a + b and a - b.";
+  def.inputs = inputs("a", "b");
+  def.elementwise = ElementwiseKind::Yes;
+  def.infer = SumAndDifferenceRules::infer;
+  def.decompose = SumAndDifferenceRules::decompose;
+  def.vjp = by_decomposition;
+  def.jvp = by_decomposition;
+  def.batch = by_decomposition;
+  def.reference = by_decomposition;
+  def.cost = flops_per_element<2>;
+  def.samples = SumAndDifferenceRules::samples;
+  return def;
+}
+
+OpDef bare() {
+  OpDef def = plain_record("test.bare");
+  def.decompose = none("it is kept opaque");
+  def.vjp = none("nobody wrote its gradient");
+  def.jvp = none("nobody wrote its tangent");
+  def.batch = none("it knows no batches");
+  def.samples = none("shape-agnostic");
+  return def;
+}
+
+Result<Shapes> shape_of_x(const InferContext& c) { return Shapes{c.input(0)}; }
+void copy_x(const RefArgs& a) { a.out() = a.in(0); }
 
 }  // namespace
 
+OpDef plain_record(std::string_view name) {
+  return {.kind = OpKind::Custom,
+          .name = name,
+          .what = "x.",
+          .inputs = inputs("x"),
+          .attrs = {},
+          .level = Level::Mir,
+          .leaf = LeafKind::None,
+          .elementwise = ElementwiseKind::No,
+          .view = ViewKind::None,
+          .precision = PrecisionCategory::Stated,
+          .infer = shape_of_x,
+          .decompose = none("a primitive"),
+          .vjp = none("no vjp"),
+          .jvp = none("no jvp"),
+          .batch = none("no batch"),
+          .reference = copy_x,
+          .cost = none("free"),
+          .samples = none("none")};
+}
+
 std::vector<const OpDef*> custom_ops() {
   static const std::vector<const OpDef*> registered = [] {
-    register_op({.kind = OpKind::Custom,
-                 .name = "test.scaled_tanh",
-                 .what = "scale tanh(x).",
-                 .inputs = inputs("x"),
-                 .attrs = {},
-                 .level = Level::Mir,
-                 .leaf = LeafKind::None,
-                 .elementwise = ElementwiseKind::Yes,
-                 .view = ViewKind::None,
-                 .precision = PrecisionCategory::Stated,
-                 .infer = ScaledTanhRules::infer,
-                 .decompose = none("a primitive"),
-                 .vjp = ScaledTanhRules::vjp,
-                 .jvp = ScaledTanhRules::jvp,
-                 .batch = ScaledTanhRules::batch,
-                 .reference = ScaledTanhRules::reference,
-                 .cost = flops_per_element<8>,
-                 .samples = ScaledTanhRules::samples});
+    for (const OpDef& def : {scaled_tanh(), sum_and_difference(), bare()}) register_op(def);
     register_cpu_kernel("test.scaled_tanh", {ScaledTanhRules::run, [](const Graph& g, NodeId id) {
                                                const DType t = g.shape(Value(id)).dtype();
                                                return t == DType::F32 || t == DType::F64;
                                              }});
-    register_op({.kind = OpKind::Custom,
-                 .name = "test.sum_and_difference",
-                 .what = "a + b and a - b.",
-                 .inputs = inputs("a", "b"),
-                 .attrs = {},
-                 .level = Level::Mir,
-                 .leaf = LeafKind::None,
-                 .elementwise = ElementwiseKind::Yes,
-                 .view = ViewKind::None,
-                 .precision = PrecisionCategory::Stated,
-                 .infer = SumAndDifferenceRules::infer,
-                 .decompose = SumAndDifferenceRules::decompose,
-                 .vjp = by_decomposition,
-                 .jvp = by_decomposition,
-                 .batch = by_decomposition,
-                 .reference = by_decomposition,
-                 .cost = flops_per_element<2>,
-                 .samples = SumAndDifferenceRules::samples});
-    register_op({.kind = OpKind::Custom,
-                 .name = "test.bare",
-                 .what = "x.",
-                 .inputs = inputs("x"),
-                 .attrs = {},
-                 .level = Level::Mir,
-                 .leaf = LeafKind::None,
-                 .elementwise = ElementwiseKind::No,
-                 .view = ViewKind::None,
-                 .precision = PrecisionCategory::Stated,
-                 .infer = BareRules::infer,
-                 .decompose = none("it is kept opaque"),
-                 .vjp = none("nobody wrote its gradient"),
-                 .jvp = none("nobody wrote its tangent"),
-                 .batch = none("it knows no batches"),
-                 .reference = BareRules::reference,
-                 .cost = none("free"),
-                 .samples = none("shape-agnostic")});
     return std::vector<const OpDef*>{registered_op("test.scaled_tanh"), registered_op("test.sum_and_difference"),
                                      registered_op("test.bare")};
   }();

@@ -1,11 +1,16 @@
 // Ops registered as another project would, so that the generic tests run over them too.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "rlx/ir/custom_op.h"
 
 namespace rlx::test {
+
+/// A record that tests adapt before they register it: x as it is, of any shape and dtype, a primitive of level Mir and
+/// category Stated without derivatives, batching, cost and samples. `name` is kept as a view.
+OpDef plain_record(std::string_view name);
 
 /// Registers once, and returns by name:
 /// * test.scaled_tanh(x) = scale tanh(x), scale an f64 attribute: own rules, a cpu kernel for F32 and F64, no

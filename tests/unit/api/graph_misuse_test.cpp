@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "rlx/ir/calibration.h"
 #include "rlx/ir/chain.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
@@ -18,6 +19,7 @@
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/quant_map.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
@@ -53,6 +55,30 @@ TEST_CASE("misuse: forms") {
   REFUSED("cannot be that of", stacked(Form{"panels", {16}, 64}, kHigh));
   REFUSED("of no whole matrices", matrix_form(Form{"panels", {16}, 65, 2}));
   REFUSED("of no whole matrices", matrix_form(Form{"panels", {16}, 64, 0}));
+}
+
+TEST_CASE("misuse: calibration records and maps of quantised values") {
+  Graph g("g");
+  const Expr codes = g.param("w", Shape({2}, DType::I8));
+  g.set_outputs({g.dequantize(codes, Operand(g.scalar(1.0F))), g.dequantize(codes, Operand(g.scalar(2.0F)))});
+  const QuantMap map(g);
+  CHECK(map.find(Value(kFar)) == nullptr);
+  CHECK(map.find(Value()) == nullptr);
+  CHECK(map.find("") == nullptr);
+  REFUSED("several quantised values", map.find("w"));
+  REFUSED("several quantised values", CalibrationRecord::of(g));
+  CHECK(QuantMap().find("w") == nullptr);
+  CalibrationRecord r;
+  REFUSED("finite and above 0", r.set("x", CalibrationEntry::per_tensor(0)));
+  REFUSED("it has no scale", r.set("x", CalibrationEntry::per_channel(0, {})));
+  REFUSED("axis -9223372036854775808 is negative", r.set("x", CalibrationEntry::per_channel(rlx::test::kLow, {1})));
+  CHECK(r.entries().empty());
+  CHECK(r.find("x") == nullptr);
+  r.set("x", CalibrationEntry::per_channel(kHigh, {1}));
+  REFUSED("no value of path 'x'", r.values_in(g));
+  REFUSED("no value of path 'x'", r.values_in(Graph("empty")));
+  REFUSED("has no axis", r.values_in(small()));
+  REFUSED("expected 'calibration 1'", CalibrationRecord::parse("nonsense"));
 }
 
 TEST_CASE("misuse: values of graphs") {

@@ -6,9 +6,9 @@
 #include "rlx/compiler/legalize.h"
 #include "rlx/compiler/precision.h"
 #include "rlx/compiler/views.h"
-#include "rlx/ir/custom_op.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite.h"
+#include "tests/support/custom_ops.h"
 #include "tests/support/samples.h"
 
 namespace rlx {
@@ -84,29 +84,16 @@ TEST_CASE("leaves that are found by name are those of a graph's interface") {
 
 // y = 2 x, as a record of another project.
 OpBox twice(const char* name, PrecisionCategory precision) {
-  static constexpr auto infer = [](const InferContext& c) -> Result<Shapes> { return Shapes{c.input(0)}; };
-  static constexpr auto reference = [](const RefArgs& a) {
-    for (std::int64_t i = 0; i < a.in(0).num_elements(); ++i) a.out().set(i, 2 * a.in(0).at(i));
-  };
-  if (!registered_op(name))
-    register_op({.kind = OpKind::Custom,
-                 .name = name,
-                 .what = "2 x.",
-                 .inputs = inputs("x"),
-                 .attrs = {},
-                 .level = Level::Mir,
-                 .leaf = LeafKind::None,
-                 .elementwise = ElementwiseKind::Yes,
-                 .view = ViewKind::None,
-                 .precision = precision,
-                 .infer = +infer,
-                 .decompose = none("a primitive"),
-                 .vjp = none("not asked"),
-                 .jvp = none("not asked"),
-                 .batch = none("not asked"),
-                 .reference = +reference,
-                 .cost = moves_bytes,
-                 .samples = none("not asked")});
+  if (!registered_op(name)) {
+    OpDef def = test::plain_record(name);
+    def.what = "2 x.";
+    def.elementwise = ElementwiseKind::Yes;
+    def.precision = precision;
+    def.reference = +[](const RefArgs& a) {
+      for (std::int64_t i = 0; i < a.in(0).num_elements(); ++i) a.out().set(i, 2 * a.in(0).at(i));
+    };
+    register_op(def);
+  }
   return custom_op(name);
 }
 

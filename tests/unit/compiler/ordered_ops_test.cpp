@@ -7,7 +7,6 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/ir/bodies.h"
-#include "rlx/ir/custom_op.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op.h"
 #include "rlx/ir/rebuild.h"
@@ -17,6 +16,7 @@
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"
+#include "tests/support/custom_ops.h"
 #include "tests/support/error_text.h"
 #include "tests/support/values.h"
 
@@ -36,7 +36,6 @@ Notes& notes() {
 // 2 x, noting the number that the op carries; its derivative notes 100 more.
 struct NoteRules {
   static std::int64_t number(const OpBox& op) { return std::get<0>(custom_attrs<std::int64_t>(op)); }
-  static Result<Shapes> infer(const InferContext& c) { return Shapes{c.input(0)}; }
   static void reference(const RefArgs& a) {
     std::lock_guard lock(notes().mutex);
     notes().ran.push_back(number(a.box));
@@ -51,25 +50,14 @@ struct NoteRules {
 
 void register_note() {
   static const bool once = [] {
-    register_op({.kind = OpKind::Custom,
-                 .name = "test.note",
-                 .what = "2 x, and others see it run.",
-                 .inputs = inputs("x"),
-                 .attrs = {},
-                 .level = Level::Mir,
-                 .leaf = LeafKind::None,
-                 .elementwise = ElementwiseKind::No,
-                 .view = ViewKind::None,
-                 .precision = PrecisionCategory::Stated,
-                 .infer = NoteRules::infer,
-                 .decompose = none("others see it run"),
-                 .vjp = NoteRules::vjp,
-                 .jvp = NoteRules::jvp,
-                 .batch = NoteRules::batch,
-                 .reference = NoteRules::reference,
-                 .cost = moves_bytes,
-                 .samples = none("it is no function"),
-                 .trait = OpTrait::Ordered});
+    OpDef def = plain_record("test.note");
+    def.what = "2 x, and others see it run.";
+    def.trait = OpTrait::Ordered;
+    def.vjp = NoteRules::vjp;
+    def.jvp = NoteRules::jvp;
+    def.batch = NoteRules::batch;
+    def.reference = NoteRules::reference;
+    register_op(def);
     return true;
   }();
   (void)once;

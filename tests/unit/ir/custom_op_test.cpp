@@ -27,30 +27,6 @@ using namespace rlx::test;
 
 namespace {
 
-Result<Shapes> same_shape(const InferContext& c) { return Shapes{c.input(0)}; }
-void copy(const RefArgs& a) { a.out() = a.in(0); }
-
-OpDef record(std::string_view name) {
-  return {.kind = OpKind::Custom,
-          .name = name,
-          .what = "x.",
-          .inputs = inputs("x"),
-          .attrs = {},
-          .level = Level::Mir,
-          .leaf = LeafKind::None,
-          .elementwise = ElementwiseKind::No,
-          .view = ViewKind::None,
-          .precision = PrecisionCategory::Stated,
-          .infer = same_shape,
-          .decompose = none("a primitive"),
-          .vjp = none("no vjp"),
-          .jvp = none("no jvp"),
-          .batch = none("no batch"),
-          .reference = copy,
-          .cost = none("free"),
-          .samples = none("none")};
-}
-
 // A record says its level and every fact: there are no defaults that would be taken silently.
 template <class Field, class Fact>
 constexpr bool kMustBeSaid = std::is_same_v<Field, Required<Fact>> && !std::is_default_constructible_v<Field>;
@@ -78,45 +54,45 @@ TEST_CASE("register_op refuses records that cannot work, by name and reason") {
     CHECK(registered_op("bad.op") == nullptr);
   };
   for (const char* name : {"", "tanh", "bad.", ".bad", "Bad.op", "bad..op", "bad.1op", "bad.op()"})
-    refused(record(name), "lower-case words");
-  OpDef def = record("bad.op");
+    refused(plain_record(name), "lower-case words");
+  OpDef def = plain_record("bad.op");
   def.kind = OpKind::Softmax;
   refused(def, "OpKind::Custom");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.attrs = ops::Softmax::def.attrs;
   refused(def, "attributes of its own");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.level = Level::Lir;
   refused(def, "planner");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.view = ViewKind::ByStrides;
   refused(def, "leaf or a view");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.elementwise = ElementwiseKind::InBodies;
   refused(def, "bodies of regions");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.infer = none("later");
   refused(def, "no shape rule");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.reference = none("later");
   refused(def, "nothing says what it computes");
   def.reference = by_decomposition;
   refused(def, "nothing says what it computes");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.vjp = by_decomposition;
   refused(def, "it has no decomposition");
-  def = record("bad.op");
+  def = plain_record("bad.op");
   def.level = Level::Hir;
   refused(def, "HIR block");
 
   custom_ops();
-  CHECK(contains(error_text([] { register_op(record("test.bare")); }), "registered already"));
+  CHECK(contains(error_text([] { register_op(plain_record("test.bare")); }), "registered already"));
 }
 
 TEST_CASE("a record outlives the strings it was given with") {
   {
     std::string name = "test.short_lived", what = "gone soon";
-    OpDef def = record(name);
+    OpDef def = plain_record(name);
     def.what = what;
     register_op(def);
     name.assign(name.size(), '?');
@@ -183,7 +159,7 @@ TEST_CASE("a missing rule names the op and the reason; no gradient is dropped") 
 }
 
 TEST_CASE("rules that break their promise are the record's fault, not ours") {
-  OpDef def = record("test.wrong_shape");
+  OpDef def = plain_record("test.wrong_shape");
   def.decompose = +[](DecomposeContext& c) { c.set_result(c.graph().reshape(c.input(0), {Dim(2), Dim(1)})); };
   register_op(def);
   const std::string decomposed = error_text([] {
@@ -193,12 +169,12 @@ TEST_CASE("rules that break their promise are the record's fault, not ours") {
   CHECK(contains(decomposed, "register_op"));
   CHECK_FALSE(contains(decomposed, "please report"));
 
-  def = record("test.no_shape");
+  def = plain_record("test.no_shape");
   def.infer = +[](const InferContext&) -> Result<Shapes> { return Shapes{}; };
   register_op(def);
   CHECK(contains(error_text([] { one(custom_op("test.no_shape")); }), "gives no result"));
 
-  def = record("test.wrong_result");
+  def = plain_record("test.wrong_result");
   def.reference = +[](const RefArgs& a) { a.out() = Tensor::zeros(Shape({1}, DType::F32)); };
   register_op(def);
   const std::string evaluated = error_text([] {
@@ -210,7 +186,7 @@ TEST_CASE("rules that break their promise are the record's fault, not ours") {
 
 TEST_CASE("a shape rule that gives what no tensor can be fails when the node is built, naming the op") {
   const auto built = [](std::string_view name, Result<Shapes> (*infer)(const InferContext&)) {
-    OpDef def = record(name);
+    OpDef def = plain_record(name);
     def.infer = infer;
     register_op(def);
     return error_text([&] { one(custom_op(std::string(name))); });
@@ -244,7 +220,7 @@ TEST_CASE("a shape rule that gives what no tensor can be fails when the node is 
 }
 
 TEST_CASE("an HIR block of another project lowers by its decomposition") {
-  OpDef def = record("test.block");
+  OpDef def = plain_record("test.block");
   def.level = Level::Hir;
   def.decompose = +[](DecomposeContext& c) { c.set_result(c.graph().relu(c.input(0)) * 3.0); };
   def.reference = by_decomposition;
@@ -304,7 +280,7 @@ TEST_CASE("cpu kernels: duplicates, empty kernels, and what a kernel reports") {
   const std::string unknown = error_text([&] { register_cpu_kernel("test.scaled_tan", fails); });
   CHECK_MESSAGE(contains(unknown, "no op of this name is registered\n  hint: did you mean 'test.scaled_tanh'?"),
                 unknown);
-  register_op(record("test.fails"));
+  register_op(plain_record("test.fails"));
   register_cpu_kernel("test.fails", fails);
   for (int threads : {1, 2}) {
     CompiledGraph f = Session().with_threads(threads).compile(one(custom_op("test.fails")));

@@ -15,7 +15,7 @@ using test::sealed;
 
 namespace {
 
-Graph example() {
+Graph round_tripped() {
   Graph g("example");
   Dim n = g.symbol("n", {1, 64, 8});
   Expr x = g.input("x", Shape({n, 4}, DType::F32));
@@ -45,7 +45,7 @@ std::string error_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 TEST_CASE("binary: everything comes back, origins included") {
-  Graph g = example();
+  Graph g = round_tripped();
   Graph back = from_bytes(to_bytes(g));
   CHECK(same_graph(g, back));
   CHECK(back.name() == "example");
@@ -73,7 +73,7 @@ TEST_CASE("binary: constants beyond the encoder's buffer are whole") {
 }
 
 TEST_CASE("binary: cut anywhere, the message says that the file is damaged, or where its graph ends") {
-  const std::vector<std::byte> bytes = to_bytes(example());
+  const std::vector<std::byte> bytes = to_bytes(round_tripped());
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
     CHECK(error_of(cut).find("damaged") != std::string::npos);
@@ -89,7 +89,7 @@ TEST_CASE("binary: cut anywhere, the message says that the file is damaged, or w
 }
 
 TEST_CASE("binary: a flipped bit anywhere, or two bytes that changed places, are reported as damage") {
-  const std::vector<std::byte> good = to_bytes(example());
+  const std::vector<std::byte> good = to_bytes(round_tripped());
   for (std::size_t at = 0; at < good.size(); ++at) {
     INFO("byte ", at);
     for (int bit = 0; bit < 8; ++bit) {
@@ -104,7 +104,7 @@ TEST_CASE("binary: a flipped bit anywhere, or two bytes that changed places, are
 }
 
 TEST_CASE("binary: other files and versions are named as such") {
-  std::vector<std::byte> bytes = to_bytes(example());
+  std::vector<std::byte> bytes = to_bytes(round_tripped());
   CHECK(error_of({}) ==
         "bad file: these bytes are no rlx graph, or damaged: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
   const std::string hint = "\n  g.rlxb, byte 8\n  hint: convert the graph to text with the rlx that wrote it";
@@ -117,7 +117,7 @@ TEST_CASE("binary: other files and versions are named as such") {
 }
 
 TEST_CASE("binary: a wrong name, shape or list length is found") {
-  const std::vector<std::byte> good = to_bytes(example());
+  const std::vector<std::byte> good = to_bytes(round_tripped());
   auto damaged = [&](std::string_view find, std::string_view write) {
     std::vector<std::byte> bytes = good;
     std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());

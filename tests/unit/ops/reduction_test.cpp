@@ -89,18 +89,18 @@ TEST_CASE("arg_reduce: the first extremum, NaN counts as one") {
 
 TEST_CASE("cumulative: inclusive, exclusive, reverse") {
   const Tensor x = doubles({4}, {3, 1, 4, 2});
-  using K = CumulativeKind;
-  expect_close(run(ops::Cumulative{K::Sum, 0, false, false}, {x}), {3, 4, 8, 10}, 0);
-  expect_close(run(ops::Cumulative{K::Sum, 0, true, false}, {x}), {0, 3, 4, 8}, 0);
-  expect_close(run(ops::Cumulative{K::Sum, 0, false, true}, {x}), {10, 7, 6, 2}, 0);
-  expect_close(run(ops::Cumulative{K::Sum, 0, true, true}, {x}), {7, 6, 2, 0}, 0);
-  expect_close(run(ops::Cumulative{K::Prod, 0, false, false}, {x}), {3, 3, 12, 24}, 0);
-  expect_close(run(ops::Cumulative{K::Prod, 0, true, true}, {x}), {8, 8, 2, 1}, 0);
-  expect_close(run(ops::Cumulative{K::Max, 0, false, false}, {x}), {3, 3, 4, 4}, 0);
-  expect_close(run(ops::Cumulative{K::Max, 0, true, false}, {x}), {-kInf, 3, 3, 4}, 0);
-  expect_close(run(ops::Cumulative{K::Min, 0, false, true}, {x}), {1, 1, 2, 2}, 0);
-  expect_close(run(ops::Cumulative{K::Sum, 0, false, false}, {k2x3}), {1, 2, 3, 5, 7, 9}, 0);
-  CHECK(contains(infer_error(ops::Cumulative{K::Sum, 1, false, false}, {Shape({2}, DType::F32)}), "axis 1"));
+  using Kind = CumulativeKind;
+  expect_close(run(ops::Cumulative{Kind::Sum, 0, false, false}, {x}), {3, 4, 8, 10}, 0);
+  expect_close(run(ops::Cumulative{Kind::Sum, 0, true, false}, {x}), {0, 3, 4, 8}, 0);
+  expect_close(run(ops::Cumulative{Kind::Sum, 0, false, true}, {x}), {10, 7, 6, 2}, 0);
+  expect_close(run(ops::Cumulative{Kind::Sum, 0, true, true}, {x}), {7, 6, 2, 0}, 0);
+  expect_close(run(ops::Cumulative{Kind::Prod, 0, false, false}, {x}), {3, 3, 12, 24}, 0);
+  expect_close(run(ops::Cumulative{Kind::Prod, 0, true, true}, {x}), {8, 8, 2, 1}, 0);
+  expect_close(run(ops::Cumulative{Kind::Max, 0, false, false}, {x}), {3, 3, 4, 4}, 0);
+  expect_close(run(ops::Cumulative{Kind::Max, 0, true, false}, {x}), {-kInf, 3, 3, 4}, 0);
+  expect_close(run(ops::Cumulative{Kind::Min, 0, false, true}, {x}), {1, 1, 2, 2}, 0);
+  expect_close(run(ops::Cumulative{Kind::Sum, 0, false, false}, {k2x3}), {1, 2, 3, 5, 7, 9}, 0);
+  CHECK(contains(infer_error(ops::Cumulative{Kind::Sum, 1, false, false}, {Shape({2}, DType::F32)}), "axis 1"));
 }
 
 TEST_CASE("softmax: values, overflow, masked rows") {

@@ -573,24 +573,9 @@ Result<Shapes> infer_even(const InferContext& c) {
 
 Graph even_rows() {
   static const bool registered = [] {
-    register_op({.kind = OpKind::Custom,
-                 .name = "test.even_rows",
-                 .what = "x.",
-                 .inputs = inputs("x"),
-                 .attrs = {},
-                 .level = Level::Mir,
-                 .leaf = LeafKind::None,
-                 .elementwise = ElementwiseKind::No,
-                 .view = ViewKind::None,
-                 .precision = PrecisionCategory::Stated,
-                 .infer = infer_even,
-                 .decompose = none("it is kept opaque"),
-                 .vjp = none("not needed"),
-                 .jvp = none("not needed"),
-                 .batch = none("not needed"),
-                 .reference = +[](const RefArgs& a) { a.out() = a.in(0); },
-                 .cost = none("free"),
-                 .samples = none("tested here")});
+    OpDef def = test::plain_record("test.even_rows");
+    def.infer = infer_even;
+    register_op(def);
     return true;
   }();
   (void)registered;

@@ -9,6 +9,7 @@ void fill_attention_kernels(Isa isa, KernelTable& table);
 void fill_row_kernels(Isa isa, KernelTable& table);
 void fill_tape_kernels(Isa isa, KernelTable& table);
 void fill_data_kernels(Isa isa, KernelTable& table);  // reductions, gather, copies
+void fill_random_kernels(Isa isa, KernelTable& table);
 }  // namespace rlx::cpu
 
 // Calls rlx::cpu::<isa>::fill(table); an instruction set that is not built is never asked for.

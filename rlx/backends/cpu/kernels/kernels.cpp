@@ -64,6 +64,7 @@ KernelTable make_table(Isa isa) {
   fill_row_kernels(isa, t);
   fill_tape_kernels(isa, t);
   fill_data_kernels(isa, t);
+  fill_random_kernels(isa, t);
   return t;
 }
 

@@ -475,6 +475,9 @@ struct KernelTable {
   void (*reduce_finish_f32)(const ReduceF32& reduce, const ReducePlan& plan, const float* partials);
   void (*strided_copy)(const StridedCopy& copy, const void* x, void* y, std::int64_t chunk);
 
+  /// y[i] = threefry_bits(k0, k1, first + i, 32) for i in [0, n): what RngBits makes of U32.
+  void (*threefry_u32)(std::uint32_t k0, std::uint32_t k1, std::uint64_t first, std::int64_t n, std::uint32_t* y);
+
   /// Runs `iterations` of the best FMA loop on registers and returns the floating-point operations done; for measuring
   /// the peak.
   std::int64_t (*fma_peak_f32)(std::int64_t iterations);

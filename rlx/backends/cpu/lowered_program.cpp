@@ -1,0 +1,65 @@
+// Rows asked for the steps of each node, in the order of the plan.
+#include "rlx/backends/cpu/lowered_program.h"
+
+#include <algorithm>
+
+#include "rlx/ir/roots.h"
+
+namespace rlx::cpu {
+namespace {
+
+struct Tail {
+  std::uint8_t* byte = nullptr;
+  static void clear(const Tail& t, std::int64_t) { *t.byte &= 0x0f; }
+};
+// Half a byte behind an odd number of 4-bit elements is zero, as it is everywhere else.
+void clear_tails(LowerContext& c) {
+  for (std::uint32_t r = 0; r < c.node().num_results(); ++r) {
+    const View y = c.out(static_cast<int>(r));
+    if (dtype_bits(y.dtype) != 4 || y.elements() % 2 == 0) continue;
+    auto& tail = c.keep<Tail>();
+    c.point(tail.byte, y, y.elements() - 1);
+    c.step<Tail::clear>(tail, 1, 1);
+  }
+}
+
+}  // namespace
+
+LoweredProgram::LoweredProgram(const Executable& exe, const LirModule& lir, std::span<const BufferView> arenas,
+                               bool is_body)
+    : exe_(exe), lir_(lir), is_body_(is_body), arenas_(arenas.begin(), arenas.end()) {
+  program_.executable = &exe;
+  const std::size_t n = lir_.plan.schedule.size();
+  first_piece_.resize(n + 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    first_piece_[i] = program_.pieces.size();
+    if (!compiled(i) || makes_nothing(lir_.plan.schedule[i].node)) continue;
+    LowerContext c = lowering(lir_.plan.schedule[i].node);
+    row(i).lower(c);
+    clear_tails(c);
+  }
+  first_piece_[n] = program_.pieces.size();
+  if (const LirValue* first = program_.first_weight)  // the last product of a run fetches the first weight of the next
+    program_.patches.push_back({program_.next_weight, first->place, first->index, first->offset});
+}
+
+const Row& LoweredProgram::row(std::size_t step) const {
+  if (!is_body_) return exe_.row(step);
+  const NodeId id = lir_.plan.schedule[step].node;
+  const Row* found = find_row(lir_.graph, id);
+  return found ? *found : host_row();  // the row of the node that holds the body has asked
+}
+
+std::span<const StepRange> LoweredProgram::ranges() const {
+  if (is_body_) return {};
+  return exe_.lir().ranges;
+}
+
+// True when no result has an element. Its kernel would have nothing to write, but other extents to loop over.
+bool LoweredProgram::makes_nothing(NodeId id) const {
+  const std::vector<Shape>& shapes = lir_.graph.node(id).shapes;
+  if (is_ordered(lir_.graph.node(id).op)) return false;
+  return std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() == 0; });
+}
+
+}  // namespace rlx::cpu

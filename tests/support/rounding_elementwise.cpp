@@ -1,0 +1,126 @@
+// Bounds of functions of elements, and of comparisons.
+#include <algorithm>
+#include <cmath>
+
+#include "rlx/ir/ops/elementwise.h"
+#include "tests/support/rounding_rules.h"
+
+namespace rlx::test::rounding {
+namespace {
+
+// x^y of x below 0 is a number for whole y alone; at 0 the sign of x decides, which rounding may choose; x^0 and 1^y
+// are 1 even of NaN.
+void power(const std::vector<const Bounded*>& in, Bounded& out) {
+  const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
+  const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
+  for (std::size_t i = 0; i < count(out.value); ++i) {
+    const double base = reals(x)[i], exponent = reals(y)[i], moved = reals(x_slack)[i], bent = reals(y_slack)[i];
+    const bool below = base - moved <= 0 && moved + bent > 0;
+    const bool to_zero = bent > 0 && std::fabs(exponent) <= bent && !std::isfinite(base);
+    const bool of_one = moved > 0 && std::fabs(base - 1) <= moved && !std::isfinite(exponent);
+    if (below || to_zero || of_one) reals(out.slack)[i] = kApart;
+  }
+}
+
+// x mod y moves by e_x + |x / y| e_y, and by y where that carries it over a multiple of y.
+void remainder(const std::vector<const Bounded*>& in, Bounded& out) {
+  const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
+  const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
+  for (std::size_t i = 0; i < count(out.value); ++i) {
+    double& e = reals(out.slack)[i];
+    const double moved = reals(x_slack)[i] + (std::fabs(reals(x)[i] / reals(y)[i]) + 1) * reals(y_slack)[i];
+    if (moved == 0 || !std::isfinite(reals(out.value)[i])) continue;
+    const double rest = std::fabs(reals(out.value)[i]);
+    e = rest - moved > 0 && rest + moved < std::fabs(reals(y)[i]) ? std::max(e, moved) : kApart;
+  }
+}
+
+// Whether the function is no longer described by the corners: an interval over a pole or over a wave.
+bool undecidable(const OpBox& op, std::size_t operand, const Tensor& x, const Tensor& slack, std::size_t i) {
+  const double e = reals(slack)[i];
+  if (e == 0) return false;
+  if (!(e < kApart)) return true;
+  const double size = value_at(x, i);
+  if (const auto* a = op.get_if<ops::Activation>()) {
+    switch (a->fn) {
+      case ActivationKind::Recip: return e >= size;
+      case ActivationKind::Sin:
+      case ActivationKind::Cos: return e > 0.5;
+      case ActivationKind::Tan: return std::fabs(std::cos(size)) <= 2 * e;
+      default: return false;
+    }
+  }
+  if (const auto* b = op.get_if<ops::Binary>()) return b->fn == BinaryKind::Div && operand == 1 && e >= size;
+  return false;
+}
+
+}  // namespace
+
+void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
+                 std::vector<Bounded>& out) {
+  bool moving = false;
+  for (const Bounded* b : in) moving = moving || any(b->slack);
+  if (!moving) return;
+  const bool whole = !has_bound(out[0].value.dtype());
+  if (whole) {  // integers are right or undecided
+    for (const Bounded* b : in)
+      for (Bounded& o : out) o.slack = add_up(o.slack, b->slack);
+    return;
+  }
+  const std::size_t corners = std::size_t{1} << std::min<std::size_t>(in.size(), 3);
+  for (std::size_t corner = 0; corner < corners; ++corner) {
+    std::vector<Tensor> moved;
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      Tensor finite = in[k]->slack;
+      for (std::size_t i = 0; i < count(finite); ++i)
+        if (!(reals(finite)[i] < kApart)) reals(finite)[i] = 0;  // undecided, set below
+      moved.push_back(shifted(values[k], finite, (corner >> std::min<std::size_t>(k, 2) & 1) != 0 ? 1 : -1));
+    }
+    const std::vector<Tensor> there = evaluate_op(n.op, moved);
+    for (std::size_t r = 0; r < out.size(); ++r)
+      for (std::size_t i = 0; i < count(out[r].value); ++i)
+        reals(out[r].slack)[i] = std::max(reals(out[r].slack)[i], apart(there[r], out[r].value, i));
+  }
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    Tensor lost = like(values[k], 0);
+    for (std::size_t i = 0; i < count(lost); ++i)
+      if (undecidable(n.op, k, values[k], in[k]->slack, i)) reals(lost)[i] = kApart;
+    if (any(lost))
+      for (Bounded& o : out) o.slack = add_up(o.slack, broadcast(lost, o.slack));
+  }
+  if (const auto* b = n.op.get_if<ops::Binary>()) {
+    if (b->fn == BinaryKind::Mod) remainder(in, out[0]);
+    if (b->fn == BinaryKind::Pow) power(in, out[0]);
+  }
+}
+
+void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out) {
+  if (!stores_floats(out.value.dtype())) return;
+  const Tensor a = broadcast(values[0], out.value), b = broadcast(values[1], out.value);
+  for (std::size_t i = 0; i < count(out.value); ++i)
+    if (std::isnan(reals(out.value)[i]) && !std::isnan(reals(a)[i]) && !std::isnan(reals(b)[i]))
+      reals(out.slack)[i] = kApart;
+}
+
+void choose_zero(const std::vector<Tensor>& values, Bounded& out) {
+  if (!stores_floats(out.value.dtype())) return;
+  const ops::Binary times{BinaryKind::Mul};  // a sum with 0 would lose the sign
+  const Tensor one = like(out.value, 1), a = run1(times, {values[0], one}), b = run1(times, {values[1], one});
+  for (std::size_t i = 0; i < count(out.value); ++i)
+    if (reals(a)[i] == 0 && reals(b)[i] == 0 && std::signbit(reals(a)[i]) != std::signbit(reals(b)[i]))
+      either_zero(out, i);
+}
+
+void compare(const std::vector<const Bounded*>& in, Bounded& out) {
+  const Tensor e = add_up(in[0]->slack, in[1]->slack);
+  for (std::size_t i = 0; i < count(out.value); ++i) {
+    if (reals(e)[i] == 0) continue;
+    reals(out.slack)[i] = kApart;
+  }
+  if (!any(out.slack) || !is_float(in[0]->value.dtype())) return;
+  const Tensor a = broadcast(in[0]->value, out.value), b = broadcast(in[1]->value, out.value);
+  for (std::size_t i = 0; i < count(out.value); ++i)
+    if (difference(reals(a)[i], reals(b)[i]) > reals(e)[i]) reals(out.slack)[i] = 0;
+}
+
+}  // namespace rlx::test::rounding

@@ -1,0 +1,169 @@
+// Records of calibration: the values they speak of, what they refuse, their text.
+#include "rlx/ir/calibration.h"
+
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "rlx/ir/ops/quantize.h"
+#include "rlx/passes/passes.h"
+#include "tests/support/error_text.h"
+#include "tests/support/values.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+
+CalibrationRecord record_of_three() {
+  CalibrationRecord r;
+  r.set("layer0/q proj: out", CalibrationEntry::per_channel(1, {0.1, 1e-30, 3}));
+  r.set("x", CalibrationEntry::per_tensor(0.3));
+  r.set("shifted", {std::nullopt, {0.5}, {-7}});
+  return r;
+}
+
+TEST_CASE("a calibration record says the same after text and back") {
+  const CalibrationRecord r = record_of_three();
+  CHECK(r.text() ==
+        "calibration 1\n"
+        "axis 1, scales 0.1 1e-30 3: layer0/q proj: out\n"
+        "scales 0.5, zero_points -7: shifted\n"
+        "scales 0.3: x\n");
+  CHECK(CalibrationRecord::parse(r.text()) == r);
+  CHECK(CalibrationRecord::parse(CalibrationRecord().text()) == CalibrationRecord());
+  REQUIRE(r.find("x"));
+  CHECK(*r.find("x") == CalibrationEntry::per_tensor(0.3));
+  CHECK(r.find("y") == nullptr);
+  CalibrationRecord again = r;
+  again.set("x", CalibrationEntry::per_tensor(0.4));
+  CHECK(again.entries().size() == 3);
+  CHECK_FALSE(again == r);
+}
+
+TEST_CASE("a calibration record names the line that it cannot read") {
+  const auto text_of = [](const std::string& lines) {
+    return error_text([&] { (void)CalibrationRecord::parse(lines); });
+  };
+  CHECK(contains(text_of(""), "expected 'calibration 1'"));
+  CHECK(contains(text_of("calibration 2\n"), "line 1 of a calibration record"));
+  const auto line = [&](const std::string& second) { return text_of("calibration 1\n" + second); };
+  CHECK(contains(line("scale 1: x\n"), "expected 'scales'"));
+  CHECK(contains(line("scales 1: x\nscales 1: x\n"), "a second entry of 'x'"));
+  CHECK(contains(line("scales 1: x\nscales 1: x\n"), "line 3"));
+  CHECK(contains(line("scales 1"), "expected ': ' and a path"));
+  CHECK(contains(line("scales one: x"), "expected a number before 'one: x'"));
+  CHECK(contains(line("axis 1 scales 1: x"), "expected ', ' behind the axis"));
+  CHECK(contains(line("scales 1e999: x"), "expected a number"));
+  CHECK(contains(line("scales 0: x"), "a scale is 0"));
+  CHECK(contains(line("scales nan: x"), "a scale is nan"));
+  CHECK(contains(line("scales: x"), "it has no scale"));
+  CHECK(contains(line("scales 1, zero_points 1 2: x"), "2 zero points beside 1 scales"));
+  CHECK(contains(line("axis 99999999999999999999, scales 1: x"), "expected a number"));
+  CHECK(contains(line("scales 1: "), "a path is one line of text"));
+  CHECK(contains(line("\n"), "line 2"));
+}
+
+TEST_CASE("a calibration record refuses entries that cannot be") {
+  const auto refused = [](const std::string& path, const CalibrationEntry& e) {
+    CalibrationRecord r;
+    return error_text([&] { r.set(path, e); });
+  };
+  CHECK(contains(refused("x", {}), "calibration of 'x': it has no scale"));
+  CHECK(contains(refused("x", {std::nullopt, {1, 2}, {}}), "2 scales without an axis"));
+  CHECK(contains(refused("x", CalibrationEntry::per_channel(-1, {1})), "axis -1 is negative"));
+  for (double s : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    CHECK(contains(refused("x", CalibrationEntry::per_tensor(s)), "finite and above 0"));
+  CHECK(contains(refused("", CalibrationEntry::per_tensor(1)), "one line"));
+  CHECK(contains(refused("a\nb", CalibrationEntry::per_tensor(1)), "one line"));
+}
+
+Graph labelled_values() {
+  Graph g("labelled");
+  const Expr x = g.input("x", Shape({2, 3}, DType::F32)), w = g.param("w", Shape({3, 4}, DType::F32));
+  const Expr y = g.matmul(x, w);
+  g.set_label(y.value().node, "layer0/y");
+  const Expr mean = g.layer_norm(y, std::nullopt, std::nullopt, 1e-5, {1});
+  g.set_label(mean.value().node, "norm");
+  const auto top = g.top_k(y, 2);
+  g.set_outputs({g.relu(y), mean, mean.result(1), top.indices});
+  return g;
+}
+
+TEST_CASE("a calibration record finds its values in a graph and in what rewrites make of it") {
+  CalibrationRecord r;
+  r.set("x", CalibrationEntry::per_tensor(0.3));
+  r.set("w", CalibrationEntry::per_channel(1, {1, 2, 3, 4}));
+  r.set("layer0/y", CalibrationEntry::per_tensor(2));
+  r.set("norm#1", CalibrationEntry::per_tensor(1));
+  const Graph g = labelled_values();
+  const auto values = r.values_in(g);
+  REQUIRE(values.size() == 4);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Value v = values[i].first;
+    CHECK(values[i].second == *r.find(node_label(g, v.node) + (v.result ? "#1" : "")));
+    if (i > 0) CHECK(values[i - 1].first < v);
+  }
+  const std::vector<const Pass*> passes{&eliminate_dead_code, &eliminate_common_subexpressions};
+  CHECK(r.values_in(run_passes(Graph(g), passes, PassContext{})).size() == 4);
+}
+
+TEST_CASE("a calibration record says which of its entries do not fit a graph") {
+  const Graph g = labelled_values();
+  const auto refused = [&](const std::string& path, const CalibrationEntry& e) {
+    CalibrationRecord r;
+    r.set(path, e);
+    return error_text([&] { (void)r.values_in(g); });
+  };
+  const CalibrationEntry one = CalibrationEntry::per_tensor(1);
+  CHECK(contains(refused("layer0/z", one), "no value of path 'layer0/z'"));
+  CHECK(contains(refused("layer0/z", one), "layer0/y"));
+  CHECK(contains(refused("w", CalibrationEntry::per_channel(1, {1, 2})), "2 scales along axis 1 of [3, 4] f32"));
+  CHECK(contains(refused("w", CalibrationEntry::per_channel(2, {1, 2})), "has no axis 2"));
+  Graph twice;
+  Expr y = twice.input("x", Shape({2}, DType::F32));
+  {
+    const auto scope = twice.scope("same");
+    y = twice.tanh(twice.tanh(y));
+  }
+  twice.set_outputs({y, twice.cast(y, DType::I32)});
+  CalibrationRecord r;
+  r.set("same", one);
+  CHECK(contains(error_text([&] { (void)r.values_in(twice); }), "2 values have this path"));
+  const std::string whole = node_label(twice, twice.outputs()[1].node);
+  CalibrationRecord i;
+  i.set(whole, one);
+  CHECK(contains(error_text([&] { (void)i.values_in(twice); }), "no float but [2] i32"));
+}
+
+TEST_CASE("a calibration record holds what the constants of a quantised graph say") {
+  Graph g("quantised");
+  ops::Dequantize by_column;
+  by_column.axis = 1;
+  const Tensor zeros = Tensor::of<std::int8_t>({2}, std::vector<std::int8_t>{-3, 4});
+  const Expr a = g.dequantize(g.param("w", Shape({3, 2}, DType::I8)),
+                              Operand(g.constant(test::doubles({2}, {0.5, 0.25}).cast(DType::F32))), by_column,
+                              Operand(g.constant(zeros)));
+  const Expr run = g.dequantize(g.param("v", Shape({3}, DType::I8)), Operand(g.input("s", Shape({}, DType::F32))));
+  const Expr blocks = g.dequantize(g.param("b", Shape({1, 34}, DType::U8)), QuantScheme::Q8_0);
+  ops::FakeQuantize fixed;
+  fixed.mode = ScaleMode::Fixed;
+  const Expr faked = g.fake_quantize(g.input("x", Shape({2}, DType::F32)), fixed, Operand(g.scalar(0.125F))).y;
+  g.set_label(faked.value().node, "act");
+  const Expr measured = g.fake_quantize(g.input("y", Shape({2}, DType::F32))).y;
+  g.set_outputs({a, run, blocks, faked, measured});
+  const CalibrationRecord r = CalibrationRecord::of(g);
+  CHECK(r.entries().size() == 2);
+  REQUIRE(r.find("w"));
+  CHECK(*r.find("w") == CalibrationEntry{1, {0.5, 0.25}, {-3, 4}});
+  REQUIRE(r.find("act"));
+  CHECK(*r.find("act") == CalibrationEntry::per_tensor(0.125));
+  const auto values = r.values_in(g);
+  REQUIRE(values.size() == 2);
+  CHECK(values[0].first == a.value());
+  CHECK(values[1].first == faked.value());
+}
+
+}  // namespace
+}  // namespace rlx
