@@ -6,6 +6,7 @@
 #include <set>
 
 #include "rlx/compiler/arena.h"
+#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/symbol_cuts.h"
 #include "rlx/compiler/views.h"
@@ -711,8 +712,8 @@ class Planner {
 
 namespace {
 
-// What a device that plans its memory itself is told: which inputs may go to which outputs.
-LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const LirAlias> donated) {
+// What a device that plans its memory itself is told: which inputs may go to which outputs, and which part is its own.
+LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home) {
   LirBufferPlan plan;
   plan.opaque = true;
   plan.alignment = target.limits().alignment;
@@ -721,13 +722,14 @@ LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const 
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r)
       refuse_large(g, NodeId{i}, max_bytes(g, Value(NodeId{i}, r)), target, most);
+  cut_parts(g, target, home, plan);
   return plan;
 }
 
 }  // namespace
 
 LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home) {
-  if (target.opaque()) return opaque_plan(g, target, donated);
+  if (target.opaque()) return opaque_plan(g, target, donated, home);
   LirBufferPlan plan = Planner(g, target, donated, home).plan();
   std::vector<std::string> problems = check_plan(g, plan);
   check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));

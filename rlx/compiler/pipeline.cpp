@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/placement.h"
 #include "rlx/compiler/split_weights.h"
@@ -164,13 +165,14 @@ LirModule CompilePipeline::plan_lir(const MirModule& m) {
   SplitProgram split = split_weights(m.graph, *program.target);
   LirModule lir;
   if (!program.others.empty()) {
-    split.run = insert_transfers(split.run, *program.target);
+    // Where the device keeps whole values the parts of the program say what crosses.
+    if (!program.target->opaque()) split.run = insert_transfers(split.run, *program.target);
     lir.others = program.others;
     if (program.host_segments && !runs_on(split.run, *program.target, static_cast<std::uint32_t>(lir.others.size())))
       lir.others.pop_back();
   }
   if (!split.run.symbol_sources().empty()) {
-    if (!lir.others.empty()) throw_stops_on_devices(split.run);
+    if (!lir.others.empty() && !program.target->opaque()) throw_stops_on_devices(split.run);
     split.run = sorted_by_symbols(split.run);
   }
   lir.plan = plan_memory(split.run, *program.target, donated(split.run));
@@ -229,6 +231,10 @@ std::uint32_t last_device(const LirBufferPlan& plan) {
     for (std::uint32_t d : *devices) last = std::max(last, d);
   for (const LirBodies& b : plan.bodies)
     for (const LirModule& m : b.modules) last = std::max(last, last_device(m.plan));
+  for (const LirPart& p : plan.parts) {
+    last = std::max(last, p.device);
+    for (const LirModule& m : p.modules) last = std::max(last, last_device(m.plan));
+  }
   return last;
 }
 
@@ -268,7 +274,11 @@ void check_lir(const LirModule& lir, const Target& target) {
         refuse("writes an output or a state from another device than its first", node_where(g, s.node));
   if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
     refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", want), {});
-  if (const auto problems = lir.plan.opaque ? std::vector<std::string>() : check_plan(g, lir.plan); !problems.empty())
+  LirBufferPlan whole;
+  if (lir.plan.opaque && lir.plan.parts.empty()) cut_parts(g, target, 0, whole);
+  if (!whole.parts.empty())
+    refuse(concat_text("has no parts, but ", target.name(), " does not run as a whole what it holds"), {});
+  if (const auto problems = lir.plan.opaque ? check_parts(g, lir.plan) : check_plan(g, lir.plan); !problems.empty())
     refuse("has an unsound plan", problems.front());
   if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
     refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, its preparation makes ",

@@ -37,6 +37,11 @@ LirBufferPlan plan_until(const LirBufferPlan& plan, const SymbolCut& cut) {
   if (plan.opaque) {
     out.opaque = true;
     out.alignment = plan.alignment;
+    out.node_devices = plan.node_devices;
+    for (const LirPart& part : plan.parts)
+      if (std::all_of(part.nodes.begin(), part.nodes.end(), [&](NodeId id) { return id.index < cut.nodes; }))
+        out.parts.push_back(part);
+    if (!out.node_devices.empty()) out.node_devices.resize(cut.nodes);
     return out;
   }
   out = plan;

@@ -10,6 +10,7 @@
 
 #include "rlx/driver/driven.h"
 #include "rlx/driver/fetching.h"
+#include "rlx/driver/parts.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/roots.h"
@@ -78,6 +79,7 @@ class ProgramExecutable final : public ExecutableGraph {
   /// The backend's own code where device `home` runs all of it.
   static std::unique_ptr<const ExecutableGraph> compile(LirModule lir, std::span<const ProgramDevice> devices,
                                                         std::uint32_t home, bool is_body) {
+    if (lir.plan.opaque) return compile_parts(std::move(lir), devices, home);
     const std::vector<Segment> segments = segments_of(lir);
     if (std::all_of(segments.begin(), segments.end(),
                     [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; }))

@@ -82,6 +82,15 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
     h.number(a.output);
     h.number(a.refused.empty());
   }
+  for (const LirPart& p : plan.parts) {
+    h.number(p.device);
+    h.number(p.driven);
+    h.number(p.nodes.size());
+    for (NodeId id : p.nodes) h.number(id.index);
+    for (const auto* values : {&p.inputs, &p.outputs})
+      for (Value v : *values) value(v);
+    for (const LirModule& m : p.modules) hash_plan(h, m.plan);
+  }
 }
 
 }  // namespace

@@ -129,7 +129,9 @@ std::string place_text(const LirValue& v) {
 
 std::string plan_header(const LirModule& m) {
   const LirBufferPlan& p = m.plan;
-  if (p.opaque) return "buffer plan: the device plans its memory\n";
+  if (p.opaque)
+    return concat_text("buffer plan: the device plans its memory",
+                       p.parts.empty() ? std::string() : concat_text(", ", count_text(p.parts.size(), "part")), "\n");
   std::string out = concat_text(
       "buffer plan: ", p.arenas.size() > 1 ? concat_text(p.arenas.size(), " arenas of ") : "arena ",
       bytes_text(p.arena_bytes), ", aligned to ", p.alignment, " B, ", count_text(p.schedule.size(), "step"), "\n");

@@ -21,7 +21,7 @@ struct ProofOptions {
   std::size_t memory_bytes = std::size_t{1} << 30;  // of each device
   int devices = 2;
   bool opaque = false;  // whole values, through a plug-in's table; else arenas, through a Backend
-  // Of arenas: its target refuses these.
+  // Its target refuses these; in opaque mode also what has them in a body.
   OpSet refuse{};
   static OpSet control_flow() { return {OpKind::If, OpKind::While, OpKind::Scan, OpKind::Call}; }
 };

@@ -6,13 +6,13 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/driver/registry.h"
-#include "rlx/ir/op.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/device_ext.h"
 #include "tests/proof/check_on_proof.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
 #include "tests/support/random_program.h"
+#include "tests/support/segment_programs.h"
 
 namespace rlx {
 namespace {
@@ -28,44 +28,11 @@ test::ProofOptions refusing(OpSet kinds) {
   return options;
 }
 
-// Sorts the rows of what it computes of x, then computes on.
-Graph sorting() {
-  Graph g("sorting");
-  const Expr x = g.input("x", f32({6, 9})), w = g.param("w", f32({9, 9}));
-  const Expr sorted = g.sort(g.matmul(x, w), 1);
-  const Expr total = g.state("total", Tensor::zeros(f32({6, 9})));
-  g.set_state("total", total + sorted);
-  g.set_outputs({g.tanh(sorted) + x, sorted, g.sort(x, 0)});
-  return g;
-}
-
-// The program of a seed with labels a, b and c on its nodes at random.
-test::RandomProgram labelled(std::uint64_t seed) {
-  test::RandomProgram p = test::random_program(seed);
-  test::Dice dice(seed * 31);
-  for (std::uint32_t i = 0; i < p.graph.num_nodes(); ++i)
-    if (!op_def(p.graph.nodes()[i].kind()).is_leaf())
-      p.graph.set_label(NodeId{i}, concat_text(dice.chance(33) ? "a" : dice.chance(50) ? "b" : "c", "/n", i));
-  return p;
-}
-
-// Compiles and checks it at two sets of extents; the devices that ran steps.
-void check_program(const test::RandomProgram& p, CompileOptions options) {
-  if (p.seed % 2 == 0)
-    for (const auto& [name, info] : p.graph.symbols()) options.symbol_modes[name] = SymbolMode::runtime(info.max);
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(p.graph), options);
-  for (std::uint64_t variant : {0, 1}) {
-    const SymbolBinding binding = p.binding(variant);
-    const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
-    test::check_runs(f, g, p.values(binding, variant));
-  }
-}
-
 }  // namespace
 
 TEST_CASE("segments: what the device refuses runs on the cpu, and the report says so") {
   const ProofScope proof(refusing({OpKind::Sort}));
-  const Graph g = sorting();
+  const Graph g = test::sorting();
   CHECK(test::check_on_proof(g, test::drawn(g)) == "host:sort ");
   CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
   const LirModule& lir = f.compile_result().lir;
@@ -110,26 +77,11 @@ OpSet sort_and_control_flow() {
   return kinds;
 }
 
-// A loop of at most 6 trips with sorts in it.
-Graph sorting_loop() {
-  Graph g("body");
-  const Expr x = g.input("x", f32({5, 7})), n = g.input("n", Shape({}, DType::I32));
-  const LoopResult r = g.while_loop(
-      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
-      [&](Graph& b, const ExprList& c) {
-        const Expr s = b.sort(b.sin(c[1] * 3.0), 1);
-        return LoopStep{{c[0] + 1, s + x}, {b.sort(s, 0)}};
-      },
-      {.max_trips = 6});
-  g.set_outputs({r.carries[1], r.ys[0], r.trips});
-  return g;
-}
-
 }  // namespace
 
 TEST_CASE("segments: the host in the body of a loop that the host drives") {
   const ProofScope proof(refusing(sort_and_control_flow()));
-  const Graph g = sorting_loop();
+  const Graph g = test::sorting_loop();
   for (int trips : {0, 1, 5, 8}) {
     NamedTensors values = test::drawn(g);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
@@ -140,7 +92,7 @@ TEST_CASE("segments: the host in the body of a loop that the host drives") {
 TEST_CASE("segments: a planned program over several devices is taken as it is, and checked") {
   const ProofScope proof(refusing(sort_and_control_flow()));
   const Session session(ProofScope::kDevice);
-  const Graph g = sorting_loop();
+  const Graph g = test::sorting_loop();
   const LirModule lir = session.compile(Graph(g)).compile_result().lir;
   CompiledGraph f = session.compile_module(GraphModule(LirModule(lir)));
   test::check_runs(f, g, test::drawn(g));
@@ -203,23 +155,13 @@ TEST_CASE("segments: random programs with kinds refused at random") {
     const ProofScope proof(refusing(kinds));
     const test::RandomProgram p = test::random_program(seed);
     INFO("seed ", seed, "\n", print_text(p.graph));
-    check_program(p, {});
+    test::check_program(p, Session(ProofScope::kDevice), {});
   }
 }
 
 TEST_CASE("placement: a program over both ordinals") {
   const ProofScope proof;
-  Graph g("layers");
-  const Expr x = g.input("x", f32({8, 32}));
-  Expr y = x;
-  for (int layer = 0; layer < 3; ++layer) {
-    const auto scope = g.scope(concat_text("layer", layer));
-    const Expr w = g.param(concat_text("w", layer), f32({32, 32}));
-    y = g.tanh(g.matmul(y, w)) + y;
-  }
-  const Expr seen = g.state("seen", Tensor::zeros(f32({8, 32})));
-  g.set_state("seen", seen + y);
-  g.set_outputs({y, x + 1.0});
+  const Graph g = test::layers();
   CompileOptions options;
   options.placement = {{"layer1", {ProofScope::kDevice, 1}}, {"layer2", {ProofScope::kDevice, 1}}};
   CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
@@ -260,20 +202,13 @@ TEST_CASE("placement: random programs split at random over both ordinals and the
   const ProofScope proof;
   int split = 0;
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(80); ++seed) {
-    const test::RandomProgram p = labelled(seed);
+    const test::RandomProgram p = test::labelled_program(seed);
     CompileOptions options;
-    const auto place = [&](const char* label, DeviceId device) {
-      for (const Node& n : p.graph.nodes())
-        if (n.origin.label.starts_with(concat_text(label, "/"))) {
-          options.placement.push_back({label, device});
-          return;
-        }
-    };
-    place("a", {ProofScope::kDevice, 1});
-    if (seed % 3 == 0) place("b", Device::Cpu);
+    test::place_label(p.graph, "a", {ProofScope::kDevice, 1}, options);
+    if (seed % 3 == 0) test::place_label(p.graph, "b", Device::Cpu, options);
     split += options.placement.empty() ? 0 : 1;
     INFO("seed ", seed, "\n", print_text(p.graph));
-    check_program(p, options);
+    test::check_program(p, Session(ProofScope::kDevice), options);
   }
   CHECK(split > test::repetitions(80) / 4);
 }
