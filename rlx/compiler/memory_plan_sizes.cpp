@@ -73,7 +73,9 @@ std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
   for (const LirStep& s : plan.schedule) {
     const LirBodies* b = plan.bodies_of(s.node);
     if (g.node(s.node).kind() == OpKind::Transfer || (b && b->driven && g.node(s.node).kind() != OpKind::Scan))
-      out += concat_text("  a run waits at ", s.node, ": the host ", b ? "decides" : "copies to another device", "\n");
+      out +=
+          b ? concat_text("  a run waits at ", s.node, ": the host decides\n")
+            : concat_text("  a copy to another device at ", s.node, ": the host waits unless a stream reaches both\n");
   }
   for (const LirOutputCopy& c : plan.output_copies)
     out += concat_text("  copy ", c.value, " to output ", c.output, "\n");

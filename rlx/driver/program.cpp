@@ -278,10 +278,18 @@ class ProgramBound final : public BoundGraph {
     tables_ = run_->tables;
   }
 
-  // From device to device by way of the host, without a second copy where one of them is the host.
+  // From device to device by the second one's stream where it reaches the first one's memory; else by way of the host,
+  // without a second copy where one of them is the host.
   void copy_between(const BufferView& from, std::uint32_t source, const BufferView& to, std::uint32_t target) {
     if (to.bytes == 0) return;
     Stream &give = stream_of(source), &get = stream_of(target);
+    if (sides_[target].device->copies_from(*sides_[source].device)) {
+      if (const Event made = give.record(); !made.ready()) get.wait(made);
+      get.copy(part_of(from, 0, to.bytes), to);
+      // What comes next may write where it was read.
+      if (const Event read = get.record(); !read.ready()) give.wait(read);
+      return;
+    }
     const auto on_host = [&](std::uint32_t d) { return sides_[d].device->memory_model() == MemoryModel::Host; };
     if (on_host(source)) return get.upload({from.host, to.bytes}, to);
     Fetching fetching(give);

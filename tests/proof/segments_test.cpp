@@ -198,10 +198,47 @@ TEST_CASE("placement: what it refuses") {
   CHECK(told({"stage1", Device::Cpu}).empty());
 }
 
+TEST_CASE("placement: copies between devices that reach each other do not pass the host") {
+  for (bool peers : {false, true}) {
+    CAPTURE(peers);
+    test::ProofOptions proof_options;
+    proof_options.peers = peers;
+    const ProofScope proof(proof_options);
+    Graph g("across");
+    const Expr x = g.input("x", f32({33}));
+    Expr y = g.sin(x);
+    {
+      const auto scope = g.scope("there");
+      y = g.reverse(y, {0}) + g.param("w", f32({33}));
+    }
+    g.set_outputs({g.tanh(y)});
+    CompileOptions options;
+    options.placement = {{"there", {ProofScope::kDevice, 1}}};
+    CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    test::check_runs(f, g, test::drawn(g));
+    const auto before = proof->counts();
+    f.run_typed({{"x", test::drawn(g).at("x")}});
+    const auto after = proof->counts();
+    // The input, the output, and a value each way; the weight is there.
+    CHECK(after.uploads - before.uploads == (peers ? 1 : 3));
+    CHECK(after.downloads - before.downloads == (peers ? 1 : 3));
+    CHECK(after.peer_copies - before.peer_copies == (peers ? 2 : 0));
+    // What fails on one device fails what the other one does with it.
+    proof->fail_step(1, 0, "a kernel of the second device failed");
+    CHECK(contains(error_text([&] {
+                     f.run_typed({{"x", test::drawn(g).at("x")}});
+                   }),
+                   "a kernel of the second device failed"));
+    test::check_runs(f, g, test::drawn(g));
+  }
+}
+
 TEST_CASE("placement: random programs split at random over both ordinals and the cpu") {
-  const ProofScope proof;
   int split = 0;
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(80); ++seed) {
+    test::ProofOptions proof_options;
+    proof_options.peers = seed % 2 == 0;
+    const ProofScope proof(proof_options);
     const test::RandomProgram p = test::labelled_program(seed);
     CompileOptions options;
     test::place_label(p.graph, "a", {ProofScope::kDevice, 1}, options);
