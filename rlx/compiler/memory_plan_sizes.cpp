@@ -79,8 +79,9 @@ std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
   }
   for (const LirOutputCopy& c : plan.output_copies)
     out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
-  for (const LirStateCopy& c : plan.state_copies)
-    out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
+  for (const auto* copies : {&plan.state_copies, &plan.far_state_copies})
+    for (const LirStateCopy& c : *copies)
+      out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
   for (const LirUpdateCopy& c : plan.update_copies)
     out += concat_text("  ", c.node, " copies operand ", c.operand, " before it updates it: ", c.reason, "\n");
   for (const LirAlias& a : plan.aliases)

@@ -268,10 +268,21 @@ void check_lir(const LirModule& lir, const Target& target) {
   if (const std::uint32_t last = last_device(lir.plan); last > lir.others.size())
     refuse(concat_text("names device ", last, " of ", lir.others.size() + 1), {});
   if (!lir.ranges.empty()) refuse("is a part of a program: it names ranges of its schedule", {});
+  const std::vector<NodeId> states = g.leaves(OpKind::State);
+  const auto state_device = [&](std::uint32_t state) {
+    return lir.plan.node_device(states[detail::checked_index("state", state, states.size())]);
+  };
   for (const LirStep& s : lir.plan.schedule)
-    for (std::uint32_t r = 0; r < g.node(s.node).num_results() && lir.plan.node_device(s.node) != 0; ++r)
-      if (const Place place = lir.plan.at(Value(s.node, r)).place; place == Place::Output || place == Place::State)
-        refuse("writes an output or a state from another device than its first", node_where(g, s.node));
+    for (std::uint32_t r = 0; r < g.node(s.node).num_results(); ++r) {
+      const LirValue& v = lir.plan.at(Value(s.node, r));
+      const std::uint32_t device = lir.plan.node_device(s.node);
+      if ((v.place == Place::Output && device != 0) || (v.place == Place::State && device != state_device(v.index)))
+        refuse("writes an output or a state from another device than it is on", node_where(g, s.node));
+    }
+  for (const auto* copies : {&lir.plan.state_copies, &lir.plan.far_state_copies})
+    for (const LirStateCopy& c : *copies)
+      if (!lir.plan.opaque && (state_device(c.state) == 0) != (copies == &lir.plan.state_copies))
+        refuse("copies a state on another device than it is on", node_where(g, c.value.node));
   if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
     refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", want), {});
   LirBufferPlan whole;

@@ -210,7 +210,8 @@ Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home)
   std::vector<Value> outputs;
   for (Value v : g.outputs()) outputs.push_back(on(v, home));
   out.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, on(u.value, home));
+  for (const Graph::StateUpdate& u : g.state_updates())
+    out.set_state(u.name, on(u.value, devices[NodeId(g.find_leaf(OpKind::State, u.name)).index]));
   for (const auto& [symbol, source] : g.symbol_sources()) out.set_symbol_source(symbol, on(source, home));
   return out;
 }

@@ -47,7 +47,8 @@ LirBufferPlan plan_until(const LirBufferPlan& plan, const SymbolCut& cut) {
   out = plan;
   out.values.resize(cut.nodes);
   out.schedule.resize(cut.step);
-  out.output_copies.clear(), out.state_copies.clear(), out.update_copies.clear(), out.aliases.clear();
+  out.output_copies.clear(), out.state_copies.clear(), out.far_state_copies.clear(), out.update_copies.clear(),
+      out.aliases.clear();
   std::erase_if(out.bodies, [&](const LirBodies& b) { return b.node.index >= cut.nodes; });
   return out;
 }

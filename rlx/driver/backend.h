@@ -52,7 +52,7 @@ struct RunSlot {
 struct RunArguments {
   std::span<const RunSlot> inputs;      // in node order of the Inputs
   std::span<const RunSlot> outputs;     // in output order
-  std::span<const RunSlot> states;      // in node order of the States
+  std::span<const RunSlot> states;      // in node order of the States; those on other devices are empty
   std::span<const BufferView> weights;  // by Param index of the LIR graph
   /// Counts the changes of `states` and `weights`: equal to that of the last run, they are too.
   std::uint64_t tables = 0;

@@ -75,6 +75,9 @@ class PartsBound final : public BoundGraph {
     ordered_on_.reset();
     if (!last_.ready()) stream.wait(last_);
     if (a.times) a.times->clear();
+    for (std::uint32_t d : state_devices_)  // who wrote them last is known to the caller's stream
+      if (d != home_)
+        if (const Event before = stream.record(); !before.ready()) stream_of(d).wait(before);
     if (a.tables != tables_) forget_weights();
     const Holding holding(*this);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -85,7 +88,7 @@ class PartsBound final : public BoundGraph {
     // All are there before the first is replaced: states may change places.
     std::vector<HeldValue> outputs, states;
     for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
-    for (const NewState& s : new_states_) states.push_back(brought(s.value, home_));
+    for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
     for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].holder = std::move(outputs[o]);
     for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].holder = std::move(states[s]);
     for (Side& s : sides_)
@@ -135,8 +138,9 @@ class PartsBound final : public BoundGraph {
   class Holding {
    public:
     explicit Holding(PartsBound& b) : b_(b) {
-      for (std::size_t i = 0; i < b.inputs_.size(); ++i) take(b.inputs_[i], b.run_->inputs[i], b.run_->inputs[i].given);
-      for (std::size_t s = 0; s < b.states_.size(); ++s) take(b.states_[s], b.run_->states[s], false);
+      for (std::size_t i = 0; i < b.inputs_.size(); ++i) take(b.inputs_[i], b.run_->inputs[i]);
+      for (std::size_t s = 0; s < b.states_.size(); ++s)
+        b.values_[b.states_[s]].held[b.state_devices_[s]] = *b.run_->states[s].holder;
       for (const NewState& s : b.new_states_)
         if (b.run_->states[s.state].given) b.run_->states[s.state].holder->reset();
     }
@@ -144,16 +148,16 @@ class PartsBound final : public BoundGraph {
     Holding& operator=(const Holding&) = delete;
     ~Holding() {
       for (const NewState& s : b_.new_states_)
-        if (HeldValue& holder = *b_.run_->states[s.state].holder; !holder) holder = b_.values_[s.old].held[b_.home_];
+        if (HeldValue& holder = *b_.run_->states[s.state].holder; !holder)
+          holder = b_.values_[s.old].held[b_.state_devices_[s.state]];
       for (std::uint32_t v = 0; v < b_.values_.size(); ++v) b_.let_go(v);
       for (Part& p : b_.parts_) p.taken.clear(), p.made.clear();
     }
 
    private:
-    void take(std::uint32_t value, const RunSlot& slot, bool given) {
-      HeldValue& held = b_.values_[value].held[b_.home_];
-      held = *slot.holder;
-      if (given) slot.holder->reset();
+    void take(std::uint32_t value, const RunSlot& slot) {
+      b_.values_[value].held[b_.home_] = *slot.holder;
+      if (slot.given) slot.holder->reset();
     }
     PartsBound& b_;
   };
@@ -174,7 +178,10 @@ class PartsBound final : public BoundGraph {
     const Graph& g = lir_.graph;
     for (NodeId id : g.leaves(OpKind::Input)) inputs_.push_back(number(id));
     const std::vector<NodeId> states = g.leaves(OpKind::State), params = g.leaves(OpKind::Param);
-    for (NodeId id : states) states_.push_back(number(id));
+    for (NodeId id : states) {
+      states_.push_back(number(id));
+      state_devices_.push_back(lir_.plan.node_device(id));
+    }
     for (std::uint32_t p = 0; p < params.size(); ++p) {
       params_.push_back(number(params[p]));
       values_[params_.back()].param = p;
@@ -355,6 +362,7 @@ class PartsBound final : public BoundGraph {
   std::vector<Crossing> values_;
   std::map<Value, std::uint32_t> numbers_;
   std::vector<std::uint32_t> inputs_, states_, params_, outputs_;  // numbers of values
+  std::vector<std::uint32_t> state_devices_;
   std::vector<NewState> new_states_;
   std::vector<Part> parts_;
   std::vector<std::byte> staging_;

@@ -141,10 +141,12 @@ class ProgramBound final : public BoundGraph {
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) driven_.push_back(bind_driven(k));
     for (const LirStep& step : lir_.plan.schedule)
       if (const std::uint32_t d = lir_.plan.node_device(step.node); d != exe.home_)
-        each_read(lir_.graph, step, [&](Value v) {
-          if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared)
-            sides_[d].read_weights.insert(lv.index);
-        });
+        each_read(lir_.graph, step, [&](Value v) { note_weight(v, d); });
+    for (NodeId id : lir_.graph.leaves(OpKind::State)) {
+      state_devices_.push_back(lir_.plan.node_device(id));
+      sides_[state_devices_.back()].has_states = true;
+    }
+    for (const LirStateCopy& c : lir_.plan.far_state_copies) note_weight(c.value, state_devices_[c.state]);
   }
 
   Event submit(const RunArguments& a, Stream& stream) override {
@@ -154,7 +156,13 @@ class ProgramBound final : public BoundGraph {
     // Work of ours is also between that of the parts.
     if (!last_.ready()) stream.wait(last_);
     if (a.times) a.times->clear();
-    if (a.tables != tables_) bring_weights();
+    for (Side& s : sides_)  // who wrote their states last is known to the caller's stream
+      if (s.stream && s.has_states)
+        if (const Event before = stream.record(); !before.ready()) s.stream->wait(before);
+    if (a.tables != tables_) {
+      divide_states();
+      bring_weights();
+    }
     const std::size_t steps = lir_.plan.schedule.size();
     const StepRange range = a.range.of(steps);
     bool copied = false;
@@ -170,6 +178,7 @@ class ProgramBound final : public BoundGraph {
       copied = s.kind == Segment::Kind::Straight && s.device == exe_.home_ && part.end == steps;
     }
     if (range.end == steps && !copied) run_straight(exe_.home_, {steps, steps});
+    if (range.end == steps) copy_far_states();
     for (Side& s : sides_)
       if (s.stream)
         if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
@@ -184,12 +193,49 @@ class ProgramBound final : public BoundGraph {
     std::shared_ptr<OpenDevice> device;
     std::shared_ptr<Stream> stream;  // null for the first, whose runs bring one
     std::unique_ptr<BoundGraph> bound;
+    bool has_states = false;
+    std::vector<RunSlot> states;           // those of other devices are empty
     std::set<std::uint32_t> read_weights;  // not of the first
     std::vector<BufferView> weights;       // likewise: copies
     std::map<std::uint32_t, std::shared_ptr<Buffer>> weight_buffers;
     std::map<std::uint32_t, BufferView> constants;  // that copies and bodies read, by node
     BufferView nothing;                             // for values without bytes
   };
+
+  void note_weight(Value v, std::uint32_t device) {
+    if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared && device != exe_.home_)
+      sides_[device].read_weights.insert(lv.index);
+  }
+  void divide_states() {
+    for (Side& s : sides_) s.states.assign(run_->states.size(), {});
+    for (std::size_t i = 0; i < run_->states.size(); ++i) sides_[state_devices_[i]].states[i] = run_->states[i];
+  }
+
+  // New values of states on other devices that are not made in place. What lies in a state itself is set aside first:
+  // states may change places.
+  void copy_far_states() {
+    std::vector<BufferView> values;
+    for (std::size_t k = 0; k < lir_.plan.far_state_copies.size(); ++k) {
+      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+      const std::uint32_t device = state_devices_[c.state];
+      values.push_back(place(c.value, device));
+      if (lir_.plan.at(c.value).place != Place::State || values.back().bytes == 0) continue;
+      const auto [aside, added] = aside_.try_emplace(k);
+      if (added) aside->second = take(device, values.back().bytes, BufferUse::Arena);
+      stream_of(device).copy(values.back(), aside->second);
+      values.back() = aside->second;
+    }
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+      if (values[k].bytes == 0) continue;
+      Stream& stream = stream_of(state_devices_[c.state]);
+      const BufferView to = part_of(run_->states[c.state].view, 0, values[k].bytes);
+      if (values[k].buffer)
+        stream.copy(values[k], to);
+      else  // a constant or an unchanged weight of the host
+        stream.upload({values[k].host, values[k].bytes}, to);
+    }
+  }
 
   bool uses(std::uint32_t device) const {
     const auto& devices = lir_.plan.node_devices;
@@ -318,6 +364,7 @@ class ProgramBound final : public BoundGraph {
       part = *run_;
     else
       part.weights = s.weights, part.tables = run_->tables;
+    part.states = s.states;
     part.range = range;
     std::vector<StepTime> times;
     part.times = run_->times ? &times : nullptr;
@@ -366,6 +413,8 @@ class ProgramBound final : public BoundGraph {
   std::vector<Side> sides_;                          // by device
   std::vector<std::unique_ptr<DrivenNode>> driven_;  // as the plan has them; null: a kernel's
   std::vector<std::shared_ptr<Buffer>> buffers_;
+  std::vector<std::uint32_t> state_devices_;
+  std::map<std::size_t, BufferView> aside_;  // of far state copies
   std::vector<std::byte> staging_;
   std::vector<BufferView> operands_, results_;
   std::uint64_t tables_ = ~std::uint64_t{0};

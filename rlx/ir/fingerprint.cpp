@@ -66,10 +66,13 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
     value(c.value);
     h.number(c.output);
   }
-  h.number(plan.state_copies.size());
-  for (const LirStateCopy& c : plan.state_copies) {
-    value(c.value);
-    h.number(c.state);
+  for (const auto* copies : {&plan.state_copies, &plan.far_state_copies}) {
+    if (copies == &plan.far_state_copies && copies->empty()) continue;  // one device
+    h.number(copies->size());
+    for (const LirStateCopy& c : *copies) {
+      value(c.value);
+      h.number(c.state);
+    }
   }
   for (const auto* devices : {&plan.node_devices, &plan.arena_devices}) {
     if (devices->empty()) continue;  // one device

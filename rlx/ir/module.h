@@ -160,9 +160,9 @@ struct LirBodies {
   std::optional<std::uint32_t> decision{};
 };
 
-/// A part of a program whose first device keeps whole values: what one device runs as a graph of its own, or a branch or
-/// loop that the host drives. Parts run one after the other; a value that crosses is brought to the device that reads
-/// it, whole.
+/// A part of a program whose first device keeps whole values: what one device runs as a graph of its own, or a branch
+/// or loop that the host drives. Parts run one after the other; a value that crosses is brought to the device that
+/// reads it, whole.
 struct LirPart {
   std::uint32_t device = 0;
   bool driven = false;
@@ -190,6 +190,8 @@ struct LirBufferPlan {
   std::vector<LirStep> schedule;
   std::vector<LirOutputCopy> output_copies;
   std::vector<LirStateCopy> state_copies;
+  /// The same of states on other devices than the first, which the program copies and no backend's code.
+  std::vector<LirStateCopy> far_state_copies{};
   std::vector<LirUpdateCopy> update_copies;
   std::vector<LirAlias> aliases;
   std::vector<LirBodies> bodies;  // of nodes whose kernels run them as programs, in order of the nodes
@@ -221,8 +223,8 @@ struct LirModule {
   Graph graph;
   LirBufferPlan plan;
   Graph prepare;
-  /// The devices 1, 2, .. of the plan. Number 0 is the one that the program is compiled for, and has its inputs,
-  /// outputs and states.
+  /// The devices 1, 2, .. of the plan. Number 0 is the one that the program is compiled for, and has its inputs and
+  /// outputs; states are on those of their nodes.
   std::vector<DeviceId> others{};
   /// What a backend makes code of: ranges of the schedule, whose steps alone its device runs; empty: all of it.
   std::vector<StepRange> ranges{};

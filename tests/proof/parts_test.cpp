@@ -212,6 +212,28 @@ TEST_CASE("parts: a program over both ordinals") {
   test::check_runs(f, g, test::drawn(g));
 }
 
+TEST_CASE("parts: a state is on the ordinal that updates it") {
+  const ProofScope proof(whole_values());
+  Graph g("cached");
+  const Expr x = g.input("x", f32({1, 16})), at = g.input("at", Shape({2}, DType::I32));
+  const auto scope = g.scope("there");
+  const Expr cache = g.dynamic_update_slice(g.state("cache", Tensor::zeros(f32({256, 16}))), x, at);
+  g.set_state("cache", cache);
+  g.set_outputs({g.matmul(x, g.transpose(cache, {1, 0}))});
+  CompileOptions options;
+  options.placement = {{"there", {ProofScope::kDevice, 1}}};
+  options.must_alias = true;
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  const NamedTensors values = test::drawn(g);
+  test::check_runs(f, g, values);
+  const auto before = proof->counts();
+  f.run_typed(values);
+  // Both inputs are put on the first device, got and put on the second; the product comes back and to the host.
+  CHECK(proof->counts().uploads - before.uploads == 5);
+  CHECK(proof->counts().downloads - before.downloads == 4);
+  CHECK(proof->counts().taken > before.taken);
+}
+
 TEST_CASE("parts: values of symbols, also those that the run computes, with the host in between") {
   for (OpSet refused : {OpSet{OpKind::Reverse, OpKind::Sort, OpKind::Reduce}, test::ProofOptions::control_flow()}) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {

@@ -379,7 +379,7 @@ class ProofBound final : public BoundGraph {
     for (const RunSlot& s : a.outputs) bindings->outputs.push_back(bound(s.view));
     if (a.tables != tables_) {  // what the count says is what is believed
       states_.clear(), weights_.clear();
-      for (const RunSlot& s : a.states) states_.push_back(bound(s.view));
+      for (const RunSlot& s : a.states) states_.push_back(s.view.buffer ? bound(s.view) : Place256());
       for (const BufferView& w : a.weights) weights_.push_back(w.buffer ? bound(w) : Place256());
       tables_ = a.tables;
     }

@@ -250,6 +250,101 @@ TEST_CASE("placement: random programs split at random over both ordinals and the
   CHECK(split > test::repetitions(80) / 4);
 }
 
+namespace {
+
+// Row `at` of a cache becomes x, of which y is a product with the whole of it.
+Graph cached() {
+  Graph g("cached");
+  const Expr x = g.input("x", f32({1, 16})), at = g.input("at", Shape({2}, DType::I32));
+  const auto scope = g.scope("there");
+  const Expr cache = g.dynamic_update_slice(g.state("cache", Tensor::zeros(f32({256, 16}))), x, at);
+  g.set_state("cache", cache);
+  g.set_outputs({g.matmul(x, g.transpose(cache, {1, 0}))});
+  return g;
+}
+
+std::size_t state_bytes(int ordinal) {
+  for (const auto& device : opened_devices(ProofScope::kDevice))
+    if (device->id().ordinal == ordinal) return device->memory().in_use[static_cast<std::size_t>(BufferUse::States)];
+  return 0;
+}
+
+CompileOptions placed_there() {
+  CompileOptions options;
+  options.placement = {{"there", {ProofScope::kDevice, 1}}};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("placement: a state is where it is updated, so that a step brings no more than its token there") {
+  for (bool peers : {false, true}) {
+    CAPTURE(peers);
+    test::ProofOptions proof_options;
+    proof_options.peers = peers;
+    const ProofScope proof(proof_options);
+    const Graph g = cached();
+    CompileOptions options = placed_there();
+    options.must_alias = true;
+    CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    NamedTensors values = test::drawn(g);
+    test::check_runs(f, g, values);
+    CHECK(state_bytes(0) == 0);
+    CHECK(state_bytes(1) == std::size_t{256} * 16 * 4);
+    const auto before = proof->counts();
+    f.run_typed(values);
+    const auto after = proof->counts();
+    // Both inputs come to the first device and go to the second, the product comes back and to the host.
+    CHECK(after.uploads - before.uploads == (peers ? 2 : 5));
+    CHECK(after.downloads - before.downloads == (peers ? 1 : 4));
+    CHECK(after.peer_copies - before.peer_copies == (peers ? 3 : 0));
+    // Rows of it are read and written there, a clone has its own, a program elsewhere that shares it takes it along.
+    f.write_state("cache", Tensor::full(f32({2, 16}), 3), Rows{7, 2});
+    CHECK(f.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 3));
+    CompiledGraph copy = f.clone();
+    f.reset();
+    CHECK(f.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 0));
+    CHECK(copy.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 3));
+    CompiledGraph home = Session(ProofScope::kDevice).compile(Graph(g));
+    CHECK(home.share_state_from(copy) == 1);
+    for (CompiledGraph* runner : {&home, &copy, &home}) {
+      values.insert_or_assign("cache", copy.read_state("cache"));
+      const test::BoundedResult exact = test::evaluate_bounded(g, values);
+      test::expect_within_bound(runner->run_typed({{"x", values.at("x")}, {"at", values.at("at")}}), exact);
+      CHECK(copy.read_state("cache").identical(home.read_state("cache")));
+    }
+  }
+}
+
+TEST_CASE("placement: states of the second device that are copied, or change places") {
+  const ProofScope proof;
+  Graph g("places");
+  const Expr x = g.input("x", f32({5, 3}));
+  const Expr a = g.state("a", Tensor::full(f32({5, 3}), 1)), b = g.state("b", Tensor::full(f32({5, 3}), 2));
+  const Expr c = g.state("c", Tensor::full(f32({5, 3}), 3)), w = g.param("w", f32({5, 3}));
+  const Expr last = g.state("last", Tensor::zeros(f32({5, 3})));
+  {
+    const auto scope = g.scope("there");
+    g.set_state("a", g.stop_gradient(b));
+    g.set_state("b", g.stop_gradient(a));
+    const Expr next = c * x;
+    g.set_state("c", next);
+    g.set_state("last", w);
+    g.set_outputs({next + c, g.sin(last + a + b)});
+  }
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), placed_there());
+  test::check_runs(f, g, test::drawn(g));
+  const LirModule& lir = f.compile_result().lir;
+  CHECK(!lir.plan.far_state_copies.empty());
+  LirModule bad = lir;
+  std::swap(bad.plan.far_state_copies, bad.plan.state_copies);
+  CHECK(contains(error_text([&] {
+                   CompileOptions options = placed_there();
+                   (void)Session(ProofScope::kDevice).compile_module(GraphModule(std::move(bad)), options);
+                 }),
+                 "copies a state on another device than it is on"));
+}
+
 TEST_CASE("placement: a failure on the second device fails the run, and a new one works") {
   const ProofScope proof;
   Graph g("late");
