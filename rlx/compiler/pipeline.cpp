@@ -146,19 +146,6 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
       }
 }
 
-namespace {
-[[noreturn]] void throw_stops_on_devices(const Graph& g) {
-  const auto& [symbol, source] = *g.symbol_sources().begin();
-  throw Error(
-      Diagnostic{ErrorCode::Unsupported,
-                 concat_text("symbol '", symbol, "' of graph '", g.name(),
-                             "' takes its value from the run, in a program over several devices"),
-                 node_where(g, source.node),
-                 "keep the program on one device (placement, what the device refuses), or compute the value from "
-                 "inputs alone"});
-}
-}  // namespace
-
 LirModule CompilePipeline::plan_lir(const MirModule& m) {
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
@@ -171,10 +158,7 @@ LirModule CompilePipeline::plan_lir(const MirModule& m) {
     if (program.host_segments && !runs_on(split.run, *program.target, static_cast<std::uint32_t>(lir.others.size())))
       lir.others.pop_back();
   }
-  if (!split.run.symbol_sources().empty()) {
-    if (!lir.others.empty() && !program.target->opaque()) throw_stops_on_devices(split.run);
-    split.run = sorted_by_symbols(split.run);
-  }
+  if (!split.run.symbol_sources().empty()) split.run = sorted_by_symbols(split.run);
   lir.plan = plan_memory(split.run, *program.target, donated(split.run));
   lir.graph = std::move(split.run);
   lir.prepare = std::move(split.prepare);

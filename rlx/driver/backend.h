@@ -89,8 +89,8 @@ class ExecutableGraph {
   /// The way back: the elements that the source holds, into `values`, of `dtype`; the others stay.
   virtual void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const;
   /// Code for runs of `program`: `lir()`, or, where that has symbols, the same nodes, schedule and arenas with their
-  /// values. `arenas` are those of its plan; those of other devices are empty. Program and arenas live as long as the
-  /// result.
+  /// values. `arenas` are those of its plan, for a part of a program (`LirModule::ranges`) its device's alone. Program
+  /// and arenas live as long as the result.
   virtual std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".

@@ -49,12 +49,12 @@ std::vector<Segment> segments_of(const LirModule& lir) {
 /// Immutable; shared by clones. `home` is the device of its inputs: of a body that of the node which holds it.
 class ProgramExecutable final : public ExecutableGraph {
  public:
-  ProgramExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home, bool is_body)
-      : devices_(devices.begin(), devices.end()), home_(home), is_body_(is_body), segments_(segments_of(lir)) {
+  ProgramExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
+      : devices_(devices.begin(), devices.end()), home_(home), segments_(segments_of(lir)) {
     for (const LirBodies& b : lir.plan.bodies) {
       auto& made = bodies_.emplace_back();
       if (!b.driven) continue;
-      for (const LirModule& m : b.modules) made.push_back(compile(m, devices, lir.plan.node_device(b.node), true));
+      for (const LirModule& m : b.modules) made.push_back(compile(m, devices, lir.plan.node_device(b.node)));
     }
     code_.resize(devices.size());
     for (std::uint32_t d = 0; d < devices.size(); ++d) {
@@ -78,13 +78,13 @@ class ProgramExecutable final : public ExecutableGraph {
 
   /// The backend's own code where device `home` runs all of it.
   static std::unique_ptr<const ExecutableGraph> compile(LirModule lir, std::span<const ProgramDevice> devices,
-                                                        std::uint32_t home, bool is_body) {
+                                                        std::uint32_t home) {
     if (lir.plan.opaque) return compile_parts(std::move(lir), devices, home);
     const std::vector<Segment> segments = segments_of(lir);
     if (std::all_of(segments.begin(), segments.end(),
                     [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; }))
       return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
-    return std::make_unique<const ProgramExecutable>(std::move(lir), devices, home, is_body);
+    return std::make_unique<const ProgramExecutable>(std::move(lir), devices, home);
   }
 
   const LirModule& lir() const override { return code_[home_]->lir(); }
@@ -109,7 +109,6 @@ class ProgramExecutable final : public ExecutableGraph {
   friend class ProgramBound;
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
-  bool is_body_;
   std::size_t granule_ = 1;
   std::vector<Segment> segments_;
   std::vector<std::unique_ptr<const ExecutableGraph>> code_;                 // by device; null: it has no steps
@@ -126,11 +125,6 @@ class ProgramBound final : public BoundGraph {
       s.device = d == exe.home_ ? device.shared_from_this() : exe.devices_[d].device;
       if (d != exe.home_ && uses(d)) s.stream = s.device->stream();
     }
-    // Those of the first device are the caller's, and so are all of a body.
-    arenas_.resize(lir_.plan.arenas.size());
-    for (std::size_t a = 0; a < arenas_.size() && !exe.is_body_; ++a)
-      if (const std::uint32_t d = lir_.plan.arena_device(a); d != exe.home_)
-        arenas_[a] = take(d, lir_.plan.arenas[a], BufferUse::Arena);
     for (std::uint32_t d = 0; d < sides_.size(); ++d) {
       if (!exe.code_[d]) continue;
       std::vector<BufferView> own;
@@ -142,10 +136,7 @@ class ProgramBound final : public BoundGraph {
     for (const LirStep& step : lir_.plan.schedule)
       if (const std::uint32_t d = lir_.plan.node_device(step.node); d != exe.home_)
         each_read(lir_.graph, step, [&](Value v) { note_weight(v, d); });
-    for (NodeId id : lir_.graph.leaves(OpKind::State)) {
-      state_devices_.push_back(lir_.plan.node_device(id));
-      sides_[state_devices_.back()].has_states = true;
-    }
+    for (NodeId id : lir_.graph.leaves(OpKind::State)) state_devices_.push_back(lir_.plan.node_device(id));
     for (const LirStateCopy& c : lir_.plan.far_state_copies) note_weight(c.value, state_devices_[c.state]);
   }
 
@@ -156,8 +147,9 @@ class ProgramBound final : public BoundGraph {
     // Work of ours is also between that of the parts.
     if (!last_.ready()) stream.wait(last_);
     if (a.times) a.times->clear();
-    for (Side& s : sides_)  // who wrote their states last is known to the caller's stream
-      if (s.stream && s.has_states)
+    // Whoever wrote their states or used their arenas last is known to the caller's stream.
+    for (Side& s : sides_)
+      if (s.stream)
         if (const Event before = stream.record(); !before.ready()) s.stream->wait(before);
     if (a.tables != tables_) {
       divide_states();
@@ -193,7 +185,6 @@ class ProgramBound final : public BoundGraph {
     std::shared_ptr<OpenDevice> device;
     std::shared_ptr<Stream> stream;  // null for the first, whose runs bring one
     std::unique_ptr<BoundGraph> bound;
-    bool has_states = false;
     std::vector<RunSlot> states;           // those of other devices are empty
     std::set<std::uint32_t> read_weights;  // not of the first
     std::vector<BufferView> weights;       // likewise: copies
@@ -404,7 +395,20 @@ class ProgramBound final : public BoundGraph {
     for (Value v : n.inputs) operands_.push_back(place(v, d));
     for (std::uint32_t r = 0; r < n.num_results(); ++r) results_.push_back(place(Value(id, r), d));
     const auto k = static_cast<std::size_t>(lir_.plan.bodies_of(id) - lir_.plan.bodies.data());
-    driven_[k]->run(operands_, results_, stream_of(d));
+    // Its bodies use ranges of all devices, by streams of their own.
+    Stream& stream = stream_of(d);
+    const auto each_other = [&](const auto& f) {
+      for (std::uint32_t other = 0; other < sides_.size(); ++other)
+        if (other != d && (other == exe_.home_ || sides_[other].stream)) f(stream_of(other));
+    };
+    each_other([&](Stream& other) {
+      if (const Event before = other.record(); !before.ready()) stream.wait(before);
+    });
+    driven_[k]->run(operands_, results_, stream);
+    const Event done = stream.record();
+    each_other([&](Stream& other) {
+      if (!done.ready()) other.wait(done);
+    });
   }
 
   const ProgramExecutable& exe_;
@@ -433,7 +437,7 @@ std::unique_ptr<BoundGraph> ProgramExecutable::bind(OpenDevice& device, const Li
 
 std::unique_ptr<const ExecutableGraph> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
   check(devices.size() == lir.others.size() + 1, "a program is compiled for its devices");
-  return ProgramExecutable::compile(std::move(lir), devices, 0, false);
+  return ProgramExecutable::compile(std::move(lir), devices, 0);
 }
 
 }  // namespace rlx

@@ -28,6 +28,7 @@ struct ProgramWeights {
 struct BoundProgram {
   std::shared_ptr<const ProgramAtExtents> spec;
   std::unique_ptr<BoundGraph> bound;
+  std::vector<BufferView> arenas;
   std::uint64_t tables = 0;  // of the runner when `weights` and `states` were filled
   std::vector<BufferView> weights;
   std::vector<RunSlot> inputs, outputs, states;

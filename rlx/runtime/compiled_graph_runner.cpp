@@ -118,7 +118,9 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
     s.holds_states = !s.states.empty() && s.states.front().holder;
     s.tables = tables;
   }
-  if (!s.bound) s.bound = c.executable->bind(*device, s.spec->lir(), memory.arenas());
+  if (s.bound) return;
+  s.arenas = memory.arenas(c);
+  s.bound = c.executable->bind(*device, s.spec->lir(), s.arenas);
 }
 
 BoundProgram& CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {

@@ -35,6 +35,7 @@ struct CompiledProgram {
   std::vector<std::size_t> slot_offsets;                   // of the outputs, in the results of a run
   std::size_t slot_bytes = 0;                              // of all of them
   std::vector<std::size_t> input_bytes, output_bytes;      // the most that each takes
+  std::vector<std::shared_ptr<OpenDevice>> devices;        // of its plan; the first is the one compiled for
   std::vector<std::shared_ptr<OpenDevice>> state_devices;  // by `SharedPrograms::states`; null: it does not use it
   std::size_t memory_bytes() const { return executable->lir().plan.arena_bytes + slot_bytes; }
   /// True when one of these steps writes to a state.
