@@ -28,6 +28,7 @@ class PlanChecker {
         maker_(g.num_nodes(), kNoStep),
         last_edge_(plan.schedule.size(), kNoEdge),
         reached_(plan.schedule.size(), kNoStep) {
+    for (NodeId id : g.leaves(OpKind::State)) state_devices_.push_back(plan.node_device(id));
     for (std::size_t s = 0; s < plan.schedule.size(); ++s)
       maker_[plan.schedule[s].node.index] = static_cast<std::int32_t>(s);
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
@@ -66,7 +67,7 @@ class PlanChecker {
       check_writes(history, id, self);
       if (const LirBodies* b = plan_.bodies_of(id))
         for (const LirRange& r : b->ranges) check_write(history, byte_range(r), self, "its bodies");
-      if (!plan_.arena_devices.empty()) check_devices(id);
+      if (!plan_.arena_devices.empty() || !plan_.node_devices.empty()) check_devices(id);
     }
     const auto end = static_cast<std::int32_t>(plan_.schedule.size());
     for (; next_cut < cuts.size(); ++next_cut) check_cut(history, cuts[next_cut]);
@@ -247,6 +248,8 @@ class PlanChecker {
     const Node& n = g_.node(id);
     const auto here = [&](Value v) {
       const LirValue& lv = plan_.at(v);
+      if (lv.place == Place::State)
+        return lv.index < state_devices_.size() && state_devices_[lv.index] == plan_.node_device(id);
       return lv.place != Place::Arena || lv.bytes == 0 || device_of(lv.index) == plan_.node_device(id);
     };
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
@@ -309,6 +312,7 @@ class PlanChecker {
   std::vector<AccessUser> writers_, earlier_;  // of one access
   std::int32_t search_from_ = kNoStep;         // the step whose predecessors were searched last
   std::vector<std::int32_t> reached_;          // the last search that came to a step
+  std::vector<std::uint32_t> state_devices_;   // by state
   std::priority_queue<std::int32_t> to_visit_;
   std::vector<std::string> problems_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
@@ -68,7 +69,7 @@ namespace {
 void verify_bound([[maybe_unused]] const LirModule& lir) {
 #ifdef RLX_VERIFY
   const std::vector<std::string> problems =
-      lir.plan.opaque ? std::vector<std::string>() : check_plan(lir.graph, lir.plan);
+      lir.plan.opaque ? check_parts(lir.graph, lir.plan) : check_plan(lir.graph, lir.plan);
   check(problems.empty(),
         problems.empty() ? std::string() : concat_text("memory plan at other extents: ", problems.front()));
 #endif

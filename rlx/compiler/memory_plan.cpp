@@ -2,10 +2,12 @@
 #include "rlx/compiler/memory_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "rlx/compiler/arena.h"
+#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/symbol_cuts.h"
 #include "rlx/compiler/views.h"
@@ -29,8 +31,10 @@ Dim stored_size(const Graph& g, Value v) {
   return form.empty() ? shape_bytes(g.shape(v)) : Dim(form.bytes);
 }
 
-std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home) {
-  std::vector<std::uint32_t> devices(g.num_nodes(), home);
+namespace {
+
+// The devices of all nodes but leaves, which have theirs.
+void place_nodes(const Graph& g, const Target& target, std::uint32_t home, std::vector<std::uint32_t>& devices) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     const OpDef& def = op_def(n.kind());
@@ -41,6 +45,39 @@ std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target
       devices[i] =
           def.view == ViewKind::Always ? devices[n.inputs[0].node.index] : target.device_of(g, NodeId{i}, home);
   }
+}
+
+// States are where their new values are made, those that are only read on the first of the devices that read them, as
+// far as that keeps values as the home device does. True when one is not at home. Transfers that are there change
+// nothing.
+bool place_states(const Graph& g, const Target& target, std::uint32_t home, std::vector<std::uint32_t>& devices) {
+  std::map<NodeId, std::uint32_t> found;
+  for (const Graph::StateUpdate& u : g.state_updates())
+    if (!op_def(g.node(u.value.node).kind()).is_leaf())
+      found.emplace(g.find_leaf(OpKind::State, u.name), devices[u.value.node.index]);
+  std::map<NodeId, std::uint32_t> readers;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    for (Value v : g.nodes()[i].inputs) {
+      if (g.node(v.node).kind() != OpKind::State || g.nodes()[i].kind() == OpKind::Transfer) continue;
+      const auto [first, added] = readers.try_emplace(v.node, devices[i]);
+      first->second = std::min(first->second, devices[i]);
+    }
+  found.merge(readers);  // of those without a maker
+  bool away = false;
+  for (const auto& [state, device] : found) {
+    if (device == home || target.of_device(device).opaque() != target.of_device(home).opaque()) continue;
+    devices[state.index] = device;
+    away = true;
+  }
+  return away;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home) {
+  std::vector<std::uint32_t> devices(g.num_nodes(), home);
+  place_nodes(g, target, home, devices);
+  if (place_states(g, target, home, devices)) place_nodes(g, target, home, devices);  // views of them go with them
   return devices;
 }
 
@@ -499,7 +536,8 @@ class Planner {
       const Value state = g_.find_leaf(OpKind::State, u.name);
       const std::uint32_t index = buffers_[buffer(state)].index;
       if (const Buffer& b = buffers_[buffer(u.value)]; !(b.place == Place::State && b.index == index && whole(u.value)))
-        plan_.state_copies.push_back({u.value, index, copy_reason(u.value, state)});
+        (plan_.node_device(state.node) == 0 ? plan_.state_copies : plan_.far_state_copies)
+            .push_back({u.value, index, copy_reason(u.value, state)});
     }
   }
 
@@ -711,8 +749,8 @@ class Planner {
 
 namespace {
 
-// What a device that plans its memory itself is told: which inputs may go to which outputs.
-LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const LirAlias> donated) {
+// What a device that plans its memory itself is told: which inputs may go to which outputs, and which part is its own.
+LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home) {
   LirBufferPlan plan;
   plan.opaque = true;
   plan.alignment = target.limits().alignment;
@@ -721,13 +759,14 @@ LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const 
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r)
       refuse_large(g, NodeId{i}, max_bytes(g, Value(NodeId{i}, r)), target, most);
+  cut_parts(g, target, home, plan);
   return plan;
 }
 
 }  // namespace
 
 LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home) {
-  if (target.opaque()) return opaque_plan(g, target, donated);
+  if (target.opaque()) return opaque_plan(g, target, donated, home);
   LirBufferPlan plan = Planner(g, target, donated, home).plan();
   std::vector<std::string> problems = check_plan(g, plan);
   check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));

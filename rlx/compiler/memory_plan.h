@@ -15,14 +15,15 @@ namespace rlx {
 /// Symbolic dimensions are allowed: every decision then holds for all values within the symbols' bounds, buffers have
 /// the largest size they can take, and the numbers in the plan are those of the upper bounds (`resize_plan` gives those
 /// of other values). Of `donated` pairs of equal byte counts the plan allows those whose output is first written when
-/// the input is no longer read. A target that plans its memory itself gets the donations alone. Throws OutOfMemory when
+/// the input is no longer read. A target that plans its memory itself gets the donations, and the parts of what it does
+/// not run as a whole (cut_parts.h). Throws OutOfMemory when
 /// a buffer exceeds the target's limit, or all of them together what can be addressed.
-/// Inputs, outputs and states are on device `home`; where the target stands for several, each has arenas of its own.
+/// Inputs and outputs are on device `home`; where the target stands for several, each has arenas of its own.
 LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated = {},
                           std::uint32_t home = 0);
 
 /// The device that runs each node of a graph whose inputs are on device `home`: the target's answers, and for a view
-/// that of its operand.
+/// that of its operand, for a state that of the node which makes its new value, else the first of its readers'.
 std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home);
 
 /// Bytes of a shape as an expression.

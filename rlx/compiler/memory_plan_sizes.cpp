@@ -1,4 +1,5 @@
 // A plan at other extents, and as text.
+#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/views.h"
@@ -9,6 +10,7 @@ namespace rlx {
 
 LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
   LirBufferPlan out = plan;
+  for (LirPart& p : out.parts) p = resize_part(g, p);
   if (plan.opaque) return out;
   for (LirBodies& b : out.bodies) b = resize_bodies(g, b);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
@@ -43,6 +45,13 @@ std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
                                       ", unshared ", plan.unshared_bytes, "), ", plan.schedule.size(), " steps\n");
   for (std::size_t a = 0; a < plan.arena_devices.size(); ++a)
     out += concat_text("  arena ", a, " of device ", plan.arena_devices[a], ": ", plan.arenas[a], " bytes\n");
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    const LirPart& part = plan.parts[p];
+    out += concat_text("  part ", p, " on device ", part.device, ": ",
+                       part.driven ? concat_text(op_text_name(g.node(part.nodes[0]).op), ", which the host drives")
+                                   : concat_text(part.modules[0].graph.num_nodes(), " nodes"),
+                       ", takes ", part.inputs.size(), " values and makes ", part.outputs.size(), "\n");
+  }
   for (std::uint32_t i = 0; i < g.num_nodes() && !plan.opaque; ++i)
     for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
       const LirValue& v = plan.values[i][r];
@@ -64,12 +73,15 @@ std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
   for (const LirStep& s : plan.schedule) {
     const LirBodies* b = plan.bodies_of(s.node);
     if (g.node(s.node).kind() == OpKind::Transfer || (b && b->driven && g.node(s.node).kind() != OpKind::Scan))
-      out += concat_text("  a run waits at ", s.node, ": the host ", b ? "decides" : "copies to another device", "\n");
+      out +=
+          b ? concat_text("  a run waits at ", s.node, ": the host decides\n")
+            : concat_text("  a copy to another device at ", s.node, ": the host waits unless a stream reaches both\n");
   }
   for (const LirOutputCopy& c : plan.output_copies)
     out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
-  for (const LirStateCopy& c : plan.state_copies)
-    out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
+  for (const auto* copies : {&plan.state_copies, &plan.far_state_copies})
+    for (const LirStateCopy& c : *copies)
+      out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
   for (const LirUpdateCopy& c : plan.update_copies)
     out += concat_text("  ", c.node, " copies operand ", c.operand, " before it updates it: ", c.reason, "\n");
   for (const LirAlias& a : plan.aliases)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/placement.h"
 #include "rlx/compiler/split_weights.h"
@@ -145,19 +146,6 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
       }
 }
 
-namespace {
-[[noreturn]] void throw_stops_on_devices(const Graph& g) {
-  const auto& [symbol, source] = *g.symbol_sources().begin();
-  throw Error(
-      Diagnostic{ErrorCode::Unsupported,
-                 concat_text("symbol '", symbol, "' of graph '", g.name(),
-                             "' takes its value from the run, in a program over several devices"),
-                 node_where(g, source.node),
-                 "keep the program on one device (placement, what the device refuses), or compute the value from "
-                 "inputs alone"});
-}
-}  // namespace
-
 LirModule CompilePipeline::plan_lir(const MirModule& m) {
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
@@ -165,15 +153,13 @@ LirModule CompilePipeline::plan_lir(const MirModule& m) {
   SplitProgram split = split_weights(m.graph, *program.target, leave);
   LirModule lir;
   if (!program.others.empty()) {
-    split.run = insert_transfers(split.run, *program.target);
+    // Where the device keeps whole values the parts of the program say what crosses.
+    if (!program.target->opaque()) split.run = insert_transfers(split.run, *program.target);
     lir.others = program.others;
     if (program.host_segments && !runs_on(split.run, *program.target, static_cast<std::uint32_t>(lir.others.size())))
       lir.others.pop_back();
   }
-  if (!split.run.symbol_sources().empty()) {
-    if (!lir.others.empty()) throw_stops_on_devices(split.run);
-    split.run = sorted_by_symbols(split.run);
-  }
+  if (!split.run.symbol_sources().empty()) split.run = sorted_by_symbols(split.run);
   lir.plan = plan_memory(split.run, *program.target, donated(split.run));
   lir.graph = std::move(split.run);
   lir.prepare = std::move(split.prepare);
@@ -230,6 +216,10 @@ std::uint32_t last_device(const LirBufferPlan& plan) {
     for (std::uint32_t d : *devices) last = std::max(last, d);
   for (const LirBodies& b : plan.bodies)
     for (const LirModule& m : b.modules) last = std::max(last, last_device(m.plan));
+  for (const LirPart& p : plan.parts) {
+    last = std::max(last, p.device);
+    for (const LirModule& m : p.modules) last = std::max(last, last_device(m.plan));
+  }
   return last;
 }
 
@@ -263,13 +253,28 @@ void check_lir(const LirModule& lir, const Target& target) {
   if (const std::uint32_t last = last_device(lir.plan); last > lir.others.size())
     refuse(concat_text("names device ", last, " of ", lir.others.size() + 1), {});
   if (!lir.ranges.empty()) refuse("is a part of a program: it names ranges of its schedule", {});
+  const std::vector<NodeId> states = g.leaves(OpKind::State);
+  const auto state_device = [&](std::uint32_t state) {
+    return lir.plan.node_device(states[detail::checked_index("state", state, states.size())]);
+  };
   for (const LirStep& s : lir.plan.schedule)
-    for (std::uint32_t r = 0; r < g.node(s.node).num_results() && lir.plan.node_device(s.node) != 0; ++r)
-      if (const Place place = lir.plan.at(Value(s.node, r)).place; place == Place::Output || place == Place::State)
-        refuse("writes an output or a state from another device than its first", node_where(g, s.node));
+    for (std::uint32_t r = 0; r < g.node(s.node).num_results(); ++r) {
+      const LirValue& v = lir.plan.at(Value(s.node, r));
+      const std::uint32_t device = lir.plan.node_device(s.node);
+      if ((v.place == Place::Output && device != 0) || (v.place == Place::State && device != state_device(v.index)))
+        refuse("writes an output or a state from another device than it is on", node_where(g, s.node));
+    }
+  for (const auto* copies : {&lir.plan.state_copies, &lir.plan.far_state_copies})
+    for (const LirStateCopy& c : *copies)
+      if (!lir.plan.opaque && (state_device(c.state) == 0) != (copies == &lir.plan.state_copies))
+        refuse("copies a state on another device than it is on", node_where(g, c.value.node));
   if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
     refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", want), {});
-  if (const auto problems = lir.plan.opaque ? std::vector<std::string>() : check_plan(g, lir.plan); !problems.empty())
+  LirBufferPlan whole;
+  if (lir.plan.opaque && lir.plan.parts.empty()) cut_parts(g, target, 0, whole);
+  if (!whole.parts.empty())
+    refuse(concat_text("has no parts, but ", target.name(), " does not run as a whole what it holds"), {});
+  if (const auto problems = lir.plan.opaque ? check_parts(g, lir.plan) : check_plan(g, lir.plan); !problems.empty())
     refuse("has an unsound plan", problems.front());
   if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
     refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, its preparation makes ",

@@ -41,6 +41,7 @@ class SeveralDevices final : public Target {
   Device device() const override { return first_->device(); }
   int threads() const override { return first_->threads(); }
   TargetLimits limits() const override { return first_->limits(); }
+  bool opaque() const override { return first_->opaque(); }
   bool runtime_symbols() const override { return first_->runtime_symbols(); }
   const OpSet& kinds() const override { return first_->kinds(); }
   const char* refuses(const Graph& g, NodeId id) const override {
@@ -57,6 +58,9 @@ class SeveralDevices final : public Target {
     if (on_host_segment(g, id)) return host_number_;
     const Placed* p = placement(g, id);
     return p ? p->device : home;
+  }
+  const Target& of_device(std::uint32_t number) const override {
+    return host_ && number == host_number_ ? *host_ : *first_;
   }
   bool reads_strided(const Graph& g, NodeId id, int operand) const override {
     return runner(g, id).reads_strided(g, id, operand);
@@ -119,17 +123,13 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
   ProgramTarget out{std::move(target), {}, false};
   const Device kind = out.target->device();
   // Of a target that this build has no backend for, what it refuses is what is asked.
-  const bool falls_back = kind != Device::Cpu && !out.target->opaque() && backend_for(kind) &&
+  const bool falls_back = kind != Device::Cpu && backend_for(kind) &&
                           options.kernel_dispatch.value_or(KernelDispatchConfig{}).host_fallback;
   if (options.placement.empty() && !falls_back) return out;
   std::vector<Placed> placed;
   std::vector<DeviceId> named;
   bool to_host = false;
   for (const Placement& p : options.placement) {
-    if (out.target->opaque())
-      throw Error(ErrorCode::Unsupported,
-                  concat_text("placement: ", out.target->name(), " plans its memory itself and takes whole graphs"),
-                  "compile a graph for each device");
     if (p.device.kind != kind && p.device.kind != Device::Cpu)
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), ", a program for ",
@@ -210,7 +210,8 @@ Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home)
   std::vector<Value> outputs;
   for (Value v : g.outputs()) outputs.push_back(on(v, home));
   out.set_outputs(std::move(outputs));
-  for (const Graph::StateUpdate& u : g.state_updates()) out.set_state(u.name, on(u.value, home));
+  for (const Graph::StateUpdate& u : g.state_updates())
+    out.set_state(u.name, on(u.value, devices[NodeId(g.find_leaf(OpKind::State, u.name)).index]));
   for (const auto& [symbol, source] : g.symbol_sources()) out.set_symbol_source(symbol, on(source, home));
   return out;
 }

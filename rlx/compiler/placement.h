@@ -28,8 +28,8 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
 /// NotFound for a placement whose label no node of `g` has, bodies included.
 void check_placement(const Graph& g, const CompileOptions& options);
 
-/// `g`, whose inputs are on device `home`, with a Transfer wherever a node reads what another device made; outputs and
-/// new values of states come to `home`. Params and constants are read by every device where it has them.
+/// `g`, whose inputs are on device `home`, with a Transfer wherever a node reads what another device made; outputs come
+/// to `home`, new values of states to where these are. Params and constants are read by every device where it has them.
 Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home = 0);
 
 /// True when some node of `g`, bodies included, runs on device `device`.

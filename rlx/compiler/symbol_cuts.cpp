@@ -37,12 +37,18 @@ LirBufferPlan plan_until(const LirBufferPlan& plan, const SymbolCut& cut) {
   if (plan.opaque) {
     out.opaque = true;
     out.alignment = plan.alignment;
+    out.node_devices = plan.node_devices;
+    for (const LirPart& part : plan.parts)
+      if (std::all_of(part.nodes.begin(), part.nodes.end(), [&](NodeId id) { return id.index < cut.nodes; }))
+        out.parts.push_back(part);
+    if (!out.node_devices.empty()) out.node_devices.resize(cut.nodes);
     return out;
   }
   out = plan;
   out.values.resize(cut.nodes);
   out.schedule.resize(cut.step);
-  out.output_copies.clear(), out.state_copies.clear(), out.update_copies.clear(), out.aliases.clear();
+  out.output_copies.clear(), out.state_copies.clear(), out.far_state_copies.clear(), out.update_copies.clear(),
+      out.aliases.clear();
   std::erase_if(out.bodies, [&](const LirBodies& b) { return b.node.index >= cut.nodes; });
   return out;
 }

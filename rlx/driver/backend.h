@@ -52,7 +52,7 @@ struct RunSlot {
 struct RunArguments {
   std::span<const RunSlot> inputs;      // in node order of the Inputs
   std::span<const RunSlot> outputs;     // in output order
-  std::span<const RunSlot> states;      // in node order of the States
+  std::span<const RunSlot> states;      // in node order of the States; those on other devices are empty
   std::span<const BufferView> weights;  // by Param index of the LIR graph
   /// Counts the changes of `states` and `weights`: equal to that of the last run, they are too.
   std::uint64_t tables = 0;
@@ -89,8 +89,8 @@ class ExecutableGraph {
   /// The way back: the elements that the source holds, into `values`, of `dtype`; the others stay.
   virtual void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const;
   /// Code for runs of `program`: `lir()`, or, where that has symbols, the same nodes, schedule and arenas with their
-  /// values. `arenas` are those of its plan; those of other devices are empty. Program and arenas live as long as the
-  /// result.
+  /// values. `arenas` are those of its plan, for a part of a program (`LirModule::ranges`) its device's alone. Program
+  /// and arenas live as long as the result.
   virtual std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".

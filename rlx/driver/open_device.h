@@ -29,7 +29,8 @@ class Stream {
   /// Copies to the host: `to` is written when a wait for an event recorded later returns, and is not touched any more
   /// when such a wait throws.
   virtual void download(const BufferView& from, std::span<std::byte> to) = 0;
-  /// Copies `to.bytes` bytes between places of this device that do not overlap.
+  /// Copies `to.bytes` bytes between places of this device that do not overlap; `from` may be on another one that this
+  /// one `copies_from`, where what wrote it was waited for.
   virtual void copy(const BufferView& from, const BufferView& to) = 0;
   virtual Event record() = 0;
   /// What is submitted from now on runs after `event`, which may be of another stream or device.
@@ -86,6 +87,8 @@ class OpenDevice : public std::enable_shared_from_this<OpenDevice> {
   /// Memory aligned as the target's values are. OutOfMemory names the device, the bytes wanted and those in use. An
   /// opaque device has none to give but of values, by `put`.
   virtual std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use);
+  /// True when its streams copy from memory of `other`, an open device of the same backend, without the host.
+  virtual bool copies_from(const OpenDevice& /*other*/) const { return false; }
   /// Blocks until all that was submitted to its streams is done or has failed; throws nothing of that.
   virtual void drain() = 0;
   /// The value on the device; its dims are given. With an owner its bytes may be used in place; without, they were read

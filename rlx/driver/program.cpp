@@ -10,6 +10,7 @@
 
 #include "rlx/driver/driven.h"
 #include "rlx/driver/fetching.h"
+#include "rlx/driver/parts.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/roots.h"
@@ -48,12 +49,12 @@ std::vector<Segment> segments_of(const LirModule& lir) {
 /// Immutable; shared by clones. `home` is the device of its inputs: of a body that of the node which holds it.
 class ProgramExecutable final : public ExecutableGraph {
  public:
-  ProgramExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home, bool is_body)
-      : devices_(devices.begin(), devices.end()), home_(home), is_body_(is_body), segments_(segments_of(lir)) {
+  ProgramExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
+      : devices_(devices.begin(), devices.end()), home_(home), segments_(segments_of(lir)) {
     for (const LirBodies& b : lir.plan.bodies) {
       auto& made = bodies_.emplace_back();
       if (!b.driven) continue;
-      for (const LirModule& m : b.modules) made.push_back(compile(m, devices, lir.plan.node_device(b.node), true));
+      for (const LirModule& m : b.modules) made.push_back(compile(m, devices, lir.plan.node_device(b.node)));
     }
     code_.resize(devices.size());
     for (std::uint32_t d = 0; d < devices.size(); ++d) {
@@ -77,12 +78,13 @@ class ProgramExecutable final : public ExecutableGraph {
 
   /// The backend's own code where device `home` runs all of it.
   static std::unique_ptr<const ExecutableGraph> compile(LirModule lir, std::span<const ProgramDevice> devices,
-                                                        std::uint32_t home, bool is_body) {
+                                                        std::uint32_t home) {
+    if (lir.plan.opaque) return compile_parts(std::move(lir), devices, home);
     const std::vector<Segment> segments = segments_of(lir);
     if (std::all_of(segments.begin(), segments.end(),
                     [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; }))
       return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
-    return std::make_unique<const ProgramExecutable>(std::move(lir), devices, home, is_body);
+    return std::make_unique<const ProgramExecutable>(std::move(lir), devices, home);
   }
 
   const LirModule& lir() const override { return code_[home_]->lir(); }
@@ -107,7 +109,6 @@ class ProgramExecutable final : public ExecutableGraph {
   friend class ProgramBound;
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
-  bool is_body_;
   std::size_t granule_ = 1;
   std::vector<Segment> segments_;
   std::vector<std::unique_ptr<const ExecutableGraph>> code_;                 // by device; null: it has no steps
@@ -124,11 +125,6 @@ class ProgramBound final : public BoundGraph {
       s.device = d == exe.home_ ? device.shared_from_this() : exe.devices_[d].device;
       if (d != exe.home_ && uses(d)) s.stream = s.device->stream();
     }
-    // Those of the first device are the caller's, and so are all of a body.
-    arenas_.resize(lir_.plan.arenas.size());
-    for (std::size_t a = 0; a < arenas_.size() && !exe.is_body_; ++a)
-      if (const std::uint32_t d = lir_.plan.arena_device(a); d != exe.home_)
-        arenas_[a] = take(d, lir_.plan.arenas[a], BufferUse::Arena);
     for (std::uint32_t d = 0; d < sides_.size(); ++d) {
       if (!exe.code_[d]) continue;
       std::vector<BufferView> own;
@@ -139,10 +135,9 @@ class ProgramBound final : public BoundGraph {
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) driven_.push_back(bind_driven(k));
     for (const LirStep& step : lir_.plan.schedule)
       if (const std::uint32_t d = lir_.plan.node_device(step.node); d != exe.home_)
-        each_read(lir_.graph, step, [&](Value v) {
-          if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared)
-            sides_[d].read_weights.insert(lv.index);
-        });
+        each_read(lir_.graph, step, [&](Value v) { note_weight(v, d); });
+    for (NodeId id : lir_.graph.leaves(OpKind::State)) state_devices_.push_back(lir_.plan.node_device(id));
+    for (const LirStateCopy& c : lir_.plan.far_state_copies) note_weight(c.value, state_devices_[c.state]);
   }
 
   Event submit(const RunArguments& a, Stream& stream) override {
@@ -152,7 +147,14 @@ class ProgramBound final : public BoundGraph {
     // Work of ours is also between that of the parts.
     if (!last_.ready()) stream.wait(last_);
     if (a.times) a.times->clear();
-    if (a.tables != tables_) bring_weights();
+    // Whoever wrote their states or used their arenas last is known to the caller's stream.
+    for (Side& s : sides_)
+      if (s.stream)
+        if (const Event before = stream.record(); !before.ready()) s.stream->wait(before);
+    if (a.tables != tables_) {
+      divide_states();
+      bring_weights();
+    }
     const std::size_t steps = lir_.plan.schedule.size();
     const StepRange range = a.range.of(steps);
     bool copied = false;
@@ -168,6 +170,7 @@ class ProgramBound final : public BoundGraph {
       copied = s.kind == Segment::Kind::Straight && s.device == exe_.home_ && part.end == steps;
     }
     if (range.end == steps && !copied) run_straight(exe_.home_, {steps, steps});
+    if (range.end == steps) copy_far_states();
     for (Side& s : sides_)
       if (s.stream)
         if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
@@ -182,12 +185,48 @@ class ProgramBound final : public BoundGraph {
     std::shared_ptr<OpenDevice> device;
     std::shared_ptr<Stream> stream;  // null for the first, whose runs bring one
     std::unique_ptr<BoundGraph> bound;
+    std::vector<RunSlot> states;           // those of other devices are empty
     std::set<std::uint32_t> read_weights;  // not of the first
     std::vector<BufferView> weights;       // likewise: copies
     std::map<std::uint32_t, std::shared_ptr<Buffer>> weight_buffers;
     std::map<std::uint32_t, BufferView> constants;  // that copies and bodies read, by node
     BufferView nothing;                             // for values without bytes
   };
+
+  void note_weight(Value v, std::uint32_t device) {
+    if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared && device != exe_.home_)
+      sides_[device].read_weights.insert(lv.index);
+  }
+  void divide_states() {
+    for (Side& s : sides_) s.states.assign(run_->states.size(), {});
+    for (std::size_t i = 0; i < run_->states.size(); ++i) sides_[state_devices_[i]].states[i] = run_->states[i];
+  }
+
+  // New values of states on other devices that are not made in place. What lies in a state itself is set aside first:
+  // states may change places.
+  void copy_far_states() {
+    std::vector<BufferView> values;
+    for (std::size_t k = 0; k < lir_.plan.far_state_copies.size(); ++k) {
+      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+      const std::uint32_t device = state_devices_[c.state];
+      values.push_back(place(c.value, device));
+      if (lir_.plan.at(c.value).place != Place::State || values.back().bytes == 0) continue;
+      const auto [aside, added] = aside_.try_emplace(k);
+      if (added) aside->second = take(device, values.back().bytes, BufferUse::Arena);
+      stream_of(device).copy(values.back(), aside->second);
+      values.back() = aside->second;
+    }
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+      if (values[k].bytes == 0) continue;
+      Stream& stream = stream_of(state_devices_[c.state]);
+      const BufferView to = part_of(run_->states[c.state].view, 0, values[k].bytes);
+      if (values[k].buffer)
+        stream.copy(values[k], to);
+      else  // a constant or an unchanged weight of the host
+        stream.upload({values[k].host, values[k].bytes}, to);
+    }
+  }
 
   bool uses(std::uint32_t device) const {
     const auto& devices = lir_.plan.node_devices;
@@ -276,10 +315,18 @@ class ProgramBound final : public BoundGraph {
     tables_ = run_->tables;
   }
 
-  // From device to device by way of the host, without a second copy where one of them is the host.
+  // From device to device by the second one's stream where it reaches the first one's memory; else by way of the host,
+  // without a second copy where one of them is the host.
   void copy_between(const BufferView& from, std::uint32_t source, const BufferView& to, std::uint32_t target) {
     if (to.bytes == 0) return;
     Stream &give = stream_of(source), &get = stream_of(target);
+    if (sides_[target].device->copies_from(*sides_[source].device)) {
+      if (const Event made = give.record(); !made.ready()) get.wait(made);
+      get.copy(part_of(from, 0, to.bytes), to);
+      // What comes next may write where it was read.
+      if (const Event read = get.record(); !read.ready()) give.wait(read);
+      return;
+    }
     const auto on_host = [&](std::uint32_t d) { return sides_[d].device->memory_model() == MemoryModel::Host; };
     if (on_host(source)) return get.upload({from.host, to.bytes}, to);
     Fetching fetching(give);
@@ -308,6 +355,7 @@ class ProgramBound final : public BoundGraph {
       part = *run_;
     else
       part.weights = s.weights, part.tables = run_->tables;
+    part.states = s.states;
     part.range = range;
     std::vector<StepTime> times;
     part.times = run_->times ? &times : nullptr;
@@ -347,7 +395,20 @@ class ProgramBound final : public BoundGraph {
     for (Value v : n.inputs) operands_.push_back(place(v, d));
     for (std::uint32_t r = 0; r < n.num_results(); ++r) results_.push_back(place(Value(id, r), d));
     const auto k = static_cast<std::size_t>(lir_.plan.bodies_of(id) - lir_.plan.bodies.data());
-    driven_[k]->run(operands_, results_, stream_of(d));
+    // Its bodies use ranges of all devices, by streams of their own.
+    Stream& stream = stream_of(d);
+    const auto each_other = [&](const auto& f) {
+      for (std::uint32_t other = 0; other < sides_.size(); ++other)
+        if (other != d && (other == exe_.home_ || sides_[other].stream)) f(stream_of(other));
+    };
+    each_other([&](Stream& other) {
+      if (const Event before = other.record(); !before.ready()) stream.wait(before);
+    });
+    driven_[k]->run(operands_, results_, stream);
+    const Event done = stream.record();
+    each_other([&](Stream& other) {
+      if (!done.ready()) other.wait(done);
+    });
   }
 
   const ProgramExecutable& exe_;
@@ -356,6 +417,8 @@ class ProgramBound final : public BoundGraph {
   std::vector<Side> sides_;                          // by device
   std::vector<std::unique_ptr<DrivenNode>> driven_;  // as the plan has them; null: a kernel's
   std::vector<std::shared_ptr<Buffer>> buffers_;
+  std::vector<std::uint32_t> state_devices_;
+  std::map<std::size_t, BufferView> aside_;  // of far state copies
   std::vector<std::byte> staging_;
   std::vector<BufferView> operands_, results_;
   std::uint64_t tables_ = ~std::uint64_t{0};
@@ -374,7 +437,7 @@ std::unique_ptr<BoundGraph> ProgramExecutable::bind(OpenDevice& device, const Li
 
 std::unique_ptr<const ExecutableGraph> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
   check(devices.size() == lir.others.size() + 1, "a program is compiled for its devices");
-  return ProgramExecutable::compile(std::move(lir), devices, 0, false);
+  return ProgramExecutable::compile(std::move(lir), devices, 0);
 }
 
 }  // namespace rlx

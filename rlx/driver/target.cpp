@@ -11,7 +11,7 @@ namespace rlx {
 
 bool Target::driven(const Graph& g, NodeId id) const {
   const OpBox& op = g.node(id).op;
-  if (op_def(op).bodies != BodyKind::Programs || op.kind() == OpKind::Call || opaque() || !refuses(g, id)) return false;
+  if (op_def(op).bodies != BodyKind::Programs || op.kind() == OpKind::Call || !refuses(g, id)) return false;
   // Rows of values that a loop walks have to be whole bytes.
   const std::vector<Subgraph> bodies = body_graphs(op);
   if (const std::optional<LoopParts> p = loop_parts(op)) {
@@ -43,6 +43,7 @@ class Adjusted final : public Target {
   std::string_view name() const override { return base_->name(); }
   Device device() const override { return base_->device(); }
   int threads() const override { return base_->threads(); }
+  bool opaque() const override { return base_->opaque(); }
   bool runtime_symbols() const override { return base_->runtime_symbols(); }
   TargetLimits limits() const override {
     TargetLimits l = base_->limits();

@@ -55,12 +55,13 @@ class Target : public Claims {
   /// True when the node's kernel does without result `result` where nobody reads it: it then has no place in memory
   /// (Place::None) and no work is done for it.
   virtual bool skips_unread(const Graph&, NodeId, int /*result*/) const { return false; }
-  /// A branch or loop that is refused is driven by the program where its bodies hold nothing else that is: who plans
-  /// memory itself runs control flow itself.
+  /// A branch or loop that is refused is driven by the program where its bodies hold nothing else that is.
   bool driven(const Graph& g, NodeId id) const override;
   /// Of a target that stands for several devices: the number (`LirModule::others`) of the one that runs the node;
   /// `home` has the inputs of `g`.
   virtual std::uint32_t device_of(const Graph&, NodeId, std::uint32_t home) const { return home; }
+  /// Likewise: what answers for the device of that number alone.
+  virtual const Target& of_device(std::uint32_t /*number*/) const { return *this; }
   /// True when the node's kernel runs its bodies as programs: they are then planned inside the arena of the whole.
   virtual bool plans_bodies(const Graph&, NodeId) const { return false; }
   /// The form that a product's kernel wants of constant operand `operand`, the matrix `of`; none when it reads the

@@ -66,10 +66,13 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
     value(c.value);
     h.number(c.output);
   }
-  h.number(plan.state_copies.size());
-  for (const LirStateCopy& c : plan.state_copies) {
-    value(c.value);
-    h.number(c.state);
+  for (const auto* copies : {&plan.state_copies, &plan.far_state_copies}) {
+    if (copies == &plan.far_state_copies && copies->empty()) continue;  // one device
+    h.number(copies->size());
+    for (const LirStateCopy& c : *copies) {
+      value(c.value);
+      h.number(c.state);
+    }
   }
   for (const auto* devices : {&plan.node_devices, &plan.arena_devices}) {
     if (devices->empty()) continue;  // one device
@@ -81,6 +84,15 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
     h.number(a.input);
     h.number(a.output);
     h.number(a.refused.empty());
+  }
+  for (const LirPart& p : plan.parts) {
+    h.number(p.device);
+    h.number(p.driven);
+    h.number(p.nodes.size());
+    for (NodeId id : p.nodes) h.number(id.index);
+    for (const auto* values : {&p.inputs, &p.outputs})
+      for (Value v : *values) value(v);
+    for (const LirModule& m : p.modules) hash_plan(h, m.plan);
   }
 }
 

@@ -129,7 +129,9 @@ std::string place_text(const LirValue& v) {
 
 std::string plan_header(const LirModule& m) {
   const LirBufferPlan& p = m.plan;
-  if (p.opaque) return "buffer plan: the device plans its memory\n";
+  if (p.opaque)
+    return concat_text("buffer plan: the device plans its memory",
+                       p.parts.empty() ? std::string() : concat_text(", ", count_text(p.parts.size(), "part")), "\n");
   std::string out = concat_text(
       "buffer plan: ", p.arenas.size() > 1 ? concat_text(p.arenas.size(), " arenas of ") : "arena ",
       bytes_text(p.arena_bytes), ", aligned to ", p.alignment, " B, ", count_text(p.schedule.size(), "step"), "\n");
@@ -247,8 +249,9 @@ std::string inspect_buffer_plan(const LirModule& m) {
   }
   for (const LirOutputCopy& c : m.plan.output_copies)
     out += concat_text("  then copy ", c.value, " to output ", c.output, "\n");
-  for (const LirStateCopy& c : m.plan.state_copies)
-    out += concat_text("  then copy ", c.value, " to state ", c.state, c.reason.empty() ? "" : ": ", c.reason, "\n");
+  for (const auto* copies : {&m.plan.state_copies, &m.plan.far_state_copies})
+    for (const LirStateCopy& c : *copies)
+      out += concat_text("  then copy ", c.value, " to state ", c.state, c.reason.empty() ? "" : ": ", c.reason, "\n");
   for (const LirAlias& a : m.plan.aliases)
     if (a.refused.empty()) out += concat_text("  output ", a.output, " may be written over input ", a.input, "\n");
   return out;
@@ -259,9 +262,10 @@ std::string inspect_copies(const LirModule& m) {
   auto leaf = [&](OpKind kind, std::uint32_t index) {
     return concat_text("'", m.graph.leaf_name(m.graph.leaves(kind)[index]), "'");
   };
-  for (const LirStateCopy& c : m.plan.state_copies)
-    out += concat_text("state ", leaf(OpKind::State, c.state), ": ", bytes_text(m.graph.shape(c.value).size_bytes()),
-                       " are copied after each run: ", c.reason, "\n");
+  for (const auto* copies : {&m.plan.state_copies, &m.plan.far_state_copies})
+    for (const LirStateCopy& c : *copies)
+      out += concat_text("state ", leaf(OpKind::State, c.state), ": ", bytes_text(m.graph.shape(c.value).size_bytes()),
+                         " are copied after each run: ", c.reason, "\n");
   for (const LirUpdateCopy& c : m.plan.update_copies)
     out +=
         concat_text(node_text(m.graph, c.node), ": ", bytes_text(m.graph.shape(Value(c.node, c.result)).size_bytes()),

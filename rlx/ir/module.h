@@ -160,6 +160,23 @@ struct LirBodies {
   std::optional<std::uint32_t> decision{};
 };
 
+/// A part of a program whose first device keeps whole values: what one device runs as a graph of its own, or a branch
+/// or loop that the host drives. Parts run one after the other; a value that crosses is brought to the device that
+/// reads it, whole.
+struct LirPart {
+  std::uint32_t device = 0;
+  bool driven = false;
+  /// What one device runs, planned for it; of a branch or loop its bodies, in the order of the op's attributes.
+  std::vector<LirModule> modules;
+  /// For each node of that graph the one of the program that it is a copy of, of an Input the one that makes it; of a
+  /// branch or loop itself.
+  std::vector<NodeId> nodes{};
+  /// Values of the program: what the graph's Inputs take and its outputs make; of a branch or loop operands and
+  /// results.
+  std::vector<Value> inputs{}, outputs{};
+  std::vector<std::uint32_t> params{};  // of the program, by Param of the graph
+};
+
 /// The memory plan of a graph: a location for every value, the schedule and its ordering edges.
 struct LirBufferPlan {
   std::vector<std::size_t> arenas;             // bytes of each; one where the target sets no limit to them
@@ -173,11 +190,15 @@ struct LirBufferPlan {
   std::vector<LirStep> schedule;
   std::vector<LirOutputCopy> output_copies;
   std::vector<LirStateCopy> state_copies;
+  /// The same of states on other devices than the first, which the program copies and no backend's code.
+  std::vector<LirStateCopy> far_state_copies{};
   std::vector<LirUpdateCopy> update_copies;
   std::vector<LirAlias> aliases;
   std::vector<LirBodies> bodies;  // of nodes whose kernels run them as programs, in order of the nodes
-  /// True when the device keeps whole values where it likes: only `aliases` is filled then.
+  /// True when the device keeps whole values where it likes: only `aliases` is filled then, and, where it does not run
+  /// the whole graph itself, `parts` in their order, with `node_devices`.
   bool opaque = false;
+  std::vector<LirPart> parts{};
 
   /// The bodies of a node, or null.
   const LirBodies* bodies_of(NodeId node) const;
@@ -202,8 +223,8 @@ struct LirModule {
   Graph graph;
   LirBufferPlan plan;
   Graph prepare;
-  /// The devices 1, 2, .. of the plan. Number 0 is the one that the program is compiled for, and has its inputs,
-  /// outputs and states.
+  /// The devices 1, 2, .. of the plan. Number 0 is the one that the program is compiled for, and has its inputs and
+  /// outputs; states are on those of their nodes.
   std::vector<DeviceId> others{};
   /// What a backend makes code of: ranges of the schedule, whose steps alone its device runs; empty: all of it.
   std::vector<StepRange> ranges{};

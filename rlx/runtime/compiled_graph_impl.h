@@ -28,11 +28,13 @@ struct ProgramWeights {
 struct BoundProgram {
   std::shared_ptr<const ProgramAtExtents> spec;
   std::unique_ptr<BoundGraph> bound;
+  std::vector<BufferView> arenas;
   std::uint64_t tables = 0;  // of the runner when `weights` and `states` were filled
   std::vector<BufferView> weights;
   std::vector<RunSlot> inputs, outputs, states;
   std::vector<std::shared_ptr<Buffer>> input_holders, output_holders;  // behind the slots on an opaque device
   bool holds_states = false;                                           // runs replace the states' buffers
+  std::vector<std::size_t> cells;                                      // which of the runner's `states` are
   std::vector<void*> results;  // where the host wants the outputs of the next run
 };
 
@@ -40,7 +42,8 @@ struct BoundProgram {
 struct StateCell {
   std::shared_ptr<Buffer> buffer;
   Shape shape;
-  bool keep = false;  // OnFailure::Keep
+  std::shared_ptr<OpenDevice> device;  // where it is
+  bool keep = false;                   // OnFailure::Keep
   Event last{};
   bool valid = true;
   bool good() const { return valid && (keep || !last.failed()); }
@@ -96,6 +99,7 @@ struct CompiledGraph::Impl {
   std::shared_ptr<SharedPrograms> code;
   std::shared_ptr<OpenDevice> device;
   std::shared_ptr<Stream> stream;
+  mutable std::map<std::shared_ptr<OpenDevice>, std::shared_ptr<Stream>> state_streams;  // of other devices
   std::shared_ptr<WeightStore> weights;
   std::vector<std::shared_ptr<StateCell>> states;
   std::uint64_t tables = 1;  // counts the changes of weights and states
@@ -122,6 +126,11 @@ struct CompiledGraph::Impl {
   Tensor read_state(std::size_t i, Rows rows) const;
   std::size_t granule() const { return code->target->limits().copy_granule; }
   std::shared_ptr<StateCell> copy_of(StateCell& cell) const;
+  /// A stream of ours on a device that has a state.
+  Stream& stream_on(const std::shared_ptr<OpenDevice>& there) const;
+  /// Brings the states to where `c` has them; true when one of them lies elsewhere than `s` was told.
+  bool place_states(const CompiledProgram& c, const BoundProgram& s);
+  void move_state(StateCell& cell, const std::shared_ptr<OpenDevice>& to) const;
   /// The entry of `c`; from now on a weight that is set is packed for it at once.
   ProgramWeights& known(const std::shared_ptr<const CompiledProgram>& c);
   /// The weights of `c`, prepared as far as they are not yet.

@@ -106,18 +106,22 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
     for (auto& other : shapes) other->bound.reset();
     memory.reserve(c, code->source.name());
   }
+  if (place_states(c, s)) ++tables;
   if (s.tables != tables) {
     s.weights = prepare(s.spec->code).views;
-    s.states.clear();
+    s.states.clear(), s.cells.clear();
     const Graph& run = s.spec->lir().graph;
     for (NodeId id : run.leaves(OpKind::State)) {
       const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
-      s.states.push_back(state_slot(*device, states[i]->buffer, states[i]->shape));
+      s.states.push_back(state_slot(*states[i]->device, states[i]->buffer, states[i]->shape));
+      s.cells.push_back(i);
     }
     s.holds_states = !s.states.empty() && s.states.front().holder;
     s.tables = tables;
   }
-  if (!s.bound) s.bound = c.executable->bind(*device, s.spec->lir(), memory.arenas());
+  if (s.bound) return;
+  s.arenas = memory.arenas(c);
+  s.bound = c.executable->bind(*device, s.spec->lir(), s.arenas);
 }
 
 BoundProgram& CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {

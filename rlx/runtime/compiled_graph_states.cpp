@@ -25,7 +25,7 @@ void StateCell::settle() {
 std::shared_ptr<StateCell> CompiledGraph::Impl::new_state(const IoInfo& info) const {
   const auto known = code->options.on_failure.find(info.name);
   const bool keep = known != code->options.on_failure.end() && known->second == OnFailure::Keep;
-  return std::make_shared<StateCell>(StateCell{state_buffer(*device, info.shape), info.shape, keep});
+  return std::make_shared<StateCell>(StateCell{state_buffer(*device, info.shape), info.shape, device, keep});
 }
 
 namespace {
@@ -78,12 +78,50 @@ Rows all_rows(const Shape& shape) { return {0, shape.rank() == 0 ? 0 : shape.dim
 void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes) {
   require_device();
   wait_quietly(cell.last);
+  Stream& on = stream_on(cell.device);
   wait_quietly(stream->record());
+  if (&on != stream.get()) wait_quietly(on.record());
   cell.settle();
   cell.valid = false;
-  write_state_bytes(*device, *stream, cell.buffer, cell.shape, granule(), offset, bytes, data);
-  cell.last = stream->record();
+  write_state_bytes(*cell.device, on, cell.buffer, cell.shape, granule(), offset, bytes, data);
+  cell.last = on.record();
   cell.valid = true;
+}
+
+Stream& CompiledGraph::Impl::stream_on(const std::shared_ptr<OpenDevice>& there) const {
+  if (there == device) return *stream;
+  std::shared_ptr<Stream>& known = state_streams[there];
+  if (!known) known = there->stream();
+  return *known;
+}
+
+// Programs of one graph at other extents, or of others that share the state, may have it elsewhere.
+void CompiledGraph::Impl::move_state(StateCell& cell, const std::shared_ptr<OpenDevice>& to) const {
+  wait_quietly(cell.last);
+  cell.settle();
+  const bool good = cell.good();
+  std::shared_ptr<Buffer> there = state_buffer(*to, cell.shape);
+  Event written;
+  if (good) {
+    Tensor value = Tensor::uninitialized(cell.shape);
+    const std::size_t bytes = value.size_bytes();
+    read_state_bytes(*cell.device, stream_on(cell.device), *cell.buffer, cell.shape, granule(), 0,
+                     {value.mutable_data(), bytes});
+    write_state_bytes(*to, stream_on(to), there, cell.shape, granule(), 0, bytes, value.data());
+    written = stream_on(to).record();
+  }
+  cell.valid = good;
+  cell.buffer = std::move(there);
+  cell.device = to;
+  cell.last = std::move(written);
+}
+
+bool CompiledGraph::Impl::place_states(const CompiledProgram& c, const BoundProgram& s) {
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (const auto& wanted = c.state_devices[i]; wanted && states[i]->device != wanted) move_state(*states[i], wanted);
+  for (std::size_t k = 0; k < s.cells.size(); ++k)
+    if (!s.states[k].holder && s.states[k].view.buffer != states[s.cells[k]]->buffer.get()) return true;
+  return false;
 }
 
 Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
@@ -103,7 +141,7 @@ Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
     dims[0] = Dim(rows.count);
   }
   Tensor value = Tensor::uninitialized(Shape(std::move(dims), cell.shape.dtype()));
-  read_state_bytes(*device, *stream, *cell.buffer, cell.shape, granule(), window.offset,
+  read_state_bytes(*cell.device, stream_on(cell.device), *cell.buffer, cell.shape, granule(), window.offset,
                    {value.mutable_data(), window.bytes});
   return value;
 }
@@ -111,11 +149,12 @@ Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
 std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
   wait_quietly(cell.last);
   cell.settle();
-  auto copy = std::make_shared<StateCell>(StateCell{nullptr, cell.shape, cell.keep});
+  auto copy = std::make_shared<StateCell>(StateCell{nullptr, cell.shape, cell.device, cell.keep});
+  Stream& on = stream_on(cell.device);
   copy->valid = cell.good();
   copy->buffer =
-      copy->valid ? copied_state(*device, *stream, cell.buffer, cell.shape) : state_buffer(*device, cell.shape);
-  copy->last = stream->record();
+      copy->valid ? copied_state(*cell.device, on, cell.buffer, cell.shape) : state_buffer(*cell.device, cell.shape);
+  copy->last = on.record();
   return copy;
 }
 

@@ -24,14 +24,6 @@ BufferView front_of(const BufferView& room, std::size_t bytes) {
   return at;
 }
 
-// Bytes of the arenas of a program's first device; those of others, which the program takes itself, are none.
-std::vector<std::size_t> first_arenas(const LirBufferPlan& plan) {
-  std::vector<std::size_t> bytes = plan.arenas;
-  for (std::size_t a = 0; a < bytes.size(); ++a)
-    if (plan.arena_device(a) != 0) bytes[a] = 0;
-  return bytes;
-}
-
 std::shared_ptr<Buffer> put_value(OpenDevice& device, Stream& stream, const void* data, const Shape& shape,
                                   BufferUse use) {
   const std::vector<std::int64_t> dims = shape.static_dims();
@@ -227,7 +219,7 @@ std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const Executabl
     return device.memory_model() == MemoryModel::Arena ? take(bytes, BufferUse::Slots) : BufferView();
   };
   std::vector<BufferView> arenas;
-  for (std::size_t bytes : first_arenas(program.plan)) arenas.push_back(take(bytes, BufferUse::Arena));
+  for (std::size_t bytes : program.plan.arenas) arenas.push_back(take(bytes, BufferUse::Arena));
   std::vector<Tensor> results;
   std::vector<RunSlot> in, out;
   std::vector<std::shared_ptr<Buffer>> held(inputs.size() + program.graph.outputs().size());
@@ -262,11 +254,28 @@ RunMemory::RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment)
       alignment_(on_host(*device_) ? alignment : 1),  // other devices align what they allocate
       spare_(alignment_ > 64 ? alignment_ : 0) {}
 
-bool RunMemory::fits(const CompiledProgram& c) const {
+template <class F>
+void RunMemory::each_arena(const CompiledProgram& c, F f) const {
   const LirBufferPlan& plan = c.executable->lir().plan;
-  if (arenas_.size() < plan.arenas.size() || !results_ || results_->bytes() < c.slot_bytes + spare_) return false;
-  for (std::size_t i = 0; i < plan.arenas.size(); ++i)
-    if (plan.arena_device(i) == 0 && arenas_[i]->bytes() < plan.arenas[i] + spare_) return false;
+  std::size_t n = 0;
+  for (std::size_t a = 0; a < plan.arenas.size(); ++a, ++n) {
+    const std::uint32_t d = plan.arena_device(a);
+    if (a != 0 && plan.arena_device(a - 1) != d) {  // planners put those of one device side by side
+      n = 0;
+      for (std::size_t before = 0; before < a; ++before) n += plan.arena_device(before) == d ? 1 : 0;
+    }
+    f(c.devices[d], n, plan.arenas[a]);
+  }
+}
+
+bool RunMemory::fits(const CompiledProgram& c) const {
+  if (!results_ || results_->bytes() < c.slot_bytes + spare_) return false;
+  bool there = true;
+  each_arena(c, [&](const std::shared_ptr<OpenDevice>& device, std::size_t n, std::size_t bytes) {
+    const auto known = arenas_.find(device);
+    there = there && known != arenas_.end() && n < known->second.size() && known->second[n]->bytes() >= bytes + spare_;
+  });
+  if (!there) return false;
   if (device_->memory_model() != MemoryModel::Arena) return true;
   const auto holds = [](const Buffers& list, const std::vector<std::size_t>& bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -305,7 +314,6 @@ std::size_t RunMemory::start(const Buffer& b) const {
 }
 
 void RunMemory::reserve(const CompiledProgram& c, const std::string& graph) {
-  const LirBufferPlan& plan = c.executable->lir().plan;
   RunMemory grown = *this;
   std::size_t wanted = 0;
   const auto grow = [&](Buffers& list, const std::vector<std::size_t>& bytes, BufferUse use) {
@@ -316,7 +324,14 @@ void RunMemory::reserve(const CompiledProgram& c, const std::string& graph) {
     }
   };
   try {
-    grow(grown.arenas_, first_arenas(plan), BufferUse::Arena);
+    each_arena(c, [&](const std::shared_ptr<OpenDevice>& on, std::size_t n, std::size_t bytes) {
+      Buffers& list = grown.arenas_[on];
+      list.resize(std::max(list.size(), n + 1));
+      wanted = bytes;
+      if (list[n] && list[n]->bytes() >= bytes + spare_) return;
+      list[n] = on == device_ ? take(bytes, BufferUse::Arena)
+                              : on->allocate(std::max<std::size_t>(64, bytes) + spare_, BufferUse::Arena);
+    });
     if (device_->memory_model() == MemoryModel::Arena) {
       grow(grown.inputs_, c.input_bytes, BufferUse::Slots);
       grow(grown.outputs_, c.output_bytes, BufferUse::Slots);
@@ -333,19 +348,26 @@ void RunMemory::reserve(const CompiledProgram& c, const std::string& graph) {
   } catch (const std::bad_alloc&) {
     throw_no_room(graph, "the values of a run", wanted);
   }
-  grown.arena_views_.clear();
-  for (const auto& b : grown.arenas_) {
-    const std::size_t at = start(*b);
-    grown.arena_views_.emplace_back(*b, at, b->bytes() - at);
-  }
   grown.results_at_ = grown.results_->host() + start(*grown.results_);
   *this = std::move(grown);
+}
+
+std::vector<BufferView> RunMemory::arenas(const CompiledProgram& c) const {
+  std::vector<BufferView> views;
+  each_arena(c, [&](const std::shared_ptr<OpenDevice>& device, std::size_t n, std::size_t) {
+    Buffer& b = *arenas_.at(device)[n];
+    const std::size_t at = start(b);
+    views.emplace_back(b, at, b.bytes() - at);
+  });
+  return views;
 }
 
 bool RunMemory::reads_inputs_in_place() const { return on_host(*device_); }
 
 bool RunMemory::in_arenas(const void* data, std::size_t bytes) const {
-  return std::any_of(arenas_.begin(), arenas_.end(), [&](const auto& b) { return meets(data, bytes, *b); });
+  const auto known = arenas_.find(device_);
+  if (known == arenas_.end()) return false;
+  return std::any_of(known->second.begin(), known->second.end(), [&](const auto& b) { return meets(data, bytes, *b); });
 }
 
 bool RunMemory::in_results(const void* data, std::size_t bytes) const {

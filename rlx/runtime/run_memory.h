@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,7 +73,8 @@ class RunMemory {
   bool fits(const CompiledProgram& c) const;
   /// Takes room for `c`, as far as there is too little. OutOfMemory names `graph`; then nothing has changed.
   void reserve(const CompiledProgram& c, const std::string& graph);
-  std::span<const BufferView> arenas() const { return arena_views_; }
+  /// The arenas of `c`, which fits, on all its devices, in the order of its plan.
+  std::vector<BufferView> arenas(const CompiledProgram& c) const;
   /// Where run_slots leaves outputs, by `CompiledProgram::slot_offsets`: memory that the host reaches.
   std::byte* results() const { return results_at_; }
   Buffer* results_buffer() const { return results_.get(); }
@@ -90,13 +92,18 @@ class RunMemory {
   static BufferView room(const Buffers& list, std::size_t i) {
     return i < list.size() && list[i] ? BufferView(*list[i], 0, list[i]->bytes()) : BufferView();
   }
+  /// The n-th arena of each device of a program is the n-th of the device here, whichever program it is.
+  using Arenas = std::map<std::shared_ptr<OpenDevice>, Buffers>;
+  /// Calls f(device, arenas of it so far, bytes of the arena) for each arena of `c`.
+  template <class F>
+  void each_arena(const CompiledProgram& c, F f) const;
   std::shared_ptr<Buffer> take(std::size_t bytes, BufferUse use) const;
   std::size_t start(const Buffer& b) const;
 
   std::shared_ptr<OpenDevice> device_;
   std::size_t alignment_, spare_;
-  Buffers arenas_, inputs_, outputs_;
-  std::vector<BufferView> arena_views_;
+  Arenas arenas_;
+  Buffers inputs_, outputs_;
   std::shared_ptr<Buffer> results_;
   std::byte* results_at_ = nullptr;
 };

@@ -175,9 +175,16 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
   code->extents = extents;
   code->result = CompilePipeline(target, local).compile_module(module);
   if (stage_hook) stage_hook(code->result, options.verbose);
-  code->executable = compile_program(code->result.lir, devices_of(code->result.lir));
+  const std::vector<ProgramDevice> devices = devices_of(code->result.lir);
+  code->executable = compile_program(code->result.lir, devices);
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();
+  for (const ProgramDevice& d : devices) code->devices.push_back(d.device ? d.device : device);
+  code->state_devices.resize(states.size());
+  for (NodeId id : lir.graph.leaves(OpKind::State))
+    if (const std::optional<std::size_t> i = state_index.find(lir.graph.leaf_name(id))) {
+      code->state_devices[*i] = code->devices[lir.plan.node_device(id)];
+    }
   code->cuts = symbol_cuts(lir.graph, lir.plan.schedule);
   if (!lir.graph.is_static() || !code->cuts.empty()) code->binder.emplace(lir);
   check_ordered_sources(*code);

@@ -30,11 +30,13 @@ struct CompiledProgram {
   CompileResult result;
   std::shared_ptr<const ExecutableGraph> executable;
   WeightPlan weights;
-  std::optional<LirBinder> binder;                     // of the executable's program, when it has symbols left
-  std::vector<SymbolCut> cuts;                         // where runs stop to read symbols
-  std::vector<std::size_t> slot_offsets;               // of the outputs, in the results of a run
-  std::size_t slot_bytes = 0;                          // of all of them
-  std::vector<std::size_t> input_bytes, output_bytes;  // the most that each takes
+  std::optional<LirBinder> binder;                         // of the executable's program, when it has symbols left
+  std::vector<SymbolCut> cuts;                             // where runs stop to read symbols
+  std::vector<std::size_t> slot_offsets;                   // of the outputs, in the results of a run
+  std::size_t slot_bytes = 0;                              // of all of them
+  std::vector<std::size_t> input_bytes, output_bytes;      // the most that each takes
+  std::vector<std::shared_ptr<OpenDevice>> devices;        // of its plan; the first is the one compiled for
+  std::vector<std::shared_ptr<OpenDevice>> state_devices;  // by `SharedPrograms::states`; null: it does not use it
   std::size_t memory_bytes() const { return executable->lir().plan.arena_bytes + slot_bytes; }
   /// True when one of these steps writes to a state.
   bool writes_states(std::size_t from, std::size_t to) const;

@@ -129,7 +129,7 @@ BoundProgram& CompiledGraph::Impl::program_by_value(std::span<const TensorView> 
 namespace {
 
 // Where a value that a stop reads lies; of constants in memory of the host.
-BufferView place_of(const BoundProgram& s, const RunMemory& memory, Value v) {
+BufferView place_of(const BoundProgram& s, Value v) {
   const LirModule& lir = s.spec->lir();
   const LirValue& w = lir.plan.at(v);
   const auto part = [&](BufferView whole) {
@@ -139,7 +139,7 @@ BufferView place_of(const BoundProgram& s, const RunMemory& memory, Value v) {
     return whole;
   };
   switch (w.place) {
-    case Place::Arena: return part(memory.arenas()[w.index]);
+    case Place::Arena: return part(s.arenas[w.index]);
     case Place::Input: return part(s.inputs[w.index].view);
     case Place::Prepared: return part(s.weights[w.index]);
     case Place::State: return part(s.states[w.index].view);
@@ -198,7 +198,7 @@ void CompiledGraph::Impl::read_sources(BoundProgram& s, const SymbolCut& cut, st
   const std::size_t from = s.spec->first_step();
   if (from != cut.step) (void)submit(s, {from, cut.step}, {}, s.spec->code->writes_states(from, cut.step), times);
   sources.clear();
-  for (Value v : cut.sources) sources.push_back(place_of(s, memory, v));
+  for (Value v : cut.sources) sources.push_back(place_of(s, v));
   read_scalars(*device, *stream, sources, at_stop);
 }
 

@@ -218,8 +218,16 @@ TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_
     for (std::size_t i = 0; i < nodes; ++i) reasons[i] = "it is Sunday";
     return RLX_PLUGIN_OK;
   };
-  const std::string text = told_by(table).first;
+  (void)register_plugin(&table);
+  Graph g("all");
+  g.set_outputs({g.exp(g.input("x", Shape({4}, DType::F32)))});
+  CompileOptions alone;
+  alone.kernel_dispatch.emplace().host_fallback = false;
+  const std::string text = error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), alone); });
   CHECK_MESSAGE(contains(text, "it is Sunday"), text);
+  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));  // the cpu runs it, and the report says why
+  CHECK(contains(f.compile_result().dispatch.text(), "host-fallback: it is Sunday"));
+  CHECK(f.run({{"x", {0, 0, 0, 0}}})[0] == std::vector<float>(4, 1));
   const RuntimeOverrides listed("RLX_PLUGINS", "/nowhere/liba.so:/nowhere/libb.so");
   CHECK(contains(unavailable_reason(Device::Tpu), "RLX_PLUGINS: the plug-in /nowhere/liba.so cannot be loaded"));
   CHECK(contains(unavailable_reason(Device::Tpu), "/nowhere/libb.so"));

@@ -37,7 +37,7 @@ struct Workers {
 
 struct AtomicCounts {
   std::atomic<std::uint64_t> steps{0}, runs{0}, binds{0}, uploads{0}, downloads{0}, copies{0}, allocations{0},
-      reordered{0}, late{0};
+      reordered{0}, late{0}, peer_copies{0};
 };
 
 /// What tests ask of one device.
@@ -89,6 +89,7 @@ class ProofDevice final : public OpenDevice {
       : counts(std::move(work_counts)),
         queue(std::make_shared<ProofQueue>(options.seed + static_cast<std::uint64_t>(id.ordinal) * 977)),
         seed(options.seed),
+        peers_(options.peers),
         id_(id),
         limit_(options.memory_bytes),
         workers_(std::move(workers)) {
@@ -132,15 +133,17 @@ class ProofDevice final : public OpenDevice {
     return buffer;
   }
   void drain() override { queue->drain(); }
+  bool copies_from(const OpenDevice& other) const override {
+    return peers_ && &other != this && dynamic_cast<const ProofDevice*>(&other) != nullptr;
+  }
 
   /// The view as work holds it; a view of another device, or outside its buffer, is a fault of the runtime.
   Place256 hold(const BufferView& v) const {
-    const auto* buffer = dynamic_cast<const ProofBuffer*>(v.buffer);
-    check(buffer != nullptr, "the proof device was given memory that is not its own");
-    check(buffer->device() == id_, "a proof device was given memory of another one");
-    check(v.offset + v.bytes <= buffer->bytes(), "a view reaches past its buffer");
-    return {buffer->memory, v.offset, v.bytes};
+    check(of_proof(v).device() == id_, "a proof device was given memory of another one");
+    return hold_any(v);
   }
+  /// The same for what its streams copy from.
+  Place256 hold_source(const BufferView& v) const { return peers_ ? hold_any(v) : hold(v); }
 
   const std::shared_ptr<AtomicCounts> counts;
   const std::shared_ptr<ProofQueue> queue;
@@ -148,6 +151,18 @@ class ProofDevice final : public OpenDevice {
   const std::uint64_t seed;
 
  private:
+  static const ProofBuffer& of_proof(const BufferView& v) {
+    const auto* buffer = dynamic_cast<const ProofBuffer*>(v.buffer);
+    check(buffer != nullptr, "the proof device was given memory that is not its own");
+    return *buffer;
+  }
+  static Place256 hold_any(const BufferView& v) {
+    const ProofBuffer& buffer = of_proof(v);
+    check(v.offset + v.bytes <= buffer.bytes(), "a view reaches past its buffer");
+    return {buffer.memory, v.offset, v.bytes};
+  }
+
+  bool peers_;
   DeviceId id_;
   std::size_t limit_;
   std::mutex known_mutex_;
@@ -179,9 +194,11 @@ class ProofStream final : public Stream {
     device_->queue->add(lane_, [p, to] { std::memcpy(to.data(), p.at(), to.size()); }, {p.memory});
   }
   void copy(const BufferView& from, const BufferView& to) override {
-    const Place256 a = aligned(from), b = aligned(to);
+    check(from.offset % kGranule == 0, "a copy from a place that is no multiple of the granule");
+    const Place256 a = device_->hold_source(from), b = aligned(to);
     require_place("a copy", to.bytes, "from", from);
     ++device_->counts->copies;
+    if (!(from.buffer->device() == device_->id())) ++device_->counts->peer_copies;
     device_->queue->add(lane_, [a, b] { std::memcpy(b.at(), a.at(), b.bytes); }, {a.memory, b.memory});
   }
   Event record() override { return device_->queue->record(lane_); }
@@ -362,7 +379,7 @@ class ProofBound final : public BoundGraph {
     for (const RunSlot& s : a.outputs) bindings->outputs.push_back(bound(s.view));
     if (a.tables != tables_) {  // what the count says is what is believed
       states_.clear(), weights_.clear();
-      for (const RunSlot& s : a.states) states_.push_back(bound(s.view));
+      for (const RunSlot& s : a.states) states_.push_back(s.view.buffer ? bound(s.view) : Place256());
       for (const BufferView& w : a.weights) weights_.push_back(w.buffer ? bound(w) : Place256());
       tables_ = a.tables;
     }
@@ -512,7 +529,7 @@ class Proof final : public ProofBackend {
     Counts c;
     c.steps = counts_->steps, c.runs = counts_->runs, c.binds = counts_->binds, c.uploads = counts_->uploads;
     c.downloads = counts_->downloads, c.copies = counts_->copies, c.allocations = counts_->allocations;
-    c.reordered = counts_->reordered, c.late = counts_->late;
+    c.reordered = counts_->reordered, c.late = counts_->late, c.peer_copies = counts_->peer_copies;
     return c;
   }
 

@@ -21,7 +21,8 @@ struct ProofOptions {
   std::size_t memory_bytes = std::size_t{1} << 30;  // of each device
   int devices = 2;
   bool opaque = false;  // whole values, through a plug-in's table; else arenas, through a Backend
-  // Of arenas: its target refuses these.
+  bool peers = false;   // of arenas: streams of a device copy from memory of another one
+  // Its target refuses these; in opaque mode also what has them in a body.
   OpSet refuse{};
   static OpSet control_flow() { return {OpKind::If, OpKind::While, OpKind::Scan, OpKind::Call}; }
 };
@@ -37,10 +38,11 @@ class ProofControl {
   /// Work that was done since the backend was made, on all its devices.
   struct Counts {
     std::uint64_t steps = 0, runs = 0, uploads = 0, downloads = 0, copies = 0, allocations = 0;
-    std::uint64_t binds = 0;      // opaque: compiles
-    std::uint64_t reordered = 0;  // steps that ran before one which the schedule has earlier
-    std::uint64_t late = 0;       // runs that began after submit had returned
-    std::uint64_t taken = 0;      // inputs that runs took over
+    std::uint64_t binds = 0;        // opaque: compiles
+    std::uint64_t reordered = 0;    // steps that ran before one which the schedule has earlier
+    std::uint64_t late = 0;         // runs that began after submit had returned
+    std::uint64_t taken = 0;        // inputs that runs took over
+    std::uint64_t peer_copies = 0;  // of `copies`, those from another device
   };
   virtual Counts counts() const = 0;
 };

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rlx/driver/device.h"
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
@@ -242,14 +243,28 @@ rlx_code claimed_kinds(const rlx_options*, const char** kinds, rlx_error* error)
   });
 }
 
+bool holds_refused(const Graph& g, const OpSet& refused) {
+  for (const Node& n : g.nodes())
+    if (refused.has(n.kind())) return true;
+  return any_body(g, [&](const Graph& body) { return holds_refused(body, refused); });
+}
+
 rlx_code claims(const rlx_options*, const rlx_graph* graph, const char** reasons, std::size_t nodes, rlx_error* error) {
   return guarded(error, [&] {
     const Graph g = read_graph(graph);
     check(g.num_nodes() == nodes, "claims of another number of nodes than the graph has");
+    OpSet refused;
+    {
+      std::lock_guard lock(state().mutex);
+      refused = state().options.refuse;
+    }
     for (std::uint32_t i = 0; i < nodes; ++i) {
       const Node& n = g.nodes()[i];
       const bool ours = n.kind() != OpKind::Custom || op_def(n.op).reference.has();
       reasons[i] = ours ? nullptr : "the op has no reference rule";
+      if (refused.has(n.kind())) reasons[i] = "the test asks it to refuse";
+      for (const Subgraph& body : body_graphs(n.op))
+        if (holds_refused(*body, refused)) reasons[i] = "its body holds what the test asks it to refuse";
     }
   });
 }
@@ -259,6 +274,10 @@ rlx_code compile(const rlx_options*, const rlx_graph* graph, const rlx_alias* al
   return guarded(error, [&] {
     auto program = std::make_unique<rlx_program>(rlx_program{read_graph(graph), {aliases, aliases + num_aliases}, {}});
     check(program->graph.is_static(), "a graph with symbols to compile");
+    {
+      std::lock_guard lock(state().mutex);
+      check(!holds_refused(program->graph, state().options.refuse), "the plug-in was given what it refuses");
+    }
     for (NodeId id : program->graph.leaves(OpKind::State)) {
       program->updates.emplace_back();
       for (const Graph::StateUpdate& u : program->graph.state_updates())

@@ -6,13 +6,13 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/driver/registry.h"
-#include "rlx/ir/op.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/device_ext.h"
 #include "tests/proof/check_on_proof.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
 #include "tests/support/random_program.h"
+#include "tests/support/segment_programs.h"
 
 namespace rlx {
 namespace {
@@ -28,44 +28,11 @@ test::ProofOptions refusing(OpSet kinds) {
   return options;
 }
 
-// Sorts the rows of what it computes of x, then computes on.
-Graph sorting() {
-  Graph g("sorting");
-  const Expr x = g.input("x", f32({6, 9})), w = g.param("w", f32({9, 9}));
-  const Expr sorted = g.sort(g.matmul(x, w), 1);
-  const Expr total = g.state("total", Tensor::zeros(f32({6, 9})));
-  g.set_state("total", total + sorted);
-  g.set_outputs({g.tanh(sorted) + x, sorted, g.sort(x, 0)});
-  return g;
-}
-
-// The program of a seed with labels a, b and c on its nodes at random.
-test::RandomProgram labelled(std::uint64_t seed) {
-  test::RandomProgram p = test::random_program(seed);
-  test::Dice dice(seed * 31);
-  for (std::uint32_t i = 0; i < p.graph.num_nodes(); ++i)
-    if (!op_def(p.graph.nodes()[i].kind()).is_leaf())
-      p.graph.set_label(NodeId{i}, concat_text(dice.chance(33) ? "a" : dice.chance(50) ? "b" : "c", "/n", i));
-  return p;
-}
-
-// Compiles and checks it at two sets of extents; the devices that ran steps.
-void check_program(const test::RandomProgram& p, CompileOptions options) {
-  if (p.seed % 2 == 0)
-    for (const auto& [name, info] : p.graph.symbols()) options.symbol_modes[name] = SymbolMode::runtime(info.max);
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(p.graph), options);
-  for (std::uint64_t variant : {0, 1}) {
-    const SymbolBinding binding = p.binding(variant);
-    const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
-    test::check_runs(f, g, p.values(binding, variant));
-  }
-}
-
 }  // namespace
 
 TEST_CASE("segments: what the device refuses runs on the cpu, and the report says so") {
   const ProofScope proof(refusing({OpKind::Sort}));
-  const Graph g = sorting();
+  const Graph g = test::sorting();
   CHECK(test::check_on_proof(g, test::drawn(g)) == "host:sort ");
   CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
   const LirModule& lir = f.compile_result().lir;
@@ -110,26 +77,11 @@ OpSet sort_and_control_flow() {
   return kinds;
 }
 
-// A loop of at most 6 trips with sorts in it.
-Graph sorting_loop() {
-  Graph g("body");
-  const Expr x = g.input("x", f32({5, 7})), n = g.input("n", Shape({}, DType::I32));
-  const LoopResult r = g.while_loop(
-      {g.scalar(0.0, DType::I32), x}, [&](Graph&, const ExprList& c) { return c[0].graph().lt(c[0], n); },
-      [&](Graph& b, const ExprList& c) {
-        const Expr s = b.sort(b.sin(c[1] * 3.0), 1);
-        return LoopStep{{c[0] + 1, s + x}, {b.sort(s, 0)}};
-      },
-      {.max_trips = 6});
-  g.set_outputs({r.carries[1], r.ys[0], r.trips});
-  return g;
-}
-
 }  // namespace
 
 TEST_CASE("segments: the host in the body of a loop that the host drives") {
   const ProofScope proof(refusing(sort_and_control_flow()));
-  const Graph g = sorting_loop();
+  const Graph g = test::sorting_loop();
   for (int trips : {0, 1, 5, 8}) {
     NamedTensors values = test::drawn(g);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
@@ -140,7 +92,7 @@ TEST_CASE("segments: the host in the body of a loop that the host drives") {
 TEST_CASE("segments: a planned program over several devices is taken as it is, and checked") {
   const ProofScope proof(refusing(sort_and_control_flow()));
   const Session session(ProofScope::kDevice);
-  const Graph g = sorting_loop();
+  const Graph g = test::sorting_loop();
   const LirModule lir = session.compile(Graph(g)).compile_result().lir;
   CompiledGraph f = session.compile_module(GraphModule(LirModule(lir)));
   test::check_runs(f, g, test::drawn(g));
@@ -203,23 +155,13 @@ TEST_CASE("segments: random programs with kinds refused at random") {
     const ProofScope proof(refusing(kinds));
     const test::RandomProgram p = test::random_program(seed);
     INFO("seed ", seed, "\n", print_text(p.graph));
-    check_program(p, {});
+    test::check_program(p, Session(ProofScope::kDevice), {});
   }
 }
 
 TEST_CASE("placement: a program over both ordinals") {
   const ProofScope proof;
-  Graph g("layers");
-  const Expr x = g.input("x", f32({8, 32}));
-  Expr y = x;
-  for (int layer = 0; layer < 3; ++layer) {
-    const auto scope = g.scope(concat_text("layer", layer));
-    const Expr w = g.param(concat_text("w", layer), f32({32, 32}));
-    y = g.tanh(g.matmul(y, w)) + y;
-  }
-  const Expr seen = g.state("seen", Tensor::zeros(f32({8, 32})));
-  g.set_state("seen", seen + y);
-  g.set_outputs({y, x + 1.0});
+  const Graph g = test::layers();
   CompileOptions options;
   options.placement = {{"layer1", {ProofScope::kDevice, 1}}, {"layer2", {ProofScope::kDevice, 1}}};
   CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
@@ -256,26 +198,151 @@ TEST_CASE("placement: what it refuses") {
   CHECK(told({"stage1", Device::Cpu}).empty());
 }
 
+TEST_CASE("placement: copies between devices that reach each other do not pass the host") {
+  for (bool peers : {false, true}) {
+    CAPTURE(peers);
+    test::ProofOptions proof_options;
+    proof_options.peers = peers;
+    const ProofScope proof(proof_options);
+    Graph g("across");
+    const Expr x = g.input("x", f32({33}));
+    Expr y = g.sin(x);
+    {
+      const auto scope = g.scope("there");
+      y = g.reverse(y, {0}) + g.param("w", f32({33}));
+    }
+    g.set_outputs({g.tanh(y)});
+    CompileOptions options;
+    options.placement = {{"there", {ProofScope::kDevice, 1}}};
+    CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    test::check_runs(f, g, test::drawn(g));
+    const auto before = proof->counts();
+    f.run_typed({{"x", test::drawn(g).at("x")}});
+    const auto after = proof->counts();
+    // The input, the output, and a value each way; the weight is there.
+    CHECK(after.uploads - before.uploads == (peers ? 1 : 3));
+    CHECK(after.downloads - before.downloads == (peers ? 1 : 3));
+    CHECK(after.peer_copies - before.peer_copies == (peers ? 2 : 0));
+    // What fails on one device fails what the other one does with it.
+    proof->fail_step(1, 0, "a kernel of the second device failed");
+    CHECK(contains(error_text([&] {
+                     f.run_typed({{"x", test::drawn(g).at("x")}});
+                   }),
+                   "a kernel of the second device failed"));
+    test::check_runs(f, g, test::drawn(g));
+  }
+}
+
 TEST_CASE("placement: random programs split at random over both ordinals and the cpu") {
-  const ProofScope proof;
   int split = 0;
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(80); ++seed) {
-    const test::RandomProgram p = labelled(seed);
+    test::ProofOptions proof_options;
+    proof_options.peers = seed % 2 == 0;
+    const ProofScope proof(proof_options);
+    const test::RandomProgram p = test::labelled_program(seed);
     CompileOptions options;
-    const auto place = [&](const char* label, DeviceId device) {
-      for (const Node& n : p.graph.nodes())
-        if (n.origin.label.starts_with(concat_text(label, "/"))) {
-          options.placement.push_back({label, device});
-          return;
-        }
-    };
-    place("a", {ProofScope::kDevice, 1});
-    if (seed % 3 == 0) place("b", Device::Cpu);
+    test::place_label(p.graph, "a", {ProofScope::kDevice, 1}, options);
+    if (seed % 3 == 0) test::place_label(p.graph, "b", Device::Cpu, options);
     split += options.placement.empty() ? 0 : 1;
     INFO("seed ", seed, "\n", print_text(p.graph));
-    check_program(p, options);
+    test::check_program(p, Session(ProofScope::kDevice), options);
   }
   CHECK(split > test::repetitions(80) / 4);
+}
+
+namespace {
+
+// Row `at` of a cache becomes x, of which y is a product with the whole of it.
+Graph cached() {
+  Graph g("cached");
+  const Expr x = g.input("x", f32({1, 16})), at = g.input("at", Shape({2}, DType::I32));
+  const auto scope = g.scope("there");
+  const Expr cache = g.dynamic_update_slice(g.state("cache", Tensor::zeros(f32({256, 16}))), x, at);
+  g.set_state("cache", cache);
+  g.set_outputs({g.matmul(x, g.transpose(cache, {1, 0}))});
+  return g;
+}
+
+std::size_t state_bytes(int ordinal) {
+  for (const auto& device : opened_devices(ProofScope::kDevice))
+    if (device->id().ordinal == ordinal) return device->memory().in_use[static_cast<std::size_t>(BufferUse::States)];
+  return 0;
+}
+
+CompileOptions placed_there() {
+  CompileOptions options;
+  options.placement = {{"there", {ProofScope::kDevice, 1}}};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("placement: a state is where it is updated, so that a step brings no more than its token there") {
+  for (bool peers : {false, true}) {
+    CAPTURE(peers);
+    test::ProofOptions proof_options;
+    proof_options.peers = peers;
+    const ProofScope proof(proof_options);
+    const Graph g = cached();
+    CompileOptions options = placed_there();
+    options.must_alias = true;
+    CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    NamedTensors values = test::drawn(g);
+    test::check_runs(f, g, values);
+    CHECK(state_bytes(0) == 0);
+    CHECK(state_bytes(1) == std::size_t{256} * 16 * 4);
+    const auto before = proof->counts();
+    f.run_typed(values);
+    const auto after = proof->counts();
+    // Both inputs come to the first device and go to the second, the product comes back and to the host.
+    CHECK(after.uploads - before.uploads == (peers ? 2 : 5));
+    CHECK(after.downloads - before.downloads == (peers ? 1 : 4));
+    CHECK(after.peer_copies - before.peer_copies == (peers ? 3 : 0));
+    // Rows of it are read and written there, a clone has its own, a program elsewhere that shares it takes it along.
+    f.write_state("cache", Tensor::full(f32({2, 16}), 3), Rows{7, 2});
+    CHECK(f.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 3));
+    CompiledGraph copy = f.clone();
+    f.reset();
+    CHECK(f.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 0));
+    CHECK(copy.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 3));
+    CompiledGraph home = Session(ProofScope::kDevice).compile(Graph(g));
+    CHECK(home.share_state_from(copy) == 1);
+    for (CompiledGraph* runner : {&home, &copy, &home}) {
+      values.insert_or_assign("cache", copy.read_state("cache"));
+      const test::BoundedResult exact = test::evaluate_bounded(g, values);
+      test::expect_within_bound(runner->run_typed({{"x", values.at("x")}, {"at", values.at("at")}}), exact);
+      CHECK(copy.read_state("cache").identical(home.read_state("cache")));
+    }
+  }
+}
+
+TEST_CASE("placement: states of the second device that are copied, or change places") {
+  const ProofScope proof;
+  Graph g("places");
+  const Expr x = g.input("x", f32({5, 3}));
+  const Expr a = g.state("a", Tensor::full(f32({5, 3}), 1)), b = g.state("b", Tensor::full(f32({5, 3}), 2));
+  const Expr c = g.state("c", Tensor::full(f32({5, 3}), 3)), w = g.param("w", f32({5, 3}));
+  const Expr last = g.state("last", Tensor::zeros(f32({5, 3})));
+  {
+    const auto scope = g.scope("there");
+    g.set_state("a", g.stop_gradient(b));
+    g.set_state("b", g.stop_gradient(a));
+    const Expr next = c * x;
+    g.set_state("c", next);
+    g.set_state("last", w);
+    g.set_outputs({next + c, g.sin(last + a + b)});
+  }
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), placed_there());
+  test::check_runs(f, g, test::drawn(g));
+  const LirModule& lir = f.compile_result().lir;
+  CHECK(!lir.plan.far_state_copies.empty());
+  LirModule bad = lir;
+  std::swap(bad.plan.far_state_copies, bad.plan.state_copies);
+  CHECK(contains(error_text([&] {
+                   CompileOptions options = placed_there();
+                   (void)Session(ProofScope::kDevice).compile_module(GraphModule(std::move(bad)), options);
+                 }),
+                 "copies a state on another device than it is on"));
 }
 
 TEST_CASE("placement: a failure on the second device fails the run, and a new one works") {

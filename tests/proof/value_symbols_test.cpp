@@ -6,10 +6,12 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/op_def.h"
 #include "rlx/ir/op_set.h"
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/error_text.h"
+#include "tests/support/segment_programs.h"
 #include "tests/support/value_symbols.h"
 #include "tests/support/values.h"
 
@@ -96,16 +98,65 @@ TEST_CASE("proof: what others see run keeps its order around a stop; what would 
   }
 }
 
-TEST_CASE("proof: a run over several devices does not stop for an extent, and says so") {
-  test::ProofOptions mode;
-  mode.refuse = OpSet({OpKind::Reverse});
-  ProofScope proof(mode);
-  Graph g("several");
-  const Expr x = g.input("x", Shape({8}, DType::F32)), w = g.param("w", Shape({8}, DType::F32));
-  g.set_outputs({g.reverse(g.first(x, g.cast(g.sum(w), DType::I64)), {0})});
-  const std::string why = error_text([&] { (void)Session(ProofScope::kDevice).compile(std::move(g)); });
-  CHECK(contains(why,
-                 "symbol 'value0' of graph 'several' takes its value from the run, in a program over several devices"));
+TEST_CASE("proof: runs over several devices stop for an extent and go on where the values are") {
+  int several = 0;
+  for (bool peers : {false, true})
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+      CAPTURE(seed);
+      test::ProofOptions mode;
+      mode.refuse = seed % 3 == 0   ? test::ProofOptions::control_flow()
+                    : seed % 3 == 1 ? OpSet({OpKind::Reverse, OpKind::Sort})
+                                    : OpSet({OpKind::Reduce, OpKind::Gather, OpKind::Cumulative});
+      mode.peers = peers;
+      ProofScope proof(mode);
+      test::ValueProgram program = test::random_value_program(seed);
+      CompileOptions options;
+      if (seed % 2 == 0) {
+        test::Dice dice(seed);
+        for (std::uint32_t i = 0; i < program.graph.num_nodes(); ++i)
+          if (!op_def(program.graph.nodes()[i].kind()).is_leaf())
+            program.graph.set_label(NodeId{i}, dice.chance(50) ? "a/n" : "b/n");
+        test::place_label(program.graph, "a", {ProofScope::kDevice, 1}, options);
+      }
+      CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(program.graph), options);
+      const NamedTensors values = test::random_value_inputs(program, seed);
+      NamedTensors inputs;
+      for (const IoInfo& p : f.params()) f.set_param(p.name, values.at(p.name));
+      for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
+      (void)f.run_typed(inputs);
+      several += f.compile_result().lir.others.empty() ? 0 : 1;
+      f.reset();
+      check_value_program(program, std::move(f), seed, 5);
+    }
+  CHECK(several >= 8);
+}
+
+TEST_CASE("proof: what the second device made before a stop is there behind it") {
+  for (const test::ProofOptions& mode : test::proof_modes()) {
+    CAPTURE(test::mode_name(mode));
+    ProofScope proof(mode);
+    Graph g("there");
+    const Expr x = g.input("x", Shape({8}, DType::F32)), w = g.param("w", Shape({8}, DType::F32));
+    {
+      const auto scope = g.scope("there");
+      const Expr v = g.reverse(x * 2.0, {0});
+      g.set_outputs({g.first(v, g.cast(g.sum(v * w), DType::I64)) + 1.0});
+    }
+    CompileOptions options;
+    options.placement = {{"there", {ProofScope::kDevice, 1}}};
+    CompiledGraph f = Session(ProofScope::kDevice).compile_with(std::move(g), options);
+    for (int round = 0; round < 2; ++round) {
+      const auto before = proof->counts();
+      for (int n : {2, 4, 0}) {
+        std::vector<float> weights(8, 0);
+        weights[7] = static_cast<float>(n) / 2;  // the last of v is twice the first of x
+        f.set_param("w", weights);
+        const std::vector<float> all{17, 15, 13, 11, 9, 7, 5, 3};
+        CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6, 7, 8}}})[0] == std::vector<float>(all.begin(), all.begin() + n));
+      }
+      if (round != 0) CHECK(proof->counts().binds == before.binds);
+    }
+  }
 }
 
 TEST_CASE("proof: work that fails before the extent is known fails the run, and the next one works") {
