@@ -43,14 +43,16 @@ struct Candidate {
   T logit;
   std::int32_t token;
 };
-/// The larger logit, NaN before all; the first of equals.
+/// The larger logit, NaN before all; the first of equals. An object, so that the loops of the library see through it.
 template <class T>
-bool ranks_before(const Candidate<T>& a, const Candidate<T>& b) {
-  if (a.logit > b.logit) return true;
-  if (a.logit < b.logit) return false;
-  const bool a_nan = std::isnan(a.logit), b_nan = std::isnan(b.logit);
-  return a_nan != b_nan ? a_nan : a.token < b.token;
-}
+struct RanksBefore {
+  bool operator()(const Candidate<T>& a, const Candidate<T>& b) const {
+    if (a.logit > b.logit) return true;
+    if (a.logit < b.logit) return false;
+    const bool a_nan = std::isnan(a.logit), b_nan = std::isnan(b.logit);
+    return a_nan != b_nan ? a_nan : a.token < b.token;
+  }
+};
 
 /// Gumbel noise made of random bits: -log(-log(u)) of u in [tiny, 1), with as many bits as the fraction of T has.
 template <class T>
@@ -202,12 +204,12 @@ class RowDraw {
     return count > k ? keep(k, count) : count;
   }
   std::int64_t keep(std::int64_t k, std::int64_t count) {
-    std::nth_element(candidates_, candidates_ + (k - 1), candidates_ + count, ranks_before<T>);
+    std::nth_element(candidates_, candidates_ + (k - 1), candidates_ + count, RanksBefore<T>());
     return k;
   }
   std::int64_t select_in_order(std::int64_t k) {
     const std::int64_t count = select(k);
-    std::sort(candidates_, candidates_ + count, ranks_before<T>);
+    std::sort(candidates_, candidates_ + count, RanksBefore<T>());
     return count;
   }
 
@@ -286,7 +288,7 @@ class RowDraw {
     Interval before;
     while (border - inside > kFew) {
       const std::int64_t middle = inside + (border - inside) / 2;
-      std::nth_element(candidates_ + inside, candidates_ + middle, candidates_ + border, ranks_before<T>);
+      std::nth_element(candidates_ + inside, candidates_ + middle, candidates_ + border, RanksBefore<T>());
       Interval half = before;
       add(half, inside, middle);
       const Side s = side(half);
@@ -298,7 +300,7 @@ class RowDraw {
         border = middle;
       }
     }
-    std::sort(candidates_ + inside, candidates_ + border, ranks_before<T>);
+    std::sort(candidates_ + inside, candidates_ + border, RanksBefore<T>());
     while (inside < border) {
       add(before, inside, inside + 1);
       ++inside;
@@ -347,7 +349,7 @@ class RowDraw {
     if ((c.logit - first_.logit) * inverse_ + Gumbel<T>::most(bits) < best_) return;
     const T value = scaled(c.logit) + Gumbel<T>::noise(bits);
     const bool equal = value == best_ || (std::isnan(value) && std::isnan(best_));
-    const bool beats = equal ? ranks_before(c, drawn_) : !(value <= best_) && !std::isnan(best_);
+    const bool beats = equal ? RanksBefore<T>()(c, drawn_) : !(value <= best_) && !std::isnan(best_);
     if (!beats) return;
     best_ = value;
     drawn_ = c;
