@@ -32,6 +32,22 @@ class Cutter {
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
       driven_.push_back(op_def(g.nodes()[i].op).bodies == BodyKind::Programs && target.driven(g, NodeId{i}));
     for (const SymbolCut& cut : symbol_cuts(g, {})) stops_.push_back(cut.nodes);
+    std::sort(stops_.begin(), stops_.end());
+    for (const OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State}) {
+      const std::vector<NodeId> leaves = g.leaves(kind);
+      for (std::uint32_t i = 0; i < leaves.size(); ++i) leaf_index_[leaves[i]] = i;
+    }
+    for (const Graph::StateUpdate& u : g.state_updates()) {
+      const Value state = g.find_leaf(OpKind::State, u.name);
+      replaced_[u.value].push_back(state);
+      given_.insert(state);
+    }
+    const std::vector<NodeId> inputs = g.leaves(OpKind::Input);
+    for (const LirAlias& a : plan.aliases) {
+      if (!a.refused.empty()) continue;
+      replaced_[g.outputs()[a.output]].emplace_back(inputs[a.input]);
+      given_.emplace(inputs[a.input]);
+    }
   }
 
   void cut() {
@@ -49,42 +65,53 @@ class Cutter {
   }
 
  private:
-  // How many values of symbols the run has read when it comes to the node.
-  std::size_t stage(NodeId id) const {
-    return static_cast<std::size_t>(
-        std::count_if(stops_.begin(), stops_.end(), [&](std::uint32_t stop) { return stop <= id.index; }));
+  // Nodes that may be in one part: of one device, between two values of symbols that the run reads; of the driven ones
+  // each is a part of its own.
+  struct Kind {
+    std::uint32_t device = 0;
+    std::size_t stage = 0;
+    std::uint32_t driven = kNoPart;
+    friend auto operator<=>(const Kind&, const Kind&) = default;
+  };
+  Kind kind_of(std::uint32_t i) const {
+    const auto stage = std::upper_bound(stops_.begin(), stops_.end(), i) - stops_.begin();
+    return {devices_[i], static_cast<std::size_t>(stage), driven_[i] ? i : kNoPart};
   }
 
-  // Each part takes all that its device can run by then, up to where the run stops for the value of a symbol.
+  // Each part takes all that its device can run by then, up to where the run stops for the value of a symbol; it begins
+  // with the first node that can run at all. An op that others see run stays behind those before it.
   void group() {
     part_of_.assign(g_.num_nodes(), kNoPart);
-    std::vector<std::uint32_t> left;
-    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i)
-      if (!is_leaf(g_, NodeId{i})) left.push_back(i);
-    while (!left.empty()) {
+    std::vector<std::uint32_t> waits(g_.num_nodes(), 0);
+    std::vector<std::vector<std::uint32_t>> readers(g_.num_nodes());
+    std::map<Kind, std::set<std::uint32_t>> ready;
+    std::set<std::uint32_t> all_ready;
+    const auto now_ready = [&](std::uint32_t i) { ready[kind_of(i)].insert(i), all_ready.insert(i); };
+    std::optional<std::uint32_t> last_ordered;
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
+      if (is_leaf(g_, NodeId{i})) continue;
+      const auto behind = [&](std::uint32_t other) { readers[other].push_back(i), ++waits[i]; };
+      for (Value v : g_.nodes()[i].inputs)
+        if (!is_leaf(g_, v.node)) behind(v.node.index);
+      if (is_ordered(g_.nodes()[i].op)) {
+        if (last_ordered) behind(*last_ordered);
+        last_ordered = i;
+      }
+      if (waits[i] == 0) now_ready(i);
+    }
+    while (!all_ready.empty()) {
       const auto part = static_cast<std::uint32_t>(groups_.size());
       std::vector<NodeId>& nodes = groups_.emplace_back();
-      std::vector<std::uint32_t> later;
-      bool ordered_waits = false;  // an op that others see run stays behind those before it
-      for (std::uint32_t i : left) {
-        const Node& n = g_.nodes()[i];
-        const bool ready = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) {
-          return is_leaf(g_, v.node) || part_of_[v.node.index] != kNoPart;
-        });
-        const bool ordered = is_ordered(n.op);
-        const bool fits =
-            nodes.empty() || (!driven_[i] && !driven_[nodes[0].index] && devices_[i] == devices_[nodes[0].index] &&
-                              stage(NodeId{i}) == stage(nodes[0]));
-        if (ready && fits && !(ordered && ordered_waits)) {
-          nodes.push_back(NodeId{i});
-          part_of_[i] = part;
-        } else {
-          later.push_back(i);
-          ordered_waits = ordered_waits || ordered;
-        }
+      std::set<std::uint32_t>& mine = ready[kind_of(*all_ready.begin())];
+      while (!mine.empty()) {  // what a node makes ready stands behind it
+        const std::uint32_t i = *mine.begin();
+        mine.erase(mine.begin());
+        all_ready.erase(i);
+        nodes.push_back(NodeId{i});
+        part_of_[i] = part;
+        for (std::uint32_t r : readers[i])
+          if (--waits[r] == 0) now_ready(r);
       }
-      check(!nodes.empty(), "a graph whose nodes wait for each other");
-      left = std::move(later);
     }
   }
 
@@ -143,7 +170,7 @@ class Cutter {
       const bool copied = is_everywhere(from.kind());
       Node leaf = copied ? from : Node{input_of(v), {}, {g_.shape(v)}, from.origin};
       if (!copied) part.inputs.push_back(v);
-      if (from.kind() == OpKind::Param) part.params.push_back(param_index(v.node));
+      if (from.kind() == OpKind::Param) part.params.push_back(leaf_index_.at(v.node));
       part.nodes.push_back(v.node);
       return here.emplace(v, Value(m.graph.add_node(std::move(leaf)))).first->second;
     };
@@ -170,10 +197,6 @@ class Cutter {
   ops::Input input_of(Value v) const {
     const Shape& s = g_.shape(v);
     return {concat_text("v", v.node.index, "_", v.result), s.dims(), s.dtype()};
-  }
-  std::uint32_t param_index(NodeId id) const {
-    const std::vector<NodeId> params = g_.leaves(OpKind::Param);
-    return static_cast<std::uint32_t>(std::find(params.begin(), params.end(), id) - params.begin());
   }
 
   // A device that takes a node for what is around it may not take it alone.
@@ -203,44 +226,31 @@ class Cutter {
     }
     return v;
   }
-  // The old value that `v` replaces: of a state, or of a donated input.
-  std::vector<Value> replaced_by(Value v) const {
-    std::vector<Value> out;
-    for (const Graph::StateUpdate& u : g_.state_updates())
-      if (u.value == v) out.emplace_back(g_.find_leaf(OpKind::State, u.name));
-    const std::vector<NodeId> inputs = g_.leaves(OpKind::Input);
-    for (const LirAlias& a : plan_.aliases)
-      if (a.refused.empty() && g_.outputs()[a.output] == v) out.emplace_back(inputs[a.input]);
-    return out;
-  }
   bool may_give(Value v, std::uint32_t p) const {
     const auto last = last_reader_.find(v);
     if (last == last_reader_.end() || last->second != p) return false;
-    const Node& n = g_.node(v.node);
-    if (n.kind() == OpKind::State) {
-      const auto& updates = g_.state_updates();
-      return std::any_of(updates.begin(), updates.end(), [&](const auto& u) { return u.name == g_.leaf_name(v.node); });
-    }
-    if (n.kind() != OpKind::Input) return true;
-    const std::vector<NodeId> inputs = g_.leaves(OpKind::Input);
-    return std::any_of(plan_.aliases.begin(), plan_.aliases.end(),
-                       [&](const LirAlias& a) { return a.refused.empty() && inputs[a.input] == v.node; });
+    const OpKind kind = g_.node(v.node).kind();
+    return given_.contains(v) || (kind != OpKind::State && kind != OpKind::Input);
   }
 
   // The inputs of a part that nobody reads behind it, with the output that may be made in their memory.
-  std::vector<LirAlias> aliases_of(std::uint32_t p, const LirPart& part) const {
+  std::vector<LirAlias> aliases_of(std::uint32_t p, const LirPart& part) {
+    std::map<Value, std::uint32_t> free;  // inputs that no output is made over yet
+    for (std::uint32_t k = 0; k < part.inputs.size(); ++k)
+      if (may_give(part.inputs[k], p)) free.emplace(part.inputs[k], k);
     std::vector<LirAlias> out;
-    const auto add = [&](Value from, std::size_t output) {
-      const auto k = std::find(part.inputs.begin(), part.inputs.end(), from);
-      if (k == part.inputs.end() || !may_give(from, p) || !(g_.shape(from) == g_.shape(part.outputs[output]))) return;
-      const auto input = static_cast<std::uint32_t>(k - part.inputs.begin());
-      for (const LirAlias& a : out)
-        if (a.input == input || a.output == output) return;
-      out.push_back({input, static_cast<std::uint32_t>(output), {}});
-    };
-    for (std::size_t o = 0; o < part.outputs.size(); ++o) {
-      add(updated_from(part.outputs[o], p), o);
-      for (Value old : replaced_by(part.outputs[o])) add(old, o);
+    for (std::uint32_t o = 0; o < part.outputs.size(); ++o) {
+      std::vector<Value> from{updated_from(part.outputs[o], p)};
+      if (const auto old = replaced_.find(part.outputs[o]); old != replaced_.end())
+        from.insert(from.end(), old->second.begin(), old->second.end());
+      for (Value v : from) {
+        const auto input = free.find(v);
+        if (input == free.end() || !(g_.shape(v) == g_.shape(part.outputs[o]))) continue;
+        out.push_back({input->second, o, {}});
+        made_over_.emplace(part.outputs[o], v);
+        free.erase(input);
+        break;
+      }
     }
     return out;
   }
@@ -253,9 +263,7 @@ class Cutter {
       const std::optional<std::uint32_t> from = updated_operand(g_.node(v.node).op, v.result, nullptr);
       return from && part.inputs[*from] == state && may_give(state, part_of_[v.node.index]);
     }
-    const std::vector<LirAlias>& aliases = part.modules[0].plan.aliases;
-    return std::any_of(aliases.begin(), aliases.end(),
-                       [&](const LirAlias& a) { return part.inputs[a.input] == state && part.outputs[a.output] == v; });
+    return made_over_.contains({v, state});
   }
   // Old values that the new ones cannot be made over.
   void report_copies() {
@@ -263,14 +271,12 @@ class Cutter {
     for (LirAlias& a : plan_.aliases)
       if (a.refused.empty() && !made_over(g_.outputs()[a.output], inputs[a.input]))
         a.refused = "the part of the program that makes the output is not the last to read the input";
-    const std::vector<NodeId> states = g_.leaves(OpKind::State);
     for (const Graph::StateUpdate& u : g_.state_updates()) {
       const Value state = g_.find_leaf(OpKind::State, u.name);
       if (made_over(u.value, state)) continue;
-      const auto index =
-          static_cast<std::uint32_t>(std::find(states.begin(), states.end(), state.node) - states.begin());
       plan_.state_copies.push_back(
-          {u.value, index, "the part of the program that makes the new value is not the last to read the old one"});
+          {u.value, leaf_index_.at(state.node),
+           "the part of the program that makes the new value is not the last to read the old one"});
     }
   }
 
@@ -280,11 +286,15 @@ class Cutter {
   LirBufferPlan& plan_;
   std::vector<std::uint32_t> devices_;
   std::vector<bool> driven_;
-  std::vector<std::uint32_t> stops_;            // the first node behind each
-  std::vector<std::vector<NodeId>> groups_;     // by part
-  std::vector<std::uint32_t> part_of_;          // by node
-  std::map<Value, std::uint32_t> last_reader_;  // kNoPart: read behind them
-  std::set<Value> crosses_;                     // read outside of the part that makes them
+  std::vector<std::uint32_t> stops_;              // the first node behind each
+  std::vector<std::vector<NodeId>> groups_;       // by part
+  std::vector<std::uint32_t> part_of_;            // by node
+  std::map<Value, std::uint32_t> last_reader_;    // kNoPart: read behind them
+  std::map<NodeId, std::uint32_t> leaf_index_;    // of inputs, params and states among their kind
+  std::map<Value, std::vector<Value>> replaced_;  // the old values of states and donated inputs, by the new ones
+  std::set<std::pair<Value, Value>> made_over_;   // new values in the memory of these
+  std::set<Value> given_;                         // those old values
+  std::set<Value> crosses_;                       // read outside of the part that makes them
 };
 
 }  // namespace

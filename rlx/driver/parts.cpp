@@ -24,6 +24,9 @@ class PartsExecutable final : public ExecutableGraph {
     for (const LirPart& part : lir_.plan.parts) {
       auto& made = code_.emplace_back();
       for (const LirModule& m : part.modules) made.push_back(compile_parts(m, devices, part.device));
+      for (std::uint32_t i = 0; i < part.nodes.size(); ++i)
+        if (part.driven || part.modules[0].graph.nodes()[i].kind() != OpKind::Input)
+          places_.try_emplace(part.nodes[i], code_.size() - 1, i);
     }
   }
 
@@ -31,28 +34,25 @@ class PartsExecutable final : public ExecutableGraph {
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override {
-    for (std::size_t p = 0; p < code_.size(); ++p) {
+    const auto place = places_.find(node);
+    if (place != places_.end()) {
+      const auto [p, i] = place->second;
       const LirPart& part = lir_.plan.parts[p];
-      for (std::uint32_t i = 0; i < part.nodes.size(); ++i) {
-        if (!(part.nodes[i] == node) || is_input(part, i)) continue;
-        if (part.driven) return "driven by the host";
-        const std::string name = code_[p][0]->kernel_name(NodeId{i});
-        if (!part.modules[0].plan.opaque) return name;
-        return concat_text(name, ", with all of its part: ", part.modules[0].graph.num_nodes(), " nodes");
-      }
+      if (part.driven) return "driven by the host";
+      const std::string name = code_[p][0]->kernel_name(NodeId{i});
+      if (!part.modules[0].plan.opaque) return name;
+      return concat_text(name, ", with all of its part: ", part.modules[0].graph.num_nodes(), " nodes");
     }
     return "none";
   }
 
  private:
   friend class PartsBound;
-  static bool is_input(const LirPart& part, std::uint32_t i) {
-    return !part.driven && part.modules[0].graph.nodes()[i].kind() == OpKind::Input;
-  }
   LirModule lir_;
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
   std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [part][module]
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // of nodes: part and node there
 };
 
 class PartsBound final : public BoundGraph {
@@ -187,9 +187,12 @@ class PartsBound final : public BoundGraph {
       values_[params_.back()].param = p;
     }
     for (Value v : g.outputs()) outputs_.push_back(number(v));
-    for (std::size_t s = 0; s < states.size(); ++s)
-      for (const Graph::StateUpdate& u : g.state_updates())
-        if (u.name == g.leaf_name(states[s])) new_states_.push_back({s, number(u.value), states_[s]});
+    std::map<NodeId, std::size_t> index;
+    for (std::size_t s = 0; s < states.size(); ++s) index.emplace(states[s], s);
+    for (const Graph::StateUpdate& u : g.state_updates()) {
+      const std::size_t s = index.at(g.find_leaf(OpKind::State, u.name));
+      new_states_.push_back({s, number(u.value), states_[s]});
+    }
   }
 
   Part bind_part(const LirPart& plan, const std::vector<std::unique_ptr<const ExecutableGraph>>& code) {
