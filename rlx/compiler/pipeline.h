@@ -56,6 +56,7 @@ struct CompileOptions {
   std::map<std::string, OnFailure, std::less<>> on_failure;  // by state; default: Invalidate
   std::shared_ptr<FormCache> form_cache{};     // keeps forms of weights for later starts (formats/form_files.h)
   std::vector<Placement> placement{};          // one program over several devices; empty: all on the session's
+  int ordinal = 0;                             // of the device compiled for; a session sets its own
   bool must_alias = false;                     // a state or donation that is not updated in place is an error
   Mesh mesh;                                   // the ranks that run the program together; none: one
   bool keep_stages = false;                    // fill CompileResult::stages

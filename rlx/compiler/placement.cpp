@@ -143,6 +143,10 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
       placed.push_back({p.label, ~0U});
       continue;
     }
+    if (p.device.ordinal == options.ordinal) {  // back to the program's own
+      placed.push_back({p.label, 0});
+      continue;
+    }
     if (std::find(named.begin(), named.end(), p.device) == named.end()) named.push_back(p.device);
     const auto place = std::find(named.begin(), named.end(), p.device) - named.begin();
     placed.push_back({p.label, static_cast<std::uint32_t>(place) + 1});

@@ -26,8 +26,9 @@ enum class KeepValues : std::uint8_t { Yes, No };
 struct PrecisionPolicy {
   std::array<DType, kNumPrecisionCategories> dtypes{DType::F32, DType::F32, DType::F32, DType::F32};
   /// What F32 products may lose of their weights, by their forms; their other operands and all sums stay as they are.
-  /// Of x [M, K] times w [K, N] at most 2^-8 * sum_k |x w| is lost with BF16, and with Int8 sum_k |x| times 1/254 of
-  /// the column's largest |w|.
+  /// Of x [M, K] times w [K, N] at most 2^-8 * sum_k |x w| is lost with BF16, of weights among its normal numbers, and
+  /// with Int8 sum_k |x| times 1/254 of the column's largest |w|; a column that is not finite gives NaN there. Products
+  /// that `dtypes` computes in another type than F32 have no such forms.
   Products products = Products::Exact;
   /// No: once they are in forms the values of such weights are let go, and asking for them is an error.
   KeepValues keep_values = KeepValues::Yes;

@@ -2,8 +2,17 @@
 #pragma once
 
 #include "rlx/driver/open_device.h"
+#include "rlx/error.h"
 
 namespace rlx {
+
+/// Waits; what failed on the way is no reason to fail here.
+inline void wait_quietly(const Event& event) {
+  try {
+    event.wait();
+  } catch (const Error&) {
+  }
+}
 
 /// While work writes to memory of a caller: lets nobody leave before it is done, however they leave.
 class Fetching {

@@ -73,6 +73,8 @@ class PartsBound final : public BoundGraph {
     run_ = &a;
     home_stream_ = &stream;
     ordered_on_.reset();
+    if (!submitted_ || last_.failed()) settle_sides();
+    submitted_ = false;
     if (!last_.ready()) stream.wait(last_);
     if (a.times) a.times->clear();
     for (std::uint32_t d : state_devices_)  // who wrote them last is known to the caller's stream
@@ -95,6 +97,7 @@ class PartsBound final : public BoundGraph {
       if (s.stream)
         if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
     last_ = stream.record();
+    submitted_ = true;
     return last_;
   }
 
@@ -232,6 +235,11 @@ class PartsBound final : public BoundGraph {
   }
   void let_go(std::uint32_t v) {
     for (HeldValue& held : values_[v].held) held.reset();
+  }
+  // A run that failed told so on the home stream; what is left of it on the others is not told again.
+  void settle_sides() {
+    for (Side& s : sides_)
+      if (s.stream) wait_quietly(s.stream->record());
   }
   void forget_weights() {
     for (Side& s : sides_) s.weights.clear();
@@ -371,6 +379,7 @@ class PartsBound final : public BoundGraph {
   std::vector<std::byte> staging_;
   std::uint64_t tables_ = ~std::uint64_t{0};
   Event last_;
+  bool submitted_ = true;              // all of the last run
   const RunArguments* run_ = nullptr;  // of this run
   Stream* home_stream_ = nullptr;
   std::optional<std::uint32_t> ordered_on_;

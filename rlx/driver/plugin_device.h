@@ -23,13 +23,14 @@ class PluginDevice final : public OpenDevice {
   void get(Buffer& buffer, const MutableTensorView& to, Stream& stream) override;
   void drain() override;
 
-  /// Calls `f(rlx_error*)` in this device's name; a device that it calls lost is lost from then on.
+  /// Calls `f(rlx_error*)` in this device's name. A device that is lost by its own account then is lost from then on;
+  /// the loss of another, for which it waited, is not its own.
   template <class F>
   void call(std::string_view what, F&& f) const {
     try {
       table_->call(text_, what, f);
     } catch (const Error& e) {
-      if (e.code() == ErrorCode::DeviceLost) lost_ = true;
+      if (e.code() == ErrorCode::DeviceLost && api().device_lost(handle_) != 0) lost_ = true;
       throw;
     }
   }

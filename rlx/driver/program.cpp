@@ -134,8 +134,9 @@ class ProgramBound final : public BoundGraph {
     }
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) driven_.push_back(bind_driven(k));
     for (const LirStep& step : lir_.plan.schedule)
-      if (const std::uint32_t d = lir_.plan.node_device(step.node); d != exe.home_)
-        each_read(lir_.graph, step, [&](Value v) { note_weight(v, d); });
+      each_read(lir_.graph, step, [&](Value v) {  // a view of one is read where the view is, also by a copy from there
+        note_weight(v, lir_.plan.node_device(lir_.plan.at(v).is_view ? v.node : step.node));
+      });
     for (NodeId id : lir_.graph.leaves(OpKind::State)) state_devices_.push_back(lir_.plan.node_device(id));
     for (const LirStateCopy& c : lir_.plan.far_state_copies) note_weight(c.value, state_devices_[c.state]);
   }
@@ -144,6 +145,8 @@ class ProgramBound final : public BoundGraph {
     run_ = &a;
     home_stream_ = &stream;
     ordered_on_.reset();
+    if (!submitted_ || last_.failed()) settle_sides();
+    submitted_ = false;
     // Work of ours is also between that of the parts.
     if (!last_.ready()) stream.wait(last_);
     if (a.times) a.times->clear();
@@ -175,6 +178,7 @@ class ProgramBound final : public BoundGraph {
       if (s.stream)
         if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
     last_ = stream.record();
+    submitted_ = true;
     return last_;
   }
 
@@ -192,6 +196,12 @@ class ProgramBound final : public BoundGraph {
     std::map<std::uint32_t, BufferView> constants;  // that copies and bodies read, by node
     BufferView nothing;                             // for values without bytes
   };
+
+  // A run that failed told so on the home stream; what is left of it on the others is not told again.
+  void settle_sides() {
+    for (Side& s : sides_)
+      if (s.stream) wait_quietly(s.stream->record());
+  }
 
   void note_weight(Value v, std::uint32_t device) {
     if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared && device != exe_.home_)
@@ -423,6 +433,7 @@ class ProgramBound final : public BoundGraph {
   std::vector<BufferView> operands_, results_;
   std::uint64_t tables_ = ~std::uint64_t{0};
   Event last_;
+  bool submitted_ = true;              // all of the last run
   const RunArguments* run_ = nullptr;  // of this run
   std::optional<std::uint32_t> ordered_on_;
   Stream* home_stream_ = nullptr;

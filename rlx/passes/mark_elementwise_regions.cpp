@@ -272,6 +272,9 @@ class RegionMarker {
     if (!surely_refused(members, region)) {
       std::optional<Expr> fused = build(members);
       if (!fused) return;
+      // By labels nodes are placed on devices: who is to run it is asked.
+      if (const std::string& label = g_.node(tail).origin.label; !label.empty())
+        r_.stage().set_label(fused->value().node, label);
       why = context_.claims->refuses(r_.stage(), fused->value().node);
       if (!why) {
         std::uint32_t result = 0;

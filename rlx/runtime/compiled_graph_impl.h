@@ -35,6 +35,7 @@ struct BoundProgram {
   std::vector<std::shared_ptr<Buffer>> input_holders, output_holders;  // behind the slots on an opaque device
   bool holds_states = false;                                           // runs replace the states' buffers
   std::vector<std::size_t> cells;                                      // which of the runner's `states` are
+  std::vector<std::uint64_t> moves;                                    // of those cells when `states` was filled
   std::vector<void*> results;  // where the host wants the outputs of the next run
 };
 
@@ -46,6 +47,7 @@ struct StateCell {
   bool keep = false;                   // OnFailure::Keep
   Event last{};
   bool valid = true;
+  std::uint64_t moves = 0;  // how often it went elsewhere; the address of a buffer may come again
   bool good() const { return valid && (keep || !last.failed()); }
 
   /// With `keep` on an opaque device: the buffers that runs not yet known to be done replaced, the oldest first.
@@ -153,6 +155,7 @@ struct CompiledGraph::Impl {
   /// Submits steps of `s` behind the work on its states, which they write or do not.
   Event submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                std::vector<StepTime>* times);
+  void unsubmit();
   /// The same for a run whose outputs go to fresh vectors of f32.
   BoundProgram& program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
   std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);

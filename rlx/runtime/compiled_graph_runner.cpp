@@ -109,12 +109,13 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
   if (place_states(c, s)) ++tables;
   if (s.tables != tables) {
     s.weights = prepare(s.spec->code).views;
-    s.states.clear(), s.cells.clear();
+    s.states.clear(), s.cells.clear(), s.moves.clear();
     const Graph& run = s.spec->lir().graph;
     for (NodeId id : run.leaves(OpKind::State)) {
       const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
       s.states.push_back(state_slot(*states[i]->device, states[i]->buffer, states[i]->shape));
       s.cells.push_back(i);
+      s.moves.push_back(states[i]->moves);
     }
     s.holds_states = !s.states.empty() && s.states.front().holder;
     s.tables = tables;
@@ -248,20 +249,36 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
 
 Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                                   std::vector<StepTime>* times) {
-  for (auto& state : states) {
-    if (!state->last.ready()) state->keep ? stream->wait_order(state->last) : stream->wait(state->last);
-    if (!writes) continue;
-    state->valid = state->keep;
-    if (state->keep && s.holds_states) state->before.push_back({{}, state->buffer});
+  Event done;
+  try {
+    for (auto& state : states) {
+      if (!state->last.ready()) state->keep ? stream->wait_order(state->last) : stream->wait(state->last);
+      if (!writes) continue;
+      state->valid = state->keep;
+      if (state->keep && s.holds_states) state->before.push_back({{}, state->buffer});
+    }
+    for (RunSlot& slot : s.states) slot.given = writes && slot.holder && sole_owner(*slot.holder);
+    done = s.bound->submit({s.inputs, outputs, s.states, s.weights, tables, times, range}, *stream);
+  } catch (...) {
+    if (writes && s.holds_states) unsubmit();
+    throw;
   }
-  for (RunSlot& slot : s.states) slot.given = writes && slot.holder && sole_owner(*slot.holder);
-  const Event done = s.bound->submit({s.inputs, outputs, s.states, s.weights, tables, times, range}, *stream);
   if (!writes) return done;
   for (auto& state : states) {
     state->last = done;
     if (!state->before.empty()) state->before.back().run = done;
   }
   return done;
+}
+
+// A run that was not submitted to its end leaves states that are kept as they were before it, whichever of them it has
+// replaced by then.
+void CompiledGraph::Impl::unsubmit() {
+  for (auto& cell : states) {
+    if (cell->before.empty() || cell->before.back().run.point()) continue;
+    cell->buffer = std::move(cell->before.back().buffer);
+    cell->before.pop_back();
+  }
 }
 
 Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rlx/driver/fetching.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"
@@ -29,14 +30,6 @@ std::shared_ptr<StateCell> CompiledGraph::Impl::new_state(const IoInfo& info) co
 }
 
 namespace {
-// What failed on the way is no reason to fail here.
-void wait_quietly(const Event& event) {
-  try {
-    event.wait();
-  } catch (const Error&) {
-  }
-}
-
 struct ByteWindow {
   std::size_t offset, bytes;
 };
@@ -113,6 +106,7 @@ void CompiledGraph::Impl::move_state(StateCell& cell, const std::shared_ptr<Open
   cell.valid = good;
   cell.buffer = std::move(there);
   cell.device = to;
+  ++cell.moves;
   cell.last = std::move(written);
 }
 
@@ -120,7 +114,7 @@ bool CompiledGraph::Impl::place_states(const CompiledProgram& c, const BoundProg
   for (std::size_t i = 0; i < states.size(); ++i)
     if (const auto& wanted = c.state_devices[i]; wanted && states[i]->device != wanted) move_state(*states[i], wanted);
   for (std::size_t k = 0; k < s.cells.size(); ++k)
-    if (!s.states[k].holder && s.states[k].view.buffer != states[s.cells[k]]->buffer.get()) return true;
+    if (s.moves[k] != states[s.cells[k]]->moves) return true;
   return false;
 }
 

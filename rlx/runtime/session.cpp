@@ -190,6 +190,8 @@ CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) con
   if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
   if (!options.precision) options.precision = policy_;
   if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
+  (void)backend();
+  options.ordinal = device_ ? device_->id().ordinal : 0;
   if (m.stage() == GraphStage::Lir && !m.graph().is_static())  // no run makes it static: refused now, by the pipeline
     (void)CompilePipeline(target(), options).compile_module(GraphModule(m));
   BackendOptions backend_options = options_;

@@ -260,7 +260,8 @@ void WeightStore::set(std::span<const NewValue> values) {
   }
   try {
     pack_params(of_files);
-  } catch (const std::bad_alloc&) {  // their values are in the file: the first run makes the forms
+  } catch (const std::bad_alloc&) {  // their values are in the file: the first run makes the forms, or says why not
+  } catch (const Error&) {
   }
 }
 
