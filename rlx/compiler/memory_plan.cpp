@@ -227,7 +227,9 @@ class Planner {
       plan_.schedule.push_back({id, {}, encoded_operands(id)});
       const bool driven_node = op_def(n.op).bodies == BodyKind::Programs && target_.driven(g_, id);
       if (driven_node || target_.plans_bodies(g_, id)) {
-        PlannedBodies planned = plan_bodies(g_, id, target_, driven_node, plan_.node_device(id));
+        // Who runs its bodies runs all that they hold.
+        const Target& inside = driven_node ? target_ : target_.of_device(plan_.node_device(id));
+        PlannedBodies planned = plan_bodies(g_, id, inside, driven_node, plan_.node_device(id));
         for (std::size_t r = 0; r < planned.devices.size(); ++r) {
           Buffer range;
           range.bytes = planned.bodies.ranges[r].bytes;

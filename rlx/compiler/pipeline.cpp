@@ -65,7 +65,8 @@ CompilePipeline::CompilePipeline(std::shared_ptr<const Target> target, CompileOp
 
 PassContext CompilePipeline::context(FusionReport* report) const {
   PassContext c;
-  c.claims = target_.get();
+  if (!options_.placement.empty() && !placed_) placed_ = program_target(target_, options_).target;
+  c.claims = placed_ ? placed_.get() : target_.get();
   c.options = options_.fusion.for_target(fusion_target_for(target_->device()));
   c.report = report;
   return c;

@@ -119,6 +119,7 @@ class CompilePipeline {
   static void observe(void* self, const Pass& pass, const Graph& after);
 
   std::shared_ptr<const Target> target_;
+  mutable std::shared_ptr<const Target> placed_{};  // with placements: it and the devices beside it, as passes ask
   CompileOptions options_;
   std::vector<PipelineStage> stages_;
 };

@@ -46,6 +46,9 @@ std::vector<Segment> segments_of(const LirModule& lir) {
   return out;
 }
 
+// The copies behind the steps are of the first device, wherever the last step is.
+void drop_final_copies(LirBufferPlan& plan) { plan.output_copies.clear(), plan.state_copies.clear(); }
+
 /// Immutable; shared by clones. `home` is the device of its inputs: of a body that of the node which holds it.
 class ProgramExecutable final : public ExecutableGraph {
  public:
@@ -62,13 +65,15 @@ class ProgramExecutable final : public ExecutableGraph {
       for (const Segment& s : segments_)
         if (s.kind == Segment::Kind::Straight && s.device == d) ranges.push_back(s.steps);
       const std::size_t steps = lir.plan.schedule.size();
-      // The copies behind the steps are of the first.
       if (d == home && (ranges.empty() || ranges.back().end != steps)) ranges.push_back({steps, steps});
       if (ranges.empty()) continue;
       LirModule part;
       part.graph = lir.graph;
       part.plan = lir.plan;
-      if (d == home) part.prepare = lir.prepare;
+      if (d == home)
+        part.prepare = lir.prepare;
+      else
+        drop_final_copies(part.plan);
       part.others = lir.others;
       part.ranges = std::move(ranges);
       code_[d] = devices[d].backend->compile_lir(std::move(part), devices[d].options);
@@ -130,7 +135,11 @@ class ProgramBound final : public BoundGraph {
       std::vector<BufferView> own;
       for (std::size_t a = 0; a < arenas_.size(); ++a)
         own.push_back(lir_.plan.arena_device(a) == d ? arenas_[a] : BufferView());
-      sides_[d].bound = exe.code_[d]->bind(*sides_[d].device, lir_, own);
+      if (d != exe.home_ && !beside_ && !(lir_.plan.output_copies.empty() && lir_.plan.state_copies.empty())) {
+        beside_.emplace(lir_);
+        drop_final_copies(beside_->plan);
+      }
+      sides_[d].bound = exe.code_[d]->bind(*sides_[d].device, d != exe.home_ && beside_ ? *beside_ : lir_, own);
     }
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) driven_.push_back(bind_driven(k));
     for (const LirStep& step : lir_.plan.schedule)
@@ -423,6 +432,7 @@ class ProgramBound final : public BoundGraph {
 
   const ProgramExecutable& exe_;
   const LirModule& lir_;
+  std::optional<LirModule> beside_;  // for the other devices, where it differs
   std::vector<BufferView> arenas_;
   std::vector<Side> sides_;                          // by device
   std::vector<std::unique_ptr<DrivenNode>> driven_;  // as the plan has them; null: a kernel's
