@@ -48,7 +48,7 @@ struct BenchOptions {
   int threads = 0;
   std::string device = "cpu";
   std::string isa;
-  Products products = Products::Exact;
+  std::string products = "exact";
   int min_runs = 20;
   double budget_s = 3;
   bool json = false, breakdown = false, memory = false;
@@ -103,11 +103,15 @@ double profiled_flops(CompiledGraph& f, std::span<const TensorView> inputs) {
   return flops;
 }
 
+constexpr Products kProducts[] = {Products::Exact, Products::BF16, Products::Int8};
+
 // One object per case; the caller adds its own members and prints it.
-JsonWriter json_row(const char* kind, const CompiledGraph& f, int threads, const std::string& name, const Timing& t) {
+JsonWriter json_row(const char* kind, const CompiledGraph& f, const Session& session, const BenchOptions& o,
+                    const std::string& name, const Timing& t) {
   JsonWriter json;
   json.begin_object().member("bench", kind).member("engine", "rlx").member("machine", machine_name());
-  json.member("target", f.target_name()).member("threads", threads).member("case", name);
+  json.member("target", f.target_name()).member("threads", session.target()->threads());
+  json.member("products", o.products).member("case", name);
   json.member("p50_us", t.p50).member("p10_us", t.p10).member("p90_us", t.p90).member("n", std::uint64_t{t.n});
   return json;
 }
@@ -118,8 +122,9 @@ void print_json(JsonWriter json) {
   out.close();
 }
 
-void print_header(const CompiledGraph& f, const std::string& what) {
-  std::printf("rlx " RLX_VERSION " on %s\n%s, %s\n", machine_name().c_str(), f.target_name().c_str(), what.c_str());
+void print_header(const CompiledGraph& f, const BenchOptions& o, const std::string& what) {
+  std::printf("rlx " RLX_VERSION " on %s\n%s, %s products, %s\n", machine_name().c_str(), f.target_name().c_str(),
+              o.products.c_str(), what.c_str());
 }
 
 void print_row(const std::string& name, const Timing& t, double flops, double ready_ms, const CompiledGraph& f) {
@@ -264,10 +269,16 @@ MachineLimits measured_limits(const BenchOptions& o) {
   return limits;
 }
 
+// Of a name that the parser has checked.
+Products products_called(const std::string& name) {
+  return *std::find_if(std::begin(kProducts), std::end(kProducts),
+                       [&](Products p) { return products_name(p) == name; });
+}
+
 Session session_of(const BenchOptions& o) {
   Session session = session_on(o.device);
   if (o.threads) session.with_threads(o.threads);
-  session.with_policy(PrecisionPolicy::with_products(o.products));
+  session.with_policy(PrecisionPolicy::with_products(products_called(o.products)));
   if (!o.isa.empty()) {
     session.with_isa(o.isa);
     check_arguments([&] { return session.target(); });  // knows the names
@@ -293,7 +304,7 @@ void bench_model(const BenchOptions& o) {
   CompiledGraph f = session.compile(std::move(g));
   load_checkpoint(f, weights, weights_file);
   double load_ms = us_since(start) / 1e3;
-  if (!o.json) print_header(f, o.model);
+  if (!o.json) print_header(f, o, o.model);
   const MachineLimits limits = measured_limits(o);
   for (std::size_t n = 0; n < shapes.size(); ++n) {
     const auto [b, s] = shapes[n];
@@ -309,7 +320,7 @@ void bench_model(const BenchOptions& o) {
       char check[64];
       std::snprintf(check, sizeof check, "%.5f %.5f %.5f", static_cast<double>(r.out[0]), static_cast<double>(r.out[1]),
                     static_cast<double>(r.out.back()));
-      JsonWriter json = json_row("minilm", f, session.target()->threads(), o.shapes[n], timing);
+      JsonWriter json = json_row("minilm", f, session, o, o.shapes[n], timing);
       json.member("load_ms", load_ms).member("compile_ms", compile_ms).member("copy_ms", copy_ms);
       json.member("weight_bytes", std::uint64_t{weight_bytes});
       json.member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
@@ -378,8 +389,9 @@ void bench_graph(const BenchOptions& o) {
   f.finalize();
   const double ready_ms = us_since(start) / 1e3;
   if (!o.json)
-    print_header(f, concat_text("graph ", name, " (", o.graph, "), ", num_made_up, " of ", values.size(),
-                                " inputs and params with made-up values"));
+    print_header(f, o,
+                 concat_text("graph ", name, " (", o.graph, "), ", num_made_up, " of ", values.size(),
+                             " inputs and params with made-up values"));
   const MachineLimits limits = measured_limits(o);
   std::vector<std::vector<std::int64_t>> dims;
   for (const std::string& input : inputs) dims.push_back(values.at(input).dims());
@@ -391,7 +403,7 @@ void bench_graph(const BenchOptions& o) {
   const Timing timing = measure(o, [&] { f.run_slots(views); });
   const double flops = profiled_flops(f, views);
   if (o.json) {
-    JsonWriter json = json_row("graph", f, session.target()->threads(), name, timing);
+    JsonWriter json = json_row("graph", f, session, o, name, timing);
     json.member("ready_ms", ready_ms).member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
     json.member("arena_bytes", std::uint64_t{f.arena_bytes()}).member("gflop", flops / 1e9);
     if (o.breakdown) add_breakdown(json, breakdown_of(f, views, limits), limits);
@@ -434,10 +446,11 @@ void register_bench(CLI::App& app) {
   sub->add_option("-d,--device", o->device, "A device of `rlx devices`, or reference")->capture_default_str();
   sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, kMaxThreads));
   sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
+  std::vector<std::string> product_names;
+  for (Products p : kProducts) product_names.emplace_back(products_name(p));
   sub->add_option("--products", o->products, "what products may lose of their weights: nothing, bf16 or int8 of them")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Products>{
-          {"exact", Products::Exact}, {"bf16", Products::BF16}, {"int8", Products::Int8}}))
-      ->default_str("exact");
+      ->check(CLI::IsMember(product_names))
+      ->capture_default_str();
   sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));
   sub->add_option("--seconds", o->budget_s, "time budget of a graph or shape")->check(CLI::Range(0.001, 3600.0));
   sub->add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");

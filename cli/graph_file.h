@@ -26,6 +26,14 @@ DeviceId device_called(const std::string& text);
 /// A session on the device called `text`, which may also be the name of a backend ("reference").
 Session session_on(const std::string& text);
 
+/// What a compile for a device asks, and why the device cannot be used here ("" where it can).
+struct NamedTarget {
+  std::shared_ptr<const Target> target;
+  std::string absent;
+};
+/// The target of the device called `text`, which need not be there (Session::for_target).
+NamedTarget target_on(const std::string& text);
+
 /// `text` as symbol values: "batch=8". Errors: UsageError for an unknown symbol, naming those of `g`, for no number and
 /// for one outside the symbol's bounds.
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts);

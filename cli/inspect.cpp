@@ -75,8 +75,10 @@ std::string plan_hint(const CompileResult& result) {
   return concat_text("a plan takes numbers: ", bind_options(result.lir.graph, {}));
 }
 
-std::string summary(const CompileResult& result, std::string_view target) {
-  std::string out = concat_text("target: ", target, "\n");
+std::string summary(const CompileResult& result, const NamedTarget& on) {
+  std::string out = concat_text("target: ", on.target->name(), "\n");
+  if (!on.absent.empty())
+    out += concat_text("the device is not here, a plan is all that can be made: ", on.absent, "\n");
   if (result.source)
     out += concat_text(inspect_graph_stats(result.lir.graph), "buffer plan: none, ",
                        without_value(result.lir.graph, {}), "; ", plan_hint(result));
@@ -115,12 +117,12 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
-  const auto target = session_on(args.device).target();
-  const CompileResult result = CompilePipeline(target, options).compile_graph(std::move(g));
+  const NamedTarget on = target_on(args.device);
+  const CompileResult result = CompilePipeline(on.target, options).compile_graph(std::move(g));
 
   Output out("-");
   if (args.summary) {
-    out.write(summary(result, target->name()));
+    out.write(summary(result, on));
     return out.close();
   }
   const std::vector<Section> all = sections(result, args.text);
@@ -131,7 +133,7 @@ void run(const InspectArgs& args) {
       throw UsageError(ErrorCode::NotFound, concat_text("this compile has no stage '", stage, "'"),
                        stage == "lir" ? plan_hint(result) : did_you_mean(stage, names, "--list lists the stages"));
     }
-  if (!args.list && args.stages.empty()) out.write(summary(result, target->name()) + "\n");
+  if (!args.list && args.stages.empty()) out.write(summary(result, on) + "\n");
   for (const Section& s : all) {
     if (!args.stages.empty() && std::find(args.stages.begin(), args.stages.end(), s.name) == args.stages.end())
       continue;
@@ -163,7 +165,8 @@ void register_inspect(CLI::App& app) {
   cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension; the plan of buffers needs all of them")
       ->type_name("SYMBOL=N")
       ->allow_extra_args(false);
-  cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
+  cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, there or not, or reference")
+      ->capture_default_str();
   cmd->add_option("-s,--stage", args->stages, "show only these stages, separated by commas")
       ->delimiter(',')
       ->type_name("NAME")

@@ -130,6 +130,12 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
   std::vector<DeviceId> named;
   bool to_host = false;
   for (const Placement& p : options.placement) {
+    for (const Placement& other : options.placement)
+      if (other.label == p.label && other.device != p.device)
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), " and to ",
+                                device_text(other.device)),
+                    "give each label one device");
     if (p.device.kind != kind && p.device.kind != Device::Cpu)
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), ", a program for ",

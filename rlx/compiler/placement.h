@@ -22,7 +22,7 @@ struct ProgramTarget {
 
 /// `target` with the devices that `options.placement` names, and with the host for what `target` refuses and nobody can
 /// decompose, where `options` allow that. Where there is nothing of either it is `target` itself. Throws
-/// InvalidArgument for a device of another kind than the target's or the host.
+/// InvalidArgument for a device of another kind than the target's or the host, and for a label with two devices.
 ProgramTarget program_target(std::shared_ptr<const Target> target, const CompileOptions& options);
 
 /// NotFound for a placement whose label no node of `g` has, bodies included.

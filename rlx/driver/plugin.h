@@ -71,7 +71,9 @@ typedef struct rlx_option_info {
   int32_t at_open;
 } rlx_option_info;
 
-/* A graph in its serialised form (rlx/ir/serialize.h), read during the call only. */
+/* A graph in its serialised form, read during the call only. The bytes are written and read by rlx's own C++:
+ * `from_bytes` of rlx/ir/serialize.h, so a plug-in that looks into a graph links the library rlx::core. There is no
+ * other description of them. */
 typedef struct rlx_graph {
   size_t struct_size;
   const void* bytes;
@@ -94,7 +96,9 @@ typedef struct rlx_value {
   size_t bytes;
 } rlx_value;
 
-/* What memory is taken for, in the order of rlx::BufferUse. */
+/* What memory is taken for, in this order:
+ * 0 values of runs, 1 weights and what is prepared of them, 2 states, 3 inputs and outputs on their way, 4 results that
+ * the host reads, 5 device tensors of callers. */
 #define RLX_PLUGIN_USES 6
 typedef struct rlx_memory {
   size_t struct_size;
@@ -136,8 +140,9 @@ typedef struct rlx_plugin {
   rlx_code (*option_infos)(const rlx_option_info** list, size_t* count, rlx_error* error);
   /* For reports, at most `capacity` bytes with the 0 behind: "acme v2 (8 cores)". */
   rlx_code (*target_name)(const rlx_options* options, char* text, size_t capacity, rlx_error* error);
-  /* The op kinds of which it runs any node, by their names in text, with blanks between; lives as long as the
-   * library. */
+  /* The op kinds of which it runs some node, with blanks between; lives as long as the library. They are names of kinds
+   * ("binary", "activation"), not of the functions that a text shows in their place ("add", "relu"). A node of
+   * any other kind is decomposed or refused, whatever `claims` says of it. */
   rlx_code (*claimed_kinds)(const rlx_options* options, const char** kinds, rlx_error* error);
   /* Of each node of the graph, in node order, null or why it cannot be run: text that lives as long as the library. The
    * answer for a node depends on its op, its operands' shapes and the ops that make them. `nodes` are the graph's. */

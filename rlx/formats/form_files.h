@@ -17,7 +17,8 @@ class FormFiles final : public FormCache {
     bool verify = false;  // read all bytes and compare their checksum before they are used
     bool strict = false;  // a damaged file is an error; else it is written again, and `problems` says so
   };
-  /// Makes the folder when it is missing. Errors: BadFile with the system's reason.
+  /// Makes the folder when it is missing. Errors, with the system's reason: NotFound for a path that leads through a
+  /// file or is one, BadFile where the folder cannot be made (no permission, a full disk).
   explicit FormFiles(std::string folder, Options options);
   explicit FormFiles(std::string folder) : FormFiles(std::move(folder), Options{}) {}
 

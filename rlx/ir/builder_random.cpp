@@ -89,7 +89,10 @@ Builder::SampleResult Builder::sample(Operand logits, Operand key, const SampleS
   const Expr l = own(graph(), logits);
   const auto value = [&](const std::optional<Operand>& given, double otherwise, DType t) {
     if (!given) return graph().scalar(otherwise, t);
-    return given->is_scalar() ? graph().constant(scalar_tensor(*given, t), given->loc()) : own(graph(), *given);
+    if (!given->is_scalar()) return own(graph(), *given);
+    // The optional makes the operand, in a header of the standard library: the user's line is that of the logits.
+    const char* hint = is_int(t) ? "the setting is a whole number, of i32" : "give a number that f32 holds";
+    return graph().constant(scalar_tensor(*given, t, hint, logits.loc()), logits.loc());
   };
   std::vector<std::pair<std::string_view, Expr>> operands{{"logits", l},
                                                           {"temperature", value(s.temperature, 1, DType::F32)},

@@ -24,13 +24,15 @@ inline std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank
   fail(loc, e.code(), e.diagnostic().message, e.diagnostic().hint);
 }
 
-// A scalar as a tensor of dtype t; an error naming both where t is an integer dtype without that value.
+// A scalar as a tensor of dtype t; an error naming both where t is an integer dtype without that value, built at `at`
+// where the operand's own line is not the user's.
 inline Tensor scalar_tensor(const Operand& x, DType t,
-                            std::string_view hint = "cast the operand beside it to a wider dtype first") {
+                            std::string_view hint = "cast the operand beside it to a wider dtype first",
+                            std::optional<SourceLoc> at = {}) {
   std::optional<Diagnostic> problem =
       x.is_float_scalar() ? detail::not_held(t, x.scalar()) : detail::not_held(t, x.integer_bits(), x.scalar() < 0);
   if (problem) {
-    problem->where = built_at(x.loc());
+    problem->where = built_at(at.value_or(x.loc()));
     problem->hint = hint;
     throw Error(*std::move(problem));
   }

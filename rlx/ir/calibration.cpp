@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/quantize.h"
@@ -24,7 +25,9 @@ void check_entry(std::string_view path, const CalibrationEntry& e) {
   if (e.scales.empty()) refuse(path, "it has no scale");
   if (!e.axis && e.scales.size() > 1)
     refuse(path, concat_text(e.scales.size(), " scales without an axis"), "say whose they are, or give one");
-  if (e.axis && *e.axis < 0) refuse(path, concat_text("axis ", *e.axis, " is negative"));
+  if (e.axis && *e.axis < 0)
+    refuse(path, concat_text("axis ", *e.axis, " is negative"),
+           "count from the first axis: a record knows no rank to count back from");
   for (double s : e.scales)
     if (!(s > 0) || !std::isfinite(s)) refuse(path, concat_text("a scale is ", s), "scales are finite and above 0");
   if (!e.zero_points.empty() && e.zero_points.size() != e.scales.size())
@@ -50,14 +53,17 @@ std::multimap<std::string, Value, std::less<>> paths_of(const Graph& g) {
   std::multimap<std::string, Value, std::less<>> out;
   const QuantMap map(g);
   std::vector<bool> known(g.num_nodes(), false);
+  std::set<std::string_view> quantised;
   for (const QuantEntry& e : map.entries()) {
     out.emplace(e.path, e.value);
+    quantised.insert(e.path);
     known[e.value.node.index] = true;
     if (e.codes) known[e.codes->node.index] = true;  // codes are no numbers
   }
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     if (known[i]) continue;
     const std::string label = node_label(g, NodeId{i});
+    if (quantised.contains(label)) continue;  // its scale, for one, may have the label of the same scope
     for (std::uint32_t r = 0; r < g.node(NodeId{i}).num_results(); ++r)
       out.emplace(r == 0 ? label : concat_text(label, "#", r), Value(NodeId{i}, r));
   }
@@ -126,7 +132,6 @@ CalibrationRecord CalibrationRecord::of(const Graph& g) {
     }
     const Tensor* zero = e.zero_point ? constant_of(g, *e.zero_point) : nullptr;
     if (!scale || (e.zero_point && !zero)) continue;
-    (void)map.find(e.path);  // one of several is refused
     CalibrationEntry entry{e.axis, scale->to_f64(), {}};
     if (zero)
       for (std::int64_t i = 0; i < zero->num_elements(); ++i) entry.zero_points.push_back(zero->at_i64(i));

@@ -21,24 +21,26 @@ struct CalibrationEntry {
 
   /// One scale for all, symmetric.
   static CalibrationEntry per_tensor(double scale) { return {std::nullopt, {scale}, {}}; }
-  /// A scale for each index of `axis`, symmetric.
+  /// A scale for each index of `axis`, which counts from 0 (CalibrationRecord::set refuses a negative one), symmetric.
   static CalibrationEntry per_channel(std::int64_t axis, std::vector<double> scales) {
     return {axis, std::move(scales), {}};
   }
   friend bool operator==(const CalibrationEntry&, const CalibrationEntry&) = default;
 };
 
-/// Entries by path, which is `node_label` of the value's node with "#1" behind it for a later result: so a record
-/// serves the graph however it is rewritten, as labels stay, and other graphs with the same labels.
+/// Entries by path, which is that of the QuantMap for a quantised value, else `node_label` of the value's node with
+/// "#1" behind it for a later result: so a record serves the graph however it is rewritten, as labels stay, and other
+/// graphs with the same labels. A path such as "%10", of a node without a label, holds for that very graph alone.
 class CalibrationRecord {
  public:
   using Entries = std::map<std::string, CalibrationEntry, std::less<>>;
 
   /// What `g` says already: of every affine Dequantize and FakeQuantize that takes its scale and zero point, without
-  /// blocks and without a global scale, from constants.
+  /// blocks and without a global scale, from constants; `values_in(g)` finds all of them.
   static CalibrationRecord of(const Graph& g);
   /// Enters or replaces what is known of a path. InvalidArgument for an entry that cannot be: scales that are not
-  /// finite and above 0, another number of zero points, several scales without an axis, a path of no or several lines.
+  /// finite and above 0, another number of zero points, several scales without an axis, a negative axis, a path of no
+  /// or several lines.
   void set(std::string path, CalibrationEntry entry);
   /// The entry of a path, or null.
   const CalibrationEntry* find(std::string_view path) const;

@@ -2,6 +2,8 @@
 #include "rlx/ir/quant_map.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
@@ -10,9 +12,42 @@
 namespace rlx {
 namespace {
 
-std::string path_of(const Graph& g, NodeId id, std::optional<Value> codes) {
-  const bool named = g.node(id).origin.label.empty() && codes && is_named_leaf(g.node(codes->node).kind());
-  return node_label(g, named ? codes->node : id);
+// The leaf whose elements a value is, behind what only moves them; none where they are computed.
+std::optional<NodeId> leaf_behind(const Graph& g, Value v) {
+  for (;; v = g.node(v.node).inputs[0]) {
+    const OpKind kind = g.node(v.node).kind();
+    if (is_named_leaf(kind)) return v.node;
+    if (kind != OpKind::Reshape && kind != OpKind::Transpose && kind != OpKind::Slice && kind != OpKind::Gather)
+      return std::nullopt;
+  }
+}
+
+// The path that an entry has when no other wants it; `with_label`: how many entries each label is of.
+std::string wanted_path(const Graph& g, const QuantEntry& e, const std::map<std::string_view, int>& with_label) {
+  const Node& n = g.node(e.value.node);
+  const std::string& label = n.origin.label;
+  const std::optional<NodeId> leaf = leaf_behind(g, e.codes.value_or(n.inputs[0]));
+  if (label.empty()) return e.codes && leaf == e.codes->node ? g.leaf_name(*leaf) : e.value.node.text();
+  // Under Graph::scope all that it holds has its label: that says where, not what.
+  const bool scope = with_label.at(label) > 1 || (leaf && g.node(*leaf).origin.label == label);
+  return scope && leaf ? concat_text(label, "/", g.leaf_name(*leaf)) : label;
+}
+
+void set_paths(const Graph& g, std::vector<QuantEntry>& entries) {
+  std::map<std::string_view, int> with_label;
+  for (const QuantEntry& e : entries) ++with_label[g.node(e.value.node).origin.label];
+  std::map<std::string, int> wanted;
+  for (QuantEntry& e : entries) ++wanted[e.path = wanted_path(g, e, with_label)];
+  std::set<std::string> taken;
+  for (const auto& [path, times] : wanted)
+    if (times == 1) taken.insert(path);
+  for (QuantEntry& e : entries) {
+    if (wanted.at(e.path) == 1) continue;
+    std::string path = e.path;
+    do path += concat_text("/", e.value.node.text());
+    while (!taken.insert(path).second);
+    e.path = std::move(path);
+  }
 }
 
 // The operands after the first, whose places in the record `present` tells.
@@ -28,7 +63,6 @@ QuantEntry entry_of(const Graph& g, NodeId id, const ops::Dequantize& op) {
   QuantEntry e;
   e.value = id;
   e.codes = n.inputs[0];
-  e.path = path_of(g, id, e.codes);
   e.scheme = op.scheme;
   e.axis = op.axis;
   e.block = op.block;
@@ -44,10 +78,9 @@ QuantEntry entry_of(const Graph& g, NodeId id, const ops::Dequantize& op) {
   return e;
 }
 
-QuantEntry entry_of(const Graph& g, NodeId id, const ops::FakeQuantize& op) {
+QuantEntry entry_of(const Graph&, NodeId id, const ops::FakeQuantize& op) {
   QuantEntry e;
   e.value = id;
-  e.path = path_of(g, id, std::nullopt);
   e.axis = op.axis;
   e.bits = static_cast<double>(op.bits);
   e.fake = true;
@@ -63,6 +96,7 @@ QuantMap::QuantMap(const Graph& g) {
     if (const auto* op = g.node(id).op.get_if<ops::Dequantize>()) entries_.push_back(entry_of(g, id, *op));
     if (const auto* op = g.node(id).op.get_if<ops::FakeQuantize>()) entries_.push_back(entry_of(g, id, *op));
   }
+  set_paths(g, entries_);
 }
 
 const QuantEntry* QuantMap::find(Value v) const {
@@ -72,17 +106,8 @@ const QuantEntry* QuantMap::find(Value v) const {
 }
 
 const QuantEntry* QuantMap::find(std::string_view path) const {
-  const QuantEntry* found = nullptr;
-  for (const QuantEntry& e : entries_) {
-    if (e.path != path) continue;
-    if (found)
-      throw Error(ErrorCode::InvalidArgument,
-                  concat_text("'", short_name(path), "' is the path of several quantised values, ", found->value.text(),
-                              " and ", e.value.text(), " among them"),
-                  "ask by value, or label the nodes");
-    found = &e;
-  }
-  return found;
+  const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const QuantEntry& e) { return e.path == path; });
+  return at != entries_.end() ? &*at : nullptr;
 }
 
 std::string QuantMap::text() const {

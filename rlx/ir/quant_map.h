@@ -16,8 +16,10 @@ namespace rlx {
 /// How a value is quantised: what the Dequantize that makes it says, or the FakeQuantize.
 struct QuantEntry {
   Value value;  // the numbers
-  std::string
-      path;  // where they come from: the node's label; without one the name of a leaf that holds the codes; "%7"
+  /// Where they come from: the node's label, with "/" and the name of the leaf that holds the codes (of a FakeQuantize
+  /// the numbers) where the label is only a scope, which that leaf or another entry has too; without a label the name
+  /// of that leaf of codes, else "%7"; and with "/%7" behind it where another entry would have the same.
+  std::string path;
   QuantScheme scheme = QuantScheme::Affine;
   std::optional<std::int64_t> axis{};  // of affine scales: each index along it has its own
   std::int64_t block = 0;              // above 0: or as many neighbours
@@ -37,7 +39,7 @@ class QuantMap {
   std::span<const QuantEntry> entries() const { return entries_; }
   /// The entry of a value, or null for one that is not quantised.
   const QuantEntry* find(Value v) const;
-  /// The entry of that path, or null; InvalidArgument when several values have it.
+  /// The entry of that path, which no other has, or null.
   const QuantEntry* find(std::string_view path) const;
   /// One line an entry: "%3 layer0/w: q4_k, 4.5 bits".
   std::string text() const;

@@ -1,6 +1,7 @@
 // Weights and states of such programs lie on the host.
 #include "rlx/runtime/absent_device.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -42,7 +43,8 @@ class AbsentBackend final : public Backend {
  public:
   explicit AbsentBackend(Device device) : device_(device), target_(target_or_preset(device)) {}
   std::string_view name() const override { return device_info(device_).id; }
-  Presence probe(Device) const noexcept override { return {1}; }
+  // Nothing is opened there, so a plan may name any ordinal.
+  Presence probe(Device) const noexcept override { return {std::numeric_limits<int>::max()}; }
   std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions&) const override { return target_; }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {

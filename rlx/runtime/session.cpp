@@ -78,6 +78,9 @@ Session::Session(DeviceId device, const DeviceOptions& options) try
 }
 
 Session Session::for_target(DeviceId device) try {
+  if (device.ordinal < 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text("Session::for_target: there is no ", device_text(device)),
+                "ordinals count from 0");
   return Session(absent_backend(device.kind), device, {});
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Session");

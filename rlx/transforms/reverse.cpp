@@ -113,6 +113,20 @@ Stands augment(Prepared& p, const std::vector<Value>& seeded) {
   return stands;
 }
 
+// The cotangent of an output is an input, and inputs cannot have an extent that the graph computes.
+void require_known_extents(const Graph& g, std::size_t output, std::string_view who) {
+  const Value v = g.outputs()[output];
+  for (const Dim& d : g.shape(v).dims())
+    for (const std::string& name : d.symbols())
+      if (g.symbol_sources().contains(name))
+        throw Error(Diagnostic{
+            ErrorCode::Unsupported,
+            concat_text(who, ": output ", output, " is ", g.shape(v), ", and the graph computes the extent '", name,
+                        "': there is no cotangent of that shape to give"),
+            node_where(g, v.node),
+            "leave it out of the outputs of the graph to differentiate, or make its extent a number by slice or pad"});
+}
+
 }  // namespace
 
 Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, const std::vector<bool>& seeded_outputs,
@@ -150,6 +164,7 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, const std
       Expr one = g.scalar(1, shape.dtype());
       ct = shape.rank() == 0 ? one : g.reshape(one, shape.dims());
     } else {
+      require_known_extents(g, i, who);
       std::string name = single_seed ? std::string("d_output") : concat_text("d_output_", i);
       r.added.push_back(walk::fresh_leaf_name(g, name));
       ct = g.input(r.added.back(), shape);

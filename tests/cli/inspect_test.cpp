@@ -120,6 +120,19 @@ TEST_CASE("rlx inspect without values of the dimensions: everything but the plan
   CHECK(!contains(run_rlx("inspect - --list", graph).out, "== lir: "));
 }
 
+TEST_CASE("rlx inspect: a device that is not there is planned for by its preset, what runs says where to look") {
+  const ProgramResult r = run_rlx("inspect - --bind rows=4 --device vulkan", kDenseRows);
+  CHECK(r.status == 0);
+  for (const char* part :
+       {"target: vulkan (documented preset)\nthe device is not here, a plan is all that can be made: ",
+        "this version has no Vulkan backend", "buffer plan", "== lir: "})
+    CHECK_MESSAGE(contains(r.out, part), "missing: ", part);
+  CHECK(run_rlx("inspect - --bind rows=4 --summary --device vulkan:1", kDenseRows).status == 0);
+  const ProgramResult run = run_rlx("bench --bind rows=4 --device vulkan -", kDenseRows);
+  CHECK(run.status == 1);
+  CHECK(contains(run.err, "hint: pick one of those that `rlx devices` calls available"));
+}
+
 TEST_CASE("rlx inspect --model: the encoder of a model folder" * doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
   const ProgramResult r = run_rlx("inspect --summary --batch 2 --seq 12 --model '" + model_dir() + "'");

@@ -196,6 +196,12 @@ TEST_CASE("placement: what it refuses") {
   CHECK(contains(told({"stage1", {ProofScope::kDevice, -1}}), "goes to device number -1"));
   CHECK(contains(told({"stage1", {ProofScope::kDevice, 7}}), "7"));
   CHECK(told({"stage1", Device::Cpu}).empty());
+  CompileOptions both;
+  both.placement = {{"stage1", {ProofScope::kDevice, 1}}, {"stage1", Device::Cpu}};
+  const std::string twice = error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), both); });
+  CHECK(contains(twice, concat_text("label 'stage1' goes to ", device_text({ProofScope::kDevice, 1}), " and to cpu")));
+  both.placement[1] = both.placement[0];  // said twice is said once
+  CHECK(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), both); }).empty());
 }
 
 TEST_CASE("placement: copies between devices that reach each other do not pass the host") {

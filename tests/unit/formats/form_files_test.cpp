@@ -99,6 +99,8 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
   write_file(dir.file("file"), "x");
   CHECK(contains(error_text([&] { FormFiles(dir.file("file")); }), "folder of saved forms"));
   CHECK(contains(error_text([&] { FormFiles(dir.file("file/below")); }), "folder of saved forms"));
+  for (const char* path : {"file", "file/below"})
+    CHECK(attempt([&] { return FormFiles(dir.file(path)).problems().size(); }).error().code == ErrorCode::NotFound);
   FormFiles files(dir.file("gone"));
   std::filesystem::remove_all(dir.file("gone"));
   files.save("k", bytes_of("abcdefgh"), kSource, "content");

@@ -1,7 +1,9 @@
 // Records of calibration: the values they speak of, what they refuse, their text.
 #include "rlx/ir/calibration.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -73,6 +75,7 @@ TEST_CASE("a calibration record refuses entries that cannot be") {
   CHECK(contains(refused("x", {}), "calibration of 'x': it has no scale"));
   CHECK(contains(refused("x", {std::nullopt, {1, 2}, {}}), "2 scales without an axis"));
   CHECK(contains(refused("x", CalibrationEntry::per_channel(-1, {1})), "axis -1 is negative"));
+  CHECK(contains(refused("x", CalibrationEntry::per_channel(-1, {1})), "hint: count from the first axis"));
   for (double s : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     CHECK(contains(refused("x", CalibrationEntry::per_tensor(s)), "finite and above 0"));
   CHECK(contains(refused("", CalibrationEntry::per_tensor(1)), "one line"));
@@ -135,6 +138,44 @@ TEST_CASE("a calibration record says which of its entries do not fit a graph") {
   CalibrationRecord i;
   i.set(whole, one);
   CHECK(contains(error_text([&] { (void)i.values_in(twice); }), "no float but [2] i32"));
+}
+
+TEST_CASE("what a record takes from a graph it finds there, under scopes and without labels") {
+  Graph g("scoped");
+  const Expr x = g.input("x", Shape({2, 4}, DType::F32));
+  const auto weight = [&](const char* name, float scale) {
+    return g.dequantize(g.param(name, Shape({4, 4}, DType::I8)), Operand(g.scalar(scale)));
+  };
+  Expr y = x;
+  {
+    const auto layer = g.scope("layer0");
+    y = g.matmul(g.matmul(y, weight("q_proj", 0.5F)), weight("k_proj", 0.25F));
+    ops::FakeQuantize fixed;
+    fixed.mode = ScaleMode::Fixed;
+    y = g.fake_quantize(y, fixed, Operand(g.scalar(2.0F))).y;
+  }
+  y = g.matmul(y, weight("out", 0.125F));
+  const Expr moved =
+      g.dequantize(g.transpose(g.param("last", Shape({4, 4}, DType::I8)), {1, 0}), Operand(g.scalar(4.0F)));
+  const Expr tied = g.param("tied", Shape({4, 4}, DType::I8));
+  const Expr a = g.dequantize(tied, Operand(g.scalar(8.0F))), b = g.dequantize(tied, Operand(g.scalar(16.0F)));
+  g.set_outputs({g.matmul(y, moved), a, b});
+  const CalibrationRecord r = CalibrationRecord::of(g);
+  const auto scale_of = [&](const std::string& path) {
+    const CalibrationEntry* e = r.find(path);
+    return e ? e->scales.at(0) : 0;
+  };
+  CHECK(r.entries().size() == 7);
+  CHECK(scale_of("layer0/q_proj") == 0.5);
+  CHECK(scale_of("layer0/k_proj") == 0.25);
+  CHECK(scale_of("layer0") == 2);
+  CHECK(scale_of("out") == 0.125);
+  CHECK(scale_of(moved.value().node.text()) == 4);
+  CHECK(scale_of("tied/" + a.value().node.text()) == 8);
+  CHECK(scale_of("tied/" + b.value().node.text()) == 16);
+  const auto values = r.values_in(g);
+  CHECK(values.size() == 7);
+  CHECK(std::count(values.begin(), values.end(), std::pair{b.value(), CalibrationEntry::per_tensor(16)}) == 1);
 }
 
 TEST_CASE("a calibration record holds what the constants of a quantised graph say") {

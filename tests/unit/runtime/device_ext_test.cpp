@@ -100,6 +100,28 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
                        "is larger than webgpu (documented preset) allows (134217728)"));
 }
 
+TEST_CASE("a program for devices that are not there may use any ordinal, and a label has one device") {
+  Graph g("two");
+  const Expr x = g.input("x", Shape({2, 4}, DType::F32));
+  {
+    const auto scope = g.scope("layer1");
+    g.set_outputs({g.tanh(x)});
+  }
+  CHECK(Session::for_target({Device::Cuda, 1}).compile(Graph(g)).device() == Device::Cuda);
+  CompileOptions options;
+  options.placement = {{"layer1", {Device::Cuda, 1}}};
+  const CompiledGraph f = Session::for_target(Device::Cuda).compile_with(Graph(g), options);
+  CHECK(f.compile_result().lir.others == std::vector<DeviceId>{{Device::Cuda, 1}});
+  options.placement.push_back({"layer1", {Device::Cuda, 2}});
+  CHECK(
+      test::contains(test::error_text([&] { (void)Session::for_target(Device::Cuda).compile_with(Graph(g), options); }),
+                     "label 'layer1' goes to cuda:1 and to cuda:2"));
+  CHECK(test::contains(test::error_text([&] {
+                         (void)Session::for_target({Device::Cuda, -1});
+                       }),
+                       "ordinals count from 0"));
+}
+
 TEST_CASE("claims of a target: the kernel table when built, the documented list when not") {
   CHECK(supported_for_target(FusionTarget::Cpu).has(OpKind::FusedDot));
   CHECK(supported_for_target(FusionTarget::Tpu).has(OpKind::FusedResidualLN));

@@ -27,6 +27,21 @@ Graph small_model() {
 const NamedTensors kValues{{"x", doubles({2, 2}, {1, 2, 3, 4})},
                            {"w", doubles({2, 1}, {1, -1})}};  // y = (-1, -1), loss 2
 
+TEST_CASE("vjp refuses an output whose extent the graph computes, and names it") {
+  Graph g("ragged");
+  const Expr x = g.input("x", Shape({4}, DType::F32)), n = g.input("n", Shape({}, DType::I64));
+  const Expr y = g.exp(x), first = g.first(y, n);
+  g.set_outputs({g.sum(first), first});
+  const std::string text = error_text([&] { (void)vjp(g, {"x"}); });
+  CHECK_MESSAGE(contains(text, "vjp: output 1 is ["), text);
+  CHECK_MESSAGE(contains(text, "leave it out of the outputs"), text);
+  CHECK(value_and_grad(g, {"x"}).graph.outputs().size() == 3);  // there it has no cotangent
+  g.set_outputs({g.sum(first)});
+  CHECK(vjp(g, {"x"}).graph.outputs().size() == 2);
+  g.set_outputs({first});
+  CHECK(contains(error_text([&] { (void)grad(g, {"x"}); }), "grad: output 0 is ["));
+}
+
 TEST_CASE("value_and_grad: [loss, gradients, other outputs], no new input") {
   GradResult r = value_and_grad(small_model(), {"w", "x"});
   CHECK(r.added_inputs.empty());
