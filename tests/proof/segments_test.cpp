@@ -370,4 +370,77 @@ TEST_CASE("placement: a failure on the second device fails the run, and a new on
   test::check_runs(f, g, test::drawn(g));
 }
 
+TEST_CASE("segments: a label on the program's own device is no other device") {
+  const ProofScope proof;
+  Graph g("own");
+  Expr x = g.input("x", f32({4, 4}));
+  const Expr first = x;
+  for (const char* label : {"a", "b", "c"}) {
+    const auto scope = g.scope(label);
+    x = g.tanh(x) + x;
+  }
+  g.set_outputs({x + first});
+  CompileOptions options;
+  options.placement = {
+      {"a", {ProofScope::kDevice, 0}}, {"b", {ProofScope::kDevice, 1}}, {"c", {ProofScope::kDevice, 0}}};
+  CHECK(test::check_on_proof(g, test::drawn(g), options).empty());
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  const LirModule& lir = f.compile_result().lir;
+  REQUIRE(!lir.others.empty());
+  CHECK(lir.others.front() == DeviceId{ProofScope::kDevice, 1});
+  CHECK(std::count(lir.others.begin(), lir.others.end(), DeviceId{ProofScope::kDevice, 0}) == 0);
+}
+
+TEST_CASE("segments: a view of a weight that only a copy reads") {
+  const ProofScope proof;
+  Graph g("view");
+  const Expr x = g.input("x", f32({4, 3})), w = g.param("w", f32({3, 4}), ParamMode::Mutable);
+  Expr view;
+  {
+    const auto label = g.scope("c");
+    view = g.reshape(w, {4, 3});
+  }
+  g.set_outputs({g.tanh(x) + view});
+  CompileOptions options;
+  options.placement = {{"c", {ProofScope::kDevice, 1}}};
+  CHECK(test::check_on_proof(g, test::drawn(g), options).empty());
+}
+
+TEST_CASE("segments: the last step is another device's, the copies behind it are the first one's") {
+  for (const DeviceId there : {DeviceId{ProofScope::kDevice, 1}, DeviceId(Device::Cpu)}) {
+    CAPTURE(device_text(there));
+    const ProofScope proof;
+    Graph g("behind");
+    const Expr x = g.input("x", f32({64, 64})), s = g.state("s", Tensor::zeros(f32({64, 64})));
+    {
+      const auto label = g.scope("c");
+      g.set_state("s", g.tanh(s + x));
+    }
+    g.set_outputs({x, g.reshape(x, {4096})});
+    CompileOptions options;
+    options.placement = {{"c", there}};
+    CHECK(test::check_on_proof(g, test::drawn(g), options).empty());
+  }
+}
+
+TEST_CASE("segments: a loop that runs on the cpu holds branches of its own") {
+  const ProofScope proof;
+  Graph g("held");
+  const Expr x = g.input("x", f32({3, 4})), rows = g.input("rows", f32({5, 3, 4}));
+  LoopResult r;
+  {
+    const auto label = g.scope("c");
+    r = g.scan(x, rows, [&](Graph& b, const ExprList& c, const ExprList& row) {
+      const ExprList y = b.cond(
+          b.gt(b.sum(row[0]), 0.0), [&](Graph& t) { return ExprList{t.tanh(c[0] + row[0])}; },
+          [&](Graph& t) { return ExprList{c[0] * 0.5}; });
+      return LoopStep{y[0]};
+    });
+  }
+  g.set_outputs({r.carries[0] + x});
+  CompileOptions options;
+  options.placement = {{"c", Device::Cpu}};
+  (void)test::check_on_proof(g, test::drawn(g), options);
+}
+
 }  // namespace rlx
