@@ -433,7 +433,7 @@ TEST_CASE("segments: a loop that runs on the cpu holds branches of its own") {
     r = g.scan(x, rows, [&](Graph& b, const ExprList& c, const ExprList& row) {
       const ExprList y = b.cond(
           b.gt(b.sum(row[0]), 0.0), [&](Graph& t) { return ExprList{t.tanh(c[0] + row[0])}; },
-          [&](Graph& t) { return ExprList{c[0] * 0.5}; });
+          [&](Graph&) { return ExprList{c[0] * 0.5}; });
       return LoopStep{y[0]};
     });
   }
