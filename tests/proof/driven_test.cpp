@@ -45,13 +45,7 @@ TEST_CASE("driven: a scan of a cell, rows that can be bound, copied, or neither"
 
 TEST_CASE("driven: carries that change places, that are operands twice, that nobody changes") {
   const ProofScope proof(without_control_flow());
-  Graph g("places");
-  const Expr x = g.input("x", f32({6})), rows = g.input("rows", f32({5, 6}));
-  // a, b, c, d = b, a, c + row * x, x: x is carry and invariant at once.
-  const LoopResult r = g.scan({x, x * 2.0, x, x}, rows, [&](Graph&, const ExprList& c, const ExprList& row) {
-    return LoopStep{{c[1], c[0], c[2] + row[0] * x, x}, {c[0], row[0]}};
-  });
-  g.set_outputs({r.carries[0], r.carries[1], r.carries[2], r.carries[3], r.ys[0], r.ys[1]});
+  const Graph g = test::changing_places();
   CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
 }
 

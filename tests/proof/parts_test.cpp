@@ -109,13 +109,8 @@ TEST_CASE("parts: loops in branches in loops, carries that change places, rows o
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
     CHECK(test::check_on_proof(nested, values) == "if while scan ");
   }
-  Graph g("places");
-  const Expr x = g.input("x", f32({6})), rows = g.input("rows", f32({5, 6}));
-  const LoopResult r = g.scan({x, x * 2.0, x, x}, rows, [&](Graph&, const ExprList& c, const ExprList& row) {
-    return LoopStep{{c[1], c[0], c[2] + row[0] * x, x}, {c[0], row[0]}};
-  });
-  g.set_outputs({r.carries[0], r.carries[1], r.carries[2], r.carries[3], r.ys[0], r.ys[1]});
-  CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
+  const Graph places = test::changing_places();
+  CHECK(test::check_on_proof(places, test::drawn(places)) == "scan ");
   for (bool reverse : {false, true}) {
     const Graph cell = test::cell(7, 3, 5, reverse, DType::BF16);
     CHECK(test::check_on_proof(cell, test::drawn(cell)) == "scan ");
@@ -242,19 +237,6 @@ TEST_CASE("parts: values of symbols, also those that the run computes, with the 
       const test::ValueProgram program = test::random_value_program(seed);
       check_value_program(program, Session(ProofScope::kDevice).compile(Graph(program.graph)), seed, 5);
     }
-  }
-}
-
-TEST_CASE("parts: random programs with kinds refused at random") {
-  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
-    OpSet kinds;
-    test::Dice dice(seed);
-    for (const OpDef* def : all_op_defs())
-      if (!def->is_leaf() && def->level != Level::Lir && dice.chance(25)) kinds.add(def->kind);
-    const ProofScope proof(whole_values(kinds));
-    const test::RandomProgram p = test::random_program(seed);
-    INFO("seed ", seed, "\n", print_text(p.graph));
-    test::check_program(p, Session(ProofScope::kDevice), {});
   }
 }
 

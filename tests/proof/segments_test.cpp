@@ -152,10 +152,12 @@ TEST_CASE("segments: random programs with kinds refused at random") {
     test::Dice dice(seed);
     for (const OpDef* def : all_op_defs())
       if (!def->is_leaf() && def->level != Level::Lir && dice.chance(25)) kinds.add(def->kind);
-    const ProofScope proof(refusing(kinds));
     const test::RandomProgram p = test::random_program(seed);
-    INFO("seed ", seed, "\n", print_text(p.graph));
-    test::check_program(p, Session(ProofScope::kDevice), {});
+    for (const test::ProofOptions& mode : test::proof_modes(refusing(kinds))) {
+      const ProofScope proof(mode);
+      INFO(test::mode_name(mode), ", seed ", seed, "\n", print_text(p.graph));
+      test::check_program(p, Session(ProofScope::kDevice), {});
+    }
   }
 }
 

@@ -79,21 +79,21 @@ TEST_CASE("faults on several devices: programs that place a shared state differe
 }
 
 TEST_CASE("faults on several devices: states that are kept have the value before the run that failed") {
-  for (test::ProofOptions mode : test::proof_modes())
-    for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(12); ++seed)
-      for (int step : {0, 1, 3, 4}) {
-        if (!mode.opaque) continue;  // arenas are written in place: rows outside of the run's are what is kept
-        mode.seed = seed;
-        CAPTURE(seed);
-        CAPTURE(step);
-        const ProofScope proof(mode);
-        CompiledGraph f = placed(layers(), "l1", kSecond, true);
-        proof->fail_step(0, step, "boom");
-        const std::string why = error_text([&] { f.run_typed(ones({4, 4})); });
-        if (why.empty()) continue;  // fewer steps than that
-        CAPTURE(why);
-        for (const char* name : {"s0", "s1", "s2"}) CHECK(f.read_state(name).identical(Tensor::zeros(f32({4, 4}))));
-      }
+  test::ProofOptions mode;
+  mode.opaque = true;  // arenas are written in place: rows outside of the run's are what is kept
+  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(12); ++seed)
+    for (int step : {0, 1, 3, 4}) {
+      mode.seed = seed;
+      CAPTURE(seed);
+      CAPTURE(step);
+      const ProofScope proof(mode);
+      CompiledGraph f = placed(layers(), "l1", kSecond, true);
+      proof->fail_step(0, step, "boom");
+      const std::string why = error_text([&] { f.run_typed(ones({4, 4})); });
+      if (why.empty()) continue;  // fewer steps than that
+      CAPTURE(why);
+      for (const char* name : {"s0", "s1", "s2"}) CHECK(f.read_state(name).identical(Tensor::zeros(f32({4, 4}))));
+    }
 }
 
 TEST_CASE("faults on several devices: a failure is told once, and after a reset the program works") {

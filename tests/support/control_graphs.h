@@ -22,6 +22,17 @@ inline Graph cell(std::int64_t steps, std::int64_t batch, std::int64_t width, bo
   return g;
 }
 
+/// Carries a, b, c, d of x [6] with rows [5, 6]: a, b, c, d = b, a, c + row * x, x; x is carry and invariant at once.
+inline Graph changing_places() {
+  Graph g("places");
+  const Expr x = g.input("x", f32({6})), rows = g.input("rows", f32({5, 6}));
+  const LoopResult r = g.scan({x, x * 2.0, x, x}, rows, [&](Graph&, const ExprList& c, const ExprList& row) {
+    return LoopStep{{c[1], c[0], c[2] + row[0] * x, x}, {c[0], row[0]}};
+  });
+  g.set_outputs({r.carries[0], r.carries[1], r.carries[2], r.carries[3], r.ys[0], r.ys[1]});
+  return g;
+}
+
 /// A loop of as many trips as `n` says, at most 7, of x [4, 40]; a branch in it, a loop in that.
 inline Graph nested() {
   Graph g("nested");
