@@ -1,5 +1,6 @@
-// What loops cost beyond the work in their bodies, beside the same work written out, interleaved: a scan of a cell, a
-// scan over stacked layers, and a while of counted trips. usage: control_flow [THREADS] [ROUNDS]
+// What loops cost beyond the work in their bodies, beside the same work written out, interleaved: a scan of a cell, one
+// whose weight is an input of the run, a scan over stacked layers, and a while of counted trips.
+// usage: control_flow [THREADS] [ROUNDS]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,9 +19,10 @@ constexpr std::int64_t kSteps = 512, kWidth = 64;
 Expr cell(Graph& g, const Expr& h, const Expr& w, const Expr& x) { return g.tanh(g.matmul(h, w) + x); }
 
 // h = tanh(h w + x_t) over 512 rows of x; the last h and all of them.
-Graph scanned(bool written_out) {
+Graph scanned(bool written_out, bool given = false) {
   Graph g(written_out ? "written out" : "scan");
-  const Expr w = g.param("w", {{kWidth, kWidth}, DType::F32}), h = g.input("h", {{1, kWidth}, DType::F32});
+  const Shape square({kWidth, kWidth}, DType::F32);
+  const Expr w = given ? g.input("w", square) : g.param("w", square), h = g.input("h", {{1, kWidth}, DType::F32});
   const Expr x = g.input("x", {{kSteps, 1, kWidth}, DType::F32});
   if (!written_out) {
     const LoopResult r = g.scan(h, x, [&](Graph& b, const ExprList& c, const ExprList& row) {
@@ -112,13 +114,16 @@ int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1, rounds = argc > 2 ? std::atoi(argv[2]) : 201;
   std::printf("%d thread%s, medians of %d interleaved runs\n", threads, threads == 1 ? "" : "s", rounds);
   Timed scan(scanned(false), threads), unrolled(scanned(true), threads);
+  Timed given(scanned(false, true), threads), given_unrolled(scanned(true, true), threads);
   Timed stacked(layers(false), threads), separate(layers(true), threads);
   Timed loop(counted(false), threads), plain(counted(true), threads);
   for (int i = 0; i < rounds; ++i)
-    for (Timed* t : {&scan, &unrolled, &stacked, &separate, &loop, &plain}) t->run();
+    for (Timed* t : {&scan, &unrolled, &given, &given_unrolled, &stacked, &separate, &loop, &plain}) t->run();
   std::printf("scan of %d steps, cell of %dx%d: %.0f us, written out %.0f us: %.2f (goal 1.3)\n",
               static_cast<int>(kSteps), static_cast<int>(kWidth), static_cast<int>(kWidth), scan.median(),
               unrolled.median(), scan.median() / unrolled.median());
+  std::printf("the same with its weight given to the run: %.0f us, written out %.0f us: %.2f\n", given.median(),
+              given_unrolled.median(), given.median() / given_unrolled.median());
   std::printf("scan over 12 stacked layers: %.0f us, written out %.0f us: %.2f (goal 1.3)\n", stacked.median(),
               separate.median(), stacked.median() / separate.median());
   std::printf("while: %.0f us, its bodies written out %.0f us: %.2f us a trip beyond its body (goal 2)\n",

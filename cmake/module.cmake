@@ -51,6 +51,21 @@ function(rlx_module name)
   endif()
 endfunction()
 
+# rlx_group_by_folder(sources...): some files of a folder are compiled as one, but passes and rows, each of which has a
+# table or function of the same name.
+function(rlx_group_by_folder)
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source PARENT_PATH folder)
+    if(folder MATCHES "/(passes|rows)$")
+      continue()
+    endif()
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    math(EXPR count_${group} "0${count_${group}} + 1")
+    math(EXPR batch "${count_${group}} / 8")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}_${batch}")
+  endforeach()
+endfunction()
+
 # rlx_library(core|models): turns what the modules gathered into the target rlx::core or rlx::models.
 function(rlx_library name)
   get_property(sources GLOBAL PROPERTY rlx_sources_${name})
@@ -91,11 +106,10 @@ function(rlx_library name)
     set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
       COMPILE_OPTIONS "${kernel_options}")
   endif()
-  foreach(source IN LISTS sources)
-    if(source MATCHES "/rlx/ops/")  # rules are file-local functions with equal names
-      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    endif()
-  endforeach()
+  if(RLX_UNITY_LIBRARY)
+    set_target_properties(rlx_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    rlx_group_by_folder(${sources})
+  endif()
 
   if(name STREQUAL "core")
     rlx_require(xxhash)

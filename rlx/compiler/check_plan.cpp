@@ -7,6 +7,7 @@
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/symbol_cuts.h"
 #include "rlx/driver/access_history.h"
+#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/roots.h"
 
@@ -44,6 +45,9 @@ class PlanChecker {
         if (lv.place == Place::Arena && lv.bytes != 0 &&
             (lv.index >= plan_.arenas.size() || lv.offset + lv.bytes > plan_.arenas[lv.index]))
           report(Value(NodeId{i}, r), " lies outside its arena");
+        const Value v(NodeId{i}, r);
+        if (!lv.is_view && lv.place != Place::None && g_.shape(v).is_static() && lv.bytes < stored_bytes(g_, v))
+          report(v, " has ", lv.bytes, " bytes and needs ", stored_bytes(g_, v));
       }
     for (const LirBodies& b : plan_.bodies) check_bodies(b, ranges);
     AccessHistory history(ranges);

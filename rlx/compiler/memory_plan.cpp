@@ -255,7 +255,7 @@ class Planner {
           where(result).bytes = b.size;
           continue;
         }
-        b.size = shape_bytes(n.shape(r));
+        b.size = stored_size(g_, result);
         b.bytes = at_most(b.size);
         refuse_large(g_, id, b.bytes, target_, limits_.max_buffer_bytes);
         set_buffer(Value(id, r), new_buffer(b));

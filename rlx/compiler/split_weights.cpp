@@ -18,6 +18,7 @@
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/lir.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/roots.h"
 #include "rlx/ir/symbol_order.h"
@@ -26,6 +27,8 @@ namespace rlx {
 namespace {
 
 constexpr double kMaxGrowth = 1.1;
+// A value that a run computes is given a form for the products of loops that read it at least so often.
+constexpr std::int64_t kLeastReads = 4;
 
 class Splitter {
  public:
@@ -54,17 +57,18 @@ class Splitter {
     std::uint32_t operand = 0;
     const WeightScope* stack = nullptr;
   };
-  // A matrix of weights that products read, or some, and the form that they read it in.
+  // A matrix of weights that products read, or some, and the form that they read it in; or one that a run computes and
+  // loops read in every step.
   struct Formed {
     std::vector<WeightRegion> regions;
-    bool readable = true;  // every region lies in a value that is made ahead
+    bool in_run = false;
+    bool readable = true;  // every region lies in a value that is made ahead; of one in a run: that is memory's
     ConstantMatrix matrix;
     std::int64_t count = 1;
     bool transposed = false;  // [N, K], as a gather reads it
     Form form;                // of each matrix
     std::vector<Use> others;
-    Value prepared{};  // its relayout, once made
-    Value param{};     // in the run graph
+    Value made{};  // in the run graph, once made
   };
   // What a node takes for its bodies beside its own operands: the matrices of a form as they are, `whole` when there
   // are several, or one of them in each step.
@@ -118,8 +122,9 @@ class Splitter {
 
   // -- forms --
 
-  // x [.., K] times a matrix of weights, contracted over x's last axis; gives the axis of its columns.
-  static std::optional<int> product_of_weight(const WeightScope& scope, NodeId id) {
+  // x [.., K] times a matrix of weights, or in a loop one that is the same in all steps, contracted over x's last axis;
+  // gives the axis of its columns.
+  static std::optional<int> product_of_fixed(const WeightScope& scope, NodeId id) {
     const Graph& g = *scope.graph;
     const Node& n = g.node(id);
     const std::vector<std::int64_t>*lc, *rc, *lb;
@@ -130,7 +135,9 @@ class Splitter {
     else
       return std::nullopt;
     const Shape &x = g.shape(n.inputs[0]), &w = g.shape(n.inputs[1]);
-    if (!scope.pure[n.inputs[1].node.index] || scope.pure[n.inputs[0].node.index]) return std::nullopt;
+    const std::uint32_t left = n.inputs[0].node.index, right = n.inputs[1].node.index;
+    if (scope.pure[right] ? scope.pure[left] : !scope.steady[right] || scope.steady[left]) return std::nullopt;
+    if (!scope.pure[right] && scope.trips() < kLeastReads) return std::nullopt;
     if (w.rank() != 2 || x.rank() < 1 || !lb->empty() || lc->size() != 1 || (*lc)[0] != x.rank() - 1)
       return std::nullopt;
     return static_cast<int>(1 - (*rc)[0]);
@@ -142,7 +149,7 @@ class Splitter {
     for (const auto& scope : scopes_)
       for (std::uint32_t i = 0; i < scope->graph->num_nodes(); ++i) {
         const NodeId id{i};
-        const std::optional<int> n_axis = product_of_weight(*scope, id);
+        const std::optional<int> n_axis = product_of_fixed(*scope, id);
         if (!n_axis) continue;
         Use use{scope.get(), id, 1};
         std::optional<Formed> f = matrix_of(use, *n_axis);
@@ -192,18 +199,23 @@ class Splitter {
   std::optional<Formed> matrix_of(Use& use, int n_axis) const {
     const Value v = use.scope->graph->node(use.user).inputs[use.operand];
     const Shape& w = use.scope->graph->shape(v);
-    std::optional<WeightMatrices> traced = trace_weight(*use.scope, v, n_axis);
+    Formed f;
+    f.in_run = !use.scope->pure[v.node.index];
+    std::optional<WeightMatrices> traced =
+        f.in_run ? trace_steady(*use.scope, v, n_axis) : trace_weight(*use.scope, v, n_axis);
     if (!traced) return std::nullopt;
     use.stack = traced->stack;
-    Formed f;
-    f.matrix = {w.dim(1 - n_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), leave_};
+    const Products leave = f.in_run ? Products::Exact : leave_;
+    f.matrix = {w.dim(1 - n_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), leave};
     f.regions = std::move(traced->regions);
     f.count = traced->count;
     for (const WeightRegion& r : f.regions)
       if (!r.value.node.valid()) return std::nullopt;
     if (!f.regions.empty()) f.matrix.stored = g_.shape(f.regions.front().value).dtype();
     for (const WeightRegion& r : f.regions) {
-      f.readable = f.readable && constant_[r.value.node.index];
+      // Codes stay codes: their products read them as they are.
+      f.readable =
+          f.readable && (f.in_run ? !g_.node(r.value.node).op.is<ops::Dequantize>() : constant_[r.value.node.index]);
       // Of sources in several dtypes the form is that of the values.
       if (g_.shape(r.value).dtype() != f.matrix.stored) f.matrix.stored = f.matrix.dtype;
     }
@@ -211,7 +223,7 @@ class Splitter {
   }
 
   static std::string key_of(const Formed& f) {
-    std::string key = concat_text(f.matrix.k, ",", f.matrix.n, ",", f.count);
+    std::string key = concat_text(f.in_run ? "run," : "", f.matrix.k, ",", f.matrix.n, ",", f.count);
     for (const WeightRegion& r : f.regions) {
       key += concat_text(";", r.value, ",", r.k_axis, ",", r.n_axis, ",", r.columns);
       for (std::int64_t s : r.start) key += concat_text(",", s);
@@ -227,9 +239,9 @@ class Splitter {
   }
   static Form form_in(const Formed& f, bool whole) { return whole ? stacked(f.form, f.count) : f.form; }
 
-  // The Param of the run graph that reads a matrix in its form.
-  Value formed_param(Formed& f, const Origin& origin) {
-    if (f.param.node.valid()) return f.param;
+  // A matrix in its form, in the run graph: a Param, or what the run makes before its first reader.
+  Value formed_value(Formed& f, const Origin& origin) {
+    if (f.made.node.valid()) return f.made;
     ops::Relayout op{form_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}};
     std::vector<Value> sources;
     for (const WeightRegion& r : f.regions) {
@@ -239,11 +251,12 @@ class Splitter {
       for (std::int64_t part : {r.columns, offset, strides[static_cast<std::size_t>(r.k_axis)],
                                 strides[static_cast<std::size_t>(r.n_axis)]})
         op.sources.push_back(part);
-      sources.push_back(prepare_value(r.value));
+      sources.push_back(f.in_run ? run_value(r.value) : prepare_value(r.value));
     }
     const Shape shape = shape_of(f, true);
-    f.prepared = Value(prepare_.add_node(Node{std::move(op), std::move(sources), {shape}, origin}));
-    return f.param = run_param(f.prepared, shape, origin, form_in(f, true));
+    const Value relayout(
+        (f.in_run ? run_ : prepare_).add_node(Node{std::move(op), std::move(sources), {shape}, origin}));
+    return f.made = f.in_run ? relayout : run_param(relayout, shape, origin, form_in(f, true));
   }
 
   // The op of a node that reads operand 1, once [K, N] or [N, K] as it came, as the form has it.
@@ -331,7 +344,9 @@ class Splitter {
 
   void copy_node(NodeId id) {
     const Node& n = g_.node(id);
-    if (pure_[id.index]) return;      // copied on use
+    if (pure_[id.index]) return;  // copied on use
+    // What only moved a matrix that is now read in a form.
+    if (!op_def(n.kind()).is_leaf() && !live_in(*scopes_[0])[id.index]) return;
     if (n.kind() == OpKind::Param) {  // a mutable one: its own bytes are what the program reads
       run_map_[Value(id)] = run_param(prepare_value(Value(id)), n.shape(), n.origin);
       return;
@@ -343,7 +358,7 @@ class Splitter {
     const Node& n = g_.node(id);
     Node fresh = adapted(
         *scopes_[0], id, [&](Value v) { return run_value(v); },
-        [&](std::size_t f, bool) { return formed_param(formed_[f], n.origin); });
+        [&](std::size_t f, bool) { return formed_value(formed_[f], n.origin); });
     const NodeId added = run_.add_node(std::move(fresh));
     for (std::uint32_t r = 0; r < n.num_results(); ++r) run_map_[Value(id, r)] = Value(added, r);
   }
@@ -386,13 +401,17 @@ class Splitter {
     bool is_carry(std::size_t input) const { return input >= invariants && input < invariants + carries; }
   };
 
-  // The nodes of a body that are run when its products read forms.
+  // The nodes of a body, or of the program, that are run when products read forms.
   const std::vector<bool>& live_in(const WeightScope& scope) {
     std::vector<bool>& live = live_[scope.index];
     if (!live.empty()) return live;
     const Graph& g = *scope.graph;
     live.assign(g.num_nodes(), false);
     for (const Root& root : roots(g)) live[root.value.node.index] = true;
+    if (!scope.parent)
+      for (const Formed& f : formed_)
+        for (const WeightRegion& r : f.regions)
+          if (f.in_run && !f.form.empty()) live[r.value.node.index] = true;
     for (std::uint32_t i = g.num_nodes(); i-- > 0;) {
       if (!live[i]) continue;
       const std::vector<bool> read = operands_read(scope, NodeId{i});

@@ -20,8 +20,9 @@ struct SplitProgram {
 /// Cuts weight-only sub-graphs out of `g`, and gives matrices of weights the form that the kernels of their readers ask
 /// for (`Target::form`): made from whatever their elements lie in, so that transposes, slices, joins and widening casts
 /// on the way are never computed. A sub-graph is cut out only when its result has at most 1.1 times the bytes of the
-/// Params and Constants it reads; otherwise its ops stay in `run`. What reads a mutable Param stays too. Forms may lose
-/// what `leave` says.
+/// Params and Constants it reads; otherwise its ops stay in `run`. What reads a mutable Param stays too. Forms of
+/// weights may lose what `leave` says. A matrix that the run computes, or is given, gets a form as well (a Relayout in
+/// `run`, without loss) when products of a loop read it in every step.
 SplitProgram split_weights(const Graph& g, const Target& target, Products leave = Products::Exact);
 
 /// A stable key of each output of a prepare graph: equal keys hold equal bytes for equal params, so that

@@ -16,7 +16,7 @@ namespace {
 /// Traces one matrix, or that of one step.
 class RegionTracer {
  public:
-  explicit RegionTracer(std::int64_t step) : step_(step) {}
+  RegionTracer(std::int64_t step, std::vector<bool> WeightScope::*known) : step_(step), known_(known) {}
 
   void trace(const WeightScope& scope, Value matrix, int n_axis) {
     const std::int64_t columns = scope.graph->shape(matrix).dim(n_axis).value();
@@ -32,7 +32,8 @@ class RegionTracer {
     const Graph& g = *scope.graph;
     const Node& n = g.node(r.value.node);
     if (scope.parent && n.kind() == OpKind::Input) return leave(scope, std::move(r));
-    if (n.num_results() != 1 || n.inputs.empty() || !scope.pure[r.value.node.index]) return stop(scope, std::move(r));
+    if (n.num_results() != 1 || n.inputs.empty() || !(scope.*known_)[r.value.node.index])
+      return stop(scope, std::move(r));
     const Shape& shape = n.shape();
     if (const auto* concat = n.op.get_if<ops::Concat>()) {
       if (concat->axis == r.k_axis) return stop(scope, std::move(r));
@@ -122,6 +123,7 @@ class RegionTracer {
   }
 
   std::int64_t step_;
+  std::vector<bool> WeightScope::*known_;
 };
 
 // Of a body: what follows from Inputs that take weights. Constants are the body's own.
@@ -144,7 +146,44 @@ std::vector<bool> pure_in_body(const WeightScope& scope) {
   return pure;
 }
 
+bool all_static(const Node& n) {
+  return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
+}
+
+// Of a body: what follows from Inputs that no step changes; rows and carries do change.
+std::vector<bool> steady_in_body(const WeightScope& scope) {
+  const Graph& g = *scope.graph;
+  const Node& holder = scope.parent->graph->node(scope.node);
+  const std::optional<LoopParts> loop = loop_parts(holder.op);
+  std::vector<bool> steady(g.num_nodes(), false);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Node& n = g.nodes()[i];
+    if (n.kind() == OpKind::Input) {
+      const WeightScope::Source from = scope.source(NodeId{i});
+      const bool carry = loop && from.operand >= loop->first_carry() && from.operand < loop->first_x();
+      steady[i] = !carry && !from.row && scope.parent->steady[holder.inputs[from.operand].node.index];
+    } else if (!n.inputs.empty() && !is_ordered(n.op)) {
+      steady[i] =
+          all_static(n) && std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return steady[v.node.index]; });
+    }
+  }
+  return steady;
+}
+
 }  // namespace
+
+std::int64_t WeightScope::trips() const {
+  std::int64_t all = 1;
+  for (const WeightScope* body = this; body->parent; body = body->parent) {
+    const OpBox& op = body->parent->graph->node(body->node).op;
+    if (op.is<ops::While>()) return kUnknownTrips;
+    const auto* scan = op.get_if<ops::Scan>();
+    if (!scan) continue;
+    const Dim& length = scan->length[0];
+    if (!length.is_static() || __builtin_mul_overflow(all, length.value(), &all)) return kUnknownTrips;
+  }
+  return all;
+}
 
 WeightScope::Source WeightScope::source(NodeId input) const {
   const auto i = static_cast<std::uint32_t>(std::lower_bound(inputs.begin(), inputs.end(), input) - inputs.begin());
@@ -156,7 +195,9 @@ WeightScope::Source WeightScope::source(NodeId input) const {
 
 std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure, const Target& target) {
   std::vector<std::unique_ptr<WeightScope>> scopes;
-  scopes.push_back(std::make_unique<WeightScope>(WeightScope{&g, std::move(pure)}));
+  std::vector<bool> steady(g.num_nodes());
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) steady[i] = all_static(g.nodes()[i]);
+  scopes.push_back(std::make_unique<WeightScope>(WeightScope{&g, std::move(pure), std::move(steady)}));
   for (std::size_t s = 0; s < scopes.size(); ++s) {
     const Graph& outer = *scopes[s]->graph;
     for (std::uint32_t i = 0; i < outer.num_nodes(); ++i) {
@@ -166,12 +207,11 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
       const bool here = target.driven(outer, NodeId{i}) ||
                         (target.plans_bodies(outer, NodeId{i}) && target.device_of(outer, NodeId{i}, 0) == 0);
       if (!here) continue;
-      if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return scopes[s]->pure[v.node.index]; }))
-        continue;
       for (const Subgraph& graph : body_graphs(n.op)) {
         auto body = std::make_unique<WeightScope>(
-            WeightScope{graph.get(), {}, scopes[s].get(), NodeId{i}, scopes.size(), graph->leaves(OpKind::Input)});
+            WeightScope{graph.get(), {}, {}, scopes[s].get(), NodeId{i}, scopes.size(), graph->leaves(OpKind::Input)});
         body->pure = pure_in_body(*body);
+        body->steady = steady_in_body(*body);
         scopes.push_back(std::move(body));
       }
     }
@@ -182,7 +222,7 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
 std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis) {
   WeightMatrices all;
   for (std::int64_t step = 0; step < all.count; ++step) {
-    RegionTracer tracer(step);
+    RegionTracer tracer(step, &WeightScope::pure);
     tracer.trace(scope, matrix, n_axis);
     if (tracer.nested_rows) return std::nullopt;
     if (tracer.stack && step == 0) {
@@ -196,6 +236,12 @@ std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matri
     for (WeightRegion& r : tracer.found) all.regions.push_back(std::move(r));
   }
   return all;
+}
+
+WeightMatrices trace_steady(const WeightScope& scope, Value matrix, int n_axis) {
+  RegionTracer tracer(0, &WeightScope::steady);
+  tracer.trace(scope, matrix, n_axis);
+  return {std::move(tracer.found)};
 }
 
 }  // namespace rlx

@@ -1,4 +1,5 @@
-// Where the elements of the matrices that products read lie, through bodies and whatever only moves or widens them.
+// Where the elements of the matrices that products read again and again lie, through bodies and whatever only moves or
+// widens them.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,11 @@
 
 namespace rlx {
 
-/// A program's graph, or a body in it at any depth, and which of its values weights alone decide.
+/// A program's graph, or a body in it at any depth, and which of its values are the same whenever they are read.
 struct WeightScope {
   const Graph* graph = nullptr;
-  std::vector<bool> pure{};  // by node: computed from frozen Params (and, of the program, Constants) alone
+  std::vector<bool> pure{};    // by node: computed from frozen Params (and, of the program, Constants) alone
+  std::vector<bool> steady{};  // by node: the same in every step of the loops around, and of extents that are known
   const WeightScope* parent = nullptr;
   NodeId node{};                 // of the parent, that holds this body
   std::size_t index = 0;         // in the list of scopes; 0 is the program
@@ -26,10 +28,13 @@ struct WeightScope {
     bool row = false;
   };
   Source source(NodeId input) const;
+  /// How often the loops around a body turn for one run of the program; kUnknownTrips where a `while` decides.
+  std::int64_t trips() const;
 };
+inline constexpr std::int64_t kUnknownTrips = std::int64_t{1} << 40;
 
-/// The program with what weights decide in it, followed by all bodies that weights reach and that the program's own
-/// device runs; each behind its parent.
+/// The program with what weights decide in it, followed by all bodies that the program's own device runs; each behind
+/// its parent.
 std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure, const Target& target);
 
 /// Columns of a matrix [K, N] in a value of the program: element (k, j) is at `start`, k further along `k_axis`, j
@@ -51,5 +56,7 @@ struct WeightMatrices {
 /// Follows `matrix`, pure and of rank 2, to what holds its elements. None where a body inside a body takes rows of
 /// rows.
 std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis);
+/// Likewise of a matrix that is steady: to values of the program. Never a stack.
+WeightMatrices trace_steady(const WeightScope& scope, Value matrix, int n_axis);
 
 }  // namespace rlx

@@ -25,7 +25,8 @@ struct TargetLimits {
   int max_bindings = 0;                            // buffers that one kernel may be given; 0: any number
 };
 
-/// A weight as products see it: K rows, which are summed over, and N columns.
+/// A weight, or a matrix that is the same in all steps of a loop, as products see it: K rows, which are summed over,
+/// and N columns.
 struct ConstantMatrix {
   std::int64_t k = 0, n = 0;
   DType dtype = DType::F32;          // of its values

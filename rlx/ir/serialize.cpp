@@ -20,8 +20,8 @@ static_assert(std::endian::native == std::endian::little, "tensors are stored as
 constexpr char kMagic[8] = {'R', 'L', 'X', 'G', 'R', 'A', 'P', 'H'};
 constexpr std::uint32_t kSourcesFollow = 0x534d5953;  // "SYMS": behind a graph whose symbols have sources
 constexpr std::size_t kSizeAt = sizeof kMagic + sizeof kGraphBytesVersion;
-constexpr int kMaxDepth = 16;         // of sub-graphs in sub-graphs
-constexpr std::size_t kMaxRank = 32;  // of a stored shape
+constexpr int kMaxStoredDepth = 16;         // of sub-graphs in sub-graphs
+constexpr std::size_t kMaxStoredRank = 32;  // of a stored shape
 
 // -- writing --
 
@@ -326,7 +326,7 @@ class Decoder {
   }
   Dims dims() {
     std::size_t n = size(2, "a shape");
-    if (n > kMaxRank) fail(concat_text("a shape of rank ", n, ", more than ", kMaxRank));
+    if (n > kMaxStoredRank) fail(concat_text("a shape of rank ", n, ", more than ", kMaxStoredRank));
     Dims out;
     for (std::size_t i = 0; i < n; ++i) out.push_back(dim());
     return out;
@@ -462,7 +462,7 @@ class Decoder {
   }
 
   Graph graph(int depth) {
-    if (depth > kMaxDepth) fail(concat_text("sub-graphs are nested more than ", kMaxDepth, " deep"));
+    if (depth > kMaxStoredDepth) fail(concat_text("sub-graphs are nested more than ", kMaxStoredDepth, " deep"));
     Graph g(string("the graph's name"));
     for (std::size_t i = 0, n = size(28, "the symbols"); i < n; ++i) {
       std::string name = string("a symbol name");

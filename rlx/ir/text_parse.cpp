@@ -20,9 +20,9 @@
 namespace rlx {
 namespace {
 
-constexpr int kMaxDepth = 16;             // of sub-graphs in sub-graphs
-constexpr std::size_t kMaxRank = 32;      // of a written shape
-constexpr std::size_t kMaxDimText = 512;  // characters of one dimension expression
+constexpr int kMaxWrittenDepth = 16;         // of sub-graphs in sub-graphs
+constexpr std::size_t kMaxWrittenRank = 32;  // of a written shape
+constexpr std::size_t kMaxDimText = 512;     // characters of one dimension expression
 constexpr std::int64_t kMaxResults = 64;
 
 class Parser {
@@ -280,7 +280,7 @@ class Parser {
     expect('[', what);
     if (eat(']')) return out;
     do {
-      if (out.size() == kMaxRank) fail_plain(at_, concat_text("more than ", kMaxRank, " dimensions"));
+      if (out.size() == kMaxWrittenRank) fail_plain(at_, concat_text("more than ", kMaxWrittenRank, " dimensions"));
       out.push_back(dim());
     } while (eat(','));
     expect(']', "after the dimensions");
@@ -706,7 +706,8 @@ class Parser {
 
   Graph graph(int depth) {
     skip();
-    if (depth > kMaxDepth) fail_plain(at_, concat_text("sub-graphs are nested more than ", kMaxDepth, " deep"));
+    if (depth > kMaxWrittenDepth)
+      fail_plain(at_, concat_text("sub-graphs are nested more than ", kMaxWrittenDepth, " deep"));
     if (!eat_word("graph")) fail(at_, "expected 'graph'");
     expect('@', "before the graph's name");
     Scope scope;

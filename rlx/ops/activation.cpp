@@ -7,7 +7,7 @@ namespace rlx {
 namespace {
 
 template <class T, class F>
-void apply(const RefArgs& a, F fn) {
+void map_elements(const RefArgs& a, F fn) {
   std::vector<T> values = load_all<T>(a.in(0));
   for (T& v : values) v = fn(v);
   store_all(a.out(), values);
@@ -40,13 +40,13 @@ struct ActivationRules {
     const auto& op = a.op<ops::Activation>();
     const FunctionRow& r = function_row(op.fn);
     const DType dtype = a.in(0).dtype();
-    if (dtype == DType::Bool) return apply<std::uint64_t>(a, r.boolean);
-    if (is_complex(dtype)) return apply<std::complex<double>>(a, r.complex);
-    if (is_signed_int(dtype)) return apply<std::int64_t>(a, r.signed_int);
-    if (is_unsigned_int(dtype)) return apply<std::uint64_t>(a, r.unsigned_int);
-    if (has_own_params(op)) return apply<double>(a, r.real);
+    if (dtype == DType::Bool) return map_elements<std::uint64_t>(a, r.boolean);
+    if (is_complex(dtype)) return map_elements<std::complex<double>>(a, r.complex);
+    if (is_signed_int(dtype)) return map_elements<std::int64_t>(a, r.signed_int);
+    if (is_unsigned_int(dtype)) return map_elements<std::uint64_t>(a, r.unsigned_int);
+    if (has_own_params(op)) return map_elements<double>(a, r.real);
     const FunctionParams p = function_params(op);
-    apply<double>(a, [&](double x) { return r.real_with(x, p.alpha, p.beta); });
+    map_elements<double>(a, [&](double x) { return r.real_with(x, p.alpha, p.beta); });
   }
 
   static Expr slope(const BuildContext& c, Expr y, Expr ct) {

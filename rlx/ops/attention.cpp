@@ -14,8 +14,6 @@
 namespace rlx {
 namespace {
 
-constexpr double kHidden = -std::numeric_limits<double>::infinity();
-
 // Attention weights of one query.
 struct Row {
   std::vector<double> p;      // by key; zero from kv_len on

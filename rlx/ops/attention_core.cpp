@@ -132,8 +132,6 @@ Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads
 
 namespace {
 
-const double kHidden = -std::numeric_limits<double>::infinity();
-
 // What each query sees by position and by lengths, to broadcast against [B, KV, G, S_q, S_k].
 struct Visibility {
   std::optional<Expr> keys, row;

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
 #include "rlx/ir/op_def.h"
 
 namespace rlx {
+
+/// The score of a key that a query does not see.
+inline constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 /// The attributes of the attention ops.
 struct AttentionSpec {

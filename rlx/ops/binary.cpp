@@ -8,12 +8,11 @@ namespace {
 using C = std::complex<double>;
 using I = std::int64_t;
 using U = std::uint64_t;
-using Row = BinaryRow;
 
-const Row& row(BinaryKind fn) { return binary_row(fn); }
+const BinaryRow& row(BinaryKind fn) { return binary_row(fn); }
 
 template <class T, class F>
-void apply(const RefArgs& a, F fn) {
+void map_pairs(const RefArgs& a, F fn) {
   std::vector<std::int64_t> dims = a.out().dims();
   std::vector<T> left = load_broadcast<T>(a.in(0), dims);
   const std::vector<T> right = load_broadcast<T>(a.in(1), dims);
@@ -35,28 +34,28 @@ struct BinaryRules {
   }
 
   static void reference(const RefArgs& a) {
-    const Row& r = row(a.op<ops::Binary>().fn);
+    const BinaryRow& r = row(a.op<ops::Binary>().fn);
     DType dtype = a.in(0).dtype();
     int bits = dtype_bits(dtype);
     if (is_complex(dtype))
-      apply<C>(a, r.complex);
+      map_pairs<C>(a, r.complex);
     else if (is_signed_int(dtype))
-      apply<I>(a, [&](I x, I y) { return r.signed_int(x, y, bits); });
+      map_pairs<I>(a, [&](I x, I y) { return r.signed_int(x, y, bits); });
     else if (is_float(dtype))
-      apply<double>(a, r.real);
+      map_pairs<double>(a, r.real);
     else
-      apply<U>(a, [&](U x, U y) { return r.unsigned_int(x, y, bits); });
+      map_pairs<U>(a, [&](U x, U y) { return r.unsigned_int(x, y, bits); });
   }
 
   static void vjp(VjpContext& c) {
-    const Row& r = row(c.op<ops::Binary>().fn);
+    const BinaryRow& r = row(c.op<ops::Binary>().fn);
     if (!c.wants(0) || r.da == kBinaryFlat) return;
     Expr a = c.input(0), b = c.input(1), y = c.output(), ct = c.cotangent();
     c.accumulate(0, r.da(c.graph(), a, b, y, ct));
     c.accumulate(1, r.db(c.graph(), a, b, y, ct));
   }
   static void jvp(JvpContext& c) {
-    const Row& r = row(c.op<ops::Binary>().fn);
+    const BinaryRow& r = row(c.op<ops::Binary>().fn);
     Expr a = c.input(0), b = c.input(1), y = c.output();
     if (c.has_tangent(0)) c.add_tangent(0, r.da(c.graph(), a, b, y, c.tangent(0)));
     if (c.has_tangent(1)) c.add_tangent(0, r.db(c.graph(), a, b, y, c.tangent(1)));
@@ -68,11 +67,11 @@ struct BinaryRules {
   }
 
   static void samples(SampleSet& s) {
-    auto pair = [](const Row& r, Dims a, Dims b, DType t) {
+    auto pair = [](const BinaryRow& r, Dims a, Dims b, DType t) {
       return std::vector<SampleInput>{{Shape(std::move(a), t), r.fill_a}, {Shape(std::move(b), t), r.fill_b}};
     };
     for (int i = 0; i < kNumBinaryKinds; ++i) {
-      const Row& r = row(static_cast<BinaryKind>(i));
+      const BinaryRow& r = row(static_cast<BinaryKind>(i));
       ops::Binary op{r.fn};
       std::string name(enum_name(r.fn));
       if (r.real) {

@@ -17,12 +17,6 @@ Tensor bytes_tensor(const std::vector<int>& values, Dims dims) {
   return t;
 }
 
-Dims with_last(const Dims& lead, std::initializer_list<std::int64_t> last) {
-  Dims out = lead;
-  for (std::int64_t d : last) out.push_back(Dim(d));
-  return out;
-}
-
 // `shifted[i]` of width `width` of U8 values, as a new axis in front of the last: [.., run] -> [.., shifts, run].
 Expr bit_fields(Graph& g, Expr runs, int width) {
   if (width == 8) return runs;
@@ -58,10 +52,10 @@ Expr f16_at(Graph& g, Expr blocks, int at) {
   return g.where(g.ge(high, 128), -size, size);
 }
 
-struct Groups {
+struct ScaleGroups {
   Expr scale, min;  // F32 [lead.., groups]
 };
-Groups groups_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
+ScaleGroups groups_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   const auto number = [&](Expr x) { return g.cast(x, DType::F32); };
   const auto nibbles = [&](Expr bytes, int n) {  // [n] bytes -> 2 n: the low ones, then the high ones
     return g.reshape(bit_fields(g, g.reshape(bytes, with_last(lead, {1, n})), 4),
@@ -112,7 +106,7 @@ Expr decode_blocks(Graph& g, QuantScheme scheme, Expr codes, const Dims& dims) {
   Expr y = g.cast(q, DType::F32);
   if (l.offset) y = y - l.offset;
   Expr d = f16_at(g, blocks, l.d_at);
-  const Groups small = groups_of(g, blocks, lead, l);
+  const ScaleGroups small = groups_of(g, blocks, lead, l);
   const auto per_group = [&](Expr v) { return g.reshape(v, with_last(lead, {l.groups(), 1})); };
   y = g.reshape(y, with_last(lead, {l.groups(), l.group}));
   y = per_group(small.scale.valid() ? d * small.scale : d) * y;

@@ -14,12 +14,6 @@ Tensor numbers(DType t, Dims dims, const std::vector<double>& values) {
   return out;
 }
 
-Dims with_last(const Dims& lead, std::initializer_list<std::int64_t> last) {
-  Dims out = lead;
-  for (std::int64_t d : last) out.push_back(Dim(d));
-  return out;
-}
-
 // v [.., 1] as the nearest F16 number, in F32; not negative zero.
 Expr as_f16(Graph& g, Expr v) {
   constexpr double kLargest = 65504;

@@ -22,7 +22,7 @@ std::optional<Diagnostic> compare(const InferContext& c, const Shapes& got, cons
   return std::nullopt;
 }
 
-struct ReverseNotes {
+struct CallNotes {
   BodyReverse body;
   Mask wanted, seeded;
   std::size_t skipped = 0;  // outputs of body.forward between the results and the new residuals that the form drops
@@ -108,7 +108,7 @@ struct CallRules {
       form.body = op.forward;
       return {std::move(form)};
     }
-    auto notes = std::make_shared<ReverseNotes>();
+    auto notes = std::make_shared<CallNotes>();
     for (int i = 0; i < c.num_inputs(); ++i) notes->wanted.push_back(c.is_active(i));
     for (int r = 0; r < c.num_results(); ++r)
       notes->seeded.push_back(c.is_reached(r) && is_inexact(c.result_shape(r).dtype()));
@@ -150,7 +150,7 @@ struct CallRules {
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::Call>();
     if (op.backward) return custom_vjp(c, op);
-    const auto& notes = c.notes<ReverseNotes>();
+    const auto& notes = c.notes<CallNotes>();
     const BodyReverse& r = notes.body;
     Graph& g = c.graph();
     Exprs operands;

@@ -6,14 +6,12 @@
 namespace rlx {
 namespace {
 
-using Op = ops::Dequantize;
-
 std::optional<Diagnostic> check_result_dtype(const InferContext& c, DType t) {
   if (is_float(t)) return std::nullopt;
   return c.dtype_error("the result must be float, got ", dtype_name(t));
 }
 
-Result<Shapes> infer_blocks(const InferContext& c, const Op& op) {
+Result<Shapes> infer_blocks(const InferContext& c, const ops::Dequantize& op) {
   const BlockLayout& l = block_layout(op.scheme);
   const std::string_view scheme = enum_name(op.scheme);
   const Shape& codes = c.input("codes");
@@ -39,7 +37,7 @@ Result<Shapes> infer_blocks(const InferContext& c, const Op& op) {
 
 struct DequantizeRules {
   static Result<Shapes> infer(const InferContext& c) {
-    const Op& op = c.op<Op>();
+    const ops::Dequantize& op = c.op<ops::Dequantize>();
     if (auto e = check_result_dtype(c, op.dtype)) return *e;
     if (is_block_scheme(op.scheme)) return infer_blocks(c, op);
     const Shape& codes = c.input("codes");
@@ -73,7 +71,7 @@ struct DequantizeRules {
 
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
-    const Op& op = c.op<Op>();
+    const ops::Dequantize& op = c.op<ops::Dequantize>();
     Expr codes = c.input("codes");
     if (is_block_scheme(op.scheme)) {
       c.set_result(g.cast(decode_blocks(g, op.scheme, codes, op.dims), op.dtype));
@@ -99,7 +97,7 @@ struct DequantizeRules {
 
   static void batch(BatchContext& c) {
     Graph& g = c.graph();
-    Op op = c.op<Op>();
+    ops::Dequantize op = c.op<ops::Dequantize>();
     bool scales = false;
     for (int i = 1; i < c.num_inputs(); ++i) scales = scales || c.is_batched(i);
     if (!scales && op.block == 0) {  // the scales serve every one of the batch
@@ -126,7 +124,7 @@ struct DequantizeRules {
   }
 
   static void reference(const RefArgs& a) {
-    const Op& op = a.op<Op>();
+    const ops::Dequantize& op = a.op<ops::Dequantize>();
     const Tensor& codes = a.in("codes");
     std::byte* out = a.out().mutable_data();
     const std::int64_t n = a.out().num_elements();
@@ -164,7 +162,7 @@ struct DequantizeRules {
     constexpr std::uint32_t kScale = 1U << 1, kZero = 1U << 2, kGlobal = 1U << 3;
     const auto op = [](std::uint32_t present, std::optional<std::int64_t> axis = {}, std::int64_t block = 0,
                        DType to = DType::F32) {
-      Op o;
+      ops::Dequantize o;
       o.axis = axis, o.block = block, o.dtype = to, o.present.bits = present;
       return o;
     };
@@ -196,24 +194,24 @@ struct DequantizeRules {
     s.add("no elements", {codes({0, 3}, DType::I8), scale({3})}, op(kScale, 1));
     s.add("a scalar", {codes({}, DType::I8), scale({})}, op(kScale));
     for (int i = 1; i < kNumQuantSchemes; ++i) {
-      Op o;
+      ops::Dequantize o;
       o.scheme = static_cast<QuantScheme>(i);
       const BlockLayout& l = block_layout(o.scheme);
       o.dims = {2, l.elements};
       s.add(std::string(enum_name(o.scheme)), {SampleInput(Shape({2, l.bytes}, DType::U8), Fill::Index, 256)}, o);
     }
-    Op rows;
+    ops::Dequantize rows;
     rows.scheme = QuantScheme::Q8_0, rows.dims = {2, 3, 64}, rows.dtype = DType::F16;
     s.add("q8_0 rows to f16", {SampleInput(Shape({2, 3, 68}, DType::U8), Fill::Index, 256)}, rows);
     rows.dims = {0, 32}, rows.dtype = DType::F32;
     s.add("q8_0 no rows", {SampleInput(Shape({0, 34}, DType::U8), Fill::Index, 256)}, rows);
   }
-  static constexpr AttrField attrs[] = {field<&Op::scheme>("scheme"),
-                                        field<&Op::axis>("axis"),
-                                        field<&Op::block>("block"),
-                                        field<&Op::dims>("dims"),
-                                        field<&Op::dtype>("dtype", AttrPlace::TypeDType),
-                                        field<&Op::present>("present")};
+  static constexpr AttrField attrs[] = {field<&ops::Dequantize::scheme>("scheme"),
+                                        field<&ops::Dequantize::axis>("axis"),
+                                        field<&ops::Dequantize::block>("block"),
+                                        field<&ops::Dequantize::dims>("dims"),
+                                        field<&ops::Dequantize::dtype>("dtype", AttrPlace::TypeDType),
+                                        field<&ops::Dequantize::present>("present")};
 };
 
 }  // namespace
@@ -222,7 +220,8 @@ constinit const OpDef ops::Dequantize::def{
     .kind = kind,
     .name = "dequantize",
     .what = "Codes to the numbers they stand for: (codes - zero_point) * scale, or GGUF's blocks.",
-    .inputs = inputs("codes", maybe("scale"), maybe("zero_point"), maybe("global_scale")).masked_by<&Op::present>(),
+    .inputs = inputs("codes", maybe("scale"), maybe("zero_point"), maybe("global_scale"))
+                  .masked_by<&ops::Dequantize::present>(),
     .attrs = DequantizeRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,

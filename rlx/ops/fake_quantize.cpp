@@ -10,18 +10,16 @@
 namespace rlx {
 namespace {
 
-using Op = ops::FakeQuantize;
-
 constexpr double kLeastScale = 1e-12;
 
-ScaleGrid grid_of(const Op& op) { return {op.axis, 0}; }
-double q_max(const Op& op) { return static_cast<double>((std::int64_t{1} << (op.bits - 1)) - 1); }
+ScaleGrid grid_of(const ops::FakeQuantize& op) { return {op.axis, 0}; }
+double q_max(const ops::FakeQuantize& op) { return static_cast<double>((std::int64_t{1} << (op.bits - 1)) - 1); }
 
 // The parts of a derivative: x in the dtype of the scales, and the scale beside it.
-struct Parts {
-  const Op& op;
+struct FakeQuantizeParts {
+  const ops::FakeQuantize& op;
   Expr x, scale;
-  Parts(const BuildContext& c, Expr used) : op(c.op<Op>()) {
+  FakeQuantizeParts(const BuildContext& c, Expr used) : op(c.op<ops::FakeQuantize>()) {
     Graph& g = c.graph();
     x = g.cast(c.input("x"), scale_dtype(c.input("x").dtype()));
     scale = spread_scale(g, used, x.shape().dims(), grid_of(op));
@@ -47,10 +45,10 @@ struct Parts {
 
 struct FakeQuantizeRules {
   static std::uint32_t present(const void* op) {
-    return static_cast<const Op*>(op)->mode != ScaleMode::PerBatch ? 1U << 1 : 0;
+    return static_cast<const ops::FakeQuantize*>(op)->mode != ScaleMode::PerBatch ? 1U << 1 : 0;
   }
   static Result<Shapes> infer(const InferContext& c) {
-    const Op& op = c.op<Op>();
+    const ops::FakeQuantize& op = c.op<ops::FakeQuantize>();
     const Shape& x = c.input("x");
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
     if (op.bits < 2 || op.bits > 8) return c.attr_error("bits must be in [2, 8], got ", op.bits);
@@ -66,7 +64,7 @@ struct FakeQuantizeRules {
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
-    const Op& op = c.op<Op>();
+    const ops::FakeQuantize& op = c.op<ops::FakeQuantize>();
     Expr x = g.cast(c.input("x"), scale_dtype(c.input("x").dtype()));
     Expr s;
     if (op.mode == ScaleMode::Fixed || op.mode == ScaleMode::Learned) {
@@ -86,11 +84,11 @@ struct FakeQuantizeRules {
   }
   // The scale is a constant of the derivative in every mode but learned.
   static void vjp(VjpContext& c) {
-    const Op& op = c.op<Op>();
+    const ops::FakeQuantize& op = c.op<ops::FakeQuantize>();
     const bool learned = op.mode == ScaleMode::Learned;
     if (learned && c.has_cotangent(1)) c.accumulate(c.index("scale"), c.cotangent(1));
     if (!c.has_cotangent(0)) return;
-    const Parts p(c, c.output(1));
+    const FakeQuantizeParts p(c, c.output(1));
     Expr dy = c.graph().cast(c.cotangent(0), p.x.dtype());
     c.accumulate(0, p.through(dy));
     if (!learned) return;
@@ -98,18 +96,18 @@ struct FakeQuantizeRules {
     c.accumulate(c.index("scale"), reduce_to_scale(c.graph(), ReduceKind::Sum, ds, grid_of(op)));
   }
   static void jvp(JvpContext& c) {
-    const Op& op = c.op<Op>();
+    const ops::FakeQuantize& op = c.op<ops::FakeQuantize>();
     const bool scale_moves = op.mode == ScaleMode::Learned && c.has_tangent(c.index("scale"));
     if (scale_moves) c.set_tangent(1, c.tangent(c.index("scale")));
     if (!c.has_tangent(0) && !scale_moves) return;
-    const Parts p(c, c.output(1));
+    const FakeQuantizeParts p(c, c.output(1));
     if (c.has_tangent(0)) c.add_tangent(0, p.through(c.graph().cast(c.tangent(0), p.x.dtype())));
     if (scale_moves)
       c.add_tangent(
           0, p.by_scale() * spread_scale(c.graph(), c.tangent(c.index("scale")), p.x.shape().dims(), grid_of(op)));
   }
   static void batch(BatchContext& c) {
-    Op op = c.op<Op>();
+    ops::FakeQuantize op = c.op<ops::FakeQuantize>();
     const ScaleBatch b(c, 0, grid_of(op));
     op.axis = b.grid().axis;
     std::vector<Value> operands{b.x()};
@@ -119,7 +117,7 @@ struct FakeQuantizeRules {
     c.set_result(1, b.scale_back(y.result(1)));
   }
   static void reference(const RefArgs& a) {
-    const Op& op = a.op<Op>();
+    const ops::FakeQuantize& op = a.op<ops::FakeQuantize>();
     const DType computed = scale_dtype(a.in("x").dtype());
     const auto r = [&](double v) { return rounded_to(computed, v); };
     const ScaleIndex place(a.in("x").dims(), grid_of(op));
@@ -154,7 +152,7 @@ struct FakeQuantizeRules {
       return SampleInput(Shape(std::move(dims), t), Fill::Positive);
     };
     const auto op = [](std::int64_t bits, ScaleMode mode, StraightThrough ste, std::optional<std::int64_t> axis = {}) {
-      return Op{bits, axis, ste, mode, 0.75};
+      return ops::FakeQuantize{bits, axis, ste, mode, 0.75};
     };
     // The derivative is no limit of differences: that is its purpose. Unit tests hold its values.
     s.add_discrete("batch, 8 bits", {f32({2, 3})}, op(8, ScaleMode::PerBatch, StraightThrough::ClippedIdentity));
@@ -174,8 +172,10 @@ struct FakeQuantizeRules {
     s.add_discrete("no elements", {f32({0, 3})}, op(8, ScaleMode::PerBatch, StraightThrough::ClippedIdentity, 1));
     s.add_discrete("a scalar", {f32({})}, op(8, ScaleMode::PerBatch, StraightThrough::ClippedIdentity));
   }
-  static constexpr AttrField attrs[] = {field<&Op::bits>("bits"), field<&Op::axis>("axis"), field<&Op::ste>("ste"),
-                                        field<&Op::mode>("mode"), field<&Op::decay>("decay")};
+  static constexpr AttrField attrs[] = {field<&ops::FakeQuantize::bits>("bits"),
+                                        field<&ops::FakeQuantize::axis>("axis"), field<&ops::FakeQuantize::ste>("ste"),
+                                        field<&ops::FakeQuantize::mode>("mode"),
+                                        field<&ops::FakeQuantize::decay>("decay")};
 };
 
 }  // namespace

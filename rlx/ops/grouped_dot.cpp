@@ -8,11 +8,9 @@
 namespace rlx {
 namespace {
 
-using Op = ops::GroupedDot;
-
 struct GroupedDotRules {
   static Result<Shapes> infer(const InferContext& c) {
-    const auto& op = c.op<Op>();
+    const auto& op = c.op<ops::GroupedDot>();
     const bool rows = op.fn == GroupedKind::Rows;
     const Shape &x = c.input(0), &other = c.input(1), &ids = c.input(2);
     const char* name = rows ? "w" : "y";
@@ -35,7 +33,7 @@ struct GroupedDotRules {
   }
   // One group after the other. Rows of others are left out by selection, so that what is infinite there does no harm.
   static void decompose(DecomposeContext& c) {
-    const bool rows = c.op<Op>().fn == GroupedKind::Rows;
+    const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
     Graph& g = c.graph();
     const Expr x = c.input(0), other = c.input(1), ids = g.cast(c.input(2), DType::I64);
     const DType t = x.dtype();
@@ -45,7 +43,7 @@ struct GroupedDotRules {
     };
     if (empty(x.shape()) || empty(other.shape()) || empty(c.result_shape()))
       return c.set_result(c.zeros(c.result_shape()));
-    const Dim groups = rows ? other.dim(0) : Dim(c.op<Op>().groups);
+    const Dim groups = rows ? other.dim(0) : Dim(c.op<ops::GroupedDot>().groups);
     const Expr numbers = positions(g, groups, 0, 1);
     const auto mine = [&](Graph& body, Expr number) { return body.reshape(body.eq(ids, number), {x.dim(0), 1}); };
     if (rows) {
@@ -62,15 +60,17 @@ struct GroupedDotRules {
     });
     c.set_result(r.ys[0]);
   }
-  static Expr rows_of(Graph& g, Expr x, Expr w, Expr ids) { return g.add(Op{GroupedKind::Rows, 0}, {x, w, ids}); }
+  static Expr rows_of(Graph& g, Expr x, Expr w, Expr ids) {
+    return g.add(ops::GroupedDot{GroupedKind::Rows, 0}, {x, w, ids});
+  }
   static Expr sums_of(Graph& g, Expr x, Expr y, Expr ids, std::int64_t groups) {
-    return g.add(Op{GroupedKind::Contract, groups}, {x, y, ids});
+    return g.add(ops::GroupedDot{GroupedKind::Contract, groups}, {x, y, ids});
   }
   static void vjp(VjpContext& c) {
     if (!c.wants(0)) return;
     Graph& g = c.graph();
     const Expr ct = c.cotangent(), x = c.input(0), other = c.input(1), ids = c.input(2);
-    if (c.op<Op>().fn == GroupedKind::Rows) {
+    if (c.op<ops::GroupedDot>().fn == GroupedKind::Rows) {
       if (!other.dim(0).is_static())
         throw Error(ErrorCode::Unsupported,
                     concat_text("the derivative of grouped_dot needs a fixed number of groups, w is ", other.shape()),
@@ -90,7 +90,7 @@ struct GroupedDotRules {
   }
   // The members' rows behind each other; where their groups differ, each member has groups of its own.
   static void batch(BatchContext& c) {
-    Op op = c.op<Op>();
+    ops::GroupedDot op = c.op<ops::GroupedDot>();
     Graph& g = c.graph();
     const bool rows = op.fn == GroupedKind::Rows;
     const Dim& b = c.batch_size();
@@ -119,14 +119,14 @@ struct GroupedDotRules {
     c.set_result(g.reshape(out, dims));
   }
   static Cost cost(const CostContext& c) {
-    const bool rows = c.op<Op>().fn == GroupedKind::Rows;
+    const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
     const double k = static_cast<double>(c.inputs[0].dim(1).value());
     return c.with_flops(2 * k * static_cast<double>((rows ? c.outputs[0].dim(0) : c.inputs[0].dim(0)).value()) *
                         static_cast<double>((rows ? c.outputs[0].dim(1) : c.inputs[1].dim(1)).value()));
   }
   static void samples(SampleSet& s) {
-    const Op rows{GroupedKind::Rows, 0};
-    const auto contract = [](std::int64_t groups) { return Op{GroupedKind::Contract, groups}; };
+    const ops::GroupedDot rows{GroupedKind::Rows, 0};
+    const auto contract = [](std::int64_t groups) { return ops::GroupedDot{GroupedKind::Contract, groups}; };
     const auto ids = [](std::int64_t m, std::int64_t groups) {
       return SampleInput(Shape({m}, DType::I32), Fill::Index, groups);
     };
@@ -147,7 +147,8 @@ struct GroupedDotRules {
                    rows);
     s.add_discrete("sums, c64", {Shape({4, 3}, DType::C64), Shape({4, 2}, DType::C64), ids(4, 2)}, contract(2));
   }
-  static constexpr AttrField attrs[] = {field<&Op::fn>("fn", AttrPlace::Suffix), field<&Op::groups>("groups")};
+  static constexpr AttrField attrs[] = {field<&ops::GroupedDot::fn>("fn", AttrPlace::Suffix),
+                                        field<&ops::GroupedDot::groups>("groups")};
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ Mask results_depending(const ops::If& op, const Mask& operands, bool inexact_onl
 }
 
 // The residuals of both branches share results: each slot holds a value of the branch that runs, or zeros.
-struct ReverseNotes {
+struct IfNotes {
   BodyReverse branch[2];
   std::vector<std::size_t> slots[2];  // of the new residuals of each branch
   Mask wanted, seeded;                // operands behind pred; results
@@ -78,7 +78,7 @@ struct IfRules {
 
   static Augmented augment(const AugmentContext& c) {
     const auto& op = c.op<ops::If>();
-    auto notes = std::make_shared<ReverseNotes>();
+    auto notes = std::make_shared<IfNotes>();
     for (int i = 1; i < c.num_inputs(); ++i) notes->wanted.push_back(c.is_active(i));
     for (int r = 0; r < c.num_results(); ++r)
       notes->seeded.push_back(c.is_reached(r) && is_inexact(c.result_shape(r).dtype()));
@@ -118,7 +118,7 @@ struct IfRules {
   }
 
   static void vjp(VjpContext& c) {
-    const auto& notes = c.notes<ReverseNotes>();
+    const auto& notes = c.notes<IfNotes>();
     // Every operand that either branch reads, all slots, the cotangents.
     Exprs operands{c.input(0)};
     std::vector<std::size_t> place_of_input(notes.wanted.size(), 0), place_of_result(notes.seeded.size(), 0);

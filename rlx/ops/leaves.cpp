@@ -72,7 +72,7 @@ struct StateRules {
 };
 
 constexpr NoRule kBound = none("the value is bound from outside");
-constexpr NoRule kPrimitive = none("a leaf");
+constexpr NoRule kIsLeaf = none("a leaf");
 constexpr NoRule kLeaf = none("it has no operands");
 
 }  // namespace
@@ -88,7 +88,7 @@ constinit const OpDef ops::Input::def{.kind = kind,
                                       .view = ViewKind::None,
                                       .precision = PrecisionCategory::DataMovement,
                                       .infer = InputRules::infer,
-                                      .decompose = kPrimitive,
+                                      .decompose = kIsLeaf,
                                       .vjp = kLeaf,
                                       .jvp = kLeaf,
                                       .batch = kLeaf,
@@ -107,7 +107,7 @@ constinit const OpDef ops::Param::def{.kind = kind,
                                       .view = ViewKind::None,
                                       .precision = PrecisionCategory::DataMovement,
                                       .infer = ParamRules::infer,
-                                      .decompose = kPrimitive,
+                                      .decompose = kIsLeaf,
                                       .vjp = kLeaf,
                                       .jvp = kLeaf,
                                       .batch = kLeaf,
@@ -126,7 +126,7 @@ constinit const OpDef ops::Constant::def{.kind = kind,
                                          .view = ViewKind::None,
                                          .precision = PrecisionCategory::DataMovement,
                                          .infer = ConstantRules::infer,
-                                         .decompose = kPrimitive,
+                                         .decompose = kIsLeaf,
                                          .vjp = kLeaf,
                                          .jvp = kLeaf,
                                          .batch = kLeaf,
@@ -146,7 +146,7 @@ constinit const OpDef ops::State::def{
     .view = ViewKind::None,
     .precision = PrecisionCategory::DataMovement,
     .infer = StateRules::infer,
-    .decompose = kPrimitive,
+    .decompose = kIsLeaf,
     .vjp = kLeaf,
     .jvp = kLeaf,
     .batch = kLeaf,

@@ -16,10 +16,7 @@
 namespace rlx {
 namespace {
 
-using Op = ops::PagedAttention;
-constexpr double kHidden = -std::numeric_limits<double>::infinity();
-
-AttentionSpec spec_of(const Op& op) {
+AttentionSpec spec_of(const ops::PagedAttention& op) {
   return {op.num_heads, op.kv_heads, op.head_dim,           op.v_head_dim.value_or(op.head_dim), op.mask, op.window,
           op.scale,     op.softcap,  HeadLayout::HeadsInner};
 }
@@ -40,7 +37,7 @@ struct Requests {
 
 struct PagedAttentionRules {
   static Result<Shapes> infer(const InferContext& c) {
-    const AttentionSpec s = spec_of(c.op<Op>());
+    const AttentionSpec s = spec_of(c.op<ops::PagedAttention>());
     if (auto e = check_attention_attrs(c, s)) return *e;
     const Shape &q = c.input("q"), &k = c.input("k_pool"), &v = c.input("v_pool"), &table = c.input("block_table");
     if (!is_float(q.dtype())) return c.dtype_error("q must be float, got ", q);
@@ -86,7 +83,7 @@ struct PagedAttentionRules {
   // Each request's tokens as rows of its own, [B, T, ..], attended to by lengths; then back to the order of tokens.
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
-    const Op& op = c.op<Op>();
+    const ops::PagedAttention& op = c.op<ops::PagedAttention>();
     const Expr q = c.input("q"), table = c.input("block_table");
     const Dim tokens = q.dim(0), requests = table.dim(0);
     if (tokens.is_static(0) || requests.is_static(0)) {  // nothing to gather from
@@ -156,7 +153,7 @@ struct PagedAttentionRules {
   static constexpr DerivedRule batch = by_decomposition;
 
   static void reference(const RefArgs& a) {
-    const AttentionSpec s = spec_of(a.op<Op>());
+    const AttentionSpec s = spec_of(a.op<ops::PagedAttention>());
     const Tensor &k_pool = a.in("k_pool"), &table = a.in("block_table"), &lengths = a.in("kv_len");
     const std::vector<double> q = a.in("q").to_f64(), k = k_pool.to_f64(), v = a.in("v_pool").to_f64();
     const std::int64_t tokens = a.in("q").dim(0), pages = k_pool.dim(0), page = k_pool.dim(1), most = table.dim(1);
@@ -216,7 +213,7 @@ struct PagedAttentionRules {
   }
 
   static Cost cost(const CostContext& c) {
-    const AttentionSpec s = spec_of(c.op<Op>());
+    const AttentionSpec s = spec_of(c.op<ops::PagedAttention>());
     const double keys =
         static_cast<double>(c.inputs[3].dim(1).value()) * static_cast<double>(c.inputs[1].dim(1).value());
     const double scores = static_cast<double>(c.inputs[0].dim(0).value()) * static_cast<double>(s.num_heads) * keys;
@@ -232,7 +229,8 @@ struct PagedAttentionRules {
     struct Extents {
       std::int64_t t, p, page, b, m;
     };
-    const auto add = [&](const char* name, Extents x, Op op, std::optional<SampleInput> mask = {}, bool sinks = false) {
+    const auto add = [&](const char* name, Extents x, ops::PagedAttention op, std::optional<SampleInput> mask = {},
+                         bool sinks = false) {
       const std::int64_t dv = op.v_head_dim.value_or(op.head_dim);
       std::vector<SampleInput> in{f32({x.t, op.num_heads, op.head_dim}), f32({x.p, x.page, op.kv_heads, op.head_dim}),
                                   f32({x.p, x.page, op.kv_heads, dv}),   index({x.b, x.m}, x.p + 1),
@@ -241,7 +239,7 @@ struct PagedAttentionRules {
       if (sinks) in.emplace_back(f32({op.num_heads})), op.present.bits |= 1U << 7;
       set.add(name, std::move(in), std::move(op));
     };
-    Op op;
+    ops::PagedAttention op;
     op.num_heads = 2, op.kv_heads = 1, op.head_dim = 2;
     add("every key", {5, 4, 2, 2, 2}, op);
     op.mask = MaskKind::Causal;
@@ -261,9 +259,11 @@ struct PagedAttentionRules {
     add("no tokens", {0, 2, 2, 1, 1}, op);
   }
   static constexpr AttrField attrs[] = {
-      field<&Op::num_heads>("num_heads"), field<&Op::kv_heads>("kv_heads"),     field<&Op::head_dim>("head_dim"),
-      field<&Op::mask>("mask"),           field<&Op::window>("window"),         field<&Op::scale>("scale"),
-      field<&Op::softcap>("softcap"),     field<&Op::v_head_dim>("v_head_dim"), field<&Op::present>("present")};
+      field<&ops::PagedAttention::num_heads>("num_heads"), field<&ops::PagedAttention::kv_heads>("kv_heads"),
+      field<&ops::PagedAttention::head_dim>("head_dim"),   field<&ops::PagedAttention::mask>("mask"),
+      field<&ops::PagedAttention::window>("window"),       field<&ops::PagedAttention::scale>("scale"),
+      field<&ops::PagedAttention::softcap>("softcap"),     field<&ops::PagedAttention::v_head_dim>("v_head_dim"),
+      field<&ops::PagedAttention::present>("present")};
 };
 
 }  // namespace

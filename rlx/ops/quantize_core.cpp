@@ -111,6 +111,12 @@ Expr reduce_to_scale(Graph& g, ReduceKind fn, Expr x, const ScaleGrid& grid) {
                {g.reshape(x, split_dims(x.shape().dims(), axis, blocks, grid.block))});
 }
 
+Dims with_last(const Dims& lead, std::initializer_list<std::int64_t> last) {
+  Dims out = lead;
+  for (std::int64_t d : last) out.push_back(Dim(d));
+  return out;
+}
+
 ScaleBatch::ScaleBatch(const BatchContext& c, int x, const ScaleGrid& grid) : c_(c), grid_(grid), x_(c.lifted(x)) {
   if (!grid.axis) {
     grid_.axis = 0;  // a scale for each of the batch

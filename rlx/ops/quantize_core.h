@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,9 @@ Expr spread_scale(Graph& g, Expr s, const Dims& x, const ScaleGrid& grid);
 /// max (or min) of x over the elements that share a scale: [scale_dims(x)]; an extent that a block does not divide
 /// counts as filled up with zeros.
 Expr reduce_to_scale(Graph& g, ReduceKind fn, Expr x, const ScaleGrid& grid);
+
+/// [lead.., last..].
+Dims with_last(const Dims& lead, std::initializer_list<std::int64_t> last);
 
 /// The dtype that scales are computed with: F64 for F64, else F32.
 constexpr DType scale_dtype(DType x) { return x == DType::F64 ? DType::F64 : DType::F32; }

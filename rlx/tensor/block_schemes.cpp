@@ -32,7 +32,7 @@ constexpr BlockLayout kLayouts[] = {
   {QuantScheme::Q6_K, 256, 210, { 0, 128, 4, 64}, {128, 64, 2, 32},  32, 208, -1, false, kBytes,   192, 16},
 };
 // clang-format on
-constexpr std::string_view kNames[kNumQuantSchemes] = {"affine", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
+constexpr std::string_view kSchemeNames[kNumQuantSchemes] = {"affine", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
                                                        "q2_k",   "q3_k", "q4_k", "q5_k", "q6_k"};
 static_assert(std::size(kLayouts) == kNumQuantSchemes - 1);
 
@@ -293,9 +293,9 @@ const BlockLayout& block_layout(QuantScheme scheme) {
 }
 
 std::string_view quant_scheme_name(QuantScheme scheme) {
-  if (static_cast<std::size_t>(scheme) >= std::size(kNames))
+  if (static_cast<std::size_t>(scheme) >= std::size(kSchemeNames))
     detail::throw_no_enumerator("QuantScheme", static_cast<std::int64_t>(scheme));
-  return kNames[static_cast<std::size_t>(scheme)];
+  return kSchemeNames[static_cast<std::size_t>(scheme)];
 }
 
 void dequantize_blocks(QuantScheme scheme, std::span<const std::byte> bytes, std::span<float> out) {

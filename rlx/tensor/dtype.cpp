@@ -5,7 +5,7 @@
 
 namespace rlx {
 namespace {
-constexpr std::string_view kNames[kNumDTypes] = {"bool", "i8",     "i16",    "i32", "i64", "u8",    "u16",
+constexpr std::string_view kDTypeNames[kNumDTypes] = {"bool", "i8",     "i16",    "i32", "i64", "u8",    "u16",
                                                  "u32",  "u64",    "bf16",   "f16", "f32", "f64",   "c64",
                                                  "c128", "f8e4m3", "f8e5m2", "i4",  "u4",  "f4e2m1"};
 
@@ -34,11 +34,11 @@ void detail::throw_no_count(std::int64_t count) {
   throw Error(ErrorCode::InvalidArgument, concat_text(count, " is no number of elements"), "use 0 to 2^60 - 1");
 }
 
-std::string_view dtype_name(DType t) { return kNames[static_cast<int>(checked_dtype(t))]; }
+std::string_view dtype_name(DType t) { return kDTypeNames[static_cast<int>(checked_dtype(t))]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (int i = 0; i < kNumDTypes; ++i)
-    if (kNames[i] == name) return static_cast<DType>(i);
+    if (kDTypeNames[i] == name) return static_cast<DType>(i);
   return std::nullopt;
 }
 

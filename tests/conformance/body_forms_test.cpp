@@ -4,6 +4,8 @@
 
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/form.h"
+#include "rlx/ir/ops/lir.h"
+#include "rlx/transforms/reverse.h"
 #include "tests/support/run_check.h"
 
 namespace rlx {
@@ -14,6 +16,7 @@ using test::f32;
 struct Seen {
   int formed_inputs = 0;  // Inputs of bodies, at any depth, that carry a form
   int raw_inputs = 0;     // params of the program, of rank 2 or more, that it reads as they are
+  int made_in_run = 0;    // forms of values that the run computes or is given
 };
 
 void look(const Graph& g, Seen& seen) {
@@ -36,6 +39,7 @@ Seen check_on_cpu(const Graph& g, const NamedTensors& values) {
     look(lir.graph, seen);
     for (NodeId id : lir.graph.leaves(OpKind::Param))
       seen.raw_inputs += form_of(lir.graph, Value(id)).empty() && lir.graph.shape(id).rank() >= 2;
+    for (const Node& n : lir.graph.nodes()) seen.made_in_run += n.kind() == OpKind::Relayout;
     // Other values later, through the same forms.
     NamedTensors later = values;
     for (const IoInfo& p : f.params()) later.insert_or_assign(p.name, test::draw(p.shape, Fill::Unit, 1, 77));
@@ -148,6 +152,103 @@ TEST_CASE("bodies: a while loop whose condition multiplies too, and a tied table
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
     CHECK(check_on_cpu(g, values).formed_inputs >= 2);
   }
+}
+
+TEST_CASE("bodies: what a run is given or computes is packed once for all steps of a loop") {
+  enum Kind { Input, State, Computed, Halves, Mutable };
+  for (const Kind kind : {Input, State, Computed, Halves, Mutable})
+    for (const bool transposed : {false, true})
+      for (const std::int64_t width : {16, 37, 130}) {
+        INFO("kind ", static_cast<int>(kind), (transposed ? " [N, K] " : " [K, N] "), width);
+        Graph g("cell");
+        const Shape square({width, width}, kind == Halves ? DType::BF16 : DType::F32);
+        Expr w = kind == State     ? g.state("w", test::draw(square, Fill::Unit, 1, 5))
+                 : kind == Mutable ? g.param("w", square, ParamMode::Mutable)
+                                   : g.input("w", square);
+        const Expr given = w, x = g.input("x", f32({6, 2, width}));
+        if (kind == Computed) w = g.sin(w) * 0.5;
+        if (kind == Halves) w = g.cast(w, DType::F32);
+        if (transposed) w = g.t(w);
+        const LoopResult r =
+            g.scan(g.input("h", f32({2, width})), x, [&](Graph& b, const ExprList& c, const ExprList& row) {
+              return LoopStep{b.tanh(b.matmul(c[0], w) * 0.1 + row[0])};
+            });
+        if (kind == State) g.set_state("w", given * 0.5);
+        g.set_outputs({r.carries[0]});
+        const Seen seen = check_on_cpu(g);
+        CHECK(seen.formed_inputs == 1);
+        CHECK(seen.made_in_run == 1);
+        const CompiledGraph f = Session().compile(Graph(g));
+        for (const Node& n : f.compile_result().lir.graph.nodes()) {
+          CHECK(n.kind() != OpKind::Transpose);  // what only the products read is not computed
+          CHECK(n.kind() != OpKind::Cast);
+          if (const auto* form = n.op.get_if<ops::Relayout>())
+            CHECK((form->form.bytes < width * width * 4) == (kind == Halves));
+        }
+      }
+}
+
+TEST_CASE("bodies: one form for a loop's condition, its body and branches in it, and for loops in loops") {
+  Graph g("several");
+  const Expr a = g.input("a", f32({12, 20})), v = g.input("v", f32({12, 4})), n = g.input("n", Shape({}, DType::I32));
+  const Expr flag = g.input("flag", Shape({}, DType::Bool));
+  const Expr w = g.concat({a, v}, 1);  // [12, 24]
+  const LoopResult r = g.while_loop(
+      {g.scalar(0.0, DType::I32), g.input("x", f32({2, 12}))},
+      [&](Graph& c, const ExprList& s) {
+        return c.binary(BinaryKind::Min, c.lt(s[0], n), c.lt(c.sum(c.matmul(s[1], w)), 1e9));
+      },
+      [&](Graph& b, const ExprList& s) {
+        const Expr y = b.cond(
+            flag, [&](Graph& t) { return ExprList{t.narrow(t.matmul(s[1], w), 1, 3, 12)}; },
+            [&](Graph& t) { return ExprList{t.matmul(t.matmul(s[1], w), t.t(w)) * 0.05}; })[0];
+        const LoopResult inner =
+            b.scan(y, g.input("rows", f32({3, 1})), [&](Graph& i, const ExprList& c, const ExprList& row) {
+              return LoopStep{i.tanh(i.narrow(i.matmul(c[0], w), 1, 0, 12) + row[0])};
+            });
+        return LoopStep{{s[0] + 1, inner.carries[0]}, {}};
+      });
+  g.set_outputs({r.carries[1]});
+  for (int trips : {0, 1, 5})
+    for (int yes : {0, 1}) {
+      NamedTensors values = test::drawn(g);
+      values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
+      values.insert_or_assign("flag", Tensor::scalar_i64(DType::Bool, yes));
+      const Seen seen = check_on_cpu(g, values);
+      CHECK(seen.made_in_run == 2);    // w and its transpose
+      CHECK(seen.formed_inputs == 9);  // both in the condition, the body and both branches; w in the scan
+    }
+}
+
+TEST_CASE("bodies: the gradient of a recurrent cell reads its weight in two forms") {
+  Graph g("trained");
+  const Expr w = g.input("w", f32({30, 30})), x = g.input("x", f32({7, 4, 30}));
+  const LoopResult r = g.scan(g.input("h", f32({4, 30})), x, [&](Graph& b, const ExprList& c, const ExprList& row) {
+    return LoopStep{b.tanh(b.matmul(c[0], w) * 0.3 + row[0])};
+  });
+  g.set_outputs({g.sum(r.carries[0])});
+  const Graph both = value_and_grad(g, {"w"}).graph;
+  const Seen seen = check_on_cpu(both);
+  CHECK(seen.made_in_run == 2);
+}
+
+TEST_CASE("bodies: codes, short loops, carries and what a body computes get no form in a run") {
+  Graph g("none");
+  const Expr w = g.input("w", f32({10, 10})), codes = g.input("codes", Shape({10, 10}, DType::I8));
+  const Expr decoded = g.dequantize(codes, g.input("scale", f32({})));
+  const Expr x = g.input("x", f32({4, 10}));
+  const LoopResult three = g.scan(
+      x, g.input("rows", f32({3, 10})),
+      [&](Graph& b, const ExprList& c, const ExprList& row) { return LoopStep{b.tanh(b.matmul(c[0], w) + row[0])}; });
+  const LoopResult six =
+      g.scan({x, w}, {g.input("more rows", f32({6, 10}))}, [&](Graph& b, const ExprList& c, const ExprList& row) {
+        const Expr y = b.matmul(b.matmul(b.matmul(c[0], c[1]), b.exp(w * row[0])), decoded);
+        return LoopStep{{b.tanh(y), c[1] * 0.5}, {}};
+      });
+  g.set_outputs({three.carries[0], six.carries[0]});
+  const Seen seen = check_on_cpu(g);
+  CHECK(seen.made_in_run == 0);
+  CHECK(seen.formed_inputs == 0);
 }
 
 TEST_CASE("bodies: what is no matrix of the program is read as it is") {

@@ -62,10 +62,8 @@ void Executable::encode(NodeId node, std::size_t source, const FormColumns& colu
                         const std::byte* values, std::byte* form) const {
   const PanelSource all = panel_source(node, source, columns);
   std::byte* panels = form + matrix_offset(node, source);
-  const std::int64_t width = panels_of(all.op.form)->width;
-  // Whole panels, some 256 KB each, so that no two threads write one line but at the ends of a source.
-  const std::int64_t step =
-      width * std::max<std::int64_t>(1, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, width * all.op.k));
+  // No two threads write one line but at the ends of a source.
+  const std::int64_t step = panel_chunk(*panels_of(all.op.form), all.op.k);
   const std::int64_t first = (all.first + all.begin) / step, last = (all.first + all.end + step - 1) / step;
   ThreadPool::process().parallel_for(
       last - first,

@@ -156,6 +156,10 @@ bool reads_panels(const KernelTable& kernels, const Form& form, std::int64_t k, 
                   panel_form(kernels, {k, n, DType::F32, form.lossless ? panel_dtype(p->type) : DType::F32, leave});
 }
 
+std::int64_t panel_chunk(const Panels& p, std::int64_t k) {
+  return p.width * std::max<std::int64_t>(1, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, p.width * k));
+}
+
 void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from, const std::byte* values,
                    std::byte* to) {
   const Panels p = *panels_of(s.op.form);

@@ -31,6 +31,8 @@ struct PanelSource {
   std::int64_t first = 0;           // of its matrix, that `source` begins with
   std::int64_t begin = 0, end = 0;  // of the source, to be moved
 };
+/// Columns of a matrix of `k` rows that one thread at a time packs: whole panels, some 256 KB of them.
+std::int64_t panel_chunk(const Panels& p, std::int64_t k);
 /// Writes the columns from `values`, which are of dtype `from`, into the panels of their matrix at `to`.
 void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from, const std::byte* values,
                    std::byte* to);

@@ -41,6 +41,7 @@ struct Row {
 /// The families of rows, tuned ones before generic ones.
 std::span<const Row> quantized_rows();
 std::span<const Row> dot_rows();
+std::span<const Row> relayout_rows();
 std::span<const Row> attention_rows();
 std::span<const Row> norm_rows();
 std::span<const Row> tape_rows();

@@ -12,6 +12,7 @@ namespace {
 using Family = std::span<const Row> (*)();
 constexpr Family kFamilies[] = {quantized_rows,
                                 dot_rows,
+                                relayout_rows,
                                 attention_rows,
                                 norm_rows,
                                 tape_rows,

@@ -8,6 +8,8 @@
 #include "rlx/compiler/views.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/lir.h"
+#include "tests/support/error_text.h"
 #include "tests/support/toy_target.h"
 
 namespace rlx {
@@ -84,6 +86,24 @@ TEST_CASE("slices of a packed qkv are views when the reader follows strides, cop
   CHECK(viewed.at(parts[1]).strides == std::vector<std::int64_t>{96, 24, 1});
   CHECK(viewed.at(parts[1]).offset - viewed.at(y).offset == 32);
   CHECK(check_plan(g, viewed).empty());
+}
+
+TEST_CASE("a plan that gives a value fewer bytes than it takes, in its form too, is found out") {
+  Graph g("short");
+  const Expr x = g.input("x", {{3, 5}, DType::F32}), y = g.exp(x);
+  const Expr panels = g.add(ops::Relayout{{"panels", {8}, 96}, 3, 5, false, DType::F32, {5, 0, 5, 1}}, {y});
+  g.set_outputs({g.matmul(x.graph().t(x), panels)});
+  test::ToyTarget t;
+  LirBufferPlan plan = plan_memory(g, t);
+  CHECK(check_plan(g, plan).empty());
+  CHECK(plan.at(panels).bytes == 96);
+  for (const Expr& v : {y, panels}) {
+    LirBufferPlan less = plan;
+    less.values[v.value().node.index][0].bytes -= 1;
+    const std::vector<std::string> problems = check_plan(g, less);
+    REQUIRE(problems.size() == 1);
+    CHECK(test::contains(problems[0], "needs " + std::to_string(v.value() == y.value() ? 60 : 96)));
+  }
 }
 
 TEST_CASE("a result that nobody reads has no place where the kernel does without it") {

@@ -47,10 +47,10 @@ TEST_CASE("target: kinds left out are refused by that reason, the others as befo
   Graph g("g");
   const Expr x = g.input("x", {{2, 3}, DType::F32});
   const Expr relu = g.relu(x), sum = g.sum(x);
-  const auto few = limited_to(cpu(), OpSet{OpKind::Activation, OpKind::Relayout});
+  const auto few = limited_to(cpu(), OpSet{OpKind::Activation, OpKind::Transfer});
   CHECK(why(g, relu, *few) == "taken");
   CHECK(why(g, sum, *few) == "its kind is not among the supported ops");
-  CHECK(few->kinds().count() == 1);  // no kernel makes a relayout
+  CHECK(few->kinds().count() == 1);  // no kernel makes a transfer
   CHECK(few->name() == cpu()->name());
   CHECK(few->limits().alignment == cpu()->limits().alignment);
   CHECK(with_alignment(few, 4096)->limits().alignment == 4096);
