@@ -27,8 +27,9 @@ namespace rlx {
 namespace {
 
 constexpr double kMaxGrowth = 1.1;
-// A value that a run computes is given a form for the products of loops that read it at least so often.
-constexpr std::int64_t kLeastReads = 4;
+// A value of the run is given a form for products of loops that read it at least so often, for at most so many rows:
+// making it costs one or two of them, and with more rows a kernel reads any matrix as fast (bench/control_flow).
+constexpr std::int64_t kLeastReads = 16, kMostRows = 32;
 
 class Splitter {
  public:
@@ -122,6 +123,13 @@ class Splitter {
 
   // -- forms --
 
+  static bool few_rows(const Shape& x) {
+    std::int64_t rows = 1;
+    for (int a = 0; a + 1 < x.rank() && rows <= kMostRows; ++a)
+      rows *= x.dim(a).is_static() ? x.dim(a).value() : kMostRows + 1;
+    return rows <= kMostRows;
+  }
+
   // x [.., K] times a matrix of weights, or in a loop one that is the same in all steps, contracted over x's last axis;
   // gives the axis of its columns.
   static std::optional<int> product_of_fixed(const WeightScope& scope, NodeId id) {
@@ -137,9 +145,9 @@ class Splitter {
     const Shape &x = g.shape(n.inputs[0]), &w = g.shape(n.inputs[1]);
     const std::uint32_t left = n.inputs[0].node.index, right = n.inputs[1].node.index;
     if (scope.pure[right] ? scope.pure[left] : !scope.steady[right] || scope.steady[left]) return std::nullopt;
-    if (!scope.pure[right] && scope.trips() < kLeastReads) return std::nullopt;
     if (w.rank() != 2 || x.rank() < 1 || !lb->empty() || lc->size() != 1 || (*lc)[0] != x.rank() - 1)
       return std::nullopt;
+    if (!scope.pure[right] && (scope.trips() < kLeastReads || !few_rows(x))) return std::nullopt;
     return static_cast<int>(1 - (*rc)[0]);
   }
 

@@ -165,7 +165,7 @@ TEST_CASE("bodies: what a run is given or computes is packed once for all steps 
         Expr w = kind == State     ? g.state("w", test::draw(square, Fill::Unit, 1, 5))
                  : kind == Mutable ? g.param("w", square, ParamMode::Mutable)
                                    : g.input("w", square);
-        const Expr given = w, x = g.input("x", f32({6, 2, width}));
+        const Expr given = w, x = g.input("x", f32({17, 2, width}));
         if (kind == Computed) w = g.sin(w) * 0.5;
         if (kind == Halves) w = g.cast(w, DType::F32);
         if (transposed) w = g.t(w);
@@ -222,7 +222,7 @@ TEST_CASE("bodies: one form for a loop's condition, its body and branches in it,
 
 TEST_CASE("bodies: the gradient of a recurrent cell reads its weight in two forms") {
   Graph g("trained");
-  const Expr w = g.input("w", f32({30, 30})), x = g.input("x", f32({7, 4, 30}));
+  const Expr w = g.input("w", f32({30, 30})), x = g.input("x", f32({19, 4, 30}));
   const LoopResult r = g.scan(g.input("h", f32({4, 30})), x, [&](Graph& b, const ExprList& c, const ExprList& row) {
     return LoopStep{b.tanh(b.matmul(c[0], w) * 0.3 + row[0])};
   });
@@ -232,20 +232,23 @@ TEST_CASE("bodies: the gradient of a recurrent cell reads its weight in two form
   CHECK(seen.made_in_run == 2);
 }
 
-TEST_CASE("bodies: codes, short loops, carries and what a body computes get no form in a run") {
+TEST_CASE("bodies: codes, short loops, many rows, carries and what a body computes get no form in a run") {
   Graph g("none");
   const Expr w = g.input("w", f32({10, 10})), codes = g.input("codes", Shape({10, 10}, DType::I8));
   const Expr decoded = g.dequantize(codes, g.input("scale", f32({})));
   const Expr x = g.input("x", f32({4, 10}));
-  const LoopResult three = g.scan(
-      x, g.input("rows", f32({3, 10})),
+  const LoopResult many = g.scan(
+      g.input("h", f32({3, 11, 10})), g.input("long", f32({30, 10})),
       [&](Graph& b, const ExprList& c, const ExprList& row) { return LoopStep{b.tanh(b.matmul(c[0], w) + row[0])}; });
-  const LoopResult six =
-      g.scan({x, w}, {g.input("more rows", f32({6, 10}))}, [&](Graph& b, const ExprList& c, const ExprList& row) {
+  const LoopResult few = g.scan(
+      x, g.input("rows", f32({15, 10})),
+      [&](Graph& b, const ExprList& c, const ExprList& row) { return LoopStep{b.tanh(b.matmul(c[0], w) + row[0])}; });
+  const LoopResult long_one =
+      g.scan({x, w}, {g.input("more rows", f32({20, 10}))}, [&](Graph& b, const ExprList& c, const ExprList& row) {
         const Expr y = b.matmul(b.matmul(b.matmul(c[0], c[1]), b.exp(w * row[0])), decoded);
         return LoopStep{{b.tanh(y), c[1] * 0.5}, {}};
       });
-  g.set_outputs({three.carries[0], six.carries[0]});
+  g.set_outputs({few.carries[0], long_one.carries[0], many.carries[0]});
   const Seen seen = check_on_cpu(g);
   CHECK(seen.made_in_run == 0);
   CHECK(seen.formed_inputs == 0);
