@@ -67,6 +67,10 @@ class PartsBound final : public BoundGraph {
       for (std::uint32_t v : parts_[p].inputs) values_[v].last_part = p;
     }
     for (const Root& r : roots(lir_.graph)) values_[number(r.value)].last_part = kBehindAll;
+    for (std::uint32_t v : inputs_)
+      if (!is_given(values_[v].last_part, v)) values_[v].kept_on = home_;
+    for (const NewState& s : new_states_)
+      if (!is_given(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
   }
 
   Event submit(const RunArguments& a, Stream& stream) override {
@@ -87,17 +91,17 @@ class PartsBound final : public BoundGraph {
       for (std::uint32_t v : parts_[p].inputs)
         if (values_[v].last_part == p) let_go(v);
     }
-    // All are there before the first is replaced: states may change places.
+    // All are there before the first is replaced: states may change places, and what fails replaces none.
     std::vector<HeldValue> outputs, states;
     for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
     for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
-    for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].holder = std::move(outputs[o]);
-    for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].holder = std::move(states[s]);
     for (Side& s : sides_)
       if (s.stream)
         if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
     last_ = stream.record();
     submitted_ = true;
+    for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].holder = std::move(outputs[o]);
+    for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].holder = std::move(states[s]);
     return last_;
   }
 
@@ -118,7 +122,8 @@ class PartsBound final : public BoundGraph {
     std::optional<std::uint32_t> param;  // of these, its number
     const Tensor* constant = nullptr;
     std::size_t last_part = 0;
-    std::vector<HeldValue> held;  // by device, of this run
+    std::optional<std::uint32_t> kept_on;  // of what a run is given and no part: there to go back if it fails
+    std::vector<HeldValue> held;           // by device, of this run
   };
   struct Part {
     std::unique_ptr<BoundGraph> bound;  // else driven
@@ -137,7 +142,7 @@ class PartsBound final : public BoundGraph {
     std::uint32_t value = 0, old = 0;
   };
 
-  /// What was there before the run, for its duration; a state that was given and not replaced goes back.
+  /// What was there before the run, for its duration; of a run that fails, what it was given and no part was goes back.
   class Holding {
    public:
     explicit Holding(PartsBound& b) : b_(b) {
@@ -150,10 +155,13 @@ class PartsBound final : public BoundGraph {
     Holding(const Holding&) = delete;
     Holding& operator=(const Holding&) = delete;
     ~Holding() {
-      for (const NewState& s : b_.new_states_)
-        if (HeldValue& holder = *b_.run_->states[s.state].holder; !holder)
-          holder = b_.values_[s.old].held[b_.state_devices_[s.state]];
-      for (std::uint32_t v = 0; v < b_.values_.size(); ++v) b_.let_go(v);
+      if (!b_.submitted_) {
+        for (std::size_t i = 0; i < b_.inputs_.size(); ++i)
+          give_back(*b_.run_->inputs[i].holder, b_.inputs_[i], b_.home_);
+        for (const NewState& s : b_.new_states_)
+          give_back(*b_.run_->states[s.state].holder, s.old, b_.state_devices_[s.state]);
+      }
+      for (Crossing& c : b_.values_) std::fill(c.held.begin(), c.held.end(), nullptr);
       for (Part& p : b_.parts_) p.taken.clear(), p.made.clear();
     }
 
@@ -161,6 +169,9 @@ class PartsBound final : public BoundGraph {
     void take(std::uint32_t value, const RunSlot& slot) {
       b_.values_[value].held[b_.home_] = *slot.holder;
       if (slot.given) slot.holder->reset();
+    }
+    void give_back(HeldValue& holder, std::uint32_t value, std::uint32_t device) {
+      if (!holder) holder = b_.values_[value].held[device];
     }
     PartsBound& b_;
   };
@@ -234,7 +245,17 @@ class PartsBound final : public BoundGraph {
     return sides_[device].device->allocate(std::max<std::size_t>(64, shape.size_bytes()), BufferUse::Slots);
   }
   void let_go(std::uint32_t v) {
-    for (HeldValue& held : values_[v].held) held.reset();
+    Crossing& c = values_[v];
+    for (std::uint32_t d = 0; d < c.held.size(); ++d)
+      if (d != c.kept_on) c.held[d].reset();
+  }
+  // True when part `p`, the last that reads the value, may write over it.
+  bool is_given(std::size_t p, std::uint32_t v) const {
+    if (p >= parts_.size()) return false;
+    const Part& part = parts_[p];
+    for (std::size_t i = 0; i < part.inputs.size(); ++i)
+      if (part.inputs[i] == v && (part.driven ? part.driven->gives(i) : part.gives[i])) return true;
+    return false;
   }
   // A run that failed told so on the home stream; what is left of it on the others is not told again.
   void settle_sides() {
@@ -297,10 +318,16 @@ class PartsBound final : public BoundGraph {
     Part& part = parts_[p];
     const LirPart& plan = lir_.plan.parts[p];
     if (part.ordered) keep_order(plan.device);
-    if (part.driven)
-      drive(p);
-    else
-      run_straight(p);
+    try {
+      if (part.driven)
+        drive(p);
+      else
+        run_straight(p);
+    } catch (...) {  // what the part has not taken is there as before
+      for (std::size_t i = 0; i < part.taken.size(); ++i)
+        if (part.taken[i]) values_[part.inputs[i]].held[plan.device] = std::move(part.taken[i]);
+      throw;
+    }
     for (std::size_t o = 0; o < part.outputs.size(); ++o)
       values_[part.outputs[o]].held[plan.device] = std::move(part.made[o]);
   }
@@ -356,7 +383,8 @@ class PartsBound final : public BoundGraph {
     const auto start = Clock::now();
     try {
       take_operands(p);
-      part.made = part.driven->run(std::exchange(part.taken, {}), *sides_[plan.device].device, stream_of(plan.device));
+      part.made = part.driven->run(part.taken, *sides_[plan.device].device, stream_of(plan.device));
+      part.taken.clear();
       if (!run_->times) return;
       stream_of(plan.device).record().wait();
     } catch (const Error& e) {

@@ -170,7 +170,7 @@ class CompiledGraph {
 
   // -- state
   /// A copy of a state's value after the last run; an error after a failed run, which leaves the states it may have
-  /// touched invalid until they are written or reset.
+  /// written invalid until they are written or reset.
   Tensor read_state(std::string_view name) const;
   void write_state(std::string_view name, const Tensor& value);
   /// The same for some rows of a state; the others stay as they are. Behind the runs submitted so far.
