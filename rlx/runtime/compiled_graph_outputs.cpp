@@ -105,6 +105,12 @@ void CompiledGraph::Impl::commit(std::span<const TensorView> views) {
   committed = s.spec->slots;
 }
 
+std::vector<TensorView> CompiledGraph::run_raw(std::initializer_list<NamedInput> given) try {
+  return run_raw(std::vector<NamedInput>(given));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_raw");
+}
+
 std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) try {
   return impl().run_to_views(impl().views_of(given));
 } catch (const std::bad_alloc&) {
@@ -135,6 +141,11 @@ std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(
   throw_out_of_memory("CompiledGraph::run_pipelined");
 }
 
+void CompiledGraph::commit_no_wait(std::initializer_list<NamedInput> given) try {
+  commit_no_wait(std::vector<NamedInput>(given));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::commit_no_wait");
+}
 void CompiledGraph::commit_no_wait(const std::vector<NamedInput>& given) try {
   impl().commit(impl().views_of(given));
 } catch (const std::bad_alloc&) {
