@@ -226,6 +226,16 @@ void CompiledGraph::reset() try { impl().reset_states(); } catch (const std::bad
   throw_out_of_memory("CompiledGraph::reset");
 }
 
+namespace {
+// The device and the backend of it, with the options that it was opened with: "cpu (backend 'reference')".
+std::string place_text(const SharedPrograms& code) {
+  std::string options;
+  for (const auto& [key, value] : code.backend_options.options)
+    options += concat_text(options.empty() ? ", " : " ", key, "=", value);
+  return concat_text(device_text(code.device->id()), " (backend '", code.backend->name(), "'", options, ")");
+}
+}  // namespace
+
 std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < states().size(); ++i)
@@ -239,12 +249,15 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
                     "states that are shared have one shape");
       pairs.emplace_back(i, j);
     }
-  if (!pairs.empty() && other.impl().device != impl().device)
+  if (!pairs.empty() && other.impl().device != impl().device) {
+    const std::string here = place_text(*impl().code), there = place_text(*other.impl().code);
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("graph '", impl().code->source.name(), "' runs on ", device_text(impl().device->id()),
-                            ", graph '", other.impl().code->source.name(), "' on ",
-                            device_text(other.impl().device->id()), ": they cannot share states"),
-                "compile both for one device, or copy with read_state and write_state");
+                concat_text("graph '", impl().code->source.name(), "' runs on ", here, ", graph '",
+                            other.impl().code->source.name(), "' on ", there, ": they cannot share states",
+                            here == there ? ", for it was opened anew between them" : ""),
+                "compile both by one Session, or by two of one device, backend and options; or copy with read_state "
+                "and write_state");
+  }
   if (pairs.empty()) {
     if (states().empty())
       throw Error(ErrorCode::NotFound, concat_text("graph '", impl().code->source.name(), "' has no states to share"));
