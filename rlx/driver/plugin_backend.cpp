@@ -262,13 +262,16 @@ class PluginBackend final : public Backend {
     try {
       std::int32_t count = 0;
       const std::string id(device_info(kind).id);
-      table_->call(id, "probe", [&](rlx_error* e) { return table_->api().probe(id.c_str(), &count, e); });
+      try {
+        table_->call({}, "probe", [&](rlx_error* e) { return table_->api().probe(id.c_str(), &count, e); });
+      } catch (const Error& e) {  // a reason: whoever says it names the device and the way to others
+        const Diagnostic& d = e.diagnostic();
+        return {0, d.hint == kPickAnother ? d.message : concat_text(d.message, " (", d.hint, ")")};
+      }
       if (count > 0) return {count};
       return {0, concat_text(table_->text(), " finds none, and does not say why")};
     } catch (const std::bad_alloc&) {
       return {0, "out of memory"};  // lies inside the string
-    } catch (const std::exception& e) {
-      return {0, e.what()};
     }
   }
   std::span<const DeviceOptionInfo> option_infos() const override {
