@@ -123,8 +123,6 @@ void PluginStream::upload(std::span<const std::byte>, const BufferView&) { refus
 void PluginStream::download(const BufferView&, std::span<std::byte>) { refuse_bytes(*device_, "a download"); }
 void PluginStream::copy(const BufferView&, const BufferView&) { refuse_bytes(*device_, "a copy"); }
 
-// Whoever records a point is about to wait for work that may write to memory of theirs: without one, all work is waited
-// for before they leave.
 Event PluginStream::record() {
   try {
     auto owner = std::make_shared<PluginPoint>(device_);

@@ -230,10 +230,10 @@ class ProgramBound final : public BoundGraph {
       const std::uint32_t device = state_devices_[c.state];
       values.push_back(place(c.value, device));
       if (lir_.plan.at(c.value).place != Place::State || values.back().bytes == 0) continue;
-      const auto [aside, added] = aside_.try_emplace(k);
-      if (added) aside->second = take(device, values.back().bytes, BufferUse::Arena);
-      stream_of(device).copy(values.back(), aside->second);
-      values.back() = aside->second;
+      BufferView& aside = aside_[k];
+      if (!aside.buffer) aside = take(device, values.back().bytes, BufferUse::Arena);
+      stream_of(device).copy(values.back(), aside);
+      values.back() = aside;
     }
     for (std::size_t k = 0; k < values.size(); ++k) {
       const LirStateCopy& c = lir_.plan.far_state_copies[k];
@@ -301,14 +301,15 @@ class ProgramBound final : public BoundGraph {
 
   // A constant where streams and bodies find it.
   BufferView constant(std::uint32_t node, std::uint32_t device) {
-    const auto [it, added] = sides_[device].constants.try_emplace(node);
-    if (!added) return it->second;
+    auto& known = sides_[device].constants;
+    if (const auto it = known.find(node); it != known.end()) return it->second;
     const Tensor& value = lir_.graph.node(NodeId{node}).op.as<ops::Constant>().value;
-    if (sides_[device].device->memory_model() == MemoryModel::Host)
-      return it->second = {value.data(), value.size_bytes()};
-    it->second = take(device, value.size_bytes(), BufferUse::Weights);
-    stream_of(device).upload({value.data(), value.size_bytes()}, it->second);
-    return it->second;
+    BufferView at(value.data(), value.size_bytes());
+    if (sides_[device].device->memory_model() != MemoryModel::Host) {
+      at = take(device, value.size_bytes(), BufferUse::Weights);
+      stream_of(device).upload({value.data(), value.size_bytes()}, at);
+    }
+    return known.emplace(node, at).first->second;
   }
 
   // Copies of the weights for the devices that read them, made when the tables have changed.

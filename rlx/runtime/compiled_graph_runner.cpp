@@ -113,8 +113,8 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
     s.weights = prepare(s.spec->code).views;
     s.states.clear(), s.cells.clear(), s.updates.clear(), s.moves.clear();
     const Graph& run = s.spec->lir().graph;
-    std::unordered_set<std::string_view> updated;
-    for (const Graph::StateUpdate& u : run.state_updates()) updated.insert(u.name);
+    std::unordered_set<std::string_view> updated;  // by the whole, of which this may be the steps up to a stop
+    for (const Graph::StateUpdate& u : c.executable->lir().graph.state_updates()) updated.insert(u.name);
     for (NodeId id : run.leaves(OpKind::State)) {
       const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
       s.states.push_back(state_slot(*states[i]->device, states[i]->buffer, states[i]->shape));
@@ -297,11 +297,7 @@ void CompiledGraph::Impl::follow_submitted(BoundProgram& s) {
   Event so_far;
   try {
     so_far = stream->record();
-  } catch (...) {  // without a point to wait for, all is waited for
-    try {
-      device->drain();
-    } catch (...) {  // the error under way says more
-    }
+  } catch (...) {  // then all of it is done; the error under way says more
   }
   for (std::size_t i : s.cells) states[i]->last = so_far;
 }

@@ -71,11 +71,14 @@ Event ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void
   return Event(std::move(point));
 }
 
-Event ProofQueue::record(const std::shared_ptr<ProofLane>& lane) {
+Event ProofQueue::record(const std::shared_ptr<ProofLane>& lane) try {
   std::lock_guard lock(mutex_);
   auto point = std::make_shared<ProofPoint>(shared_from_this(), lane, lane->epoch);
   append(lane, {{}, {}, {}, false, point, lane->epoch});
   return Event(std::move(point));
+} catch (...) {  // nobody can wait for what is on its way
+  drain();
+  throw;
 }
 
 void ProofQueue::drain() {
