@@ -9,6 +9,7 @@
 
 #include "rlx/driver/driven_values.h"
 #include "rlx/driver/fetching.h"
+#include "rlx/driver/run_streams.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/roots.h"
 #include "rlx/tensor/sole_owner.h"
@@ -58,9 +59,7 @@ class PartsExecutable final : public ExecutableGraph {
 class PartsBound final : public BoundGraph {
  public:
   PartsBound(const PartsExecutable& exe, OpenDevice& device, const LirModule& program)
-      : lir_(program), home_(exe.home_), sides_(exe.devices_.size()) {
-    for (std::uint32_t d = 0; d < sides_.size(); ++d)
-      sides_[d].device = d == home_ ? device.shared_from_this() : exe.devices_[d].device;
+      : lir_(program), home_(exe.home_), sides_(exe.devices_.size()), streams_(exe.devices_, exe.home_, device) {
     number_ends();
     for (std::size_t p = 0; p < lir_.plan.parts.size(); ++p) {
       parts_.push_back(bind_part(lir_.plan.parts[p], exe.code_[p]));
@@ -75,15 +74,9 @@ class PartsBound final : public BoundGraph {
 
   Event submit(const RunArguments& a, Stream& stream) override {
     run_ = &a;
-    home_stream_ = &stream;
-    ordered_on_.reset();
-    if (!submitted_ || last_.failed()) settle_sides();
-    submitted_ = false;
-    if (!last_.ready()) stream.wait(last_);
+    RunStreams::Run run(streams_, stream);
     if (a.times) a.times->clear();
-    for (std::uint32_t d : state_devices_)  // who wrote them last is known to the caller's stream
-      if (d != home_)
-        if (const Event before = stream.record(); !before.ready()) stream_of(d).wait(before);
+    for (std::uint32_t d : state_devices_) streams_.order(home_, d);  // who wrote them last is known to the caller's
     if (a.tables != tables_) forget_weights();
     const Holding holding(*this);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -95,14 +88,10 @@ class PartsBound final : public BoundGraph {
     std::vector<HeldValue> outputs, states;
     for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
     for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
-    for (Side& s : sides_)
-      if (s.stream)
-        if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
-    last_ = stream.record();
-    submitted_ = true;
+    const Event end = run.end();
     for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].holder = std::move(outputs[o]);
     for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].holder = std::move(states[s]);
-    return last_;
+    return end;
   }
 
  private:
@@ -110,8 +99,6 @@ class PartsBound final : public BoundGraph {
   using Clock = std::chrono::steady_clock;
 
   struct Side {
-    std::shared_ptr<OpenDevice> device;
-    std::shared_ptr<Stream> stream;  // null for the home device, whose runs bring one, and where nothing runs
     std::map<std::uint32_t, HeldValue> weights;  // by number of the value: kept until the tables change
     std::map<std::uint32_t, HeldValue> constants;
   };
@@ -155,7 +142,7 @@ class PartsBound final : public BoundGraph {
     Holding(const Holding&) = delete;
     Holding& operator=(const Holding&) = delete;
     ~Holding() {
-      if (!b_.submitted_) {
+      if (!b_.streams_.ended()) {
         for (std::size_t i = 0; i < b_.inputs_.size(); ++i)
           give_back(*b_.run_->inputs[i].holder, b_.inputs_[i], b_.home_);
         for (const NewState& s : b_.new_states_)
@@ -211,8 +198,8 @@ class PartsBound final : public BoundGraph {
 
   Part bind_part(const LirPart& plan, const std::vector<std::unique_ptr<const ExecutableGraph>>& code) {
     Part part;
-    Side& side = sides_[plan.device];
-    if (plan.device != home_ && !side.stream) side.stream = side.device->stream();
+    OpenDevice& device = streams_.device(plan.device);
+    streams_.open(plan.device);
     for (Value v : plan.inputs) part.inputs.push_back(number(v));
     for (Value v : plan.outputs) part.outputs.push_back(number(v));
     for (std::uint32_t p : plan.params) part.params.push_back(params_[p]);
@@ -220,7 +207,7 @@ class PartsBound final : public BoundGraph {
     part.gives.resize(plan.inputs.size());
     if (plan.driven) {
       std::vector<std::unique_ptr<BoundGraph>> bodies;
-      for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(*side.device, plan.modules[b], {}));
+      for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(device, plan.modules[b], {}));
       part.driven = std::make_unique<DrivenValues>(lir_.graph, plan, std::move(bodies));
       return part;
     }
@@ -228,21 +215,15 @@ class PartsBound final : public BoundGraph {
     for (const LirAlias& a : m.plan.aliases)
       if (a.refused.empty()) part.gives[a.input] = true;
     for (std::size_t bytes : m.plan.arenas) {
-      part.memory.push_back(side.device->allocate(std::max<std::size_t>(64, bytes), BufferUse::Arena));
+      part.memory.push_back(device.allocate(std::max<std::size_t>(64, bytes), BufferUse::Arena));
       part.arenas.emplace_back(*part.memory.back(), 0, bytes);
     }
-    part.bound = code[0]->bind(*side.device, m, part.arenas);
+    part.bound = code[0]->bind(device, m, part.arenas);
     return part;
   }
 
-  Stream& stream_of(std::uint32_t device) {
-    if (device == home_) return *home_stream_;
-    if (!sides_[device].stream) sides_[device].stream = sides_[device].device->stream();
-    return *sides_[device].stream;
-  }
-  bool on_host(std::uint32_t device) const { return sides_[device].device->memory_model() == MemoryModel::Host; }
   HeldValue room_on_host(std::uint32_t device, const Shape& shape) {
-    return sides_[device].device->allocate(std::max<std::size_t>(64, shape.size_bytes()), BufferUse::Slots);
+    return streams_.device(device).allocate(std::max<std::size_t>(64, shape.size_bytes()), BufferUse::Slots);
   }
   void let_go(std::uint32_t v) {
     Crossing& c = values_[v];
@@ -256,11 +237,6 @@ class PartsBound final : public BoundGraph {
     for (std::size_t i = 0; i < part.inputs.size(); ++i)
       if (part.inputs[i] == v && (part.driven ? part.driven->gives(i) : part.gives[i])) return true;
     return false;
-  }
-  // A run that failed told so on the home stream; what is left of it on the others is not told again.
-  void settle_sides() {
-    for (Side& s : sides_)
-      if (s.stream) wait_quietly(s.stream->record());
   }
   void forget_weights() {
     for (Side& s : sides_) s.weights.clear();
@@ -282,42 +258,35 @@ class PartsBound final : public BoundGraph {
   }
 
   HeldValue put(const Shape& shape, const std::byte* data, std::uint32_t device) {
-    if (on_host(device)) {
+    if (streams_.on_host(device)) {
       HeldValue to = room_on_host(device, shape);
-      stream_of(device).upload({data, shape.size_bytes()}, BufferView(*to, 0, shape.size_bytes()));
+      streams_.of(device).upload({data, shape.size_bytes()}, BufferView(*to, 0, shape.size_bytes()));
       return to;
     }
     const std::vector<std::int64_t> dims = shape.static_dims();
-    return sides_[device].device->put(view_of(shape, dims, data), nullptr, BufferUse::Values, stream_of(device));
+    return streams_.device(device).put(view_of(shape, dims, data), nullptr, BufferUse::Values, streams_.of(device));
   }
 
   // By way of the host, whichever the devices are.
   HeldValue copied(Buffer& from, std::uint32_t source, const Shape& shape, std::uint32_t target) {
-    if (on_host(source)) return put(shape, from.host(), target);
-    HeldValue to = on_host(target) ? room_on_host(target, shape) : nullptr;
+    if (streams_.on_host(source)) return put(shape, from.host(), target);
+    HeldValue to = streams_.on_host(target) ? room_on_host(target, shape) : nullptr;
     const std::size_t bytes = shape.size_bytes();
     if (!to) staging_.resize(std::max(staging_.size(), bytes));
     std::byte* const on_way = to ? to->host() : staging_.data();
     if (bytes != 0) {
-      Fetching fetching(stream_of(source));
+      Fetching fetching(streams_.of(source));
       const std::vector<std::int64_t> dims = shape.static_dims();
-      sides_[source].device->get(from, {on_way, shape.dtype(), dims, bytes}, stream_of(source));
-      fetching.finish(stream_of(source).record());
+      streams_.device(source).get(from, {on_way, shape.dtype(), dims, bytes}, streams_.of(source));
+      fetching.finish(streams_.of(source).record());
     }
     return to ? to : put(shape, on_way, target);
-  }
-
-  // Ops that others see run keep their order, on whichever devices they are.
-  void keep_order(std::uint32_t device) {
-    if (ordered_on_ && *ordered_on_ != device)
-      if (const Event before = stream_of(*ordered_on_).record(); !before.ready()) stream_of(device).wait(before);
-    ordered_on_ = device;
   }
 
   void run_part(std::size_t p) {
     Part& part = parts_[p];
     const LirPart& plan = lir_.plan.parts[p];
-    if (part.ordered) keep_order(plan.device);
+    if (part.ordered) streams_.keep_order(plan.device);
     try {
       if (part.driven)
         drive(p);
@@ -346,7 +315,7 @@ class PartsBound final : public BoundGraph {
   void run_straight(std::size_t p) {
     Part& part = parts_[p];
     const LirPart& plan = lir_.plan.parts[p];
-    const bool host = on_host(plan.device);
+    const bool host = streams_.on_host(plan.device);
     take_operands(p);
     part.in.clear(), part.out.clear(), part.weights.clear();
     const auto view = [&](Buffer& b, std::uint32_t v) { return BufferView(b, 0, values_[v].shape.size_bytes()); };
@@ -364,12 +333,12 @@ class PartsBound final : public BoundGraph {
     RunArguments a;
     a.inputs = part.in, a.outputs = part.out, a.weights = part.weights, a.tables = run_->tables;
     if (!run_->times) {
-      (void)part.bound->submit(a, stream_of(plan.device));
+      (void)part.bound->submit(a, streams_.of(plan.device));
     } else {
       std::vector<StepTime> times;
       a.times = &times;
-      Fetching fetching(stream_of(plan.device));  // the device writes the times
-      fetching.finish(part.bound->submit(a, stream_of(plan.device)));
+      Fetching fetching(streams_.of(plan.device));  // the device writes the times
+      fetching.finish(part.bound->submit(a, streams_.of(plan.device)));
       for (const StepTime& t : times)
         run_->times->push_back({t.node.valid() ? plan.nodes[t.node.index] : plan.nodes.back(), t.ns});
     }
@@ -383,10 +352,10 @@ class PartsBound final : public BoundGraph {
     const auto start = Clock::now();
     try {
       take_operands(p);
-      part.made = part.driven->run(part.taken, *sides_[plan.device].device, stream_of(plan.device));
+      part.made = part.driven->run(part.taken, streams_.device(plan.device), streams_.of(plan.device));
       part.taken.clear();
       if (!run_->times) return;
-      stream_of(plan.device).record().wait();
+      streams_.of(plan.device).record().wait();
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.where = concat_text(d.where, d.where.empty() ? "" : "\n  ", "in ", node_where(lir_.graph, id));
@@ -398,6 +367,7 @@ class PartsBound final : public BoundGraph {
   const LirModule& lir_;
   std::uint32_t home_;
   std::vector<Side> sides_;  // by device
+  RunStreams streams_;
   std::vector<Crossing> values_;
   std::map<Value, std::uint32_t> numbers_;
   std::vector<std::uint32_t> inputs_, states_, params_, outputs_;  // numbers of values
@@ -406,11 +376,7 @@ class PartsBound final : public BoundGraph {
   std::vector<Part> parts_;
   std::vector<std::byte> staging_;
   std::uint64_t tables_ = ~std::uint64_t{0};
-  Event last_;
-  bool submitted_ = true;              // all of the last run
   const RunArguments* run_ = nullptr;  // of this run
-  Stream* home_stream_ = nullptr;
-  std::optional<std::uint32_t> ordered_on_;
 };
 
 std::unique_ptr<BoundGraph> PartsExecutable::bind(OpenDevice& device, const LirModule& program,
