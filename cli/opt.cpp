@@ -53,13 +53,22 @@ std::vector<const Pass*> chosen_passes(const std::vector<std::string>& names) {
   return out;
 }
 
+// The target named, cpu where none is; of a device that is not here its preset, which is said beside the result.
+std::shared_ptr<const Target> target_of(const OptArgs& args) {
+  const NamedTarget on = target_on(args.target.empty() ? "cpu" : args.target);
+  if (!on.absent.empty())
+    std::fprintf(stderr, "note: %s stands for the device, which is not here: %s\n",
+                 std::string(on.target->name()).c_str(), on.absent.c_str());
+  return on.target;
+}
+
 // The passes named, with what the target claims; without a target everything may be fused.
 Graph run_named_passes(const OptArgs& args, const Graph& g, FusionReport& report) {
   report.nodes_before = g.num_nodes();
   report.before = op_histogram(g);
   PassContext context;
   std::shared_ptr<const Target> target;
-  if (!args.target.empty()) target = session_on(args.target).target(), context.claims = target.get();
+  if (!args.target.empty()) target = target_of(args), context.claims = target.get();
   context.policy = policy_of(args);
   context.report = &report;
   Graph after = run_passes(g, chosen_passes(args.passes), context);
@@ -72,7 +81,7 @@ Graph run_named_passes(const OptArgs& args, const Graph& g, FusionReport& report
 Graph run_default_pipeline(const OptArgs& args, const Graph& g, FusionReport& report) {
   CompileOptions options;
   options.policy = policy_of(args);
-  CompilePipeline pipeline(session_on(args.target.empty() ? "cpu" : args.target).target(), options);
+  CompilePipeline pipeline(target_of(args), options);
   return pipeline.optimize_with_report(pipeline.lower_hir(HirModule{g}), report).graph;
 }
 
@@ -113,7 +122,8 @@ void register_opt(CLI::App& app) {
   cmd->add_flag("--list", args->list, "list the passes: what each does and when that is legal");
   cmd->add_option(
          "-t,--target", args->target,
-         "fuse what this device has kernels for; without it, everything for named passes and cpu for a compile's")
+         "fuse what this device has kernels for: one of `rlx devices`, there or not, or reference; without it, "
+         "everything for named passes and cpu for a compile's")
       ->type_name("DEVICE");
   cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives instead of fused ops");
   cmd->add_option("-b,--bind", args->bindings, "fix a symbolic dimension first")

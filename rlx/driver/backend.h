@@ -40,7 +40,7 @@ struct RunSlot {
   BufferView view{};  // its bytes; on an opaque device unused
   /// On an opaque device the place of its buffer, else null. submit reads an input's or a state's there, puts that of
   /// an output or of a state's new value there, and lets go of a given one; the buffers need not be written when it
-  /// returns, but are by its event.
+  /// returns, but are by its event. One that throws leaves a state's there, or none where it has given that away.
   std::shared_ptr<Buffer>* holder = nullptr;
   /// True when the run may write over the holder's buffer or take it apart: nobody else holds it, and the input is
   /// donated (`LirBufferPlan::aliases`) or it is of a state that the run replaces. An input's holder is then emptied.

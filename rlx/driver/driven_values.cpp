@@ -1,7 +1,9 @@
 // Branches and loops over whole values, trip by trip.
 #include "rlx/driver/driven_values.h"
 
+#include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "rlx/driver/fetching.h"
@@ -59,7 +61,14 @@ DrivenValues::DrivenValues(const Graph& g, const LirPart& part, std::vector<std:
   for (std::size_t y = 0; y < loop_.ys; ++y) ys_.push_back({step.makes[loop_.carries + y].size_bytes()});
 }
 
-std::vector<HeldValue> DrivenValues::run(std::vector<HeldValue> operands, OpenDevice& device, Stream& stream) {
+bool DrivenValues::gives(std::size_t operand) const {
+  const std::size_t first = is_branch() ? 1 : 0;
+  return operand >= first && std::any_of(bodies_.begin(), bodies_.end(), [&](const Body& b) {
+           return operand - first < b.given.size() && b.given[operand - first];
+         });
+}
+
+std::vector<HeldValue> DrivenValues::run(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream) {
   const auto let_go = [&] {
     for (Body& b : bodies_) {
       b.in.assign(b.in.size(), nullptr);
@@ -68,14 +77,19 @@ std::vector<HeldValue> DrivenValues::run(std::vector<HeldValue> operands, OpenDe
   };
   try {
     std::vector<HeldValue> results;
-    if (graph_.node(part_.nodes[0]).kind() == OpKind::If) {
+    if (is_branch()) {
       const bool taken = decides(*operands[0], device, stream);
       Body& body = bodies_[taken ? 0 : 1];
       for (std::size_t i = 1; i < operands.size(); ++i) body.in[i - 1] = std::move(operands[i]);
-      body.run(stream);
+      try {
+        body.run(stream);
+      } catch (...) {
+        for (std::size_t i = 1; i < operands.size(); ++i) operands[i] = std::move(body.in[i - 1]);
+        throw;
+      }
       results = body.out;
     } else {
-      results = run_loop(std::move(operands), device, stream);
+      results = run_loop(operands, device, stream);
     }
     let_go();
     return results;
@@ -92,7 +106,7 @@ bool DrivenValues::decides(Buffer& flag, OpenDevice& device, Stream& stream) {
   return flag_ != std::byte{0};
 }
 
-std::vector<HeldValue> DrivenValues::run_loop(std::vector<HeldValue> operands, OpenDevice& device, Stream& stream) {
+std::vector<HeldValue> DrivenValues::run_loop(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream) {
   const Node& n = graph_.node(part_.nodes[0]);
   const auto* scan = n.op.get_if<ops::Scan>();
   const auto* loop = n.op.get_if<ops::While>();
@@ -100,8 +114,8 @@ std::vector<HeldValue> DrivenValues::run_loop(std::vector<HeldValue> operands, O
       scan ? scan->length[0].value() : loop->max_trips.value_or(std::numeric_limits<std::int64_t>::max());
   Body& step = bodies_.back();
   const std::size_t first = loop_.first_carry();
-  std::vector<HeldValue> carries;
-  for (std::size_t c = 0; c < loop_.carries; ++c) carries.push_back(std::move(operands[first + c]));
+  std::vector<HeldValue> made(loop_.carries);
+  std::span<HeldValue> carries = std::span(operands).subspan(first, loop_.carries);  // and those made from then on
   Fetching staged(stream);  // rows are in memory of ours until this is done
   for (std::size_t x = 0; x < xs_.size(); ++x) {
     const Shape& whole = graph_.shape(n.inputs[loop_.first_x() + x]);
@@ -125,18 +139,24 @@ std::vector<HeldValue> DrivenValues::run_loop(std::vector<HeldValue> operands, O
     }
     const auto row = static_cast<std::size_t>(scan && scan->reverse ? most - 1 - trips : trips);
     for (std::size_t i = 0; i < loop_.invariants; ++i) step.in[i] = operands[i];
-    for (std::size_t c = 0; c < loop_.carries; ++c) step.in[first + c] = std::move(carries[c]);
     for (std::size_t x = 0; x < xs_.size(); ++x)
       step.in[loop_.first_x() + x] =
           put_value(device, stream, step.takes[loop_.first_x() + x], xs_[x].all.data() + row * xs_[x].bytes);
-    step.run(stream);
-    for (std::size_t c = 0; c < loop_.carries; ++c) carries[c] = std::move(step.out[c]);
+    for (std::size_t c = 0; c < loop_.carries; ++c) step.in[first + c] = std::move(carries[c]);
+    try {
+      step.run(stream);
+    } catch (...) {
+      for (std::size_t c = 0; c < loop_.carries; ++c) carries[c] = std::move(step.in[first + c]);
+      throw;
+    }
+    for (std::size_t c = 0; c < loop_.carries; ++c) made[c] = std::move(step.out[c]);
+    carries = made;
     for (std::size_t y = 0; y < ys_.size(); ++y)
       get_value(device, stream, *step.out[loop_.carries + y], step.makes[loop_.carries + y],
                 ys_[y].all.data() + row * ys_[y].bytes);
   }
   staged.finish(stream.record());
-  std::vector<HeldValue> results = std::move(carries);
+  std::vector<HeldValue> results(carries.begin(), carries.end());
   for (std::size_t y = 0; y < ys_.size(); ++y)
     results.push_back(put_value(device, stream, n.shapes[loop_.carries + y], ys_[y].all.data()));
   if (loop) results.push_back(put_value(device, stream, n.shapes.back(), reinterpret_cast<const std::byte*>(&trips)));

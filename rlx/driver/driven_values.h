@@ -24,8 +24,11 @@ class DrivenValues {
   /// `bodies[b]` is body b of `part`, bound.
   DrivenValues(const Graph& g, const LirPart& part, std::vector<std::unique_ptr<BoundGraph>> bodies);
   /// Runs it behind what the stream holds; an operand that nobody else holds may be taken over. It blocks where it
-  /// waits for a decision and for rows; the last of its work may be under way when it returns the results.
-  std::vector<HeldValue> run(std::vector<HeldValue> operands, OpenDevice& device, Stream& stream);
+  /// waits for a decision and for rows; the last of its work may be under way when it returns the results. Where it
+  /// fails, operands that no body was given are there as before.
+  std::vector<HeldValue> run(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream);
+  /// True when a body may be given that operand.
+  bool gives(std::size_t operand) const;
 
  private:
   /// A body and the values of its next run.
@@ -43,7 +46,8 @@ class DrivenValues {
     std::vector<std::byte> all{};
   };
 
-  std::vector<HeldValue> run_loop(std::vector<HeldValue> operands, OpenDevice& device, Stream& stream);
+  std::vector<HeldValue> run_loop(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream);
+  bool is_branch() const { return graph_.node(part_.nodes[0]).kind() == OpKind::If; }
   bool decides(Buffer& flag, OpenDevice& device, Stream& stream);
 
   const Graph& graph_;

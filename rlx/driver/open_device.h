@@ -32,6 +32,8 @@ class Stream {
   /// Copies `to.bytes` bytes between places of this device that do not overlap; `from` may be on another one that this
   /// one `copies_from`, where what wrote it was waited for.
   virtual void copy(const BufferView& from, const BufferView& to) = 0;
+  /// A point of the work so far. When there is no memory for one, all of that work is done before this throws: it may
+  /// write to memory that whoever wanted to wait for it lets go of.
   virtual Event record() = 0;
   /// What is submitted from now on runs after `event`, which may be of another stream or device.
   virtual void wait(const Event& event) = 0;

@@ -9,6 +9,7 @@
 
 #include "rlx/driver/driven_values.h"
 #include "rlx/driver/fetching.h"
+#include "rlx/driver/run_streams.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/roots.h"
 #include "rlx/tensor/sole_owner.h"
@@ -58,28 +59,24 @@ class PartsExecutable final : public ExecutableGraph {
 class PartsBound final : public BoundGraph {
  public:
   PartsBound(const PartsExecutable& exe, OpenDevice& device, const LirModule& program)
-      : lir_(program), home_(exe.home_), sides_(exe.devices_.size()) {
-    for (std::uint32_t d = 0; d < sides_.size(); ++d)
-      sides_[d].device = d == home_ ? device.shared_from_this() : exe.devices_[d].device;
+      : lir_(program), home_(exe.home_), sides_(exe.devices_.size()), streams_(exe.devices_, exe.home_, device) {
     number_ends();
     for (std::size_t p = 0; p < lir_.plan.parts.size(); ++p) {
       parts_.push_back(bind_part(lir_.plan.parts[p], exe.code_[p]));
       for (std::uint32_t v : parts_[p].inputs) values_[v].last_part = p;
     }
     for (const Root& r : roots(lir_.graph)) values_[number(r.value)].last_part = kBehindAll;
+    for (std::uint32_t v : inputs_)
+      if (!is_given(values_[v].last_part, v)) values_[v].kept_on = home_;
+    for (const NewState& s : new_states_)
+      if (!is_given(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
   }
 
   Event submit(const RunArguments& a, Stream& stream) override {
     run_ = &a;
-    home_stream_ = &stream;
-    ordered_on_.reset();
-    if (!submitted_ || last_.failed()) settle_sides();
-    submitted_ = false;
-    if (!last_.ready()) stream.wait(last_);
+    RunStreams::Run run(streams_, stream);
     if (a.times) a.times->clear();
-    for (std::uint32_t d : state_devices_)  // who wrote them last is known to the caller's stream
-      if (d != home_)
-        if (const Event before = stream.record(); !before.ready()) stream_of(d).wait(before);
+    for (std::uint32_t d : state_devices_) streams_.order(home_, d);  // who wrote them last is known to the caller's
     if (a.tables != tables_) forget_weights();
     const Holding holding(*this);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -87,18 +84,14 @@ class PartsBound final : public BoundGraph {
       for (std::uint32_t v : parts_[p].inputs)
         if (values_[v].last_part == p) let_go(v);
     }
-    // All are there before the first is replaced: states may change places.
+    // All are there before the first is replaced: states may change places, and what fails replaces none.
     std::vector<HeldValue> outputs, states;
     for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
     for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
+    const Event end = run.end();
     for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].holder = std::move(outputs[o]);
     for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].holder = std::move(states[s]);
-    for (Side& s : sides_)
-      if (s.stream)
-        if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
-    last_ = stream.record();
-    submitted_ = true;
-    return last_;
+    return end;
   }
 
  private:
@@ -106,8 +99,6 @@ class PartsBound final : public BoundGraph {
   using Clock = std::chrono::steady_clock;
 
   struct Side {
-    std::shared_ptr<OpenDevice> device;
-    std::shared_ptr<Stream> stream;  // null for the home device, whose runs bring one, and where nothing runs
     std::map<std::uint32_t, HeldValue> weights;  // by number of the value: kept until the tables change
     std::map<std::uint32_t, HeldValue> constants;
   };
@@ -118,7 +109,8 @@ class PartsBound final : public BoundGraph {
     std::optional<std::uint32_t> param;  // of these, its number
     const Tensor* constant = nullptr;
     std::size_t last_part = 0;
-    std::vector<HeldValue> held;  // by device, of this run
+    std::optional<std::uint32_t> kept_on;  // of what a run is given and no part: there to go back if it fails
+    std::vector<HeldValue> held;           // by device, of this run
   };
   struct Part {
     std::unique_ptr<BoundGraph> bound;  // else driven
@@ -137,7 +129,7 @@ class PartsBound final : public BoundGraph {
     std::uint32_t value = 0, old = 0;
   };
 
-  /// What was there before the run, for its duration; a state that was given and not replaced goes back.
+  /// What was there before the run, for its duration; of a run that fails, what it was given and no part was goes back.
   class Holding {
    public:
     explicit Holding(PartsBound& b) : b_(b) {
@@ -150,10 +142,13 @@ class PartsBound final : public BoundGraph {
     Holding(const Holding&) = delete;
     Holding& operator=(const Holding&) = delete;
     ~Holding() {
-      for (const NewState& s : b_.new_states_)
-        if (HeldValue& holder = *b_.run_->states[s.state].holder; !holder)
-          holder = b_.values_[s.old].held[b_.state_devices_[s.state]];
-      for (std::uint32_t v = 0; v < b_.values_.size(); ++v) b_.let_go(v);
+      if (!b_.streams_.ended()) {
+        for (std::size_t i = 0; i < b_.inputs_.size(); ++i)
+          give_back(*b_.run_->inputs[i].holder, b_.inputs_[i], b_.home_);
+        for (const NewState& s : b_.new_states_)
+          give_back(*b_.run_->states[s.state].holder, s.old, b_.state_devices_[s.state]);
+      }
+      for (Crossing& c : b_.values_) std::fill(c.held.begin(), c.held.end(), nullptr);
       for (Part& p : b_.parts_) p.taken.clear(), p.made.clear();
     }
 
@@ -161,6 +156,9 @@ class PartsBound final : public BoundGraph {
     void take(std::uint32_t value, const RunSlot& slot) {
       b_.values_[value].held[b_.home_] = *slot.holder;
       if (slot.given) slot.holder->reset();
+    }
+    void give_back(HeldValue& holder, std::uint32_t value, std::uint32_t device) {
+      if (!holder) holder = b_.values_[value].held[device];
     }
     PartsBound& b_;
   };
@@ -200,8 +198,8 @@ class PartsBound final : public BoundGraph {
 
   Part bind_part(const LirPart& plan, const std::vector<std::unique_ptr<const ExecutableGraph>>& code) {
     Part part;
-    Side& side = sides_[plan.device];
-    if (plan.device != home_ && !side.stream) side.stream = side.device->stream();
+    OpenDevice& device = streams_.device(plan.device);
+    streams_.open(plan.device);
     for (Value v : plan.inputs) part.inputs.push_back(number(v));
     for (Value v : plan.outputs) part.outputs.push_back(number(v));
     for (std::uint32_t p : plan.params) part.params.push_back(params_[p]);
@@ -209,7 +207,7 @@ class PartsBound final : public BoundGraph {
     part.gives.resize(plan.inputs.size());
     if (plan.driven) {
       std::vector<std::unique_ptr<BoundGraph>> bodies;
-      for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(*side.device, plan.modules[b], {}));
+      for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(device, plan.modules[b], {}));
       part.driven = std::make_unique<DrivenValues>(lir_.graph, plan, std::move(bodies));
       return part;
     }
@@ -217,29 +215,28 @@ class PartsBound final : public BoundGraph {
     for (const LirAlias& a : m.plan.aliases)
       if (a.refused.empty()) part.gives[a.input] = true;
     for (std::size_t bytes : m.plan.arenas) {
-      part.memory.push_back(side.device->allocate(std::max<std::size_t>(64, bytes), BufferUse::Arena));
+      part.memory.push_back(device.allocate(std::max<std::size_t>(64, bytes), BufferUse::Arena));
       part.arenas.emplace_back(*part.memory.back(), 0, bytes);
     }
-    part.bound = code[0]->bind(*side.device, m, part.arenas);
+    part.bound = code[0]->bind(device, m, part.arenas);
     return part;
   }
 
-  Stream& stream_of(std::uint32_t device) {
-    if (device == home_) return *home_stream_;
-    if (!sides_[device].stream) sides_[device].stream = sides_[device].device->stream();
-    return *sides_[device].stream;
-  }
-  bool on_host(std::uint32_t device) const { return sides_[device].device->memory_model() == MemoryModel::Host; }
   HeldValue room_on_host(std::uint32_t device, const Shape& shape) {
-    return sides_[device].device->allocate(std::max<std::size_t>(64, shape.size_bytes()), BufferUse::Slots);
+    return streams_.device(device).allocate(std::max<std::size_t>(64, shape.size_bytes()), BufferUse::Slots);
   }
   void let_go(std::uint32_t v) {
-    for (HeldValue& held : values_[v].held) held.reset();
+    Crossing& c = values_[v];
+    for (std::uint32_t d = 0; d < c.held.size(); ++d)
+      if (d != c.kept_on) c.held[d].reset();
   }
-  // A run that failed told so on the home stream; what is left of it on the others is not told again.
-  void settle_sides() {
-    for (Side& s : sides_)
-      if (s.stream) wait_quietly(s.stream->record());
+  // True when part `p`, the last that reads the value, may write over it.
+  bool is_given(std::size_t p, std::uint32_t v) const {
+    if (p >= parts_.size()) return false;
+    const Part& part = parts_[p];
+    for (std::size_t i = 0; i < part.inputs.size(); ++i)
+      if (part.inputs[i] == v && (part.driven ? part.driven->gives(i) : part.gives[i])) return true;
+    return false;
   }
   void forget_weights() {
     for (Side& s : sides_) s.weights.clear();
@@ -261,46 +258,45 @@ class PartsBound final : public BoundGraph {
   }
 
   HeldValue put(const Shape& shape, const std::byte* data, std::uint32_t device) {
-    if (on_host(device)) {
+    if (streams_.on_host(device)) {
       HeldValue to = room_on_host(device, shape);
-      stream_of(device).upload({data, shape.size_bytes()}, BufferView(*to, 0, shape.size_bytes()));
+      streams_.of(device).upload({data, shape.size_bytes()}, BufferView(*to, 0, shape.size_bytes()));
       return to;
     }
     const std::vector<std::int64_t> dims = shape.static_dims();
-    return sides_[device].device->put(view_of(shape, dims, data), nullptr, BufferUse::Values, stream_of(device));
+    return streams_.device(device).put(view_of(shape, dims, data), nullptr, BufferUse::Values, streams_.of(device));
   }
 
   // By way of the host, whichever the devices are.
   HeldValue copied(Buffer& from, std::uint32_t source, const Shape& shape, std::uint32_t target) {
-    if (on_host(source)) return put(shape, from.host(), target);
-    HeldValue to = on_host(target) ? room_on_host(target, shape) : nullptr;
+    if (streams_.on_host(source)) return put(shape, from.host(), target);
+    HeldValue to = streams_.on_host(target) ? room_on_host(target, shape) : nullptr;
     const std::size_t bytes = shape.size_bytes();
     if (!to) staging_.resize(std::max(staging_.size(), bytes));
     std::byte* const on_way = to ? to->host() : staging_.data();
     if (bytes != 0) {
-      Fetching fetching(stream_of(source));
+      Fetching fetching(streams_.of(source));
       const std::vector<std::int64_t> dims = shape.static_dims();
-      sides_[source].device->get(from, {on_way, shape.dtype(), dims, bytes}, stream_of(source));
-      fetching.finish(stream_of(source).record());
+      streams_.device(source).get(from, {on_way, shape.dtype(), dims, bytes}, streams_.of(source));
+      fetching.finish(streams_.of(source).record());
     }
     return to ? to : put(shape, on_way, target);
-  }
-
-  // Ops that others see run keep their order, on whichever devices they are.
-  void keep_order(std::uint32_t device) {
-    if (ordered_on_ && *ordered_on_ != device)
-      if (const Event before = stream_of(*ordered_on_).record(); !before.ready()) stream_of(device).wait(before);
-    ordered_on_ = device;
   }
 
   void run_part(std::size_t p) {
     Part& part = parts_[p];
     const LirPart& plan = lir_.plan.parts[p];
-    if (part.ordered) keep_order(plan.device);
-    if (part.driven)
-      drive(p);
-    else
-      run_straight(p);
+    if (part.ordered) streams_.keep_order(plan.device);
+    try {
+      if (part.driven)
+        drive(p);
+      else
+        run_straight(p);
+    } catch (...) {  // what the part has not taken is there as before
+      for (std::size_t i = 0; i < part.taken.size(); ++i)
+        if (part.taken[i]) values_[part.inputs[i]].held[plan.device] = std::move(part.taken[i]);
+      throw;
+    }
     for (std::size_t o = 0; o < part.outputs.size(); ++o)
       values_[part.outputs[o]].held[plan.device] = std::move(part.made[o]);
   }
@@ -319,7 +315,7 @@ class PartsBound final : public BoundGraph {
   void run_straight(std::size_t p) {
     Part& part = parts_[p];
     const LirPart& plan = lir_.plan.parts[p];
-    const bool host = on_host(plan.device);
+    const bool host = streams_.on_host(plan.device);
     take_operands(p);
     part.in.clear(), part.out.clear(), part.weights.clear();
     const auto view = [&](Buffer& b, std::uint32_t v) { return BufferView(b, 0, values_[v].shape.size_bytes()); };
@@ -337,12 +333,12 @@ class PartsBound final : public BoundGraph {
     RunArguments a;
     a.inputs = part.in, a.outputs = part.out, a.weights = part.weights, a.tables = run_->tables;
     if (!run_->times) {
-      (void)part.bound->submit(a, stream_of(plan.device));
+      (void)part.bound->submit(a, streams_.of(plan.device));
     } else {
       std::vector<StepTime> times;
       a.times = &times;
-      Fetching fetching(stream_of(plan.device));  // the device writes the times
-      fetching.finish(part.bound->submit(a, stream_of(plan.device)));
+      Fetching fetching(streams_.of(plan.device));  // the device writes the times
+      fetching.finish(part.bound->submit(a, streams_.of(plan.device)));
       for (const StepTime& t : times)
         run_->times->push_back({t.node.valid() ? plan.nodes[t.node.index] : plan.nodes.back(), t.ns});
     }
@@ -356,9 +352,10 @@ class PartsBound final : public BoundGraph {
     const auto start = Clock::now();
     try {
       take_operands(p);
-      part.made = part.driven->run(std::exchange(part.taken, {}), *sides_[plan.device].device, stream_of(plan.device));
+      part.made = part.driven->run(part.taken, streams_.device(plan.device), streams_.of(plan.device));
+      part.taken.clear();
       if (!run_->times) return;
-      stream_of(plan.device).record().wait();
+      streams_.of(plan.device).record().wait();
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.where = concat_text(d.where, d.where.empty() ? "" : "\n  ", "in ", node_where(lir_.graph, id));
@@ -370,6 +367,7 @@ class PartsBound final : public BoundGraph {
   const LirModule& lir_;
   std::uint32_t home_;
   std::vector<Side> sides_;  // by device
+  RunStreams streams_;
   std::vector<Crossing> values_;
   std::map<Value, std::uint32_t> numbers_;
   std::vector<std::uint32_t> inputs_, states_, params_, outputs_;  // numbers of values
@@ -378,11 +376,7 @@ class PartsBound final : public BoundGraph {
   std::vector<Part> parts_;
   std::vector<std::byte> staging_;
   std::uint64_t tables_ = ~std::uint64_t{0};
-  Event last_;
-  bool submitted_ = true;              // all of the last run
   const RunArguments* run_ = nullptr;  // of this run
-  Stream* home_stream_ = nullptr;
-  std::optional<std::uint32_t> ordered_on_;
 };
 
 std::unique_ptr<BoundGraph> PartsExecutable::bind(OpenDevice& device, const LirModule& program,

@@ -185,7 +185,8 @@ typedef struct rlx_plugin {
   void (*buffer_destroy)(rlx_buffer* buffer);
 
   /* -- runs -- */
-  /* Starts a run behind what the stream holds; `done` is the point of its end. */
+  /* Starts a run behind what the stream holds; `done` is the point of its end. One that does not return RLX_PLUGIN_OK
+   * has taken nothing and left nothing under way: slots and buffers are as they were. */
   rlx_code (*run)(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_run* run, rlx_event** done,
                   rlx_error* error);
 } rlx_plugin;

@@ -138,10 +138,11 @@ class PluginBound final : public BoundGraph {
  public:
   PluginBound(std::shared_ptr<PluginDevice> device, std::shared_ptr<const PluginProgram> program, const Graph& g)
       : device_(std::move(device)), program_(std::move(program)) {
-    for (Value v : g.outputs()) output_bytes_.push_back(g.shape(v).size_bytes());
-    for (NodeId id : g.leaves(OpKind::State)) state_bytes_.push_back(g.shape(id).size_bytes());
+    for (Value v : g.outputs()) made_.push_back({g.shape(v).size_bytes(), nullptr});
+    for (NodeId id : g.leaves(OpKind::State)) renewed_.push_back({g.shape(id).size_bytes(), nullptr});
   }
 
+  // A run that fails in the plug-in has changed nothing here; behind one that does not nothing takes memory.
   Event submit(const RunArguments& a, Stream& stream) override {
     fill(inputs_, a.inputs, "an input");
     fill(states_, a.states, "a state");
@@ -149,6 +150,10 @@ class PluginBound final : public BoundGraph {
     weights_.clear();
     for (const BufferView& w : a.weights) weights_.push_back(plugin_buffer(*device_, w.buffer, "a weight").handle());
     if (a.times) a.times->assign(1, {NodeId{}, 0});
+    for (auto* list : {&made_, &renewed_})
+      for (Result& r : *list)
+        if (!r.owner) r.owner = std::make_shared<PluginBuffer>(device_, r.bytes);
+    auto end = std::make_shared<PluginPoint>(device_);
     rlx_run run{
         sizeof run,     inputs_.size(),  outputs_.size(), states_.size(),  weights_.size(),
         inputs_.data(), outputs_.data(), states_.data(),  weights_.data(), a.times ? &a.times->front().ns : nullptr};
@@ -158,12 +163,13 @@ class PluginBound final : public BoundGraph {
       return device_->api().run(program_->handle(), device_->handle(), on, &run, &done, e);
     });
     // Everything that came back is owned before anything is complained of.
-    const Event end = done ? device_->owned(done) : Event();
-    std::string broken = done ? "" : "gave no event of its end";
+    if (done) end->own(done);
+    Complaint broken;
+    if (!done) broken.how = "gave no event of its end";
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].given) continue;
       if (inputs_[i].buffer) {
-        broken = concat_text("left input ", i, ", which was given to it, in its place");
+        broken = {"left input ", i, ", which was given to it, in its place"};
         continue;
       }
       take(*a.inputs[i].holder);
@@ -171,25 +177,41 @@ class PluginBound final : public BoundGraph {
     }
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       if (outputs_[o].buffer)
-        *a.outputs[o].holder = device_->owned(outputs_[o].buffer, output_bytes_[o]);
+        *a.outputs[o].holder = made_[o].of(outputs_[o].buffer);
       else
-        broken = concat_text("gave no buffer for output ", o);
+        broken = {"gave no buffer for output ", o};
     }
     for (std::size_t s = 0; s < states_.size(); ++s) {
       std::shared_ptr<Buffer>& holder = *a.states[s].holder;
       rlx_buffer* const before = static_cast<PluginBuffer&>(*holder).handle();
       if (states_[s].buffer == before) continue;
-      if (states_[s].given) take(holder);
+      if (states_[s].given) take(holder), holder.reset();
       if (states_[s].buffer)
-        holder = device_->owned(states_[s].buffer, state_bytes_[s]);
+        holder = renewed_[s].of(states_[s].buffer);
       else
-        broken = concat_text("left state ", s, " without a buffer");
+        broken = {"left state ", s, " without a buffer"};
     }
-    if (!broken.empty()) device_->table().broke(device_->text(), "run", broken);
-    return end;
+    if (!broken.how.empty())
+      device_->table().broke(device_->text(), "run",
+                             broken.which ? concat_text(broken.how, *broken.which, broken.more) : broken.how);
+    return Event(std::move(end));
   }
 
  private:
+  /// A buffer of the next run, which may leave it as it is.
+  struct Result {
+    std::size_t bytes = 0;
+    std::shared_ptr<PluginBuffer> owner;
+    std::shared_ptr<Buffer> of(rlx_buffer* made) {
+      owner->own(made);
+      return std::move(owner);
+    }
+  };
+  struct Complaint {
+    std::string_view how{};
+    std::optional<std::size_t> which{};
+    std::string_view more{};
+  };
   void fill(std::vector<rlx_slot>& slots, std::span<const RunSlot> from, std::string_view what) const {
     slots.clear();
     for (const RunSlot& s : from)
@@ -199,7 +221,7 @@ class PluginBound final : public BoundGraph {
 
   std::shared_ptr<PluginDevice> device_;
   std::shared_ptr<const PluginProgram> program_;
-  std::vector<std::size_t> output_bytes_, state_bytes_;
+  std::vector<Result> made_, renewed_;  // of outputs and of states
   std::vector<rlx_slot> inputs_, outputs_, states_;
   std::vector<rlx_buffer*> weights_;
 };
@@ -240,13 +262,16 @@ class PluginBackend final : public Backend {
     try {
       std::int32_t count = 0;
       const std::string id(device_info(kind).id);
-      table_->call(id, "probe", [&](rlx_error* e) { return table_->api().probe(id.c_str(), &count, e); });
+      try {
+        table_->call({}, "probe", [&](rlx_error* e) { return table_->api().probe(id.c_str(), &count, e); });
+      } catch (const Error& e) {  // a reason: whoever says it names the device and the way to others
+        const Diagnostic& d = e.diagnostic();
+        return {0, d.hint == kPickAnother ? d.message : concat_text(d.message, " (", d.hint, ")")};
+      }
       if (count > 0) return {count};
       return {0, concat_text(table_->text(), " finds none, and does not say why")};
     } catch (const std::bad_alloc&) {
       return {0, "out of memory"};  // lies inside the string
-    } catch (const std::exception& e) {
-      return {0, e.what()};
     }
   }
   std::span<const DeviceOptionInfo> option_infos() const override {

@@ -8,25 +8,6 @@
 namespace rlx {
 namespace {
 
-class PluginPoint final : public Event::Point {
- public:
-  PluginPoint(std::shared_ptr<PluginDevice> device, rlx_event* handle) : device_(std::move(device)), handle_(handle) {}
-  ~PluginPoint() override { device_->api().event_destroy(handle_); }
-  PluginPoint(const PluginPoint&) = delete;
-  PluginPoint& operator=(const PluginPoint&) = delete;
-  bool ready() override { return device_->api().event_ready(handle_) != 0; }
-  bool failed() override { return ready() && device_->api().event_failed(handle_) != 0; }
-  void wait() override {
-    device_->call("event_wait", [&](rlx_error* e) { return device_->api().event_wait(handle_, e); });
-  }
-  rlx_event* handle() const { return handle_; }
-  const PluginDevice* device() const { return device_.get(); }
-
- private:
-  std::shared_ptr<PluginDevice> device_;
-  rlx_event* handle_;
-};
-
 [[noreturn]] void refuse_bytes(const PluginDevice& device, std::string_view what) {
   throw Error(ErrorCode::Unsupported,
               concat_text("device ", device.text(), ", ", device.table().text(), ": ", what,
@@ -61,10 +42,12 @@ DeviceMemory PluginDevice::memory() const {
 bool PluginDevice::lost() const { return lost_ || api().device_lost(handle_) != 0; }
 
 std::shared_ptr<Stream> PluginDevice::stream(std::uintptr_t native) {
+  const auto owner = std::make_shared<PluginStream>(self());
   rlx_stream* made = nullptr;
   call("stream_create", [&](rlx_error* e) { return api().stream_create(handle_, native, &made, e); });
   if (!made) table_->broke(text_, "stream_create", "gave no stream");
-  return std::make_shared<PluginStream>(self(), made);
+  owner->own(made);
+  return owner;
 }
 
 std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::shared_ptr<const void>&, BufferUse use,
@@ -76,6 +59,7 @@ std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::sh
   const std::string dtype(dtype_name(value.dtype));
   const rlx_value v{sizeof v, dtype.c_str(), value.dims.size(), value.dims.data(), value.data, value.size_bytes};
   rlx_stream* const on = plugin_stream(*this, stream).handle();
+  const auto owner = std::make_shared<PluginBuffer>(self(), value.size_bytes);
   rlx_buffer* made = nullptr;
   try {
     call("put", [&](rlx_error* e) { return api().put(handle_, on, &v, static_cast<std::uint32_t>(use), &made, e); });
@@ -87,7 +71,8 @@ std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::sh
     throw Error(std::move(d));
   }
   if (!made) table_->broke(text_, "put", "gave no buffer");
-  return owned(made, value.size_bytes);
+  owner->own(made);
+  return owner;
 }
 
 void PluginDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream) {
@@ -103,14 +88,17 @@ void PluginDevice::drain() {
   call("device_drain", [&](rlx_error* e) { return api().device_drain(handle_, e); });
 }
 
-std::shared_ptr<Buffer> PluginDevice::owned(rlx_buffer* made, std::size_t bytes) {
-  return std::make_shared<PluginBuffer>(self(), made, bytes);
+PluginPoint::~PluginPoint() {
+  if (handle_) device_->api().event_destroy(handle_);
+}
+bool PluginPoint::ready() { return device_->api().event_ready(handle_) != 0; }
+bool PluginPoint::failed() { return ready() && device_->api().event_failed(handle_) != 0; }
+void PluginPoint::wait() {
+  device_->call("event_wait", [&](rlx_error* e) { return device_->api().event_wait(handle_, e); });
 }
 
-Event PluginDevice::owned(rlx_event* made) { return Event(std::make_shared<PluginPoint>(self(), made)); }
-
-PluginBuffer::PluginBuffer(std::shared_ptr<PluginDevice> device, rlx_buffer* handle, std::size_t bytes)
-    : Buffer(device->id(), bytes, nullptr), device_(std::move(device)), handle_(handle) {}
+PluginBuffer::PluginBuffer(std::shared_ptr<PluginDevice> device, std::size_t bytes)
+    : Buffer(device->id(), bytes, nullptr), device_(std::move(device)) {}
 
 PluginBuffer::~PluginBuffer() {
   if (handle_) device_->api().buffer_destroy(handle_);
@@ -128,28 +116,28 @@ void PluginBuffer::read(std::span<std::byte> to) const {
   stream->record().wait();
 }
 
-PluginStream::PluginStream(std::shared_ptr<PluginDevice> device, rlx_stream* handle)
-    : device_(std::move(device)), handle_(handle) {}
-PluginStream::~PluginStream() { device_->api().stream_destroy(handle_); }
+PluginStream::~PluginStream() {
+  if (handle_) device_->api().stream_destroy(handle_);
+}
 void PluginStream::upload(std::span<const std::byte>, const BufferView&) { refuse_bytes(*device_, "an upload"); }
 void PluginStream::download(const BufferView&, std::span<std::byte>) { refuse_bytes(*device_, "a download"); }
 void PluginStream::copy(const BufferView&, const BufferView&) { refuse_bytes(*device_, "a copy"); }
 
-// Whoever records a point is about to wait for work that may write to memory of theirs: without one, all work is waited
-// for before they leave.
 Event PluginStream::record() {
-  rlx_event* made = nullptr;
   try {
+    auto owner = std::make_shared<PluginPoint>(device_);
+    rlx_event* made = nullptr;
     device_->call("stream_record", [&](rlx_error* e) { return device_->api().stream_record(handle_, &made, e); });
     if (!made) device_->table().broke(device_->text(), "stream_record", "gave no event");
-  } catch (const Error&) {
+    owner->own(made);
+    return Event(std::move(owner));
+  } catch (...) {
     try {
       device_->drain();
-    } catch (const Error&) {  // the first error says more
+    } catch (...) {  // the first error says more
     }
     throw;
   }
-  return device_->owned(made);
 }
 
 void PluginStream::wait(const Event& event) { wait(event, false); }

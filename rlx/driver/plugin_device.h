@@ -39,9 +39,6 @@ class PluginDevice final : public OpenDevice {
   const std::string& text() const { return text_; }
   rlx_device* handle() const { return handle_; }
   std::shared_ptr<PluginDevice> self() { return std::static_pointer_cast<PluginDevice>(shared_from_this()); }
-  /// A buffer that a call made.
-  std::shared_ptr<Buffer> owned(rlx_buffer* made, std::size_t bytes);
-  Event owned(rlx_event* made);
 
  private:
   std::shared_ptr<const PluginTable> table_;
@@ -51,24 +48,44 @@ class PluginDevice final : public OpenDevice {
   mutable std::atomic<bool> lost_{false};
 };
 
+// Owners are there before the call that makes what they own: nothing is lost when there is no memory for them.
+class PluginPoint final : public Event::Point {
+ public:
+  explicit PluginPoint(std::shared_ptr<PluginDevice> device) : device_(std::move(device)) {}
+  ~PluginPoint() override;
+  PluginPoint(const PluginPoint&) = delete;
+  PluginPoint& operator=(const PluginPoint&) = delete;
+  bool ready() override;
+  bool failed() override;
+  void wait() override;
+  void own(rlx_event* made) { handle_ = made; }
+  rlx_event* handle() const { return handle_; }
+  const PluginDevice* device() const { return device_.get(); }
+
+ private:
+  std::shared_ptr<PluginDevice> device_;
+  rlx_event* handle_ = nullptr;
+};
+
 class PluginBuffer final : public Buffer {
  public:
-  PluginBuffer(std::shared_ptr<PluginDevice> device, rlx_buffer* handle, std::size_t bytes);
+  PluginBuffer(std::shared_ptr<PluginDevice> device, std::size_t bytes);
   ~PluginBuffer() override;
   std::uintptr_t native() const override;
   void read(std::span<std::byte> to) const override;
+  void own(rlx_buffer* made) { handle_ = made; }
   rlx_buffer* handle() const { return handle_; }
   /// The handle is the plug-in's from now on.
   void release() { handle_ = nullptr; }
 
  private:
   std::shared_ptr<PluginDevice> device_;
-  rlx_buffer* handle_;
+  rlx_buffer* handle_ = nullptr;
 };
 
 class PluginStream final : public Stream {
  public:
-  PluginStream(std::shared_ptr<PluginDevice> device, rlx_stream* handle);
+  explicit PluginStream(std::shared_ptr<PluginDevice> device) : device_(std::move(device)) {}
   ~PluginStream() override;
   void upload(std::span<const std::byte> from, const BufferView& to) override;
   void download(const BufferView& from, std::span<std::byte> to) override;
@@ -76,12 +93,13 @@ class PluginStream final : public Stream {
   Event record() override;
   void wait(const Event& event) override;
   void wait_order(const Event& event) override;
+  void own(rlx_stream* made) { handle_ = made; }
   rlx_stream* handle() const { return handle_; }
 
  private:
   void wait(const Event& event, bool order_only);
   std::shared_ptr<PluginDevice> device_;
-  rlx_stream* handle_;
+  rlx_stream* handle_ = nullptr;
 };
 
 /// The plug-in's own object behind one of ours; InvalidArgument for one of another device.

@@ -69,7 +69,7 @@ std::string_view way_out(rlx_code code) {
     case RLX_PLUGIN_OUT_OF_MEMORY:
       return "let go of what is not needed, run it with smaller dimensions, or on another device";
     case RLX_PLUGIN_DEVICE_LOST: return "make a new session: it opens the device anew";
-    case RLX_PLUGIN_UNAVAILABLE: return "pick one of rlx::available_devices()";
+    case RLX_PLUGIN_UNAVAILABLE: return kPickAnother;
     default: return "report it to those who make the plug-in, or run on another of rlx::available_devices()";
   }
 }
@@ -127,13 +127,14 @@ void PluginTable::fail(std::string_view device, std::string_view call, rlx_code 
                        const std::string& thrown) const {
   const std::string_view said = thrown.empty() ? field(error.message) : std::string_view(thrown);
   const std::string_view hint = field(error.hint);
-  throw Error(error_code(code),
-              concat_text("device ", device, ", ", text_, ": ", call, " failed",
-                          thrown.empty() && (code < 0 || code > RLX_PLUGIN_INTERNAL)
-                              ? concat_text(" with code ", code, ", which the table does not know")
-                              : std::string(),
-                          said.empty() ? std::string_view(", and it does not say why") : std::string_view(": "), said),
-              std::string(hint.empty() ? way_out(code) : hint));
+  throw Error(
+      error_code(code),
+      concat_text(device.empty() ? std::string() : concat_text("device ", device, ", "), text_, ": ", call, " failed",
+                  thrown.empty() && (code < 0 || code > RLX_PLUGIN_INTERNAL)
+                      ? concat_text(" with code ", code, ", which the table does not know")
+                      : std::string(),
+                  said.empty() ? std::string_view(", and it does not say why") : std::string_view(": "), said),
+      std::string(hint.empty() ? way_out(code) : hint));
 }
 
 void PluginTable::broke(std::string_view device, std::string_view call, std::string_view how) const {

@@ -14,6 +14,9 @@
 
 namespace rlx {
 
+/// The way out where a plug-in has no device and names no other.
+inline constexpr std::string_view kPickAnother = "pick one of rlx::available_devices()";
+
 class PluginTable {
  public:
   /// `where` is the library's path, or says that the table is the program's own. Throws for a table of another version,
@@ -26,7 +29,8 @@ class PluginTable {
   /// "plug-in 'acme' (/opt/libacme.so)"
   const std::string& text() const { return text_; }
 
-  /// Calls `f(rlx_error*)`; what is not RLX_PLUGIN_OK becomes an Error that names `call` and `device`.
+  /// Calls `f(rlx_error*)`; what is not RLX_PLUGIN_OK becomes an Error that names `call` and, unless it is empty,
+  /// `device`.
   template <class F>
   void call(std::string_view device, std::string_view call, F&& f) const {
     rlx_error error{};

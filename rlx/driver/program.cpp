@@ -11,6 +11,7 @@
 #include "rlx/driver/driven.h"
 #include "rlx/driver/fetching.h"
 #include "rlx/driver/parts.h"
+#include "rlx/driver/run_streams.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/roots.h"
@@ -124,12 +125,13 @@ class ProgramBound final : public BoundGraph {
  public:
   ProgramBound(const ProgramExecutable& exe, OpenDevice& device, const LirModule& program,
                std::span<const BufferView> arenas)
-      : exe_(exe), lir_(program), arenas_(arenas.begin(), arenas.end()), sides_(exe.devices_.size()) {
-    for (std::uint32_t d = 0; d < sides_.size(); ++d) {
-      Side& s = sides_[d];
-      s.device = d == exe.home_ ? device.shared_from_this() : exe.devices_[d].device;
-      if (d != exe.home_ && uses(d)) s.stream = s.device->stream();
-    }
+      : exe_(exe),
+        lir_(program),
+        arenas_(arenas.begin(), arenas.end()),
+        sides_(exe.devices_.size()),
+        streams_(exe.devices_, exe.home_, device) {
+    for (std::uint32_t d = 0; d < sides_.size(); ++d)
+      if (uses(d)) streams_.open(d);
     for (std::uint32_t d = 0; d < sides_.size(); ++d) {
       if (!exe.code_[d]) continue;
       std::vector<BufferView> own;
@@ -139,7 +141,7 @@ class ProgramBound final : public BoundGraph {
         beside_.emplace(lir_);
         drop_final_copies(beside_->plan);
       }
-      sides_[d].bound = exe.code_[d]->bind(*sides_[d].device, d != exe.home_ && beside_ ? *beside_ : lir_, own);
+      sides_[d].bound = exe.code_[d]->bind(streams_.device(d), d != exe.home_ && beside_ ? *beside_ : lir_, own);
     }
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) driven_.push_back(bind_driven(k));
     for (const LirStep& step : lir_.plan.schedule)
@@ -152,17 +154,10 @@ class ProgramBound final : public BoundGraph {
 
   Event submit(const RunArguments& a, Stream& stream) override {
     run_ = &a;
-    home_stream_ = &stream;
-    ordered_on_.reset();
-    if (!submitted_ || last_.failed()) settle_sides();
-    submitted_ = false;
-    // Work of ours is also between that of the parts.
-    if (!last_.ready()) stream.wait(last_);
+    RunStreams::Run run(streams_, stream);  // work of ours is also between that of the parts
     if (a.times) a.times->clear();
     // Whoever wrote their states or used their arenas last is known to the caller's stream.
-    for (Side& s : sides_)
-      if (s.stream)
-        if (const Event before = stream.record(); !before.ready()) s.stream->wait(before);
+    each_open([&](std::uint32_t d) { streams_.order(exe_.home_, d); });
     if (a.tables != tables_) {
       divide_states();
       bring_weights();
@@ -173,7 +168,7 @@ class ProgramBound final : public BoundGraph {
     for (const Segment& s : exe_.segments_) {
       const StepRange part{std::max(s.steps.begin, range.begin), std::min(s.steps.end, range.end)};
       if (part.begin >= part.end) continue;
-      if (s.ordered) keep_order(s.device);
+      if (s.ordered) streams_.keep_order(s.device);
       switch (s.kind) {
         case Segment::Kind::Straight: run_straight(s.device, part); break;
         case Segment::Kind::Copy: timed(part.begin, [&](NodeId id) { transfer(id); }); break;
@@ -183,20 +178,13 @@ class ProgramBound final : public BoundGraph {
     }
     if (range.end == steps && !copied) run_straight(exe_.home_, {steps, steps});
     if (range.end == steps) copy_far_states();
-    for (Side& s : sides_)
-      if (s.stream)
-        if (const Event done = s.stream->record(); !done.ready()) stream.wait(done);
-    last_ = stream.record();
-    submitted_ = true;
-    return last_;
+    return run.end();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   /// What the program has of one device.
   struct Side {
-    std::shared_ptr<OpenDevice> device;
-    std::shared_ptr<Stream> stream;  // null for the first, whose runs bring one
     std::unique_ptr<BoundGraph> bound;
     std::vector<RunSlot> states;           // those of other devices are empty
     std::set<std::uint32_t> read_weights;  // not of the first
@@ -205,12 +193,6 @@ class ProgramBound final : public BoundGraph {
     std::map<std::uint32_t, BufferView> constants;  // that copies and bodies read, by node
     BufferView nothing;                             // for values without bytes
   };
-
-  // A run that failed told so on the home stream; what is left of it on the others is not told again.
-  void settle_sides() {
-    for (Side& s : sides_)
-      if (s.stream) wait_quietly(s.stream->record());
-  }
 
   void note_weight(Value v, std::uint32_t device) {
     if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared && device != exe_.home_)
@@ -230,15 +212,15 @@ class ProgramBound final : public BoundGraph {
       const std::uint32_t device = state_devices_[c.state];
       values.push_back(place(c.value, device));
       if (lir_.plan.at(c.value).place != Place::State || values.back().bytes == 0) continue;
-      const auto [aside, added] = aside_.try_emplace(k);
-      if (added) aside->second = take(device, values.back().bytes, BufferUse::Arena);
-      stream_of(device).copy(values.back(), aside->second);
-      values.back() = aside->second;
+      BufferView& aside = aside_[k];
+      if (!aside.buffer) aside = take(device, values.back().bytes, BufferUse::Arena);
+      streams_.of(device).copy(values.back(), aside);
+      values.back() = aside;
     }
     for (std::size_t k = 0; k < values.size(); ++k) {
       const LirStateCopy& c = lir_.plan.far_state_copies[k];
       if (values[k].bytes == 0) continue;
-      Stream& stream = stream_of(state_devices_[c.state]);
+      Stream& stream = streams_.of(state_devices_[c.state]);
       const BufferView to = part_of(run_->states[c.state].view, 0, values[k].bytes);
       if (values[k].buffer)
         stream.copy(values[k], to);
@@ -251,9 +233,13 @@ class ProgramBound final : public BoundGraph {
     const auto& devices = lir_.plan.node_devices;
     return std::find(devices.begin(), devices.end(), device) != devices.end();
   }
-  Stream& stream_of(std::uint32_t device) { return device == exe_.home_ ? *home_stream_ : *sides_[device].stream; }
+  template <class F>
+  void each_open(const F& f) {
+    for (std::uint32_t d = 0; d < sides_.size(); ++d)
+      if (streams_.is_open(d)) f(d);
+  }
   BufferView take(std::uint32_t device, std::size_t bytes, BufferUse use) {
-    buffers_.push_back(sides_[device].device->allocate(std::max<std::size_t>(64, bytes), use));
+    buffers_.push_back(streams_.device(device).allocate(std::max<std::size_t>(64, bytes), use));
     return {*buffers_.back(), 0, bytes};
   }
 
@@ -267,7 +253,7 @@ class ProgramBound final : public BoundGraph {
     for (std::size_t b = 0; b < plan.modules.size(); ++b) {
       std::vector<BufferView> arenas;
       for (std::uint32_t range : plan.arenas[b]) arenas.push_back(ranges[range]);
-      bodies.push_back(exe_.bodies_[k][b]->bind(*sides_[d].device, plan.modules[b], arenas));
+      bodies.push_back(exe_.bodies_[k][b]->bind(streams_.device(d), plan.modules[b], arenas));
     }
     return std::make_unique<DrivenNode>(lir_.graph, plan, std::move(bodies), std::move(ranges), exe_.granule_);
   }
@@ -301,14 +287,15 @@ class ProgramBound final : public BoundGraph {
 
   // A constant where streams and bodies find it.
   BufferView constant(std::uint32_t node, std::uint32_t device) {
-    const auto [it, added] = sides_[device].constants.try_emplace(node);
-    if (!added) return it->second;
+    auto& known = sides_[device].constants;
+    if (const auto it = known.find(node); it != known.end()) return it->second;
     const Tensor& value = lir_.graph.node(NodeId{node}).op.as<ops::Constant>().value;
-    if (sides_[device].device->memory_model() == MemoryModel::Host)
-      return it->second = {value.data(), value.size_bytes()};
-    it->second = take(device, value.size_bytes(), BufferUse::Weights);
-    stream_of(device).upload({value.data(), value.size_bytes()}, it->second);
-    return it->second;
+    BufferView at(value.data(), value.size_bytes());
+    if (!streams_.on_host(device)) {
+      at = take(device, value.size_bytes(), BufferUse::Weights);
+      streams_.of(device).upload({value.data(), value.size_bytes()}, at);
+    }
+    return known.emplace(node, at).first->second;
   }
 
   // Copies of the weights for the devices that read them, made when the tables have changed.
@@ -319,14 +306,14 @@ class ProgramBound final : public BoundGraph {
       s.weights.assign(run_->weights.size(), BufferView());
       for (std::uint32_t i : s.read_weights) {
         const BufferView& from = run_->weights[i];
-        const bool reached = from.host && s.device->memory_model() == MemoryModel::Host;
+        const bool reached = from.host && streams_.on_host(d);
         if (reached || from.bytes == 0) {
           s.weights[i] = reached ? from : nothing(d);
           continue;
         }
         std::shared_ptr<Buffer>& buffer = s.weight_buffers[i];
         if (!buffer || buffer->bytes() < from.bytes)
-          buffer = s.device->allocate(std::max<std::size_t>(64, from.bytes), BufferUse::Weights);
+          buffer = streams_.device(d).allocate(std::max<std::size_t>(64, from.bytes), BufferUse::Weights);
         s.weights[i] = BufferView(*buffer, 0, from.bytes);
         copy_between(from, exe_.home_, s.weights[i], d);
       }
@@ -338,32 +325,23 @@ class ProgramBound final : public BoundGraph {
   // without a second copy where one of them is the host.
   void copy_between(const BufferView& from, std::uint32_t source, const BufferView& to, std::uint32_t target) {
     if (to.bytes == 0) return;
-    Stream &give = stream_of(source), &get = stream_of(target);
-    if (sides_[target].device->copies_from(*sides_[source].device)) {
-      if (const Event made = give.record(); !made.ready()) get.wait(made);
+    Stream &give = streams_.of(source), &get = streams_.of(target);
+    if (streams_.device(target).copies_from(streams_.device(source))) {
+      RunStreams::order(give, get);
       get.copy(part_of(from, 0, to.bytes), to);
-      // What comes next may write where it was read.
-      if (const Event read = get.record(); !read.ready()) give.wait(read);
+      RunStreams::order(get, give);  // what comes next may write where it was read
       return;
     }
-    const auto on_host = [&](std::uint32_t d) { return sides_[d].device->memory_model() == MemoryModel::Host; };
-    if (on_host(source)) return get.upload({from.host, to.bytes}, to);
+    if (streams_.on_host(source)) return get.upload({from.host, to.bytes}, to);
     Fetching fetching(give);
     std::span<std::byte> bytes(to.host, to.bytes);
-    if (!on_host(target)) {
+    if (!streams_.on_host(target)) {
       staging_.resize(std::max(staging_.size(), to.bytes));
       bytes = std::span(staging_).first(to.bytes);
     }
     give.download(from, bytes);
     fetching.finish(give.record());
-    if (!on_host(target)) get.upload(bytes, to);
-  }
-
-  // Ordered ops of one device wait for those of another.
-  void keep_order(std::uint32_t device) {
-    if (ordered_on_ && *ordered_on_ != device)
-      if (const Event before = stream_of(*ordered_on_).record(); !before.ready()) stream_of(device).wait(before);
-    ordered_on_ = device;
+    if (!streams_.on_host(target)) get.upload(bytes, to);
   }
 
   void run_straight(std::uint32_t device, const StepRange& range) {
@@ -378,9 +356,9 @@ class ProgramBound final : public BoundGraph {
     part.range = range;
     std::vector<StepTime> times;
     part.times = run_->times ? &times : nullptr;
-    if (!run_->times) return (void)s.bound->submit(part, stream_of(device));
-    Fetching fetching(stream_of(device));  // the device writes the times
-    fetching.finish(s.bound->submit(part, stream_of(device)));
+    if (!run_->times) return (void)s.bound->submit(part, streams_.of(device));
+    Fetching fetching(streams_.of(device));  // the device writes the times
+    fetching.finish(s.bound->submit(part, streams_.of(device)));
     run_->times->insert(run_->times->end(), times.begin(), times.end());
   }
 
@@ -392,7 +370,7 @@ class ProgramBound final : public BoundGraph {
     try {
       f(id);
       if (!run_->times) return;
-      stream_of(lir_.plan.node_device(id)).record().wait();
+      streams_.of(lir_.plan.node_device(id)).record().wait();
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.where = concat_text(d.where, d.where.empty() ? "" : "\n  ", "in ", node_where(lir_.graph, id));
@@ -415,26 +393,17 @@ class ProgramBound final : public BoundGraph {
     for (std::uint32_t r = 0; r < n.num_results(); ++r) results_.push_back(place(Value(id, r), d));
     const auto k = static_cast<std::size_t>(lir_.plan.bodies_of(id) - lir_.plan.bodies.data());
     // Its bodies use ranges of all devices, by streams of their own.
-    Stream& stream = stream_of(d);
-    const auto each_other = [&](const auto& f) {
-      for (std::uint32_t other = 0; other < sides_.size(); ++other)
-        if (other != d && (other == exe_.home_ || sides_[other].stream)) f(stream_of(other));
-    };
-    each_other([&](Stream& other) {
-      if (const Event before = other.record(); !before.ready()) stream.wait(before);
-    });
-    driven_[k]->run(operands_, results_, stream);
-    const Event done = stream.record();
-    each_other([&](Stream& other) {
-      if (!done.ready()) other.wait(done);
-    });
+    each_open([&](std::uint32_t other) { streams_.order(other, d); });
+    driven_[k]->run(operands_, results_, streams_.of(d));
+    each_open([&](std::uint32_t other) { streams_.order(d, other); });
   }
 
   const ProgramExecutable& exe_;
   const LirModule& lir_;
   std::optional<LirModule> beside_;  // for the other devices, where it differs
   std::vector<BufferView> arenas_;
-  std::vector<Side> sides_;                          // by device
+  std::vector<Side> sides_;  // by device
+  RunStreams streams_;
   std::vector<std::unique_ptr<DrivenNode>> driven_;  // as the plan has them; null: a kernel's
   std::vector<std::shared_ptr<Buffer>> buffers_;
   std::vector<std::uint32_t> state_devices_;
@@ -442,11 +411,7 @@ class ProgramBound final : public BoundGraph {
   std::vector<std::byte> staging_;
   std::vector<BufferView> operands_, results_;
   std::uint64_t tables_ = ~std::uint64_t{0};
-  Event last_;
-  bool submitted_ = true;              // all of the last run
   const RunArguments* run_ = nullptr;  // of this run
-  std::optional<std::uint32_t> ordered_on_;
-  Stream* home_stream_ = nullptr;
 };
 
 std::unique_ptr<BoundGraph> ProgramExecutable::bind(OpenDevice& device, const LirModule& program,

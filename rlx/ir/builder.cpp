@@ -115,7 +115,7 @@ Expr Builder::compare(CompareKind fn, Operand a, Operand b, const DeclaredShape&
 
 Expr Builder::where(Operand cond, Operand a, Operand b, const DeclaredShape& shape) {
   Expr c = own(graph(), cond);
-  if (c.dtype() != DType::Bool) c = compare(CompareKind::Ne, Operand(c, cond.loc()), 0);
+  if (c.dtype() != DType::Bool) c = compare(CompareKind::Ne, Operand(c, cond.loc()), Operand(0, cond.loc()));
   Pair p = promote_pair(graph(), a, b, "where");
   return shape.check(graph().add(ops::Where{}, {c, p.a, p.b}, cond.loc()));
 }
@@ -206,7 +206,7 @@ Expr Builder::pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int
                   std::vector<std::int64_t> interior, const DeclaredShape& shape) {
   Expr v = own(graph(), x);
   if (interior.empty()) interior.assign(static_cast<std::size_t>(v.rank()), 0);
-  Expr fill = value.is_scalar() ? graph().constant(scalar_tensor(value, v.dtype()), value.loc())
+  Expr fill = value.is_scalar() ? graph().constant(scalar_tensor(value, v.dtype(), kCastWider, x.loc()), x.loc())
                                 : cast_at(graph(), own(graph(), value), v.dtype(), x.loc());
   return shape.check(graph().add(ops::Pad{std::move(low), std::move(high), std::move(interior)}, {v, fill}, x.loc()));
 }
@@ -365,7 +365,7 @@ Expr norm(Graph& g, const char* what, Operand x, const std::optional<Operand>& g
   std::vector<Operand> given{x};
   std::vector<std::string_view> names{"x"};
   for (const auto& [name, v] : {std::pair{"gamma", &gamma}, std::pair{"beta", &beta}})
-    if (*v) given.push_back(**v), names.emplace_back(name);
+    if (*v) given.emplace_back(own_at(g, **v, x.loc()), x.loc()), names.emplace_back(name);
   const std::vector<Value> values = promote_all(g, what, std::span<const Operand>(given));
   std::vector<std::pair<std::string_view, Expr>> operands;
   for (std::size_t i = 0; i < names.size(); ++i) operands.emplace_back(names[i], Expr(&g, values[i]));
@@ -392,7 +392,7 @@ Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, cons
       {"q", own(g, q)}, {"k", Expr(&g, stored[0])}, {"v", Expr(&g, stored[1])}};
   for (const auto& [name, x] : {std::pair{"mask", &options.mask}, std::pair{"kv_len", &options.kv_len},
                                 std::pair{"q_len", &options.q_len}, std::pair{"sinks", &options.sinks}})
-    if (*x) operands.emplace_back(name, own(g, **x));
+    if (*x) operands.emplace_back(name, own_at(g, **x, q.loc()));
   return shape.check(g.add_named(op, operands, q.loc()));
 }
 Expr Builder::paged_attention(Operand q, Operand k_pool, Operand v_pool, Operand block_table, Operand kv_len,
@@ -409,8 +409,8 @@ Expr Builder::paged_attention(Operand q, Operand k_pool, Operand v_pool, Operand
                                                           {"block_table", own(g, block_table)},
                                                           {"kv_len", own(g, kv_len)},
                                                           {"q_start", own(g, q_start)}};
-  if (options.mask) operands.emplace_back("mask", own(g, *options.mask));
-  if (options.sinks) operands.emplace_back("sinks", own(g, *options.sinks));
+  if (options.mask) operands.emplace_back("mask", own_at(g, *options.mask, q.loc()));
+  if (options.sinks) operands.emplace_back("sinks", own_at(g, *options.sinks, q.loc()));
   return shape.check(g.add_named(op, operands, q.loc()));
 }
 Expr Builder::rope(Operand x, Operand cos, Operand sin, ops::Rope op, const DeclaredShape& shape) {
@@ -432,10 +432,10 @@ Expr Builder::rope(Operand x, Operand cos, Operand sin, Operand positions, ops::
 namespace {
 // Operands by name, those that were given.
 using Given = std::vector<std::pair<std::string_view, std::optional<Operand>>>;
-std::vector<std::pair<std::string_view, Expr>> given(Graph& g, const Given& operands) {
+std::vector<std::pair<std::string_view, Expr>> given(Graph& g, const Given& operands, SourceLoc loc) {
   std::vector<std::pair<std::string_view, Expr>> out;
   for (const auto& [name, x] : operands)
-    if (x) out.emplace_back(name, own(g, *x));
+    if (x) out.emplace_back(name, own_at(g, *x, loc));
   return out;
 }
 template <class Op>
@@ -458,21 +458,21 @@ Expr Builder::dequant_matmul(Operand x, Operand codes, std::optional<Operand> sc
 Expr Builder::quantize(Operand x, Operand scale, ops::Quantize op, std::optional<Operand> zero_point,
                        const DeclaredShape& shape) {
   normalize_scale_axis(op, own(graph(), x), x.loc(), "quantize");
-  return shape.check(
-      graph().add_named(op, given(graph(), {{"x", x}, {"scale", scale}, {"zero_point", zero_point}}), x.loc()));
+  return shape.check(graph().add_named(
+      op, given(graph(), {{"x", x}, {"scale", scale}, {"zero_point", zero_point}}, x.loc()), x.loc()));
 }
 Expr Builder::quantize(Operand x, QuantScheme scheme, const DeclaredShape& shape) {
   ops::Quantize op;
   op.scheme = scheme;
   op.dtype = DType::U8;
-  return shape.check(graph().add_named(op, given(graph(), {{"x", x}}), x.loc()));
+  return shape.check(graph().add_named(op, given(graph(), {{"x", x}}, x.loc()), x.loc()));
 }
 Expr Builder::dequantize(Operand codes, std::optional<Operand> scale, ops::Dequantize op,
                          std::optional<Operand> zero_point, std::optional<Operand> global_scale,
                          const DeclaredShape& shape) {
   normalize_scale_axis(op, own(graph(), codes), codes.loc(), "dequantize");
   const Given operands{{"codes", codes}, {"scale", scale}, {"zero_point", zero_point}, {"global_scale", global_scale}};
-  return shape.check(graph().add_named(op, given(graph(), operands), codes.loc()));
+  return shape.check(graph().add_named(op, given(graph(), operands, codes.loc()), codes.loc()));
 }
 Expr Builder::dequantize(Operand codes, QuantScheme scheme, DType dtype, const DeclaredShape& shape) {
   Expr c = own(graph(), codes);
@@ -495,13 +495,13 @@ Builder::DynamicQuantizeResult Builder::dynamic_quantize(Operand x, ops::Dynamic
 Builder::FakeQuantizeResult Builder::fake_quantize(Operand x, ops::FakeQuantize op, std::optional<Operand> scale) {
   Expr v = own(graph(), x);
   normalize_scale_axis(op, v, x.loc(), "fake_quantize");
-  Expr e = graph().add_named(op, given(graph(), {{"x", v}, {"scale", scale}}), x.loc());
+  Expr e = graph().add_named(op, given(graph(), {{"x", Operand(v, x.loc())}, {"scale", scale}}, x.loc()), x.loc());
   return {e, e.result(1)};
 }
 Expr Builder::dequant_matmul(Operand x, Operand codes, std::optional<Operand> scale, ops::Dequantize op,
                              std::optional<Operand> zero_point, std::optional<Operand> global_scale) {
   op.dtype = own(graph(), x).dtype();
-  return matmul(x, dequantize(codes, scale, op, zero_point, global_scale));
+  return matmul(x, Operand(dequantize(codes, scale, op, zero_point, global_scale), codes.loc()));
 }
 Expr Builder::dequant_matmul(Operand x, Operand codes, QuantScheme scheme) {
   Expr v = own(graph(), x), w = dequantize(codes, scheme, v.dtype());
@@ -509,14 +509,15 @@ Expr Builder::dequant_matmul(Operand x, Operand codes, QuantScheme scheme) {
     fail(x.loc(), ErrorCode::ShapeMismatch,
          concat_text("dequant_matmul: x must be [.., K] and the codes [N, row bytes], got ", v.shape(), " and ",
                      own(graph(), codes).shape()));
-  return dot_general(v, w, ops::DotGeneral{{v.rank() - 1}, {1}, {}, {}});
+  return dot_general(Operand(v, x.loc()), Operand(w, x.loc()), ops::DotGeneral{{v.rank() - 1}, {1}, {}, {}});
 }
 
 // -- HIR blocks --
 
 Expr Builder::linear(Operand x, Operand w, std::optional<Operand> bias, std::optional<ActivationKind> activation) {
   std::vector<Value> operands =
-      bias ? promote_all(graph(), "linear", {x, w, *bias}) : promote_all(graph(), "linear", {x, w});
+      bias ? promote_all(graph(), "linear", {x, w, At{x.loc()}(own_at(graph(), *bias, x.loc()))})
+           : promote_all(graph(), "linear", {x, w});
   return graph().add(ops::Linear{activation, bias.has_value()}, std::move(operands), x.loc());
 }
 Expr Builder::linear_fused(Operand x, Operand w, Operand bias, std::optional<ActivationKind> activation) {

@@ -23,13 +23,15 @@ std::string fresh_symbol(const Graph& g) {
 }
 
 // The elements of `values` [n] where mask [n], of the same extent, is true.
-Expr kept(Graph& g, const Expr& values, const Expr& mask) {
+Expr kept(Graph& g, const Expr& values, const Expr& mask, SourceLoc loc) {
+  const At at{loc};
   const Dim n = mask.dim(0);
-  const Expr ones = g.cast(mask, DType::I64);
+  const Expr ones = g.cast(at(mask), DType::I64);
   // A row that stays goes behind those before it, any other out of range, where a scatter drops it.
-  const Expr place = g.where(mask, g.cumsum(ones, 0, true), g.constant(Tensor::scalar_i64(DType::I64, -1)));
-  const Expr none = g.expand(g.constant(Tensor::scalar_i64(DType::I64, 0)), {n});
-  return g.first(g.scatter(ScatterKind::Set, none, place, values), g.sum(ones));
+  const Expr place =
+      g.where(at(mask), at(g.cumsum(at(ones), 0, true)), at(g.constant(Tensor::scalar_i64(DType::I64, -1), loc)));
+  const Expr none = g.expand(at(g.constant(Tensor::scalar_i64(DType::I64, 0), loc)), {n});
+  return g.first(at(g.scatter(ScatterKind::Set, at(none), at(place), at(values))), at(g.sum(at(ones))));
 }
 
 }  // namespace
@@ -79,7 +81,7 @@ Expr Builder::compress(Operand x, Operand mask, std::int64_t axis) {
     fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("compress: the mask is ", m.shape(), ", x is ", v.shape()),
          concat_text("give one Bool for each row along axis ", a));
   const Expr all = g.iota(Shape({m.dim(0)}, DType::I64), 0, x.loc());
-  return gather(Operand(v, x.loc()), kept(g, all, m), a);
+  return gather(Operand(v, x.loc()), Operand(kept(g, all, m, x.loc()), x.loc()), a);
 }
 
 Expr Builder::nonzero(Operand x) {
@@ -88,14 +90,15 @@ Expr Builder::nonzero(Operand x) {
   if (v.rank() == 0)
     fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("nonzero: ", v.shape(), " is a scalar"),
          "give it an axis with reshape");
-  const Expr is_set = v.dtype() == DType::Bool ? v : ne(Operand(v, x.loc()), 0);
-  const Expr flat = reshape(is_set, {v.shape().num_elements_dim()});
-  Expr rest = kept(g, g.iota(Shape({flat.dim(0)}, DType::I64), 0, x.loc()), flat);
+  const At at{x.loc()};
+  const Expr is_set = v.dtype() == DType::Bool ? v : ne(at(v), at(0));
+  const Expr flat = reshape(at(is_set), {v.shape().num_elements_dim()});
+  Expr rest = kept(g, g.iota(Shape({flat.dim(0)}, DType::I64), 0, x.loc()), flat, x.loc());
   std::vector<Expr> coordinates;
   for (int axis = v.rank(); axis-- > 0;) {
-    const Expr extent = extent_value(g, v, axis);
-    coordinates.push_back(unsqueeze(axis == 0 ? rest : mod(rest, extent), 0));
-    if (axis != 0) rest = div(rest, extent);
+    const Expr extent = extent_value(g, v, axis, x.loc());
+    coordinates.push_back(unsqueeze(at(axis == 0 ? rest : mod(at(rest), at(extent))), 0));
+    if (axis != 0) rest = div(at(rest), at(extent));
   }
   std::reverse(coordinates.begin(), coordinates.end());
   return concat(coordinates, 0, {}, x.loc());

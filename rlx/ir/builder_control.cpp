@@ -26,9 +26,9 @@ std::unique_ptr<Draft> start(Graph& parent, const std::string& name) {
   return d;
 }
 
-ExprList declare(Draft& d, const std::vector<Shape>& shapes, std::string_view prefix) {
+ExprList declare(Draft& d, const std::vector<Shape>& shapes, std::string_view prefix, SourceLoc loc) {
   ExprList out;
-  for (const Shape& s : shapes) out.push_back(d.graph.input(concat_text(prefix, out.size()), s));
+  for (const Shape& s : shapes) out.push_back(d.graph.input(concat_text(prefix, out.size()), s, loc));
   d.declared.insert(d.declared.end(), out.begin(), out.end());
   return out;
 }
@@ -78,7 +78,7 @@ Subgraph close(const Draft& d, const ExprList& captured, bool captured_first, So
     for (std::size_t k = 0; k < d.scope->captured().size(); ++k)
       here.emplace(d.scope->captured()[k].value(), d.scope->inputs()[k]);
     for (std::size_t k = 0; k < captured.size(); ++k) {
-      const Expr input = out.input(concat_text("captured", k), captured[k].shape());
+      const Expr input = out.input(concat_text("captured", k), captured[k].shape(), loc);
       if (const auto it = here.find(captured[k].value()); it != here.end()) map[it->second.index] = input.value().node;
     }
   };
@@ -124,7 +124,7 @@ Expr add_op(Graph& g, OpBox op, std::initializer_list<const ExprList*> parts, So
 std::unique_ptr<Draft> drawn(Graph& parent, const std::string& name, const std::vector<Shape>& shapes, const BodyFn& fn,
                              SourceLoc loc) {
   auto d = start(parent, name);
-  const ExprList operands = declare(*d, shapes, "x");
+  const ExprList operands = declare(*d, shapes, "x", loc);
   end(*d, fn(d->graph, operands), loc);
   return d;
 }
@@ -181,11 +181,12 @@ std::vector<RaggedDim> even_out(Graph& g, Draft& yes, Draft& no, SourceLoc loc) 
       Graph& body = d->graph;
       const Expr own = d->outputs[r];
       for (int axis = 0; axis < own.rank(); ++axis)
-        if (!(a.dim(axis) == b.dim(axis))) told[d == &no].push_back(building::extent_value(body, own, axis));
+        if (!(a.dim(axis) == b.dim(axis))) told[d == &no].push_back(building::extent_value(body, own, axis, loc));
       if (own.shape().dims() == larger) continue;
       const Expr zero = body.constant(Tensor::zeros(Shape({}, own.dtype())), loc);
       const Expr starts = body.constant(Tensor::zeros(Shape({own.rank()}, DType::I64)), loc);
-      d->outputs[r] = body.dynamic_update_slice(Operand(body.expand(Operand(zero, loc), larger), loc), own, starts);
+      d->outputs[r] = body.dynamic_update_slice(Operand(body.expand(Operand(zero, loc), larger), loc),
+                                                Operand(own, loc), Operand(starts, loc));
     }
   }
   yes.outputs.insert(yes.outputs.end(), told[0].begin(), told[0].end());
@@ -254,7 +255,8 @@ LoopResult Builder::scan(const ExprList& init, const ExprList& xs, const ScanFn&
   }
   if (length.empty()) fail_at(loc, concat_text(options.name, ": no xs, and no length"), "give ScanOptions::length");
   const auto draft = start(g, options.name);
-  const ExprList carries = declare(*draft, shapes_of(start_values), "carry"), row = declare(*draft, rows, "x");
+  const ExprList carries = declare(*draft, shapes_of(start_values), "carry", loc),
+                 row = declare(*draft, rows, "x", loc);
   const LoopStep step = body(draft->graph, carries, row);
   if (step.carries.size() != init.size())
     fail_at(loc,
@@ -280,8 +282,8 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
   require_fn(condition && body, "while_loop", loc);
   const ExprList start_values = own_all(g, init, options.name, loc);
   const auto test = start(g, options.name + "_cond"), draft = start(g, options.name);
-  end(*test, condition(test->graph, declare(*test, shapes_of(start_values), "carry")), loc);
-  const LoopStep step = body(draft->graph, declare(*draft, shapes_of(start_values), "carry"));
+  end(*test, condition(test->graph, declare(*test, shapes_of(start_values), "carry", loc)), loc);
+  const LoopStep step = body(draft->graph, declare(*draft, shapes_of(start_values), "carry", loc));
   if (step.carries.size() != init.size())
     fail_at(loc,
             concat_text(options.name, ": the body gives ", step.carries.size(), " carries, the loop has ", init.size()),
@@ -300,7 +302,7 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
                     first.result(static_cast<std::uint32_t>(outputs))};
   if (!options.cut_ys || result.ys.empty()) return result;
   const Dim trips = g.value_dim(Operand(result.trips, loc), *options.max_trips);  // without it there are no ys
-  for (Expr& y : result.ys) y = g.narrow(y, 0, 0, trips);
+  for (Expr& y : result.ys) y = g.narrow(Operand(y, loc), 0, 0, trips);
   return result;
 }
 

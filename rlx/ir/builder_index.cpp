@@ -13,10 +13,10 @@ using namespace building;
 namespace {
 
 // 0, 1, 2, .. along `axis` of [1, .., d, .., 1], I64.
-Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank) {
+Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank, SourceLoc loc) {
   Dims dims(static_cast<std::size_t>(rank), Dim(1));
   dims[static_cast<std::size_t>(axis)] = d;
-  return g.iota(Shape(std::move(dims), DType::I64), axis);
+  return g.iota(Shape(std::move(dims), DType::I64), axis, loc);
 }
 
 // Indices of which negative ones count from the end of x's axis.
@@ -24,11 +24,12 @@ Expr counted(Graph& g, Expr indices, Expr x, std::int64_t axis, SourceLoc loc, c
   if (!is_index(indices.dtype()))
     fail(loc, ErrorCode::DTypeMismatch, concat_text(what, ": indices must be i32 or i64, not ", indices.shape()),
          "cast them");
+  const At at{loc};
   const Dim& d = x.dim(static_cast<int>(axis));
-  if (d.is_static() && d.value() <= std::numeric_limits<std::int32_t>::max())
-    return g.where(g.lt(indices, 0), indices + d.value(), indices);
-  const Expr wide = g.cast(indices, DType::I64);
-  return g.where(g.lt(wide, 0), wide + extent_value(g, x, axis), wide);
+  const bool narrow = d.is_static() && d.value() <= std::numeric_limits<std::int32_t>::max();
+  const Expr i = narrow ? indices : g.cast(at(indices), DType::I64);
+  const Operand extent = narrow ? at(d.value()) : at(extent_value(g, x, axis, loc));
+  return g.where(at(g.lt(at(i), at(0))), at(g.add(at(i), extent)), at(i));
 }
 
 // Index tensors with the dims they broadcast to together.
@@ -42,7 +43,7 @@ std::vector<Value> broadcast(Graph& g, const std::vector<Expr>& indices, SourceL
     dims = std::move(*joined);
   }
   std::vector<Value> out;
-  for (const Expr& e : indices) out.push_back(e.shape().dims() == dims ? e : g.expand(e, dims));
+  for (const Expr& e : indices) out.push_back(e.shape().dims() == dims ? e : g.expand(At{loc}(e), dims));
   return out;
 }
 
@@ -88,7 +89,7 @@ std::vector<Value> along_axis(Graph& g, Expr x, Expr indices, std::int64_t axis,
     if (a != axis && extent.is_static() && count.is_static() && count.value() > extent.value())
       fail(loc, ErrorCode::ShapeMismatch,
            concat_text(what, ": indices ", indices.shape(), " go beyond axis ", a, " of x ", x.shape()));
-    out.push_back(a == axis ? at : g.expand(positions(g, count, a, x.rank()), indices.shape().dims()));
+    out.push_back(a == axis ? at : g.expand(At{loc}(positions(g, count, a, x.rank(), loc)), indices.shape().dims()));
   }
   return out;
 }
@@ -109,7 +110,7 @@ std::vector<Expr> components(Graph& g, Expr x, Expr indices, std::int64_t first,
   std::vector<Expr> out;
   Dims dims(indices.shape().dims().begin(), indices.shape().dims().end() - 1);
   for (std::int64_t i = 0; i < indices.dim(-1).value(); ++i)
-    out.push_back(counted(g, g.reshape(g.narrow(indices, -1, i, 1), dims), x, first + i, loc, what));
+    out.push_back(counted(g, g.reshape(At{loc}(g.narrow(At{loc}(indices), -1, i, 1)), dims), x, first + i, loc, what));
   return out;
 }
 
@@ -184,7 +185,7 @@ Expr Builder::gather_nd(Operand x, Operand indices, std::int64_t batch_dims) {
     if (!(v.dim(axis) == i.dim(axis)))
       fail(x.loc(), ErrorCode::ShapeMismatch,
            concat_text("gather_nd: x ", v.shape(), " and indices ", i.shape(), " differ in batch axis ", b));
-    at.insert(at.begin(), positions(graph(), v.dim(axis), b, static_cast<int>(dims.size())));
+    at.insert(at.begin(), positions(graph(), v.dim(axis), b, static_cast<int>(dims.size()), x.loc()));
   }
   const auto axes = first_axes(static_cast<std::int64_t>(at.size()));
   return graph().add(ops::Gather{axes}, joined(v, broadcast(graph(), at, x.loc(), "gather_nd")), x.loc());

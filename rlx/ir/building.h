@@ -24,10 +24,11 @@ inline std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank
   fail(loc, e.code(), e.diagnostic().message, e.diagnostic().hint);
 }
 
+inline constexpr std::string_view kCastWider = "cast the operand beside it to a wider dtype first";
+
 // A scalar as a tensor of dtype t; an error naming both where t is an integer dtype without that value, built at `at`
 // where the operand's own line is not the user's.
-inline Tensor scalar_tensor(const Operand& x, DType t,
-                            std::string_view hint = "cast the operand beside it to a wider dtype first",
+inline Tensor scalar_tensor(const Operand& x, DType t, std::string_view hint = kCastWider,
                             std::optional<SourceLoc> at = {}) {
   std::optional<Diagnostic> problem =
       x.is_float_scalar() ? detail::not_held(t, x.scalar()) : detail::not_held(t, x.integer_bits(), x.scalar() < 0);
@@ -42,10 +43,25 @@ inline Tensor scalar_tensor(const Operand& x, DType t,
   return out;
 }
 
-inline Expr own(Graph& g, const Operand& x) {
-  if (x.is_scalar()) return g.constant(scalar_tensor(x, x.is_float_scalar() ? DType::F32 : DType::I32), x.loc());
-  return value_in(g, x.expr(), {}, x.loc());
+// The operand as a value of the graph, built at `loc`. Of one that may be left out that is the line of the call, for
+// std::optional makes the operand in a header of the standard library.
+inline Expr own_at(Graph& g, const Operand& x, SourceLoc loc) {
+  if (x.is_scalar())
+    return g.constant(scalar_tensor(x, x.is_float_scalar() ? DType::F32 : DType::I32, kCastWider, loc), loc);
+  return value_in(g, x.expr(), {}, loc);
 }
+inline Expr own(Graph& g, const Operand& x) { return own_at(g, x, x.loc()); }
+
+// Operands of the calls that builder functions make of each other: at the line of the user's call, not at their own.
+struct At {
+  SourceLoc loc;
+  Operand operator()(const Expr& e) const { return Operand(e, loc); }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand operator()(T scalar) const {
+    return Operand(scalar, loc);
+  }
+};
 
 inline Expr cast_at(Graph& g, Expr x, DType to, SourceLoc loc) {
   return x.dtype() == to ? x : g.add(ops::Cast{to}, {x}, loc);
@@ -75,9 +91,9 @@ inline DimRange bounds_of(const Graph& g, const Dim& d) {
 }
 
 // The length of an axis as an I64 value.
-inline Expr extent_value(Graph& g, const Expr& x, std::int64_t axis) {
+inline Expr extent_value(Graph& g, const Expr& x, std::int64_t axis, SourceLoc loc) {
   const Dim& d = x.dim(static_cast<int>(axis));
-  return d.is_static() ? g.constant(Tensor::scalar_i64(DType::I64, d.value())) : g.dim_size(x, axis);
+  return d.is_static() ? g.constant(Tensor::scalar_i64(DType::I64, d.value()), loc) : g.dim_size(At{loc}(x), axis);
 }
 
 }  // namespace rlx::building

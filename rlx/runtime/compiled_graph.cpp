@@ -57,7 +57,8 @@ std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>
   const std::vector<TensorView> given_views = impl().views_of(given);
   std::span<const TensorView> views = given_views;
   std::vector<std::vector<float>> results;
-  BoundProgram& s = impl().program_for_f32(views, results);
+  const ProgramInUse used = impl().program_for_f32(views, results);
+  BoundProgram& s = *used;
   impl().run(s, views);
   return results;
 } catch (const std::bad_alloc&) {
@@ -68,7 +69,8 @@ std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
   const std::vector<TensorView> given_views = impl().views_of(given, dims);
   std::span<const TensorView> views = given_views;
-  BoundProgram& s = impl().program_for(views);
+  const ProgramInUse used = impl().program_for(views);
+  BoundProgram& s = *used;
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs)
     results.push_back(make_room(impl().code->source.name(), concat_text("output ", results.size(), ' ', shape),
@@ -84,7 +86,8 @@ std::vector<Tensor> CompiledGraph::Impl::run_device(const NamedTensors& inputs, 
   std::vector<std::vector<std::int64_t>> dims;
   const std::vector<TensorView> given_views = views_of(inputs, dims);
   std::span<const TensorView> views = given_views;
-  BoundProgram& s = program_for(views);
+  const ProgramInUse used = program_for(views);
+  BoundProgram& s = *used;
   DeviceRun on_device{{}, given};
   (void)start(s, views, nullptr, &on_device);
   return std::move(on_device.outputs);
@@ -110,7 +113,8 @@ std::vector<Tensor> CompiledGraph::run_device(NamedTensors&& given) try {
 }
 
 void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) try {
-  BoundProgram& s = impl().program_for(in);
+  const ProgramInUse used = impl().program_for(in);
+  BoundProgram& s = *used;
   if (out.size() != s.spec->outputs.size())
     throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl().code->source.name(), "' has ",
                                                         s.spec->outputs.size(), " outputs, got room for ", out.size()));
@@ -139,7 +143,8 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
 }
 
 std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) try {
-  BoundProgram& s = impl().program_for(in);
+  const ProgramInUse used = impl().program_for(in);
+  BoundProgram& s = *used;
   impl().keep_results(s, in);
   impl().run(s, in);
   return s.spec->slots;
@@ -168,7 +173,8 @@ Cost cost_of(const Graph& g, const Node& n) {
 
 std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try {
   std::vector<StepTime> times, late;
-  BoundProgram& s = impl().program_for(in, &times);
+  const ProgramInUse used = impl().program_for(in, &times);
+  BoundProgram& s = *used;
   impl().keep_results(s, in);
   impl().run(s, in, &late);
   times.insert(times.end(), late.begin(), late.end());

@@ -124,6 +124,9 @@ class CompiledGraph {
   /// A sticky input, copied: used by later runs with named inputs that do not give it. f32 values, bytes of any dtype,
   /// or a tensor (its bytes are shared; needed where more than one dimension is unknown).
   void set_input(std::string_view name, std::span<const float> values);
+  void set_input(std::string_view name, std::initializer_list<float> values) {
+    set_input(name, std::span<const float>(values.begin(), values.size()));
+  }
   void set_input(std::string_view name, const Tensor& value);
   void set_input_typed(std::string_view name, const void* data, std::size_t size_bytes, DType dtype);
   /// The place of an output ("out0", ...) in declaration order.
@@ -147,14 +150,16 @@ class CompiledGraph {
   std::span<const Slot> run_slots(std::span<const TensorView> inputs);
   const std::byte* arena_ptr() const;
   /// The same with named inputs: a view of each output with its dims, valid until the next run.
-  std::vector<TensorView> run_raw(const std::vector<NamedInput>& inputs = {});
+  std::vector<TensorView> run_raw(std::initializer_list<NamedInput> inputs = {});
+  std::vector<TensorView> run_raw(const std::vector<NamedInput>& inputs);
   std::vector<TensorView> run_raw(const NamedTensors& inputs);
   /// Runs every set of inputs in order; the outputs of each run: [run][output][element].
   std::vector<std::vector<std::vector<float>>> run_pipelined(const std::vector<std::vector<NamedInput>>& sets);
   /// Starts a run whose outputs stay here, overwritten by the next; sync_pending waits for all and tells where the last
   /// one left its outputs (none when nothing was committed since). The cpu runs at once: commit returns when the run is
   /// done.
-  void commit_no_wait(const std::vector<NamedInput>& inputs = {});
+  void commit_no_wait(std::initializer_list<NamedInput> inputs = {});
+  void commit_no_wait(const std::vector<NamedInput>& inputs);
   void commit_no_wait(const NamedTensors& inputs);
   std::span<const Slot> sync_pending();
   /// A sticky hint for padded batches: of inputs with `upper` rows only the first `actual` are computed, by the program
@@ -170,7 +175,7 @@ class CompiledGraph {
 
   // -- state
   /// A copy of a state's value after the last run; an error after a failed run, which leaves the states it may have
-  /// touched invalid until they are written or reset.
+  /// written invalid until they are written or reset.
   Tensor read_state(std::string_view name) const;
   void write_state(std::string_view name, const Tensor& value);
   /// The same for some rows of a state; the others stay as they are. Behind the runs submitted so far.
@@ -185,6 +190,9 @@ class CompiledGraph {
   /// like an output ("out0"), it is replaced by that output after each run. A graph whose input is itself called "out0"
   /// thus carries a value from run to run; `State` does so without the copy.
   void bind_handle(std::string_view name, std::span<const float> values);
+  void bind_handle(std::string_view name, std::initializer_list<float> values) {
+    bind_handle(name, std::span<const float>(values.begin(), values.size()));
+  }
   void bind_handle(std::string_view name, const Tensor& value);
   /// The value bound to a handle or sticky input, or what the last run put there.
   Tensor read_handle(std::string_view name) const;

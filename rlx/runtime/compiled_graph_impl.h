@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rlx/runtime/compiled_graph.h"
@@ -33,22 +34,49 @@ struct BoundProgram {
   std::vector<BufferView> weights;
   std::vector<RunSlot> inputs, outputs, states;
   std::vector<std::shared_ptr<Buffer>> input_holders, output_holders;  // behind the slots on an opaque device
-  bool holds_states = false;                                           // runs replace the states' buffers
   std::vector<std::size_t> cells;                                      // which of the runner's `states` are
-  std::vector<std::uint64_t> moves;                                    // of those cells when `states` was filled
-  std::vector<void*> results;  // where the host wants the outputs of the next run
+  std::vector<bool> updates;                                           // those of them that a run gives new values
+  std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: theirs when the run under way was submitted
+  std::vector<std::uint64_t> moves;           // of those cells when `states` was filled
+  std::vector<void*> results;                 // where the host wants the outputs of the next run
+
+  /// True when runs put another buffer in the place of the k-th state's.
+  bool renews(std::size_t k) const { return updates[k] && states[k].holder; }
 };
 
-/// A state between runs: its bytes on the device, and the work that wrote them last. Runners that share it share this.
+/// The program of a run. What the run holds of an opaque device's memory is let go of with this, however the run ends.
+class ProgramInUse {
+ public:
+  explicit ProgramInUse(BoundProgram& p) : p_(&p) {}
+  ProgramInUse(ProgramInUse&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
+  ProgramInUse& operator=(ProgramInUse&&) = delete;
+  ~ProgramInUse() {
+    if (!p_) return;
+    for (auto* list : {&p_->input_holders, &p_->output_holders})
+      for (std::shared_ptr<Buffer>& holder : *list) holder.reset();
+  }
+  BoundProgram& operator*() const { return *p_; }
+  BoundProgram* operator->() const { return p_; }
+  /// The run goes on with another, which has the inputs from now on.
+  void go_on(BoundProgram& next) { p_ = &next; }
+
+ private:
+  BoundProgram* p_;
+};
+
+/// A state between runs: its bytes on the device, and the work on them. Runners that share it share this.
 struct StateCell {
   std::shared_ptr<Buffer> buffer;
   Shape shape;
   std::shared_ptr<OpenDevice> device;  // where it is
   bool keep = false;                   // OnFailure::Keep
-  Event last{};
+  Event written{};                     // the work that made the value
+  Event last{};  // the work that used it last, behind that: a reader that fails takes nothing from the value
   bool valid = true;
   std::uint64_t moves = 0;  // how often it went elsewhere; the address of a buffer may come again
-  bool good() const { return valid && (keep || !last.failed()); }
+  bool good() const { return valid && (keep || !written.failed()); }
+  /// It is what `work` has made of it.
+  void set_written(const Event& work) { written = last = work; }
 
   /// With `keep` on an opaque device: the buffers that runs not yet known to be done replaced, the oldest first.
   struct Before {
@@ -141,12 +169,12 @@ struct CompiledGraph::Impl {
   void bind(BoundProgram& s);
   /// The program of the views' dimensions, and where the run computes symbols, of their values too: all before the last
   /// of them is known has then been run.
-  BoundProgram& program_for(std::span<const TensorView>& views, std::vector<StepTime>* times = nullptr);
+  ProgramInUse program_for(std::span<const TensorView>& views, std::vector<StepTime>* times = nullptr);
   /// The same where symbols take their values from the inputs' (symbol_values.h).
   BoundProgram& program_by_value(std::span<const TensorView> views);
   BoundProgram& first_program(std::span<const TensorView>& views);
-  /// Runs up to each stop, reads the values there, and goes on with the program at these: the last one.
-  BoundProgram& advance(BoundProgram& first, std::span<const TensorView> views, std::vector<StepTime>* times);
+  /// Runs up to each stop, reads the values there, and goes on with the program at these, up to the last one.
+  void advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times);
   BoundProgram& next_program(BoundProgram& s);
   void read_sources(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times);
   void read_outputs(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times);
@@ -155,9 +183,11 @@ struct CompiledGraph::Impl {
   /// Submits steps of `s` behind the work on its states, which they write or do not.
   Event submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                std::vector<StepTime>* times);
-  void unsubmit();
+  void follow_submitted(BoundProgram& s);
+  /// What a run of `s` that failed leaves of the states that it was to give new values; `submitted`: to its end.
+  void revoke(BoundProgram& s, bool submitted);
   /// The same for a run whose outputs go to fresh vectors of f32.
-  BoundProgram& program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
+  ProgramInUse program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
   std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);
   void check_sizes(const BoundProgram& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;

@@ -69,7 +69,8 @@ void CompiledGraph::Impl::check_inputs_stay(const BoundProgram& s, std::span<con
 }
 
 std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const TensorView> views) {
-  BoundProgram& s = program_for(views);
+  const ProgramInUse used = program_for(views);
+  BoundProgram& s = *used;
   keep_results(s, views);
   std::vector<std::vector<std::int64_t>> dims;
   std::vector<TensorView> out;
@@ -86,7 +87,8 @@ std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const Tensor
 Event CompiledGraph::Impl::start_run(const std::vector<NamedInput>& given, std::vector<std::vector<float>>& results) {
   const std::vector<TensorView> given_views = views_of(given);
   std::span<const TensorView> views = given_views;
-  BoundProgram& s = program_for_f32(views, results);
+  const ProgramInUse used = program_for_f32(views, results);
+  BoundProgram& s = *used;
   return start(s, views);
 }
 
@@ -96,10 +98,17 @@ bool CompiledGraph::Impl::has_output_handles() const {
 
 void CompiledGraph::Impl::commit(std::span<const TensorView> views) {
   if (has_output_handles()) return (void)run_to_views(views);  // the next run may read them
-  BoundProgram& s = program_for(views);
+  const ProgramInUse used = program_for(views);
+  BoundProgram& s = *used;
   keep_results(s, views);
   pending = start(s, views);
   committed = s.spec->slots;
+}
+
+std::vector<TensorView> CompiledGraph::run_raw(std::initializer_list<NamedInput> given) try {
+  return run_raw(std::vector<NamedInput>(given));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::run_raw");
 }
 
 std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) try {
@@ -132,6 +141,11 @@ std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(
   throw_out_of_memory("CompiledGraph::run_pipelined");
 }
 
+void CompiledGraph::commit_no_wait(std::initializer_list<NamedInput> given) try {
+  commit_no_wait(std::vector<NamedInput>(given));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::commit_no_wait");
+}
 void CompiledGraph::commit_no_wait(const std::vector<NamedInput>& given) try {
   impl().commit(impl().views_of(given));
 } catch (const std::bad_alloc&) {

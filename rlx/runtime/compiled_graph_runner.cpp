@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <unordered_set>
 
 #include "rlx/ir/op_def.h"
 
@@ -109,15 +111,18 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
   if (place_states(c, s)) ++tables;
   if (s.tables != tables) {
     s.weights = prepare(s.spec->code).views;
-    s.states.clear(), s.cells.clear(), s.moves.clear();
+    s.states.clear(), s.cells.clear(), s.updates.clear(), s.moves.clear();
     const Graph& run = s.spec->lir().graph;
+    std::unordered_set<std::string_view> updated;  // by the whole, of which this may be the steps up to a stop
+    for (const Graph::StateUpdate& u : c.executable->lir().graph.state_updates()) updated.insert(u.name);
     for (NodeId id : run.leaves(OpKind::State)) {
       const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
       s.states.push_back(state_slot(*states[i]->device, states[i]->buffer, states[i]->shape));
       s.cells.push_back(i);
+      s.updates.push_back(updated.contains(run.leaf_name(id)));
       s.moves.push_back(states[i]->moves);
     }
-    s.holds_states = !s.states.empty() && s.states.front().holder;
+    s.before.resize(s.states.size());
     s.tables = tables;
   }
   if (s.bound) return;
@@ -125,9 +130,10 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
   s.bound = c.executable->bind(*device, s.spec->lir(), s.arenas);
 }
 
-BoundProgram& CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {
-  BoundProgram& first = first_program(views);
-  return first.spec->is_last() ? first : advance(first, views, times);
+ProgramInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {
+  ProgramInUse used(first_program(views));
+  if (!used->spec->is_last()) advance(used, views, times);
+  return used;
 }
 
 // Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating. The views
@@ -249,35 +255,67 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
 
 Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                                   std::vector<StepTime>* times) {
+  for (std::size_t k = 0; k < s.cells.size(); ++k) {
+    StateCell& cell = *states[s.cells[k]];
+    if (!cell.written.ready()) cell.keep ? stream->wait_order(cell.written) : stream->wait(cell.written);
+    if (cell.last.point() != cell.written.point() && !cell.last.ready()) stream->wait_order(cell.last);
+    if (s.renews(k) && cell.keep) cell.before.reserve(cell.before.size() + 1);
+  }
+  for (std::size_t k = 0; k < s.cells.size(); ++k) {
+    StateCell& cell = *states[s.cells[k]];
+    s.states[k].given = false;
+    if (!writes || !s.updates[k]) continue;
+    if (!s.renews(k)) {
+      cell.valid = cell.keep;  // written in place, nobody can tell from when on
+      continue;
+    }
+    s.before[k] = cell.buffer;
+    if (cell.keep) cell.before.push_back({{}, cell.buffer});
+    s.states[k].given = sole_owner(cell.buffer);
+  }
   Event done;
   try {
-    for (auto& state : states) {
-      if (!state->last.ready()) state->keep ? stream->wait_order(state->last) : stream->wait(state->last);
-      if (!writes) continue;
-      state->valid = state->keep;
-      if (state->keep && s.holds_states) state->before.push_back({{}, state->buffer});
-    }
-    for (RunSlot& slot : s.states) slot.given = writes && slot.holder && sole_owner(*slot.holder);
     done = s.bound->submit({s.inputs, outputs, s.states, s.weights, tables, times, range}, *stream);
   } catch (...) {
-    if (writes && s.holds_states) unsubmit();
+    follow_submitted(s);
+    if (writes) revoke(s, false);
     throw;
   }
   if (!writes) return done;
-  for (auto& state : states) {
-    state->last = done;
-    if (!state->before.empty()) state->before.back().run = done;
+  for (std::size_t k = 0; k < s.cells.size(); ++k) {
+    StateCell& cell = *states[s.cells[k]];
+    cell.last = done;
+    if (!s.updates[k]) continue;
+    cell.written = done;
+    if (s.renews(k) && cell.keep) cell.before.back().run = done;
   }
   return done;
 }
 
-// A run that was not submitted to its end leaves states that are kept as they were before it, whichever of them it has
-// replaced by then.
-void CompiledGraph::Impl::unsubmit() {
-  for (auto& cell : states) {
-    if (cell->before.empty() || cell->before.back().run.point()) continue;
-    cell->buffer = std::move(cell->before.back().buffer);
-    cell->before.pop_back();
+// A part of it may be under way: whoever writes the states next waits for that.
+void CompiledGraph::Impl::follow_submitted(BoundProgram& s) {
+  Event so_far;
+  try {
+    so_far = stream->record();
+  } catch (...) {  // then all of it is done; the error under way says more
+  }
+  for (std::size_t i : s.cells) states[i]->last = so_far;
+}
+
+// A state that runs replace has been written, or given away, when it has another buffer now or none; what is kept comes
+// back. One that is written in place is invalid already.
+void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
+  for (std::size_t k = 0; k < s.cells.size(); ++k) {
+    StateCell& cell = *states[s.cells[k]];
+    if (!s.updates[k]) continue;
+    const std::weak_ptr<Buffer>& before = s.before[k];
+    const bool same = cell.buffer && !before.owner_before(cell.buffer) && !cell.buffer.owner_before(before);
+    if (cell.keep && s.renews(k)) {
+      cell.buffer = std::move(cell.before.back().buffer);
+      cell.before.pop_back();
+    } else if (!cell.keep && (submitted || (s.renews(k) && !same))) {
+      cell.valid = false;
+    }
   }
 }
 
@@ -299,21 +337,26 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
                              : output_slot(*device, s.results[o], s.spec->outputs[o].size_bytes(),
                                            memory.output_room(o), s.output_holders[o]);
   const Event done = submit(s, {s.spec->first_step()}, s.outputs, true, times);
-  for (auto& state : states) state->valid = true;
-  for (std::size_t i = 0; i < views.size(); ++i)
-    if (s.inputs[i].holder) s.input_holders[i].reset();
-  for (std::size_t o = 0; o < s.outputs.size(); ++o) {
-    const Shape& shape = s.spec->outputs[o];
-    if (on_device) {
-      keep_value(s.outputs[o], shape, done, on_device->outputs[o]);
-      continue;
+  for (std::size_t i : s.cells) states[i]->valid = true;
+  try {
+    for (std::size_t i = 0; i < views.size(); ++i)
+      if (s.inputs[i].holder) s.input_holders[i].reset();
+    for (std::size_t o = 0; o < s.outputs.size(); ++o) {
+      const Shape& shape = s.spec->outputs[o];
+      if (on_device) {
+        keep_value(s.outputs[o], shape, done, on_device->outputs[o]);
+        continue;
+      }
+      Buffer* const ours = memory.in_results(s.results[o], 1) ? memory.results_buffer() : nullptr;
+      fetch_output(*device, *stream, s.outputs[o], shape, s.results[o], ours);
     }
-    Buffer* const ours = memory.in_results(s.results[o], 1) ? memory.results_buffer() : nullptr;
-    fetch_output(*device, *stream, s.outputs[o], shape, s.results[o], ours);
+    const Event end = stream->record();
+    if (end.point() && memory.results_buffer()) memory.results_buffer()->set_written(end);
+    return end;
+  } catch (...) {  // the run was made, and nobody gets its results
+    revoke(s, true);
+    throw;
   }
-  const Event end = stream->record();
-  if (end.point() && memory.results_buffer()) memory.results_buffer()->set_written(end);
-  return end;
 }
 
 void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
@@ -348,20 +391,21 @@ void CompiledGraph::Impl::keep_results(BoundProgram& s, std::span<const TensorVi
   for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.results[i] = memory.results() + s.spec->slots[i].offset;
 }
 
-BoundProgram& CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& views,
-                                                   std::vector<std::vector<float>>& results) {
+ProgramInUse CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& views,
+                                                  std::vector<std::vector<float>>& results) {
   for (const IoInfo& out : code->outputs)
     if (out.shape.dtype() != DType::F32)
       throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"),
                   "use run_typed");
-  BoundProgram& s = program_for(views);
+  ProgramInUse used = program_for(views);
+  BoundProgram& s = *used;
   for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
     results.push_back(make_room(code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
                                 [&] { return std::vector<float>(static_cast<std::size_t>(shape.num_elements())); }));
     s.results[i] = results.back().data();
   }
-  return s;
+  return used;
 }
 
 BoundProgram& CompiledGraph::Impl::last() const {

@@ -15,7 +15,7 @@ void StateCell::settle() {
     if (before[done].run.failed()) {
       buffer = std::move(before[done].buffer);
       before.clear();
-      last = {};
+      written = {};
       return;
     }
     ++done;
@@ -67,7 +67,7 @@ Rows all_rows(const Shape& shape) { return {0, shape.rank() == 0 ? 0 : shape.dim
 
 // The cell is written behind all that was submitted for it: by whichever stream, so the host waits for that. Work that
 // failed is no reason to fail here: this is how one goes on after it, and what nobody saw of it on our stream ends
-// here.
+// here. When this fails, the cell has its old value unless bytes of that were written over.
 void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes) {
   require_device();
   wait_quietly(cell.last);
@@ -75,9 +75,12 @@ void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data, st
   wait_quietly(stream->record());
   if (&on != stream.get()) wait_quietly(on.record());
   cell.settle();
-  cell.valid = false;
-  write_state_bytes(*cell.device, on, cell.buffer, cell.shape, granule(), offset, bytes, data);
-  cell.last = on.record();
+  if (!cell.good()) drop_state_value(*cell.device, cell.buffer, cell.valid);
+  std::shared_ptr<Buffer> buffer = cell.buffer;
+  write_state_bytes(*cell.device, on, buffer, cell.shape, granule(), offset, bytes, data, cell.valid);
+  const Event written = on.record();
+  cell.buffer = std::move(buffer);
+  cell.set_written(written);
   cell.valid = true;
 }
 
@@ -100,14 +103,15 @@ void CompiledGraph::Impl::move_state(StateCell& cell, const std::shared_ptr<Open
     const std::size_t bytes = value.size_bytes();
     read_state_bytes(*cell.device, stream_on(cell.device), *cell.buffer, cell.shape, granule(), 0,
                      {value.mutable_data(), bytes});
-    write_state_bytes(*to, stream_on(to), there, cell.shape, granule(), 0, bytes, value.data());
+    bool whole = true;
+    write_state_bytes(*to, stream_on(to), there, cell.shape, granule(), 0, bytes, value.data(), whole);
     written = stream_on(to).record();
   }
   cell.valid = good;
   cell.buffer = std::move(there);
   cell.device = to;
   ++cell.moves;
-  cell.last = std::move(written);
+  cell.set_written(written);
 }
 
 bool CompiledGraph::Impl::place_states(const CompiledProgram& c, const BoundProgram& s) {
@@ -121,7 +125,7 @@ bool CompiledGraph::Impl::place_states(const CompiledProgram& c, const BoundProg
 Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
   require_device();
   StateCell& cell = *states[i];
-  wait_quietly(cell.last);
+  wait_quietly(cell.written);
   cell.settle();
   if (!cell.good())
     throw Error(ErrorCode::InvalidArgument,
@@ -141,14 +145,14 @@ Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
 }
 
 std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
-  wait_quietly(cell.last);
+  wait_quietly(cell.written);
   cell.settle();
   auto copy = std::make_shared<StateCell>(StateCell{nullptr, cell.shape, cell.device, cell.keep});
   Stream& on = stream_on(cell.device);
   copy->valid = cell.good();
   copy->buffer =
       copy->valid ? copied_state(*cell.device, on, cell.buffer, cell.shape) : state_buffer(*cell.device, cell.shape);
-  copy->last = on.record();
+  copy->set_written(on.record());
   return copy;
 }
 
@@ -193,7 +197,7 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value, Rows
   const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
   StateCell& s = *impl().states[i];
   const ByteWindow window = window_of("state", states()[i], rows, &value);
-  wait_quietly(s.last);
+  wait_quietly(s.written);
   if (!s.good() && rows.count != s.shape.dim(0).value())
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
                 "write it whole, or call reset()");
@@ -222,6 +226,16 @@ void CompiledGraph::reset() try { impl().reset_states(); } catch (const std::bad
   throw_out_of_memory("CompiledGraph::reset");
 }
 
+namespace {
+// The device and the backend of it, with the options that it was opened with: "cpu (backend 'reference')".
+std::string place_text(const SharedPrograms& code) {
+  std::string options;
+  for (const auto& [key, value] : code.backend_options.options)
+    options += concat_text(options.empty() ? ", " : " ", key, "=", value);
+  return concat_text(device_text(code.device->id()), " (backend '", code.backend->name(), "'", options, ")");
+}
+}  // namespace
+
 std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < states().size(); ++i)
@@ -235,12 +249,15 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
                     "states that are shared have one shape");
       pairs.emplace_back(i, j);
     }
-  if (!pairs.empty() && other.impl().device != impl().device)
+  if (!pairs.empty() && other.impl().device != impl().device) {
+    const std::string here = place_text(*impl().code), there = place_text(*other.impl().code);
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("graph '", impl().code->source.name(), "' runs on ", device_text(impl().device->id()),
-                            ", graph '", other.impl().code->source.name(), "' on ",
-                            device_text(other.impl().device->id()), ": they cannot share states"),
-                "compile both for one device, or copy with read_state and write_state");
+                concat_text("graph '", impl().code->source.name(), "' runs on ", here, ", graph '",
+                            other.impl().code->source.name(), "' on ", there, ": they cannot share states",
+                            here == there ? ", for it was opened anew between them" : ""),
+                "compile both by one Session, or by two of one device, backend and options; or copy with read_state "
+                "and write_state");
+  }
   if (pairs.empty()) {
     if (states().empty())
       throw Error(ErrorCode::NotFound, concat_text("graph '", impl().code->source.name(), "' has no states to share"));

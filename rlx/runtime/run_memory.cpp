@@ -103,6 +103,12 @@ RunSlot state_slot(OpenDevice& device, std::shared_ptr<Buffer>& buffer, const Sh
   return {BufferView(*buffer, 0, shape.size_bytes())};
 }
 
+void drop_state_value(const OpenDevice& device, std::shared_ptr<Buffer>& buffer, bool& valid) {
+  if (!opaque(device)) return;
+  valid = false;
+  buffer.reset();
+}
+
 namespace {
 
 // Bytes [from, to) around a part of a value of `all` bytes that a device copies.
@@ -117,26 +123,28 @@ Span copied_span(const OpenDevice& device, std::size_t all, std::size_t granule,
 }
 
 void put_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffer>& buffer, const Shape& shape,
-               std::size_t offset, std::span<const std::byte> from) {
-  if (opaque(device))
+               std::size_t offset, std::span<const std::byte> from, bool& valid) {
+  if (opaque(device)) {
     buffer = put_value(device, stream, from.data(), shape, BufferUse::States);
-  else
-    stream.upload(from, BufferView(*buffer, offset, from.size()));
+    return;
+  }
+  valid = false;
+  stream.upload(from, BufferView(*buffer, offset, from.size()));
 }
 
 }  // namespace
 
 void write_state_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffer>& buffer, const Shape& shape,
-                       std::size_t granule, std::size_t offset, std::size_t bytes, const std::byte* data) {
+                       std::size_t granule, std::size_t offset, std::size_t bytes, const std::byte* data, bool& valid) {
   const std::size_t all = shape.size_bytes();
   if (bytes == 0 && !(opaque(device) && !buffer)) return;
   const Span span = copied_span(device, all, granule, offset, bytes);
   if (data && span.from == offset && span.to == offset + bytes)
-    return put_bytes(device, stream, buffer, shape, offset, {data, bytes});
+    return put_bytes(device, stream, buffer, shape, offset, {data, bytes}, valid);
   if (!data && !opaque(device) && bytes == all) {
     static constexpr std::byte zeros[std::size_t{1} << 16]{};
     for (std::size_t at = 0; at < bytes; at += sizeof zeros)
-      put_bytes(device, stream, buffer, shape, at, {zeros, std::min(sizeof zeros, bytes - at)});
+      put_bytes(device, stream, buffer, shape, at, {zeros, std::min(sizeof zeros, bytes - at)}, valid);
     return;
   }
   Tensor around = Tensor::zeros(Shape({Dim(span.to - span.from)}, DType::U8));
@@ -146,7 +154,7 @@ void write_state_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffe
     std::memcpy(copy + (offset - span.from), data, bytes);
   else
     std::memset(copy + (offset - span.from), 0, bytes);
-  put_bytes(device, stream, buffer, shape, span.from, {copy, span.to - span.from});
+  put_bytes(device, stream, buffer, shape, span.from, {copy, span.to - span.from}, valid);
 }
 
 void read_state_bytes(OpenDevice& device, Stream& stream, Buffer& buffer, const Shape& shape, std::size_t granule,
@@ -296,7 +304,12 @@ std::shared_ptr<Buffer> outliving_work(std::shared_ptr<Buffer> memory) {
             static std::vector<std::shared_ptr<Buffer>> busy;
             std::lock_guard lock(mutex);
             std::erase_if(busy, [](const auto& b) { return b->written().ready(); });
-            if (!held->written().ready()) busy.push_back(held);
+            if (held->written().ready()) return;
+            try {
+              busy.push_back(held);
+            } catch (const std::bad_alloc&) {  // no memory to remember it by
+              wait_quietly(held->written());
+            }
           }};
 }
 

@@ -36,11 +36,13 @@ void keep_value(const RunSlot& from, const Shape& shape, const Event& done, Tens
 /// The bytes of a state between runs; none yet on an opaque device, where each write makes them.
 std::shared_ptr<Buffer> state_buffer(OpenDevice& device, const Shape& shape);
 RunSlot state_slot(OpenDevice& device, std::shared_ptr<Buffer>& buffer, const Shape& shape);
+/// A state whose bytes nobody may read any more: on an opaque device they make room for the next value.
+void drop_state_value(const OpenDevice& device, std::shared_ptr<Buffer>& buffer, bool& valid);
 /// Writes the bytes of a state from `offset` on behind what the stream holds: `bytes` of them from `data`, or zeros for
 /// null. Where the device takes no such part (an opaque one, or one that copies whole granules), bytes around it are
-/// fetched, changed and put back.
+/// fetched, changed and put back. `valid` is false from the first byte that is written over on.
 void write_state_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffer>& buffer, const Shape& shape,
-                       std::size_t granule, std::size_t offset, std::size_t bytes, const std::byte* data);
+                       std::size_t granule, std::size_t offset, std::size_t bytes, const std::byte* data, bool& valid);
 /// Reads such bytes and waits for them.
 void read_state_bytes(OpenDevice& device, Stream& stream, Buffer& buffer, const Shape& shape, std::size_t granule,
                       std::size_t offset, std::span<std::byte> to);

@@ -156,28 +156,26 @@ BufferView place_of(const BoundProgram& s, Value v) {
 
 }  // namespace
 
-BoundProgram& CompiledGraph::Impl::advance(BoundProgram& first, std::span<const TensorView> views,
-                                           std::vector<StepTime>* times) {
-  BoundProgram* s = &first;
+void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times) {
   std::vector<StepTime> part;  // of the steps up to one stop
-  while (!s->spec->is_last()) {
-    const CompiledProgram& c = *s->spec->code;
-    const SymbolCut& cut = c.cuts[s->spec->turn];
-    if (s->spec->turn == 0)
-      begin(*s, views);
+  while (!used->spec->is_last()) {
+    BoundProgram& s = *used;
+    const CompiledProgram& c = *s.spec->code;
+    const SymbolCut& cut = c.cuts[s.spec->turn];
+    if (s.spec->turn == 0)
+      begin(s, views);
     else
-      bind(*s);
+      bind(s);
     at_stop.assign(cut.sources.size(), 0);
-    if (s->spec->lir().plan.opaque)
-      read_outputs(*s, cut, times ? &part : nullptr);
+    if (s.spec->lir().plan.opaque)
+      read_outputs(s, cut, times ? &part : nullptr);
     else
-      read_sources(*s, cut, times ? &part : nullptr);
+      read_sources(s, cut, times ? &part : nullptr);
     if (times) times->insert(times->end(), part.begin(), part.end());
     for (std::size_t k = 0; k < at_stop.size(); ++k)
       check_computed_symbol(c.executable->lir().graph, cut.symbols[k], at_stop[k]);
-    s = &next_program(*s);
+    used.go_on(next_program(s));
   }
-  return *s;
 }
 
 // The program behind the stop of `s` where `at_stop` was read, with its inputs.

@@ -18,9 +18,11 @@ namespace {
 
 std::atomic<bool> armed{false}, lasting{false}, no_threads{false};
 std::atomic<long> seen{0}, failed{0}, live{0}, fail_at{0};
+std::atomic<bool> of_one{false};
+thread_local bool is_the_one = false;
 
 bool fails() {
-  if (!armed.load()) return false;
+  if (!armed.load() || (of_one && !is_the_one)) return false;
   const long n = seen.fetch_add(1) + 1;
   if (lasting ? n < fail_at : n != fail_at) return false;
   failed.fetch_add(1);
@@ -47,7 +49,9 @@ void release(void* p) noexcept {
 }  // namespace
 
 namespace rlx::test {
-void arm(long nth, Shortage shortage) {
+void arm(long nth, Shortage shortage, Whose whose) {
+  is_the_one = true;
+  of_one = whose == Whose::ThisThread;
   seen = 0;
   failed = 0;
   fail_at = nth;
@@ -56,6 +60,7 @@ void arm(long nth, Shortage shortage) {
 }
 long disarm() {
   armed = false;
+  is_the_one = false;
   return failed;
 }
 long counted() { return seen; }

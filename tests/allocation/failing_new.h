@@ -12,8 +12,11 @@ namespace rlx::test {
 /// What fails: the n-th allocation alone, or it and all after it, as on a machine that stays full.
 enum class Shortage { One, Lasting };
 
-/// From now on counts allocations of all threads and fails the `nth` (from 1 on).
-void arm(long nth, Shortage shortage);
+/// Whose allocations are counted: those of a device that a test makes, with a thread of its own, are not rlx's.
+enum class Whose { All, ThisThread };
+
+/// From now on counts allocations and fails the `nth` (from 1 on).
+void arm(long nth, Shortage shortage, Whose whose = Whose::All);
 /// Nothing fails any more; returns how many allocations failed.
 long disarm();
 /// Allocations since `arm`.
@@ -35,11 +38,11 @@ enum class Promise { OutOfMemory, BadAlloc };
 /// Makes `call` with its first, second, ... allocation failing until it needs no more than did not fail, so that it has
 /// then succeeded; calls `afterwards` after each of the others, with memory available again. Returns the failures.
 template <class Call, class Afterwards>
-long fail_each(Shortage shortage, Promise promise, Call call, Afterwards afterwards) {
+long fail_each(Shortage shortage, Promise promise, Call call, Afterwards afterwards, Whose whose = Whose::All) {
   long failures = 0;
   for (long n = 1;; ++n) {
     bool threw = false;
-    arm(n, shortage);
+    arm(n, shortage, whose);
     try {
       call();
     } catch (const Error& e) {

@@ -209,6 +209,15 @@ TEST_CASE("rlx opt without --pass: what a compile for the target makes, printed"
   CHECK(parse_text(cpu.out).outputs().size() == 2);
   CHECK(run_rlx("opt --target cpu " + file).out == cpu.out);
   CHECK(parse_text(reference.out).outputs().size() == 2);
+  // A device that is not there: its preset, as for inspect.
+  for (const char* passes : {"", "--pass all "}) {
+    const ProgramResult absent = run_rlx(concat_text("opt ", passes, "--target cuda:1 ", file));
+    CHECK(absent.status == 0);
+    CHECK(parse_text(absent.out).outputs().size() == 2);
+    CHECK(contains(absent.err, "note: cuda (documented preset) stands for the device, which is not here: "));
+  }
+  expect_failure(run_rlx("opt --target cudaa " + file), 2, "there is no device 'cudaa'");
+  CHECK(contains(run_rlx("opt --help").out, "there or not"));
   CHECK(contains(run_rlx("opt --report --diff " + file).err, "missed matmul_bias_act"));
 }
 

@@ -105,6 +105,12 @@ TEST_CASE("proof: options at open are checked by who takes them") {
   const Session small(ProofScope::kDevice, {{"memory", "4096"}}), other(ProofScope::kDevice);
   CHECK(small.open_device()->memory().total == 4096);
   CHECK(other.open_device() != small.open_device());
+  CompiledGraph f = small.compile(doubler()), h = other.compile(doubler());
+  const std::string apart = error_text([&] { f.share_state_from(h); });
+  CHECK_MESSAGE(contains(apart,
+                         "runs on directx (backend 'proof', memory=4096), graph 'doubler' on directx (backend "
+                         "'proof'): they cannot share states"),
+                apart);
   // What acts at compiles opens nothing of its own.
   CHECK(Session(ProofScope::kDevice, {{"mode", "fast"}}).open_device() == other.open_device());
   // The cpu's.

@@ -137,10 +137,30 @@ TEST_CASE("plug-ins: a call that fails names device, plug-in, call, reason and w
     CHECK(contains(text, "the plug-in 'proof' (a table of this program): "));
     CHECK(contains(text, concat_text(c.name, " failed: the board is on fire")));
     CHECK(contains(text, "put it out"));
-    CHECK(contains(text, "device directx"));
+    CHECK(contains(text, std::string_view(c.name) == "probe" ? "device DirectX 12" : "device directx"));
     (void)register_plugin(test::proof_plugin_table());
     use_all();
   }
+}
+
+TEST_CASE("plug-ins: why a probe finds no device is said once, with the plug-in's own hint or none") {
+  ProofScope proof(test::proof_modes()[1]);
+  const auto told = [](auto probe) {
+    rlx_plugin table = *test::proof_plugin_table();
+    table.probe = probe;
+    return told_by(table).first;
+  };
+  CHECK(told([](const char*, std::int32_t*, rlx_error* error) -> rlx_code {
+          std::strcpy(error->message, "no board in any slot");  // NOLINT: it fits
+          return RLX_PLUGIN_UNAVAILABLE;
+        }) ==
+        "device unavailable: device DirectX 12 is not available: the plug-in 'proof' (a table of this program): probe "
+        "failed: no board in any slot\n  hint: pick one of rlx::available_devices()");
+  CHECK(unavailable_reason(ProofScope::kDevice) ==
+        "the plug-in 'proof' (a table of this program): probe failed: no board in any slot");
+  CHECK(told(failing<const char*, std::int32_t*, rlx_error*>) ==
+        "device unavailable: device DirectX 12 is not available: the plug-in 'proof' (a table of this program): probe "
+        "failed: the board is on fire (put it out)\n  hint: pick one of rlx::available_devices()");
 }
 
 TEST_CASE("plug-ins: unknown codes, exceptions that leave the table, and calls that make nothing") {

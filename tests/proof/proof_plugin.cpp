@@ -96,6 +96,9 @@ rlx_code guarded(rlx_error* error, F&& f) {
     fill(error->message, sizeof error->message, e.diagnostic().message);
     fill(error->hint, sizeof error->hint, e.diagnostic().hint);
     return code_of(e.code());
+  } catch (const std::bad_alloc&) {
+    fill(error->message, sizeof error->message, "the host has no memory");
+    return RLX_PLUGIN_OUT_OF_MEMORY;
   } catch (const std::exception& e) {
     fill(error->message, sizeof error->message, e.what());
     return RLX_PLUGIN_INTERNAL;
@@ -337,13 +340,14 @@ rlx_code put(rlx_device* device, rlx_stream* stream, const rlx_value* value, std
     const Bytes to = allocate(*device->state, value->bytes, use);
     const auto* const from = static_cast<const std::byte*>(value->data);
     std::vector<std::byte> copy(from, from + value->bytes);
+    auto made = std::make_unique<rlx_buffer>(rlx_buffer{to});
     stream->device->queue->add(stream->lane,
                                [to, copy = std::move(copy)] {
                                  if (!copy.empty()) std::memcpy(to->worker(), copy.data(), copy.size());
                                },
                                {to});
     ++state().puts;
-    *out = new rlx_buffer{to};
+    *out = made.release();
   });
 }
 
@@ -397,7 +401,11 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
     auto returned = std::make_shared<std::atomic<bool>>(false);
     // A copy of the program: rlx may let go of it while the run waits.
     auto code = std::make_shared<rlx_program>(*program);
-    stream->device->queue->add(
+    auto end = std::make_unique<rlx_event>();
+    std::vector<std::unique_ptr<rlx_buffer>> outputs, states;
+    for (const Bytes& b : values->outputs) outputs.push_back(std::make_unique<rlx_buffer>(rlx_buffer{b}));
+    for (const Bytes& b : values->new_states) states.push_back(std::make_unique<rlx_buffer>(rlx_buffer{b}));
+    end->event = stream->device->queue->add(
         stream->lane,
         [code, values, returned, device_state = device->state.get(), ns = run->ns] {
           if (*returned) ++state().late;
@@ -405,19 +413,19 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
           if (ns) *ns = 1;
         },
         std::move(holds));
-    *out = new rlx_event{stream->device->queue->record(stream->lane)};
+    *out = end.release();
     for (std::size_t i = 0; i < run->num_inputs; ++i)
       if (run->inputs[i].given) {
         delete run->inputs[i].buffer;
         run->inputs[i].buffer = nullptr;
         ++state().taken;
       }
-    for (std::size_t o = 0; o < run->num_outputs; ++o) run->outputs[o].buffer = new rlx_buffer{values->outputs[o]};
+    for (std::size_t o = 0; o < run->num_outputs; ++o) run->outputs[o].buffer = outputs[o].release();
     for (std::size_t s = 0; s < run->num_states; ++s) {
       const Bytes& now = values->new_states[s];
       if (!now || now == values->states[s]) continue;
       if (run->states[s].given) delete run->states[s].buffer;
-      run->states[s].buffer = new rlx_buffer{now};
+      run->states[s].buffer = states[s].release();
     }
     *returned = true;
   });
@@ -479,7 +487,11 @@ const rlx_plugin* proof_plugin_table() {
     t.stream_create = stream_create;
     t.stream_destroy = [](rlx_stream* s) { delete s; };
     t.stream_record = [](rlx_stream* s, rlx_event** out, rlx_error* e) {
-      return guarded(e, [&] { *out = new rlx_event{s->device->queue->record(s->lane)}; });
+      return guarded(e, [&] {
+        auto made = std::make_unique<rlx_event>();
+        made->event = s->device->queue->record(s->lane);
+        *out = made.release();
+      });
     };
     t.stream_wait = [](rlx_stream* s, rlx_event* event, std::int32_t order_only, rlx_error* e) {
       return guarded(e, [&] {

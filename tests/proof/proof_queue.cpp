@@ -45,28 +45,40 @@ void ProofQueue::close() {
 }
 
 void ProofQueue::append(const std::shared_ptr<ProofLane>& lane, ProofLane::Command command) {
-  lane->commands.push_back(std::move(command));
-  if (std::find(busy_.begin(), busy_.end(), lane) == busy_.end()) busy_.push_back(lane);
+  const bool fresh = std::find(busy_.begin(), busy_.end(), lane) == busy_.end();
+  if (fresh) busy_.push_back(lane);
+  try {
+    lane->commands.push_back(std::move(command));
+  } catch (...) {
+    if (fresh) busy_.pop_back();
+    throw;
+  }
   changed_.notify_all();
 }
 
-void ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after,
-                     bool order_only) {
+Event ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after,
+                      bool order_only) {
   std::lock_guard lock(mutex_);
   if (lost_) std::rethrow_exception(lost_);
   if (lane->failed_epoch == lane->epoch) {
     ++lane->epoch;
     std::rethrow_exception(lane->failure);
   }
-  for (const auto& h : holds) h->begin_work();
-  append(lane, {std::move(run), std::move(holds), std::move(after), order_only, nullptr, lane->epoch});
+  // One command: a point of its own behind it might find no memory when the work is on its way.
+  auto point = std::make_shared<ProofPoint>(shared_from_this(), lane, lane->epoch);
+  append(lane, {std::move(run), std::move(holds), std::move(after), order_only, point, lane->epoch});
+  for (const auto& h : lane->commands.back().holds) h->begin_work();
+  return Event(std::move(point));
 }
 
-Event ProofQueue::record(const std::shared_ptr<ProofLane>& lane) {
+Event ProofQueue::record(const std::shared_ptr<ProofLane>& lane) try {
   std::lock_guard lock(mutex_);
   auto point = std::make_shared<ProofPoint>(shared_from_this(), lane, lane->epoch);
   append(lane, {{}, {}, {}, false, point, lane->epoch});
-  return Event(point);
+  return Event(std::move(point));
+} catch (...) {  // nobody can wait for what is on its way
+  drain();
+  throw;
 }
 
 void ProofQueue::drain() {

@@ -43,9 +43,10 @@ class ProofQueue : public std::enable_shared_from_this<ProofQueue> {
   /// Runs what is added, until `close` and all of it is done: the body of the worker's thread.
   void work();
   void close();
-  /// Adds work behind the lane's; throws what failed on it before and nobody has seen.
-  void add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after = {},
-           bool order_only = false);
+  /// Adds work behind the lane's, whose end it returns; throws what failed on it before and nobody has seen. What fails
+  /// here adds nothing.
+  Event add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after = {},
+            bool order_only = false);
   Event record(const std::shared_ptr<ProofLane>& lane);
   void drain();
   /// Everything under way and to come fails so.

@@ -248,9 +248,16 @@ TEST_CASE_TEMPLATE("proof: two runners that share a state are ordered, each on i
   a.write_state("total", Tensor::full(f32({4}), 7));
   CHECK(b.run({{"x", kOnes}})[0] == std::vector<float>(4, 7));
   CompiledGraph elsewhere = compiled(counter(), {ProofScope::kDevice, 1});
-  CHECK(contains(error_text([&] { elsewhere.share_state_from(a); }), "they cannot share states"));
+  const std::string other = error_text([&] { elsewhere.share_state_from(a); });
+  CHECK_MESSAGE(contains(other,
+                         "runs on directx:1 (backend 'proof'), graph 'counter' on directx (backend 'proof'): "
+                         "they cannot share states"),
+                other);
+  CHECK_MESSAGE(contains(other, "hint: compile both by one Session"), other);
+  CHECK_MESSAGE(contains(other, "copy with read_state and write_state"), other);
   CompiledGraph host = Session().compile(counter());
-  CHECK(contains(error_text([&] { host.share_state_from(a); }), "graph 'counter' runs on cpu"));
+  CHECK(contains(error_text([&] { host.share_state_from(a); }),
+                 "graph 'counter' runs on cpu (backend 'cpu'), graph 'counter' on directx (backend 'proof')"));
 }
 
 TEST_CASE_TEMPLATE(

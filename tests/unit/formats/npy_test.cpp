@@ -16,7 +16,7 @@ using test::error_text;
 
 std::string corpus(const std::string& name) { return test::source_path("tests/fuzz/corpus/npy/" + name); }
 
-std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> npy_bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
@@ -30,11 +30,11 @@ std::string npy_text(const std::string& dictionary, const std::string& data) {
 
 std::string npy_message(const std::string& dictionary, const std::string& data) {
   const std::string text = npy_text(dictionary, data);
-  return error_text([&] { parse_npy(bytes_of(text), "x.npy"); });
+  return error_text([&] { parse_npy(npy_bytes(text), "x.npy"); });
 }
 
 std::string npz_message(const std::string& text) {
-  return error_text([&] { parse_npz(bytes_of(text), "x.npz"); });
+  return error_text([&] { parse_npz(npy_bytes(text), "x.npz"); });
 }
 
 // arange(24).reshape(2, 3, 4) / 4
@@ -90,7 +90,7 @@ TEST_CASE("npy: what is written reads back, byte for byte as NumPy writes it") {
 TEST_CASE("npy: nonzero bytes of a boolean array are true") {
   const std::string text =
       npy_text("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", std::string("\x02\0", 2));
-  const Tensor t = parse_npy(bytes_of(text), "x");
+  const Tensor t = parse_npy(npy_bytes(text), "x");
   CHECK(static_cast<int>(t.data()[0]) == 1);
   CHECK(static_cast<int>(t.data()[1]) == 0);
 }
@@ -103,13 +103,13 @@ TEST_CASE("npy: each fault has its message") {
   CHECK(contains(npy_message(good, data.substr(1)),
                  "x.npy: the shape [1, 2] of '<f4' needs 8 bytes of data from byte 73, but 7 follow"));
   CHECK(contains(npy_message(good, data + "x"), "more than one array"));
-  CHECK(contains(error_text([] { parse_npy(bytes_of(""), "x.npy"); }), "not an npy file"));
-  CHECK(contains(error_text([] { parse_npy(bytes_of("\x93NUMPY\x01"), "x.npy"); }), "ends inside its header"));
+  CHECK(contains(error_text([] { parse_npy(npy_bytes(""), "x.npy"); }), "not an npy file"));
+  CHECK(contains(error_text([] { parse_npy(npy_bytes("\x93NUMPY\x01"), "x.npy"); }), "ends inside its header"));
   std::string cut = npy_text(good, data).substr(0, 40);
-  CHECK(contains(error_text([&] { parse_npy(bytes_of(cut), "x.npy"); }),
+  CHECK(contains(error_text([&] { parse_npy(npy_bytes(cut), "x.npy"); }),
                  "the header needs 73 bytes, but the file has 40"));
   cut[6] = 9;
-  CHECK(contains(error_text([&] { parse_npy(bytes_of(cut), "x.npy"); }), "npy version 9.0"));
+  CHECK(contains(error_text([&] { parse_npy(npy_bytes(cut), "x.npy"); }), "npy version 9.0"));
   CHECK(contains(npy_message("{'descr': '<f4', 'shape': (1,)}", data), "lacks 'fortran_order'"));
   CHECK(contains(npy_message("{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}", data),
                  "bad header at byte 44: expected True or False"));

@@ -22,6 +22,7 @@ namespace {
 
 using test::contains;
 using test::doubles;
+using test::error_text;
 using test::expect_close;
 using test::infer_error;
 

@@ -64,6 +64,14 @@ TEST_CASE("sharing without a state of that name says what is near") {
   CompiledGraph b = Session().compile(std::move(g));
   CHECK(contains(error_text([&] { b.share_state_from(a); }), "graph 'a' has no state 'cachet'"));
   CHECK(contains(error_text([&] { b.share_state_from(a); }), "did you mean 'cache'?"));
+  // Two backends of one device have memory of their own.
+  CompiledGraph oracle = Session::on_backend("reference").compile(append(8, "oracle"));
+  const std::string apart = error_text([&] { oracle.share_state_from(a); });
+  CHECK_MESSAGE(contains(apart,
+                         "graph 'oracle' runs on cpu (backend 'reference'), graph 'a' on cpu (backend "
+                         "'cpu'): they cannot share states"),
+                apart);
+  CHECK_MESSAGE(contains(apart, "copy with read_state and write_state"), apart);
   CHECK(contains(error_text([&] {
                    a.write_state("cache", Tensor::zeros(f32({8, 5})));
                  }),
