@@ -33,7 +33,8 @@ enum class OnFailure : std::uint8_t {
 };
 
 /// Nodes of a graph that run on another device: those whose label begins with `label` (Graph::scope), up to its end or
-/// a '/'. Of several that fit the longest decides. What a branch or loop holds goes with it, but for its own label.
+/// a '/'. Of several that fit the longest decides. What a branch or loop holds goes with it, but for its own label; on
+/// the cpu, which runs it whole, all of it goes with it.
 struct Placement {
   std::string label;
   DeviceId device;
