@@ -70,14 +70,14 @@ class Cutter {
   }
 
   // The first that are refused in their parts and have a decomposition; what has none goes to the host meanwhile.
-  std::vector<NodeId> find_refused() {
-    std::vector<NodeId> out;
+  std::vector<Refused> find_refused() {
+    std::vector<Refused> out;
     for (bool moved = true; moved && out.empty();) {
       make_parts();
       moved = false;
       for (const Refused& r : refused())
         if (op_def(g_.node(r.node).op).decompose.has())
-          out.push_back(r.node);
+          out.push_back(r);
         else
           moved = goes_to_host(r.node) || moved;
     }
@@ -111,12 +111,6 @@ class Cutter {
     }
   }
 
-  // A node that its device refuses in the graph that it is given, whatever it said of the whole.
-  struct Refused {
-    NodeId node;
-    std::uint32_t device;
-    const char* why;
-  };
   std::vector<Refused> refused() const {
     std::vector<Refused> out;
     const auto ask = [&](const Graph& given, std::uint32_t device, const std::vector<NodeId>* nodes) {
@@ -366,7 +360,7 @@ void cut_parts(const Graph& g, const Target& target, std::uint32_t home, LirBuff
   Cutter(g, target, home, plan).cut();
 }
 
-std::vector<NodeId> refused_in_parts(const Graph& g, const Target& target, std::uint32_t home) {
+std::vector<Refused> refused_in_parts(const Graph& g, const Target& target, std::uint32_t home) {
   LirBufferPlan plan;
   return Cutter(g, target, home, plan).find_refused();
 }

@@ -17,9 +17,14 @@ namespace rlx {
 /// around it goes to the host. Unsupported names what may not.
 void cut_parts(const Graph& g, const Target& target, std::uint32_t home, LirBufferPlan& plan);
 
-/// Nodes of `g` that their device refuses in the part it is given, and which can be written out of simpler ones. Not
-/// those in bodies.
-std::vector<NodeId> refused_in_parts(const Graph& g, const Target& target, std::uint32_t home);
+/// A node that its device refuses in the graph that it is given, whatever it said of the whole.
+struct Refused {
+  NodeId node;
+  std::uint32_t device = 0;
+  const char* why = nullptr;
+};
+/// Nodes of `g` that are refused in their parts, and which can be written out of simpler ones. Not those in bodies.
+std::vector<Refused> refused_in_parts(const Graph& g, const Target& target, std::uint32_t home);
 
 /// `part`, cut from a symbolic graph, at the extents of `g`, the same graph with its symbols bound.
 LirPart resize_part(const Graph& g, const LirPart& part);

@@ -166,7 +166,9 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
       }
 }
 
-LirModule CompilePipeline::plan_lir(const MirModule& m) {
+LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* report) {
+  KernelDispatchReport local;
+  KernelDispatchReport& told = report ? *report : local;
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
   const Products leave = options_.precision ? options_.precision->products : Products::Exact;
@@ -174,12 +176,13 @@ LirModule CompilePipeline::plan_lir(const MirModule& m) {
   LirModule lir;
   // Where the device keeps whole values the parts of the program say what crosses.
   if (program.target->opaque())
-    split.run =
-        hand_over(std::move(split.run), *program.target, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+    split.run = hand_over(std::move(split.run), *program.target,
+                          options_.kernel_dispatch.value_or(KernelDispatchConfig{}), told);
   else if (!program.others.empty())
     split.run = insert_transfers(split.run, *program.target);
   if (!split.run.symbol_sources().empty()) split.run = sorted_by_symbols(split.run);
   lir.plan = plan_memory(split.run, *program.target, donated(split.run));
+  if (lir.plan.opaque) report_moved(split.run, lir.plan, *program.target, told);
   lir.others = program.others;
   if (program.host_segments) {
     const auto host = static_cast<std::uint32_t>(lir.others.size());
@@ -377,7 +380,7 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
     }
   }
   if (has_extents(mir.graph)) {
-    result.lir = plan_lir(mir);
+    result.lir = plan_lir(mir, &result.dispatch);
     keep("lir", result.lir.graph);
   } else {
     hir.graph.set_symbols(declared);

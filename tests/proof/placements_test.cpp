@@ -224,8 +224,10 @@ TEST_CASE(
           return LoopStep{fusing(b, product, 0.25) + row[0]};
         });
     g.set_outputs({fusing(g, g.matmul(r.carries[0], w), 0.125)});
-    (void)test::check_on_proof(g, test::drawn(g), sent({{"there", kOther}}));
+    CHECK(test::check_on_proof(g, test::drawn(g), sent({{"there", kOther}})) ==
+          (control ? "scan host:sort " : "host:sort "));
     const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
+    CHECK(contains(f.compile_result().dispatch.text(), "rewritten: the test asks it to refuse what reads an input"));
     const LirModule& lir = f.compile_result().lir;
     CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
     for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
