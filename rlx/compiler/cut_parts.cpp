@@ -51,17 +51,37 @@ class Cutter {
   }
 
   void cut() {
-    const bool elsewhere = std::any_of(devices_.begin(), devices_.end(), [&](std::uint32_t d) { return d != home_; });
-    if (!elsewhere && std::find(driven_.begin(), driven_.end(), true) == driven_.end()) return;
-    group();
-    find_reads();
-    for (std::uint32_t p = 0; p < groups_.size(); ++p) {
-      const NodeId first = groups_[p].front();
-      plan_.parts.push_back(driven_[first.index] ? driven_part(first) : straight_part(p));
+    for (bool moved = true; moved;) {
+      make_parts();
+      moved = false;
+      for (const Refused& r : refused()) {
+        if (!goes_to_host(r.node)) fail(r);
+        moved = true;
+      }
+    }
+    if (parts_.empty()) return;
+    for (std::uint32_t p = 0; p < parts_.size(); ++p) {
+      plan_part(p);
+      plan_.parts.push_back(std::move(parts_[p]));
     }
     if (std::any_of(devices_.begin(), devices_.end(), [](std::uint32_t d) { return d != 0; }))
       plan_.node_devices = devices_;
     report_copies();
+  }
+
+  // The first that are refused in their parts and have a decomposition; what has none goes to the host meanwhile.
+  std::vector<Refused> find_refused() {
+    std::vector<Refused> out;
+    for (bool moved = true; moved && out.empty();) {
+      make_parts();
+      moved = false;
+      for (const Refused& r : refused())
+        if (op_def(g_.node(r.node).op).decompose.has())
+          out.push_back(r);
+        else
+          moved = goes_to_host(r.node) || moved;
+    }
+    return out;
   }
 
  private:
@@ -76,6 +96,51 @@ class Cutter {
   Kind kind_of(std::uint32_t i) const {
     const auto stage = std::upper_bound(stops_.begin(), stops_.end(), i) - stops_.begin();
     return {devices_[i], static_cast<std::size_t>(stage), driven_[i] ? i : kNoPart};
+  }
+
+  // Without parts where the home device runs all of it.
+  void make_parts() {
+    groups_.clear(), last_reader_.clear(), crosses_.clear(), parts_.clear();
+    const bool elsewhere = std::any_of(devices_.begin(), devices_.end(), [&](std::uint32_t d) { return d != home_; });
+    if (!elsewhere && std::find(driven_.begin(), driven_.end(), true) == driven_.end()) return;
+    group();
+    find_reads();
+    for (std::uint32_t p = 0; p < groups_.size(); ++p) {
+      const NodeId first = groups_[p].front();
+      parts_.push_back(driven_[first.index] ? driven_part(first) : straight_part(p));
+    }
+  }
+
+  std::vector<Refused> refused() const {
+    std::vector<Refused> out;
+    const auto ask = [&](const Graph& given, std::uint32_t device, const std::vector<NodeId>* nodes) {
+      const Target& target = target_.of_device(device);
+      for (std::uint32_t i = 0; i < given.num_nodes(); ++i) {
+        const NodeId id{i};
+        if (is_leaf(given, id) || target.on_host(given, id)) continue;
+        if (op_def(given.node(id).kind()).view == ViewKind::Always && !target.opaque()) continue;
+        if (const char* why = target.refuses(given, id)) out.push_back({nodes ? (*nodes)[i] : id, device, why});
+      }
+    };
+    if (parts_.empty()) ask(g_, home_, nullptr);
+    for (const LirPart& part : parts_)
+      if (!part.driven) ask(part.modules[0].graph, part.device, &part.nodes);
+    return out;
+  }
+  bool goes_to_host(NodeId id) {
+    const std::optional<std::uint32_t> host = target_.fallback(g_, id);
+    if (!host || *host == devices_[id.index]) return false;
+    devices_[id.index] = *host;
+    return true;
+  }
+  [[noreturn]] void fail(const Refused& r) const {
+    throw Error(
+        Diagnostic{ErrorCode::Unsupported,
+                   concat_text(op_text_name(g_.node(r.node).op), " has no kernel on ",
+                               target_.of_device(r.device).name(), " in a part of graph '", g_.name(), "': ", r.why),
+                   node_where(g_, r.node),
+                   "the nodes around it run on other devices: place them with it "
+                   "(CompileOptions::placement), or all of them on cpu"});
   }
 
   // Each part takes all that its device can run by then, up to where the run stops for the value of a symbol; it begins
@@ -140,27 +205,12 @@ class Cutter {
     part.nodes = {id};
     part.inputs = n.inputs;
     for (std::uint32_t r = 0; r < n.num_results(); ++r) part.outputs.emplace_back(id, r);
-    const LoopParts loop = loop_parts(n.op).value_or(LoopParts{});
-    const std::vector<Subgraph> bodies = body_graphs(n.op);
-    for (const Subgraph& body : bodies) {
-      LirModule m;
-      m.graph = *body;
-      if (!m.graph.is_static()) m.graph.set_symbols(g_.symbols());
-      std::vector<LirAlias> carried;
-      if (&body == &bodies.back())
-        for (std::uint32_t c = 0; c < loop.carries; ++c)
-          carried.push_back({static_cast<std::uint32_t>(loop.first_carry()) + c, c, {}});
-      m.plan = plan_memory(m.graph, target_, carried, part.device);
-      part.modules.push_back(std::move(m));
-    }
     return part;
   }
 
   LirPart straight_part(std::uint32_t p) {
-    const std::uint32_t device = devices_[groups_[p].front().index];
-    const Target& target = target_.of_device(device);
     LirPart part;
-    part.device = device;
+    part.device = devices_[groups_[p].front().index];
     LirModule& m = part.modules.emplace_back();
     m.graph = copy_shell(g_, concat_text(g_.name(), ".part", p));
     std::map<Value, Value> here;
@@ -189,30 +239,36 @@ class Cutter {
       }
     }
     m.graph.set_outputs(std::move(outputs));
-    require_taken(part, target);
-    m.plan = plan_memory(m.graph, target, target.opaque() ? aliases_of(p, part) : std::vector<LirAlias>());
     return part;
+  }
+
+  void plan_part(std::uint32_t p) {
+    LirPart& part = parts_[p];
+    if (!part.driven) {
+      LirModule& m = part.modules[0];
+      const Target& target = target_.of_device(part.device);
+      m.plan = plan_memory(m.graph, target, target.opaque() ? aliases_of(p, part) : std::vector<LirAlias>());
+      return;
+    }
+    const OpBox& op = g_.node(part.nodes[0]).op;
+    const LoopParts loop = loop_parts(op).value_or(LoopParts{});
+    const std::vector<Subgraph> bodies = body_graphs(op);
+    for (const Subgraph& body : bodies) {
+      LirModule m;
+      m.graph = *body;
+      if (!m.graph.is_static()) m.graph.set_symbols(g_.symbols());
+      std::vector<LirAlias> carried;
+      if (&body == &bodies.back())
+        for (std::uint32_t c = 0; c < loop.carries; ++c)
+          carried.push_back({static_cast<std::uint32_t>(loop.first_carry()) + c, c, {}});
+      m.plan = plan_memory(m.graph, target_, carried, part.device);
+      part.modules.push_back(std::move(m));
+    }
   }
 
   ops::Input input_of(Value v) const {
     const Shape& s = g_.shape(v);
     return {concat_text("v", v.node.index, "_", v.result), s.dims(), s.dtype()};
-  }
-
-  // A device that takes a node for what is around it may not take it alone.
-  void require_taken(const LirPart& part, const Target& target) const {
-    const Graph& cut = part.modules[0].graph;
-    for (std::uint32_t i = 0; i < cut.num_nodes(); ++i) {
-      const OpDef& def = op_def(cut.nodes()[i].op);
-      if (def.is_leaf() || def.view == ViewKind::Always || target.on_host(cut, NodeId{i})) continue;
-      if (const char* why = target.refuses(cut, NodeId{i}))
-        throw Error(Diagnostic{ErrorCode::Unsupported,
-                               concat_text(op_text_name(cut.nodes()[i].op), " has no kernel on ", target.name(),
-                                           " in a part of graph '", g_.name(), "': ", why),
-                               node_where(g_, part.nodes[i]),
-                               "the nodes around it run on other devices: place them with it "
-                               "(CompileOptions::placement), or all of them on cpu"});
-    }
   }
 
   // The value behind views and updates, which may give their bytes on.
@@ -288,6 +344,7 @@ class Cutter {
   std::vector<bool> driven_;
   std::vector<std::uint32_t> stops_;              // the first node behind each
   std::vector<std::vector<NodeId>> groups_;       // by part
+  std::vector<LirPart> parts_;                    // as far as they are made; none where the home device runs all
   std::vector<std::uint32_t> part_of_;            // by node
   std::map<Value, std::uint32_t> last_reader_;    // kNoPart: read behind them
   std::map<NodeId, std::uint32_t> leaf_index_;    // of inputs, params and states among their kind
@@ -301,6 +358,11 @@ class Cutter {
 
 void cut_parts(const Graph& g, const Target& target, std::uint32_t home, LirBufferPlan& plan) {
   Cutter(g, target, home, plan).cut();
+}
+
+std::vector<Refused> refused_in_parts(const Graph& g, const Target& target, std::uint32_t home) {
+  LirBufferPlan plan;
+  return Cutter(g, target, home, plan).find_refused();
 }
 
 LirPart resize_part(const Graph& g, const LirPart& part) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/compiler/cut_parts.h"
+#include "rlx/compiler/hand_over.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/placement.h"
 #include "rlx/compiler/split_weights.h"
@@ -15,6 +16,22 @@
 #include "rlx/ir/verify.h"
 
 namespace rlx {
+
+namespace {
+// The highest number of a device in a plan, bodies included.
+std::uint32_t last_device(const LirBufferPlan& plan) {
+  std::uint32_t last = 0;
+  for (const auto* devices : {&plan.node_devices, &plan.arena_devices})
+    for (std::uint32_t d : *devices) last = std::max(last, d);
+  for (const LirBodies& b : plan.bodies)
+    for (const LirModule& m : b.modules) last = std::max(last, last_device(m.plan));
+  for (const LirPart& p : plan.parts) {
+    last = std::max(last, p.device);
+    for (const LirModule& m : p.modules) last = std::max(last, last_device(m.plan));
+  }
+  return last;
+}
+}  // namespace
 
 FusionTarget fusion_target_for(Device d) {
   (void)device_info(d);  // throws for none
@@ -84,7 +101,8 @@ MirModule CompilePipeline::lower_hir(HirModule m) {
   const Pass* passes[] = {&rlx::lower_hir};
   PassContext c = context(nullptr);
   c.policy = options_.policy.value_or(m.policy);
-  return MirModule{run_passes(std::move(m.graph), passes, c, observe, this)};
+  Graph g = label_bodies(std::move(m.graph), options_.placement);
+  return MirModule{run_passes(std::move(g), passes, c, observe, this)};
 }
 
 MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& report) {
@@ -116,9 +134,10 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
 }
 
 MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
-  Graph g =
-      legalize_or_rewrite_for_backend(std::move(m.graph), *program_target(target_, options_).target, target_->name(),
-                                      &report, options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+  // Passes may have joined nodes of a body under a label that places nobody.
+  Graph g = label_bodies(std::move(m.graph), options_.placement);
+  g = legalize_or_rewrite_for_backend(std::move(g), *program_target(target_, options_).target, target_->name(), &report,
+                                      options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
   keep("legalize", g);
   return MirModule{std::move(g)};
 }
@@ -147,21 +166,29 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
       }
 }
 
-LirModule CompilePipeline::plan_lir(const MirModule& m) {
+LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* report) {
+  KernelDispatchReport local;
+  KernelDispatchReport& told = report ? *report : local;
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
   const Products leave = options_.precision ? options_.precision->products : Products::Exact;
   SplitProgram split = split_weights(m.graph, *program.target, leave);
   LirModule lir;
-  if (!program.others.empty()) {
-    // Where the device keeps whole values the parts of the program say what crosses.
-    if (!program.target->opaque()) split.run = insert_transfers(split.run, *program.target);
-    lir.others = program.others;
-    if (program.host_segments && !runs_on(split.run, *program.target, static_cast<std::uint32_t>(lir.others.size())))
-      lir.others.pop_back();
-  }
+  // Where the device keeps whole values the parts of the program say what crosses.
+  if (program.target->opaque())
+    split.run = hand_over(std::move(split.run), *program.target,
+                          options_.kernel_dispatch.value_or(KernelDispatchConfig{}), told);
+  else if (!program.others.empty())
+    split.run = insert_transfers(split.run, *program.target);
   if (!split.run.symbol_sources().empty()) split.run = sorted_by_symbols(split.run);
   lir.plan = plan_memory(split.run, *program.target, donated(split.run));
+  if (lir.plan.opaque) report_moved(split.run, lir.plan, *program.target, told);
+  lir.others = program.others;
+  if (program.host_segments) {
+    const auto host = static_cast<std::uint32_t>(lir.others.size());
+    const bool used = lir.plan.opaque ? last_device(lir.plan) == host : runs_on(split.run, *program.target, host);
+    if (!used) lir.others.pop_back();
+  }
   lir.graph = std::move(split.run);
   lir.prepare = std::move(split.prepare);
   const std::vector<NodeId> states = lir.graph.leaves(OpKind::State);
@@ -210,20 +237,6 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
 }
 
 namespace {
-// The highest number of a device in a plan, bodies included.
-std::uint32_t last_device(const LirBufferPlan& plan) {
-  std::uint32_t last = 0;
-  for (const auto* devices : {&plan.node_devices, &plan.arena_devices})
-    for (std::uint32_t d : *devices) last = std::max(last, d);
-  for (const LirBodies& b : plan.bodies)
-    for (const LirModule& m : b.modules) last = std::max(last, last_device(m.plan));
-  for (const LirPart& p : plan.parts) {
-    last = std::max(last, p.device);
-    for (const LirModule& m : p.modules) last = std::max(last, last_device(m.plan));
-  }
-  return last;
-}
-
 // A planned program from anywhere: sound, for this target, and with a plan that fits it.
 void check_lir(const LirModule& lir, const Target& target) {
   const Graph& g = lir.graph;
@@ -367,7 +380,7 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
     }
   }
   if (has_extents(mir.graph)) {
-    result.lir = plan_lir(mir);
+    result.lir = plan_lir(mir, &result.dispatch);
     keep("lir", result.lir.graph);
   } else {
     hir.graph.set_symbols(declared);

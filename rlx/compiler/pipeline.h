@@ -33,7 +33,8 @@ enum class OnFailure : std::uint8_t {
 };
 
 /// Nodes of a graph that run on another device: those whose label begins with `label` (Graph::scope), up to its end or
-/// a '/'. Of several that fit the longest decides. What a branch or loop holds goes with it, but for its own label.
+/// a '/'. Of several that fit the longest decides. What a branch or loop holds goes with it, but for its own label; on
+/// the cpu, which runs it whole, all of it goes with it.
 struct Placement {
   std::string label;
   DeviceId device;
@@ -103,7 +104,8 @@ class CompilePipeline {
   /// Everything becomes ops the target claims, or one error names all offenders.
   MirModule legalize(MirModule m, KernelDispatchReport& report);
   /// Weight preparation and the memory plan. The graph must be legal, and static but for runtime and bucket symbols.
-  LirModule plan_lir(const MirModule& m);
+  /// `report`, that of the legalisation, gets what a device refused only in its part of the program.
+  LirModule plan_lir(const MirModule& m, KernelDispatchReport* report = nullptr);
 
   /// All of it. A module at a later stage skips what is behind it; one at stage Lir is checked against this target, its
   /// plan too. Symbols without a value give a result to specialise.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "rlx/compiler/memory_plan.h"
@@ -27,6 +28,15 @@ struct Placed {
   std::uint32_t device = 0;
 };
 
+/// Of several that fit the label the longest; null when none does.
+template <class List>
+auto placement_of(const List& list, std::string_view label) -> decltype(&*list.begin()) {
+  auto best = decltype(&*list.begin()){};
+  for (const auto& p : list)
+    if (begins_with(label, p.label) && (!best || best->label.size() < p.label.size())) best = &p;
+  return best;
+}
+
 class SeveralDevices final : public Target {
  public:
   SeveralDevices(std::shared_ptr<const Target> first, std::shared_ptr<const Target> host, std::uint32_t host_number,
@@ -35,7 +45,13 @@ class SeveralDevices final : public Target {
         host_(std::move(host)),
         host_number_(host_number),
         falls_back_(falls_back),
-        placed_(std::move(placed)) {}
+        placed_(std::move(placed)),
+        kinds_(first_->kinds()) {
+    const auto on_host = [&](const Placed& p) { return host_ && p.device == host_number_; };
+    if (std::any_of(placed_.begin(), placed_.end(), on_host))
+      for (const OpDef* def : all_op_defs())
+        if (host_->has(def->kind)) kinds_.add(def->kind);
+  }
 
   std::string_view name() const override { return first_->name(); }
   Device device() const override { return first_->device(); }
@@ -43,24 +59,29 @@ class SeveralDevices final : public Target {
   TargetLimits limits() const override { return first_->limits(); }
   bool opaque() const override { return first_->opaque(); }
   bool runtime_symbols() const override { return first_->runtime_symbols(); }
-  const OpSet& kinds() const override { return first_->kinds(); }
+  // Of what was placed on the host too; who runs a node is asked of each.
+  const OpSet& kinds() const override { return kinds_; }
   const char* refuses(const Graph& g, NodeId id) const override {
-    return (sent_to_host(g, id) ? host_ : first_)->refuses(g, id);
+    return (sent_to_host(g.node(id).origin.label) ? host_ : first_)->refuses(g, id);
   }
+  std::uint32_t kernels_of(std::string_view label) const override { return sent_to_host(label) ? host_number_ : 0; }
   // A fused node gets its label when it is built.
   bool by_kind() const override { return first_->by_kind() && !host_; }
   bool on_host(const Graph& g, NodeId id) const override {
-    return (!sent_to_host(g, id) && first_->on_host(g, id)) ||
-           ((falls_back_ || sent_to_host(g, id)) && host_takes(g, id));
+    const bool sent = sent_to_host(g.node(id).origin.label);
+    return (!sent && first_->on_host(g, id)) || ((falls_back_ || sent) && host_takes(g, id));
   }
   RegionLimits region_limits() const override { return first_->region_limits(); }
   std::uint32_t device_of(const Graph& g, NodeId id, std::uint32_t home) const override {
     if (on_host_segment(g, id)) return host_number_;
-    const Placed* p = placement(g, id);
+    const Placed* p = placement_of(placed_, g.node(id).origin.label);
     return p ? p->device : home;
   }
   const Target& of_device(std::uint32_t number) const override {
     return host_ && number == host_number_ ? *host_ : *first_;
+  }
+  std::optional<std::uint32_t> fallback(const Graph& g, NodeId id) const override {
+    return falls_back_ && host_takes(g, id) ? std::optional(host_number_) : std::nullopt;
   }
   bool reads_strided(const Graph& g, NodeId id, int operand) const override {
     return runner(g, id).reads_strided(g, id, operand);
@@ -84,23 +105,16 @@ class SeveralDevices final : public Target {
   }
 
  private:
-  const Placed* placement(const Graph& g, NodeId id) const {
-    const std::string& label = g.node(id).origin.label;
-    const Placed* best = nullptr;
-    for (const Placed& p : placed_)
-      if (begins_with(label, p.label) && (!best || best->label.size() < p.label.size())) best = &p;
-    return best;
-  }
-  bool sent_to_host(const Graph& g, NodeId id) const {
+  bool sent_to_host(std::string_view label) const {
     if (!host_ || placed_.empty()) return false;
-    const Placed* p = placement(g, id);
+    const Placed* p = placement_of(placed_, label);
     return p && p->device == host_number_;
   }
   bool host_takes(const Graph& g, NodeId id) const { return host_ && (host_->claims(g, id) || host_->on_host(g, id)); }
   // A part of the program that the host runs beside the first device.
   bool on_host_segment(const Graph& g, NodeId id) const {
     if (!host_ || op_def(g.node(id).kind()).is_leaf()) return false;
-    if (sent_to_host(g, id)) return true;
+    if (sent_to_host(g.node(id).origin.label)) return true;
     return falls_back_ && first_->refuses(g, id) && !first_->on_host(g, id) && !driven(g, id) && host_takes(g, id);
   }
   const Target& runner(const Graph& g, NodeId id) const { return on_host_segment(g, id) ? *host_ : *first_; }
@@ -109,6 +123,49 @@ class SeveralDevices final : public Target {
   std::uint32_t host_number_;
   bool falls_back_;
   std::vector<Placed> placed_;
+  OpSet kinds_;
+};
+
+/// Gives bodies the labels by which they go with what holds them; each body once for each of the placements around it.
+class BodyLabels {
+ public:
+  explicit BodyLabels(std::span<const Placement> placement) : placement_(placement) {}
+
+  /// None when all labels say already what they should. `around` places the node that holds `g`; null: nothing does.
+  std::optional<Graph> labelled(const Graph& g, const Placement* around) {
+    std::optional<Graph> out;
+    for (std::uint32_t i = 0; i < g.num_nodes() && around; ++i) {
+      const NodeId id{i};
+      if (op_def(g.node(id).kind()).is_leaf()) continue;
+      const Placement* own = placement_of(placement_, g.node(id).origin.label);
+      if (own == around || (own && around->device.kind != Device::Cpu)) continue;
+      if (!out) out = g;
+      out->set_label(id, label_inside(g.node(id).origin.label, *around));
+    }
+    const Graph& now = out ? *out : g;
+    std::optional<Graph> changed = change_bodies_of(now, [&](NodeId holder, const Subgraph& body) {
+      return labelled(body, placement_of(placement_, now.node(holder).origin.label));
+    });
+    return changed ? std::move(changed) : std::move(out);
+  }
+
+ private:
+  // Null: as it is.
+  Subgraph labelled(const Subgraph& body, const Placement* around) {
+    if (const auto known = bodies_.find({body, around}); known != bodies_.end()) return known->second;
+    std::optional<Graph> now = labelled(*body, around);
+    Subgraph made = now ? std::make_shared<const Graph>(std::move(*now)) : nullptr;
+    return bodies_.emplace(std::pair(body, around), std::move(made)).first->second;
+  }
+  // One that `around` places, with the node's own behind it where a longer label does not take that.
+  std::string label_inside(const std::string& own, const Placement& around) const {
+    if (own.empty()) return around.label;
+    std::string inside = concat_text(around.label, "/", own);
+    return placement_of(placement_, inside) == &around ? inside : around.label;
+  }
+
+  std::span<const Placement> placement_;
+  std::map<std::pair<Subgraph, const Placement*>, Subgraph> bodies_;
 };
 
 bool label_in(const Graph& g, std::string_view start) {
@@ -186,6 +243,12 @@ void check_placement(const Graph& g, const CompileOptions& options) {
         concat_text("placement: no node of graph '", g.name(), "' has a label that begins with '", p.label, "'"),
         did_you_mean(p.label, labels, "name the nodes with Graph::scope"));
   }
+}
+
+Graph label_bodies(Graph g, std::span<const Placement> placement) {
+  if (placement.empty()) return g;
+  std::optional<Graph> labelled = BodyLabels(placement).labelled(g, nullptr);
+  return labelled ? std::move(*labelled) : std::move(g);
 }
 
 Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace rlx {
 
 struct CompileOptions;
+struct Placement;
 
 /// A target that stands for the devices of one program.
 struct ProgramTarget {
@@ -27,6 +29,11 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
 
 /// NotFound for a placement whose label no node of `g` has, bodies included.
 void check_placement(const Graph& g, const CompileOptions& options);
+
+/// `g` whose bodies say by labels what `placement` makes of them: a node of a body is placed with the branch or loop
+/// that holds it, unless its own label places it. The cpu runs what it holds itself, whatever labels are in it. So
+/// whoever asks a target about a node of a body asks of the device that will run it.
+Graph label_bodies(Graph g, std::span<const Placement> placement);
 
 /// `g`, whose inputs are on device `home`, with a Transfer wherever a node reads what another device made; outputs come
 /// to `home`, new values of states to where these are. Params and constants are read by every device where it has them.

@@ -63,6 +63,8 @@ class Target : public Claims {
   virtual std::uint32_t device_of(const Graph&, NodeId, std::uint32_t home) const { return home; }
   /// Likewise: what answers for the device of that number alone.
   virtual const Target& of_device(std::uint32_t /*number*/) const { return *this; }
+  /// Likewise: the number of the host where it may run the node in place of a device that refuses it.
+  virtual std::optional<std::uint32_t> fallback(const Graph&, NodeId) const { return std::nullopt; }
   /// True when the node's kernel runs its bodies as programs: they are then planned inside the arena of the whole.
   virtual bool plans_bodies(const Graph&, NodeId) const { return false; }
   /// The form that a product's kernel wants of constant operand `operand`, the matrix `of`; none when it reads the

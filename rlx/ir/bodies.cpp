@@ -64,28 +64,35 @@ bool any_body(const Graph& g, const std::function<bool(const Graph&)>& test) {
   return false;
 }
 
-std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change) {
+std::optional<Graph> change_bodies_of(const Graph& g, const std::function<Subgraph(NodeId, const Subgraph&)>& change) {
   const auto holds = [](const Node& n) { return op_def(n.op).bodies == BodyKind::Programs; };
   if (std::none_of(g.nodes().begin(), g.nodes().end(), holds)) return std::nullopt;
-  std::unordered_map<const Graph*, Subgraph> changed;  // null: left as it is
   bool any = false;
   Graph out = copy_shell(g);
   out.reserve(g.num_nodes());
-  for (const Node& n : g.nodes()) {
-    Node copy = n;
-    if (holds(n))
-      copy.op = with_bodies(n.op, [&](std::string_view, const Subgraph& body) {
-        auto [it, fresh] = changed.try_emplace(body.get());
-        if (fresh)
-          if (std::optional<Graph> now = change(*body)) it->second = std::make_shared<const Graph>(std::move(*now));
-        any = any || it->second;
-        return it->second;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    Node copy = g.nodes()[i];
+    if (holds(copy))
+      copy.op = with_bodies(copy.op, [&](std::string_view, const Subgraph& body) {
+        Subgraph now = change(NodeId{i}, body);
+        any = any || now;
+        return now;
       });
     out.add_node(std::move(copy));
   }
   if (!any) return std::nullopt;
   copy_ends(out, g, [](Value v) { return v; });
   return out;
+}
+
+std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change) {
+  std::unordered_map<const Graph*, Subgraph> changed;  // null: left as it is
+  return change_bodies_of(g, [&](NodeId, const Subgraph& body) {
+    auto [it, fresh] = changed.try_emplace(body.get());
+    if (fresh)
+      if (std::optional<Graph> now = change(*body)) it->second = std::make_shared<const Graph>(std::move(*now));
+    return it->second;
+  });
 }
 
 }  // namespace rlx

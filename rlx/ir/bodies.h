@@ -12,6 +12,9 @@ namespace rlx {
 /// body that several ops share is asked about once.
 std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change);
 
+/// The same; `change(node, body)` is asked for each node that holds a body, and gives null to leave it.
+std::optional<Graph> change_bodies_of(const Graph& g, const std::function<Subgraph(NodeId, const Subgraph&)>& change);
+
 /// The bodies of an op that are there, in the order of its attributes.
 std::vector<Subgraph> body_graphs(const OpBox& op);
 

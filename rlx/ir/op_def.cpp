@@ -224,6 +224,8 @@ std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const E
     for (Value v : n.inputs) operands.push_back(mapped(v));
     Expr e = graph.add(n.op, std::move(operands), n.origin.loc);
     map[i] = e.value().node.index;
+    // By labels nodes are placed on devices.
+    if (graph.node(NodeId{map[i]}).origin.label.empty()) graph.set_label(NodeId{map[i]}, n.origin.label);
   }
   std::vector<Expr> out;
   for (Value v : body.outputs()) out.push_back(graph.expr(mapped(v)));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <bitset>
+#include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 #include "rlx/ir/op_kind.h"
 
@@ -32,6 +34,8 @@ class Claims {
   virtual bool on_host(const Graph&, NodeId) const { return false; }
   /// True for a branch or loop that is refused, but whose bodies can run as programs of their own.
   virtual bool driven(const Graph&, NodeId) const { return false; }
+  /// Of a target that stands for several: nodes are asked of the same kernels when this is equal for their labels.
+  virtual std::uint32_t kernels_of(std::string_view /*label*/) const { return 0; }
   virtual RegionLimits region_limits() const { return {}; }
 
   bool has(OpKind kind) const;

@@ -151,9 +151,9 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
     }
     // Reading in place is only better where the target's kernel takes the strides.
     Expr candidate = r.graph().dot_general(best.lhs.x, best.rhs.x, dims_of(best));
-    if (!context.claims->claims(r.graph(), candidate.value().node)) {
+    if (context.refuses(candidate, n)) {
       if (!product.valid()) product = r.graph().dot_general(in[0], in[1], dims_of(plain));
-      if (context.claims->claims(r.graph(), product.value().node)) candidate = product;
+      if (!context.refuses(product, n)) candidate = product;
     }
     r.replace(id, {candidate});
   }

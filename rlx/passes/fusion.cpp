@@ -108,6 +108,12 @@ OpSet default_claims(FusionTarget target) {
   return set;
 }
 
+const char* PassContext::refuses(const Expr& built, const Node& old) const {
+  const NodeId id = built.value().node;
+  if (!old.origin.label.empty()) built.graph().set_label(id, old.origin.label);
+  return claims->refuses(built.graph(), id);
+}
+
 void PassContext::fused(std::string_view pattern) const {
   if (report) ++report->fused[std::string(pattern)];
 }

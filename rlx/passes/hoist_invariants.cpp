@@ -76,6 +76,7 @@ class Body {
       std::vector<Value> in;
       for (Value from : n.inputs) in.push_back(made[from.node.index].result(from.result).value());
       made[id.index] = to.add(n.op, std::move(in), n.origin.loc);
+      to.set_label(made[id.index].value().node, n.origin.label);
     }
     return made[v.node.index].result(v.result);
   }
@@ -175,6 +176,7 @@ bool hoist(Rebuilder& r, NodeId id) {
     const std::vector<NodeId> inputs = old.leaves(OpKind::Input);
     const auto x = std::find(inputs.begin(), inputs.end(), old.node(cast).inputs[0].node);
     xs.push_back(r.graph().add(old.node(cast).op, {operands[static_cast<std::size_t>(x - inputs.begin())]}));
+    r.graph().set_label(xs.back().value().node, old.node(cast).origin.label);
   }
   OpBox form = n.op;
   const auto more = static_cast<std::int64_t>(invariants.size());

@@ -66,11 +66,12 @@ class RegionMarker {
       for (const Dim& d : s.dims()) hash = hash * 31 + (d.is_static() ? static_cast<std::uint64_t>(d.value()) : 1);
     }
     std::vector<Asked>& asked = asked_[hash];
+    const std::uint32_t kernels = context_.claims->kernels_of(n.origin.label);
     for (const Asked& a : asked)
-      if (same_alone(n, g_.node(a.node))) return a.claimed;
+      if (a.kernels == kernels && same_alone(n, g_.node(a.node))) return a.claimed;
     std::optional<Expr> alone = build({id.index});
-    const bool claimed = alone && context_.claims->claims(r_.stage(), alone->value().node);
-    if (asked.size() < kMostAsked) asked.push_back({id, claimed});
+    const bool claimed = alone && !context_.refuses(*alone, n);
+    if (asked.size() < kMostAsked) asked.push_back({id, kernels, claimed});
     return claimed;
   }
 
@@ -272,10 +273,7 @@ class RegionMarker {
     if (!surely_refused(members, region)) {
       std::optional<Expr> fused = build(members);
       if (!fused) return;
-      // By labels nodes are placed on devices: who is to run it is asked.
-      if (const std::string& label = g_.node(tail).origin.label; !label.empty())
-        r_.stage().set_label(fused->value().node, label);
-      why = context_.claims->refuses(r_.stage(), fused->value().node);
+      why = context_.refuses(*fused, g_.node(tail));
       if (!why) {
         std::uint32_t result = 0;
         for (std::size_t k = members.size(); k-- > 0;)
@@ -299,6 +297,7 @@ class RegionMarker {
 
   struct Asked {
     NodeId node;
+    std::uint32_t kernels;
     bool claimed;
   };
   static constexpr std::size_t kMostAsked = 8;  // of one hash

@@ -37,9 +37,12 @@ std::string list_text(const Group& group) {
   return out;
 }
 
-// "layer0/q+k+v": the labels of the products, their common folder once; empty when one has none.
+// "layer0/q+k+v": the labels of the products, their common folder once; the one that they all have; empty when one has
+// none.
 std::string joined_label(const Graph& g, const Group& group) {
   const std::string& first = g.node(group[0].dot).origin.label;
+  if (std::all_of(group.begin(), group.end(), [&](const auto& m) { return g.node(m.dot).origin.label == first; }))
+    return first;
   const std::size_t slash = first.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : first.substr(0, slash + 1);
   std::string out = folder;
@@ -71,6 +74,8 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   Expr y = stage.dot_general(lhs, stage.concat(weights, transposed ? 0 : 1),
                              ops::DotGeneral{{last}, {transposed ? 1 : 0}, {}, {}});
   const NodeId product = y.value().node;
+  const std::string label = joined_label(g, group);
+  stage.set_label(product, label);
   const char* why = context.claims->refuses(stage, product);
   if (why && !context.claims->has(OpKind::FusedDot)) {
     context.missed(kPattern, g, group[0].dot, MissReason::NotClaimed,
@@ -78,10 +83,7 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
     return false;
   }
   if (!biases.empty()) y = y + stage.concat(biases, 0);
-  if (std::string label = joined_label(g, group); !label.empty()) {
-    stage.set_label(product, label);
-    if (!biases.empty()) stage.set_label(y.value().node, label);
-  }
+  if (!biases.empty()) stage.set_label(y.value().node, label);
   Dim start = 0;
   for (const BiasedProduct& m : group) {
     r.replace(m.result, stage.narrow(y, -1, start, m.n));

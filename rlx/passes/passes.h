@@ -19,6 +19,9 @@ struct PassContext {
   FusionPolicy policy = FusionPolicy::Direct;
   FusionReport* report = nullptr;
 
+  /// Null when the target takes `built`, which is to stand for node `old` of another graph; else why not. By labels
+  /// nodes are placed on devices: it gets the label of `old`, so that who is to run it is asked.
+  const char* refuses(const Expr& built, const Node& old) const;
   void fused(std::string_view pattern) const;
   void missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail,
               std::string hint = {}) const;

@@ -24,6 +24,9 @@ struct ProofOptions {
   bool peers = false;   // of arenas: streams of a device copy from memory of another one
   // Its target refuses these; in opaque mode also what has them in a body.
   OpSet refuse{};
+  // In opaque mode: those of these that read an input of the graph it is given, as code for a fused op of which it
+  // wants to make the operands.
+  OpSet refuse_on_inputs{};
   static OpSet control_flow() { return {OpKind::If, OpKind::While, OpKind::Scan, OpKind::Call}; }
 };
 

@@ -252,23 +252,28 @@ bool holds_refused(const Graph& g, const OpSet& refused) {
   return any_body(g, [&](const Graph& body) { return holds_refused(body, refused); });
 }
 
+ProofOptions options_now() {
+  std::lock_guard lock(state().mutex);
+  return state().options;
+}
+
+const char* why_refused(const Graph& g, NodeId id, const ProofOptions& options) {
+  const Node& n = g.node(id);
+  for (const Subgraph& body : body_graphs(n.op))
+    if (holds_refused(*body, options.refuse)) return "its body holds what the test asks it to refuse";
+  if (options.refuse.has(n.kind())) return "the test asks it to refuse";
+  if (options.refuse_on_inputs.has(n.kind()))
+    for (Value v : n.inputs)
+      if (g.node(v.node).kind() == OpKind::Input) return "the test asks it to refuse what reads an input";
+  return n.kind() != OpKind::Custom || op_def(n.op).reference.has() ? nullptr : "the op has no reference rule";
+}
+
 rlx_code claims(const rlx_options*, const rlx_graph* graph, const char** reasons, std::size_t nodes, rlx_error* error) {
   return guarded(error, [&] {
     const Graph g = read_graph(graph);
     check(g.num_nodes() == nodes, "claims of another number of nodes than the graph has");
-    OpSet refused;
-    {
-      std::lock_guard lock(state().mutex);
-      refused = state().options.refuse;
-    }
-    for (std::uint32_t i = 0; i < nodes; ++i) {
-      const Node& n = g.nodes()[i];
-      const bool ours = n.kind() != OpKind::Custom || op_def(n.op).reference.has();
-      reasons[i] = ours ? nullptr : "the op has no reference rule";
-      if (refused.has(n.kind())) reasons[i] = "the test asks it to refuse";
-      for (const Subgraph& body : body_graphs(n.op))
-        if (holds_refused(*body, refused)) reasons[i] = "its body holds what the test asks it to refuse";
-    }
+    const ProofOptions options = options_now();
+    for (std::uint32_t i = 0; i < nodes; ++i) reasons[i] = why_refused(g, NodeId{i}, options);
   });
 }
 
@@ -277,10 +282,9 @@ rlx_code compile(const rlx_options*, const rlx_graph* graph, const rlx_alias* al
   return guarded(error, [&] {
     auto program = std::make_unique<rlx_program>(rlx_program{read_graph(graph), {aliases, aliases + num_aliases}, {}});
     check(program->graph.is_static(), "a graph with symbols to compile");
-    {
-      std::lock_guard lock(state().mutex);
-      check(!holds_refused(program->graph, state().options.refuse), "the plug-in was given what it refuses");
-    }
+    const ProofOptions options = options_now();
+    for (std::uint32_t i = 0; i < program->graph.num_nodes(); ++i)
+      check(!why_refused(program->graph, NodeId{i}, options), "the plug-in was given what it refuses");
     for (NodeId id : program->graph.leaves(OpKind::State)) {
       program->updates.emplace_back();
       for (const Graph::StateUpdate& u : program->graph.state_updates())

@@ -6,6 +6,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/samples.h"
 #include "tests/support/shapes.h"
 

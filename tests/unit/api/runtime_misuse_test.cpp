@@ -477,6 +477,7 @@ TEST_CASE("misuse: passes and fusion reports") {
   CHECK(op_histogram(Graph()).empty());
   REFUSED("999 is no OpKind", supports_op(OpSet(), static_cast<OpKind>(999)));
   PassContext context;
+  REFUSED("an empty Expr", context.refuses(Expr(), program().node(NodeId{0})));
   context.fused("p");  // no report: nothing is recorded
   context.missed("p", Graph(), NodeId(), MissReason::NotFused, "");
   FusionReport report;

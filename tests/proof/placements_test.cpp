@@ -1,0 +1,295 @@
+// Who runs what a program over several devices holds: bodies go with the node that holds them before the first pass,
+// and a device of whole values is given what it takes in the very graph that it is given.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "rlx/ir/bodies.h"
+#include "rlx/ir/inspect.h"
+#include "rlx/ir/text.h"
+#include "tests/proof/check_on_proof.h"
+#include "tests/support/error_text.h"
+#include "tests/support/needs.h"
+#include "tests/support/random_program.h"
+#include "tests/support/segment_programs.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+using test::f32;
+using test::ProofScope;
+
+const DeviceId kOther{ProofScope::kDevice, 1};
+
+CompileOptions sent(std::vector<Placement> placement) {
+  CompileOptions options;
+  options.placement = std::move(placement);
+  return options;
+}
+
+// Elementwise steps that fuse, with a number that keeps them apart from others.
+Expr fusing(Graph& g, Expr x, double number) { return g.tanh(x * number + 0.25) - 0.5; }
+
+// Under the label "c" a scan of a carry of that dtype over rows; its body holds a branch.
+Graph labelled_scan(DType dtype) {
+  Graph g("labelled");
+  const Expr x = g.input("x", Shape({3, 4}, dtype)), rows = g.input("rows", Shape({5, 3, 4}, dtype));
+  LoopResult r;
+  {
+    const auto label = g.scope("c");
+    r = g.scan(x, rows, [&](Graph& b, const ExprList& c, const ExprList& row) {
+      const Expr y = fusing(b, c[0], 0.5) + row[0];
+      const ExprList z = b.cond(
+          b.gt(b.sum(row[0]), 0.0), [&](Graph& t) { return ExprList{fusing(t, y, 0.75)}; },
+          [&](Graph& t) { return ExprList{fusing(t, y, 0.125)}; });
+      return LoopStep{z[0], {fusing(b, y, 2)}};
+    });
+  }
+  g.set_outputs({fusing(g, r.carries[0], 3), r.ys[0]});
+  return g;
+}
+
+int kinds_in(const Graph& g, OpKind kind) {
+  int count = 0;
+  for (const Node& n : g.nodes()) {
+    count += n.kind() == kind ? 1 : 0;
+    if (op_def(n.op).bodies == BodyKind::Programs)
+      for (const Subgraph& body : body_graphs(n.op)) count += kinds_in(*body, kind);
+  }
+  return count;
+}
+
+// The bodies of the one loop of `g`.
+int kinds_in_bodies(const Graph& g, OpKind kind) {
+  int count = 0;
+  (void)any_body(g, [&](const Graph& body) {
+    count += kinds_in(body, kind);
+    return false;
+  });
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("placement: what a loop on the cpu holds is fused as the cpu can, branches within too") {
+  for (test::ProofOptions mode : test::proof_modes())
+    for (const bool control : {false, true}) {
+      if (control) mode.refuse = test::ProofOptions::control_flow();
+      for (const DType dtype : {DType::F64, DType::F32}) {
+        INFO(test::mode_name(mode), ", loops refused: ", control, ", ", dtype_name(dtype));
+        const ProofScope proof(mode);
+        const Graph g = labelled_scan(dtype);
+        const CompileOptions options = sent({{"c", Device::Cpu}});
+        (void)test::check_on_proof(g, test::drawn(g), options);
+        const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+        // The cpu has no row for regions of F64, the proof device has.
+        const Graph& run = f.compile_result().lir.graph;
+        CHECK((kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0) == (dtype == DType::F32));
+        CHECK(kinds_in(run, OpKind::ElementwiseRegion) > 0);
+      }
+    }
+}
+
+TEST_CASE("placement: what a loop on the cpu holds is fused although the first device takes no region") {
+  for (test::ProofOptions mode : test::proof_modes({.refuse = {OpKind::ElementwiseRegion}})) {
+    CAPTURE(test::mode_name(mode));
+    const ProofScope proof(mode);
+    const Graph g = labelled_scan(DType::F32);
+    const CompileOptions options = sent({{"c", Device::Cpu}});
+    (void)test::check_on_proof(g, test::drawn(g), options);
+    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    const Graph& run = f.compile_result().lir.graph;
+    CHECK(kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0);
+    CHECK(kinds_in(run, OpKind::ElementwiseRegion) == kinds_in_bodies(run, OpKind::ElementwiseRegion));
+  }
+}
+
+TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs what it holds") {
+  for (test::ProofOptions mode : test::proof_modes({.refuse = test::ProofOptions::control_flow()}))
+    for (const DeviceId holder : {kOther, DeviceId(Device::Cpu)}) {
+      INFO(test::mode_name(mode), ", the loop on ", device_text(holder));
+      const ProofScope proof(mode);
+      Graph g("otherwise");
+      const Expr x = g.input("x", Shape({4}, DType::F64)), fixed = g.input("fixed", Shape({4}, DType::F64));
+      LoopResult r;
+      {
+        const auto label = g.scope("c");
+        r = g.scan(x, g.input("rows", Shape({3, 4}, DType::F64)),
+                   [&](Graph& b, const ExprList& c, const ExprList& row) {
+                     const auto inner = b.scope("there");
+                     // The last of them is the same in every trip, and so computed before the loop.
+                     return LoopStep{b.sort(fusing(b, c[0], 0.5) + row[0], 0) + b.sort(fixed * x, 0)};
+                   });
+      }
+      g.set_outputs({r.carries[0]});
+      const bool on_cpu = holder.kind == Device::Cpu;
+      const CompileOptions options = sent({{"c", holder}, {"there", on_cpu ? kOther : DeviceId(Device::Cpu)}});
+      (void)test::check_on_proof(g, test::drawn(g), options);
+      const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+      const LirModule& lir = f.compile_result().lir;
+      CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
+      CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // of F64 the cpu takes none
+      CHECK(kinds_in(lir.graph, OpKind::Sort) - kinds_in_bodies(lir.graph, OpKind::Sort) == 1);
+      for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
+        if (lir.graph.nodes()[i].kind() == OpKind::Sort) CHECK(lir.plan.node_device(NodeId{i}) == 2);
+    }
+}
+
+TEST_CASE("placement: one body that two nodes hold goes with each of them") {
+  for (const test::ProofOptions& mode : test::proof_modes()) {
+    CAPTURE(test::mode_name(mode));
+    const ProofScope proof(mode);
+    Graph g = labelled_scan(DType::F64);
+    NodeId scan;
+    for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+      if (g.nodes()[i].kind() == OpKind::Scan) scan = NodeId{i};
+    std::vector<Value> operands = g.node(scan).inputs;
+    operands[0] = g.input("other", Shape({3, 4}, DType::F64)).value();
+    const Expr again = g.add(g.node(scan).op, operands);  // with the same body, and no label
+    g.set_outputs({g.expr(Value(scan, 0)) + again});
+    const CompileOptions options = sent({{"c", Device::Cpu}});
+    (void)test::check_on_proof(g, test::drawn(g), options);
+    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    CHECK(kinds_in_bodies(f.compile_result().lir.graph, OpKind::ElementwiseRegion) > 0);  // of the device's own
+  }
+}
+
+TEST_CASE("placement: products under the very label that is placed stay there when they are joined") {
+  const ProofScope proof;
+  Graph g("joined");
+  const Expr x = g.input("x", f32({4, 8}));
+  ExprList products;
+  {
+    const auto label = g.scope("there");
+    for (const char* name : {"q", "k", "v"}) products.push_back(g.matmul(x, g.param(name, f32({8, 8}))));
+  }
+  g.set_outputs(products);
+  const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
+  const LirModule& lir = f.compile_result().lir;
+  for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
+    if (lir.graph.nodes()[i].kind() == OpKind::DotGeneral) CHECK(lir.plan.node_device(NodeId{i}) == 1);
+}
+
+TEST_CASE("parts: a device of whole values that takes no stop_gradient is given none") {
+  test::ProofOptions mode;
+  mode.opaque = true;
+  mode.refuse = {OpKind::StopGradient};
+  for (const bool cut : {false, true}) {
+    CAPTURE(cut);
+    const ProofScope proof(mode);
+    Graph g("views");
+    const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::full(f32({4}), 2));
+    const ExprList y = g.cond(
+        g.gt(g.sum(x), 0.0), [&](Graph& t) { return ExprList{t.stop_gradient(x) + 1.0}; },
+        [&](Graph& t) { return ExprList{t.stop_gradient(x)}; });
+    Expr z = g.tanh(g.stop_gradient(g.exp(y[0])));
+    {
+      const auto label = g.scope("there");
+      z = g.stop_gradient(g.stop_gradient(z) * x);
+    }
+    g.set_state("s", g.stop_gradient(s));
+    g.set_outputs({z, g.stop_gradient(x), s});
+    const CompileOptions options = cut ? sent({{"there", kOther}}) : CompileOptions();
+    (void)test::check_on_proof(g, test::drawn(g), options);
+    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    CHECK(kinds_in(f.compile_result().lir.graph, OpKind::StopGradient) == 0);
+    CHECK(f.compile_result().lir.plan.parts.size() == (cut ? 2 : 0));
+  }
+}
+
+TEST_CASE(
+    "parts: what a device takes only among what it makes itself is written out or sent to the cpu where it is cut") {
+  for (const bool control : {false, true}) {
+    CAPTURE(control);
+    test::ProofOptions mode;
+    mode.opaque = true;
+    mode.refuse_on_inputs = {OpKind::ElementwiseRegion, OpKind::Sort};
+    if (control) mode.refuse = test::ProofOptions::control_flow();
+    const ProofScope proof(mode);
+    Graph g("alone");
+    const Expr x = g.input("x", f32({4, 6})), w = g.param("w", f32({6, 6}));
+    const Expr made = g.matmul(x, w), more = g.matmul(made, w);
+    Expr apart;
+    {
+      const auto label = g.scope("there");
+      // The device would take both beside the product that they read.
+      apart = fusing(g, made, 0.5) + g.sort(more, 1);
+    }
+    const LoopResult r =
+        g.scan(apart, g.input("rows", f32({3, 4, 6})), [&](Graph& b, const ExprList& c, const ExprList& row) {
+          const Expr product = b.matmul(c[0], w);
+          const auto label = b.scope("there");
+          return LoopStep{fusing(b, product, 0.25) + row[0]};
+        });
+    g.set_outputs({fusing(g, g.matmul(r.carries[0], w), 0.125)});
+    CHECK(test::check_on_proof(g, test::drawn(g), sent({{"there", kOther}})) ==
+          (control ? "scan host:sort " : "host:sort "));
+    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
+    CHECK(contains(f.compile_result().dispatch.text(), "rewritten: the test asks it to refuse what reads an input"));
+    const LirModule& lir = f.compile_result().lir;
+    CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
+    for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
+      if (lir.graph.nodes()[i].kind() == OpKind::Sort) CHECK(lir.plan.node_device(NodeId{i}) == 2);
+    // Where no host may help the error says whose node it is.
+    CompileOptions strict = sent({{"there", kOther}});
+    strict.kernel_dispatch.emplace().host_fallback = false;
+    CHECK(contains(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), strict); }),
+                   "sort has no kernel on proof (opaque) in a part of graph 'alone'"));
+  }
+}
+
+namespace {
+
+// Labels a, b and c at random, on all nodes outside of bodies and on some inside.
+Graph with_random_labels(const Graph& from, test::Dice& dice, int percent) {
+  std::optional<Graph> inside =
+      change_bodies(from, [&](const Graph& body) { return std::optional(with_random_labels(body, dice, 25)); });
+  Graph g = inside ? std::move(*inside) : from;
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (!op_def(g.nodes()[i].kind()).is_leaf() && dice.chance(percent))
+      g.set_label(NodeId{i}, concat_text(dice.chance(33) ? "a" : dice.chance(50) ? "b" : "c", "/n", i));
+  return g;
+}
+
+bool any_label(const Graph& g, std::string_view start) {
+  return std::any_of(g.nodes().begin(), g.nodes().end(),
+                     [&](const Node& n) { return n.origin.label.starts_with(start); }) ||
+         any_body(g, [&](const Graph& body) { return any_label(body, start); });
+}
+
+}  // namespace
+
+TEST_CASE("placement: random programs with labels in bodies, devices that refuse at random, either mode") {
+  static constexpr OpKind kFused[] = {OpKind::ElementwiseRegion, OpKind::FusedDot,   OpKind::DotGeneral,
+                                      OpKind::StopGradient,      OpKind::Activation, OpKind::Softmax};
+  int split = 0;
+  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(200); ++seed) {
+    test::Dice dice(seed * 77 + 5);
+    test::RandomProgram p = test::random_program(seed);
+    p.graph = with_random_labels(p.graph, dice, 100);
+    test::ProofOptions mode;
+    mode.seed = seed;
+    mode.opaque = dice.chance(70);
+    if (dice.chance(40)) mode.refuse = test::ProofOptions::control_flow();
+    for (const OpKind kind : kFused) {
+      if (dice.chance(12)) mode.refuse.add(kind);
+      if (dice.chance(15)) mode.refuse_on_inputs.add(kind);
+    }
+    for (std::int64_t n = dice.below(3); n > 0; --n) {
+      const OpKind kind = dice.any(p.graph.nodes()).kind();
+      if (!op_def(kind).is_leaf()) (dice.chance(50) ? mode.refuse : mode.refuse_on_inputs).add(kind);
+    }
+    CompileOptions options;
+    if (any_label(p.graph, "a/")) options.placement.push_back({"a", kOther});
+    if (any_label(p.graph, "b/") && dice.chance(60)) options.placement.push_back({"b", Device::Cpu});
+    split += options.placement.empty() ? 0 : 1;
+    INFO("seed ", seed, ", ", test::mode_name(mode), "\n", print_text(p.graph));
+    const ProofScope proof(mode);
+    test::check_program(p, Session(ProofScope::kDevice), options);
+  }
+  CHECK(split > test::repetitions(200) / 2);
+}
+
+}  // namespace rlx
