@@ -205,7 +205,7 @@ TEST_CASE(
     CAPTURE(control);
     test::ProofOptions mode;
     mode.opaque = true;
-    mode.refuse_on_inputs = {OpKind::ElementwiseRegion, OpKind::Sort};
+    mode.refuse_on_inputs = {OpKind::Softmax, OpKind::Sort};
     if (control) mode.refuse = test::ProofOptions::control_flow();
     const ProofScope proof(mode);
     Graph g("alone");
@@ -215,15 +215,15 @@ TEST_CASE(
     {
       const auto label = g.scope("there");
       // The device would take both beside the product that they read.
-      apart = fusing(g, made, 0.5) + g.sort(more, 1);
+      apart = g.softmax(made, 1) + g.sort(more, 1);
     }
     const LoopResult r =
         g.scan(apart, g.input("rows", f32({3, 4, 6})), [&](Graph& b, const ExprList& c, const ExprList& row) {
           const Expr product = b.matmul(c[0], w);
           const auto label = b.scope("there");
-          return LoopStep{fusing(b, product, 0.25) + row[0]};
+          return LoopStep{b.softmax(product, 1) + row[0]};
         });
-    g.set_outputs({fusing(g, g.matmul(r.carries[0], w), 0.125)});
+    g.set_outputs({g.softmax(g.matmul(r.carries[0], w), 1)});
     CHECK(test::check_on_proof(g, test::drawn(g), sent({{"there", kOther}})) ==
           (control ? "scan host:sort " : "host:sort "));
     const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
