@@ -180,7 +180,7 @@ TEST_CASE("parts: a device of whole values that takes no stop_gradient is given 
     CAPTURE(cut);
     const ProofScope proof(mode);
     Graph g("views");
-    const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::full(f32({4}), 2));
+    const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::full(f32({4}), 2)), w = g.param("w", f32({4}));
     const ExprList y = g.cond(
         g.gt(g.sum(x), 0.0), [&](Graph& t) { return ExprList{t.stop_gradient(x) + 1.0}; },
         [&](Graph& t) { return ExprList{t.stop_gradient(x)}; });
@@ -190,7 +190,7 @@ TEST_CASE("parts: a device of whole values that takes no stop_gradient is given 
       z = g.stop_gradient(g.stop_gradient(z) * x);
     }
     g.set_state("s", g.stop_gradient(s));
-    g.set_outputs({z, g.stop_gradient(x), s});
+    g.set_outputs({z, g.stop_gradient(x), s, x + g.exp(g.stop_gradient(g.sin(w)))});
     const CompileOptions options = cut ? sent({{"there", kOther}}) : CompileOptions();
     (void)test::check_on_proof(g, test::drawn(g), options);
     const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
