@@ -240,6 +240,25 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("parts: what a device refuses of the preparation of weights, as it is given it, the host evaluates") {
+  test::ProofOptions mode;
+  mode.opaque = true;
+  mode.refuse_on_inputs = {OpKind::If, OpKind::Binary};
+  const ProofScope proof(mode);
+  Graph g("weights");
+  const Expr w = g.param("w", f32({4})), p = g.param("p", Shape({}, DType::Bool));
+  const ExprList y = g.cond(
+      p,
+      [&](Graph& t) {
+        const ExprList inner = t.cond(
+            p, [&](Graph& b) { return ExprList{b.tanh(w)}; }, [&](Graph& b) { return ExprList{b.sin(w)}; });
+        return ExprList{inner[0] + 1.0};
+      },
+      [&](Graph& t) { return ExprList{t.exp(w)}; });
+  g.set_outputs({g.tanh(g.input("x", f32({4}))) + y[0]});
+  (void)test::check_on_proof(g, test::drawn(g));
+}
+
 namespace {
 
 // Labels a, b and c at random, on all nodes outside of bodies and on some inside.
