@@ -16,8 +16,8 @@ namespace rlx {
 namespace {
 
 // None where there are no such views.
-std::optional<Graph> without_views(const Graph& g) {
-  std::optional<Graph> inside = change_bodies(g, without_views);
+std::optional<Graph> stripped(const Graph& g) {
+  std::optional<Graph> inside = change_bodies(g, stripped);
   const Graph& from = inside ? *inside : g;
   const auto is_operand = [](const Node& n) { return op_def(n.kind()).view == ViewKind::Always; };
   if (std::none_of(from.nodes().begin(), from.nodes().end(), is_operand)) return inside;
@@ -108,9 +108,13 @@ std::optional<Graph> taken_in_parts(const Graph& g, const Target& target, const 
 
 }  // namespace
 
+Graph without_views(Graph g) {
+  std::optional<Graph> changed = stripped(g);
+  return changed ? std::move(*changed) : std::move(g);
+}
+
 Graph hand_over(Graph g, const Target& target, const KernelDispatchConfig& dispatch, KernelDispatchReport& report) {
-  if (std::optional<Graph> changed = without_views(g)) g = std::move(*changed);
-  g = in_order(std::move(g));
+  g = in_order(without_views(std::move(g)));
   if (std::optional<Graph> changed = taken_in_parts(g, target, dispatch, 0, report)) g = std::move(*changed);
   return g;
 }

@@ -10,6 +10,9 @@
 
 namespace rlx {
 
+/// `g` and its bodies without views that are their operand.
+Graph without_views(Graph g);
+
 /// `g`, legal, with weights split off, as a target of whole values is given it: without views that are their operand,
 /// for these are nodes like others there and nobody asks a target about them; and with the decomposition in place of
 /// what a device refuses in the part that it is given, as `dispatch` allows. Bodies that the host drives likewise, for

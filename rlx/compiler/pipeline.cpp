@@ -190,7 +190,8 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
     if (!used) lir.others.pop_back();
   }
   lir.graph = std::move(split.run);
-  lir.prepare = std::move(split.prepare);
+  // A device may be asked to prepare weights too.
+  lir.prepare = lir.plan.opaque ? without_views(std::move(split.prepare)) : std::move(split.prepare);
   const std::vector<NodeId> states = lir.graph.leaves(OpKind::State);
   for (std::uint32_t i = 0; i < states.size() && lir.plan.opaque; ++i)
     if (const auto it = options_.on_failure.find(lir.graph.leaf_name(states[i]));

@@ -19,6 +19,14 @@ namespace rlx {
 
 namespace {
 
+// True when the device runs all of `g`; one of whole values as it is given it, without parts elsewhere.
+bool runs_all(const Graph& g, const Target& target) {
+  if (!target.opaque()) return legalize_for_backend(g, target).empty();
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (!op_def(g.nodes()[i].kind()).is_leaf() && target.refuses(g, NodeId{i})) return false;
+  return true;
+}
+
 // Evaluates values of a prepare graph on the device: the Params they read become inputs of a small program.
 std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
                             const WeightPlace& place) {
@@ -46,7 +54,7 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
   std::vector<Value> outputs;
   for (Value v : wanted) outputs.push_back(map(v));
   g.set_outputs(outputs);
-  if (!legalize_for_backend(g, place.target).empty()) {  // what the device does not run the host evaluates, once
+  if (!runs_all(g, place.target)) {  // what the device does not run the host evaluates, once
     NamedTensors values;
     const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
     for (std::size_t i = 0; i < leaves.size(); ++i) values.insert_or_assign(g.leaf_name(leaves[i]), inputs[i]);

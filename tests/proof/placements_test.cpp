@@ -180,7 +180,7 @@ TEST_CASE("parts: a device of whole values that takes no stop_gradient is given 
     CAPTURE(cut);
     const ProofScope proof(mode);
     Graph g("views");
-    const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::full(f32({4}), 2));
+    const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::full(f32({4}), 2)), w = g.param("w", f32({4}));
     const ExprList y = g.cond(
         g.gt(g.sum(x), 0.0), [&](Graph& t) { return ExprList{t.stop_gradient(x) + 1.0}; },
         [&](Graph& t) { return ExprList{t.stop_gradient(x)}; });
@@ -190,7 +190,7 @@ TEST_CASE("parts: a device of whole values that takes no stop_gradient is given 
       z = g.stop_gradient(g.stop_gradient(z) * x);
     }
     g.set_state("s", g.stop_gradient(s));
-    g.set_outputs({z, g.stop_gradient(x), s});
+    g.set_outputs({z, g.stop_gradient(x), s, x + g.exp(g.stop_gradient(g.sin(w)))});
     const CompileOptions options = cut ? sent({{"there", kOther}}) : CompileOptions();
     (void)test::check_on_proof(g, test::drawn(g), options);
     const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
@@ -238,6 +238,25 @@ TEST_CASE(
     CHECK(contains(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), strict); }),
                    "sort has no kernel on proof (opaque) in a part of graph 'alone'"));
   }
+}
+
+TEST_CASE("parts: what a device refuses of the preparation of weights, as it is given it, the host evaluates") {
+  test::ProofOptions mode;
+  mode.opaque = true;
+  mode.refuse_on_inputs = {OpKind::If, OpKind::Binary};
+  const ProofScope proof(mode);
+  Graph g("weights");
+  const Expr w = g.param("w", f32({4})), p = g.param("p", Shape({}, DType::Bool));
+  const ExprList y = g.cond(
+      p,
+      [&](Graph& t) {
+        const ExprList inner = t.cond(
+            p, [&](Graph& b) { return ExprList{b.tanh(w)}; }, [&](Graph& b) { return ExprList{b.sin(w)}; });
+        return ExprList{inner[0] + 1.0};
+      },
+      [&](Graph& t) { return ExprList{t.exp(w)}; });
+  g.set_outputs({g.tanh(g.input("x", f32({4}))) + y[0]});
+  (void)test::check_on_proof(g, test::drawn(g));
 }
 
 namespace {
