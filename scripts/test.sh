@@ -68,7 +68,8 @@ build() {
 }
 
 # Where runs, waits, states and failures of several threads meet; samples of ops and random programs take too long.
-tsan_sample="*/runtime_test.cpp,*/chains_test.cpp,*/state_rows_test.cpp,*/several_faults_test.cpp,*/opaque_test.cpp"
+tsan_sample="*/runtime_test.cpp,*/chains_test.cpp,*/state_rows_test.cpp,*/opaque_test.cpp"
+tsan_sample+=",*/several_faults_test.cpp,*/out_of_memory_test.cpp"
 
 step "packages and model"
 need_packages "${build_packages[@]}" "${test_packages[@]}" "${fetch_packages[@]}" ${full:+"${full_packages[@]}"}
