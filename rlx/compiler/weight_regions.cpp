@@ -126,48 +126,29 @@ class RegionTracer {
   std::vector<bool> WeightScope::*known_;
 };
 
-// Of a body: what follows from Inputs that take weights. Constants are the body's own.
-std::vector<bool> pure_in_body(const WeightScope& scope) {
-  const Graph& g = *scope.graph;
-  const Node& holder = scope.parent->graph->node(scope.node);
-  const std::optional<LoopParts> loop = loop_parts(holder.op);
-  std::vector<bool> pure(g.num_nodes(), false);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const Node& n = g.nodes()[i];
-    if (n.kind() == OpKind::Input) {
-      const std::uint32_t k = scope.source(NodeId{i}).operand;
-      const bool carry = loop && k >= loop->first_carry() && k < loop->first_x();
-      pure[i] = !carry && n.shape().is_static() && scope.parent->pure[holder.inputs[k].node.index];
-    } else if (!n.inputs.empty() && !is_ordered(n.op)) {
-      pure[i] = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return pure[v.node.index]; }) &&
-                std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
-    }
-  }
-  return pure;
-}
-
 bool all_static(const Node& n) {
   return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
 }
 
-// Of a body: what follows from Inputs that no step changes; rows and carries do change.
-std::vector<bool> steady_in_body(const WeightScope& scope) {
+// Of a body: what follows from Inputs whose operands are known outside, and rows of them where `rows` says so; carries
+// change. Constants are the body's own.
+std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> WeightScope::*known, bool rows) {
   const Graph& g = *scope.graph;
   const Node& holder = scope.parent->graph->node(scope.node);
   const std::optional<LoopParts> loop = loop_parts(holder.op);
-  std::vector<bool> steady(g.num_nodes(), false);
+  std::vector<bool> found(g.num_nodes(), false);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
+    if (!all_static(n)) continue;
     if (n.kind() == OpKind::Input) {
       const WeightScope::Source from = scope.source(NodeId{i});
       const bool carry = loop && from.operand >= loop->first_carry() && from.operand < loop->first_x();
-      steady[i] = !carry && !from.row && scope.parent->steady[holder.inputs[from.operand].node.index];
+      found[i] = !carry && (rows || !from.row) && (scope.parent->*known)[holder.inputs[from.operand].node.index];
     } else if (!n.inputs.empty() && !is_ordered(n.op)) {
-      steady[i] =
-          all_static(n) && std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return steady[v.node.index]; });
+      found[i] = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return found[v.node.index]; });
     }
   }
-  return steady;
+  return found;
 }
 
 }  // namespace
@@ -210,8 +191,8 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
       for (const Subgraph& graph : body_graphs(n.op)) {
         auto body = std::make_unique<WeightScope>(
             WeightScope{graph.get(), {}, {}, scopes[s].get(), NodeId{i}, scopes.size(), graph->leaves(OpKind::Input)});
-        body->pure = pure_in_body(*body);
-        body->steady = steady_in_body(*body);
+        body->pure = known_in_body(*body, &WeightScope::pure, true);
+        body->steady = known_in_body(*body, &WeightScope::steady, false);
         scopes.push_back(std::move(body));
       }
     }
