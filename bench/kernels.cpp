@@ -1,5 +1,5 @@
 // Kernel speeds beside the machine's limits: GEMM, attention, rows, elementwise tape, random bits, thread pool.
-// Usage: bench_kernels [isa] [threads]. Pin it (taskset) and let nothing else run; figures are medians.
+// Usage: kernels [isa] [threads]. Pin it (taskset) and let nothing else run; figures are medians.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

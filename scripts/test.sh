@@ -81,7 +81,7 @@ mkdir -p build
 
 step "dev: build and all tests"
 build dev
-ctest --preset dev
+ctest --preset dev ${full:+-C full}
 # Every folder of tests must have become a test; CMake leaves a label out only when it found no file.
 listed=$(ctest --preset dev -N)
 for label in unit golden property conformance proof cli; do

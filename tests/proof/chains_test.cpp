@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/custom_ops.h"

@@ -1,7 +1,7 @@
 // Graphs with control flow that several suites run.
 #pragma once
 
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "tests/support/run_check.h"
 
 namespace rlx::test {

@@ -6,7 +6,7 @@ namespace rlx::test {
 Expr Generator::body_value(Graph& b, Expr x, int depth) {
   for (std::int64_t i = 1 + dice_.below(3); i-- > 0;) {
     const DType t = x.dtype();
-    switch (dice_.below(7)) {
+    switch (dice_.below(8)) {
       case 0: x = b.tanh(x); break;
       case 1: x = x * 0.5 + 0.25; break;
       case 2: x = b.cast(x + partner(x), t); break;
@@ -18,6 +18,9 @@ Expr Generator::body_value(Graph& b, Expr x, int depth) {
         break;
       case 5:
         if (x.rank() > 0) x = x - b.mean(x, {x.rank() - 1}, true);
+        break;
+      case 6:  // the same in every trip, of whatever the graph around has
+        x = b.cast(x + b.cast(b.mean(b.tanh(pick_float()), {}, false), t), t);
         break;
       default:
         if (depth == 0)

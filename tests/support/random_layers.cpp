@@ -75,7 +75,7 @@ void Generator::attention() {
   };
   if (dice_.chance(20)) options.kv_len = lengths();
   if (dice_.chance(15)) options.q_len = lengths();
-  if (dice_.chance(15)) options.sinks = leaf(Shape({Dim(op.num_heads)}, t));
+  if (dice_.chance(15)) options.sinks = g_.tanh(leaf(Shape({Dim(op.num_heads)}, t)));  // finite
   const Expr y = g_.attention(q, k, v, op, options);
   keep(y);
   if (dice_.chance(20)) keep(g_.exp(y.result(1)));  // the log itself may be -inf

@@ -1,7 +1,7 @@
 // Programs that several devices share, and checks of their runs.
 #pragma once
 
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "tests/support/random_program.h"
 #include "tests/support/run_check.h"
 

@@ -2,7 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/inspect.h"
-#include "rlx/ir/op.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/values.h"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/verify.h"
 #include "tests/support/error_text.h"
 #include "tests/support/values.h"

@@ -5,7 +5,8 @@
 
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/graph.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/transforms/vmap.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shapes.h"

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
-#include "rlx/ir/op.h"
 #include "rlx/ir/symbol_order.h"
 #include "tests/support/error_text.h"
 

@@ -141,7 +141,7 @@ TEST_CASE("parser errors: graphs, strings, symbols, states") {
 TEST_CASE("parser errors: hostile nesting, ranks and lines are refused, not followed") {
   std::string nested;
   for (int i = 0; i < 100; ++i) nested += "graph @g { %0 = elementwise_region() {body = ";
-  CHECK(error_of(nested).find("sub-graphs are nested more than 16 deep") != std::string::npos);
+  CHECK(error_of(nested).find("sub-graphs are nested more than 64 deep") != std::string::npos);
   std::string dims = "1";
   for (int i = 0; i < 100000; ++i) dims += ", 1";
   CHECK(error_in("%1 = input() {name = \"y\"} : [" + dims + "] f32").find("more than 32 dimensions") !=

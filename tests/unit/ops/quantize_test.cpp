@@ -2,7 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/fingerprint.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/transforms/reverse.h"

@@ -2,6 +2,7 @@
 #include "bench/compile_shapes.h"
 #include "rlx/driver/registry.h"
 #include "rlx/ir/ops/fused.h"
+#include "tests/support/needs.h"
 #include "tests/support/random_program.h"
 #include "tests/unit/passes/pass_test.h"
 
@@ -91,11 +92,12 @@ TEST_CASE("regions are the same whether the target gives bounds or refuses what 
 }
 
 TEST_CASE("what a target is asked about grows with the graph") {
+  const int size = test::repetitions(2000);
   for (const shapes::Case& c : shapes::kCases) {
     CAPTURE(c.name);
-    (void)marked(c.make(2000), true);
+    (void)marked(c.make(size), true);
     const std::size_t once = asked_ops;
-    (void)marked(c.make(4000), true);
+    (void)marked(c.make(2 * size), true);
     CHECK(asked_ops <= 2 * once + once / 10 + 100);
   }
 }

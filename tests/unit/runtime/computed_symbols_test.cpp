@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/compiler/symbol_cuts.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/symbol_order.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/reverse.h"

@@ -6,7 +6,8 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/form.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/runtime/session.h"

@@ -6,7 +6,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/form.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 #include "tests/support/error_text.h"

@@ -4,7 +4,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/roots.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"

@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/hvp.h"
 #include "rlx/transforms/jvp.h"
