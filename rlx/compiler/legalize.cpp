@@ -217,10 +217,16 @@ Graph legalize_or_rewrite_for_backend(Graph g, const Claims& claims, std::string
   for (const Diagnostic& d : r.unsupported)
     where +=
         concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);
+  // Where the device has no kernel of a kind at all, no dtype is at fault.
+  bool of_the_dtype = false;
+  for (const KindDispatch& k : r.summaries)
+    of_the_dtype |= k.path == DispatchPath::Unsupported && claims.kinds().has(k.kind);
   throw Error(Diagnostic{ErrorCode::Unsupported,
                          concat_text(r.unsupported.size(), r.unsupported.size() == 1 ? " node of '" : " nodes of '",
                                      out.name(), "' cannot run on ", backend_name),
-                         std::move(where), "cast to a dtype the device computes with, or pick another device"});
+                         std::move(where),
+                         of_the_dtype ? "cast to a dtype the device computes with, or pick another device"
+                                      : "write it in ops that the device has, or pick another device"});
 }
 
 }  // namespace rlx

@@ -29,7 +29,8 @@ struct Donation {
 enum class OnFailure : std::uint8_t {
   Invalidate,  // nothing: it is to be written or reset first
   Keep,  // a value: rows that the run was not to write are as before, and runs of others that wait for it go on. A
-         // device that keeps whole values takes a second buffer for it, and then all of it is as before
+         // device that keeps whole values takes a second buffer for it, and then all of it is as before; there a run
+         // of another program is submitted when those before it are done, so calls that start one wait for that
 };
 
 /// Nodes of a graph that run on another device: those whose label begins with `label` (Graph::scope), up to its end or

@@ -83,9 +83,11 @@ std::string dump_pipeline(const CompileResult& r, const std::string& path, bool 
     throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "': ", std::strerror(errno)),
                 "RLX_IR_DUMP names a file, or a folder that exists when it ends with /");
   std::string text = inspect_compiled(r).text();
-  std::size_t written = std::fwrite(text.data(), 1, text.size(), f);
-  if (std::fclose(f) != 0 || written != text.size())
-    throw Error(ErrorCode::BadFile, concat_text("writing '", file, "' failed"));
+  int reason = std::fwrite(text.data(), 1, text.size(), f) == text.size() ? 0 : errno;
+  if (std::fclose(f) != 0 && reason == 0) reason = errno;
+  if (reason != 0)
+    throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "': ", std::strerror(reason)),
+                "point RLX_IR_DUMP at a place with room, or unset it");
   return file;
 }
 

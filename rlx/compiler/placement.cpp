@@ -64,7 +64,11 @@ class SeveralDevices final : public Target {
   const char* refuses(const Graph& g, NodeId id) const override {
     return (sent_to_host(g.node(id).origin.label) ? host_ : first_)->refuses(g, id);
   }
-  std::uint32_t kernels_of(std::string_view label) const override { return sent_to_host(label) ? host_number_ : 0; }
+  bool places() const override { return !placed_.empty(); }
+  std::uint32_t place_of(std::string_view label) const override {
+    const Placed* p = placement_of(placed_, label);
+    return p ? p->device : 0;
+  }
   // A fused node gets its label when it is built.
   bool by_kind() const override { return first_->by_kind() && !host_; }
   bool on_host(const Graph& g, NodeId id) const override {
@@ -179,9 +183,7 @@ bool label_in(const Graph& g, std::string_view start) {
 ProgramTarget program_target(std::shared_ptr<const Target> target, const CompileOptions& options) {
   ProgramTarget out{std::move(target), {}, false};
   const Device kind = out.target->device();
-  // Of a target that this build has no backend for, what it refuses is what is asked.
-  const bool falls_back = kind != Device::Cpu && backend_for(kind) &&
-                          options.kernel_dispatch.value_or(KernelDispatchConfig{}).host_fallback;
+  const bool falls_back = kind != Device::Cpu && options.kernel_dispatch.value_or(KernelDispatchConfig{}).host_fallback;
   if (options.placement.empty() && !falls_back) return out;
   std::vector<Placed> placed;
   std::vector<DeviceId> named;

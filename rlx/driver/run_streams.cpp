@@ -1,8 +1,6 @@
 // Runs on several streams: begun behind the one before, joined at the end.
 #include "rlx/driver/run_streams.h"
 
-#include "rlx/driver/fetching.h"
-
 namespace rlx {
 
 RunStreams::RunStreams(std::span<const ProgramDevice> devices, std::uint32_t home, OpenDevice& first)

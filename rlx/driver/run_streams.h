@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "rlx/driver/fetching.h"
 #include "rlx/driver/program.h"
 
 namespace rlx {
@@ -33,9 +34,7 @@ class RunStreams {
   bool is_open(std::uint32_t d) const { return d == home_ || streams_[d]; }
 
   /// What `then` gets from now on runs behind what `first` holds.
-  static void order(Stream& first, Stream& then) {
-    if (const Event before = first.record(); !before.ready()) then.wait(before);
-  }
+  static void order(Stream& first, Stream& then) { wait_behind(then, first.record()); }
   /// The same of two devices.
   void order(std::uint32_t first, std::uint32_t then) {
     if (first != then) order(of(first), of(then));

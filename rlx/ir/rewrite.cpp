@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <unordered_set>
 
 #include "rlx/ir/chain.h"
 #include "rlx/ir/functions.h"
@@ -48,6 +49,21 @@ std::vector<Expr> GraphRewriter::exprs(const std::vector<Value>& old) {
   std::vector<Expr> out;
   out.reserve(old.size());
   for (Value v : old) out.push_back(expr(v));
+  return out;
+}
+
+std::vector<Value> GraphRewriter::reads(const Expr& staged) const {
+  check(&staged.graph() == &stage_, "what is asked about must be a value of the rewriter's stage");
+  std::vector<Value> out;
+  std::vector<NodeId> open{staged.value().node};
+  std::unordered_set<std::uint32_t> met{open.front().index};
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (const auto import = imports_.find(id.index); import != imports_.end()) out.push_back(import->second.old);
+    for (Value v : stage_.node(id).inputs)
+      if (met.insert(v.node.index).second) open.push_back(v.node);
+  }
   return out;
 }
 

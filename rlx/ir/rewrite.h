@@ -53,6 +53,8 @@ class GraphRewriter {
   std::vector<Expr> exprs(const std::vector<Value>& old);
   /// A value of the source as it is, even when it is replaced.
   Expr original(Value old);
+  /// The values of the source that a value of the stage is made of.
+  std::vector<Value> reads(const Expr& staged) const;
 
   /// Every reader of `old`, outputs and state updates included, reads `now`. Shapes must agree; replacing twice is an
   /// error.

@@ -96,7 +96,7 @@ std::uint64_t hash_node(const OpBox& op, const std::vector<Value>& key) {
   return a.h;
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext&) {
+std::optional<Graph> run(const Graph& g, const PassContext& context) {
   std::unordered_multimap<std::uint64_t, std::uint32_t> seen;
   std::vector<std::uint32_t> first_of(g.num_nodes());  // the earliest node equal to each
   // Operands count as what they are equal to.
@@ -115,7 +115,8 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
       const Node& other = g.nodes()[it->second];
       if (other.kind() != kind || !(other.shapes == n.shapes)) continue;
       key_of(other, first_equal, other_key);
-      if (key == other_key && same_op(n.op, other.op)) first_of[i] = it->second;
+      const bool together = kind == OpKind::Constant || context.together(g, NodeId{i}, NodeId{it->second});
+      if (together && key == other_key && same_op(n.op, other.op)) first_of[i] = it->second;
     }
     if (first_of[i] == i)
       seen.emplace(h, i);
@@ -143,7 +144,7 @@ std::optional<Graph> run(const Graph& g, const PassContext&) {
 const Pass eliminate_common_subexpressions{
     "eliminate-common-subexpressions",
     "Keeps one of several nodes with the same op, attributes (bit for bit) and "
-    "operands; sums and products in either order. Legal: they are pure; ordered ops stay.",
+    "operands, placed on one device; sums and products in either order. Legal: they are pure; ordered ops stay.",
     run};
 
 }  // namespace rlx

@@ -94,7 +94,7 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
   block.mask = op.mask, block.window = op.window, block.scale = op.scale, block.softcap = op.softcap,
   block.has_bias = has_bias;
   Expr fused = stage.add(block, operands);
-  if (const char* why = context.refuses(fused, g.node(out->result.node)))
+  if (const char* why = context.refuses(r, fused, out->result))
     return miss(MissReason::NotClaimed, concat_text("the target has no fused_attention_block of this form: ", why));
   r.replace(out->result, fused);
   context.fused(kPattern);

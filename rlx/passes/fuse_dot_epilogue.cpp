@@ -67,7 +67,7 @@ class Chain {
       if (!step) break;
       steps_.push_back(std::move(*step));
       const Expr candidate = build();
-      if (const char* why = context_.refuses(candidate, g_.node(steps_.back().result.node))) {
+      if (const char* why = context_.refuses(r_, candidate, steps_.back().result)) {
         stop = refused(steps_.back(), why);
         stop->pattern = pattern();
         steps_.pop_back();

@@ -117,7 +117,7 @@ class NormFusion {
     const OpBox op = rms_ ? OpBox(ops::FusedResidualRmsNorm{norm.op.as<ops::RmsNorm>().eps, {}})
                           : OpBox(ops::FusedResidualLN{norm.op.as<ops::LayerNorm>().eps, {}});
     const Expr fused = stage.add_named(op, operands);
-    why_not_ = context_.refuses(fused, norm);
+    why_not_ = context_.refuses(r_, fused, Value(norm_));
     if (why_not_) return false;
     // The sum comes behind y, the norm's other results behind the sum.
     r_.replace(Value(norm_), fused);

@@ -49,7 +49,7 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
       return miss(MissReason::ShapeMismatch, concat_text("[", first.start, ", ", first.limit, ") and [", second.start,
                                                          ", ", second.limit, ") are not the two halves of ", whole));
     Expr fused = r.stage().add(ops::FusedSwiGLU{gate_first}, {r.expr(gate->source)});
-    if (const char* why = context.refuses(fused, g.node(product)))
+    if (const char* why = context.refuses(r, fused, Value(product)))
       return miss(MissReason::NotClaimed, concat_text("the target has no fused_swiglu for ", whole, ": ", why));
     r.replace(Value(product), fused);
     context.fused(kPattern);

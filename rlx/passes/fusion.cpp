@@ -2,8 +2,10 @@
 #include "rlx/passes/fusion.h"
 
 #include <algorithm>
+#include <set>
 
 #include "rlx/ir/attr.h"
+#include "rlx/ir/rewrite.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {
@@ -112,6 +114,31 @@ const char* PassContext::refuses(const Expr& built, const Node& old) const {
   const NodeId id = built.value().node;
   if (!old.origin.label.empty()) built.graph().set_label(id, old.origin.label);
   return claims->refuses(built.graph(), id);
+}
+
+bool PassContext::together(const Graph& g, NodeId a, NodeId b) const {
+  const std::string &first = g.node(a).origin.label, &second = g.node(b).origin.label;
+  return !claims->places() || claims->place_of(first) == claims->place_of(second);
+}
+
+const char* PassContext::refuses(const GraphRewriter& r, const Expr& built, Value old) const {
+  const Graph& g = r.source();
+  if (!claims->places()) return refuses(built, g.node(old.node));
+  // What disappears: all from `old` back to what the new value reads. Views go with what they show, leaves nowhere.
+  const std::vector<Value> read = r.reads(built);
+  std::set<Value> met(read.begin(), read.end());
+  std::vector<Value> open{old};
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    const Node& n = g.node(v.node);
+    const OpDef& def = op_def(n.op);
+    if (!met.insert(v).second || def.is_leaf()) continue;
+    if (def.view != ViewKind::Always && !together(g, v.node, old.node))
+      return "what it would stand for is placed on several devices";
+    open.insert(open.end(), n.inputs.begin(), n.inputs.end());
+  }
+  return refuses(built, g.node(old.node));
 }
 
 void PassContext::fused(std::string_view pattern) const {

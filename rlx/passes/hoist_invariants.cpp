@@ -59,6 +59,11 @@ class Body {
   Expr copy_to(Graph& to, Value v, const std::vector<Expr>& operands, std::vector<Expr>& made) const {
     std::vector<NodeId> work{v.node};
     made.resize(g_.num_nodes());
+    // An operand may be any result of its node, a made node stands for all of its own.
+    const auto now = [&](Value old) {
+      const Expr& e = made[old.node.index];
+      return g_.node(old.node).kind() == OpKind::Input ? e : e.result(old.result);
+    };
     while (!work.empty()) {
       const NodeId id = work.back();
       const Node& n = g_.node(id);
@@ -74,11 +79,11 @@ class Body {
         continue;
       }
       std::vector<Value> in;
-      for (Value from : n.inputs) in.push_back(made[from.node.index].result(from.result).value());
+      for (Value from : n.inputs) in.push_back(now(from).value());
       made[id.index] = to.add(n.op, std::move(in), n.origin.loc);
       to.set_label(made[id.index].value().node, n.origin.label);
     }
-    return made[v.node.index].result(v.result);
+    return now(v);
   }
 
   // The body with an Input for everything that leaves: behind the invariants, and behind the xs.

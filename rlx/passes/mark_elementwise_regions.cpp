@@ -66,12 +66,12 @@ class RegionMarker {
       for (const Dim& d : s.dims()) hash = hash * 31 + (d.is_static() ? static_cast<std::uint64_t>(d.value()) : 1);
     }
     std::vector<Asked>& asked = asked_[hash];
-    const std::uint32_t kernels = context_.claims->kernels_of(n.origin.label);
+    const std::uint32_t at = context_.claims->place_of(n.origin.label);
     for (const Asked& a : asked)
-      if (a.kernels == kernels && same_alone(n, g_.node(a.node))) return a.claimed;
+      if (a.place == at && same_alone(n, g_.node(a.node))) return a.claimed;
     std::optional<Expr> alone = build({id.index});
     const bool claimed = alone && !context_.refuses(*alone, n);
-    if (asked.size() < kMostAsked) asked.push_back({id, kernels, claimed});
+    if (asked.size() < kMostAsked) asked.push_back({id, at, claimed});
     return claimed;
   }
 
@@ -135,10 +135,12 @@ class RegionMarker {
       if (!inside_constant(in)) inputs.insert(in);
   }
 
-  // Members have the dims of the result: a smaller one would be computed once per repetition.
+  // Members have the dims of the result: a smaller one would be computed once per repetition. And they are placed
+  // where it is.
   bool fits(const Region& region, std::uint32_t i, Limits limits) {
     const NodeId tail{region.members.front()};
     if (g_.node(NodeId{i}).shape().dims() != g_.node(tail).shape().dims()) return false;
+    if (!context_.together(g_, NodeId{i}, tail)) return false;
     // A half float is rounded where it is stored: the region would go on with what was not.
     if (const Value v{NodeId{i}}; r_.uses().is_output(v))
       if (const DType t = g_.shape(v).dtype(); region.results == kMaxResults || t == DType::BF16 || t == DType::F16)
@@ -297,7 +299,7 @@ class RegionMarker {
 
   struct Asked {
     NodeId node;
-    std::uint32_t kernels;
+    std::uint32_t place;
     bool claimed;
   };
   static constexpr std::size_t kMostAsked = 8;  // of one hash

@@ -86,7 +86,9 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   if (!biases.empty()) stage.set_label(y.value().node, label);
   Dim start = 0;
   for (const BiasedProduct& m : group) {
-    r.replace(m.result, stage.narrow(y, -1, start, m.n));
+    const Expr part = stage.narrow(y, -1, start, m.n);
+    stage.set_label(part.value().node, g.node(m.result.node).origin.label);  // where it is no view, beside the product
+    r.replace(m.result, part);
     start = start + m.n;
   }
   context.fused(kPattern);
@@ -98,8 +100,9 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
   const std::vector<bool> param_only = param_only_nodes(g);
   for (const auto& [x, products] : products_by_lhs(g, param_only)) {
     if (products.size() < 2) continue;
-    // Products with and without bias are joined apart: one bias add per joined product, and none that adds zeros.
-    Group plain, biased;
+    // Products with and without bias are joined apart: one bias add per joined product, and none that adds zeros. So
+    // are those of each device. In the order of having a bias, then of the device.
+    std::map<std::pair<bool, std::uint32_t>, Group> groups;
     for (const auto& [id, form] : products) {
       if (!param_only[form.rhs.node.index]) {
         context.missed(kPattern, g, id, MissReason::WeightNotConstant,
@@ -122,16 +125,16 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
         p->result = Value(id);  // the add stays where it is
         p->bias.reset();
       }
-      (p->bias ? biased : plain).push_back(std::move(*p));
+      if (!context.together(g, id, p->result.node)) p->result = Value(id), p->bias.reset();  // likewise
+      groups[{p->bias.has_value(), context.claims->place_of(g.node(id).origin.label)}].push_back(std::move(*p));
     }
-    for (const Group* group : {&plain, &biased}) {
-      if (group->size() >= 2) {
-        merge(r, context, x, *group);
-      } else if (group->size() == 1) {
-        context.missed(kPattern, g, group->front().dot, MissReason::SharedMatmulCount,
-                       concat_text("of the ", products.size(), " products of ", x, " no other has the form of ",
-                                   list_text(*group)));
-      }
+    for (const auto& [form, group] : groups) {
+      if (group.size() >= 2)
+        merge(r, context, x, group);
+      else
+        context.missed(kPattern, g, group.front().dot, MissReason::SharedMatmulCount,
+                       concat_text("of the ", products.size(), " products of ", x, " no other has the form",
+                                   context.claims->places() ? " and the device of " : " of ", list_text(group)));
     }
   }
   if (!r.changed()) return std::nullopt;

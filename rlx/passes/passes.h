@@ -12,6 +12,8 @@
 
 namespace rlx {
 
+class GraphRewriter;
+
 /// What a pass may ask and where it records.
 struct PassContext {
   const Claims* claims = &OpSet::everything();  // of the target
@@ -22,6 +24,11 @@ struct PassContext {
   /// Null when the target takes `built`, which is to stand for node `old` of another graph; else why not. By labels
   /// nodes are placed on devices: it gets the label of `old`, so that who is to run it is asked.
   const char* refuses(const Expr& built, const Node& old) const;
+  /// The same of a value on the stage of `r` that is to stand for `old` and for all between that and what it reads; nor
+  /// may these be placed on several devices.
+  const char* refuses(const GraphRewriter& r, const Expr& built, Value old) const;
+  /// True when labels place the two nodes on one device.
+  bool together(const Graph& g, NodeId a, NodeId b) const;
   void fused(std::string_view pattern) const;
   void missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail,
               std::string hint = {}) const;

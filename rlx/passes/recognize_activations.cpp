@@ -204,7 +204,7 @@ class Written {
   void emit(ActivationKind kind, Value old, Value x) {
     if (!(g_.shape(x) == g_.shape(old)) || !is_float(g_.shape(x).dtype()) || r_.is_replaced(old)) return;
     Expr y = r_.stage().activation(kind, r_.expr(x));
-    if (const char* why = context_.refuses(y, g_.node(old.node)))
+    if (const char* why = context_.refuses(r_, y, old))
       return miss(kind, MissReason::NotClaimed,
                   concat_text("the target has no ", enum_name(kind), " of ", g_.shape(x), ": ", why));
     r_.replace(old, y);

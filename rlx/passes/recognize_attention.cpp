@@ -151,7 +151,7 @@ class Attention {
       operands.push_back(m);
     }
     Expr y = stage.add(op, std::move(operands));
-    if (const char* why = context_.refuses(y, g_.node(weighted_)))
+    if (const char* why = context_.refuses(r_, y, Value(weighted_)))
       return miss(MissReason::NotClaimed,
                   concat_text("the target has no ", node_text(stage, y.value().node), ": ", why));
     if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, v_depth}), inner);

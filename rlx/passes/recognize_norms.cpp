@@ -107,7 +107,7 @@ class Recognizer {
     if (r_.uses().uses(e).size() != 2)
       return stop(MissReason::MultiConsumer, concat_text(e, " has ", r_.uses().uses(e).size(), " readers"));
     Expr y = r_.stage().softmax(r_.expr(top->of), top->axis);
-    if (const char* why = context_.refuses(y, n))
+    if (const char* why = context_.refuses(r_, y, Value(id)))
       return stop(MissReason::NotClaimed, concat_text("the target has no softmax of ", n.shape(), ": ", why));
     r_.replace(Value(id), y);
     context_.fused("softmax");
@@ -181,7 +181,7 @@ class Recognizer {
     const std::optional<Operand> g1 = vector(gamma), b1 = vector(beta);
     Expr y = layer ? stage.layer_norm(r_.expr(x), g1, b1, q.eps, {q.axis})
                    : stage.rms_norm(r_.expr(x), g1, b1, q.eps, {q.axis});
-    if (const char* why = context_.refuses(y, g_.node(result.node)))
+    if (const char* why = context_.refuses(r_, y, result))
       return stop(MissReason::NotClaimed,
                   concat_text("the target has no ", pattern, " of ", shape, " over axis ", q.axis, ": ", why));
     r_.replace(result, y);

@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <variant>
 
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/quantize.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/passes/passes.h"
 

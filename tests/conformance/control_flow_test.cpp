@@ -65,6 +65,34 @@ TEST_CASE("cpu: carries that change places, that are operands twice, that nobody
   CHECK(run_on_cpu(g, drawn(g)) == "scan ");
 }
 
+TEST_CASE("cpu: what a loop holds fixed may be any result of its node") {
+  for (const bool fixed_length : {true, false}) {
+    Graph g("results");
+    const Expr keys = g.input("keys", f32({4})), rows = g.input("rows", f32({3, 4}));
+    const ExprList sorted = g.sort(keys, {g.input("values", f32({4}))}, 0);
+    // Nothing but what is fixed; the second result of what was made of it.
+    const auto step = [&](Graph& b, const Expr& c, const Expr& row) {
+      const ExprList again = b.sort(sorted[1] * 2.0, {sorted[0]}, 0);
+      return c * 0.5 + row + again[1] + b.tanh(sorted[1] + sorted[1]);
+    };
+    LoopResult r;
+    if (fixed_length) {
+      r = g.scan(keys, rows, [&](Graph& b, const ExprList& c, const ExprList& row) {
+        return LoopStep{step(b, c[0], row[0])};
+      });
+    } else {
+      r = g.while_loop(
+          {keys, g.constant(Tensor::scalar_i64(DType::I64, 0))},
+          [&](Graph& b, const ExprList& c) { return b.lt(c[1], g.input("n", Shape({}, DType::I64))); },
+          [&](Graph& b, const ExprList& c) { return LoopStep{{step(b, c[0], sorted[1]), c[1] + 1}}; });
+    }
+    g.set_outputs({r.carries[0], sorted[1]});
+    NamedTensors values = drawn(g);
+    if (!fixed_length) values.insert_or_assign("n", Tensor::scalar_i64(DType::I64, 3));
+    (void)run_on_cpu(g, values);
+  }
+}
+
 TEST_CASE("cpu: loops in branches in loops, with values of all the graphs around them") {
   const Graph g = test::nested();
   for (int trips : {0, 1, 4, 7, 9}) {

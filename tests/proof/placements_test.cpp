@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/inspect.h"
@@ -170,6 +171,120 @@ TEST_CASE("placement: products under the very label that is placed stay there wh
   const LirModule& lir = f.compile_result().lir;
   for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
     if (lir.graph.nodes()[i].kind() == OpKind::DotGeneral) CHECK(lir.plan.node_device(NodeId{i}) == 1);
+}
+
+TEST_CASE("placement: nothing is joined across devices, whatever the target could fuse") {
+  struct Case {
+    const char* name;
+    Graph (*build)();
+  };
+  // Under the labels "a" and "b" and under none; what stands under one label has a kernel of its own there.
+  const Case cases[] = {
+      {"a layer begins with the activation behind the product of the other",
+       [] {
+         Graph g("layers");
+         Expr x = g.input("x", f32({4, 8}));
+         for (const char* label : {"a", "b"}) {
+           const auto scope = g.scope(label);
+           x = g.matmul(g.relu(x), g.param(label, f32({8, 8})));
+         }
+         g.set_outputs({x});
+         return g;
+       }},
+      {"a bias and its product",
+       [] {
+         Graph g("head");
+         Expr x = g.matmul(g.input("x", f32({4, 8})), g.param("w", f32({8, 8})));
+         const auto scope = g.scope("a");
+         g.set_outputs({g.gelu(x + g.param("bias", f32({8})))});
+         return g;
+       }},
+      {"elementwise chains",
+       [] {
+         Graph g("chain");
+         Expr x = g.input("x", f32({4, 8}));
+         for (const char* label : {"a", "b"}) {
+           const auto scope = g.scope(label);
+           x = g.exp(x) * 0.5;
+         }
+         g.set_outputs({g.tanh(x) * 2.0});
+         return g;
+       }},
+      {"equal nodes",
+       [] {
+         Graph g("equal");
+         const Expr x = g.input("x", f32({4, 8}));
+         ExprList out;
+         for (const char* label : {"a", "b"}) {
+           const auto scope = g.scope(label);
+           out.push_back(g.cumsum(x, 1));
+         }
+         g.set_outputs(out);
+         return g;
+       }},
+      {"products of one value",
+       [] {
+         Graph g("shared");
+         const Expr x = g.input("x", f32({4, 8}));
+         ExprList out;
+         for (const char* label : {"a", "a", "b", "b"}) {
+           const auto scope = g.scope(label);
+           out.push_back(g.matmul(x, g.param(label + std::to_string(out.size()), f32({8, 8}))));
+         }
+         g.set_outputs(out);
+         return g;
+       }},
+      {"a softmax and a gelu written out, a residual and its norm",
+       [] {
+         Graph g("written");
+         Expr x = g.input("x", f32({4, 8}));
+         Expr e;
+         {
+           const auto scope = g.scope("a");
+           e = g.exp(x - g.reduce(ReduceKind::Max, x, {1}, true));
+         }
+         {
+           const auto scope = g.scope("b");
+           x = e / g.sum(e, {1}, true) + x;
+         }
+         Expr f;
+         {
+           const auto scope = g.scope("a");
+           x = g.layer_norm(x, g.param("gamma", f32({8})), g.param("beta", f32({8})), 1e-5);
+           f = g.erf(x * 0.70710678118654752440);
+         }
+         g.set_outputs({(f + 1.0) * x * 0.5});
+         return g;
+       }},
+  };
+  for (const test::ProofOptions& mode : test::proof_modes())
+    for (const Case& c : cases)
+      for (const DeviceId a : {kOther, DeviceId(Device::Cpu)}) {
+        INFO(test::mode_name(mode), ", ", c.name, ", a on ", device_text(a));
+        const ProofScope proof(mode);
+        const Graph g = c.build();
+        CompileOptions options = sent({{"a", a}, {"b", a == kOther ? DeviceId(Device::Cpu) : kOther}});
+        std::set<std::string> labels;
+        for (const Node& n : g.nodes())
+          if (!op_def(n.op).is_leaf()) labels.insert(n.origin.label);
+        std::erase_if(options.placement, [&](const Placement& p) { return !labels.contains(p.label); });
+        (void)test::check_on_proof(g, test::drawn(g), options);
+        const CompiledGraph compiled = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+        const LirModule& lir = compiled.compile_result().lir;
+        // Every step of the graph as it was given is one of those under its own label, or of none.
+        std::set<std::uint32_t> devices;
+        for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i) {
+          const Node& n = lir.graph.nodes()[i];
+          if (op_def(n.op).is_leaf() || n.kind() == OpKind::Transfer) continue;
+          const std::uint32_t number = lir.plan.node_device(NodeId{i});
+          const DeviceId on = number == 0 ? DeviceId{ProofScope::kDevice, 0} : lir.others[number - 1];
+          devices.insert(number);
+          for (const Placement& p : options.placement)
+            if (n.origin.label == p.label) CHECK(device_text(on) == device_text(p.device));
+          if (n.origin.label.empty()) CHECK(device_text(on) == device_text({ProofScope::kDevice, 0}));
+        }
+        CHECK(devices.size() == labels.size());
+      }
 }
 
 TEST_CASE("parts: a device of whole values that takes no stop_gradient is given none") {
