@@ -14,6 +14,12 @@ inline void wait_quietly(const Event& event) {
   }
 }
 
+/// What `stream` gets from now on runs behind `event` and fails with it. There is nothing to wait for where that is
+/// done and good; one that is ready may have failed.
+inline void wait_behind(Stream& stream, const Event& event) {
+  if (!event.ready() || event.failed()) stream.wait(event);
+}
+
 /// While work writes to memory of a caller: lets nobody leave before it is done, however they leave.
 class Fetching {
  public:

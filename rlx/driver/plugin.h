@@ -11,6 +11,9 @@
  *  - Handles (devices, streams, events, buffers, programs) belong to the plug-in; rlx gives each back once, by its
  *    destroy function, which does not block: work under way goes on with what it needs.
  *  - Calls of one stream come from one thread at a time, all others from any, those of one program too.
+ *  - Calls may use rlx themselves, but for what they are to answer: `device_open` any device but the one that it
+ *    opens (that is an error); `option_infos`, `target_name`, `claimed_kinds` and `claims` nothing of devices that the
+ *    plug-in serves, and `rlx_plugin_entry` nothing that loads plug-ins, as a Session does: those would wait for ever.
  *  - A library that was loaded stays loaded.
  */
 #ifndef RLX_DRIVER_PLUGIN_H
@@ -72,8 +75,8 @@ typedef struct rlx_option_info {
 } rlx_option_info;
 
 /* A graph in its serialised form, read during the call only. The bytes are written and read by rlx's own C++:
- * `from_bytes` of rlx/ir/serialize.h, so a plug-in that looks into a graph links the library rlx::core. There is no
- * other description of them. */
+ * `from_bytes` of rlx/ir/serialize.h, so a plug-in that looks into a graph links its own copy of the library rlx::core,
+ * built as position independent code (CONTRIBUTING.md). There is no other description of them. */
 typedef struct rlx_graph {
   size_t struct_size;
   const void* bytes;
@@ -106,9 +109,10 @@ typedef struct rlx_memory {
   uint64_t in_use[RLX_PLUGIN_USES];  /* by use */
 } rlx_memory;
 
-/* A value of a run. Inputs and states come with their buffer; outputs, and states that the graph replaces, leave with a
- * new one, which is rlx's from then on. `given` != 0: the buffer is the run's from now on, to write over or to destroy;
- * for an input the run then sets `buffer` to null. A buffer that is not given stays as it is. */
+/* A value of a run. Inputs and states come with their buffer; outputs, and states that the graph replaces, leave with
+ * a new one, which is rlx's from then on and no other value's. `given` != 0: the buffer is the run's from now on, to
+ * write over or to destroy; for an input the run then sets `buffer` to null. A buffer that is not given stays as it
+ * is. */
 typedef struct rlx_slot {
   rlx_buffer* buffer;
   int32_t given;

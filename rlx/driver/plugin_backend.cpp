@@ -153,6 +153,8 @@ class PluginBound final : public BoundGraph {
     for (auto* list : {&made_, &renewed_})
       for (Result& r : *list)
         if (!r.owner) r.owner = std::make_shared<PluginBuffer>(device_, r.bytes);
+    held_.clear();
+    held_.reserve(inputs_.size() + outputs_.size() + 2 * states_.size() + weights_.size());  // nothing may fail below
     auto end = std::make_shared<PluginPoint>(device_);
     rlx_run run{
         sizeof run,     inputs_.size(),  outputs_.size(), states_.size(),  weights_.size(),
@@ -162,10 +164,11 @@ class PluginBound final : public BoundGraph {
     device_->call("run", [&](rlx_error* e) {
       return device_->api().run(program_->handle(), device_->handle(), on, &run, &done, e);
     });
-    // Everything that came back is owned before anything is complained of.
+    // Everything that came back is owned, once, before anything is complained of.
     if (done) end->own(done);
     Complaint broken;
     if (!done) broken.how = "gave no event of its end";
+    note_held(a);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].given) continue;
       if (inputs_[i].buffer) {
@@ -176,20 +179,24 @@ class PluginBound final : public BoundGraph {
       a.inputs[i].holder->reset();
     }
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
-      if (outputs_[o].buffer)
-        *a.outputs[o].holder = made_[o].of(outputs_[o].buffer);
-      else
+      if (!outputs_[o].buffer)
         broken = {"gave no buffer for output ", o};
+      else if (!hold(outputs_[o].buffer))
+        broken = {"gave as output ", o, " a buffer that is another value's"};
+      else
+        *a.outputs[o].holder = made_[o].of(outputs_[o].buffer);
     }
     for (std::size_t s = 0; s < states_.size(); ++s) {
       std::shared_ptr<Buffer>& holder = *a.states[s].holder;
       rlx_buffer* const before = static_cast<PluginBuffer&>(*holder).handle();
       if (states_[s].buffer == before) continue;
       if (states_[s].given) take(holder), holder.reset();
-      if (states_[s].buffer)
-        holder = renewed_[s].of(states_[s].buffer);
-      else
+      if (!states_[s].buffer)
         broken = {"left state ", s, " without a buffer"};
+      else if (!hold(states_[s].buffer))
+        broken = {"gave as state ", s, " a buffer that is another value's"};
+      else
+        holder = renewed_[s].of(states_[s].buffer);
     }
     if (!broken.how.empty())
       device_->table().broke(device_->text(), "run",
@@ -217,13 +224,31 @@ class PluginBound final : public BoundGraph {
     for (const RunSlot& s : from)
       slots.push_back({plugin_buffer(*device_, s.holder ? s.holder->get() : nullptr, what).handle(), s.given ? 1 : 0});
   }
+  static rlx_buffer* handle_of(const RunSlot& s) { return static_cast<PluginBuffer&>(**s.holder).handle(); }
+  /// The handles that stay ours whatever the run made: what it was not given, and what it left in its place.
+  void note_held(const RunArguments& a) {
+    held_ = weights_;
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (!inputs_[i].given || inputs_[i].buffer) held_.push_back(handle_of(a.inputs[i]));
+    for (std::size_t s = 0; s < states_.size(); ++s)
+      if (rlx_buffer* const before = handle_of(a.states[s]); !states_[s].given || states_[s].buffer == before)
+        held_.push_back(before);
+    std::sort(held_.begin(), held_.end());
+  }
+  /// Notes one that the run made; false when it is held already.
+  bool hold(rlx_buffer* made) {
+    const auto at = std::lower_bound(held_.begin(), held_.end(), made);
+    if (at != held_.end() && *at == made) return false;
+    held_.insert(at, made);
+    return true;
+  }
   static void take(const std::shared_ptr<Buffer>& buffer) { static_cast<PluginBuffer&>(*buffer).release(); }
 
   std::shared_ptr<PluginDevice> device_;
   std::shared_ptr<const PluginProgram> program_;
   std::vector<Result> made_, renewed_;  // of outputs and of states
   std::vector<rlx_slot> inputs_, outputs_, states_;
-  std::vector<rlx_buffer*> weights_;
+  std::vector<rlx_buffer*> weights_, held_;
 };
 
 /// A graph with symbols is compiled when their values are bound.
@@ -326,6 +351,9 @@ Plugin register_plugin(const rlx_plugin* table) { return register_table(table, "
 Plugin load_plugin(const std::string& path) {
   static std::mutex mutex;
   static std::map<std::string, Plugin> loaded;
+  if (path.empty())  // which to the system is the program itself
+    throw Error(ErrorCode::InvalidArgument, "load_plugin was given an empty path",
+                "give the path of a shared library with the function " RLX_PLUGIN_ENTRY_NAME);
   std::lock_guard lock(mutex);
   if (const auto known = loaded.find(path); known != loaded.end()) return known->second;
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -71,6 +71,7 @@ class PluginBuffer final : public Buffer {
  public:
   PluginBuffer(std::shared_ptr<PluginDevice> device, std::size_t bytes);
   ~PluginBuffer() override;
+  const OpenDevice* opened() const override { return device_.get(); }
   std::uintptr_t native() const override;
   void read(std::span<std::byte> to) const override;
   void own(rlx_buffer* made) { handle_ = made; }

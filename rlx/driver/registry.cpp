@@ -3,18 +3,45 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <list>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <tuple>
 
 namespace rlx {
 namespace {
 
+using OpenKey = std::tuple<const Backend*, Device, int, DeviceOptions>;
+
+/// A device that a thread opens. No lock is held meanwhile: the backend may use rlx for it, other devices too.
+struct Opening {
+  const OpenKey& key;
+  std::thread::id by;
+};
+
 struct Registry {
   std::mutex mutex;
   std::array<std::shared_ptr<const Backend>, kNumDevices> registered;
-  std::mutex open_mutex;  // held while a device is opened, so that nobody opens it twice
-  std::map<std::tuple<const Backend*, Device, int, DeviceOptions>, std::weak_ptr<OpenDevice>> open;
+  std::mutex open_mutex;  // of what follows
+  std::map<OpenKey, std::weak_ptr<OpenDevice>> open;
+  std::list<Opening> opening;  // each device once
+  std::condition_variable opened;
+  std::map<std::thread::id, const OpenKey*> waiting;  // for what another thread opens
+
+  const Opening* opening_of(const OpenKey& key) const {
+    const auto it = std::find_if(opening.begin(), opening.end(), [&](const Opening& o) { return o.key == key; });
+    return it == opening.end() ? nullptr : &*it;
+  }
+  /// True when the end of `o` waits for this thread.
+  bool waits_for_us(const Opening* o) const {
+    while (o && o->by != std::this_thread::get_id()) {
+      const auto next = waiting.find(o->by);
+      o = next == waiting.end() ? nullptr : opening_of(*next->second);
+    }
+    return o != nullptr;
+  }
 };
 Registry& registry() {
   static Registry r;
@@ -120,12 +147,38 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
                 concat_text("there is no device ", device_text(id), ": the machine has ", there.count, " of the kind"),
                 concat_text("ordinals count from 0 to ", there.count - 1));
   const DeviceOptions at_open = options_at_open(*backend, id, options);
+  const OpenKey key{backend.get(), id.kind, id.ordinal, at_open};
   Registry& r = registry();
-  std::lock_guard lock(r.open_mutex);
-  std::weak_ptr<OpenDevice>& known = r.open[{backend.get(), id.kind, id.ordinal, at_open}];
-  if (auto already = known.lock(); already && !already->lost()) return already;
-  std::shared_ptr<OpenDevice> fresh = backend->open(id, at_open);
-  known = fresh;
+  std::unique_lock lock(r.open_mutex);
+  while (const Opening* other = r.opening_of(key)) {
+    if (r.waits_for_us(other))
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("device ", device_text(id), ", backend '", backend->name(),
+                              "', is asked for while it is being opened, by what opens it"),
+                  "a backend may use other devices to open one, not the same");
+    r.waiting[std::this_thread::get_id()] = &key;
+    r.opened.wait(lock);
+    r.waiting.erase(std::this_thread::get_id());
+  }
+  // All that needs memory comes before the device is there.
+  if (auto already = r.open[key].lock(); already && !already->lost()) return already;
+  const auto ours = r.opening.insert(r.opening.end(), Opening{key, std::this_thread::get_id()});
+  lock.unlock();
+  std::shared_ptr<OpenDevice> fresh;
+  const auto end = [&] {
+    lock.lock();
+    r.opening.erase(ours);
+    r.opened.notify_all();
+  };
+  try {
+    fresh = backend->open(id, at_open);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+  // It is not shared when its backend was replaced meanwhile.
+  if (const auto known = r.open.find(key); known != r.open.end()) known->second = fresh;
   return fresh;
 }
 

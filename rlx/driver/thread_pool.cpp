@@ -526,11 +526,10 @@ struct ThreadPool::Impl {
   }
 };
 
-int checked_thread_count(int threads, std::string_view what) {
+int checked_thread_count(int threads, std::string_view what, std::string_view hint) {
   if (threads < 0 || threads > kMaxThreads)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(what, " = ", threads, ": a run has 1 to ", kMaxThreads, " threads"),
-                "0 means the machine's, as far as that many");
+                concat_text(what, " = ", threads, ": a run has 1 to ", kMaxThreads, " threads"), std::string(hint));
   return threads > 0 ? threads : std::min(available_cpus(), kMaxThreads);
 }
 

@@ -63,8 +63,9 @@ inline constexpr int kMaxThreads = 64;
 int available_cpus();
 
 /// `threads`, or for 0 the machine's: available_cpus(), at most kMaxThreads. Throws InvalidArgument naming `what` when
-/// it is negative or above kMaxThreads.
-int checked_thread_count(int threads, std::string_view what);
+/// it is negative or above kMaxThreads, with `hint` as the way out.
+int checked_thread_count(int threads, std::string_view what,
+                         std::string_view hint = "0 means the machine's, as far as that many");
 
 /// Index of the calling thread within the run it executes: 0 for the thread that called run, 1.. for workers. Below
 /// `run_threads()`, so it selects per-thread scratch memory.

@@ -13,6 +13,15 @@
 namespace rlx {
 namespace {
 
+[[noreturn]] void refuse_plan(Device device, std::string_view graph) {
+  std::string why = unavailable_reason(device);
+  if (why.empty()) why = "the session was made for the target alone";
+  throw Error(ErrorCode::DeviceUnavailable,
+              concat_text("graph '", graph, "' was compiled for ", device_info(device).name,
+                          " by Session::for_target and cannot run: ", why),
+              "run it with a Session on one of rlx::available_devices()");
+}
+
 class AbsentExecutable final : public ExecutableGraph {
  public:
   AbsentExecutable(LirModule lir, Device device) : lir_(std::move(lir)), device_(device) {}
@@ -27,14 +36,7 @@ class AbsentExecutable final : public ExecutableGraph {
   }
 
  private:
-  [[noreturn]] void refuse() const {
-    std::string why = unavailable_reason(device_);
-    if (why.empty()) why = "the session was made for the target alone";
-    throw Error(ErrorCode::DeviceUnavailable,
-                concat_text("graph '", lir_.graph.name(), "' was compiled for ", device_info(device_).name,
-                            " by Session::for_target and cannot run: ", why),
-                "run it with a Session on one of rlx::available_devices()");
-  }
+  [[noreturn]] void refuse() const { refuse_plan(device_, lir_.graph.name()); }
   LirModule lir_;
   Device device_;
 };
@@ -43,6 +45,7 @@ class AbsentBackend final : public Backend {
  public:
   explicit AbsentBackend(Device device) : device_(device), target_(target_or_preset(device)) {}
   std::string_view name() const override { return device_info(device_).id; }
+  Device device() const { return device_; }
   // Nothing is opened there, so a plan may name any ordinal.
   Presence probe(Device) const noexcept override { return {std::numeric_limits<int>::max()}; }
   std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
@@ -59,5 +62,9 @@ class AbsentBackend final : public Backend {
 }  // namespace
 
 std::shared_ptr<const Backend> absent_backend(Device device) { return std::make_shared<const AbsentBackend>(device); }
+
+void require_present(const Backend& backend, std::string_view graph) {
+  if (const auto* absent = dynamic_cast<const AbsentBackend*>(&backend)) refuse_plan(absent->device(), graph);
+}
 
 }  // namespace rlx

@@ -106,10 +106,10 @@ class CompiledGraph {
   }
   /// Sets a param from bytes of `dtype`; equal dtypes are copied bit by bit, float dtypes are converted.
   void set_param_typed(std::string_view name, const void* data, std::size_t size_bytes, DType dtype);
-  /// Sets a param to a tensor, sharing its bytes when the dtypes are equal (a tensor's bytes are never written while
-  /// shared).
+  /// Sets a param to a host tensor, sharing its bytes when the dtypes are equal (a tensor's bytes are never written
+  /// while shared); float dtypes are converted.
   void set_param(std::string_view name, const Tensor& value);
-  /// Sets some rows of a param that has a value, behind the runs submitted so far; the others stay as they are.
+  /// Sets some rows of a param that has a value to a host tensor, converted alike, behind the runs submitted so far.
   void set_param(std::string_view name, const Tensor& value, Rows rows);
   /// Binds every param the loader holds; the loader stays alive as long as its bytes are needed. Strict: a param the
   /// loader lacks, or a tensor no param has, is an error. Returns the number of params set.
@@ -122,7 +122,7 @@ class CompiledGraph {
 
   // -- running
   /// A sticky input, copied: used by later runs with named inputs that do not give it. f32 values, bytes of any dtype,
-  /// or a tensor (its bytes are shared; needed where more than one dimension is unknown).
+  /// or a tensor, here or on the program's device (shared; needed where more than one dimension is unknown).
   void set_input(std::string_view name, std::span<const float> values);
   void set_input(std::string_view name, std::initializer_list<float> values) {
     set_input(name, std::span<const float>(values.begin(), values.size()));
@@ -175,7 +175,7 @@ class CompiledGraph {
 
   // -- state
   /// A copy of a state's value after the last run; an error after a failed run, which leaves the states it may have
-  /// written invalid until they are written or reset.
+  /// written invalid until they are written or reset. What is written is a host tensor of the state's dtype.
   Tensor read_state(std::string_view name) const;
   void write_state(std::string_view name, const Tensor& value);
   /// The same for some rows of a state; the others stay as they are. Behind the runs submitted so far.
@@ -194,7 +194,7 @@ class CompiledGraph {
     bind_handle(name, std::span<const float>(values.begin(), values.size()));
   }
   void bind_handle(std::string_view name, const Tensor& value);
-  /// The value bound to a handle or sticky input, or what the last run put there.
+  /// A copy, on the host, of the value bound to a handle or sticky input, or of what the last run put there.
   Tensor read_handle(std::string_view name) const;
 
   /// Another runner of the same code: prepared weights are shared until one side sets a weight; states are copied.

@@ -82,8 +82,10 @@ struct StateCell {
   struct Before {
     Event run;
     std::shared_ptr<Buffer> buffer;
+    Event written;  // the work that made it
   };
   std::vector<Before> before{};
+  std::weak_ptr<Stream> writer{};  // of those runs
   /// Puts back what the first failed run replaced.
   void settle();
 };
@@ -96,6 +98,9 @@ struct Handle {
   std::optional<std::size_t> output;
   bool ours = false;  // the value's bytes are of a run of ours and shared with nobody
 };
+
+/// The device and its backend, with the options that it was opened with: "cpu (backend 'reference')".
+std::string place_text(const SharedPrograms& code);
 
 /// The entry called `name`, or a NotFound error that names the nearest.
 std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what,
@@ -111,6 +116,9 @@ inline std::size_t find_io(const std::vector<IoInfo>& infos, const NameIndex& in
 bool lies_aligned(const void* data, DType dtype);
 /// Kernels read and write in place what lies as its elements do; InvalidArgument names what does not.
 void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype);
+
+/// Refuses a tensor on a device where its bytes are read on the host; InvalidArgument names what it was given for.
+void require_on_host(std::string_view what, std::string_view name, const Tensor& value);
 
 // Room that `f` makes for `what` of a graph; the error of a machine without it names both.
 template <class F>
@@ -137,6 +145,8 @@ struct CompiledGraph::Impl {
   std::vector<std::vector<std::int64_t>> raw_dims;  // behind the views of run_raw
   std::span<const Slot> committed;                  // what sync_pending returns, once `pending` is done
   Event pending;
+  Event last_run;           // of all that was submitted
+  bool run_thrown = false;  // by one behind that
   std::optional<ActiveExtent> extent;
   Dim extent_rows;                       // its symbol
   std::vector<TensorView> extent_views;  // the views of a run cut to the extent
@@ -208,7 +218,11 @@ struct CompiledGraph::Impl {
   /// The outputs of the next run of `s` go to our own results.
   void keep_results(BoundProgram& s, std::span<const TensorView> views);
   bool has_output_handles() const;
-  void require_device() const;  // DeviceLost once it is lost: before its states are called invalid
+  void require_device() const;   // DeviceLost once it is lost: before its states are called invalid
+  void require_present() const;  // DeviceUnavailable for a program of Session::for_target, which is a plan
+  void require_states() const;
+  /// What is given on a device lies in memory of the program's own as it is open now, and was made; an Error names it.
+  void require_here(std::string_view what, std::string_view name, const Buffer& there) const;
   /// Outputs that stay on the device, and the inputs by name, of which those that are donated are let go of.
   struct DeviceRun {
     std::vector<Tensor> outputs;

@@ -64,6 +64,7 @@ void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::v
   };
   if (in != code->inputs.end()) check_against(*in, "input");
   if (is_output) check_against(*out, "output");
+  if (value.buffer()) require_here(in != code->inputs.end() ? "input" : "output", name, *value.buffer());
   // An existing handle keeps its role of an output.
   Handle& h = handles[std::string(name)];
   if (is_output) h.output = static_cast<std::size_t>(out - code->outputs.begin());
@@ -116,7 +117,8 @@ Tensor CompiledGraph::read_handle(std::string_view name) const try {
     for (const auto& [key, handle] : impl().handles) bound.push_back({key, handle.value.shape()});
     (void)find_io(bound, name, "handle", impl().code->source.name());
   }
-  return Tensor::copy_of(it->second.value.data(), it->second.value.shape());
+  const Tensor& value = it->second.value;
+  return value.buffer() ? value.to_host() : Tensor::copy_of(value.data(), value.shape());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::read_handle");
 }
@@ -166,7 +168,8 @@ void CompiledGraph::Impl::fill_from_handles(std::vector<TensorView>& views, std:
                   concat_text("input '", code->inputs[i].name, "' ", code->inputs[i].shape, " was not given"),
                   "pass it to the run, or once to set_input");
     const Handle& h = it->second;
-    views[i] = {h.value.data(), h.value.dtype(), h.dims, h.value.size_bytes()};
+    views[i] = h.value.view();
+    views[i].dims = h.dims;
   }
 }
 

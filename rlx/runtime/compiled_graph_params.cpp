@@ -29,7 +29,16 @@ const IoInfo& param_of(const SharedPrograms& code, std::string_view name) {
 
 }  // namespace
 
+void require_on_host(std::string_view what, std::string_view name, const Tensor& value) {
+  if (!value.buffer()) return;
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text(what, " '", name, "' was given a tensor ", value.shape(), " that lies on ",
+                          device_text(value.device())),
+              "bring it to the host: give it tensor.to_host()");
+}
+
 WeightStore& CompiledGraph::Impl::own_weights() {
+  require_present();
   if (!sole_owner(weights)) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
   ++tables;
   return *weights;
@@ -75,6 +84,7 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
   if (!info.shape.is_static())
     throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
                 "fix them with CompileOptions::dim_binding, or declare the param with numbers");
+  require_on_host("param", name, value);
   if (!convertible || !(value.shape().dims() == info.shape.dims()))
     throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
                 concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));

@@ -1,4 +1,5 @@
 // One runner: the program for the views of a run, bound to its memory, and its runs.
+#include "rlx/runtime/absent_device.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 
 #include <algorithm>
@@ -104,6 +105,7 @@ const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const Comp
 // The memory, the tables and the code of the next run. Once they are there nothing is done.
 void CompiledGraph::Impl::bind(BoundProgram& s) {
   const CompiledProgram& c = *s.spec->code;
+  if (!s.bound) require_present();
   if (!memory.fits(c)) {
     for (auto& other : shapes) other->bound.reset();
     memory.reserve(c, code->source.name());
@@ -152,6 +154,8 @@ BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& vi
           ErrorCode::DTypeMismatch,
           concat_text("input '", infos[i].name, "' is ", declared, ", got ", dtype_name(views[i].dtype), " values"),
           "pass the declared dtype, or cast inside the graph");
+    // Before anything reads it, as symbols that take their values from it do.
+    if (views[i].buffer) require_here("input", infos[i].name, *views[i].buffer);
     // Before the cache is asked: a byte count that fits the shape of an earlier run tells nothing about this one.
     if (views[i].dims.empty() &&
         std::count_if(declared.dims().begin(), declared.dims().end(), [](const Dim& d) { return !d.is_static(); }) > 1)
@@ -191,20 +195,34 @@ void CompiledGraph::Impl::check_sizes(const BoundProgram& s, std::span<const Ten
                   concat_text("input '", code->inputs[i].name, "' is ", shape, " (", shape.size_bytes(),
                               " bytes), got ", views[i].size_bytes, " bytes"),
                   concat_text("pass ", shape.num_elements(), " values"));
-    if (const Buffer* there = views[i].buffer) {
-      if (!(there->device() == device->id()))
-        throw Error(ErrorCode::InvalidArgument,
-                    concat_text("input '", code->inputs[i].name, "' lies on ", device_text(there->device()),
-                                ", graph '", code->source.name(), "' runs on ", device_text(device->id())),
-                    "copy it there with rlx::to(tensor, device)");
-      if (there->written().failed())
-        throw Error(ErrorCode::InvalidArgument,
-                    concat_text("input '", code->inputs[i].name, "': the work that was to make this tensor failed"),
-                    "run again what makes it");
-    } else if (views[i].data == nullptr && shape.size_bytes() != 0)
+    if (!views[i].buffer && views[i].data == nullptr && shape.size_bytes() != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("input '", code->inputs[i].name, "' has no data"));
     require_aligned("input", code->inputs[i].name, views[i].data, views[i].dtype);
   }
+}
+
+void CompiledGraph::Impl::require_here(std::string_view what, std::string_view name, const Buffer& there) const {
+  if (!(there.device() == device->id()))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, " '", name, "' lies on ", device_text(there.device()), ", graph '",
+                            code->source.name(), "' runs on ", device_text(device->id())),
+                "copy it there with rlx::to(tensor, device)");
+  if (const OpenDevice* theirs = there.opened(); theirs && theirs != device.get()) {
+    if (theirs->lost())
+      throw Error(ErrorCode::DeviceLost,
+                  concat_text(what, " '", name, "' lies in memory of device ", device_text(there.device()),
+                              " that was lost; graph '", code->source.name(), "' runs on it as it was opened anew"),
+                  "make the value again");
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, " '", name, "' lies on ", device_text(there.device()),
+                            " as another backend, or other options, opened it; graph '", code->source.name(),
+                            "' runs on ", place_text(*code)),
+                "bring it by way of the host, with Tensor::to_host");
+  }
+  if (there.written().failed())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, " '", name, "': the work that was to make this tensor failed"),
+                "run again what makes it");
 }
 
 std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, const TensorView& view) const {
@@ -230,6 +248,8 @@ std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, 
   return dims;
 }
 
+void CompiledGraph::Impl::require_present() const { rlx::require_present(*code->backend, code->source.name()); }
+
 void CompiledGraph::Impl::require_device() const {
   if (device->lost())
     throw Error(ErrorCode::DeviceLost,
@@ -238,17 +258,34 @@ void CompiledGraph::Impl::require_device() const {
                 "make a new session, which opens it anew, and compile there");
 }
 
-void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> views) {
-  require_device();
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (!states[i]->before.empty()) states[i]->settle();
+void CompiledGraph::Impl::require_states() const {
+  for (std::size_t i = 0; i < states.size(); ++i)
     if (!states[i]->good())
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("a failed run left state '", code->states[i].name, "' invalid"),
                   "call reset(), or write_state() for each state");
+}
+
+void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> views) {
+  require_device();
+  for (const std::shared_ptr<StateCell>& cell : states) {
+    if (cell->before.empty()) continue;
+    // A run is given the buffer that the one before it is to make, and there is none when that fails. Runs of one
+    // stream fail together; that of another goes on, so it is submitted when the buffer is known.
+    if (cell->writer.lock() != stream) wait_quietly(cell->written);
+    cell->settle();
   }
+  require_states();
   check_inputs_stay(s, views, false);
+  // Weights and constants that the last run waited for may never have come: they are brought anew.
+  if (run_thrown || last_run.failed()) {
+    for (auto& program : shapes) program->bound.reset();
+    ++tables;
+    run_thrown = false;
+    last_run = {};
+  }
   bind(s);
+  require_states();  // one that was brought from another device: what was to make it there may have failed only now
   for (std::size_t i = 0; i < views.size(); ++i)
     s.inputs[i] = input_slot(*device, *stream, views[i], s.spec->inputs[i], memory.input_room(i), s.input_holders[i]);
 }
@@ -257,7 +294,11 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
                                   std::vector<StepTime>* times) {
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
-    if (!cell.written.ready()) cell.keep ? stream->wait_order(cell.written) : stream->wait(cell.written);
+    // Kept rows that are written in place are there whatever became of that work.
+    if (!cell.keep || s.states[k].holder)
+      wait_behind(*stream, cell.written);
+    else if (!cell.written.ready())
+      stream->wait_order(cell.written);
     if (cell.last.point() != cell.written.point() && !cell.last.ready()) stream->wait_order(cell.last);
     if (s.renews(k) && cell.keep) cell.before.reserve(cell.before.size() + 1);
   }
@@ -270,23 +311,26 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
       continue;
     }
     s.before[k] = cell.buffer;
-    if (cell.keep) cell.before.push_back({{}, cell.buffer});
+    if (cell.keep) cell.before.push_back({{}, cell.buffer, cell.written});
     s.states[k].given = sole_owner(cell.buffer);
   }
   Event done;
   try {
     done = s.bound->submit({s.inputs, outputs, s.states, s.weights, tables, times, range}, *stream);
   } catch (...) {
+    run_thrown = true;
     follow_submitted(s);
     if (writes) revoke(s, false);
     throw;
   }
+  last_run = done;
   if (!writes) return done;
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
     cell.last = done;
     if (!s.updates[k]) continue;
     cell.written = done;
+    if (cell.keep) cell.writer = stream;
     if (s.renews(k) && cell.keep) cell.before.back().run = done;
   }
   return done;
@@ -312,6 +356,7 @@ void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
     const bool same = cell.buffer && !before.owner_before(cell.buffer) && !cell.buffer.owner_before(before);
     if (cell.keep && s.renews(k)) {
       cell.buffer = std::move(cell.before.back().buffer);
+      cell.written = std::move(cell.before.back().written);
       cell.before.pop_back();
     } else if (!cell.keep && (submitted || (s.renews(k) && !same))) {
       cell.valid = false;

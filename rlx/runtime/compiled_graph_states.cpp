@@ -14,8 +14,8 @@ void StateCell::settle() {
   while (done < before.size() && before[done].run.ready()) {
     if (before[done].run.failed()) {
       buffer = std::move(before[done].buffer);
+      written = std::move(before[done].written);
       before.clear();
-      written = {};
       return;
     }
     ++done;
@@ -44,6 +44,7 @@ ByteWindow window_of(std::string_view what, const IoInfo& info, Rows rows, const
                     ? std::string("it has no outermost dimension: read and write it whole")
                     : concat_text("its rows are 0 to ", there, ", counted along its first dimension"));
   if (given) {
+    require_on_host(what, info.name, *given);
     if (given->empty() && rows.count != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text(what, " '", info.name, "' ", info.shape,
                                                           ": got an empty tensor for ", rows.count, " rows"));
@@ -144,8 +145,9 @@ Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
   return value;
 }
 
+// The copy may be made late, on a stream that is not the cell's: who writes the cell next waits for it.
 std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
-  wait_quietly(cell.written);
+  wait_quietly(cell.last);
   cell.settle();
   auto copy = std::make_shared<StateCell>(StateCell{nullptr, cell.shape, cell.device, cell.keep});
   Stream& on = stream_on(cell.device);
@@ -153,6 +155,7 @@ std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
   copy->buffer =
       copy->valid ? copied_state(*cell.device, on, cell.buffer, cell.shape) : state_buffer(*cell.device, cell.shape);
   copy->set_written(on.record());
+  cell.last = copy->written;
   return copy;
 }
 
@@ -188,6 +191,8 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value) try 
     throw Error(ErrorCode::ShapeMismatch, concat_text("state '", name, "' is ", s.shape, ", got ", value.shape()));
   if (value.empty() && s.shape.size_bytes() != 0)
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is ", s.shape, ", got an empty tensor"));
+  require_on_host("state", name, value);
+  impl().require_present();
   impl().write_state(s, value.data(), 0, s.shape.size_bytes());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::write_state");
@@ -197,6 +202,7 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value, Rows
   const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
   StateCell& s = *impl().states[i];
   const ByteWindow window = window_of("state", states()[i], rows, &value);
+  impl().require_present();
   wait_quietly(s.written);
   if (!s.good() && rows.count != s.shape.dim(0).value())
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
@@ -211,12 +217,19 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value, Rows r
   if (!info.shape.is_static())
     throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
                 "fix them with CompileOptions::dim_binding, or declare the param with numbers");
-  const ByteWindow window = window_of("param", info, rows, &value);
+  Tensor converted;  // as set_param of the whole does
+  const bool converts = is_float(value.dtype()) && is_float(info.shape.dtype()) && value.dtype() != info.shape.dtype();
+  if (converts && !value.empty()) {
+    require_on_host("param", name, value);
+    converted = value.cast(info.shape.dtype());
+  }
+  const Tensor& given = converted.empty() ? value : converted;
+  const ByteWindow window = window_of("param", info, rows, &given);
   if (!impl().weights->has(info.name))
     throw Error(ErrorCode::NotFound, concat_text("param '", name, "' has no value of which to change rows"),
                 "set it whole first");
   Tensor whole = impl().weights->value(info.name);
-  if (window.bytes != 0) std::memcpy(whole.mutable_data() + window.offset, value.data(), window.bytes);
+  if (window.bytes != 0) std::memcpy(whole.mutable_data() + window.offset, given.data(), window.bytes);
   set_param(name, whole);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_param");
@@ -226,15 +239,12 @@ void CompiledGraph::reset() try { impl().reset_states(); } catch (const std::bad
   throw_out_of_memory("CompiledGraph::reset");
 }
 
-namespace {
-// The device and the backend of it, with the options that it was opened with: "cpu (backend 'reference')".
 std::string place_text(const SharedPrograms& code) {
   std::string options;
   for (const auto& [key, value] : code.backend_options.options)
     options += concat_text(options.empty() ? ", " : " ", key, "=", value);
   return concat_text(device_text(code.device->id()), " (backend '", code.backend->name(), "'", options, ")");
 }
-}  // namespace
 
 std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;

@@ -164,11 +164,21 @@ bool supports_run_slots(Device d) {
   return d == Device::Cpu || d == Device::Metal || d == Device::Mlx || d == Device::Cuda || d == Device::Rocm;
 }
 
+namespace {
+// Whether sessions find the value where it lies: not on a device that was lost, or opened by a backend that has gone.
+bool is_reached(const Tensor& value) {
+  const OpenDevice* const on = value.buffer() ? value.buffer()->opened() : nullptr;
+  if (!on) return true;
+  const auto open = opened_devices(value.device().kind);
+  return !on->lost() && std::any_of(open.begin(), open.end(), [&](const auto& d) { return d.get() == on; });
+}
+}  // namespace
+
 Tensor to(const Tensor& value, DeviceId id) {
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("to ", device_text(id), ": an empty tensor was given"),
                 "it was never given a value, or moved from");
-  if (value.device() == id) return value;
+  if (value.device() == id && is_reached(value)) return value;
   return value_on(*open_device(require_backend(id.kind), id), value.to_host());
 }
 

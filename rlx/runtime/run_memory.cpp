@@ -40,7 +40,7 @@ void get_value(OpenDevice& device, Stream& stream, Buffer& from, const Shape& sh
 RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, const Shape& shape,
                    const BufferView& room, std::shared_ptr<Buffer>& holder) {
   if (value.buffer) {
-    if (!value.buffer->written().ready()) stream.wait(value.buffer->written());
+    wait_behind(stream, value.buffer->written());
     if (!opaque(device)) return {BufferView(*value.buffer, 0, value.size_bytes)};
     holder = value.buffer->shared_from_this();
     return {{}, &holder};
@@ -198,11 +198,11 @@ std::shared_ptr<Buffer> copied_state(OpenDevice& device, Stream& stream, const s
 
 BufferView resident_on(OpenDevice& device, Stream& stream, const Tensor& bytes, Resident& copy) {
   if (on_host(device)) return {bytes.data(), bytes.size_bytes()};
-  if (!copy.buffer) {
+  if (!copy.buffer || copy.there.failed()) {
     copy.buffer = put_value(device, stream, bytes.data(), bytes.shape(), BufferUse::Weights);
     copy.there = stream.record();
-  } else if (!copy.there.ready()) {  // another runner's stream may still be bringing it
-    stream.wait(copy.there);
+  } else {  // another runner's stream may still be bringing it
+    wait_behind(stream, copy.there);
   }
   return {*copy.buffer, 0, bytes.size_bytes()};
 }

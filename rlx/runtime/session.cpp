@@ -50,7 +50,7 @@ Session::Session(std::shared_ptr<const Backend> backend, DeviceId id, const Devi
       options_(backend_->compile_options(options)) {
   // The environment speaks where the options do not.
   if (auto threads = env_int("RLX_THREADS"); threads && !options.contains("threads"))
-    options_.threads = checked_thread_count(*threads, "RLX_THREADS");
+    options_.threads = checked_thread_count(*threads, "RLX_THREADS", "unset it for the machine's, as far as that many");
   if (auto isa = env_get("RLX_CPU_ISA"); isa && !options.contains("isa")) options_.isa = *isa;
 }
 

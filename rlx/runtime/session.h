@@ -18,7 +18,7 @@ class Session {
   /// does not take.
   Session(DeviceId device, const DeviceOptions& options);
   /// A session that compiles for a device which need not be there, nor its backend: by the backend's target, else by
-  /// the documented preset (`preset_target`). Runs of its programs throw DeviceUnavailable.
+  /// `preset_target`. Its programs are plans: runs, and what sets weights or states, throw DeviceUnavailable.
   static Session for_target(DeviceId device);
   /// The same, with the error as a value.
   static Result<Session> try_new(DeviceId device);

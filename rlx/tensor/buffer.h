@@ -22,6 +22,8 @@ struct DeviceId {
   friend bool operator==(const DeviceId&, const DeviceId&) = default;
 };
 
+class OpenDevice;
+
 /// A point of a stream's work. A value: it may be copied, and may outlive the stream. The empty one is done.
 class Event {
  public:
@@ -57,6 +59,10 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   Buffer& operator=(const Buffer&) = delete;
   virtual ~Buffer() = default;
   DeviceId device() const { return device_; }
+  /// The open device that this is memory of, which lives as long as this; null where any that is opened as `device()`
+  /// reaches it, as memory of the host. One that was lost and opened anew, or opened by another backend or with other
+  /// options, is another one.
+  virtual const OpenDevice* opened() const { return nullptr; }
   std::size_t bytes() const { return bytes_; }
   /// Where the host finds the bytes, fixed for the buffer's life; null when it cannot reach them. Touched only while no
   /// submitted work uses them.

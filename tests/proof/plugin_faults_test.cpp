@@ -2,10 +2,15 @@
 // lives, and a good plug-in in the same place works.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <condition_variable>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -253,6 +258,168 @@ TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_
   CHECK(contains(unavailable_reason(Device::Tpu), "/nowhere/libb.so"));
   CHECK(contains(error_text([] { (void)Session(DeviceId(Device::Tpu)); }), "correct RLX_PLUGINS"));
   CHECK(Session(Device::Cpu).device() == Device::Cpu);
+}
+
+// -- a plug-in that uses rlx to open a device --
+
+namespace {
+
+// What `device_open` does before it opens a device that is not opened inside of another opening; what that throws.
+struct InsideOpen {
+  std::function<void()> does;
+  std::string told;
+};
+InsideOpen inside_open;
+thread_local int open_depth = 0;
+
+rlx_code open_using_rlx(const char* kind, std::int32_t ordinal, const rlx_options* options, rlx_device** out,
+                        rlx_error* error) {
+  if (++open_depth == 1) inside_open.told = error_text(inside_open.does);
+  --open_depth;
+  return test::proof_plugin_table()->device_open(kind, ordinal, options, out, error);
+}
+
+}  // namespace
+
+TEST_CASE("plug-ins: device_open may use rlx: programs, other devices, registrations; the same device is an error") {
+  const auto opening = [](std::function<void()> does) {
+    ProofScope proof(test::proof_modes()[1]);
+    rlx_plugin table = *test::proof_plugin_table();
+    table.device_open = open_using_rlx;
+    (void)register_plugin(&table);
+    inside_open = {std::move(does), {}};
+    const Session session(ProofScope::kDevice);
+    Graph g("all");
+    g.set_outputs({g.exp(g.input("x", f32({4})))});
+    CHECK(session.compile(std::move(g)).run({{"x", {0, 0, 0, 0}}})[0] == std::vector<float>(4, 1));
+    return inside_open.told;
+  };
+  CHECK(opening([] {
+          Graph g("host");
+          g.set_outputs({g.exp(g.input("x", f32({2})))});
+          CHECK(Session(Device::Cpu).compile(std::move(g)).run({{"x", {0, 0}}})[0] == std::vector<float>(2, 1));
+          CHECK(probe_device(ProofScope::kDevice).count == 2);
+          drain_device(Device::Cpu);
+        }).empty());
+  CHECK(opening([] { Session({ProofScope::kDevice, 1}); }).empty());
+  CHECK(opening([] { Session(ProofScope::kDevice, {{"memory", "1000000"}}); }).empty());
+  CHECK(opening([] { (void)register_plugin(test::proof_plugin_table()); }).empty());
+  CHECK(opening([] { Session other(ProofScope::kDevice); }) ==
+        "invalid argument: device directx, backend 'proof', is asked for while it is being opened, by what opens it\n"
+        "  hint: a backend may use other devices to open one, not the same");
+}
+
+TEST_CASE("plug-ins: threads that ask for one device have the same, others need not wait, and no two wait in a ring") {
+  ProofScope proof(test::proof_modes()[1]);
+  rlx_plugin table = *test::proof_plugin_table();
+  table.device_open = open_using_rlx;
+  (void)register_plugin(&table);
+  std::shared_ptr<OpenDevice> first, second;
+  std::thread asks_too;
+  inside_open = {[&] {
+                   const Session other({ProofScope::kDevice, 1});
+                   asks_too = std::thread([&] {
+                     ++open_depth;  // it only asks
+                     second = Session(ProofScope::kDevice).open_device();
+                   });
+                 },
+                 {}};
+  first = Session(ProofScope::kDevice).open_device();
+  asks_too.join();
+  CHECK(first == second);
+  first.reset(), second.reset();
+  // Each of two devices needs the other to be opened: one of the threads is told.
+  struct Ring {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int opening = 0;
+  } ring;
+  std::array<std::string, 2> told;
+  const auto open = [&](int ordinal) {
+    const auto backend = backend_for(ProofScope::kDevice);
+    (void)open_device(backend, {ProofScope::kDevice, ordinal});
+  };
+  struct RingBackend final : Backend {
+    std::function<void(int)> needs;
+    std::string_view name() const override { return "ring"; }
+    Presence probe(Device) const noexcept override { return {2, {}}; }
+    std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override {
+      needs(id.ordinal);
+      return nullptr;
+    }
+    std::shared_ptr<const Target> target(const BackendOptions&) const override { return nullptr; }
+    std::unique_ptr<const ExecutableGraph> compile_lir(LirModule, const BackendOptions&) const override {
+      return nullptr;
+    }
+  };
+  const auto backend = std::make_shared<RingBackend>();
+  backend->needs = [&](int ordinal) {
+    std::unique_lock lock(ring.mutex);
+    if (++ring.opening > 2) return;
+    ring.changed.notify_all();
+    ring.changed.wait(lock, [&] { return ring.opening >= 2; });
+    lock.unlock();
+    told[static_cast<std::size_t>(ordinal)] = error_text([&] { open(1 - ordinal); });
+  };
+  register_backend(ProofScope::kDevice, backend);
+  std::thread one([&] { open(0); }), two([&] { open(1); });
+  one.join(), two.join();
+  CHECK(told[0].empty() != told[1].empty());
+  CHECK(contains(told[0] + told[1], "is asked for while it is being opened, by what opens it"));
+}
+
+// -- one buffer for two values --
+
+namespace {
+
+// Puts another handle where the run made one, which goes back.
+void replace_handle(rlx_buffer*& made, rlx_buffer* by) {
+  test::proof_plugin_table()->buffer_destroy(std::exchange(made, by));
+}
+void (*spoil)(rlx_run&) = nullptr;
+rlx_code spoilt_run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_run* run, rlx_event** done,
+                    rlx_error* error) {
+  const rlx_code code = test::proof_plugin_table()->run(program, device, stream, run, done, error);
+  if (code == RLX_PLUGIN_OK) spoil(*run);
+  return code;
+}
+
+}  // namespace
+
+TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and the program works on") {
+  const auto told = [](void (*how_spoilt)(rlx_run&), const char* how) {
+    ProofScope proof(test::proof_modes()[1]);
+    rlx_plugin table = *test::proof_plugin_table();
+    spoil = how_spoilt;
+    table.run = spoilt_run;
+    (void)register_plugin(&table);
+    Graph g("two");
+    const Expr x = g.input("x", f32({4})), w = g.param("w", f32({4})), s = g.state("s", Tensor::zeros(f32({4})));
+    g.set_state("s", s + x);
+    g.set_outputs({g.exp(x * w), x + 1.0});
+    const Session session(ProofScope::kDevice);
+    CompiledGraph f = session.compile(std::move(g));
+    f.set_param("w", {1, 1, 1, 1});
+    const Tensor input = to(Tensor::full(f32({4}), 3), ProofScope::kDevice);
+    CompiledGraph shares = f.clone();  // so that the state is not given to the run
+    try {
+      (void)f.run_device({{"x", input}});
+      FAIL_CHECK("a buffer of two values was taken");
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::Internal);
+      CHECK_MESSAGE(contains(e.what(), concat_text("run said that it is done, but gave as ", how, " a buffer that is ",
+                                                   "another value's")),
+                    e.what());
+    }
+    CHECK(input.to_host().at(0) == 3);
+    CHECK(shares.read_state("s").at(0) == 0);
+    session.open_device()->drain();
+  };
+  told([](rlx_run& r) { replace_handle(r.outputs[1].buffer, r.inputs[0].buffer); }, "output 1");
+  told([](rlx_run& r) { replace_handle(r.outputs[1].buffer, r.outputs[0].buffer); }, "output 1");
+  told([](rlx_run& r) { replace_handle(r.outputs[0].buffer, r.weights[0]); }, "output 0");
+  told([](rlx_run& r) { replace_handle(r.states[0].buffer, r.outputs[1].buffer); }, "state 0");
+  told([](rlx_run& r) { replace_handle(r.states[0].buffer, r.inputs[0].buffer); }, "state 0");
 }
 
 }  // namespace rlx

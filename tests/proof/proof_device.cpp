@@ -68,6 +68,7 @@ class ProofBuffer final : public Buffer {
     stream->record().wait();
   }
   std::uintptr_t native() const override { return reinterpret_cast<std::uintptr_t>(memory->host()); }
+  const OpenDevice* opened() const override { return device_.get(); }
   const std::shared_ptr<ProofBytes> memory;
 
  private:

@@ -5,10 +5,12 @@
 #include <cstring>
 
 #include "rlx/driver/device.h"
+#include "rlx/driver/plugin_backend.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
+#include "tests/proof/proof_plugin.h"
 #include "tests/support/closeness.h"
 #include "tests/support/decode_loop.h"
 #include "tests/support/error_text.h"
@@ -216,11 +218,26 @@ TEST_CASE_TEMPLATE("proof: device tensors go from run to run, and to the host wh
   host.set_param("w", kTwos);
   CHECK(contains(error_text([&] { host.run_typed({{"x", out[1]}}); }), "copy it there with rlx::to"));
   CHECK(host.run_device({{"x", to(out[1], Device::Cpu)}})[1].to_f32() == std::vector<float>(4, 96));
-  CHECK(contains(error_text([&] {
-                   f.set_input("x", out[1]);
-                   f.run();
-                 }),
-                 "lies on a device"));
+  // Kept by name they serve every kind of run, as where they are given by name.
+  f.set_input("x", out[1]);
+  CHECK(f.run()[1] == std::vector<float>(4, 96));
+  CHECK(f.run_typed({})[1].to_f32() == std::vector<float>(4, 96));
+  CHECK(f.run_device(NamedTensors())[1].to_host().to_f32() == std::vector<float>(4, 96));
+  f.commit_no_wait();
+  CHECK(at(f, f.sync_pending()[1]) == std::vector<float>(4, 96));
+  f.bind_handle("x", out[1]);
+  CHECK(f.read_handle("x").to_f32() == std::vector<float>(4, 48));
+  CHECK(f.clone().run()[1] == std::vector<float>(4, 96));
+  {
+    CompiledGraph other = f.clone();
+    other.bind_handle("out1", out[1]);
+    CHECK(other.run()[1] == std::vector<float>(4, 96));
+    CHECK(other.read_handle("out1").to_f32() == std::vector<float>(4, 96));
+  }
+  const char* const elsewhere = "input 'x' lies on directx, graph 'counter' runs on ";
+  CHECK(contains(error_text([&] { g.set_input("x", out[1]); }), elsewhere));
+  CHECK(contains(error_text([&] { host.set_input("x", out[1]); }), elsewhere));
+  CHECK(contains(error_text([&] { host.bind_handle("x", out[1]); }), "copy it there with rlx::to"));
   // What failed says so to whoever reads it, and to runs that are given it.
   proof->fail_step(0, 0, "a unit broke");
   const std::vector<Tensor> broken = f.run_device({{"x", out[1]}});
@@ -231,6 +248,26 @@ TEST_CASE_TEMPLATE("proof: device tensors go from run to run, and to the host wh
                  }),
                  "the work that was to make this tensor failed"));
   CHECK(f.run_device({{"x", out[1]}})[1].to_host().to_f32() == std::vector<float>(4, 96));
+}
+
+TEST_CASE_TEMPLATE("proof: what takes host tensors refuses one on a device by name", Mode, Arena, Opaque) {
+  ProofScope proof(Mode::options());
+  CompiledGraph f = compiled(counter());
+  const Tensor there = to(Tensor::full(f32({4}), 1), ProofScope::kDevice);
+  const Tensor row = to(Tensor::full(f32({1}), 1), ProofScope::kDevice);
+  const auto refused = [](auto call, const std::string& what) {
+    const std::string text = error_text(call);
+    CHECK_MESSAGE(contains(text, what), text);
+    CHECK_MESSAGE(contains(text, "give it tensor.to_host()"), text);
+  };
+  refused([&] { f.set_param("w", there); }, "param 'w' was given a tensor [4] f32 that lies on directx");
+  refused([&] { f.set_param("w", row, Rows{0, 1}); }, "param 'w' was given a tensor [1] f32 that lies on directx");
+  refused([&] { f.write_state("total", there); }, "state 'total' was given a tensor [4] f32 that lies on directx");
+  refused([&] { f.write_state("total", row, Rows{0, 1}); }, "state 'total' was given a tensor [1] f32");
+  Graph g("g");
+  refused([&] { (void)g.constant(there); }, "a constant was given a tensor [4] f32 that lies on a device");
+  refused([&] { (void)g.state("s", there); }, "the initial value of state 's' was given a tensor [4] f32");
+  CHECK(f.run({{"x", kOnes}})[1] == kTwos);  // nothing changed
 }
 
 TEST_CASE_TEMPLATE("proof: two runners that share a state are ordered, each on its stream", Mode, Arena, Opaque) {
@@ -310,6 +347,99 @@ TEST_CASE_TEMPLATE("proof: a lost device fails all that is there, and a new sess
   CHECK(contains(error_text([&] { f.read_state("count"); }), "was lost"));
   CompiledGraph fresh = compiled(counter());
   CHECK(fresh.run({{"x", kOnes}})[1] == kTwos);
+}
+
+namespace {
+// A program that doubles, given `x` by `run_typed` and by `run_device`: why it refuses.
+std::string refusal(CompiledGraph& f, const Tensor& x, ErrorCode code) {
+  std::string told;
+  try {
+    (void)f.run_typed({{"x", x}});
+    FAIL_CHECK("a tensor of another device was taken");
+  } catch (const Error& e) {
+    CHECK(e.code() == code);
+    told = e.what();
+  }
+  CHECK(told == error_text([&] { (void)f.run_device({{"x", x}}); }));
+  return told;
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("proof: tensors of a device that was lost are refused by programs of the one opened anew", Mode,
+                   Arena, Opaque) {
+  ProofScope proof(Mode::options());
+  CompiledGraph f = compiled(counter());
+  const Tensor made = f.run_device({{"x", Tensor::full(f32({4}), 3)}})[1], brought = to(made.to_host(), f.device()),
+               late = f.run_device({{"x", made}})[1], count = to(Tensor::scalar_i64(DType::I64, 2), f.device());
+  proof->lose(0);
+  CompiledGraph anew = compiled(counter());
+  for (const Tensor& t : {made, brought, late}) {
+    const std::string told = refusal(anew, t, ErrorCode::DeviceLost);
+    CHECK_MESSAGE(contains(told,
+                           "input 'x' lies in memory of device directx that was lost; graph 'counter' runs on it as "
+                           "it was opened anew\n  hint: make the value again"),
+                  told);
+    CHECK(contains(error_text([&] { (void)to(t, ProofScope::kDevice); }), "was lost"));
+  }
+  CHECK(anew.run({{"x", kOnes}})[1] == kTwos);
+  // Also where the host reads it before the run.
+  Graph g("sized");
+  const Expr x = g.input("x", f32({4})), n = g.input("n", Shape({}, DType::I64));
+  g.set_outputs({g.narrow(x, 0, 0, g.value_dim(n, 4))});
+  CompiledGraph sized = compiled(std::move(g));
+  CHECK(contains(error_text([&] {
+                   (void)sized.run_typed({{"x", Tensor::zeros(f32({4}))}, {"n", count}});
+                 }),
+                 "input 'n' lies in memory of device directx that was lost"));
+}
+
+TEST_CASE("proof: tensors of a device as another backend or other options opened it are refused by name") {
+  const ProofScope proof;
+  CompiledGraph arena = compiled(counter());
+  const Tensor there = arena.run_device({{"x", Tensor::full(f32({4}), 3)}})[1];
+  const test::ProofOptions whole = Opaque::options();
+  const auto control = test::proof_plugin(whole);
+  (void)register_plugin(test::proof_plugin_table());
+  CompiledGraph opaque = compiled(counter());
+  const Tensor here = opaque.run_device({{"x", Tensor::full(f32({4}), 4)}})[1];
+  const char* const why =
+      "input 'x' lies on directx as another backend, or other options, opened it; graph 'counter' runs on directx "
+      "(backend 'proof')\n  hint: bring it by way of the host, with Tensor::to_host";
+  std::string told = refusal(opaque, there, ErrorCode::InvalidArgument);
+  CHECK_MESSAGE(contains(told, why), told);
+  told = refusal(arena, here, ErrorCode::InvalidArgument);
+  CHECK_MESSAGE(contains(told, why), told);
+  CHECK(opaque.run_typed({{"x", to(there, ProofScope::kDevice)}})[1].to_f32() == std::vector<float>(4, 12));
+  CHECK(arena.run_typed({{"x", here.to_host()}})[1].to_f32() == std::vector<float>(4, 16));
+  const Session small(ProofScope::kDevice, {{"memory", "1000000"}});
+  CompiledGraph other = small.compile(counter());
+  other.set_param("w", kTwos);
+  told = refusal(other, here, ErrorCode::InvalidArgument);
+  CHECK_MESSAGE(contains(told, "'counter' runs on directx (backend 'proof', "), told);
+  // What a session with options made stays where it is.
+  const Tensor own = other.run_device({{"x", here.to_host()}})[1];
+  CHECK(to(own, ProofScope::kDevice).buffer() == own.buffer());
+}
+
+TEST_CASE_TEMPLATE("proof: weights that were on their way behind work that failed are brought again", Mode, Arena,
+                   Opaque) {
+  test::ProofOptions mode = Mode::options();
+  for (mode.seed = 1; mode.seed <= 20; ++mode.seed) {
+    CAPTURE(mode.seed);
+    ProofScope proof(mode);
+    CompiledGraph f = compiled(counter());
+    f.run({{"x", kOnes}});
+    CompiledGraph sharing = f.clone();
+    proof->fail_step(0, 0, "a unit broke");
+    (void)error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
+    f.set_param("w", {3, 3, 3, 3});
+    (void)error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
+    (void)error_text([&] { f.sync_pending(); });
+    f.reset();
+    CHECK(f.run({{"x", kOnes}})[1] == std::vector<float>(4, 3));
+    CHECK(f.clone().run({{"x", kOnes}})[1] == std::vector<float>(4, 3));
+    CHECK(sharing.run({{"x", kOnes}})[1] == kTwos);
+  }
 }
 
 TEST_CASE("proof: memory beyond the limit names the device, what is wanted, what is in use") {

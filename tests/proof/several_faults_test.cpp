@@ -79,6 +79,32 @@ TEST_CASE("faults on several devices: programs that place a shared state differe
       }
 }
 
+TEST_CASE("faults on several devices: a run behind another program's that failed fails too, wherever their state is") {
+  for (test::ProofOptions mode : test::proof_modes())
+    for (const bool apart : {false, true})
+      for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
+        INFO(test::mode_name(mode), ", apart ", apart, ", seed ", seed);
+        mode.seed = seed;
+        const ProofScope proof(mode);
+        CompiledGraph a = placed(counting(), apart ? "c" : "", kSecond), b = placed(counting(), "", {});
+        b.share_state_from(a);
+        b.write_state("s", Tensor::full(f32({4}), 10));
+        proof->fail_step(0, 0, "boom");
+        (void)error_text([&] { b.commit_no_wait(NamedTensors{{"x", Tensor::full(f32({4}), 100)}}); });
+        double y = 0;
+        const std::string behind = error_text([&] { y = a.run_typed(ones({4}))[0].at(0); });
+        CAPTURE(y);
+        CHECK(!behind.empty());
+        (void)error_text([&] { b.sync_pending(); });
+        for (int i = 0; i < 2; ++i)  // the first may tell what nobody saw yet
+          for (const CompiledGraph* f : {&a, &b}) CHECK(!error_text([&] { y = f->read_state("s").at(0); }).empty());
+        a.reset();
+        b.reset();
+        CHECK(a.run_typed(ones({4}))[0].at(0) == 2);
+        CHECK(b.run_typed(ones({4}))[0].at(0) == 4);
+      }
+}
+
 TEST_CASE("faults on several devices: states that are kept have the value before the run that failed") {
   test::ProofOptions mode;
   mode.opaque = true;  // arenas are written in place: rows outside of the run's are what is kept

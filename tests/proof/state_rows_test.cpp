@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
@@ -121,6 +122,49 @@ TEST_CASE("proof: OnFailure::Keep leaves a state its rows, and others that share
   CompileOptions options;
   options.on_failure["cash"] = OnFailure::Keep;
   CHECK(contains(error_text([&] { Session().compile_with(cache_step(), options); }), "did you mean 'cache'"));
+}
+
+TEST_CASE("proof: OnFailure::Keep: what others run behind a run that failed goes on from the value before it") {
+  const auto summing = [](const CompileOptions& options) {
+    Graph g("summing");
+    const Expr next = g.state("s", Tensor::zeros(f32({4}))) + g.input("x", f32({4}));
+    g.set_state("s", next);
+    g.set_outputs({next * 2.0});
+    return Session(ProofScope::kDevice).compile_with(std::move(g), options);
+  };
+  const auto value = [](double x) { return NamedTensors{{"x", Tensor::full(f32({4}), x)}}; };
+  CompileOptions keep;
+  keep.on_failure["s"] = OnFailure::Keep;
+  for (test::ProofOptions mode : test::proof_modes())
+    for (std::uint64_t seed = 1; seed <= 12; ++seed)
+      for (const bool both : {false, true})    // compiled so; the state is kept in either case
+        for (const bool more : {false, true})  // of the program whose run fails, on the same stream
+        {
+          INFO(test::mode_name(mode), ", seed ", seed, ", both ", both, ", more ", more);
+          mode.seed = seed;
+          const ProofScope proof(mode);
+          CompiledGraph a = summing(keep), b = summing(both ? keep : CompileOptions{});
+          b.share_state_from(a);
+          a.run_typed(value(1));
+          b.run_typed(value(10));
+          proof->fail_step(0, 0, "a unit broke");
+          std::string told = error_text([&] { a.commit_no_wait(value(1)); });
+          // Behind one that has told, a run is a new one.
+          if (more && told.empty()) told += error_text([&] { a.commit_no_wait(value(1)); });
+          b.commit_no_wait(value(10));
+          const std::span<const Slot> slots = b.sync_pending();
+          REQUIRE(slots.size() == 1);
+          float out = 0;
+          std::memcpy(&out, b.arena_ptr() + slots[0].offset, sizeof out);
+          CHECK(out == 42);
+          CHECK(b.read_state("s").at(0) == 21);
+          told += error_text([&] { a.sync_pending(); });
+          CHECK_MESSAGE(contains(told, "a unit broke"), told);
+          (void)error_text([&] { a.read_state("s"); });  // what nobody saw of it yet
+          CHECK(a.read_state("s").at(3) == 21);
+          CHECK(a.run_typed(value(2))[0].at(0) == 46);
+          CHECK(b.run_typed(value(3))[0].at(0) == 52);
+        }
 }
 
 }  // namespace rlx

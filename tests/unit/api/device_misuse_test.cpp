@@ -15,6 +15,7 @@ TEST_CASE("misuse: plug-ins") {
   REFUSED("its table is of version 0.0", register_plugin(&table));
   REFUSED("cannot be loaded", load_plugin("/nowhere/libacme.so"));
   REFUSED("cannot be loaded", load_plugin("/"));
+  REFUSED("load_plugin was given an empty path", load_plugin(""));
 }
 
 TEST_CASE("misuse: memory of other libraries") {

@@ -468,6 +468,8 @@ TEST_CASE("misuse: rewriting") {
   CHECK_FALSE(r.is_replaced(Value(kFar)));
   Graph elsewhere("elsewhere");
   refused([&] { r.replace(Value(NodeId{1}), elsewhere.input("x", kPair)); });
+  refused([&] { (void)r.reads(elsewhere.input("y", kPair)); });
+  refused([&] { (void)r.reads(Expr()); });
   CHECK_FALSE(r.changed());
   CHECK_FALSE(r.commit("none").changed);
   REFUSED("has no value", as_matmul(g, kFar));

@@ -478,6 +478,7 @@ TEST_CASE("misuse: passes and fusion reports") {
   REFUSED("999 is no OpKind", supports_op(OpSet(), static_cast<OpKind>(999)));
   PassContext context;
   REFUSED("an empty Expr", context.refuses(Expr(), program().node(NodeId{0})));
+  CHECK_FALSE(test::error_text([&] { (void)context.together(Graph(), NodeId{3}, NodeId{4}); }).empty());
   context.fused("p");  // no report: nothing is recorded
   context.missed("p", Graph(), NodeId(), MissReason::NotFused, "");
   FusionReport report;

@@ -79,18 +79,47 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
     CHECK(f.compile_result().dispatch.compile_ready());
     CHECK(f.compile_result().lir.plan.opaque == (d == Device::Tpu || d == Device::Mlx));
     CHECK(f.compile_result().lir.plan.opaque == f.compile_result().lir.plan.values.empty());
-    f.set_param("w", std::vector<float>(32, 1));
+    CHECK(test::contains(test::error_text([&] { f.set_param("w", std::vector<float>(32, 1)); }), "cannot run"));
     const std::string text = test::error_text([&] { f.run({{"x", std::vector<float>(8)}}); });
     CHECK_MESSAGE(test::contains(text, concat_text("graph 'layer' was compiled for ", device_info(d).name)), text);
     CHECK_MESSAGE(test::contains(text, "this version has no"), text);
     CHECK_MESSAGE(test::contains(text, "run it with a Session on one of"), text);
   }
-  // What the documents do not name is refused with that reason.
-  Graph g("sorted");
-  g.set_outputs({g.cumsum(g.input("x", Shape({4}, DType::F32)), 0)});
-  CHECK(test::contains(test::error_text([&] { (void)Session::for_target(Device::Metal).compile(Graph(g)); }),
-                       "the documents do not name the op among those of the device"));
-  (void)Session::for_target(Device::Cuda).compile(std::move(g));
+  // What the documents do not name goes to the cpu, where that may be; else it is refused with that reason.
+  for (Device d : {Device::Metal, Device::Cuda, Device::Tpu, Device::Ane}) {
+    CAPTURE(device_info(d).id);
+    Graph g("sorted");
+    g.set_outputs({g.exp(g.sort(g.exp(g.input("x", Shape({4}, DType::F32))), 0))});
+    CompiledGraph f = Session::for_target(d).compile(Graph(g));
+    CHECK(test::contains(f.compile_result().dispatch.text(), "sort: 1 host-fallback"));
+    const std::string run = test::error_text([&] { f.run({{"x", std::vector<float>(4)}}); });
+    CHECK_MESSAGE(test::contains(run, "graph 'sorted' was compiled for "), run);  // not a part of it
+    CompileOptions alone;
+    alone.kernel_dispatch.emplace().host_fallback = false;
+    const std::string text = test::error_text([&] { (void)Session::for_target(d).compile_with(std::move(g), alone); });
+    CHECK_MESSAGE(test::contains(text, "the documents do not name the op among those of the device"), text);
+    CHECK_MESSAGE(test::contains(text, "hint: write it in ops that the device has, or pick another device"), text);
+  }
+  // All that would give a plan values says so, whatever the device.
+  for (Device d : {Device::Cpu, Device::Cuda, Device::Tpu}) {
+    CAPTURE(device_info(d).id);
+    Graph g("plan");
+    Expr s = g.state("s", Tensor::zeros({{2, 2}, DType::F32}));
+    g.set_state("s", g.matmul(s, g.param("w", {{2, 2}, DType::F32})));
+    g.set_outputs({s});
+    CompiledGraph f = Session::for_target(d).compile(std::move(g));
+    const Tensor whole = Tensor::zeros({{2, 2}, DType::F32}), row = Tensor::zeros({{1, 2}, DType::F32});
+    const auto refused = [&](auto call) {
+      const std::string text = test::error_text(call);
+      CHECK_MESSAGE(test::contains(text, "graph 'plan' was compiled for "), text);
+      CHECK_MESSAGE(test::contains(text, "by Session::for_target and cannot run"), text);
+    };
+    refused([&] { f.set_param("w", whole); });
+    refused([&] { f.write_state("s", whole); });
+    refused([&] { f.write_state("s", row, Rows{0, 1}); });
+    refused([&] { f.prepare_shape({}); });
+    refused([&] { f.run(); });
+  }
   // Where the backend is there its own rows answer, and a value beyond a binding is refused by name.
   CHECK(Session::for_target(Device::Cpu).target()->name() == Session(Device::Cpu).target()->name());
   Graph large("large");

@@ -44,5 +44,12 @@ TEST_CASE("RLX_IR_DUMP: the first compile of a process starts the file anew, the
   CHECK(count(test::read_file(dir.file("two.ir.txt")), "==== LIR") == 1);
 }
 
+TEST_CASE("RLX_IR_DUMP: a full disk is told with its reason") {
+  RuntimeOverrides dump("RLX_IR_DUMP", "/dev/full");
+  const std::string text = test::error_text([] { compile("one"); });
+  CHECK_MESSAGE(test::contains(text, "cannot write '/dev/full': No space left on device"), text);
+  CHECK_MESSAGE(test::contains(text, "hint: point RLX_IR_DUMP at a place with room"), text);
+}
+
 }  // namespace
 }  // namespace rlx

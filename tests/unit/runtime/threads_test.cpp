@@ -81,6 +81,7 @@ TEST_CASE("sixty-four threads give the bits of one; more are refused by name") {
   CHECK_THROWS_AS(Session().with_threads(-1), Error);
   const RuntimeOverrides env("RLX_THREADS", "65");
   CHECK_THROWS_WITH_AS(Session(), doctest::Contains("RLX_THREADS = 65"), Error);
+  CHECK_THROWS_WITH_AS(Session(), doctest::Contains("hint: unset it"), Error);  // 0 is refused there
 }
 
 TEST_CASE("programs that let the pool grow at the same time") {

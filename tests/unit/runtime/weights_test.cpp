@@ -331,5 +331,23 @@ TEST_CASE("a weight that sixty-four products made, each from the one before twic
   CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6}}})[0] == std::vector<float>{3, 1, 2, 6, 4, 5});
 }
 
+TEST_CASE("rows of a weight are converted between float dtypes, as the whole is") {
+  Graph g("g");
+  const Expr x = g.input("x", {{1, 3}, DType::F32});
+  g.set_outputs({g.matmul(x, g.cast(g.param("w", {{3, 2}, DType::BF16}), DType::F32)),
+                 g.sum(g.cast(g.param("i", {{2}, DType::I32}), DType::F32))});
+  CompiledGraph f = Session().compile(std::move(g));
+  f.set_param("w", Tensor::full({{3, 2}, DType::F32}, 1));
+  f.set_param("w", Tensor::full({{1, 2}, DType::F32}, 3), Rows{1, 1});
+  f.set_param("w", Tensor::full({{1, 2}, DType::F64}, 5), Rows{2, 1});
+  f.set_param("i", Tensor::full({{2}, DType::I32}, 0));
+  CHECK(f.run({{"x", {1, 10, 100}}})[0] == std::vector<float>(2, 1 + 30 + 500));
+  CHECK(test::contains(test::error_text([&] { f.set_param("w", Tensor(), Rows{1, 1}); }), "an empty tensor"));
+  CHECK(test::contains(test::error_text([&] {
+                         f.set_param("i", Tensor::zeros({{1}, DType::F32}), Rows{0, 1});
+                       }),
+                       "1 of its rows are [1] i32, got [1] f32"));
+}
+
 }  // namespace
 }  // namespace rlx
