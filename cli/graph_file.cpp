@@ -85,18 +85,11 @@ DeviceId device_called(const std::string& text) {
   throw_no_device(text, {});
 }
 
-Session session_on(const std::string& text) try {
+Session session_on(const std::string& text) {
   if (const auto device = parse_device_id(text)) return Session(*device);
   if (backend_by_name(text)) return Session::on_backend(text);
   throw_no_device(text,
                   backend_by_name("reference") ? std::vector<std::string>{"reference"} : std::vector<std::string>());
-} catch (const Error& e) {
-  if (e.code() != ErrorCode::DeviceUnavailable) throw;
-  Diagnostic d = e.diagnostic();  // its hint is one to programmers
-  constexpr std::string_view call = "rlx::available_devices()";
-  if (const std::size_t at = d.hint.find(call); at != std::string::npos)
-    d.hint.replace(at, call.size(), "those that `rlx devices` calls available");
-  throw Error(std::move(d));
 }
 
 NamedTarget target_on(const std::string& text) {

@@ -1,5 +1,6 @@
 // `rlx inspect`: what a compile makes of a graph, stage by stage.
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -54,6 +55,7 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
     return as_text ? print_text(g, TextOptions{.origins = true, .max_elements = 8}) : inspect_graph(g);
   };
   std::vector<Section> out;
+  std::map<std::string, int> runs;  // passes run again on what others left: the names tell which run it was
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     const PipelineStage& stage = result.stages[i];
     if (stage.name == "lir") continue;  // shown with its plan
@@ -62,7 +64,9 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
       text = "unchanged\n";
     else if (i > 0)
       text.insert(0, inspect_graph_diff(result.stages[i - 1].graph, stage.graph) + "\n");
-    out.push_back({stage.name, std::string(i == 0 ? kGiven : "after the pass"), text});
+    const int run = ++runs[stage.name];
+    out.push_back({run == 1 ? stage.name : concat_text(stage.name, "-", run),
+                   std::string(i == 0 ? kGiven : "after the pass"), text});
   }
   if (!result.source) out.push_back({"lir", std::string(kPlanned), inspect_lir(result.lir)});
   out.push_back({"fusion", std::string(kFused), result.fusion.text()});
@@ -97,6 +101,7 @@ void list_stages() {
   line("hir", kGiven);
   for (const Pass* pass : all_passes()) line(pass->name, pass->what);
   line("legalize", "ops that the device has no kernel for are decomposed");
+  line("NAME-2", "the pass NAME or legalize once more, on what others left; NAME-3 and on likewise");
   line("lir", kPlanned);
   line("fusion", kFused);
   line("dispatch", kDispatched);

@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -71,6 +72,16 @@ int run(int argc, char** argv) {
   }
 }
 
+// Hints of the library that name a call of it name a command here. Takes no memory: there may be none left.
+void report(std::string_view text) {
+  constexpr std::string_view call = "rlx::available_devices()";
+  const std::size_t at = std::min(text.find(call), text.size());
+  const std::string_view rest = text.substr(std::min(at + call.size(), text.size()));
+  std::fprintf(stderr, "rlx: %.*s%s%.*s\n", static_cast<int>(at), text.data(),
+               at < text.size() ? "those that `rlx devices` calls available" : "", static_cast<int>(rest.size()),
+               rest.data());
+}
+
 }  // namespace
 
 // Nothing leaves by an exception, whatever fails: not even what comes before the command line is read.
@@ -78,12 +89,12 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const rlx::cli::UsageError& e) {
-    std::fprintf(stderr, "rlx: %s\n", e.what());
+    report(e.what());
     return 2;
   } catch (const std::bad_alloc&) {
     std::fputs("rlx: out of memory\n", stderr);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "rlx: %s\n", e.what());
+    report(e.what());
   }
   return 1;
 }

@@ -1,5 +1,7 @@
 // `rlx run`: a graph file on npy inputs, on a device or by the reference rules.
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +13,7 @@
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
+#include "rlx/formats/mapped_file.h"
 #include "rlx/formats/npy.h"
 
 namespace rlx::cli {
@@ -47,6 +50,23 @@ struct OutputFiles {
   std::vector<Binding> states;
 };
 
+// Two results in one file would be one of them. What is no file (/dev/null) takes all that it is given.
+void require_places_of_their_own(const OutputFiles& files) {
+  std::map<std::string, std::string> taken;  // what goes where
+  const auto take = [&](const std::string& path, const std::string& what) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored) && !is_file(path)) return;
+    const std::string place = std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored).string();
+    const auto [known, added] = taken.emplace(place, what);
+    if (!added)
+      throw UsageError(ErrorCode::InvalidArgument,
+                       concat_text("--output: ", known->second, " and ", what, " would both go to '", path, "'"),
+                       "give each a file of its own, or one FILE.npz for all");
+  };
+  for (std::size_t i = 0; i < files.outputs.size(); ++i) take(files.outputs[i], concat_text("out", i));
+  for (const Binding& b : files.states) take(b.rest, concat_text("state '", b.name, "'"));
+}
+
 OutputFiles output_files(const RunArgs& args, const Graph& g) {
   OutputFiles files;
   if (args.outputs.size() == 1 && args.outputs[0].ends_with(".npz")) {
@@ -71,6 +91,7 @@ OutputFiles output_files(const RunArgs& args, const Graph& g) {
   if (files.outputs.size() > num_outputs)
     throw UsageError(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs,
                                                              " outputs, --output names ", files.outputs.size()));
+  require_places_of_their_own(files);
   return files;
 }
 

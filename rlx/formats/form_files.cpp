@@ -82,9 +82,10 @@ Tensor FormFiles::find(std::string_view key, std::size_t bytes, const SourceIden
   };
   const std::string_view page = file->text().substr(0, kHeadBytes);
   if (page.substr(0, 9) != kFirstLine.substr(0, 9)) return damaged("is no saved form");
+  const std::size_t first_line = page.find('\n');
+  if (first_line == std::string_view::npos) return damaged("has a damaged head");
   if (page.substr(0, kFirstLine.size()) != kFirstLine)
-    return damaged(
-        concat_text("is of version ", page.substr(9, page.find('\n') - 9), ", this program reads version 1"));
+    return damaged(concat_text("is of version ", page.substr(9, first_line - 9), ", this program reads version 1"));
   const std::size_t seal = page.find("\nhead ");
   if (page.size() < kHeadBytes || seal == std::string_view::npos ||
       line_of(page, "head") != hash_of(page.substr(0, seal + 1)))
@@ -93,7 +94,8 @@ Tensor FormFiles::find(std::string_view key, std::size_t bytes, const SourceIden
   if (line_of(page, "bytes") != std::to_string(bytes))
     return damaged("holds another number of bytes than the form has");
   if (file->size() != kHeadBytes + bytes)
-    return damaged(concat_text("is cut short: ", file->size(), " bytes instead of ", kHeadBytes + bytes));
+    return damaged(concat_text(file->size() < kHeadBytes + bytes ? "is cut short: " : "is too long: ", file->size(),
+                               " bytes instead of ", kHeadBytes + bytes));
   const std::span<const std::byte> payload = file->bytes().subspan(kHeadBytes);
   const std::string checksum(line_of(page, "checksum").value_or(""));
   if (options_.verify && checksum != hash_of(payload)) return damaged("has a wrong checksum");
@@ -116,8 +118,13 @@ void FormFiles::save(std::string_view key, std::span<const std::byte> bytes, con
                      const std::string& content) {
   const std::string head = sealed(head_text(key, bytes.size(), source, content, hash_of(bytes)));
   const std::string_view parts[] = {head, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+  const std::string path = path_of(key);
+  std::error_code ignored;
+  // Writing to a pipe would wait for a reader.
+  if (std::filesystem::exists(path, ignored) && !is_file(path))
+    return note(concat_text("saved form \"", path, "\" is no file that could be written"));
   try {
-    write_file(path_of(key), parts);
+    write_file(path, parts);
   } catch (const Error& e) {
     note(e.what());
   }

@@ -8,6 +8,9 @@
 
 namespace rlx {
 
+/// How deep graphs may lie in graphs: what verify lets through can be stored and read back.
+inline constexpr int kMaxBodyDepth = 64;
+
 /// `g` with every body of its control-flow ops replaced by what `change` makes of it; none when it leaves them all. A
 /// body that several ops share is asked about once.
 std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change);

@@ -84,12 +84,16 @@ Expr Builder::input(std::string name, Shape shape, SourceLoc loc) {
 Expr Builder::param(std::string name, Shape shape, ParamMode mode, SourceLoc loc) {
   return graph().add(ops::Param{std::move(name), shape.dims(), shape.dtype(), mode}, {}, loc);
 }
-Expr Builder::constant(Tensor value, SourceLoc loc) { return graph().add(ops::Constant{std::move(value)}, {}, loc); }
+Expr Builder::constant(Tensor value, SourceLoc loc) {
+  require_on_host(loc, "a constant", value);
+  return graph().add(ops::Constant{std::move(value)}, {}, loc);
+}
 Expr Builder::scalar_constant(const Operand& value, DType dtype) {
   return constant(scalar_tensor(value, dtype, "take a dtype that holds it"), value.loc());
 }
 Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
   if (init.empty()) fail(loc, ErrorCode::InvalidArgument, concat_text("state '", name, "' needs an initial value"));
+  require_on_host(loc, concat_text("the initial value of state '", name, "'"), init);
   Dims dims = init.shape().dims();
   DType dtype = init.dtype();
   return graph().add(ops::State{std::move(name), std::move(dims), dtype, std::move(init)}, {}, loc);

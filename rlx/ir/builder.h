@@ -105,7 +105,7 @@ class Builder {
   Expr scalar(T value, DType dtype = DType::F32, SourceLoc loc = SourceLoc::current()) {
     return scalar_constant(Operand(value, loc), dtype);
   }
-  /// A persistent value that starts as `init`.
+  /// A persistent value that starts as `init`, which lies on the host, as a constant's value does.
   Expr state(std::string name, Tensor init, SourceLoc loc = SourceLoc::current());
 
   // -- elementwise

@@ -352,8 +352,20 @@ ExprList Builder::custom_fn(const ExprList& operands, const CustomFn& fn, Source
               "return the results, then the residuals");
     residuals.assign(given.begin() + static_cast<std::ptrdiff_t>(results.size()), given.end());
   }
-  if (fn.backward) op.backward = draw("backward", joined(residuals, inexact(results)), fn.backward, given);
-  if (fn.jvp) op.jvp = draw("jvp", joined(shapes, inexact(shapes)), fn.jvp, given);
+  const auto require_count = [&](std::string_view part, std::size_t wanted, std::string_view hint) {
+    if (given.size() != wanted)
+      fail_at(loc, concat_text(fn.name, ": ", part, " gives ", given.size(), " values, not ", wanted),
+              std::string(hint));
+  };
+  if (fn.backward) {
+    op.backward = draw("backward", joined(residuals, inexact(results)), fn.backward, given);
+    require_count("backward", inexact(shapes).size(), "return a cotangent of each float operand, in their order");
+  }
+  if (fn.jvp) {
+    op.jvp = draw("jvp", joined(shapes, inexact(shapes)), fn.jvp, given);
+    require_count("jvp", results.size() + inexact(results).size(),
+                  "return the results, then a tangent of each float result");
+  }
   const Expr first = add_op(g, std::move(op), {&own}, loc);
   return results_of(first, 0, results.size());
 }

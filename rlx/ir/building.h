@@ -18,6 +18,14 @@ namespace rlx::building {
   throw Error(Diagnostic{code, std::move(message), built_at(loc), std::move(hint)});
 }
 
+/// A value of the graph itself: its bytes are printed, hashed and folded here.
+inline void require_on_host(SourceLoc loc, const std::string& what, const Tensor& value) {
+  if (value.buffer())
+    fail(loc, ErrorCode::InvalidArgument,
+         concat_text(what, " was given a tensor ", value.shape(), " that lies on a device"),
+         "bring it to the host: give it tensor.to_host()");
+}
+
 inline std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank, const char* what) try {
   return normalize_axis(axis, rank, what);
 } catch (const Error& e) {

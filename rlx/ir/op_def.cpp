@@ -51,7 +51,13 @@ Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std:
   }
   try {
     Result<Shapes> shapes = def.infer(c);
-    if (shapes.ok() && shapes->empty()) return c.attr_error("the shape rule gives no result");
+    if (shapes.ok() && shapes->empty()) {
+      const bool custom = op.kind() == OpKind::Custom;
+      Diagnostic d = c.attr_error(custom ? "the shape rule gives no result" : "its body gives no result");
+      d.hint = custom ? concat_text("correct the record of '", op_text_name(op), "' given to register_op")
+                      : "return one value at least: what gives none is for nothing";
+      return d;
+    }
     if (shapes.ok() && op.kind() == OpKind::Custom)
       for (std::size_t r = 0; r < shapes->size(); ++r)
         if (!possible((*shapes)[r])) {

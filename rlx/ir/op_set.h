@@ -34,8 +34,10 @@ class Claims {
   virtual bool on_host(const Graph&, NodeId) const { return false; }
   /// True for a branch or loop that is refused, but whose bodies can run as programs of their own.
   virtual bool driven(const Graph&, NodeId) const { return false; }
-  /// Of a target that stands for several: nodes are asked of the same kernels when this is equal for their labels.
-  virtual std::uint32_t kernels_of(std::string_view /*label*/) const { return 0; }
+  /// True for a target that stands for several devices, on which labels place nodes.
+  virtual bool places() const { return false; }
+  /// The device that a label places nodes on, as a number; 0 for one that places none. Nothing is joined across them.
+  virtual std::uint32_t place_of(std::string_view /*label*/) const { return 0; }
   virtual RegionLimits region_limits() const { return {}; }
 
   bool has(OpKind kind) const;

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/printable.h"
@@ -20,7 +21,6 @@ static_assert(std::endian::native == std::endian::little, "tensors are stored as
 constexpr char kMagic[8] = {'R', 'L', 'X', 'G', 'R', 'A', 'P', 'H'};
 constexpr std::uint32_t kSourcesFollow = 0x534d5953;  // "SYMS": behind a graph whose symbols have sources
 constexpr std::size_t kSizeAt = sizeof kMagic + sizeof kGraphBytesVersion;
-constexpr int kMaxStoredDepth = 16;         // of sub-graphs in sub-graphs
 constexpr std::size_t kMaxStoredRank = 32;  // of a stored shape
 
 // -- writing --
@@ -462,7 +462,7 @@ class Decoder {
   }
 
   Graph graph(int depth) {
-    if (depth > kMaxStoredDepth) fail(concat_text("sub-graphs are nested more than ", kMaxStoredDepth, " deep"));
+    if (depth > kMaxBodyDepth) fail(concat_text("sub-graphs are nested more than ", kMaxBodyDepth, " deep"));
     Graph g(string("the graph's name"));
     for (std::size_t i = 0, n = size(28, "the symbols"); i < n; ++i) {
       std::string name = string("a symbol name");

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/printable.h"
 #include "rlx/ir/text.h"
@@ -20,7 +21,6 @@
 namespace rlx {
 namespace {
 
-constexpr int kMaxWrittenDepth = 16;         // of sub-graphs in sub-graphs
 constexpr std::size_t kMaxWrittenRank = 32;  // of a written shape
 constexpr std::size_t kMaxDimText = 512;     // characters of one dimension expression
 constexpr std::int64_t kMaxResults = 64;
@@ -706,8 +706,7 @@ class Parser {
 
   Graph graph(int depth) {
     skip();
-    if (depth > kMaxWrittenDepth)
-      fail_plain(at_, concat_text("sub-graphs are nested more than ", kMaxWrittenDepth, " deep"));
+    if (depth > kMaxBodyDepth) fail_plain(at_, concat_text("sub-graphs are nested more than ", kMaxBodyDepth, " deep"));
     if (!eat_word("graph")) fail(at_, "expected 'graph'");
     expect('@', "before the graph's name");
     Scope scope;

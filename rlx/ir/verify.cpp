@@ -12,8 +12,6 @@
 namespace rlx {
 namespace {
 
-constexpr int kMaxDepth = 64;  // sub-graphs in sub-graphs
-
 constexpr std::string_view level_name(Level level) {
   return level == Level::Hir ? "HIR" : level == Level::Mir ? "MIR" : "LIR";
 }
@@ -124,9 +122,9 @@ class Verifier {
       if (!holds_body(f.type)) continue;
       const auto body = std::get<Subgraph>(f.get(g_.node(id).op.data()));
       if (!body) continue;  // the shape rule says so
-      if (depth_ == kMaxDepth) {
+      if (depth_ == kMaxBodyDepth) {
         report_node(id, ErrorCode::InvalidArgument,
-                    concat_text("sub-graphs are nested more than ", kMaxDepth, " deep"));
+                    concat_text("sub-graphs are nested more than ", kMaxBodyDepth, " deep"));
         return false;
       }
       std::size_t before = out_.size();

@@ -144,6 +144,7 @@ SentenceModelConfig read_sentence_config(const std::string& folder) try {
     std::error_code ignored;
     const char* what = std::filesystem::is_directory(folder, ignored) ? "holds no config.json"
                        : is_file(folder)                              ? "is a file, expected a folder"
+                       : std::filesystem::exists(folder, ignored)     ? "is no folder"
                                                                       : "does not exist";
     throw Error(
         ErrorCode::NotFound, concat_text("\"", folder, "\" ", what),

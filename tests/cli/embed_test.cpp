@@ -51,6 +51,24 @@ TEST_CASE("rlx embed: a folder without a model, no text, text that is not UTF-8,
   expect_failure(run_rlx("embed --model .", "good\nbad \xff\n"), 1, "standard input:2: invalid UTF-8 at byte 4 of 5");
 }
 
+TEST_CASE("every command that takes a device hints at `rlx devices`, not at a call") {
+  const TinyModel model;
+  const TempDir dir;
+  const std::string graph = dir.write("g.rlx", R"(graph @g {
+  %0 = state() {name = "n", init = [1] f32 {1}} : [1] f32
+  return %0
+}
+)");
+  const std::string at = " --model " + model.path() + " --device vulkan", lines = model.write("lines.txt", "a b\nc\n");
+  for (const std::string& command : {"embed --text a" + at, "search a " + lines + at, "run --device vulkan " + graph,
+                                     "bench --device vulkan " + graph}) {
+    const ProgramResult r = run_rlx(command);
+    CAPTURE(command);
+    CHECK_MESSAGE(contains(r.err, "hint: pick one of those that `rlx devices` calls available"), r.err);
+    CHECK(!contains(r.err, "rlx::"));
+  }
+}
+
 TEST_CASE("rlx embed: a failure leaves an old output as it was, and the output may be the input") {
   const TinyModel model;
   const std::string with = " --model " + model.path() + " ", lines = model.write("lines.txt", "a b\nc\n"),

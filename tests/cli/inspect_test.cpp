@@ -1,6 +1,8 @@
 // `rlx inspect`: the stages of a compile, chosen ones, the model's graph, and what it says when something is wrong.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
@@ -82,10 +84,17 @@ TEST_CASE("rlx inspect --list without a graph: the stages that there are, in ord
     CHECK_MESSAGE(at != std::string::npos, "missing or out of order: ", name);
     if (at == std::string::npos) break;
   }
-  // Each of a compile is among them.
+  // Each of a compile is among them, and no two have one name.
   const std::string of_graph = run_rlx("inspect - --bind rows=4 --list", kDenseRows).out;
-  for (std::size_t line = 0; line < of_graph.size(); line = of_graph.find('\n', line) + 1)
-    CHECK(contains(r.out, of_graph.substr(line, of_graph.find(':', line) - line)));
+  std::set<std::string> names;
+  for (std::size_t line = 0; line < of_graph.size(); line = of_graph.find('\n', line) + 1) {
+    const std::string name = of_graph.substr(line, of_graph.find(':', line) - line);
+    CHECK_MESSAGE(names.insert(name).second, name, " stands twice");
+    CHECK(contains(r.out, name.ends_with("-2") ? name.substr(0, name.size() - 2) : name));
+  }
+  CHECK(names.contains("== legalize-2"));
+  CHECK(contains(run_rlx("inspect - --bind rows=4 -s legalize-2", kDenseRows).out, "== legalize-2: after the pass"));
+  CHECK(contains(r.out, "== NAME-2: "));
 }
 
 TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {

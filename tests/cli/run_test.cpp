@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "rlx/formats/mapped_file.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/serialize.h"
@@ -99,6 +100,23 @@ TEST_CASE("rlx run: the values states are left with are results too") {
     expect_close(both[1].tensor, {11, 22}, 0);
     expect_failure(run_rlx(command + "-o totl=" + total), 2, "did you mean 'total'?");
   }
+}
+
+TEST_CASE("rlx run: two results in one file are refused, both named") {
+  const Dense d;
+  const std::string y = d.dir.file("y.npy"), same = d.dir.path() + "/./y.npy";
+  expect_failure(run_rlx(d.graph() + d.x() + d.w() + "-o " + y + " -o " + same), 2,
+                 "--output: out0 and out1 would both go to '" + same + "'");
+  CHECK(!has_file(y));
+  CHECK(run_rlx(d.graph() + d.x() + d.w() + "-o /dev/null -o /dev/null").status == 0);
+  const std::string count = d.dir.write("count.rlx", R"(graph @count {
+  %0 = state() {name = "n", init = [1] f32 {1}} : [1] f32
+  %1 = add(%0, %0) : [1] f32
+  set_state "n" %1
+  return %0
+}
+)");
+  expect_failure(run_rlx("run --oracle " + count + " -o " + y + " -o n=" + y), 2, "out0 and state 'n' would both");
 }
 
 TEST_CASE("rlx run: a dtype that would round is refused unless asked for") {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -85,7 +87,11 @@ TEST_CASE("saved forms: one message for each way a file can be wrong, and it is 
   };
   check_refused(spoiled(replace("rlx form 1", "rlx form 2")), "is of version 2, this program reads version 1");
   check_refused(spoiled([](std::string& f) { f.pop_back(); }), "is cut short: 4103 bytes instead of 4104");
-  check_refused(spoiled([](std::string& f) { f.resize(100); }), "has a damaged head");
+  check_refused(spoiled([](std::string& f) { f += 'x'; }), "is too long: 4105 bytes instead of 4104");
+  for (std::size_t bytes : {9, 10, 100}) {
+    CAPTURE(bytes);
+    check_refused(spoiled([&](std::string& f) { f.resize(bytes); }), "has a damaged head");
+  }
   check_refused(spoiled([](std::string& f) { f.clear(); }), "is no saved form");
   check_refused(spoiled([](std::string& f) { f[0] = 'x'; }), "is no saved form");
   check_refused(spoiled(replace("bytes 8", "bytes 9")), "has a damaged head");
@@ -105,6 +111,17 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
   std::filesystem::remove_all(dir.file("gone"));
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
   CHECK(files.problems().size() == 1);
+}
+
+TEST_CASE("saved forms: a pipe in the place of a file is neither read nor waited for") {
+  const test::TempDir dir;
+  FormFiles files(dir.path());
+  const std::string path = files.path_of("k");
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(files.find("k", 8, kSource, [] { return std::string("content"); }).empty());
+  files.save("k", bytes_of("abcdefgh"), kSource, "content");
+  REQUIRE(files.problems().size() == 1);
+  CHECK(contains(files.problems()[0], "is no file that could be written"));
 }
 
 // -- through a session --

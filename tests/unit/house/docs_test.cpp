@@ -70,6 +70,23 @@ TEST_CASE("docs: links to files of the repository lead somewhere") {
   CHECK(num_links > 10);
 }
 
+TEST_CASE("docs: benches are named by the path they are run by") {
+  std::vector<fs::path> pages = files_of("docs", ".md");
+  for (const char* page : {"CONTRIBUTING.md", "README.md"}) pages.push_back(rlx::test::source_path(page));
+  for (const fs::path& page : pages) {
+    const std::string text = content(page), open = "`bench/";
+    for (std::size_t at = 0; (at = text.find(open, at)) != std::string::npos;) {
+      const std::string script = text.substr(at + 1, text.find_first_of("` ", at + 1) - at - 1);
+      at += open.size();
+      const bool stands_for_any = script == "bench/" || script == "bench/NAME.cpp";
+      CHECK_MESSAGE((stands_for_any || fs::is_regular_file(rlx::test::source_path(script))), page.string(), " names ",
+                    script, ": programs are build/release/bench/NAME");
+    }
+  }
+  for (const fs::path& source : files_of("bench", ".cpp"))
+    CHECK_MESSAGE(content(source).substr(0, 600).find("sage: bench_") == std::string::npos, source.string());
+}
+
 TEST_CASE("docs: the index names every page") {
   const std::string index = content(rlx::test::source_path("docs/README.md"));
   for (const fs::path& page : files_of("docs", ".md"))

@@ -3,8 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
 

@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <functional>
 
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/text.h"
+#include "rlx/ir/verify.h"
 #include "tests/support/graph_bytes.h"
 #include "tests/unit/ir/sample_graph.h"
 
@@ -132,4 +134,20 @@ TEST_CASE("binary: a wrong name, shape or list length is found") {
   CHECK(damaged("f32", "f99").find("'f99' is no dtype") != std::string::npos);
   CHECK(damaged(std::string_view("\x05\0\0\0count", 9), std::string_view("\xff\xff\xff\xff", 4))
             .find("says 4294967295 entries") != std::string::npos);
+}
+
+TEST_CASE("binary and text: what verify lets through is read back, however deep its bodies lie") {
+  for (const int deep : {1, 17, 64, 65}) {
+    CAPTURE(deep);
+    Graph g("deep");
+    const std::function<Expr(Graph&, Expr, int)> calls = [&](Graph& b, Expr x, int left) -> Expr {
+      if (left == 0) return b.tanh(x);
+      return b.checkpoint({x}, [&](Graph& in, const ExprList& v) { return ExprList{calls(in, v[0], left - 1)}; })[0];
+    };
+    g.set_outputs({calls(g, g.input("x", Shape({2}, DType::F32)), deep)});
+    CHECK(verify(g, Level::Mir).empty() == (deep <= 64));
+    if (deep > 64) continue;
+    CHECK(fingerprint(from_bytes(to_bytes(g))) == fingerprint(g));
+    CHECK(fingerprint(parse_text(print_text(g))) == fingerprint(g));
+  }
 }

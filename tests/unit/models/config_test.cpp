@@ -89,6 +89,7 @@ TEST_CASE("config: a folder with and without its companions") {
   CHECK(contains(error_text([&] { read_sentence_config(folder.file("none")); }), "none\" does not exist"));
   CHECK(
       contains(error_text([&] { read_sentence_config(folder.file("config.json")); }), "is a file, expected a folder"));
+  CHECK(contains(error_text([] { read_sentence_config("/dev/null"); }), "\"/dev/null\" is no folder"));
   SentenceModelConfig c = read_sentence_config(folder.path());
   CHECK(c.pooling == Pooling::Mean);
   CHECK(c.normalize);

@@ -3,9 +3,11 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/module.h"
-#include "rlx/ir/op.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/control.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
@@ -284,6 +286,19 @@ TEST_CASE("what cannot be a body is refused by name") {
                       {[](Graph& b, L in) { return b.sin(in[0]); }, {}, [](Graph& b, L in) { return b.sum(in[2]); }});
   });
   CHECK_MESSAGE(contains(text, "value 0 of backward is [] f64, not [2] f64"), text);
+  const auto two = [](Graph&, L in) { return ExprList{in[0], in[0]}; };
+  text = error_text([&] { (void)g.custom_fn(x, {[](Graph& b, L in) { return b.sin(in[0]); }, {}, two}); });
+  CHECK_MESSAGE(contains(text, "custom_fn: backward gives 2 values, not 1"), text);
+  CHECK_MESSAGE(contains(text, "hint: return a cotangent of each float operand"), text);
+  const auto one = [](Graph&, L in) { return in[0]; };
+  text = error_text([&] { (void)g.custom_fn(x, {[](Graph& b, L in) { return b.sin(in[0]); }, {}, {}, one}); });
+  CHECK_MESSAGE(contains(text, "custom_fn: jvp gives 1 values, not 2"), text);
+  text = error_text([&] {
+    (void)g.cond(
+        flag, [](Graph&) { return ExprList(); }, [](Graph&) { return ExprList(); });
+  });
+  CHECK_MESSAGE(contains(text, "gives no result"), text);
+  CHECK_MESSAGE(contains(text, "hint: return one value at least"), text);
   // A body with a free value, made by hand.
   Graph bad("bad");
   bad.set_outputs({bad.param("w", f64({2}))});
