@@ -144,9 +144,9 @@ struct AttentionData {
     }
     row.sink = sink == kHidden ? 0 : std::exp(sink - highest);
     double sum = row.sink;
-    for (double& s : row.p) sum += s = s == kHidden ? 0 : std::exp(s - highest);
     for (double& s : row.p)
-      if (s != 0) s /= sum;  // also where the sum is NaN
+      if (s != kHidden) sum += s = std::exp(s - highest);
+    for (double& s : row.p) s = s == kHidden ? 0 : s / sum;  // 0 also where the sum is NaN
     row.sink /= sum;
     row.lse = highest + std::log(sum);
   }

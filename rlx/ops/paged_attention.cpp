@@ -197,12 +197,13 @@ struct PagedAttentionRules {
         }
         if (!any) continue;
         double sum = sink == kHidden ? 0 : std::exp(sink - highest);
-        for (double& x : score) sum += x = x == kHidden ? 0 : std::exp(x - highest);
+        for (double& x : score)
+          if (x != kHidden) sum += x = std::exp(x - highest);
         lse[static_cast<std::size_t>(t * s.num_heads + h)] = highest + std::log(sum);
         double* out = y.data() + (t * s.num_heads + h) * s.v_head_dim;
         for (std::int64_t j = 0; j < keys; ++j) {
-          const double w = score[static_cast<std::size_t>(j)] / sum;
-          if (w == 0) continue;  // of what has no part nothing is read
+          const double part = score[static_cast<std::size_t>(j)], w = part / sum;
+          if (part == kHidden || w == 0) continue;  // of what has no part nothing is read
           const double* v_row = v.data() + (key(j) + h / s.group()) * s.v_head_dim;
           for (std::int64_t d = 0; d < s.v_head_dim; ++d) out[d] += w * v_row[d];
         }

@@ -1,5 +1,6 @@
 // Values at the edges: a compiled program and the evaluator (hence constant folding) give the same kind of number.
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,43 @@ TEST_CASE("cpu: a row of -inf is -inf under log_softmax and 0 under softmax; NaN
     for (DType t : kFloats) {
       compare("log_softmax", {row}, t, [](Graph& g, const std::vector<Expr>& x) { return g.log_softmax(x[0]); });
       compare("softmax", {row}, t, [](Graph& g, const std::vector<Expr>& x) { return g.softmax(x[0]); });
+    }
+}
+
+// Two queries of 4 over 5 keys: the masks of exporters, who write the largest negative number for "hidden".
+TEST_CASE("cpu: attention under masks and sinks of the largest numbers and infinities is the evaluator's") {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const std::vector<std::vector<double>> masks = {{-kMost, -kMost, -kMost, -kMost, -kMost}, {-kMost, 0, -kMost, 0, 0},
+                                                  {kMost, 3e38, 0, -kMost, 3e38},           {3e38, 3e38, -kInf, 0, 1},
+                                                  {-kInf, -kInf, -kInf, -kInf, -kInf},      {kInf, 0, 0, -kInf, 0}};
+  for (const auto& mask : masks)
+    for (const double sink : {0.5, kMost, -kMost, kInf, -kInf, static_cast<double>(NAN)}) {
+      CAPTURE(&mask - masks.data());
+      CAPTURE(sink);
+      Graph g;
+      ops::Attention op;
+      op.num_heads = 2, op.kv_heads = 1, op.head_dim = 4, op.mask = MaskKind::Bias, op.layout = HeadLayout::HeadsFirst;
+      const Expr q = g.input("q", {{1, 2, 2, 4}, DType::F32}), k = g.input("k", {{1, 1, 5, 4}, DType::F32}),
+                 v = g.input("v", {{1, 1, 5, 4}, DType::F32}), m = g.input("m", {{1, 1, 1, 5}, DType::F32}),
+                 s = g.input("s", {{2}, DType::F32});
+      const Expr with = g.attention(q, k, v, op, {.mask = m, .sinks = s}),
+                 plain = g.attention(q, k, v, op, {.mask = m});
+      g.set_outputs({with, with.result(1), plain, plain.result(1)});
+      const NamedTensors values = {{"q", test::sequence({1, 2, 2, 4}).cast(DType::F32)},
+                                   {"k", test::sequence({1, 1, 5, 4}).cast(DType::F32)},
+                                   {"v", test::sequence({1, 1, 5, 4}).cast(DType::F32)},
+                                   {"m", tensor_of(mask, DType::F32).reshaped({1, 1, 1, 5})},
+                                   {"s", tensor_of({sink, 0.25}, DType::F32)}};
+      const std::vector<Tensor> want = evaluate(g, values), got = Session().compile(std::move(g)).run_typed(values);
+      for (std::size_t r = 0; r < want.size(); ++r)
+        for (std::int64_t i = 0; i < want[r].num_elements(); ++i) {
+          CAPTURE(r);
+          CAPTURE(i);
+          const double have = got[r].at(i), exact = want[r].at(i);
+          CAPTURE(have);
+          CAPTURE(exact);
+          CHECK((std::fabs(have - exact) <= 1e-7 || test::ulps(DType::F32, have, exact) <= 16));
+        }
     }
 }
 
