@@ -8,6 +8,9 @@
 
 namespace rlx::test {
 
+/// For `over`: functions of one operand write over it.
+inline bool in_place_unary(const Graph& g, NodeId id, int, int) { return g.node(id).kind() == OpKind::Activation; }
+
 struct ToyTarget final : Target {
   OpSet takes = OpSet::everything();
   TargetLimits bounds;

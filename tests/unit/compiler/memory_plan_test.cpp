@@ -15,7 +15,6 @@
 namespace rlx {
 namespace {
 
-bool in_place_unary(const Graph& g, NodeId id, int, int) { return g.node(id).kind() == OpKind::Activation; }
 bool attention_strided(const Graph& g, NodeId id, int operand) {
   return g.node(id).kind() == OpKind::Attention && operand < 3;
 }
@@ -26,7 +25,7 @@ TEST_CASE("a chain of unary ops runs in one buffer, and the last one writes the 
   Expr y = g.exp(g.relu(x) + x);
   g.set_outputs({g.tanh(g.neg(y))});
   test::ToyTarget t;
-  t.over = in_place_unary;
+  t.over = test::in_place_unary;
   LirBufferPlan plan = plan_memory(g, t);
   CHECK(check_plan(g, plan).empty());
   CHECK(plan.at(g.outputs()[0]).place == Place::Output);
@@ -139,7 +138,7 @@ TEST_CASE("an output that is an input, a second use of one output, and a view as
 
 TEST_CASE("a state is updated in its own bytes when the old value is dead, else the copy says why") {
   test::ToyTarget t;
-  t.over = in_place_unary;
+  t.over = test::in_place_unary;
   Graph g("states");
   Expr x = g.input("x", {{8}, DType::F32});
   auto state = [&](const char* name) { return g.state(name, Tensor::zeros(Shape({8}, DType::F32))); };
@@ -170,7 +169,7 @@ TEST_CASE("a state is updated in its own bytes when the old value is dead, else 
 
 TEST_CASE("a donated input's bytes are its output's, and readers come before the writer") {
   test::ToyTarget t;
-  t.over = in_place_unary;
+  t.over = test::in_place_unary;
   Graph g("donated");
   Expr x = g.input("x", {{8}, DType::F32}), y = g.input("y", {{8}, DType::F32});
   Expr s = g.cos(x) + y;

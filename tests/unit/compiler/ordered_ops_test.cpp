@@ -92,7 +92,7 @@ void expect_runs(const Graph& g, const NamedTensors& values, const Numbers& expe
   }
 }
 
-const Shape kRow({4}, DType::F32);
+const Shape kFour({4}, DType::F32);
 Tensor row() { return Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4}); }
 Tensor flag(bool on) { return Tensor::scalar(DType::Bool, on ? 1 : 0); }
 
@@ -101,7 +101,7 @@ Tensor flag(bool on) { return Tensor::scalar(DType::Bool, on ? 1 : 0); }
 TEST_CASE("ordered ops stay, unread and equal ones too, in their order") {
   register_note();
   Graph g("g");
-  const Expr x = g.input("x", kRow), c = g.constant(row());
+  const Expr x = g.input("x", kFour), c = g.constant(row());
   note(g, x, 1);
   const Expr y = g.exp(note(g, c, 2));  // of a constant: not folded
   note(g, x, 1);                        // equal to the first: not merged
@@ -118,7 +118,7 @@ TEST_CASE("ordered ops stay, unread and equal ones too, in their order") {
 TEST_CASE("ordered ops on weights run in every run") {
   register_note();
   Graph g("g");
-  const Expr x = g.input("x", kRow), w = g.param("w", kRow);
+  const Expr x = g.input("x", kFour), w = g.param("w", kFour);
   g.set_outputs({x * note(g, w * 2, 7)});
   CompiledGraph f = Session().compile(std::move(g));
   f.set_param("w", row());
@@ -131,7 +131,7 @@ TEST_CASE("ordered ops on weights run in every run") {
 TEST_CASE("an op whose body holds an ordered one is ordered") {
   register_note();
   Graph g("g");
-  const Expr x = g.input("x", kRow), p = g.input("p", Shape({}, DType::Bool)),
+  const Expr x = g.input("x", kFour), p = g.input("p", Shape({}, DType::Bool)),
              rows = g.input("rows", Shape({3, 4}, DType::F32));
   const ExprList unread = g.cond(
       p, [&](Graph& b) { return ExprList{note(b, b.sin(x), 1)}; }, [&](Graph& b) { return ExprList{b.cos(x)}; });
@@ -155,7 +155,7 @@ TEST_CASE("an op whose body holds an ordered one is ordered") {
 TEST_CASE("transforms run an ordered op once, and its derivative behind it") {
   register_note();
   Graph g("g");
-  const Expr x = g.input("x", kRow);
+  const Expr x = g.input("x", kFour);
   const Expr y = note(g, g.sin(note(g, x, 1)), 2);
   g.set_outputs({g.sum(y * y)});
   const NamedTensors values{{"x", row()}};
@@ -173,7 +173,7 @@ TEST_CASE("derivatives of bodies run an ordered op once a trip, checkpointed or 
   for (bool checkpoint : {false, true}) {
     CAPTURE(checkpoint);
     Graph g("g");
-    const Expr x = g.input("x", kRow), rows = g.input("rows", Shape({2, 4}, DType::F32));
+    const Expr x = g.input("x", kFour), rows = g.input("rows", Shape({2, 4}, DType::F32));
     const LoopResult loop = g.scan(x, rows,
                                    [](Graph& b, const ExprList& carry, const ExprList& in) {
                                      return LoopStep{{b.sin(note(b, carry[0], 1)) * in[0]}, {}};
@@ -188,7 +188,7 @@ TEST_CASE("derivatives of bodies run an ordered op once a trip, checkpointed or 
     CHECK(error_text([&] { (void)linearize(g, {"x"}); }).find("would run in both parts") != std::string::npos);
   }
   Graph g("g");
-  const Expr x = g.input("x", kRow);
+  const Expr x = g.input("x", kFour);
   g.set_outputs({g.sum(
       g.checkpoint(x, [](Graph& b, const ExprList& in) { return ExprList{b.sin(note(b, b.exp(in[0]), 1))}; })[0])});
   expect_runs(value_and_grad(g, {"x"}).graph, {{"x", row()}}, {1, 101});
@@ -197,7 +197,7 @@ TEST_CASE("derivatives of bodies run an ordered op once a trip, checkpointed or 
 TEST_CASE("a branch with an ordered op is not run for every example") {
   register_note();
   Graph g("g");
-  const Expr x = g.input("x", kRow), p = g.input("p", Shape({}, DType::Bool));
+  const Expr x = g.input("x", kFour), p = g.input("p", Shape({}, DType::Bool));
   g.set_outputs({g.cond(
       p, [&](Graph& b) { return ExprList{note(b, b.sin(x), 1)}; }, [&](Graph& b) { return ExprList{b.cos(x)}; })[0]});
   CHECK(error_text([&] {
@@ -209,7 +209,7 @@ TEST_CASE("a branch with an ordered op is not run for every example") {
 TEST_CASE("the plan orders ordered ops, and its checker asks for that") {
   register_note();
   Graph g("g");
-  const Expr x = g.input("x", kRow), y = g.input("y", kRow);
+  const Expr x = g.input("x", kFour), y = g.input("y", kFour);
   const Expr a = note(g, x, 1), b = note(g, y, 2);  // nothing else ties them
   g.set_outputs({a, b});
   const auto target = Session().with_threads(2).target();
