@@ -51,14 +51,10 @@ function(rlx_module name)
   endif()
 endfunction()
 
-# rlx_group_by_folder(sources...): some files of a folder are compiled as one, but passes and rows, each of which has a
-# table or function of the same name.
+# rlx_group_by_folder(sources...): some files of a folder are compiled as one.
 function(rlx_group_by_folder)
   foreach(source IN LISTS ARGN)
     cmake_path(GET source PARENT_PATH folder)
-    if(folder MATCHES "/(passes|rows)$")
-      continue()
-    endif()
     string(MAKE_C_IDENTIFIER "${folder}" group)
     math(EXPR count_${group} "0${count_${group}} + 1")
     math(EXPR batch "${count_${group}} / ${RLX_UNITY_LIBRARY}")

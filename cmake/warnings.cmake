@@ -52,6 +52,9 @@ function(rlx_configure_target target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND RLX_CCACHE_PROGRAM AND RLX_PCH)
     target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache needs to see through a GCC header
   endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND RLX_CCACHE_PROGRAM AND RLX_PCH)
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # and to tell clang's by their bytes
+  endif()
   if(RLX_VERIFY)  # for every target, since a precompiled header is shared only between equal definitions
     target_compile_definitions(${target} PRIVATE RLX_VERIFY=1)
   endif()

@@ -184,7 +184,7 @@ bool may_become_simpler(const Graph& g, const Node& n) {
   }
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext&) {
+std::optional<Graph> run_cancel_layout_ops(const Graph& g, const PassContext&) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return may_become_simpler(g, n); }))
     return std::nullopt;
   Rebuilder r(g, cancel_layout_ops.name);
@@ -206,6 +206,6 @@ const Pass cancel_layout_ops{"cancel-layout-ops",
                              "Joins transposes, reshapes, expands and exact casts of one another and drops identities "
                              "(full slices, zero pads, x * 1, exact x + 0). "
                              "Every rewrite is bit-exact.",
-                             run};
+                             run_cancel_layout_ops};
 
 }  // namespace rlx

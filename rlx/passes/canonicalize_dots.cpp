@@ -120,7 +120,7 @@ Dot as_dot(const ops::DotGeneral& dot, Expr lhs, Expr rhs) {
   return {{lhs, dot.lhs_contract, dot.lhs_batch}, {rhs, dot.rhs_contract, dot.rhs_batch}, dot.out};
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_canonicalize_dots(const Graph& g, const PassContext& context) {
   const auto is_product = [](const Node& n) { return n.kind() == OpKind::MatMul || n.kind() == OpKind::DotGeneral; };
   if (std::none_of(g.nodes().begin(), g.nodes().end(), is_product)) return std::nullopt;
   Rebuilder r(g, canonicalize_dots.name);
@@ -168,6 +168,6 @@ const Pass canonicalize_dots{
     "Writes MatMul as DotGeneral and lets dots read through transposes and batch expands of their operands, where the "
     "result's axis order "
     "stays and the target runs the form. A weight product is [.., K] x [K, N] or [N, K], without batch axes.",
-    run};
+    run_canonicalize_dots};
 
 }  // namespace rlx

@@ -96,7 +96,7 @@ std::uint64_t hash_node(const OpBox& op, const std::vector<Value>& key) {
   return a.h;
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_eliminate_common_subexpressions(const Graph& g, const PassContext& context) {
   std::unordered_multimap<std::uint64_t, std::uint32_t> seen;
   std::vector<std::uint32_t> first_of(g.num_nodes());  // the earliest node equal to each
   // Operands count as what they are equal to.
@@ -145,6 +145,6 @@ const Pass eliminate_common_subexpressions{
     "eliminate-common-subexpressions",
     "Keeps one of several nodes with the same op, attributes (bit for bit) and "
     "operands, placed on one device; sums and products in either order. Legal: they are pure; ordered ops stay.",
-    run};
+    run_eliminate_common_subexpressions};
 
 }  // namespace rlx

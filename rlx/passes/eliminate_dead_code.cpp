@@ -5,7 +5,7 @@
 namespace rlx {
 namespace {
 
-std::optional<Graph> run(const Graph& g, const PassContext&) {
+std::optional<Graph> run_eliminate_dead_code(const Graph& g, const PassContext&) {
   if (all_live(g)) return std::nullopt;
   return drop_dead(g);
 }
@@ -16,6 +16,6 @@ const Pass eliminate_dead_code{"eliminate-dead-code",
                                "Drops nodes that no output, no state update, no symbol and no ordered op needs. "
                                "Inputs, params and states stay: they "
                                "are the interface.",
-                               run};
+                               run_eliminate_dead_code};
 
 }  // namespace rlx

@@ -87,7 +87,7 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
   return evaluate_op(n.op, values);
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext&) {
+std::optional<Graph> run_fold_constants(const Graph& g, const PassContext&) {
   // Mostly nothing folds, and the graph need not be copied.
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return fold(g, n, n.inputs).has_value(); }))
     return std::nullopt;
@@ -118,6 +118,6 @@ const Pass fold_constants{
     "Evaluates ops whose operands are constants, in their own dtype, when the result has at most "
     "64 KiB; reads static extents. Codes are not decoded "
     "into more bytes than they take, nor large constants cast to wider types. A result without elements is a constant.",
-    run};
+    run_fold_constants};
 
 }  // namespace rlx

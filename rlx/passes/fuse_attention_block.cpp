@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::string_view kPattern = "attention_block";
+constexpr std::string_view kAttentionBlockPattern = "attention_block";
 
 // The weight as [K, N].
 Expr upright(GraphRewriter& r, const BiasedProduct& p) {
@@ -23,7 +23,7 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
   const Node& node = g.node(attention);
   const auto& op = node.op.as<ops::Attention>();
   auto miss = [&](MissReason reason, std::string detail, std::string hint = {}) {
-    context.missed(kPattern, g, attention, reason, std::move(detail), std::move(hint));
+    context.missed(kAttentionBlockPattern, g, attention, reason, std::move(detail), std::move(hint));
   };
   if (op.present.bits != 0)
     return miss(MissReason::NotFused, "a fused block has no lengths and no sinks, which this attention has");
@@ -97,10 +97,10 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
   if (const char* why = context.refuses(r, fused, out->result))
     return miss(MissReason::NotClaimed, concat_text("the target has no fused_attention_block of this form: ", why));
   r.replace(out->result, fused);
-  context.fused(kPattern);
+  context.fused(kAttentionBlockPattern);
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_fuse_attention_block(const Graph& g, const PassContext& context) {
   if (!context.claims->has(OpKind::FusedAttentionBlock)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
@@ -115,6 +115,6 @@ const Pass fuse_attention_block{"fuse-attention-block",
                                 "Joins x w_qkv [+ b], its slices q, k, v, their attention and the output projection [+ "
                                 "b]. Legal: merged heads, slices in the order q, k, v "
                                 "without gaps, every intermediate read by the pattern alone.",
-                                run};
+                                run_fuse_attention_block};
 
 }  // namespace rlx

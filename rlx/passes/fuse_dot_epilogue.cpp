@@ -226,7 +226,7 @@ class Chain {
   Expr best_;
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_fuse_dot_epilogue(const Graph& g, const PassContext& context) {
   if (!context.claims->has(OpKind::FusedDot)) return std::nullopt;
   GraphRewriter r(g);
   std::vector<bool> taken(g.num_nodes(), false);
@@ -246,6 +246,6 @@ const Pass fuse_dot_epilogue{
     "activations. Legal: every intermediate has one reader and is no output, the result keeps "
     "the product's dims, and "
     "the target claims the longer form. Residual adds before a norm are fuse-residual-norm's, which runs first.",
-    run};
+    run_fuse_dot_epilogue};
 
 }  // namespace rlx

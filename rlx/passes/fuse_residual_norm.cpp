@@ -137,7 +137,7 @@ class NormFusion {
   const char* why_not_ = nullptr;  // the target's last answer
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_fuse_residual_norm(const Graph& g, const PassContext& context) {
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
     if (g.node(id).kind() == OpKind::LayerNorm || g.node(id).kind() == OpKind::RmsNorm)
@@ -151,6 +151,6 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 const Pass fuse_residual_norm{"fuse-residual-norm",
                               "Joins a sum of two values of one shape [+ a vector] with the LayerNorm or RmsNorm of "
                               "its last axis. Legal always: other readers of the sum get it as the second result.",
-                              run};
+                              run_fuse_residual_norm};
 
 }  // namespace rlx

@@ -9,14 +9,14 @@
 namespace rlx {
 namespace {
 
-constexpr std::string_view kPattern = "swiglu";
+constexpr std::string_view kSwigluPattern = "swiglu";
 
 void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
   const Graph& g = r.source();
   const UseIndex& uses = r.uses();
   const std::vector<Value>& in = g.node(product).inputs;
   auto miss = [&](MissReason reason, std::string detail, std::string hint = {}) {
-    context.missed(kPattern, g, product, reason, std::move(detail), std::move(hint));
+    context.missed(kSwigluPattern, g, product, reason, std::move(detail), std::move(hint));
   };
   for (std::size_t i = 0; i < 2; ++i) {
     const Value activated = in[i], up = in[1 - i];
@@ -52,12 +52,12 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
     if (const char* why = context.refuses(r, fused, Value(product)))
       return miss(MissReason::NotClaimed, concat_text("the target has no fused_swiglu for ", whole, ": ", why));
     r.replace(Value(product), fused);
-    context.fused(kPattern);
+    context.fused(kSwigluPattern);
     return;
   }
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_fuse_swiglu(const Graph& g, const PassContext& context) {
   if (!context.claims->has(OpKind::FusedSwiGLU)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes()) {
@@ -74,6 +74,6 @@ const Pass fuse_swiglu{
     "fuse-swiglu",
     "Joins silu(gate) * up over the two halves of the last axis of one value; gate may come first or second. Legal: "
     "nothing else reads the halves or the activated gate. Two products become such halves by merge-shared-input-dots.",
-    run};
+    run_fuse_swiglu};
 
 }  // namespace rlx

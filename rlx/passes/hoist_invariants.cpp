@@ -224,7 +224,7 @@ bool hoist(Rebuilder& r, NodeId id) {
   return true;
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext&) {
+std::optional<Graph> run_hoist_invariants(const Graph& g, const PassContext&) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return loop_parts(n.op).has_value(); }))
     return std::nullopt;
   Rebuilder r(g, hoist_invariants.name);
@@ -242,6 +242,6 @@ const Pass hoist_invariants{
     "that "
     "makes them no larger; so weights that are used in bodies are prepared once. Views, results larger than what they "
     "are made of, ordered ops, loops within and what comes through a barrier stay. Always legal.",
-    run};
+    run_hoist_invariants};
 
 }  // namespace rlx

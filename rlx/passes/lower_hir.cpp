@@ -5,7 +5,7 @@
 namespace rlx {
 namespace {
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_lower_hir(const Graph& g, const PassContext& context) {
   if (!holds_blocks(g)) return std::nullopt;
   return lower_blocks(g, context.policy);
 }
@@ -15,6 +15,6 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 const Pass lower_hir{"lower-hir",
                      "Writes HIR blocks as MIR ops: fused ones under FusionPolicy::Direct, primitive chains under "
                      "Fusable. Always legal.",
-                     run};
+                     run_lower_hir};
 
 }  // namespace rlx

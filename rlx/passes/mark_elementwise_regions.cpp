@@ -14,7 +14,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::string_view kPattern = "elementwise_region";
+constexpr std::string_view kRegionPattern = "elementwise_region";
 constexpr std::uint32_t kNone = 0xffffffffu;
 constexpr int kMaxResults = 4;  // of a region; more would be split again by targets
 
@@ -147,7 +147,7 @@ class RegionMarker {
         return false;
     if (limits.steps > 0 && static_cast<int>(region.members.size()) >= limits.steps) {
       if (limits.report)
-        context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
+        context_.missed(kRegionPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
                         concat_text("the region of ", tail, " has ", limits.steps, " steps already"));
       return false;
     }
@@ -156,7 +156,7 @@ class RegionMarker {
       read_by(inputs, i);
       if (static_cast<int>(inputs.size()) > limits.inputs) {
         if (limits.report)
-          context_.missed(kPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
+          context_.missed(kRegionPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
                           concat_text("the region of ", tail, " would read ", inputs.size(), " values, the limit is ",
                                       limits.inputs));
         return false;
@@ -281,14 +281,14 @@ class RegionMarker {
         for (std::size_t k = members.size(); k-- > 0;)
           if (is_result(members, k))
             r_.replace(Value(NodeId{members[k]}), r_.stage().expr(Value(fused->value().node, result++)));
-        context_.fused(kPattern);
+        context_.fused(kRegionPattern);
         return;
       }
     }
     // Too long for the target's kernel, perhaps: try its halves.
     const int half = static_cast<int>(members.size()) / 2;
     if (half < 2) {
-      context_.missed(kPattern, g_, tail, MissReason::NotClaimed,
+      context_.missed(kRegionPattern, g_, tail, MissReason::NotClaimed,
                       concat_text("the target has no region of these ", members.size(), " ops: ", why));
       return;
     }
@@ -315,7 +315,7 @@ class RegionMarker {
   std::uint32_t walk_ = 0;
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_mark_elementwise_regions(const Graph& g, const PassContext& context) {
   if (!context.claims->has(OpKind::ElementwiseRegion)) return std::nullopt;
   GraphRewriter r(g);
   RegionMarker(r, context).run();
@@ -331,6 +331,6 @@ const Pass mark_elementwise_regions{"mark-elementwise-regions",
                                     "is read by its region alone; at least two ops; within the limits of the options; "
                                     "the target claims the region. Its results are the last op and up to three "
                                     "members that are outputs or new values of states.",
-                                    run};
+                                    run_mark_elementwise_regions};
 
 }  // namespace rlx

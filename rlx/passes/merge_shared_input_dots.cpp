@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::string_view kPattern = "shared_input_matmul";
+constexpr std::string_view kSharedInputPattern = "shared_input_matmul";
 
 using Group = std::vector<BiasedProduct>;
 
@@ -78,7 +78,7 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   stage.set_label(product, label);
   const char* why = context.claims->refuses(stage, product);
   if (why && !context.claims->has(OpKind::FusedDot)) {
-    context.missed(kPattern, g, group[0].dot, MissReason::NotClaimed,
+    context.missed(kSharedInputPattern, g, group[0].dot, MissReason::NotClaimed,
                    concat_text("the target has no kernel for ", node_text(stage, product), ": ", why));
     return false;
   }
@@ -91,11 +91,11 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
     r.replace(m.result, part);
     start = start + m.n;
   }
-  context.fused(kPattern);
+  context.fused(kSharedInputPattern);
   return true;
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassContext& context) {
   GraphRewriter r(g);
   const std::vector<bool> param_only = param_only_nodes(g);
   for (const auto& [x, products] : products_by_lhs(g, param_only)) {
@@ -105,7 +105,7 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
     std::map<std::pair<bool, std::uint32_t>, Group> groups;
     for (const auto& [id, form] : products) {
       if (!param_only[form.rhs.node.index]) {
-        context.missed(kPattern, g, id, MissReason::WeightNotConstant,
+        context.missed(kSharedInputPattern, g, id, MissReason::WeightNotConstant,
                        concat_text(form.rhs, " depends on inputs or states; joining it with the other ",
                                    products.size() - 1, " would copy it each run"),
                        "make the weight a param");
@@ -113,12 +113,12 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
       }
       std::optional<BiasedProduct> p = biased_product_at(g, r.uses(), id);
       if (!p) {
-        context.missed(kPattern, g, id, MissReason::NotFused, "its epilogue is more than a bias add");
+        context.missed(kSharedInputPattern, g, id, MissReason::NotFused, "its epilogue is more than a bias add");
         continue;
       }
       if (p->bias && !param_only[p->bias->node.index]) {
         if (p->result == Value(id)) {
-          context.missed(kPattern, g, id, MissReason::WeightNotConstant,
+          context.missed(kSharedInputPattern, g, id, MissReason::WeightNotConstant,
                          concat_text("its bias ", *p->bias, " is computed at run time"));
           continue;
         }
@@ -132,7 +132,7 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
       if (group.size() >= 2)
         merge(r, context, x, group);
       else
-        context.missed(kPattern, g, group.front().dot, MissReason::SharedMatmulCount,
+        context.missed(kSharedInputPattern, g, group.front().dot, MissReason::SharedMatmulCount,
                        concat_text("of the ", products.size(), " products of ", x, " no other has the form",
                                    context.claims->places() ? " and the device of " : " of ", list_text(group)));
     }
@@ -148,6 +148,6 @@ const Pass merge_shared_input_dots{"merge-shared-input-dots",
                                    "into one product with the weights side by side, read "
                                    "through slices. Legal: weights and biases come from params and constants alone, so "
                                    "the join happens once, when weights are prepared.",
-                                   run};
+                                   run_merge_shared_input_dots};
 
 }  // namespace rlx

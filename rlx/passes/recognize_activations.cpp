@@ -223,7 +223,7 @@ class Written {
   bool replaced_ = false;
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_recognize_activations(const Graph& g, const PassContext& context) {
   if (!context.claims->has(OpKind::Activation)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
@@ -241,6 +241,6 @@ const Pass recognize_activations{
     "silu, 1 / (1 + exp(-x)) as sigmoid and max(x, 0) as relu; factors may stand in any order. Legal: the constants "
     "are "
     "those of the function within the rounding of the dtype, and nothing else reads the function's value.",
-    run};
+    run_recognize_activations};
 
 }  // namespace rlx

@@ -16,7 +16,7 @@ namespace rlx {
 namespace {
 
 using Axes = std::vector<std::int64_t>;
-constexpr std::string_view kPattern = "attention";
+constexpr std::string_view kAttentionPattern = "attention";
 
 // An operand and the order of its axes that makes it [batch.., S, D].
 struct Side {
@@ -157,7 +157,7 @@ class Attention {
     if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, v_depth}), inner);
     if (in_batch || num_batch == 0) y = stage.reshape(y, pv.shape().dims());
     r_.replace(Value(weighted_), y);
-    context_.fused(kPattern);
+    context_.fused(kAttentionPattern);
   }
 
  private:
@@ -242,7 +242,7 @@ class Attention {
   }
 
   void miss(MissReason reason, std::string detail, std::string hint = {}) const {
-    context_.missed(kPattern, g_, softmax_, reason, std::move(detail), std::move(hint));
+    context_.missed(kAttentionPattern, g_, softmax_, reason, std::move(detail), std::move(hint));
   }
 
   // Scores of this size or below cannot be told from minus infinity beside any other score.
@@ -259,7 +259,7 @@ class Attention {
   std::optional<double> softcap_;
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_recognize_attention(const Graph& g, const PassContext& context) {
   if (!context.claims->has(OpKind::Attention)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
@@ -278,6 +278,6 @@ const Pass recognize_attention{
     "Joins q k^T, a constant scale, tanh softcap, a mask (an added bias, or where with a fill of -1e30 or less), the "
     "softmax over keys and the product with v into attention. Legal: at most two batch axes (the second one counts "
     "heads), nothing else reads the intermediates.",
-    run};
+    run_recognize_attention};
 
 }  // namespace rlx

@@ -206,7 +206,7 @@ class Recognizer {
   const PassContext& context_;
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_recognize_norms(const Graph& g, const PassContext& context) {
   GraphRewriter r(g);
   Recognizer recognizer(r, context);
   for (NodeId id : r.nodes())
@@ -224,6 +224,6 @@ const Pass recognize_norms{
     "the same without the mean as rms_norm; means may be sums times 1/N, roots reciprocal. Legal: one axis (the last "
     "one "
     "for gamma and beta to join), and nothing else reads the intermediates. A row of -inf gives zeros instead of NaN.",
-    run};
+    run_recognize_norms};
 
 }  // namespace rlx

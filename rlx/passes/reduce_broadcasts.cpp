@@ -131,7 +131,7 @@ std::optional<Expr> without_repeats(Graph& g, const Node& n, const Expr& x) {
   return y;
 }
 
-std::optional<Graph> run(const Graph& g, const PassContext&) {
+std::optional<Graph> run_reduce_broadcasts(const Graph& g, const PassContext&) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return n.kind() == OpKind::Reduce; }))
     return std::nullopt;
   Rebuilder r(g, reduce_broadcasts.name);
@@ -156,6 +156,6 @@ const Pass reduce_broadcasts{"reduce-broadcasts",
                              "stay as they are, a product of integers is a power; a count that may be 0 is asked for "
                              "in the run. Products of floats and complex sums stay. "
                              "Reduced axes of extent 1 go.",
-                             run};
+                             run_reduce_broadcasts};
 
 }  // namespace rlx

@@ -225,7 +225,7 @@ class Simplifier {
   Rebuilder r_;
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_simplify_control_flow(const Graph& g, const PassContext& context) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(),
                    [](const Node& n) { return op_def(n.op).bodies == BodyKind::Programs; }))
     return std::nullopt;
@@ -239,6 +239,6 @@ const Pass simplify_control_flow{
     "Writes out calls that the target does not take; chooses the branch of an If that a constant decides, or whose "
     "branches are equal; replaces loops of no step and scans of one by what they do; drops operands and results of "
     "branches and loops that nobody reads. Always legal.",
-    run};
+    run_simplify_control_flow};
 
 }  // namespace rlx

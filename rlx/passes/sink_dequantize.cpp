@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::string_view kPattern = "sink_dequantize";
+constexpr std::string_view kDequantizePattern = "sink_dequantize";
 
 // A Dequantize with its operands.
 struct Coded {
@@ -216,7 +216,7 @@ class Sink {
   const Node& n_;
 };
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& context) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return n.kind() == OpKind::Dequantize; }))
     return std::nullopt;
   const UseIndex uses(g);
@@ -257,10 +257,10 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
     else
       moved = sink.concat(parts);
     if (const auto* stop = std::get_if<Stop>(&moved)) {
-      context.missed(kPattern, g, id, stop->reason, stop->detail);
+      context.missed(kDequantizePattern, g, id, stop->reason, stop->detail);
       r.copy(id);
     } else {
-      context.fused(kPattern);
+      context.fused(kDequantizePattern);
       r.replace(id, {std::get<Expr>(moved)});
     }
   }
@@ -275,6 +275,6 @@ const Pass sink_dequantize{
     "Moves a dequantize below a gather, slice, transpose or concat, which then move codes and scales: rows of a table "
     "are picked first and decoded after. Legal where scales and blocks go with the elements that they belong to. Not "
     "below a transpose or concat when another node reads the decoded value.",
-    run};
+    run_sink_dequantize};
 
 }  // namespace rlx

@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-std::optional<Graph> run(const Graph& g, const PassContext& context) {
+std::optional<Graph> run_unfuse_elementwise_regions(const Graph& g, const PassContext& context) {
   Rebuilder r(g, unfuse_elementwise_regions.name);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
@@ -27,6 +27,7 @@ std::optional<Graph> run(const Graph& g, const PassContext& context) {
 
 const Pass unfuse_elementwise_regions{
     "unfuse-elementwise-regions",
-    "Writes regions that the target does not claim (all of them, by option) as their ops. Always legal.", run};
+    "Writes regions that the target does not claim (all of them, by option) as their ops. Always legal.",
+    run_unfuse_elementwise_regions};
 
 }  // namespace rlx

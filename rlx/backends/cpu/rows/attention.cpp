@@ -292,7 +292,7 @@ bool rope_in_place(const Graph& g, NodeId id, int operand, int) {
   return operand == 0 && !(in[0] == in[1]) && !(in[0] == in[2]);
 }
 
-constexpr Row kRows[] = {
+constexpr Row kAttentionRows[] = {
     {.kind = OpKind::Attention,
      .kernel = "attention_f32",
      .refuses = attention_refuses,
@@ -310,6 +310,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> attention_rows() { return kRows; }
+std::span<const Row> attention_rows() { return kAttentionRows; }
 
 }  // namespace rlx::cpu

@@ -53,12 +53,12 @@ constexpr Row one_rank_row() {
   row.in_place = same_place;
   return row;
 }
-constexpr Row kRows[] = {one_rank_row<ops::AllReduce>(),     one_rank_row<ops::AllGather>(),
-                         one_rank_row<ops::ReduceScatter>(), one_rank_row<ops::AllToAll>(),
-                         one_rank_row<ops::Permute>(),       one_rank_row<ops::AxisIndex>()};
+constexpr Row kCollectivesRows[] = {one_rank_row<ops::AllReduce>(),     one_rank_row<ops::AllGather>(),
+                                    one_rank_row<ops::ReduceScatter>(), one_rank_row<ops::AllToAll>(),
+                                    one_rank_row<ops::Permute>(),       one_rank_row<ops::AxisIndex>()};
 
 }  // namespace
 
-std::span<const Row> collective_rows() { return kRows; }
+std::span<const Row> collective_rows() { return kCollectivesRows; }
 
 }  // namespace rlx::cpu

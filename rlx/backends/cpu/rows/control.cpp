@@ -231,12 +231,12 @@ constexpr Row control_row(OpKind kind, const char* kernel) {
   row.plans_bodies = true;
   return row;
 }
-constexpr Row kRows[] = {control_row<IfStep, run_if>(OpKind::If, "if"),
-                         control_row<WhileStep, run_while>(OpKind::While, "while"),
-                         control_row<ScanStep, run_scan>(OpKind::Scan, "scan")};
+constexpr Row kControlRows[] = {control_row<IfStep, run_if>(OpKind::If, "if"),
+                                control_row<WhileStep, run_while>(OpKind::While, "while"),
+                                control_row<ScanStep, run_scan>(OpKind::Scan, "scan")};
 
 }  // namespace
 
-std::span<const Row> control_rows() { return kRows; }
+std::span<const Row> control_rows() { return kControlRows; }
 
 }  // namespace rlx::cpu

@@ -239,7 +239,7 @@ bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
          read_before_written(g, id, operand - 2);
 }
 
-constexpr Row kRows[] = {
+constexpr Row kDotRows[] = {
     {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed, packed_reads_strided},
     {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed, packed_reads_strided, packed_in_place},
     {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_strided, strided_reads_strided, nullptr, false,
@@ -250,6 +250,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> dot_rows() { return kRows; }
+std::span<const Row> dot_rows() { return kDotRows; }
 
 }  // namespace rlx::cpu

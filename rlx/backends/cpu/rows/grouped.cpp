@@ -302,13 +302,13 @@ bool reads_strided_weights(const Graph& g, NodeId id, int operand) {
   return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows;
 }
 
-constexpr Row kRows[] = {
+constexpr Row kGroupedRows[] = {
     {OpKind::GroupedDot, "grouped_gemm_f32", f32_refuses, lower_f32, reads_strided_weights},
     {OpKind::GroupedDot, "generic_groups", never_refuses, lower_generic, reads_strided_weights},
 };
 
 }  // namespace
 
-std::span<const Row> grouped_rows() { return kRows; }
+std::span<const Row> grouped_rows() { return kGroupedRows; }
 
 }  // namespace rlx::cpu

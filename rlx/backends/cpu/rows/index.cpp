@@ -371,7 +371,7 @@ bool window_reads_strided(const Graph& g, NodeId id, int operand) {
 }
 bool over_first(const Graph&, NodeId, int operand, int) { return operand == 0; }
 
-constexpr Row kRows[] = {
+constexpr Row kIndexRows[] = {
     {OpKind::Gather, "gather_panels", panel_gather_refuses, lower_panel_gather},
     {OpKind::Gather, "gather_blocks", gather_refuses, lower_gather, gather_reads_strided, nullptr, false, nullptr,
      gather_reads_form},
@@ -383,6 +383,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> index_rows() { return kRows; }
+std::span<const Row> index_rows() { return kIndexRows; }
 
 }  // namespace rlx::cpu

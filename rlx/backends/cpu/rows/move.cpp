@@ -233,7 +233,7 @@ void lower_dim_size(LowerContext& c) {
   c.step<run_size>(s, 1, 5);
 }
 
-constexpr Row kRows[] = {
+constexpr Row kMoveRows[] = {
     {OpKind::Reshape, "copy", move_refuses, lower_reshape, always},
     {OpKind::StopGradient, "copy", move_refuses, lower_reshape, always},
     {OpKind::Transpose, "copy", move_refuses, lower_transpose, always},
@@ -247,6 +247,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> move_rows() { return kRows; }
+std::span<const Row> move_rows() { return kMoveRows; }
 
 }  // namespace rlx::cpu

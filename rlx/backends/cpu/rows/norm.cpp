@@ -163,7 +163,7 @@ void lower_softmax(LowerContext& c) {
                       kCostNs * static_cast<double>(s.rows * s.cols));
 }
 
-constexpr Row kRows[] = {
+constexpr Row kNormRows[] = {
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_f32",
      .refuses = last_axes_refuses<ops::LayerNorm>,
@@ -200,6 +200,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> norm_rows() { return kRows; }
+std::span<const Row> norm_rows() { return kNormRows; }
 
 }  // namespace rlx::cpu

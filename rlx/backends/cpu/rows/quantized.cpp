@@ -130,7 +130,7 @@ bool coded_in_place(const Graph& g, NodeId id, int operand, int) {
          read_before_written(g, id, operand - 2);
 }
 
-constexpr Row kRows[] = {
+constexpr Row kQuantizedRows[] = {
     {OpKind::Dequantize, "decode", decoder_refuses, lower_decode},
     {.kind = OpKind::DotGeneral,
      .kernel = "gemm_coded_f32",
@@ -149,6 +149,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> quantized_rows() { return kRows; }
+std::span<const Row> quantized_rows() { return kQuantizedRows; }
 
 }  // namespace rlx::cpu

@@ -57,10 +57,10 @@ void lower(LowerContext& c) {
   if (s.plan.splits > 1) c.step<run_finish>(s, 1, 0.1 * static_cast<double>(s.plan.partial_floats));
 }
 
-constexpr Row kRows[] = {{OpKind::Reduce, "reduce_f32", refuses, lower}};
+constexpr Row kReduceRows[] = {{OpKind::Reduce, "reduce_f32", refuses, lower}};
 
 }  // namespace
 
-std::span<const Row> reduce_rows() { return kRows; }
+std::span<const Row> reduce_rows() { return kReduceRows; }
 
 }  // namespace rlx::cpu

@@ -617,7 +617,7 @@ bool same_elements(const Graph& g, NodeId id, int operand, int result) {
   return x.dims() == y.dims() && dtype_bits(x.dtype()) == dtype_bits(y.dtype());
 }
 
-constexpr Row kRows[] = {
+constexpr Row kRegionsRows[] = {
     {OpKind::Activation, "tape", single_refuses, lower_single, any_strides, same_elements},
     {OpKind::Binary, "tape", single_refuses, lower_single, any_strides, same_elements},
     {OpKind::Compare, "tape", single_refuses, lower_single, any_strides, same_elements},
@@ -630,6 +630,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> tape_rows() { return kRows; }
+std::span<const Row> tape_rows() { return kRegionsRows; }
 
 }  // namespace rlx::cpu

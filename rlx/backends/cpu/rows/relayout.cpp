@@ -60,10 +60,10 @@ void lower_relayout(LowerContext& c) {
   }
 }
 
-constexpr Row kRows[] = {{OpKind::Relayout, "pack_panels", relayout_refuses, lower_relayout}};
+constexpr Row kRelayoutRows[] = {{OpKind::Relayout, "pack_panels", relayout_refuses, lower_relayout}};
 
 }  // namespace
 
-std::span<const Row> relayout_rows() { return kRows; }
+std::span<const Row> relayout_rows() { return kRelayoutRows; }
 
 }  // namespace rlx::cpu

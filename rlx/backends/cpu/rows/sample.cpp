@@ -440,14 +440,14 @@ void lower_sample(LowerContext& c) {
     lower_sample_as<float>(c);
 }
 
-constexpr Row kRows[] = {{.kind = OpKind::Sample,
-                          .kernel = "sample_rows",
-                          .refuses = never_refuses,
-                          .lower = lower_sample,
-                          .skips_unread = 0b10}};
+constexpr Row kSampleRows[] = {{.kind = OpKind::Sample,
+                                .kernel = "sample_rows",
+                                .refuses = never_refuses,
+                                .lower = lower_sample,
+                                .skips_unread = 0b10}};
 
 }  // namespace
 
-std::span<const Row> sample_rows() { return kRows; }
+std::span<const Row> sample_rows() { return kSampleRows; }
 
 }  // namespace rlx::cpu

@@ -91,10 +91,10 @@ void lower_sort(LowerContext& c) {
   });
 }
 
-constexpr Row kRows[] = {{OpKind::Sort, "sort_lines", never_refuses, lower_sort}};
+constexpr Row kSortRows[] = {{OpKind::Sort, "sort_lines", never_refuses, lower_sort}};
 
 }  // namespace
 
-std::span<const Row> sort_rows() { return kRows; }
+std::span<const Row> sort_rows() { return kSortRows; }
 
 }  // namespace rlx::cpu
