@@ -225,8 +225,8 @@ class Planner {
       if (try_encoded(id)) continue;
       auto step = static_cast<std::int32_t>(plan_.schedule.size());
       plan_.schedule.push_back({id, {}, encoded_operands(id)});
-      const bool driven_node = op_def(n.op).bodies == BodyKind::Programs && target_.driven(g_, id);
-      if (driven_node || target_.plans_bodies(g_, id)) {
+      const bool driven_node = def.bodies == BodyKind::Programs && target_.driven(g_, id);
+      if (driven_node || (def.bodies != BodyKind::None && target_.plans_bodies(g_, id))) {
         // Who runs its bodies runs all that they hold.
         const Target& inside = driven_node ? target_ : target_.of_device(plan_.node_device(id));
         PlannedBodies planned = plan_bodies(g_, id, inside, driven_node, plan_.node_device(id));

@@ -142,11 +142,35 @@ Expr Graph::add_named(OpBox op, const std::vector<std::pair<std::string_view, Ex
   return add(std::move(placed->op), std::move(placed->inputs), loc);
 }
 
+namespace {
+// Calls see(dim) for the dimensions of an op that no shape of its results need show, as the start of a slice (a leaf's
+// are its shape), and see(body).
+template <class F>
+void see_inside(const Node& n, const F& see) {
+  const OpDef& def = op_def(n.op);
+  if (def.is_leaf()) return;
+  for (const AttrField& f : def.attrs) {
+    if (f.type != AttrType::DimList && !holds_body(f.type)) continue;
+    const AttrValue value = f.get(n.op.data());
+    if (const auto* dims = std::get_if<Dims>(&value))
+      for (const Dim& d : *dims) see(d);
+    else if (const auto& body = std::get<Subgraph>(value))
+      see(*body);
+  }
+}
+
+bool is_static_node(const Node& n) {
+  bool fixed = std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
+  if (fixed) see_inside(n, [&](const auto& part) { fixed = fixed && part.is_static(); });
+  return fixed;
+}
+}  // namespace
+
 NodeId Graph::add_node(Node node) {
   NodeId id{static_cast<std::uint32_t>(nodes_.size())};
   for (Value v : node.inputs)
     check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use earlier results");
-  const bool ordered = is_ordered(node.op);
+  const bool ordered = is_ordered(node.op), fixed = is_static_node(node);
   if (ordered && ordered_.size() == ordered_.capacity()) ordered_.reserve(2 * ordered_.size() + 4);
   nodes_.push_back(std::move(node));
   try {
@@ -156,6 +180,7 @@ NodeId Graph::add_node(Node node) {
     throw;
   }
   if (ordered) ordered_.push_back(id);
+  if (!fixed) any_dynamic_ = true;
   return id;
 }
 
@@ -289,31 +314,6 @@ const std::string& Graph::leaf_name(NodeId id) const {
   return name_of(n.op);
 }
 
-namespace {
-// Calls see(dim) for the dimensions of an op that no shape of its results need show, as the start of a slice, and
-// see(body).
-template <class F>
-void see_inside(const Node& n, const F& see) {
-  const OpDef& def = op_def(n.op);
-  for (const AttrField& f : def.attrs) {
-    if (f.type != AttrType::DimList && !holds_body(f.type)) continue;
-    const AttrValue value = f.get(n.op.data());
-    if (const auto* dims = std::get_if<Dims>(&value))
-      for (const Dim& d : *dims) see(d);
-    else if (const auto& body = std::get<Subgraph>(value))
-      see(*body);
-  }
-}
-}  // namespace
-
-bool Graph::is_static() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) {
-    bool inside = true;
-    see_inside(n, [&](const auto& part) { inside = inside && part.is_static(); });
-    return inside && std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
-  });
-}
-
 SymbolRanges symbol_ranges(const Graph& g) {
   SymbolRanges out;
   for (const auto& [name, info] : g.symbols()) out.emplace(name, DimRange{info.min, info.max});
@@ -322,9 +322,11 @@ SymbolRanges symbol_ranges(const Graph& g) {
 
 std::vector<std::string> Graph::dynamic_symbols() const {
   std::set<std::string> names;
+  if (is_static()) return {};
   for (const Node& n : nodes_)
     for (const Shape& s : n.shapes)
-      for (std::string& name : s.symbols()) names.insert(std::move(name));
+      if (!s.is_static())
+        for (std::string& name : s.symbols()) names.insert(std::move(name));
   for (const Node& n : nodes_)
     see_inside(n, [&](const auto& part) {
       using Part = std::decay_t<decltype(part)>;

@@ -160,7 +160,8 @@ class Graph : public Builder {
   NodeId find_leaf(OpKind kind, std::string_view name) const;
   /// Name of an Input, Param or State node; InvalidArgument for another node.
   const std::string& leaf_name(NodeId id) const;
-  bool is_static() const;
+  /// True when no extent of a shape, an attribute or a body is symbolic: known without a walk.
+  bool is_static() const { return nodes_.empty() || !any_dynamic_; }
   bool has_dynamic_dims() const { return !is_static(); }
   /// The symbols that shapes depend on, sorted.
   std::vector<std::string> dynamic_symbols() const;
@@ -177,6 +178,7 @@ class Graph : public Builder {
   [[noreturn]] void throw_no_value(Value v) const;
   std::string name_;
   std::vector<Node> nodes_;
+  bool any_dynamic_ = false;
   LeafIndex leaves_;
   std::vector<Value> outputs_;
   std::vector<StateUpdate> state_updates_;
