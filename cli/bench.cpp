@@ -164,7 +164,7 @@ GemmShare gemm_share(CompiledGraph& f, Run& r) {
   for (int i = 0; i < 5; ++i) {
     GemmShare share;
     for (const NodeTime& n : f.profile(r.inputs)) {
-      if (n.op != "packed_dot") continue;
+      if (!n.kernel.starts_with("gemm_packed")) continue;
       share.flops += n.cost.flops;
       share.ns += n.ns;
     }
@@ -353,7 +353,8 @@ Tensor made_up_values(const Shape& shape, bool param, std::uint64_t seed) {
   return t.cast(shape.dtype());
 }
 
-// The graph with numbers for its symbols, by --bind or from the shapes of the files; and the values of the files.
+// The graph with numbers for its symbols, by --bind or from the shapes of the files; and the values of the files. What
+// the graph itself says of a symbol is known in each run.
 Graph static_graph(const BenchOptions& o, NamedTensors& values) {
   Graph g = read_graph(o.graph);
   SymbolBinding binding = parse_symbols(g, o.bindings);
@@ -362,9 +363,11 @@ Graph static_graph(const BenchOptions& o, NamedTensors& values) {
   for (const auto& [name, value] : values) dims.emplace(name, value.dims());
   if (!binding.empty()) g = g.bind(binding);
   binding = solve_symbols(g, dims);
-  if (const std::string missing = without_value(g, binding); !missing.empty())
+  SymbolBinding known = binding;
+  for (const auto& [symbol, source] : g.symbol_sources()) known.emplace(symbol, 0);
+  if (const std::string missing = without_value(g, known); !missing.empty())
     throw UsageError(ErrorCode::InvalidArgument, missing,
-                     concat_text("choose values, for example: rlx bench ", o.graph, " ", bind_options(g, binding),
+                     concat_text("choose values, for example: rlx bench ", o.graph, " ", bind_options(g, known),
                                  "\n  or give inputs whose shapes say them: --input NAME=FILE.npy"));
   return binding.empty() ? std::move(g) : g.bind(binding);
 }

@@ -68,7 +68,8 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
     out.push_back({run == 1 ? stage.name : concat_text(stage.name, "-", run),
                    std::string(i == 0 ? kGiven : "after the pass"), text});
   }
-  if (!result.source) out.push_back({"lir", std::string(kPlanned), inspect_lir(result.lir)});
+  if (!result.source)
+    out.push_back({"lir", std::string(kPlanned), inspect_devices(result.lir) + inspect_lir(result.lir)});
   out.push_back({"fusion", std::string(kFused), result.fusion.text()});
   out.push_back({"dispatch", std::string(kDispatched), result.dispatch.text()});
   return out;
@@ -89,7 +90,8 @@ std::string summary(const CompileResult& result, const NamedTarget& on) {
   else
     out += inspect_lir_stats(result.lir);
   if (out.back() != '\n') out += '\n';
-  return out + inspect_copies(result.lir) + "fusion: " + result.fusion.summary_line() + "\n";
+  return out + inspect_devices(result.lir) + inspect_copies(result.lir) + "fusion: " + result.fusion.summary_line() +
+         "\n";
 }
 
 // The stages that a compile may have, for --list without a graph; a compile keeps those that it needs.

@@ -42,7 +42,4 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan);
 /// overlap of live buffers, locations outside their place. Empty when the plan is right.
 std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan);
 
-/// One line per buffer: step range, offset, bytes, node.
-std::string plan_text(const Graph& g, const LirBufferPlan& plan);
-
 }  // namespace rlx

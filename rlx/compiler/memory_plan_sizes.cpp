@@ -1,10 +1,9 @@
-// A plan at other extents, and as text.
+// A plan at other extents.
 #include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/views.h"
 #include "rlx/ir/form.h"
-#include "rlx/ir/op_def.h"
 
 namespace rlx {
 
@@ -34,60 +33,6 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
       if (!is_dense(to, view->strides)) lv.strides = std::move(view->strides);
     }
   }
-  return out;
-}
-
-std::string plan_text(const Graph& g, const LirBufferPlan& plan) {
-  constexpr std::string_view places[] = {"arena", "input", "output", "prepared", "constant", "state", "none"};
-  std::string out = plan.opaque
-                        ? std::string("the device plans its memory\n")
-                        : concat_text("arena ", plan.arena_bytes, " bytes (live peak ", plan.live_peak_bytes,
-                                      ", unshared ", plan.unshared_bytes, "), ", plan.schedule.size(), " steps\n");
-  for (std::size_t a = 0; a < plan.arena_devices.size(); ++a)
-    out += concat_text("  arena ", a, " of device ", plan.arena_devices[a], ": ", plan.arenas[a], " bytes\n");
-  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-    const LirPart& part = plan.parts[p];
-    out += concat_text("  part ", p, " on device ", part.device, ": ",
-                       part.driven ? concat_text(op_text_name(g.node(part.nodes[0]).op), ", which the host drives")
-                                   : concat_text(part.modules[0].graph.num_nodes(), " nodes"),
-                       ", takes ", part.inputs.size(), " values and makes ", part.outputs.size(), "\n");
-  }
-  for (std::uint32_t i = 0; i < g.num_nodes() && !plan.opaque; ++i)
-    for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
-      const LirValue& v = plan.values[i][r];
-      out += concat_text("  ", Value(NodeId{i}, r), " ", places[static_cast<std::size_t>(v.place)]);
-      if (v.place != Place::None && (v.place != Place::Arena || v.index != 0)) out += concat_text(" ", v.index);
-      out += concat_text(" +", v.offset, " ", v.bytes, " bytes", v.is_view ? " view" : "",
-                         v.strides.empty() ? "" : " strided", "  ", op_text_name(g.nodes()[i].op), "\n");
-    }
-  for (const LirBodies& b : plan.bodies) {
-    for (const LirBodies::Shared& s : b.shared)
-      out += concat_text("  ", b.node, s.refused.empty() ? " may make" : " does not make", " result ", s.result,
-                         " in the bytes of operand ", s.operand, s.refused.empty() ? "" : ": ", s.refused, "\n");
-    for (const LirRange& r : b.ranges)
-      out += concat_text("  ", b.driven ? "driven " : "", "bodies of ", b.node, " arena",
-                         r.arena ? concat_text(" ", r.arena) : std::string(), " +", r.offset, " ", r.bytes, " bytes\n");
-    for (std::size_t c = 0; c < b.reasons.size(); ++c)
-      if (!b.reasons[c].empty()) out += concat_text("    carry ", c, " has two buffers: ", b.reasons[c], "\n");
-  }
-  for (const LirStep& s : plan.schedule) {
-    const LirBodies* b = plan.bodies_of(s.node);
-    if (g.node(s.node).kind() == OpKind::Transfer || (b && b->driven && g.node(s.node).kind() != OpKind::Scan))
-      out +=
-          b ? concat_text("  a run waits at ", s.node, ": the host decides\n")
-            : concat_text("  a copy to another device at ", s.node, ": the host waits unless a stream reaches both\n");
-  }
-  for (const LirOutputCopy& c : plan.output_copies)
-    out += concat_text("  copy ", c.value, " to output ", c.output, "\n");
-  for (const auto* copies : {&plan.state_copies, &plan.far_state_copies})
-    for (const LirStateCopy& c : *copies)
-      out += concat_text("  copy ", c.value, " to state ", c.state, ": ", c.reason, "\n");
-  for (const LirUpdateCopy& c : plan.update_copies)
-    out += concat_text("  ", c.node, " copies operand ", c.operand, " before it updates it: ", c.reason, "\n");
-  for (const LirAlias& a : plan.aliases)
-    out += concat_text("  output ", a.output,
-                       a.refused.empty() ? " may be written over input " : " is apart from donated input ", a.input,
-                       a.refused.empty() ? "" : ": ", a.refused, "\n");
   return out;
 }
 

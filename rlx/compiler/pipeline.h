@@ -157,6 +157,8 @@ struct PipelineInspect {
   /// All sections with banners.
   std::string text() const;
 };
+/// Which devices the numbers in a plan stand for, in a line; empty where one device runs all.
+std::string inspect_devices(const LirModule& m);
 /// The texts of a result compiled with `keep_stages`.
 PipelineInspect inspect_compiled(const CompileResult& result);
 /// Compiles `m` for `target` and returns the texts.

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/pipeline.h"
+#include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
 
 namespace rlx {
@@ -31,6 +31,13 @@ std::string histogram_diff(const Graph& a, const Graph& b) {
 
 }  // namespace
 
+std::string inspect_devices(const LirModule& m) {
+  std::string out;
+  for (std::size_t i = 0; i < m.others.size(); ++i)
+    out += concat_text(i ? ", " : "devices: 0 is the program's own, ", i + 1, " is ", device_text(m.others[i]));
+  return out.empty() ? out : out + "\n";
+}
+
 PipelineInspect inspect_compiled(const CompileResult& r) {
   PipelineInspect p;
   if (const Graph* hir = stage(r, "hir", false)) p.hir = print_text(*hir);
@@ -41,8 +48,8 @@ PipelineInspect inspect_compiled(const CompileResult& r) {
   if (lowered && optimized) p.mir_diff = histogram_diff(*lowered, *optimized);
   if (optimized) p.mir_optimized = print_text(*optimized);
   if (!r.has_dynamic_dims())  // else there is no plan yet
-    p.lir =
-        concat_text(print_text(r.lir.graph), "\n", print_text(r.lir.prepare), "\n", plan_text(r.lir.graph, r.lir.plan));
+    p.lir = concat_text(print_text(r.lir.graph), "\n", print_text(r.lir.prepare), "\n", inspect_devices(r.lir),
+                        inspect_buffer_plan(r.lir));
   p.fusion = r.fusion.text();
   p.dispatch = r.dispatch.text();
   return p;

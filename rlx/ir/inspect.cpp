@@ -148,6 +148,61 @@ std::string plan_header(const LirModule& m) {
   return out;
 }
 
+// Who runs which nodes of a program that is cut into graphs.
+std::string parts_text(const LirModule& m) {
+  constexpr std::size_t kMost = 12;  // names of a part
+  std::string out;
+  for (std::size_t p = 0; p < m.plan.parts.size(); ++p) {
+    const LirPart& part = m.plan.parts[p];
+    std::vector<NodeId> nodes;  // once each: several of the part may stand for one that was written out
+    for (std::size_t i = 0; i < part.nodes.size(); ++i)
+      if (part.driven || !op_def(part.modules[0].graph.nodes()[i].kind()).is_leaf()) nodes.push_back(part.nodes[i]);
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    out += concat_text("  part ", p,
+                       part.driven ? ", which the host drives: " : concat_text(" on device ", part.device, ": "));
+    for (std::size_t i = 0; i < std::min(nodes.size(), kMost); ++i)
+      out += concat_text(i ? ", " : "", nodes[i], " ", op_text_name(m.graph.node(nodes[i]).op));
+    if (nodes.size() > kMost) out += concat_text(" and ", nodes.size() - kMost, " more");
+    out += "\n";
+  }
+  return out;
+}
+
+// Steps at which the host waits inside a run.
+std::string waits_text(const LirModule& m) {
+  std::string out;
+  for (const LirStep& s : m.plan.schedule) {
+    if (s.node.index >= m.graph.num_nodes()) continue;
+    const OpKind kind = m.graph.node(s.node).kind();
+    const LirBodies* b = m.plan.bodies_of(s.node);
+    if (kind == OpKind::Transfer)
+      out += concat_text("  ", s.node, " goes to another device: the host waits unless a stream reaches both\n");
+    else if (b && b->driven && kind != OpKind::Scan)
+      out += concat_text("  a run waits at ", s.node, ": the host decides\n");
+  }
+  return out;
+}
+
+// Bodies that are programs: their memory beside operands and results, and what is not made in place.
+std::string bodies_text(const LirModule& m) {
+  std::string out;
+  for (const LirBodies& b : m.plan.bodies) {
+    for (const LirRange& r : b.ranges)
+      out += concat_text("  ", b.driven ? "driven " : "", "bodies of ", b.node, ": arena",
+                         r.arena ? concat_text(" ", r.arena) : std::string(), " from ", r.offset, ", ",
+                         bytes_text(r.bytes), "\n");
+    for (const LirBodies::Shared& s : b.shared)
+      if (!s.refused.empty())
+        out += concat_text("  result ", s.result, " of ", b.node, " is not made in the bytes of operand ", s.operand,
+                           ": ", s.refused, "\n");
+    for (std::size_t c = 0; c < b.reasons.size(); ++c)
+      if (!b.reasons[c].empty())
+        out += concat_text("  carry ", c, " of ", b.node, " has two buffers: ", b.reasons[c], "\n");
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string bytes_text(std::size_t bytes) {
@@ -205,7 +260,9 @@ std::string inspect_lir_stats(const LirModule& m) {
 
 std::string inspect_buffer_plan(const LirModule& m) {
   using Row = std::vector<std::string>;
+  const bool several = !m.plan.opaque && m.plan.node_devices.size() == m.graph.num_nodes();
   std::vector<Row> rows{{"step", "value", "place", "offset", "bytes", "type", "waits for"}};
+  if (several) rows[0].push_back("device");
   auto add_values = [&](NodeId id, const std::string& step, const std::string& waits) {
     if (id.index >= m.plan.values.size()) return;
     const auto& results = m.plan.values[id.index];
@@ -216,6 +273,7 @@ std::string inspect_buffer_plan(const LirModule& m) {
       if (!v.strides.empty()) place += " strides " + dims_text(v.strides);
       rows.push_back({r ? "" : step, Value(id, r).text(), place, std::to_string(v.offset), std::to_string(v.bytes),
                       m.graph.shape(Value(id, r)).text(), r ? "" : waits});
+      if (several) rows.back().push_back(std::to_string(m.plan.node_device(id)));
     }
   };
   std::vector<bool> scheduled(m.graph.num_nodes(), false);
@@ -233,6 +291,7 @@ std::string inspect_buffer_plan(const LirModule& m) {
   for (const Row& row : rows)
     for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
   std::string out = plan_header(m);
+  if (rows.size() == 1) rows.clear();
   for (Row& row : rows) {
     std::string line = " ";
     for (std::size_t c = 0; c < row.size(); ++c) {
@@ -247,13 +306,18 @@ std::string inspect_buffer_plan(const LirModule& m) {
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
+  out += parts_text(m) + waits_text(m) + bodies_text(m);
   for (const LirOutputCopy& c : m.plan.output_copies)
     out += concat_text("  then copy ", c.value, " to output ", c.output, "\n");
   for (const auto* copies : {&m.plan.state_copies, &m.plan.far_state_copies})
     for (const LirStateCopy& c : *copies)
       out += concat_text("  then copy ", c.value, " to state ", c.state, c.reason.empty() ? "" : ": ", c.reason, "\n");
+  for (const LirUpdateCopy& c : m.plan.update_copies)
+    out += concat_text("  ", c.node, " copies operand ", c.operand, " before it updates it: ", c.reason, "\n");
   for (const LirAlias& a : m.plan.aliases)
-    if (a.refused.empty()) out += concat_text("  output ", a.output, " may be written over input ", a.input, "\n");
+    out += concat_text("  output ", a.output,
+                       a.refused.empty() ? " may be written over input " : " is apart from donated input ", a.input,
+                       a.refused.empty() ? "" : ": ", a.refused, "\n");
   return out;
 }
 

@@ -25,7 +25,9 @@ std::string inspect_mir_diff(const MirModule& before, const MirModule& after);
 /// The graph, the preparation graph and the buffer plan.
 std::string inspect_lir(const LirModule& m);
 std::string inspect_lir_stats(const LirModule& m);
-/// One row per value in schedule order: step, value, place, offset, bytes, type, and the steps it must wait for.
+/// One row per value in schedule order: step, value, place, offset, bytes, type, the steps it must wait for, and of a
+/// plan for several devices the number of its own (LirModule::others). Behind them the parts of the program and who
+/// runs them, where a run waits for the host, loops whose carries have two buffers, and every copy, with its reason.
 std::string inspect_buffer_plan(const LirModule& m);
 /// One line per update that the plan could not do in place, with the reason: states that are copied after each run, and
 /// donated inputs that their output cannot overwrite. Empty when there is none.

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/formats/json.h"
 #include "rlx/runtime/env.h"
 #include "rlx/tensor/dtype.h"
 #include "tests/support/error_text.h"
@@ -67,4 +68,10 @@ TEST_CASE("rlx bench --breakdown: kernels beside the floor measured in the same 
   CHECK(contains(r.out, "floor us"));
   CHECK(contains(r.out, "gemm_packed_f32"));
   CHECK(contains(r.out, "\n  all "));
+  // bench/minilm divides these two.
+  const ProgramResult json =
+      run_rlx("bench --model " + model_dir() + " --shapes 1x8 --threads 1 --runs 3 --seconds 0.1 --json");
+  const JsonDocument row = JsonDocument::parse(json.out, "row");
+  CHECK(row.root_object().get_number("gemm_gflop") > 0.9 * row.root_object().get_number("gflop"));
+  CHECK(row.root_object().get_number("gemm_us") > 0);
 }

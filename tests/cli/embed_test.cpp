@@ -184,6 +184,23 @@ TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
   expect_failure(run_rlx("bench --products 2 --bind rows=4 " + graph), 2, "2 not in {exact,bf16,int8}");
   CHECK(contains(run_rlx("bench --help").out, "{exact,bf16,int8}"));
   expect_failure(run_rlx("bench --isa avx3 --bind rows=4 " + graph), 2, "unknown instruction set 'avx3'");
+  // A symbol that the graph itself computes needs no value.
+  const std::string counted = dir.write("counted.rlx", R"(graph @counted {
+  symbol n [0, 8]
+  %0 = input() {name = "x"} : [2, 2] f32
+  %1 = constant() {value = [] i64 {3}} : [] i64
+  %2 = reduce_sum(%0) {axes = [0, 1]}
+  %3 = cast(%2) : [] i64
+  %4 = mul(%3, %1)
+  %5 = iota() {axis = 0} : [n] f32
+  return %5
+  set_symbol n %4
+}
+)");
+  write_npy(dir.file("half.npy"), Tensor::full(Shape({2, 2}, DType::F32), 0.5));
+  const ProgramResult computed = run_rlx("bench --input " + dir.file("half.npy") + quick + counted);
+  CHECK_MESSAGE(computed.status == 0, computed.err);
+  CHECK(contains(computed.out, "graph counted"));
   expect_failure(run_rlx("bench --bind rows=65 " + graph), 2, "symbol 'rows' = 65 is outside [1, 64]");
   expect_failure(run_rlx("bench"), 2, "name either a graph file or --model DIR");
   expect_failure(run_rlx("bench --shapes 1x4 " + graph), 2, "--shapes requires --model");

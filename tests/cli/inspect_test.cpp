@@ -61,6 +61,26 @@ TEST_CASE("rlx inspect: a state that is copied after each run is named, with the
   CHECK(contains(run_rlx("inspect - --stage lir", swap).out, "to state 0: the new value lies in state 'b'"));
 }
 
+TEST_CASE("rlx inspect: the plan tells which carries of a loop have two buffers, and what else is copied") {
+  const std::string plan = run_rlx("inspect - --stage lir", R"(graph @loop {
+  %0 = input() {name = "x"} : [6, 4] f32
+  %1 = state() {name = "s", init = [4] f32 {0, 0, 0, 0}} : [4] f32
+  %2:2 = scan(%1, %0) {carries = 1, length = [6], body = graph @body {
+      %0 = input() {name = "carry"} : [4] f32
+      %1 = input() {name = "row"} : [4] f32
+      %2 = add(%0, %1) : [4] f32
+      return %2, %0
+    }} : [4] f32, [6, 4] f32
+  return %2#1
+  set_state "s" %2
+}
+)")
+                               .out;
+  CHECK_MESSAGE(contains(plan, "  bodies of %2: arena from 0, "), plan);
+  CHECK(contains(plan, "  carry 0 of %2 has two buffers: "));
+  CHECK(contains(plan, "  %2 copies operand 0 before it updates it: "));
+}
+
 TEST_CASE("rlx inspect: chosen stages, list, summary, text") {
   const ProgramResult one = run_rlx("inspect - --bind rows=4 --stage dispatch,hir", kDenseRows);
   CHECK(contains(one.out, "== hir: "));

@@ -55,7 +55,11 @@ TEST_CASE("parts: what a device of whole values refuses runs on the cpu, and the
   // Before the sorts, the sorts together, behind them.
   CHECK(lir.plan.parts.size() == 3);
   CHECK(parts_on(lir, 1) == 1);
-  CHECK(contains(inspect_lir(lir), "the device plans its memory, 3 parts"));
+  const std::string text = inspect_lir(lir);
+  CHECK(contains(text, "the device plans its memory, 3 parts\n  part 0 on device 0: "));
+  CHECK(contains(text, "  part 1 on device 1: "));
+  CHECK(contains(text.substr(text.find("part 1")), " sort"));
+  CHECK_FALSE(contains(text, "offset"));  // of what the device places itself
   CHECK_FALSE(supports_graph(ProofScope::kDevice, g));
   CompileOptions strict;
   strict.kernel_dispatch.emplace().host_fallback = false;

@@ -6,6 +6,7 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/driver/registry.h"
+#include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/device_ext.h"
 #include "tests/proof/check_on_proof.h"
@@ -39,6 +40,11 @@ TEST_CASE("segments: what the device refuses runs on the cpu, and the report say
   CHECK(lir.others == std::vector<DeviceId>{Device::Cpu});
   CHECK(contains(f.compile_result().dispatch.text(), "sort: 2 host-fallback: the test asks it to refuse"));
   CHECK(lir.plan.arena_devices.size() > 1);
+  // The plan's text tells who runs what, and where the host waits.
+  CHECK(inspect_devices(lir) == "devices: 0 is the program's own, 1 is cpu\n");
+  const std::string plan = inspect_buffer_plan(lir);
+  CHECK(contains(plan, "waits for  device\n"));
+  CHECK(contains(plan, " goes to another device: the host waits unless a stream reaches both\n"));
   // Queries answer as if there were no host.
   CHECK_FALSE(supports_graph(ProofScope::kDevice, g));
   const auto first = first_unsupported_op_with_options(ProofScope::kDevice, g, {});
