@@ -284,6 +284,17 @@ TEST_CASE("cpu: a kernel never writes over an operand it still reads") {
   expect_agrees(g);
 }
 
+TEST_CASE("cpu: an operand that is another one too is not written over") {
+  Graph g;
+  Expr x = g.input("x", f32({96})), r = g.input("r", f32({96}));
+  Expr next = g.mod(g.iota(Shape({96}, DType::I32), 0) + 1, 96);
+  Expr h = g.tanh(x), places = g.mod(next * 5, 96);
+  Expr a = g.tanh(r), b = g.sin(r), c = g.cos(r), d = g.exp(r);
+  g.set_outputs({g.scatter_add(h, next, h), g.scatter(ScatterKind::Set, places, places, places),  //
+                 g.layer_norm(a + b, b, b), g.rms_norm(c + d, c, d)});
+  expect_agrees(g);
+}
+
 TEST_CASE("cpu: states are read before they are written, and may change places") {
   Graph g;
   Expr x = g.input("x", f32({3}));

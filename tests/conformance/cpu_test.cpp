@@ -77,6 +77,35 @@ TEST_CASE("cpu: large and odd variants of every op sample") {
   });
 }
 
+// The value is read for the last time, so a kernel may write over it: but not over what it still reads as another
+// operand.
+TEST_CASE("cpu: every op sample with one value as two of its operands") {
+  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (!runs_on(def)) return;
+    const std::vector<SampleInput>& in = sample.inputs;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      for (std::size_t j = i + 1; j < in.size(); ++j) {
+        if (!(in[i].shape == in[j].shape) || in[i].shape.rank() == 0) continue;
+        INFO("operands ", i, " and ", j);
+        Graph g = test::sample_graph(sample);
+        const Node node = g.node(g.outputs()[0].node);
+        Graph one("one value");
+        std::vector<Value> operands;
+        for (const Value v : node.inputs) operands.push_back(one.input(g.leaf_name(v.node), g.shape(v)));
+        operands[i] = operands[j] = one.reverse(one.expr(operands[in[j].fill == Fill::Index ? j : i]), {0});
+        const Expr e = one.add(node.op, operands);
+        std::vector<Value> results;
+        for (std::uint32_t r = 0; r < node.num_results(); ++r) results.push_back(e.result(r));
+        one.set_outputs(std::move(results));
+        const NamedTensors values = test::bind_operands(test::draw_operands(sample));
+        auto backend = backend_for(Device::Cpu);
+        auto exe = backend->compile_lir(test::lir_for(one, backend->target({})), {});
+        test::expect_within_bound(test::GuardedProgram(*exe, {}, test::Around::Nan).run(values),
+                                  test::evaluate_bounded(one, values));
+      }
+  });
+}
+
 TEST_CASE("reference: every op sample through the planner equals the evaluator") {
   auto backend = backend_by_name("reference");
   REQUIRE(backend);

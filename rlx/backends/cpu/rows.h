@@ -1,6 +1,7 @@
 // Rows of the CPU backend: which kernel runs which node, and how a node becomes steps with final pointers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -257,6 +258,11 @@ inline DType in_dtype(const Graph& g, NodeId id, int i) {
 }
 inline const Shape& in_shape(const Graph& g, NodeId id, int i) {
   return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]);
+}
+/// True when the value is no other operand of the node too: what a kernel asks that still reads others when it writes.
+inline bool is_sole_operand(const Graph& g, NodeId id, int i) {
+  const std::vector<Value>& in = g.node(id).inputs;
+  return std::count(in.begin(), in.end(), in[static_cast<std::size_t>(i)]) == 1;
 }
 /// Answers of `Row::refuses`.
 constexpr const char* refuse_unless(bool ok, const char* why) { return ok ? nullptr : why; }

@@ -216,12 +216,10 @@ const char* control_refuses(const Graph& g, NodeId id) {
 
 // The result may lie over the operand of its carry.
 bool carry_in_place(const Graph& g, NodeId id, int operand, int result) {
-  const Node& n = g.node(id);
-  const LoopParts p = *loop_parts(n.op);
+  const LoopParts p = *loop_parts(g.node(id).op);
   const auto r = static_cast<std::size_t>(result);
   if (r >= p.carries || static_cast<std::size_t>(operand) != p.first_carry() + r) return false;
-  // The first trip would spoil it for other operands that it is too.
-  return std::count(n.inputs.begin(), n.inputs.end(), n.inputs[static_cast<std::size_t>(operand)]) == 1;
+  return is_sole_operand(g, id, operand);  // the first trip would spoil it for the others
 }
 
 template <class Step, auto Run>

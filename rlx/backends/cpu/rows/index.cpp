@@ -369,7 +369,8 @@ const char* window_refuses(const Graph& g, NodeId id) { return refuse_high_rank(
 bool window_reads_strided(const Graph& g, NodeId id, int operand) {
   return operand == 0 || (g.node(id).kind() == OpKind::DynamicUpdateSlice && operand == 1);
 }
-bool over_first(const Graph&, NodeId, int operand, int) { return operand == 0; }
+// Updates, indices and starts are read while elements are written.
+bool over_first(const Graph& g, NodeId id, int operand, int) { return operand == 0 && is_sole_operand(g, id, 0); }
 
 constexpr Row kIndexRows[] = {
     {OpKind::Gather, "gather_panels", panel_gather_refuses, lower_panel_gather},

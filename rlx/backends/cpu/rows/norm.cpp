@@ -124,11 +124,11 @@ template <class Op>
 bool norm_reads_strided(const Graph& g, NodeId id, int operand) {
   return matrix_reads_strided(g, id, operand) && g.node(id).op.template as<Op>().axes.size() == 1;
 }
-// y may lie over x; the sum over x or the residual.
+// y may lie over x; the sum over x or the residual, unless the node reads that again: the sum is there when gamma and
+// beta are read, and both results would lie over an x that is the residual too.
 bool x_in_place(const Graph&, NodeId, int operand, int result) { return operand == 0 && result == 0; }
 bool sum_in_place(const Graph& g, NodeId id, int operand, int result) {
-  if (g.node(id).inputs[0] == g.node(id).inputs[1]) return false;  // the two results would lie over one operand
-  return (operand == 0 && result == 0) || (operand == 1 && result == 1);
+  return operand == result && operand < 2 && is_sole_operand(g, id, operand);
 }
 
 // -- softmax --
