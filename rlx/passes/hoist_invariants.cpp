@@ -199,13 +199,14 @@ bool hoist(Rebuilder& r, NodeId id) {
       Graph out = copy_shell(c);
       std::vector<NodeId> map(c.num_nodes());
       const std::vector<NodeId> inputs = c.leaves(OpKind::Input);
-      for (std::size_t k = 0; k < inputs.size(); ++k) {
-        if (k == p->invariants)
-          for (std::size_t h = 0, name = 0; h < leaving.invariants.size(); ++name)
-            if (std::string text = concat_text("hoisted", name); !c.find_leaf(OpKind::Input, text).valid())
-              out.input(text, old.shape(leaving.invariants[h++]));
-        map[inputs[k].index] = out.add_node(Node(c.node(inputs[k])));
-      }
+      const auto keep = [&](std::size_t first, std::size_t end) {
+        for (std::size_t k = first; k < end; ++k) map[inputs[k].index] = out.add_node(Node(c.node(inputs[k])));
+      };
+      keep(0, p->invariants);
+      for (std::size_t h = 0, name = 0; h < leaving.invariants.size(); ++name)
+        if (std::string text = concat_text("hoisted", name); !c.find_leaf(OpKind::Input, text).valid())
+          out.input(text, old.shape(leaving.invariants[h++]));
+      keep(p->invariants, inputs.size());
       for (std::uint32_t i = 0; i < c.num_nodes(); ++i) {
         Node copy = c.nodes()[i];
         if (copy.kind() == OpKind::Input) continue;
