@@ -140,6 +140,7 @@ void KernelDispatchReport::continue_with(KernelDispatchReport later) {
   for (const KindDispatch& k : summaries)
     if (is_decomposed(k.path)) counts[{k.kind, k.name, k.path, k.why}] += k.node_count;
   later.summaries = summaries_of(counts);
+  later.supported_claim_count = supported_claim_count;
   *this = std::move(later);
 }
 

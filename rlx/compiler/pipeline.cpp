@@ -138,6 +138,7 @@ MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
   Graph g = label_bodies(std::move(m.graph), options_.placement);
   g = legalize_or_rewrite_for_backend(std::move(g), *program_target(target_, options_).target, target_->name(), &report,
                                       options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
+  report.supported_claim_count = target_->kinds().count();  // of the device named, not of those beside it
   keep("legalize", g);
   return MirModule{std::move(g)};
 }

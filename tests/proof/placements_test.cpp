@@ -104,6 +104,8 @@ TEST_CASE("placement: what a loop on the cpu holds is fused although the first d
     const Graph& run = f.compile_result().lir.graph;
     CHECK(kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0);
     CHECK(kinds_in(run, OpKind::ElementwiseRegion) == kinds_in_bodies(run, OpKind::ElementwiseRegion));
+    // The report speaks of the device that it names, not of the cpu beside it.
+    CHECK(f.compile_result().dispatch.supported_claim_count == Session(ProofScope::kDevice).target()->kinds().count());
   }
 }
 
