@@ -20,8 +20,8 @@ void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optiona
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     if (n.kind() == OpKind::Custom && !holder) custom_.push_back(NodeId{i});
-    std::vector<Shape> operands;
-    for (Value v : n.inputs) operands.push_back(g.shape(v));
+    ShapeRefs operands;
+    for (Value v : n.inputs) operands.add(g.shape(v));
     std::vector<Dim> believed;
     (void)infer_shapes(n.op, operands, &believed);
     for (Dim& d : believed) {
@@ -37,8 +37,8 @@ void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optiona
 // The shape rule of another project's op may ask for numbers: it is asked again for each value.
 void LirBinder::check_custom(const Graph& g, NodeId id) const {
   const Node& n = g.node(id);
-  std::vector<Shape> operands;
-  for (Value v : n.inputs) operands.push_back(g.shape(v));
+  ShapeRefs operands;
+  for (Value v : n.inputs) operands.add(g.shape(v));
   Result<Shapes> shapes = infer_shapes(n.op, operands);
   if (shapes && *shapes == n.shapes) return;
   Diagnostic d =

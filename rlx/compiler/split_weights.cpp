@@ -22,6 +22,7 @@
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/roots.h"
 #include "rlx/ir/symbol_order.h"
+#include "rlx/ir/value_map.h"
 
 namespace rlx {
 namespace {
@@ -33,7 +34,8 @@ constexpr std::int64_t kLeastReads = 16, kMostRows = 32;
 
 class Splitter {
  public:
-  Splitter(const Graph& g, const Target& target, Products leave) : g_(g), target_(target), leave_(leave) {}
+  Splitter(const Graph& g, const Target& target, Products leave)
+      : g_(g), target_(target), leave_(leave), run_map_(g), prepare_map_(g) {}
 
   SplitProgram split() {
     classify();
@@ -287,8 +289,7 @@ class Splitter {
 
   // The value in the prepare graph, copying its producers there on first use.
   Value prepare_value(Value v) {
-    auto it = prepare_map_.find(v);
-    if (it != prepare_map_.end()) return it->second;
+    if (prepare_map_.has(v)) return prepare_map_(v);
     std::vector<NodeId> wanted{v.node}, fresh;
     while (!wanted.empty()) {
       const NodeId id = wanted.back();
@@ -302,11 +303,11 @@ class Splitter {
     for (NodeId from : fresh) {
       const Node& n = g_.node(from);
       std::vector<Value> inputs;
-      for (Value in : n.inputs) inputs.push_back(prepare_map_.at(in));
+      for (Value in : n.inputs) inputs.push_back(prepare_map_(in));
       NodeId id = prepare_.add_node(Node{n.op, std::move(inputs), n.shapes, n.origin});
-      for (std::uint32_t r = 0; r < n.num_results(); ++r) prepare_map_[Value(from, r)] = Value(id, r);
+      for (std::uint32_t r = 0; r < n.num_results(); ++r) prepare_map_.set(Value(from, r), Value(id, r));
     }
-    return prepare_map_.at(v);
+    return prepare_map_(v);
   }
 
   // A Param of the run graph that reads prepared value `p`.
@@ -325,29 +326,28 @@ class Splitter {
 
   // A value in the run graph; what weights alone give, and is not made ahead, is computed where it is first read.
   Value run_value(Value v) {
-    auto it = run_map_.find(v);
-    if (it != run_map_.end()) return it->second;
+    if (run_map_.has(v)) return run_map_(v);
     std::vector<Value> wanted{v};
     while (!wanted.empty()) {
       const Value want = wanted.back();
       const Node& n = g_.node(want.node);
-      if (run_map_.contains(want)) {
+      if (run_map_.has(want)) {
         wanted.pop_back();
         continue;
       }
       check(pure_[want.node.index], "a run value was not copied in order");
       if (n.kind() == OpKind::Constant) {  // embedded where it is used
-        run_map_[want] = Value(run_.add_node(n));
+        run_map_.set(want, Value(run_.add_node(n)));
       } else if (constant_[want.node.index]) {
-        run_map_[want] = run_param(prepare_value(want), g_.shape(want), n.origin);
+        run_map_.set(want, run_param(prepare_value(want), g_.shape(want), n.origin));
       } else {
         const std::size_t before = wanted.size();
         for (Value in : n.inputs)
-          if (!run_map_.contains(in)) wanted.push_back(in);
+          if (!run_map_.has(in)) wanted.push_back(in);
         if (wanted.size() == before) copy(want.node);
       }
     }
-    return run_map_.at(v);
+    return run_map_(v);
   }
 
   void copy_node(NodeId id) {
@@ -356,7 +356,7 @@ class Splitter {
     // What only moved a matrix that is now read in a form.
     if (!op_def(n.kind()).is_leaf() && !live_in(*scopes_[0])[id.index]) return;
     if (n.kind() == OpKind::Param) {  // a mutable one: its own bytes are what the program reads
-      run_map_[Value(id)] = run_param(prepare_value(Value(id)), n.shape(), n.origin);
+      run_map_.set(Value(id), run_param(prepare_value(Value(id)), n.shape(), n.origin));
       return;
     }
     copy(id);
@@ -368,7 +368,7 @@ class Splitter {
         *scopes_[0], id, [&](Value v) { return run_value(v); },
         [&](std::size_t f, bool) { return formed_value(formed_[f], n.origin); });
     const NodeId added = run_.add_node(std::move(fresh));
-    for (std::uint32_t r = 0; r < n.num_results(); ++r) run_map_[Value(id, r)] = Value(added, r);
+    for (std::uint32_t r = 0; r < n.num_results(); ++r) run_map_.set(Value(id, r), Value(added, r));
   }
 
   // The node with the operands that it reads in forms, and with bodies that read theirs so. `plain(value)` and
@@ -542,7 +542,8 @@ class Splitter {
   std::map<NodeKey, std::vector<Entry>> entries_;
   std::vector<std::vector<bool>> live_;  // by scope, once asked for
   std::vector<Value> prepared_;          // outputs of prepare, in the order of the run graph's Params
-  std::map<Value, Value> run_map_, prepare_map_, run_params_;
+  ValueMap run_map_, prepare_map_;
+  std::map<Value, Value> run_params_;  // by what `prepare` gives
 };
 
 // The sets of params that values read. Most values of a graph share a set with an operand; one that joins several

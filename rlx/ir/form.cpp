@@ -84,8 +84,8 @@ Form matrix_form(const Form& form) {
 const Form& form_of(const Graph& g, Value v) {
   static const Form none;
   const OpBox& op = g.node(v.node).op;
-  if (const auto* p = op.get_if<ops::Param>()) return p->form;
-  if (const auto* i = op.get_if<ops::Input>()) return i->form;
+  if (const auto* p = op.get_if<ops::Param>()) return *p->form;
+  if (const auto* i = op.get_if<ops::Input>()) return *i->form;
   if (const auto* r = op.get_if<ops::Relayout>()) return r->form;
   return none;
 }

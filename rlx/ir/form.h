@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rlx/ir/attr.h"
+#include "rlx/on_demand.h"
 
 namespace rlx {
 
@@ -55,6 +56,11 @@ struct AttrTraits<Form> {
   static constexpr std::span<const std::string_view> names() { return {}; }
   static AttrValue get(const Form& f) { return form_text(f); }
   static void set(Form& f, AttrValue a) { f = parse_form(std::get<std::string>(a)); }
+};
+template <>
+struct AttrTraits<OnDemand<Form>> : AttrTraits<Form> {
+  static AttrValue get(const OnDemand<Form>& f) { return form_text(*f); }
+  static void set(OnDemand<Form>& f, AttrValue a) { f = parse_form(std::get<std::string>(a)); }
 };
 }  // namespace detail
 

@@ -67,14 +67,13 @@ NodeId LeafIndex::find(const std::vector<Node>& nodes, OpKind kind, std::string_
 Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
   if (op.data() == nullptr)
     throw Error(ErrorCode::InvalidArgument, "Graph::add: the op was moved from", "give each call an op of its own");
-  std::vector<Shape> input_shapes;
-  input_shapes.reserve(inputs.size());
+  ShapeRefs input_shapes;
   for (Value v : inputs) {
     if (v.node.index >= nodes_.size() || v.result >= node(v.node).num_results())
       throw Error(Diagnostic{ErrorCode::InvalidArgument,
                              concat_text(op_text_name(op), ": operand ", v, " does not belong to graph '", name_, "'"),
                              built_at(loc), "use values of the graph you are building"});
-    input_shapes.push_back(shape(v));
+    input_shapes.add(shape(v));
   }
   if (LeafIndex::knows(op.kind()))
     for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
@@ -241,7 +240,7 @@ std::string bounds_text(const SymbolInfo& info) {
 
 Dim Graph::symbol(const std::string& name) {
   Dim d = Dim::symbol(name);
-  symbols_.try_emplace(name);
+  symbols_.made().try_emplace(name);
   return d;
 }
 
@@ -250,7 +249,7 @@ Dim Graph::symbol(const std::string& name, SymbolInfo info) {
   if (info.min < 0 || info.max < info.min || info.divisor < 1)
     throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", name, "': bounds [", info.min, ", ", info.max,
                                                         "] with divisor ", info.divisor, " are not possible"));
-  SymbolInfo& known = symbols_.try_emplace(name, info).first->second;
+  SymbolInfo& known = symbols_.made().try_emplace(name, info).first->second;
   if (known == info) return d;
   if (known != SymbolInfo{})  // shapes that were built may rest on them
     throw Error(ErrorCode::InvalidArgument,
@@ -275,18 +274,18 @@ Dim Graph::symbol(const std::string& name, SymbolInfo info, const Expr& source, 
     throw Error(Diagnostic{ErrorCode::ShapeMismatch,
                            concat_text("symbol '", name, "' takes its value from ", v, " ", shape(v)), built_at(loc),
                            "an extent is an I64 scalar: cast it, or reduce it to one"});
-  if (symbols_.contains(name))
+  if (symbols_->contains(name))
     throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text("symbol '", name, "' is declared already"),
                            built_at(loc), "shapes may hold it: give what is computed a name of its own"});
   Dim d = symbol(name, info);
-  symbol_sources_.emplace(name, v);
+  symbol_sources_.made().emplace(name, v);
   return d;
 }
 
 void Graph::set_symbol_source(const std::string& name, Value source) {
   if (!has(source)) throw_no_value(source);
-  symbols_.try_emplace(name);
-  symbol_sources_.insert_or_assign(name, source);
+  symbols_.made().try_emplace(name);
+  symbol_sources_.made().insert_or_assign(name, source);
 }
 
 Graph::LabelScope::LabelScope(Graph& g, std::string label) : life_(g.life_.of(g)), old_size_(g.label_prefix_.size()) {
@@ -376,17 +375,17 @@ void check_symbol_value(std::string_view symbol, const SymbolInfo& info, std::in
 
 Graph Graph::bind(const SymbolBinding& binding) const {
   for (const auto& [name, value] : binding)
-    if (auto it = symbols_.find(name); it != symbols_.end()) check_symbol_value(name, it->second, value);
+    if (auto it = symbols_->find(name); it != symbols_->end()) check_symbol_value(name, it->second, value);
   Graph out(name_);
   out.reserve(num_nodes());
-  for (const auto& [name, info] : symbols_)
-    if (!binding.contains(name)) out.symbols_.emplace(name, info);
+  for (const auto& [name, info] : *symbols_)
+    if (!binding.contains(name)) out.symbols_.made().emplace(name, info);
   for (const Node& n : nodes_) {
     Expr e = out.add(bind_op(n.op, binding), n.inputs, n.origin.loc);
     out.nodes_[e.value().node.index].origin = n.origin;
   }
-  for (const auto& [name, source] : symbol_sources_)
-    if (!binding.contains(name)) out.symbol_sources_.emplace(name, source);
+  for (const auto& [name, source] : *symbol_sources_)
+    if (!binding.contains(name)) out.symbol_sources_.made().emplace(name, source);
   out.outputs_ = outputs_;
   out.state_updates_ = state_updates_;
   out.update_of_state_ = update_of_state_;

@@ -12,6 +12,7 @@
 #include "rlx/ir/attr.h"
 #include "rlx/ir/builder.h"
 #include "rlx/ir/value.h"
+#include "rlx/on_demand.h"
 
 namespace rlx {
 
@@ -147,9 +148,9 @@ class Graph : public Builder {
     friend bool operator==(const StateUpdate&, const StateUpdate&) = default;
   };
   const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
-  const std::map<std::string, SymbolInfo>& symbols() const { return symbols_; }
+  const std::map<std::string, SymbolInfo>& symbols() const { return *symbols_; }
   /// Of the symbols whose values are computed in the run; the others come from the extents of inputs.
-  const std::map<std::string, Value>& symbol_sources() const { return symbol_sources_; }
+  const std::map<std::string, Value>& symbol_sources() const { return *symbol_sources_; }
   /// Ops that others see run (OpTrait::Ordered), in node order.
   const std::vector<NodeId>& ordered() const { return ordered_; }
   /// All of them at once, for readers and rewriters; `verify` reports impossible bounds.
@@ -183,8 +184,8 @@ class Graph : public Builder {
   std::vector<Value> outputs_;
   std::vector<StateUpdate> state_updates_;
   std::vector<std::uint32_t> update_of_state_;  // by place among the states: 1 + its place in state_updates_, or 0
-  std::map<std::string, SymbolInfo> symbols_;
-  std::map<std::string, Value> symbol_sources_;
+  OnDemand<std::map<std::string, SymbolInfo>> symbols_;  // bodies are many and have none
+  OnDemand<std::map<std::string, Value>> symbol_sources_;
   std::vector<NodeId> ordered_;
   std::string label_prefix_;
   GraphLife life_;

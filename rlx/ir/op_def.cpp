@@ -36,7 +36,14 @@ bool possible(const Shape& shape) {
 }
 }  // namespace
 
-Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed) {
+Shapes InferContext::inputs() const {
+  Shapes out;
+  out.reserve(inputs_.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) out.push_back(inputs_[i]);
+  return out;
+}
+
+Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* believed) {
   const OpDef& def = op_def(op);
   InferContext c(op, inputs, believed);
   if (auto e = check_operand_count(op, static_cast<int>(inputs.size()))) return *e;

@@ -1,6 +1,7 @@
 // The record of rules each op fills in, and the contexts the rules receive.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,12 +20,45 @@ namespace rlx {
 
 using Shapes = std::vector<Shape>;
 
+/// The shapes given, moved in (a list in braces would copy them).
+template <class... S>
+Shapes make_shapes(S&&... shapes) {
+  Shapes out;
+  out.reserve(sizeof...(shapes));
+  (out.push_back(std::forward<S>(shapes)), ...);
+  return out;
+}
+
+/// The shapes of a node's operands where they lie, which must stay there: what reads them copies nothing.
+class ShapeRefs {
+ public:
+  ShapeRefs() = default;
+  explicit ShapeRefs(std::span<const Shape> shapes) {
+    for (const Shape& s : shapes) add(s);
+  }
+  void add(const Shape& s) {
+    if (size_ < kNear)
+      near_[size_] = &s;
+    else
+      far_.push_back(&s);
+    ++size_;
+  }
+  std::size_t size() const { return size_; }
+  const Shape& operator[](std::size_t i) const { return *(i < kNear ? near_[i] : far_[i - kNear]); }
+
+ private:
+  static constexpr std::size_t kNear = 6;  // most nodes have no more operands
+  std::array<const Shape*, kNear> near_;
+  std::vector<const Shape*> far_;
+  std::size_t size_ = 0;
+};
+
 // -- contexts: an operand or result that the op does not have is an InvalidArgument --
 
 /// What a shape rule sees: the op and its operand shapes. The rule returns one shape per result, or an error.
 class InferContext {
  public:
-  InferContext(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed = nullptr)
+  InferContext(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* believed = nullptr)
       : op_(op), inputs_(inputs), believed_(believed) {}
   template <class Op>
   const Op& op() const {
@@ -37,7 +71,7 @@ class InferContext {
   bool has(std::string_view name) const { return find_operand(op_, num_inputs(), name).has_value(); }
   int index(std::string_view name) const { return operand_index(op_, num_inputs(), name); }
   const Shape& input(std::string_view name) const { return input(index(name)); }
-  std::span<const Shape> inputs() const { return inputs_; }
+  Shapes inputs() const;
   /// Where beliefs about symbolic extents are collected; null when nobody asks. For rules that infer bodies.
   std::vector<Dim>* believed() const { return believed_; }
   /// True when `d` is known to be negative. A symbolic one is believed not to be; `infer_shapes` can collect what was.
@@ -67,7 +101,7 @@ class InferContext {
  private:
   Diagnostic make(ErrorCode code, std::string message) const;
   const OpBox& op_;
-  std::span<const Shape> inputs_;
+  const ShapeRefs& inputs_;
   std::vector<Dim>* believed_;
 };
 
@@ -457,7 +491,10 @@ std::optional<NamedOp> find_op(std::string_view text_name);
 void check_rule(bool condition, const OpBox& op, std::string_view what);
 
 /// The operand-count check and the infer rule together.
-Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs, std::vector<Dim>* believed = nullptr);
+Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* believed = nullptr);
+inline Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
+  return infer_shapes(op, ShapeRefs(inputs));
+}
 /// Appends the decomposition of `op` over `inputs` to `graph`; one value per result. Unsupported when the op has none.
 std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs,
                                  FusionPolicy policy = FusionPolicy::Fusable);

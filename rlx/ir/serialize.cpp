@@ -443,8 +443,8 @@ class Decoder {
     for (std::size_t n = size(4, "an origin list"); origin.from.size() < n;) origin.from.push_back(string("an origin"));
 
     OpBox box(def->kind, std::move(op));
-    std::vector<Shape> operand_shapes;
-    for (Value v : operands) operand_shapes.push_back(g.shape(v));
+    ShapeRefs operand_shapes;
+    for (Value v : operands) operand_shapes.add(g.shape(v));
     Result<Shapes> inferred = at_position([&] { return infer_shapes(box, operand_shapes); });
     if (!inferred) fail(inferred.error().message, inferred.error().hint);
     if (*inferred != shapes) fail(concat_text("the stored shapes of ", op_name, " are not those it gives"));

@@ -641,8 +641,8 @@ class Parser {
 
     std::vector<Value> operands;
     const OpBox op = place(op_at, OpBox(named->def->kind, std::move(named->op)), written, operands);
-    std::vector<Shape> operand_shapes;
-    for (Value v : operands) operand_shapes.push_back(scope.graph.shape(v));
+    ShapeRefs operand_shapes;
+    for (Value v : operands) operand_shapes.add(scope.graph.shape(v));
     Result<Shapes> inferred = at_position(op_at, [&] { return infer_shapes(op, operand_shapes); });
     if (!inferred) fail_plain(op_at, inferred.error().message, inferred.error().hint);
     if (types.empty()) {

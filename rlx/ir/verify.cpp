@@ -70,7 +70,7 @@ class Verifier {
       return false;
     }
     bool operands_ok = true;
-    std::vector<Shape> shapes;
+    ShapeRefs shapes;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       Value v = n.inputs[i];
       if (!exists(v))
@@ -79,7 +79,7 @@ class Verifier {
         report_node(id, ErrorCode::InvalidArgument,
                     concat_text("operand ", i, " is ", v, ", which does not precede its user"));
       else if (sound_[v.node.index]) {
-        shapes.push_back(g_.shape(v));
+        shapes.add(g_.shape(v));
         continue;
       }
       operands_ok = false;

@@ -33,7 +33,7 @@ struct ActivationRules {
     if (auto bad = check_param(c, "beta", op.beta, r.beta)) return *bad;
     const Shape& x = c.input(0);
     if (!contains(r.dtypes, x.dtype())) return c.dtype_error("needs a ", dtypes_text(r.dtypes), " operand, got ", x);
-    return Shapes{x};
+    return make_shapes(x);
   }
 
   static void reference(const RefArgs& a) {

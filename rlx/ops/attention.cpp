@@ -312,7 +312,7 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
   static Result<Shapes> infer(const InferContext& c) {
     const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
     if (auto e = check_attention(c, spec)) return *e;
-    return Shapes{attention_result(spec, c.input(0)), lse_shape(spec, c.input(0))};
+    return make_shapes(attention_result(spec, c.input(0)), lse_shape(spec, c.input(0)));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

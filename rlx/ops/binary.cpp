@@ -30,7 +30,7 @@ struct BinaryRules {
       return c.dtype_error("needs ", dtypes_text(row(fn).dtypes), " operands, got ", c.input(0));
     Result<Dims> dims = broadcast_operands(c, 0, 2);
     if (!dims) return dims.error();
-    return Shapes{Shape(*dims, dtype)};
+    return make_shapes(Shape(std::move(*dims), dtype));
   }
 
   static void reference(const RefArgs& a) {

@@ -155,7 +155,7 @@ struct LinearRules {
     if (!y) return y.error();
     if (c.has("bias"))
       if (auto e = check_dims(c, c.index("bias"), "bias", {c.input(1).dim(1)})) return *e;
-    return Shapes{*y};
+    return make_shapes(*y);
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::Linear>();
@@ -187,7 +187,7 @@ struct LinearFusedRules {
     auto y = infer_linear(c, 1, "w");
     if (!y) return y.error();
     if (auto e = check_dims(c, 2, "bias", {c.input(1).dim(1)})) return *e;
-    return Shapes{*y};
+    return make_shapes(*y);
   }
   static void decompose(DecomposeContext& c) {
     c.set_result(linear_fused(c.graph(), c.input(0), c.input(1), c.input(2), c.op<ops::LinearFused>().activation));
@@ -211,7 +211,7 @@ struct SharedLinearPairRules {
     if (!y1) return y1.error();
     auto y2 = infer_linear(c, 2, "w2");
     if (!y2) return y2.error();
-    return Shapes{*y1, *y2};
+    return make_shapes(*y1, *y2);
   }
   static void decompose(DecomposeContext& c) {
     auto y = shared_linear(c, c.input(0), {c.input(1), c.input(2)}, {});
@@ -244,7 +244,7 @@ struct ResidualNormRules {
     if (auto e = check_dims(c, 1, "the residual", x.dims())) return *e;
     if (auto e = check_dims(c, 2, "gamma", {x.dim(-1)})) return *e;
     if (auto e = check_dims(c, 3, "beta", {x.dim(-1)})) return *e;
-    return Shapes{x};
+    return make_shapes(x);
   }
   static void decompose(DecomposeContext& c) {
     const double eps = c.op<Op>().eps;
@@ -304,7 +304,7 @@ struct EncoderBlockRules {
                     {"w_down", {ffn, width}}, {"b_down", {width}},   {"ln2_gamma", {width}},  {"ln2_beta", {width}}};
     for (int i = 0; i < 16; ++i)
       if (auto e = check_dims(c, i + 1, operands[i].name, operands[i].dims)) return *e;
-    return Shapes{x};
+    return make_shapes(x);
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
@@ -384,7 +384,7 @@ struct LlamaDecoderBlockRules {
     const Shape shapes[] = {q, c.input(10), c.input(11)};
     auto rotated = infer_shapes(rope(op), shapes);
     if (!rotated) return c.error("its ", rotated.error().message);
-    return Shapes{x};
+    return make_shapes(x);
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

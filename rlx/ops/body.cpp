@@ -25,11 +25,11 @@ Result<Shapes> infer_body(const InferContext& c, const Graph& body, std::span<co
       ++next;
       continue;
     }
-    Shapes in;
+    ShapeRefs in;
     for (Value v : node.inputs) {
       if (v.node.index >= i || v.result >= body.node(v.node).shapes.size())
         return c.attr_error(what, " is not in topological order");
-      in.push_back(body.shape(v));
+      in.add(body.shape(v));
     }
     Result<Shapes> inferred = infer_shapes(node.op, in, c.believed());
     if (!inferred) return c.error("in ", what, ": ", inferred.error().message);

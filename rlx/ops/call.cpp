@@ -31,7 +31,7 @@ struct CallNotes {
 struct CallRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Call>();
-    const Shapes operands(c.inputs().begin(), c.inputs().end());
+    const Shapes operands = c.inputs();
     Result<Shapes> results = infer_body(c, *op.body, operands, "the body");
     if (!results) return results;
     if (op.forward && !op.backward)

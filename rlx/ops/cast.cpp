@@ -10,7 +10,7 @@ struct CastRules {
   static Result<Shapes> infer(const InferContext& c) {
     DType to = c.op<ops::Cast>().to;
     if (static_cast<int>(to) >= kNumDTypes) return c.attr_error("has an unknown dtype");
-    return Shapes{c.input(0).with_dtype(to)};
+    return make_shapes(c.input(0).with_dtype(to));
   }
   static void reference(const RefArgs& a) { a.out() = a.in(0).cast(a.op<ops::Cast>().to); }
 

@@ -14,7 +14,7 @@ struct ClampRules {
       return c.dtype_error("needs float or integer operands, got ", c.input(0));
     Result<Dims> dims = broadcast_operands(c, 0, 3);
     if (!dims) return dims.error();
-    return Shapes{Shape(*dims, dtype)};
+    return make_shapes(Shape(std::move(*dims), dtype));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
@@ -41,7 +41,7 @@ struct ClampRules {
 };
 
 struct StopGradientRules {
-  static Result<Shapes> infer(const InferContext& c) { return Shapes{c.input(0)}; }
+  static Result<Shapes> infer(const InferContext& c) { return make_shapes(c.input(0)); }
   static void reference(const RefArgs& a) { a.out() = a.in(0); }
   static void vjp(VjpContext&) {}
   static void jvp(JvpContext&) {}

@@ -65,7 +65,7 @@ struct AllReduceRules {
     if (auto bad = check_group(c, op.mesh_axes, op.ranks)) return *bad;
     for (const Shape& x : c.inputs())
       if (auto bad = check_reduced(c, op.fn, x)) return *bad;
-    return Shapes(c.inputs().begin(), c.inputs().end());
+    return c.inputs();
   }
   static Exprs reduced(Graph& g, ReduceKind fn, const ops::AllReduce& like, const Exprs& xs) {
     return xs.empty() ? Exprs() : add_node(g, ops::AllReduce{fn, like.mesh_axes, like.ranks}, xs);
@@ -137,7 +137,7 @@ struct AllGatherRules {
     const auto& op = c.op<ops::AllGather>();
     if (auto bad = check_group(c, op.mesh_axes, op.ranks)) return *bad;
     if (auto bad = c.check_axis(op.axis, c.input(0))) return *bad;
-    return Shapes{with_extent(c.input(0), op.axis, c.input(0).dim(static_cast<int>(op.axis)) * Dim(op.ranks))};
+    return make_shapes(with_extent(c.input(0), op.axis, c.input(0).dim(static_cast<int>(op.axis)) * Dim(op.ranks)));
   }
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::AllGather>();
@@ -171,7 +171,7 @@ struct ReduceScatterRules {
     if (auto bad = check_reduced(c, op.fn, c.input(0))) return *bad;
     Result<Shape> part = part_of(c, c.input(0), op.axis, op.ranks);
     if (!part) return part.error();
-    return Shapes{*part};
+    return make_shapes(*part);
   }
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::ReduceScatter>();
@@ -205,7 +205,7 @@ struct AllToAllRules {
       if (auto bad = c.check_axis(axis, c.input(0))) return *bad;
     Result<Shape> part = part_of(c, c.input(0), op.split, op.ranks);
     if (!part) return part.error();
-    return Shapes{with_extent(*part, op.concat, part->dim(static_cast<int>(op.concat)) * Dim(op.ranks))};
+    return make_shapes(with_extent(*part, op.concat, part->dim(static_cast<int>(op.concat)) * Dim(op.ranks)));
   }
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::AllToAll>();
@@ -245,7 +245,7 @@ struct PermuteRules {
       if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end())
         return c.attr_error("rank ", *twice, " is a ", side == 0 ? "source" : "target", " twice");
     }
-    return Shapes{c.input(0)};
+    return make_shapes(c.input(0));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Permute>();
@@ -275,7 +275,7 @@ struct AxisIndexRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::AxisIndex>();
     if (auto bad = check_group(c, op.mesh_axes, op.ranks)) return *bad;
-    return Shapes{Shape({}, DType::I64)};
+    return make_shapes(Shape({}, DType::I64));
   }
   static void reference(const RefArgs& a) {
     one_rank(a.box, a.op<ops::AxisIndex>().mesh_axes, a.op<ops::AxisIndex>().ranks);

@@ -39,7 +39,7 @@ struct CompareRules {
       return c.dtype_error("complex numbers have no order, got ", c.input(0));
     Result<Dims> dims = broadcast_operands(c, 0, 2);
     if (!dims) return dims.error();
-    return Shapes{Shape(*dims, DType::Bool)};
+    return make_shapes(Shape(std::move(*dims), DType::Bool));
   }
 
   static void reference(const RefArgs& a) {
@@ -87,7 +87,7 @@ struct WhereRules {
     if (dtype_bits(c.input(1).dtype()) < 8) return c.dtype_error("cannot pick among packed elements, got ", c.input(1));
     Result<Dims> dims = broadcast_operands(c, 0, 3);
     if (!dims) return dims.error();
-    return Shapes{Shape(*dims, c.input(1).dtype())};
+    return make_shapes(Shape(std::move(*dims), c.input(1).dtype()));
   }
 
   static void reference(const RefArgs& a) {

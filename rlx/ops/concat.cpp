@@ -24,7 +24,7 @@ struct ConcatRules {
                          ", they may differ on axis ", axis, " only");
       total = total + x.dim(static_cast<int>(axis));
     }
-    return Shapes{first.with_dim(static_cast<int>(axis), total)};
+    return make_shapes(first.with_dim(static_cast<int>(axis), total));
   }
   static void reference(const RefArgs& a) {
     const auto axis = static_cast<std::size_t>(a.op<ops::Concat>().axis);

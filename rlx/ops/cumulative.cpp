@@ -125,7 +125,7 @@ struct CumulativeRules {
     if (ordered && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
     if (!ordered && x.dtype() == DType::Bool)
       return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
-    return Shapes{x};
+    return make_shapes(x);
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Cumulative>();

@@ -32,7 +32,7 @@ Result<Shapes> infer_blocks(const InferContext& c, const ops::Dequantize& op) {
   Dims want = codes.dims();
   want.back() = row;
   if (want != op.dims) return c.error("dims ", dims_text(op.dims), " and the codes ", codes, " differ in their rows");
-  return Shapes{Shape(op.dims, op.dtype)};
+  return make_shapes(Shape(op.dims, op.dtype));
 }
 
 struct DequantizeRules {
@@ -66,7 +66,7 @@ struct DequantizeRules {
       if (s.rank() != 0 || s.dtype() != scale_dtype(op.dtype))
         return c.error("global_scale must be [] ", dtype_name(scale_dtype(op.dtype)), ", got ", s);
     }
-    return Shapes{codes.with_dtype(op.dtype)};
+    return make_shapes(codes.with_dtype(op.dtype));
   }
 
   static void decompose(DecomposeContext& c) {

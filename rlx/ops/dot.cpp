@@ -227,7 +227,7 @@ struct DotGeneralRules {
   static Result<Shapes> infer(const InferContext& c) {
     auto shape = infer_dot(c, dot_axes(c.op<ops::DotGeneral>()));
     if (!shape) return shape.error();
-    return Shapes{std::move(shape).value()};
+    return make_shapes(std::move(shape).value());
   }
   static void reference(const RefArgs& a) {
     const DotAxes d = dot_axes(a.op<ops::DotGeneral>());
@@ -338,7 +338,7 @@ struct MatMulRules {
     if (!batch) return c.error("the leading dimensions of lhs ", a, " and rhs ", b, " do not broadcast");
     batch->push_back(a.dim(-2));
     batch->push_back(b.dim(-1));
-    return Shapes{Shape(std::move(*batch), a.dtype())};
+    return make_shapes(Shape(std::move(*batch), a.dtype()));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

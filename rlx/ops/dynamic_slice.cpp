@@ -63,7 +63,7 @@ struct DynamicSliceRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Dims& sizes = c.op<ops::DynamicSlice>().sizes;
     if (auto error = check_window(c, c.input(0), sizes, c.input(1))) return *error;
-    return Shapes{Shape(sizes, c.input(0).dtype())};
+    return make_shapes(Shape(sizes, c.input(0).dtype()));
   }
   static void reference(const RefArgs& a) {
     const auto dims = a.in(0).dims(), window = a.out().dims();
@@ -118,7 +118,7 @@ struct DynamicUpdateSliceRules {
     const Shape &x = c.input(0), &update = c.input(1);
     if (auto error = c.check_same_dtype(0, 2)) return *error;
     if (auto error = check_window(c, x, update.dims(), c.input(2))) return *error;
-    return Shapes{x};
+    return make_shapes(x);
   }
   static void reference(const RefArgs& a) {
     const auto dims = a.in(0).dims(), window = a.in(1).dims();

@@ -15,6 +15,7 @@ namespace rlx {
 inline Result<Dims> broadcast_operands(const InferContext& c, int first, int last) {
   Dims dims = c.input(first).dims();
   for (int i = first + 1; i < last; ++i) {
+    if (c.input(i).dims() == dims) continue;
     auto joined = broadcast_dims(dims, c.input(i).dims());
     if (!joined) {
       if (last - first == 2) return c.error("operands ", c.input(first), " and ", c.input(i), " do not broadcast");

@@ -20,7 +20,7 @@ struct ExpandRules {
       if (!from.is_static(1) && !(from == dims[i]))
         return c.error("x ", x, " does not broadcast to ", dims_text(dims), ": ", from, " is neither 1 nor ", dims[i]);
     }
-    return Shapes{Shape(dims, x.dtype())};
+    return make_shapes(Shape(dims, x.dtype()));
   }
   static void reference(const RefArgs& a) {
     const auto dims = a.out().dims();

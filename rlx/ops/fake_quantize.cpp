@@ -60,7 +60,7 @@ struct FakeQuantizeRules {
       if (c.input("scale").dtype() != s.dtype())
         return c.dtype_error("scale must be ", dtype_name(s.dtype()), " beside x ", x, ", got ", c.input("scale"));
     }
-    return Shapes{x, s};
+    return make_shapes(x, s);
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

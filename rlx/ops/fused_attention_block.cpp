@@ -38,7 +38,7 @@ struct FusedAttentionBlockRules {
     }
     if (c.has("mask"))
       if (auto e = check_attention_mask(c, s, c.input("mask"), x.dim(0), x.dim(1), x.dim(1))) return *e;
-    return Shapes{Shape({x.dim(0), x.dim(1), w_out.dim(1)}, x.dtype())};
+    return make_shapes(Shape({x.dim(0), x.dim(1), w_out.dim(1)}, x.dtype()));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

@@ -21,7 +21,7 @@ struct FusedDotRules {
     const Shape& result = results->front();
     if (result.dims() != dot->dims())
       return c.error("the epilogue turns the product ", *dot, " into ", result, "; it must keep its dims");
-    return Shapes{result};
+    return make_shapes(result);
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::FusedDot>();

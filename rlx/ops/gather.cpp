@@ -19,7 +19,7 @@ struct GatherRules {
                                             : detail::not_held(table.dtype(), op.fill).has_value()) {
       return c.dtype_error("the fill value ", op.fill, " is no value of ", dtype_name(table.dtype()));
     }
-    return Shapes{Shape(picked_dims(table, c.input(1).dims(), op.axes), table.dtype())};
+    return make_shapes(Shape(picked_dims(table, c.input(1).dims(), op.axes), table.dtype()));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Gather>();

@@ -25,11 +25,11 @@ struct GroupedDotRules {
     if (rows) {
       if (op.groups != 0) return c.attr_error("groups are counted by w ", other, ": leave `groups` 0");
       if (!(other.dim(1) == x.dim(1))) return c.error("x ", x, " has ", x.dim(1), " columns, w ", other);
-      return Shapes{Shape({x.dim(0), other.dim(2)}, x.dtype())};
+      return make_shapes(Shape({x.dim(0), other.dim(2)}, x.dtype()));
     }
     if (op.groups < 0) return c.attr_error("groups is ", op.groups);
     if (!(other.dim(0) == x.dim(0))) return c.error("x ", x, " has ", x.dim(0), " rows, y ", other);
-    return Shapes{Shape({Dim(op.groups), x.dim(1), other.dim(1)}, x.dtype())};
+    return make_shapes(Shape({Dim(op.groups), x.dim(1), other.dim(1)}, x.dtype()));
   }
   // One group after the other. Rows of others are left out by selection, so that what is infinite there does no harm.
   static void decompose(DecomposeContext& c) {

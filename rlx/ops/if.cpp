@@ -34,7 +34,8 @@ struct IfRules {
       d.hint = "compare, or reduce, to one Bool; where(cond, a, b) chooses element by element";
       return d;
     }
-    const Shapes operands(c.inputs().begin() + 1, c.inputs().end());
+    Shapes operands = c.inputs();
+    operands.erase(operands.begin());
     Result<Shapes> yes = infer_body(c, *op.then, operands, "then");
     if (!yes) return yes;
     Result<Shapes> no = infer_body(c, *op.otherwise, operands, "else");

@@ -15,7 +15,7 @@ struct IotaRules {
     for (const Dim& d : op.dims)
       if (c.negative(d)) return c.error("has a negative dimension in ", dims_text(op.dims));
     if (auto bad = c.check_axis(op.axis, shape)) return *bad;
-    return Shapes{shape};
+    return make_shapes(shape);
   }
   static void reference(const RefArgs& a) {
     std::vector<std::int64_t> dims = a.out().dims();
@@ -45,7 +45,7 @@ struct IotaRules {
 struct DimSizeRules {
   static Result<Shapes> infer(const InferContext& c) {
     if (auto bad = c.check_axis(c.op<ops::DimSize>().axis, c.input(0))) return *bad;
-    return Shapes{Shape({}, DType::I64)};
+    return make_shapes(Shape({}, DType::I64));
   }
   static void reference(const RefArgs& a) {
     a.out().set_i64(0, a.in(0).dim(static_cast<int>(a.op<ops::DimSize>().axis)));

@@ -9,13 +9,13 @@ Result<Shapes> declared(const InferContext& c, const std::string& name, const Di
   if (name.empty()) return c.attr_error("needs a name");
   for (const Dim& d : dims)
     if (c.negative(d)) return c.error("'", name, "' has a negative dimension in ", dims_text(dims));
-  return Shapes{Shape(dims, dtype)};
+  return make_shapes(Shape(dims, dtype));
 }
 
 struct InputRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Input>();
-    if (op.form.bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form.id, "'");
+    if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form->id, "'");
     return declared(c, op.name, op.dims, op.dtype);
   }
   static void samples(SampleSet& s) { s.add_discrete("plain", {}, ops::Input{"x", {2, 3}, DType::F32}); }
@@ -27,7 +27,7 @@ struct InputRules {
 struct ParamRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Param>();
-    if (op.form.bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form.id, "'");
+    if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form->id, "'");
     return declared(c, op.name, op.dims, op.dtype);
   }
   static void samples(SampleSet& s) {
@@ -44,7 +44,7 @@ struct ConstantRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Tensor& value = c.op<ops::Constant>().value;
     if (value.empty()) return c.attr_error("needs a value");
-    return Shapes{value.shape()};
+    return make_shapes(value.shape());
   }
   static void reference(const RefArgs& a) { a.out() = a.op<ops::Constant>().value; }
   static void samples(SampleSet& s) {

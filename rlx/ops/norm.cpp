@@ -253,7 +253,7 @@ struct NormRules {
     const auto& op = c.op<Op>();
     if (auto e = check_norm(c, op.axes, op.eps)) return *e;
     const Shape stats = stats_shape(c.input(0), op.axes);
-    return Centered ? Shapes{c.input(0), stats, stats} : Shapes{c.input(0), stats};
+    return Centered ? make_shapes(c.input(0), stats, stats) : make_shapes(c.input(0), stats);
   }
   static void decompose(DecomposeContext& c) { norm_decompose<Centered>(c, c.op<Op>().axes, c.op<Op>().eps); }
   static void vjp(VjpContext& c) {
@@ -341,7 +341,7 @@ struct NormBackwardRules {
     const auto& op = c.op<Op>();
     if (auto e = check_norm(c, op.axes, op.eps)) return *e;
     const Shape vector(dims_along(c.input(0), op.axes), c.input(0).dtype());
-    return Shapes{c.input(0), vector, vector};
+    return make_shapes(c.input(0), vector, vector);
   }
   static void decompose(DecomposeContext& c) { norm_backward_decompose<Centered>(c, c.op<Op>().axes, c.op<Op>().eps); }
   static constexpr DerivedRule vjp = by_decomposition;

@@ -5,7 +5,7 @@ namespace rlx {
 namespace {
 
 struct BarrierRules {
-  static Result<Shapes> infer(const InferContext& c) { return Shapes(c.inputs().begin(), c.inputs().end()); }
+  static Result<Shapes> infer(const InferContext& c) { return c.inputs(); }
   static void reference(const RefArgs& a) {
     for (int i = 0; i < a.num_inputs(); ++i) a.out(i) = a.in(i);
   }

@@ -42,7 +42,7 @@ struct PadRules {
         return c.error("low ", op.low[i], " and high ", op.high[i], " crop more than axis ", i, " of x ", x, " has");
       dims.push_back(d);
     }
-    return Shapes{Shape(std::move(dims), x.dtype())};
+    return make_shapes(Shape(std::move(dims), x.dtype()));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Pad>();

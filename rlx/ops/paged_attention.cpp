@@ -70,8 +70,8 @@ struct PagedAttentionRules {
         return c.error("the mask must be [", q.dim(0), ", W], a row for each token over its request's new tokens, got ",
                        m);
     }
-    return Shapes{Shape({q.dim(0), s.num_heads, s.v_head_dim}, q.dtype()),
-                  Shape({q.dim(0), s.num_heads}, accumulator_dtype(q.dtype()))};
+    return make_shapes(Shape({q.dim(0), s.num_heads, s.v_head_dim}, q.dtype()),
+                       Shape({q.dim(0), s.num_heads}, accumulator_dtype(q.dtype())));
   }
 
   // The pages of each request side by side: [P, page, KV, D] -> [B, M page, KV, D].

@@ -41,7 +41,7 @@ Result<Shapes> infer_blocks(const InferContext& c, const ops::Quantize& op) {
   if (op.dtype != DType::U8) return c.dtype_error("blocks of ", scheme, " are u8, not ", dtype_name(op.dtype));
   if (x.rank() < 1 || !x.dim(-1).is_static() || x.dim(-1).value() % l.elements != 0)
     return c.error("the last dimension of x ", x, " must be a multiple of ", l.elements, ", the block of ", scheme);
-  return Shapes{Shape(x.dims(), DType::U8).with_dim(x.rank() - 1, x.dim(-1).value() / l.elements * l.bytes)};
+  return make_shapes(Shape(x.dims(), DType::U8).with_dim(x.rank() - 1, x.dim(-1).value() / l.elements * l.bytes));
 }
 
 struct QuantizeRules {
@@ -65,7 +65,7 @@ struct QuantizeRules {
         return c.dtype_error("zero_point must have the dtype of the codes, ", dtype_name(op.dtype), ", got ", z);
       if (auto e = check_scale_dims(c, "zero_point", z, x, scale_grid(op))) return *e;
     }
-    return Shapes{x.with_dtype(op.dtype)};
+    return make_shapes(x.with_dtype(op.dtype));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
@@ -179,7 +179,7 @@ struct DynamicQuantizeRules {
       return c.dtype_error("symmetric codes are signed, not ", dtype_name(op.dtype));
     if (auto e = check_grid(c, x, scale_grid(op))) return *e;
     const Dims s = scale_dims(x.dims(), scale_grid(op));
-    return Shapes{x.with_dtype(op.dtype), Shape(s, scale_dtype(x.dtype())), Shape(s, op.dtype)};
+    return make_shapes(x.with_dtype(op.dtype), Shape(s, scale_dtype(x.dtype())), Shape(s, op.dtype));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

@@ -48,11 +48,11 @@ struct ReduceRules {
       return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
     if (op.fn == ReduceKind::Mean && !is_inexact(x.dtype()))
       return c.dtype_error("x must be float or complex, not ", x, "; cast it first");
-    if (op.keep_dims) return Shapes{Shape(kept_dims(x, op.axes), x.dtype())};
+    if (op.keep_dims) return make_shapes(Shape(kept_dims(x, op.axes), x.dtype()));
     Dims dims;
     for (int i = 0; i < x.rank(); ++i)
       if (!std::binary_search(op.axes.begin(), op.axes.end(), i)) dims.push_back(x.dim(i));
-    return Shapes{Shape(std::move(dims), x.dtype())};
+    return make_shapes(Shape(std::move(dims), x.dtype()));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Reduce>();
@@ -195,7 +195,7 @@ struct ArgReduceRules {
       dims[static_cast<std::size_t>(op.axis)] = Dim(1);
     else
       dims.erase(dims.begin() + op.axis);
-    return Shapes{Shape(std::move(dims), DType::I32)};
+    return make_shapes(Shape(std::move(dims), DType::I32));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::ArgReduce>();

@@ -52,7 +52,7 @@ struct RelayoutRules {
       return c.error("the sources make ", matrices, " matrices, the form is of ", op.form.count);
     Dims dims{op.transposed ? op.n : op.k, op.transposed ? op.k : op.n};
     if (op.form.count > 1) dims.insert(dims.begin(), op.form.count);
-    return Shapes{Shape(std::move(dims), op.dtype)};
+    return make_shapes(Shape(std::move(dims), op.dtype));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Relayout>();

@@ -28,7 +28,7 @@ struct ReshapeRules {
       return c.error(x, " has ", have, " elements, the target ", dims_text(out.dims()), " has ", want);
     if (undecided && (c.negative(have - want) || c.negative(want - have)))
       return c.error(x, " has ", have, " elements, the target ", dims_text(out.dims()), " has ", want);
-    return Shapes{out};
+    return make_shapes(out);
   }
   static void reference(const RefArgs& a) {
     if (a.out().size_bytes() != 0) std::memcpy(a.out().mutable_data(), a.in(0).data(), a.out().size_bytes());

@@ -9,7 +9,7 @@ namespace {
 struct ReverseRules {
   static Result<Shapes> infer(const InferContext& c) {
     if (auto error = check_axes(c, c.op<ops::Reverse>().axes, c.input(0))) return *error;
-    return Shapes{c.input(0)};
+    return make_shapes(c.input(0));
   }
   static void reference(const RefArgs& a) {
     const auto dims = a.out().dims();

@@ -23,7 +23,7 @@ struct RngBitsRules {
       if (c.negative(d)) return c.error("has a negative dimension in ", dims_text(op.dims));
       dims.push_back(d);
     }
-    return Shapes{Shape(std::move(dims), op.dtype)};
+    return make_shapes(Shape(std::move(dims), op.dtype));
   }
   static void reference(const RefArgs& a) {
     const Tensor& key = a.in(0);

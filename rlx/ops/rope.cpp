@@ -124,7 +124,7 @@ struct RopeRules {
       return c.error("rows of cos and sin ", cos, " must hold n_rot / 2 = ", op.n_rot / 2, " values");
     if (cos.rank() == 3 && !(cos.dim(0) == x.dim(0)) && !cos.dim(0).is_static(1))
       return c.error("cos and sin ", cos, " must have the batch of x ", x, " or 1");
-    return Shapes{x};
+    return make_shapes(x);
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

@@ -35,7 +35,7 @@ struct SampleRules {
         return c.error("mask_bits must be u32 ", dims_text(words), ", a bit for each token, not ", mask);
     }
     const DType t = logits.dtype() == DType::F64 ? DType::F64 : DType::F32;
-    return Shapes{Shape(rows, DType::I32), Shape(rows, t)};
+    return make_shapes(Shape(rows, DType::I32), Shape(rows, t));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

@@ -98,7 +98,7 @@ struct ScatterRules {
     if (!(updates.dims() == expected))
       return c.error("updates ", updates, " must be ", dims_text(expected), " for operand ", x, ", indices ",
                      c.input(1), " and axes ", dims_text(op.axes));
-    return Shapes{x};
+    return make_shapes(x);
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Scatter>();

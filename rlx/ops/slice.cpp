@@ -64,7 +64,7 @@ struct SliceRules {
       const Dim length = limit - start;
       dims.push_back(stride == 1 ? length : floordiv(length + (Dim(stride) - 1), Dim(stride)));
     }
-    return Shapes{Shape(std::move(dims), x.dtype())};
+    return make_shapes(Shape(std::move(dims), x.dtype()));
   }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Slice>();

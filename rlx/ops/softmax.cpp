@@ -11,7 +11,7 @@ Result<Shapes> same_float_shape(const InferContext& c, std::int64_t axis) {
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, not ", x, "; cast it first");
   if (auto error = c.check_axis(axis, x)) return *error;
-  return Shapes{x};
+  return make_shapes(x);
 }
 
 // x - max(x) in at least f32, with the maximum of a row of -inf taken as 0 so that the row stays -inf.

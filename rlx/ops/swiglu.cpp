@@ -14,7 +14,7 @@ struct FusedSwiGLURules {
     if (x.rank() == 0) return c.error("x must have an axis to split, got ", x);
     std::optional<Dim> half = exact_div(x.dim(-1), 2);
     if (!half) return c.error("the last axis of x ", x, " does not split in two equal halves");
-    return Shapes{x.with_dim(x.rank() - 1, *half)};
+    return make_shapes(x.with_dim(x.rank() - 1, *half));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
@@ -50,7 +50,7 @@ struct SwiGLURules {
       return c.error("x ", x, " has ", x.dim(-1), " columns, w_up ", up, " has ", up.dim(0), " rows");
     if (down.rank() != 2 || !(down.dim(0) == up.dim(1)))
       return c.error("w_down must be [N, M] with N = ", up.dim(1), ", the columns of w_up, got ", down);
-    return Shapes{x.with_dim(x.rank() - 1, down.dim(1))};
+    return make_shapes(x.with_dim(x.rank() - 1, down.dim(1)));
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();

@@ -27,7 +27,7 @@ struct TopKRules {
     if (k < 0 || c.negative(x.dim(-1) - Dim(k)))
       return c.attr_error("k ", k, " is not in [0, ", x.dim(-1), "], the extent of the last axis");
     const Shape values = x.with_dim(x.rank() - 1, Dim(k));
-    return Shapes{values, values.with_dtype(DType::I32)};
+    return make_shapes(values, values.with_dtype(DType::I32));
   }
   static void reference(const RefArgs& a) {
     const std::int64_t n = a.in(0).dim(-1), k = a.op<ops::TopK>().k;

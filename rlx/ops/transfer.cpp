@@ -10,7 +10,7 @@ namespace {
 struct TransferRules {
   static Result<Shapes> infer(const InferContext& c) {
     if (c.op<ops::Transfer>().to < 0) return c.attr_error("to must be the number of a device of the program");
-    return Shapes{c.input(0)};
+    return make_shapes(c.input(0));
   }
   static void reference(const RefArgs& a) {
     if (a.out().size_bytes() != 0) std::memcpy(a.out().mutable_data(), a.inputs[0].data(), a.out().size_bytes());

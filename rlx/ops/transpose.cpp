@@ -15,7 +15,7 @@ struct TransposeRules {
     if (auto error = check_axes(c, perm, x)) return *error;
     Dims dims;
     for (std::int64_t axis : perm) dims.push_back(x.dim(static_cast<int>(axis)));
-    return Shapes{Shape(std::move(dims), x.dtype())};
+    return make_shapes(Shape(std::move(dims), x.dtype()));
   }
   static void reference(const RefArgs& a) {
     const auto& perm = a.op<ops::Transpose>().perm;

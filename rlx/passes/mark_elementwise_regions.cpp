@@ -1,7 +1,6 @@
 // mark-elementwise-regions: connected elementwise ops of one shape become one op that runs per element.
 #include <bit>
 #include <cmath>
-#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -28,7 +27,9 @@ class RegionMarker {
         region_of_(g_.num_nodes(), kNone),
         held_in_(g_.num_nodes(), kNone),
         last_reader_(g_.num_nodes(), kNone),
-        met_(g_.num_nodes(), 0) {}
+        met_(g_.num_nodes(), 0),
+        slots_(g_),
+        standings_(slots_.size()) {}
 
   void run() {
     // Readers come first in reverse order, so each node meets the finished choice of its readers.
@@ -69,10 +70,20 @@ class RegionMarker {
     const std::uint32_t at = context_.claims->place_of(n.origin.label);
     for (const Asked& a : asked)
       if (a.place == at && same_alone(n, g_.node(a.node))) return a.claimed;
-    std::optional<Expr> alone = build({id.index});
-    const bool claimed = alone && !context_.refuses(*alone, n);
+    const bool claimed = claimed_alone(id);
     if (asked.size() < kMostAsked) asked.push_back({id, at, claimed});
     return claimed;
+  }
+
+  // Asked on a graph that goes again: the stage would keep a region of every node that is asked about.
+  bool claimed_alone(NodeId id) {
+    std::optional<Body> body = build({id.index});
+    if (!body) return false;
+    Graph asked("asked");
+    std::vector<Value> operands;
+    for (Value v : body->operands) operands.push_back(asked.input(concat_text("in", operands.size()), g_.shape(v)));
+    const Expr alone = asked.add(ops::ElementwiseRegion{std::move(body->graph)}, std::move(operands));
+    return !context_.refuses(alone, g_.node(id));
   }
 
   // True when regions of one node each would be equal but for the names of what they read.
@@ -165,33 +176,37 @@ class RegionMarker {
     return true;
   }
 
-  // The region node over `members` (descending) on the stage; none when it would have no operand.
-  std::optional<Expr> build(const std::vector<std::uint32_t>& members) const {
+  struct Body {
+    Subgraph graph;
+    std::vector<Value> operands;
+  };
+
+  // What a region of `members` (descending) holds and reads; none when it would have no operand.
+  std::optional<Body> build(const std::vector<std::uint32_t>& members) {
     // Expands are read through (the body broadcasts), unless the operands would then no longer span the result.
-    std::optional<Expr> region = build(members, true);
-    return region ? region : build(members, false);
+    std::optional<Body> body = build(members, true);
+    return body ? body : build(members, false);
   }
 
-  std::optional<Expr> build(const std::vector<std::uint32_t>& members, bool through_expands) const {
+  std::optional<Body> build(const std::vector<std::uint32_t>& members, bool through_expands) {
     auto source = [&](Value v) { return through_expands ? behind_expands(v) : v; };
     // Inputs come first in a body, in the order of their first reader.
     auto body = std::make_shared<Graph>("region");
-    std::map<Value, Expr> inside;  // values of the graph (after `source`) in the body
+    ++body_;
     std::vector<Value> operands;
-    std::set<Value> computed;
     Dims space;
     for (std::size_t k = members.size(); k-- > 0;) {
       for (Value v : g_.node(NodeId{members[k]}).inputs) {
-        if (computed.contains(v) || inside_constant(v)) continue;
+        if (in_body(v) || inside_constant(v)) continue;
         v = source(v);
-        if (inside.contains(v)) continue;
-        inside.emplace(v, body->input(concat_text("in", operands.size()), g_.shape(v)));
-        operands.push_back(r_.expr(v));
+        if (in_body(v)) continue;
+        put_in_body(v, body->input(concat_text("in", operands.size()), g_.shape(v)));
+        operands.push_back(v);
         std::optional<Dims> wider = broadcast_dims(space, g_.shape(v).dims());
         if (!wider) return std::nullopt;
         space = std::move(*wider);
       }
-      computed.insert(Value(NodeId{members[k]}));
+      put_in_body(Value(NodeId{members[k]}), Value());  // computed below
     }
     const Dims& dims = g_.node(NodeId{members.front()}).shape().dims();
     if (operands.empty() || space != dims) return std::nullopt;
@@ -199,24 +214,32 @@ class RegionMarker {
     for (std::size_t k = members.size(); k-- > 0;) {
       const Node& n = g_.node(NodeId{members[k]});
       std::vector<Value> in;
+      in.reserve(n.inputs.size());
       for (Value v : n.inputs) {
-        std::optional<double> number = inside_constant(v);
-        if (computed.contains(v))
-          in.push_back(inside.at(v));
-        else if (number)
+        if (const Value* known = in_body(v))
+          in.push_back(*known);
+        else if (const std::optional<double> number = inside_constant(v))
           in.push_back(body->scalar(*number, g_.shape(v).dtype()));
         else
-          in.push_back(inside.at(source(v)));
+          in.push_back(*in_body(source(v)));
       }
       const Expr made = body->add(n.op, std::move(in));
-      inside.emplace(Value(NodeId{members[k]}), made);
+      put_in_body(Value(NodeId{members[k]}), made);
       if (!is_result(members, k)) continue;
       if (made.shape().dims() != dims) return std::nullopt;
       results.push_back(made);
     }
     body->set_outputs(std::move(results));
-    return r_.stage().add(ops::ElementwiseRegion{std::move(body)}, std::move(operands));
+    return Body{std::move(body), std::move(operands)};
   }
+
+  // What stands for a value of the graph in the body that `build` makes, null while nothing does. Operands are no
+  // members: the value behind an expand is read by the expand, which is in no region.
+  const Value* in_body(Value v) const {
+    const Standing& s = standings_[slots_(v)];
+    return s.body == body_ ? &s.value : nullptr;
+  }
+  void put_in_body(Value v, Value now) { standings_[slots_(v)] = {body_, now}; }
 
   // Whether member k of a region is one of its results: they are in the order of the graph.
   bool is_result(const std::vector<std::uint32_t>& members, std::size_t k) const {
@@ -273,14 +296,17 @@ class RegionMarker {
     const NodeId tail{members.front()};
     const char* why = "it has too many operands or values";
     if (!surely_refused(members, region)) {
-      std::optional<Expr> fused = build(members);
-      if (!fused) return;
-      why = context_.refuses(*fused, g_.node(tail));
+      std::optional<Body> body = build(members);
+      if (!body) return;
+      std::vector<Value> operands;
+      for (Value v : body->operands) operands.push_back(r_.expr(v));
+      const Expr fused = r_.stage().add(ops::ElementwiseRegion{std::move(body->graph)}, std::move(operands));
+      why = context_.refuses(fused, g_.node(tail));
       if (!why) {
         std::uint32_t result = 0;
         for (std::size_t k = members.size(); k-- > 0;)
           if (is_result(members, k))
-            r_.replace(Value(NodeId{members[k]}), r_.stage().expr(Value(fused->value().node, result++)));
+            r_.replace(Value(NodeId{members[k]}), r_.stage().expr(Value(fused.value().node, result++)));
         context_.fused(kRegionPattern);
         return;
       }
@@ -303,6 +329,10 @@ class RegionMarker {
     bool claimed;
   };
   static constexpr std::size_t kMostAsked = 8;  // of one hash
+  struct Standing {
+    std::uint32_t body = 0;  // which of those that were built: the entry is of no other
+    Value value;
+  };
 
   GraphRewriter& r_;
   const Graph& g_;
@@ -313,6 +343,9 @@ class RegionMarker {
   std::unordered_map<std::uint64_t, std::vector<Asked>> asked_;
   std::vector<std::uint32_t> held_in_, last_reader_, met_;  // by node, for surely_refused
   std::uint32_t walk_ = 0;
+  const ValueSlots slots_;
+  std::vector<Standing> standings_;  // by value, for build
+  std::uint32_t body_ = 0;
 };
 
 std::optional<Graph> run_mark_elementwise_regions(const Graph& g, const PassContext& context) {

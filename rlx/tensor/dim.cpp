@@ -144,9 +144,8 @@ std::int64_t Dim::value() const {
   return value_;
 }
 
-bool operator==(const Dim& a, const Dim& b) {
-  if (a.is_static() != b.is_static()) return false;
-  if (a.is_static()) return a.value_ == b.value_;
+bool Dim::same_expression(const Dim& a, const Dim& b) {
+  if (a.is_static() || b.is_static()) return false;
   if (a.expr_ == b.expr_) return true;
   const auto& x = a.expr_->terms;
   const auto& y = b.expr_->terms;

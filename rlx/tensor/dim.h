@@ -53,7 +53,9 @@ class Dim {
   /// Canonical text, for example "2*batch*seq + 1"; `parse_dim` reads it back.
   std::string text() const;
 
-  friend bool operator==(const Dim& a, const Dim& b);
+  friend bool operator==(const Dim& a, const Dim& b) {
+    return !a.expr_ && !b.expr_ ? a.value_ == b.value_ : same_expression(a, b);
+  }
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
@@ -66,6 +68,7 @@ class Dim {
 
  private:
   [[noreturn]] static void throw_too_large(std::uint64_t value);
+  static bool same_expression(const Dim& a, const Dim& b);
   friend struct DimExpr;
   friend Dim dim_from_expr(DimExpr expr);
   std::int64_t value_ = 0;

@@ -18,7 +18,7 @@ struct Input {
   std::string name{};
   Dims dims{};
   DType dtype = DType::F32;
-  Form form{};  // LIR only, of a body: how the weight that it takes lies
+  OnDemand<Form> form{};  // LIR only, of a body: how the weight that it takes lies
 };
 /// A weight, bound by name after compiling.
 struct Param {
@@ -27,7 +27,7 @@ struct Param {
   Dims dims{};
   DType dtype = DType::F32;
   ParamMode mode = ParamMode::Frozen;
-  Form form{};  // LIR only: how the prepared bytes lie
+  OnDemand<Form> form{};  // LIR only: how the prepared bytes lie
 };
 /// An embedded tensor.
 struct Constant { RLX_OP(Constant); Tensor value{}; };

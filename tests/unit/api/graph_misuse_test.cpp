@@ -300,7 +300,7 @@ TEST_CASE("misuse: ops and their attributes") {
   CHECK_FALSE(same_attr(AttrValue(), AttrValue(1.0)));
   CHECK(print_attrs(relu).empty());
   REFUSED("out of range", infer_shapes(wild, std::vector<Shape>{kPair}).value());
-  REFUSED("takes (", infer_shapes(relu, {}).value());
+  REFUSED("takes (", infer_shapes(relu, ShapeRefs()).value());
   CHECK_FALSE(find_op("").has_value());
   CHECK_FALSE(find_op(std::string(100000, 'x')).has_value());
   CHECK_FALSE(runs_per_element(OpKind::MatMul));
@@ -345,7 +345,7 @@ TEST_CASE("misuse: contexts of rules") {
   Graph g("g");
   const OpBox box(ops::Activation{});
   const std::vector<Expr> in{g.input("x", kPair)}, nothing(1);
-  const std::vector<Shape> shapes{kPair};
+  const ShapeRefs shapes(std::span(&kPair, 1));
   const std::vector<bool> batched{false};
   const InferContext infer(box, shapes);
   REFUSED("no operand 1", infer.input(1));

@@ -1,0 +1,41 @@
+// What most holders of a field do without.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace rlx {
+
+/// A T that is made when it is first written: until then it reads as T() and takes a pointer's room. Copies are deep.
+template <class T>
+class OnDemand {
+ public:
+  OnDemand() = default;
+  OnDemand(T value) { *this = std::move(value); }  // NOLINT(implicit)
+  OnDemand(const OnDemand& other) : held_(other.held_ ? std::make_unique<T>(*other.held_) : nullptr) {}
+  OnDemand(OnDemand&&) noexcept = default;
+  OnDemand& operator=(OnDemand other) noexcept {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+  OnDemand& operator=(T value) {
+    held_ = value == T() ? nullptr : std::make_unique<T>(std::move(value));
+    return *this;
+  }
+
+  const T& operator*() const {
+    static const T nothing{};
+    return held_ ? *held_ : nothing;
+  }
+  const T* operator->() const { return &**this; }
+  /// The value to write to.
+  T& made() {
+    if (!held_) held_ = std::make_unique<T>();
+    return *held_;
+  }
+
+ private:
+  std::unique_ptr<T> held_;
+};
+
+}  // namespace rlx
