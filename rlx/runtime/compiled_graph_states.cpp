@@ -36,7 +36,8 @@ struct ByteWindow {
 // Where rows of a value lie; they must be there, and `given`, when there is one, must fill them.
 ByteWindow window_of(std::string_view what, const IoInfo& info, Rows rows, const Tensor* given) {
   const std::int64_t there = info.shape.rank() == 0 ? 0 : info.shape.dim(0).value();
-  if (rows.first < 0 || rows.count < 0 || rows.first > there || rows.count > there - rows.first)
+  if (info.shape.rank() == 0 || rows.first < 0 || rows.count < 0 || rows.first > there ||
+      rows.count > there - rows.first)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(what, " '", info.name, "' ", info.shape, " has no rows [", rows.first, ", ", rows.first,
                             " + ", rows.count, ")"),

@@ -87,6 +87,37 @@ TEST_CASE("proof: rows of states and params, on every kind of device") {
   }
 }
 
+TEST_CASE("proof: a state or param without dimensions has no rows, not even none of them") {
+  const auto check = [](DeviceId id) {
+    Graph g("counter");
+    const Expr next = g.state("count", Tensor::zeros(f32({}))) + g.param("step", f32({}));
+    g.set_state("count", next);
+    g.set_outputs({next});
+    CompiledGraph f = Session(id).compile(std::move(g));
+    f.set_param("step", {2});
+    for (const std::int64_t count : {0, 1}) {
+      const auto refused = [&](const auto& what) {
+        const std::string text = error_text(what);
+        CHECK_MESSAGE(contains(text, concat_text(" has no rows [0, 0 + ", count, ")")), text);
+        CHECK_MESSAGE(contains(text, "it has no outermost dimension: read and write it whole"), text);
+      };
+      const Rows rows{0, count};
+      refused([&] { f.read_state("count", rows); });
+      refused([&] { f.write_state("count", Tensor::zeros(f32({})), rows); });
+      refused([&] { f.write_state("count", Tensor(), rows); });
+      refused([&] { f.set_param("step", Tensor::zeros(f32({})), rows); });
+    }
+    CHECK(f.run({})[0] == std::vector<float>{2});
+    CHECK(f.read_state("count").at(0) == 2);
+  };
+  check(Device::Cpu);
+  for (const test::ProofOptions& mode : test::proof_modes()) {
+    CAPTURE(test::mode_name(mode));
+    ProofScope proof(mode);
+    check(ProofScope::kDevice);
+  }
+}
+
 TEST_CASE("proof: OnFailure::Keep leaves a state its rows, and others that share it go on") {
   for (const test::ProofOptions& mode : test::proof_modes()) {
     CAPTURE(test::mode_name(mode));
