@@ -9,7 +9,8 @@
  *  - A call returns RLX_PLUGIN_OK, or a code with a text in `error`. No exception leaves it. What a call that failed
  *    was to make is not made, and what it was to take is not taken.
  *  - Handles (devices, streams, events, buffers, programs) belong to the plug-in; rlx gives each back once, by its
- *    destroy function, which does not block: work under way goes on with what it needs.
+ *    destroy function, which does not block: work under way goes on with what it needs. A buffer's handle is that of
+ *    one value until then.
  *  - Calls of one stream come from one thread at a time, all others from any, those of one program too.
  *  - Calls may use rlx themselves, but for what they are to answer: `device_open` any device but the one that it
  *    opens (that is an error); `option_infos`, `target_name`, `claimed_kinds` and `claims` nothing of devices that the
@@ -170,7 +171,8 @@ typedef struct rlx_plugin {
   rlx_code (*stream_create)(rlx_device* device, uintptr_t native, rlx_stream** stream, rlx_error* error);
   void (*stream_destroy)(rlx_stream* stream);
   rlx_code (*stream_record)(rlx_stream* stream, rlx_event** event, rlx_error* error);
-  /* Work submitted from now on runs after `event`, and fails when that failed, unless `order_only`. */
+  /* Work submitted from now on runs after `event`, which may be of another device of the plug-in, and fails when that
+   * failed, unless `order_only`. */
   rlx_code (*stream_wait)(rlx_stream* stream, rlx_event* event, int32_t order_only, rlx_error* error);
   /* Never block. */
   int32_t (*event_ready)(rlx_event* event);

@@ -124,7 +124,9 @@ class PluginProgram {
     });
     if (!handle_) table_->broke(device, "compile", "gave no program");
   }
-  ~PluginProgram() { table_->api().program_destroy(handle_); }
+  ~PluginProgram() {
+    table_->give_back("program_destroy", [&] { table_->api().program_destroy(handle_); });
+  }
   PluginProgram(const PluginProgram&) = delete;
   PluginProgram& operator=(const PluginProgram&) = delete;
   rlx_program* handle() const { return handle_; }
@@ -144,59 +146,67 @@ class PluginBound final : public BoundGraph {
 
   // A run that fails in the plug-in has changed nothing here; behind one that does not nothing takes memory.
   Event submit(const RunArguments& a, Stream& stream) override {
-    fill(inputs_, a.inputs, "an input");
-    fill(states_, a.states, "a state");
+    fill(inputs_, a.inputs, "the input of a run");
+    fill(states_, a.states, "the state of a run");
     outputs_.assign(a.outputs.size(), {});
     weights_.clear();
-    for (const BufferView& w : a.weights) weights_.push_back(plugin_buffer(*device_, w.buffer, "a weight").handle());
+    for (const BufferView& w : a.weights)
+      weights_.push_back(plugin_buffer(*device_, w.buffer, "the weight of a run").handle());
     if (a.times) a.times->assign(1, {NodeId{}, 0});
     for (auto* list : {&made_, &renewed_})
       for (Result& r : *list)
         if (!r.owner) r.owner = std::make_shared<PluginBuffer>(device_, r.bytes);
-    held_.clear();
-    held_.reserve(inputs_.size() + outputs_.size() + 2 * states_.size() + weights_.size());  // nothing may fail below
     auto end = std::make_shared<PluginPoint>(device_);
     rlx_run run{
         sizeof run,     inputs_.size(),  outputs_.size(), states_.size(),  weights_.size(),
         inputs_.data(), outputs_.data(), states_.data(),  weights_.data(), a.times ? &a.times->front().ns : nullptr};
     rlx_event* done = nullptr;
-    rlx_stream* const on = plugin_stream(*device_, stream).handle();
-    device_->call("run", [&](rlx_error* e) {
-      return device_->api().run(program_->handle(), device_->handle(), on, &run, &done, e);
-    });
+    rlx_stream* const on = plugin_stream(*device_, stream, "run").handle();
+    each_given(a, [](PluginBuffer& b) { b.give(); });
+    try {
+      device_->call("run", [&](rlx_error* e) {
+        return device_->api().run(program_->handle(), device_->handle(), on, &run, &done, e);
+      });
+    } catch (...) {
+      each_given(a, [](PluginBuffer& b) { b.take_back(); });
+      throw;
+    }
     // Everything that came back is owned, once, before anything is complained of.
     if (done) end->own(done);
     Complaint broken;
     if (!done) broken.how = "gave no event of its end";
-    note_held(a);
+    // What it left in its place first: nothing that it made may have the handle of that.
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].given) continue;
+      if (!a.inputs[i].given) continue;
       if (inputs_[i].buffer) {
         broken = {"left input ", i, ", which was given to it, in its place"};
+        buffer_of(a.inputs[i]).take_back();
         continue;
       }
-      take(*a.inputs[i].holder);
+      buffer_of(a.inputs[i]).release();
       a.inputs[i].holder->reset();
     }
+    const auto renews = [&](std::size_t s) { return states_[s].buffer != buffer_of(a.states[s]).handle(); };
+    for (std::size_t s = 0; s < states_.size(); ++s)
+      if (a.states[s].given && !renews(s)) buffer_of(a.states[s]).take_back();
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       if (!outputs_[o].buffer)
         broken = {"gave no buffer for output ", o};
-      else if (!hold(outputs_[o].buffer))
+      else if (!made_[o].owner->own(outputs_[o].buffer))
         broken = {"gave as output ", o, " a buffer that is another value's"};
       else
-        *a.outputs[o].holder = made_[o].of(outputs_[o].buffer);
+        *a.outputs[o].holder = std::move(made_[o].owner);
     }
     for (std::size_t s = 0; s < states_.size(); ++s) {
+      if (!renews(s)) continue;
       std::shared_ptr<Buffer>& holder = *a.states[s].holder;
-      rlx_buffer* const before = static_cast<PluginBuffer&>(*holder).handle();
-      if (states_[s].buffer == before) continue;
-      if (states_[s].given) take(holder), holder.reset();
+      if (a.states[s].given) buffer_of(a.states[s]).release(), holder.reset();
       if (!states_[s].buffer)
         broken = {"left state ", s, " without a buffer"};
-      else if (!hold(states_[s].buffer))
+      else if (!renewed_[s].owner->own(states_[s].buffer))
         broken = {"gave as state ", s, " a buffer that is another value's"};
       else
-        holder = renewed_[s].of(states_[s].buffer);
+        holder = std::move(renewed_[s].owner);
     }
     if (!broken.how.empty())
       device_->table().broke(device_->text(), "run",
@@ -209,10 +219,6 @@ class PluginBound final : public BoundGraph {
   struct Result {
     std::size_t bytes = 0;
     std::shared_ptr<PluginBuffer> owner;
-    std::shared_ptr<Buffer> of(rlx_buffer* made) {
-      owner->own(made);
-      return std::move(owner);
-    }
   };
   struct Complaint {
     std::string_view how{};
@@ -224,31 +230,19 @@ class PluginBound final : public BoundGraph {
     for (const RunSlot& s : from)
       slots.push_back({plugin_buffer(*device_, s.holder ? s.holder->get() : nullptr, what).handle(), s.given ? 1 : 0});
   }
-  static rlx_buffer* handle_of(const RunSlot& s) { return static_cast<PluginBuffer&>(**s.holder).handle(); }
-  /// The handles that stay ours whatever the run made: what it was not given, and what it left in its place.
-  void note_held(const RunArguments& a) {
-    held_ = weights_;
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      if (!inputs_[i].given || inputs_[i].buffer) held_.push_back(handle_of(a.inputs[i]));
-    for (std::size_t s = 0; s < states_.size(); ++s)
-      if (rlx_buffer* const before = handle_of(a.states[s]); !states_[s].given || states_[s].buffer == before)
-        held_.push_back(before);
-    std::sort(held_.begin(), held_.end());
+  static PluginBuffer& buffer_of(const RunSlot& s) { return static_cast<PluginBuffer&>(**s.holder); }
+  template <class F>
+  static void each_given(const RunArguments& a, F f) {
+    for (std::span<const RunSlot> list : {a.inputs, a.states})
+      for (const RunSlot& s : list)
+        if (s.given) f(buffer_of(s));
   }
-  /// Notes one that the run made; false when it is held already.
-  bool hold(rlx_buffer* made) {
-    const auto at = std::lower_bound(held_.begin(), held_.end(), made);
-    if (at != held_.end() && *at == made) return false;
-    held_.insert(at, made);
-    return true;
-  }
-  static void take(const std::shared_ptr<Buffer>& buffer) { static_cast<PluginBuffer&>(*buffer).release(); }
 
   std::shared_ptr<PluginDevice> device_;
   std::shared_ptr<const PluginProgram> program_;
   std::vector<Result> made_, renewed_;  // of outputs and of states
   std::vector<rlx_slot> inputs_, outputs_, states_;
-  std::vector<rlx_buffer*> weights_, held_;
+  std::vector<rlx_buffer*> weights_;
 };
 
 /// A graph with symbols is compiled when their values are bound.
@@ -262,7 +256,7 @@ class PluginExecutable final : public ExecutableGraph {
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView>) const override {
     auto* const ours = dynamic_cast<PluginDevice*>(&device);
-    check(ours != nullptr, "a program of a plug-in is bound to a device of another backend");
+    check(ours && &ours->table() == table_.get(), "a program of a plug-in is bound to a device of another backend");
     const bool whole = program_ && &program == &lir_;  // not what runs before it, to find a symbol's value
     return std::make_unique<PluginBound>(ours->self(), whole ? program_ : program_of(program), program.graph);
   }
@@ -367,7 +361,15 @@ Plugin load_plugin(const std::string& path) {
     throw Error(ErrorCode::NotFound, concat_text("the plug-in ", path, " has no function " RLX_PLUGIN_ENTRY_NAME),
                 "rlx/driver/plugin.h says what a plug-in exports");
   const auto entry = reinterpret_cast<rlx_plugin_entry_function>(symbol);
-  return loaded.emplace(path, register_table(entry(RLX_PLUGIN_ABI_MAJOR, RLX_PLUGIN_ABI_MINOR), path)).first->second;
+  const rlx_plugin* table = nullptr;
+  try {
+    table = entry(RLX_PLUGIN_ABI_MAJOR, RLX_PLUGIN_ABI_MINOR);
+  } catch (...) {
+    throw Error(ErrorCode::Internal,
+                concat_text("the plug-in ", path, ": " RLX_PLUGIN_ENTRY_NAME " failed: ", forbidden_exception()),
+                "report it to those who make the plug-in");
+  }
+  return loaded.emplace(path, register_table(table, path)).first->second;
 }
 
 }  // namespace rlx

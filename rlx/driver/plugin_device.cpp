@@ -15,6 +15,20 @@ namespace {
               "put and get whole values");
 }
 
+std::string place_of(const PluginDevice& device) {
+  return concat_text("device ", device.text(), ", ", device.table().text());
+}
+
+[[noreturn]] void refuse_foreign(const PluginDevice& device, std::string_view what, std::string_view object,
+                                 const PluginDevice& other, std::string hint) {
+  const std::string here = place_of(device), there = place_of(other);
+  const std::string_view apart = here != there  ? ""
+                                 : other.lost() ? " before it was lost"
+                                                : " as it was opened otherwise";
+  throw Error(ErrorCode::InvalidArgument, concat_text(here, ": ", what, " was given a ", object, " of ", there, apart),
+              std::move(hint));
+}
+
 }  // namespace
 
 PluginDevice::PluginDevice(std::shared_ptr<const PluginTable> table, DeviceId id, const DeviceOptions& options)
@@ -26,7 +40,9 @@ PluginDevice::PluginDevice(std::shared_ptr<const PluginTable> table, DeviceId id
   if (!handle_) table_->broke(text_, "device_open", "gave no device");
 }
 
-PluginDevice::~PluginDevice() { api().device_destroy(handle_); }
+PluginDevice::~PluginDevice() {
+  table_->give_back("device_destroy", [&] { api().device_destroy(handle_); });
+}
 
 DeviceMemory PluginDevice::memory() const {
   static_assert(kNumBufferUses == RLX_PLUGIN_USES);
@@ -39,7 +55,16 @@ DeviceMemory PluginDevice::memory() const {
   return out;
 }
 
-bool PluginDevice::lost() const { return lost_ || api().device_lost(handle_) != 0; }
+bool PluginDevice::lost() const {
+  return lost_ || ask("device_lost", [&] { return api().device_lost(handle_); }) != 0;
+}
+
+void PluginDevice::note_loss() const noexcept {
+  try {
+    if (lost()) lost_ = true;
+  } catch (...) {  // the error under way says more
+  }
+}
 
 std::shared_ptr<Stream> PluginDevice::stream(std::uintptr_t native) {
   const auto owner = std::make_shared<PluginStream>(self());
@@ -58,7 +83,7 @@ std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::sh
                 concat_text("put: a value of ", value.size_bytes, " bytes was given, but their address is null"));
   const std::string dtype(dtype_name(value.dtype));
   const rlx_value v{sizeof v, dtype.c_str(), value.dims.size(), value.dims.data(), value.data, value.size_bytes};
-  rlx_stream* const on = plugin_stream(*this, stream).handle();
+  rlx_stream* const on = plugin_stream(*this, stream, "put").handle();
   const auto owner = std::make_shared<PluginBuffer>(self(), value.size_bytes);
   rlx_buffer* made = nullptr;
   try {
@@ -71,7 +96,7 @@ std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::sh
     throw Error(std::move(d));
   }
   if (!made) table_->broke(text_, "put", "gave no buffer");
-  owner->own(made);
+  if (!owner->own(made)) table_->broke(text_, "put", "gave a buffer that is another value's");
   return owner;
 }
 
@@ -80,7 +105,7 @@ void PluginDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stre
   if (to.size_bytes != buffer.bytes())
     throw Error(ErrorCode::ShapeMismatch, concat_text("a value of ", to.size_bytes, " bytes is asked of a buffer of ",
                                                       buffer.bytes(), " on ", text_, ", which keeps whole values"));
-  rlx_stream* const on = plugin_stream(*this, stream).handle();
+  rlx_stream* const on = plugin_stream(*this, stream, "get").handle();
   call("get", [&](rlx_error* e) { return api().get(on, from, to.data, to.size_bytes, e); });
 }
 
@@ -89,35 +114,72 @@ void PluginDevice::drain() {
 }
 
 PluginPoint::~PluginPoint() {
-  if (handle_) device_->api().event_destroy(handle_);
+  if (handle_) device_->table().give_back("event_destroy", [&] { device_->api().event_destroy(handle_); });
 }
-bool PluginPoint::ready() { return device_->api().event_ready(handle_) != 0; }
-bool PluginPoint::failed() { return ready() && device_->api().event_failed(handle_) != 0; }
+
+// Those that let go of memory ask too, and cannot be thrown anything: a point whose function throws is waited for here,
+// and what it threw is told by `failed` and `wait`.
+bool PluginPoint::ready() {
+  try {
+    return device_->ask("event_ready", [&] { return device_->api().event_ready(handle_); }) != 0;
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    if (!broken_) broken_ = std::current_exception();
+  }
+  try {
+    wait();
+  } catch (...) {  // thrown again at each wait
+  }
+  return true;
+}
+bool PluginPoint::failed() {
+  if (!ready()) return false;
+  throw_broken();
+  return device_->ask("event_failed", [&] { return device_->api().event_failed(handle_); }) != 0;
+}
 void PluginPoint::wait() {
   device_->call("event_wait", [&](rlx_error* e) { return device_->api().event_wait(handle_, e); });
+  throw_broken();
+}
+void PluginPoint::throw_broken() const {
+  std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
 }
 
 PluginBuffer::PluginBuffer(std::shared_ptr<PluginDevice> device, std::size_t bytes)
-    : Buffer(device->id(), bytes, nullptr), device_(std::move(device)) {}
-
-PluginBuffer::~PluginBuffer() {
-  if (handle_) device_->api().buffer_destroy(handle_);
+    : Buffer(device->id(), bytes, nullptr), device_(std::move(device)) {
+  held().make_room();
 }
 
-std::uintptr_t PluginBuffer::native() const { return handle_ ? device_->api().buffer_native(handle_) : 0; }
+bool PluginBuffer::own(rlx_buffer* made) {
+  if (!held().add(made)) return false;
+  handle_ = made;
+  return true;
+}
+
+// The handle may be another value's as soon as it is given back.
+PluginBuffer::~PluginBuffer() {
+  if (handle_) held().remove(handle_);
+  held().leave_room();
+  if (handle_) device_->table().give_back("buffer_destroy", [&] { device_->api().buffer_destroy(handle_); });
+}
+
+std::uintptr_t PluginBuffer::native() const {
+  return handle_ ? device_->ask("buffer_native", [&] { return device_->api().buffer_native(handle_); }) : 0;
+}
 
 void PluginBuffer::read(std::span<std::byte> to) const {
   if (to.empty()) return;
   if (to.size() != bytes()) refuse_bytes(*device_, "a read");
   const std::shared_ptr<Stream> stream = device_->stream(0);
   stream->wait(written());
-  rlx_stream* const on = plugin_stream(*device_, *stream).handle();
+  rlx_stream* const on = plugin_stream(*device_, *stream, "get").handle();
   device_->call("get", [&](rlx_error* e) { return device_->api().get(on, handle_, to.data(), to.size(), e); });
   stream->record().wait();
 }
 
 PluginStream::~PluginStream() {
-  if (handle_) device_->api().stream_destroy(handle_);
+  if (handle_) device_->table().give_back("stream_destroy", [&] { device_->api().stream_destroy(handle_); });
 }
 void PluginStream::upload(std::span<const std::byte>, const BufferView&) { refuse_bytes(*device_, "an upload"); }
 void PluginStream::download(const BufferView&, std::span<std::byte>) { refuse_bytes(*device_, "a download"); }
@@ -146,7 +208,10 @@ void PluginStream::wait_order(const Event& event) { wait(event, true); }
 void PluginStream::wait(const Event& event, bool order_only) {
   if (!event.point()) return;
   auto* const ours = dynamic_cast<PluginPoint*>(event.point());
-  if (!ours || &ours->device()->table() != &device_->table()) {  // of another driver: the host waits
+  // The plug-in knows those of its devices, but not of this one as it was opened otherwise: there the host waits.
+  const bool known = ours && &ours->on().table() == &device_->table() &&
+                     (&ours->on() == device_.get() || !(ours->on().id() == device_->id()));
+  if (!known) {
     if (order_only) return Stream::wait_order(event);
     return event.wait();
   }
@@ -157,25 +222,28 @@ void PluginStream::wait(const Event& event, bool order_only) {
 
 PluginBuffer& plugin_buffer(const PluginDevice& device, Buffer* buffer, std::string_view what) {
   auto* const ours = dynamic_cast<PluginBuffer*>(buffer);
-  if (!ours || !(ours->device() == device.id()))
-    throw Error(
-        ErrorCode::InvalidArgument,
-        concat_text("device ", device.text(), ": ", what, " was given ",
-                    buffer ? concat_text("a buffer of ", device_text(buffer->device())) : std::string("no buffer")),
-        "copy it there with rlx::to(tensor, device)");
+  const std::string way = "copy it there with rlx::to(tensor, device)";
+  if (!ours)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(place_of(device), ": ", what, " was given ",
+                            buffer ? concat_text("a buffer of device ", device_text(buffer->device()))
+                                   : std::string("no buffer")),
+                way);
+  if (&ours->on() != &device) refuse_foreign(device, what, "buffer", ours->on(), way);
   if (!ours->handle())
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("device ", device.text(), ": ", what, " was given a buffer that a run has taken over"),
+                concat_text(place_of(device), ": ", what, " was given a buffer that a run has taken over"),
                 "a donated value is gone: keep another holder of it, or do not donate it");
   return *ours;
 }
 
-PluginStream& plugin_stream(const PluginDevice& device, Stream& stream) {
+PluginStream& plugin_stream(const PluginDevice& device, Stream& stream, std::string_view what) {
   auto* const ours = dynamic_cast<PluginStream*>(&stream);
+  const std::string way = "take one of OpenDevice::stream of that device";
   if (!ours)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("device ", device.text(), " was given a stream of another device"),
-                "take one of OpenDevice::stream of that device");
+                concat_text(place_of(device), ": ", what, " was given a stream of another backend"), way);
+  if (&ours->on() != &device) refuse_foreign(device, what, "stream", ours->on(), way);
   return *ours;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "rlx/driver/plugin_table.h"
@@ -30,9 +32,14 @@ class PluginDevice final : public OpenDevice {
     try {
       table_->call(text_, what, f);
     } catch (const Error& e) {
-      if (e.code() == ErrorCode::DeviceLost && api().device_lost(handle_) != 0) lost_ = true;
+      if (e.code() == ErrorCode::DeviceLost) note_loss();
       throw;
     }
+  }
+  /// The answer of `f()`, a function of the table that cannot fail.
+  template <class F>
+  auto ask(std::string_view what, F&& f) const {
+    return table_->ask(text_, what, f);
   }
   const PluginTable& table() const { return *table_; }
   const rlx_plugin& api() const { return table_->api(); }
@@ -41,6 +48,7 @@ class PluginDevice final : public OpenDevice {
   std::shared_ptr<PluginDevice> self() { return std::static_pointer_cast<PluginDevice>(shared_from_this()); }
 
  private:
+  void note_loss() const noexcept;
   std::shared_ptr<const PluginTable> table_;
   DeviceId id_;
   std::string text_;  // "tpu:1"
@@ -60,11 +68,14 @@ class PluginPoint final : public Event::Point {
   void wait() override;
   void own(rlx_event* made) { handle_ = made; }
   rlx_event* handle() const { return handle_; }
-  const PluginDevice* device() const { return device_.get(); }
+  const PluginDevice& on() const { return *device_; }
 
  private:
+  void throw_broken() const;
   std::shared_ptr<PluginDevice> device_;
   rlx_event* handle_ = nullptr;
+  mutable std::mutex mutex_;
+  std::exception_ptr broken_;  // what left event_ready
 };
 
 class PluginBuffer final : public Buffer {
@@ -74,12 +85,19 @@ class PluginBuffer final : public Buffer {
   const OpenDevice* opened() const override { return device_.get(); }
   std::uintptr_t native() const override;
   void read(std::span<std::byte> to) const override;
-  void own(rlx_buffer* made) { handle_ = made; }
+  /// False when the handle is another buffer's, which it stays.
+  [[nodiscard]] bool own(rlx_buffer* made);
   rlx_buffer* handle() const { return handle_; }
-  /// The handle is the plug-in's from now on.
+  const PluginDevice& on() const { return *device_; }
+  /// A call may take the handle, which may be another value's before it returns: `take_back` or `release` behind it.
+  void give() { held().remove(handle_); }
+  void take_back() {
+    if (!held().add(handle_)) handle_ = nullptr;  // the plug-in gave it to somebody else as well
+  }
   void release() { handle_ = nullptr; }
 
  private:
+  HeldBuffers& held() const { return device_->table().held(); }
   std::shared_ptr<PluginDevice> device_;
   rlx_buffer* handle_ = nullptr;
 };
@@ -96,6 +114,7 @@ class PluginStream final : public Stream {
   void wait_order(const Event& event) override;
   void own(rlx_stream* made) { handle_ = made; }
   rlx_stream* handle() const { return handle_; }
+  const PluginDevice& on() const { return *device_; }
 
  private:
   void wait(const Event& event, bool order_only);
@@ -103,8 +122,9 @@ class PluginStream final : public Stream {
   rlx_stream* handle_ = nullptr;
 };
 
-/// The plug-in's own object behind one of ours; InvalidArgument for one of another device.
+/// The plug-in's own object behind one of ours; InvalidArgument for one of another device, plug-in or opening: a
+/// plug-in would take its handle for one of its own. `what` is the call or the operand that it was given to.
 PluginBuffer& plugin_buffer(const PluginDevice& device, Buffer* buffer, std::string_view what);
-PluginStream& plugin_stream(const PluginDevice& device, Stream& stream);
+PluginStream& plugin_stream(const PluginDevice& device, Stream& stream, std::string_view what);
 
 }  // namespace rlx

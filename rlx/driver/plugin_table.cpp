@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 
 #include "rlx/error.h"
 
@@ -82,6 +84,39 @@ std::string_view field(const char (&text)[N]) {
 
 }  // namespace
 
+std::string forbidden_exception() {
+  constexpr std::string_view what = "an exception left it, which the table forbids";
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return concat_text(what, ": ", e.what());
+  } catch (...) {
+    return std::string(what);
+  }
+}
+
+void HeldBuffers::make_room() {
+  std::lock_guard lock(mutex_);
+  if (handles_.capacity() <= rooms_) handles_.reserve(2 * rooms_ + 16);
+  ++rooms_;
+}
+void HeldBuffers::leave_room() {
+  std::lock_guard lock(mutex_);
+  --rooms_;
+}
+bool HeldBuffers::add(rlx_buffer* handle) noexcept {
+  std::lock_guard lock(mutex_);
+  const auto at = std::lower_bound(handles_.begin(), handles_.end(), handle, std::less<>());
+  if (at != handles_.end() && *at == handle) return false;
+  handles_.insert(at, handle);
+  return true;
+}
+void HeldBuffers::remove(rlx_buffer* handle) noexcept {
+  std::lock_guard lock(mutex_);
+  const auto at = std::lower_bound(handles_.begin(), handles_.end(), handle, std::less<>());
+  if (at != handles_.end() && *at == handle) handles_.erase(at);
+}
+
 PluginTable::PluginTable(const rlx_plugin* table, std::string where) : text_(concat_text("the plug-in ", where)) {
   const auto refuse = [&](std::string why, std::string hint) {
     throw Error(ErrorCode::Unsupported, concat_text(text_, ": ", why), std::move(hint));
@@ -135,6 +170,11 @@ void PluginTable::fail(std::string_view device, std::string_view call, rlx_code 
                       : std::string(),
                   said.empty() ? std::string_view(", and it does not say why") : std::string_view(": "), said),
       std::string(hint.empty() ? way_out(code) : hint));
+}
+
+void PluginTable::note(const char* call, const char* thrown) const noexcept {
+  if (noted_.exchange(true)) return;
+  std::fprintf(stderr, "note: %s: an exception left %s, which the table forbids: %s\n", text_.c_str(), call, thrown);
 }
 
 void PluginTable::broke(std::string_view device, std::string_view call, std::string_view how) const {

@@ -1,8 +1,10 @@
 // A plug-in's table as the rest of rlx calls it: checked once, every failure an Error that names plug-in and call.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,25 @@ namespace rlx {
 /// The way out where a plug-in has no device and names no other.
 inline constexpr std::string_view kPickAnother = "pick one of rlx::available_devices()";
 
+/// What errors say of the exception that is being handled, which left a plug-in.
+std::string forbidden_exception();
+
+/// The handles of a plug-in's buffers that rlx has: one that comes back while it is here would be given back twice.
+/// Each PluginBuffer makes room for its own before the call that makes one, behind which nothing may fail.
+class HeldBuffers {
+ public:
+  void make_room();
+  void leave_room();
+  /// False when it is here already.
+  bool add(rlx_buffer* handle) noexcept;
+  void remove(rlx_buffer* handle) noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::size_t rooms_ = 0;
+  std::vector<rlx_buffer*> handles_;  // sorted; never more than rooms
+};
+
 class PluginTable {
  public:
   /// `where` is the library's path, or says that the table is the program's own. Throws for a table of another version,
@@ -28,6 +49,7 @@ class PluginTable {
   const std::vector<Device>& devices() const { return devices_; }
   /// "plug-in 'acme' (/opt/libacme.so)"
   const std::string& text() const { return text_; }
+  HeldBuffers& held() const { return held_; }
 
   /// Calls `f(rlx_error*)`; what is not RLX_PLUGIN_OK becomes an Error that names `call` and, unless it is empty,
   /// `device`.
@@ -39,22 +61,45 @@ class PluginTable {
     std::string thrown;
     try {
       code = f(&error);
-    } catch (const std::exception& e) {
-      thrown = concat_text("an exception left it, which the table forbids: ", e.what());
     } catch (...) {
-      thrown = "an exception left it, which the table forbids";
+      thrown = forbidden_exception();
     }
     if (code != RLX_PLUGIN_OK) fail(device, call, code, error, thrown);
+  }
+  /// The answer of one that has no error to fill, `f()`; an exception that leaves it becomes an Error as of `call`.
+  template <class F>
+  auto ask(std::string_view device, std::string_view call, F&& f) const {
+    decltype(f()) answer{};
+    this->call(device, call, [&](rlx_error*) {
+      answer = f();
+      return RLX_PLUGIN_OK;
+    });
+    return answer;
+  }
+  /// Gives a handle back by `f()`. Destructors do so, which nobody can be thrown what leaves it: that is a note on
+  /// standard error, once.
+  template <class F>
+  void give_back(const char* call, F&& f) const noexcept {
+    try {
+      f();
+    } catch (const std::exception& e) {
+      note(call, e.what());
+    } catch (...) {
+      note(call, "no std::exception");
+    }
   }
   /// A promise of the table that `call` did not keep.
   [[noreturn]] void broke(std::string_view device, std::string_view call, std::string_view how) const;
 
  private:
+  void note(const char* call, const char* thrown) const noexcept;
   [[noreturn]] void fail(std::string_view device, std::string_view call, rlx_code code, const rlx_error& error,
                          const std::string& thrown) const;
   rlx_plugin api_{};
   std::string name_, text_;
   std::vector<Device> devices_;
+  mutable HeldBuffers held_;
+  mutable std::atomic<bool> noted_{false};
 };
 
 /// Options as the table takes them; valid as long as `options` and this.

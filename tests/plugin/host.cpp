@@ -114,7 +114,7 @@ void check_good(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 2;
+  if (argc != 7) return 2;
   // The first by the environment, as users name one.
   env_set("RLX_PLUGINS", argv[1]);
   expect(is_available(Device::Tpu), unavailable_reason(Device::Tpu));
@@ -127,6 +127,9 @@ int main(int argc, char** argv) {
   expect_told(failing, std::string("the plug-in 'faulty' (") + argv[4] + "): option_infos failed: nothing works here");
   expect_told(failing, "try another day");
   expect_told(error_of([&] { (void)load_plugin(argv[5]); }), "has no function rlx_plugin_entry");
+  const std::string thrown = error_of([&] { (void)load_plugin(argv[6]); });
+  expect_told(thrown, std::string("the plug-in ") + argv[6] + ": rlx_plugin_entry failed: an exception left it, which");
+  expect_told(thrown, "the license has run out");
   check_good(argv[1]);
   std::printf("faulty: %s\n", problems == 0 ? "each is refused by name" : "wrong");
   return problems == 0 ? 0 : 1;

@@ -422,4 +422,199 @@ TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and 
   told([](rlx_run& r) { replace_handle(r.states[0].buffer, r.inputs[0].buffer); }, "state 0");
 }
 
+TEST_CASE("plug-ins: a handle that an earlier run, another program or device holds is told as one of two values") {
+  ProofScope proof(test::proof_modes()[1]);
+  static rlx_buffer* held = nullptr;
+  held = nullptr;
+  rlx_plugin table = *test::proof_plugin_table();
+  spoil = [](rlx_run& r) {
+    if (held)
+      replace_handle(r.outputs[0].buffer, held);
+    else
+      held = r.outputs[0].buffer;
+  };
+  table.run = spoilt_run;
+  table.put = [](rlx_device* device, rlx_stream* stream, const rlx_value* value, std::uint32_t use, rlx_buffer** buffer,
+                 rlx_error* error) {
+    const rlx_code code = test::proof_plugin_table()->put(device, stream, value, use, buffer, error);
+    if (code == RLX_PLUGIN_OK && held && use == 5) replace_handle(*buffer, held);
+    return code;
+  };
+  (void)register_plugin(&table);
+  const auto compiled = [](DeviceId id) {
+    Graph g("one");
+    g.set_outputs({g.exp(g.input("x", f32({4})))});
+    return Session(id).compile(std::move(g));
+  };
+  CompiledGraph f = compiled(ProofScope::kDevice), other = compiled(ProofScope::kDevice),
+                far = compiled({ProofScope::kDevice, 1});
+  const NamedTensors in{{"x", Tensor::zeros(f32({4}))}};
+  std::vector<Tensor> y = f.run_device(in);
+  const auto told = [](const auto& what, std::string_view device, std::string_view call) {
+    const std::string text = error_text(what);
+    CHECK_MESSAGE(contains(text, concat_text("device ", device, ", the plug-in 'proof' (a table of this program): ",
+                                             call, " a buffer that is another value's")),
+                  text);
+  };
+  for (int i = 0; i < 2; ++i) {
+    told([&] { (void)f.run_device(in); }, "directx", "run said that it is done, but gave as output 0");
+    told([&] { (void)other.run_device(in); }, "directx", "run said that it is done, but gave as output 0");
+    told([&] { (void)far.run_device(in); }, "directx:1", "run said that it is done, but gave as output 0");
+    told([&] { (void)to(Tensor::zeros(f32({4})), ProofScope::kDevice); }, "directx",
+         "put said that it is done, but gave");
+  }
+  CHECK(y[0].to_host().to_f32() == std::vector<float>(4, 1));
+  y.clear();  // given back, once: the handle may be another value's from here on
+  held = nullptr;
+  CHECK(other.run_device(in)[0].to_host().to_f32() == std::vector<float>(4, 1));
+}
+
+// -- streams, events and buffers of others --
+
+namespace {
+
+int waits_on_device = 0;
+rlx_code counted_wait(rlx_stream* stream, rlx_event* event, std::int32_t order_only, rlx_error* error) {
+  ++waits_on_device;
+  return test::proof_plugin_table()->stream_wait(stream, event, order_only, error);
+}
+
+}  // namespace
+
+TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by both names, and reaches no function") {
+  ProofScope proof(test::proof_modes()[1]);
+  rlx_plugin table = *test::proof_plugin_table(), other_table = table;
+  table.stream_wait = counted_wait;
+  other_table.name = "other";
+  (void)register_plugin(&table);
+  const auto opened = [](DeviceId id, const DeviceOptions& options = {}) { return Session(id, options).open_device(); };
+  const std::shared_ptr<OpenDevice> lost = opened(ProofScope::kDevice), second = opened({ProofScope::kDevice, 1});
+  const float bytes[4] = {1, 2, 3, 4};
+  const std::int64_t dims[] = {4};
+  const auto put = [&](OpenDevice& on, Stream& stream) {
+    return on.put({bytes, DType::F32, dims, sizeof bytes}, nullptr, BufferUse::Values, stream);
+  };
+  struct Foreign {
+    std::string text;
+    std::shared_ptr<OpenDevice> device;
+    std::shared_ptr<Stream> stream;
+    std::shared_ptr<Buffer> buffer;
+    Event event;
+  };
+  std::vector<Foreign> foreign;
+  const auto add = [&](std::string text, const std::shared_ptr<OpenDevice>& device) {
+    Foreign f{std::move(text), device, device->stream(), nullptr, {}};
+    f.buffer = put(*device, *f.stream);
+    f.event = f.stream->record();
+    f.event.wait();
+    foreign.push_back(std::move(f));
+  };
+  const std::string plug_in = ", the plug-in 'proof' (a table of this program)";
+  add("device directx" + plug_in + " before it was lost", lost);
+  proof->lose(0);
+  const std::shared_ptr<OpenDevice> here = opened(ProofScope::kDevice);
+  CHECK(here != lost);
+  add("device directx:1" + plug_in, second);
+  add("device directx" + plug_in + " as it was opened otherwise", opened(ProofScope::kDevice, {{"memory", "1000000"}}));
+  (void)register_plugin(&other_table);
+  add("device directx, the plug-in 'other' (a table of this program)", opened(ProofScope::kDevice));
+
+  const std::shared_ptr<Stream> stream = here->stream();
+  const std::shared_ptr<Buffer> buffer = put(*here, *stream);
+  float back[4]{};
+  const MutableTensorView to{back, DType::F32, dims, sizeof back};
+  for (const Foreign& f : foreign) {
+    const auto refused = [&](const auto& what, const std::string& told) {
+      const std::string text = error_text(what);
+      CHECK_MESSAGE(contains(text, "device directx" + plug_in + ": " + told + f.text), text);
+    };
+    refused([&] { (void)put(*here, *f.stream); }, "put was given a stream of ");
+    refused([&] { here->get(*buffer, to, *f.stream); }, "get was given a stream of ");
+    refused([&] { here->get(*f.buffer, to, *stream); }, "get was given a buffer of ");
+    // Work goes on behind an event of whoever it is: the host waits where the device might not know it.
+    waits_on_device = 0;
+    stream->wait(f.event);
+    stream->wait_order(f.event);
+    CHECK(waits_on_device == (f.device == second ? 2 : 0));
+    here->get(*buffer, to, *stream);
+    stream->record().wait();
+    CHECK(back[3] == 4);
+  }
+  // The host's streams and buffers are no plug-in's.
+  const std::shared_ptr<OpenDevice> host = Session(Device::Cpu).open_device();
+  CHECK(contains(error_text([&] { (void)put(*here, *host->stream()); }), "put was given a stream of another backend"));
+  CHECK(contains(error_text([&] { here->get(*host->allocate(16, BufferUse::Values), to, *stream); }),
+                 "get was given a buffer of device cpu"));
+}
+
+// -- exceptions out of functions that have no error to fill --
+
+namespace {
+
+template <class... Args>
+std::int32_t throwing_answer(Args...) {
+  throw std::runtime_error("thrown in the plug-in");
+}
+template <auto Destroy, class T>
+void throwing_destroy(T* handle) {
+  (test::proof_plugin_table()->*Destroy)(handle);
+  throw std::runtime_error("thrown in the plug-in");
+}
+
+}  // namespace
+
+TEST_CASE("plug-ins: an exception that leaves a function without an error is told at the next wait") {
+  ProofScope proof(test::proof_modes()[1]);
+  const auto told = [](void (*change)(rlx_plugin&), std::string_view call) {
+    rlx_plugin table = *test::proof_plugin_table();
+    change(table);
+    const auto [text, code] = told_by(table);
+    CHECK_MESSAGE(contains(text, concat_text("device directx, the plug-in 'proof' (a table of this program): ", call,
+                                             " failed: an exception left it, which the table forbids: thrown in the "
+                                             "plug-in")),
+                  text);
+    CHECK(code == ErrorCode::Internal);
+  };
+  told([](rlx_plugin& t) { t.device_lost = throwing_answer; }, "device_lost");
+  // Points are asked while runs overlap.
+  const auto overlapping = [](void (*change)(rlx_plugin&), std::string_view call) {
+    rlx_plugin table = *test::proof_plugin_table();
+    change(table);
+    (void)register_plugin(&table);
+    Graph g("overlap");
+    const Expr next = g.state("s", Tensor::zeros(f32({4}))) + g.input("x", f32({4}));
+    g.set_state("s", next);
+    g.set_outputs({next});
+    CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+    const NamedTensors in{{"x", Tensor::full(f32({4}), 1)}};
+    std::string text;
+    for (int i = 0; i < 4; ++i) text += error_text([&] { f.commit_no_wait(in); });
+    text += error_text([&] { f.sync_pending(); });
+    text += error_text([&] { (void)f.read_state("s"); });
+    CHECK_MESSAGE(contains(text, concat_text("the plug-in 'proof' (a table of this program): ", call,
+                                             " failed: an exception left it")),
+                  text);
+  };
+  overlapping([](rlx_plugin& t) { t.event_ready = throwing_answer; }, "event_ready");
+  overlapping([](rlx_plugin& t) { t.event_failed = throwing_answer; }, "event_failed");
+
+  rlx_plugin table = *test::proof_plugin_table();
+  table.buffer_native = [](rlx_buffer*) -> std::uintptr_t { throw std::runtime_error("thrown in the plug-in"); };
+  (void)register_plugin(&table);
+  const Tensor there = to(Tensor::zeros(f32({4})), ProofScope::kDevice);
+  CHECK(contains(error_text([&] { (void)there.buffer()->native(); }), "buffer_native failed: an exception left it"));
+
+  // Nobody can be thrown what leaves a destroy function: the program goes on.
+  table = *test::proof_plugin_table();
+  table.program_destroy = throwing_destroy<&rlx_plugin::program_destroy>;
+  table.device_destroy = throwing_destroy<&rlx_plugin::device_destroy>;
+  table.stream_destroy = throwing_destroy<&rlx_plugin::stream_destroy>;
+  table.event_destroy = throwing_destroy<&rlx_plugin::event_destroy>;
+  table.buffer_destroy = throwing_destroy<&rlx_plugin::buffer_destroy>;
+  (void)register_plugin(&table);
+  use_all();
+  (void)register_plugin(test::proof_plugin_table());
+  use_all();
+}
+
 }  // namespace rlx
