@@ -17,7 +17,7 @@ namespace rlx {
 
 /// Work of one device in order. One thread at a time calls it. A failure fails all behind it on the stream, and all
 /// that waits for that, executed or not; once a wait has thrown it, or when nobody waited the next call has, the stream
-/// works again.
+/// works again. What it was told to wait for it waits for all the same: no point behind that is ready before it is.
 ///
 /// Offsets of views are multiples of the target's copy granule; the bytes behind a view up to the next multiple may be
 /// written too (values are aligned to more).

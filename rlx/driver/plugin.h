@@ -172,7 +172,7 @@ typedef struct rlx_plugin {
   void (*stream_destroy)(rlx_stream* stream);
   rlx_code (*stream_record)(rlx_stream* stream, rlx_event** event, rlx_error* error);
   /* Work submitted from now on runs after `event`, which may be of another device of the plug-in, and fails when that
-   * failed, unless `order_only`. */
+   * failed, unless `order_only`. A stream that failed waits too: its points are not ready before `event`. */
   rlx_code (*stream_wait)(rlx_stream* stream, rlx_event* event, int32_t order_only, rlx_error* error);
   /* Never block. */
   int32_t (*event_ready)(rlx_event* event);

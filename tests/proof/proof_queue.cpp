@@ -120,14 +120,14 @@ bool ProofQueue::run_one(std::unique_lock<std::mutex>& lock) {
     ProofLane::Command& front = lane->commands.front();
     const bool skip = lost_ || lane->failed_epoch == front.epoch;
     std::exception_ptr failure = lost_;
-    if (!skip && front.after.point()) {
+    if (!lost_ && front.after.point()) {  // a stream that failed waits all the same
       // The event may be of this queue: asked without the lock.
       Event after = front.after;
       const bool front_order_only = front.order_only;
       lane->running = true;
       lock.unlock();
       const bool ready = after.ready();
-      if (ready && !front_order_only && after.failed()) try {
+      if (ready && !skip && !front_order_only && after.failed()) try {
           after.wait();
         } catch (...) {
           failure = std::current_exception();

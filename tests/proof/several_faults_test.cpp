@@ -1,6 +1,8 @@
 // Failures of programs over several devices, and states that programs share which have them on different ones.
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "rlx/driver/registry.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/session.h"
@@ -156,6 +158,91 @@ TEST_CASE("faults on several devices: the loss of one device is not that of the 
     CHECK(contains(error_text([&] { f.run_typed(ones({4})); }), "was lost"));
     CHECK(h.run_typed(ones({4}))[0].identical(want));
     for (const auto& device : opened_devices(ProofScope::kDevice)) CHECK(device->lost() == (device->id().ordinal == 1));
+  }
+}
+
+// Two failures at once: the stream that waits for the other one has failed itself.
+TEST_CASE("faults on several devices: a run that failed is over with what it waited for, on whichever device") {
+  for (const bool peers : {false, true})
+    for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(30); ++seed) {
+      INFO("peers ", peers, ", seed ", seed);
+      test::ProofOptions mode;
+      mode.seed = seed;
+      mode.peers = peers;
+      const ProofScope proof(mode);
+      CompileOptions options;
+      options.placement = {{"far", kSecond}};
+      Graph g("far");
+      const Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
+      {
+        const auto label = g.scope("far");
+        Expr next = g.state("s", Tensor::zeros(f32({4})));
+        for (int i = 0; i < 80; ++i) next = next + w;
+        g.set_state("s", next);
+      }
+      g.set_outputs({g.exp(g.exp(x))});
+      CompiledGraph f = Session(ProofScope::kDevice).compile_with(std::move(g), options);
+      f.set_param("w", Tensor::full(f32({4}), 1));
+      f.run_typed(ones({4}));
+      Graph busy("busy");  // the second device has much to do before it comes to the run
+      Expr y = busy.input("x", f32({4}));
+      for (int i = 0; i < 300; ++i) y = busy.exp(y * 0.5);
+      busy.set_outputs({y});
+      CompiledGraph load = Session(kSecond).compile(std::move(busy));
+      load.run_typed(ones({4}));
+      load.commit_no_wait(ones({4}));
+      proof->fail_step(0, 0, "boom");
+      std::string told = error_text([&] { f.commit_no_wait(ones({4})); });
+      f.write_state("s", Tensor::full(f32({4}), 7));
+      told += error_text([&] { f.sync_pending(); });
+      load.sync_pending();
+      CHECK(f.read_state("s").identical(Tensor::full(f32({4}), 7)));
+      CHECK_MESSAGE(contains(told, "boom"), told);
+    }
+}
+
+TEST_CASE("faults on several devices: who reads a state behind a reader that failed has it before it is written anew") {
+  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
+    CAPTURE(seed);
+    test::ProofOptions mode;
+    mode.seed = seed;
+    const ProofScope proof(mode);
+    const Session session(ProofScope::kDevice);
+    const auto reading = [&] {
+      Graph g("reading");
+      const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::zeros(f32({4})));
+      Expr y = s * x;
+      for (int i = 0; i < 5; ++i) y = y + s;
+      g.set_outputs({y});
+      return session.compile(std::move(g));
+    };
+    Graph g("writing");
+    const Expr x = g.input("x", f32({4}));
+    g.set_state("s", g.state("s", Tensor::full(f32({4}), 1)) * 0.0 + x);
+    g.set_outputs({x * 2.0});
+    CompiledGraph writes = session.compile(std::move(g)), reads = reading(), fails = reading();
+    reads.share_state_from(writes);
+    fails.share_state_from(writes);
+    reads.run_typed(ones({4}));
+    fails.run_typed(ones({4}));
+    proof->fail_step(0, 0, "boom");
+    bool submitted = false;
+    std::string told = error_text([&] {
+      fails.commit_no_wait(ones({4}));
+      reads.commit_no_wait(ones({4}));
+      submitted = true;
+      fails.commit_no_wait(ones({4}));
+    });
+    told += error_text([&] { writes.commit_no_wait({{"x", Tensor::full(f32({4}), 50)}}); });
+    if (submitted)
+      told += error_text([&] {
+        const std::span<const Slot> slots = reads.sync_pending();
+        float first = 0;
+        std::memcpy(&first, reads.arena_ptr() + slots[0].offset, sizeof first);
+        CHECK(first == 6);
+      });
+    for (CompiledGraph* f : {&fails, &writes}) told += error_text([&] { f->sync_pending(); });
+    CHECK_MESSAGE(contains(told, "boom"), told);
   }
 }
 
