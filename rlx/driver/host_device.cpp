@@ -8,6 +8,7 @@
 #include <unistd.h>
 #endif
 
+#include "rlx/driver/device.h"
 #include "rlx/error.h"
 
 namespace rlx {
@@ -17,6 +18,16 @@ using Counters = std::array<std::atomic<std::size_t>, kNumBufferUses>;
 
 void copy_bytes(const std::byte* from, std::byte* to, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
+// A place of other memory than the host's is refused too: its bytes have no address here.
+void require_reached(std::string_view what, std::size_t bytes, std::string_view way, const BufferView& place) {
+  require_place(what, bytes, way, place);
+  if (bytes != 0 && !place.host)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, " of ", bytes, " bytes ", way, " memory of device ",
+                            device_text(place.buffer->device()), ", which the host does not reach"),
+                "use a stream of that device");
 }
 
 class HostBuffer final : public Buffer {
@@ -44,15 +55,16 @@ class HostBuffer final : public Buffer {
 class HostStream final : public Stream {
  public:
   void upload(std::span<const std::byte> from, const BufferView& to) override {
-    require_place("an upload", from.size(), "to", to);
+    require_reached("an upload", from.size(), "to", to);
     copy_bytes(from.data(), to.host, from.size());
   }
   void download(const BufferView& from, std::span<std::byte> to) override {
-    require_place("a download", to.size(), "from", from);
+    require_reached("a download", to.size(), "from", from);
     copy_bytes(from.host, to.data(), to.size());
   }
   void copy(const BufferView& from, const BufferView& to) override {
-    require_place("a copy", to.bytes, "from", from);
+    require_reached("a copy", to.bytes, "from", from);
+    require_reached("a copy", to.bytes, "to", to);
     copy_bytes(from.host, to.host, to.bytes);
   }
   Event record() override { return {}; }

@@ -528,6 +528,28 @@ TEST_CASE_TEMPLATE("proof: a sentence encoder, texts of several lengths in one p
   CHECK(proof->counts().binds > 1);
 }
 
+TEST_CASE_TEMPLATE("proof: the host's streams refuse memory of a device, which they do not reach", Mode, Arena,
+                   Opaque) {
+  const ProofScope proof(Mode::options());
+  const std::shared_ptr<OpenDevice> device = Session(ProofScope::kDevice).open_device(),
+                                    host = Session(Device::Cpu).open_device();
+  const std::shared_ptr<Stream> stream = host->stream();
+  const Tensor there = to(Tensor::zeros(f32({4})), ProofScope::kDevice);
+  const std::shared_ptr<Buffer> here = host->allocate(16, BufferUse::Values);
+  const BufferView far(*there.buffer(), 0, 16), near(*here, 0, 16);
+  std::byte bytes[16]{};
+  const auto refused = [](const auto& what, std::string_view told) {
+    const std::string text = error_text(what);
+    CHECK_MESSAGE(contains(text, concat_text(told, " memory of device directx, which the host does not reach")), text);
+  };
+  refused([&] { stream->upload(bytes, far); }, "an upload of 16 bytes to");
+  refused([&] { stream->download(far, bytes); }, "a download of 16 bytes from");
+  refused([&] { stream->copy(far, near); }, "a copy of 16 bytes from");
+  refused([&] { stream->copy(near, far); }, "a copy of 16 bytes to");
+  refused([&] { host->get(*there.buffer(), {bytes, DType::F32, {}, 16}, *stream); }, "a download of 16 bytes from");
+  CHECK(contains(error_text([&] { stream->copy(near, BufferView(nullptr, 16)); }), "points nowhere"));
+}
+
 TEST_CASE("proof: MiniLM" * doctest::test_suite(test::kNeedsModel)) {
   if (test::model_dir().empty()) return test::skip("the MiniLM model");
   for (const test::ProofOptions& mode : test::proof_modes()) {
