@@ -14,6 +14,14 @@ inline void wait_quietly(const Event& event) {
   }
 }
 
+/// The same of all that the stream has so far. What nobody saw of it may show at the call already.
+inline void wait_quietly(Stream& stream) {
+  try {
+    stream.record().wait();
+  } catch (const Error&) {
+  }
+}
+
 /// What `stream` gets from now on runs behind `event` and fails with it. There is nothing to wait for where that is
 /// done and good; one that is ready may have failed.
 inline void wait_behind(Stream& stream, const Event& event) {

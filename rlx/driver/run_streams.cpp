@@ -14,7 +14,7 @@ RunStreams::Run::Run(RunStreams& streams, Stream& stream) : s_(streams) {
   s_.ordered_on_.reset();
   if (!s_.ended_ || s_.last_.failed())
     for (const auto& other : s_.streams_)
-      if (other) wait_quietly(other->record());
+      if (other) wait_quietly(*other);
   s_.ended_ = false;
   if (!s_.last_.ready()) stream.wait(s_.last_);
 }

@@ -74,8 +74,8 @@ void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data, st
   require_device();
   wait_quietly(cell.last);
   Stream& on = stream_on(cell.device);
-  wait_quietly(stream->record());
-  if (&on != stream.get()) wait_quietly(on.record());
+  wait_quietly(*stream);
+  if (&on != stream.get()) wait_quietly(on);
   cell.settle();
   if (!cell.good()) drop_state_value(*cell.device, cell.buffer, cell.valid);
   std::shared_ptr<Buffer> buffer = cell.buffer;

@@ -469,6 +469,40 @@ TEST_CASE("plug-ins: a handle that an earlier run, another program or device hol
   CHECK(other.run_device(in)[0].to_host().to_f32() == std::vector<float>(4, 1));
 }
 
+// -- failures that a stream's next call tells --
+
+namespace {
+
+std::string late_failure;  // of work that nobody waited for
+rlx_code telling_record(rlx_stream* stream, rlx_event** event, rlx_error* error) {
+  if (late_failure.empty()) return test::proof_plugin_table()->stream_record(stream, event, error);
+  std::strcpy(error->message, std::exchange(late_failure, {}).c_str());  // NOLINT: it fits
+  return RLX_PLUGIN_INTERNAL;
+}
+
+}  // namespace
+
+TEST_CASE("plug-ins: a state is written behind work that failed, also where the next call is what tells of it") {
+  ProofScope proof(test::proof_modes()[1]);
+  rlx_plugin table = *test::proof_plugin_table();
+  table.stream_record = telling_record;
+  (void)register_plugin(&table);
+  Graph g("late");
+  const Expr next = g.state("s", Tensor::zeros(f32({4}))) + g.input("x", f32({4}));
+  g.set_state("s", next);
+  g.set_outputs({next});
+  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  const NamedTensors ones{{"x", Tensor::full(f32({4}), 1)}};
+  f.run_typed(ones);
+  late_failure = "a unit broke";
+  f.write_state("s", Tensor::full(f32({4}), 7));
+  CHECK(late_failure.empty());
+  CHECK(f.run_typed(ones)[0].at(0) == 8);
+  late_failure = "a unit broke";
+  f.reset();
+  CHECK(f.run_typed(ones)[0].at(0) == 1);
+}
+
 // -- streams, events and buffers of others --
 
 namespace {
