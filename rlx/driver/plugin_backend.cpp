@@ -162,17 +162,22 @@ class PluginBound final : public BoundGraph {
         inputs_.data(), outputs_.data(), states_.data(),  weights_.data(), a.times ? &a.times->front().ns : nullptr};
     rlx_event* done = nullptr;
     rlx_stream* const on = plugin_stream(*device_, stream, "run").handle();
-    each_given(a, [](PluginBuffer& b) { b.give(); });
+    each(a, true, [&](PluginBuffer& b) { b.follow_readers(stream); });
+    each(a, false, [](PluginBuffer& b) { b.expect_reader(); });
+    each(a, true, [](PluginBuffer& b) { b.give(); });
     try {
       device_->call("run", [&](rlx_error* e) {
         return device_->api().run(program_->handle(), device_->handle(), on, &run, &done, e);
       });
     } catch (...) {
-      each_given(a, [](PluginBuffer& b) { b.take_back(); });
+      each(a, true, [](PluginBuffer& b) { b.take_back(); });
+      each(a, false, [](PluginBuffer& b) { b.add_reader({}); });
       throw;
     }
     // Everything that came back is owned, once, before anything is complained of.
     if (done) end->own(done);
+    const Event ended(done ? end : nullptr);
+    each(a, false, [&](PluginBuffer& b) { b.add_reader(ended); });
     Complaint broken;
     if (!done) broken.how = "gave no event of its end";
     // What it left in its place first: nothing that it made may have the handle of that.
@@ -232,10 +237,10 @@ class PluginBound final : public BoundGraph {
   }
   static PluginBuffer& buffer_of(const RunSlot& s) { return static_cast<PluginBuffer&>(**s.holder); }
   template <class F>
-  static void each_given(const RunArguments& a, F f) {
+  static void each(const RunArguments& a, bool given, F f) {
     for (std::span<const RunSlot> list : {a.inputs, a.states})
       for (const RunSlot& s : list)
-        if (s.given) f(buffer_of(s));
+        if (s.given == given) f(buffer_of(s));
   }
 
   std::shared_ptr<PluginDevice> device_;

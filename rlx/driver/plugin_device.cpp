@@ -157,6 +157,23 @@ bool PluginBuffer::own(rlx_buffer* made) {
   return true;
 }
 
+void PluginBuffer::expect_reader() {
+  std::lock_guard lock(mutex_);
+  std::erase_if(readers_, [](const Event& e) { return e.ready(); });
+  readers_.reserve(readers_.size() + expected_ + 1);
+  ++expected_;
+}
+void PluginBuffer::add_reader(const Event& end) noexcept {
+  std::lock_guard lock(mutex_);
+  --expected_;
+  if (end.point()) readers_.push_back(end);
+}
+void PluginBuffer::follow_readers(Stream& stream) {
+  std::lock_guard lock(mutex_);
+  for (const Event& e : readers_)
+    if (!e.ready()) stream.wait_order(e);
+}
+
 // The handle may be another value's as soon as it is given back.
 PluginBuffer::~PluginBuffer() {
   if (handle_) held().remove(handle_);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "rlx/driver/plugin_table.h"
 
@@ -95,11 +96,19 @@ class PluginBuffer final : public Buffer {
     if (!held().add(handle_)) handle_ = nullptr;  // the plug-in gave it to somebody else as well
   }
   void release() { handle_ = nullptr; }
+  /// Runs that read it, on whichever streams: one that it is given to goes behind them. `add_reader` finds the room
+  /// that `expect_reader` made; an empty event is of a run that was none.
+  void expect_reader();
+  void add_reader(const Event& end) noexcept;
+  void follow_readers(Stream& stream);
 
  private:
   HeldBuffers& held() const { return device_->table().held(); }
   std::shared_ptr<PluginDevice> device_;
   rlx_buffer* handle_ = nullptr;
+  std::mutex mutex_;  // of what follows
+  std::size_t expected_ = 0;
+  std::vector<Event> readers_;
 };
 
 class PluginStream final : public Stream {

@@ -7,6 +7,7 @@
 #include "rlx/runtime/session.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/shapes.h"
 
 namespace rlx {
@@ -117,6 +118,49 @@ TEST_CASE("proof: options at open are checked by who takes them") {
   CHECK(Session(Device::Cpu, {{"threads", "1"}}).target()->threads() == 1);
   CHECK(contains(error_text([] { Session(Device::Cpu, {{"threads", "many"}}); }), "option threads = 'many'"));
   CHECK(contains(error_text([] { Session(Device::Cpu, {{"thread", "1"}}); }), "did you mean 'threads'"));
+}
+
+// Each program has a stream of its own, so only events order them.
+TEST_CASE("proof: what a run may write over it writes behind runs of other programs that read it") {
+  const NamedTensors ones{{"x", Tensor::full(f32({4}), 1)}};
+  const auto adds = [](const Expr& from, const Expr& each) {
+    Expr sum = from;
+    for (int i = 0; i < 10; ++i) sum = sum + each;
+    return sum;
+  };
+  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(30); ++seed) {
+    CAPTURE(seed);
+    test::ProofOptions mode = opaque();
+    mode.seed = seed;
+    const ProofScope proof(mode);
+    const Session session(ProofScope::kDevice);
+    Graph counter("counter");
+    const Expr next = adds(counter.state("s", Tensor::zeros(f32({4}))), counter.input("x", f32({4})));
+    counter.set_state("s", next);
+    counter.set_outputs({next});
+    CompiledGraph f = session.compile(std::move(counter));
+    f.run_typed(ones);
+    CompiledGraph clone = f.clone();  // holds the same buffer
+    f.commit_no_wait(ones);
+    clone.commit_no_wait({{"x", Tensor::full(f32({4}), 2)}});
+    CHECK(f.read_state("s").at(0) == 20);
+    CHECK(clone.read_state("s").at(0) == 30);
+    // A tensor that is donated to one program while another is still to read it.
+    const auto compiled = [&](bool donates) {
+      Graph g("adding");
+      const Expr x = g.input("x", f32({4}));
+      g.set_outputs({adds(x, g.constant(Tensor::full(f32({4}), 1)))});
+      CompileOptions options;
+      if (donates) options.donate = {{"x", 0}};
+      return session.compile_with(std::move(g), options);
+    };
+    CompiledGraph reads = compiled(false), takes = compiled(true);
+    NamedTensors given{{"x", to(Tensor::zeros(f32({4})), ProofScope::kDevice)}};
+    const std::vector<Tensor> read = reads.run_device(given), taken = takes.run_device(std::move(given));
+    CHECK(read[0].to_host().at(1) == 10);
+    CHECK(taken[0].to_host().at(1) == 10);
+    CHECK(proof->counts().taken >= 1);
+  }
 }
 
 }  // namespace rlx
