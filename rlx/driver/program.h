@@ -13,7 +13,7 @@ namespace rlx {
 struct ProgramDevice {
   const Backend* backend = nullptr;
   BackendOptions options{};
-  std::shared_ptr<OpenDevice> device{};  // null for the first: runs are given it
+  std::shared_ptr<OpenDevice> device{};  // may be null for the first where it is the only one: runs are given it
 };
 
 /// Code for `lir`: the backend's own where the first device runs all of it, else code that submits the parts.

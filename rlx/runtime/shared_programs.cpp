@@ -145,7 +145,7 @@ SymbolBinding SharedPrograms::solve(const std::vector<std::vector<std::int64_t>>
 
 // The devices of a program: the one that it is compiled for, and those that its plan names.
 std::vector<ProgramDevice> SharedPrograms::devices_of(const LirModule& lir) const {
-  std::vector<ProgramDevice> out{{backend.get(), backend_options, nullptr}};
+  std::vector<ProgramDevice> out{{backend.get(), backend_options, device}};
   for (const DeviceId& id : lir.others) {
     const bool same = id.kind == device->id().kind;
     const std::shared_ptr<const Backend> theirs = same ? backend : require_backend(id.kind);
@@ -179,7 +179,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
   code->executable = compile_program(code->result.lir, devices);
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();
-  for (const ProgramDevice& d : devices) code->devices.push_back(d.device ? d.device : device);
+  for (const ProgramDevice& d : devices) code->devices.push_back(d.device);
   code->state_devices.resize(states.size());
   for (NodeId id : lir.graph.leaves(OpKind::State))
     if (const std::optional<std::size_t> i = state_index.find(lir.graph.leaf_name(id))) {

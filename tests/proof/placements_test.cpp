@@ -140,6 +140,25 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
     }
 }
 
+TEST_CASE("placement: a loop of another device holds steps that go back to the first") {
+  for (test::ProofOptions mode : test::proof_modes({.refuse = test::ProofOptions::control_flow()})) {
+    INFO(test::mode_name(mode));
+    const ProofScope proof(mode);
+    Graph g("back");
+    const Expr x = g.input("x", f32({4})), rows = g.input("rows", f32({3, 4}));
+    LoopResult r;
+    {
+      const auto there = g.scope("there");
+      r = g.scan(x, rows, [](Graph& b, const ExprList& c, const ExprList& row) {
+        const auto back = b.scope("back");
+        return LoopStep{b.tanh(c[0] + row[0])};
+      });
+    }
+    g.set_outputs({r.carries[0]});
+    (void)test::check_on_proof(g, test::drawn(g), sent({{"there", kOther}, {"back", {ProofScope::kDevice, 0}}}));
+  }
+}
+
 TEST_CASE("placement: one body that two nodes hold goes with each of them") {
   for (const test::ProofOptions& mode : test::proof_modes()) {
     CAPTURE(test::mode_name(mode));
