@@ -66,6 +66,10 @@ Expr Generator::keep(Expr e) {
 }
 
 Expr Generator::leaf(const Shape& shape) {
+  if (!pool_.empty() && dice_.chance(15)) {  // something that is there, maybe an operand of the same op
+    const Expr e = pick([&](const Expr& x) { return x.shape() == shape; });
+    if (e.valid()) return e;
+  }
   const std::int64_t kind = dice_.below(10);
   if (shape.is_static() && kind < 6) {
     if (kind <= 1) return g_.param(next("w"), shape, ParamMode::Frozen);
