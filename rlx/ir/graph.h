@@ -11,8 +11,8 @@
 
 #include "rlx/ir/attr.h"
 #include "rlx/ir/builder.h"
+#include "rlx/ir/on_demand.h"
 #include "rlx/ir/value.h"
-#include "rlx/on_demand.h"
 
 namespace rlx {
 

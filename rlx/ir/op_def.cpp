@@ -39,7 +39,7 @@ bool possible(const Shape& shape) {
 Shapes InferContext::inputs() const {
   Shapes out;
   out.reserve(inputs_.size());
-  for (std::size_t i = 0; i < inputs_.size(); ++i) out.push_back(inputs_[i]);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) out.push_back(inputs_.at(static_cast<std::int64_t>(i)));
   return out;
 }
 

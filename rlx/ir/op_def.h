@@ -44,7 +44,10 @@ class ShapeRefs {
     ++size_;
   }
   std::size_t size() const { return size_; }
-  const Shape& operator[](std::size_t i) const { return *(i < kNear ? near_[i] : far_[i - kNear]); }
+  const Shape& at(std::int64_t operand) const {
+    const std::size_t i = detail::checked_index("operand", operand, size_);
+    return *(i < kNear ? near_[i] : far_[i - kNear]);
+  }
 
  private:
   static constexpr std::size_t kNear = 6;  // most nodes have no more operands
@@ -66,7 +69,7 @@ class InferContext {
   }
   const OpBox& box() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
-  const Shape& input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
+  const Shape& input(int i) const { return inputs_.at(i); }
   /// Optional operands by name (input_spec.h).
   bool has(std::string_view name) const { return find_operand(op_, num_inputs(), name).has_value(); }
   int index(std::string_view name) const { return operand_index(op_, num_inputs(), name); }

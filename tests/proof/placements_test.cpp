@@ -439,6 +439,7 @@ TEST_CASE("placement: random programs with labels in bodies, devices that refuse
     CompileOptions options;
     if (any_label(p.graph, "a/")) options.placement.push_back({"a", kOther});
     if (any_label(p.graph, "b/") && dice.chance(60)) options.placement.push_back({"b", Device::Cpu});
+    if (any_label(p.graph, "c/") && dice.chance(50)) options.placement.push_back({"c", {ProofScope::kDevice, 0}});
     split += options.placement.empty() ? 0 : 1;
     INFO("seed ", seed, ", ", test::mode_name(mode), "\n", print_text(p.graph));
     const ProofScope proof(mode);

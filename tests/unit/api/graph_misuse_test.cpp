@@ -345,9 +345,11 @@ TEST_CASE("misuse: contexts of rules") {
   Graph g("g");
   const OpBox box(ops::Activation{});
   const std::vector<Expr> in{g.input("x", kPair)}, nothing(1);
-  const ShapeRefs shapes(std::span(&kPair, 1));
+  const std::vector<Shape> shapes{kPair};
+  const ShapeRefs operands(shapes);
   const std::vector<bool> batched{false};
-  const InferContext infer(box, shapes);
+  const InferContext infer(box, operands);
+  REFUSED("no operand 1", operands.at(1));
   REFUSED("no operand 1", infer.input(1));
   REFUSED("no operand -1", infer.input(-1));
   REFUSED("has no operand 'bias'", infer.has("bias"));
