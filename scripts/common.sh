@@ -4,7 +4,8 @@
 build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev libutf8proc-dev zlib1g-dev
   libxxhash-dev)
 fetch_packages=(ca-certificates python3 python3-pip)
-test_packages=(clang-15 g++-aarch64-linux-gnu qemu-user-static python3-numpy)
+test_packages=(clang-15 g++-aarch64-linux-gnu qemu-user-static python3-numpy
+  mold) # links the tests in a quarter of the time of ld
 full_packages=(python3-venv) # environments for the peers
 
 # --- the one place where the model package is pinned (sentence embeddings, 22.7 M parameters, Apache-2.0) ---
