@@ -23,6 +23,23 @@ const std::string& name_of(const OpBox& op) {
 
 }  // namespace
 
+const std::shared_ptr<GraphLife::Block>& GraphLife::of(Graph& graph) {
+  if (!block_) block_ = std::make_shared<Block>(Block{&graph});
+  return block_;
+}
+
+void GraphLife::end() noexcept {
+  if (block_) block_->graph = nullptr;
+  block_.reset();
+}
+
+Graph::Graph(std::string name) : name_(std::move(name)) {}
+Graph::Graph(const Graph&) = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(const Graph&) = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
 // The cell that holds the leaf, or the free one where it belongs.
 std::uint32_t& LeafIndex::cell(const std::vector<Node>& nodes, OpKind kind, std::string_view name) {
   const std::size_t mask = table_.size() - 1;

@@ -36,6 +36,12 @@ std::string_view stage_name(GraphStage stage) {
   return names[static_cast<std::size_t>(stage)];
 }
 
+GraphModule::GraphModule(const GraphModule&) = default;
+GraphModule::GraphModule(GraphModule&&) noexcept = default;
+GraphModule& GraphModule::operator=(const GraphModule&) = default;
+GraphModule& GraphModule::operator=(GraphModule&&) noexcept = default;
+GraphModule::~GraphModule() = default;
+
 namespace {
 [[noreturn]] void wrong_stage(GraphStage have, GraphStage want) {
   throw Error(ErrorCode::InvalidArgument,

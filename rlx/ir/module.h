@@ -236,6 +236,11 @@ class GraphModule {
   explicit GraphModule(HirModule m) : state_(std::move(m)) {}
   explicit GraphModule(MirModule m) : state_(std::move(m)) {}
   explicit GraphModule(LirModule m) : state_(std::move(m)) {}
+  GraphModule(const GraphModule&);
+  GraphModule(GraphModule&&) noexcept;
+  GraphModule& operator=(const GraphModule&);
+  GraphModule& operator=(GraphModule&&) noexcept;
+  ~GraphModule();
   GraphStage stage() const { return static_cast<GraphStage>(state_.index()); }
   /// The module at that stage; throws InvalidArgument naming both stages otherwise.
   const HirModule& hir() const;

@@ -76,16 +76,10 @@ class GraphLife {
     return *this;
   }
   ~GraphLife() { end(); }
-  const std::shared_ptr<Block>& of(Graph& graph) {
-    if (!block_) block_ = std::make_shared<Block>(Block{&graph});
-    return block_;
-  }
+  const std::shared_ptr<Block>& of(Graph& graph);
 
  private:
-  void end() noexcept {
-    if (block_) block_->graph = nullptr;
-    block_.reset();
-  }
+  void end() noexcept;
   std::shared_ptr<Block> block_;
 };
 

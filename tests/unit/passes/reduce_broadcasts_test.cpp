@@ -9,6 +9,7 @@
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/passes/passes.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/values.h"
 
 namespace rlx {
 namespace {
@@ -38,8 +39,7 @@ Graph reduced(ReduceKind fn, const Shape& x, Dims dims, std::vector<std::int64_t
 }
 
 std::vector<double> specials(DType t, std::int64_t n) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  const double real[] = {1.5, -0.0, kInf, -3, std::numeric_limits<double>::quiet_NaN(), 0, -kInf, 2};
+  const double real[] = {1.5, -0.0, test::kInf, -3, std::numeric_limits<double>::quiet_NaN(), 0, -test::kInf, 2};
   std::vector<double> v;
   for (std::int64_t i = 0; i < n; ++i) v.push_back(is_inexact(t) ? real[i % 8] : static_cast<double>(i * 37 % 5));
   return v;
