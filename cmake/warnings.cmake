@@ -7,7 +7,8 @@ endif()
 if(RLX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(RLX_CCACHE_PROGRAM ccache)
   if(RLX_CCACHE_PROGRAM)
-    # Precompiled headers hit the cache only with these two checks relaxed.
+    # Precompiled headers hit the cache only with these two checks relaxed. What a file includes is
+    # taken from the compiler's own list (DEPEND): no preprocessor runs.
     set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${RLX_CCACHE_PROGRAM})
   endif()
 endif()

@@ -136,12 +136,12 @@ TEST_CASE("panels: codes lie within half a step of the values, from every dtype 
             };
             rlx::test::Worst worst;  // in steps
             for (std::int64_t j = 0; j < n; ++j) {
-              double largest = 0;
-              for (std::int64_t kk = 0; kk < k; ++kk)
-                largest = std::max(largest, std::fabs(element(values, from, kk, j)));
+              rlx::test::Worst largest;
+              for (std::int64_t kk = 0; kk < k; ++kk) largest.add(element(values, from, kk, j), 0);
+              REQUIRE(std::isfinite(largest.value()));
               for (std::int64_t kk = 0; kk < k; ++kk)
                 worst.add(element(back, DType::F64, kk, j), element(values, from, kk, j),
-                          std::max(largest, 1e-30) / 127);
+                          std::max(largest.value(), 1e-30) / 127);
             }
             CHECK(worst.value() <= 0.5 * (1 + 1e-5));
             const Panels p = *panels_of(op.form);
