@@ -1,0 +1,532 @@
+// Arrays in Python, and zero copy in and out: the buffer protocol and DLPack.
+#include <cstring>
+
+#include "python/bindings/common.h"
+#include "rlx/driver/device.h"
+#include "rlx/runtime/dlpack.h"
+
+namespace rlx::python {
+namespace {
+
+struct Format {
+  const char* code;
+  DType type;
+};
+constexpr Format kFormats[] = {{"?", DType::Bool}, {"b", DType::I8},  {"h", DType::I16},  {"i", DType::I32},
+                               {"l", DType::I64},  {"q", DType::I64}, {"B", DType::U8},   {"H", DType::U16},
+                               {"I", DType::U32},  {"L", DType::U64}, {"Q", DType::U64},  {"e", DType::F16},
+                               {"f", DType::F32},  {"d", DType::F64}, {"Zf", DType::C64}, {"Zd", DType::C128},
+                               {"F", DType::C64},  {"D", DType::C128}};
+static_assert(sizeof(long) == 8, "the buffer format 'l' is I64");
+
+const char* format_of(DType t) {
+  for (const Format& f : kFormats)
+    if (f.type == t) return f.code;
+  return nullptr;
+}
+
+bool interpreter_runs() { return Py_IsInitialized(); }
+
+// Lets go of a Python object from any thread, also when the interpreter has gone.
+struct PyHold {
+  PyObject* object;
+  explicit PyHold(PyObject* o) : object(Py_NewRef(o)) {}
+  PyHold(const PyHold&) = delete;
+  PyHold& operator=(const PyHold&) = delete;
+  ~PyHold() {
+    if (!interpreter_runs()) return;
+    const nb::gil_scoped_acquire gil;
+    Py_DECREF(object);
+  }
+};
+
+// A Py_buffer that is released wherever the last holder of the bytes ends.
+struct SharedBuffer {
+  BufferHold hold;
+  ~SharedBuffer() = default;
+};
+std::shared_ptr<const void> shared(std::unique_ptr<SharedBuffer> b) {
+  return std::shared_ptr<const void>(b.release(), [](SharedBuffer* p) {
+    if (!interpreter_runs()) return;
+    const nb::gil_scoped_acquire gil;
+    delete p;
+  });
+}
+
+std::vector<std::int64_t> dims_of(const Py_buffer& v) { return std::vector<std::int64_t>(v.shape, v.shape + v.ndim); }
+
+Shape shape_of(const std::vector<std::int64_t>& dims, DType t) { return Shape(Dims(dims.begin(), dims.end()), t); }
+
+bool aligned(const void* p, DType t) { return reinterpret_cast<std::uintptr_t>(p) % alignment_of(t) == 0; }
+
+// A dense copy of a strided buffer.
+Tensor copied(const Py_buffer& v, DType t) {
+  Tensor out = Tensor::uninitialized(shape_of(dims_of(v), t));
+  if (v.len > 0 && PyBuffer_ToContiguous(out.mutable_data(), &v, v.len, 'C') != 0) throw nb::python_error();
+  return out;
+}
+
+// NumPy arrays of ml_dtypes give no buffer: their bytes seen as unsigned integers do.
+std::optional<Tensor> by_view(nb::handle h, bool share) {
+  if (!nb::hasattr(h, "dtype") || !nb::hasattr(h, "view")) return {};
+  const auto t = dtype_or_none(h.attr("dtype"));
+  if (!t) return {};
+  const std::size_t bytes = size_bytes(*t);
+  const bool nibbles = bytes == 0;  // ml_dtypes keeps a 4-bit value in a byte; ours are packed
+  const char* as = bytes == 2 ? "uint16" : bytes <= 1 ? "uint8" : nullptr;
+  if (!as) return {};
+  const nb::object raw = h.attr("view")(as);
+  Tensor codes = tensor_from(raw, "an array", share && !nibbles);
+  const auto dims = codes.dims();
+  if (!nibbles) {
+    if (codes.num_elements() == 0) return Tensor::zeros(shape_of(dims, *t));
+    auto owner = std::make_shared<Tensor>(codes);
+    return Tensor::borrowed(owner->data(), shape_of(dims, *t), owner);
+  }
+  Tensor packed = Tensor::zeros(shape_of(dims, *t));
+  const std::byte* from = codes.data();
+  std::byte* to = packed.num_elements() ? packed.mutable_data() : nullptr;
+  for (std::int64_t i = 0; i < packed.num_elements(); ++i) {
+    const auto nibble = static_cast<unsigned>(from[i]) & 15U;
+    to[i / 2] |= static_cast<std::byte>(i % 2 ? nibble << 4 : nibble);
+  }
+  return packed;
+}
+
+const char* kCapsule = "dltensor";
+const char* kVersionedCapsule = "dltensor_versioned";
+
+// DLPack before 1.0.
+struct OldManaged {
+  dlpack::Array tensor;
+  void* manager_ctx;
+  void (*deleter)(OldManaged*);
+};
+
+// An old-style tensor as one of the versioned kind, which ends it.
+dlpack::Managed* renewed(OldManaged* old) {
+  auto* m = new dlpack::Managed{};
+  m->version = {dlpack::kMajor, dlpack::kMinor};
+  m->tensor = old->tensor;
+  m->manager_ctx = old;
+  m->deleter = [](dlpack::Managed* self) {
+    auto* o = static_cast<OldManaged*>(self->manager_ctx);
+    if (o->deleter) o->deleter(o);
+    delete self;
+  };
+  return m;
+}
+
+std::optional<Tensor> by_dlpack(nb::handle h) {
+  if (!nb::hasattr(h, "__dlpack__")) return {};
+  const nb::object give = h.attr("__dlpack__");
+  nb::object capsule;
+  try {
+    nb::dict keywords;
+    keywords["max_version"] = nb::make_tuple(static_cast<int>(dlpack::kMajor), static_cast<int>(dlpack::kMinor));
+    capsule = give(**keywords);
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_TypeError)) throw;
+    capsule = give();
+  }
+  if (void* p = PyCapsule_GetPointer(capsule.ptr(), kVersionedCapsule)) {
+    Tensor t = adopt(static_cast<dlpack::Managed*>(p));
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+    return t;
+  }
+  PyErr_Clear();
+  void* p = PyCapsule_GetPointer(capsule.ptr(), kCapsule);
+  if (!p) throw nb::python_error();
+  auto* m = renewed(static_cast<OldManaged*>(p));
+  PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+  try {
+    return adopt(m);
+  } catch (...) {
+    m->deleter(m);
+    throw;
+  }
+}
+
+nb::object to_capsule(const PyArray& a, nb::handle max_version) {
+  bool versioned = false;
+  if (nb::isinstance<nb::tuple>(max_version)) versioned = nb::cast<int>(max_version[nb::int_(0)]) >= 1;
+  dlpack::Managed* m = to_dlpack(a.tensor);
+  if (versioned) {
+    PyObject* c = PyCapsule_New(m, kVersionedCapsule, [](PyObject* self) {
+      if (!PyCapsule_IsValid(self, kVersionedCapsule)) return;
+      auto* p = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(self, kVersionedCapsule));
+      p->deleter(p);
+    });
+    if (!c) {
+      m->deleter(m);
+      throw nb::python_error();
+    }
+    return nb::steal(c);
+  }
+  auto* old = new OldManaged{m->tensor, m, [](OldManaged* self) {
+                               auto* inner = static_cast<dlpack::Managed*>(self->manager_ctx);
+                               inner->deleter(inner);
+                               delete self;
+                             }};
+  PyObject* c = PyCapsule_New(old, kCapsule, [](PyObject* self) {
+    if (!PyCapsule_IsValid(self, kCapsule)) return;
+    auto* p = static_cast<OldManaged*>(PyCapsule_GetPointer(self, kCapsule));
+    p->deleter(p);
+  });
+  if (!c) {
+    old->deleter(old);
+    throw nb::python_error();
+  }
+  return nb::steal(c);
+}
+
+// What a Py_buffer of an array points to.
+struct Exported {
+  std::vector<Py_ssize_t> shape, strides;
+  Tensor host;
+};
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  try {
+    const PyArray& a = nb::cast<const PyArray&>(nb::handle(self));
+    if (flags & PyBUF_WRITABLE) {
+      PyErr_SetString(PyExc_BufferError, "rlx arrays are read-only: take a copy with numpy.array(x)");
+      return -1;
+    }
+    const char* format = format_of(a.tensor.dtype());
+    if (!format) {
+      PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for %s: numpy.asarray(x) and DLPack do",
+                   numpy_name(a.tensor.dtype()).data());
+      return -1;
+    }
+    auto out = std::make_unique<Exported>();
+    out->host = a.tensor.to_host();
+    const auto dims = out->host.dims(), strides = row_major_strides(dims);
+    const auto item = static_cast<Py_ssize_t>(size_bytes(a.tensor.dtype()));
+    out->shape.assign(dims.begin(), dims.end());
+    for (std::int64_t s : strides) out->strides.push_back(static_cast<Py_ssize_t>(s) * item);
+    static std::byte none[16];
+    view->buf = out->host.num_elements() ? const_cast<std::byte*>(out->host.data()) : none;
+    view->len = static_cast<Py_ssize_t>(out->host.size_bytes());
+    view->readonly = 1;
+    view->itemsize = item;
+    view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
+    view->ndim = static_cast<int>(dims.size());
+    view->shape = flags & PyBUF_ND ? out->shape.data() : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? out->strides.data() : nullptr;
+    view->suboffsets = nullptr;
+    view->internal = out.release();
+    view->obj = Py_NewRef(self);
+    return 0;
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_BufferError, e.what());
+    return -1;
+  }
+}
+
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Exported*>(view->internal); }
+
+PyType_Slot array_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                             {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                             {0, nullptr}};
+
+// An element as Python's bool, int, float or complex.
+nb::object scalar_object(const Tensor& t, std::int64_t i) {
+  switch (t.dtype()) {
+    case DType::Bool: return nb::bool_(t.at_i64(i) != 0);
+    case DType::U64: return nb::steal(PyLong_FromUnsignedLongLong(static_cast<std::uint64_t>(t.at_i64(i))));
+    case DType::C64: {
+      float p[2];
+      std::memcpy(p, t.data() + i * 8, 8);
+      return nb::steal(PyComplex_FromDoubles(static_cast<double>(p[0]), static_cast<double>(p[1])));
+    }
+    case DType::C128: {
+      double p[2];
+      std::memcpy(p, t.data() + i * 16, 16);
+      return nb::steal(PyComplex_FromDoubles(p[0], p[1]));
+    }
+    default: break;
+  }
+  if (is_int(t.dtype()) || t.dtype() == DType::I4 || t.dtype() == DType::U4) return nb::int_(t.at_i64(i));
+  return nb::float_(t.at(i));
+}
+
+nb::object nested(const Tensor& t, const std::vector<std::int64_t>& dims, std::size_t axis, std::int64_t& at) {
+  if (axis == dims.size()) return scalar_object(t, at++);
+  nb::list out;
+  for (std::int64_t i = 0; i < dims[axis]; ++i) out.append(nested(t, dims, axis + 1, at));
+  return out;
+}
+
+nb::object only_element(const PyArray& a, const char* what) {
+  if (a.tensor.num_elements() != 1)
+    raise(ErrorCode::InvalidArgument,
+          concat_text(what, ": an array ", a.tensor.shape(), " has ", a.tensor.num_elements(), " elements, not one"));
+  return scalar_object(a.tensor.to_host(), 0);
+}
+
+// NumPy's array over the same bytes; of 4-bit codes a copy, for NumPy keeps each in a byte.
+nb::object to_numpy(nb::handle self) {
+  const PyArray& a = nb::cast<const PyArray&>(self);
+  const nb::module_ np = nb::module_::import_("numpy");
+  const DType t = a.tensor.dtype();
+  if (format_of(t)) return np.attr("asarray")(nb::steal(PyMemoryView_FromObject(self.ptr())));
+  const Tensor host = a.tensor.to_host();
+  const nb::object dtype = dtype_object(t).attr("dtype");
+  if (size_bytes(t) == 0) {
+    Tensor codes = Tensor::zeros(shape_of(host.dims(), DType::U8));
+    for (std::int64_t i = 0; i < host.num_elements(); ++i) {
+      const auto b = static_cast<unsigned>(host.data()[i / 2]) >> (i % 2 ? 4 : 0) & 15U;
+      const bool negative = t == DType::I4 && b > 7;  // ml_dtypes sign-extends
+      codes.set_i64(i, static_cast<std::int64_t>(negative ? b | 0xF0U : b));
+    }
+    return np.attr("asarray")(nb::steal(PyMemoryView_FromObject(array_object(codes).ptr()))).attr("view")(dtype);
+  }
+  auto owner = std::make_shared<Tensor>(host);
+  const Tensor raw =
+      host.num_elements()
+          ? Tensor::borrowed(host.data(), shape_of(host.dims(), size_bytes(t) == 2 ? DType::U16 : DType::U8), owner)
+          : Tensor::zeros(shape_of(host.dims(), size_bytes(t) == 2 ? DType::U16 : DType::U8));
+  return np.attr("asarray")(nb::steal(PyMemoryView_FromObject(array_object(raw).ptr()))).attr("view")(dtype);
+}
+
+}  // namespace
+
+BufferHold::~BufferHold() {
+  if (held_) PyBuffer_Release(&view_);
+}
+bool BufferHold::take(nb::handle h, bool writable) {
+  if (!PyObject_CheckBuffer(h.ptr())) return false;
+  held_ = PyObject_GetBuffer(h.ptr(), &view_, writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO) == 0;
+  if (!held_) PyErr_Clear();
+  return held_;
+}
+std::optional<DType> BufferHold::dtype() const {
+  const char* f = view_.format ? view_.format : "B";
+  if (*f == '@' || *f == '=' || *f == '<') ++f;
+  for (const Format& known : kFormats)
+    if (std::strcmp(known.code, f) == 0) return known.type;
+  return {};
+}
+bool BufferHold::dense() const { return PyBuffer_IsContiguous(&view_, 'C') != 0; }
+
+nb::object array_object(Tensor t, bool weak) { return nb::cast(PyArray{std::move(t), weak}); }
+
+bool is_array_like(nb::handle h) {
+  return nb::isinstance<PyArray>(h) || PyObject_CheckBuffer(h.ptr()) || nb::hasattr(h, "__dlpack__") ||
+         nb::hasattr(h, "__array__");
+}
+
+std::optional<Tensor> weak_scalar(nb::handle h) {
+  PyObject* o = h.ptr();
+  if (PyBool_Check(o)) return Tensor::scalar(DType::Bool, o == Py_True);
+  if (PyFloat_CheckExact(o)) return Tensor::scalar(DType::F32, PyFloat_AsDouble(o));
+  if (PyLong_CheckExact(o)) {
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow > 0) {
+      const unsigned long long u = PyLong_AsUnsignedLongLong(o);
+      if (PyErr_Occurred())
+        PyErr_Clear();
+      else {
+        Tensor t = Tensor::zeros(Shape({}, DType::U64));
+        t.set_i64(0, static_cast<std::int64_t>(u));
+        return t;
+      }
+    }
+    if (overflow)
+      raise(ErrorCode::DTypeMismatch, concat_text("the integer ", nb::str(h).c_str(), " fits no integer dtype"),
+            "write it as a float");
+    const bool wide = v < INT32_MIN || v > INT32_MAX;
+    return Tensor::scalar_i64(wide ? DType::I64 : DType::I32, v);
+  }
+  if (PyComplex_CheckExact(o)) {
+    Tensor t = Tensor::zeros(Shape({}, DType::C64));
+    const float parts[2] = {static_cast<float>(PyComplex_RealAsDouble(o)),
+                            static_cast<float>(PyComplex_ImagAsDouble(o))};
+    std::memcpy(t.mutable_data(), parts, 8);
+    return t;
+  }
+  return {};
+}
+
+Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DType> dtype) {
+  const auto as = [&](Tensor t) { return dtype && t.dtype() != *dtype ? t.to_host().cast(*dtype) : t; };
+  if (nb::isinstance<PyArray>(h)) return as(nb::cast<const PyArray&>(h).tensor);
+  if (nb::isinstance<PyValue>(h))
+    raise(ErrorCode::InvalidArgument, concat_text(what, ": a value that is being traced has no elements yet"),
+          "its numbers exist only when the compiled function runs; keep to rlx.numpy inside it");
+  if (PyObject_CheckBuffer(h.ptr()) && !PyBytes_Check(h.ptr()) && !PyByteArray_Check(h.ptr())) {
+    auto b = std::make_unique<SharedBuffer>();
+    if (b->hold.take(h)) {
+      const auto t = b->hold.dtype();
+      const Py_buffer& v = b->hold.view();
+      if (!t) {
+        const std::string format = v.format ? v.format : "";
+        raise(ErrorCode::DTypeMismatch, concat_text(what, ": an array with elements of format '", format, "'"),
+              format == "O"      ? "rlx has no object arrays; give the numbers a dtype: numpy.asarray(x, numpy.float32)"
+              : format[0] == '>' ? "its bytes are in the other order: x.astype(x.dtype.newbyteorder('='))"
+                                 : "cast it to a dtype of rlx.dtypes");
+      }
+      if (share && b->hold.dense() && aligned(v.buf, *t)) {
+        if (v.len == 0) return as(Tensor::zeros(shape_of(dims_of(v), *t)));
+        const Shape shape = shape_of(dims_of(v), *t);
+        const void* data = v.buf;
+        return as(Tensor::borrowed(data, shape, shared(std::move(b))));
+      }
+      return as(copied(v, *t));
+    }
+    if (auto t = by_view(h, share)) return as(*std::move(t));
+  }
+  if (auto t = weak_scalar(h)) {
+    if (dtype && (is_int(*dtype) || *dtype == DType::F64) && PyLong_CheckExact(h.ptr()) && *dtype != t->dtype()) {
+      Tensor out = is_int(*dtype) ? Tensor::scalar_i64(*dtype, t->at_i64(0)) : t->cast(*dtype);
+      return out;
+    }
+    if (dtype && PyFloat_CheckExact(h.ptr())) return Tensor::scalar(*dtype, PyFloat_AsDouble(h.ptr()));
+    return as(*std::move(t));
+  }
+  if (auto t = by_dlpack(h)) return share ? as(*std::move(t)) : Tensor::copy_of(t->to_host().data(), t->shape());
+  if (PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || h.is_none())
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no array"));
+  // Lists, NumPy's scalars, and whatever else NumPy knows how to read.
+  const nb::module_ np = nb::module_::import_("numpy");
+  nb::object a = np.attr("asarray")(h);
+  const std::string kind = nb::cast<std::string>(a.attr("dtype").attr("kind"));
+  if (kind == "O" || kind == "U" || kind == "S")
+    raise(ErrorCode::DTypeMismatch,
+          concat_text(what, ": an object of type ",
+                      nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(h.ptr()))).attr("__name__")).c_str(),
+                      " is no array of numbers"),
+          "nested lists need rows of equal length; dicts, tuples and dataclasses of arrays are arguments of functions");
+  const bool python_numbers = nb::isinstance<nb::list>(h) || nb::isinstance<nb::tuple>(h);
+  Tensor t = tensor_from(a, what, !python_numbers ? share : true);
+  if (dtype) return t.cast(*dtype);
+  // NumPy makes 64-bit numbers of Python's; ours are of 32 bits unless their value says otherwise.
+  if (python_numbers && t.dtype() == DType::F64) return t.cast(DType::F32);
+  if (python_numbers && t.dtype() == DType::C128) return t.cast(DType::C64);
+  if (python_numbers && t.dtype() == DType::I64) {
+    bool fits = true;
+    for (std::int64_t v : t.values<std::int64_t>()) fits = fits && v >= INT32_MIN && v <= INT32_MAX;
+    if (fits) return t.cast(DType::I32);
+  }
+  return t;
+}
+
+void bind_arrays(nb::module_& m) {
+  nb::class_<PyArray>(m, "Array", nb::type_slots(array_slots), nb::is_weak_referenceable(),
+                      "An immutable array of numbers, on the host or a device. numpy.asarray(x) and "
+                      "torch.from_dlpack(x) see its bytes without a copy.")
+      .def_prop_ro("shape", [](const PyArray& a) { return dims_object(a.tensor.dims()); })
+      .def_prop_ro("dtype", [](const PyArray& a) { return dtype_object(a.tensor.dtype()); })
+      .def_prop_ro("ndim", [](const PyArray& a) { return a.tensor.rank(); })
+      .def_prop_ro("size", [](const PyArray& a) { return a.tensor.num_elements(); })
+      .def_prop_ro("nbytes", [](const PyArray& a) { return a.tensor.size_bytes(); })
+      .def_prop_ro(
+          "weak_type", [](const PyArray& a) { return a.weak; },
+          "True when it was made of Python scalars alone: the other operand's dtype wins.")
+      .def_prop_ro(
+          "device", [](const PyArray& a) { return device_text(a.tensor.device()); }, "\"cpu\", \"cuda:1\".")
+      .def(
+          "item", [](const PyArray& a) { return only_element(a, "item"); }, "The only element as a Python number.")
+      .def(
+          "tolist",
+          [](const PyArray& a) {
+            const Tensor host = a.tensor.to_host();
+            std::int64_t at = 0;
+            return nested(host, host.dims(), 0, at);
+          },
+          "The elements as nested lists of Python numbers.")
+      .def(
+          "__array__",
+          [](nb::handle self, nb::object dtype, nb::object copy) {
+            nb::object out = to_numpy(self);
+            if (!dtype.is_none()) out = out.attr("astype")(dtype, nb::arg("copy") = false);
+            if (!copy.is_none() && nb::cast<bool>(copy)) out = out.attr("copy")();
+            return out;
+          },
+          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def(
+          "__dlpack__",
+          [](const PyArray& a, nb::object stream, nb::object max_version, nb::object, nb::object) {
+            (void)stream;  // what was submitted is done: to_dlpack waits
+            return to_capsule(a, max_version);
+          },
+          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack_device__",
+           [](const PyArray& a) {
+             dlpack::Managed* managed = to_dlpack(a.tensor);
+             const auto out = nb::make_tuple(static_cast<int>(managed->tensor.device.type), managed->tensor.device.id);
+             managed->deleter(managed);
+             return out;
+           })
+      .def("__bool__", [](const PyArray& a) { return nb::bool_(only_element(a, "bool")); })
+      .def("__int__", [](const PyArray& a) { return nb::steal(PyNumber_Long(only_element(a, "int").ptr())); })
+      .def("__float__", [](const PyArray& a) { return nb::steal(PyNumber_Float(only_element(a, "float").ptr())); })
+      .def("__complex__",
+           [](const PyArray& a) {
+             nb::object one = only_element(a, "complex");
+             return nb::borrow(reinterpret_cast<PyObject*>(&PyComplex_Type))(one);
+           })
+      .def("__index__",
+           [](const PyArray& a) {
+             if (is_inexact(a.tensor.dtype()))
+               raise(ErrorCode::DTypeMismatch, concat_text("an array ", a.tensor.shape(), " is no index"));
+             return only_element(a, "an index");
+           })
+      .def("__len__",
+           [](const PyArray& a) {
+             if (a.tensor.rank() == 0) throw nb::type_error("len() of a scalar array");
+             return a.tensor.dim(0);
+           })
+      .def("__hash__",
+           [](const PyArray&) -> int {
+             throw nb::type_error("an rlx array is not hashable: its values compare elementwise");
+           })
+      .def(
+          "to_host",
+          [](const PyArray& a) {
+            return PyArray{a.tensor.to_host(), a.weak};
+          },
+          "The array on the host; itself when it is there.")
+      .def(
+          "block_until_ready",
+          [](nb::handle self) {
+            const PyArray& a = nb::cast<const PyArray&>(self);
+            if (a.tensor.buffer()) {
+              const nb::gil_scoped_release free;
+              a.tensor.buffer()->written().wait();
+            }
+            return nb::borrow(self);
+          },
+          "Waits until a device has made it, and raises what failed there.")
+      .def("_with_weak",
+           [](const PyArray& a, bool weak) {
+             return PyArray{a.tensor, weak};
+           })
+      .def("_reshaped",
+           [](const PyArray& a, const std::vector<std::int64_t>& dims) {
+             return PyArray{a.tensor.reshaped(dims), a.weak};
+           })
+      .def("_address", [](const PyArray& a) { return reinterpret_cast<std::uintptr_t>(a.tensor.data()); })
+      .def("_text", [](const PyArray& a) { return a.tensor.to_host().text(); });
+  m.def(
+      "array_from",
+      [](nb::handle x, nb::handle dtype, bool copy) {
+        std::optional<DType> t;
+        if (!dtype.is_none()) t = dtype_from(dtype);
+        const bool weak = !t && weak_scalar(x).has_value();
+        Tensor out = tensor_from(x, "array", !copy, t);
+        if (copy && nb::isinstance<PyArray>(x) == false && !out.buffer() && !out.owned())
+          out = Tensor::copy_of(out.data(), out.shape());
+        return PyArray{std::move(out), weak};
+      },
+      nb::arg("x").none(), nb::arg("dtype").none() = nb::none(), nb::arg("copy") = false);
+  m.def("empty", [](const std::vector<std::int64_t>& dims, nb::handle dtype) {
+    return PyArray{Tensor::uninitialized(shape_of(dims, dtype_from(dtype)))};
+  });
+}
+
+}  // namespace rlx::python

@@ -1,0 +1,474 @@
+// Calls of compiled functions: arguments become a signature, the signature finds a program, the program runs. All of it
+// without Python code, so that a call costs little more than the run.
+#include <cstring>
+#include <list>
+#include <unordered_map>
+
+#include "python/bindings/runtime.h"
+#include "python/bindings/trees.h"
+
+namespace rlx::python {
+namespace {
+
+// One program of a function, for one signature.
+struct Entry {
+  std::shared_ptr<PyCompiled> first;
+  std::vector<std::unique_ptr<CompiledGraph>> idle;  // clones, for calls that overlap; under the GIL
+  bool first_idle = true;
+  TreeDef out_tree;
+  std::vector<Shape> outputs;       // static ones
+  std::vector<bool> weak;           // of each output
+  std::vector<std::string> inputs;  // names, in the order of the leaves
+  std::vector<std::int64_t> over;   // of each output the donated leaf whose bytes it takes, or -1
+  std::vector<bool> donated;        // of each leaf
+  bool direct = false;              // run_into: on the host, all extents known
+  std::uint64_t used = 0;           // when, for the least recently used
+};
+
+// A runner of an entry that nobody else uses; gives it back.
+class Runner {
+ public:
+  explicit Runner(Entry& e) : e_(e) {
+    if (e.first_idle) {
+      e.first_idle = false;
+      program_ = &e.first->program;
+    } else if (!e.idle.empty()) {
+      own_ = std::move(e.idle.back());
+      e.idle.pop_back();
+      program_ = own_.get();
+    } else {
+      own_ = std::make_unique<CompiledGraph>(e.first->program.clone());
+      program_ = own_.get();
+    }
+  }
+  ~Runner() {
+    if (!own_)
+      e_.first_idle = true;
+    else
+      e_.idle.push_back(std::move(own_));
+  }
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  CompiledGraph& program() { return *program_; }
+
+ private:
+  Entry& e_;
+  std::unique_ptr<CompiledGraph> own_;
+  CompiledGraph* program_ = nullptr;
+};
+
+// What one call needs, kept for the next one of this thread.
+struct Scratch {
+  std::string key;
+  std::vector<nb::object> leaves;
+  std::vector<TensorView> views;
+  std::vector<std::size_t> first_dim;  // of each view in dims
+  std::vector<std::int64_t> dims;
+  std::vector<Py_buffer> buffers;
+  std::vector<Tensor> tensors;  // copies, and what came by DLPack
+  std::vector<std::array<std::byte, 16>> scalars;
+  std::vector<MutableTensorView> results;
+
+  void clear() {
+    key.clear();
+    leaves.clear();
+    views.clear();
+    first_dim.clear();
+    dims.clear();
+    for (Py_buffer& b : buffers) PyBuffer_Release(&b);
+    buffers.clear();
+    tensors.clear();
+    results.clear();
+  }
+};
+
+class ScratchHold {
+ public:
+  ScratchHold() : s_(std::move(spare())) {
+    if (!s_) s_ = std::make_unique<Scratch>();
+  }
+  ~ScratchHold() {
+    s_->clear();
+    spare() = std::move(s_);
+  }
+  Scratch& operator*() { return *s_; }
+  Scratch* operator->() { return s_.get(); }
+
+ private:
+  static std::unique_ptr<Scratch>& spare() {
+    static thread_local std::unique_ptr<Scratch> spare;
+    return spare;
+  }
+  std::unique_ptr<Scratch> s_;
+};
+
+template <class T>
+void append_bytes(std::string& key, const T& v) {
+  key.append(reinterpret_cast<const char*>(&v), sizeof v);
+}
+
+struct JitFunction {
+  nb::object compile;  // (args, kwargs) -> what `entry_from` reads
+  nb::object inlined;  // (args, kwargs) -> result, of calls with values under trace
+  nb::object name;
+  std::vector<Py_ssize_t> static_places;
+  nb::object static_names;  // a frozenset
+  std::size_t most = 0;     // entries kept
+  bool symbolic = false;    // extents are not part of the signature
+  bool any_static = false;  // leaves that are no arrays are static arguments
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
+  nb::dict statics;  // static argument -> number
+  nb::object dict;   // what Python code sets on it
+  std::uint64_t clock = 0, misses = 0, calls = 0;
+  bool is_static(Py_ssize_t place) const {
+    for (Py_ssize_t p : static_places)
+      if (p == place) return true;
+    return false;
+  }
+};
+
+PyTypeObject* array_type = nullptr;
+PyTypeObject* value_type = nullptr;
+
+[[noreturn]] void raise_no_array(JitFunction& f, nb::handle leaf, const std::string& where) {
+  const std::string type =
+      nb::cast<std::string>(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(leaf.ptr()))).attr("__name__"));
+  raise(ErrorCode::DTypeMismatch,
+        concat_text(nb::str(f.name).c_str(), ": ", where, " is of type ", type,
+                    ", which is no array, number, or tuple, list, dict or dataclass of them"),
+        "name an argument that is no array in static_argnames: rlx.jit(f, static_argnames=(\"mode\",))");
+}
+
+// A leaf's part of the signature, and where its bytes are. False: it is a value under trace.
+bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf, bool donated) {
+  TensorView view;
+  bool weak = false;
+  s.first_dim.push_back(s.dims.size());
+  const auto take_tensor = [&](const Tensor& t) {
+    view.dtype = t.dtype();
+    for (const Dim& d : t.shape().dims()) s.dims.push_back(d.value());
+    view.size_bytes = t.size_bytes();
+    view.buffer = t.buffer().get();
+    view.data = view.buffer ? nullptr : t.data();
+  };
+  if (Py_TYPE(leaf.ptr()) == value_type) return false;
+  if (Py_TYPE(leaf.ptr()) == array_type) {
+    const PyArray& a = *nb::inst_ptr<PyArray>(leaf);
+    if (a.tensor.empty() && a.tensor.num_elements() == 0 && a.tensor.rank() == 0)
+      raise(ErrorCode::InvalidArgument, "an array that was donated to an earlier call is used again",
+            "donated arrays are gone after the call: use its results");
+    take_tensor(a.tensor);
+    weak = a.weak;
+  } else if (PyFloat_CheckExact(leaf.ptr()) || PyLong_CheckExact(leaf.ptr()) || PyBool_Check(leaf.ptr()) ||
+             PyComplex_CheckExact(leaf.ptr())) {
+    s.tensors.push_back(*weak_scalar(leaf));
+    take_tensor(s.tensors.back());
+    weak = true;
+  } else {
+    bool taken = false;
+    if (PyObject_CheckBuffer(leaf.ptr()) && !PyBytes_Check(leaf.ptr()) && !PyByteArray_Check(leaf.ptr())) {
+      Py_buffer b{};
+      if (PyObject_GetBuffer(leaf.ptr(), &b, PyBUF_RECORDS_RO) == 0) {
+        const char* format = b.format ? b.format : "B";
+        const DType t = *format == 'f'   ? DType::F32
+                        : *format == 'd' ? DType::F64
+                        : *format == 'i' ? DType::I32
+                        : *format == 'l' ? DType::I64
+                                         : DType::Bool;
+        const bool common = t != DType::Bool && format[1] == 0;
+        if (common && PyBuffer_IsContiguous(&b, 'C') &&
+            reinterpret_cast<std::uintptr_t>(b.buf) % alignment_of(t) == 0) {
+          view.data = b.buf;
+          view.dtype = t;
+          view.size_bytes = static_cast<std::size_t>(b.len);
+          s.dims.insert(s.dims.end(), b.shape, b.shape + b.ndim);
+          s.buffers.push_back(b);
+          taken = true;
+        } else {
+          PyBuffer_Release(&b);
+        }
+      } else {
+        PyErr_Clear();
+      }
+    }
+    if (!taken) {
+      if (!is_array_like(leaf)) raise_no_array(f, leaf, concat_text("leaf ", s.views.size(), " of the arguments"));
+      s.tensors.push_back(tensor_from(leaf, nb::str(f.name).c_str()));
+      take_tensor(s.tensors.back());
+    }
+  }
+  s.key.push_back('A');
+  s.key.push_back(static_cast<char>(view.dtype));
+  s.key.push_back(static_cast<char>((weak ? 1 : 0) | (view.buffer ? 2 : 0) | (donated ? 4 : 0)));
+  const std::size_t rank = s.dims.size() - s.first_dim.back();
+  append_bytes(s.key, static_cast<std::uint32_t>(rank));
+  if (!f.symbolic)
+    s.key.append(reinterpret_cast<const char*>(s.dims.data() + s.first_dim.back()), rank * sizeof(std::int64_t));
+  s.views.push_back(view);
+  return true;
+}
+
+// A static argument's part of the signature: the number of its value among those seen.
+void take_static(JitFunction& f, Scratch& s, nb::handle value, nb::handle name) {
+  const nb::object key =
+      nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))), nb::borrow(value));
+  PyObject* known = PyDict_GetItemWithError(f.statics.ptr(), key.ptr());
+  if (!known && PyErr_Occurred()) {
+    PyErr_Clear();
+    raise(ErrorCode::DTypeMismatch,
+          concat_text(nb::str(f.name).c_str(), ": the static argument ", nb::repr(name).c_str(), " is not hashable"),
+          "static arguments are compared by value: use tuples instead of lists, strings, numbers");
+  }
+  std::uint64_t number;
+  if (known) {
+    number = nb::cast<std::uint64_t>(nb::handle(known));
+  } else {
+    number = nb::len(f.statics);
+    f.statics[key] = nb::int_(number);
+  }
+  s.key.push_back('S');
+  append_bytes(s.key, number);
+}
+
+bool array_leaf(nb::handle h) { return plain_leaf(h) || PyComplex_CheckExact(h.ptr()) || is_array_like(h); }
+
+// False when a leaf is a value under trace.
+bool take_argument(JitFunction& f, Scratch& s, nb::handle arg, bool donated) {
+  if (plain_leaf(arg)) {
+    s.leaves.push_back(nb::borrow(arg));
+    return take_leaf(f, s, arg, donated);
+  }
+  const std::size_t first = s.leaves.size();
+  flatten(arg, &s.leaves, nullptr, &s.key);
+  std::size_t kept = first;
+  for (std::size_t i = first; i < s.leaves.size(); ++i) {
+    if (f.any_static && !array_leaf(s.leaves[i])) {
+      take_static(f, s, s.leaves[i], s.leaves[i]);
+      continue;
+    }
+    if (!take_leaf(f, s, s.leaves[i], donated)) return false;
+    if (kept != i) s.leaves[kept] = std::move(s.leaves[i]);
+    ++kept;
+  }
+  s.leaves.resize(kept);
+  return true;
+}
+
+std::shared_ptr<Entry> entry_from(nb::object made) {
+  auto e = std::make_shared<Entry>();
+  e->first = nb::cast<std::shared_ptr<PyCompiled>>(made[nb::int_(0)]);
+  e->out_tree = nb::cast<const TreeDef&>(made[nb::int_(1)]);
+  e->weak = nb::cast<std::vector<bool>>(made[nb::int_(2)]);
+  e->over = nb::cast<std::vector<std::int64_t>>(made[nb::int_(3)]);
+  e->direct = e->first->on_host && e->first->static_shapes;
+  for (const IoInfo& i : e->first->program.outputs()) e->outputs.push_back(i.shape);
+  for (const IoInfo& i : e->first->program.inputs()) e->inputs.push_back(i.name);
+  e->donated.assign(e->inputs.size(), false);
+  for (std::int64_t leaf : e->over)
+    if (leaf >= 0) e->donated[static_cast<std::size_t>(leaf)] = true;
+  return e;
+}
+
+nb::object results_object(const Entry& e, std::vector<nb::object>& outs) {
+  if (e.out_tree.nodes.size() == 1 && e.out_tree.nodes[0].kind == TreeKind::Leaf) return std::move(outs[0]);
+  return unflatten(e.out_tree, outs.data(), outs.size());
+}
+
+// Views of the leaves, after their dims have come to rest.
+void finish_views(Scratch& s) {
+  for (std::size_t i = 0; i < s.views.size(); ++i) {
+    const std::size_t end = i + 1 < s.views.size() ? s.first_dim[i + 1] : s.dims.size();
+    s.views[i].dims = {s.dims.data() + s.first_dim[i], end - s.first_dim[i]};
+  }
+}
+
+nb::object run_direct(Entry& e, Scratch& s) {
+  finish_views(s);
+  std::vector<nb::object> outs(e.outputs.size());
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    const std::int64_t leaf = i < e.over.size() ? e.over[i] : -1;
+    Tensor t;
+    if (leaf >= 0 && Py_TYPE(s.leaves[static_cast<std::size_t>(leaf)].ptr()) == array_type) {
+      // The donated array gives its bytes away; when somebody else holds them too, the run gets a copy.
+      PyArray& from = *nb::inst_ptr<PyArray>(s.leaves[static_cast<std::size_t>(leaf)]);
+      t = std::move(from.tensor);
+      from.tensor = Tensor();
+      if (t.num_elements()) s.views[static_cast<std::size_t>(leaf)].data = t.mutable_data();
+    } else {
+      t = Tensor::uninitialized(e.outputs[i]);
+    }
+    MutableTensorView view;
+    view.data = t.num_elements() ? t.mutable_data() : nullptr;
+    view.dtype = t.dtype();
+    view.size_bytes = t.size_bytes();
+    s.results.push_back(view);
+    outs[i] = array_object(std::move(t), e.weak[i]);
+  }
+  {
+    Runner runner(e);
+    const nb::gil_scoped_release free;
+    runner.program().run_into(s.views, s.results);
+  }
+  return results_object(e, outs);
+}
+
+nb::object run_named(Entry& e, Scratch& s) {
+  NamedTensors in;
+  for (std::size_t i = 0; i < s.leaves.size(); ++i) {
+    const nb::object& leaf = s.leaves[i];
+    Tensor t = tensor_from(leaf, e.inputs[i].c_str());
+    in.emplace(e.inputs[i], std::move(t));
+  }
+  std::vector<Tensor> made;
+  {
+    Runner runner(e);
+    const nb::gil_scoped_release free;
+    made = e.first->on_host ? runner.program().run_typed(in) : runner.program().run_device(std::move(in));
+    in.clear();
+  }
+  std::vector<nb::object> outs;
+  for (std::size_t i = 0; i < made.size(); ++i) outs.push_back(array_object(std::move(made[i]), e.weak[i]));
+  return results_object(e, outs);
+}
+
+void make_room(JitFunction& f) {
+  while (f.entries.size() >= f.most && !f.entries.empty()) {
+    auto oldest = f.entries.begin();
+    for (auto it = f.entries.begin(); it != f.entries.end(); ++it)
+      if (it->second->used < oldest->second->used) oldest = it;
+    f.entries.erase(oldest);
+  }
+}
+
+nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
+  ScratchHold hold;
+  Scratch& s = *hold;
+  ++f.calls;
+  bool traced = false;
+  const Py_ssize_t n = PyTuple_Size(args.ptr());
+  append_bytes(s.key, n);
+  for (Py_ssize_t i = 0; i < n && !traced; ++i) {
+    const nb::handle arg = PyTuple_GetItem(args.ptr(), i);
+    if (f.is_static(i))
+      take_static(f, s, arg, nb::int_(i));
+    else
+      traced = !take_argument(f, s, arg, false);
+  }
+  if (kwargs.is_valid() && !traced) {
+    nb::list names = nb::steal<nb::list>(PyDict_Keys(kwargs.ptr()));
+    names.sort();
+    for (nb::handle name : names) {
+      const nb::handle arg = PyDict_GetItemWithError(kwargs.ptr(), name.ptr());
+      s.key.push_back('K');
+      Py_ssize_t size = 0;
+      const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+      if (!text) throw nb::python_error();
+      append_bytes(s.key, size);
+      s.key.append(text, static_cast<std::size_t>(size));
+      if (PySequence_Contains(f.static_names.ptr(), name.ptr()) == 1) {
+        take_static(f, s, arg, name);
+      } else if (!take_argument(f, s, arg, false)) {
+        traced = true;
+        break;
+      }
+    }
+  }
+  if (traced || traced_graph()) {
+    if (traced && !traced_graph()) {
+      // A value of a trace that is over: say which.
+      for (const nb::object& leaf : s.leaves)
+        if (Py_TYPE(leaf.ptr()) == value_type) (void)leaf.attr("shape");
+    }
+    return f.inlined(nb::borrow(args), kwargs.is_valid() ? nb::borrow(kwargs) : nb::object(nb::dict()));
+  }
+  auto it = f.entries.find(s.key);
+  std::shared_ptr<Entry> entry;
+  if (it != f.entries.end()) {
+    entry = it->second;
+  } else {
+    ++f.misses;
+    const std::string key = s.key;
+    entry = entry_from(f.compile(nb::borrow(args), kwargs.is_valid() ? nb::borrow(kwargs) : nb::object(nb::dict())));
+    make_room(f);
+    f.entries[key] = entry;
+  }
+  entry->used = ++f.clock;
+  return entry->direct ? run_direct(*entry, s) : run_named(*entry, s);
+}
+
+PyObject* tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  try {
+    return call(*nb::inst_ptr<JitFunction>(nb::handle(self)), args, kwargs).release().ptr();
+  } catch (...) {
+    set_error_of_exception();
+    return nullptr;
+  }
+}
+
+int tp_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
+  for (const nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) Py_VISIT(o->ptr());
+  Py_VISIT(f.statics.ptr());
+  return 0;
+}
+int tp_clear(PyObject* self) {
+  JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
+  for (nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) o->reset();
+  f.entries.clear();
+  return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(tp_call)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(tp_traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(tp_clear)},
+                       {0, nullptr}};
+
+}  // namespace
+
+void bind_dispatch(nb::module_& m) {
+  array_type = reinterpret_cast<PyTypeObject*>(nb::type<PyArray>().ptr());
+  value_type = reinterpret_cast<PyTypeObject*>(nb::type<PyValue>().ptr());
+  m.def("is_array_leaf", &array_leaf, nb::arg("x").none());
+  nb::class_<JitFunction>(m, "JitFunction", nb::type_slots(slots), nb::dynamic_attr(), nb::is_weak_referenceable(),
+                          "A function that is compiled once for each signature of its arguments.")
+      .def("__init__",
+           [](JitFunction* self, nb::object compile, nb::object inlined, nb::object name,
+              std::vector<Py_ssize_t> places, nb::object names, std::size_t most, bool symbolic, bool any_static) {
+             new (self) JitFunction();
+             self->compile = std::move(compile);
+             self->inlined = std::move(inlined);
+             self->name = std::move(name);
+             self->static_places = std::move(places);
+             self->static_names = std::move(names);
+             self->most = most;
+             self->symbolic = symbolic;
+             self->any_static = any_static;
+           })
+      .def(
+          "__get__",
+          [](nb::handle self, nb::handle object, nb::handle) -> nb::object {
+            if (object.is_none()) return nb::borrow(self);
+            return nb::module_::import_("types").attr("MethodType")(self, object);
+          },
+          nb::arg("object").none(), nb::arg("type").none() = nb::none())
+      .def(
+          "cache_size", [](const JitFunction& f) { return f.entries.size(); }, "How many programs are kept.")
+      .def(
+          "cache_clear",
+          [](JitFunction& f) {
+            f.entries.clear();
+            f.statics.clear();
+          },
+          "Lets go of all programs.")
+      .def_prop_ro(
+          "misses", [](const JitFunction& f) { return f.misses; }, "How often a signature had to be compiled.")
+      .def_prop_ro("programs", [](const JitFunction& f) {
+        nb::list out;
+        for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
+        return out;
+      });
+}
+
+}  // namespace rlx::python

@@ -1,0 +1,121 @@
+// Exceptions of rlx in Python: one class for each code, which is also of Python's own kind.
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "python/bindings/runtime.h"
+
+namespace rlx::python {
+namespace {
+
+PyObject* classes[static_cast<int>(ErrorCode::Internal) + 1];
+std::string package_folder;
+
+struct ClassOf {
+  ErrorCode code;
+  const char *name, *doc;
+  PyObject* also;
+};
+
+void raise_error(const Error& e) {
+  const Diagnostic& d = e.diagnostic();
+  nb::handle type = classes[static_cast<int>(d.code)];
+  nb::object value = type(nb::str(d.text().c_str()));
+  value.attr("message") = nb::str(d.message.c_str());
+  value.attr("where") = nb::str(d.where.c_str());
+  value.attr("hint") = nb::str(d.hint.c_str());
+  PyErr_SetObject(type.ptr(), value.ptr());
+}
+
+}  // namespace
+
+void set_error_of_exception() noexcept {
+  try {
+    throw;
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (const Error& e) {
+    try {
+      raise_error(e);
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
+  } catch (const nb::builtin_exception& e) {
+    PyErr_SetString(e.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError, e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+const char* lasting_name(std::string_view file) {
+  static std::set<std::string, std::less<>>* names = new std::set<std::string, std::less<>>();  // under the GIL
+  auto it = names->find(file);
+  if (it == names->end()) it = names->emplace(file).first;
+  return it->c_str();
+}
+
+void set_package_folder(const std::string& folder) { package_folder = folder; }
+
+SourceLoc user_line() {
+  nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  SourceLoc last;
+  while (frame.is_valid() && !frame.is_none()) {
+    auto* f = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    const nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
+    const nb::object name = code.attr("co_filename");
+    const char* file = PyUnicode_AsUTF8AndSize(name.ptr(), nullptr);
+    if (!file) {
+      PyErr_Clear();
+      file = "";
+    }
+    const bool ours = !package_folder.empty() && std::strncmp(file, package_folder.c_str(), package_folder.size()) == 0;
+    if (!ours) return {lasting_name(file), PyFrame_GetLineNumber(f)};
+    frame = frame.attr("f_back");
+  }
+  return last;
+}
+
+void bind_errors(nb::module_& m) {
+  const ClassOf table[] = {
+      {ErrorCode::InvalidArgument, "InvalidArgument", "Wrong use: a name, length, axis or option.", PyExc_ValueError},
+      {ErrorCode::ShapeMismatch, "ShapeMismatch", "Shapes do not fit together.", PyExc_ValueError},
+      {ErrorCode::DTypeMismatch, "DTypeMismatch", "Dtypes do not fit together.", PyExc_TypeError},
+      {ErrorCode::NotFound, "NotFound", "A name or file that does not exist.", PyExc_ValueError},
+      {ErrorCode::BadFile, "BadFile", "A file or text that does not follow its format.", PyExc_ValueError},
+      {ErrorCode::Unsupported, "Unsupported", "A valid request that this op, device or build cannot do.",
+       PyExc_NotImplementedError},
+      {ErrorCode::DeviceUnavailable, "DeviceUnavailable", "No such device in this build or on this machine.",
+       PyExc_RuntimeError},
+      {ErrorCode::DeviceLost, "DeviceLost", "The device failed or went away.", PyExc_RuntimeError},
+      {ErrorCode::OutOfMemory, "OutOfMemory", "A device or the host has not the memory.", PyExc_MemoryError},
+      {ErrorCode::Internal, "InternalError", "A bug of rlx: please report it.", PyExc_RuntimeError},
+  };
+  nb::object base = nb::steal(PyErr_NewExceptionWithDoc(
+      "rlx.Error",
+      "The base of what rlx raises; has `message`, `where` (the node, and the line that built it) and `hint`.",
+      PyExc_Exception, nullptr));
+  m.attr("Error") = base;
+  for (const ClassOf& c : table) {
+    const nb::object bases = nb::make_tuple(base, nb::borrow(c.also));
+    nb::object type =
+        nb::steal(PyErr_NewExceptionWithDoc(concat_text("rlx.", c.name).c_str(), c.doc, bases.ptr(), nullptr));
+    m.attr(c.name) = type;
+    classes[static_cast<int>(c.code)] = type.release().ptr();  // for the life of the process
+  }
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const Error& e) {
+      raise_error(e);
+    }
+  });
+  m.def("set_package_folder", &set_package_folder);
+  m.def("user_line", [] {
+    const SourceLoc loc = user_line();
+    return nb::make_tuple(loc.file, loc.line);
+  });
+}
+
+}  // namespace rlx::python

@@ -1,0 +1,83 @@
+// Files and whole models in Python: safetensors, sentence encoders.
+#include "python/bindings/runtime.h"
+#include "rlx/formats/safetensors.h"
+#include "rlx/models/sentence_encoder.h"
+
+namespace rlx::python {
+namespace {
+
+// One encoder for any number of threads: a call waits for the one before it.
+struct PyEncoder {
+  SentenceEncoder encoder;
+  std::mutex busy{};
+};
+
+}  // namespace
+
+void bind_files(nb::module_& m) {
+  m.def(
+      "load_safetensors",
+      [](const std::string& path) {
+        const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path);
+        nb::dict out;
+        for (const std::string& name : file->names())
+          out[name.c_str()] = array_object(SafetensorsFile::tensor(file, name));
+        return out;
+      },
+      nb::arg("path"), "Name -> array, which share the mapped file.");
+  m.def(
+      "save_safetensors",
+      [](const std::string& path, nb::dict tensors, std::map<std::string, std::string> metadata) {
+        std::vector<NamedTensor> list;
+        std::vector<Tensor> held;
+        for (auto [name, value] : tensors) {
+          held.push_back(tensor_from(value, nb::cast<std::string>(name).c_str()).to_host());
+          list.push_back({nb::cast<std::string>(name), held.back()});
+        }
+        const nb::gil_scoped_release free;
+        write_safetensors(path, list, {metadata.begin(), metadata.end()});
+      },
+      nb::arg("path"), nb::arg("tensors"), nb::arg("metadata") = std::map<std::string, std::string>());
+  m.def("load_params", [](PyCompiled& c, const std::string& path, bool strict) {
+    const nb::gil_scoped_release free;
+    const std::lock_guard<std::mutex> lock(c.busy);
+    return c.program.load_params(SafetensorsFile::open(path), strict ? LoadMode::Strict : LoadMode::Subset);
+  });
+  nb::class_<PyEncoder>(m, "SentenceEncoder", "Sentence embeddings from a Hugging Face model folder.")
+      .def(
+          "__init__",
+          [](PyEncoder* self, const std::string& folder, int threads, std::int64_t max_batch, std::int64_t max_sequence,
+             bool zero_empty) {
+            SentenceEncoderOptions o;
+            o.num_threads = threads;
+            o.max_batch = max_batch;
+            o.max_sequence = max_sequence;
+            o.zero_empty = zero_empty;
+            const nb::gil_scoped_release free;
+            new (self) PyEncoder{SentenceEncoder(folder, o)};
+          },
+          nb::arg("folder"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("max_batch") = 32,
+          nb::arg("max_sequence") = 0, nb::arg("zero_empty") = false)
+      .def(
+          "embed",
+          [](PyEncoder& e, nb::handle texts) {
+            const bool single = PyUnicode_Check(texts.ptr());
+            std::vector<std::string> list;
+            if (single)
+              list.push_back(nb::cast<std::string>(texts));
+            else
+              list = nb::cast<std::vector<std::string>>(texts);
+            Tensor out;
+            {
+              const nb::gil_scoped_release free;
+              const std::lock_guard<std::mutex> lock(e.busy);
+              out = single ? e.encoder.embed(list[0]) : e.encoder.embed(list);
+            }
+            return array_object(std::move(out));
+          },
+          nb::arg("texts"), "Float32 vectors [texts, hidden_size] of a list of texts, or [hidden_size] of one.")
+      .def_prop_ro("hidden_size", [](PyEncoder& e) { return e.encoder.hidden_size(); })
+      .def_prop_ro("max_sequence", [](PyEncoder& e) { return e.encoder.max_sequence(); });
+}
+
+}  // namespace rlx::python

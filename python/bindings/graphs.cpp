@@ -1,0 +1,412 @@
+// Graphs, values and symbolic dimensions in Python.
+#include "python/bindings/tracing.h"
+#include "rlx/ir/builder.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/inspect.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/serialize.h"
+#include "rlx/ir/text.h"
+#include "rlx/ir/verify.h"
+
+namespace rlx::python {
+namespace {
+
+thread_local Frame* top_frame = nullptr;
+std::int64_t last_frame_id = 0;  // under the GIL
+
+[[noreturn]] void raise_leaked(const PyValue& v) {
+  const std::string made =
+      v.loc.line ? concat_text("made at ", v.loc.file, ":", v.loc.line) : "made by a function under trace";
+  raise(ErrorCode::InvalidArgument,
+        v.trace ? concat_text("a traced value ", made, " is used after, or outside of, the function that made it")
+                : concat_text("a value ", made, " belongs to a graph that was compiled or is gone"),
+        v.trace
+            ? "return it from the function instead of storing it: values of a trace stand for no numbers outside of it"
+            : "compile consumes a graph: keep a copy with graph.copy()");
+}
+
+nb::object symbol_info(const Graph& g) {
+  nb::dict out;
+  for (const auto& [name, info] : g.symbols()) out[name.c_str()] = nb::make_tuple(info.min, info.max, info.divisor);
+  return out;
+}
+
+PyGraph copy_of(const PyGraph& g) { return PyGraph(Graph(g.get())); }
+
+const Shape& shape_of(const PyValue& v) {
+  try {
+    return v.expr.shape();
+  } catch (const Error&) {
+    raise_leaked(v);
+  }
+}
+
+Value value_of(const Graph& g, nb::handle h) {
+  const PyValue& v = nb::cast<const PyValue&>(h);
+  if (!v.expr.belongs_to(g)) raise_leaked(v);
+  return v.expr.value();
+}
+
+NamedTensors tensors_of(nb::dict d) {
+  NamedTensors out;
+  for (auto [name, value] : d) out.emplace(nb::cast<std::string>(name), tensor_from(value, "a value"));
+  return out;
+}
+
+}  // namespace
+
+Graph& PyGraph::get() const {
+  if (!graph)
+    raise(ErrorCode::InvalidArgument, "this graph was compiled, which consumes it", "compile a copy: graph.copy()");
+  return *graph;
+}
+
+Frame::Frame(Graph& g) : graph(g), id(++last_frame_id), below_(top_frame) { top_frame = this; }
+Frame::~Frame() { top_frame = below_; }
+Frame* Frame::top() { return top_frame; }
+Frame& Frame::root() {
+  Frame* f = this;
+  while (f->below_ && BodyScope::encloses(f->below_->graph, f->graph)) f = f->below_;
+  return *f;
+}
+
+Graph* traced_graph() { return top_frame ? &top_frame->graph : nullptr; }
+
+nb::object value_object(Expr e, SourceLoc loc, bool weak) {
+  return nb::cast(PyValue{std::move(e), weak, loc, top_frame ? top_frame->id : 0});
+}
+
+nb::list value_list(std::span<const Expr> values, SourceLoc loc) {
+  nb::list out;
+  for (const Expr& e : values) out.append(value_object(e, loc));
+  return out;
+}
+
+Expr operand_from(Graph& g, nb::handle h, SourceLoc loc, bool* weak, std::optional<DType> beside) {
+  if (weak) *weak = false;
+  if (nb::isinstance<PyValue>(h)) {
+    const PyValue& v = nb::cast<const PyValue&>(h);
+    if (weak) *weak = v.weak;
+    try {
+      return value_in(g, v.expr, {}, loc);
+    } catch (const Error&) {
+      raise_leaked(v);
+    }
+  }
+  if (nb::isinstance<PyArray>(h)) {
+    const PyArray& a = nb::cast<const PyArray&>(h);
+    if (weak) *weak = a.weak;
+    if (!top_frame || &top_frame->graph != &g) return g.constant(a.tensor.to_host(), loc);
+    Frame& root = top_frame->root();
+    auto [it, fresh] = root.constants.try_emplace(h.ptr());
+    if (fresh) it->second = {nb::borrow(h), root.graph.constant(a.tensor.to_host(), loc)};
+    return value_in(g, it->second.second, {}, loc);
+  }
+  if (nb::isinstance<Dim>(h)) {
+    // The value of an extent: asked of a value that has it, which symbols of inputs always are.
+    raise(ErrorCode::InvalidArgument, concat_text("the symbolic extent ", nb::cast<const Dim&>(h), " is no value"),
+          "rlx.numpy.size_of(x, axis) is the extent of an axis as a value");
+  }
+  if (auto scalar = weak_scalar(h)) {
+    if (weak) *weak = true;
+    if (!beside) return g.constant(*scalar, loc);
+    if (PyLong_CheckExact(h.ptr()) && is_int(*beside)) {
+      if (scalar->dtype() == DType::U64) return g.scalar(static_cast<std::uint64_t>(scalar->at_i64(0)), *beside, loc);
+      return g.scalar(scalar->at_i64(0), *beside, loc);
+    }
+    if (PyFloat_CheckExact(h.ptr())) return g.scalar(PyFloat_AsDouble(h.ptr()), *beside, loc);
+    if (PyLong_CheckExact(h.ptr())) return g.constant(scalar->cast(DType::I64).cast(*beside), loc);
+    if (PyComplex_CheckExact(h.ptr()) && *beside == DType::C128) {
+      const double parts[2] = {PyComplex_RealAsDouble(h.ptr()), PyComplex_ImagAsDouble(h.ptr())};
+      return g.constant(Tensor::copy_of(parts, Shape({}, DType::C128)), loc);
+    }
+    return g.constant(scalar->cast(*beside), loc);
+  }
+  return g.constant(tensor_from(h, "an operand", false), loc);
+}
+
+// -- dims --
+
+nb::object dim_object(const Dim& d) { return d.is_static() ? nb::object(nb::int_(d.value())) : nb::cast(d); }
+
+Dim dim_from(nb::handle h, const char* what) {
+  if (nb::isinstance<Dim>(h)) return nb::cast<const Dim&>(h);
+  const nb::object n = nb::steal(PyNumber_Index(h.ptr()));
+  if (!n.is_valid()) {
+    PyErr_Clear();
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no integer"));
+  }
+  const long long v = PyLong_AsLongLong(n.ptr());
+  if (v == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    raise(ErrorCode::InvalidArgument, concat_text(what, ": ", nb::repr(h).c_str(), " is too large"));
+  }
+  return Dim(static_cast<std::int64_t>(v));
+}
+
+Dims dims_from(nb::handle h, const char* what) {
+  Dims out;
+  if (nb::isinstance<nb::tuple>(h) || nb::isinstance<nb::list>(h)) {
+    for (nb::handle d : h) out.push_back(dim_from(d, what));
+  } else {
+    out.push_back(dim_from(h, what));
+  }
+  return out;
+}
+
+nb::tuple dims_object(const Dims& dims) {
+  nb::list out;
+  for (const Dim& d : dims) out.append(dim_object(d));
+  return nb::tuple(out);
+}
+nb::tuple dims_object(std::span<const std::int64_t> dims) {
+  PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(dims.size()));
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    PyTuple_SetItem(t, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(dims[i]));
+  return nb::steal<nb::tuple>(t);
+}
+
+void bind_dims(nb::module_& m) {
+  const auto undecided = [](const Dim& a, const char* op, nb::handle b) {
+    raise(ErrorCode::InvalidArgument,
+          concat_text("whether ", a, " ", op, " ", nb::str(b).c_str(), " is not known while a function is traced"),
+          "the extent is a symbol with many values: make it static, or compare values with rlx.numpy");
+  };
+  nb::class_<Dim>(m, "Dim", "An extent that is an expression over symbols: \"2*seq + 1\".")
+      .def("__add__", [](const Dim& a, nb::handle b) { return dim_object(a + dim_from(b)); })
+      .def("__radd__", [](const Dim& a, nb::handle b) { return dim_object(dim_from(b) + a); })
+      .def("__sub__", [](const Dim& a, nb::handle b) { return dim_object(a - dim_from(b)); })
+      .def("__rsub__", [](const Dim& a, nb::handle b) { return dim_object(dim_from(b) - a); })
+      .def("__mul__", [](const Dim& a, nb::handle b) { return dim_object(a * dim_from(b)); })
+      .def("__rmul__", [](const Dim& a, nb::handle b) { return dim_object(dim_from(b) * a); })
+      .def("__floordiv__", [](const Dim& a, nb::handle b) { return dim_object(floordiv(a, dim_from(b))); })
+      .def("__mod__", [](const Dim& a, nb::handle b) { return dim_object(mod(a, dim_from(b))); })
+      .def("__neg__", [](const Dim& a) { return dim_object(Dim(0) - a); })
+      .def(
+          "__eq__",
+          [](const Dim& a, nb::handle b) {
+            if (nb::isinstance<Dim>(b)) return a == nb::cast<const Dim&>(b);
+            return false;
+          },
+          nb::arg("other").none())
+      .def("__lt__", [=](const Dim& a, nb::handle b) { undecided(a, "<", b); })
+      .def("__le__", [=](const Dim& a, nb::handle b) { undecided(a, "<=", b); })
+      .def("__gt__", [=](const Dim& a, nb::handle b) { undecided(a, ">", b); })
+      .def("__ge__", [=](const Dim& a, nb::handle b) { undecided(a, ">=", b); })
+      .def("__bool__",
+           [=](const Dim& a) -> bool {
+             undecided(a, "!=", nb::int_(0));
+             return false;
+           })
+      .def("__index__",
+           [](const Dim& a) -> int {
+             raise(ErrorCode::InvalidArgument, concat_text("the symbolic extent ", a, " is no Python integer"),
+                   "its value is known at each run alone; rlx.numpy.size_of(x, axis) gives it as a value");
+           })
+      .def("__hash__", [](const Dim& a) { return std::hash<std::string>()(a.text()); })
+      .def_prop_ro("symbols", [](const Dim& a) { return nb::cast(a.symbols()); })
+      .def("__str__", [](const Dim& a) { return a.text(); })
+      .def("__repr__", [](const Dim& a) { return concat_text("rlx.Dim(", a, ")"); });
+}
+
+void bind_graphs(nb::module_& m) {
+  nb::class_<PyValue>(m, "Value", nb::is_weak_referenceable(),
+                      "A value of a graph under construction, or of a function that is traced.")
+      .def_prop_ro("shape", [](const PyValue& v) { return dims_object(shape_of(v).dims()); })
+      .def_prop_ro("dtype", [](const PyValue& v) { return dtype_object(shape_of(v).dtype()); })
+      .def_prop_ro("ndim", [](const PyValue& v) { return shape_of(v).rank(); })
+      .def_prop_ro("size", [](const PyValue& v) { return dim_object(shape_of(v).num_elements_dim()); })
+      .def_prop_ro("weak_type", [](const PyValue& v) { return v.weak; })
+      .def_prop_ro("alive",
+                   [](const PyValue& v) {
+                     try {
+                       (void)v.expr.shape();
+                       return true;
+                     } catch (const Error&) {
+                       return false;
+                     }
+                   })
+      .def_prop_ro(
+          "id", [](const PyValue& v) { return v.expr.value().text(); }, "Its name in texts: \"%3\", \"%3#1\".")
+      .def_prop_ro("made_at", [](const PyValue& v) { return nb::make_tuple(v.loc.file, v.loc.line); })
+      .def("_with_weak",
+           [](const PyValue& v, bool weak) {
+             PyValue out = v;
+             out.weak = weak;
+             return out;
+           })
+      .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::uintptr_t>(self.ptr()) >> 4; })
+      .def("_text", [](const PyValue& v) {
+        const Shape& s = shape_of(v);
+        return concat_text(v.expr.value(), ": ", s);
+      });
+
+  nb::class_<PyGraph>(m, "Graph", "A program under construction: append nodes, set the outputs, compile.")
+      .def(nb::init<std::string>(), nb::arg("name") = "graph")
+      .def_prop_ro("name", [](const PyGraph& g) { return g.get().name(); })
+      .def("__len__", [](const PyGraph& g) { return g.get().num_nodes(); })
+      .def(
+          "input",
+          [](PyGraph& g, std::string name, nb::handle shape, nb::handle dtype) {
+            const SourceLoc loc = user_line();
+            return value_object(g.get().input(std::move(name), Shape(dims_from(shape), dtype_from(dtype)), loc), loc);
+          },
+          nb::arg("name"), nb::arg("shape"), nb::arg("dtype") = "float32", "A tensor bound by name at each run.")
+      .def(
+          "param",
+          [](PyGraph& g, std::string name, nb::handle shape, nb::handle dtype, bool changes) {
+            const SourceLoc loc = user_line();
+            return value_object(g.get().param(std::move(name), Shape(dims_from(shape), dtype_from(dtype)),
+                                              changes ? ParamMode::Mutable : ParamMode::Frozen, loc),
+                                loc);
+          },
+          nb::arg("name"), nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("mutable") = false,
+          "A weight, bound by name after compiling. `mutable`: set between runs, so read as it is.")
+      .def(
+          "constant",
+          [](PyGraph& g, nb::handle value, nb::handle dtype) {
+            const SourceLoc loc = user_line();
+            std::optional<DType> t;
+            if (!dtype.is_none()) t = dtype_from(dtype);
+            return value_object(g.get().constant(tensor_from(value, "constant", false, t).to_host(), loc), loc);
+          },
+          nb::arg("value"), nb::arg("dtype") = nb::none(), "An embedded tensor.")
+      .def(
+          "state",
+          [](PyGraph& g, std::string name, nb::handle init, nb::handle dtype) {
+            const SourceLoc loc = user_line();
+            std::optional<DType> t;
+            if (!dtype.is_none()) t = dtype_from(dtype);
+            return value_object(g.get().state(std::move(name), tensor_from(init, "state", false, t).to_host(), loc),
+                                loc);
+          },
+          nb::arg("name"), nb::arg("init"), nb::arg("dtype") = nb::none(),
+          "A value kept from run to run, which starts as `init`.")
+      .def(
+          "set_outputs",
+          [](PyGraph& g, nb::args outputs) {
+            const SourceLoc loc = user_line();
+            nb::object list = outputs;
+            if (outputs.size() == 1 && (nb::isinstance<nb::list>(outputs[0]) || nb::isinstance<nb::tuple>(outputs[0])))
+              list = nb::borrow(outputs[0]);
+            std::vector<Expr> values;
+            for (nb::handle h : list) values.push_back(operand_from(g.get(), h, loc));
+            g.get().set_outputs(values, loc);
+          },
+          "Says what a run gives, in this order.")
+      .def(
+          "set_state",
+          [](PyGraph& g, const std::string& name, nb::handle value) {
+            const SourceLoc loc = user_line();
+            g.get().set_state(name, operand_from(g.get(), value, loc), loc);
+          },
+          nb::arg("name"), nb::arg("value"), "Says what state `name` is after a run.")
+      .def(
+          "symbol",
+          [](PyGraph& g, const std::string& name, std::optional<std::int64_t> min, std::optional<std::int64_t> max,
+             std::optional<std::int64_t> divisor) {
+            if (!min && !max && !divisor) return dim_object(g.get().symbol(name));
+            SymbolInfo info;
+            if (min) info.min = *min;
+            if (max) info.max = *max;
+            if (divisor) info.divisor = *divisor;
+            return dim_object(g.get().symbol(name, info));
+          },
+          nb::arg("name"), nb::arg("min") = nb::none(), nb::arg("max") = nb::none(), nb::arg("divisor") = nb::none(),
+          "An extent that takes its value from the inputs of each run.")
+      .def_prop_ro("symbols", [](const PyGraph& g) { return symbol_info(g.get()); })
+      .def_prop_ro("outputs",
+                   [](PyGraph& g) {
+                     nb::list out;
+                     for (Value v : g.get().outputs()) out.append(nb::cast(PyValue{g.get().expr(v), false, {}, 0}));
+                     return out;
+                   })
+      .def(
+          "leaf",
+          [](PyGraph& g, const std::string& name) -> nb::object {
+            for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+              if (const NodeId id = g.get().find_leaf(kind, name); id.valid())
+                return nb::cast(PyValue{g.get().expr(id), false, {}, 0});
+            std::vector<std::string> names;
+            for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
+              for (NodeId id : g.get().leaves(kind)) names.push_back(g.get().leaf_name(id));
+            raise(ErrorCode::NotFound, concat_text("no input, param or state '", name, "'"),
+                  did_you_mean(name, names, quoted_names(names)));
+          },
+          "The input, param or state of this name.")
+      .def("inputs",
+           [](const PyGraph& g) {
+             nb::list out;
+             for (NodeId id : g.get().leaves(OpKind::Input)) out.append(nb::str(g.get().leaf_name(id).c_str()));
+             return out;
+           })
+      .def("params",
+           [](const PyGraph& g) {
+             nb::list out;
+             for (NodeId id : g.get().leaves(OpKind::Param)) out.append(nb::str(g.get().leaf_name(id).c_str()));
+             return out;
+           })
+      .def("states",
+           [](const PyGraph& g) {
+             nb::list out;
+             for (NodeId id : g.get().leaves(OpKind::State)) out.append(nb::str(g.get().leaf_name(id).c_str()));
+             return out;
+           })
+      .def(
+          "set_label",
+          [](PyGraph& g, nb::handle v, std::string label) {
+            g.get().set_label(value_of(g.get(), v).node, std::move(label));
+          },
+          nb::arg("value"), nb::arg("label"), "Names a node for messages and pictures.")
+      .def(
+          "copy", [](const PyGraph& g) { return copy_of(g); }, "A graph of its own; values of this one are not of it.")
+      .def(
+          "text", [](const PyGraph& g) { return print_text(g.get()); }, "The text form, which rlx.parse reads.")
+      .def(
+          "inspect", [](const PyGraph& g) { return inspect_graph(g.get()); }, "One line per node, for people.")
+      .def("fingerprint", [](const PyGraph& g) { return fingerprint(g.get()).text(); })
+      .def("verify", [](const PyGraph& g) { verify_or_throw(g.get(), Level::Hir, "graph"); })
+      .def(
+          "to_bytes",
+          [](const PyGraph& g) {
+            const auto b = to_bytes(g.get());
+            return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
+          },
+          "The versioned binary form, which rlx.parse reads.")
+      .def(
+          "evaluate",
+          [](const PyGraph& g, nb::dict values) {
+            NamedTensors in = tensors_of(values);
+            std::vector<Tensor> out;
+            {
+              const nb::gil_scoped_release free;
+              out = evaluate(g.get(), in);
+            }
+            nb::list result;
+            for (Tensor& t : out) result.append(array_object(std::move(t)));
+            return result;
+          },
+          nb::arg("values") = nb::dict(), "The outputs by the reference rules, op by op: slow and right.")
+      .def(
+          "ops",
+          [](const PyGraph& g) {
+            nb::list out;
+            for (const Node& n : g.get().nodes()) out.append(nb::str(op_text_name(n.op).c_str()));
+            return out;
+          },
+          "The name of each node's op, in order.")
+      .def("__str__", [](const PyGraph& g) { return print_text(g.get(), {.max_elements = 8}); });
+  m.def(
+      "parse",
+      [](nb::handle source, const std::string& file) {
+        if (nb::isinstance<nb::bytes>(source)) {
+          const auto b = nb::cast<nb::bytes>(source);
+          return PyGraph(from_bytes({static_cast<const std::byte*>(b.data()), b.size()}, file));
+        }
+        return PyGraph(parse_text(nb::cast<std::string>(source), file));
+      },
+      nb::arg("source"), nb::arg("file") = "graph", "The graph of a text or of its binary form.");
+}
+
+}  // namespace rlx::python

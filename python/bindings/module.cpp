@@ -1,0 +1,21 @@
+// The extension module `rlx._rlx`: what Python's side of rlx is made of.
+#include "python/bindings/common.h"
+
+NB_MODULE(_rlx, m) {
+  using namespace rlx::python;  // NOLINT
+  m.doc() = "The compiled part of rlx.";
+  nb::set_leak_warnings(false);  // dtypes and exceptions live as long as the process
+  m.attr("version") = RLX_VERSION;
+  bind_errors(m);
+  bind_dtypes(m);
+  bind_dims(m);
+  bind_arrays(m);
+  bind_trees(m);
+  bind_graphs(m);
+  bind_ops(m);
+  bind_control(m);
+  bind_transforms(m);
+  bind_runtime(m);
+  bind_dispatch(m);
+  bind_files(m);
+}

@@ -1,0 +1,350 @@
+// Sessions and compiled programs in Python.
+#include "python/bindings/runtime.h"
+
+#include "rlx/compiler/pipeline.h"
+#include "rlx/driver/registry.h"
+#include "rlx/ir/inspect.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/runtime/env.h"
+
+namespace rlx::python {
+namespace {
+
+DeviceId device_from(const std::string& text) {
+  if (const auto id = parse_device_id(text)) return *id;
+  std::vector<std::string> names;
+  for (const DeviceInfo& d : all_devices()) names.emplace_back(d.id);
+  raise(ErrorCode::DeviceUnavailable, concat_text("there is no kind of device '", text, "'"),
+        did_you_mean(text, names, quoted_names(names, 12)));
+}
+
+Precision precision_from(const std::string& text) {
+  const auto t = parse_dtype(text);
+  if (text == "float32" || t == DType::F32) return Precision::F32;
+  if (text == "float16" || t == DType::F16) return Precision::F16;
+  if (text == "bfloat16" || t == DType::BF16) return Precision::BF16;
+  raise(ErrorCode::InvalidArgument, concat_text("precision '", text, "' is none of float32, float16 and bfloat16"));
+}
+
+Products products_from(const std::string& text) {
+  if (text == "exact") return Products::Exact;
+  if (text == "bfloat16" || text == "bf16") return Products::BF16;
+  if (text == "int8") return Products::Int8;
+  raise(ErrorCode::InvalidArgument, concat_text("products '", text, "' is none of exact, bfloat16 and int8"));
+}
+
+Session session_for(const std::string& device, int threads, const std::string& isa, const std::string& precision,
+                    const std::string& products) {
+  Session s =
+      backend_by_name(device) && !parse_device_id(device) ? Session::on_backend(device) : Session(device_from(device));
+  if (threads) s.with_threads(threads);
+  if (!isa.empty()) s.with_isa(isa);
+  if (!precision.empty()) s.with_precision(precision_from(precision));
+  if (!products.empty()) s.with_policy(PrecisionPolicy::with_products(products_from(products)));
+  return s;
+}
+
+SymbolMode mode_from(nb::handle h) {
+  if (PyUnicode_Check(h.ptr())) {
+    const auto text = nb::cast<std::string>(h);
+    if (text == "specialise" || text == "specialize") return SymbolMode::specialise();
+    if (text == "runtime") return SymbolMode::runtime();
+  } else if (PyLong_Check(h.ptr())) {
+    return SymbolMode::runtime(nb::cast<std::int64_t>(h));
+  } else if (nb::isinstance<nb::list>(h) || nb::isinstance<nb::tuple>(h)) {
+    return SymbolMode::bucket(nb::cast<std::vector<std::int64_t>>(h));
+  }
+  raise(ErrorCode::InvalidArgument, concat_text("the mode ", nb::repr(h).c_str(), " of a symbol"),
+        "\"specialise\", \"runtime\", the largest value of a runtime symbol, or a list of upper extents");
+}
+
+using Option = void (*)(CompileOptions&, nb::handle);
+const std::map<std::string, Option, std::less<>>& known_options() {
+  static const std::map<std::string, Option, std::less<>> options = {
+      {"fuse", [](CompileOptions& o, nb::handle v) { o.fusion.skip_fusion = !nb::cast<bool>(v); }},
+      {"constant_folding", [](CompileOptions& o, nb::handle v) { o.constant_folding = nb::cast<bool>(v); }},
+      {"dce", [](CompileOptions& o, nb::handle v) { o.dce = nb::cast<bool>(v); }},
+      {"kernels",
+       [](CompileOptions& o, nb::handle v) {
+         if (!nb::cast<bool>(v)) o.kernel_dispatch = KernelDispatchConfig{KernelDispatchPolicy::ForceCommon};
+       }},
+      {"keep_stages", [](CompileOptions& o, nb::handle v) { o.keep_stages = nb::cast<bool>(v); }},
+      {"must_alias", [](CompileOptions& o, nb::handle v) { o.must_alias = nb::cast<bool>(v); }},
+      {"verbose", [](CompileOptions& o, nb::handle v) { o.verbose = nb::cast<bool>(v); }},
+      {"dims",
+       [](CompileOptions& o, nb::handle v) {
+         o.dim_binding = nb::cast<std::map<std::string, std::int64_t>>(v).empty() ? SymbolBinding{} : [&] {
+           SymbolBinding b;
+           for (auto& [k, n] : nb::cast<std::map<std::string, std::int64_t>>(v)) b.emplace(k, n);
+           return b;
+         }();
+       }},
+      {"symbol_modes",
+       [](CompileOptions& o, nb::handle v) {
+         for (auto [name, mode] : nb::cast<nb::dict>(v))
+           o.symbol_modes.emplace(nb::cast<std::string>(name), mode_from(mode));
+       }},
+      {"donate",
+       [](CompileOptions& o, nb::handle v) {
+         for (auto [name, output] : nb::cast<nb::dict>(v))
+           o.donate.push_back({nb::cast<std::string>(name), nb::cast<std::size_t>(output)});
+       }},
+      {"placement",
+       [](CompileOptions& o, nb::handle v) {
+         for (auto [label, device] : nb::cast<nb::dict>(v))
+           o.placement.push_back({nb::cast<std::string>(label), device_from(nb::cast<std::string>(device))});
+       }},
+      {"keep_state_on_failure",
+       [](CompileOptions& o, nb::handle v) {
+         for (nb::handle name : v) o.on_failure.emplace(nb::cast<std::string>(name), OnFailure::Keep);
+       }},
+  };
+  return options;
+}
+
+nb::list io(const std::vector<IoInfo>& infos) {
+  nb::list out;
+  for (const IoInfo& i : infos)
+    out.append(nb::make_tuple(nb::str(i.name.c_str()), dims_object(i.shape.dims()), dtype_object(i.shape.dtype())));
+  return out;
+}
+
+const IoInfo* find(const std::vector<IoInfo>& infos, std::string_view name) {
+  for (const IoInfo& i : infos)
+    if (i.name == name) return &i;
+  return nullptr;
+}
+
+// What is given for `name`: arrays keep their dtype (a wrong one is an error of the run), Python's numbers take the
+// declared one.
+Tensor value_for(const std::vector<IoInfo>& infos, const std::string& name, nb::handle h) {
+  const IoInfo* info = find(infos, name);
+  const bool numbers = !is_array_like(h);
+  return tensor_from(h, name.c_str(), true, info && numbers ? std::optional(info->shape.dtype()) : std::nullopt);
+}
+
+NamedTensors inputs_from(const PyCompiled& c, nb::args positional, nb::kwargs named) {
+  NamedTensors out;
+  const auto& inputs = c.program.inputs();
+  nb::object given = named;
+  if (positional.size() == 1 && nb::isinstance<nb::dict>(positional[0])) {
+    given = nb::borrow(positional[0]);
+  } else {
+    if (positional.size() > inputs.size()) {
+      PyErr_SetString(PyExc_TypeError,
+                      concat_text("the program has ", inputs.size(), " inputs, got ", positional.size()).c_str());
+      throw nb::python_error();
+    }
+    for (std::size_t i = 0; i < positional.size(); ++i)
+      out.emplace(inputs[i].name, value_for(inputs, inputs[i].name, positional[i]));
+  }
+  const nb::dict d = nb::borrow<nb::dict>(given);
+  for (auto [key, value] : d) {
+    const auto name = nb::cast<std::string>(key);
+    if (!out.emplace(name, value_for(inputs, name, value)).second) {
+      PyErr_SetString(PyExc_TypeError, concat_text("input '", name, "' is given twice").c_str());
+      throw nb::python_error();
+    }
+  }
+  return out;
+}
+
+template <class F>
+auto locked(PyCompiled& c, F&& f) {
+  const nb::gil_scoped_release free;
+  const std::lock_guard<std::mutex> lock(c.busy);
+  return f();
+}
+
+nb::list arrays(std::vector<Tensor> tensors) {
+  nb::list out;
+  for (Tensor& t : tensors) out.append(array_object(std::move(t)));
+  return out;
+}
+
+nb::object stage_list(const CompileResult& r) {
+  nb::list out;
+  for (const PipelineStage& s : r.stages)
+    out.append(nb::make_tuple(nb::str(s.name.c_str()), nb::cast(PyGraph(Graph(s.graph)))));
+  return out;
+}
+
+nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
+  NamedTensors in = inputs_from(c, positional, named);
+  std::vector<TensorView> views;
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const IoInfo& i : c.program.inputs()) {
+    const auto it = in.find(i.name);
+    if (it == in.end()) raise(ErrorCode::NotFound, concat_text("profile: input '", i.name, "' has no value"));
+    it->second = it->second.to_host();
+    dims.push_back(it->second.dims());
+    views.push_back(it->second.view());
+    views.back().dims = dims.back();
+  }
+  for (std::size_t i = 0; i < views.size(); ++i) views[i].dims = dims[i];
+  const std::vector<NodeTime> times = locked(c, [&] { return c.program.profile(views); });
+  nb::list out;
+  for (const NodeTime& t : times) {
+    nb::dict d;
+    d["label"] = nb::str(t.label.c_str());
+    d["op"] = nb::str(t.op.c_str());
+    d["kernel"] = nb::str(t.kernel.c_str());
+    d["ns"] = t.ns;
+    d["flops"] = t.cost.flops;
+    d["read_bytes"] = t.cost.read_bytes;
+    d["write_bytes"] = t.cost.write_bytes;
+    out.append(d);
+  }
+  return out;
+}
+
+}  // namespace
+
+PyCompiled::PyCompiled(CompiledGraph g) : program(std::move(g)) {
+  on_host = program.device() == Device::Cpu;
+  static_shapes = true;
+  for (const auto* list : {&program.inputs(), &program.outputs()})
+    for (const IoInfo& i : *list) static_shapes = static_shapes && i.shape.is_static();
+}
+
+CompileOptions options_from(nb::dict keywords) {
+  CompileOptions out;
+  for (auto [key, value] : keywords) {
+    const auto name = nb::cast<std::string>(key);
+    const auto it = known_options().find(name);
+    if (it == known_options().end()) {
+      std::vector<std::string> names;
+      for (const auto& [n, set] : known_options()) names.push_back(n);
+      PyErr_SetString(PyExc_TypeError, concat_text("there is no compile option '", name, "'; ",
+                                                   did_you_mean(name, names, quoted_names(names, 20)))
+                                           .c_str());
+      throw nb::python_error();
+    }
+    it->second(out, value);
+  }
+  return out;
+}
+
+void bind_runtime(nb::module_& m) {
+  nb::class_<Session>(m, "Session", "Compiles graphs for one device; may be used from many threads.")
+      .def(
+          "__init__",
+          [](Session* self, const std::string& device, int threads, const std::string& isa,
+             const std::string& precision, const std::string& products) {
+            new (self) Session(session_for(device, threads, isa, precision, products));
+          },
+          nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0, nb::arg("isa") = "",
+          nb::arg("precision") = "", nb::arg("products") = "")
+      .def_prop_ro("device", [](const Session& s) { return device_text(s.device()); })
+      .def(
+          "compile",
+          [](const Session& s, PyGraph& g, nb::kwargs options) {
+            Graph& from = g.get();
+            CompileOptions o = options_from(options);
+            std::unique_ptr<PyCompiled> out;
+            Graph taken = std::move(from);
+            g.graph.reset();
+            {
+              const nb::gil_scoped_release free;
+              out = std::make_unique<PyCompiled>(s.compile_with(std::move(taken), std::move(o)));
+            }
+            return out;
+          },
+          nb::arg("graph"), nb::arg("options"), "The program of a graph, which is consumed; keywords are options.");
+
+  nb::class_<PyCompiled>(
+      m, "CompiledGraph", nb::is_weak_referenceable(),
+      "A program with its weights and states, ready to run; calls from several threads wait for each other.")
+      .def_prop_ro("device", [](PyCompiled& c) { return device_text(c.program.device()); })
+      .def_prop_ro("target", [](PyCompiled& c) { return c.program.target_name(); })
+      .def_prop_ro("inputs", [](PyCompiled& c) { return io(c.program.inputs()); })
+      .def_prop_ro("outputs", [](PyCompiled& c) { return io(c.program.outputs()); })
+      .def_prop_ro("params", [](PyCompiled& c) { return io(c.program.params()); })
+      .def_prop_ro("states", [](PyCompiled& c) { return io(c.program.states()); })
+      .def(
+          "run",
+          [](PyCompiled& c, nb::args positional, nb::kwargs named) {
+            const NamedTensors in = inputs_from(c, positional, named);
+            return arrays(locked(c, [&] { return c.on_host ? c.program.run_typed(in) : c.program.run_device(in); }));
+          },
+          "The outputs for these inputs, by place or name (or one dict).")
+      .def("profile", &profile, "Runs once on one thread; the time of each step.")
+      .def(
+          "set_param",
+          [](PyCompiled& c, const std::string& name, nb::handle value) {
+            const Tensor t = value_for(c.program.params(), name, value);
+            // What a later write of the owner would change is not shared.
+            const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
+            locked(c, [&] { c.program.set_param(name, own); });
+          },
+          nb::arg("name"), nb::arg("value"), "Gives a weight its value.")
+      .def("unset_params", [](PyCompiled& c) { return c.program.unset_params(); })
+      .def(
+          "finalize", [](PyCompiled& c) { locked(c, [&] { c.program.finalize(); }); },
+          "Prepares the weights now instead of at the first run.")
+      .def(
+          "read_state",
+          [](PyCompiled& c, const std::string& name) {
+            return array_object(locked(c, [&] { return c.program.read_state(name); }));
+          },
+          nb::arg("name"))
+      .def(
+          "write_state",
+          [](PyCompiled& c, const std::string& name, nb::handle value) {
+            const Tensor t = value_for(c.program.states(), name, value).to_host();
+            locked(c, [&] { c.program.write_state(name, t); });
+          },
+          nb::arg("name"), nb::arg("value"))
+      .def(
+          "reset", [](PyCompiled& c) { locked(c, [&] { c.program.reset(); }); },
+          "Every state back to its initial value.")
+      .def(
+          "share_state_from",
+          [](PyCompiled& c, PyCompiled& other) {
+            const nb::gil_scoped_release free;
+            const std::scoped_lock lock(c.busy, other.busy);
+            return c.program.share_state_from(other.program);
+          },
+          nb::arg("other"), "From now on states of equal name are one and the same in both.")
+      .def(
+          "clone",
+          [](PyCompiled& c) { return locked(c, [&] { return std::make_unique<PyCompiled>(c.program.clone()); }); },
+          "Another runner of the same code; weights are shared, states copied.")
+      .def("prepare_shape",
+           [](PyCompiled& c, const std::vector<std::vector<std::int64_t>>& dims) {
+             locked(c, [&] { c.program.prepare_shape(dims); });
+           })
+      .def_prop_ro("arena_bytes", [](PyCompiled& c) { return c.program.arena_bytes(); })
+      .def_prop_ro("prepared_bytes", [](PyCompiled& c) { return c.program.prepared_bytes(); })
+      .def(
+          "stages", [](PyCompiled& c) { return stage_list(c.program.compile_result()); },
+          "(name, graph) after each pass, when compiled with keep_stages=True.")
+      .def("fusion_report", [](PyCompiled& c) { return c.program.compile_result().fusion.text(); })
+      .def("dispatch_report", [](PyCompiled& c) { return c.program.compile_result().dispatch.text(); })
+      .def(
+          "plan",
+          [](PyCompiled& c) {
+            return inspect_devices(c.program.compile_result().lir) + inspect_lir(c.program.compile_result().lir);
+          },
+          "The planned program: graphs, buffers, schedule.")
+      .def("copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); });
+  m.def(
+      "devices",
+      [] {
+        nb::list out;
+        for (Device d : registered_devices()) {
+          const Presence p = probe_device(d);
+          if (p.count > 0) out.append(nb::str(std::string(device_info(d).id).c_str()));
+        }
+        return out;
+      },
+      "The devices that programs can run on here.");
+  m.def("env_variables", [] {
+    nb::list out;
+    for (const EnvVariable& v : env_variables())
+      out.append(nb::make_tuple(nb::str(std::string(v.name).c_str()), nb::str(std::string(v.what).c_str())));
+    return out;
+  });
+}
+
+}  // namespace rlx::python

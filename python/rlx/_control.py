@@ -1,0 +1,417 @@
+"""Control flow that is part of the program: branches, loops, checkpoints, functions with derivatives of their own."""
+import functools
+
+from . import _rlx, tree
+from ._jit import cached_jit, jit
+from ._transforms import _as_dtype, _eval, _is_inexact, _name
+
+
+def _run_eagerly(key, make, *args):
+    return cached_jit(key, make)(*args)
+
+
+def cond(pred, true_fun, false_fun, *operands):
+    """true_fun(*operands) where pred, a scalar, is true, else false_fun(*operands); one of them runs."""
+    if not callable(true_fun) or not callable(false_fun):
+        raise TypeError("cond(pred, true_fun, false_fun, *operands): both branches are functions")
+    if not _rlx.tracing():
+        run = lambda: lambda p, *xs: cond(p, true_fun, false_fun, *xs)  # noqa: E731
+        return _run_eagerly(("cond", true_fun, false_fun), run, pred, *operands)
+    p = _rlx.value(pred)
+    if p.shape != ():
+        raise TypeError(f"cond: pred has shape {p.shape}, it is one truth value; rlx.numpy.where chooses elementwise")
+    if p.dtype != _rlx.bool_:
+        p = _rlx.add_node("ne", (p, 0), {})
+    leaves, form = tree.flatten(operands)
+    values = [_rlx.value(x) for x in leaves]
+    shapes, forms = [], []
+    for f in (true_fun, false_fun):
+        def body(xs, f=f):
+            outs, out_form = tree.flatten(f(*form.unflatten(xs)))
+            forms.append(out_form)
+            return outs
+        shapes.append(_eval(body, values))
+    types = _join_types(shapes, forms, "cond", (f"the true branch {_name(true_fun)}", f"the false branch {_name(false_fun)}"))
+
+    def branch(f):
+        def run(xs):
+            outs = tree.leaves(f(*form.unflatten(xs)))
+            return [_as_dtype(o, t) for o, t in zip(outs, types)]
+        return run
+
+    outs = _rlx.cond(p, values, branch(true_fun), branch(false_fun))
+    return forms[0].unflatten(outs)
+
+
+def _join_types(shapes, forms, what, names):
+    """The dtypes of results that two functions give: equal, or weak ones take the other's."""
+    _same_forms(shapes, forms, what, names)
+    out = []
+    for x, y in zip(*shapes):
+        if x.dtype == y.dtype or y.weak_type:
+            out.append(x.dtype)
+        elif x.weak_type:
+            out.append(y.dtype)
+    return out
+
+
+def _same_forms(shapes, forms, what, names):
+    if forms[0] != forms[1]:
+        raise TypeError(f"{what}: {names[0]} gives {forms[0]}, {names[1]} gives {forms[1]}")
+    for i, (x, y) in enumerate(zip(*shapes)):
+        if x.shape != y.shape or (x.dtype != y.dtype and not x.weak_type and not y.weak_type):
+            raise TypeError(
+                f"{what}: leaf {i} is {x.dtype.name}{list(x.shape)} from {names[0]} and "
+                f"{y.dtype.name}{list(y.shape)} from {names[1]}"
+            )
+
+
+def switch(index, branches, *operands):
+    """branches[index](*operands); an index outside is the nearest one inside. One branch runs."""
+    branches = list(branches)
+    if not branches or not all(callable(b) for b in branches):
+        raise TypeError("switch(index, branches, *operands): branches is a list of functions, at least one")
+    if not _rlx.tracing():
+        run = lambda: lambda i, *xs: switch(i, branches, *xs)  # noqa: E731
+        return _run_eagerly(("switch", tuple(branches)), run, index, *operands)
+    index = _rlx.value(index)
+    if index.shape != () or index.dtype.kind not in "iu":
+        raise TypeError(f"switch: the index is {index.dtype.name}{list(index.shape)}, it is an integer scalar")
+
+    def choose(low, high):
+        if high - low == 1:
+            return lambda *xs: branches[low](*xs)
+        middle = (low + high) // 2
+        def run(*xs):
+            below = _rlx.add_node("lt", (index, middle), {})
+            return cond(below, choose(low, middle), choose(middle, high), *xs)
+        return run
+
+    return choose(0, len(branches))(*operands)
+
+
+def _settled(init, step, what):
+    """The carry's values with the dtypes that a step gives back: weak ones may change once."""
+    leaves, form = tree.flatten(init)
+    values = [_rlx.value(x) for x in leaves]
+    for _ in range(3):
+        seen = {}
+        def body(xs):
+            out, out_form = tree.flatten(step(form.unflatten(xs)))
+            seen["form"] = out_form
+            return out
+        shapes = _eval(body, values)
+        if seen["form"] != form:
+            raise TypeError(f"{what}: the carry is {form}, the body gives {seen['form']}")
+        again = False
+        for i, (v, s) in enumerate(zip(values, shapes)):
+            if v.dtype == s.dtype:
+                if v.weak_type and not s.weak_type:
+                    values[i] = v._with_weak(False)
+                continue
+            if v.weak_type and not s.weak_type or (v.weak_type and s.weak_type):
+                values[i] = _as_dtype(v, s.dtype)._with_weak(s.weak_type)
+                again = True
+        if not again:
+            break
+    for i, (v, s) in enumerate(zip(values, shapes)):
+        if v.shape != s.shape or (v.dtype != s.dtype and not s.weak_type):
+            raise TypeError(
+                f"{what}: leaf {i} of the carry goes in as {v.dtype.name}{list(v.shape)} and comes out as "
+                f"{s.dtype.name}{list(s.shape)}; a loop keeps shapes and dtypes: cast or reshape one of them"
+            )
+    return values, form
+
+
+def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
+    """Runs f(carry, x) -> (carry, y) for every row x of xs: (last carry, ys stacked).
+
+    checkpoint: reverse mode keeps the carries alone and computes the rest of each step again.
+    """
+    if not callable(f):
+        raise TypeError("scan(f, init, xs): f is a function of (carry, x)")
+    if not _rlx.tracing():
+        run = lambda: lambda c, x: scan(f, c, x, length, reverse, checkpoint)  # noqa: E731
+        return _run_eagerly(("scan", f, length, reverse, checkpoint), run, init, xs)
+    x_leaves, x_form = tree.flatten(xs)
+    x_values = [_rlx.value(x) for x in x_leaves]
+    for v in x_values:
+        if v.ndim == 0:
+            raise TypeError("scan: a scalar among xs has no rows; capture it instead, every step then reads it")
+    lengths = {str(v.shape[0]) for v in x_values}
+    if len(lengths) > 1:
+        raise ValueError(f"scan: xs have {' and '.join(sorted(lengths))} rows")
+    if x_values and length is not None and x_values[0].shape[0] != length:
+        raise ValueError(f"scan: length {length}, xs have {x_values[0].shape[0]} rows")
+    if not x_values and length is None:
+        raise ValueError("scan: without xs give the length")
+    from ._jit import ShapeDtype
+
+    rows = [ShapeDtype(v.shape[1:], v.dtype, v.weak_type) for v in x_values]
+    y_form = None
+
+    def step(carry, row_values):
+        result = f(carry, x_form.unflatten(row_values))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(f"scan: {_name(f)} returns (carry, y), got {type(result).__name__}")
+        return result
+
+    def carries_of(carry):
+        return step(carry, [_rlx.fresh_input(r.shape, r.dtype)._with_weak(r.weak_type) for r in rows])[0]
+
+    values, form = _settled(init, carries_of, f"scan of {_name(f)}")
+    types = [v.dtype for v in values]
+
+    def body(carry_values, row_values):
+        nonlocal y_form
+        weak_carry = [c._with_weak(v.weak_type) for c, v in zip(carry_values, values)]
+        carry, y = step(form.unflatten(weak_carry), row_values)
+        ys, y_form = tree.flatten(y)
+        return [_as_dtype(c, t) for c, t in zip(tree.leaves(carry), types)], [_rlx.value(v) for v in ys]
+
+    carries, ys = _rlx.scan(values, x_values, body, length, reverse, checkpoint, _name(f))
+    return form.unflatten(carries), y_form.unflatten(ys)
+
+
+def while_loop(cond_fun, body_fun, init, max_trips=None):
+    """body_fun again and again on the carry, which starts as init, as long as cond_fun(carry) is true.
+
+    max_trips: the loop stops there at the latest; reverse mode needs it.
+    """
+    if not callable(cond_fun) or not callable(body_fun):
+        raise TypeError("while_loop(cond_fun, body_fun, init): both are functions of the carry")
+    if not _rlx.tracing():
+        run = lambda: lambda c: while_loop(cond_fun, body_fun, c, max_trips)  # noqa: E731
+        return _run_eagerly(("while", cond_fun, body_fun, max_trips), run, init)
+    values, form = _settled(init, body_fun, f"while_loop of {_name(body_fun)}")
+    types = [v.dtype for v in values]
+
+    def again(xs):
+        p = _rlx.value(cond_fun(form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)])))
+        if p.shape != ():
+            raise TypeError(f"while_loop: {_name(cond_fun)} gives an array of shape {p.shape}, it is one truth value")
+        return p if p.dtype == _rlx.bool_ else _rlx.add_node("ne", (p, 0), {})
+
+    def body(xs):
+        out = body_fun(form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)]))
+        return [_as_dtype(o, t) for o, t in zip(tree.leaves(out), types)]
+
+    return form.unflatten(_rlx.while_loop(values, again, body, max_trips))
+
+
+def fori_loop(lower, upper, body_fun, init):
+    """carry = body_fun(i, carry) for i from lower to upper - 1. Bounds that are Python ints make it a scan."""
+    if isinstance(lower, int) and isinstance(upper, int):
+        from . import numpy as rnp
+
+        def step(carry, i):
+            return body_fun(i, carry), None
+
+        step.__name__ = _name(body_fun)
+        if not _rlx.tracing():
+            run = lambda: lambda c: fori_loop(lower, upper, body_fun, c)  # noqa: E731
+            return _run_eagerly(("fori", body_fun, lower, upper), run, init)
+        return scan(step, init, rnp.arange(lower, max(lower, upper), dtype="int32"))[0]
+
+    def go(state):
+        return _rlx.add_node("lt", (state[0], state[1]), {})
+
+    def step(state):
+        i, end, carry = state
+        return _rlx.add_node("add", (i, 1), {}), end, body_fun(i, carry)
+
+    if not _rlx.tracing():
+        run = lambda: lambda a, b, c: fori_loop(a, b, body_fun, c)  # noqa: E731
+        return _run_eagerly(("fori", body_fun), run, lower, upper, init)
+    low, high = _rlx.value(lower), _rlx.value(upper)
+    dtype, _ = _rlx.result_type(low, high)
+    return while_loop(go, step, (_as_dtype(low, dtype), _as_dtype(high, dtype), init))[2]
+
+
+def map(f, xs):
+    """f of every row of xs, one after the other, stacked; vmap runs them side by side."""
+    return scan(_mapped(f), (), xs)[1]
+
+
+@functools.lru_cache(maxsize=256)
+def _mapped(f):
+    def step(carry, x):
+        return carry, f(x)
+
+    step.__name__ = _name(f)
+    return step
+
+
+def checkpoint(fun=None, *, keep_dots=False):
+    """fun, of which reverse mode keeps only the arguments (with keep_dots also results of products), and computes the
+    rest again.
+    """
+    if fun is None:
+        return functools.partial(checkpoint, keep_dots=keep_dots)
+
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        if not _rlx.tracing():
+            return fun(*args, **kwargs)
+        leaves, form = tree.flatten((args, kwargs))
+        dynamic = [i for i, x in enumerate(leaves) if _rlx.is_array_leaf(x)]
+        out_form = None
+
+        def body(values):
+            nonlocal out_form
+            full = list(leaves)
+            for i, v in zip(dynamic, values):
+                full[i] = v._with_weak(originals[i].weak_type)
+            a, k = form.unflatten(full)
+            outs, out_form = tree.flatten(fun(*a, **k))
+            return [_rlx.value(o) for o in outs]
+
+        originals = {i: _rlx.value(leaves[i]) for i in dynamic}
+        outs = _rlx.checkpoint([originals[i] for i in dynamic], body, keep_dots)
+        return out_form.unflatten(outs)
+
+    return wrapped
+
+
+class custom_vjp:
+    """A function with a reverse rule of its own.
+
+        @rlx.custom_vjp
+        def f(x, y): ...
+        f.defvjp(forward, backward)     # forward(x, y) -> (result, residuals); backward(residuals, ct) -> (ct_x, ct_y)
+
+    nondiff_argnums: arguments that are Python values, given to forward as they are and to backward first.
+    """
+
+    def __init__(self, fun, nondiff_argnums=()):
+        self.fun, self.forward, self.backward = fun, None, None
+        self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        functools.update_wrapper(self, fun)
+        self._eager = jit(self._traced, any_static=True)
+
+    def defvjp(self, forward, backward):
+        """The rules: see the class."""
+        self.forward, self.backward = forward, backward
+        self._eager.cache_clear()
+
+    def __get__(self, obj, cls=None):
+        return self if obj is None else functools.partial(self, obj)
+
+    def __call__(self, *args):
+        if self.forward is None:
+            raise TypeError(f"custom_vjp {_name(self.fun)} has no rules yet: call defvjp(forward, backward)")
+        return self._traced(*args) if _rlx.tracing() else self._eager(*args)
+
+    def _traced(self, *args):
+        fun, name = self.fun, _name(self.fun)
+        static = [args[i] for i in self.nondiff]
+        given = [a for i, a in enumerate(args) if i not in self.nondiff]
+        leaves, form = tree.flatten(tuple(given))
+        values = [_rlx.value(x) for x in leaves]
+        forms = {}
+
+        def arguments(xs):
+            it = iter(form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)]))
+            return [args[i] if i in self.nondiff else next(it) for i in range(len(args))]
+
+        def body(xs):
+            outs, forms["out"] = tree.flatten(fun(*arguments(xs)))
+            return [_rlx.value(o) for o in outs]
+
+        def forward(xs):
+            both = self.forward(*arguments(xs))
+            if not isinstance(both, tuple) or len(both) != 2:
+                raise TypeError(f"custom_vjp {name}: forward returns (result, residuals), got {type(both).__name__}")
+            outs, out_form = tree.flatten(both[0])
+            if out_form != forms["out"]:
+                raise TypeError(f"custom_vjp {name}: forward gives the result {out_form}, the function {forms['out']}")
+            residuals, forms["residuals"] = tree.flatten(both[1])
+            outs = [_rlx.value(o) for o in outs]
+            forms["outs"] = outs
+            return outs + [_rlx.value(r) for r in residuals]
+
+        def backward(xs):
+            n = forms["residuals"].num_leaves
+            residuals = forms["residuals"].unflatten(xs[:n])
+            cts = iter(xs[n:])
+            full = [next(cts) if kind in "fc" else _zeros((), "float32") for kind in forms["kinds"]]
+            result = self.backward(*static, residuals, forms["out"].unflatten(full))
+            if not isinstance(result, tuple) or len(result) != len(given):
+                raise TypeError(f"custom_vjp {name}: backward returns a tuple of {len(given)} cotangents, one for each argument")
+            out = []
+            for ct, part in zip(result, form.unflatten(values)):
+                part_leaves = tree.leaves(part)
+                ct_leaves = [None] * len(part_leaves) if ct is None else tree.leaves(ct)
+                if len(ct_leaves) != len(part_leaves):
+                    raise TypeError(f"custom_vjp {name}: a cotangent has {len(ct_leaves)} leaves, its argument {len(part_leaves)}")
+                for c, p in zip(ct_leaves, part_leaves):
+                    if not _is_inexact(p):
+                        continue
+                    c = _zeros(p.shape, p.dtype) if c is None else _as_dtype(c, p.dtype)
+                    if c.shape != p.shape:
+                        raise ValueError(f"custom_vjp {name}: a cotangent of shape {c.shape} for an argument of shape {p.shape}")
+                    out.append(c)
+            return out
+
+        kinds = _eval(body, values)
+        forms["kinds"] = [s.dtype.kind for s in kinds]
+        outs = _rlx.custom_fn(values, body, forward, backward, None, name)
+        return forms["out"].unflatten(outs)
+
+
+def _zeros(shape, dtype):
+    from . import numpy as rnp
+
+    return rnp.zeros(shape, dtype)
+
+
+class custom_jvp:
+    """A function with a forward rule of its own; reverse mode follows from it where it is linear in the tangents.
+
+        @rlx.custom_jvp
+        def f(x): ...
+        @f.defjvp
+        def rule(primals, tangents): ...     # -> (result, tangent of the result)
+    """
+
+    def __init__(self, fun):
+        self.fun, self.rule = fun, None
+        functools.update_wrapper(self, fun)
+        self._eager = jit(self._traced, any_static=True)
+
+    def defjvp(self, rule):
+        """The rule: see the class."""
+        self.rule = rule
+        self._eager.cache_clear()
+        return rule
+
+    def __call__(self, *args):
+        if self.rule is None:
+            raise TypeError(f"custom_jvp {_name(self.fun)} has no rule yet: use @f.defjvp")
+        return self._traced(*args) if _rlx.tracing() else self._eager(*args)
+
+    def _traced(self, *args):
+        name = _name(self.fun)
+        leaves, form = tree.flatten(args)
+        values = [_rlx.value(x) for x in leaves]
+        forms = {}
+
+        def body(xs):
+            outs, forms["out"] = tree.flatten(self.fun(*form.unflatten(xs)))
+            return [_rlx.value(o) for o in outs]
+
+        def rule(xs):
+            n = len(values)
+            tangents = iter(xs[n:])
+            full = [next(tangents) if _is_inexact(v) else _zeros(v.shape, "float32") for v in values]
+            both = self.rule(form.unflatten(xs[:n]), form.unflatten(full))
+            if not isinstance(both, tuple) or len(both) != 2:
+                raise TypeError(f"custom_jvp {name}: the rule returns (result, tangent), got {type(both).__name__}")
+            outs, ts = tree.leaves(both[0]), tree.leaves(both[1])
+            if len(outs) != len(ts):
+                raise TypeError(f"custom_jvp {name}: {len(outs)} results and {len(ts)} tangents")
+            outs = [_rlx.value(o) for o in outs]
+            return outs + [_as_dtype(t, o.dtype) for o, t in zip(outs, ts) if _is_inexact(o)]
+
+        outs = _rlx.custom_fn(values, body, None, None, rule, name)
+        return forms["out"].unflatten(outs)

@@ -1,0 +1,57 @@
+"""Graphs built by hand: besides the methods of the extension, every op of the table is one, g.softmax(x, axis=-1)."""
+from . import _rlx
+
+Graph = _rlx.Graph
+parse = _rlx.parse
+
+
+def _op_method(self, name):
+    if name.startswith("_"):
+        raise AttributeError(name)
+    from . import ops
+
+    try:
+        function = getattr(ops, name)
+    except AttributeError:
+        raise AttributeError(f"a graph has no method and no op {name!r}; dir(rlx.ops) lists the ops") from None
+
+    def call(*operands, **attrs):
+        return function(*operands, graph=self, **attrs)
+
+    call.__name__, call.__doc__ = name, function.__doc__
+    return call
+
+
+def _names(self):
+    from . import ops
+
+    return sorted({*object.__dir__(self), *dir(ops)})
+
+
+def _first(function, text):
+    def method(self, wrt):
+        return function(self, wrt)[0]
+
+    method.__doc__ = text
+    return method
+
+
+def install():
+    """Gives graphs their ops and transforms."""
+    Graph.__getattr__ = _op_method
+    Graph.__dir__ = _names
+    Graph.grad = _first(_rlx.graph_grad, "Outputs: the gradients by the leaves `wrt`; input d_output seeds them.")
+    Graph.grad_with_loss = _first(_rlx.graph_grad_with_loss, "Outputs: loss, gradients; input d_output seeds them.")
+    Graph.value_and_grad = _first(_rlx.graph_value_and_grad, "Outputs: a scalar loss and its gradients.")
+    Graph.vjp = _first(_rlx.graph_vjp, "Outputs: those of the graph, gradients; inputs d_output or d_output_<i>.")
+    Graph.jvp = _first(_rlx.graph_jvp, "Outputs: those of the graph, their tangents; inputs tangent_<name>.")
+    Graph.hvp = _first(_rlx.graph_hvp, "Outputs: loss, gradients, d_loss, Hessian times tangent_<name>.")
+    Graph.jacrev = _first(_rlx.graph_jacrev, "Outputs: Jacobians of output 0 by reverse mode.")
+    Graph.jacfwd = _first(_rlx.graph_jacfwd, "Outputs: Jacobians of output 0 by forward mode.")
+    Graph.hessian = _first(_rlx.graph_hessian, "Outputs: second derivatives of a scalar output 0.")
+
+    def vmap(self, in_axes, batch, out_axes=None):
+        """The graph over a batch: leaves named in in_axes gain an axis there, the others are shared."""
+        return _rlx.graph_vmap(self, in_axes, batch, out_axes)[0]
+
+    Graph.vmap = vmap

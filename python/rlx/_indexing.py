@@ -1,0 +1,375 @@
+"""x[index] and x.at[index]: NumPy's indexing as slices, gathers and scatters."""
+from . import _rlx
+
+
+def _is_array(i):
+    return isinstance(i, (_rlx.Value, _rlx.Array)) or (hasattr(i, "dtype") and hasattr(i, "shape"))
+
+
+def _is_mask(i):
+    if isinstance(i, bool):
+        return True
+    return _is_array(i) and _rlx.dtype(i.dtype).name == "bool"
+
+
+def _normal(x, index):
+    """The index as a tuple with one entry for each axis of x, and None entries for new ones."""
+    index = index if isinstance(index, tuple) else (index,)
+    out, masks = [], 0
+    for i in index:
+        if isinstance(i, list):
+            i = _rlx.array_from(i)
+        if _is_mask(i):
+            raise IndexError(
+                "an index of truth values gives an array whose shape depends on them: rlx.numpy.where(mask, x, 0) keeps "
+                "the shape; outside of compiled functions index a NumPy array, numpy.asarray(x)[mask]"
+            )
+        if i is not None and i is not Ellipsis and not isinstance(i, slice) and not _is_array(i):
+            if isinstance(i, _rlx.Dim):
+                raise IndexError(f"the symbolic extent {i} as an index: rlx.numpy.size_of(x, axis) is its value")
+            try:
+                i = i.__index__()
+            except AttributeError:
+                raise TypeError(
+                    f"an index is an integer, a slice, ..., None or an array of integers, got {type(i).__name__} {i!r}"
+                ) from None
+        elif _is_array(i) and _rlx.dtype(i.dtype).kind not in "iu":
+            raise TypeError(f"an index array has dtype {_rlx.dtype(i.dtype).name}; indices are integers: cast it")
+        out.append(i)
+    used = sum(1 for i in out if i is not None and i is not Ellipsis) + masks
+    if used > x.ndim:
+        raise IndexError(f"{used} indices for an array with {x.ndim} axes")
+    if sum(1 for i in out if i is Ellipsis) > 1:
+        raise IndexError("an index has one ... at most")
+    if Ellipsis not in [i for i in out if not _is_array(i)]:
+        out.append(Ellipsis)
+    at = next(k for k, i in enumerate(out) if i is Ellipsis)
+    return out[:at] + [slice(None)] * (x.ndim - used) + out[at + 1 :]
+
+
+def _key(i):
+    """A hashable form of one entry, with arrays left out."""
+    if isinstance(i, slice):
+        return ("slice", i.start, i.stop, i.step)
+    return ("array",) if _is_array(i) else ("other", i)
+
+
+def _entry(key, arrays):
+    if key[0] == "slice":
+        return slice(*key[1:])
+    return next(arrays) if key[0] == "array" else key[1]
+
+
+def _eager(function, x, index, extra=(), static=()):
+    """Runs it compiled: entries that are no arrays are part of the program."""
+    from ._jit import cached_jit
+
+    entries = _normal(x, index)
+    keys = tuple(_key(i) for i in entries)
+    if any(_is_array(b) for k in keys if k[0] == "slice" for b in k[1:]):
+        raise TypeError("the bounds of a slice are Python integers; rlx.numpy.dynamic_slice starts at a value")
+    arrays = [i for i in entries if _is_array(i)]
+
+    def make():
+        def run(x, arrays, *extra):
+            it = iter(arrays)
+            return function(x, [_entry(k, it) for k in keys], *extra, *static)
+
+        run.__name__ = "index"
+        return run
+
+    return cached_jit((function, keys, static), make)(x, arrays, *extra)
+
+
+def getitem(x, index):
+    """x[index]: integers, slices, ..., None and arrays of integers; a copy, never a view.
+
+    An index array that is out of range is clamped, as XLA does; Python integers out of range are an error.
+    """
+    if isinstance(x, _rlx.Array) and not _rlx.tracing() and not _has_values(index):
+        return _eager(_get, x, index)
+    return _get(_rlx.value(x), _normal(x, index))
+
+
+def _has_values(index):
+    entries = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, _rlx.Value) for i in entries)
+
+
+def update(x, index, values, how):
+    """x.at[index].set(values) and the like; what an index array names out of range is dropped."""
+    if not _rlx.tracing() and not isinstance(x, _rlx.Value) and not _has_values(index) and not isinstance(values, _rlx.Value):
+        return _eager(_put, x, index, (values,), (how,))
+    return _put(_rlx.value(x), _normal(x, index), values, how)
+
+
+def _range(s, extent):
+    """(start, count, step) of a slice over an axis."""
+    if isinstance(extent, int) and not any(isinstance(b, _rlx.Dim) for b in (s.start, s.stop, s.step)):
+        start, stop, step = s.indices(extent)
+        count = max(0, -(-(stop - start) // step))
+        return start, count, step
+    if s.step not in (None, 1):
+        if s.step == -1 and s.start is None and s.stop is None:
+            return None, extent, -1
+        raise IndexError(f"a slice with step {s.step} over the symbolic extent {extent}")
+    def bound(b, default):
+        if b is None:
+            return default
+        if isinstance(b, int) and b < 0:
+            return extent + b
+        return b
+    start, stop = bound(s.start, 0), bound(s.stop, extent)
+    return start, stop - start, 1
+
+
+def _basic(x, entries):
+    """Slices and integers; arrays stay as full axes. Gives (values, entries that are left)."""
+    starts, limits, steps, flips, left = [], [], [], [], []
+    axis = 0
+    for i in entries:
+        if i is None:
+            left.append(None)
+            continue
+        extent = x.shape[axis]
+        if isinstance(i, int):
+            if isinstance(extent, int):
+                if not -extent <= i < extent:
+                    raise IndexError(f"index {i} is out of range for axis {axis} of extent {extent}")
+                i = i % extent
+            elif i < 0:
+                i = extent + i
+            starts.append(i)
+            limits.append(i + 1)
+            steps.append(1)
+            left.append("drop")
+        elif isinstance(i, slice):
+            start, count, step = _range(i, extent)
+            if step > 0:
+                starts.append(start)
+                limits.append(start + count if step == 1 else min(start + (count - 1) * step + 1, extent) if count else start)
+                steps.append(step)
+            elif start is None:
+                starts.append(0)
+                limits.append(extent)
+                steps.append(1)
+                flips.append(axis)
+            else:
+                last = start + (count - 1) * step if count else start
+                starts.append(last if count else 0)
+                limits.append(start + 1 if count else 0)
+                steps.append(-step)
+                flips.append(axis)
+            left.append("keep")
+        else:
+            starts.append(0)
+            limits.append(extent)
+            steps.append(1)
+            left.append(i)
+        axis += 1
+    whole = all(
+        isinstance(s, int) and s == 0 and l == e and t == 1 for s, l, e, t in zip(starts, limits, x.shape, steps)
+    )
+    if not whole:
+        x = _rlx.add_node("slice", (x,), {"starts": starts, "limits": limits, "strides": steps})
+    if flips:
+        x = _rlx.add_node("reverse", (x,), {"axes": flips})
+    return x, left
+
+
+def _counted_from_end(i, extent):
+    """Negative entries of an index array count from the end."""
+    if not isinstance(i, _rlx.Value) and not _rlx.tracing():
+        i = _rlx.value(i)
+    i = _rlx.value(i)
+    if i.dtype.name not in ("int32", "int64"):
+        i = _rlx.add_node("cast", (i,), {"to": "int64" if i.dtype.itemsize >= 4 else "int32"})
+    if not isinstance(extent, int):
+        raise IndexError(f"an index array over the symbolic extent {extent}: rlx.numpy.take takes a mode")
+    below = _rlx.add_node("lt", (i, 0), {})
+    return _rlx.add_node("where", (below, _rlx.add_node("add", (i, extent), {}), i), {})
+
+
+def _broadcast(arrays):
+    shape = _broadcast_shape([a.shape for a in arrays])
+    return [a if a.shape == shape else _rlx.expand([a], shape) for a in arrays], shape
+
+
+def _broadcast_shape(shapes):
+    rank = max(len(s) for s in shapes)
+    out = [1] * rank
+    for s in shapes:
+        for k, d in enumerate(reversed(s)):
+            at = rank - 1 - k
+            if out[at] == 1:
+                out[at] = d
+            elif d != 1 and d != out[at]:
+                raise IndexError(f"index arrays of shapes {' and '.join(map(str, shapes))} do not broadcast")
+    return tuple(out)
+
+
+def _arrays_together(left):
+    """NumPy's rule: index arrays (and integers among them) that stand side by side put their axes there, else in front."""
+    places = [k for k, i in enumerate(left) if i is not None and not isinstance(i, str) or i == "drop"]
+    return all(b - a == 1 for a, b in zip(places, places[1:]))
+
+
+def _get(x, entries, mode="clamp"):
+    if any(_is_array(i) for i in entries):
+        entries = _integers_as_arrays(x, entries)
+    x, left = _basic(x, entries)
+    axis, axes, indices, shape_left = 0, [], [], []
+    for i in left:
+        if i is None:
+            continue
+        if _is_array(i):
+            axes.append(axis)
+            indices.append(_counted_from_end(i, x.shape[axis]))
+        axis += 1
+    if indices:
+        indices, broadcast = _broadcast(indices)
+        out_of_range = {"fill": float(_size(x))} if mode == "fill" else {}
+        x = _rlx.add_node("gather", (x, *indices), {"axes": axes, "mode": mode, **out_of_range})
+        # The indices' axes stand where the first of their axes was; NumPy wants them there when they stood together,
+        # else in front.
+        first, rank = axes[0], len(broadcast)
+        if not _arrays_together(left) and first > 0:
+            perm = list(range(first, first + rank)) + list(range(first)) + list(range(first + rank, x.ndim))
+            x = _rlx.add_node("transpose", (x,), {"perm": perm})
+            first = 0
+        return _reinsert(x, left, first, rank)
+    shape, axis = [], 0
+    for i in left:
+        if i is None:
+            shape.append(1)
+            continue
+        if i == "keep":
+            shape.append(x.shape[axis])
+        axis += 1
+    return x if tuple(shape) == tuple(x.shape) else _rlx.reshape([x], tuple(shape))
+
+
+def _integers_as_arrays(x, entries):
+    """Integers beside index arrays are index arrays of one element."""
+    out, axis = [], 0
+    for i in entries:
+        if isinstance(i, int) and isinstance(x.shape[axis], int):
+            _in_range(i, x.shape[axis], axis)
+            i = _rlx.value(i % x.shape[axis])._with_weak(False)
+        axis += i is not None
+        out.append(i)
+    return out
+
+
+def _in_range(i, extent, axis):
+    if not -extent <= i < extent:
+        raise IndexError(f"index {i} is out of range for axis {axis} of extent {extent}")
+    return True
+
+
+def _reinsert(x, left, first, rank):
+    """Drops the axes of integers and makes those of None, in an array whose index axes begin at `first`."""
+    shape, axis, placed = [], 0, False
+    in_front = first == 0 and not _arrays_together(left)
+    if in_front:
+        shape += list(x.shape[:rank])
+        axis, placed = rank, True
+    for i in left:
+        if i is None:
+            shape.append(1)
+        elif _is_array(i):
+            if not placed:
+                shape += list(x.shape[axis : axis + rank])
+                axis += rank
+                placed = True
+        else:
+            if i == "keep":
+                shape.append(x.shape[axis])
+            axis += 1
+    return x if tuple(shape) == tuple(x.shape) else _rlx.reshape([x], tuple(shape))
+
+
+def _put(x, entries, values, how):
+    """The elements that the entries name, as indices of one scatter; a window of slices alone is written as one."""
+    values = _rlx.value(values)
+    target = _get_shape(x, entries)
+    if values.dtype != x.dtype:
+        if not values.weak_type and _rlx.result_type(x, values)[0] != x.dtype and not _narrows_quietly(x, values):
+            raise TypeError(f"values of dtype {values.dtype.name} in an array of dtype {x.dtype.name}: cast them first")
+        values = _rlx.add_node("cast", (values,), {"to": x.dtype})
+    if tuple(values.shape) != tuple(target):
+        values = _rlx.expand([values], target)
+    if not any(_is_array(i) for i in entries) and all(isinstance(d, int) for d in x.shape):
+        window = _window(x, entries)
+        if window is not None:
+            return _put_window(x, *window, values, how)
+    places = _get(_places(x), entries, "fill")  # the flat place of each element; out of range: behind the last
+    flat = _rlx.reshape([x], (-1,)) if x.ndim != 1 else x
+    n = values.ndim
+    places_1d = _rlx.reshape([places], (-1,)) if n != 1 else places
+    values_1d = _rlx.reshape([values], (-1,)) if n != 1 else values
+    out = _rlx.add_node("scatter_" + how, (flat, places_1d, values_1d), {"axes": [0], "mode": "drop"})
+    return out if x.ndim == 1 else _rlx.reshape([out], x.shape)
+
+
+def _window(x, entries):
+    """(starts, extents) where the entries are integers and slices of step 1, else None."""
+    starts, extents, axis = [], [], 0
+    for i in entries:
+        if i is None:
+            continue
+        if isinstance(i, int):
+            _in_range(i, x.shape[axis], axis)
+            start, count = i % x.shape[axis], 1
+        else:
+            start, count, step = _range(i, x.shape[axis])
+            if step != 1 and count > 1:
+                return None
+        starts.append(start if count else 0)
+        extents.append(count)
+        axis += 1
+    return starts, tuple(extents)
+
+
+_WINDOW_OPS = {"add": "add", "mul": "mul", "min": "min", "max": "max"}
+
+
+def _put_window(x, starts, extents, values, how):
+    values = values if tuple(values.shape) == extents else _rlx.reshape([values], extents)
+    if how != "set":
+        limits = [s + e for s, e in zip(starts, extents)]
+        old = _rlx.add_node("slice", (x,), {"starts": starts, "limits": limits, "strides": [1] * x.ndim})
+        values = _rlx.add_node(_WINDOW_OPS[how], (old, values), {})
+    if not x.ndim:
+        return values
+    return _rlx.add_node("dynamic_update_slice", (x, values, _rlx.array_from(starts, "int64")), {})
+
+
+def _narrows_quietly(x, values):
+    """Floats in narrower floats, integers in narrower ones: as NumPy's assignment."""
+    order = "biufc"
+    return order.index(values.dtype.kind) <= order.index(x.dtype.kind) or {values.dtype.kind, x.dtype.kind} <= {"i", "u"}
+
+
+def _size(x):
+    size = 1
+    for d in x.shape:
+        size *= d
+    return size
+
+
+def _places(x):
+    size = 1
+    for d in x.shape:
+        if not isinstance(d, int):
+            raise IndexError(f"x.at[...] of an array with the symbolic extent {d}")
+        size *= d
+    dtype = "int32" if size < 2**31 else "int64"
+    flat = _rlx.add_node("iota", (), {"dims": (size,), "dtype": dtype, "axis": 0})
+    return _rlx.reshape([flat], x.shape) if x.ndim != 1 else flat
+
+
+def _get_shape(x, entries):
+    from ._transforms import _eval
+
+    return _eval(lambda xs: [_get(xs[0], entries)], [x])[0].shape

@@ -1,0 +1,521 @@
+"""Tracing functions to graphs, and compiling them once for each signature."""
+import functools
+import inspect
+import math
+
+from . import _rlx, tree
+
+
+class ShapeDtype:
+    """Shape and dtype of an array that is not there: for eval_shape, trace and lowered programs."""
+
+    __slots__ = ("shape", "dtype", "weak_type")
+
+    def __init__(self, shape, dtype="float32", weak_type=False):
+        self.shape = tuple(shape)
+        self.dtype = _rlx.dtype(dtype)
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return math.prod(self.shape)
+
+    def __repr__(self):
+        return f"ShapeDtype({self.shape}, {self.dtype.name})"
+
+    def __eq__(self, other):
+        return isinstance(other, ShapeDtype) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype))
+
+
+@functools.lru_cache(maxsize=64)
+def session(device, threads, isa, precision, products):
+    return _rlx.Session(device, threads=threads, isa=isa, precision=precision, products=products)
+
+
+def spec_of(leaf, what):
+    """Shape and dtype of an argument's leaf."""
+    if isinstance(leaf, ShapeDtype):
+        return leaf
+    if isinstance(leaf, (_rlx.Array, _rlx.Value)):
+        return ShapeDtype(leaf.shape, leaf.dtype, leaf.weak_type)
+    if not _rlx.is_array_leaf(leaf):
+        raise TypeError(
+            f"{what}: an argument of type {type(leaf).__name__} is no array, number, or tree of them; "
+            "name it in static_argnames"
+        )
+    a = _rlx.array_from(leaf)
+    return ShapeDtype(a.shape, a.dtype, a.weak_type)
+
+
+def _paths(tree_, name, out):
+    """Names of the leaves for messages and pictures: "params.w", "layers.0"."""
+    if isinstance(tree_, dict):
+        for k in sorted(tree_):
+            _paths(tree_[k], f"{name}.{k}", out)
+    elif isinstance(tree_, (tuple, list)):
+        fields = getattr(tree_, "_fields", None)
+        for i, t in enumerate(tree_):
+            _paths(t, f"{name}.{fields[i] if fields else i}", out)
+    elif tree_ is not None:
+        leaves = tree.leaves(tree_)
+        if len(leaves) == 1 and leaves[0] is tree_:
+            out.append(name)
+        else:
+            out.extend(f"{name}.{i}" for i in range(len(leaves)))
+    return out
+
+
+def _unique(names):
+    seen = {}
+    out = []
+    for n in names:
+        k = seen.get(n, 0)
+        seen[n] = k + 1
+        out.append(n if k == 0 else f"{n}#{k}")
+    return out
+
+
+class Traced:
+    """A function as a graph: its inputs are the leaves of the arguments, its outputs those of the result."""
+
+    def __init__(self, graph, in_specs, in_names, out_tree, out_weak):
+        self.graph, self.in_specs, self.in_names = graph, in_specs, in_names
+        self.out_tree, self.out_weak = out_tree, out_weak
+
+
+def output_leaf(leaf, what):
+    if isinstance(leaf, (_rlx.Value, _rlx.Array)) or _rlx.is_array_leaf(leaf):
+        return _rlx.value(leaf)
+    raise TypeError(
+        f"{what} returns an object of type {type(leaf).__name__}, which is no array, number, or tree of them"
+    )
+
+
+def trace_leaves(call, specs, names, what, bounds=None):
+    """Traces call(values) on a new graph with one input per spec."""
+    graph = _rlx.Graph(what)
+    for name, (low, high, divisor) in (bounds or {}).items():
+        graph.symbol(name, min=low, max=high, divisor=divisor)
+
+    def body():
+        values = [
+            graph.input(n, s.shape, s.dtype)._with_weak(s.weak_type) for n, s in zip(names, specs)
+        ]
+        result, out_tree = tree.flatten(call(values))
+        outs = [output_leaf(leaf, what) for leaf in result]
+        graph.set_outputs(outs)
+        return out_tree, [o.weak_type for o in outs]
+
+    out_tree, weak = _rlx.trace(graph, body)
+    return Traced(graph, specs, names, out_tree, weak)
+
+
+class _Arguments:
+    """Which arguments are static, by place and by name."""
+
+    def __init__(self, fun, static_argnums, static_argnames):
+        self.nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        self.names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        self.parameters = []
+        try:
+            parameters = list(inspect.signature(fun).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        self.parameters = [p.name for p in parameters]
+        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        variadic = any(p.kind in (p.VAR_KEYWORD,) for p in parameters)
+        for n in self.names:
+            if parameters and n not in self.parameters and not variadic:
+                raise ValueError(f"static_argnames: {getattr(fun, '__name__', fun)} has no argument {n!r}; it has {self.parameters}")
+        nums = set()
+        for n in self.nums:
+            if parameters and not -len(positional) <= n < len(positional) and not any(
+                p.kind is p.VAR_POSITIONAL for p in parameters
+            ):
+                raise ValueError(f"static_argnums: {getattr(fun, '__name__', fun)} has no positional argument {n}")
+            nums.add(n + len(positional) if n < 0 else n)
+        nums |= {positional.index(n) for n in self.names if n in positional}
+        self.nums = tuple(sorted(nums))
+        self.names = frozenset(self.names) | {positional[n] for n in nums if n < len(positional)}
+        self.positional = positional
+
+    def name(self, place):
+        return self.positional[place] if place < len(self.positional) else f"arg{place}"
+
+
+def _statics_spread(leaf):
+    return not _rlx.is_array_leaf(leaf)
+
+
+class _Wrapped:
+    """What a compiled function needs in Python: how to trace a call, and how to compile the trace."""
+
+    def __init__(self, fun, arguments, options):
+        self.fun, self.arguments = fun, arguments
+        self.any_static = options.pop("any_static")
+        self.donate = options.pop("donate")
+        self.session = options.pop("session")
+        self.dims = options.pop("dims")
+        self.options = options
+        self.what = getattr(fun, "__name__", type(fun).__name__)
+
+    def split(self, args, kwargs):
+        """(leaves of arrays, their names, call of values)."""
+        a = self.arguments
+        parts, names = [], []
+        for i, arg in enumerate(args):
+            if i not in a.nums:
+                parts.append((i, arg))
+        for k in sorted(kwargs):
+            if k not in a.names:
+                parts.append((k, kwargs[k]))
+        leaves, forms, holes = [], [], []
+        for key, part in parts:
+            ls, form = tree.flatten(part)
+            mine = [not (self.any_static and _statics_spread(x)) for x in ls]
+            label = a.name(key) if isinstance(key, int) else key
+            paths = _paths(part, label, [])
+            for x, dynamic, path in zip(ls, mine, paths):
+                if dynamic:
+                    leaves.append(x)
+                    names.append(path)
+            forms.append((key, form, ls, mine))
+
+        def call(values):
+            it = iter(values)
+            new_args, new_kwargs = list(args), dict(kwargs)
+            for key, form, ls, mine in forms:
+                full = form.unflatten([next(it) if dynamic else x for x, dynamic in zip(ls, mine)])
+                if isinstance(key, int):
+                    new_args[key] = full
+                else:
+                    new_kwargs[key] = full
+            return self.fun(*new_args, **new_kwargs)
+
+        return leaves, _unique(names), call
+
+    def trace(self, args, kwargs):
+        leaves, names, call = self.split(args, kwargs)
+        specs = [spec_of(x, self.what) for x in leaves]
+        bounds = None
+        if self.dims:
+            specs, bounds = self.dims.apply(specs, names)
+        return trace_leaves(call, specs, names, self.what, bounds)
+
+    def donations(self, traced, args, kwargs):
+        """Of each output the number of the donated input whose bytes it takes, or -1."""
+        over = [-1] * len(traced.graph.outputs)
+        if not self.donate:
+            return over, {}
+        wanted = set()
+        for place_or_name in self.donate:
+            name = self.arguments.name(place_or_name) if isinstance(place_or_name, int) else place_or_name
+            wanted |= {i for i, n in enumerate(traced.in_names) if n == name or n.startswith(name + ".")}
+        pairs = {}
+        outputs = [(v.shape, v.dtype) for v in traced.graph.outputs]
+        for i in sorted(wanted):
+            spec = traced.in_specs[i]
+            for o, out in enumerate(outputs):
+                if over[o] < 0 and out == (spec.shape, spec.dtype):
+                    over[o] = i
+                    pairs[traced.in_names[i]] = o
+                    break
+        return over, pairs
+
+    def compile(self, args, kwargs):
+        traced = self.trace(args, kwargs)
+        over, pairs = self.donations(traced, args, kwargs)
+        options = dict(self.options)
+        if pairs:
+            options["donate"] = pairs
+        compiled = session(*self.session).compile(traced.graph, **options)
+        return compiled, traced.out_tree, traced.out_weak, over
+
+    def inlined(self, args, kwargs):
+        return self.fun(*args, **kwargs)
+
+
+class _Dims:
+    """Symbolic extents of arguments: {"x": ("batch", 3)}, with bounds {"batch": (1, 64)}."""
+
+    def __init__(self, dims, bounds):
+        self.dims = {k: (v,) if isinstance(v, (str, int)) or v is None else tuple(v) for k, v in dims.items()}
+        self.bounds = bounds or {}
+
+    def apply(self, specs, names):
+        used, out = {}, []
+        unknown = set(self.dims) - set(names)
+        if unknown:
+            raise ValueError(f"dims: there is no array argument {sorted(unknown)[0]!r}; there are {names}")
+        scratch = _rlx.Graph("dims")
+        for spec, name in zip(specs, names):
+            if name not in self.dims:
+                out.append(spec)
+                continue
+            shape = list(spec.shape)
+            if len(self.dims[name]) > len(shape):
+                raise ValueError(f"dims: {name!r} has {len(shape)} axes, {self.dims[name]} names more")
+            for axis, d in enumerate(self.dims[name]):
+                if isinstance(d, str):
+                    low, high, divisor = (tuple(self.bounds.get(d, ())) + (None, None, None))[:3]
+                    used[d] = (low, high, divisor)
+                    shape[axis] = scratch.symbol(d)
+                elif d is not None and d != shape[axis]:
+                    raise ValueError(f"dims: axis {axis} of {name!r} is {shape[axis]}, declared {d}")
+            out.append(ShapeDtype(shape, spec.dtype, spec.weak_type))
+        return out, used
+
+
+def jit(
+    fun=None,
+    *,
+    static_argnums=(),
+    static_argnames=(),
+    donate_argnums=(),
+    donate_argnames=(),
+    dims=None,
+    bounds=None,
+    device="cpu",
+    threads=0,
+    isa="",
+    precision="",
+    products="",
+    cache_size=256,
+    **options,
+):
+    """Compiles a function of arrays once for each signature of its arguments: shapes, dtypes, trees, static values.
+
+    fun is run with traced values, once; what it does to them becomes the program. Arguments are arrays (of any library
+    with the buffer protocol or DLPack), numbers, and trees of them.
+
+    static_argnums, static_argnames: arguments that are Python values, compared by hash and ==; others mean others.
+    donate_argnums, donate_argnames: arrays that results may be written over; they are gone after the call.
+    dims: {"x": ("batch", None)}: extents that are symbols, so that one program serves all of their values; bounds:
+        {"batch": (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
+    device, threads, isa, precision ("float16", "bfloat16"), products ("bfloat16", "int8"): as of rlx.Session.
+    cache_size: how many programs are kept; the least recently used one goes.
+    Further keywords are compile options: fuse, kernels, constant_folding, keep_stages, must_alias, ...
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            dims=dims,
+            bounds=bounds,
+            device=device,
+            threads=threads,
+            isa=isa,
+            precision=precision,
+            products=products,
+            cache_size=cache_size,
+            **options,
+        )
+    if not callable(fun):
+        raise TypeError(f"jit takes a function, got an object of type {type(fun).__name__}")
+    any_static = options.pop("any_static", False)
+    arguments = _Arguments(fun, static_argnums, static_argnames)
+    donate = tuple((donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums) + tuple(
+        (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames
+    )
+    wrapped = _Wrapped(
+        fun,
+        arguments,
+        dict(
+            options,
+            any_static=any_static,
+            donate=donate,
+            session=(device, threads, isa, precision, products),
+            dims=_Dims(dims, bounds) if dims else None,
+        ),
+    )
+    compiled = _rlx.JitFunction(
+        wrapped.compile,
+        wrapped.inlined,
+        wrapped.what,
+        list(arguments.nums),
+        arguments.names,
+        cache_size,
+        bool(dims),
+        any_static,
+    )
+    compiled.trace = lambda *args, **kwargs: wrapped.trace(args, kwargs)
+    compiled.lower = lambda *args, **kwargs: Lowered(wrapped, args, kwargs)
+    compiled.eval_shape = lambda *args, **kwargs: _shapes(wrapped.trace(args, kwargs))
+    for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
+        if hasattr(fun, attribute):
+            setattr(compiled, attribute, getattr(fun, attribute))
+    compiled.__wrapped__ = fun
+    return compiled
+
+
+class Lowered:
+    """A traced function that is yet to be compiled."""
+
+    def __init__(self, wrapped, args, kwargs):
+        self._wrapped, self._args, self._kwargs = wrapped, args, kwargs
+        self._traced = wrapped.trace(args, kwargs)
+
+    def as_text(self):
+        """The graph as text."""
+        return self._traced.graph.text()
+
+    @property
+    def graph(self):
+        """The graph of the function; compiling consumes a copy of it."""
+        return self._traced.graph
+
+    def compile(self, **options):
+        """A program for these arguments alone; keywords are compile options."""
+        t = self._traced
+        over, pairs = self._wrapped.donations(t, self._args, self._kwargs)
+        merged = dict(self._wrapped.options, **options)
+        if pairs:
+            merged["donate"] = pairs
+        compiled = session(*self._wrapped.session).compile(t.graph.copy(), **merged)
+        return Program(compiled, t, self._wrapped.what)
+
+
+class Program:
+    """A compiled function of fixed signature, which can be saved."""
+
+    def __init__(self, compiled, traced, what):
+        self.compiled, self._traced, self._what = compiled, traced, what
+
+    def __call__(self, *args, **kwargs):
+        """Runs it on a tree of arguments with the leaves that it was compiled for, in their order."""
+        leaves = tree.leaves((args, dict(sorted(kwargs.items()))))
+        if len(leaves) != len(self._traced.in_names):
+            raise TypeError(f"{self._what} was compiled for {len(self._traced.in_names)} arrays, got {len(leaves)}")
+        outs = self.compiled.run(*[x if _rlx.is_array_leaf(x) else _rlx.array_from(x) for x in leaves])
+        outs = [o._with_weak(w) for o, w in zip(outs, self._traced.out_weak)]
+        return self._traced.out_tree.unflatten(outs)
+
+    def save(self, path):
+        """Writes the graph and the forms of arguments and results; rlx.load compiles it again, in milliseconds."""
+        import json
+        import pickle
+
+        t = self._traced
+        head = {
+            "rlx": "program",
+            "version": 1,
+            "name": self._what,
+            "inputs": [[n, [str(d) for d in s.shape], s.dtype.name, s.weak_type] for n, s in zip(t.in_names, t.in_specs)],
+            "weak": [bool(w) for w in t.out_weak],
+            "tree": _tree_to_json(t.out_tree),
+        }
+        del pickle
+        text = json.dumps(head).encode()
+        with open(path, "wb") as f:
+            f.write(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + t.graph.to_bytes())
+
+
+def _tree_to_json(form):
+    marks = form.unflatten(list(range(form.num_leaves)))
+
+    def walk(t):
+        if isinstance(t, int) and not isinstance(t, bool):
+            return t
+        if t is None:
+            return None
+        if type(t) is tuple:
+            return {"tuple": [walk(x) for x in t]}
+        if type(t) is list:
+            return [walk(x) for x in t]
+        if isinstance(t, dict) and all(isinstance(k, str) for k in t):
+            return {"dict": {k: walk(v) for k, v in t.items()}}
+        raise TypeError(
+            f"a result of type {type(t).__name__} cannot be saved: files hold tuples, lists, dicts with string keys and arrays"
+        )
+
+    return walk(marks)
+
+
+def _tree_from_json(j):
+    def walk(t):
+        if t is None or isinstance(t, int):
+            return t
+        if isinstance(t, list):
+            return [walk(x) for x in t]
+        if "tuple" in t:
+            return tuple(walk(x) for x in t["tuple"])
+        return {k: walk(v) for k, v in t["dict"].items()}
+
+    return tree.structure(walk(j))
+
+
+def load(path, device="cpu", *, threads=0, isa="", precision="", products="", **options):
+    """The program that Program.save wrote, compiled for a device of this machine."""
+    import json
+
+    with open(path, "rb") as f:
+        data = f.read()
+    if data[:8] != b"RLXPROG1" or len(data) < 16:
+        raise _rlx.BadFile(f"{path}: this is no program that rlx saved; graphs are read by rlx.parse")
+    size = int.from_bytes(data[8:16], "little")
+    if 16 + size > len(data):
+        raise _rlx.BadFile(f"{path}: the file is cut off: {len(data)} bytes, its header alone takes {16 + size}")
+    try:
+        head = json.loads(data[16 : 16 + size])
+        if head["version"] != 1:
+            raise _rlx.BadFile(f"{path}: written by a later rlx (format {head['version']}, this one reads 1)")
+        names = [i[0] for i in head["inputs"]]
+        specs = [ShapeDtype(i[1], i[2], i[3]) for i in head["inputs"]]
+        form = _tree_from_json(head["tree"])
+        weak = head["weak"]
+    except (ValueError, KeyError, TypeError, IndexError) as e:
+        if isinstance(e, _rlx.Error):
+            raise
+        raise _rlx.BadFile(f"{path}: the header is damaged ({e})") from None
+    graph = _rlx.parse(data[16 + size :], str(path))
+    traced = Traced(graph, specs, names, form, weak)
+    compiled = session(device, threads, isa, precision, products).compile(graph.copy(), **options)
+    return Program(compiled, traced, head["name"])
+
+
+def _shapes(traced):
+    return traced.out_tree.unflatten(
+        [ShapeDtype(v.shape, v.dtype, w) for v, w in zip(traced.graph.outputs, traced.out_weak)]
+    )
+
+
+def eval_shape(fun, *args, **kwargs):
+    """Shapes and dtypes of fun's result, as a tree of ShapeDtype, without computing anything."""
+    wrapped = _Wrapped(
+        fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None)
+    )
+    return _shapes(wrapped.trace(args, kwargs))
+
+
+def trace(fun, *args, **kwargs):
+    """The graph of fun for arguments like these (arrays or ShapeDtype)."""
+    wrapped = _Wrapped(
+        fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None)
+    )
+    return wrapped.trace(args, kwargs).graph
+
+
+_spare = {}
+
+
+def cached_jit(key, make):
+    """The compiled function of `key`, made at first use; a few hundred are kept."""
+    try:
+        found = _spare.get(key)
+    except TypeError:  # a function that is not hashable
+        return jit(make(), any_static=True)
+    if found is None:
+        if len(_spare) > 512:
+            _spare.clear()
+        found = _spare[key] = jit(make(), any_static=True)
+    return found

@@ -1,0 +1,104 @@
+"""What functions of arrays share: at once on arrays, as nodes on traced values."""
+import functools
+import inspect
+
+from . import _rlx
+
+
+def _frozen(x):
+    """Lists in the static arguments of a call, as tuples."""
+    return tuple(_frozen(i) for i in x) if isinstance(x, (list, tuple)) else x
+
+
+def _has_value(x):
+    if isinstance(x, _rlx.Value):
+        return True
+    return isinstance(x, (list, tuple)) and any(_has_value(i) for i in x)
+
+
+def op(*arrays):
+    """Makes fun, which builds nodes, a function of arrays too: `arrays` are its arguments that hold arrays, all others
+    are static. On arrays it is compiled once for each signature.
+    """
+
+    def decorate(fun):
+        parameters = list(inspect.signature(fun).parameters.values())
+        names = [p.name for p in parameters]
+        variadic = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+        statics = [n for n in names if n not in arrays and n not in variadic]
+        static_places = [i for i, n in enumerate(names) if n in statics]
+        compiled = None
+
+        @functools.wraps(fun)
+        def call(*args, **kwargs):
+            nonlocal compiled
+            if _rlx.tracing() or any(_has_value(a) for a in args) or any(_has_value(a) for a in kwargs.values()):
+                return fun(*args, **kwargs)
+            if compiled is None:
+                from ._jit import jit
+
+                compiled = jit(fun, static_argnames=tuple(statics), cache_size=1024)
+            if len(args) > 1 or kwargs:
+                args = [_frozen(a) if i in static_places else a for i, a in enumerate(args)]
+                kwargs = {k: _frozen(v) if k in statics else v for k, v in kwargs.items()}
+            return compiled(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def creator(fun):
+    """The same for functions without array arguments: an array outside of a trace, a value inside."""
+    compiled = None
+
+    @functools.wraps(fun)
+    def call(*args, **kwargs):
+        nonlocal compiled
+        if _rlx.tracing():
+            return fun(*args, **kwargs)
+        if compiled is None:
+            from ._jit import jit
+
+            compiled = jit(fun, static_argnums=tuple(range(12)), static_argnames=tuple(inspect.signature(fun).parameters), cache_size=256)
+        return compiled(*[_frozen(a) for a in args], **{k: _frozen(v) for k, v in kwargs.items()})
+
+    return call
+
+
+def node(name, *operands, **attrs):
+    """The node `name` of the op table over the operands."""
+    return _rlx.add_node(name, operands, attrs)
+
+
+def cast(x, dtype):
+    """x as dtype."""
+    x = _rlx.value(x)
+    dtype = _rlx.dtype(dtype)
+    return x._with_weak(False) if x.dtype == dtype else _rlx.add_node("cast", (x,), {"to": dtype})
+
+
+def inexact(x):
+    """x as a value; integers and truth values become float32."""
+    x = _rlx.value(x)
+    if x.dtype.kind in "fc":
+        return x
+    return cast(x, "float32")._with_weak(x.weak_type)
+
+
+def axes_of(axis, ndim, what):
+    """`axis` (None: all) as a sorted list of axes from 0 on."""
+    if axis is None:
+        return list(range(ndim))
+    out = []
+    for a in axis if isinstance(axis, (tuple, list)) else (axis,):
+        try:
+            a = a.__index__()
+        except AttributeError:
+            raise TypeError(f"{what}: axis {a!r} is no integer") from None
+        if not -ndim <= a < ndim:
+            raise ValueError(f"{what}: axis {a} of an array with {ndim} axes")
+        out.append(a % ndim)
+    if len(set(out)) != len(out):
+        raise ValueError(f"{what}: an axis is named twice in {axis}")
+    return sorted(out)

@@ -1,0 +1,229 @@
+"""Operators, methods and indexing of arrays and of traced values: the functions of rlx.numpy."""
+from . import _indexing, _rlx
+from . import numpy as rnp
+
+
+def _binary(f, swapped=False):
+    if swapped:
+        def op(self, other):
+            return f(other, self) if _joins(other) else NotImplemented
+    else:
+        def op(self, other):
+            return f(self, other) if _joins(other) else NotImplemented
+    return op
+
+
+def _joins(x):
+    return _rlx.is_array_leaf(x) and not isinstance(x, (str, bytes))
+
+
+def _refuse_write(self, index, value):
+    raise TypeError(
+        "rlx arrays cannot be written in place: x = x.at[index].set(value) gives the changed array, and costs no copy "
+        "where the old one is dead"
+    )
+
+
+def _refuse_update(name):
+    def op(self, *args, **kwargs):
+        raise TypeError(f"rlx arrays cannot be changed in place, as {name} would: use its result, y = rlx.numpy.{name}(x)")
+    return op
+
+
+def _refuse_choice(self):
+    shape, where = self.shape, self.made_at
+    raise TypeError(
+        f"Python asked whether a traced value is true ({self.dtype.name}{list(shape)}, made at {where[0]}:{where[1]}): its numbers "
+        "exist only when the compiled function runs. Choose with rlx.numpy.where, rlx.cond or rlx.while_loop, or name "
+        "the argument in static_argnames"
+    )
+
+
+def _refuse_number(kind):
+    def op(self, *args, **kwargs):
+        where = self.made_at
+        raise TypeError(
+            f"{kind} of a traced value ({self.dtype.name}{list(self.shape)}, made at {where[0]}:{where[1]}): its numbers exist "
+            "only when the compiled function runs. Keep to rlx.numpy inside it; rlx.numpy.astype casts"
+        )
+    return op
+
+
+def _iterate(self):
+    if self.ndim == 0:
+        raise TypeError("iteration over a scalar array")
+    n = self.shape[0]
+    if not isinstance(n, int):
+        raise TypeError(f"iteration over an axis of symbolic extent {n}: rlx.scan goes over its rows")
+    return (self[i] for i in range(n))
+
+
+def _length(self):
+    if self.ndim == 0:
+        raise TypeError("len() of a scalar array")
+    n = self.shape[0]
+    if not isinstance(n, int):
+        raise TypeError(f"len() of an axis of symbolic extent {n}: x.shape[0] is the symbol")
+    return n
+
+
+def _numpy_function(self, ufunc, method, *inputs, **kwargs):
+    """NumPy's functions of traced values are rlx.numpy's of the same name."""
+    f = getattr(rnp, ufunc.__name__, None)
+    if method != "__call__" or f is None or kwargs:
+        raise TypeError(
+            f"numpy.{ufunc.__name__} cannot take a traced value: use rlx.numpy"
+            + ("" if f is None else f".{ufunc.__name__}")
+        )
+    return f(*inputs)
+
+
+class _At:
+    """x.at: x with some elements changed, as a new array."""
+
+    __slots__ = ("x",)
+
+    def __init__(self, x):
+        self.x = x
+
+    def __getitem__(self, index):
+        return _AtIndex(self.x, index)
+
+
+class _AtIndex:
+    __slots__ = ("x", "index")
+
+    def __init__(self, x, index):
+        self.x, self.index = x, index
+
+    def set(self, values):
+        """x with x[index] = values."""
+        return _indexing.update(self.x, self.index, values, "set")
+
+    def add(self, values):
+        """x with values added to x[index]; elements named twice get both."""
+        return _indexing.update(self.x, self.index, values, "add")
+
+    def multiply(self, values):
+        """x with x[index] multiplied by values."""
+        return _indexing.update(self.x, self.index, values, "mul")
+
+    def min(self, values):
+        """x with the smaller of x[index] and values."""
+        return _indexing.update(self.x, self.index, values, "min")
+
+    def max(self, values):
+        """x with the larger of x[index] and values."""
+        return _indexing.update(self.x, self.index, values, "max")
+
+    def get(self):
+        """x[index]."""
+        return self.x[self.index]
+
+
+_BINARY = {
+    "add": rnp.add, "sub": rnp.subtract, "mul": rnp.multiply, "truediv": rnp.divide, "floordiv": rnp.floor_divide,
+    "mod": rnp.remainder, "pow": rnp.power, "matmul": rnp.matmul, "and": rnp.bitwise_and, "or": rnp.bitwise_or,
+    "xor": rnp.bitwise_xor, "lshift": rnp.left_shift, "rshift": rnp.right_shift, "divmod": rnp.divmod,
+}
+_COMPARE = {"eq": rnp.equal, "ne": rnp.not_equal, "lt": rnp.less, "le": rnp.less_equal, "gt": rnp.greater,
+            "ge": rnp.greater_equal}
+_METHODS = (
+    "sum", "mean", "max", "min", "prod", "std", "var", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort",
+    "argsort", "reshape", "transpose", "ravel", "flatten", "squeeze", "astype", "clip", "dot", "round", "conj",
+    "swapaxes", "repeat", "take", "diagonal", "trace", "nonzero",
+)
+
+
+def _reshape(self, *shape, **kwargs):
+    return rnp.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
+
+
+def _transpose(self, *axes):
+    if not axes:
+        return rnp.transpose(self)
+    return rnp.transpose(self, axes[0] if len(axes) == 1 else axes)
+
+
+def _common(cls):
+    for name, f in _BINARY.items():
+        setattr(cls, f"__{name}__", _binary(f))
+        setattr(cls, f"__r{name}__", _binary(f, swapped=True))
+    for name, f in _COMPARE.items():
+        setattr(cls, f"__{name}__", _binary(f))
+    cls.__neg__ = lambda self: rnp.negative(self)
+    cls.__pos__ = lambda self: self
+    cls.__abs__ = lambda self: rnp.abs(self)
+    cls.__invert__ = lambda self: rnp.invert(self)
+    cls.__getitem__ = _indexing.getitem
+    cls.__setitem__ = _refuse_write
+    cls.__delitem__ = _refuse_write
+    cls.__iter__ = _iterate
+    cls.__array_priority__ = 100
+    cls.at = property(_At)
+    cls.T = property(lambda self: rnp.transpose(self))
+    cls.mT = property(lambda self: rnp.matrix_transpose(self))
+    cls.real = property(lambda self: rnp.real(self))
+    cls.imag = property(lambda self: rnp.imag(self))
+    for name in _METHODS:
+        f = getattr(rnp, name, None)
+        if f is not None:
+            setattr(cls, name, f if name not in ("reshape", "transpose") else None)
+    cls.reshape = _reshape
+    cls.transpose = _transpose
+    cls.fill = cls.put = cls.partition = _refuse_update("where")
+
+
+def _array_text(self):
+    return f"{self._text()}"
+
+
+def _array_repr(self):
+    host = self.to_host()
+    try:
+        import numpy as np
+
+        values = np.array2string(np.asarray(host), separator=", ", prefix="Array(")
+    except Exception:  # noqa: BLE001  a text is always given
+        values = host._text()
+    weak = ", weak_type=True" if self.weak_type else ""
+    where = f", device={self.device!r}" if self.device != "cpu" else ""
+    return f"Array({values}, dtype={self.dtype.name}{weak}{where})"
+
+
+def _value_repr(self):
+    if not self.alive:
+        where = self.made_at
+        return f"Value(of a trace or graph that is over, made at {where[0]}:{where[1]})"
+    return f"Value({self._text()})"
+
+
+def install():
+    """Gives both classes their operators."""
+    for cls in (_rlx.Array, _rlx.Value):
+        _common(cls)
+    value, array = _rlx.Value, _rlx.Array
+    value.__bool__ = _refuse_choice
+    for name, kind in (("__float__", "float()"), ("__int__", "int()"), ("__complex__", "complex()"),
+                       ("__index__", "an index"), ("item", "item()"), ("tolist", "tolist()"),
+                       ("__array__", "numpy.asarray()"), ("__dlpack__", "DLPack")):
+        setattr(value, name, _refuse_number(kind))
+    value.__len__ = _length
+    value.__array_ufunc__ = _numpy_function
+    value.__repr__ = value.__str__ = _value_repr
+    array.__repr__ = _array_repr
+    array.__str__ = lambda self: str(__import__("numpy").asarray(self))
+    array.__format__ = lambda self, spec: format(self.item() if self.ndim == 0 and spec else str(self), spec)
+    array.__copy__ = lambda self: self
+    array.__deepcopy__ = lambda self, memo: self
+    array.__reduce__ = _pickle
+
+
+def _unpickle(numpy_array, dtype, weak):
+    return _rlx.array_from(numpy_array, dtype, True)._with_weak(weak)
+
+
+def _pickle(self):
+    import numpy as np
+
+    return _unpickle, (np.array(self), self.dtype.name, self.weak_type)

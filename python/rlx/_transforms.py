@@ -1,0 +1,429 @@
+"""Derivatives and batching of functions: each traces its function and lets the compiler transform the graph.
+
+Outside of a trace they run at once, compiled and cached; inside of one they become part of the program.
+"""
+import functools
+
+from . import _rlx, tree
+from ._jit import cached_jit, jit
+
+
+def _name(fun):
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def _is_inexact(leaf):
+    return leaf.dtype.kind in "fc"
+
+
+def _transform(fun, inner, kind, **options):
+    """inner(*args) as a function: compiled when it is called outside of a trace."""
+    functools.update_wrapper(inner, fun) if hasattr(fun, "__name__") else None
+    inner.__name__ = f"{kind}({_name(fun)})"
+    compiled = jit(inner, any_static=True, **options)
+    return compiled
+
+
+def _argnums(argnums, args, kind, fun):
+    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    out = []
+    for n in nums:
+        if not isinstance(n, int) or not -len(args) <= n < len(args):
+            raise ValueError(f"{kind} of {_name(fun)}: argnums {argnums} for a call with {len(args)} positional arguments")
+        out.append(n % len(args))
+    return out
+
+
+def _float_leaves(parts, kind, fun):
+    """(values, form) of the arguments to differentiate by; all of them are floating or complex."""
+    leaves, form = tree.flatten(tuple(parts))
+    values = [_rlx.value(x) for x in leaves]
+    for v in values:
+        if not _is_inexact(v):
+            raise TypeError(
+                f"{kind} of {_name(fun)}: an argument has dtype {v.dtype.name}; derivatives are taken by floating or "
+                "complex arrays: pass 2.0 for 2, or x.astype(rlx.float32)"
+            )
+    return values, form
+
+
+def _scalar(value, kind, fun):
+    if value.shape != ():
+        raise TypeError(
+            f"{kind} of {_name(fun)}: it returns an array of shape {value.shape}, gradients are of scalars: "
+            "sum it, or take rlx.vjp or rlx.jacrev"
+        )
+    if value.dtype.kind != "f":
+        raise TypeError(f"{kind} of {_name(fun)}: it returns {value.dtype.name}, gradients are of real floating scalars")
+
+
+def value_and_grad(fun, argnums=0, has_aux=False):
+    """A function that gives (fun's value, its gradient by the arguments `argnums`).
+
+    With has_aux fun returns (value, aux), and the result is ((value, aux), gradient).
+    """
+    if isinstance(fun, _rlx.Graph):
+        return fun.value_and_grad(argnums)
+    if not callable(fun):
+        raise TypeError(f"value_and_grad takes a function, got an object of type {type(fun).__name__}")
+
+    def inner(*args, **kwargs):
+        nums = _argnums(argnums, args, "grad", fun)
+        values, form = _float_leaves([args[n] for n in nums], "grad", fun)
+        aux_form = None
+
+        def flat(leaves):
+            nonlocal aux_form
+            new = list(args)
+            for n, part in zip(nums, form.unflatten(leaves)):
+                new[n] = part
+            result = fun(*new, **kwargs)
+            aux = None
+            if has_aux:
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise TypeError(f"grad of {_name(fun)}: with has_aux it returns (value, aux), got {type(result).__name__}")
+                result, aux = result
+            if isinstance(result, (tuple, list, dict)) or result is None:
+                raise TypeError(f"grad of {_name(fun)}: it returns a {type(result).__name__}, gradients are of one scalar")
+            loss = _rlx.value(result)
+            _scalar(loss, "grad", fun)
+            aux_leaves, aux_form = tree.flatten(aux)
+            return [loss, *aux_leaves]
+
+        loss, grads, aux = _rlx.fn_value_and_grad(values, flat, list(range(len(values))))
+        grads = form.unflatten(grads)
+        grads = grads[0] if isinstance(argnums, int) else grads
+        value = (loss, aux_form.unflatten(aux)) if has_aux else loss
+        return value, grads
+
+    return _transform(fun, inner, "value_and_grad")
+
+
+def grad(fun, argnums=0, has_aux=False):
+    """The gradient of fun, which returns a scalar, by its arguments `argnums`; with has_aux (gradient, aux)."""
+    if isinstance(fun, _rlx.Graph):
+        return fun.grad(argnums)
+    both = value_and_grad(fun, argnums, has_aux)
+
+    def inner(*args, **kwargs):
+        value, grads = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return _transform(fun, inner, "grad")
+
+
+def _vjp_inner(fun, primals, cotangents):
+    leaves, form = tree.flatten(tuple(primals))
+    values = [_rlx.value(x) for x in leaves]
+    wrt = [i for i, v in enumerate(values) if _is_inexact(v)]
+    out_form = None
+
+    def flat(xs):
+        nonlocal out_form
+        outs, out_form = tree.flatten(fun(*form.unflatten(xs)))
+        return outs
+
+    ct_leaves, ct_form = tree.flatten(cotangents)
+
+    def body(xs):
+        outs = flat(xs)
+        if ct_form != out_form:
+            raise TypeError(f"vjp of {_name(fun)}: the cotangents {ct_form} do not have the form of the result {out_form}")
+        for o, ct in zip(outs, ct_leaves):
+            o, ct = _rlx.value(o), _rlx.value(ct)
+            if o.shape != ct.shape:
+                raise ValueError(f"vjp of {_name(fun)}: a cotangent of shape {ct.shape} for a result of shape {o.shape}")
+        return outs
+
+    shapes = _eval(body, values)
+    cts = [None if s.dtype.kind not in "fc" else _as_dtype(ct, s.dtype) for s, ct in zip(shapes, ct_leaves)]
+    outs, grads = _rlx.fn_vjp(values, flat, wrt, cts)
+    by_leaf = dict(zip(wrt, grads))
+    from . import numpy as rnp
+
+    full = [by_leaf.get(i, None) for i in range(len(values))]
+    full = [g if g is not None else rnp.zeros(v.shape, "float32") for g, v in zip(full, values)]
+    return out_form.unflatten(outs), form.unflatten(full)
+
+
+def _eval(body, values):
+    """Shapes and dtypes of what body gives for values like these."""
+    from ._jit import ShapeDtype
+
+    specs = []
+    scratch = _rlx.Graph("shapes")
+
+    def run():
+        xs = [scratch.input(f"x{i}", v.shape, v.dtype)._with_weak(v.weak_type) for i, v in enumerate(values)]
+        specs.extend(ShapeDtype(o.shape, o.dtype, o.weak_type) for o in map(_rlx.value, body(xs)))
+
+    _rlx.trace_inside(scratch, run)
+    return specs
+
+
+def _as_dtype(x, dtype):
+    x = _rlx.value(x)
+    return x if x.dtype == dtype else _rlx.add_node("cast", (x,), {"to": dtype})
+
+
+def vjp(fun, *primals, has_aux=False):
+    """(fun(*primals), f_vjp): f_vjp of the result's cotangents gives those of the primals, a tuple."""
+
+    def only(*xs):
+        return fun(*xs)[0] if has_aux else fun(*xs)
+
+    only.__name__ = _name(fun)
+
+    if _rlx.tracing():
+        outs = fun(*primals)
+        outs, aux = outs if has_aux else (outs, None)
+
+        def pull(cotangents):
+            return _vjp_inner(only, primals, cotangents)[1]
+
+        return (outs, pull, aux) if has_aux else (outs, pull)
+    forward = cached_jit(("call", fun), lambda: fun)
+    outs = forward(*primals)
+    outs, aux = outs if has_aux else (outs, None)
+    backward = cached_jit(("vjp", fun, has_aux), lambda: lambda xs, ct: _vjp_inner(only, xs, ct)[1])
+
+    def pull(cotangents):
+        return backward(primals, cotangents)
+
+    return (outs, pull, aux) if has_aux else (outs, pull)
+
+
+def _jvp_inner(fun, primals, tangents):
+    leaves, form = tree.flatten(tuple(primals))
+    t_leaves, t_form = tree.flatten(tuple(tangents))
+    if form != t_form:
+        raise TypeError(f"jvp of {_name(fun)}: tangents {t_form} do not have the form of the primals {form}")
+    values = [_rlx.value(x) for x in leaves]
+    wrt, ts = [], []
+    for i, (v, t) in enumerate(zip(values, t_leaves)):
+        if not _is_inexact(v):
+            continue
+        t = _as_dtype(t, v.dtype)
+        if t.shape != v.shape:
+            raise ValueError(f"jvp of {_name(fun)}: a tangent of shape {t.shape} for a primal of shape {v.shape}")
+        wrt.append(i)
+        ts.append(t)
+    out_form = None
+
+    def flat(xs):
+        nonlocal out_form
+        outs, out_form = tree.flatten(fun(*form.unflatten(xs)))
+        return outs
+
+    outs, tangents_out = _rlx.fn_jvp(values, flat, wrt, ts)
+    return out_form.unflatten(outs), out_form.unflatten(tangents_out)
+
+
+def jvp(fun, primals, tangents):
+    """(fun(*primals), its derivative in the direction `tangents`); both are tuples like the arguments."""
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError("jvp takes a tuple of primals and a tuple of tangents: jvp(f, (x,), (v,))")
+    if _rlx.tracing():
+        return _jvp_inner(fun, tuple(primals), tuple(tangents))
+    run = cached_jit(("jvp", fun), lambda: lambda p, t: _jvp_inner(fun, p, t))
+    return run(tuple(primals), tuple(tangents))
+
+
+def linearize(fun, *primals):
+    """(fun(*primals), f_jvp): f_jvp of tangents is the derivative there, linear in them."""
+
+    def push(*tangents):
+        return jvp(fun, primals, tangents)[1]
+
+    outs = fun(*primals) if _rlx.tracing() else cached_jit(("call", fun), lambda: fun)(*primals)
+    return outs, push
+
+
+def hvp(fun, primals, tangents):
+    """(gradient of fun at the primals, its derivative in the direction `tangents`): the Hessian times a vector."""
+    primals, tangents = tuple(primals), tuple(tangents)
+    nums = tuple(range(len(primals)))
+    gradient = cached_grad(fun, nums)
+    return jvp(gradient, primals, tangents)
+
+
+def cached_grad(fun, argnums):
+    try:
+        key = (fun, argnums)
+        hash(key)
+    except TypeError:
+        return grad(fun, argnums)
+    found = _grads.get(key)
+    if found is None:
+        if len(_grads) > 256:
+            _grads.clear()
+        found = _grads[key] = grad(fun, argnums)
+    return found
+
+
+_grads = {}
+
+
+def _basis(values):
+    """For each value the identity over all elements of all of them, [total, *shape]."""
+    from . import numpy as rnp
+
+    total = sum(int(v.size) for v in values)
+    out, at = [], 0
+    for v in values:
+        n = int(v.size)
+        rows = rnp.eye(total, n, k=-at, dtype=v.dtype)
+        out.append(rnp.reshape(rows, (total, *v.shape)))
+        at += n
+    return out, total
+
+
+def _split_rows(rows, values):
+    """[total, *rest] cut into one block for each value, [*shape, *rest]."""
+    from . import numpy as rnp
+
+    out, at = [], 0
+    for v in values:
+        n = int(v.size)
+        out.append(rnp.reshape(rows[at : at + n], (*v.shape, *rows.shape[1:])))
+        at += n
+    return out
+
+
+def _jacobian(fun, argnums, forward, has_aux):
+    kind = "jacfwd" if forward else "jacrev"
+
+    def inner(*args, **kwargs):
+        nums = _argnums(argnums, args, kind, fun)
+        values, form = _float_leaves([args[n] for n in nums], kind, fun)
+        out_form, aux = None, None
+
+        def flat(leaves):
+            nonlocal out_form, aux
+            new = list(args)
+            for n, part in zip(nums, form.unflatten(leaves)):
+                new[n] = part
+            result = fun(*new, **kwargs)
+            if has_aux:
+                result, aux = result
+            outs, out_form = tree.flatten(result)
+            return outs
+
+        from . import numpy as rnp
+
+        if forward:
+            directions, total = _basis(values)
+            seeds = lambda *ts: _rlx.fn_jvp(values, flat, list(range(len(values))), list(ts))[1]  # noqa: E731
+            columns = vmap(seeds)(*directions)  # of each output [total, *out]
+            blocks = []
+            for c in columns:
+                per = _split_rows(c, values)  # [*in, *out] of each input
+                blocks.append([rnp.moveaxis(b, tuple(range(v.ndim)), tuple(range(-v.ndim, 0))) if v.ndim else b
+                               for b, v in zip(per, values)])
+        else:
+            shapes = _eval(flat, values)
+            for s in shapes:
+                if s.dtype.kind not in "fc":
+                    raise TypeError(f"jacrev of {_name(fun)}: a result has dtype {s.dtype.name}")
+            directions, total = _basis(shapes)
+            pull = lambda *cts: _rlx.fn_vjp(values, flat, list(range(len(values))), list(cts))[1]  # noqa: E731
+            rows = vmap(pull)(*directions)  # of each input [total, *in]
+            per_input = [_split_rows(r, shapes) for r in rows]  # [input][output] -> [*out, *in]
+            blocks = [[per_input[i][o] for i in range(len(values))] for o in range(len(shapes))]
+        results = []
+        for b in blocks:
+            parts = form.unflatten(b)
+            results.append(parts[0] if isinstance(argnums, int) else parts)
+        jac = out_form.unflatten(results)
+        if not has_aux:
+            return jac
+        return jac, fun(*args, **kwargs)[1]
+
+    return _transform(fun, inner, kind)
+
+
+def jacfwd(fun, argnums=0, has_aux=False):
+    """The Jacobian by forward mode, one sweep for each element of the argument: [*result.shape, *argument.shape]."""
+    return _jacobian(fun, argnums, True, has_aux)
+
+
+def jacrev(fun, argnums=0, has_aux=False):
+    """The Jacobian by reverse mode, one sweep for each element of the result: [*result.shape, *argument.shape]."""
+    return _jacobian(fun, argnums, False, has_aux)
+
+
+def hessian(fun, argnums=0, has_aux=False):
+    """Second derivatives of a scalar function: the Jacobian, forward, of its gradient."""
+    return jacfwd(jacrev(fun, argnums, has_aux), argnums, has_aux)
+
+
+def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
+    """fun over a batch: arguments have a further axis where in_axes says (None: shared by all), results where out_axes
+    says. Both are an int or None for all, or trees like the arguments and the result.
+    """
+    if not callable(fun):
+        raise TypeError(f"vmap takes a function, got an object of type {type(fun).__name__}")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):
+        raise TypeError(f"vmap of {_name(fun)}: in_axes is an int, None or a tuple of them, got {in_axes!r}")
+
+    def inner(*args, **kwargs):
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(f"vmap of {_name(fun)}: in_axes {in_axes} for {len(args)} positional arguments")
+        leaves, form = tree.flatten(args)
+        axes = tree.spread(in_axes, form, f"vmap of {_name(fun)}: in_axes")
+        k_leaves, k_form = tree.flatten(kwargs)
+        axes = axes + [0] * len(k_leaves)
+        everything = leaves + k_leaves
+        batch, first = None, None
+        mapped = []
+        for i, (x, axis) in enumerate(zip(everything, axes)):
+            if axis is None or not _rlx.is_array_leaf(x):
+                if axis is not None and not _rlx.is_array_leaf(x):
+                    raise TypeError(f"vmap of {_name(fun)}: an argument of type {type(x).__name__} cannot be mapped; "
+                                    "give it in_axes None")
+                continue
+            shape = x.shape if hasattr(x, "shape") else ()
+            if not -len(shape) <= axis < len(shape):
+                raise ValueError(f"vmap of {_name(fun)}: axis {axis} of an argument of shape {tuple(shape)}; "
+                                 "give what is not mapped in_axes None")
+            n = shape[axis]
+            if batch is None:
+                batch, first = n, i
+            elif n != batch:
+                raise ValueError(f"vmap of {_name(fun)}: mapped axes have {batch} entries (argument leaf {first}) and {n} (leaf {i})")
+            mapped.append(i)
+        if batch is None:
+            batch = axis_size
+        if batch is None:
+            raise ValueError(f"vmap of {_name(fun)}: no argument is mapped; in_axes {in_axes}")
+        if axis_size is not None and batch != axis_size:
+            raise ValueError(f"vmap of {_name(fun)}: axis_size {axis_size}, but mapped axes have {batch} entries")
+        out_form = None
+
+        def flat(values):
+            nonlocal out_form
+            full = list(everything)
+            for i, v in zip(mapped, values):
+                full[i] = v
+            result = fun(*form.unflatten(full[: len(leaves)]), **k_form.unflatten(full[len(leaves) :]))
+            outs, out_form = tree.flatten(result)
+            return outs
+
+        def places(_):
+            return tree.spread(out_axes, out_form, f"vmap of {_name(fun)}: out_axes")
+
+        outs = _rlx.fn_vmap(
+            [_rlx.value(everything[i]) for i in mapped], flat, [axes[i] for i in mapped], batch, places
+        )
+        return out_form.unflatten(outs)
+
+    return _transform(fun, inner, "vmap")
+
+
+def stop_gradient(x):
+    """x, with a derivative of zero."""
+    if not _rlx.tracing() and not any(isinstance(v, _rlx.Value) for v in tree.leaves(x)):
+        return x
+    return tree.map(lambda v: _rlx.add_node("stop_gradient", (v,), {}), x)

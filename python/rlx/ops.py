@@ -1,0 +1,92 @@
+"""The op table as functions: rlx.ops.softmax(x, axis=-1), rlx.ops.gelu(x), rlx.ops.layer_norm(x, gamma, beta).
+
+Every op of the table is here under its name in graph texts; attributes are keywords. They are made when first asked for.
+"""
+from . import _rlx
+
+_by_name = None
+
+
+def _table():
+    global _by_name
+    if _by_name is None:
+        _by_name = {}
+        for record in _rlx.op_table():
+            if record["leaf"] or record["level"] == "lir" or record["name"] in ("custom",):
+                continue
+            for name in record["names"]:
+                _by_name[_python_name(name)] = (name, record)
+            if record["name"] not in _by_name and len(record["names"]) == 1:
+                _by_name[record["name"]] = (record["names"][0], record)
+    return _by_name
+
+
+def _python_name(name):
+    return name + "_" if name in ("if", "while", "not", "and", "or") else name
+
+
+_TYPES = {"ints": "list of int", "floats": "list of float", "strs": "list of str", "shape": "tuple of int or Dim"}
+
+
+def _document(name, record):
+    lines = [record["what"], ""]
+    operands = []
+    for operand, optional in record["operands"]:
+        operands.append(f"[{operand}]" if optional else operand)
+    lines.append("Operands: " + (", ".join(operands) or "none") + (" (the first may repeat)" if record["variadic"] else ""))
+    for a in record["attrs"]:
+        values = f": one of {', '.join(a['values'])}" if a["values"] else ""
+        default = f" = {a['default']}" if a["default"] != "" else ""
+        lines.append(f"{a['name']}{default}: {_TYPES.get(a['type'], a['type'])}{values}")
+    lines.append("Dtypes: " + _dtypes_of(name))
+    return "\n".join(lines)
+
+
+def _dtypes_of(name):
+    taken = _rlx.op_dtypes(name)
+    return ", ".join(taken) if taken else "as its operands say"
+
+
+def _make(name, record):
+    from ._op import op
+
+    positional = [o for o, optional in record["operands"]]
+
+    def function(*operands, **attrs):
+        return _rlx.add_node(name, operands, attrs)
+
+    def call(*operands, **attrs):
+        graph = attrs.pop("graph", None)
+        if graph is not None:
+            return _rlx.add_node(name, operands, attrs, graph)
+        if _rlx.tracing() or any(isinstance(x, _rlx.Value) for x in operands):
+            return _rlx.add_node(name, operands, attrs)
+        from ._jit import cached_jit
+        from ._op import _frozen
+
+        named = {k: v for k, v in attrs.items() if k in positional}
+        static = {k: _frozen(v) for k, v in attrs.items() if k not in positional}
+        key = (name, tuple(sorted(static.items())))
+        run = cached_jit(key, lambda: lambda xs, named: _rlx.add_node(name, tuple(xs), {**static, **named}))
+        return run(list(operands), named)
+
+    del op, function
+    call.__name__ = call.__qualname__ = _python_name(name)
+    call.__doc__ = _document(name, record)
+    return call
+
+
+def __getattr__(name):
+    found = _table().get(name)
+    if found is None or name.startswith("__"):
+        import difflib
+
+        near = difflib.get_close_matches(name, _table(), 1)
+        raise AttributeError(f"there is no op {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    made = _make(*found)
+    globals()[name] = made
+    return made
+
+
+def __dir__():
+    return sorted(_table())
