@@ -1,6 +1,5 @@
 """Tracing functions to graphs, and compiling them once for each signature."""
 import functools
-import inspect
 import math
 
 from . import _rlx, tree
@@ -123,7 +122,8 @@ class _Arguments:
     def __init__(self, fun, static_argnums, static_argnames):
         self.nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         self.names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        self.parameters = []
+        import inspect
+
         try:
             parameters = list(inspect.signature(fun).parameters.values())
         except (TypeError, ValueError):
