@@ -60,7 +60,9 @@ Result<Shapes> infer(const InferContext& c) {
   Shapes out;
   for (nb::handle s : result) {
     if (!nb::hasattr(s, "shape") || !nb::hasattr(s, "dtype"))
-      return Diagnostic{ErrorCode::InvalidArgument, concat_text(op.name, ": its shape rule gives ", nb::repr(s).c_str()), {},
+      return Diagnostic{ErrorCode::InvalidArgument,
+                        concat_text(op.name, ": its shape rule gives ", nb::repr(s).c_str()),
+                        {},
                         "return an rlx.ShapeDtype, or a tuple of them"};
     out.emplace_back(dims_from(s.attr("shape")), dtype_from(s.attr("dtype")));
   }
@@ -142,16 +144,17 @@ void batch(BatchContext& c) {
   }
   const nb::object result = op.batch(nb::tuple(values_of(lifted)), nb::tuple(batched), dim_object(c.batch_size()),
                                      **nb::borrow<nb::kwargs>(attrs_of(c.box())));
-  for_each_result(result, static_cast<std::size_t>(c.num_results()), concat_text("the batch rule of ", op.name),
-                  [&](std::size_t r, nb::handle h) {
-                    c.set_result(static_cast<int>(r), operand_from(c.graph(), h, user_line()));
-                  });
+  for_each_result(
+      result, static_cast<std::size_t>(c.num_results()), concat_text("the batch rule of ", op.name),
+      [&](std::size_t r, nb::handle h) { c.set_result(static_cast<int>(r), operand_from(c.graph(), h, user_line())); });
 }
 
 // -- kernels --
 
 Diagnostic bad_result(const PyOp& op, std::size_t r, std::string problem) {
-  return {ErrorCode::InvalidArgument, concat_text(op.name, ": result ", r, " of its kernel ", problem), {},
+  return {ErrorCode::InvalidArgument,
+          concat_text(op.name, ": result ", r, " of its kernel ", problem),
+          {},
           "the kernel gives arrays of the shapes and dtypes that its shape rule says"};
 }
 
@@ -174,7 +177,8 @@ std::optional<Diagnostic> call_python(const OpBox& box, std::span<const Tensor> 
       const Tensor t = tensor_from(h, op.name.c_str(), true, number ? std::optional(to.dtype) : std::nullopt).to_host();
       const std::vector<std::int64_t> dims(to.dims.begin(), to.dims.end());
       if (t.dtype() != to.dtype || t.dims() != dims)
-        return bad_result(op, r, concat_text("is ", t.shape(), ", expected ", dims_text(to.dims), " ", dtype_name(to.dtype)));
+        return bad_result(op, r,
+                          concat_text("is ", t.shape(), ", expected ", dims_text(to.dims), " ", dtype_name(to.dtype)));
       if (t.size_bytes()) std::memcpy(to.data, t.data(), t.size_bytes());
       ++r;
     }
@@ -242,9 +246,9 @@ void reference(const RefArgs& a) {
   if (auto d = run_kernel({a.box, inputs, outputs})) throw Error(*std::move(d));
 }
 
-void register_python_op(const std::string& name, const std::string& what, int operands, nb::object shape, nb::object kernel,
-                        std::uintptr_t address, nb::object vjp_rule, nb::object jvp_rule, nb::object batch_rule,
-                        nb::object decomposition, bool ordered) {
+void register_python_op(const std::string& name, const std::string& what, int operands, nb::object shape,
+                        nb::object kernel, std::uintptr_t address, nb::object vjp_rule, nb::object jvp_rule,
+                        nb::object batch_rule, nb::object decomposition, bool ordered) {
   auto op = std::make_unique<PyOp>();
   op->name = name;
   op->what = what;
@@ -256,35 +260,37 @@ void register_python_op(const std::string& name, const std::string& what, int op
   op->batch = std::move(batch_rule);
   op->decompose = std::move(decomposition);
   const bool composite = !op->decompose.is_none(), has_kernel = !op->kernel.is_none() || op->c_kernel;
-  OpDef def{.kind = OpKind::Custom,
-            .name = op->name,
-            .what = op->what,
-            .inputs = operands < 0 ? variadic_inputs("x", 0) : variadic_inputs("x", operands),
-            .attrs = {},
-            .level = Level::Mir,
-            .leaf = LeafKind::None,
-            .elementwise = ElementwiseKind::No,
-            .view = ViewKind::None,
-            .precision = PrecisionCategory::Stated,
-            .infer = infer,
-            .decompose = composite ? Rule<void(DecomposeContext&)>(decompose) : none("it is a kernel of Python's"),
-            .vjp = !op->vjp.is_none() ? Rule<void(VjpContext&)>(vjp)
-                   : composite        ? Rule<void(VjpContext&)>(by_decomposition)
-                                      : Rule<void(VjpContext&)>(none("it was registered without a vjp rule")),
-            .jvp = !op->jvp.is_none() ? Rule<void(JvpContext&)>(jvp)
-                   : composite        ? Rule<void(JvpContext&)>(by_decomposition)
-                                      : Rule<void(JvpContext&)>(none("it was registered without a jvp rule")),
-            .batch = !op->batch.is_none() ? Rule<void(BatchContext&)>(batch)
-                     : composite          ? Rule<void(BatchContext&)>(by_decomposition)
-                                          : Rule<void(BatchContext&)>(none("it was registered without a batch rule")),
-            .reference = has_kernel ? Rule<void(const RefArgs&)>(reference) : Rule<void(const RefArgs&)>(by_decomposition),
-            .cost = moves_bytes,
-            .samples = none("tested by those who registered it")};
+  OpDef def{
+      .kind = OpKind::Custom,
+      .name = op->name,
+      .what = op->what,
+      .inputs = operands < 0 ? variadic_inputs("x", 0) : variadic_inputs("x", operands),
+      .attrs = {},
+      .level = Level::Mir,
+      .leaf = LeafKind::None,
+      .elementwise = ElementwiseKind::No,
+      .view = ViewKind::None,
+      .precision = PrecisionCategory::Stated,
+      .infer = infer,
+      .decompose = composite ? Rule<void(DecomposeContext&)>(decompose) : none("it is a kernel of Python's"),
+      .vjp = !op->vjp.is_none() ? Rule<void(VjpContext&)>(vjp)
+             : composite        ? Rule<void(VjpContext&)>(by_decomposition)
+                                : Rule<void(VjpContext&)>(none("it was registered without a vjp rule")),
+      .jvp = !op->jvp.is_none() ? Rule<void(JvpContext&)>(jvp)
+             : composite        ? Rule<void(JvpContext&)>(by_decomposition)
+                                : Rule<void(JvpContext&)>(none("it was registered without a jvp rule")),
+      .batch = !op->batch.is_none() ? Rule<void(BatchContext&)>(batch)
+               : composite          ? Rule<void(BatchContext&)>(by_decomposition)
+                                    : Rule<void(BatchContext&)>(none("it was registered without a batch rule")),
+      .reference = has_kernel ? Rule<void(const RefArgs&)>(reference) : Rule<void(const RefArgs&)>(by_decomposition),
+      .cost = moves_bytes,
+      .samples = none("tested by those who registered it")};
   if (ordered) def.trait = OpTrait::Ordered;
   {
     const std::lock_guard<std::mutex> lock(ops_mutex);
     if (!ops_by_name().emplace(op->name, op.get()).second)
-      raise(ErrorCode::InvalidArgument, concat_text("an op '", name, "' is registered already"), "ops stay for the life of the process: take another name");
+      raise(ErrorCode::InvalidArgument, concat_text("an op '", name, "' is registered already"),
+            "ops stay for the life of the process: take another name");
   }
   try {
     register_op(def);
@@ -318,8 +324,8 @@ nb::object add_custom(const std::string& name, nb::sequence operands, const std:
 
 void bind_custom(nb::module_& m) {
   m.def("register_op", &register_python_op, nb::arg("name"), nb::arg("what"), nb::arg("operands"), nb::arg("shape"),
-        nb::arg("kernel").none(), nb::arg("address"), nb::arg("vjp").none(), nb::arg("jvp").none(), nb::arg("batch").none(),
-        nb::arg("decompose").none(), nb::arg("ordered"));
+        nb::arg("kernel").none(), nb::arg("address"), nb::arg("vjp").none(), nb::arg("jvp").none(),
+        nb::arg("batch").none(), nb::arg("decompose").none(), nb::arg("ordered"));
   m.def("add_custom", &add_custom);
 }
 

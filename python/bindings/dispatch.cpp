@@ -307,6 +307,7 @@ nb::object run_direct(Entry& e, Scratch& s) {
   {
     Runner runner(e);
     const nb::gil_scoped_release free;
+    const CtrlC interruptible(e.first->loops);
     runner.program().run_into(s.views, s.results);
   }
   return results_object(e, outs);
@@ -323,6 +324,7 @@ nb::object run_named(Entry& e, Scratch& s) {
   {
     Runner runner(e);
     const nb::gil_scoped_release free;
+    const CtrlC interruptible(e.first->loops);
     made = e.first->on_host ? runner.program().run_typed(in) : runner.program().run_device(std::move(in));
     in.clear();
   }

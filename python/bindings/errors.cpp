@@ -27,6 +27,8 @@ constexpr std::string_view kKept = "Python exception ";
 
 void raise_error(const Error& e) {
   const Diagnostic& d = e.diagnostic();
+  if (d.code == ErrorCode::Interrupted && PyErr_CheckSignals() != 0)
+    return;  // KeyboardInterrupt, or what a handler raised
   if (d.hint.rfind(kKept, 0) == 0) {
     if (const auto it = kept().find(d.hint); it != kept().end()) {
       const nb::object exception = it->second;
@@ -116,6 +118,7 @@ void bind_errors(nb::module_& m) {
        PyExc_RuntimeError},
       {ErrorCode::DeviceLost, "DeviceLost", "The device failed or went away.", PyExc_RuntimeError},
       {ErrorCode::OutOfMemory, "OutOfMemory", "A device or the host has not the memory.", PyExc_MemoryError},
+      {ErrorCode::Interrupted, "Interrupted", "A run was asked to stop.", PyExc_RuntimeError},
       {ErrorCode::Internal, "InternalError", "A bug of rlx: please report it.", PyExc_RuntimeError},
   };
   nb::object base = nb::steal(PyErr_NewExceptionWithDoc(

@@ -1,8 +1,12 @@
 // Sessions and compiled programs in Python.
 #include "python/bindings/runtime.h"
 
+#include <csignal>
+#include <thread>
+
 #include "rlx/compiler/pipeline.h"
 #include "rlx/driver/registry.h"
+#include "rlx/driver/stop_request.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/env.h"
@@ -153,6 +157,7 @@ template <class F>
 auto locked(PyCompiled& c, F&& f) {
   const nb::gil_scoped_release free;
   const std::lock_guard<std::mutex> lock(c.busy);
+  const CtrlC interruptible(c.loops);
   return f();
 }
 
@@ -200,6 +205,46 @@ nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
 
 }  // namespace
 
+struct CtrlC::Impl {
+  Impl() : request(flag) {}
+  struct sigaction before {};
+  StopRequest request;
+  static inline std::atomic<bool> flag{false};
+  static inline struct sigaction pythons {};
+};
+
+CtrlC::CtrlC(bool wanted) {
+  static const std::thread::id main_thread = std::this_thread::get_id();  // the one that imported the module
+  if (!wanted || std::this_thread::get_id() != main_thread) return;
+  struct sigaction now {};
+  if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return;
+  if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return;
+  impl_ = std::make_unique<Impl>();
+  impl_->before = now;
+  Impl::pythons = now;
+  Impl::flag = false;
+  struct sigaction ours = now;
+  ours.sa_handler = [](int signal) {
+    Impl::flag = true;
+    Impl::pythons.sa_handler(signal);
+  };
+  sigaction(SIGINT, &ours, nullptr);
+}
+CtrlC::~CtrlC() {
+  if (impl_) sigaction(SIGINT, &impl_->before, nullptr);
+}
+
+namespace {
+
+bool holds_loops(const Graph& g) {
+  for (const Node& n : g.nodes())
+    if (n.kind() == OpKind::While || n.kind() == OpKind::Scan || n.kind() == OpKind::If || n.kind() == OpKind::Call)
+      return true;
+  return false;
+}
+
+}  // namespace
+
 PyCompiled::PyCompiled(CompiledGraph g) : program(std::move(g)) {
   on_host = program.device() == Device::Cpu;
   static_shapes = true;
@@ -226,6 +271,7 @@ CompileOptions options_from(nb::dict keywords) {
 }
 
 void bind_runtime(nb::module_& m) {
+  const CtrlC this_thread_is_main(false);
   nb::class_<Session>(m, "Session", "Compiles graphs for one device; may be used from many threads.")
       .def(
           "__init__",
@@ -242,11 +288,13 @@ void bind_runtime(nb::module_& m) {
             Graph& from = g.get();
             CompileOptions o = options_from(options);
             std::unique_ptr<PyCompiled> out;
+            const bool loops = holds_loops(from);
             Graph taken = std::move(from);
             g.graph.reset();
             {
               const nb::gil_scoped_release free;
               out = std::make_unique<PyCompiled>(s.compile_with(std::move(taken), std::move(o)));
+              out->loops = loops;
             }
             return out;
           },

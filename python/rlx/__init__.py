@@ -25,6 +25,7 @@ from ._rlx import (  # noqa: E402
     DTypeMismatch,
     Error,
     InternalError,
+    Interrupted,
     InvalidArgument,
     NotFound,
     OutOfMemory,
