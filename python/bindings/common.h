@@ -114,6 +114,8 @@ nb::tuple dims_object(std::span<const std::int64_t> dims);
 
 // -- tracing --
 nb::object value_object(Expr e, SourceLoc loc, bool weak = false);
+/// The graph of a value; InvalidArgument naming the line that made it when that is gone.
+Graph& graph_of(const PyValue& v);
 /// The graph that nodes go to now: of the innermost function under trace; null outside of any.
 Graph* traced_graph();
 /// The value of this graph that `h` stands for: a value, an array or a number, which become constants.

@@ -307,7 +307,7 @@ nb::object add_custom(const std::string& name, nb::sequence operands, const std:
   const SourceLoc loc = user_line();
   Graph* g = traced_graph();
   for (std::size_t i = 0; !g && i < nb::len(operands); ++i)
-    if (nb::isinstance<PyValue>(operands[i])) g = &nb::cast<const PyValue&>(operands[i]).expr.graph();
+    if (nb::isinstance<PyValue>(operands[i])) g = &graph_of(nb::cast<const PyValue&>(operands[i]));
   if (!g) raise(ErrorCode::InvalidArgument, "there is no graph to add to");
   std::vector<Value> own;
   for (std::size_t i = 0; i < nb::len(operands); ++i) own.push_back(operand_from(*g, operands[i], loc).value());

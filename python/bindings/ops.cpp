@@ -236,7 +236,7 @@ Graph& graph_for(nb::handle given, nb::sequence operands) {
   if (!given.is_none()) return nb::cast<const PyGraph&>(given).get();
   for (std::size_t i = 0; i < nb::len(operands); ++i) {
     const nb::object o = operands[i];
-    if (nb::isinstance<PyValue>(o)) return nb::cast<const PyValue&>(o).expr.graph();
+    if (nb::isinstance<PyValue>(o)) return graph_of(nb::cast<const PyValue&>(o));
   }
   raise(ErrorCode::InvalidArgument, "there is no graph to add to",
         "call it on a graph's values, or in a function under rlx.jit");

@@ -150,8 +150,8 @@ class _Arguments:
         return self.positional[place] if place < len(self.positional) else f"arg{place}"
 
 
-def _statics_spread(leaf):
-    return not _rlx.is_array_leaf(leaf)
+def _is_static(leaf):
+    return not isinstance(leaf, ShapeDtype) and not _rlx.is_array_leaf(leaf)
 
 
 class _Wrapped:
@@ -179,7 +179,7 @@ class _Wrapped:
         leaves, forms, holes = [], [], []
         for key, part in parts:
             ls, form = tree.flatten(part)
-            mine = [not (self.any_static and _statics_spread(x)) for x in ls]
+            mine = [not (self.any_static and _is_static(x)) for x in ls]
             label = a.name(key) if isinstance(key, int) else key
             paths = _paths(part, label, [])
             for x, dynamic, path in zip(ls, mine, paths):

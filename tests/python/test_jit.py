@@ -142,7 +142,7 @@ def test_symbolic_extents():
         x = np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32)
         np.testing.assert_allclose(f(x), 2 * x.sum(0), rtol=1e-5, atol=1e-5)
     assert f.misses == 1
-    with pytest.raises(ValueError, match="n = 65"):
+    with pytest.raises(ValueError, match="'n' = 65 is outside"):
         f(np.zeros((65, 3), np.float32))
 
 
