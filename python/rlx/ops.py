@@ -16,8 +16,6 @@ def _table():
                 continue
             for name in record["names"]:
                 _by_name[_python_name(name)] = (name, record)
-            if record["name"] not in _by_name and len(record["names"]) == 1:
-                _by_name[record["name"]] = (record["names"][0], record)
     return _by_name
 
 
@@ -48,12 +46,7 @@ def _dtypes_of(name):
 
 
 def _make(name, record):
-    from ._op import op
-
     positional = [o for o, optional in record["operands"]]
-
-    def function(*operands, **attrs):
-        return _rlx.add_node(name, operands, attrs)
 
     def call(*operands, **attrs):
         graph = attrs.pop("graph", None)
