@@ -490,7 +490,9 @@ void bind_arrays(nb::module_& m) {
           "to",
           [](const PyArray& a, const std::string& device) {
             const auto id = parse_device_id(device);
-            if (!id) raise(ErrorCode::DeviceUnavailable, concat_text("there is no kind of device '", device, "'"), "rlx.devices() lists those that are here");
+            if (!id)
+              raise(ErrorCode::DeviceUnavailable, concat_text("there is no kind of device '", device, "'"),
+                    "rlx.devices() lists those that are here");
             return PyArray{to(a.tensor, *id), a.weak};
           },
           nb::arg("device"), "The array on a device: \"cpu\", \"cuda:1\"; itself when it is there.")
