@@ -403,7 +403,6 @@ class Program:
     def save(self, path):
         """Writes the graph and the forms of arguments and results; rlx.load compiles it again, in milliseconds."""
         import json
-        import pickle
 
         t = self._traced
         head = {
@@ -414,7 +413,6 @@ class Program:
             "weak": [bool(w) for w in t.out_weak],
             "tree": _tree_to_json(t.out_tree),
         }
-        del pickle
         text = json.dumps(head).encode()
         with open(path, "wb") as f:
             f.write(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + t.graph.to_bytes())
