@@ -90,7 +90,16 @@ PassContext CompilePipeline::context(FusionReport* report) const {
 }
 
 void CompilePipeline::keep(std::string name, const Graph& g) {
-  if (options_.keep_stages) stages_.push_back({std::move(name), g});
+  if (!options_.keep_stages) return;
+  place_misses();
+  stages_.push_back({std::move(name), g});
+}
+
+// A graph changes where a stage is kept: what was missed since the last one was missed in its graph.
+void CompilePipeline::place_misses() {
+  if (!report_ || stages_.empty()) return;
+  for (; placed_misses_ < report_->missed.size(); ++placed_misses_)
+    report_->missed[placed_misses_].stage = stages_.size() - 1;
 }
 
 void CompilePipeline::observe(void* self, const Pass& pass, const Graph& after) {
@@ -106,6 +115,11 @@ MirModule CompilePipeline::lower_hir(HirModule m) {
 }
 
 MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& report) {
+  struct Told {  // also when a pass throws
+    FusionReport*& report;
+    ~Told() { report = nullptr; }
+  } const told{report_ = &report};
+  placed_misses_ = report.missed.size();
   report.before = op_histogram(m.graph);
   report.nodes_before = m.graph.num_nodes();
   PassContext c = context(&report);
@@ -124,6 +138,7 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   g = run_passes(std::move(g), fusion_passes_for_supported(c.claims->kinds(), options_.fusion), c, observe, this);
   if (options_.dce) g = drop_dead(std::move(g));
 
+  place_misses();
   report.after = op_histogram(g);
   report.nodes_after = g.num_nodes();
   if (options_.assert_fusion_clean && !report.missed.empty())

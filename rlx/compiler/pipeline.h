@@ -118,6 +118,7 @@ class CompilePipeline {
   bool has_extents(const Graph& g) const;
   void check_runtime_symbols(const Graph& g) const;
   void keep(std::string name, const Graph& g);
+  void place_misses();
   std::vector<LirAlias> donated(const Graph& g) const;
   static void observe(void* self, const Pass& pass, const Graph& after);
 
@@ -125,6 +126,8 @@ class CompilePipeline {
   mutable std::shared_ptr<const Target> placed_{};  // with placements: it and the devices beside it, as passes ask
   CompileOptions options_;
   std::vector<PipelineStage> stages_;
+  FusionReport* report_ = nullptr;  // of the fusion under way
+  std::size_t placed_misses_ = 0;   // of the report: their stage is known
 };
 
 /// The source of a result with dynamic dims.

@@ -69,8 +69,10 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
 std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass* const> passes,
                                        const PassContext& context, PassObserver observer, void* user) {
   // What was taken out of bodies by an outer pass (a call that was written out) has been through all of them by then.
+  PassContext inside = context;
+  inside.in_body = true;
   std::optional<Graph> changed =
-      change_bodies(source, [&](const Graph& body) { return changed_by_passes(body, passes, context); });
+      change_bodies(source, [&](const Graph& body) { return changed_by_passes(body, passes, inside); });
   for (const Pass* pass : passes) {
     if (!pass)
       throw Error(ErrorCode::InvalidArgument, "a null pointer among the passes", "find_pass knew no such name");
