@@ -117,6 +117,26 @@ TEST_CASE("rlx inspect --list without a graph: the stages that there are, in ord
   CHECK(contains(r.out, "== NAME-2: "));
 }
 
+TEST_CASE("rlx inspect --html: a page of all stages, with times when it is run") {
+  const TempDir dir;
+  const ProgramResult r = run_rlx("inspect - --bind rows=4 --html " + dir.file("page.html"), kDenseRows);
+  CHECK(r.status == 0);
+  CHECK(r.out.empty());
+  const std::string page = rlx::read_file(dir.file("page.html"));
+  for (const char* part : {"<!doctype html>", "<title>dense - rlx</title>", "\"name\":\"canonicalize-dots\"",
+                           "\"is_output\"", "\"times\":[]", "</html>"})
+    CHECK_MESSAGE(contains(page, part), "missing: ", part);
+  CHECK(!contains(page, "://"));
+  CHECK(run_rlx("inspect - --bind rows=4 --profile --html " + dir.file("page.html"), kDenseRows).status == 0);
+  const std::string timed = rlx::read_file(dir.file("page.html"));
+  CHECK(!contains(timed, "\"times\":[]"));
+  CHECK(contains(timed, "Medians of 15 runs"));
+  expect_failure(run_rlx("inspect - --profile --html " + dir.file("page.html"), kDenseRows), 2, "--bind rows=");
+  expect_failure(run_rlx("inspect - --profile", kDenseRows), 2, "--html");
+  expect_failure(run_rlx("inspect - --html /nowhere/page.html", kDenseRows), 1, "/nowhere/page.html");
+  CHECK(run_rlx("inspect - --html " + dir.file("open.html"), kDenseRows).status == 0);
+}
+
 TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {
   expect_failure(run_rlx("inspect"), 2, "--model DIR");
   expect_failure(run_rlx("inspect - --bind row=4", kDenseRows), 2, "it has 'rows'");
