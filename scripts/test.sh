@@ -117,6 +117,9 @@ with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python
 "$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
 "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
 
+step "pages of rlx inspect in a headless Chromium"
+python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
+
 step "asan: unit, golden, property, conformance and proof tests under address + undefined sanitizers, fuzz targets"
 mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance proof; do
   if [ -n "$(find "$label" -name '*.cpp' -print -quit 2>/dev/null)" ]; then echo "${label}_tests"; fi
