@@ -16,6 +16,7 @@
 #include "rlx/models/bert.h"
 #include "rlx/page/page.h"
 #include "rlx/passes/passes.h"
+#include "rlx/runtime/reports.h"
 
 namespace rlx::cli {
 namespace {
@@ -163,6 +164,7 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
+  options.trace = env_trace();
   if (!args.html.empty()) return write_page(args, std::move(g), options);
   const NamedTarget on = target_on(args.device);
   const CompileResult result = CompilePipeline(on.target, options).compile_graph(std::move(g));

@@ -18,6 +18,8 @@
 
 namespace rlx {
 
+class Trace;
+
 /// A donated input: `output` may be written over its buffer (`run_into` may get one pointer for both). Equal dims and
 /// dtype.
 struct Donation {
@@ -65,6 +67,7 @@ struct CompileOptions {
   std::optional<std::size_t> arena_alignment;  // bytes, a power of two up to 2^30, from the target's own on
   bool finest_grain = false;                   // BackendOptions::finest_grain
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
+  std::shared_ptr<Trace> trace{};              // records compile and runs (ir/trace.h); none: the session's, RLX_TRACE
   bool verbose = false;                        // a session prints both reports of each compile to the standard error
 };
 

@@ -2,6 +2,7 @@
 #include "rlx/passes/passes.h"
 
 #include "rlx/ir/bodies.h"
+#include "rlx/ir/trace.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
@@ -76,6 +77,7 @@ std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass
   for (const Pass* pass : passes) {
     if (!pass)
       throw Error(ErrorCode::InvalidArgument, "a null pointer among the passes", "find_pass knew no such name");
+    const TraceSpan span("compile", pass->name, context.in_body ? "a body" : "");
     std::optional<Graph> after = pass->run(changed ? *changed : source, context);
     if (!after) continue;
     changed = std::move(after);

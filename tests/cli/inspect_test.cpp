@@ -193,3 +193,20 @@ TEST_CASE("rlx inspect --model: the encoder of a model folder" * doctest::test_s
   const Graph g = parse_text(rlx::read_file(dir.file("encoder.rlx")));
   CHECK(g.shape(g.outputs().at(0)) == Shape({2, 384}, DType::F32));
 }
+
+TEST_CASE("RLX_TRACE: every command writes its timeline at its end; a place that cannot be written is a warning") {
+  const TempDir dir;
+  const std::string file = dir.file("run.json"), program = rlx_command();
+  const ProgramResult r = run_shell("RLX_TRACE=" + file + " " + program + "bench - --bind rows=4 --runs 3", kDenseRows);
+  CHECK(r.status == 0);
+  const std::string trace = rlx::read_file(file);
+  for (const char* part : {"\"traceEvents\"", "\"name\":\"compile\"", "\"name\":\"run\"", "\"cat\":\"step\"", "\n]}\n"})
+    CHECK_MESSAGE(contains(trace, part), "missing: ", part);
+  const ProgramResult bad = run_shell("RLX_TRACE=/nowhere/a.json " + program + "inspect - --list", kDenseRows);
+  CHECK(bad.status == 0);
+  CHECK(contains(bad.err, "warning: RLX_TRACE: "));
+  CHECK(contains(bad.err, "/nowhere/a.json"));
+  const ProgramResult full = run_shell("RLX_TRACE=/dev/full " + program + "inspect - --list", kDenseRows);
+  CHECK(full.status == 0);
+  CHECK(contains(full.err, "the trace '/dev/full' cannot be written"));
+}

@@ -11,6 +11,7 @@
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/text.h"
+#include "rlx/ir/trace.h"
 #include "rlx/page/page.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
@@ -611,4 +612,19 @@ TEST_CASE("misuse: custom kernels") {
   REFUSED("77 is no DType", KernelInput(0, TensorView{two, kNoDType, dims, 8}).as<float>().value());
   CHECK(KernelInput(0, TensorView()).as<float>().value().empty());
   CHECK(KernelOutput(0, MutableTensorView()).as<float>().value().empty());
+}
+
+TEST_CASE("misuse: traces") {
+  REFUSED("/nowhere/run.json", Trace("/nowhere/run.json"));
+  REFUSED("trace cannot be written to ''", Trace(""));
+  Trace kept;  // in memory
+  kept.flush();
+  CHECK_FALSE(kept.json().empty());
+  const RuntimeOverrides none("RLX_TRACE", "");
+  CHECK(env_trace() == nullptr);
+  const RuntimeOverrides bad("RLX_TRACE", "/nowhere/run.json");
+  CHECK(env_trace() == nullptr);  // it says so and goes on
+  Session session;
+  session.with_trace(nullptr);
+  CHECK(session.compile(program()).inputs().size() == 1);
 }
