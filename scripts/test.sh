@@ -117,8 +117,9 @@ with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python
 "$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
 "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
 
-step "pages of rlx inspect in a headless Chromium"
+step "pages of rlx inspect in a headless Chromium, timelines of RLX_TRACE"
 python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
+python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"
 
 step "asan: unit, golden, property, conformance and proof tests under address + undefined sanitizers, fuzz targets"
 mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance proof; do

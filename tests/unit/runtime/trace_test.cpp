@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <set>
 #include <thread>
 #include <vector>
 
-#include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/trace.h"
@@ -19,71 +17,12 @@
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/timeline.h"
 
 using namespace rlx;
 using namespace rlx::test;
 
 namespace {
-
-struct TimelineEvent {
-  std::string name, category, value, label;
-  std::int64_t begin = 0, end = 0;  // ns
-  std::pair<std::int64_t, std::int64_t> track;
-};
-
-// The events of a trace in order of their begin; every one is of the documented form.
-std::vector<TimelineEvent> events_of(const std::string& json) {
-  const JsonDocument document = JsonDocument::parse(json, "trace");
-  CHECK(document.root().get_string("displayTimeUnit") == "ns");
-  std::vector<TimelineEvent> out;
-  std::set<std::pair<std::int64_t, std::int64_t>> named;
-  for (JsonValue e : document.root().at("traceEvents").elements("events")) {
-    const std::pair track{e.get_int("pid"), e.get_int("tid")};
-    if (e.get_string("ph") == "M") {
-      CHECK(!e.at("args").get_string("name").empty());
-      if (e.get_string("name") == "thread_name") named.insert(track);
-      continue;
-    }
-    REQUIRE(e.get_string("ph") == "X");
-    TimelineEvent event;
-    event.name = e.get_string("name");
-    event.category = e.get_string("cat");
-    const auto ns = [&](const char* key) { return std::int64_t(e.get_number(key) * 1000 + 0.5); };
-    event.begin = ns("ts");
-    event.end = event.begin + ns("dur");
-    CHECK(event.begin >= 0);
-    CHECK(event.end >= event.begin);
-    event.track = track;
-    CHECK(named.contains(track));
-    if (const auto args = e.find("args")) {
-      event.value = args->get_string("value", "");
-      event.label = args->get_string("label", "");
-    }
-    out.push_back(event);
-  }
-  std::stable_sort(out.begin(), out.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  });
-  return out;
-}
-
-// Events of one thread lie in each other or apart.
-void check_nesting(const std::vector<TimelineEvent>& events) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const TimelineEvent*>> open;
-  for (const TimelineEvent& e : events) {
-    std::vector<const TimelineEvent*>& stack = open[e.track];
-    while (!stack.empty() && stack.back()->end <= e.begin) stack.pop_back();
-    if (!stack.empty())
-      CHECK_MESSAGE(e.end <= stack.back()->end, e.name, " begins in ", stack.back()->name, " and ends behind it");
-    stack.push_back(&e);
-  }
-}
-
-std::size_t count(const std::vector<TimelineEvent>& events, const std::string& category, const std::string& name = {}) {
-  return static_cast<std::size_t>(std::count_if(events.begin(), events.end(), [&](const TimelineEvent& e) {
-    return e.category == category && (name.empty() || e.name == name);
-  }));
-}
 
 Graph layers(int n, std::int64_t rows, std::int64_t width) {
   Graph g("layers");
@@ -119,13 +58,13 @@ TEST_CASE("traces: compile, weights, runs and every step, nested, on one thread 
     for (int i = 0; i < 3; ++i) (void)f.run(x);
     const std::vector<TimelineEvent> events = events_of(trace->json());
     check_nesting(events);
-    CHECK(count(events, "compile", "compile") == 1);
-    CHECK(count(events, "compile", "fuse-dot-epilogue") == 1);
-    CHECK(count(events, "compile", "plan memory") == 1);
-    CHECK(count(events, "weights", "set") == 4);
-    CHECK(count(events, "weights", "pack") == 4);
-    CHECK(count(events, "bind", "bind") == 1);
-    CHECK(count(events, "run", "run") == 3);
+    CHECK(count_events(events, "compile", "compile") == 1);
+    CHECK(count_events(events, "compile", "fuse-dot-epilogue") == 1);
+    CHECK(count_events(events, "compile", "plan memory") == 1);
+    CHECK(count_events(events, "weights", "set") == 4);
+    CHECK(count_events(events, "weights", "pack") == 4);
+    CHECK(count_events(events, "bind", "bind") == 1);
+    CHECK(count_events(events, "run", "run") == 3);
     std::vector<TimelineEvent> runs;
     std::copy_if(events.begin(), events.end(), std::back_inserter(runs),
                  [](const TimelineEvent& e) { return e.name == "run"; });
@@ -160,8 +99,8 @@ TEST_CASE("traces: nobody records without one, and a session's does not reach an
   const std::vector<NamedInput> x = input_of(f);
   (void)f.run(x), (void)theirs.run(x), (void)theirs.run(x), (void)untraced.run(x);
   CHECK(Trace::current() == nullptr);
-  CHECK(count(events_of(trace->json()), "run", "run") == 1);
-  CHECK(count(events_of(other->json()), "run", "run") == 2);
+  CHECK(count_events(events_of(trace->json()), "run", "run") == 1);
+  CHECK(count_events(events_of(other->json()), "run", "run") == 2);
 }
 
 TEST_CASE("traces: bodies of loops have their steps, on the thread of the loop") {
@@ -187,8 +126,8 @@ TEST_CASE("traces: bodies of loops have their steps, on the thread of the loop")
   }
   const std::vector<TimelineEvent> events = events_of(trace->json());
   check_nesting(events);
-  CHECK(count(events, "step", "scan") == 2);
-  CHECK(count(events, "step", "add") >= 6);
+  CHECK(count_events(events, "step", "scan") == 2);
+  CHECK(count_events(events, "step", "add") >= 6);
 }
 
 TEST_CASE("traces: several threads and programs at once, written while they run") {
@@ -216,7 +155,7 @@ TEST_CASE("traces: several threads and programs at once, written while they run"
   trace->flush();
   const std::vector<TimelineEvent> events = events_of(read_file(dir.file("run.json")));
   check_nesting(events);
-  CHECK(count(events, "run", "run") == 200);
+  CHECK(count_events(events, "run", "run") == 200);
 }
 
 TEST_CASE("traces: a forked process writes its own file, and none when it records nothing") {
@@ -251,12 +190,12 @@ TEST_CASE("traces: a forked process writes its own file, and none when it record
     if (runs) {
       const std::vector<TimelineEvent> events = events_of(read_file(theirs));
       check_nesting(events);
-      CHECK(count(events, "run", "run") == 2);
-      CHECK(count(events, "compile") == 0);
+      CHECK(count_events(events, "run", "run") == 2);
+      CHECK(count_events(events, "compile") == 0);
     }
   }
   trace->flush();
-  CHECK(count(events_of(read_file(path)), "run", "run") == 1);
+  CHECK(count_events(events_of(read_file(path)), "run", "run") == 1);
 }
 
 TEST_CASE("traces: written when the last holder lets go, and by the name of RLX_TRACE") {
@@ -269,7 +208,7 @@ TEST_CASE("traces: written when the last holder lets go, and by the name of RLX_
     set_all(f);
     (void)f.run(input_of(f));
   }
-  CHECK(count(events_of(read_file(path)), "run", "run") == 1);
+  CHECK(count_events(events_of(read_file(path)), "run", "run") == 1);
 
   const std::string named = dir.file("env.json");
   const RuntimeOverrides on("RLX_TRACE", named);
@@ -279,7 +218,7 @@ TEST_CASE("traces: written when the last holder lets go, and by the name of RLX_
   REQUIRE(env_trace());
   CHECK(env_trace() == env_trace());
   env_trace()->flush();
-  CHECK(count(events_of(read_file(named)), "run", "run") == 1);
+  CHECK(count_events(events_of(read_file(named)), "run", "run") == 1);
 }
 
 TEST_CASE("traces: many events take several blocks, and all of them are written") {
