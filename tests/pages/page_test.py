@@ -84,6 +84,12 @@ class Pages:
                 self.browser.click(f"[data-value={mode}]")
                 views = self.count(".view canvas:not(.map)")
                 self.check(views == (2 if mode == "both" else 1), f"stage {k}, {mode}: {views} pictures")
+                self.browser.js("document.activeElement.blur()")
+                for _ in range(3):  # what the pass took away, changed and made
+                    self.browser.key("n")
+                if self.count(f"#stage-{k} .add, #stage-{k} .chg"):
+                    shown = self.text("#details h2")
+                    self.check(shown.startswith("%") or mode == "before", f"stage {k}, {mode}: no change is shown")
         self.browser.click("[data-value=table]")
         self.check(self.count(".vtable .row") > 2, "the table has no rows")
         self.shot(f"{self.name}-table")
@@ -203,6 +209,11 @@ def hostile(pages):
         pages.search("__proto__", 1)
         pages.search("scan", 1)
         if device == "cpu":
+            pages.browser.click("#stage-2")
+            pages.search("fused_dot", 1)
+            pages.check("stands for" in pages.text("#details").lower(), "nobody knows what was fused")
+            pages.browser.click("#stage-5")
+            pages.search("scan", 1)
             pages.check("open @body" in pages.text("#details"), "the scan has no body to open")
             pages.browser.click("#details li a")
             pages.check("body @body" in pages.text(".caption"), "the body does not open")

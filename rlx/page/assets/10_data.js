@@ -172,18 +172,33 @@ const bodyScope = (number) => {
   }
   return bodyScopes[number];
 };
-// Where a node of a stage was before: the nodes that the pass put it in the place of.
-const replacedBy = (stage, i) => {
-  const rec = stage.scope.rec(i);
-  if (!stage.before || stage.status[stage.scope.order[i]] !== ADDED) return [];
-  const found = [];
-  for (const from of rec.from) {
-    const m = /^%(\d+) (\S+)/.exec(from),
-      old = stage.before.scope;
-    if (m && +m[1] < old.size && old.rec(+m[1]).op === m[2] && stage.removed.has(old.order[+m[1]])) found.push(+m[1]);
+// The nodes that a pass took away and those that it put in their place, by what both say of where they come from: a new
+// node names the nodes that went into it, or has the history of them (one that many share tells nothing).
+const replacements = (stage) => {
+  if (stage.replacements) return stage.replacements;
+  const before = new Map(),
+    after = new Map(),
+    gone = new Map();
+  const note = (map, key, value) => {
+    if (!map.has(key)) map.set(key, new Set());
+    map.get(key).add(value);
+  };
+  const old = stage.before && stage.before.scope;
+  for (const e of stage.removed) {
+    const i = old.at(e),
+      rec = old.rec(i);
+    note(gone, `%${i} ${rec.op}`, i);
+    if (rec.from.length) note(gone, rec.from[rec.from.length - 1], i);
   }
-  return found;
+  for (let i = 0; gone.size && i < stage.scope.size; ++i) {
+    if (stage.status[stage.scope.order[i]] !== ADDED) continue;
+    for (const from of stage.scope.rec(i).from)
+      if (gone.get(from)?.size <= 64) for (const k of gone.get(from)) (note(before, i, k), note(after, k, i));
+  }
+  return (stage.replacements = { before, after });
 };
+const replacedBy = (stage, i) => [...(replacements(stage).before.get(i) || [])].sort((a, b) => a - b);
+const becameOf = (stage, k) => [...(replacements(stage).after.get(k) || [])];
 
 const bytesText = (n) => {
   const units = ["B", "KB", "MB", "GB", "TB"];

@@ -105,8 +105,11 @@ const details = {
       el("span", { class: "soft" }, ` ${scope.rec(scope.at(from)).types[r] || ""}`),
     ]);
     const stage = scope.stage >= 0 ? stages[scope.stage] : null;
-    const replaced = stage ? replacedBy(stage, i) : [];
-    const was = stage && (status === CHANGED || status === REWIRED) ? record(stage.before.scope.records[e]) : null;
+    const replaced = stage && status === ADDED ? replacedBy(stage, i) : [];
+    // What it is on the other side of the pass.
+    const now = graphTab.stage;
+    const side = status === CHANGED || status === REWIRED ? (scope === now.scope ? now.before.scope : now.scope) : null;
+    const was = side && record(side.records[e]);
     byId("details").replaceChildren(
       ...[
         el(
@@ -132,12 +135,12 @@ const details = {
         ),
         was
           ? [
-              el("h3", {}, "Before this pass"),
+              el("h3", {}, side === now.scope ? "Behind this pass" : "Before this pass"),
               el(
                 "p",
                 { class: "mono" },
                 status === REWIRED
-                  ? `operands were ${details.operandsText(stage.before.scope, was)}`
+                  ? `operands: ${details.operandsText(side, was)}`
                   : `${was.types.join(", ")} ${was.attrs}`,
               ),
             ]
@@ -158,6 +161,14 @@ const details = {
                 ),
               ),
             ]
+          : [],
+        status === REMOVED
+          ? details.list(
+              "Became",
+              becameOf(graphTab.stage, i).map(
+                (k) => () => el("a", { onclick: () => graphTab.showAfter(k) }, graphTab.stage.scope.title(k)),
+              ),
+            )
           : [],
         replaced.length
           ? details.list(

@@ -200,20 +200,21 @@ const graphTab = {
   table(shown) {
     const rows = [];
     if (shown.length === 2) {
-      const [a, b] = shown,
-        common = (e) => b.scope.at(e) >= 0;
+      const [a, b] = shown;
       let k = 0;
-      const before = (until) => {
-        for (; k < a.scope.size && (until === null || a.scope.order[k] !== until); ++k)
-          if (!common(a.scope.order[k])) rows.push([a.scope, k, REMOVED]);
+      const removed = (until) => {
+        // up to the next that both have
+        for (; k < until && (until < a.scope.size || b.scope.at(a.scope.order[k]) < 0); ++k)
+          if (b.scope.at(a.scope.order[k]) < 0) rows.push([a.scope, k, REMOVED]);
       };
       for (let i = 0; i < b.scope.size; ++i) {
-        const e = b.scope.order[i],
-          at = a.scope.at(e);
-        if (at >= k) (before(e), ++k);
+        const e = b.scope.order[i];
+        const at = a.scope.at(e);
+        if (at < 0) removed(a.scope.size);
+        if (at >= k) (removed(at), (k = at + 1));
         rows.push([b.scope, i, b.status(e)]);
       }
-      before(null);
+      for (; k < a.scope.size; ++k) if (b.scope.at(a.scope.order[k]) < 0) rows.push([a.scope, k, REMOVED]);
     } else {
       for (const { scope, status } of shown)
         for (let i = 0; i < scope.size; ++i) rows.push([scope, i, status(scope.order[i])]);
@@ -266,10 +267,23 @@ const graphTab = {
     for (const [k, { scope: other }] of this.shown().entries()) {
       const view = this.views[k] || this.views[0];
       if (view instanceof Table) view.find((r) => r[0] === scope && r[1] === i);
-      else view.show(other === scope ? i : other.stage >= 0 && scope.stage >= 0 ? other.at(e) : -1);
+      else view.show(other === scope ? i : this.counterpart(scope, i, other));
     }
     const entry = this.shown().find((v) => v.scope === scope);
     details.node(scope, i, entry ? entry.status(e) : SAME, (k) => this.pick(scope, k));
+  },
+  // Of a node in one picture, the one in the other: itself, or what stands for it there.
+  counterpart(scope, i, other) {
+    if (other.stage < 0 || scope.stage < 0) return -1;
+    const same = other.at(scope.order[i]);
+    if (same >= 0) return same;
+    const [first] = other.stage < scope.stage ? replacedBy(this.stage, i) : becameOf(this.stage, i);
+    return first ?? -1;
+  },
+  showAfter(i) {
+    if (this.mode === "before") this.mode = "after";
+    this.render();
+    this.pick(this.stage.scope, i);
   },
   showBefore(i) {
     this.mode = this.mode === "both" ? "both" : "before";

@@ -114,6 +114,15 @@ class MemoryView extends Canvas {
     ctx.restore();
     this.drawAxes(ctx);
   }
+  // Brings the life of a buffer into sight.
+  show(b) {
+    this.picked = b;
+    if (b) {
+      const [x, , w] = this.place(b);
+      if (x < this.left || x + w > this.width) this.tx += this.left + (this.width - this.left) / 3 - x;
+    }
+    this.later();
+  }
   drawPeak(ctx, y) {
     ctx.setLineDash([6, 4]);
     ctx.strokeStyle = colour("removed");
@@ -311,7 +320,7 @@ const memoryTab = {
       {
         label: "values and their places",
         onpick: (r) => {
-          if (this.view) ((this.view.picked = r[7] && r[7][7] !== 2 ? r[7] : null), this.view.later());
+          this.view?.show(r[7] && r[7][7] !== 2 ? r[7] : null);
           this.pick(plan, scope, r[0]);
         },
       },
