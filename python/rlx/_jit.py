@@ -151,7 +151,7 @@ class _Arguments:
 
 
 def _statics_spread(leaf):
-    return not _rlx.is_array_leaf(leaf)
+    return not (_rlx.is_array_leaf(leaf) or isinstance(leaf, ShapeDtype))
 
 
 class _Wrapped:

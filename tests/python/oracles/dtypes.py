@@ -15,7 +15,7 @@ BOOL = ("bool",)
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTS = SIGNED + UNSIGNED
-FLOATS = ("float32", "float64", "bfloat16", "float16")
+FLOATS = ("float32", "float64", "float32", "bfloat16", "float16")  # twice what is drawn twice as often
 COMPLEX = ("complex64", "complex128")
 NUMBERS = FLOATS + INTS
 ALL = BOOL + INTS + FLOATS + COMPLEX
@@ -72,14 +72,17 @@ def accumulator(name):
     return "float32" if name in ("bfloat16", "float16") or name in STORAGE else name
 
 
-def representable(x, name):
-    """Where x, in float64, is a value of the dtype."""
-    if name in ("float64", "complex128"):
-        return np.ones(np.shape(x), bool)
+# Fractions (as a power of 2) and sizes up to which sums and products of a few numbers are exact in any order.
+_FEW_BITS = {"float64": (16, 40), "float32": (8, 18), "float16": (3, 7), "bfloat16": (2, 5)}
+
+
+def few_bits(x, name):
+    """Where x is a number of so few bits that it comes out of sums and products exactly, in whatever order."""
+    part = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+    fraction, limit = _FEW_BITS[part]
     with np.errstate(all="ignore"):
-        narrow = np.complex64 if x.dtype.kind == "c" else format_of(name).dtype
-        back = x.astype(narrow).astype(x.dtype)
-    return (back == x) | (x != x)
+        scaled = x * 2.0**fraction
+        return (scaled == np.round(scaled)) & (np.abs(scaled) < 2.0**limit) | (x != x)
 
 
 def last_place(x, name):

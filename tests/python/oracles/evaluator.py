@@ -45,7 +45,7 @@ class Evaluator:
         return np.where(self.random.integers(0, 2, shape) == 1, u, -u)
 
     def moved(self, y, name, sure=False):
-        """y as a result of that dtype. sure: exact where the dtype holds it."""
+        """y as a result of that dtype. sure: exact where it is a number of few bits."""
         f = dtypes.format_of(name)
         if f.most < 1e300 and y.size and np.max(np.abs(y), initial=0, where=y == y) > f.most:
             if y.dtype.kind == "f":
@@ -55,7 +55,7 @@ class Evaluator:
             return y
         size = np.maximum(f.eps * np.abs(y), f.least) * (np.abs(y) > 0)
         if sure:
-            size = np.where(dtypes.representable(y, name), 0, size)
+            size = np.where(dtypes.few_bits(y, name), 0, size)
         with np.errstate(all="ignore"):
             e = self.amplitude * size * self.draw(y.shape)
             if y.dtype.kind == "c":
@@ -69,12 +69,8 @@ class Evaluator:
         acc = dtypes.accumulator(name)
         with np.errstate(all="ignore"):
             s = np.abs(terms())
-            exact = dtypes.representable(y, acc) & dtypes.representable(s, acc)
-            if acc != "float64" and acc != "complex128":
-                size = np.where(exact | ~np.isfinite(y), 0, dtypes.format_of(acc).eps * np.where(np.isfinite(s), s, 0))
-            else:
-                whole = (y == np.round(y.real)) & (s == np.round(s)) & (s < 2.0**52)
-                size = np.where(whole, 0, dtypes.format_of(acc).eps * np.where(np.isfinite(s), s, 0))
+            exact = dtypes.few_bits(y, acc) & dtypes.few_bits(s, acc)
+            size = np.where(exact | ~np.isfinite(y), 0, dtypes.format_of(acc).eps * np.where(np.isfinite(s), s, 0))
             e = 2 * self.amplitude * size * self.draw(y.shape)
             if y.dtype.kind == "c":
                 e = e * (1 + 1j)

@@ -126,7 +126,7 @@ def _attention(a, n, t):
     return attention(q, k, v, t, *mask, kv_len=n.get("kv_len"), q_len=n.get("q_len"), sinks=n.get("sinks"))
 
 
-add("attention", "attention", _make_attention, _attention, weight=20, places=16)
+add("attention", "attention", _make_attention, _attention, weight=8, places=16)
 
 
 def _make_attention_backward(b):
@@ -160,7 +160,7 @@ def _attention_backward(a, n, t):
     return pull((dy, dlse))
 
 
-add("attention_backward", "attention_backward", _make_attention_backward, _attention_backward, weight=6, places=64)
+add("attention_backward", "attention_backward", _make_attention_backward, _attention_backward, weight=3, places=64)
 
 
 # -- pages --
@@ -229,7 +229,7 @@ def _paged(a, n, t):
     return y.astype(q.dtype), jnp.where(total > 0, jnp.log(safe) + top[..., 0], -jnp.inf)
 
 
-add("paged_attention", "paged_attention", _make_paged, _paged, weight=8, places=16)
+add("paged_attention", "paged_attention", _make_paged, _paged, weight=4, places=16)
 
 
 # -- rope --
@@ -284,4 +284,4 @@ def _rope(a, n, t):
     return rope(*wide_a, t, n.get("positions")).astype(x.dtype)
 
 
-add("rope", "rope", _make_rope, _rope, weight=10, places=4)
+add("rope", "rope", _make_rope, _rope, weight=6, places=4)

@@ -57,7 +57,7 @@ add("shared_linear_pair", "shared_linear_pair", _make_pair, lambda a, n, t: (a[0
 
 
 def _make_swiglu(b):
-    x = b.pick(F, 1, 3, least=1)
+    x = b.pick(F, 2, 3, least=1)
     k, n = b.shape(x)[-1], b.extent()
     return [x, *_weights(b, x, (k, n), (k, n), (n, b.extent()))], {}, {}
 

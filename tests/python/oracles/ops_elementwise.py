@@ -162,11 +162,11 @@ def _div(x, y):
 
 
 def _mod(x, y):
-    """The remainder has the sign of the dividend: C's; by 0 gives 0."""
+    """The remainder has the sign of the divisor; of integers by 0 it is 0."""
     x, y = jnp.broadcast_arrays(x, y)
     if jnp.issubdtype(x.dtype, jnp.floating):
-        return lax.rem(x, y)
-    return jnp.where(y == 0, 0, lax.rem(x, jnp.where(y == 0, 1, y)))
+        return jnp.remainder(x, y)
+    return jnp.where(y == 0, 0, jnp.remainder(x, jnp.where(y == 0, 1, y)))
 
 
 def _pow(x, y):

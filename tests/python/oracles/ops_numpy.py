@@ -50,7 +50,15 @@ def _weak(a, n, t):
     return t["number"] * a[0] if t["left"] else a[0] + t["number"]
 
 
-add("numpy.weak", "", _make_weak, _weak, rlx=_weak, weight=6)
+def _weak_jax(a, n, t):
+    """A float beside integers makes float32, as in JAX without 64 bits."""
+    x = a[0]
+    if x.dtype.kind in "iu" and isinstance(t["number"], float):
+        x = x.astype(jnp.float32)
+    return _weak([x], n, t)
+
+
+add("numpy.weak", "", _make_weak, _weak_jax, rlx=_weak, weight=6)
 
 
 def _make_einsum(b):
@@ -130,7 +138,12 @@ def _at(a, n, t):
     return getattr(a[0].at[index_of(t["index"])], t["how"])(a[1])
 
 
-add("numpy.at", "", _make_at, _at, rlx=_at, weight=6, places=2)
+def _at_jax(a, n, t):
+    """JAX differentiates a product alone where it knows that no element is named twice."""
+    return getattr(a[0].at[index_of(t["index"])], t["how"])(a[1], unique_indices=True)
+
+
+add("numpy.at", "", _make_at, _at_jax, rlx=_at, weight=6, places=2)
 
 
 def _make_at_rows(b):

@@ -108,7 +108,9 @@ add("quantize", "quantize", _make_quantize, _quantize, weight=6, smooth=False, e
 
 def _make_dynamic(b):
     x = b.pick(dtypes.FLOATS, 1, 3, least=1)
-    return [x], {}, dict(_place(b, x), dtype=b.dice.pick(("int8", "uint8", "int16")), symmetric=b.dice.chance(60))
+    t = dict(_place(b, x), symmetric=b.dice.chance(60))
+    t["dtype"] = b.dice.pick(("int8", "int16") if t["symmetric"] else ("int8", "uint8", "int16"))
+    return [x], {}, t
 
 
 def _blocks(f, x, t, empty):

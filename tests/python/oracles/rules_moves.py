@@ -47,9 +47,22 @@ def _concatenate(ev, eqn, ins):
     return np.concatenate(ins, eqn.params["dimension"])
 
 
+@rule("empty", "empty2")
+def _empty(ev, eqn, ins):
+    aval = eqn.outvars[0].aval
+    kind = dtypes.kind(aval.dtype.name)
+    return np.zeros(aval.shape, {"f": np.float64, "c": np.complex128}.get(kind, aval.dtype))
+
+
 @rule("stack")
 def _stack(ev, eqn, ins):
     return np.stack(ins, eqn.params.get("axis", 0))
+
+
+@rule("unstack")
+def _unstack(ev, eqn, ins):
+    axis = eqn.params.get("axis", 0)
+    return [np.take(ins[0], k, axis) for k in range(ins[0].shape[axis])]
 
 
 @rule("split")

@@ -200,6 +200,8 @@ def _closed_body(g, xs):
 
 def _own_rule(kind):
     def make(g):
+        if kind == "custom_vjp" and not g.rules:
+            raise NoFit()
         xs = _pick_some(g, F)
         body = _closed_body(g, xs)
         return Step(_outs(g, 1), f"control.{kind}", xs, attrs={"factor": g.dice.pick((2.0, 0.5, -1.0))},
@@ -265,7 +267,11 @@ def grad(g):
 def jvp(g):
     xs = _pick_some(g, F)
     ts = [g.like(x) for x in xs]
-    inner, params, steps = _plain_body(g, xs)
+    held, g.rules = g.rules, False
+    try:
+        inner, params, steps = _plain_body(g, xs)
+    finally:
+        g.rules = held
     floats = [n for n in steps[-1].outs if dtypes.kind(inner.types[n]) == "f"]
     if not floats:
         raise NoFit()

@@ -23,13 +23,14 @@ class Generator(Builder):
         self.ops, self.derive, self.depth = ops, derive, depth
         self.noisy = {}
         self.serial = [0]
+        self.rules = True  # functions with reverse rules of their own may be drawn
 
     def inner(self):
         """A generator of a body: it sees what there is here, and adds its inputs to the same list."""
         g = Generator(self.dice, self.ops, self.derive, self.depth + 1)
         g.values, g.types, g.noisy = dict(self.values), dict(self.types), dict(self.noisy)
         g.inputs, g.serial = self.inputs, self.serial
-        g.reuse = 85
+        g.reuse, g.rules = 85, self.rules
         return g
 
     def adopt_inputs(self, known):
@@ -61,15 +62,28 @@ class Generator(Builder):
     # -- steps --
 
     def evaluate(self, step):
-        """Results of a step, exact and with errors, and their dtypes."""
+        """Results of a step, exact and with errors, and their dtypes; names the results where they have none."""
         reads = list(dict.fromkeys(step.reads()))
-        lib = libs.JaxLib()
+        specs = [(self.types[n], self.values[n].shape) for n in reads]
+        key = None
+        if not step.bodies:
+            places = [reads.index(n) for n in step.args], sorted((k, reads.index(n)) for k, n in step.named.items())
+            key = repr((step.op, specs, places, sorted(step.attrs.items())))
+        found = _traces.get(key)
+        if found is None:
+            lib = libs.JaxLib()
 
-        def f(*xs):
-            env = libs.run_steps(lib, [step], dict(zip(reads, xs)))
-            return tuple(env[n] for n in step.outs)
+            def f(*xs):
+                return libs.run_step(lib, step, dict(zip(reads, xs)))
 
-        closed, types = oracle.traced(f, [(self.types[n], self.values[n].shape) for n in reads])
+            found = oracle.traced(f, specs)
+            if key:
+                if len(_traces) > 4000:
+                    _traces.clear()
+                _traces[key] = found
+        closed, types = found
+        if not step.outs:
+            step.outs = [self.name() for _ in types]
         exact = Evaluator().run(closed, *[self.values[n] for n in reads])
         noisy = Evaluator(oracle.AMPLITUDE, self.dice.below(1 << 30)).run(closed, *[self.noisy[n] for n in reads])
         return [np.asarray(v) for v in exact], [np.asarray(v) for v in noisy], types
@@ -89,22 +103,6 @@ class Generator(Builder):
             self.values[name], self.noisy[name], self.types[name] = v, n, t
         return True
 
-    def results_of(self, op, args, named, attrs):
-        """How many results a call has."""
-        step = Step(["r0"], op, args, named, attrs)
-        import jax
-
-        lib = libs.JaxLib()
-        reads = list(dict.fromkeys(step.reads()))
-
-        def f(*xs):
-            env = dict(zip(reads, xs))
-            out = lib.op(catalogue.OPS[op], [env[n] for n in args], {k: env[n] for k, n in named.items()}, attrs)
-            return out if isinstance(out, (tuple, list)) else (out,)
-
-        specs = [jax.ShapeDtypeStruct(self.values[n].shape, dtypes.of(self.types[n])) for n in reads]
-        return len(jax.eval_shape(f, *specs))
-
     def step(self, allow_control=True):
         """One more step, or None where the draw did not fit."""
         known, held = len(self.inputs), (dict(self.values), dict(self.types), dict(self.noisy))
@@ -116,8 +114,7 @@ class Generator(Builder):
             else:
                 op = self.dice.pick(self.ops)
                 args, named, attrs = op.make(self)
-                s = Step([self.name() for _ in range(self.results_of(op.name, args, named, attrs))], op.name, args,
-                         named, attrs)
+                s = Step([], op.name, args, named, attrs)
             if self.accept(s):
                 return s
         except NoFit:
@@ -137,16 +134,24 @@ class Generator(Builder):
         return out
 
 
-def weighted(smooth_only=False):
+# A drawn token has no derivative, and rlx says so where JAX gives one of the probability. A scatter of products JAX
+# differentiates for different indices alone (test_ops_derivatives.py has those).
+_UNDERIVED = ("sample", "scatter_mul")
+
+
+def weighted(derived):
     ops = []
     for name in sorted(catalogue.load()):
         op = catalogue.OPS[name]
-        if not smooth_only or op.smooth:
+        if not derived:
             ops += [op] * op.weight
+        elif name not in _UNDERIVED:
+            ops += [op] * (op.weight * (3 if op.smooth else 1))
     return ops
 
 
 _lists = {}
+_traces = {}  # jaxprs of steps without bodies
 
 
 def program_of(seed, mode="forward", count=None):
@@ -154,9 +159,13 @@ def program_of(seed, mode="forward", count=None):
     dice = Dice((seed * 2654435761 + _SEED) & ((1 << 63) - 1))
     derived = mode != "forward"
     if derived not in _lists:
-        _lists[derived] = weighted() if not derived else weighted() + 2 * weighted(True)
+        _lists[derived] = weighted(derived)
+    plan = dice.pick(_PLANS[mode]) if derived else ()
     g = Generator(dice, _lists[derived], derived)
-    steps = g.steps(count or (dice.between(5, 40) if not derived else dice.between(3, 14)))
+    g.rules = "jvp" not in plan[:1]  # forward mode does not go through a custom_vjp
+    if not count:  # most are short, as they are cheap; some are long
+        count = dice.between(5, 40 if dice.chance(15) else 14) if not derived else dice.between(3, 12)
+    steps = g.steps(count)
     made = [n for s in steps for n in s.outs]
     read = {n for s in steps for n in s.reads()}
     outputs = [n for n in made if n not in read]
@@ -166,8 +175,9 @@ def program_of(seed, mode="forward", count=None):
         return None
     inputs = [Input(n, d, x, fill, low, high) for n, d, x, fill, low, high in g.inputs]
     p = Program(seed, inputs, steps, outputs)
+    p.known = [(g.types[n], g.values[n], g.noisy[n]) for n in outputs]
     if derived:
-        p.transforms = draw_transforms(dice, p, mode)
+        p.transforms = draw_transforms(dice, p, plan)
         if p.transforms is None:
             return None
     return p
@@ -175,6 +185,7 @@ def program_of(seed, mode="forward", count=None):
 
 _PLANS = {
     "grad": (("grad",),), "vjp": (("vjp",),), "jvp": (("jvp",),), "vmap": (("vmap",),),
+    "forward": ((),),
     "nested": (("grad", "vmap"), ("vmap", "grad"), ("vjp", "jvp"), ("grad", "jvp"), ("grad", "grad"), ("jvp", "vmap"),
                ("vmap", "vmap"), ("vmap", "vjp"), ("vjp", "vmap"), ("grad", "jvp", "vmap"), ("vmap", "grad", "vmap"),
                ("vmap", "vmap", "grad"), ("jvp", "jvp"), ("vmap", "jvp"), ("grad", "grad", "vmap")),
@@ -182,11 +193,11 @@ _PLANS = {
 MODES = ("forward", "grad", "vjp", "jvp", "vmap", "nested")
 
 
-def draw_transforms(dice, program, mode):
-    """The transforms of a mode, with what they need; None where they do not fit."""
+def draw_transforms(dice, program, plan):
+    """The transforms of a plan, with what they need; None where they do not fit."""
     lib = libs.JaxLib()
     out = []
-    for kind in dice.pick(_PLANS[mode]):
+    for kind in plan:
         specs = [(i.dtype, i.value.shape) for i in program.inputs]
         from . import transforms
 

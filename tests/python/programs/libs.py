@@ -5,16 +5,20 @@ from oracles import catalogue
 def run_steps(lib, steps, env):
     """Runs steps over the values of `env`, which gains their results."""
     for s in steps:
-        args = [env[n] for n in s.args]
-        named = {k: env[n] for k, n in s.named.items()}
-        if s.bodies:
-            functions = {k: _function(lib, b, env) for k, b in s.bodies.items()}
-            outs = getattr(lib, s.op.replace("control.", ""))(args, named, dict(s.attrs), functions)
-        else:
-            outs = lib.op(catalogue.OPS[s.op], args, named, s.attrs)
-        outs = outs if isinstance(outs, (tuple, list)) else (outs,)
-        env.update(zip(s.outs, outs))
+        env.update(zip(s.outs, run_step(lib, s, env)))
     return env
+
+
+def run_step(lib, s, env):
+    """The results of one step."""
+    args = [env[n] for n in s.args]
+    named = {k: env[n] for k, n in s.named.items()}
+    if s.bodies:
+        functions = {k: _function(lib, b, env) for k, b in s.bodies.items()}
+        outs = getattr(lib, s.op.replace("control.", ""))(args, named, dict(s.attrs), functions)
+    else:
+        outs = lib.op(catalogue.OPS[s.op], args, named, s.attrs)
+    return tuple(outs) if isinstance(outs, (tuple, list)) else (outs,)
 
 
 def _function(lib, body, env):

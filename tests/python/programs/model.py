@@ -114,9 +114,12 @@ class Program:
     def __init__(self, seed, inputs, steps, outputs, transforms=None):
         self.seed, self.inputs, self.steps, self.outputs = seed, inputs, steps, outputs
         self.transforms = transforms or []  # dicts, the innermost first
+        self.known = None  # of each output (dtype, exact, with errors), where the generator knows them
 
     def copy(self):
-        return copy.deepcopy(self)
+        p = copy.deepcopy(self)
+        p.known = None
+        return p
 
     def dead_removed(self):
         """The same without steps and inputs that no output needs."""

@@ -84,7 +84,6 @@ def check(program, devices=("cpu",), ways=None, tamper=None):
     """
     args = arguments(program)
     want = oracle.expected(program, args)
-    want.refine(3)
     derived = bool(program.transforms) or program_derives(program.steps)
     elements = loose = 0
     for device in devices:
