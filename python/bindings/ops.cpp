@@ -235,10 +235,10 @@ bool has_attr(const OpDef& def, std::string_view name) {
   return std::any_of(def.attrs.begin(), def.attrs.end(), [&](const AttrField& f) { return f.name == name; });
 }
 
-// The graph that a call adds to: of the function under trace, else the one given, else that of its first value.
+// The graph that a call adds to: the one given, else of the function under trace, else that of its first value.
 Graph& graph_for(nb::handle given, nb::sequence operands) {
-  if (Graph* g = traced_graph()) return *g;
   if (!given.is_none()) return nb::cast<const PyGraph&>(given).get();
+  if (Graph* g = traced_graph()) return *g;
   for (std::size_t i = 0; i < nb::len(operands); ++i) {
     const nb::object o = operands[i];
     if (nb::isinstance<PyValue>(o)) return nb::cast<const PyValue&>(o).expr.graph();

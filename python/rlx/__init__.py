@@ -36,6 +36,7 @@ from ._rlx import (  # noqa: E402
     devices,
     dtype,
     dtypes,
+    load_plugin,
     load_safetensors,
     save_safetensors,
 )
