@@ -142,10 +142,11 @@ def _sort(ev, eqn, ins):
 
 @rule("top_k")
 def _top_k(ev, eqn, ins):
-    x, k = ins[0], eqn.params["k"]
+    k, axis = eqn.params["k"], eqn.params.get("axis", -1)
+    x = np.moveaxis(ins[0], axis, -1)
     # Descending and stable: the order of the flipped line, flipped. NaN is the largest.
     order = np.flip(x.shape[-1] - 1 - np.argsort(np.flip(x, -1), -1, kind="stable"), -1)[..., :k]
-    return [np.take_along_axis(x, order, -1), order.astype(np.int32)]
+    return [np.moveaxis(v, -1, axis) for v in (np.take_along_axis(x, order, -1), order.astype(np.int32))]
 
 
 @rule("bitcast_convert_type")

@@ -23,14 +23,15 @@ class Generator(Builder):
         self.ops, self.derive, self.depth = ops, derive, depth
         self.noisy = {}
         self.serial = [0]
+        self.coarse = [0.0]
         self.rules = True  # functions with reverse rules of their own may be drawn
 
     def inner(self):
         """A generator of a body: it sees what there is here, and adds its inputs to the same list."""
         g = Generator(self.dice, self.ops, self.derive, self.depth + 1)
         g.values, g.types, g.noisy = dict(self.values), dict(self.types), dict(self.noisy)
-        g.inputs, g.serial = self.inputs, self.serial
-        g.reuse, g.rules = 85, self.rules
+        g.inputs, g.serial, g.coarse = self.inputs, self.serial, self.coarse
+        g.reuse, g.rules, g.narrow = 85, self.rules, self.narrow
         return g
 
     def adopt_inputs(self, known):
@@ -101,6 +102,7 @@ class Generator(Builder):
                 return False
         for name, v, n, t in zip(step.outs, exact, noisy, types):
             self.values[name], self.noisy[name], self.types[name] = v, n, t
+            self.coarse[0] = max(self.coarse[0], oracle.COARSE.get(t, 0.0))
         return True
 
     def step(self, allow_control=True):
@@ -113,6 +115,8 @@ class Generator(Builder):
                     raise NoFit()
             else:
                 op = self.dice.pick(self.ops)
+                if self.depth and op.name in _ORDERED:
+                    raise NoFit()
                 args, named, attrs = op.make(self)
                 s = Step([], op.name, args, named, attrs)
             if self.accept(s):
@@ -136,6 +140,7 @@ class Generator(Builder):
 
 # A drawn token has no derivative, and rlx says so where JAX gives one of the probability. A scatter of products JAX
 # differentiates for different indices alone (test_ops_derivatives.py has those).
+_ORDERED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute")  # not in branches of a batch
 _UNDERIVED = ("sample", "scatter_mul")
 
 
@@ -162,7 +167,9 @@ def program_of(seed, mode="forward", count=None):
         _lists[derived] = weighted(derived)
     plan = dice.pick(_PLANS[mode]) if derived else ()
     g = Generator(dice, _lists[derived], derived)
-    g.rules = "jvp" not in plan[:1]  # forward mode does not go through a custom_vjp
+    own = [k for k in plan if k != "vmap"]
+    g.rules = own[:1] != ["jvp"]  # forward mode does not go through a custom_vjp
+    g.narrow = not derived or dice.chance(35)
     if not count:  # most are short, as they are cheap; some are long
         count = dice.between(5, 40 if dice.chance(15) else 14) if not derived else dice.between(3, 12)
     steps = g.steps(count)
@@ -176,6 +183,7 @@ def program_of(seed, mode="forward", count=None):
     inputs = [Input(n, d, x, fill, low, high) for n, d, x, fill, low, high in g.inputs]
     p = Program(seed, inputs, steps, outputs)
     p.known = [(g.types[n], g.values[n], g.noisy[n]) for n in outputs]
+    p.coarse = max([oracle.COARSE.get(t, 0.0) for t in g.types.values()] + [g.coarse[0]])
     if derived:
         p.transforms = draw_transforms(dice, p, plan)
         if p.transforms is None:

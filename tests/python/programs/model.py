@@ -114,6 +114,7 @@ class Program:
     def __init__(self, seed, inputs, steps, outputs, transforms=None):
         self.seed, self.inputs, self.steps, self.outputs = seed, inputs, steps, outputs
         self.transforms = transforms or []  # dicts, the innermost first
+        self.coarse = None  # the largest eps of bf16 and f16 in it, or 0, where the generator knows it
         self.known = None  # of each output (dtype, exact, with errors), where the generator knows them
 
     def copy(self):
