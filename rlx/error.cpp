@@ -18,6 +18,7 @@ std::string_view error_code_name(ErrorCode code) {
     case ErrorCode::DeviceUnavailable: return "device unavailable";
     case ErrorCode::DeviceLost: return "device lost";
     case ErrorCode::OutOfMemory: return "out of memory";
+    case ErrorCode::Interrupted: return "interrupted";
     case ErrorCode::Internal: return "internal error";
   }
   return "error";

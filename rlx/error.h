@@ -24,7 +24,8 @@ enum class ErrorCode : std::uint8_t {
   DeviceUnavailable,  // no such device in this build or on this machine
   DeviceLost,         // the device failed or went away: it has to be opened anew
   OutOfMemory,
-  Internal,  // our bug
+  Interrupted,  // whoever started it asked it to stop (driver/stop_request.h)
+  Internal,     // our bug
 };
 
 /// Stable lower-case name of a code, for example "shape mismatch".

@@ -72,8 +72,8 @@ void set_package_folder(const std::string& folder);
 const char* lasting_name(std::string_view file);
 
 // -- errors --
-/// Raises the Python exception of a diagnostic.
-[[noreturn]] void raise(const Diagnostic& d);
+/// A diagnostic for an exception of Python code, in `what`; where it is raised as an error, the exception itself is.
+Diagnostic kept_exception(nb::python_error& e, const std::string& what);
 [[noreturn]] inline void raise(ErrorCode code, std::string message, std::string hint = {}) {
   throw Error(Diagnostic{code, std::move(message), built_at(user_line()), std::move(hint)});
 }
@@ -114,6 +114,8 @@ nb::tuple dims_object(std::span<const std::int64_t> dims);
 
 // -- tracing --
 nb::object value_object(Expr e, SourceLoc loc, bool weak = false);
+/// The graph of a value; InvalidArgument naming the line that made it when that is gone.
+Graph& graph_of(const PyValue& v);
 /// The graph that nodes go to now: of the innermost function under trace; null outside of any.
 Graph* traced_graph();
 /// The value of this graph that `h` stands for: a value, an array or a number, which become constants.
@@ -132,5 +134,6 @@ void bind_trees(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_dispatch(nb::module_& m);
 void bind_files(nb::module_& m);
+void bind_custom(nb::module_& m);
 
 }  // namespace rlx::python

@@ -1,6 +1,6 @@
 // Exceptions of rlx in Python: one class for each code, which is also of Python's own kind.
 #include <cstring>
-#include <mutex>
+#include <map>
 #include <set>
 
 #include "python/bindings/runtime.h"
@@ -17,8 +17,27 @@ struct ClassOf {
   PyObject* also;
 };
 
+// Exceptions of Python code that C++ called where none may pass, until the error that tells of them comes back. Under
+// the GIL. Few: a run that fails stops.
+std::map<std::string, nb::object>& kept() {
+  static auto* exceptions = new std::map<std::string, nb::object>();
+  return *exceptions;
+}
+constexpr std::string_view kKept = "Python exception ";
+
 void raise_error(const Error& e) {
   const Diagnostic& d = e.diagnostic();
+  if (d.code == ErrorCode::Interrupted && PyErr_CheckSignals() != 0)
+    return;  // KeyboardInterrupt, or what a handler raised
+  if (d.hint.rfind(kKept, 0) == 0) {
+    if (const auto it = kept().find(d.hint); it != kept().end()) {
+      const nb::object exception = it->second;
+      kept().erase(it);
+      exception.attr("add_note")(nb::str(concat_text("raised in ", d.message).c_str()));
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+      return;
+    }
+  }
   nb::handle type = classes[static_cast<int>(d.code)];
   nb::object value = type(nb::str(d.text().c_str()));
   value.attr("message") = nb::str(d.message.c_str());
@@ -28,6 +47,15 @@ void raise_error(const Error& e) {
 }
 
 }  // namespace
+
+Diagnostic kept_exception(nb::python_error& e, const std::string& what) {
+  static std::int64_t count = 0;
+  std::string token = concat_text(kKept, ++count);
+  std::string message = concat_text(what, ": ", e.what());
+  if (kept().size() > 64) kept().clear();
+  kept().emplace(token, nb::borrow(e.value()));
+  return {ErrorCode::InvalidArgument, std::move(message), {}, std::move(token)};
+}
 
 void set_error_of_exception() noexcept {
   try {
@@ -90,6 +118,7 @@ void bind_errors(nb::module_& m) {
        PyExc_RuntimeError},
       {ErrorCode::DeviceLost, "DeviceLost", "The device failed or went away.", PyExc_RuntimeError},
       {ErrorCode::OutOfMemory, "OutOfMemory", "A device or the host has not the memory.", PyExc_MemoryError},
+      {ErrorCode::Interrupted, "Interrupted", "A run was asked to stop.", PyExc_RuntimeError},
       {ErrorCode::Internal, "InternalError", "A bug of rlx: please report it.", PyExc_RuntimeError},
   };
   nb::object base = nb::steal(PyErr_NewExceptionWithDoc(

@@ -56,6 +56,14 @@ NamedTensors tensors_of(nb::dict d) {
 
 }  // namespace
 
+Graph& graph_of(const PyValue& v) {
+  try {
+    return v.expr.graph();
+  } catch (const Error&) {
+    raise_leaked(v);
+  }
+}
+
 Graph& PyGraph::get() const {
   if (!graph)
     raise(ErrorCode::InvalidArgument, "this graph was compiled, which consumes it", "compile a copy: graph.copy()");

@@ -18,4 +18,5 @@ NB_MODULE(_rlx, m) {
   bind_runtime(m);
   bind_dispatch(m);
   bind_files(m);
+  bind_custom(m);
 }

@@ -1,9 +1,14 @@
 // Sessions and compiled programs in Python.
 #include "python/bindings/runtime.h"
 
+#include <chrono>
+#include <csignal>
+#include <thread>
+
 #include "rlx/compiler/pipeline.h"
 #include "rlx/driver/plugin_backend.h"
 #include "rlx/driver/registry.h"
+#include "rlx/driver/stop_request.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/env.h"
@@ -154,6 +159,7 @@ template <class F>
 auto locked(PyCompiled& c, F&& f) {
   const nb::gil_scoped_release free;
   const std::lock_guard<std::mutex> lock(c.busy);
+  const CtrlC interruptible(c.loops);
   return f();
 }
 
@@ -199,6 +205,71 @@ nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
   return out;
 }
 
+double time_run(PyCompiled& c, std::int64_t runs) {
+  std::vector<Tensor> held;
+  std::vector<TensorView> in;
+  std::vector<MutableTensorView> out;
+  held.reserve(c.program.inputs().size() + c.program.outputs().size());
+  for (const IoInfo& i : c.program.inputs()) {
+    held.push_back(Tensor::zeros(i.shape));
+    in.push_back(held.back().view());
+  }
+  for (const IoInfo& o : c.program.outputs()) {
+    held.push_back(Tensor::zeros(o.shape));
+    MutableTensorView v;
+    v.data = held.back().mutable_data();
+    v.dtype = o.shape.dtype();
+    v.size_bytes = held.back().size_bytes();
+    out.push_back(v);
+  }
+  const nb::gil_scoped_release free;
+  const std::lock_guard<std::mutex> lock(c.busy);
+  c.program.run_into(in, out);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::int64_t i = 0; i < runs; ++i) c.program.run_into(in, out);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / static_cast<double>(runs);
+}
+
+}  // namespace
+
+struct CtrlC::Impl {
+  Impl() : request(flag) {}
+  struct sigaction before {};
+  StopRequest request;
+  static inline std::atomic<bool> flag{false};
+  static inline struct sigaction pythons {};
+};
+
+CtrlC::CtrlC(bool wanted) {
+  static const std::thread::id main_thread = std::this_thread::get_id();  // the one that imported the module
+  if (!wanted || std::this_thread::get_id() != main_thread) return;
+  struct sigaction now {};
+  if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return;
+  if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return;
+  impl_ = std::make_unique<Impl>();
+  impl_->before = now;
+  Impl::pythons = now;
+  Impl::flag = false;
+  struct sigaction ours = now;
+  ours.sa_handler = [](int signal) {
+    Impl::flag = true;
+    Impl::pythons.sa_handler(signal);
+  };
+  sigaction(SIGINT, &ours, nullptr);
+}
+CtrlC::~CtrlC() {
+  if (impl_) sigaction(SIGINT, &impl_->before, nullptr);
+}
+
+namespace {
+
+bool holds_loops(const Graph& g) {
+  for (const Node& n : g.nodes())
+    if (n.kind() == OpKind::While || n.kind() == OpKind::Scan || n.kind() == OpKind::If || n.kind() == OpKind::Call)
+      return true;
+  return false;
+}
+
 }  // namespace
 
 PyCompiled::PyCompiled(CompiledGraph g) : program(std::move(g)) {
@@ -227,6 +298,7 @@ CompileOptions options_from(nb::dict keywords) {
 }
 
 void bind_runtime(nb::module_& m) {
+  const CtrlC this_thread_is_main(false);
   nb::class_<Session>(m, "Session", "Compiles graphs for one device; may be used from many threads.")
       .def(
           "__init__",
@@ -243,11 +315,13 @@ void bind_runtime(nb::module_& m) {
             Graph& from = g.get();
             CompileOptions o = options_from(options);
             std::unique_ptr<PyCompiled> out;
+            const bool loops = holds_loops(from);
             Graph taken = std::move(from);
             g.graph.reset();
             {
               const nb::gil_scoped_release free;
               out = std::make_unique<PyCompiled>(s.compile_with(std::move(taken), std::move(o)));
+              out->loops = loops;
             }
             return out;
           },
@@ -311,6 +385,7 @@ void bind_runtime(nb::module_& m) {
           "clone",
           [](PyCompiled& c) { return locked(c, [&] { return std::make_unique<PyCompiled>(c.program.clone()); }); },
           "Another runner of the same code; weights are shared, states copied.")
+      .def("_time_run", &time_run, "Seconds that a run takes without Python, on inputs of zeros; for benches.")
       .def("prepare_shape",
            [](PyCompiled& c, const std::vector<std::vector<std::int64_t>>& dims) {
              locked(c, [&] { c.program.prepare_shape(dims); });

@@ -16,6 +16,21 @@ struct PyCompiled {
   std::mutex busy;
   bool on_host = false;        // runs read and write the host's bytes
   bool static_shapes = false;  // of inputs and outputs
+  bool loops = false;          // a run may be long: ctrl-C ends it
+};
+
+/// While it lives on the main thread, ctrl-C ends the loops of runs; Python's own handler sees it too. Elsewhere, and
+/// where Python does not handle the signal, it does nothing.
+class CtrlC {
+ public:
+  explicit CtrlC(bool wanted);
+  ~CtrlC();
+  CtrlC(const CtrlC&) = delete;
+  CtrlC& operator=(const CtrlC&) = delete;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Options of a compile from Python's keywords; TypeError naming an unknown one.

@@ -22,7 +22,7 @@ nb::object fields_of(nb::handle type) {
   }
   nb::list arrays, others;
   for (nb::handle f : type.attr("__dataclass_fields__").attr("values")()) {
-    if (nb::cast<std::string>(nb::str(f.attr("_field_type"))) != "_FIELD") continue;
+    if (nb::cast<std::string>(nb::object(nb::repr(nb::object(f.attr("_field_type"))))) != "_FIELD") continue;
     const nb::object flag = f.attr("metadata").attr("get")("static", false);
     const bool is_static = PyObject_IsTrue(flag.ptr()) == 1;
     (is_static ? others : arrays).append(f.attr("name"));
@@ -216,7 +216,8 @@ void describe(const TreeDef& d, std::size_t& at, std::string& out) {
     for (std::uint32_t i = 0; i < n.arity; ++i) {
       if (i) out += ", ";
       if (n.kind == TreeKind::Dict) out += concat_text(nb::repr(n.keys[nb::int_(i)]).c_str(), ": ");
-      if (n.kind == TreeKind::DataClass) out += concat_text(nb::str(n.keys[nb::int_(0)][nb::int_(i)]).c_str(), "=");
+      if (n.kind == TreeKind::DataClass)
+        out += concat_text(nb::cast<std::string>(nb::object(n.keys[nb::int_(0)][nb::int_(i)])), "=");
       describe(d, at, out);
     }
     out += close;

@@ -25,6 +25,7 @@ from ._rlx import (  # noqa: E402
     DTypeMismatch,
     Error,
     InternalError,
+    Interrupted,
     InvalidArgument,
     NotFound,
     OutOfMemory,
@@ -46,6 +47,7 @@ for _d in dtypes:
 
 from . import _graph, _operators, numpy, ops, tree  # noqa: E402
 from ._arrays import array, asarray, from_dlpack  # noqa: E402
+from ._custom import custom_op, io_callback, pure_callback  # noqa: E402
 from ._control import checkpoint, cond, custom_jvp, custom_vjp, fori_loop, map, scan, switch, while_loop  # noqa: E402
 from ._graph import Graph, parse  # noqa: E402
 from ._jit import ShapeDtype, eval_shape, jit, load, trace  # noqa: E402

@@ -36,8 +36,42 @@ def _first(function, text):
     return method
 
 
+async def _run_async(self, *args, **kwargs):
+    """run on another thread, for `await`: the event loop goes on meanwhile."""
+    import asyncio
+
+    return await asyncio.to_thread(self.run, *args, **kwargs)
+
+
+async def _call_async(self, *args, **kwargs):
+    """The call on another thread, for `await`: the event loop goes on meanwhile."""
+    import asyncio
+
+    return await asyncio.to_thread(self, *args, **kwargs)
+
+
+def _load_params(self, source, strict=True):
+    """Sets every param from a safetensors file or a dict of arrays, and gives how many. strict: no more and no fewer."""
+    if not isinstance(source, dict):
+        return _rlx.load_params(self, str(source), strict)
+    names = [name for name, _, _ in self.params]
+    missing = [n for n in names if n not in source]
+    extra = [n for n in source if n not in names]
+    if missing or (strict and extra):
+        raise _rlx.NotFound(
+            f"load_params: no array for param {missing[0]!r}" if missing else
+            f"load_params: the program has no param {extra[0]!r}; strict=False ignores it"
+        )
+    for n in names:
+        self.set_param(n, source[n])
+    return len(names)
+
+
 def install():
-    """Gives graphs their ops and transforms."""
+    """Gives graphs their ops and transforms, programs what is written in Python."""
+    _rlx.CompiledGraph.run_async = _run_async
+    _rlx.CompiledGraph.load_params = _load_params
+    _rlx.JitFunction.run_async = _call_async
     Graph.__getattr__ = _op_method
     Graph.__dir__ = _names
     Graph.grad = _first(_rlx.graph_grad, "Outputs: the gradients by the leaves `wrt`; input d_output seeds them.")

@@ -1,6 +1,5 @@
 """Tracing functions to graphs, and compiling them once for each signature."""
 import functools
-import inspect
 import math
 
 from . import _rlx, tree
@@ -123,7 +122,8 @@ class _Arguments:
     def __init__(self, fun, static_argnums, static_argnames):
         self.nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         self.names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        self.parameters = []
+        import inspect
+
         try:
             parameters = list(inspect.signature(fun).parameters.values())
         except (TypeError, ValueError):
@@ -150,8 +150,8 @@ class _Arguments:
         return self.positional[place] if place < len(self.positional) else f"arg{place}"
 
 
-def _statics_spread(leaf):
-    return not (_rlx.is_array_leaf(leaf) or isinstance(leaf, ShapeDtype))
+def _is_static(leaf):
+    return not isinstance(leaf, ShapeDtype) and not _rlx.is_array_leaf(leaf)
 
 
 class _Wrapped:
@@ -179,7 +179,7 @@ class _Wrapped:
         leaves, forms, holes = [], [], []
         for key, part in parts:
             ls, form = tree.flatten(part)
-            mine = [not (self.any_static and _statics_spread(x)) for x in ls]
+            mine = [not (self.any_static and _is_static(x)) for x in ls]
             label = a.name(key) if isinstance(key, int) else key
             paths = _paths(part, label, [])
             for x, dynamic, path in zip(ls, mine, paths):
@@ -403,7 +403,6 @@ class Program:
     def save(self, path):
         """Writes the graph and the forms of arguments and results; rlx.load compiles it again, in milliseconds."""
         import json
-        import pickle
 
         t = self._traced
         head = {
@@ -414,7 +413,6 @@ class Program:
             "weak": [bool(w) for w in t.out_weak],
             "tree": _tree_to_json(t.out_tree),
         }
-        del pickle
         text = json.dumps(head).encode()
         with open(path, "wb") as f:
             f.write(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + t.graph.to_bytes())

@@ -1,6 +1,5 @@
 """What functions of arrays share: at once on arrays, as nodes on traced values."""
 import functools
-import inspect
 
 from . import _rlx
 
@@ -22,11 +21,11 @@ def op(*arrays):
     """
 
     def decorate(fun):
-        parameters = list(inspect.signature(fun).parameters.values())
-        names = [p.name for p in parameters]
-        variadic = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
-        statics = [n for n in names if n not in arrays and n not in variadic]
-        static_places = [i for i, n in enumerate(names) if n in statics]
+        # inspect.signature says this too, but `import rlx` would wait for it.
+        code = fun.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        statics = [n for n in names if n not in arrays]
+        static_places = [i for i, n in enumerate(names[: code.co_argcount]) if n in statics]
         compiled = None
 
         @functools.wraps(fun)

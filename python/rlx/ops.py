@@ -16,8 +16,6 @@ def _table():
                 continue
             for name in record["names"]:
                 _by_name[_python_name(name)] = (name, record)
-            if record["name"] not in _by_name and len(record["names"]) == 1:
-                _by_name[record["name"]] = (record["names"][0], record)
     return _by_name
 
 
@@ -38,22 +36,15 @@ def _document(name, record):
         values = f": one of {', '.join(a['values'])}" if a["values"] else ""
         default = f" = {a['default']}" if a["default"] != "" else ""
         lines.append(f"{a['name']}{default}: {_TYPES.get(a['type'], a['type'])}{values}")
-    lines.append("Dtypes: " + _dtypes_of(name))
+    dtypes, example = _rlx.op_example(name)
+    lines.append("Dtypes: " + (", ".join(dtypes) or "as its operands say"))
+    if example:
+        lines.append("For example: " + example)
     return "\n".join(lines)
 
 
-def _dtypes_of(name):
-    taken = _rlx.op_dtypes(name)
-    return ", ".join(taken) if taken else "as its operands say"
-
-
 def _make(name, record):
-    from ._op import op
-
     positional = [o for o, optional in record["operands"]]
-
-    def function(*operands, **attrs):
-        return _rlx.add_node(name, operands, attrs)
 
     def call(*operands, **attrs):
         graph = attrs.pop("graph", None)
@@ -70,7 +61,6 @@ def _make(name, record):
         run = cached_jit(key, lambda: lambda xs, named: _rlx.add_node(name, tuple(xs), {**static, **named}))
         return run(list(operands), named)
 
-    del op, function
     call.__name__ = call.__qualname__ = _python_name(name)
     call.__doc__ = _document(name, record)
     return call

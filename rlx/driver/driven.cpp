@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rlx/driver/fetching.h"
+#include "rlx/driver/stop_request.h"
 #include "rlx/ir/form.h"
 #include "rlx/ir/ops/control.h"
 
@@ -120,6 +121,7 @@ void DrivenNode::run_loop(std::span<const BufferView> operands, std::span<const 
   begin_rows(operands, results, stream);
   std::int64_t trips = 0;
   for (; trips < most; ++trips) {
+    StopRequest::check();
     if (loop) {
       Body& cond = bodies_.front();
       for (std::size_t c = 0; c < parts_.carries; ++c) cond.inputs[parts_.first_carry() + c].view = now_[c];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rlx/driver/fetching.h"
+#include "rlx/driver/stop_request.h"
 #include "rlx/ir/ops/control.h"
 #include "rlx/tensor/sole_owner.h"
 
@@ -128,6 +129,7 @@ std::vector<HeldValue> DrivenValues::run_loop(std::vector<HeldValue>& operands, 
     ys_[y].all.assign(n.shapes[loop_.carries + y].size_bytes(), std::byte{0});
   std::int64_t trips = 0;
   for (; trips < most; ++trips) {
+    StopRequest::check();
     if (loop) {
       Body& cond = bodies_.front();
       for (std::size_t i = 0; i < loop_.invariants; ++i) cond.in[i] = operands[i];

@@ -6,6 +6,7 @@
 
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/driver/host_device.h"
+#include "rlx/driver/stop_request.h"
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/form.h"
 #include "rlx/ir/ops/control.h"
@@ -137,6 +138,7 @@ void run_scan(ScanStep& s, std::int64_t) {
   s.carries.begin(p, s.length);
   for (std::size_t i = 0; i < s.parts.invariants; ++i) s.body.read(i, p.operands[i]);
   for (std::int64_t n = 0; n < s.length; ++n) {
+    StopRequest::check();
     const auto t = static_cast<std::size_t>(s.reverse ? s.length - 1 - n : n);
     for (std::size_t i = s.parts.first_x(); i < p.operands.size(); ++i)
       s.body.read(i, p.operands[i] + t * s.body.inputs[i].view.bytes);
@@ -173,6 +175,7 @@ void run_while(WhileStep& s, std::int64_t) {
   s.cond.write(0, reinterpret_cast<std::byte*>(&s.again));
   std::int64_t trips = 0;
   for (; trips < s.most; ++trips) {
+    StopRequest::check();
     for (std::size_t i = 0; i < s.parts.carries; ++i) s.cond.read(s.parts.first_carry() + i, s.carries.now[i]);
     s.cond.run();
     if (s.again == 0) break;

@@ -1,0 +1,144 @@
+"""Ops of your own: rules in Python, a kernel in Python or C."""
+import json
+
+from . import _rlx
+from ._jit import ShapeDtype, cached_jit
+
+_ops = {}
+
+
+class CustomOp:
+    """An op that was registered by custom_op: call it on arrays, or on values inside compiled functions."""
+
+    def __init__(self, name, what):
+        self.name, self.__doc__ = name, what
+
+    def __call__(self, *operands, **attrs):
+        try:
+            text = json.dumps(attrs, sort_keys=True) if attrs else ""
+        except TypeError:
+            raise TypeError(f"{self.name}: attributes are numbers, strings, and lists of them, got {attrs!r}") from None
+        if _rlx.tracing() or any(isinstance(x, _rlx.Value) for x in operands):
+            return _rlx.add_custom(self.name, operands, text)
+        run = cached_jit(("custom", self.name, text), lambda: lambda *xs: _rlx.add_custom(self.name, xs, text))
+        return run(*operands)
+
+    def __repr__(self):
+        return f"<rlx op {self.name}>"
+
+
+def custom_op(
+    name, *, kernel=None, shape=None, vjp=None, jvp=None, batch=None, decompose=None, ordered=False, operands=-1, doc=""
+):
+    """Registers an op for the life of the process, and gives a function that uses it.
+
+    name: words of a-z, 0-9, _ joined by dots, at least two: "acme.soft_clip".
+    kernel: kernel(*numpy_arrays, **attrs) gives the results, NumPy arrays of the dtypes that `shape` says; or the
+        address of a C function `int32_t f(void** buffers, const int64_t* const* dims, const char* attrs_json)`, operands
+        before results, 0 where all is well (an int, or what ctypes casts to c_void_p). It gets copies that it may keep.
+    shape: shape(*ShapeDtype, **attrs) gives the ShapeDtype of the result, or a tuple of them; without it the result is
+        like the first operand.
+    vjp: vjp(cotangents, operands, results, **attrs) gives one cotangent (or None) for each operand.
+    jvp: jvp(operands, tangents, results, **attrs) gives one tangent for each result.
+    batch: "broadcast" where the kernel takes a leading axis on all operands, or batch(operands, batched, size, **attrs).
+    decompose: decompose(*values, **attrs) in other ops; everything that is not given follows from it.
+    ordered: it does something that others see: it runs once for each call, in order, and is never dropped or moved.
+    """
+    if kernel is None and decompose is None:
+        raise TypeError(f"custom_op {name!r}: give a kernel or a decomposition")
+    address = 0
+    if kernel is not None and not callable(kernel) or hasattr(kernel, "argtypes"):
+        address = _address_of(kernel, name)
+        kernel = None
+    for what, f in (("kernel", kernel), ("shape", shape), ("vjp", vjp), ("jvp", jvp), ("decompose", decompose)):
+        if f is not None and not callable(f):
+            raise TypeError(f"custom_op {name!r}: {what} is no function")
+    if batch is not None and batch != "broadcast" and not callable(batch):
+        raise TypeError(f"custom_op {name!r}: batch is \"broadcast\" or a function, got {batch!r}")
+    if shape is None:
+        if decompose is not None:
+            shape = _shape_of(decompose)
+        else:
+            def shape(*specs, **attrs):
+                if not specs:
+                    raise TypeError(f"{name}: without operands it needs a shape rule")
+                return specs[0]
+    what = doc or (kernel or decompose).__doc__ if (kernel or decompose) else doc
+    _rlx.register_op(name, what or name, operands, shape, kernel, address, vjp, jvp, batch, decompose, ordered)
+    _ops[name] = CustomOp(name, what)
+    return _ops[name]
+
+
+def _shape_of(decompose):
+    def shape(*specs, **attrs):
+        from ._jit import trace_leaves
+
+        names = [f"x{i}" for i in range(len(specs))]
+        t = trace_leaves(lambda values: decompose(*values, **attrs), list(specs), names, "decompose")
+        return tuple(ShapeDtype(v.shape, v.dtype) for v in t.graph.outputs)
+
+    return shape
+
+
+def _address_of(kernel, name):
+    if isinstance(kernel, int):
+        address = kernel
+    else:
+        import ctypes
+
+        try:
+            address = ctypes.cast(kernel, ctypes.c_void_p).value
+        except (ctypes.ArgumentError, TypeError):
+            raise TypeError(f"custom_op {name!r}: the kernel is neither a function nor an address") from None
+    if not address:
+        raise ValueError(f"custom_op {name!r}: the kernel's address is 0")
+    return address
+
+
+_callbacks = {}
+
+
+def _callback(fn, result_shape, operands, ordered):
+    """An op for a Python function and the shapes that it gives, made at first use."""
+    from . import tree
+
+    specs, form = tree.flatten(tree.map(_as_spec, result_shape))
+    key = (fn, tuple((s.shape, s.dtype.name) for s in specs), ordered)
+    op = _callbacks.get(key)
+    if op is None:
+        number = len(_callbacks)
+        label = "".join(c if c.isalnum() else "_" for c in getattr(fn, "__name__", "fn").lower()).strip("_") or "fn"
+
+        def kernel(*arrays):
+            outs = tree.leaves(fn(*arrays))
+            if len(outs) != len(specs):
+                raise TypeError(f"the callback {label} gives {len(outs)} arrays, its result_shape says {len(specs)}")
+            import numpy as np
+
+            return tuple(np.asarray(o, s.dtype.dtype) for o, s in zip(outs, specs))
+
+        op = custom_op(
+            f"callback.c{number}_{label}", kernel=kernel, shape=lambda *_: tuple(specs), ordered=ordered,
+            doc=f"A call of the Python function {label}.",
+        )
+        _callbacks[key] = op
+    outs = op(*operands)
+    return form.unflatten(list(outs) if isinstance(outs, (tuple, list)) else [outs])
+
+
+def _as_spec(s):
+    if isinstance(s, ShapeDtype):
+        return s
+    if hasattr(s, "shape") and hasattr(s, "dtype"):
+        return ShapeDtype(s.shape, s.dtype)
+    raise TypeError(f"result_shape: {s!r} is no rlx.ShapeDtype")
+
+
+def pure_callback(fn, result_shape, *operands):
+    """fn(*numpy_arrays) in the middle of a compiled function; it may be called any number of times."""
+    return _callback(fn, result_shape, operands, False)
+
+
+def io_callback(fn, result_shape, *operands):
+    """The same for a function with effects: called once each time, in order."""
+    return _callback(fn, result_shape, operands, True)

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random and rlx.ops from their functions: python3 scripts/python_stubs.py
+
+Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
+"""
+import argparse
+import inspect
+import pathlib
+import sys
+import types
+
+# Types of arguments by their names; what is not here follows from the default value.
+BY_NAME = {
+    "axis": "Axis", "axes": "Any", "dtype": "DTypeLike | None", "shape": "ShapeLike", "keepdims": "bool", "arrays": "Any",
+    "x": "ArrayLike", "y": "ArrayLike", "a": "ArrayLike", "b": "ArrayLike", "key": "ArrayLike",
+    "indices": "Any", "indexing": "str", "mode": "str",
+    "where": "ArrayLike | None", "initial": "ArrayLike | None",
+}
+HEADER = """# Written by scripts/python_stubs.py: do not edit.
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from {up} import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype
+
+"""
+
+
+def type_of(name, parameter):
+    default = parameter.default
+    known = BY_NAME.get(name)
+    if known:
+        if default is None and "None" not in known and known != "Any" and known != "Axis":
+            known += " | None"
+        return known
+    if isinstance(default, bool):
+        return "bool"
+    if isinstance(default, int):
+        return "Any"
+    if isinstance(default, float):
+        return "Any"
+    if isinstance(default, str):
+        return "Any"
+    return "Any"
+
+
+def text_of(default):
+    if default is inspect.Parameter.empty:
+        return ""
+    if isinstance(default, (bool, int, float, str)) or default is None:
+        if isinstance(default, float) and default != default or default in (float("inf"), float("-inf")):
+            return " = ..."
+        return f" = {default!r}"
+    if default == ():
+        return " = ()"
+    return " = ..."
+
+
+def signature(name, function):
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return f"def {name}(*args: Any, **kwargs: Any) -> Any: ...\n"
+    parts, star = [], False
+    for p in parameters:
+        kind = type_of(p.name, p)
+        if p.kind is p.VAR_POSITIONAL:
+            parts.append(f"*{p.name}: Any")
+            star = True
+        elif p.kind is p.VAR_KEYWORD:
+            parts.append(f"**{p.name}: Any")
+        else:
+            if p.kind is p.KEYWORD_ONLY and not star:
+                parts.append("*")
+                star = True
+            parts.append(f"{p.name}: {kind}{text_of(p.default)}")
+    result = getattr(function, "__annotations__", {}).get("return", None) or RESULTS.get(name, "Array")
+    line = f"def {name}({', '.join(parts)}) -> {result}: ..."
+    if len(line) > 120:
+        line = f"def {name}(\n    " + ",\n    ".join(parts) + f",\n) -> {result}: ..."
+    return line + "\n"
+
+
+# Results that are no single array.
+MANY = "list[Array]"
+RESULTS = {
+    "shape": "tuple[int, ...]", "ndim": "int", "size": "int", "divmod": "tuple[Array, Array]", "split": MANY,
+    "array_split": MANY, "hsplit": MANY, "vsplit": MANY, "dsplit": MANY, "meshgrid": MANY, "broadcast_arrays": MANY,
+    "unstack": MANY, "broadcast_shapes": "tuple[int, ...]", "result_type": "dtype", "promote_types": "dtype",
+    "issubdtype": "bool", "can_cast": "bool", "finfo": "Any", "iinfo": "Any", "vectorize": "Any", "isscalar": "bool",
+    "iterable": "bool", "modf": "tuple[Array, Array]", "frexp": "tuple[Array, Array]",
+    "unravel_index": "tuple[Array, ...]", "ix_": "tuple[Array, ...]", "tril_indices": "tuple[Array, Array]",
+    "triu_indices": "tuple[Array, Array]", "diag_indices": "tuple[Array, ...]", "histogram": "tuple[Array, Array]",
+    "nonzero": "Any", "where": "Any", "unique": "Any", "dtype": "Any", "ops": "Any",
+}
+
+
+def stub(module, up):
+    lines = [HEADER.format(up=up)]
+    for name in sorted(vars(module)):
+        if name.startswith("_"):
+            continue
+        value = getattr(module, name)
+        if isinstance(value, types.ModuleType):
+            if value.__name__.startswith("rlx."):
+                lines.append(f"from . import {name} as {name}\n" if hasattr(module, "__path__") else f"{name}: Any\n")
+        elif isinstance(value, types.FunctionType) or callable(value) and not isinstance(value, type) and hasattr(value, "__wrapped__"):
+            lines.append(signature(name, value))
+        elif isinstance(value, type):
+            lines.append(f"{name}: Any\n")
+        elif isinstance(value, (int, float)):
+            lines.append(f"{name}: {type(value).__name__}\n")
+        elif value is None:
+            lines.append(f"{name}: None\n")
+        elif type(value).__name__ == "dtype":
+            lines.append(f"{name}: dtype\n")
+        else:
+            lines.append(f"{name}: Any\n")
+    return "".join(lines)
+
+
+def ops_stub(ops):
+    lines = [HEADER.format(up=".")]
+    lines += [f"def {name}(*operands: Any, **attrs: Any) -> Any: ...\n" for name in dir(ops)]
+    return "".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    import rlx
+    import rlx.nn
+    import rlx.numpy
+    import rlx.random
+
+    root = pathlib.Path(__file__).resolve().parent.parent / "python" / "rlx"
+    wanted = {}
+
+    def add(module, name, up):
+        package = root / name / "__init__.pyi"
+        wanted[package if (root / name).is_dir() else root / f"{name}.pyi"] = stub(module, up + "." if (root / name).is_dir() else up)
+
+    add(rlx.numpy, "numpy", ".")
+    add(rlx.nn, "nn", ".")
+    add(rlx.random, "random", ".")
+    wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
+    stale = []
+    for path, text in wanted.items():
+        if not path.exists() or path.read_text() != text:
+            stale.append(path)
+            if not args.check:
+                path.write_text(text)
+    for path in stale:
+        print(("stale: " if args.check else "wrote ") + str(path.relative_to(root.parent.parent)))
+    return 1 if args.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,357 @@
+"""Compiled functions: signatures, trees, static arguments, symbolic extents, saved programs, and what they refuse."""
+import collections
+import dataclasses
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import rlx
+import rlx.numpy as rnp
+
+x23 = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    w: object
+    b: object
+    name: str = dataclasses.field(default="layer", metadata={"static": True})
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+# -- signatures --
+
+
+def test_one_compile_for_each_signature():
+    f = rlx.jit(lambda x: x * 2)
+    f(x23)
+    f(x23 + 1)
+    f(rlx.array(x23))
+    assert f.misses == 1
+    f(x23.T.copy())
+    f(x23.astype(np.float64))
+    assert f.misses == 3
+
+
+def test_python_numbers_are_weak_arguments():
+    f = rlx.jit(lambda x, s: x * s)
+    assert f(x23.astype(np.float16), 2.5).dtype == "float16"
+    assert f(x23.astype(np.float16), 3.5).dtype == "float16" and f.misses == 1
+    assert rlx.jit(lambda i: i + 1)(2).dtype == rlx.int32
+
+
+def test_the_cache_is_bounded():
+    f = rlx.jit(lambda x: x + 1, cache_size=4)
+    for n in range(1, 10):
+        f(np.zeros(n, np.float32))
+    assert f.cache_size() == 4
+    f(np.zeros(9, np.float32))
+    assert f.misses == 9  # the last ones are those that stay
+
+
+def test_trees_in_and_out():
+    f = rlx.jit(lambda t: {"sum": t["a"] + t["b"][0], "pair": (t["b"][1], None), "point": Point(t["a"], 1.0)})
+    out = f({"a": np.float32(1), "b": [np.float32(2), x23]})
+    assert float(out["sum"]) == 3 and out["pair"][1] is None and float(out["point"].y) == 1
+    np.testing.assert_array_equal(out["pair"][0], x23)
+    layer = Layer(x23, np.ones(3, np.float32), "first")
+    seen = []
+
+    @rlx.jit
+    def step(layer):
+        seen.append(layer.name)
+        return dataclasses.replace(layer, w=layer.w * 2)
+
+    out = step(layer)
+    assert isinstance(out, Layer) and out.name == "first" and float(out.w[1, 2]) == 10
+    step(dataclasses.replace(layer, name="second"))
+    assert seen == ["first", "second"]
+
+
+def test_registered_trees():
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+    rlx.tree.register(Box, lambda b: ((b.value,), None), lambda _, c: Box(*c))
+    assert float(rlx.jit(lambda b: Box(b.value + 1))(Box(np.float32(2))).value) == 3
+
+
+def test_static_arguments():
+    traced = []
+
+    @rlx.jit(static_argnames="mode")
+    def f(x, mode="sum"):
+        traced.append(mode)
+        return rnp.sum(x) if mode == "sum" else rnp.max(x)
+
+    assert float(f(x23)) == 15 and float(f(x23, mode="max")) == 5 and float(f(x23, "max")) == 5
+    assert float(f(x23 + 1, mode="sum")) == 21
+    assert set(traced) == {"sum", "max"}
+    with pytest.raises(TypeError, match="not hashable"):
+        f(x23, mode=["sum"])
+    with pytest.raises(ValueError, match="no argument 'mood'"):
+        rlx.jit(lambda x, mode: x, static_argnames="mood")
+
+
+def test_methods_are_functions_too():
+    class Model:
+        @rlx.jit
+        def twice(self, x):
+            return x * 2
+
+    class Tree:
+        pass
+
+    with pytest.raises(TypeError, match="static_argnames"):
+        Model().twice(x23)  # `self` is no array: say so
+
+    class Static:
+        @rlx.jit(static_argnums=0)
+        def twice(self, x):
+            return x * 2
+
+    assert float(Static().twice(x23)[0, 1]) == 2
+
+
+def test_closures_are_captured():
+    w = rlx.array(x23)
+    f = rlx.jit(lambda x: x + w)
+    np.testing.assert_array_equal(f(x23), x23 * 2)
+    ref = weakref.ref(f)
+    del f
+    gc.collect()
+    assert ref() is None
+
+
+def test_eval_shape():
+    s = rlx.eval_shape(lambda x: {"y": x @ x.T}, x23)
+    assert s["y"].shape == (2, 2) and s["y"].dtype == "float32"
+    assert rlx.eval_shape(lambda x: x + 1, rlx.ShapeDtype((3,), "int32")).shape == (3,)
+
+
+# -- symbolic extents --
+
+
+def test_symbolic_extents():
+    f = rlx.jit(lambda x: rnp.sum(x * 2, axis=0), dims={"x": ("n", 3)}, symbol_modes={"n": "runtime"}, bounds={"n": (1, 64)})
+    for n in (1, 5, 64):
+        x = np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32)
+        np.testing.assert_allclose(f(x), 2 * x.sum(0), rtol=1e-5, atol=1e-5)
+    assert f.misses == 1
+    with pytest.raises(ValueError, match="'n' = 65 is outside"):
+        f(np.zeros((65, 3), np.float32))
+
+
+def test_symbols_are_no_python_numbers():
+    f = rlx.jit(lambda x: x * (2 if x.shape[0] > 3 else 1), dims={"x": ("n",)})
+    with pytest.raises(ValueError, match="whether n > 3 is not known"):
+        f(np.zeros(4, np.float32))
+    g = rlx.jit(lambda x: x / rnp.astype(rnp.size_of(x, 0), "float32"), dims={"x": ("n",)})
+    np.testing.assert_allclose(g(np.ones(4, np.float32)), np.full(4, 0.25))
+    with pytest.raises(ValueError, match="no array argument 'y'"):
+        rlx.jit(lambda x: x, dims={"y": ("n",)})(np.zeros(4, np.float32))
+
+
+# -- programs --
+
+
+def test_lowered_programs_are_saved_and_loaded(tmp_path):
+    f = rlx.jit(lambda p, x: {"y": rnp.tanh(x @ p["w"]), "n": (x.sum(), None)})
+    p = {"w": np.ones((3, 4), np.float32)}
+    program = f.lower(p, x23).compile()
+    want = f(p, x23)
+    np.testing.assert_array_equal(program(p, x23)["y"], want["y"])
+    path = tmp_path / "f.rlx"
+    program.save(path)
+    again = rlx.load(path)
+    out = again(p, x23)
+    np.testing.assert_array_equal(out["y"], want["y"])
+    assert float(out["n"][0]) == 15 and out["n"][1] is None
+    assert "tanh" in f.lower(p, x23).as_text()
+    for damaged in (b"", path.read_bytes()[:40], path.read_bytes()[:-5], b"RLXPROG1" + b"\xff" * 40):
+        path.write_bytes(damaged)
+        with pytest.raises(rlx.BadFile):
+            rlx.load(path)
+
+
+def test_graphs_text_and_bytes():
+    g = rlx.jit(lambda x: rnp.sin(x)).lower(x23).graph
+    again = rlx.parse(g.text())
+    assert again.fingerprint() == g.fingerprint() == rlx.parse(g.to_bytes()).fingerprint()
+    with pytest.raises(rlx.BadFile, match="g.txt:"):
+        rlx.parse("graph @g { %0 = sine(%1) }", "g.txt")
+    with pytest.raises(rlx.BadFile):
+        rlx.parse(g.to_bytes()[:-3])
+
+
+# -- graphs by hand --
+
+
+def test_a_graph_with_weights_and_state():
+    g = rlx.Graph("count")
+    x = g.input("x", (2,))
+    w = g.param("w", (2, 2))
+    n = g.state("n", np.float32(0))
+    g.set_state("n", n + 1)
+    g.set_outputs(g.softmax(x @ w, axis=-1), n)
+    c = rlx.Session("cpu").compile(g)
+    assert c.unset_params() == ["w"]
+    with pytest.raises(ValueError, match="w"):
+        c.run([1, 2])
+    c.set_param("w", np.eye(2, dtype=np.float32))
+    for k in range(3):
+        y, count = c.run(x=[0, 0])
+        assert float(count) == k
+    np.testing.assert_allclose(y, [0.5, 0.5])
+    assert float(c.read_state("n")) == 3
+    other = c.clone()
+    other.run([1, 1])
+    assert float(c.read_state("n")) == 3 and float(other.read_state("n")) == 4
+    c.write_state("n", 7.0)
+    assert float(c.run([0, 0])[1]) == 7
+    c.reset()
+    assert float(c.read_state("n")) == 0
+    with pytest.raises(ValueError, match="compiled, which consumes it"):
+        g.text()
+    with pytest.raises(TypeError, match="f64"):
+        c.run(np.zeros(2))
+    with pytest.raises(ValueError, match="did you mean 'w'"):
+        c.set_param("ww", np.eye(2, dtype=np.float32))
+
+
+def test_graph_transforms():
+    g = rlx.Graph("g")
+    x = g.input("x", (3,))
+    g.set_outputs(g.reduce_sum(g.sin(x) * x, axes=[0]))
+    d = rlx.grad(g, ["x"])
+    assert "d_output" in d.inputs()
+    v = rlx.value_and_grad(g, "x")
+    out = rlx.Session().compile(v).run(x=np.ones(3, np.float32))
+    np.testing.assert_allclose(out[1], np.sin(1) + np.cos(1) * np.ones(3), rtol=1e-6)
+    b = g.vmap({"x": 0}, 4)
+    assert rlx.Session().compile(b).run(np.ones((4, 3), np.float32))[0].shape == (4,)
+
+
+def test_safetensors_both_ways(tmp_path):
+    path = str(tmp_path / "w.safetensors")
+    rlx.save_safetensors(path, {"w": np.eye(2, dtype=np.float32), "b": rlx.array([1, 2], "bfloat16")})
+    loaded = rlx.load_safetensors(path)
+    assert loaded["b"].dtype == "bfloat16" and loaded["w"].tolist() == [[1, 0], [0, 1]]
+    g = rlx.Graph()
+    x = g.input("x", (2,))
+    g.set_outputs(x @ g.param("w", (2, 2)))
+    c = rlx.Session().compile(g)
+    with pytest.raises(ValueError, match="'b'"):
+        c.load_params(path)
+    assert c.load_params(path, strict=False) == 1
+    assert c.run([3, 4])[0].tolist() == [3, 4]
+
+
+# -- what is refused --
+
+
+def test_errors_name_the_users_line():
+    def f(x):
+        return x @ x  # this line
+
+    with pytest.raises(ValueError, match="test_jit.py") as e:
+        rlx.jit(f)(x23)
+    line = f.__code__.co_firstlineno + 1
+    assert f"test_jit.py:{line}" in str(e.value)
+
+
+def test_a_leaked_value_is_named_with_its_line():
+    kept = []
+
+    @rlx.jit
+    def f(x):
+        kept.append(x * 2)
+        return x
+
+    f(x23)
+    line = f.__wrapped__.__code__.co_firstlineno + 2
+    with pytest.raises(ValueError, match=f"traced value made at .*test_jit.py:{line}"):
+        kept[0] + 1
+    with pytest.raises(ValueError, match=f"test_jit.py:{line}"):
+        rlx.jit(lambda y: y + kept[0])(x23)
+    with pytest.raises(ValueError, match=f"test_jit.py:{line}"):
+        f(kept[0])
+    assert "over" in repr(kept[0])
+
+
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (lambda x: x if x[0, 0] > 0 else -x, "rlx.cond"),
+        (lambda x: float(x[0, 0]), "float\\(\\)"),
+        (lambda x: [1, 2, 3][x[0, 0].astype("int32")], "an index"),
+        (lambda x: np.asarray(x), "numpy.asarray"),
+        (lambda x: x.__setitem__(0, 1), "x.at\\[index\\]"),
+        (lambda x: "text", "no array"),
+        (lambda x: rnp.zeros(3)[x > 0], "truth values"),
+        (lambda x: np.sort(x), "numpy"),
+    ],
+)
+def test_what_cannot_be_traced_is_refused(f, message):
+    with pytest.raises((TypeError, IndexError), match=message):
+        rlx.jit(f)(x23)
+
+
+def test_numpy_functions_of_values_are_ours():
+    np.testing.assert_allclose(rlx.jit(lambda x: np.sin(x) + np.add(x, 1))(x23), np.sin(x23) + x23 + 1, rtol=1e-6)
+    np.testing.assert_allclose(rlx.jit(lambda x: x23 * x)(x23), x23 * x23)
+
+
+@pytest.mark.parametrize(
+    "argument, message",
+    [
+        ("text", "static_argnames"),
+        (object(), "static_argnames"),
+        (np.array([object()]), "object arrays"),
+        (np.array(["a"]), "format"),
+        (np.zeros(3, ">f4"), "other order"),
+        (10**30, "fits no integer dtype"),
+    ],
+)
+def test_arguments_that_are_no_arrays(argument, message):
+    with pytest.raises(TypeError, match=message):
+        rlx.jit(lambda x: x)(argument)
+
+
+def test_strided_and_unaligned_arrays_are_copied():
+    f = rlx.jit(lambda x: x + 0)
+    base = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for x in (base[:, ::2], base.T, base[::-1], base[1:3, 1:]):
+        np.testing.assert_array_equal(f(x), x)
+    raw = np.zeros(17, np.uint8)
+    odd = raw[1:17].view(np.float32)
+    np.testing.assert_array_equal(f(odd), odd)
+    frozen = base.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(f(frozen), base)
+
+
+def test_recursive_and_strange_trees():
+    loop = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="nested more than 200"):
+        rlx.jit(lambda x: x)(loop)
+    with pytest.raises(TypeError, match="do not compare"):
+        rlx.jit(lambda x: x)({1: x23, "a": x23})
+
+
+def test_an_exception_while_tracing_leaves_nothing_behind():
+    def f(x):
+        x = x + 1
+        raise KeyError("mine")
+
+    for _ in range(3):
+        with pytest.raises(KeyError, match="mine"):
+            rlx.jit(f)(x23)
+    with pytest.raises(KeyError):
+        rlx.grad(lambda x: rlx.scan(lambda c, v: f(c), x, None, 3))(np.float32(1))
+    assert float(rlx.jit(lambda x: x.sum())(x23)) == 15
