@@ -79,6 +79,12 @@ class Builder:
     def dtype(self, name):
         return self.types[name]
 
+    def kind(self, types):
+        """One of these dtypes."""
+        if not self.narrow:
+            types = [t for t in types if t not in ("bfloat16", "float16")] or types
+        return self.dice.pick(types)
+
     # -- values --
 
     def draw(self, dtype, shape, fill, low, high):
@@ -156,7 +162,7 @@ class Builder:
                 n = found[-1 - min(d.below(len(found)), d.below(len(found)))]
                 if self.fits(n, fill, low, high):
                     return n
-        dtype = d.pick(types)
+        dtype = self.kind(types)
         own = shape if shape is not None else self.shape_of(low_rank, high_rank)
         own = tuple(max(e, least) for e in own)
         return self.new(dtype, own, fill, low, high)

@@ -102,7 +102,7 @@ def _make_attention(b):
     vd = t.get("v_head_dim", t["head_dim"])
     batch, s_q = d.between(1, 2), d.pick((1, 2, 3, 5))
     s_k = s_q if d.chance(50) else d.pick((1, 2, 4, 6))
-    kind = d.pick(F)
+    kind = b.kind(F)
     h, kv = t["num_heads"], t["kv_heads"]
     get = lambda shape: b.pick((kind,), 0, 9, shape=shape)  # noqa: E731
     q = get(_lay(batch, s_q, h, t["head_dim"], t["layout"]))
@@ -169,7 +169,7 @@ add("attention_backward", "attention_backward", _make_attention_backward, _atten
 def _make_paged(b):
     d = b.dice
     t = draw_attention(b, ("none", "causal", "sliding_window"))
-    kind, page, pages = d.pick(F), d.pick((1, 2, 4)), d.between(2, 5)
+    kind, page, pages = b.kind(F), d.pick((1, 2, 4)), d.between(2, 5)
     requests, width = d.between(1, 3), d.between(1, 3)
     news = [d.below(3) for _ in range(requests)]
     starts = np.concatenate([[0], np.cumsum(news)])
@@ -267,7 +267,7 @@ def _make_rope(b):
     t = {"head_dim": d.pick((2, 4, 6)), "pairing": d.pick(("half", "interleaved")), "inverse": d.chance(40),
          "layout": d.pick(("merged", "heads_first", "heads_inner"))}
     t["n_rot"] = 2 * d.between(1, t["head_dim"] // 2)
-    kind = d.pick(F)
+    kind = b.kind(F)
     batch, seq, heads = d.between(1, 2), d.pick((1, 2, 3, 5)), d.between(1, 2)
     x = b.pick((kind,), 0, 9, shape=_lay(batch, seq, heads, t["head_dim"], t["layout"]))
     own = (seq + d.below(2), t["n_rot"] // 2 + d.below(2))

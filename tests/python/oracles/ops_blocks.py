@@ -89,7 +89,7 @@ add("fused_swiglu", "fused_swiglu", _make_fused_swiglu, _fused_swiglu, weight=5,
 def _make_fused_attention(b):
     t = draw_attention(b, ("none", "causal", "sliding_window", "custom", "bias"))
     d = b.dice
-    kind = d.pick(("float32", "float64"))
+    kind = b.kind(F)
     batch, seq, e = d.between(1, 2), d.pick((1, 2, 4)), d.pick((2, 3, 4))
     h, kv, dim = t["num_heads"], t["kv_heads"], t["head_dim"]
     x = b.pick((kind,), 0, 9, shape=(batch, seq, e))
@@ -120,7 +120,7 @@ add("fused_attention_block", "fused_attention_block", _make_fused_attention, _fu
 
 def _make_encoder(b):
     d = b.dice
-    kind = d.pick(("float32", "float64"))
+    kind = b.kind(F)
     h, dim = d.between(1, 2), d.pick((1, 2))
     e, inner = d.pick((2, 3, 4)), d.pick((2, 3))
     x = b.pick((kind,), 0, 9, shape=(d.between(1, 2), d.pick((1, 2, 4)), e))
@@ -149,7 +149,7 @@ add("encoder_block", "encoder_block", _make_encoder, _encoder, weight=3, places=
 
 def _make_llama(b):
     d = b.dice
-    kind = d.pick(("float32", "float64"))
+    kind = b.kind(F)
     kv, dim = d.between(1, 2), d.pick((2, 4))
     h = kv * d.between(1, 2)
     e, inner = d.pick((2, 3, 4)), d.pick((2, 3))

@@ -83,31 +83,30 @@ def _alpha_beta(d):
     return {"alpha": d.pick((0.25, 0.5)), "beta": d.pick((0.25, 0.5))}
 
 
-SI = dtypes.SIGNED
 I = dtypes.INTS  # noqa: E741
 
 for _name, _f, _more in (
     ("gelu", _gelu, {}),
     ("gelu_approx", _gelu_approx, {}),
     ("silu", _silu, {}),
-    ("relu", _relu, dict(types=F + SI, places=0)),
+    ("relu", _relu, dict(types=F + I, places=0)),
     ("sigmoid", jax.nn.sigmoid, {}),
-    ("tanh", jnp.tanh, {}),
-    ("exp", jnp.exp, dict(fill="unit")),
-    ("log", jnp.log, dict(fill="positive")),
-    ("sqrt", jnp.sqrt, dict(fill="positive", places=1)),
-    ("rsqrt", lax.rsqrt, dict(fill="positive")),
-    ("neg", jnp.negative, dict(types=FC + SI, places=0)),
-    ("abs", jnp.abs, dict(types=F + SI, places=0)),
-    ("sin", jnp.sin, {}),
-    ("cos", jnp.cos, {}),
-    ("tan", jnp.tan, dict(fill="angle")),
-    ("atan", jnp.arctan, {}),
+    ("tanh", jnp.tanh, dict(types=FC)),
+    ("exp", jnp.exp, dict(types=FC, fill="unit")),
+    ("log", jnp.log, dict(types=FC, fill="positive")),
+    ("sqrt", jnp.sqrt, dict(types=FC, fill="positive", places=1)),
+    ("rsqrt", lax.rsqrt, dict(types=FC, fill="positive")),
+    ("neg", jnp.negative, dict(types=FC + I, places=0)),
+    ("abs", jnp.abs, dict(types=F + I, places=0)),
+    ("sin", jnp.sin, dict(types=FC)),
+    ("cos", jnp.cos, dict(types=FC)),
+    ("tan", jnp.tan, dict(types=FC, fill="angle")),
+    ("atan", jnp.arctan, dict(types=FC)),
     ("round", jnp.round, dict(places=0)),
-    ("recip", lambda x: 1 / x, dict(fill="positive", places=1)),
+    ("recip", lambda x: 1 / x, dict(types=FC, fill="positive", places=1)),
     ("floor", jnp.floor, dict(places=0)),
     ("ceil", jnp.ceil, dict(places=0)),
-    ("sign", jnp.sign, dict(types=F + SI, places=0)),
+    ("sign", jnp.sign, dict(types=F + I, places=0)),
     ("softplus", _softplus, {}),
     ("elu", _elu, dict(attrs=_alpha)),
     ("erf", lax.erf, {}),
@@ -119,12 +118,12 @@ for _name, _f, _more in (
     ("expm1", jnp.expm1, dict(fill="unit")),
     ("log1p", jnp.log1p, dict(fill="positive")),
     ("not_", _not, dict(types=("bool",) + I, places=0, smooth=False)),
-    ("square", jnp.square, dict(types=F + SI, places=1)),
+    ("square", jnp.square, dict(types=FC + I, places=1)),
     ("leaky_relu", _leaky, dict(attrs=_alpha, places=2)),
-    ("asin", jnp.arcsin, dict(fill="unit")),
-    ("acos", jnp.arccos, dict(fill="unit")),
-    ("sinh", jnp.sinh, {}),
-    ("cosh", jnp.cosh, {}),
+    ("asin", jnp.arcsin, dict(types=FC, fill="unit")),
+    ("acos", jnp.arccos, dict(types=FC, fill="unit")),
+    ("sinh", jnp.sinh, dict(types=FC)),
+    ("cosh", jnp.cosh, dict(types=FC)),
     ("asinh", jnp.arcsinh, {}),
     ("acosh", jnp.arccosh, dict(fill="above_one")),
     ("atanh", jnp.arctanh, dict(fill="unit")),
@@ -171,7 +170,7 @@ def _mod(x, y):
 
 def _pow(x, y):
     x, y = jnp.broadcast_arrays(x, y)
-    if jnp.issubdtype(x.dtype, jnp.floating):
+    if jnp.issubdtype(x.dtype, jnp.inexact):
         return lax.pow(x, y)
     return _integer_pow(x, y)
 
@@ -195,7 +194,7 @@ _binary("mul", lambda x, y: x * y, FC + I, places=2)
 _binary("div", _div, FC + I, second="positive", low2=-3, high2=3, places=2)
 _binary("max", jnp.maximum, places=0)
 _binary("min", jnp.minimum, places=0)
-_binary("pow", _pow, F + ("int32", "int64", "uint8"), fill="positive", second="unit", low2=0, high2=4, places=4)
+_binary("pow", _pow, FC + I, fill="positive", second="unit", low2=0, high2=4, places=4)
 _binary("mod", _mod, places=0, second="positive", smooth=True)
 _binary("atan2", jnp.arctan2, F, second="positive", places=4)
 _binary("bit_and", jnp.bitwise_and, ("bool",) + I, smooth=False)
@@ -263,7 +262,7 @@ add("cast", "cast", _make_cast, _cast, weight=14, places=0.5)
 
 
 def _make_stop(b):
-    return [b.pick(F, 0, 3)], {}, {}
+    return [b.pick(dtypes.ALL, 0, 3)], {}, {}
 
 
 add("stop_gradient", "stop_gradient", _make_stop, lambda a, n, t: lax.stop_gradient(a[0]), places=0, weight=4)

@@ -78,7 +78,7 @@ def _scatter(kind):
 
 
 def _make_scatter(kind):
-    types = ANY if kind == "set" else dtypes.NUMBERS + (dtypes.COMPLEX if kind == "add" else ())
+    types = ANY if kind == "set" else dtypes.NUMBERS + (dtypes.COMPLEX if kind in ("add", "mul") else ())
 
     def make(b):
         x = b.pick(types, 1, 3, least=1)
@@ -154,7 +154,7 @@ add("top_k", "top_k", _make_top_k, lambda a, n, t: tuple(lax.top_k(a[0], t["k"])
 
 
 def _make_sort(b):
-    x = b.pick(dtypes.NUMBERS, 1, 3)
+    x = b.pick(dtypes.BOOL + dtypes.NUMBERS, 1, 3)
     more = [b.pick(dtypes.NUMBERS, 0, 9, shape=b.shape(x)) for _ in range(b.dice.below(3))]
     return [x, *more], {}, {"axis": b.axis(x), "descending": b.dice.chance(40)}
 

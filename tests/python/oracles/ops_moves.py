@@ -149,28 +149,37 @@ def _same(a, n, t):
     return a[0]
 
 
+_SUMS = dtypes.NUMBERS + dtypes.COMPLEX
+
+
 def _collective(name, rlx_attrs, make=None):
     def run(args, named, attrs):
         import rlx
 
         return getattr(rlx.ops, name)(*args, mesh_axes="x", ranks=1, **attrs)
 
-    add(name, name, make or (lambda b: ([b.pick(dtypes.FLOATS, 1, 3, least=1)], {}, rlx_attrs(b))), _same, rlx=run,
+    add(name, name, make or (lambda b: ([b.pick(_SUMS, 1, 3, least=1)], {}, rlx_attrs(b))), _same, rlx=run,
         places=0, weight=2)
 
 
-def _with_axis(*names):
+def _with_axis(*names, types=dtypes.ALL):
     def make(b):
-        x = b.pick(dtypes.FLOATS, 1, 3, least=1)
+        x = b.pick(types, 1, 3, least=1)
         return [x], {}, {n: b.axis(x) for n in names}
 
     return make
 
 
-_collective("all_reduce", lambda b: {"fn": b.dice.pick(("sum", "mean", "max", "min"))})
-_collective("permute", lambda b: {"pairs": [0, 0]})
+def _make_all_reduce(b):
+    x = b.pick(_SUMS, 1, 3, least=1)
+    kind = dtypes.kind(b.dtype(x))
+    return [x], {}, {"fn": b.dice.pick({"f": ("sum", "mean", "max", "min"), "c": ("sum", "mean")}.get(kind, ("sum", "max")))}
+
+
+_collective("all_reduce", None, _make_all_reduce)
+_collective("permute", None, lambda b: ([b.pick(dtypes.ALL, 1, 3, least=1)], {}, {"pairs": [0, 0]}))
 _collective("all_gather", None, _with_axis("axis"))
-_collective("reduce_scatter", None, _with_axis("axis"))
+_collective("reduce_scatter", None, _with_axis("axis", types=_SUMS))
 _collective("all_to_all", None, _with_axis("split", "concat"))
 
 

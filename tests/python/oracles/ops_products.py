@@ -6,7 +6,7 @@ from . import dtypes
 from .catalogue import add
 
 F = dtypes.FLOATS
-TYPES = F + ("int32", "int64", "int8", "uint8") + dtypes.COMPLEX
+TYPES = F + dtypes.INTS + dtypes.COMPLEX
 
 
 def _make_matmul(b):
@@ -57,7 +57,7 @@ add("dot_general", "dot_general", _make_dot_general, _dot_general, weight=25, pl
 
 def _make_rows(b):
     d = b.dice
-    x = b.pick(F, 2, 2)
+    x = b.pick(TYPES, 2, 2)
     m, k = b.shape(x)
     e = d.between(1, 4)
     w = b.like(x, "unit", (e, k, b.extent()))
@@ -77,7 +77,7 @@ add("grouped_dot_rows", "grouped_dot", _make_rows, _rows, weight=6, places=4)
 
 def _make_contract(b):
     d = b.dice
-    x = b.pick(F, 2, 2)
+    x = b.pick(TYPES, 2, 2)
     m, _ = b.shape(x)
     y = b.like(x, "unit", (m, b.extent()))
     e = d.between(1, 4)

@@ -41,7 +41,7 @@ add("rng_bits", "rng_bits", _make_bits, _bits, smooth=False, weight=4, exact=Tru
 
 def _make_sample(b):
     d = b.dice
-    kind = d.pick(("float32", "float64", "bfloat16", "float16"))
+    kind = b.kind(("float32", "float64", "bfloat16", "float16"))
     batch, v = d.between(1, 3), d.pick((1, 2, 5, 8, 33))
     logits = b.pick((kind,), 0, 9, shape=(batch, v))
     lead = d.pick(((), (batch,)))

@@ -41,21 +41,22 @@ def _mean(x, axes, keep):
 
 
 _reduce("reduce_sum", lambda x, a, k: jnp.sum(x, a, dtype=x.dtype, keepdims=k), F + I + dtypes.COMPLEX)
-_reduce("reduce_mean", _mean, F, least=1)
+_reduce("reduce_mean", _mean, F + dtypes.COMPLEX, least=1)
 _reduce("reduce_max", lambda x, a, k: jnp.max(x, a, keepdims=k), F + I, least=1, places=0)
 _reduce("reduce_min", lambda x, a, k: jnp.min(x, a, keepdims=k), F + I, least=1, places=0)
-_reduce("reduce_prod", lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x), F + I,
+_reduce("reduce_prod", lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x), F + I + dtypes.COMPLEX,
         fill="above_one", low=-2, high=2, places=16)
 
 
 def _make_arg(b):
-    x = b.pick(F + I, 1, 3, least=1)
+    x = b.pick(dtypes.BOOL + F + I, 1, 3, least=1)
     return [x], {}, {"axis": b.axis(x), "keep_dims": b.dice.chance(40)}
 
 
 for _name, _f in (("arg_reduce_max", lax.argmax), ("arg_reduce_min", lax.argmin)):
     def _run(a, n, t, f=_f):
-        y = f(a[0], t["axis"], jnp.int32)
+        x = a[0].astype(jnp.int32) if a[0].dtype == bool else a[0]
+        y = f(x, t["axis"], jnp.int32)
         return jnp.expand_dims(y, t["axis"]) if t["keep_dims"] else y
 
     add(_name, "arg_reduce", _make_arg, _run, smooth=False, exact=True)
@@ -88,8 +89,8 @@ def _most(d, sign):
     return jnp.iinfo(d).max if sign > 0 else jnp.iinfo(d).min
 
 
-_cumulative("cumulative_sum", lambda x, a, r: lax.cumsum(x, a, reverse=r), lambda d: 0, F + I)
-_cumulative("cumulative_prod", lambda x, a, r: lax.cumprod(x, a, reverse=r), lambda d: 1, F + I, "above_one", -2, 2,
+_cumulative("cumulative_sum", lambda x, a, r: lax.cumsum(x, a, reverse=r), lambda d: 0, F + I + dtypes.COMPLEX)
+_cumulative("cumulative_prod", lambda x, a, r: lax.cumprod(x, a, reverse=r), lambda d: 1, F + I + dtypes.COMPLEX, "above_one", -2, 2,
             places=16)
 _cumulative("cumulative_max", lambda x, a, r: lax.cummax(x, a, reverse=r), lambda d: _most(d, -1), F + I, places=0)
 _cumulative("cumulative_min", lambda x, a, r: lax.cummin(x, a, reverse=r), lambda d: _most(d, 1), F + I, places=0)

@@ -162,7 +162,9 @@ class JaxLib(Lib):
         self.root_cond, self.root_switch = jax.lax.cond, jax.lax.switch
 
     def op(self, op, args, named, attrs):
-        return op.jax(args, named, attrs)
+        # Functions of jax.numpy are traced in place: as calls of their own each new shape costs milliseconds.
+        with self.root.disable_jit():
+            return op.jax(args, named, attrs)
 
     def root_scan(self, step, init, xs, attrs):
         return self.root.lax.scan(step, init, xs, length=attrs["length"], reverse=attrs["reverse"])
