@@ -77,7 +77,9 @@ def _grad_of(op, args, attrs, device):
                                 "softsign", "square", "silu", "hard_swish"])
 def test_kinks(op, device):
     x = jnp.array([0.0, -1.0, 1.0, 2.0], jnp.float32)
-    want = jax.grad(lambda v: jnp.sum(OPS[op].jax([v], {}, {})))(x)
+    want = np.array(jax.grad(lambda v: jnp.sum(OPS[op].jax([v], {}, {})))(x))
+    if op == "abs":
+        want[0] = 0.0  # docs/numerics.md; JAX takes 1
     assert np.allclose(_grad_of(op, [], {}, device), want, atol=2e-6), op
 
 

@@ -48,7 +48,9 @@ def _gelu(x):
 
 
 def _gelu_approx(x):
-    return jax.nn.gelu(x, approximate=True)
+    # 1 + tanh(z) as 2 sigmoid(2 z): that keeps the tail
+    z = x * _like(x, np.sqrt(2 / np.pi)) * (1 + _like(x, 0.044715) * x * x)
+    return x * jax.nn.sigmoid(2 * z)
 
 
 def _softplus(x):

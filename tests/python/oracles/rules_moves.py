@@ -17,7 +17,9 @@ def _broadcast_in_dim(ev, eqn, ins):
 
 @rule("reshape")
 def _reshape(ev, eqn, ins):
-    return ins[0].reshape(eqn.params["new_sizes"])
+    order = eqn.params.get("dimensions")
+    x = ins[0] if order is None else np.transpose(ins[0], order)
+    return x.reshape(eqn.params["new_sizes"])
 
 
 @rule("transpose")

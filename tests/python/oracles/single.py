@@ -70,5 +70,5 @@ def dtypes_of(op):
     if not op.table:
         return []
     name = op.name.rstrip("_") if op.name == "not_" else op.name
-    taken = rlx._rlx.op_dtypes(name)
+    taken = rlx._rlx.op_example(name)[0]
     return [t for t in taken if t not in dtypes.STORAGE]

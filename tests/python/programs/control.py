@@ -109,7 +109,7 @@ def fori(g):
     limit = g.new("int32", (), "whole", 0, 3)
     lower = g.dice.below(3)
     attrs = {"bounds": [lower, lower + g.dice.below(4)]}
-    if not g.derive and g.dice.chance(40):  # reverse mode needs to know how many trips there are
+    if not g.derive and not g.depth and g.dice.chance(40):  # reverse mode needs to know how many trips there are
         attrs = {"bounds": [0, 3], "dynamic": True}
     _, body = _loop_body(g, xs, [("int32", np.asarray(lower, np.int32))])
     return Step(_outs(g, len(xs)), "control.fori", [limit, *xs], attrs=attrs, bodies={"body": body})

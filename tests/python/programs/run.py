@@ -31,7 +31,8 @@ def arguments(program):
     args = [i.value for i in program.inputs]
     for t in program.transforms:
         if t["kind"] == "vmap":
-            args = [_batched(a, axis, t) for a, axis in zip(args, t["in_axes"])]
+            fixed = [i.fill == "given" for i in program.inputs] + [False] * len(args)
+            args = [_batched(a, axis, t, f) for a, axis, f in zip(args, t["in_axes"], fixed)]
         else:
             args = args + [_further(d, tuple(s), t["salt"] + k) for k, (d, s) in enumerate(t["more"])]
     return args
@@ -46,14 +47,14 @@ def _further(dtype, shape, salt):
     return flat.reshape(shape).astype(dtypes.of(dtype))
 
 
-def _batched(x, axis, t):
-    """x and variations of it along a new axis."""
+def _batched(x, axis, t, fixed):
+    """x and variations of it along a new axis; the same again where other numbers would mean nothing."""
     if axis is None:
         return x
     rows = []
     kind = dtypes.kind(x.dtype.name)
     for k in range(t["batch"]):
-        if k == 0:
+        if k == 0 or fixed:
             rows.append(x)
         elif kind in "fc":
             w = np.complex128 if kind == "c" else np.float64

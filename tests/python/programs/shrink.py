@@ -81,43 +81,63 @@ def shrink(program, devices=("cpu",), ways=None, tries=400, check=None):
     return program, error
 
 
-def _fewer_transforms(p):
-    from .generate import _results
+def _refit(q):
+    """Whether the transforms fit the program again: what each takes depends on those before it."""
     from . import transforms
+    from .generate import _results
 
+    lib, done = libs.JaxLib(), []
+    for t in q.transforms:
+        specs = [(i.dtype, i.value.shape) for i in q.inputs]
+        f, specs = transforms.apply(lib, libs.function_of(lib, q), specs, done)
+        if t["kind"] == "vmap":
+            t["in_axes"] = (t["in_axes"] + [None] * len(specs))[: len(specs)]
+            t["in_axes"] = [None if a is None else min(a, len(s)) for a, (d, s) in zip(t["in_axes"], specs)]
+            if all(a is None for a in t["in_axes"]):
+                return False
+        else:
+            more = _results(f, specs) if t["kind"] != "jvp" else specs
+            t["more"] = [(d, list(s)) for d, s in more if dtypes.is_inexact(d)]
+            if not t["more"]:
+                return False
+        done.append(t)
+    return True
+
+
+def _fewer_transforms(p):
     for k in range(len(p.transforms)):
         q = p.copy()
         del q.transforms[k]
-        # What the others take depends on those before them.
-        lib, done, good = libs.JaxLib(), [], True
-        for t in q.transforms:
-            specs = [(i.dtype, i.value.shape) for i in q.inputs]
-            f, specs = transforms.apply(lib, libs.function_of(lib, q), specs, done)
-            if t["kind"] == "vmap":
-                t["in_axes"] = (t["in_axes"] + [None] * len(specs))[: len(specs)]
-                good = good and any(a is not None for a in t["in_axes"])
-            else:
-                more = _results(f, specs) if t["kind"] != "jvp" else specs
-                t["more"] = [(d, list(s)) for d, s in more if dtypes.is_inexact(d)]
-                good = good and bool(t["more"])
-            if not good:
-                break
-            done.append(t)
-        if good:
+        if _refit(q):
             yield q
 
 
 def _one_output(p):
-    if p.transforms and len(p.outputs) > 1:
-        return
     if len(p.outputs) > 1:
         for n in p.outputs:
             q = p.copy()
             q.outputs = [n]
-            yield q.dead_removed()
+            q = q.dead_removed()
+            if _refit(q):
+                yield q
+        for k in range(len(p.outputs)):
+            q = p.copy()
+            del q.outputs[k]
+            q = q.dead_removed()
+            if _refit(q):
+                yield q
     q = p.dead_removed()
-    if len(q.steps) < len(p.steps):
+    if len(q.steps) < len(p.steps) and _refit(q):
         yield q
+    for s in p.steps:  # what an output is made of, in its place
+        if len(p.outputs) == 1 and p.outputs[0] in s.outs:
+            for n in s.args:
+                if any(n in r.outs for r in p.steps):
+                    q = p.copy()
+                    q.outputs = [n]
+                    q = q.dead_removed()
+                    if _refit(q):
+                        yield q
 
 
 def _values(p):
@@ -142,15 +162,6 @@ def _values(p):
 
 def _cut_steps(p):
     """A step's results as inputs."""
-    if p.transforms:
-        steps_only = [k for k, s in enumerate(p.steps) if not (set(s.outs) & set(p.outputs))]
-        for k in reversed(steps_only):
-            if not any(set(p.steps[k].outs) & set(s.reads()) for s in p.steps):
-                q = p.copy()
-                del q.steps[k]
-                yield q
-        if any(t["kind"] != "vmap" for t in p.transforms) or p.transforms:
-            return
     values = _values(p)
     for k in range(len(p.steps)):
         s = p.steps[k]
@@ -159,7 +170,9 @@ def _cut_steps(p):
         q = p.copy()
         del q.steps[k]
         q.inputs += [Input(n, values[n][0], values[n][1]) for n in s.outs]
-        yield q.dead_removed()
+        q = q.dead_removed()
+        if _refit(q):
+            yield q
 
 
 def _bodies(steps):
