@@ -56,3 +56,11 @@ def test_a_graph_that_is_given_is_built_on():
         return rlx.ops.elementwise_region(x, body=g)
 
     assert np.allclose(rlx.jit(f)(X[0]), np.tanh(X[0]))
+
+
+def test_forward_mode_over_a_reverse_rule():
+    """vjp under a trace also computes its function's value; forward mode asked it for a rule where nobody read it."""
+    g = with_rules(lambda x: x * x)
+    pulled = lambda x: rlx.vjp(g, x)[1](2.0 * x)[0]  # noqa: E731
+    out, tangent = rlx.jvp(pulled, (X,), (np.ones_like(X),))
+    assert np.allclose(out, 6 * X) and np.allclose(tangent, np.full((3, 3), 6.0))
