@@ -3,7 +3,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import FLOATS, both_inexact, cast, inexact, named, node, op, truth, typed, value
+from ._base import FLOATS, both_inexact, cast, constant, inexact, named, node, op, truth, typed, value
 
 inf = _math.inf
 
@@ -262,16 +262,23 @@ radians = deg2rad = _scaled("radians", _math.pi / 180.0, "Degrees as radians.")
 
 @op("x")
 def sinc(x):
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), 1 at 0; exactly 0 at other integers."""
     x = inexact(x)
-    t = node("mul", x, _math.pi)
-    near = node("lt", abs(t), 0.1)
-    t2 = node("square", node("where", near, t, 0))
+    near = node("lt", abs(x), 0.03)
+    t2 = node("square", node("mul", node("where", near, x, 0), _math.pi))
     series = node("mul", t2, 1 / 362880)
     for c in (-1 / 5040, 1 / 120, -1 / 6):
         series = node("mul", node("add", series, c), t2)
-    far = node("where", near, 1, t)
-    return node("where", near, node("add", series, 1), node("div", node("sin", far), far))
+    far = node("where", near, 1, x)
+    if x.dtype.kind == "c":
+        wave = node("sin", node("mul", far, _math.pi))
+    else:  # sin(pi x) by the distance to the next integer, which is exact
+        whole = node("round", far)
+        sign_ = node("sub", 1, node("mul", node("mod", whole, 2), 2))
+        wave = node("mul", node("sin", node("mul", node("sub", far, whole), _math.pi)), sign_)
+        infinite = node("eq", abs(far), inf)
+        wave = node("where", infinite, _math.nan, wave)
+    return node("where", near, node("add", series, 1), node("div", wave, node("mul", far, _math.pi)))
 
 
 @op("x")
@@ -562,7 +569,7 @@ def _exponent(x):
     x = node("where", plain, x, 1)
     tiny = node("lt", x, _math.ldexp(1.0, low))
     x = node("where", tiny, node("mul", x, _math.ldexp(1.0, bits + 1)), x)
-    e = cast(node("floor", node("log2", x)), "int32")
+    e = node("min", cast(node("floor", node("log2", x)), "int32"), FLOATS[x.dtype.name][2])
     e = node("sub", e, cast(node("lt", x, _power_of_two(e, x.dtype)), "int32"))
     next_one = node("add", e, 1)
     reached = node("bit_and", node("ge", x, _power_of_two(next_one, x.dtype)), node("le", next_one, FLOATS[x.dtype.name][2]))
@@ -627,13 +634,13 @@ def nextafter(x, y):
     _no_complex(x.dtype, "nextafter")
     bits, low, _ = FLOATS[x.dtype.name]
     size, gap = abs(x), _gap(x)
-    least = _math.ldexp(1.0, low - bits)
+    least = constant(_math.ldexp(1.0, low - bits), x.dtype)
     edge = node("bit_and", node("eq", size, _power_of_two(_exponent(x), x.dtype)), node("gt", size, _math.ldexp(1.0, low)))
     inward = node("sub", size, node("where", edge, node("mul", gap, 0.5), gap))
     inward = node("where", node("eq", size, inf), largest(x.dtype), inward)
     outward = node("where", node("eq", size, inf), inf, node("add", size, gap))
     out = _sign_flip(node("where", node("eq", node("gt", y, x), node("gt", x, 0)), outward, inward), signbit(x))
-    out = node("where", node("eq", x, 0), node("where", node("gt", y, 0), least, -least), out)
+    out = node("where", node("eq", x, 0), node("where", node("gt", y, 0), least, node("neg", least)), out)
     out = node("where", node("eq", x, y), y, out)
     return node("where", node("bit_or", isnan(x), isnan(y)), node("add", x, y), out)
 
@@ -642,8 +649,11 @@ def nextafter(x, y):
 def spacing(x):
     """The distance from x to the next number away from 0, with the sign of x."""
     x = inexact(x)
+    from ._base import largest
+
     gap = node("where", isfinite(x), _gap(x), _math.nan)
-    return _sign_flip(gap, signbit(x))
+    gap = node("where", node("eq", abs(x), largest(x.dtype)), inf, gap)
+    return _sign_flip(gap, node("lt", x, 0))
 
 
 # -- whole numbers --
