@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rlx/error.h"
@@ -261,10 +262,7 @@ std::int64_t Trace::now_ns() {
 
 Trace* Trace::current() noexcept { return t_current; }
 
-TraceScope::TraceScope(Trace* trace) noexcept : before_(t_current) {
-  if (trace) t_current = trace;
-}
-TraceScope::~TraceScope() { t_current = before_; }
+Trace* TraceScope::exchange(Trace* trace) noexcept { return std::exchange(t_current, trace); }
 
 void TraceSpan::begin(std::string_view category, std::string_view text, std::string_view detail) noexcept try {
   std::string args;

@@ -65,13 +65,19 @@ class Trace {
 /// While it lives the calling thread records into `trace`; null leaves things as they are.
 class TraceScope {
  public:
-  explicit TraceScope(Trace* trace) noexcept;
-  ~TraceScope();
+  explicit TraceScope(Trace* trace) noexcept : set_(trace != nullptr) {
+    if (set_) before_ = exchange(trace);
+  }
+  ~TraceScope() {
+    if (set_) exchange(before_);
+  }
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
  private:
-  Trace* before_;
+  static Trace* exchange(Trace* trace) noexcept;  // gives the one before
+  bool set_;
+  Trace* before_ = nullptr;
 };
 
 /// Records its own life, where the calling thread records anything.

@@ -166,7 +166,7 @@ struct CompiledGraph::Impl {
 
   explicit Impl(std::shared_ptr<SharedPrograms> shared);
   /// The timeline that it records into, or null.
-  Trace* trace() const;
+  Trace* trace() const { return code->options.trace.get(); }
   const RunNames& run_names();
   /// True for a device that is not the calling threads.
   bool runs_apart() const { return code->target->device() != Device::Cpu; }

@@ -296,8 +296,6 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
     s.inputs[i] = input_slot(*device, *stream, views[i], s.spec->inputs[i], memory.input_room(i), s.input_holders[i]);
 }
 
-Trace* CompiledGraph::Impl::trace() const { return code->options.trace.get(); }
-
 const CompiledGraph::Impl::RunNames& CompiledGraph::Impl::run_names() {
   if (names.serial == trace()->serial()) return names;
   std::string args = "\"of\":";
@@ -385,8 +383,9 @@ void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
 
 Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times,
                                  DeviceRun* on_device) {
-  const TraceScope traced(trace());
-  const TraceSpan span(trace(), trace() ? run_names().run : 0);
+  Trace* const to = trace();
+  const TraceScope traced(to);
+  const TraceSpan span(to, to ? run_names().run : 0);
   if (s.spec->turn == 0)
     begin(s, views);
   else

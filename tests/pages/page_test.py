@@ -205,7 +205,8 @@ def hostile(pages):
         pages.check(pages.browser.js("window.pwned === undefined"), "a label ran as a script")
         pages.check("</title>" not in pages.text("#title"), "the title is broken")
         pages.every_tab()
-        pages.every_stage()
+        if device == "cpu":  # the others differ in the plan
+            pages.every_stage()
         pages.search("__proto__", 1)
         pages.search("scan", 1)
         if device == "cpu":

@@ -1,4 +1,5 @@
 """Runs beside each other: threads, await, fork, ctrl-C; what changes hands while they run."""
+
 import asyncio
 import os
 import signal

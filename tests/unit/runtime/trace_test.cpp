@@ -162,8 +162,8 @@ TEST_CASE("traces: a forked process writes its own file, and none when it record
   const TempDir dir;
   const std::string path = dir.file("run.json");
   auto trace = std::make_shared<Trace>(path);
-  Session session;
-  session.with_threads(2).with_trace(trace);
+  Session session;  // one thread: sanitizers and emulators start none in a child
+  session.with_threads(1).with_trace(trace);
   CompiledGraph f = session.compile(layers(1, 32, 64));
   set_all(f);
   const std::vector<NamedInput> x = input_of(f);
