@@ -1,4 +1,6 @@
-"""Profiles of hypothesis, and the devices that the suites run on."""
+"""Settings of the Python tests: hypothesis in two sizes (HYPOTHESIS_PROFILE=full for the long one), JAX with 64 bits,
+and the devices that the oracle suites run on.
+"""
 import os
 import sys
 
@@ -10,10 +12,10 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-_QUIET = dict(deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("ci", derandomize=True, max_examples=6, database=None, **_QUIET)
-settings.register_profile("full", max_examples=200, print_blob=True, **_QUIET)
-settings.load_profile(os.environ.get("RLX_HYPOTHESIS", "ci"))
+_quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, suppress_health_check=_quiet)
+settings.register_profile("full", deadline=None, max_examples=400, print_blob=True, suppress_health_check=_quiet)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_addoption(parser):
@@ -33,14 +35,11 @@ def pytest_configure(config):
             rlx.load_plugin(path)
 
 
-def devices_of(config):
-    chosen = config.getoption("--device") + config.getoption("--full")
-    return list(dict.fromkeys(chosen)) or ["cpu"]
-
-
 def pytest_generate_tests(metafunc):
     if "device" in metafunc.fixturenames:
-        metafunc.parametrize("device", devices_of(metafunc.config))
+        config = metafunc.config
+        chosen = config.getoption("--device") + config.getoption("--full")
+        metafunc.parametrize("device", list(dict.fromkeys(chosen)) or ["cpu"])
 
 
 @pytest.fixture

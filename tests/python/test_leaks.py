@@ -1,4 +1,4 @@
-"""Ten thousand calls leak nothing: resident memory, reference counts, and numbers of live objects stay where they are."""
+"""Ten thousand calls leak nothing: resident memory, reference counts, numbers of live objects stay where they are."""
 import gc
 import os
 import sys

@@ -169,7 +169,8 @@ class Builder:
 
     def like(self, name, fill="normal", shape=None, low=-3, high=3):
         """A value of the same dtype and the same (or the given) shape."""
-        return self.pick((self.dtype(name),), 0, 9, fill, low, high, self.shape(name) if shape is None else tuple(shape))
+        own = self.shape(name) if shape is None else tuple(shape)
+        return self.pick((self.dtype(name),), 0, 9, fill, low, high, own)
 
     def partner(self, name, fill="normal", low=-3, high=3):
         """A value of the same dtype that broadcasts with it."""

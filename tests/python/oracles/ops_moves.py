@@ -173,7 +173,7 @@ def _with_axis(*names, types=dtypes.ALL):
 def _make_all_reduce(b):
     x = b.pick(_SUMS, 1, 3, least=1)
     kind = dtypes.kind(b.dtype(x))
-    return [x], {}, {"fn": b.dice.pick({"f": ("sum", "mean", "max", "min"), "c": ("sum", "mean")}.get(kind, ("sum", "max")))}
+    return [x], {}, {"fn": b.dice.pick({"f": ("sum", "mean", "max"), "c": ("sum", "mean")}.get(kind, ("sum", "min")))}
 
 
 _collective("all_reduce", None, _make_all_reduce)

@@ -44,8 +44,8 @@ _reduce("reduce_sum", lambda x, a, k: jnp.sum(x, a, dtype=x.dtype, keepdims=k), 
 _reduce("reduce_mean", _mean, F + dtypes.COMPLEX, least=1)
 _reduce("reduce_max", lambda x, a, k: jnp.max(x, a, keepdims=k), F + I, least=1, places=0)
 _reduce("reduce_min", lambda x, a, k: jnp.min(x, a, keepdims=k), F + I, least=1, places=0)
-_reduce("reduce_prod", lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x), F + I + dtypes.COMPLEX,
-        fill="above_one", low=-2, high=2, places=16)
+_reduce("reduce_prod", lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x),
+        F + I + dtypes.COMPLEX, fill="above_one", low=-2, high=2, places=16)
 
 
 def _make_arg(b):
@@ -90,8 +90,8 @@ def _most(d, sign):
 
 
 _cumulative("cumulative_sum", lambda x, a, r: lax.cumsum(x, a, reverse=r), lambda d: 0, F + I + dtypes.COMPLEX)
-_cumulative("cumulative_prod", lambda x, a, r: lax.cumprod(x, a, reverse=r), lambda d: 1, F + I + dtypes.COMPLEX, "above_one", -2, 2,
-            places=16)
+_cumulative("cumulative_prod", lambda x, a, r: lax.cumprod(x, a, reverse=r), lambda d: 1, F + I + dtypes.COMPLEX,
+            "above_one", -2, 2, places=16)
 _cumulative("cumulative_max", lambda x, a, r: lax.cummax(x, a, reverse=r), lambda d: _most(d, -1), F + I, places=0)
 _cumulative("cumulative_min", lambda x, a, r: lax.cummin(x, a, reverse=r), lambda d: _most(d, 1), F + I, places=0)
 
@@ -101,6 +101,5 @@ def _make_softmax(b):
     return [x], {}, {"axis": b.axis(x)}
 
 
-add("softmax", "softmax", _make_softmax, lambda a, n, t: _back(lambda x: jax.nn.softmax(x, t["axis"]))(a[0]), places=8)
-add("log_softmax", "log_softmax", _make_softmax, lambda a, n, t: _back(lambda x: jax.nn.log_softmax(x, t["axis"]))(a[0]),
-    places=8)
+for _name, _f in (("softmax", jax.nn.softmax), ("log_softmax", jax.nn.log_softmax)):
+    add(_name, _name, _make_softmax, lambda a, n, t, f=_f: _back(lambda x: f(x, t["axis"]))(a[0]), places=8)

@@ -137,11 +137,13 @@ class Program:
         return p
 
     def text(self, note=""):
-        rows = lambda xs: "[\n  " + ",\n  ".join(json.dumps(x.to_json()) for x in xs) + "\n ]" if xs else "[]"  # noqa: E731
-        moves = "[\n  " + ",\n  ".join(json.dumps(t) for t in self.transforms) + "\n ]" if self.transforms else "[]"
+        def rows(items):
+            return "[\n  " + ",\n  ".join(map(json.dumps, items)) + "\n ]" if items else "[]"
+
+        inputs, steps = rows([i.to_json() for i in self.inputs]), rows([s.to_json() for s in self.steps])
         return (
-            f'{{\n "note": {json.dumps(note)},\n "seed": {self.seed},\n "inputs": {rows(self.inputs)},\n'
-            f' "steps": {rows(self.steps)},\n "outputs": {json.dumps(self.outputs)},\n "transforms": {moves}\n}}\n'
+            f'{{\n "note": {json.dumps(note)},\n "seed": {self.seed},\n "inputs": {inputs},\n "steps": {steps},\n'
+            f' "outputs": {json.dumps(self.outputs)},\n "transforms": {rows(self.transforms)}\n}}\n'
         )
 
     @staticmethod
