@@ -466,11 +466,14 @@ void bind_dispatch(nb::module_& m) {
           "Lets go of all programs.")
       .def_prop_ro(
           "misses", [](const JitFunction& f) { return f.misses; }, "How often a signature had to be compiled.")
-      .def_prop_ro("programs", [](const JitFunction& f) {
-        nb::list out;
-        for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
-        return out;
-      });
+      .def_prop_ro(
+          "programs",
+          [](const JitFunction& f) {
+            nb::list out;
+            for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
+            return out;
+          },
+          "The compiled programs that are kept, as CompiledGraph, to look into.");
 }
 
 }  // namespace rlx::python

@@ -9,6 +9,11 @@ def _frozen(x):
     return tuple(_frozen(i) for i in x) if isinstance(x, (list, tuple)) else x
 
 
+def _typed(x):
+    """What tells static arguments apart that are equal, as 1, 1.0 and True are."""
+    return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
+
+
 def _has_value(x):
     if isinstance(x, _rlx.Value):
         return True
@@ -49,18 +54,17 @@ def op(*arrays):
 
 def creator(fun):
     """The same for functions without array arguments: an array outside of a trace, a value inside."""
-    compiled = None
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
-        nonlocal compiled
         if _rlx.tracing():
             return fun(*args, **kwargs)
-        if compiled is None:
-            from ._jit import jit
+        from ._jit import cached_jit
 
-            compiled = jit(fun, static_argnums=tuple(range(12)), static_argnames=tuple(inspect.signature(fun).parameters), cache_size=256)
-        return compiled(*[_frozen(a) for a in args], **{k: _frozen(v) for k, v in kwargs.items()})
+        args = tuple(_frozen(a) for a in args)
+        kwargs = {k: _frozen(v) for k, v in sorted(kwargs.items())}
+        key = (fun, _typed(args), tuple((k, _typed(v)) for k, v in kwargs.items()))
+        return cached_jit(key, lambda: functools.wraps(fun)(lambda: fun(*args, **kwargs)))()
 
     return call
 
