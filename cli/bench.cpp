@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -20,10 +19,10 @@
 #include "cli/commands.h"
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
+#include "cli/made_up.h"
 #include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/registry.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
 #include "rlx/models/bert.h"
@@ -203,17 +202,10 @@ struct KernelTime {
 };
 std::vector<KernelTime> breakdown_of(CompiledGraph& f, std::span<const TensorView> inputs,
                                      const MachineLimits& limits) {
-  // The median of several profiled runs, node by node, then summed by kernel.
-  std::vector<std::vector<NodeTime>> runs;
-  for (int i = 0; i < 15; ++i) runs.push_back(f.profile(inputs));
   std::map<std::pair<std::string, std::string>, KernelTime> rows;
-  for (std::size_t n = 0; n < runs[0].size(); ++n) {
-    std::vector<double> ns;
-    for (const auto& run : runs) ns.push_back(run[n].ns);
-    std::nth_element(ns.begin(), ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 2), ns.end());
-    const NodeTime& t = runs[0][n];
+  for (const NodeTime& t : median_profile(f, inputs)) {
     KernelTime& row = rows.try_emplace({t.op, t.kernel}, KernelTime{t.op, t.kernel}).first->second;
-    row.ns += ns[ns.size() / 2];
+    row.ns += t.ns;
     row.floor_ns += limits.floor_ns(t.cost);
     row.flops += t.cost.flops;
     row.bytes += t.cost.read_bytes + t.cost.write_bytes;
@@ -258,10 +250,7 @@ void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const 
 // What the machine can do, measured now, for --breakdown; printed where people read.
 MachineLimits measured_limits(const BenchOptions& o) {
   if (!o.breakdown) return {};
-  BackendOptions one_thread;
-  one_thread.threads = 1;
-  one_thread.isa = o.isa;
-  const MachineLimits limits = backend_for(Device::Cpu)->measure_limits(one_thread).value_or(MachineLimits{});
+  const MachineLimits limits = one_thread_limits(Device::Cpu, o.isa);
   if (o.json) return limits;
   std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
   for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
@@ -336,21 +325,6 @@ void bench_model(const BenchOptions& o) {
     std::fflush(stdout);
   }
   if (o.memory) report_memory(*session.open_device(), f.prepared_bytes());
-}
-
-// Values for a leaf that no file gives, the same in every run: floats in [-1, 1), for params of two axes and more
-// divided by the root of the first extent, so that products keep their size; integers 0 and 1, which may be indices.
-Tensor made_up_values(const Shape& shape, bool param, std::uint64_t seed) {
-  Tensor t = Tensor::zeros(Shape(shape.dims(), DType::F32));
-  const double scale =
-      param && t.rank() > 1 ? 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(t.dim(0), 1))) : 1;
-  const bool floats = is_inexact(shape.dtype());
-  std::mt19937_64 random(seed);
-  for (float& v : t.mutable_values<float>()) {
-    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-    v = floats ? static_cast<float>((2 * unit - 1) * scale) : unit < 0.5 ? 0.0f : 1.0f;
-  }
-  return t.cast(shape.dtype());
 }
 
 // The graph with numbers for its symbols, by --bind or from the shapes of the files; and the values of the files. What

@@ -7,22 +7,25 @@
 
 #include "cli/commands.h"
 #include "cli/graph_file.h"
+#include "cli/made_up.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/compiler/pipeline.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
 #include "rlx/models/bert.h"
+#include "rlx/page/page.h"
 #include "rlx/passes/passes.h"
+#include "rlx/runtime/reports.h"
 
 namespace rlx::cli {
 namespace {
 
 struct InspectArgs {
-  std::string graph, model, device = "cpu", save;
+  std::string graph, model, device = "cpu", save, html;
   std::vector<std::string> bindings, stages;
   std::int64_t batch = 1, sequence = 16;
-  bool list = false, text = false, summary = false, no_fusion = false, fusable = false;
+  bool list = false, text = false, summary = false, no_fusion = false, fusable = false, profile = false;
 };
 
 Graph load(const InspectArgs& args) {
@@ -110,6 +113,43 @@ void list_stages() {
   out.close();
 }
 
+constexpr int kProfiles = 15;
+
+// The page of a program that is run for its times, on made-up inputs and weights.
+std::string profiled_page(const InspectArgs& args, Graph g, const CompileOptions& options) {
+  const Graph bound = options.dim_binding.empty() ? g : g.bind(options.dim_binding);
+  if (const std::string missing = without_value(bound, {}); !missing.empty())
+    throw UsageError(ErrorCode::InvalidArgument, missing,
+                     concat_text("a profile takes numbers: ", bind_options(bound, {})));
+  std::vector<Tensor> inputs;
+  std::map<std::string, Tensor> params;
+  std::uint64_t seed = 0;
+  for (NodeId id : bound.leaves(OpKind::Input)) inputs.push_back(made_up_values(bound.shape(id), false, ++seed));
+  for (NodeId id : bound.leaves(OpKind::Param))
+    params.emplace(bound.leaf_name(id), made_up_values(bound.shape(id), true, ++seed));
+  const Session session = session_on(args.device);
+  CompiledGraph program = session.compile_with(std::move(g), options);
+  for (const auto& [name, value] : params) program.set_param(name, value);
+  std::vector<TensorView> views;
+  for (const Tensor& t : inputs) views.push_back(t.view());
+  PageOptions page;
+  page.times = median_profile(program, views, kProfiles);
+  const bool on_cpu = session.target()->name().starts_with("cpu");
+  if (on_cpu) page.limits = one_thread_limits(Device::Cpu);
+  page.times_note = concat_text("Medians of ", kProfiles, " runs, step by step", on_cpu ? " on one thread" : "",
+                                ", with made-up inputs and weights");
+  return inspect_html(program, page);
+}
+
+void write_page(const InspectArgs& args, Graph g, const CompileOptions& options) {
+  const std::string page =
+      args.profile ? profiled_page(args, std::move(g), options)
+                   : inspect_html(CompilePipeline(target_on(args.device).target, options).compile_graph(std::move(g)));
+  Output file(args.html);
+  file.write(page);
+  file.close();
+}
+
 void run(const InspectArgs& args) {
   if (args.list && args.graph.empty() && args.model.empty()) return list_stages();
   Graph g = load(args);
@@ -124,6 +164,8 @@ void run(const InspectArgs& args) {
   options.fusion.skip_fusion = args.no_fusion;
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
+  options.trace = env_trace();
+  if (!args.html.empty()) return write_page(args, std::move(g), options);
   const NamedTarget on = target_on(args.device);
   const CompileResult result = CompilePipeline(on.target, options).compile_graph(std::move(g));
 
@@ -185,6 +227,9 @@ void register_inspect(CLI::App& app) {
   cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives and let the passes fuse them");
   cmd->add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")
       ->type_name("FILE");
+  auto* html =
+      cmd->add_option("--html", args->html, "write all of it to FILE as one page for a browser")->type_name("FILE");
+  cmd->add_flag("--profile", args->profile, "run it on made-up values, for the times of the page")->needs(html);
   cmd->callback([args] { run(*args); });
 }
 

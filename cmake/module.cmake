@@ -126,6 +126,21 @@ function(rlx_library name)
   endif()
 endfunction()
 
+# rlx_embed_page(): the files of rlx/page/assets as texts of the core library; the scripts in the order of their names.
+function(rlx_embed_page)
+  set(assets "${PROJECT_SOURCE_DIR}/rlx/page/assets")
+  set(output "${PROJECT_BINARY_DIR}/generated/page_assets.cpp")
+  file(GLOB scripts RELATIVE "${assets}" CONFIGURE_DEPENDS "${assets}/*.js")
+  list(SORT scripts)
+  list(TRANSFORM scripts PREPEND "${assets}/" OUTPUT_VARIABLE files)
+  add_custom_command(OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" -D "OUTPUT=${output}" -D "ASSETS=${assets}" -D "SCRIPTS=${scripts}"
+      -P "${PROJECT_SOURCE_DIR}/cmake/embed_page.cmake"
+    DEPENDS ${files} "${assets}/page.css" "${assets}/page.html" "${PROJECT_SOURCE_DIR}/cmake/embed_page.cmake"
+    COMMENT "rlx/page/assets" VERBATIM)
+  set_property(GLOBAL APPEND PROPERTY rlx_sources_core "${output}")
+endfunction()
+
 # Writes the paths of all installed headers below rlx/, one a line, for the test that looks for misuse of each function.
 function(rlx_write_public_headers path)
   set(lines "")

@@ -16,6 +16,8 @@
 #include "rlx/ir/op.h"
 #include "rlx/ir/quant_map.h"
 #include "rlx/ir/text.h"
+#include "rlx/ir/trace.h"
+#include "rlx/page/page.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"

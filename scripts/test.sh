@@ -72,7 +72,7 @@ tsan_sample="*/runtime_test.cpp,*/chains_test.cpp,*/state_rows_test.cpp,*/opaque
 tsan_sample+=",*/several_faults_test.cpp,*/out_of_memory_test.cpp"
 
 step "packages and model"
-need_packages "${build_packages[@]}" "${test_packages[@]}" "${fetch_packages[@]}" ${full:+"${full_packages[@]}"}
+need_packages "${build_packages[@]}" "${test_packages[@]}" "${fetch_packages[@]}" "${python_packages[@]}"
 need_model
 export RLX_MODEL_DIR=$model_dir
 export RLX_REQUIRE_ALL_TESTS=1  # a test that would skip itself for something missing fails instead
@@ -116,6 +116,20 @@ step "rlx run against NumPy"
 with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python3-numpy"
 "$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
 "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
+
+step "Python: a wheel with the dev libraries, its tests beside NumPy and JAX"
+scripts/wheel.sh --yes --prebuilt build/dev --out build/wheels-dev
+python_env=$root/build/venv-python
+[ -x "$python_env/bin/pytest" ] || {
+  python3 -m venv "$python_env"
+  "$python_env/bin/pip" install --quiet --disable-pip-version-check "${python_test_wheels[@]}"
+}
+"$python_env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps build/wheels-dev/rlx-*.whl
+"$python_env/bin/pip" install --quiet --disable-pip-version-check ml_dtypes
+RLX_PYTHON_EXAMPLES=${full:+full} "$python_env/bin/python" -m pytest -q -p no:cacheprovider tests/python
+step "pages of rlx inspect in a headless Chromium, timelines of RLX_TRACE"
+python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
+python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"
 
 step "asan: unit, golden, property, conformance and proof tests under address + undefined sanitizers, fuzz targets"
 mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance proof; do

@@ -3,6 +3,7 @@
 
 #include "python/bindings/common.h"
 #include "rlx/driver/device.h"
+#include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/dlpack.h"
 
 namespace rlx::python {
@@ -491,6 +492,16 @@ void bind_arrays(nb::module_& m) {
            [](const PyArray&) -> int {
              throw nb::type_error("an rlx array is not hashable: its values compare elementwise");
            })
+      .def(
+          "to",
+          [](const PyArray& a, const std::string& device) {
+            const auto id = parse_device_id(device);
+            if (!id)
+              raise(ErrorCode::DeviceUnavailable, concat_text("there is no kind of device '", device, "'"),
+                    "rlx.devices() lists those that are here");
+            return PyArray{to(a.tensor, *id), a.weak};
+          },
+          nb::arg("device"), "The array on a device: \"cpu\", \"cuda:1\"; itself when it is there.")
       .def(
           "to_host",
           [](const PyArray& a) {

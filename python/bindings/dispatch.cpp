@@ -20,7 +20,6 @@ struct Entry {
   std::vector<bool> weak;           // of each output
   std::vector<std::string> inputs;  // names, in the order of the leaves
   std::vector<std::int64_t> over;   // of each output the donated leaf whose bytes it takes, or -1
-  std::vector<bool> donated;        // of each leaf
   bool direct = false;              // run_into: on the host, all extents known
   std::uint64_t used = 0;           // when, for the least recently used
 };
@@ -140,7 +139,7 @@ PyTypeObject* value_type = nullptr;
 }
 
 // A leaf's part of the signature, and where its bytes are. False: it is a value under trace.
-bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf, bool donated) {
+bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf) {
   TensorView view;
   bool weak = false;
   s.first_dim.push_back(s.dims.size());
@@ -199,7 +198,7 @@ bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf, bool donated) {
   }
   s.key.push_back('A');
   s.key.push_back(static_cast<char>(view.dtype));
-  s.key.push_back(static_cast<char>((weak ? 1 : 0) | (view.buffer ? 2 : 0) | (donated ? 4 : 0)));
+  s.key.push_back(static_cast<char>((weak ? 1 : 0) | (view.buffer ? 2 : 0)));
   const std::size_t rank = s.dims.size() - s.first_dim.back();
   append_bytes(s.key, static_cast<std::uint32_t>(rank));
   if (!f.symbolic)
@@ -233,10 +232,10 @@ void take_static(JitFunction& f, Scratch& s, nb::handle value, nb::handle name) 
 bool array_leaf(nb::handle h) { return plain_leaf(h) || PyComplex_CheckExact(h.ptr()) || is_array_like(h); }
 
 // False when a leaf is a value under trace.
-bool take_argument(JitFunction& f, Scratch& s, nb::handle arg, bool donated) {
+bool take_argument(JitFunction& f, Scratch& s, nb::handle arg) {
   if (plain_leaf(arg)) {
     s.leaves.push_back(nb::borrow(arg));
-    return take_leaf(f, s, arg, donated);
+    return take_leaf(f, s, arg);
   }
   const std::size_t first = s.leaves.size();
   flatten(arg, &s.leaves, nullptr, &s.key);
@@ -246,7 +245,7 @@ bool take_argument(JitFunction& f, Scratch& s, nb::handle arg, bool donated) {
       take_static(f, s, s.leaves[i], s.leaves[i]);
       continue;
     }
-    if (!take_leaf(f, s, s.leaves[i], donated)) return false;
+    if (!take_leaf(f, s, s.leaves[i])) return false;
     if (kept != i) s.leaves[kept] = std::move(s.leaves[i]);
     ++kept;
   }
@@ -263,9 +262,6 @@ std::shared_ptr<Entry> entry_from(nb::object made) {
   e->direct = e->first->on_host && e->first->static_shapes;
   for (const IoInfo& i : e->first->program.outputs()) e->outputs.push_back(i.shape);
   for (const IoInfo& i : e->first->program.inputs()) e->inputs.push_back(i.name);
-  e->donated.assign(e->inputs.size(), false);
-  for (std::int64_t leaf : e->over)
-    if (leaf >= 0) e->donated[static_cast<std::size_t>(leaf)] = true;
   return e;
 }
 
@@ -354,7 +350,7 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
     if (f.is_static(i))
       take_static(f, s, arg, nb::int_(i));
     else
-      traced = !take_argument(f, s, arg, false);
+      traced = !take_argument(f, s, arg);
   }
   if (kwargs.is_valid() && !traced) {
     nb::list names = nb::steal<nb::list>(PyDict_Keys(kwargs.ptr()));
@@ -369,7 +365,7 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
       s.key.append(text, static_cast<std::size_t>(size));
       if (PySequence_Contains(f.static_names.ptr(), name.ptr()) == 1) {
         take_static(f, s, arg, name);
-      } else if (!take_argument(f, s, arg, false)) {
+      } else if (!take_argument(f, s, arg)) {
         traced = true;
         break;
       }

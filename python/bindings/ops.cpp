@@ -394,25 +394,34 @@ nb::dict describe(const OpDef& def) {
   return out;
 }
 
-// The dtypes that the first sample of an op infers with, in place of its f32 operands: what its docstring says.
-nb::list dtypes_of(const std::string& name) {
-  nb::list out;
+// Of the first sample of an op: the dtypes that it takes in place of f32, and the shapes that go in and come out, for
+// its docstring.
+nb::tuple example_of(const std::string& name) {
+  nb::list dtypes;
   const std::optional<NamedOp> op = find_op(name);
-  if (!op || !op->def->samples.has()) return out;
   SampleSet samples;
-  op->def->samples(samples);
-  const Sample* sample = nullptr;
-  for (const Sample& s : samples.all())
-    if (!sample && op_text_name(s.op) == name) sample = &s;
-  if (!sample) return out;
-  for (int t = 0; t < kNumDTypes; ++t) {
-    std::vector<Shape> shapes;
-    for (const SampleInput& i : sample->inputs)
-      shapes.push_back(i.shape.dtype() == DType::F32 ? i.shape.with_dtype(static_cast<DType>(t)) : i.shape);
-    const Result<Shapes> r = attempt([&] { return infer_shapes(sample->op, shapes).value(); });
-    if (r.ok()) out.append(nb::str(std::string(numpy_name(static_cast<DType>(t))).c_str()));
+  if (op && op->def->samples.has()) op->def->samples(samples);
+  for (const Sample& s : samples.all()) {
+    if (op_text_name(s.op) != name) continue;
+    const auto infer_with = [&](DType t) {
+      std::vector<Shape> shapes;
+      for (const SampleInput& i : s.inputs)
+        shapes.push_back(i.shape.dtype() == DType::F32 ? i.shape.with_dtype(t) : i.shape);
+      return attempt([&] { return infer_shapes(s.op, shapes).value(); });
+    };
+    for (int t = 0; t < kNumDTypes; ++t)
+      if (infer_with(static_cast<DType>(t)).ok())
+        dtypes.append(nb::str(std::string(numpy_name(static_cast<DType>(t))).c_str()));
+    std::string text;
+    for (const SampleInput& i : s.inputs) text += concat_text(text.empty() ? "" : ", ", i.shape);
+    text += " -> ";
+    bool first = true;
+    const Result<Shapes> results = infer_with(DType::F32);
+    for (const Shape& r : *results) text += concat_text(std::exchange(first, false) ? "" : ", ", r);
+    if (const std::string attrs = print_attrs(s.op); !attrs.empty()) text += concat_text(" with ", attrs);
+    return nb::make_tuple(dtypes, text);
   }
-  return out;
+  return nb::make_tuple(dtypes, "");
 }
 
 ExprList values_of(Graph& g, nb::handle list, SourceLoc loc) {
@@ -442,7 +451,7 @@ void bind_ops(nb::module_& m) {
     for (const OpDef* d : all_op_defs()) out.append(describe(*d));
     return out;
   });
-  m.def("op_dtypes", &dtypes_of);
+  m.def("op_example", &example_of);
   m.def(
       "result_type",
       [](nb::args operands) {

@@ -10,6 +10,8 @@
 #include "rlx/driver/stop_request.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/trace.h"
+#include "rlx/page/page.h"
 #include "rlx/runtime/env.h"
 
 namespace rlx::python {
@@ -39,13 +41,14 @@ Products products_from(const std::string& text) {
 }
 
 Session session_for(const std::string& device, int threads, const std::string& isa, const std::string& precision,
-                    const std::string& products) {
+                    const std::string& products, const std::shared_ptr<Trace>& trace) {
   Session s =
       backend_by_name(device) && !parse_device_id(device) ? Session::on_backend(device) : Session(device_from(device));
   if (threads) s.with_threads(threads);
   if (!isa.empty()) s.with_isa(isa);
   if (!precision.empty()) s.with_precision(precision_from(precision));
   if (!products.empty()) s.with_policy(PrecisionPolicy::with_products(products_from(products)));
+  if (trace) s.with_trace(trace);
   return s;
 }
 
@@ -175,20 +178,26 @@ nb::object stage_list(const CompileResult& r) {
   return out;
 }
 
-nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
-  NamedTensors in = inputs_from(c, positional, named);
-  std::vector<TensorView> views;
-  std::vector<std::vector<std::int64_t>> dims;
-  for (const IoInfo& i : c.program.inputs()) {
-    const auto it = in.find(i.name);
-    if (it == in.end()) raise(ErrorCode::NotFound, concat_text("profile: input '", i.name, "' has no value"));
-    it->second = it->second.to_host();
-    dims.push_back(it->second.dims());
-    views.push_back(it->second.view());
-    views.back().dims = dims.back();
+// Inputs in declaration order, as profiles take them.
+struct OrderedInputs {
+  OrderedInputs(PyCompiled& c, nb::args positional, nb::kwargs named) : values(inputs_from(c, positional, named)) {
+    for (const IoInfo& i : c.program.inputs()) {
+      const auto it = values.find(i.name);
+      if (it == values.end()) raise(ErrorCode::NotFound, concat_text("profile: input '", i.name, "' has no value"));
+      it->second = it->second.to_host();
+      dims.push_back(it->second.dims());
+      views.push_back(it->second.view());
+    }
+    for (std::size_t i = 0; i < views.size(); ++i) views[i].dims = dims[i];
   }
-  for (std::size_t i = 0; i < views.size(); ++i) views[i].dims = dims[i];
-  const std::vector<NodeTime> times = locked(c, [&] { return c.program.profile(views); });
+  NamedTensors values;
+  std::vector<std::vector<std::int64_t>> dims;
+  std::vector<TensorView> views;
+};
+
+nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
+  const OrderedInputs in(c, positional, named);
+  const std::vector<NodeTime> times = locked(c, [&] { return c.program.profile(in.views); });
   nb::list out;
   for (const NodeTime& t : times) {
     nb::dict d;
@@ -202,6 +211,24 @@ nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
     out.append(d);
   }
   return out;
+}
+
+// The page of a compile; with inputs it shows the time of each kernel beside its floor.
+std::string page(PyCompiled& c, const std::string& title, bool timed, nb::args positional, nb::kwargs named) {
+  PageOptions options;
+  options.title = title;
+  if (!timed) return locked(c, [&] { return inspect_html(c.program, options); });
+  constexpr int kRuns = 15;
+  const OrderedInputs in(c, positional, named);
+  return locked(c, [&] {
+    options.times = median_profile(c.program, in.views, kRuns);
+    options.times_note = concat_text("median of ", kRuns, " runs on one thread");
+    BackendOptions one_thread;
+    one_thread.threads = 1;
+    if (const auto backend = backend_for(c.program.device()))
+      options.limits = backend->measure_limits(one_thread).value_or(MachineLimits{});
+    return inspect_html(c.program, options);
+  });
 }
 
 double time_run(PyCompiled& c, std::int64_t runs) {
@@ -306,11 +333,11 @@ void bind_runtime(nb::module_& m) {
       .def(
           "__init__",
           [](Session* self, const std::string& device, int threads, const std::string& isa,
-             const std::string& precision, const std::string& products) {
-            new (self) Session(session_for(device, threads, isa, precision, products));
+             const std::string& precision, const std::string& products, std::shared_ptr<Trace> trace) {
+            new (self) Session(session_for(device, threads, isa, precision, products, trace));
           },
           nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0, nb::arg("isa") = "",
-          nb::arg("precision") = "", nb::arg("products") = "")
+          nb::arg("precision") = "", nb::arg("products") = "", nb::arg("trace").none() = nb::none())
       .def_prop_ro(
           "device", [](const Session& s) { return device_text(s.device()); }, "The device that it compiles for.")
       .def(
@@ -359,6 +386,7 @@ void bind_runtime(nb::module_& m) {
             return arrays(locked(c, [&] { return c.on_host ? c.program.run_typed(in) : c.program.run_device(in); }));
           },
           "The outputs for these inputs, by place or name (or one dict).")
+      .def("_page", &page, nb::arg("title"), nb::arg("timed"), nb::arg("inputs"), nb::arg("named"))
       .def("profile", &profile,
            "Runs once on one thread, and gives a dict for each step: label, op, kernel, ns, flops, read_bytes, "
            "write_bytes.")
@@ -437,6 +465,13 @@ void bind_runtime(nb::module_& m) {
       .def(
           "copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); },
           "The copies of states and carries that could not be avoided, and why, as text.");
+  nb::class_<Trace>(m, "Trace", "A timeline of compiles, runs and steps, which Perfetto opens; for Session and jit.")
+      .def(nb::new_([](std::optional<std::string> path) {
+             return path ? std::make_shared<Trace>(*std::move(path)) : std::make_shared<Trace>();
+           }),
+           nb::arg("path").none() = nb::none())
+      .def("flush", &Trace::flush, "Writes what was recorded so far to the file.")
+      .def("json", &Trace::json, "What flush would write.");
   m.def(
       "devices",
       [] {

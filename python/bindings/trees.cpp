@@ -216,7 +216,8 @@ void describe(const TreeDef& d, std::size_t& at, std::string& out) {
     for (std::uint32_t i = 0; i < n.arity; ++i) {
       if (i) out += ", ";
       if (n.kind == TreeKind::Dict) out += concat_text(nb::repr(n.keys[nb::int_(i)]).c_str(), ": ");
-      if (n.kind == TreeKind::DataClass) out += concat_text(nb::cast<std::string>(nb::object(n.keys[nb::int_(0)][nb::int_(i)])), "=");
+      if (n.kind == TreeKind::DataClass)
+        out += concat_text(nb::cast<std::string>(nb::object(n.keys[nb::int_(0)][nb::int_(i)])), "=");
       describe(d, at, out);
     }
     out += close;

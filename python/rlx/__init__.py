@@ -32,6 +32,7 @@ from ._rlx import (  # noqa: E402
     SentenceEncoder,
     Session,
     ShapeMismatch,
+    Trace,
     Unsupported,
     Value,
     devices,

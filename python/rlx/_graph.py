@@ -67,8 +67,38 @@ def _load_params(self, source, strict=True):
     return len(names)
 
 
+class Page:
+    """The page that shows a compile: a notebook displays it, save() writes it to a file for a browser."""
+
+    def __init__(self, html, height=720):
+        self.html, self.height = html, height
+
+    def save(self, path):
+        """Writes the page; it needs no network and no other file."""
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(self.html)
+        return path
+
+    def _repr_html_(self):
+        import html
+
+        frame = html.escape(self.html, quote=True)
+        return f'<iframe srcdoc="{frame}" style="width: 100%; height: {self.height}px; border: 1px solid #8884"></iframe>'
+
+    def __repr__(self):
+        return f"<rlx page of {len(self.html) // 1024} KiB: .save(path), or a notebook shows it>"
+
+
+def _inspect(self, *inputs, title="", **named):
+    """The page of this program: every pass (when it was compiled with keep_stages=True), fusion, memory, kernels; with
+    inputs the time of each kernel beside its floor.
+    """
+    return Page(self._page(title, bool(inputs or named), *inputs, **named))
+
+
 def install():
     """Gives graphs their ops and transforms, programs what is written in Python."""
+    _rlx.CompiledGraph.inspect = _inspect
     _rlx.CompiledGraph.run_async = _run_async
     _rlx.CompiledGraph.load_params = _load_params
     _rlx.JitFunction.run_async = _call_async

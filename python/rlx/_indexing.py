@@ -15,7 +15,7 @@ def _is_mask(i):
 def _normal(x, index):
     """The index as a tuple with one entry for each axis of x, and None entries for new ones."""
     index = index if isinstance(index, tuple) else (index,)
-    out, masks = [], 0
+    out = []
     for i in index:
         if isinstance(i, list):
             i = _rlx.array_from(i)
@@ -36,7 +36,7 @@ def _normal(x, index):
         elif _is_array(i) and _rlx.dtype(i.dtype).kind not in "iu":
             raise TypeError(f"an index array has dtype {_rlx.dtype(i.dtype).name}; indices are integers: cast it")
         out.append(i)
-    used = sum(1 for i in out if i is not None and i is not Ellipsis) + masks
+    used = sum(1 for i in out if i is not None and i is not Ellipsis)
     if used > x.ndim:
         raise IndexError(f"{used} indices for an array with {x.ndim} axes")
     if sum(1 for i in out if i is Ellipsis) > 1:

@@ -34,8 +34,8 @@ class ShapeDtype:
 
 
 @functools.lru_cache(maxsize=64)
-def session(device, threads, isa, precision, products):
-    return _rlx.Session(device, threads=threads, isa=isa, precision=precision, products=products)
+def session(device, threads, isa, precision, products, trace=None):
+    return _rlx.Session(device, threads=threads, isa=isa, precision=precision, products=products, trace=trace)
 
 
 def spec_of(leaf, what):
@@ -287,6 +287,7 @@ def jit(
     isa="",
     precision="",
     products="",
+    trace=None,
     cache_size=256,
     **options,
 ):
@@ -300,6 +301,7 @@ def jit(
     dims: {"x": ("batch", None)}: extents that are symbols, so that one program serves all of their values; bounds:
         {"batch": (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
     device, threads, isa, precision ("float16", "bfloat16"), products ("bfloat16", "int8"): as of rlx.Session.
+    trace: an rlx.Trace that records compiles and runs.
     cache_size: how many programs are kept; the least recently used one goes.
     Further keywords are compile options: fuse, kernels, constant_folding, keep_stages, must_alias, ...
     """
@@ -317,6 +319,7 @@ def jit(
             isa=isa,
             precision=precision,
             products=products,
+            trace=trace,
             cache_size=cache_size,
             **options,
         )
@@ -334,7 +337,7 @@ def jit(
             options,
             any_static=any_static,
             donate=donate,
-            session=(device, threads, isa, precision, products),
+            session=(device, threads, isa, precision, products, trace),
             dims=_Dims(dims, bounds) if dims else None,
         ),
     )
@@ -350,12 +353,20 @@ def jit(
     )
     compiled.trace = lambda *args, **kwargs: wrapped.trace(args, kwargs)
     compiled.lower = lambda *args, **kwargs: Lowered(wrapped, args, kwargs)
+    compiled.inspect = lambda *args, **kwargs: _inspected(wrapped, args, kwargs)
     compiled.eval_shape = lambda *args, **kwargs: _shapes(wrapped.trace(args, kwargs))
     for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
         if hasattr(fun, attribute):
             setattr(compiled, attribute, getattr(fun, attribute))
     compiled.__wrapped__ = fun
     return compiled
+
+
+def _inspected(wrapped, args, kwargs):
+    """The page of a function's program for these arguments, every pass and the times of kernels in it."""
+    program = Lowered(wrapped, args, kwargs).compile(keep_stages=True)
+    leaves = wrapped.split(args, kwargs)[0]
+    return program.compiled.inspect(*[_rlx.array_from(x) for x in leaves], title=wrapped.what)
 
 
 class Lowered:
@@ -403,7 +414,6 @@ class Program:
     def save(self, path):
         """Writes the graph and the forms of arguments and results; rlx.load compiles it again, in milliseconds."""
         import json
-        import pickle
 
         t = self._traced
         head = {
@@ -414,7 +424,6 @@ class Program:
             "weak": [bool(w) for w in t.out_weak],
             "tree": _tree_to_json(t.out_tree),
         }
-        del pickle
         text = json.dumps(head).encode()
         with open(path, "wb") as f:
             f.write(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + t.graph.to_bytes())

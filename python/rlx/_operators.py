@@ -130,7 +130,7 @@ _COMPARE = {"eq": rnp.equal, "ne": rnp.not_equal, "lt": rnp.less, "le": rnp.less
             "ge": rnp.greater_equal}
 _METHODS = (
     "sum", "mean", "max", "min", "prod", "std", "var", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort",
-    "argsort", "reshape", "transpose", "ravel", "flatten", "squeeze", "astype", "clip", "dot", "round", "conj",
+    "argsort", "ravel", "flatten", "squeeze", "astype", "clip", "dot", "round", "conj",
     "swapaxes", "repeat", "take", "diagonal", "trace", "nonzero",
 )
 
@@ -166,9 +166,7 @@ def _common(cls):
     cls.real = property(lambda self: rnp.real(self))
     cls.imag = property(lambda self: rnp.imag(self))
     for name in _METHODS:
-        f = getattr(rnp, name, None)
-        if f is not None:
-            setattr(cls, name, f if name not in ("reshape", "transpose") else None)
+        setattr(cls, name, getattr(rnp, name))
     cls.reshape = _reshape
     cls.transpose = _transpose
     cls.fill = cls.put = cls.partition = _refuse_update("where")

@@ -18,10 +18,10 @@ def _is_inexact(leaf):
 
 def _transform(fun, inner, kind, **options):
     """inner(*args) as a function: compiled when it is called outside of a trace."""
-    functools.update_wrapper(inner, fun) if hasattr(fun, "__name__") else None
+    if hasattr(fun, "__name__"):
+        functools.update_wrapper(inner, fun)
     inner.__name__ = f"{kind}({_name(fun)})"
-    compiled = jit(inner, any_static=True, **options)
-    return compiled
+    return jit(inner, any_static=True, **options)
 
 
 def _argnums(argnums, args, kind, fun):

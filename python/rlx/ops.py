@@ -36,13 +36,11 @@ def _document(name, record):
         values = f": one of {', '.join(a['values'])}" if a["values"] else ""
         default = f" = {a['default']}" if a["default"] != "" else ""
         lines.append(f"{a['name']}{default}: {_TYPES.get(a['type'], a['type'])}{values}")
-    lines.append("Dtypes: " + _dtypes_of(name))
+    dtypes, example = _rlx.op_example(name)
+    lines.append("Dtypes: " + (", ".join(dtypes) or "as its operands say"))
+    if example:
+        lines.append("For example: " + example)
     return "\n".join(lines)
-
-
-def _dtypes_of(name):
-    taken = _rlx.op_dtypes(name)
-    return ", ".join(taken) if taken else "as its operands say"
 
 
 def _make(name, record):
@@ -63,7 +61,6 @@ def _make(name, record):
         run = cached_jit(key, lambda: lambda xs, named: _rlx.add_node(name, tuple(xs), {**static, **named}))
         return run(list(operands), named)
 
-    del op, function
     call.__name__ = call.__qualname__ = _python_name(name)
     call.__doc__ = _document(name, record)
     return call

@@ -13,6 +13,7 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/ir/symbol_order.h"
+#include "rlx/ir/trace.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
@@ -90,7 +91,16 @@ PassContext CompilePipeline::context(FusionReport* report) const {
 }
 
 void CompilePipeline::keep(std::string name, const Graph& g) {
-  if (options_.keep_stages) stages_.push_back({std::move(name), g});
+  if (!options_.keep_stages) return;
+  place_misses();
+  stages_.push_back({std::move(name), g});
+}
+
+// A graph changes where a stage is kept: what was missed since the last one was missed in its graph.
+void CompilePipeline::place_misses() {
+  if (!report_ || stages_.empty()) return;
+  for (; placed_misses_ < report_->missed.size(); ++placed_misses_)
+    report_->missed[placed_misses_].stage = stages_.size() - 1;
 }
 
 void CompilePipeline::observe(void* self, const Pass& pass, const Graph& after) {
@@ -106,6 +116,11 @@ MirModule CompilePipeline::lower_hir(HirModule m) {
 }
 
 MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& report) {
+  struct Told {  // also when a pass throws
+    FusionReport*& report;
+    ~Told() { report = nullptr; }
+  } const told{report_ = &report};
+  placed_misses_ = report.missed.size();
   report.before = op_histogram(m.graph);
   report.nodes_before = m.graph.num_nodes();
   PassContext c = context(&report);
@@ -124,6 +139,7 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   g = run_passes(std::move(g), fusion_passes_for_supported(c.claims->kinds(), options_.fusion), c, observe, this);
   if (options_.dce) g = drop_dead(std::move(g));
 
+  place_misses();
   report.after = op_histogram(g);
   report.nodes_after = g.num_nodes();
   if (options_.assert_fusion_clean && !report.missed.empty())
@@ -134,6 +150,7 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
 }
 
 MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
+  const TraceSpan span("compile", "legalize");
   // Passes may have joined nodes of a body under a label that places nobody.
   Graph g = label_bodies(std::move(m.graph), options_.placement);
   g = legalize_or_rewrite_for_backend(std::move(g), *program_target(target_, options_).target, target_->name(), &report,
@@ -168,12 +185,16 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
 }
 
 LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* report) {
+  const TraceSpan span("compile", "plan");
   KernelDispatchReport local;
   KernelDispatchReport& told = report ? *report : local;
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
   const Products leave = options_.precision ? options_.precision->products : Products::Exact;
-  SplitProgram split = split_weights(m.graph, *program.target, leave);
+  SplitProgram split = [&] {
+    const TraceSpan weights("compile", "separate weights");
+    return split_weights(m.graph, *program.target, leave);
+  }();
   LirModule lir;
   // Where the device keeps whole values the parts of the program say what crosses.
   if (program.target->opaque())
@@ -182,7 +203,10 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
   else if (!program.others.empty())
     split.run = insert_transfers(split.run, *program.target);
   if (!split.run.symbol_sources().empty()) split.run = sorted_by_symbols(split.run);
-  lir.plan = plan_memory(split.run, *program.target, donated(split.run));
+  {
+    const TraceSpan memory("compile", "plan memory");
+    lir.plan = plan_memory(split.run, *program.target, donated(split.run));
+  }
   if (lir.plan.opaque) report_moved(split.run, lir.plan, *program.target, told);
   lir.others = program.others;
   if (program.host_segments) {
@@ -337,6 +361,8 @@ CompileResult CompileResult::specialize(const SymbolBinding& binding) const {
 }
 
 CompileResult CompilePipeline::compile_module(GraphModule module) {
+  const TraceScope traced(options_.trace.get());
+  const TraceSpan span("compile", "compile", module.graph().name());
   CompileResult result;
   stages_.clear();
   if (module.stage() == GraphStage::Lir) {

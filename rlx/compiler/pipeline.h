@@ -18,6 +18,8 @@
 
 namespace rlx {
 
+class Trace;
+
 /// A donated input: `output` may be written over its buffer (`run_into` may get one pointer for both). Equal dims and
 /// dtype.
 struct Donation {
@@ -65,6 +67,7 @@ struct CompileOptions {
   std::optional<std::size_t> arena_alignment;  // bytes, a power of two up to 2^30, from the target's own on
   bool finest_grain = false;                   // BackendOptions::finest_grain
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
+  std::shared_ptr<Trace> trace{};              // records compile and runs (ir/trace.h); none: the session's, RLX_TRACE
   bool verbose = false;                        // a session prints both reports of each compile to the standard error
 };
 
@@ -118,6 +121,7 @@ class CompilePipeline {
   bool has_extents(const Graph& g) const;
   void check_runtime_symbols(const Graph& g) const;
   void keep(std::string name, const Graph& g);
+  void place_misses();
   std::vector<LirAlias> donated(const Graph& g) const;
   static void observe(void* self, const Pass& pass, const Graph& after);
 
@@ -125,6 +129,8 @@ class CompilePipeline {
   mutable std::shared_ptr<const Target> placed_{};  // with placements: it and the devices beside it, as passes ask
   CompileOptions options_;
   std::vector<PipelineStage> stages_;
+  FusionReport* report_ = nullptr;  // of the fusion under way
+  std::size_t placed_misses_ = 0;   // of the report: their stage is known
 };
 
 /// The source of a result with dynamic dims.

@@ -332,6 +332,7 @@ class PartsBound final : public BoundGraph {
     for (std::uint32_t v : part.params) part.weights.push_back(view(*brought(v, plan.device), v));
     RunArguments a;
     a.inputs = part.in, a.outputs = part.out, a.weights = part.weights, a.tables = run_->tables;
+    const DeviceSpan span(streams_, plan.device, "part ", p);
     if (!run_->times) {
       (void)part.bound->submit(a, streams_.of(plan.device));
     } else {

@@ -356,6 +356,7 @@ class ProgramBound final : public BoundGraph {
     part.range = range;
     std::vector<StepTime> times;
     part.times = run_->times ? &times : nullptr;
+    const DeviceSpan span(streams_, device, "from step ", range.begin);
     if (!run_->times) return (void)s.bound->submit(part, streams_.of(device));
     Fetching fetching(streams_.of(device));  // the device writes the times
     fetching.finish(s.bound->submit(part, streams_.of(device)));
@@ -366,6 +367,8 @@ class ProgramBound final : public BoundGraph {
   template <class F>
   void timed(std::size_t step, F&& f) {
     const NodeId id = lir_.plan.schedule[step].node;
+    std::optional<TraceSpan> span;
+    if (Trace::current()) span.emplace("step", op_text_name(lir_.graph.node(id).op), node_label(lir_.graph, id));
     const auto start = Clock::now();
     try {
       f(id);

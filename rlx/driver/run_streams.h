@@ -9,6 +9,7 @@
 
 #include "rlx/driver/fetching.h"
 #include "rlx/driver/program.h"
+#include "rlx/ir/trace.h"
 
 namespace rlx {
 
@@ -69,6 +70,20 @@ class RunStreams {
   std::optional<std::uint32_t> ordered_on_;
   Event last_;
   bool ended_ = true;
+};
+
+/// Records work that is given to a device which is not the host, in a trace on a track of that device.
+class DeviceSpan {
+ public:
+  DeviceSpan(const RunStreams& streams, std::uint32_t d, std::string_view what, std::size_t number) {
+    Trace* const trace = Trace::current();
+    if (!trace || streams.on_host(d)) return;
+    span_.emplace(trace, trace->name("step", concat_text(what, number)),
+                  trace->track(device_text(streams.device(d).id())));
+  }
+
+ private:
+  std::optional<TraceSpan> span_;
 };
 
 }  // namespace rlx

@@ -25,12 +25,14 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "rlx/error.h"
+#include "rlx/ir/trace.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -266,9 +268,11 @@ struct StepSchedule::State {
   }
 
   /// Runs everything on this thread, without the counters.
-  void run_alone() {
+  void run_alone(const StepTrace* to = nullptr) {
     const AsWorkerZero alone(1);
-    for (Step& step : steps) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      Step& step = steps[i];
+      const TraceSpan span(to && to->names[i] != 0 ? to->trace : nullptr, to ? to->names[i] : 0);
       const std::uint32_t n = step.chunks.load(std::memory_order_relaxed);
       void* ctx = step.ctx.load(std::memory_order_relaxed);
       for (std::uint32_t c = 0; c < n; ++c) step.run(ctx, c);
@@ -283,6 +287,7 @@ struct StepSchedule::State {
   std::atomic<bool> busy{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
+  std::atomic<const StepTrace*> traced{nullptr};  // of the open run
   std::atomic<int> refs{1};
 };
 
@@ -346,6 +351,48 @@ void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
   state_->set_chunks(static_cast<std::size_t>(step), static_cast<std::uint32_t>(chunks));
 }
 
+namespace {
+
+// What one thread does in a traced run: chunks of a step that follow each other are one event. It looks at what it was
+// given only between a claim and its end, while the caller waits: a worker that comes late claims nothing.
+class Stretches {
+ public:
+  explicit Stretches(const StepTrace& to) : to_(to) {}
+  template <class F>
+  void run(std::size_t step, F&& execute) {
+    if (!scope_) {
+      scope_.emplace(to_.trace);
+      if (t_worker_index > 0) to_.trace->name_thread(concat_text("rlx worker ", t_worker_index));
+    }
+    const std::int64_t begin = Trace::now_ns();
+    execute();
+    const std::int64_t end = Trace::now_ns();
+    if (step == step_ && end_)
+      end_->store(end, std::memory_order_relaxed);
+    else
+      end_ = to_.names[step] != 0 ? to_.trace->record(to_.names[step], begin, end) : nullptr;
+    step_ = step;
+  }
+  void close() { end_ = nullptr; }
+
+ private:
+  const StepTrace& to_;
+  std::optional<TraceScope> scope_;
+  std::size_t step_ = 0;
+  std::atomic<std::int64_t>* end_ = nullptr;
+};
+
+// The same of a run that is not traced: nothing.
+struct NoStretches {
+  template <class F>
+  void run(std::size_t, F&& execute) {
+    execute();
+  }
+  void close() {}
+};
+
+}  // namespace
+
 // -- ThreadPool --
 
 struct ThreadPool::Impl {
@@ -400,6 +447,15 @@ struct ThreadPool::Impl {
 
   /// Walks the steps; returns when none has unclaimed chunks (worker) or when all are complete (caller).
   static void walk(StepSchedule::State& s, std::uint32_t run, bool caller) {
+    if (const StepTrace* to = s.traced.load(std::memory_order_relaxed)) {
+      Stretches stretches(*to);
+      return walk(s, run, caller, stretches);
+    }
+    NoStretches none;
+    walk(s, run, caller, none);
+  }
+  template <class Record>
+  static void walk(StepSchedule::State& s, std::uint32_t run, bool caller, Record& record) {
     const std::size_t n = s.steps.size();
     std::size_t first[2] = {0, 0};  // by half: it is exhausted in all steps before
     std::size_t completed = 0;      // all steps before it are complete
@@ -419,7 +475,7 @@ struct ThreadPool::Impl {
           const auto claim = s.claim(i, run, upper, unit);
           if (claim == StepSchedule::State::Claim::Stale) return;
           if (claim == StepSchedule::State::Claim::Exhausted) continue;
-          s.execute(i, unit);
+          record.run(i, [&] { s.execute(i, unit); });
           s.finish(i, run, upper);
           worked = true;
         }
@@ -429,6 +485,7 @@ struct ThreadPool::Impl {
         idle_since = 0;
         continue;
       }
+      record.close();
       if (first[0] == n && first[1] == n) {
         if (!caller) return;
         while (completed < n && s.complete(completed, run)) ++completed;
@@ -563,7 +620,7 @@ ThreadPool::Impl* ThreadPool::impl() {
   return p;
 }
 
-void ThreadPool::run(StepSchedule& schedule, int max_threads) {
+void ThreadPool::run(StepSchedule& schedule, int max_threads, const StepTrace* traced) {
   StepSchedule::State* s = schedule.state_;
   if (s == nullptr || s->steps.empty()) return;
   if (s->busy.exchange(true, std::memory_order_acquire)) {
@@ -577,9 +634,10 @@ void ThreadPool::run(StepSchedule& schedule, int max_threads) {
   const int threads = max_threads > 0 ? std::min(max_threads, kMaxThreads) : threads_;
   Impl* p = threads > 1 ? impl() : nullptr;
   if (p == nullptr || p->busy.exchange(true, std::memory_order_acquire)) {
-    s->run_alone();
+    s->run_alone(traced);
     return;
   }
+  s->traced.store(traced, std::memory_order_relaxed);
   {
     Idle pool_idle{p->busy};
     p->run(*s, p->start(threads - 1));

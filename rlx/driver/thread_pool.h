@@ -9,6 +9,8 @@
 
 namespace rlx {
 
+class Trace;
+
 /// Which half of a step waits for which half of another, as a set of bits. The lower half are the first
 /// `StepSchedule::lower_half(chunks)` chunks, the upper half the others (none when there is one chunk).
 using HalfWaits = std::uint8_t;
@@ -56,6 +58,13 @@ class StepSchedule {
   State* state_ = nullptr;
 };
 
+/// What a run records: each stretch of chunks of a step that a thread runs without a pause, under the step's name (0:
+/// the step itself records).
+struct StepTrace {
+  Trace* trace = nullptr;
+  std::span<const std::uint32_t> names;  // by step
+};
+
 /// The most threads that a run may have.
 inline constexpr int kMaxThreads = 64;
 
@@ -94,7 +103,7 @@ class ThreadPool {
   /// Runs all steps on at most `max_threads` threads (0: `threads()`; no more than kMaxThreads; fewer when the system
   /// gives no more). Returns when every chunk is done; an exception thrown by a chunk cancels the chunks not begun and
   /// is rethrown here. Allocates nothing once the workers are started.
-  void run(StepSchedule& schedule, int max_threads = 0);
+  void run(StepSchedule& schedule, int max_threads = 0, const StepTrace* traced = nullptr);
 
   /// Runs `fn(ctx, chunk)` for each chunk in [0, chunks); same rules as `run`.
   void parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::int64_t chunk), void* ctx, int max_threads = 0);

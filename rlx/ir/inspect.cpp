@@ -306,7 +306,11 @@ std::string inspect_buffer_plan(const LirModule& m) {
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
-  out += parts_text(m) + waits_text(m) + bodies_text(m);
+  return out + inspect_plan_notes(m);
+}
+
+std::string inspect_plan_notes(const LirModule& m) {
+  std::string out = parts_text(m) + waits_text(m) + bodies_text(m);
   for (const LirOutputCopy& c : m.plan.output_copies)
     out += concat_text("  then copy ", c.value, " to output ", c.output, "\n");
   for (const auto* copies : {&m.plan.state_copies, &m.plan.far_state_copies})

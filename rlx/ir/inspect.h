@@ -29,6 +29,8 @@ std::string inspect_lir_stats(const LirModule& m);
 /// plan for several devices the number of its own (LirModule::others). Behind them the parts of the program and who
 /// runs them, where a run waits for the host, loops whose carries have two buffers, and every copy, with its reason.
 std::string inspect_buffer_plan(const LirModule& m);
+/// What stands below the rows of that table.
+std::string inspect_plan_notes(const LirModule& m);
 /// One line per update that the plan could not do in place, with the reason: states that are copied after each run, and
 /// donated inputs that their output cannot overwrite. Empty when there is none.
 std::string inspect_copies(const LirModule& m);

@@ -149,7 +149,7 @@ void PassContext::missed(std::string_view pattern, const Graph& g, NodeId node, 
                          std::string hint) const {
   if (!report) return;
   report->missed.push_back(
-      {std::string(pattern), node, node_label(g, node), reason, std::move(detail), std::move(hint)});
+      {std::string(pattern), node, node_label(g, node), reason, std::move(detail), std::move(hint), in_body});
 }
 
 }  // namespace rlx

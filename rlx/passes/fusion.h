@@ -55,8 +55,10 @@ struct MissedFusion {
   NodeId node;          // in the graph the pass saw
   std::string label;    // of that node
   MissReason reason = MissReason::NotFused;
-  std::string detail;  // the condition with its values: "%7 has 2 readers: %9, %12"
-  std::string hint;    // the way out, when there is one
+  std::string detail;                  // the condition with its values: "%7 has 2 readers: %9, %12"
+  std::string hint;                    // the way out, when there is one
+  bool in_body = false;                // of a branch or loop: `node` is one of the body
+  std::optional<std::size_t> stage{};  // of CompileResult::stages, the one whose graph the pass saw, when they are kept
   std::string text() const;
 };
 

@@ -2,6 +2,7 @@
 #include "rlx/passes/passes.h"
 
 #include "rlx/ir/bodies.h"
+#include "rlx/ir/trace.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
@@ -69,11 +70,14 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
 std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass* const> passes,
                                        const PassContext& context, PassObserver observer, void* user) {
   // What was taken out of bodies by an outer pass (a call that was written out) has been through all of them by then.
+  PassContext inside = context;
+  inside.in_body = true;
   std::optional<Graph> changed =
-      change_bodies(source, [&](const Graph& body) { return changed_by_passes(body, passes, context); });
+      change_bodies(source, [&](const Graph& body) { return changed_by_passes(body, passes, inside); });
   for (const Pass* pass : passes) {
     if (!pass)
       throw Error(ErrorCode::InvalidArgument, "a null pointer among the passes", "find_pass knew no such name");
+    const TraceSpan span("compile", pass->name, context.in_body ? "a body" : "");
     std::optional<Graph> after = pass->run(changed ? *changed : source, context);
     if (!after) continue;
     changed = std::move(after);

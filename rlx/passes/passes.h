@@ -20,6 +20,7 @@ struct PassContext {
   FusionOptions options;
   FusionPolicy policy = FusionPolicy::Direct;
   FusionReport* report = nullptr;
+  bool in_body = false;  // of a branch or loop; for the report
 
   /// Null when the target takes `built`, which is to stand for node `old` of another graph; else why not. By labels
   /// nodes are placed on devices: it gets the label of `old`, so that who is to run it is asked.

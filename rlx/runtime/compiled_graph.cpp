@@ -182,7 +182,7 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
   std::vector<NodeTime> out;
   for (const StepTime& t : times) {
     if (!t.node.valid()) {  // of a device that tells no more than the whole
-      NodeTime whole{g.name(), "the whole graph", std::string(impl().code->target->name()), t.ns, {}};
+      NodeTime whole{g.name(), "the whole graph", std::string(impl().code->target->name()), t.ns, {}, {}};
       for (const Node& n : g.nodes()) {
         const Cost c = cost_of(g, n);
         whole.cost.flops += c.flops;
@@ -194,11 +194,28 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
     }
     const Node& n = g.node(t.node);
     out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->code->executable->kernel_name(t.node), t.ns,
-                   cost_of(g, n)});
+                   cost_of(g, n), t.node});
   }
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::profile");
+}
+
+std::vector<NodeTime> median_profile(CompiledGraph& program, std::span<const TensorView> inputs, int runs) {
+  if (runs < 1)
+    throw Error(ErrorCode::InvalidArgument, concat_text("a profile of ", runs, " runs"), "ask for one or more");
+  std::vector<std::vector<NodeTime>> profiles;
+  for (int i = 0; i < runs; ++i) profiles.push_back(program.profile(inputs));
+  std::vector<NodeTime> out = profiles[0];
+  for (std::size_t n = 0; n < out.size(); ++n) {
+    std::vector<double> ns;
+    for (const auto& profile : profiles)
+      if (n < profile.size()) ns.push_back(profile[n].ns);
+    const auto middle = ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 2);
+    std::nth_element(ns.begin(), middle, ns.end());
+    out[n].ns = *middle;
+  }
+  return out;
 }
 
 CompiledGraph CompiledGraph::clone() const try {

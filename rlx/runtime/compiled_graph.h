@@ -62,6 +62,7 @@ struct NodeTime {
   std::string kernel;  // "packed_gemm_f32 (avx512)"
   double ns = 0;
   Cost cost;
+  NodeId node{};  // of the program that ran, compile_result().lir.graph; invalid for all of it
 };
 
 /// A compiled program: code shared with its clones, weights shared until one is set, memory of its own. Movable; one
@@ -216,5 +217,8 @@ class CompiledGraph {
   Impl& impl() const;  // throws for an object that was moved from
   std::unique_ptr<Impl> impl_;
 };
+
+/// Profiles `runs` runs (at least 1), and gives each step the median of its times.
+std::vector<NodeTime> median_profile(CompiledGraph& program, std::span<const TensorView> inputs, int runs = 15);
 
 }  // namespace rlx

@@ -157,7 +157,19 @@ struct CompiledGraph::Impl {
   std::list<std::unique_ptr<BoundProgram>> shapes;  // most recently used first
   std::list<ProgramWeights> prepared;               // likewise
 
+  /// What runs are called in a trace.
+  struct RunNames {
+    std::uint64_t serial = 0;  // of the trace
+    std::uint32_t run = 0, submit = 0, device = 0;
+  };
+  RunNames names;
+
   explicit Impl(std::shared_ptr<SharedPrograms> shared);
+  /// The timeline that it records into, or null.
+  Trace* trace() const { return code->options.trace.get(); }
+  const RunNames& run_names();
+  /// True for a device that is not the calling threads.
+  bool runs_apart() const { return code->target->device() != Device::Cpu; }
   static std::unique_ptr<Impl> make(std::shared_ptr<SharedPrograms> code);
   std::shared_ptr<StateCell> new_state(const IoInfo& info) const;
   void reset_states();

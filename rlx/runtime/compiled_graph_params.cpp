@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "rlx/ir/trace.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
@@ -51,6 +52,8 @@ void CompiledGraph::set_param(std::string_view name, std::span<const float> valu
 }
 
 void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) try {
+  const TraceScope traced(impl().trace());
+  const TraceSpan span("weights", "set", name);
   const IoInfo& info = param_of(*impl().code, name);
   Shape given = info.shape.with_dtype(dtype);
   if (!given.is_static())
@@ -76,6 +79,8 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
 }
 
 void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
+  const TraceScope traced(impl().trace());
+  const TraceSpan span("weights", "set", name);
   const IoInfo& info = param_of(*impl().code, name);
   bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
   if (value.empty())
@@ -95,6 +100,8 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
 }
 
 std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) try {
+  const TraceScope traced(impl().trace());
+  const TraceSpan span("weights", "load", impl().code->source.name());
   if (!loader) throw Error(ErrorCode::InvalidArgument, "load_params: no loader was given (a null pointer)");
   if (mode == LoadMode::Strict)
     for (const std::string& name : loader->names()) (void)param_of(*impl().code, name);
@@ -145,6 +152,8 @@ std::vector<std::string> CompiledGraph::unset_params() const try {
 }
 
 void CompiledGraph::finalize() try {
+  const TraceScope traced(impl().trace());
+  const TraceSpan span("weights", "finalize", impl().code->source.name());
   if (!impl().shapes.empty()) return impl().bind(impl().last());
   if (auto common = impl().code->common()) {
     impl().prepare(common);

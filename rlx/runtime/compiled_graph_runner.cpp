@@ -7,7 +7,9 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "rlx/ir/json_text.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/trace.h"
 
 namespace rlx {
 namespace {
@@ -95,6 +97,8 @@ ProgramWeights& CompiledGraph::Impl::known(const std::shared_ptr<const CompiledP
 const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const CompiledProgram>& c) {
   ProgramWeights& p = known(c);
   if (p.tables != tables) {
+    const TraceScope traced(trace());
+    const TraceSpan span("weights", "prepare weights", code->source.name());
     p.weights = {};  // its buffers may be written when nobody else holds them
     p.weights = weights->prepare(c->weights, {*code->backend, *code->target, code->backend_options, *device, *stream});
     p.tables = tables;
@@ -128,6 +132,8 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
     s.tables = tables;
   }
   if (s.bound) return;
+  const TraceScope traced(trace());
+  const TraceSpan span("bind", "bind", code->source.name());
   s.arenas = memory.arenas(c);
   s.bound = c.executable->bind(*device, s.spec->lir(), s.arenas);
 }
@@ -290,6 +296,15 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
     s.inputs[i] = input_slot(*device, *stream, views[i], s.spec->inputs[i], memory.input_room(i), s.input_holders[i]);
 }
 
+const CompiledGraph::Impl::RunNames& CompiledGraph::Impl::run_names() {
+  if (names.serial == trace()->serial()) return names;
+  std::string args = "\"of\":";
+  append_json_string(args, code->source.name());
+  names = {trace()->serial(), trace()->name("run", "run", args), trace()->name("run", "submit", args)};
+  if (runs_apart()) names.device = trace()->track(device_text(device->id()));
+  return names;
+}
+
 Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                                   std::vector<StepTime>* times) {
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
@@ -315,6 +330,8 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
     s.states[k].given = sole_owner(cell.buffer);
   }
   Event done;
+  Trace* const apart = trace() && runs_apart() ? trace() : nullptr;
+  const TraceSpan span(apart, apart ? run_names().submit : 0, apart ? run_names().device : 0);
   try {
     done = s.bound->submit({s.inputs, outputs, s.states, s.weights, tables, times, range}, *stream);
   } catch (...) {
@@ -366,6 +383,9 @@ void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
 
 Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times,
                                  DeviceRun* on_device) {
+  Trace* const to = trace();
+  const TraceScope traced(to);
+  const TraceSpan span(to, to ? run_names().run : 0);
   if (s.spec->turn == 0)
     begin(s, views);
   else

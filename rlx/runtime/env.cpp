@@ -18,6 +18,7 @@ constexpr EnvVariable kVariables[] = {
      "backends of other projects: shared libraries with ':' between, loaded when a device is first asked for"},
     {"RLX_IR_DUMP",
      "write every stage of each compile of the process to this file, or into this folder when it ends with /"},
+    {"RLX_TRACE", "write a timeline of compiles, weights, runs and steps to this file, which Perfetto opens"},
     {"RLX_FUSION_REPORT", "print what was fused and what was missed"},
     {"RLX_DISPATCH_REPORT", "print how each kind of op reaches the device"},
     {"RLX_KERNEL_DISPATCH",

@@ -2,6 +2,7 @@
 #include "rlx/runtime/reports.h"
 
 #include <cstdio>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -35,6 +36,24 @@ std::string maybe_dump_pipeline(const CompileResult& r) {
   dump_pipeline(r, *path, /*append=*/started.contains(file));
   started.insert(file);
   return file;
+}
+
+std::shared_ptr<Trace> env_trace() {
+  const std::optional<std::string> path = env_get("RLX_TRACE");
+  if (!path || path->empty()) return nullptr;
+  struct Traces {
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<Trace>> by_path;
+  };
+  static Traces* const all = new Traces;  // the end of the process writes them: nobody destroys them before
+  std::lock_guard lock(all->mutex);
+  const auto [at, is_new] = all->by_path.try_emplace(*path);
+  if (is_new) try {
+      at->second = std::make_shared<Trace>(*path);
+    } catch (const Error& e) {
+      std::fprintf(stderr, "rlx: warning: RLX_TRACE: %s\n", e.what());
+    }
+  return at->second;
 }
 
 }  // namespace rlx

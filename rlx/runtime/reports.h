@@ -1,7 +1,10 @@
 // Reports and dumps of compiles that environment variables or options ask for.
 #pragma once
 
+#include <memory>
+
 #include "rlx/compiler/pipeline.h"
+#include "rlx/ir/trace.h"
 
 namespace rlx {
 
@@ -13,5 +16,9 @@ bool maybe_log_dispatch(const CompileResult& result, bool verbose = false);
 /// Writes the stages of a result to what RLX_IR_DUMP names (dump_pipeline): the first compile of the process replaces a
 /// file, later ones append. Returns the file, empty when the variable is unset.
 std::string maybe_dump_pipeline(const CompileResult& result);
+
+/// The timeline of the process that RLX_TRACE names, one for each file, written when the process ends; null when the
+/// variable is unset, or when nothing can be written there: that is said on the standard error, once.
+std::shared_ptr<Trace> env_trace();
 
 }  // namespace rlx

@@ -131,6 +131,11 @@ Session& Session::with_policy(PrecisionPolicy policy) {
   return *this;
 }
 
+Session& Session::with_trace(std::shared_ptr<Trace> trace) {
+  trace_ = std::move(trace);
+  return *this;
+}
+
 namespace {
 // The policy that RLX_KERNEL_DISPATCH names.
 KernelDispatchConfig dispatch_from_env() {
@@ -191,6 +196,7 @@ CompiledGraph Session::compile_hir(HirModule m, CompileOptions options) const tr
 
 CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) const try {
   if (auto path = env_get("RLX_IR_DUMP"); path && !path->empty()) options.keep_stages = true;
+  if (!options.trace) options.trace = trace_ ? trace_ : env_trace();
   if (!options.precision) options.precision = policy_;
   if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
   (void)backend();

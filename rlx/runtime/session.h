@@ -1,6 +1,7 @@
 // Session: the one entry from a graph to something that runs.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,10 @@ class Session {
   /// Chooses the float type of each category of ops. Options of a compile that carry their own policy win.
   Session& with_policy(PrecisionPolicy policy);
 
+  /// Records what is compiled from now on, and its runs, into `trace` (null: none, but for RLX_TRACE). That of a
+  /// compile's options wins.
+  Session& with_trace(std::shared_ptr<Trace> trace);
+
   Device device() const { return target()->device(); }
   /// The device that runs take place on, for memory and streams of one's own.
   const std::shared_ptr<OpenDevice>& open_device() const;
@@ -66,6 +71,7 @@ class Session {
   std::shared_ptr<OpenDevice> device_;
   BackendOptions options_;
   PrecisionPolicy policy_;
+  std::shared_ptr<Trace> trace_{};
 };
 
 }  // namespace rlx

@@ -7,6 +7,7 @@
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/driver/registry.h"
 #include "rlx/ir/symbol_order.h"
+#include "rlx/ir/trace.h"
 #include "rlx/runtime/symbol_values.h"
 
 namespace rlx {
@@ -163,6 +164,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
       programs_.splice(programs_.begin(), programs_, it);
       return programs_.front();
     }
+  const TraceScope traced(options.trace.get());
   CompileOptions local = options;
   for (const auto& [name, extent] : extents) {
     auto mode = local.symbol_modes.find(name);
@@ -176,6 +178,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
   code->result = CompilePipeline(target, local).compile_module(module);
   if (stage_hook) stage_hook(code->result, options.verbose);
   const std::vector<ProgramDevice> devices = devices_of(code->result.lir);
+  const TraceSpan span("compile", "make code", source.name());
   code->executable = compile_program(code->result.lir, devices);
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();
@@ -258,6 +261,8 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(
 }
 
 std::shared_ptr<const ProgramAtExtents> SharedPrograms::finish(std::shared_ptr<ProgramAtExtents> spec) {
+  const TraceScope traced(options.trace.get());
+  const TraceSpan span("bind", "extents of", source.name());
   const CompiledProgram& code = *spec->code;
   if (!spec->is_last())
     spec->bound = code.binder->bind_until(code.cuts[spec->turn], spec->values);

@@ -8,6 +8,7 @@
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/roots.h"
 #include "rlx/ir/symbol_order.h"
+#include "rlx/ir/trace.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 
 namespace rlx {
@@ -157,6 +158,8 @@ BufferView place_of(const BoundProgram& s, Value v) {
 }  // namespace
 
 void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times) {
+  const TraceScope traced(trace());
+  const TraceSpan span("run", "up to the symbols", code->source.name());
   std::vector<StepTime> part;  // of the steps up to one stop
   while (!used->spec->is_last()) {
     BoundProgram& s = *used;

@@ -14,6 +14,7 @@
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/rebuild.h"
+#include "rlx/ir/trace.h"
 
 namespace rlx {
 
@@ -179,6 +180,7 @@ void WeightStore::pack_waiting(const std::string& name, const Tensor& values, co
 // Writes a source into its form, some columns at a time, so that of a mapped file little more than these is in memory.
 void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
                                const std::string& name) {
+  const TraceSpan span("weights", "pack", name);
   constexpr std::int64_t kSliceBytes = std::int64_t{64} << 20;
   const ops::Relayout& op = f.packed_by->lir().prepare.node(f.node).op.as<ops::Relayout>();
   const ops::FormSource at = op.source(source);

@@ -117,6 +117,26 @@ TEST_CASE("rlx inspect --list without a graph: the stages that there are, in ord
   CHECK(contains(r.out, "== NAME-2: "));
 }
 
+TEST_CASE("rlx inspect --html: a page of all stages, with times when it is run") {
+  const TempDir dir;
+  const ProgramResult r = run_rlx("inspect - --bind rows=4 --html " + dir.file("page.html"), kDenseRows);
+  CHECK(r.status == 0);
+  CHECK(r.out.empty());
+  const std::string page = rlx::read_file(dir.file("page.html"));
+  for (const char* part : {"<!doctype html>", "<title>dense - rlx</title>", "\"name\":\"canonicalize-dots\"",
+                           "\"is_output\"", "\"times\":[]", "</html>"})
+    CHECK_MESSAGE(contains(page, part), "missing: ", part);
+  CHECK(!contains(page, "://"));
+  CHECK(run_rlx("inspect - --bind rows=4 --profile --html " + dir.file("page.html"), kDenseRows).status == 0);
+  const std::string timed = rlx::read_file(dir.file("page.html"));
+  CHECK(!contains(timed, "\"times\":[]"));
+  CHECK(contains(timed, "Medians of 15 runs"));
+  expect_failure(run_rlx("inspect - --profile --html " + dir.file("page.html"), kDenseRows), 2, "--bind rows=");
+  expect_failure(run_rlx("inspect - --profile", kDenseRows), 2, "--html");
+  expect_failure(run_rlx("inspect - --html /nowhere/page.html", kDenseRows), 1, "/nowhere/page.html");
+  CHECK(run_rlx("inspect - --html " + dir.file("open.html"), kDenseRows).status == 0);
+}
+
 TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {
   expect_failure(run_rlx("inspect"), 2, "--model DIR");
   expect_failure(run_rlx("inspect - --bind row=4", kDenseRows), 2, "it has 'rows'");
@@ -172,4 +192,21 @@ TEST_CASE("rlx inspect --model: the encoder of a model folder" * doctest::test_s
             .out.empty());
   const Graph g = parse_text(rlx::read_file(dir.file("encoder.rlx")));
   CHECK(g.shape(g.outputs().at(0)) == Shape({2, 384}, DType::F32));
+}
+
+TEST_CASE("RLX_TRACE: every command writes its timeline at its end; a place that cannot be written is a warning") {
+  const TempDir dir;
+  const std::string file = dir.file("run.json"), program = rlx_command();
+  const ProgramResult r = run_shell("RLX_TRACE=" + file + " " + program + "bench - --bind rows=4 --runs 3", kDenseRows);
+  CHECK(r.status == 0);
+  const std::string trace = rlx::read_file(file);
+  for (const char* part : {"\"traceEvents\"", "\"name\":\"compile\"", "\"name\":\"run\"", "\"cat\":\"step\"", "\n]}\n"})
+    CHECK_MESSAGE(contains(trace, part), "missing: ", part);
+  const ProgramResult bad = run_shell("RLX_TRACE=/nowhere/a.json " + program + "inspect - --list", kDenseRows);
+  CHECK(bad.status == 0);
+  CHECK(contains(bad.err, "warning: RLX_TRACE: "));
+  CHECK(contains(bad.err, "/nowhere/a.json"));
+  const ProgramResult full = run_shell("RLX_TRACE=/dev/full " + program + "inspect - --list", kDenseRows);
+  CHECK(full.status == 0);
+  CHECK(contains(full.err, "the trace '/dev/full' cannot be written"));
 }

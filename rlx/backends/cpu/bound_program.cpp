@@ -11,6 +11,8 @@
 #include "rlx/backends/cpu/final_copies.h"
 #include "rlx/backends/cpu/followed_pointers.h"
 #include "rlx/backends/cpu/piece_schedules.h"
+#include "rlx/ir/json_text.h"
+#include "rlx/ir/trace.h"
 
 namespace rlx::cpu {
 namespace {
@@ -42,7 +44,7 @@ class Bound final : public BoundGraph {
     else if (audited_ && range == StepRange{0, num_steps_})
       audited_->run(exe_.threads(), *exe_.audit());
     else if (audited_ || schedules_->runs_alone())
-      run_in_order(program_.pieces(range.begin, range.end));
+      run_alone(range);
     else
       run_by_all(range);
     if (range.end == num_steps_) final_copies_.run(exe_.kernels());
@@ -50,13 +52,46 @@ class Bound final : public BoundGraph {
   }
 
  private:
-  void run_by_all(const StepRange& range) {
-    for (Segment& s : schedules_->of(range)) {
-      if (s.alone)
-        s.alone->run(s.alone->ctx, 0);
-      else
-        ThreadPool::process().run(s.schedule, exe_.threads());
+  void run_alone(const StepRange& range) {
+    Trace* const trace = Trace::current();
+    if (!trace) return run_in_order(program_.pieces(range.begin, range.end));
+    const PieceNames& names = *names_for(trace);
+    for (std::size_t k = program_.first_piece(range.begin); k < program_.first_piece(range.end); ++k) {
+      const TraceSpan span(trace, names.pieces[k]);
+      run_in_order(program_.pieces().subspan(k, 1));
     }
+  }
+
+  void run_by_all(const StepRange& range) {
+    const PieceNames* const names = names_for(Trace::current());
+    for (Segment& s : schedules_->of(range)) {
+      if (!s.alone) {
+        schedules_->run(s, names);
+        continue;
+      }
+      const TraceSpan span(names ? names->trace : nullptr, names ? names->pieces[s.pieces[0]] : 0);
+      s.alone->run(s.alone->ctx, 0);
+    }
+  }
+
+  // What the steps are called in a trace; null for none.
+  const PieceNames* names_for(Trace* trace) {
+    if (!trace) return nullptr;
+    if (names_ && names_->serial == trace->serial()) return names_.get();
+    const LirModule& lir = program_.lir();
+    auto names = std::make_unique<PieceNames>(PieceNames{trace, trace->serial(), {}});
+    for (std::size_t i = 0; i < num_steps_; ++i) {
+      const std::size_t pieces = program_.first_piece(i + 1) - program_.first_piece(i);
+      if (pieces == 0) continue;
+      const NodeId id = lir.plan.schedule[i].node;
+      JsonText args;
+      args.member("value", id.text()).member("step", i).member("label", lir.graph.node(id).origin.label);
+      args.member("kernel", program_.row(i).kernel).member("device", "cpu");
+      names->pieces.resize(program_.first_piece(i + 1),
+                           trace->name("step", op_text_name(lir.graph.node(id).op), args.take()));
+    }
+    names_ = std::move(names);
+    return names_.get();
   }
 
   void run_timed(std::vector<StepTime>& times, const StepRange& range) {
@@ -77,6 +112,7 @@ class Bound final : public BoundGraph {
   FinalCopies final_copies_;
   std::optional<AuditedPieces> audited_;  // one of the two
   std::optional<PieceSchedules> schedules_;
+  std::unique_ptr<PieceNames> names_;  // of the trace that runs are recorded in
   AlignedBytes scratch_;
   FollowedPointers pointers_;
 };

@@ -11,13 +11,32 @@ namespace {
 constexpr double kTinyNs = 5'000;    // below this a step is not worth a second thread
 constexpr double kGroupNs = 30'000;  // tiny steps are run together up to this much work
 
-void run_group(void* group, std::int64_t) { run_in_order(*static_cast<const std::span<const Piece>*>(group)); }
-
 }  // namespace
 
 void run_in_order(std::span<const Piece> pieces) {
   for (const Piece& p : pieces)
     for (std::int64_t c = 0; c < p.chunks; ++c) p.run(p.ctx, c);
+}
+
+void PieceSchedules::run_group(void* group, std::int64_t) {
+  const Group& g = *static_cast<const Group*>(group);
+  const PieceNames* const names = g.owner.names_;
+  if (!names) return run_in_order(g.pieces);
+  const auto first = static_cast<std::size_t>(g.pieces.data() - g.owner.program_.pieces().data());
+  for (std::size_t i = 0; i < g.pieces.size(); ++i) {
+    const TraceSpan span(names->trace, names->pieces[first + i]);
+    run_in_order(g.pieces.subspan(i, 1));
+  }
+}
+
+void PieceSchedules::run(Segment& segment, const PieceNames* names) {
+  names_ = names;
+  const int threads = program_.executable().threads();
+  if (!names) return ThreadPool::process().run(segment.schedule, threads);
+  step_names_.clear();
+  for (std::uint32_t piece : segment.pieces) step_names_.push_back(piece == kGroup ? 0 : names->pieces[piece]);
+  const StepTrace traced{names->trace, step_names_};
+  ThreadPool::process().run(segment.schedule, threads, &traced);
 }
 
 /// What each schedule step waits for, gathered in any order.
@@ -91,13 +110,13 @@ std::vector<Segment> PieceSchedules::make_segments(const StepRange& range) {
   std::vector<Segment> segments;
   std::size_t from = range.begin;
   const auto close = [&](std::size_t to) {
-    if (!program_.pieces(from, to).empty() || segments.empty()) segments.push_back({make_schedule(from, to)});
+    if (!program_.pieces(from, to).empty() || segments.empty()) segments.push_back(make_segment(from, to));
   };
   for (std::size_t i = range.begin; i < range.end; ++i) {
     const std::span<const Piece> own = program_.pieces(i, i + 1);
     if (own.empty() || !own.front().alone) continue;
     close(i);
-    segments.push_back({StepSchedule(), own.data()});
+    segments.push_back({StepSchedule(), own.data(), {static_cast<std::uint32_t>(program_.first_piece(i))}});
     from = i + 1;
   }
   close(range.end);
@@ -106,9 +125,10 @@ std::vector<Segment> PieceSchedules::make_segments(const StepRange& range) {
 
 // Cuts the pieces of LIR steps [from, to) into schedule steps: a big piece is its own step with its chunks; small
 // pieces next to each other are run by one thread as one step, which waits for all that any of them waits for.
-StepSchedule PieceSchedules::make_schedule(std::size_t from, std::size_t to) {
+Segment PieceSchedules::make_segment(std::size_t from, std::size_t to) {
   const auto& steps = program_.lir().plan.schedule;
   std::vector<ScheduleStep> out;
+  Segment segment;
   WaitLists waits;                                         // by schedule step
   std::vector<std::vector<std::int32_t>> done(to - from);  // what completes LIR step from + i
   const std::size_t first = program_.first_piece(from);
@@ -125,7 +145,8 @@ StepSchedule PieceSchedules::make_schedule(std::size_t from, std::size_t to) {
       const bool tiny = (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
       const bool joins = tiny && open && group_ns + p.cost_ns <= kGroupNs;
       if (!joins) {
-        groups_.push_back(std::make_unique<std::span<const Piece>>(&p, std::size_t{0}));
+        groups_.push_back(std::make_unique<Group>(Group{*this, {&p, std::size_t{0}}}));
+        segment.pieces.push_back(tiny ? kGroup : static_cast<std::uint32_t>(k));
         if (tiny) {
           out.push_back({1, run_group, groups_.back().get(), {}});
         } else {
@@ -134,7 +155,8 @@ StepSchedule PieceSchedules::make_schedule(std::size_t from, std::size_t to) {
         open = tiny;
         group_ns = 0;
       }
-      *groups_.back() = {groups_.back()->data(), groups_.back()->size() + 1};
+      std::span<const Piece>& group = groups_.back()->pieces;
+      group = {group.data(), group.size() + 1};
       group_ns += p.cost_ns;
       const auto self = static_cast<std::int32_t>(out.size()) - 1;
       step_of[k - first] = self;
@@ -145,7 +167,8 @@ StepSchedule PieceSchedules::make_schedule(std::size_t from, std::size_t to) {
   }
   let_halves_run_ahead(from, to, step_of, out, waits);
   waits.give_to(out);
-  return StepSchedule(out);
+  segment.schedule = StepSchedule(out);
+  return segment;
 }
 
 // Where steps walk rows, a half waits for the halves that touch its bytes, not for whole steps: each thread then

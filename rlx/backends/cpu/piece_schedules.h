@@ -9,6 +9,7 @@
 
 #include "rlx/backends/cpu/lowered_program.h"
 #include "rlx/driver/thread_pool.h"
+#include "rlx/ir/trace.h"
 
 namespace rlx::cpu {
 
@@ -19,6 +20,15 @@ void run_in_order(std::span<const Piece> pieces);
 struct Segment {
   StepSchedule schedule;
   const Piece* alone = nullptr;
+  std::vector<std::uint32_t> pieces{};  // by schedule step, the piece that it is; kGroup: several
+};
+inline constexpr std::uint32_t kGroup = ~std::uint32_t{0};
+
+/// Names of the pieces of a program in a trace.
+struct PieceNames {
+  Trace* trace = nullptr;
+  std::uint64_t serial = 0;           // of the trace
+  std::vector<std::uint32_t> pieces;  // by piece
 };
 
 /// The schedules of a program's ranges.
@@ -29,6 +39,8 @@ class PieceSchedules {
   /// True when all pieces are run one after the other, by the thread that runs the program.
   bool runs_alone() const { return runs_alone_; }
   std::vector<Segment>& of(const StepRange& range);
+  /// Runs a segment on all threads, and records its steps under these names, if any.
+  void run(Segment& segment, const PieceNames* names);
 
  private:
   struct Stretch {
@@ -37,13 +49,21 @@ class PieceSchedules {
   };
   class WaitLists;
   std::vector<Segment> make_segments(const StepRange& range);
-  StepSchedule make_schedule(std::size_t from, std::size_t to);
+  // What small steps run, one piece after the other.
+  struct Group {
+    const PieceSchedules& owner;
+    std::span<const Piece> pieces;
+  };
+  static void run_group(void* group, std::int64_t);
+  Segment make_segment(std::size_t from, std::size_t to);
   void let_halves_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                             const std::vector<ScheduleStep>& steps, WaitLists& waits);
 
   LoweredProgram& program_;
   bool runs_alone_ = false;
-  std::vector<std::unique_ptr<std::span<const Piece>>> groups_;  // what small steps run
+  std::vector<std::unique_ptr<Group>> groups_;
+  const PieceNames* names_ = nullptr;      // of the run that is traced
+  std::vector<std::uint32_t> step_names_;  // of the segment that runs
   std::vector<std::unique_ptr<Stretch>> stretches_;
 };
 

@@ -2,6 +2,7 @@
 // backend.
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "rlx/driver/host_device.h"
 #include "rlx/driver/planned_value.h"
@@ -9,6 +10,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/trace.h"
 
 namespace rlx {
 namespace {
@@ -26,6 +28,8 @@ class ReferenceBound final : public BoundGraph {
     for (std::size_t i = range.begin; i < range.end; ++i) {
       const auto start = Clock::now();
       const NodeId node = lir_.plan.schedule[i].node;
+      std::optional<TraceSpan> span;
+      if (Trace::current()) span.emplace("step", op_text_name(lir_.graph.node(node).op), node_label(lir_.graph, node));
       run_step(node);
       if (run_.times)
         run_.times->push_back({node, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});

@@ -11,6 +11,8 @@
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/text.h"
+#include "rlx/ir/trace.h"
+#include "rlx/page/page.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/reports.h"
@@ -211,6 +213,8 @@ TEST_CASE("misuse: programs that were moved from") {
   REFUSED(moved, f.set_active_extent({}));
   REFUSED(moved, f.prepare_shape({}));
   REFUSED(moved, f.profile({}));
+  REFUSED(moved, median_profile(f, {}, 1));
+  REFUSED(moved, inspect_html(f));
   REFUSED(moved, f.read_state("s"));
   REFUSED(moved, f.write_state("s", Tensor::zeros(kRow)));
   REFUSED(moved, f.reset());
@@ -403,7 +407,10 @@ TEST_CASE("misuse: the pipeline") {
   CHECK_FALSE(inspect_lir(result.lir).empty());  // no plan yet
   CHECK_FALSE(inspect_lir_stats(result.lir).empty());
   CHECK_FALSE(inspect_buffer_plan(LirModule{open, {}, Graph()}).empty());
+  CHECK(inspect_plan_notes(LirModule{open, {}, Graph()}).empty());
   CHECK(inspect_copies(LirModule{Graph(), {}, Graph()}).empty());
+  CHECK_FALSE(inspect_html(result).empty());
+  CHECK_FALSE(inspect_html(CompileResult()).empty());
   CHECK_FALSE(test::error_text([&] {
                 (void)Session().compile_module(GraphModule(LirModule{program(), {}, Graph()}));
               }).empty());
@@ -605,4 +612,19 @@ TEST_CASE("misuse: custom kernels") {
   REFUSED("77 is no DType", KernelInput(0, TensorView{two, kNoDType, dims, 8}).as<float>().value());
   CHECK(KernelInput(0, TensorView()).as<float>().value().empty());
   CHECK(KernelOutput(0, MutableTensorView()).as<float>().value().empty());
+}
+
+TEST_CASE("misuse: traces") {
+  REFUSED("/nowhere/run.json", Trace("/nowhere/run.json"));
+  REFUSED("trace cannot be written to ''", Trace(""));
+  Trace kept;  // in memory
+  kept.flush();
+  CHECK_FALSE(kept.json().empty());
+  const RuntimeOverrides none("RLX_TRACE", "");
+  CHECK(env_trace() == nullptr);
+  const RuntimeOverrides bad("RLX_TRACE", "/nowhere/run.json");
+  CHECK(env_trace() == nullptr);  // it says so and goes on
+  Session session;
+  session.with_trace(nullptr);
+  CHECK(session.compile(program()).inputs().size() == 1);
 }
