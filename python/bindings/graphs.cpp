@@ -15,9 +15,21 @@ namespace {
 thread_local Frame* top_frame = nullptr;
 std::int64_t last_frame_id = 0;  // under the GIL
 
+bool is_alive(const PyValue& v) {
+  try {
+    (void)v.expr.shape();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 [[noreturn]] void raise_leaked(const PyValue& v) {
   const std::string made =
       v.loc.line ? concat_text("made at ", v.loc.file, ":", v.loc.line) : "made by a function under trace";
+  if (!v.trace && is_alive(v))
+    raise(ErrorCode::InvalidArgument, concat_text("a value ", made, " belongs to another graph"),
+          "values of a graph are operands in that graph alone");
   raise(ErrorCode::InvalidArgument,
         v.trace ? concat_text("a traced value ", made, " is used after, or outside of, the function that made it")
                 : concat_text("a value ", made, " belongs to a graph that was compiled or is gone"),
@@ -236,15 +248,7 @@ void bind_graphs(nb::module_& m) {
           "weak_type", [](const PyValue& v) { return v.weak; },
           "True when it was made of Python scalars alone: the other operand's dtype wins.")
       .def_prop_ro(
-          "alive",
-          [](const PyValue& v) {
-            try {
-              (void)v.expr.shape();
-              return true;
-            } catch (const Error&) {
-              return false;
-            }
-          },
+          "alive", [](const PyValue& v) { return is_alive(v); },
           "False once its trace is over or its graph is compiled: then it can be used no more.")
       .def_prop_ro(
           "id", [](const PyValue& v) { return v.expr.value().text(); }, "Its name in texts: \"%3\", \"%3#1\".")

@@ -370,7 +370,7 @@ void bind_runtime(nb::module_& m) {
           "device", [](PyCompiled& c) { return device_text(c.program.device()); }, "The device that it runs on.")
       .def_prop_ro(
           "target", [](PyCompiled& c) { return c.program.target_name(); },
-          "The device with what its kernels are made for: \"cpu:avx512\".")
+          "The device, and what its kernels are made for: \"cpu (avx512, 2 threads)\".")
       .def_prop_ro(
           "inputs", [](PyCompiled& c) { return io(c.program.inputs()); }, "(name, shape, dtype) of each input.")
       .def_prop_ro(
