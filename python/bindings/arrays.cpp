@@ -419,16 +419,22 @@ void bind_arrays(nb::module_& m) {
   nb::class_<PyArray>(m, "Array", nb::type_slots(array_slots), nb::is_weak_referenceable(),
                       "An immutable array of numbers, on the host or a device. numpy.asarray(x) and "
                       "torch.from_dlpack(x) see its bytes without a copy.")
-      .def_prop_ro("shape", [](const PyArray& a) { return dims_object(a.tensor.dims()); })
-      .def_prop_ro("dtype", [](const PyArray& a) { return dtype_object(a.tensor.dtype()); })
-      .def_prop_ro("ndim", [](const PyArray& a) { return a.tensor.rank(); })
-      .def_prop_ro("size", [](const PyArray& a) { return a.tensor.num_elements(); })
-      .def_prop_ro("nbytes", [](const PyArray& a) { return a.tensor.size_bytes(); })
+      .def_prop_ro(
+          "shape", [](const PyArray& a) { return dims_object(a.tensor.dims()); }, "Its extents, a tuple of int.")
+      .def_prop_ro(
+          "dtype", [](const PyArray& a) { return dtype_object(a.tensor.dtype()); }, "The dtype of its elements.")
+      .def_prop_ro(
+          "ndim", [](const PyArray& a) { return a.tensor.rank(); }, "How many axes it has.")
+      .def_prop_ro(
+          "size", [](const PyArray& a) { return a.tensor.num_elements(); }, "How many elements it has.")
+      .def_prop_ro(
+          "nbytes", [](const PyArray& a) { return a.tensor.size_bytes(); }, "How many bytes its elements take.")
       .def_prop_ro(
           "weak_type", [](const PyArray& a) { return a.weak; },
           "True when it was made of Python scalars alone: the other operand's dtype wins.")
       .def_prop_ro(
-          "device", [](const PyArray& a) { return device_text(a.tensor.device()); }, "\"cpu\", \"cuda:1\".")
+          "device", [](const PyArray& a) { return device_text(a.tensor.device()); },
+          "Where its bytes are: \"cpu\", \"cuda:1\".")
       .def(
           "item", [](const PyArray& a) { return only_element(a, "item"); }, "The only element as a Python number.")
       .def(

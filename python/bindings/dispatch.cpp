@@ -278,8 +278,23 @@ void finish_views(Scratch& s) {
   }
 }
 
+// A donated array is an argument once: what is written over its bytes must not be read by another name.
+void check_donated_once(const Entry& e, const Scratch& s) {
+  for (const std::int64_t leaf : e.over) {
+    if (leaf < 0) continue;
+    const auto given = static_cast<std::size_t>(leaf);
+    for (std::size_t i = 0; i < s.leaves.size(); ++i)
+      if (i != given && s.leaves[i].ptr() == s.leaves[given].ptr() && Py_TYPE(s.leaves[i].ptr()) == array_type)
+        raise(
+            ErrorCode::InvalidArgument,
+            concat_text("one array is given as '", e.inputs[given], "', which is donated, and as '", e.inputs[i], "'"),
+            "give one of them a copy: rlx.array(x)");
+  }
+}
+
 nb::object run_direct(Entry& e, Scratch& s) {
   finish_views(s);
+  check_donated_once(e, s);
   std::vector<nb::object> outs(e.outputs.size());
   for (std::size_t i = 0; i < outs.size(); ++i) {
     const std::int64_t leaf = i < e.over.size() ? e.over[i] : -1;
@@ -462,11 +477,14 @@ void bind_dispatch(nb::module_& m) {
           "Lets go of all programs.")
       .def_prop_ro(
           "misses", [](const JitFunction& f) { return f.misses; }, "How often a signature had to be compiled.")
-      .def_prop_ro("programs", [](const JitFunction& f) {
-        nb::list out;
-        for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
-        return out;
-      });
+      .def_prop_ro(
+          "programs",
+          [](const JitFunction& f) {
+            nb::list out;
+            for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
+            return out;
+          },
+          "The compiled programs that are kept, as CompiledGraph, to look into.");
 }
 
 }  // namespace rlx::python

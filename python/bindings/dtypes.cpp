@@ -79,7 +79,8 @@ void bind_dtypes(nb::module_& m) {
       .def_prop_ro(
           "itemsize", [](const PyDType& d) { return size_bytes(d.type); },
           "Bytes of an element; 0 for the packed 4-bit types.")
-      .def_prop_ro("bits", [](const PyDType& d) { return dtype_bits(d.type); })
+      .def_prop_ro(
+          "bits", [](const PyDType& d) { return dtype_bits(d.type); }, "Bits of an element.")
       .def_prop_ro(
           "kind",
           [](const PyDType& d) {

@@ -24,7 +24,7 @@ void bind_files(nb::module_& m) {
           out[name.c_str()] = array_object(SafetensorsFile::tensor(file, name));
         return out;
       },
-      nb::arg("path"), "Name -> array, which share the mapped file.");
+      nb::arg("path"), "The arrays of a safetensors file, name -> array; they share the mapped file.");
   m.def(
       "save_safetensors",
       [](const std::string& path, nb::dict tensors, std::map<std::string, std::string> metadata) {
@@ -37,13 +37,15 @@ void bind_files(nb::module_& m) {
         const nb::gil_scoped_release free;
         write_safetensors(path, list, {metadata.begin(), metadata.end()});
       },
-      nb::arg("path"), nb::arg("tensors"), nb::arg("metadata") = std::map<std::string, std::string>());
+      nb::arg("path"), nb::arg("tensors"), nb::arg("metadata") = std::map<std::string, std::string>(),
+      "Writes a dict of name -> array as a safetensors file, with a header of strings.");
   m.def("load_params", [](PyCompiled& c, const std::string& path, bool strict) {
     const nb::gil_scoped_release free;
     const std::lock_guard<std::mutex> lock(c.busy);
     return c.program.load_params(SafetensorsFile::open(path), strict ? LoadMode::Strict : LoadMode::Subset);
   });
-  nb::class_<PyEncoder>(m, "SentenceEncoder", "Sentence embeddings from a Hugging Face model folder.")
+  nb::class_<PyEncoder>(m, "SentenceEncoder",
+                        "Sentence embeddings from a Hugging Face model folder (a BERT encoder with its tokenizer).")
       .def(
           "__init__",
           [](PyEncoder* self, const std::string& folder, int threads, std::int64_t max_batch, std::int64_t max_sequence,
@@ -76,8 +78,11 @@ void bind_files(nb::module_& m) {
             return array_object(std::move(out));
           },
           nb::arg("texts"), "Float32 vectors [texts, hidden_size] of a list of texts, or [hidden_size] of one.")
-      .def_prop_ro("hidden_size", [](PyEncoder& e) { return e.encoder.hidden_size(); })
-      .def_prop_ro("max_sequence", [](PyEncoder& e) { return e.encoder.max_sequence(); });
+      .def_prop_ro(
+          "hidden_size", [](PyEncoder& e) { return e.encoder.hidden_size(); }, "How long a vector is.")
+      .def_prop_ro(
+          "max_sequence", [](PyEncoder& e) { return e.encoder.max_sequence(); },
+          "How many tokens of a text are read at most.");
 }
 
 }  // namespace rlx::python

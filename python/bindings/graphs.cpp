@@ -15,9 +15,21 @@ namespace {
 thread_local Frame* top_frame = nullptr;
 std::int64_t last_frame_id = 0;  // under the GIL
 
+bool is_alive(const PyValue& v) {
+  try {
+    (void)v.expr.shape();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 [[noreturn]] void raise_leaked(const PyValue& v) {
   const std::string made =
       v.loc.line ? concat_text("made at ", v.loc.file, ":", v.loc.line) : "made by a function under trace";
+  if (!v.trace && is_alive(v))
+    raise(ErrorCode::InvalidArgument, concat_text("a value ", made, " belongs to another graph"),
+          "values of a graph are operands in that graph alone");
   raise(ErrorCode::InvalidArgument,
         v.trace ? concat_text("a traced value ", made, " is used after, or outside of, the function that made it")
                 : concat_text("a value ", made, " belongs to a graph that was compiled or is gone"),
@@ -215,7 +227,8 @@ void bind_dims(nb::module_& m) {
                    "its value is known at each run alone; rlx.numpy.size_of(x, axis) gives it as a value");
            })
       .def("__hash__", [](const Dim& a) { return std::hash<std::string>()(a.text()); })
-      .def_prop_ro("symbols", [](const Dim& a) { return nb::cast(a.symbols()); })
+      .def_prop_ro(
+          "symbols", [](const Dim& a) { return nb::cast(a.symbols()); }, "The names of the symbols in it.")
       .def("__str__", [](const Dim& a) { return a.text(); })
       .def("__repr__", [](const Dim& a) { return concat_text("rlx.Dim(", a, ")"); });
 }
@@ -223,23 +236,27 @@ void bind_dims(nb::module_& m) {
 void bind_graphs(nb::module_& m) {
   nb::class_<PyValue>(m, "Value", nb::is_weak_referenceable(),
                       "A value of a graph under construction, or of a function that is traced.")
-      .def_prop_ro("shape", [](const PyValue& v) { return dims_object(shape_of(v).dims()); })
-      .def_prop_ro("dtype", [](const PyValue& v) { return dtype_object(shape_of(v).dtype()); })
-      .def_prop_ro("ndim", [](const PyValue& v) { return shape_of(v).rank(); })
-      .def_prop_ro("size", [](const PyValue& v) { return dim_object(shape_of(v).num_elements_dim()); })
-      .def_prop_ro("weak_type", [](const PyValue& v) { return v.weak; })
-      .def_prop_ro("alive",
-                   [](const PyValue& v) {
-                     try {
-                       (void)v.expr.shape();
-                       return true;
-                     } catch (const Error&) {
-                       return false;
-                     }
-                   })
+      .def_prop_ro(
+          "shape", [](const PyValue& v) { return dims_object(shape_of(v).dims()); },
+          "Its extents, a tuple of int, or of Dim where an extent is symbolic.")
+      .def_prop_ro(
+          "dtype", [](const PyValue& v) { return dtype_object(shape_of(v).dtype()); }, "The dtype of its elements.")
+      .def_prop_ro(
+          "ndim", [](const PyValue& v) { return shape_of(v).rank(); }, "How many axes it has.")
+      .def_prop_ro(
+          "size", [](const PyValue& v) { return dim_object(shape_of(v).num_elements_dim()); },
+          "How many elements it has, an int or a Dim.")
+      .def_prop_ro(
+          "weak_type", [](const PyValue& v) { return v.weak; },
+          "True when it was made of Python scalars alone: the other operand's dtype wins.")
+      .def_prop_ro(
+          "alive", [](const PyValue& v) { return is_alive(v); },
+          "False once its trace is over or its graph is compiled: then it can be used no more.")
       .def_prop_ro(
           "id", [](const PyValue& v) { return v.expr.value().text(); }, "Its name in texts: \"%3\", \"%3#1\".")
-      .def_prop_ro("made_at", [](const PyValue& v) { return nb::make_tuple(v.loc.file, v.loc.line); })
+      .def_prop_ro(
+          "made_at", [](const PyValue& v) { return nb::make_tuple(v.loc.file, v.loc.line); },
+          "(file, line) of your code that made it.")
       .def("_with_weak",
            [](const PyValue& v, bool weak) {
              PyValue out = v;
@@ -252,9 +269,13 @@ void bind_graphs(nb::module_& m) {
         return concat_text(v.expr.value(), ": ", s);
       });
 
-  nb::class_<PyGraph>(m, "Graph", "A program under construction: append nodes, set the outputs, compile.")
+  nb::class_<PyGraph>(
+      m, "Graph",
+      "A program under construction: append nodes, set the outputs, compile. Every op of rlx.ops is a method: "
+      "g.softmax(x, axis=-1).")
       .def(nb::init<std::string>(), nb::arg("name") = "graph")
-      .def_prop_ro("name", [](const PyGraph& g) { return g.get().name(); })
+      .def_prop_ro(
+          "name", [](const PyGraph& g) { return g.get().name(); }, "The name given at its construction.")
       .def("__len__", [](const PyGraph& g) { return g.get().num_nodes(); })
       .def(
           "input",
@@ -325,13 +346,16 @@ void bind_graphs(nb::module_& m) {
           },
           nb::arg("name"), nb::arg("min") = nb::none(), nb::arg("max") = nb::none(), nb::arg("divisor") = nb::none(),
           "An extent that takes its value from the inputs of each run.")
-      .def_prop_ro("symbols", [](const PyGraph& g) { return symbol_info(g.get()); })
-      .def_prop_ro("outputs",
-                   [](PyGraph& g) {
-                     nb::list out;
-                     for (Value v : g.get().outputs()) out.append(nb::cast(PyValue{g.get().expr(v), false, {}, 0}));
-                     return out;
-                   })
+      .def_prop_ro(
+          "symbols", [](const PyGraph& g) { return symbol_info(g.get()); }, "Name -> (least, largest, divisor).")
+      .def_prop_ro(
+          "outputs",
+          [](PyGraph& g) {
+            nb::list out;
+            for (Value v : g.get().outputs()) out.append(nb::cast(PyValue{g.get().expr(v), false, {}, 0}));
+            return out;
+          },
+          "The values that a run gives.")
       .def(
           "leaf",
           [](PyGraph& g, const std::string& name) -> nb::object {
@@ -345,24 +369,30 @@ void bind_graphs(nb::module_& m) {
                   did_you_mean(name, names, quoted_names(names)));
           },
           "The input, param or state of this name.")
-      .def("inputs",
-           [](const PyGraph& g) {
-             nb::list out;
-             for (NodeId id : g.get().leaves(OpKind::Input)) out.append(nb::str(g.get().leaf_name(id).c_str()));
-             return out;
-           })
-      .def("params",
-           [](const PyGraph& g) {
-             nb::list out;
-             for (NodeId id : g.get().leaves(OpKind::Param)) out.append(nb::str(g.get().leaf_name(id).c_str()));
-             return out;
-           })
-      .def("states",
-           [](const PyGraph& g) {
-             nb::list out;
-             for (NodeId id : g.get().leaves(OpKind::State)) out.append(nb::str(g.get().leaf_name(id).c_str()));
-             return out;
-           })
+      .def(
+          "inputs",
+          [](const PyGraph& g) {
+            nb::list out;
+            for (NodeId id : g.get().leaves(OpKind::Input)) out.append(nb::str(g.get().leaf_name(id).c_str()));
+            return out;
+          },
+          "The names of the inputs.")
+      .def(
+          "params",
+          [](const PyGraph& g) {
+            nb::list out;
+            for (NodeId id : g.get().leaves(OpKind::Param)) out.append(nb::str(g.get().leaf_name(id).c_str()));
+            return out;
+          },
+          "The names of the params.")
+      .def(
+          "states",
+          [](const PyGraph& g) {
+            nb::list out;
+            for (NodeId id : g.get().leaves(OpKind::State)) out.append(nb::str(g.get().leaf_name(id).c_str()));
+            return out;
+          },
+          "The names of the states.")
       .def(
           "set_label",
           [](PyGraph& g, nb::handle v, std::string label) {
@@ -375,8 +405,12 @@ void bind_graphs(nb::module_& m) {
           "text", [](const PyGraph& g) { return print_text(g.get()); }, "The text form, which rlx.parse reads.")
       .def(
           "inspect", [](const PyGraph& g) { return inspect_graph(g.get()); }, "One line per node, for people.")
-      .def("fingerprint", [](const PyGraph& g) { return fingerprint(g.get()).text(); })
-      .def("verify", [](const PyGraph& g) { verify_or_throw(g.get(), Level::Hir, "graph"); })
+      .def(
+          "fingerprint", [](const PyGraph& g) { return fingerprint(g.get()).text(); },
+          "A hash of all that the graph says; equal graphs have equal ones, on every machine.")
+      .def(
+          "verify", [](const PyGraph& g) { verify_or_throw(g.get(), Level::Hir, "graph"); },
+          "Raises an error that lists everything wrong with the graph.")
       .def(
           "to_bytes",
           [](const PyGraph& g) {

@@ -326,7 +326,11 @@ CompileOptions options_from(nb::dict keywords) {
 
 void bind_runtime(nb::module_& m) {
   const CtrlC this_thread_is_main(false);
-  nb::class_<Session>(m, "Session", "Compiles graphs for one device; may be used from many threads.")
+  nb::class_<Session>(
+      m, "Session",
+      "Compiles graphs for one device; may be used from many threads. device: one of rlx.devices(); threads: 0 for all "
+      "cores; isa: an instruction set to keep to (\"avx2\"); precision: \"float16\" or \"bfloat16\" for mixed "
+      "precision; products: \"bfloat16\" or \"int8\" for products that read their weights in fewer bits.")
       .def(
           "__init__",
           [](Session* self, const std::string& device, int threads, const std::string& isa,
@@ -335,7 +339,8 @@ void bind_runtime(nb::module_& m) {
           },
           nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0, nb::arg("isa") = "",
           nb::arg("precision") = "", nb::arg("products") = "", nb::arg("trace").none() = nb::none())
-      .def_prop_ro("device", [](const Session& s) { return device_text(s.device()); })
+      .def_prop_ro(
+          "device", [](const Session& s) { return device_text(s.device()); }, "The device that it compiles for.")
       .def(
           "compile",
           [](const Session& s, PyGraph& g, nb::kwargs options) {
@@ -352,17 +357,29 @@ void bind_runtime(nb::module_& m) {
             }
             return out;
           },
-          nb::arg("graph"), nb::arg("options"), "The program of a graph, which is consumed; keywords are options.");
+          nb::arg("graph"), nb::arg("options"),
+          "The program of a graph, which is consumed (compile graph.copy() to keep it). Options: fuse, "
+          "constant_folding, "
+          "dce, kernels (all True), keep_stages, must_alias, verbose (all False), dims {symbol: value}, symbol_modes "
+          "{symbol: \"specialise\", \"runtime\", a largest value, or a list of upper extents}, donate {input: output "
+          "number}, placement {label: device}, keep_state_on_failure [names].");
 
   nb::class_<PyCompiled>(
       m, "CompiledGraph", nb::is_weak_referenceable(),
       "A program with its weights and states, ready to run; calls from several threads wait for each other.")
-      .def_prop_ro("device", [](PyCompiled& c) { return device_text(c.program.device()); })
-      .def_prop_ro("target", [](PyCompiled& c) { return c.program.target_name(); })
-      .def_prop_ro("inputs", [](PyCompiled& c) { return io(c.program.inputs()); })
-      .def_prop_ro("outputs", [](PyCompiled& c) { return io(c.program.outputs()); })
-      .def_prop_ro("params", [](PyCompiled& c) { return io(c.program.params()); })
-      .def_prop_ro("states", [](PyCompiled& c) { return io(c.program.states()); })
+      .def_prop_ro(
+          "device", [](PyCompiled& c) { return device_text(c.program.device()); }, "The device that it runs on.")
+      .def_prop_ro(
+          "target", [](PyCompiled& c) { return c.program.target_name(); },
+          "The device, and what its kernels are made for: \"cpu (avx512, 2 threads)\".")
+      .def_prop_ro(
+          "inputs", [](PyCompiled& c) { return io(c.program.inputs()); }, "(name, shape, dtype) of each input.")
+      .def_prop_ro(
+          "outputs", [](PyCompiled& c) { return io(c.program.outputs()); }, "(name, shape, dtype) of each output.")
+      .def_prop_ro(
+          "params", [](PyCompiled& c) { return io(c.program.params()); }, "(name, shape, dtype) of each weight.")
+      .def_prop_ro(
+          "states", [](PyCompiled& c) { return io(c.program.states()); }, "(name, shape, dtype) of each state.")
       .def(
           "run",
           [](PyCompiled& c, nb::args positional, nb::kwargs named) {
@@ -371,7 +388,9 @@ void bind_runtime(nb::module_& m) {
           },
           "The outputs for these inputs, by place or name (or one dict).")
       .def("_page", &page, nb::arg("title"), nb::arg("timed"), nb::arg("inputs"), nb::arg("named"))
-      .def("profile", &profile, "Runs once on one thread; the time of each step.")
+      .def("profile", &profile,
+           "Runs once on one thread, and gives a dict for each step: label, op, kernel, ns, flops, read_bytes, "
+           "write_bytes.")
       .def(
           "set_param",
           [](PyCompiled& c, const std::string& name, nb::handle value) {
@@ -380,8 +399,10 @@ void bind_runtime(nb::module_& m) {
             const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
             locked(c, [&] { c.program.set_param(name, own); });
           },
-          nb::arg("name"), nb::arg("value"), "Gives a weight its value.")
-      .def("unset_params", [](PyCompiled& c) { return c.program.unset_params(); })
+          nb::arg("name"), nb::arg("value"), "Gives a weight its value, which is packed for the products that read it.")
+      .def(
+          "unset_params", [](PyCompiled& c) { return c.program.unset_params(); },
+          "The names of the weights that have no value yet; a run needs all.")
       .def(
           "finalize", [](PyCompiled& c) { locked(c, [&] { c.program.finalize(); }); },
           "Prepares the weights now instead of at the first run.")
@@ -390,14 +411,14 @@ void bind_runtime(nb::module_& m) {
           [](PyCompiled& c, const std::string& name) {
             return array_object(locked(c, [&] { return c.program.read_state(name); }));
           },
-          nb::arg("name"))
+          nb::arg("name"), "A copy of a state's value.")
       .def(
           "write_state",
           [](PyCompiled& c, const std::string& name, nb::handle value) {
             const Tensor t = value_for(c.program.states(), name, value).to_host();
             locked(c, [&] { c.program.write_state(name, t); });
           },
-          nb::arg("name"), nb::arg("value"))
+          nb::arg("name"), nb::arg("value"), "Gives a state the value that the next run reads.")
       .def(
           "reset", [](PyCompiled& c) { locked(c, [&] { c.program.reset(); }); },
           "Every state back to its initial value.")
@@ -408,30 +429,43 @@ void bind_runtime(nb::module_& m) {
             const std::scoped_lock lock(c.busy, other.busy);
             return c.program.share_state_from(other.program);
           },
-          nb::arg("other"), "From now on states of equal name are one and the same in both.")
+          nb::arg("other"), "From now on states of equal name are one and the same in both; gives how many those are.")
       .def(
           "clone",
           [](PyCompiled& c) { return locked(c, [&] { return std::make_unique<PyCompiled>(c.program.clone()); }); },
           "Another runner of the same code; weights are shared, states copied.")
       .def("_time_run", &time_run, "Seconds that a run takes without Python, on inputs of zeros; for benches.")
-      .def("prepare_shape",
-           [](PyCompiled& c, const std::vector<std::vector<std::int64_t>>& dims) {
-             locked(c, [&] { c.program.prepare_shape(dims); });
-           })
-      .def_prop_ro("arena_bytes", [](PyCompiled& c) { return c.program.arena_bytes(); })
-      .def_prop_ro("prepared_bytes", [](PyCompiled& c) { return c.program.prepared_bytes(); })
+      .def(
+          "prepare_shape",
+          [](PyCompiled& c, const std::vector<std::vector<std::int64_t>>& dims) {
+            locked(c, [&] { c.program.prepare_shape(dims); });
+          },
+          nb::arg("dims"),
+          "Makes ready for inputs of these shapes, one list of extents each, so that the first run finds all done.")
+      .def_prop_ro(
+          "arena_bytes", [](PyCompiled& c) { return c.program.arena_bytes(); },
+          "The bytes that values between the inputs and outputs of a run take.")
+      .def_prop_ro(
+          "prepared_bytes", [](PyCompiled& c) { return c.program.prepared_bytes(); },
+          "The bytes of weights in the form that kernels read.")
       .def(
           "stages", [](PyCompiled& c) { return stage_list(c.program.compile_result()); },
           "(name, graph) after each pass, when compiled with keep_stages=True.")
-      .def("fusion_report", [](PyCompiled& c) { return c.program.compile_result().fusion.text(); })
-      .def("dispatch_report", [](PyCompiled& c) { return c.program.compile_result().dispatch.text(); })
+      .def(
+          "fusion_report", [](PyCompiled& c) { return c.program.compile_result().fusion.text(); },
+          "What was fused, and what was not and why, as text.")
+      .def(
+          "dispatch_report", [](PyCompiled& c) { return c.program.compile_result().dispatch.text(); },
+          "Which node runs by which kernel, by decomposition or on the host, as text.")
       .def(
           "plan",
           [](PyCompiled& c) {
             return inspect_devices(c.program.compile_result().lir) + inspect_lir(c.program.compile_result().lir);
           },
           "The planned program: graphs, buffers, schedule.")
-      .def("copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); });
+      .def(
+          "copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); },
+          "The copies of states and carries that could not be avoided, and why, as text.");
   nb::class_<Trace>(m, "Trace", "A timeline of compiles, runs and steps, which Perfetto opens; for Session and jit.")
       .def(nb::new_([](std::optional<std::string> path) {
              return path ? std::make_shared<Trace>(*std::move(path)) : std::make_shared<Trace>();

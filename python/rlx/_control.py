@@ -48,18 +48,23 @@ def _join_types(shapes, forms, what, names):
     _same_forms(shapes, forms, what, names)
     out = []
     for x, y in zip(*shapes):
-        if x.dtype == y.dtype or y.weak_type:
-            out.append(x.dtype)
-        elif x.weak_type:
-            out.append(y.dtype)
+        out.append(y.dtype if x.weak_type and _takes(y, x) else x.dtype)
     return out
+
+
+def _takes(x, weak):
+    """True where a weak value may become x's dtype: an int a float, but not the other way round."""
+    rank = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+    return weak.weak_type and rank[weak.dtype.kind] <= rank[x.dtype.kind]
 
 
 def _same_forms(shapes, forms, what, names):
     if forms[0] != forms[1]:
         raise TypeError(f"{what}: {names[0]} gives {forms[0]}, {names[1]} gives {forms[1]}")
     for i, (x, y) in enumerate(zip(*shapes)):
-        if x.shape != y.shape or (x.dtype != y.dtype and not x.weak_type and not y.weak_type):
+        if x.shape != y.shape or x.dtype != y.dtype and not (
+            _takes(x, y) or _takes(y, x) or x.weak_type and y.weak_type
+        ):
             raise TypeError(
                 f"{what}: leaf {i} is {x.dtype.name}{list(x.shape)} from {names[0]} and "
                 f"{y.dtype.name}{list(y.shape)} from {names[1]}"
@@ -115,7 +120,7 @@ def _settled(init, step, what):
         if not again:
             break
     for i, (v, s) in enumerate(zip(values, shapes)):
-        if v.shape != s.shape or (v.dtype != s.dtype and not s.weak_type):
+        if v.shape != s.shape or v.dtype != s.dtype and not _takes(v, s):
             raise TypeError(
                 f"{what}: leaf {i} of the carry goes in as {v.dtype.name}{list(v.shape)} and comes out as "
                 f"{s.dtype.name}{list(s.shape)}; a loop keeps shapes and dtypes: cast or reshape one of them"
@@ -366,12 +371,14 @@ def _zeros(shape, dtype):
 
 
 class custom_jvp:
-    """A function with a forward rule of its own; reverse mode follows from it where it is linear in the tangents.
+    """A function with a forward rule of its own.
 
         @rlx.custom_jvp
         def f(x): ...
         @f.defjvp
         def rule(primals, tangents): ...     # -> (result, tangent of the result)
+
+    Reverse mode follows from the rule where it is linear in the tangents.
     """
 
     def __init__(self, fun):

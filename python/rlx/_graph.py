@@ -102,6 +102,7 @@ def install():
     _rlx.CompiledGraph.run_async = _run_async
     _rlx.CompiledGraph.load_params = _load_params
     _rlx.JitFunction.run_async = _call_async
+    _rlx.JitFunction.__repr__ = lambda f: f"<compiled function {getattr(f, '__name__', '')}, {f.cache_size()} programs>"
     Graph.__getattr__ = _op_method
     Graph.__dir__ = _names
     Graph.grad = _first(_rlx.graph_grad, "Outputs: the gradients by the leaves `wrt`; input d_output seeds them.")

@@ -17,10 +17,12 @@ class ShapeDtype:
 
     @property
     def ndim(self):
+        """How many axes it has."""
         return len(self.shape)
 
     @property
     def size(self):
+        """How many elements it has."""
         return math.prod(self.shape)
 
     def __repr__(self):
@@ -129,6 +131,8 @@ class _Arguments:
         except (TypeError, ValueError):
             parameters = []
         self.parameters = [p.name for p in parameters]
+        self.variadic = any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
+        self.what = getattr(fun, "__name__", type(fun).__name__)
         positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         variadic = any(p.kind in (p.VAR_KEYWORD,) for p in parameters)
         for n in self.names:
@@ -145,6 +149,14 @@ class _Arguments:
         self.nums = tuple(sorted(nums))
         self.names = frozenset(self.names) | {positional[n] for n in nums if n < len(positional)}
         self.positional = positional
+
+    def check(self, donated):
+        """Places and names that the function has not are errors."""
+        for n in donated if self.parameters and not self.variadic else ():
+            if isinstance(n, int) and not -len(self.positional) <= n < len(self.positional):
+                raise ValueError(f"donate_argnums: {self.what} has no positional argument {n}")
+            if isinstance(n, str) and n not in self.parameters:
+                raise ValueError(f"donate_argnames: {self.what} has no argument {n!r}; it has {self.parameters}")
 
     def name(self, place):
         return self.positional[place] if place < len(self.positional) else f"arg{place}"
@@ -248,6 +260,9 @@ class _Dims:
     def __init__(self, dims, bounds):
         self.dims = {k: (v,) if isinstance(v, (str, int)) or v is None else tuple(v) for k, v in dims.items()}
         self.bounds = bounds or {}
+        for name, bound in self.bounds.items():
+            if not isinstance(bound, (tuple, list)) or not 1 <= len(bound) <= 3:
+                raise TypeError(f"bounds: {name!r} is (least, largest) or (least, largest, divisor), got {bound!r}")
 
     def apply(self, specs, names):
         used, out = {}, []
@@ -300,10 +315,15 @@ def jit(
     donate_argnums, donate_argnames: arrays that results may be written over; they are gone after the call.
     dims: {"x": ("batch", None)}: extents that are symbols, so that one program serves all of their values; bounds:
         {"batch": (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
-    device, threads, isa, precision ("float16", "bfloat16"), products ("bfloat16", "int8"): as of rlx.Session.
+    device, threads, isa, precision, products: as of rlx.Session.
     trace: an rlx.Trace that records compiles and runs.
     cache_size: how many programs are kept; the least recently used one goes.
-    Further keywords are compile options: fuse, kernels, constant_folding, keep_stages, must_alias, ...
+
+    Further keywords are compile options, as of Session.compile.
+
+    The function that comes back has, for arguments like fun's: lower(...), the graph before it is compiled, whose
+    compile() gives a program that can be saved; trace(...), eval_shape(...), inspect(...), a page that shows the
+    compile; run_async(...), to await. `misses` counts compiles, `programs` has what was compiled.
     """
     if fun is None:
         return functools.partial(
@@ -330,6 +350,7 @@ def jit(
     donate = tuple((donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums) + tuple(
         (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames
     )
+    arguments.check(donate)
     wrapped = _Wrapped(
         fun,
         arguments,

@@ -18,6 +18,11 @@ def _typed(x):
     return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
 
 
+def _typed(x):
+    """What tells static arguments apart that are equal, as 1, 1.0 and True are."""
+    return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
+
+
 def _has_value(x):
     if isinstance(x, _rlx.Value):
         return True

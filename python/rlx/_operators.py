@@ -136,10 +136,12 @@ _METHODS = (
 
 
 def _reshape(self, *shape, **kwargs):
+    """The same elements in another shape, a tuple or several ints; one of them may be -1."""
     return rnp.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
 
 
 def _transpose(self, *axes):
+    """The axes in this order; in reverse without any."""
     if not axes:
         return rnp.transpose(self)
     return rnp.transpose(self, axes[0] if len(axes) == 1 else axes)
@@ -161,10 +163,10 @@ def _common(cls):
     cls.__iter__ = _iterate
     cls.__array_priority__ = 100
     cls.at = property(_At)
-    cls.T = property(lambda self: rnp.transpose(self))
-    cls.mT = property(lambda self: rnp.matrix_transpose(self))
-    cls.real = property(lambda self: rnp.real(self))
-    cls.imag = property(lambda self: rnp.imag(self))
+    cls.T = property(lambda self: rnp.transpose(self), doc="The axes in reverse order.")
+    cls.mT = property(lambda self: rnp.matrix_transpose(self), doc="The last two axes swapped.")
+    cls.real = property(lambda self: rnp.real(self), doc="The real parts.")
+    cls.imag = property(lambda self: rnp.imag(self), doc="The imaginary parts.")
     for name in _METHODS:
         setattr(cls, name, getattr(rnp, name))
     cls.flatten = rnp.ravel
@@ -179,6 +181,8 @@ def _array_text(self):
 
 
 def _array_repr(self):
+    if self.ndim == 0 and self.size == 0:
+        return "Array(donated: its bytes are those of a result now)"
     host = self.to_host()
     try:
         import numpy as np

@@ -358,3 +358,49 @@ def test_an_exception_while_tracing_leaves_nothing_behind():
     with pytest.raises(KeyError):
         rlx.grad(lambda x: rlx.scan(lambda c, v: f(c), x, None, 3))(np.float32(1))
     assert float(rlx.jit(lambda x: x.sum())(x23)) == 15
+
+
+# -- what loops and branches do with Python's numbers --
+
+
+def test_weak_results_take_the_other_dtype_where_nothing_is_lost():
+    half = rlx.array(1.5, "float16")
+    assert rlx.cond(False, lambda: half, lambda: 1.25).dtype == "float16"
+    assert rlx.cond(True, lambda: 1, lambda: half).dtype == "float16"
+    assert float(rlx.cond(True, lambda: 1.5, lambda: 1)) == 1.5 and float(rlx.cond(True, lambda: 1, lambda: 1.5)) == 1
+    with pytest.raises(TypeError, match="float32\\[\\] from the true branch .* int32\\[\\]"):
+        rlx.cond(True, lambda: 1.5, lambda: rlx.array(1))
+    rows = np.ones(3, np.float32)
+    assert float(rlx.scan(lambda c, v: (c + 0.5, None), 0, rows)[0]) == 1.5
+    assert float(rlx.scan(lambda c, v: (c + 1, None), rlx.array(0.5), rows)[0]) == 3.5
+    with pytest.raises(TypeError, match="goes in as int32\\[\\] and comes out as float32"):
+        rlx.scan(lambda c, v: (c + 0.5, None), rlx.array(0), rows)
+    with pytest.raises(TypeError, match="goes in as int32"):
+        rlx.while_loop(lambda c: c < 5, lambda c: c + 0.5, rlx.array(0))
+
+
+# -- donation --
+
+
+def test_a_donated_array_is_one_argument():
+    a = rlx.array(x23)
+    f = rlx.jit(lambda p, q: p + q, donate_argnums=0)
+    with pytest.raises(ValueError, match="given as 'p', which is donated, and as 'q'"):
+        f(a, a)
+    np.testing.assert_array_equal(a, x23)
+    np.testing.assert_array_equal(f(a, x23), 2 * x23)
+    assert "donated" in repr(a)
+    with pytest.raises(ValueError, match="no argument 'y'"):
+        rlx.jit(lambda x: x, donate_argnames="y")
+    with pytest.raises(ValueError, match="no positional argument 3"):
+        rlx.jit(lambda x: x, donate_argnums=3)
+    with pytest.raises(TypeError, match="least, largest"):
+        rlx.jit(lambda x: x, dims={"x": ("n", 3)}, bounds={"n": 5})
+
+
+def test_a_value_of_another_graph_is_named():
+    g = rlx.Graph("one")
+    v = g.input("x", (2,))
+    with pytest.raises(ValueError, match="test_jit.py:.* belongs to another graph"):
+        rlx.jit(lambda: v + 1)()
+    assert "compiled function" in repr(rlx.jit(lambda: 1))
