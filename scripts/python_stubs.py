@@ -33,7 +33,7 @@ HEADER = """# Written by scripts/python_stubs.py: do not edit.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from {up} import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype
+from {up} import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 """
 
@@ -137,7 +137,7 @@ RESULTS = {
 def stub(module, up):
     lines = [HEADER.format(up=up)]
     for name in sorted(vars(module)):
-        if name.startswith("_"):
+        if name.startswith("_") or name == "dtype":  # imported by the header
             continue
         value = getattr(module, name)
         if isinstance(value, types.ModuleType):
@@ -182,10 +182,14 @@ def main():
     wanted = {}
 
     def add(module, name, up):
-        package = root / name / "__init__.pyi"
-        wanted[package if (root / name).is_dir() else root / f"{name}.pyi"] = stub(
-            module, up + "." if (root / name).is_dir() else up
-        )
+        folder = root / name
+        if not folder.is_dir():
+            wanted[root / f"{name}.pyi"] = stub(module, up)
+            return
+        wanted[folder / "__init__.pyi"] = stub(module, up + ".")
+        for inner, part in vars(module).items():
+            if isinstance(part, types.ModuleType) and part.__name__ == f"{module.__name__}.{inner}" and inner[0] != "_":
+                wanted[folder / f"{inner}.pyi"] = stub(part, up + ".")
 
     add(rlx.numpy, "numpy", ".")
     add(rlx.nn, "nn", ".")
