@@ -10,6 +10,7 @@ Program k has seed SEED + k. A program that fails is printed, made smaller, and 
 import argparse
 import collections
 import os
+import signal
 import sys
 import time
 
@@ -105,7 +106,12 @@ def main():
     if a.file:
         return 0
     tally, began, none = Tally(), time.time(), 0
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))  # ends behind this program, with its tally
     for seed in range(a.seed, a.seed + a.count):
+        if stopped:
+            print(f"stopped before seed {seed}")
+            break
         if a.seconds and time.time() - began > a.seconds:
             print(f"time is up before seed {seed}")
             break
