@@ -3,6 +3,7 @@
 
 Interleaved rounds; medians. Needs the rlx package, NumPy and jax in one Python.
 """
+
 import argparse
 import statistics
 import time
@@ -21,8 +22,10 @@ def encoder(np_, nn_layer_norm, softmax, gelu):
     def layer(p, x):
         b, s, h = x.shape
         heads, d = 12, h // 12
+
         def split(t):
             return t.reshape(b, s, heads, d).transpose(0, 2, 1, 3)
+
         q, k, v = (split(x @ p[n] + p["b" + n]) for n in ("q", "k", "v"))
         a = softmax(q @ k.transpose(0, 1, 3, 2) / d**0.5) @ v
         a = a.transpose(0, 2, 1, 3).reshape(b, s, h)
@@ -40,14 +43,32 @@ def encoder(np_, nn_layer_norm, softmax, gelu):
 
 def weights(layers=12, h=384, seed=0):
     r = np.random.default_rng(seed)
+
     def mat(a, b):
         return (r.normal(size=(a, b)) * 0.02).astype(np.float32)
+
     def vec(n, value=0.0):
         return np.full(n, value, np.float32)
+
     return [
-        {"q": mat(h, h), "k": mat(h, h), "v": mat(h, h), "o": mat(h, h), "bq": vec(h), "bk": vec(h), "bv": vec(h),
-         "bo": vec(h), "g1": vec(h, 1), "n1": vec(h), "g2": vec(h, 1), "n2": vec(h), "up": mat(h, 4 * h),
-         "bup": vec(4 * h), "down": mat(4 * h, h), "bdown": vec(h)}
+        {
+            "q": mat(h, h),
+            "k": mat(h, h),
+            "v": mat(h, h),
+            "o": mat(h, h),
+            "bq": vec(h),
+            "bk": vec(h),
+            "bv": vec(h),
+            "bo": vec(h),
+            "g1": vec(h, 1),
+            "n1": vec(h),
+            "g2": vec(h, 1),
+            "n2": vec(h),
+            "up": mat(h, 4 * h),
+            "bup": vec(4 * h),
+            "down": mat(4 * h, h),
+            "bdown": vec(h),
+        }
         for _ in range(layers)
     ]
 
@@ -65,8 +86,12 @@ def calls(rounds):
     graph = rlx.Graph()
     graph.set_outputs(graph.input("x", (8,)) + graph.input("y", (8,)))
     program = rlx.Session().compile(graph)
-    rows = {"rlx, arrays of its own": lambda: f(a, a), "rlx, NumPy arrays": lambda: f(n, n), "jax, arrays of its own": lambda: g(j, j),
-            "jax, NumPy arrays": lambda: g(n, n)}
+    rows = {
+        "rlx, arrays of its own": lambda: f(a, a),
+        "rlx, NumPy arrays": lambda: f(n, n),
+        "jax, arrays of its own": lambda: g(j, j),
+        "jax, NumPy arrays": lambda: g(n, n),
+    }
     times = {k: [] for k in rows}
     for _ in range(rounds):
         for name, call in rows.items():
@@ -74,7 +99,10 @@ def calls(rounds):
     plain = program._time_run(200000)
     print(f"the run itself, from C++: {plain * 1e6:.2f} us")
     for name, t in times.items():
-        print(f"{name}: {statistics.median(t) * 1e6:.2f} us a call, {(statistics.median(t) - plain) * 1e6:.2f} beyond the run")
+        print(
+            f"{name}: {statistics.median(t) * 1e6:.2f} us a call, "
+            f"{(statistics.median(t) - plain) * 1e6:.2f} beyond the run"
+        )
 
 
 def compiles(rounds):
@@ -102,8 +130,11 @@ def compiles(rounds):
         if k == 0:
             worst = float(np.max(np.abs(np.asarray(f(params, x)) - np.asarray(g(params, x)))))
             assert worst < 1e-4, worst
-    print(f"12 layers traced, lowered, compiled: rlx {statistics.median(a) * 1e3:.1f} ms, jax {statistics.median(b) * 1e3:.0f} ms, "
-          f"ratio {statistics.median(ratios):.3f}")
+    print(
+        f"12 layers traced, lowered, compiled: rlx {statistics.median(a) * 1e3:.1f} ms, "
+        f"jax {statistics.median(b) * 1e3:.0f} ms, "
+        f"ratio {statistics.median(ratios):.3f}"
+    )
 
 
 def main():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random and rlx.ops from their functions: python3 scripts/python_stubs.py
+"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random and rlx.ops from their functions.
 
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
 """
+
 import argparse
 import inspect
 import pathlib
@@ -11,16 +12,28 @@ import types
 
 # Types of arguments by their names; what is not here follows from the default value.
 BY_NAME = {
-    "axis": "Axis", "axes": "Any", "dtype": "DTypeLike | None", "shape": "ShapeLike", "keepdims": "bool", "arrays": "Any",
-    "x": "ArrayLike", "y": "ArrayLike", "a": "ArrayLike", "b": "ArrayLike", "key": "ArrayLike",
-    "indices": "Any", "indexing": "str", "mode": "str",
-    "where": "ArrayLike | None", "initial": "ArrayLike | None",
+    "axis": "Axis",
+    "axes": "Any",
+    "dtype": "DTypeLike | None",
+    "shape": "ShapeLike",
+    "keepdims": "bool",
+    "arrays": "Any",
+    "x": "ArrayLike",
+    "y": "ArrayLike",
+    "a": "ArrayLike",
+    "b": "ArrayLike",
+    "key": "ArrayLike",
+    "indices": "Any",
+    "indexing": "str",
+    "mode": "str",
+    "where": "ArrayLike | None",
+    "initial": "ArrayLike | None",
 }
 HEADER = """# Written by scripts/python_stubs.py: do not edit.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from {up} import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype
+from {up} import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 """
 
@@ -83,27 +96,59 @@ def signature(name, function):
 # Results that are no single array.
 MANY = "list[Array]"
 RESULTS = {
-    "shape": "tuple[int, ...]", "ndim": "int", "size": "int", "divmod": "tuple[Array, Array]", "split": MANY,
-    "array_split": MANY, "hsplit": MANY, "vsplit": MANY, "dsplit": MANY, "meshgrid": MANY, "broadcast_arrays": MANY,
-    "unstack": MANY, "broadcast_shapes": "tuple[int, ...]", "result_type": "dtype", "promote_types": "dtype",
-    "issubdtype": "bool", "can_cast": "bool", "finfo": "Any", "iinfo": "Any", "vectorize": "Any", "isscalar": "bool",
-    "iterable": "bool", "modf": "tuple[Array, Array]", "frexp": "tuple[Array, Array]",
-    "unravel_index": "tuple[Array, ...]", "ix_": "tuple[Array, ...]", "tril_indices": "tuple[Array, Array]",
-    "triu_indices": "tuple[Array, Array]", "diag_indices": "tuple[Array, ...]", "histogram": "tuple[Array, Array]",
-    "nonzero": "Any", "where": "Any", "unique": "Any", "dtype": "Any", "ops": "Any",
+    "shape": "tuple[int, ...]",
+    "ndim": "int",
+    "size": "int",
+    "divmod": "tuple[Array, Array]",
+    "split": MANY,
+    "array_split": MANY,
+    "hsplit": MANY,
+    "vsplit": MANY,
+    "dsplit": MANY,
+    "meshgrid": MANY,
+    "broadcast_arrays": MANY,
+    "unstack": MANY,
+    "broadcast_shapes": "tuple[int, ...]",
+    "result_type": "dtype",
+    "promote_types": "dtype",
+    "issubdtype": "bool",
+    "can_cast": "bool",
+    "finfo": "Any",
+    "iinfo": "Any",
+    "vectorize": "Any",
+    "isscalar": "bool",
+    "iterable": "bool",
+    "modf": "tuple[Array, Array]",
+    "frexp": "tuple[Array, Array]",
+    "unravel_index": "tuple[Array, ...]",
+    "ix_": "tuple[Array, ...]",
+    "tril_indices": "tuple[Array, Array]",
+    "triu_indices": "tuple[Array, Array]",
+    "diag_indices": "tuple[Array, ...]",
+    "histogram": "tuple[Array, Array]",
+    "nonzero": "Any",
+    "where": "Any",
+    "unique": "Any",
+    "dtype": "Any",
+    "ops": "Any",
 }
 
 
 def stub(module, up):
     lines = [HEADER.format(up=up)]
     for name in sorted(vars(module)):
-        if name.startswith("_"):
+        if name.startswith("_") or name == "dtype":  # imported by the header
             continue
         value = getattr(module, name)
         if isinstance(value, types.ModuleType):
             if value.__name__.startswith("rlx."):
                 lines.append(f"from . import {name} as {name}\n" if hasattr(module, "__path__") else f"{name}: Any\n")
-        elif isinstance(value, types.FunctionType) or callable(value) and not isinstance(value, type) and hasattr(value, "__wrapped__"):
+        elif (
+            isinstance(value, types.FunctionType)
+            or callable(value)
+            and not isinstance(value, type)
+            and hasattr(value, "__wrapped__")
+        ):
             lines.append(signature(name, value))
         elif isinstance(value, type):
             lines.append(f"{name}: Any\n")
@@ -137,8 +182,14 @@ def main():
     wanted = {}
 
     def add(module, name, up):
-        package = root / name / "__init__.pyi"
-        wanted[package if (root / name).is_dir() else root / f"{name}.pyi"] = stub(module, up + "." if (root / name).is_dir() else up)
+        folder = root / name
+        if not folder.is_dir():
+            wanted[root / f"{name}.pyi"] = stub(module, up)
+            return
+        wanted[folder / "__init__.pyi"] = stub(module, up + ".")
+        for inner, part in vars(module).items():
+            if isinstance(part, types.ModuleType) and part.__name__ == f"{module.__name__}.{inner}" and inner[0] != "_":
+                wanted[folder / f"{inner}.pyi"] = stub(part, up + ".")
 
     add(rlx.numpy, "numpy", ".")
     add(rlx.nn, "nn", ".")

@@ -38,15 +38,17 @@ tools=$root/build/venv-wheel
 fresh=$root/build/wheel-fresh
 rm -rf "$fresh" "$out/new" && mkdir -p "$out/new"
 settings=()
-[ -z "$prebuilt" ] || settings=(-C "cmake.define.RLX_PREBUILT=$prebuilt" -C "build-dir=build/wheel-prebuilt-{wheel_tag}")
+[ -z "$prebuilt" ] ||
+  settings=(-C "cmake.define.RLX_PREBUILT=$prebuilt" -C "build-dir=build/wheel-prebuilt-{wheel_tag}")
 begin=$SECONDS
 "$tools/bin/pip" wheel . --quiet --disable-pip-version-check --no-deps --wheel-dir "$out/new" "${settings[@]}" ||
   fail "pip could not build the wheel; what it said stands above"
 say "built in $((SECONDS - begin)) s"
-PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --wheel-dir "$out" "$out"/new/rlx-*.whl >"$out/auditwheel.log" 2>&1 ||
-  { cat "$out/auditwheel.log" >&2; fail "auditwheel could not give the wheel a manylinux tag"; }
+log=$out/auditwheel.log
+PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --wheel-dir "$out" "$out"/new/rlx-*.whl >"$log" 2>&1 ||
+  { cat "$log" >&2; fail "auditwheel could not give the wheel a manylinux tag"; }
 wheel=$(ls -t "$out"/rlx-*manylinux*.whl | head -n 1)
-rm -rf "$out/new" "$out/auditwheel.log"
+rm -rf "$out/new" "$log"
 "$tools/bin/auditwheel" show "$wheel" | grep -q manylinux || fail "$wheel: no manylinux tag"
 bytes=$(stat -c %s "$wheel")
 say "$wheel, $((bytes / 1024)) KiB"

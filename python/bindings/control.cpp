@@ -20,14 +20,15 @@ ExprList values_in(Graph& g, nb::handle list, SourceLoc loc) {
 
 // What a Python function gives for the values, on a body that is open while it runs.
 template <class F>
-auto drawn(Graph& body, F&& f) {
-  const Frame frame(body);
+auto drawn(Graph& body, F&& f, bool closed = false) {
+  const Frame frame(body, closed);
   return f();
 }
 
-BodyFn body_of(nb::handle fn, SourceLoc loc) {
-  return [fn, loc](Graph& body, const ExprList& operands) {
-    return drawn(body, [&] { return values_in(body, fn(value_list(operands, loc)), loc); });
+BodyFn body_of(nb::handle fn, SourceLoc loc, bool closed = false) {
+  return [fn, loc, closed](Graph& body, const ExprList& operands) {
+    return drawn(
+        body, [&] { return values_in(body, fn(value_list(operands, loc)), loc); }, closed);
   };
 }
 
@@ -105,10 +106,11 @@ void bind_control(nb::module_& m) {
         const SourceLoc loc = user_line();
         Graph& g = current();
         CustomFn fn;
-        fn.body = body_of(body, loc);
-        if (!forward.is_none()) fn.forward = body_of(forward, loc);
-        if (!backward.is_none()) fn.backward = body_of(backward, loc);
-        if (!jvp.is_none()) fn.jvp = body_of(jvp, loc);
+        // Its derivatives know of the operands alone: constants lie in each of its bodies.
+        fn.body = body_of(body, loc, true);
+        if (!forward.is_none()) fn.forward = body_of(forward, loc, true);
+        if (!backward.is_none()) fn.backward = body_of(backward, loc, true);
+        if (!jvp.is_none()) fn.jvp = body_of(jvp, loc, true);
         fn.name = name;
         return results(g.custom_fn(values_in(g, operands, loc), fn, loc), loc);
       },

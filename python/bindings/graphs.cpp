@@ -82,12 +82,14 @@ Graph& PyGraph::get() const {
   return *graph;
 }
 
-Frame::Frame(Graph& g) : graph(g), id(++last_frame_id), below_(top_frame) { top_frame = this; }
+Frame::Frame(Graph& g, bool closed) : graph(g), id(++last_frame_id), below_(top_frame), closed_(closed) {
+  top_frame = this;
+}
 Frame::~Frame() { top_frame = below_; }
 Frame* Frame::top() { return top_frame; }
 Frame& Frame::root() {
   Frame* f = this;
-  while (f->below_ && BodyScope::encloses(f->below_->graph, f->graph)) f = f->below_;
+  while (f->below_ && !f->closed_ && BodyScope::encloses(f->below_->graph, f->graph)) f = f->below_;
   return *f;
 }
 

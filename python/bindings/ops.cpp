@@ -1,4 +1,5 @@
 // Ops from the op table: nodes by name with Python arguments, promotion as JAX has it, and the table itself.
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <unordered_map>
@@ -230,10 +231,14 @@ bool names_operand(const InputSpec& spec, std::string_view name) {
   return false;
 }
 
-// The graph that a call adds to: of the function under trace, else the one given, else that of its first value.
+bool has_attr(const OpDef& def, std::string_view name) {
+  return std::any_of(def.attrs.begin(), def.attrs.end(), [&](const AttrField& f) { return f.name == name; });
+}
+
+// The graph that a call adds to: the one given, else of the function under trace, else that of its first value.
 Graph& graph_for(nb::handle given, nb::sequence operands) {
-  if (Graph* g = traced_graph()) return *g;
   if (!given.is_none()) return nb::cast<const PyGraph&>(given).get();
+  if (Graph* g = traced_graph()) return *g;
   for (std::size_t i = 0; i < nb::len(operands); ++i) {
     const nb::object o = operands[i];
     if (nb::isinstance<PyValue>(o)) return graph_of(nb::cast<const PyValue&>(o));
@@ -276,10 +281,14 @@ nb::object add_node(std::string name, nb::sequence operands, nb::dict attrs, nb:
   operand_names.reserve(nb::len(attrs));
   for (auto [key, value] : attrs) {
     const auto attr = nb::cast<std::string>(key);
-    if (names_operand(def.inputs, attr)) {
+    // A text is an attribute that has the name of an operand: mask="causal" of attention.
+    if (names_operand(def.inputs, attr) && !PyUnicode_Check(value.ptr())) {
       if (value.is_none()) continue;
       operand_names.push_back(attr);
       by_name.emplace_back(operand_names.back(), operand_from(g, value, loc));
+      // An array under that name says which mask it is: truth values, or numbers that are added to scores.
+      if (attr == "mask" && has_attr(def, attr))
+        set_attr(*op, name, attr, nb::str(by_name.back().second.dtype() == DType::Bool ? "custom" : "bias"), rank);
     } else {
       set_attr(*op, name, attr, value, rank);
     }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "rlx/compiler/pipeline.h"
+#include "rlx/driver/plugin_backend.h"
 #include "rlx/driver/registry.h"
 #include "rlx/driver/stop_request.h"
 #include "rlx/ir/inspect.h"
@@ -483,6 +484,17 @@ void bind_runtime(nb::module_& m) {
         return out;
       },
       "The devices that programs can run on here.");
+  m.def(
+      "load_plugin",
+      [](const std::string& path) {
+        const Plugin p = load_plugin(path);
+        nb::list devices;
+        for (Device d : p.devices) devices.append(nb::str(std::string(device_info(d).id).c_str()));
+        return nb::make_tuple(nb::str(p.name.c_str()), devices);
+      },
+      nb::arg("path"),
+      "Loads a backend's plug-in, which serves its devices from now on: (its name, the devices). What a plug-in is: "
+      "rlx/driver/plugin.h.");
   m.def("env_variables", [] {
     nb::list out;
     for (const EnvVariable& v : env_variables())

@@ -11,8 +11,8 @@ namespace rlx::python {
 /// One function under trace, or one body of it. Frames of a thread are a stack: nodes go to the graph of the last.
 class Frame {
  public:
-  /// `inside`: a body of the function under trace, whose values may be used in it.
-  explicit Frame(Graph& g);
+  /// closed: a body that may use no value of the graphs around it, so that constants lie inside.
+  explicit Frame(Graph& g, bool closed = false);
   ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
@@ -26,6 +26,7 @@ class Frame {
 
  private:
   Frame* below_;
+  const bool closed_;
 };
 
 /// The values a Python function gives for `values`, which it gets as one list.

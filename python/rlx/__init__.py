@@ -38,6 +38,7 @@ from ._rlx import (  # noqa: E402
     devices,
     dtype,
     dtypes,
+    load_plugin,
     load_safetensors,
     save_safetensors,
 )

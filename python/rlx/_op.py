@@ -5,8 +5,17 @@ from . import _rlx
 
 
 def _frozen(x):
-    """Lists in the static arguments of a call, as tuples."""
-    return tuple(_frozen(i) for i in x) if isinstance(x, (list, tuple)) else x
+    """Lists and arrays in the static arguments of a call, as tuples."""
+    if isinstance(x, (list, tuple)):
+        return tuple(_frozen(i) for i in x)
+    if isinstance(x, _rlx.Array) or (hasattr(x, "tolist") and hasattr(x, "shape")):
+        return _frozen(x.tolist())
+    return x
+
+
+def _typed(x):
+    """What tells static arguments apart that are equal, as 1, 1.0 and True are."""
+    return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
 
 
 def _typed(x):
@@ -20,10 +29,27 @@ def _has_value(x):
     return isinstance(x, (list, tuple)) and any(_has_value(i) for i in x)
 
 
+def _as_array(x):
+    """An array of a nested list of numbers."""
+    if not isinstance(x, (list, tuple)):
+        return x
+    if _has_value(x):
+        raise TypeError("a list of traced values is no array: rlx.numpy.stack(list) joins them along a new axis")
+    return _rlx.array_from(x)._with_weak(False)
+
+
+def names_of_variadic(code):
+    """The name behind * in a function's parameters."""
+    return code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+
+
 def op(*arrays):
-    """Makes fun, which builds nodes, a function of arrays too: `arrays` are its arguments that hold arrays, all others
-    are static. On arrays it is compiled once for each signature.
+    """Makes fun, which builds nodes, a function of arrays too: `arrays` are its arguments that hold arrays, those with a
+    star in front hold lists or other trees of them; all others are static. On arrays it is compiled once for each
+    signature.
     """
+    single = frozenset(a for a in arrays if not a.startswith("*"))
+    arrays = frozenset(a.lstrip("*") for a in arrays)
 
     def decorate(fun):
         # inspect.signature says this too, but `import rlx` would wait for it.
@@ -31,11 +57,19 @@ def op(*arrays):
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         statics = [n for n in names if n not in arrays]
         static_places = [i for i, n in enumerate(names[: code.co_argcount]) if n in statics]
+        single_places = [n in single for n in names[: code.co_argcount]]
+        variadic = code.co_flags & 4 and names_of_variadic(code) in single
         compiled = None
 
         @functools.wraps(fun)
         def call(*args, **kwargs):
             nonlocal compiled
+            for i, a in enumerate(args):
+                if isinstance(a, (list, tuple)) and (single_places[i] if i < len(single_places) else variadic):
+                    args = (*args[:i], _as_array(a), *args[i + 1 :])
+            for k in kwargs:
+                if k in single:
+                    kwargs[k] = _as_array(kwargs[k])
             if _rlx.tracing() or any(_has_value(a) for a in args) or any(_has_value(a) for a in kwargs.values()):
                 return fun(*args, **kwargs)
             if compiled is None:

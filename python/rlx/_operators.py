@@ -130,8 +130,8 @@ _COMPARE = {"eq": rnp.equal, "ne": rnp.not_equal, "lt": rnp.less, "le": rnp.less
             "ge": rnp.greater_equal}
 _METHODS = (
     "sum", "mean", "max", "min", "prod", "std", "var", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort",
-    "argsort", "ravel", "flatten", "squeeze", "astype", "clip", "dot", "round", "conj",
-    "swapaxes", "repeat", "take", "diagonal", "trace", "nonzero",
+    "argsort", "ravel", "squeeze", "astype", "clip", "dot", "round", "conj", "conjugate", "swapaxes", "repeat", "take",
+    "diagonal", "trace", "nonzero", "ptp", "choose", "searchsorted", "argpartition", "copy",
 )
 
 
@@ -169,6 +169,8 @@ def _common(cls):
     cls.imag = property(lambda self: rnp.imag(self), doc="The imaginary parts.")
     for name in _METHODS:
         setattr(cls, name, getattr(rnp, name))
+    cls.flatten = rnp.ravel
+    cls.compress = lambda self, condition, axis=None, **kwargs: rnp.compress(condition, self, axis, **kwargs)
     cls.reshape = _reshape
     cls.transpose = _transpose
     cls.fill = cls.put = cls.partition = _refuse_update("where")

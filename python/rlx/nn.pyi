@@ -2,7 +2,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype
+from . import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 def elu(x: ArrayLike, alpha: Any = 1.0) -> Array: ...
 def erf(x: ArrayLike) -> Array: ...

@@ -2,7 +2,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype
+from . import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 def abs(*operands: Any, **attrs: Any) -> Any: ...
 def acos(*operands: Any, **attrs: Any) -> Any: ...

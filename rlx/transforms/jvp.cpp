@@ -97,7 +97,14 @@ TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_fo
     tangents[slot(v)] = g.input(added.back(), shape);
   }
 
+  // What no output reads needs no tangent, nor a rule that gives one: a primal computed beside its derivative.
+  std::vector<bool> read(num_forward, false);
+  for (Value v : g.outputs()) read[v.node.index] = true;
+  for (std::size_t i = num_forward; i-- > 0;)
+    if (read[i])
+      for (Value v : g.nodes()[i].inputs) read[v.node.index] = true;
   for (std::size_t i = 0; i < num_forward; ++i) {
+    if (!read[i]) continue;
     NodeId id{static_cast<std::uint32_t>(i)};
     const Node node = g.node(id);  // a copy: rules append nodes
     std::vector<Expr> inputs, outputs, node_tangents;

@@ -1,4 +1,5 @@
-"""Arrays: every dtype in and out, without copies, by the buffer protocol and DLPack; what they are as Python objects."""
+"""Arrays: every dtype in and out, without copies, by the buffer protocol and DLPack; as Python objects."""
+
 import copy
 import gc
 import pickle

@@ -1,4 +1,5 @@
 """Custom ops: Python kernels and rules, C kernels, callbacks, and what they raise."""
+
 import ctypes
 import itertools
 

@@ -1,4 +1,5 @@
 """Looking inside: pages, reports, profiles, timelines."""
+
 import json
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Compiled functions: signatures, trees, static arguments, symbolic extents, saved programs, and what they refuse."""
+
 import collections
 import dataclasses
 import gc
@@ -137,7 +138,9 @@ def test_eval_shape():
 
 
 def test_symbolic_extents():
-    f = rlx.jit(lambda x: rnp.sum(x * 2, axis=0), dims={"x": ("n", 3)}, symbol_modes={"n": "runtime"}, bounds={"n": (1, 64)})
+    f = rlx.jit(
+        lambda x: rnp.sum(x * 2, axis=0), dims={"x": ("n", 3)}, symbol_modes={"n": "runtime"}, bounds={"n": (1, 64)}
+    )
     for n in (1, 5, 64):
         x = np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32)
         np.testing.assert_allclose(f(x), 2 * x.sum(0), rtol=1e-5, atol=1e-5)

@@ -1,4 +1,5 @@
 """What scripts/wheel.sh tries in an environment that holds the wheel and what it depends on, and no compiler."""
+
 import shutil
 import sys
 import time

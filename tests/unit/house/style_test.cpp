@@ -29,7 +29,7 @@ bool is_script(const fs::path& file) {
 
 std::vector<fs::path> sources(bool wanted(const fs::path&)) {
   std::vector<fs::path> found;
-  for (const char* folder : {"rlx", "cli", "bench", "examples", "scripts", "tests"})
+  for (const char* folder : {"rlx", "cli", "bench", "examples", "python", "scripts", "tests"})
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(rlx::test::source_path(folder)))
       if (entry.is_regular_file() && wanted(entry.path())) found.push_back(entry.path());
   return found;

@@ -18,7 +18,7 @@ namespace {
 
 const Shape kVec({2}, DType::F32);
 const OpBox kRelu = ops::Activation{ActivationKind::Relu};
-const NodeId n0{0};
+const NodeId kFirst{0};
 
 // All messages, one a line.
 std::string problems(const Graph& g, Level level = Level::Mir) {
@@ -37,37 +37,37 @@ Graph with_input() {
 
 TEST_CASE("verify: a sound graph has no problems") {
   Graph g = with_input();
-  g.set_outputs({g.relu(g.expr(n0))});
+  g.set_outputs({g.relu(g.expr(kFirst))});
   CHECK(problems(g) == "");
   CHECK_NOTHROW(verify_or_throw(g, Level::Mir, "test"));
 }
 
 TEST_CASE("verify: stored shapes are those the rule gives, and an unsound node is reported once") {
   Graph g = with_input();
-  NodeId bad = g.add_node(Node{kRelu, {Value(n0)}, {Shape({3}, DType::F32)}, {}});
+  NodeId bad = g.add_node(Node{kRelu, {Value(kFirst)}, {Shape({3}, DType::F32)}, {}});
   g.add_node(Node{kRelu, {Value(bad)}, {Shape({3}, DType::F32)}, {}});
   CHECK(problems(g) == "relu: the results should be [2] f32");
   Graph h = with_input();
-  h.add_node(Node{kRelu, {Value(n0)}, {}, {}});
+  h.add_node(Node{kRelu, {Value(kFirst)}, {}, {}});
   CHECK(problems(h) == "relu: has no results");
   Graph two = with_input();
-  two.add_node(Node{kRelu, {Value(n0)}, {kVec, kVec}, {}});
+  two.add_node(Node{kRelu, {Value(kFirst)}, {kVec, kVec}, {}});
   CHECK(problems(two) == "relu: the results should be [2] f32");
 }
 
 TEST_CASE("verify: operand counts, attribute ranges and dtypes come from the shape rules") {
   Graph g = with_input();
-  g.add_node(Node{kRelu, {Value(n0), Value(n0)}, {kVec}, {}});
+  g.add_node(Node{kRelu, {Value(kFirst), Value(kFirst)}, {kVec}, {}});
   CHECK(problems(g).find("relu: got 2 operands") == 0);
   Graph axis = with_input();
-  axis.add_node(Node{ops::Softmax{7}, {Value(n0)}, {kVec}, {}});
+  axis.add_node(Node{ops::Softmax{7}, {Value(kFirst)}, {kVec}, {}});
   CHECK(problems(axis) == "softmax: axis 7 is outside [2] f32");
   Graph index = with_input();
-  index.add_node(Node{ops::Gather{{0}}, {Value(n0), Value(n0)}, {kVec}, {}});
+  index.add_node(Node{ops::Gather{{0}}, {Value(kFirst), Value(kFirst)}, {kVec}, {}});
   CHECK(problems(index).find("gather: ") == 0);
   CHECK(problems(index).find("f32") != std::string::npos);  // float indices
   Graph enumerator = with_input();
-  enumerator.add_node(Node{ops::Activation{static_cast<ActivationKind>(200)}, {Value(n0)}, {kVec}, {}});
+  enumerator.add_node(Node{ops::Activation{static_cast<ActivationKind>(200)}, {Value(kFirst)}, {kVec}, {}});
   CHECK(problems(enumerator).find("attribute 'fn' is 200, outside its enum") != std::string::npos);
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("verify: sub-graphs are closed and sound") {
     Graph g = with_input();
     ops::ElementwiseRegion op;
     op.body = std::make_shared<const Graph>(body);
-    g.add_node(Node{op, {Value(n0)}, {kVec}, {}});
+    g.add_node(Node{op, {Value(kFirst)}, {kVec}, {}});
     return problems(g);
   };
   Graph body("body");
@@ -106,14 +106,14 @@ TEST_CASE("verify: sub-graphs are closed and sound") {
   CHECK(outer(param).find("param: a sub-graph holds only inputs, constants and ops") == 0);
   Graph state = body;
   state.state("s", Tensor::zeros(kVec));
-  state.set_state("s", state.expr(n0));
+  state.set_state("s", state.expr(kFirst));
   CHECK(outer(state).find("state: a sub-graph holds only inputs, constants and ops") == 0);
   CHECK(outer(state).find("a sub-graph sets state 's'") != std::string::npos);
   Graph wrong = body;
-  wrong.add_node(Node{kRelu, {Value(n0)}, {Shape({9}, DType::F32)}, {}});
+  wrong.add_node(Node{kRelu, {Value(kFirst)}, {Shape({9}, DType::F32)}, {}});
   CHECK(outer(wrong) == "relu: the results should be [2] f32");
   Graph g = with_input();
-  g.add_node(Node{ops::ElementwiseRegion{}, {Value(n0)}, {kVec}, {}});
+  g.add_node(Node{ops::ElementwiseRegion{}, {Value(kFirst)}, {kVec}, {}});
   CHECK(problems(g) == "elementwise_region: attribute 'body' is not set");
 }
 

@@ -1,0 +1,93 @@
+"""Bits of bytes, and arrays from files and buffers by way of NumPy."""
+from .. import _rlx
+from ._base import array, axes_of, cast, constant, node, op, truth, value
+from ._shapes import expand_dims, moveaxis, ravel, reshape
+
+
+def _weights(order):
+    if order not in ("big", "little"):
+        raise ValueError(f"bit order {order!r}; \"big\" and \"little\" are there")
+    return list(range(7, -1, -1)) if order == "big" else list(range(8))
+
+
+@op("x")
+def packbits(x, axis=None, bitorder="big"):
+    """Truth values as the bits of bytes along an axis, the last byte filled up with zeros."""
+    places = _weights(bitorder)
+    x = truth(x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    (axis,) = axes_of(axis, x.ndim, "packbits")
+    x = moveaxis(cast(x, "uint8"), axis, -1)
+    n = x.shape[-1]
+    x = _rlx.pad([x, constant(0, "uint8")], [0] * x.ndim, [0] * (x.ndim - 1) + [-n % 8], [0] * x.ndim)
+    x = reshape(x, (*x.shape[:-1], -(-n // 8), 8))
+    x = node("shl", x, constant(places, "uint8"))
+    return moveaxis(node("reduce_sum", x, axes=[x.ndim - 1], keep_dims=False), -1, axis)
+
+
+@op("x")
+def unpackbits(x, axis=None, count=None, bitorder="big"):
+    """The bits of uint8 numbers along an axis, as uint8; `count` of them, or all but so many where it is negative."""
+    places = _weights(bitorder)
+    x = value(x)
+    if x.dtype.name != "uint8":
+        raise TypeError(f"unpackbits of {x.dtype.name}: it takes uint8")
+    if axis is None:
+        x, axis = ravel(x), 0
+    (axis,) = axes_of(axis, x.ndim, "unpackbits")
+    x = moveaxis(x, axis, -1)
+    bits = node("bit_and", node("shr", expand_dims(x, -1), constant(places, "uint8")), 1)
+    n = 8 * x.shape[-1]
+    bits = reshape(bits, (*x.shape[:-1], n))
+    if count is not None:
+        count = n + count if count < 0 else count
+        more = max(count - n, 0)
+        bits = _rlx.pad([bits, constant(0, "uint8")], [0] * bits.ndim, [0] * (bits.ndim - 1) + [more], [0] * bits.ndim)
+        bits = bits[..., :count]
+    return moveaxis(bits, -1, axis)
+
+
+def _numpy(name, text):
+    def function(*args, dtype=None, **kwargs):
+        import numpy as np
+
+        from ._dtypes import _numpy_dtype
+
+        kind = {} if dtype is None else {"dtype": _numpy_dtype(dtype)}
+        return array(getattr(np, name)(*args, **kind, **kwargs))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text + f" Arguments are those of numpy.{name}."
+    return function
+
+
+frombuffer = _numpy("frombuffer", "An array of a copy of a buffer's bytes.")
+fromiter = _numpy("fromiter", "An array of what an iterator gives.")
+fromstring = _numpy("fromstring", "An array of the numbers in a text.")
+fromfile = _numpy("fromfile", "An array of a file's bytes or numbers.")
+
+
+def save(file, arr):
+    """Writes an array to a file in NumPy's format .npy."""
+    import numpy as np
+
+    np.save(file, np.asarray(arr))
+
+
+def savez(file, *arrays, **named):
+    """Writes arrays to a file in NumPy's format .npz."""
+    import numpy as np
+
+    np.savez(file, *map(np.asarray, arrays), **{k: np.asarray(v) for k, v in named.items()})
+
+
+def load(file):
+    """The array of a .npy file, or a dict of those of an .npz file."""
+    import numpy as np
+
+    found = np.load(file)
+    if isinstance(found, np.ndarray):
+        return array(found)
+    with found:
+        return {k: array(found[k]) for k in found.files}

@@ -1,0 +1,233 @@
+"""Differences, integrals, interpolation, convolutions."""
+from .. import _rlx
+from ._base import axes_of, cast, common, constant, inexact, node, op, typed, value
+from ._joining import concatenate
+from ._reductions import sum
+from ._search import searchsorted
+from ._shapes import broadcast_to, flip, moveaxis, ravel, reshape
+
+
+def _cut(x, axis, start, stop):
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+@op("x", "prepend", "append")
+def diff(x, n=1, axis=-1, prepend=None, append=None):
+    """The differences of neighbours along an axis, n times; of truth values whether they differ."""
+    x = value(x)
+    if n < 0:
+        raise ValueError(f"diff: n {n}")
+    if n == 0:
+        return x
+    if x.ndim == 0:
+        raise ValueError("diff of a scalar")
+    (axis,) = axes_of(axis, x.ndim, "diff")
+    parts = []
+    for part in (prepend, x, append):
+        if part is None:
+            continue
+        part = value(part)
+        if part.ndim == 0:
+            part = broadcast_to(part, tuple(1 if a == axis else d for a, d in enumerate(x.shape)))
+        parts.append(part)
+    x = concatenate(parts, axis) if len(parts) > 1 else x
+    for _ in range(n):
+        later, earlier = _cut(x, axis, 1, None), _cut(x, axis, None, -1)
+        x = node("ne", later, earlier) if x.dtype.kind == "b" else node("sub", later, earlier)
+    return x
+
+
+@op("x", "to_end", "to_begin")
+def ediff1d(x, to_end=None, to_begin=None):
+    """The differences of neighbours of all elements, with others in front and behind."""
+    x = ravel(x)
+    parts = [node("sub", x[1:], x[:-1])]
+    if to_begin is not None:
+        parts.insert(0, cast(ravel(to_begin), x.dtype))
+    if to_end is not None:
+        parts.append(cast(ravel(to_end), x.dtype))
+    return concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+@op("f", "varargs")
+def gradient(f, *varargs, axis=None, edge_order=1):
+    """The derivative along each axis by differences of both neighbours, at the ends of one; spacings are numbers or
+    vectors of coordinates. A list where there are several axes.
+    """
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order {edge_order}; 1 and 2 are there")
+    f = inexact(f)
+    axes = list(range(f.ndim)) if axis is None else [
+        axes_of(a, f.ndim, "gradient")[0] for a in (axis if isinstance(axis, tuple) else (axis,))]
+    if len(varargs) not in (0, 1, len(axes)):
+        raise ValueError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
+    spacings = [value(v) for v in varargs] or [constant(1, f.dtype)]
+    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
+    out = []
+    for a, h in zip(axes, spacings):
+        if f.shape[a] < edge_order + 1:
+            raise ValueError(f"gradient: {f.shape[a]} entries along axis {a}; edge_order {edge_order} takes {edge_order + 1}")
+        out.append(_gradient(f, cast(h, f.dtype), a, edge_order))
+    return out[0] if len(out) == 1 else out
+
+
+def _gradient(f, h, axis, edge_order):
+    n = f.shape[axis]
+    if h.ndim == 0:
+        h = broadcast_to(h, (n - 1,))
+    else:
+        if h.ndim != 1 or h.shape[0] != n:
+            raise ValueError(f"gradient: coordinates of shape {h.shape} for {n} entries")
+        h = node("sub", h[1:], h[:-1])
+    h = reshape(h, (n - 1,) + (1,) * (f.ndim - axis - 1))
+    step = node("sub", _cut(f, axis, 1, None), _cut(f, axis, None, -1))
+    slope = node("div", step, h)  # between neighbours
+
+    def spread(k):
+        return h[k : k + 1]
+
+    before, behind = _cut(slope, axis, None, -1), _cut(slope, axis, 1, None)
+    left, right = h[:-1], h[1:]
+    inner = node("div", node("add", node("mul", before, right), node("mul", behind, left)), node("add", left, right))
+    first, last = _cut(slope, axis, 0, 1), _cut(slope, axis, n - 2, n - 1)
+    if edge_order == 2:
+        def edge(near, far, at, next_one):
+            share = node("div", at, node("add", at, next_one))
+            return node("add", near, node("mul", node("sub", near, far), share))
+
+        first = edge(first, _cut(slope, axis, 1, 2), spread(0), spread(1))
+        last = edge(last, _cut(slope, axis, n - 3, n - 2), spread(n - 2), spread(n - 3))
+    return concatenate([first, inner, last], axis)
+
+
+@op("y", "x", "dx")
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral along an axis by the rule of trapezoids, over coordinates x or steps dx."""
+    y = inexact(y)
+    (axis,) = axes_of(axis, y.ndim, "trapezoid")
+    y = moveaxis(y, axis, -1)
+    if x is None:
+        h = cast(dx, y.dtype)
+    else:
+        x = value(x)
+        y, x = typed(y, inexact(x))
+        x = x if x.ndim == 1 else moveaxis(x, axis, -1)
+        h = node("sub", x[..., 1:], x[..., :-1])
+    mean = node("mul", node("add", y[..., 1:], y[..., :-1]), 0.5)
+    return sum(node("mul", mean, h), -1)
+
+
+@op("p", "discont", "period")
+def unwrap(p, discont=None, axis=-1, period=6.283185307179586):
+    """Angles without jumps: differences beyond half a period (or `discont`) are made smaller by whole periods."""
+    p = value(p)
+    if p.dtype.kind in "biu" and not (value(period).dtype.kind in "iu"):
+        p = inexact(p)
+    (axis,) = axes_of(axis, p.ndim, "unwrap")
+    if p.shape[axis] < 2:
+        return p
+    whole = p.dtype.kind in "iu"
+    period = cast(period, p.dtype)
+    half = node("div", period, 2)
+    step = node("sub", _cut(p, axis, 1, None), _cut(p, axis, None, -1))
+    low = node("neg", half)
+    turned = node("add", node("mod", node("sub", step, low), period), low)
+    edge = node("eq", turned, low)
+    if whole:
+        edge = node("bit_and", edge, node("eq", node("mod", period, 2), 0))
+    turned = node("where", node("bit_and", edge, node("gt", step, 0)), half, turned)
+    limit = half if discont is None else node("max", half, cast(discont, p.dtype))
+    fix = node("where", node("lt", node("abs", step), limit), 0, node("sub", turned, step))
+    rest = node("add", _cut(p, axis, 1, None), node("cumulative_sum", fix, axis=axis))
+    return concatenate([_cut(p, axis, 0, 1), rest], axis)
+
+
+@op("x", "xp", "fp", "left", "right", "period")
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """The function that is linear between points (xp, fp) with rising xp, at x; beyond its ends fp's ends, or left and
+    right.
+    """
+    x, xp = typed(inexact(x), inexact(xp))
+    fp = inexact(fp)
+    if xp.ndim != 1 or fp.shape != xp.shape or xp.shape[0] == 0:
+        raise ValueError(f"interp: xp and fp of shapes {xp.shape} and {fp.shape}; they are vectors of one length")
+    dtype, _ = _rlx.result_type(x, fp)
+    if period is not None:
+        if left is not None or right is not None:
+            raise ValueError("interp: with a period there are no ends, so left and right have no meaning")
+        period = node("abs", cast(period, x.dtype))
+        x, xp = node("mod", x, period), node("mod", xp, period)
+        xp, fp = _rlx.sort([xp, fp], 0, False)
+        xp = concatenate([node("sub", xp[-1:], period), xp, node("add", xp[:1], period)])
+        fp = concatenate([fp[-1:], fp, fp[:1]])
+    n = xp.shape[0]
+    if n == 1:
+        out = broadcast_to(cast(fp[0], dtype), x.shape)
+        x0 = x1 = xp[0]
+    else:
+        i = node("max", node("min", searchsorted(xp, x, side="right"), n - 1), 1)
+        x0, x1 = (node("gather", xp, k, axes=[0], mode="clamp") for k in (node("sub", i, 1), i))
+        y0, y1 = (node("gather", fp, k, axes=[0], mode="clamp") for k in (node("sub", i, 1), i))
+        gap = node("sub", x1, x0)
+        flat = node("eq", gap, 0)
+        t = cast(node("div", node("sub", x, x0), node("where", flat, 1, gap)), dtype)
+        out = node("add", cast(y0, dtype), node("mul", t, cast(node("sub", y1, y0), dtype)))
+        out = node("where", flat, cast(y0, dtype), out)
+        out = node("where", node("eq", x, x0), cast(y0, dtype), out)
+        out = node("where", node("eq", x, x1), cast(y1, dtype), out)
+    if period is None:
+        out = node("where", node("lt", x, xp[0]), cast(fp[0] if left is None else left, dtype), out)
+        out = node("where", node("gt", x, xp[n - 1]), cast(fp[n - 1] if right is None else right, dtype), out)
+    return node("where", node("ne", x, x), cast(x, dtype), out)
+
+
+def _slide(x, y, mode, what):
+    """Sums of x[k + j] * y[j] for all shifts k of full overlap: windows of x times y."""
+    n, m = x.shape[0], y.shape[0]
+    if n == 0 or m == 0:
+        raise ValueError(f"{what} of a vector without elements")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"{what}: mode {mode!r}; there are full, same and valid")
+    low, high = m - 1, m - 1
+    x = _rlx.pad([x, constant(0, x.dtype)], [low], [high], [0])
+    count = n + m - 1
+    rows = node("iota", dims=(count, m), dtype="int32", axis=0)
+    columns = node("iota", dims=(count, m), dtype="int32", axis=1)
+    windows = node("gather", x, node("add", rows, columns), axes=[0], mode="clamp")
+    out = node("dot_general", windows, y, lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[])
+    if mode == "full":
+        return out
+    if mode == "same":
+        start = (m - 1) // 2
+        return out[start : start + n]
+    return out[m - 1 : n]
+
+
+def _vectors(a, v, what):
+    a, v = common([a, v], what)
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError(f"{what}: {a.ndim} and {v.ndim} axes; both are vectors")
+    if a.dtype.kind == "b":
+        a, v = cast(a, "int32"), cast(v, "int32")
+    return a, v
+
+
+@op("a", "v")
+def convolve(a, v, mode="full"):
+    """The convolution of two vectors: full, of the length of the longer (same), or where they overlap (valid)."""
+    a, v = _vectors(a, v, "convolve")
+    if a.shape[0] < v.shape[0]:
+        a, v = v, a
+    return _slide(a, flip(v), mode, "convolve")
+
+
+@op("a", "v")
+def correlate(a, v, mode="valid"):
+    """The sums of a[k + n] * conj(v[n]) for shifts k; modes as of convolve."""
+    from ._complex import conj
+
+    a, v = _vectors(a, v, "correlate")
+    v = conj(v)
+    if a.shape[0] >= v.shape[0]:
+        return _slide(a, v, mode, "correlate")
+    return flip(_slide(v, a, mode, "correlate"))

@@ -1,0 +1,390 @@
+"""Making arrays: filled ones, ranges, grids, windows, index arrays."""
+import builtins as _b
+import math as _math
+
+from .. import _rlx
+from ._base import array, axes_of, cast, constant, creator, dims_of, node, op, value
+
+
+@creator
+def zeros(shape, dtype="float32"):
+    """An array of zeros."""
+    return filled(shape, 0, dtype)
+
+
+@creator
+def ones(shape, dtype="float32"):
+    """An array of ones."""
+    return filled(shape, 1, dtype)
+
+
+def filled(shape, number, dtype):
+    """A number in every place, as a value."""
+    return _rlx.expand([constant(number, dtype)], dims_of(shape))
+
+
+@op("fill_value")
+def full(shape, fill_value, dtype=None):
+    """An array of one value (or of what broadcasts to the shape)."""
+    x = value(fill_value) if dtype is None else cast(fill_value, dtype)
+    return _rlx.expand([x._with_weak(False)], dims_of(shape))
+
+
+def _like(x, dtype, shape):
+    x = value(x)
+    return x.shape if shape is None else dims_of(shape), x.dtype if dtype is None else dtype
+
+
+@op("x")
+def zeros_like(x, dtype=None, shape=None):
+    """Zeros of the shape and dtype of x."""
+    shape, dtype = _like(x, dtype, shape)
+    return filled(shape, 0, dtype)
+
+
+@op("x")
+def ones_like(x, dtype=None, shape=None):
+    """Ones of the shape and dtype of x."""
+    shape, dtype = _like(x, dtype, shape)
+    return filled(shape, 1, dtype)
+
+
+@op("x", "fill_value")
+def full_like(x, fill_value, dtype=None, shape=None):
+    """One value in the shape and dtype of x."""
+    shape, dtype = _like(x, dtype, shape)
+    return _rlx.expand([cast(fill_value, dtype)], shape)
+
+
+empty, empty_like = zeros, zeros_like
+
+
+@op("x")
+def copy(x):
+    """x; arrays are never written to, so that it may share its memory."""
+    return value(x)._with_weak(False)
+
+
+def _whole(x):
+    return isinstance(x, int) or (not isinstance(x, (float, complex)) and hasattr(x, "__index__"))
+
+
+@creator
+def arange(start, stop=None, step=1, dtype=None):
+    """start, start + step, ... below stop: int32 (int64 where they need it), float32 where one of them is a float."""
+    if stop is None:
+        start, stop = 0, start
+    whole_numbers = _b.all(_whole(v) for v in (start, stop, step))
+    if step == 0:
+        raise ValueError("arange: step 0")
+    count = _b.max(0, -(-(stop - start) // step) if whole_numbers else _math.ceil((stop - start) / step))
+    if dtype is None:
+        fits = whole_numbers and _b.all(-(2**31) <= v < 2**31 for v in (start, start + step * _b.max(count - 1, 0)))
+        dtype = "float32" if not whole_numbers else ("int32" if fits else "int64")
+    dtype = _rlx.dtype(dtype)
+    wide = dtype if dtype.kind in "iu" else _rlx.dtype("int64" if whole_numbers else "float64")
+    x = node("iota", dims=(count,), dtype=wide, axis=0)
+    if step != 1:
+        x = node("mul", x, constant(step, wide))
+    if start != 0:
+        x = node("add", x, constant(start, wide))
+    return cast(x, dtype)
+
+
+def _steps(start, stop, num, endpoint, axis):
+    """start + (stop - start) * k / steps along a new axis, in the dtype of start and stop; the ends are exact."""
+    num = num.__index__()
+    if num < 0:
+        raise ValueError(f"{num} numbers")
+    start, stop = value(start), value(stop)
+    from .._indexing import _broadcast_shape
+
+    shape = _broadcast_shape([start.shape, stop.shape])
+    (axis,) = axes_of(axis, len(shape) + 1, "linspace")
+    spread = [1] * len(shape)
+    spread.insert(axis, num)
+    inner = list(shape)
+    inner.insert(axis, 1)
+    start, stop = (_rlx.reshape([_rlx.expand([v], shape)], tuple(inner)) for v in (start, stop))
+    steps = num - 1 if endpoint else num
+    k = node("iota", dims=tuple(spread), dtype="int64", axis=axis)
+    part = node("div", cast(k, start.dtype), float(_b.max(steps, 1)))
+    # Weights of both ends: without overflow, and of equal ends the same number everywhere.
+    x = node("add", node("mul", start, node("sub", 1, part)), node("mul", stop, part))
+    full_shape = tuple(num if d == axis else e for d, e in enumerate(inner))
+    x = node("where", node("eq", k, 0), start, x)
+    if endpoint and num > 1:
+        x = node("where", node("eq", k, num - 1), stop, x)
+    step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else node("mul", stop, _math.nan)
+    return _rlx.expand([x], full_shape), _rlx.reshape([step], shape)
+
+
+def _range_type(start, stop, dtype):
+    """(dtype to compute in, dtype of the result)."""
+    common, _ = _rlx.result_type(start, stop, 1.0)
+    out = common if dtype is None else _rlx.dtype(dtype)
+    wide = {"float64": "float64", "complex64": "complex64", "complex128": "complex128"}
+    numbers = not _b.any(isinstance(v, (_rlx.Array, _rlx.Value)) for v in (start, stop))
+    inside = "float64" if numbers and common.kind == "f" else wide.get(common.name, "float32")
+    if out.kind in "iu" and common.kind == "f":
+        inside = "float64"
+    return inside, out
+
+
+@op("start", "stop")
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """num numbers from start to stop, evenly spaced, along a new axis; with retstep also their distance."""
+    inside, out = _range_type(start, stop, dtype)
+    x, step = _steps(cast(start, inside), cast(stop, inside), num, endpoint, axis)
+    x = cast(node("floor", x) if out.kind in "iu" else x, out)
+    return (x, cast(step, out if out.kind in "fc" else "float32")) if retstep else x
+
+
+@op("start", "stop")
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """base to the powers of linspace(start, stop, num)."""
+    inside, out = _range_type(start, stop, dtype)
+    x, _ = _steps(cast(start, inside), cast(stop, inside), num, endpoint, axis)
+    return cast(node("pow", cast(base, inside), x), out)
+
+
+@op("start", "stop")
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """num numbers from start to stop, each the same multiple of the one before; both have the same sign."""
+    inside, out = _range_type(start, stop, dtype)
+    start, stop = cast(start, inside), cast(stop, inside)
+    if start.dtype.kind == "c":
+        raise TypeError("geomspace of complex numbers: exp of linspace of their logarithms")
+    turn = node("where", node("lt", start, 0), -1, 1)
+    first, last = node("mul", start, turn), node("mul", stop, turn)
+    x, _ = _steps(node("log", first), node("log", last), num, endpoint, axis)
+    x = node("mul", node("exp", x), _wide(turn, axis, x.ndim))
+    places = node("iota", dims=tuple(num if d == axis % x.ndim else 1 for d in range(x.ndim)), dtype="int64",
+                  axis=axis % x.ndim)
+    x = node("where", node("eq", places, 0), _wide(start, axis, x.ndim), x)
+    if endpoint and num > 1:
+        x = node("where", node("eq", places, num - 1), _wide(stop, axis, x.ndim), x)
+    return cast(x, out)
+
+
+def _wide(x, axis, rank):
+    """x with an axis of extent 1 where ranges run."""
+    shape = list(x.shape)
+    while len(shape) < rank - 1:
+        shape.insert(0, 1)
+    shape.insert(axis % rank, 1)
+    return _rlx.reshape([x], tuple(shape))
+
+
+@creator
+def eye(n, m=None, k=0, dtype="float32"):
+    """Ones on the k-th diagonal of an [n, m] array of zeros."""
+    m = n if m is None else m
+    return cast(node("eq", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype)
+
+
+def grid_index(shape, axis):
+    """The index along an axis at each place of a shape, int32."""
+    return node("iota", dims=tuple(shape), dtype="int32", axis=axis)
+
+
+def identity(n, dtype="float32"):
+    """The unit matrix [n, n]."""
+    return eye(n, dtype=dtype)
+
+
+@creator
+def tri(n, m=None, k=0, dtype="float32"):
+    """Ones at and below the k-th diagonal of an [n, m] array of zeros."""
+    m = n if m is None else m
+    return cast(node("ge", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype)
+
+
+def fromfunction(function, shape, dtype="float32", **kwargs):
+    """function of the coordinates of each place of a shape."""
+    return function(*indices(shape, dtype=dtype), **kwargs)
+
+
+@creator
+def indices(dimensions, dtype="int32", sparse=False):
+    """The coordinates of each place of a shape: [rank, *shape], or with sparse one array with one long axis for each."""
+    dimensions = dims_of(dimensions)
+    if sparse:
+        return tuple(
+            node("iota", dims=tuple(d if a == axis else 1 for a, d in enumerate(dimensions)), dtype=dtype, axis=axis)
+            for axis in range(len(dimensions))
+        )
+    if not dimensions:
+        return filled((0,), 0, dtype)
+    rows = [node("iota", dims=(1, *dimensions), dtype=dtype, axis=axis + 1) for axis in range(len(dimensions))]
+    return node("concat", *rows, axis=0)
+
+
+@op("x")
+def vander(x, N=None, increasing=False):
+    """Columns of powers of x, the highest first unless `increasing`."""
+    x = value(x)
+    if x.ndim != 1:
+        raise ValueError(f"vander: an array with {x.ndim} axes, it takes one")
+    n = x.shape[0] if N is None else N
+    x = cast(x, "int32") if x.dtype.kind == "b" else x
+    columns = [filled(x.shape, 1, x.dtype)]
+    for _ in range(n - 1):
+        columns.append(node("mul", columns[-1], x))
+    columns = [_rlx.reshape([c], (x.shape[0], 1)) for c in columns[:n]]
+    if not columns:
+        return filled((x.shape[0], 0), 0, x.dtype)
+    return node("concat", *(columns if increasing else columns[::-1]), axis=1)
+
+
+# -- windows --
+
+
+def _window(name, text, formula):
+    def function(M):
+        M = M.__index__()
+        if M <= 0:
+            return zeros((0,))
+        if M == 1:
+            return ones((1,))
+        return array([formula(k / (M - 1)) for k in range(M)], "float32")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
+def _cosines(*weights):
+    def formula(t):
+        return sum(w * _math.cos(2 * _math.pi * k * t) for k, w in enumerate(weights))
+
+    return formula
+
+
+bartlett = _window("bartlett", "The triangular window of M points.", lambda t: 1.0 - _b.abs(2.0 * t - 1.0))
+hanning = _window("hanning", "The raised cosine of M points.", _cosines(0.5, -0.5))
+hamming = _window("hamming", "The raised cosine of M points on a pedestal.", _cosines(0.54, -0.46))
+blackman = _window("blackman", "Blackman's window of M points.", _cosines(0.42, -0.5, 0.08))
+
+
+def kaiser(M, beta):
+    """Kaiser's window of M points."""
+    from ._ufuncs import i0
+
+    M = M.__index__()
+    if M <= 1:
+        return ones((_b.max(M, 0),))
+    t = array([float(beta) * _math.sqrt(_b.max(0.0, 1.0 - (2.0 * k / (M - 1) - 1.0) ** 2)) for k in range(M)], "float64")
+    return (i0(t) / i0(array(float(beta), "float64"))).astype("float32")
+
+
+# -- index arrays, known when they are made --
+
+
+def _pairs(n, m, keep):
+    places = [(i, j) for i in range(n) for j in range(m) if keep(i, j)]
+    return tuple(array([p[axis] for p in places], "int32") for axis in (0, 1))
+
+
+def tril_indices(n, k=0, m=None):
+    """(rows, columns) of the places at and below the k-th diagonal of an [n, m] array."""
+    return _pairs(n, n if m is None else m, lambda i, j: j - i <= k)
+
+
+def triu_indices(n, k=0, m=None):
+    """(rows, columns) of the places at and above the k-th diagonal of an [n, m] array."""
+    return _pairs(n, n if m is None else m, lambda i, j: j - i >= k)
+
+
+def _matrix_shape(x, what):
+    if len(x.shape) != 2:
+        raise ValueError(f"{what}: an array with {len(x.shape)} axes, it takes two")
+    return x.shape
+
+
+def tril_indices_from(arr, k=0):
+    """tril_indices for the shape of a matrix."""
+    n, m = _matrix_shape(arr, "tril_indices_from")
+    return tril_indices(n, k, m)
+
+
+def triu_indices_from(arr, k=0):
+    """triu_indices for the shape of a matrix."""
+    n, m = _matrix_shape(arr, "triu_indices_from")
+    return triu_indices(n, k, m)
+
+
+def mask_indices(n, mask_func, k=0):
+    """The places where mask_func(ones((n, n)), k) is not zero; mask_func runs on arrays, not on traced values."""
+    from ._search import nonzero
+
+    return nonzero(mask_func(ones((n, n)), k))
+
+
+def diag_indices(n, ndim=2):
+    """The places of the main diagonal of an array with ndim axes of n."""
+    return (arange(n),) * ndim
+
+
+def diag_indices_from(arr):
+    """diag_indices for an array whose axes have one extent."""
+    if len(arr.shape) < 2 or len(set(arr.shape)) != 1:
+        raise ValueError(f"diag_indices_from: shape {tuple(arr.shape)}; all axes have one extent, and there are two or more")
+    return diag_indices(arr.shape[0], len(arr.shape))
+
+
+def ix_(*args):
+    """Index arrays whose product names the places (args[0][i], args[1][j], ...)."""
+    out = []
+    for axis, a in enumerate(args):
+        a = a if isinstance(a, _rlx.Value) else array(a)
+        if a.ndim != 1:
+            raise ValueError(f"ix_: an array with {a.ndim} axes, they have one")
+        if a.dtype.name == "bool":
+            from ._search import nonzero
+
+            (a,) = nonzero(a)
+        elif a.size == 0 and a.dtype.kind == "f":
+            a = a.astype("int32")
+        out.append(a.reshape(tuple(-1 if k == axis else 1 for k in range(len(args)))))
+    return tuple(out)
+
+
+class _Grid:
+    """mgrid[0:3, 0:1:5j] and ogrid: arrays of coordinates from slices; an imaginary step is a number of points."""
+
+    def __init__(self, name, dense):
+        self._dense = dense
+        self.__name__ = self.__qualname__ = name
+
+    def __getitem__(self, key):
+        from ._joining import meshgrid, stack
+
+        slices = key if isinstance(key, tuple) else (key,)
+        axes = []
+        for s in slices:
+            start, step = s.start or 0, 1 if s.step is None else s.step
+            if isinstance(step, complex):
+                axes.append(linspace(float(start), float(s.stop), int(_b.abs(step))))
+            else:
+                axes.append(arange(start, s.stop, step))
+        if not isinstance(key, tuple):
+            return axes[0]
+        grids = meshgrid(*axes, indexing="ij", sparse=not self._dense)
+        return stack(grids) if self._dense else tuple(grids)
+
+
+mgrid, ogrid = _Grid("mgrid", True), _Grid("ogrid", False)
+
+
+class _Index:
+    """s_[1:3, ...]: the index as an object."""
+
+    def __init__(self, always_tuple):
+        self._tuple = always_tuple
+
+    def __getitem__(self, key):
+        return (key,) if self._tuple and not isinstance(key, tuple) else key
+
+
+s_, index_exp = _Index(False), _Index(True)

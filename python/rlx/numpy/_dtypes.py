@@ -1,0 +1,132 @@
+"""Dtypes and their kinds."""
+from .. import _rlx
+
+_GROUPS = {"floating": "f", "integer": "iu", "signedinteger": "i", "unsignedinteger": "u", "inexact": "fc",
+           "complexfloating": "c", "number": "iufc", "generic": "biufc"}
+
+
+class _Kind(type):
+    def __repr__(cls):
+        return f"rlx.numpy.{cls.__name__}"
+
+
+def _kind(name):
+    return _Kind(name, (), {"__doc__": f"The kind {name!r} of dtypes, for issubdtype.", "__module__": "rlx.numpy"})
+
+
+floating, integer, signedinteger, unsignedinteger, inexact, complexfloating, number, generic = map(_kind, _GROUPS)
+
+
+def result_type(*arrays_and_dtypes):
+    """The dtype that operands are cast to in arithmetic."""
+    return _rlx.result_type(*arrays_and_dtypes)[0]
+
+
+def promote_types(a, b):
+    """The dtype that holds the numbers of both in arithmetic."""
+    return _rlx.result_type(_rlx.dtype(a), _rlx.dtype(b))[0]
+
+
+def issubdtype(a, kind):
+    """Whether a dtype is of a kind, as rlx.numpy.floating or "floating", or equals a dtype."""
+    name = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    k = _rlx.dtype(a).kind
+    return k in _GROUPS[name] if name in _GROUPS else _rlx.dtype(a) == _rlx.dtype(kind)
+
+
+_ARRAY_API = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+              "complex floating": "c", "numeric": "iufc"}
+
+
+def isdtype(dtype, kind):
+    """Whether a dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+    "complex floating", "numeric", a dtype, or one of a tuple of them.
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind in _ARRAY_API:
+        return _rlx.dtype(dtype).kind in _ARRAY_API[kind]
+    return _rlx.dtype(dtype) == _rlx.dtype(kind)
+
+
+def _numpy_dtype(dtype):
+    import numpy as np
+
+    name = _rlx.dtype(dtype).name
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+def can_cast(from_, to, casting="safe"):
+    """Whether NumPy's rule `casting` allows this conversion."""
+    import numpy as np
+
+    source = from_.dtype if hasattr(from_, "shape") and hasattr(from_, "dtype") else from_
+    return bool(np.can_cast(_numpy_dtype(source), _numpy_dtype(to), casting=casting))
+
+
+def finfo(dtype):
+    """Limits of a floating dtype: bits, eps, max, min, tiny, ..."""
+    import ml_dtypes
+
+    return ml_dtypes.finfo(_numpy_dtype(getattr(dtype, "dtype", dtype)))
+
+
+def iinfo(dtype):
+    """Limits of an integer dtype: bits, max, min."""
+    import ml_dtypes
+
+    return ml_dtypes.iinfo(_numpy_dtype(getattr(dtype, "dtype", dtype)))
+
+
+def isscalar(x):
+    """Whether x is a number, or an array without axes."""
+    if isinstance(x, (_rlx.Array, _rlx.Value)):
+        return x.ndim == 0
+    return isinstance(x, (bool, int, float, complex)) or (getattr(x, "shape", None) == ())
+
+
+def iterable(x):
+    """Whether one can iterate over x."""
+    try:
+        iter(x)
+    except TypeError:
+        return False
+    return True
+
+
+def get_printoptions():
+    """NumPy's settings for texts of arrays, which rlx uses."""
+    import numpy as np
+
+    return np.get_printoptions()
+
+
+def set_printoptions(**options):
+    """Sets NumPy's settings for texts of arrays, which rlx uses."""
+    import numpy as np
+
+    np.set_printoptions(**options)
+
+
+def printoptions(**options):
+    """A context with other settings for texts of arrays."""
+    import numpy as np
+
+    return np.printoptions(**options)
+
+
+def array_repr(x, max_line_width=None, precision=None, suppress_small=None):
+    """The text of an array with its dtype."""
+    return repr(x)
+
+
+def array_str(x, max_line_width=None, precision=None, suppress_small=None):
+    """The text of an array's elements."""
+    import numpy as np
+
+    return np.array_str(np.asarray(x), max_line_width, precision, suppress_small)

@@ -1,0 +1,126 @@
+"""Functions applied to parts of arrays."""
+from .. import _rlx
+from ._base import array, axes_of, cast, node, truth, value
+from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ndim
+
+
+def _held(x):
+    return x if isinstance(x, (_rlx.Array, _rlx.Value)) else array(x)
+
+
+def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    """func1d of each vector along an axis; its result's axes stand there. The vectors are a batch: func1d is traced once."""
+    from .._transforms import vmap
+
+    arr = _held(arr)
+    (axis,) = axes_of(axis, arr.ndim, "apply_along_axis")
+    arr = moveaxis(arr, axis, -1)
+
+    def call(x):
+        return func1d(x, *args, **kwargs)
+
+    f = call
+    for _ in range(arr.ndim - 1):
+        f = vmap(f)
+    out = f(arr)
+    lead = arr.ndim - 1
+    inner = out.ndim - lead
+    return moveaxis(out, tuple(range(lead, lead + inner)), tuple(range(axis, axis + inner))) if inner else out
+
+
+def apply_over_axes(func, a, axes):
+    """func(a, axis) for one axis after the other; where it drops the axis it is put back with extent 1."""
+    a = _held(a)
+    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+        (axis,) = axes_of(axis, a.ndim, "apply_over_axes")
+        out = func(a, axis)
+        if out.ndim == a.ndim - 1:
+            out = expand_dims(out, axis)
+        if out.ndim != a.ndim:
+            raise ValueError(f"apply_over_axes: the function makes {out.ndim} axes of {a.ndim}")
+        a = out
+    return a
+
+
+def piecewise(x, condlist, funclist, *args, **kw):
+    """At each element the function (or number) of the last condition that holds; one more than conditions is the rest."""
+    x = _held(x)
+    conditions = list(condlist) if isinstance(condlist, (tuple, list)) else [condlist]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ValueError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
+
+    def run(x, conditions):
+        x = value(x)
+        rest = funclist[len(conditions)] if len(funclist) > len(conditions) else 0
+        out = _part(rest, x, args, kw)
+        for c, f in zip(conditions, funclist):
+            out = node("where", truth(c), _part(f, x, args, kw), out)
+        return broadcast_to(out, x.shape)
+
+    if _rlx.tracing() or isinstance(x, _rlx.Value):
+        return run(x, conditions)
+    from .._jit import jit
+
+    return jit(run)(x, [_held(c) for c in conditions])
+
+
+def _part(f, x, args, kw):
+    return cast(f(x, *args, **kw) if callable(f) else f, x.dtype)
+
+
+def _core(signature, what):
+    """The names of core axes of arguments and results in "(m,n),(n)->(m)"."""
+    import re as _re
+
+    if not _re.fullmatch(r"[\w(),\s]*->[\w(),\s]*", signature):
+        raise ValueError(f"vectorize: the signature {signature!r}; one is like (m,n),(n)->(m)")
+    sides = []
+    for side in signature.replace(" ", "").split("->"):
+        sides.append([tuple(n for n in group.split(",") if n) for group in _re.findall(r"\(([\w,]*)\)", side)])
+    return sides
+
+
+def vectorize(pyfunc, *, excluded=(), signature=None):
+    """pyfunc over all leading axes of its arguments, which broadcast; signature "(n),(n)->()" names the axes that pyfunc
+    itself takes and gives. It is traced once and batched, not called for each element.
+    """
+    from .._transforms import vmap
+
+    excluded = frozenset(excluded)
+
+    def call(*args, **kwargs):
+        mapped = [i for i in range(len(args)) if i not in excluded]
+        arrays = [_held(args[i]) for i in mapped]
+        core = [()] * len(mapped) if signature is None else _core(signature, "vectorize")[0]
+        if len(core) != len(mapped):
+            raise TypeError(f"vectorize: {len(mapped)} arguments for the signature {signature!r}")
+        for a, c in zip(arrays, core):
+            if a.ndim < len(c):
+                raise ValueError(f"vectorize: an argument with {ndim(a)} axes for the core axes ({','.join(c)})")
+        lead = [tuple(a.shape[: a.ndim - len(c)]) for a, c in zip(arrays, core)]
+        shape = broadcast_shapes(*lead)
+        arrays = [broadcast_to(a, shape + tuple(a.shape[a.ndim - len(c) :])) for a, c in zip(arrays, core)]
+
+        def one(*parts):
+            full = list(args)
+            for i, p in zip(mapped, parts):
+                full[i] = p
+            return pyfunc(*full, **kwargs)
+
+        f = one
+        for _ in shape:
+            f = vmap(f)
+        if shape:
+            return f(*arrays)
+        from .._jit import jit
+
+        return f(*arrays) if _rlx.tracing() else jit(f)(*arrays)
+
+    call.__name__ = getattr(pyfunc, "__name__", "vectorized")
+    call.__doc__ = getattr(pyfunc, "__doc__", None)
+    return call
+
+
+def frompyfunc(func, nin, nout):
+    """func of nin numbers as a function of arrays that broadcast: vectorize."""
+    return vectorize(func)

@@ -1,0 +1,349 @@
+"""Reductions and running ones, those that leave NaN out among them."""
+import builtins as _b
+import math as _math
+
+from .. import _rlx
+from ._base import axes_of, cast, constant, inexact, named, node, op, truth, value
+from ._creation import filled
+from ._ufuncs import isnan, logical_not, sqrt
+
+
+def reduced(x, fn, axis, keepdims, what):
+    """The reduction `fn` of the op table; over no axes x itself."""
+    x = value(x)
+    axes = axes_of(axis, x.ndim, what)
+    return node("reduce_" + fn, x, axes=axes, keep_dims=_b.bool(keepdims)) if axes else x
+
+
+def _summed(x, dtype):
+    """What sums and products add up: small integers in 32 bits, truth values too."""
+    x = value(x)
+    if dtype is not None:
+        return cast(x, dtype)
+    if x.dtype.kind == "b" or (x.dtype.kind == "i" and x.dtype.itemsize < 4):
+        return cast(x, "int32")
+    if x.dtype.kind == "u" and x.dtype.itemsize < 4:
+        return cast(x, "uint32")
+    return x
+
+
+def _masked(x, where, number):
+    """x with a number where `where` is false."""
+    return x if where is None else node("where", truth(where), x, constant(number, x.dtype))
+
+
+def _widened(x, where):
+    """x of the shape that it and `where` broadcast to."""
+    from ._shapes import broadcast_shapes
+
+    return x if where is None else _rlx.expand([x], broadcast_shapes(x.shape, value(where).shape))
+
+
+@op("x", "initial", "where")
+def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
+    """The sum over axes; truth values and small integers are summed as 32-bit integers."""
+    x = _masked(_summed(x, dtype), where, 0)
+    out = reduced(x, "sum", axis, keepdims, "sum")
+    return out if initial is None else node("add", out, cast(initial, x.dtype))
+
+
+@op("x", "initial", "where")
+def prod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
+    """The product over axes."""
+    x = _masked(_summed(x, dtype), where, 1)
+    out = reduced(x, "prod", axis, keepdims, "prod")
+    return out if initial is None else node("mul", out, cast(initial, x.dtype))
+
+
+def _count(x, axis, keepdims, where):
+    """How many elements a reduction takes, as a number or a value of x's dtype."""
+    if where is None:
+        return float(_math.prod(x.shape[a] for a in axes_of(axis, x.ndim, "mean")))
+    return cast(sum(_rlx.expand([truth(where)], x.shape), axis, keepdims=keepdims), x.dtype)
+
+
+@op("x", "where")
+def mean(x, axis=None, dtype=None, *, keepdims=False, where=None):
+    """The mean over axes."""
+    x = _widened(inexact(x) if dtype is None else cast(x, dtype), where)
+    if where is None and x.dtype.kind in "fc":
+        return reduced(x, "mean", axis, keepdims, "mean")
+    return node("div", sum(_masked(x, where, 0), axis, keepdims=keepdims), _count(x, axis, keepdims, where))
+
+
+def _extreme(x, fn, axis, keepdims, initial, where):
+    x = value(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"{fn} of complex numbers, which have no order: of abs(x) or of a part")
+    if where is not None and initial is None:
+        raise ValueError(f"{fn}: with `where` give `initial`, the result where nothing is left")
+    x = _widened(x, where)
+    axes = axes_of(axis, x.ndim, fn)
+    if where is not None:
+        x = node("where", truth(where), x, cast(initial, x.dtype))
+    if _b.any(x.shape[a] == 0 for a in axes):
+        if initial is None:
+            raise ValueError(f"{fn}: no elements along axes {axes} of shape {x.shape}; give `initial`")
+        kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
+        return _rlx.expand([cast(initial, x.dtype)], kept)
+    out = reduced(x, fn, axis, keepdims, fn)
+    return out if initial is None else node(fn, out, cast(initial, x.dtype))
+
+
+@op("x", "initial", "where")
+def max(x, axis=None, *, keepdims=False, initial=None, where=None):
+    """The largest element over axes; NaN if there is one."""
+    return _extreme(x, "max", axis, keepdims, initial, where)
+
+
+@op("x", "initial", "where")
+def min(x, axis=None, *, keepdims=False, initial=None, where=None):
+    """The smallest element over axes; NaN if there is one."""
+    return _extreme(x, "min", axis, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+@op("x")
+def ptp(x, axis=None, *, keepdims=False):
+    """The largest minus the smallest element over axes."""
+    return node("sub", max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
+
+
+@op("x", "where")
+def any(x, axis=None, *, keepdims=False, where=None):
+    """True where an element over axes is not zero."""
+    x = _widened(truth(x), where)
+    return _extreme(x if where is None else node("bit_and", x, truth(where)), "max", axis, keepdims, False, None)
+
+
+@op("x", "where")
+def all(x, axis=None, *, keepdims=False, where=None):
+    """True where all elements over axes are not zero."""
+    x = _widened(truth(x), where)
+    return _extreme(x if where is None else node("bit_or", x, logical_not(where)), "min", axis, keepdims, True, None)
+
+
+def _squared_distances(x, axis, where, centre):
+    """(squared magnitudes of x - centre, with zeros where `where` is false)."""
+    from ._complex import parts
+
+    d = _masked(node("sub", x, centre), where, 0)
+    if d.dtype.kind == "c":
+        re, im = parts(d)
+        return node("add", node("square", re), node("square", im))
+    return node("square", d)
+
+
+@op("x", "where", "mean")
+def var(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
+    """The variance over axes: the sum of squared distances from the mean over the count less `ddof`."""
+    x = _widened(inexact(x) if dtype is None else cast(x, dtype), where)
+    centre = _mean(x, axis, keepdims=True, where=where) if mean is None else mean
+    total = sum(_squared_distances(x, axis, where, centre), axis, keepdims=keepdims)
+    less = ddof if correction is None else correction
+    count = _count(x, axis, keepdims, where)
+    if isinstance(count, float):
+        return node("div", total, float(_b.max(count - less, 0.0)))
+    return node("div", total, cast(node("max", node("sub", count, less), 0), total.dtype))
+
+
+_mean = mean
+
+
+@op("x", "where", "mean")
+def std(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
+    """The standard deviation over axes."""
+    return sqrt(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+
+
+@op("x")
+def count_nonzero(x, axis=None, *, keepdims=False):
+    """How many elements over axes are not zero, int32."""
+    return sum(truth(x), axis, "int32", keepdims=keepdims)
+
+
+def _arg(x, fn, axis, keepdims):
+    x = value(x)
+    if x.dtype.kind == "b":
+        x = cast(x, "uint8")
+    if axis is None:
+        flat = _rlx.reshape([x], (-1,))
+        if flat.shape[0] == 0:
+            raise ValueError(f"arg{fn} of an array without elements")
+        out = node("arg_reduce_" + fn, flat, axis=0, keep_dims=False)
+        return _rlx.reshape([out], (1,) * x.ndim) if keepdims else out
+    (axis,) = axes_of(axis, x.ndim, "arg" + fn)
+    if x.shape[axis] == 0:
+        raise ValueError(f"arg{fn} over an axis without elements")
+    return node("arg_reduce_" + fn, x, axis=axis, keep_dims=_b.bool(keepdims))
+
+
+@op("x")
+def argmax(x, axis=None, *, keepdims=False):
+    """The place of the first largest element (or NaN), int32."""
+    return _arg(x, "max", axis, keepdims)
+
+
+@op("x")
+def argmin(x, axis=None, *, keepdims=False):
+    """The place of the first smallest element (or NaN), int32."""
+    return _arg(x, "min", axis, keepdims)
+
+
+# -- running reductions --
+
+
+def _cumulative(name, fn, text):
+    @op("x")
+    def function(x, axis=None, dtype=None):
+        x = _summed(x, dtype) if fn in ("sum", "prod") else value(x)
+        if axis is None:
+            x, axis = _rlx.reshape([x], (-1,)), 0
+        return node("cumulative_" + fn, x, axis=axes_of(axis, x.ndim, name)[0])
+
+    return named(function, name, text)
+
+
+cumsum = _cumulative("cumsum", "sum", "The running sum along an axis.")
+cumprod = _cumulative("cumprod", "prod", "The running product along an axis.")
+cummax = _cumulative("cummax", "max", "The largest element so far along an axis.")
+cummin = _cumulative("cummin", "min", "The smallest element so far along an axis.")
+
+
+def _cumulative_with_initial(name, run, first, text):
+    @op("x")
+    def function(x, *, axis=None, dtype=None, include_initial=False):
+        x = value(x)
+        if axis is None and x.ndim != 1:
+            raise ValueError(f"{name}: an array with {x.ndim} axes: name one")
+        axis = 0 if axis is None else axes_of(axis, x.ndim, name)[0]
+        out = run(x, axis, dtype)
+        if not include_initial:
+            return out
+        shape = tuple(1 if a == axis else d for a, d in enumerate(out.shape))
+        return node("concat", filled(shape, first, out.dtype), out, axis=axis)
+
+    return named(function, name, text)
+
+
+cumulative_sum = _cumulative_with_initial(
+    "cumulative_sum", cumsum, 0, "The running sum along an axis, with include_initial from 0 on.")
+cumulative_prod = _cumulative_with_initial(
+    "cumulative_prod", cumprod, 1, "The running product along an axis, with include_initial from 1 on.")
+
+
+# -- without NaN --
+
+
+def _without_nan(x, number):
+    x = value(x)
+    return x if x.dtype.kind in "biu" else node("where", isnan(x), constant(number, x.dtype), x)
+
+
+@op("x", "initial", "where")
+def nansum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
+    """The sum of the elements that are no NaN."""
+    return sum(_without_nan(x, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+@op("x", "initial", "where")
+def nanprod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
+    """The product of the elements that are no NaN."""
+    return prod(_without_nan(x, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+@op("x")
+def nancumsum(x, axis=None, dtype=None):
+    """The running sum with NaN as 0."""
+    return cumsum(_without_nan(x, 0), axis, dtype)
+
+
+@op("x")
+def nancumprod(x, axis=None, dtype=None):
+    """The running product with NaN as 1."""
+    return cumprod(_without_nan(x, 1), axis, dtype)
+
+
+def _number(x, where):
+    """Where x counts: no NaN, and `where` holds."""
+    good = logical_not(isnan(x))
+    return good if where is None else node("bit_and", good, truth(where))
+
+
+@op("x", "where")
+def nanmean(x, axis=None, dtype=None, *, keepdims=False, where=None):
+    """The mean of the elements that are no NaN; NaN where there is none."""
+    x = inexact(x)
+    return mean(x, axis, dtype, keepdims=keepdims, where=_number(x, where))
+
+
+@op("x", "where", "mean")
+def nanvar(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
+    """The variance of the elements that are no NaN; NaN where there are no more than `ddof`."""
+    x = inexact(x)
+    good, less = _number(x, where), ddof if correction is None else correction
+    out = var(x, axis, dtype, ddof=less, keepdims=keepdims, where=good, mean=mean)
+    count = sum(_rlx.expand([good], _widened(x, where).shape), axis, "int32", keepdims=keepdims)
+    return node("where", node("gt", count, less), out, constant(_math.nan, out.dtype))
+
+
+@op("x", "where", "mean")
+def nanstd(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
+    """The standard deviation of the elements that are no NaN."""
+    return sqrt(nanvar(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+
+
+def _nan_extreme(x, f, edge, axis, keepdims, initial, where):
+    x = value(x)
+    if x.dtype.kind != "f":
+        return f(x, axis, keepdims=keepdims, initial=initial, where=where)
+    bad = isnan(x)
+    out = f(_without_nan(x, edge), axis, keepdims=keepdims, initial=initial, where=where)
+    empty = all(bad if where is None else node("bit_or", bad, logical_not(where)), axis, keepdims=keepdims)
+    if initial is not None:
+        return out
+    return node("where", empty, constant(_math.nan, x.dtype), out)
+
+
+@op("x", "initial", "where")
+def nanmax(x, axis=None, *, keepdims=False, initial=None, where=None):
+    """The largest element that is no NaN; NaN where there is none."""
+    return _nan_extreme(x, max, -_math.inf, axis, keepdims, initial, where)
+
+
+@op("x", "initial", "where")
+def nanmin(x, axis=None, *, keepdims=False, initial=None, where=None):
+    """The smallest element that is no NaN; NaN where there is none."""
+    return _nan_extreme(x, min, _math.inf, axis, keepdims, initial, where)
+
+
+def _nan_arg(x, f, edge, axis, keepdims):
+    x = value(x)
+    if x.dtype.kind != "f":
+        return f(x, axis, keepdims=keepdims)
+    # An infinity on the far side stands for NaN, so the first of them may be one that stood before a true infinity.
+    first = f(_without_nan(x, edge), axis, keepdims=True)
+    good = cast(_number(x, None), "uint8")
+    at_edge = node("eq", (max if edge < 0 else min)(_without_nan(x, edge), axis, keepdims=True), edge)
+    number = argmax(good, axis, keepdims=True)
+    out = node("where", at_edge, number, first)
+    out = node("where", any(good, axis, keepdims=True), out, -1)
+    if keepdims:
+        return out
+    from ._shapes import squeeze
+
+    return squeeze(out, axis if axis is not None else None)
+
+
+@op("x")
+def nanargmax(x, axis=None, *, keepdims=False):
+    """The place of the first largest element that is no NaN, -1 where there is none."""
+    return _nan_arg(x, argmax, -_math.inf, axis, keepdims)
+
+
+@op("x")
+def nanargmin(x, axis=None, *, keepdims=False):
+    """The place of the first smallest element that is no NaN, -1 where there is none."""
+    return _nan_arg(x, argmin, _math.inf, axis, keepdims)

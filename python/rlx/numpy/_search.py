@@ -1,0 +1,567 @@
+"""Sorting, searching, choosing, picking; places and sets whose size is known or given."""
+import builtins as _b
+import math as _math
+
+from .. import _rlx
+from ._base import array, axes_of, cast, constant, node, op, refuse_shape, truth, typed, value
+from ._creation import filled
+from ._joining import concatenate
+from ._reductions import _extreme, sum
+from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel, reshape
+from ._ufuncs import greater, isnan, logical_and, logical_xor
+
+# -- sorting --
+
+
+def _flat_or(x, axis, what):
+    x = value(x)
+    if axis is None:
+        return _rlx.reshape([x], (-1,)), 0
+    if x.ndim == 0:
+        raise ValueError(f"{what} of a scalar along axis {axis}")
+    return x, axes_of(axis, x.ndim, what)[0]
+
+
+@op("x")
+def sort(x, axis=-1, *, descending=False, stable=True):
+    """x in order along an axis (None: all elements in one), NaN last, in descending order first."""
+    x, axis = _flat_or(x, axis, "sort")
+    if x.dtype.kind == "c":
+        order = _complex_order(x, axis)
+        return _rlx.take_along_axis([x, order], axis)
+    return _rlx.sort([x], axis, descending)
+
+
+@op("x")
+def argsort(x, axis=-1, *, descending=False, stable=True):
+    """The places of the elements in order along an axis, int32; equal ones keep their order."""
+    x, axis = _flat_or(x, axis, "argsort")
+    if x.dtype.kind == "c":
+        return _complex_order(x, axis)
+    return _rlx.argsort([x], axis, descending)
+
+
+def _complex_order(x, axis):
+    """By real part, then by imaginary part."""
+    from ._complex import parts
+
+    re, im = parts(x)
+    return lexsort((im, re), axis)
+
+
+@op("x")
+def sort_complex(x):
+    """The elements as complex numbers, by real part, then by imaginary part."""
+    x = value(x)
+    return sort(x if x.dtype.kind == "c" else cast(x, "complex128" if x.dtype.name == "float64" else "complex64"), -1)
+
+
+@op("*keys")
+def lexsort(keys, axis=-1):
+    """The order by the last key, then by the one before, ...: places along an axis, int32."""
+    keys = [value(k) for k in keys]
+    if not keys:
+        raise ValueError("lexsort: no keys")
+    if keys[0].ndim == 0:
+        return constant(0, "int32")
+    (axis,) = axes_of(axis, keys[0].ndim, "lexsort")
+    order = _rlx.argsort([keys[0]], axis, False)
+    for k in keys[1:]:
+        again = _rlx.argsort([_rlx.take_along_axis([k, order], axis)], axis, False)
+        order = _rlx.take_along_axis([order, again], axis)
+    return order
+
+
+@op("x")
+def partition(x, kth, axis=-1):
+    """x with the element at place kth as it is in order, none before it larger and none behind it smaller: x sorted."""
+    _check_kth(*_flat_or(x, axis, "partition"), kth)
+    return sort(x, axis)
+
+
+@op("x")
+def argpartition(x, kth, axis=-1):
+    """The places that partition takes its elements from."""
+    _check_kth(*_flat_or(x, axis, "argpartition"), kth)
+    return argsort(x, axis)
+
+
+def _check_kth(x, axis, kth):
+    for k in kth if isinstance(kth, tuple) else (kth,):
+        if not -x.shape[axis] <= k < x.shape[axis]:
+            raise ValueError(f"partition: kth {k} of {x.shape[axis]} elements")
+
+
+# -- searching --
+
+
+def _less(a, b):
+    """a < b with NaN above all numbers."""
+    if a.dtype.kind != "f":
+        return node("lt", a, b)
+    return node("bit_or", node("lt", a, b), node("bit_and", isnan(b), node("not", isnan(a))))
+
+
+@op("a", "v", "sorter")
+def searchsorted(a, v, side="left", sorter=None):
+    """Where each of v goes into the sorted vector a, int32: before equal elements, with side "right" behind them."""
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side {side!r}; \"left\" and \"right\" are there")
+    a, v = typed(a, v)
+    if a.ndim != 1:
+        raise ValueError(f"searchsorted in an array with {a.ndim} axes; it is a vector")
+    if a.dtype.kind == "c":
+        raise TypeError("searchsorted of complex numbers, which have no order")
+    if sorter is not None:
+        a = a[value(sorter)]
+    n = a.shape[0]
+    low, high = filled(v.shape, 0, "int32"), filled(v.shape, n, "int32")
+    for _ in range(n.bit_length()):
+        middle = node("shr", node("add", low, high), 1)
+        at = node("gather", a, middle, axes=[0], mode="clamp")
+        go_on = _less(at, v) if side == "left" else node("not", _less(v, at))
+        go_on = node("bit_and", go_on, node("lt", middle, high))
+        low = node("where", go_on, node("add", middle, 1), low)
+        high = node("where", go_on, high, middle)
+    return low
+
+
+@op("x", "bins")
+def digitize(x, bins, right=False):
+    """The number of the bin of each element: i with bins[i-1] <= x < bins[i] (right: < and <=); bins may fall."""
+    bins = value(bins)
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins with {bins.ndim} axes; they are a vector")
+    n = bins.shape[0]
+    if n == 0:
+        return filled(value(x).shape, 0, "int32")
+    rising = searchsorted(bins, x, side="left" if right else "right")
+    falling = node("sub", n, searchsorted(node("reverse", bins, axes=[0]), x, side="right" if right else "left"))
+    return node("where", node("ge", bins[n - 1], bins[0]), rising, falling)
+
+
+# -- choosing --
+
+
+@op("condition", "x", "y")
+def _where(condition, x, y):
+    return node("where", truth(condition), x, y)
+
+
+def where(condition, x=None, y=None, *, size=None, fill_value=None):
+    """x where condition holds, else y; all three broadcast. Of a condition alone the places where it holds: nonzero."""
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where: give both x and y, or neither")
+    return _where(condition, x, y)
+
+
+@op("*condlist", "*choicelist", "default")
+def select(condlist, choicelist, default=0):
+    """At each place the choice of the first condition that holds, else the default."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices")
+    dtype, weak = _rlx.result_type(*choicelist, default)
+    out = cast(default, dtype)
+    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist))):
+        out = node("where", truth(condition), cast(choice, dtype), out)
+    return broadcast_to(out, broadcast_shapes(out.shape, *[value(c).shape for c in condlist]))
+
+
+@op("a", "*choices")
+def choose(a, choices, mode="raise"):
+    """At each place the element of choices[a]; mode "wrap" or "clip" says what happens to numbers out of range."""
+    if mode not in ("wrap", "clip", "raise"):
+        raise ValueError(f"choose: mode {mode!r}")
+    if mode == "raise":
+        raise ValueError("choose: whether a number is out of range is known only when it runs: say mode=\"clip\" or \"wrap\"")
+    a, choices = value(a), [value(c) for c in choices]
+    n = len(choices)
+    a = node("mod", a, n) if mode == "wrap" else node("max", node("min", a, n - 1), 0)
+    dtype, _ = _rlx.result_type(*choices)
+    out = cast(choices[0], dtype)
+    for k, c in enumerate(choices[1:], 1):
+        out = node("where", node("eq", a, k), cast(c, dtype), out)
+    return broadcast_to(out, broadcast_shapes(a.shape, *[c.shape for c in choices]))
+
+
+# -- picking --
+
+
+@op("x", "indices", "fill_value")
+def take(x, indices, axis=None, mode=None, fill_value=None):
+    """Elements of x along an axis; negative indices count from the end. Others out of range are clamped (mode "clip",
+    without fill_value the default), taken round ("wrap"), or give fill_value ("fill").
+    """
+    x, indices = value(x), value(indices)
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"take: indices of dtype {indices.dtype.name}; they are integers")
+    if axis is None:
+        x, axis = _rlx.reshape([x], (-1,)), 0
+    (axis,) = axes_of(axis, x.ndim, "take")
+    n = x.shape[axis]
+    if mode is None:
+        mode = "clip" if fill_value is None else "fill"
+    if mode not in ("clip", "wrap", "fill"):
+        raise ValueError(f"take: mode {mode!r}; there are clip, wrap and fill")
+    if n == 0 and indices.size:
+        raise IndexError("take from an axis without entries")
+    if indices.dtype.name not in ("int32", "int64"):
+        indices = cast(indices, "int64" if indices.dtype.itemsize >= 4 else "int32")
+    if mode == "wrap":
+        return node("gather", x, node("mod", indices, n), axes=[axis], mode="clamp")
+    if mode == "clip":
+        return x[(slice(None),) * axis + (indices,)]
+    places = node("where", node("lt", indices, 0), node("add", indices, n), indices)
+    inside = node("bit_and", node("ge", places, 0), node("lt", places, n))
+    out = node("gather", x, places, axes=[axis], mode="clamp")
+    inside = reshape(inside, (1,) * axis + tuple(indices.shape) + (1,) * (x.ndim - axis - 1))
+    if fill_value is None:
+        fill_value = _math.nan if x.dtype.kind in "fc" else _least(x.dtype) if x.dtype.kind == "i" else _most(x.dtype)
+    return node("where", inside, out, cast(fill_value, x.dtype))
+
+
+def _least(dtype):
+    return -(1 << (8 * dtype.itemsize - 1))
+
+
+def _most(dtype):
+    return 1 if dtype.kind == "b" else (1 << (8 * dtype.itemsize - (dtype.kind == "i"))) - 1
+
+
+@op("x", "indices")
+def take_along_axis(x, indices, axis=-1):
+    """x at one index for each place along an axis; the other axes broadcast. Indices out of range are clamped."""
+    x, indices = value(x), value(indices)
+    if axis is None:
+        if indices.ndim != 1:
+            raise ValueError("take_along_axis: without an axis indices are a vector")
+        x, axis = ravel(x), 0
+    if x.ndim != indices.ndim:
+        raise ValueError(f"take_along_axis: {x.ndim} and {indices.ndim} axes; both have the same number")
+    (axis,) = axes_of(axis, x.ndim, "take_along_axis")
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"take_along_axis: indices of dtype {indices.dtype.name}; they are integers")
+    if indices.dtype.name not in ("int32", "int64"):
+        indices = cast(indices, "int64" if indices.dtype.itemsize >= 4 else "int32")
+    rest = broadcast_shapes(*[tuple(1 if a == axis else d for a, d in enumerate(v.shape)) for v in (x, indices)])
+    x = broadcast_to(x, tuple(x.shape[a] if a == axis else d for a, d in enumerate(rest)))
+    indices = broadcast_to(indices, tuple(indices.shape[a] if a == axis else d for a, d in enumerate(rest)))
+    if x.shape[axis] == 0 and indices.size:
+        raise IndexError("take_along_axis from an axis without entries")
+    return _rlx.take_along_axis([x, indices], axis)
+
+
+@op("x", "indices", "values")
+def put_along_axis(x, indices, values, axis, inplace=False):
+    """x with one value for each index along an axis, as a new array; what is out of range is dropped."""
+    if inplace:
+        raise ValueError("put_along_axis: arrays are never written to; inplace=False gives the changed one")
+    x, indices = value(x), value(indices)
+    shape = x.shape
+    if axis is None:
+        x, axis = ravel(x), 0
+    (axis,) = axes_of(axis, x.ndim, "put_along_axis")
+    target = tuple(indices.shape[a] if a == axis else d for a, d in enumerate(x.shape))
+    indices = broadcast_to(indices, target)
+    values = broadcast_to(cast(values, x.dtype), target)
+    index = tuple(indices if a == axis else node("iota", dims=target, dtype="int32", axis=a) for a in range(x.ndim))
+    return reshape(x.at[index].set(values), shape)
+
+
+@op("x", "indices", "values")
+def put(x, indices, values, mode="clip", inplace=False):
+    """x with values at flat places, as a new array; places out of range are clamped or ("wrap") taken round."""
+    if inplace:
+        raise ValueError("put: arrays are never written to; inplace=False gives the changed one")
+    from ._shapes import resize
+
+    x, indices = value(x), ravel(indices)
+    n = _math.prod(x.shape)
+    if indices.shape[0] == 0 or n == 0:
+        return x
+    if mode == "wrap":
+        indices = node("mod", indices, n)
+    elif mode == "clip":
+        below = node("lt", indices, 0)
+        indices = node("max", node("min", node("where", below, node("add", indices, n), indices), n - 1), 0)
+    else:
+        raise ValueError(f"put: mode {mode!r}; there are clip and wrap")
+    values = resize(cast(values, x.dtype), indices.shape)
+    return reshape(ravel(x).at[indices].set(values), x.shape)
+
+
+@op("arr", "mask", "vals")
+def place(arr, mask, vals, inplace=False):
+    """arr with the first values of vals where mask holds, in order and from the start again, as a new array."""
+    if inplace:
+        raise ValueError("place: arrays are never written to; inplace=False gives the changed one")
+    arr, mask = value(arr), ravel(truth(mask))
+    vals = ravel(cast(vals, arr.dtype))
+    if vals.shape[0] == 0:
+        raise ValueError("place: no values")
+    rank = node("sub", node("cumulative_sum", cast(mask, "int32"), axis=0), 1)
+    picked = node("gather", vals, node("mod", node("max", rank, 0), vals.shape[0]), axes=[0], mode="clamp")
+    return reshape(node("where", mask, picked, ravel(arr)), arr.shape)
+
+
+# -- places; their number is known outside of compiled functions, inside it is given --
+
+
+def _outside(x):
+    return not _rlx.tracing() and not isinstance(x, _rlx.Value)
+
+
+@op("x", "fill_value")
+def _nonzero(x, size, fill_value):
+    x = truth(x)
+    shape = x.shape
+    flat = ravel(x)
+    n = flat.shape[0]
+    if n == 0:
+        rank = count = None
+        flat_places, held = filled((size,), 0, "int32"), filled((size,), False, "bool")
+    else:
+        rank = node("cumulative_sum", cast(flat, "int32"), axis=0)
+        count = rank[n - 1]
+        slots = node("where", flat, node("sub", rank, 1), size)
+        flat_places = node("scatter_set", filled((size,), 0, "int32"), slots,
+                           node("iota", dims=(n,), dtype="int32", axis=0), axes=[0], mode="drop")
+        held = node("lt", node("iota", dims=(size,), dtype="int32", axis=0), count)
+    fills = broadcast_to(cast(0 if fill_value is None else fill_value, "int32"), (len(shape),))
+    out, step = [], n
+    for axis, d in enumerate(shape):
+        step = step // d if d else 1
+        k = node("mod", node("div", flat_places, _b.max(step, 1)), _b.max(d, 1))
+        out.append(node("where", held, k, fills[axis]))
+    return tuple(out)
+
+
+@op("x")
+def _how_many(x):
+    return sum(truth(x), None, "int32")
+
+
+def nonzero(x, *, size=None, fill_value=None):
+    """The places where x is not zero, one int32 vector for each axis. Inside compiled functions give `size`: the vectors
+    are cut there, or filled up with fill_value (0).
+    """
+    if size is None:
+        if not _outside(x):
+            refuse_shape("nonzero", "size=, the number of places, or rlx.numpy.where(mask, x, 0), which keeps the shape")
+        size = int(_how_many(x))
+    if (x.ndim if hasattr(x, "ndim") else array(x).ndim) == 0:
+        raise ValueError("nonzero of a scalar: atleast_1d makes it a vector")
+    return _nonzero(x, size.__index__(), fill_value)
+
+
+def flatnonzero(x, *, size=None, fill_value=None):
+    """The places in ravel(x) where x is not zero; as nonzero."""
+    return nonzero(ravel(x), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(x, *, size=None, fill_value=None):
+    """The places where x is not zero as rows of coordinates; as nonzero."""
+    from ._joining import stack
+
+    if (x.ndim if hasattr(x, "ndim") else array(x).ndim) == 0:
+        from ._creation import zeros
+
+        count = size if size is not None else int(bool(x)) if _outside(x) else refuse_shape("argwhere", "size=")
+        return zeros((count, 0), "int32")
+    return stack(nonzero(x, size=size, fill_value=fill_value), 1)
+
+
+def compress(condition, x, axis=None, *, size=None, fill_value=0):
+    """The entries of x along an axis where a vector holds; in compiled functions cut or filled up to `size`."""
+    if axis is None:
+        x, axis = ravel(x), 0
+    if size is None:
+        if not _outside(condition):
+            refuse_shape("compress", "size=, the number of entries")
+        size = int(_how_many(condition))
+    return _compress(condition, x, fill_value, axis, size)
+
+
+@op("condition", "x", "fill_value")
+def _compress(condition, x, fill_value, axis, size):
+    x, condition = value(x), truth(condition)
+    (axis,) = axes_of(axis, x.ndim, "compress")
+    if condition.ndim != 1 or condition.shape[0] > x.shape[axis]:
+        raise ValueError(f"compress: a condition of shape {condition.shape} for {x.shape[axis]} entries")
+    (places,) = _nonzero(condition, size, x.shape[axis])
+    return take(x, places, axis, "fill", fill_value)
+
+
+def extract(condition, x, *, size=None, fill_value=0):
+    """The elements of x where a condition of its shape holds; in compiled functions cut or filled up to `size`."""
+    return compress(ravel(condition), x, size=size, fill_value=fill_value)
+
+
+# -- sets --
+
+
+def _starts(ordered):
+    """True where a new value begins in a sorted vector; NaN equals NaN."""
+    n = ordered.shape[0]
+    a, b = ordered[1:], ordered[:-1]
+    new = node("bit_and", node("ne", a, b), node("not", node("bit_and", isnan(a), isnan(b))))
+    return node("concat", filled((_b.min(n, 1),), True, "bool"), new, axis=0) if n > 1 else filled((n,), True, "bool")
+
+
+@op("x")
+def _distinct(x):
+    x = ravel(x)
+    return sum(_starts(sort(x)), None, "int32") if x.shape[0] else constant(0, "int32")
+
+
+@op("x", "fill_value")
+def _unique(x, fill_value, size):
+    x = value(x)
+    flat = ravel(x)
+    n = flat.shape[0]
+    if n == 0:
+        if size:
+            raise ValueError("unique of no elements with size > 0")
+        none = filled((0,), 0, "int32")
+        return flat, none, reshape(none, x.shape), none
+    order = argsort(flat)
+    ordered = node("gather", flat, order, axes=[0], mode="clamp")
+    new = _starts(ordered)
+    (first,) = _nonzero(new, size, n)
+    held = node("lt", first, n)
+    picked = node("gather", ordered, first, axes=[0], mode="clamp")
+    rest = picked[0] if fill_value is None and size else cast(0 if fill_value is None else fill_value, flat.dtype)
+    values = node("where", held, picked, rest)
+    number = node("sub", node("cumulative_sum", cast(new, "int32"), axis=0), 1)
+    inverse = node("scatter_set", filled((n,), 0, "int32"), order, number, axes=[0], mode="drop")
+    places = node("gather", order, first, axes=[0], mode="clamp")
+    places = node("where", held, places, places[0] if size else 0)
+    ends = node("concat", first, filled((1,), n, "int32"), axis=0)[1:]
+    counts = node("where", held, node("sub", ends, first), 0)
+    return values, places, reshape(inverse, x.shape), counts
+
+
+def unique(x, return_index=False, return_inverse=False, return_counts=False, *, size=None, fill_value=None):
+    """The distinct elements of x in order, NaN once; with the flags also their first places, for each element the place of
+    its value, and how often each occurs. Inside compiled functions give `size`: the result is cut there, or filled up
+    with fill_value (the smallest element).
+    """
+    x = x if isinstance(x, (_rlx.Array, _rlx.Value)) else array(x)
+    if size is None:
+        if not _outside(x):
+            refuse_shape("unique", "size=, the number of values")
+        size = int(_distinct(x))
+    out = _unique(x, fill_value, size.__index__())
+    chosen = [o for o, wanted in zip(out[1:], (return_index, return_inverse, return_counts)) if wanted]
+    return (out[0], *chosen) if chosen else out[0]
+
+
+def unique_values(x, *, size=None, fill_value=None):
+    """The distinct elements of x in order; as unique."""
+    return unique(x, size=size, fill_value=fill_value)
+
+
+def unique_counts(x, *, size=None, fill_value=None):
+    """(the distinct elements, how often each occurs); as unique."""
+    return unique(x, return_counts=True, size=size, fill_value=fill_value)
+
+
+def unique_inverse(x, *, size=None, fill_value=None):
+    """(the distinct elements, for each element the place of its value); as unique."""
+    return unique(x, return_inverse=True, size=size, fill_value=fill_value)
+
+
+def unique_all(x, *, size=None, fill_value=None):
+    """(the distinct elements, their first places, the place of each element's value, counts); as unique."""
+    return unique(x, True, True, True, size=size, fill_value=fill_value)
+
+
+@op("element", "test_elements")
+def isin(element, test_elements, invert=False):
+    """True where an element is among test_elements."""
+    element, tests = typed(element, test_elements)
+    tests = ravel(tests)
+    n = tests.shape[0]
+    if n == 0:
+        return filled(element.shape, _b.bool(invert), "bool")
+    if element.dtype.kind == "c" or n <= 16:
+        same = node("eq", expand_dims(element, -1), tests)
+        found = _extreme(same, "max", -1, False, None, None)
+    else:
+        tests = sort(tests)
+        at = node("gather", tests, searchsorted(tests, element), axes=[0], mode="clamp")
+        found = node("eq", at, element)
+    return node("not", found) if invert else found
+
+
+def _joined_sets(a, b):
+    a, b = (v if isinstance(v, (_rlx.Array, _rlx.Value)) else array(v) for v in (a, b))
+    return concatenate([ravel(a), ravel(b)])
+
+
+def union1d(ar1, ar2, *, size=None, fill_value=None):
+    """The distinct elements of both, in order; as unique."""
+    return unique(_joined_sets(ar1, ar2), size=size, fill_value=fill_value)
+
+
+def _set_operation(name, text, keep):
+    def function(ar1, ar2, *, size=None, fill_value=None):
+        ar1, ar2 = (v if isinstance(v, (_rlx.Array, _rlx.Value)) else array(v) for v in (ar1, ar2))
+        both = ar1 if name == "setdiff1d" else _joined_sets(ar1, ar2)
+        if size is None:
+            if not (_outside(ar1) and _outside(ar2)):
+                refuse_shape(name, "size=, the number of values")
+            values = unique(both)
+            return compress(keep(values, ar1, ar2), values)
+        values, counts = unique_counts(both, size=both.size)
+        held = logical_and(greater(counts, 0), keep(values, ar1, ar2))
+        return compress(held, values, size=size, fill_value=0 if fill_value is None else fill_value)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text + " Inside compiled functions give `size`: cut there, or filled up with fill_value (0)."
+    return function
+
+
+intersect1d = _set_operation("intersect1d", "The distinct elements that both have, in order.",
+                             lambda v, a, b: logical_and(isin(v, a), isin(v, b)))
+setdiff1d = _set_operation("setdiff1d", "The distinct elements of the first that the second has not, in order.",
+                           lambda v, a, b: isin(v, b, invert=True))
+setxor1d = _set_operation("setxor1d", "The distinct elements that one of both has, in order.",
+                          lambda v, a, b: logical_xor(isin(v, a), isin(v, b)))
+
+
+# -- places as numbers --
+
+
+@op("indices")
+def unravel_index(indices, shape):
+    """The coordinates of flat places in a shape; places out of range are clamped."""
+    indices = value(indices)
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    total = _math.prod(shape)
+    indices = node("where", node("lt", indices, 0), node("add", indices, total), indices)
+    indices = node("max", node("min", indices, total - 1), 0)
+    out = []
+    for d in reversed(shape):
+        out.append(node("mod", indices, d))
+        indices = node("div", indices, d)
+    return tuple(reversed(out))
+
+
+@op("*multi_index")
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    """The flat places of coordinates in a shape; mode "clip" or "wrap" says what happens to those out of range."""
+    if mode not in ("clip", "wrap"):
+        raise ValueError("ravel_multi_index: whether coordinates are out of range is known only when it runs: say "
+                         "mode=\"clip\" or \"wrap\"")
+    places = [value(i) for i in multi_index]
+    if len(places) != len(dims):
+        raise ValueError(f"ravel_multi_index: {len(places)} coordinates for {len(dims)} axes")
+    places = [node("mod", i, d) if mode == "wrap" else node("max", node("min", i, d - 1), 0) for i, d in zip(places, dims)]
+    pairs = list(zip(places, dims))
+    out = None
+    for i, d in pairs if order == "C" else reversed(pairs):
+        out = i if out is None else node("add", node("mul", out, d), i)
+    return out

@@ -1,0 +1,413 @@
+"""Shapes and orders of axes; what changes no element."""
+import builtins as _b
+import math as _math
+
+from .. import _rlx
+from ._base import array, axes_of, cast, constant, dims_of, node, op, value
+
+
+@op("x")
+def astype(x, dtype):
+    """x as another dtype: floats to integers drop the fraction and saturate, NaN becomes 0; to bool: is not zero."""
+    x, dtype = value(x), _rlx.dtype(dtype)
+    return cast(x, dtype)
+
+
+@op("x")
+def reshape(x, shape, order="C"):
+    """The same elements in another shape; one extent may be -1. With order "F" the first axis runs fastest."""
+    if order == "C":
+        return _rlx.reshape([x], dims_of(shape))
+    if order != "F":
+        raise ValueError(f"reshape: order {order!r}; \"C\" and \"F\" are there")
+    return transpose(_rlx.reshape([transpose(x)], dims_of(shape)[::-1]))
+
+
+@op("x")
+def ravel(x, order="C"):
+    """The elements in one axis."""
+    return reshape(x, (-1,), order)
+
+
+@op("x")
+def transpose(x, axes=None):
+    """x with its axes in another order; without `axes` reversed."""
+    x = value(x)
+    perm = list(reversed(range(x.ndim))) if axes is None else list(axes)
+    if axes is not None:
+        if len(perm) != x.ndim:
+            raise ValueError(f"transpose: {len(perm)} axes for an array with {x.ndim}")
+        perm = [p % x.ndim if -x.ndim <= p < x.ndim else p for p in perm]
+    return node("transpose", x, perm=perm)
+
+
+permute_dims = transpose
+
+
+@op("x")
+def matrix_transpose(x):
+    """x with its last two axes swapped."""
+    x = value(x)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_transpose of an array with {x.ndim} axes")
+    return swapaxes(x, -1, -2)
+
+
+@op("x")
+def swapaxes(x, axis1, axis2):
+    """x with two axes swapped."""
+    x = value(x)
+    perm = list(range(x.ndim))
+    (a,), (b,) = axes_of(axis1, x.ndim, "swapaxes"), axes_of(axis2, x.ndim, "swapaxes")
+    perm[a], perm[b] = b, a
+    return node("transpose", x, perm=perm)
+
+
+@op("x")
+def moveaxis(x, source, destination):
+    """x with some axes at other places; the others keep their order."""
+    x = value(x)
+    source = list(source) if isinstance(source, (tuple, list)) else [source]
+    destination = list(destination) if isinstance(destination, (tuple, list)) else [destination]
+    if len(source) != len(destination):
+        raise ValueError("moveaxis: source and destination have different lengths")
+    source = [axes_of(a, x.ndim, "moveaxis")[0] for a in source]
+    destination = [axes_of(a, x.ndim, "moveaxis")[0] for a in destination]
+    if len(set(source)) != len(source) or len(set(destination)) != len(destination):
+        raise ValueError("moveaxis: an axis is named twice")
+    order = [a for a in range(x.ndim) if a not in source]
+    for d, s in sorted(zip(destination, source)):
+        order.insert(d, s)
+    return node("transpose", x, perm=order)
+
+
+@op("x")
+def rollaxis(x, axis, start=0):
+    """x with an axis moved so that it stands before what was at `start`; moveaxis says the same more plainly."""
+    x = value(x)
+    (axis,) = axes_of(axis, x.ndim, "rollaxis")
+    if not -x.ndim <= start <= x.ndim:
+        raise ValueError(f"rollaxis: start {start} for an array with {x.ndim} axes")
+    start = start + x.ndim if start < 0 else start
+    return moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+@op("x")
+def expand_dims(x, axis):
+    """x with axes of extent 1 at the places `axis` of the result."""
+    x = value(x)
+    many = axis if isinstance(axis, (tuple, list)) else (axis,)
+    places = axes_of(many, x.ndim + len(many), "expand_dims")
+    shape = list(x.shape)
+    for p in places:
+        shape.insert(p, 1)
+    return _rlx.reshape([x], tuple(shape))
+
+
+@op("x")
+def squeeze(x, axis=None):
+    """x without axes of extent 1."""
+    x = value(x)
+    if axis is None:
+        drop = [i for i, d in enumerate(x.shape) if d == 1]
+    else:
+        drop = axes_of(axis, x.ndim, "squeeze")
+        for a in drop:
+            if x.shape[a] != 1:
+                raise ValueError(f"squeeze: axis {a} has extent {x.shape[a]}, not 1")
+    return _rlx.reshape([x], tuple(d for i, d in enumerate(x.shape) if i not in drop))
+
+
+@op("x")
+def broadcast_to(x, shape):
+    """x repeated to a shape that it broadcasts to."""
+    return _rlx.expand([x], dims_of(shape))
+
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of these shapes broadcast to."""
+    from .._indexing import _broadcast_shape
+
+    try:
+        return _broadcast_shape([dims_of(s) for s in shapes] or [()])
+    except IndexError as e:
+        raise ValueError(str(e).replace("index arrays of ", "")) from None
+
+
+@op("arrays")
+def broadcast_arrays(*arrays):
+    """The arrays, all of the shape that they broadcast to."""
+    values = [value(a) for a in arrays]
+    shape = broadcast_shapes(*[v.shape for v in values])
+    return [_rlx.expand([v], shape) for v in values]
+
+
+def _at_least(name, text, widen):
+    @op("arrays")
+    def function(*arrays):
+        out = [_rlx.reshape([v], widen(v.shape)) if widen(v.shape) != v.shape else v for v in map(value, arrays)]
+        return out[0] if len(out) == 1 else out
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
+atleast_1d = _at_least("atleast_1d", "Arrays with one axis or more.", lambda s: s if s else (1,))
+atleast_2d = _at_least("atleast_2d", "Arrays with two axes or more, new ones in front.", lambda s: (1,) * (2 - len(s)) + s)
+atleast_3d = _at_least(
+    "atleast_3d",
+    "Arrays with three axes or more: vectors become [1, n, 1], matrices [m, n, 1].",
+    lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s),
+)
+
+
+@op("x")
+def flip(x, axis=None):
+    """x with the order along axes reversed."""
+    x = value(x)
+    axes = axes_of(axis, x.ndim, "flip")
+    return node("reverse", x, axes=axes) if axes else x
+
+
+@op("x")
+def flipud(x):
+    """x with its rows in reverse order."""
+    return flip(x, 0)
+
+
+@op("x")
+def fliplr(x):
+    """x with its columns in reverse order."""
+    return flip(x, 1)
+
+
+@op("x")
+def rot90(x, k=1, axes=(0, 1)):
+    """x turned k times by 90 degrees, from the first towards the second of two axes."""
+    x = value(x)
+    if len(axes) != 2:
+        raise ValueError(f"rot90: {len(axes)} axes, it turns two")
+    (a,), (b,) = axes_of(axes[0], x.ndim, "rot90"), axes_of(axes[1], x.ndim, "rot90")
+    if a == b:
+        raise ValueError("rot90: the two axes are one")
+    k %= 4
+    if k == 0:
+        return x
+    if k == 2:
+        return flip(x, (a, b))
+    return swapaxes(flip(x, b), a, b) if k == 1 else flip(swapaxes(x, a, b), b)
+
+
+@op("x", "shift")
+def roll(x, shift, axis=None):
+    """x with its elements moved along axes, those that leave it coming in at the other end; shift may be an array."""
+    x = value(x)
+    if axis is None:
+        if isinstance(shift, _rlx.Value) and shift.ndim:
+            raise ValueError("roll: several shifts need several axes")
+        return _rlx.reshape([roll(_rlx.reshape([x], (-1,)), shift, 0)], x.shape)
+    axes = [axes_of(a, x.ndim, "roll")[0] for a in (axis if isinstance(axis, (tuple, list)) else [axis])]
+    shifts = cast(shift, "int32")
+    if shifts.ndim > 1 or (shifts.ndim == 1 and len(axes) not in (1, shifts.shape[0]) and shifts.shape[0] != 1):
+        raise ValueError(f"roll: shifts of shape {shifts.shape} for {len(axes)} axes")
+    shifts = _rlx.expand([shifts], (_b.max(len(axes), shifts.shape[0] if shifts.ndim else 1),))
+    axes = axes * (shifts.shape[0] if len(axes) == 1 else 1)
+    for k, a in enumerate(axes):
+        n = x.shape[a]
+        if n == 0:
+            continue
+        places = node("mod", node("sub", node("iota", dims=(n,), dtype="int32", axis=0), shifts[k]), n)
+        x = node("gather", x, places, axes=[a], mode="clamp")
+    return x
+
+
+@op("x")
+def repeat(x, repeats, axis=None, total_repeat_length=None):
+    """Every element so many times, side by side; repeats is an integer or one for each, known when traced."""
+    x = value(x)
+    if isinstance(repeats, _rlx.Value):
+        raise TypeError("repeat: `repeats` is a traced value, on which the shape would depend: give Python integers")
+    if axis is None:
+        x, axis = _rlx.reshape([x], (-1,)), 0
+    (axis,) = axes_of(axis, x.ndim, "repeat")
+    counts = list(repeats) if isinstance(repeats, tuple) else [repeats]
+    n = x.shape[axis]
+    if len(counts) != 1 and len(counts) != n:
+        raise ValueError(f"repeat: {len(counts)} counts for {n} elements")
+    if _b.any(c < 0 for c in counts):
+        raise ValueError("repeat: a negative count")
+    if len(counts) == 1 and total_repeat_length is None:
+        wide = x.shape[: axis + 1] + (counts[0],) + x.shape[axis + 1 :]
+        x = _rlx.expand([expand_dims(x, axis + 1)], wide)
+        return _rlx.reshape([x], wide[:axis] + (n * counts[0],) + wide[axis + 2 :])
+    counts = counts * n if len(counts) == 1 else counts
+    places = [i for i, c in enumerate(counts) for _ in range(c)]
+    if total_repeat_length is not None:
+        places = (places + [places[-1] if places else 0] * total_repeat_length)[:total_repeat_length]
+    return pick(x, places, axis)
+
+
+def pick(x, places, axis):
+    """x at known places along an axis."""
+    return node("gather", x, constant(places, "int32") if places else filled_places(), axes=[axis], mode="clamp")
+
+
+def filled_places():
+    """No places."""
+    return _rlx.expand([constant(0, "int32")], (0,))
+
+
+@op("x")
+def tile(x, reps):
+    """x so many times along each axis."""
+    x = value(x)
+    reps = dims_of(reps)
+    rank = _b.max(len(reps), x.ndim)
+    reps = (1,) * (rank - len(reps)) + tuple(reps)
+    shape = (1,) * (rank - x.ndim) + tuple(x.shape)
+    x = _rlx.reshape([x], tuple(v for d in shape for v in (1, d)))
+    x = _rlx.expand([x], tuple(v for r, d in zip(reps, shape) for v in (r, d)))
+    return _rlx.reshape([x], tuple(r * d for r, d in zip(reps, shape)))
+
+
+@op("x")
+def resize(x, new_shape):
+    """The elements of x, from the start again where they end, in a new shape."""
+    x = ravel(x)
+    new_shape = dims_of(new_shape)
+    size, n = _math.prod(new_shape), x.shape[0]
+    if _b.any(d < 0 for d in new_shape):
+        raise ValueError(f"resize: a negative extent in {new_shape}")
+    if size == 0 or n == 0:
+        return _rlx.expand([constant(0, x.dtype)], new_shape)
+    return _rlx.reshape([tile(x, -(-size // n))[:size]], new_shape)
+
+
+@op("x")
+def size_of(x, axis):
+    """The extent of an axis as an int64 value: what a symbolic extent is in this run."""
+    return _rlx.dim_size([value(x)], axis)
+
+
+def _has_shape(x):
+    return x if hasattr(x, "shape") else array(x)
+
+
+def shape(x):
+    """The shape of x."""
+    return tuple(_has_shape(x).shape)
+
+
+def ndim(x):
+    """The number of axes of x."""
+    return len(shape(x))
+
+
+def size(x, axis=None):
+    """The number of elements of x, or the extent of one axis (or the product of several)."""
+    s = shape(x)
+    return _math.prod(s if axis is None else [s[a] for a in axes_of(axis, len(s), "size")])
+
+
+@op("x")
+def trim_zeros(x, trim="fb"):
+    """Refused in compiled functions: how many zeros there are depends on the values."""
+    from ._base import refuse_shape
+
+    refuse_shape("trim_zeros", "a slice, x[2:-2]")
+
+
+# -- triangles and diagonals --
+
+
+@op("x")
+def tril(x, k=0):
+    """x with zeros above the k-th diagonal."""
+    return _triangle(x, k, "ge")
+
+
+@op("x")
+def triu(x, k=0):
+    """x with zeros below the k-th diagonal."""
+    return _triangle(x, k - 1, "lt")
+
+
+def _triangle(x, k, keep):
+    x = value(x)
+    if x.ndim < 2:
+        raise ValueError(f"a triangle of an array with {x.ndim} axes")
+    rows = node("iota", dims=x.shape[-2:], dtype="int32", axis=0)
+    columns = node("iota", dims=x.shape[-2:], dtype="int32", axis=1)
+    return node("where", node(keep, node("add", rows, k), columns), x, constant(0, x.dtype))
+
+
+@op("x")
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    """The elements x[i, i + offset] of two axes, as the last axis."""
+    x = value(x)
+    if x.ndim < 2:
+        raise ValueError(f"diagonal of an array with {x.ndim} axes")
+    (axis1,), (axis2,) = axes_of(axis1, x.ndim, "diagonal"), axes_of(axis2, x.ndim, "diagonal")
+    if axis1 == axis2:
+        raise ValueError("diagonal: the two axes are one")
+    x = transpose(x, [a for a in range(x.ndim) if a not in (axis1, axis2)] + [axis1, axis2])
+    n, m = x.shape[-2:]
+    row, column = _b.max(-offset, 0), _b.max(offset, 0)
+    count = _b.max(0, _b.min(n - row, m - column))
+    i = node("iota", dims=(count,), dtype="int32", axis=0)
+    axes = [x.ndim - 2, x.ndim - 1]
+    return node("gather", x, node("add", i, row), node("add", i, column), axes=axes, mode="clamp")
+
+
+@op("x")
+def diag(x, k=0):
+    """The k-th diagonal of a matrix, or the matrix that has x there."""
+    x = value(x)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ValueError(f"diag: an array with {x.ndim} axes, it takes one or two")
+    low, high = _b.max(k, 0), _b.max(-k, 0)
+    row = expand_dims(_rlx.pad([x, constant(0, x.dtype)], [low], [high], [0]), 0)  # in its columns
+    n = row.shape[1]
+    rows = node("iota", dims=(n, n), dtype="int32", axis=0)
+    columns = node("iota", dims=(n, n), dtype="int32", axis=1)
+    return node("where", node("eq", node("add", rows, k), columns), row, constant(0, x.dtype))
+
+
+@op("x")
+def diagflat(x, k=0):
+    """The matrix with the elements of x on its k-th diagonal."""
+    return diag(ravel(x), k)
+
+
+@op("x")
+def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
+    """The sum of a diagonal."""
+    from ._reductions import sum
+
+    return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
+
+
+@op("x", "val")
+def fill_diagonal(x, val, wrap=False, inplace=False):
+    """x with `val` on its main diagonal, as a new array; what val lacks is repeated."""
+    if inplace:
+        raise ValueError("fill_diagonal: arrays are never written to; inplace=False gives the changed one")
+    x = value(x)
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
+        raise ValueError(f"fill_diagonal: shape {x.shape}; a matrix, or axes of one extent")
+    width = x.shape[-1]
+    if x.ndim == 2:
+        stride, end = width + 1, _math.prod(x.shape) if wrap else width * width
+    else:
+        stride, end = _b.sum(width**k for k in range(x.ndim)), _math.prod(x.shape)
+    count = len(range(0, _b.min(end, _math.prod(x.shape)), stride))
+    flat = _rlx.reshape([x], (-1,))
+    places = node("mul", node("iota", dims=(count,), dtype="int32", axis=0), stride)
+    values = _rlx.expand([value(val)], (1,)) if value(val).ndim == 0 else ravel(val)
+    if not count:
+        return x
+    out = node("scatter_set", flat, places, cast(resize(values, (count,)), x.dtype), axes=[0], mode="drop")
+    return _rlx.reshape([out], x.shape)

@@ -1,0 +1,321 @@
+"""Medians, quantiles, weighted means, covariances, histograms."""
+import builtins as _b
+import math as _math
+
+from .. import _rlx
+from ._base import array, axes_of, cast, common, constant, inexact, node, op, refuse_shape, value
+from ._complex import conj, real
+from ._creation import filled, linspace
+from ._reductions import max, mean, min, sum
+from ._search import searchsorted, sort
+from ._shapes import broadcast_to, diagonal, expand_dims, moveaxis, ravel, reshape, transpose
+from ._ufuncs import isnan, sqrt
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _last(x, axis):
+    """(x with the reduced axes joined to one at its end, the shape of the result with them as 1)."""
+    axes = axes_of(axis, x.ndim, "quantile")
+    rest = [a for a in range(x.ndim) if a not in axes]
+    kept = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
+    count = _math.prod(x.shape[a] for a in axes)
+    x = reshape(transpose(x, rest + axes), (*[x.shape[a] for a in rest], count))
+    return x, kept
+
+
+def _quantiles(x, q, axis, keepdims, method, skip_nan):
+    if method not in _METHODS:
+        raise ValueError(f"quantile: method {method!r}; there are {', '.join(_METHODS)}")
+    x, q = inexact(x), value(q)
+    if x.dtype.kind == "c":
+        raise TypeError("quantiles of complex numbers, which have no order")
+    if q.ndim > 1:
+        raise ValueError(f"quantile: q has {q.ndim} axes, at most one")
+    dtype = x.dtype
+    q = cast(q, "float64" if dtype.name == "float64" or q.dtype.name == "float64" else "float32")
+    x, kept = _last(x, axis)
+    n = x.shape[-1]
+    if n == 0:
+        raise ValueError("quantile of no elements")
+    x = sort(x, -1)
+    bad = isnan(x[..., n - 1])
+    if skip_nan:
+        last = node("sub", sum(node("eq", x, x), -1, "int32"), 1)
+        bad = node("lt", last, 0)
+        last = node("max", last, 0)
+    else:
+        last = constant(n - 1, "int32")
+    shape_q = tuple(q.shape)
+    q = reshape(q, shape_q + (1,) * (x.ndim - 1))
+    place = node("mul", q, cast(last, q.dtype))
+    place = node("max", node("min", place, cast(last, q.dtype)), 0)
+    low, high = node("floor", place), node("ceil", place)
+    if method == "nearest":
+        low = high = node("round", place)
+
+    def at(k):
+        k = broadcast_to(cast(k, "int32"), (*shape_q, *x.shape[:-1]))
+        k = moveaxis(k, 0, -1) if shape_q else expand_dims(k, -1)
+        out = _rlx.take_along_axis([x, k], x.ndim - 1)
+        return moveaxis(out, -1, 0) if shape_q else out[..., 0]
+
+    below, above = at(low), at(high)
+    if method in ("lower", "nearest"):
+        out = below
+    elif method == "higher":
+        out = above
+    else:
+        part = cast(node("sub", place, low) if method == "linear" else node("where", node("eq", low, high), 0.0, 0.5), dtype)
+        mixed = node("add", node("mul", below, node("sub", 1, part)), node("mul", above, part))
+        out = node("where", node("eq", below, above), below, node("where", node("eq", part, 0), below, mixed))
+    outside = node("not", node("bit_and", node("ge", q, 0), node("le", q, 1)))
+    out = node("where", node("bit_or", bad, outside), constant(_math.nan, dtype), out)
+    return reshape(out, (*shape_q, *kept)) if keepdims else out
+
+
+@op("x", "q")
+def quantile(x, q, axis=None, *, method="linear", keepdims=False):
+    """The values below which parts q (from 0 to 1) of the elements over axes lie; NaN if there is one."""
+    return _quantiles(x, q, axis, keepdims, method, False)
+
+
+@op("x", "q")
+def nanquantile(x, q, axis=None, *, method="linear", keepdims=False):
+    """quantile of the elements that are no NaN."""
+    return _quantiles(x, q, axis, keepdims, method, True)
+
+
+def _hundredth(q):
+    q = value(q)
+    q = q if q.dtype.kind == "f" else cast(q, "float32")
+    return node("div", q, 100.0)
+
+
+@op("x", "q")
+def percentile(x, q, axis=None, *, method="linear", keepdims=False):
+    """quantile with q from 0 to 100."""
+    return _quantiles(x, _hundredth(q), axis, keepdims, method, False)
+
+
+@op("x", "q")
+def nanpercentile(x, q, axis=None, *, method="linear", keepdims=False):
+    """percentile of the elements that are no NaN."""
+    return _quantiles(x, _hundredth(q), axis, keepdims, method, True)
+
+
+@op("x")
+def median(x, axis=None, *, keepdims=False):
+    """The middle element over axes, the mean of the two in the middle where their number is even."""
+    return _quantiles(x, 0.5, axis, keepdims, "midpoint", False)
+
+
+@op("x")
+def nanmedian(x, axis=None, *, keepdims=False):
+    """median of the elements that are no NaN."""
+    return _quantiles(x, 0.5, axis, keepdims, "midpoint", True)
+
+
+@op("x", "weights")
+def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
+    """The mean with weights, of the shape of x or of its axis; with returned also the sum of the weights."""
+    x = inexact(x)
+    if weights is None:
+        out = mean(x, axis, keepdims=keepdims)
+        count = _math.prod(x.shape[a] for a in axes_of(axis, x.ndim, "average"))
+        return (out, filled(out.shape, float(count), out.dtype)) if returned else out
+    weights = value(weights)
+    dtype, _ = _rlx.result_type(x, weights)
+    x, weights = cast(x, dtype), cast(weights, dtype)
+    if weights.shape != x.shape:
+        if axis is None or weights.ndim != 1:
+            raise ValueError(f"average: weights of shape {weights.shape} for shape {x.shape}; one axis needs a vector")
+        (a,) = axes_of(axis, x.ndim, "average")
+        if weights.shape[0] != x.shape[a]:
+            raise ValueError(f"average: {weights.shape[0]} weights for {x.shape[a]} entries")
+        weights = broadcast_to(reshape(weights, (-1,) + (1,) * (x.ndim - a - 1)), x.shape)
+    total = sum(weights, axis, keepdims=keepdims)
+    out = node("div", sum(node("mul", x, weights), axis, keepdims=keepdims), total)
+    return (out, total) if returned else out
+
+
+@op("m", "y", "fweights", "aweights")
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
+    """The covariances of rows (or columns) of observations, and of those of y behind them."""
+    parts = [v if v.ndim == 2 else reshape(v, (1, -1)) if v.ndim < 2 else v for v in map(value, [m] + ([] if y is None else [y]))]
+    if _b.any(p.ndim != 2 for p in parts):
+        raise ValueError("cov: arrays of one or two axes")
+    given = [m] if y is None else [m, y]
+    turned = [transpose(p) if not rowvar and value(g).ndim == 2 and p.shape[0] != 1 else p for p, g in zip(parts, given)]
+    x = node("concat", *common(turned, "cov"), axis=0) if len(turned) > 1 else turned[0]
+    x = inexact(x)
+    n = x.shape[1]
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    weights = None
+    for w in (fweights, aweights):
+        if w is not None:
+            w = cast(w, x.dtype)
+            weights = w if weights is None else node("mul", weights, w)
+    if weights is None:
+        centre, divisor = mean(x, 1, keepdims=True), float(n - ddof)
+        d = node("sub", x, centre)
+        weighted = d
+    else:
+        total = sum(weights)
+        centre = node("div", sum(node("mul", x, weights), 1, keepdims=True), total)
+        d = node("sub", x, centre)
+        weighted = node("mul", d, weights)
+        if ddof == 0:
+            divisor = total
+        elif aweights is None:
+            divisor = node("sub", total, ddof)
+        else:
+            spread = sum(node("mul", weights, cast(aweights, x.dtype)))
+            divisor = node("sub", total, node("div", node("mul", spread, ddof), total))
+    out = node("dot_general", weighted, conj(d), lhs_contract=[1], rhs_contract=[1], lhs_batch=[], rhs_batch=[])
+    out = node("div", out, divisor)
+    return reshape(out, ()) if out.shape == (1, 1) else out
+
+
+@op("x", "y")
+def corrcoef(x, y=None, rowvar=True):
+    """The coefficients of correlation of rows (or columns) of observations."""
+    c = cov(x, y, rowvar)
+    if c.ndim == 0:
+        return node("div", c, c)
+    d = sqrt(real(diagonal(c)))
+    c = node("div", node("div", c, cast(expand_dims(d, 1), c.dtype)), cast(expand_dims(d, 0), c.dtype))
+    return node("max", node("min", c, 1), -1) if c.dtype.kind == "f" else c
+
+
+# -- counting --
+
+
+@op("x", "weights")
+def _bincount(x, weights, length):
+    x = value(x)
+    if x.ndim != 1 or x.dtype.kind not in "iub":
+        raise ValueError(f"bincount: {x.dtype.name} of shape {x.shape}; a vector of integers that are not negative")
+    x = cast(x, "int64" if x.dtype.itemsize == 8 else "int32")
+    weights = filled(x.shape, 1, "int32") if weights is None else broadcast_to(value(weights), x.shape)
+    places = node("max", x, 0)
+    return node("scatter_add", filled((length,), 0, weights.dtype), places, weights, axes=[0], mode="drop")
+
+
+def bincount(x, weights=None, minlength=0, *, length=None):
+    """How often each of 0, 1, 2, ... is in x, or the sum of their weights. The result has `length` entries, what is
+    larger is dropped; without it as many as x needs, which compiled functions refuse. Negative numbers count as 0.
+    """
+    if length is None:
+        if _rlx.tracing() or isinstance(x, _rlx.Value):
+            refuse_shape("bincount", "length=, the number of entries")
+        x = array(x)
+        length = _b.max(int(minlength), int(max(x)) + 1 if x.size else 0)
+    return _bincount(x, weights, int(length))
+
+
+@op("x", "range")
+def _edges(x, bins, range):
+    x = ravel(inexact(x))
+    if range is None:
+        low, high = (min(x), max(x)) if x.shape[0] else (constant(0, x.dtype), constant(1, x.dtype))
+    else:
+        low, high = cast(range, x.dtype)[0], cast(range, x.dtype)[1]
+    flat = node("eq", low, high)
+    low, high = node("where", flat, node("sub", low, 0.5), low), node("where", flat, node("add", high, 0.5), high)
+    return linspace(low, high, bins + 1, dtype=x.dtype)
+
+
+def histogram_bin_edges(x, bins=10, range=None, weights=None):
+    """The edges of so many equal bins over the range of x, or the edges that are given."""
+    if isinstance(bins, str):
+        raise TypeError("histogram: bins by a rule depend on values: give their number or their edges")
+    if isinstance(bins, int) or (hasattr(bins, "__index__") and getattr(bins, "ndim", 0) == 0):
+        return _edges(x, int(bins), range)
+    return _given_edges(bins, x)
+
+
+@op("bins", "x")
+def _given_edges(bins, x):
+    bins = value(bins)
+    if bins.ndim != 1:
+        raise ValueError("histogram: edges are a vector")
+    return inexact(bins)
+
+
+def _bin_of(x, edges):
+    """The bin of each element; those outside of all in number -1 or behind the last."""
+    n = edges.shape[0] - 1
+    dtype, _ = _rlx.result_type(x, edges)
+    x, edges = cast(x, dtype), cast(edges, dtype)
+    k = node("sub", searchsorted(edges, x, side="right"), 1)
+    k = node("where", node("eq", x, edges[n]), n - 1, k)
+    return node("where", isnan(x), n + 1, k), n
+
+
+@op("x", "edges", "weights")
+def _histogram(x, edges, weights, density):
+    edges = value(edges)
+    k, n = _bin_of(ravel(inexact(x)), edges)
+    weights = filled(k.shape, 1, "float32" if edges.dtype.name != "float64" else "float64") if weights is None else ravel(weights)
+    counts = node("scatter_add", filled((n,), 0, weights.dtype), k, weights, axes=[0], mode="drop")
+    if not density:
+        return counts
+    width = node("sub", edges[1:], edges[:-1])
+    counts = inexact(counts)
+    return node("div", node("div", counts, cast(width, counts.dtype)), sum(counts))
+
+
+def histogram(x, bins=10, range=None, weights=None, density=None):
+    """(how many elements each bin holds, its edges); the last bin holds its right edge too. Counts are floats, as in JAX."""
+    edges = histogram_bin_edges(x, bins, range)
+    return _histogram(x, edges, weights, _b.bool(density)), edges
+
+
+@op("sample", "*edges", "weights")
+def _histogramdd(sample, edges, weights, density):
+    sample = inexact(sample)
+    place, outside, sizes = None, None, []
+    for d, e in enumerate(edges):
+        k, n = _bin_of(sample[:, d], value(e))
+        bad = node("bit_or", node("lt", k, 0), node("ge", k, n))
+        outside = bad if outside is None else node("bit_or", outside, bad)
+        place = k if place is None else node("add", node("mul", place, n), k)
+        sizes.append(n)
+    total = _math.prod(sizes)
+    weights = filled((sample.shape[0],), 1, sample.dtype) if weights is None else ravel(weights)
+    place = node("where", outside, total, place)
+    counts = node("scatter_add", filled((total,), 0, weights.dtype), place, weights, axes=[0], mode="drop")
+    counts = reshape(counts, tuple(sizes))
+    if density:
+        counts = node("div", inexact(counts), sum(inexact(counts)))
+        for d, e in enumerate(edges):
+            width = cast(node("sub", value(e)[1:], value(e)[:-1]), counts.dtype)
+            counts = node("div", counts, reshape(width, (-1,) + (1,) * (len(sizes) - d - 1)))
+    return counts
+
+
+def histogramdd(sample, bins=10, range=None, weights=None, density=None):
+    """(counts, edges of each axis) of points [n, d] (or d vectors) in a grid of bins."""
+    from ._joining import stack
+
+    if isinstance(sample, (list, tuple)):
+        sample = stack([v if isinstance(v, (_rlx.Array, _rlx.Value)) else array(v) for v in sample], 1)
+    sample = sample if isinstance(sample, (_rlx.Array, _rlx.Value)) else array(sample)
+    d = sample.shape[1]
+    bins = list(bins) if isinstance(bins, (list, tuple)) else [bins] * d
+    if len(bins) != d:
+        raise ValueError(f"histogramdd: {len(bins)} bins for {d} coordinates")
+    range = [None] * d if range is None else range
+    edges = [histogram_bin_edges(sample[:, k], bins[k], range[k]) for k in _b.range(d)]
+    return _histogramdd(sample, edges, weights, _b.bool(density)), edges
+
+
+def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
+    """(counts, edges of x, edges of y) of points in a grid of bins."""
+    if not isinstance(bins, (list, tuple)) and getattr(bins, "ndim", 0) == 1:
+        bins = [bins, bins]
+    if isinstance(bins, (list, tuple)) and len(bins) != 2:
+        bins = [array(bins)] * 2
+    counts, edges = histogramdd([x, y], bins, range, weights, density)
+    return counts, edges[0], edges[1]

@@ -1,0 +1,782 @@
+"""Elementwise functions: of one array, of two, comparisons, bits, logic."""
+import builtins as _b
+import math as _math
+
+from .. import _rlx
+from ._base import FLOATS, both_inexact, cast, constant, inexact, named, node, op, truth, typed, value
+
+inf = _math.inf
+
+# -- functions of one array --
+
+
+def _unary(name, text, complex_scale=None):
+    """The op `name`; complex numbers, which exp2, log2 and log10 do not take, by exp and log."""
+
+    @op("x")
+    def function(x):
+        x = inexact(x)
+        if complex_scale is not None and x.dtype.kind == "c":
+            return complex_scale(x)
+        return node(name, x)
+
+    return named(function, name, text)
+
+
+exp = _unary("exp", "e to the power of x.")
+exp2 = _unary("exp2", "2 to the power of x.", lambda x: node("exp", node("mul", x, _math.log(2))))
+expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.")
+log = _unary("log", "The natural logarithm.")
+log2 = _unary("log2", "The logarithm to base 2.", lambda x: node("div", node("log", x), _math.log(2)))
+log10 = _unary("log10", "The logarithm to base 10.", lambda x: node("div", node("log", x), _math.log(10)))
+log1p = _unary("log1p", "log(1 + x), accurate near 0.")
+sqrt = _unary("sqrt", "The square root.")
+cbrt = _unary("cbrt", "The cube root.")
+sin = _unary("sin", "The sine of x in radians.")
+cos = _unary("cos", "The cosine of x in radians.")
+tan = _unary("tan", "The tangent of x in radians.")
+arcsin = _unary("asin", "The angle whose sine is x.")
+arccos = _unary("acos", "The angle whose cosine is x.")
+arctan = _unary("atan", "The angle whose tangent is x.")
+sinh = _unary("sinh", "The hyperbolic sine.")
+cosh = _unary("cosh", "The hyperbolic cosine.")
+tanh = _unary("tanh", "The hyperbolic tangent.")
+arcsinh = _unary("asinh", "The inverse of sinh.")
+arccosh = _unary("acosh", "The inverse of cosh.")
+arctanh = _unary("atanh", "The inverse of tanh.")
+asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
+
+
+@op("x")
+def square(x):
+    """x * x."""
+    x = value(x)
+    return node("square", x) if x.dtype.kind != "b" else x
+
+
+@op("x")
+def positive(x):
+    """x itself; of truth values an error, as in NumPy."""
+    x = value(x)
+    if x.dtype.kind == "b":
+        raise TypeError("positive of truth values: cast them first")
+    return x
+
+
+@op("x")
+def negative(x):
+    """-x."""
+    x = value(x)
+    if x.dtype.kind == "b":
+        raise TypeError("negative of truth values: use logical_not or ~")
+    return node("sub", 0, x) if x.dtype.kind == "u" else node("neg", x)
+
+
+def _sign_flip(x, where_negative):
+    return node("where", where_negative, node("neg", x), x)
+
+
+@op("x")
+def abs(x):
+    """The magnitude of each element."""
+    x = value(x)
+    if x.dtype.kind == "c":
+        from ._complex import magnitude
+
+        return magnitude(x)
+    return x if x.dtype.kind in "bu" else node("abs", x)
+
+
+absolute = abs
+
+
+@op("x")
+def fabs(x):
+    """The magnitude of each element as a floating number."""
+    x = inexact(x)
+    if x.dtype.kind == "c":
+        raise TypeError("fabs of complex numbers: abs gives their magnitude")
+    return node("abs", x)
+
+
+@op("x")
+def sign(x):
+    """-1, 0 or 1 by the sign of x; NaN stays. Of complex numbers x / abs(x)."""
+    x = value(x)
+    if x.dtype.kind == "c":
+        size = abs(x)
+        zero = node("eq", size, 0)
+        return node("where", zero, 0, node("div", x, cast(node("where", zero, 1, size), x.dtype)))
+    if x.dtype.kind in "bu":
+        return cast(node("ne", x, 0), x.dtype)
+    return node("sign", x)
+
+
+@op("x")
+def signbit(x):
+    """True where x is negative, -0 included. Of NaN False: no op reads the sign of a NaN."""
+    x = value(x)
+    if x.dtype.kind in "bu":
+        return node("ne", x, x)
+    negative_zero = node("lt", node("recip", x), 0) if x.dtype.kind == "f" else node("lt", x, 0)
+    return node("where", node("eq", x, 0), negative_zero, node("lt", x, 0))
+
+
+@op("x")
+def reciprocal(x):
+    """1 / x."""
+    return node("recip", inexact(x))
+
+
+def _rounding(name, text, ints_stay=True):
+    @op("x")
+    def function(x):
+        x = value(x)
+        if x.dtype.kind in "biu":
+            return x if ints_stay else inexact(x)
+        if x.dtype.kind == "c":
+            if name != "round":
+                raise TypeError(f"{name} of complex numbers")
+            from ._complex import by_parts
+
+            return by_parts(lambda part: node("round", part), x)
+        return node(name, x)
+
+    return named(function, name, text)
+
+
+floor = _rounding("floor", "The largest integer not above x.")
+ceil = _rounding("ceil", "The smallest integer not below x.")
+trunc = _rounding("trunc", "x without its fraction.")
+rint = _rounding("round", "The nearest integer, ties to even, as a floating number.", ints_stay=False)
+fix = trunc
+
+
+@op("x")
+def round(x, decimals=0):
+    """x to so many decimals, ties to even; negative ones round to tens, hundreds, ..."""
+    x = value(x)
+    if x.dtype.kind in "biu":
+        return x if decimals >= 0 or x.dtype.kind == "b" else _round_integers(x, 10 ** -decimals)
+    if x.dtype.kind == "c":
+        from ._complex import by_parts
+
+        return by_parts(lambda part: round(part, decimals), x)
+    if decimals == 0:
+        return node("round", x)
+    scale = 10.0 ** _b.abs(decimals)
+    if decimals > 0:
+        return node("div", node("round", node("mul", x, scale)), scale)
+    return node("mul", node("round", node("div", x, scale)), scale)
+
+
+around = round
+
+
+def _round_integers(x, unit):
+    bits = 8 * x.dtype.itemsize
+    if unit >= 1 << (bits - 1):
+        return node("mul", x, 0)
+    low = floor_divide(x, unit)
+    rest = node("sub", x, node("mul", low, unit))
+    other = node("sub", unit, rest)
+    odd = node("eq", node("bit_and", low, 1), 1)
+    up = node("bit_or", node("gt", rest, other), node("bit_and", node("eq", rest, other), odd))
+    return node("mul", node("add", low, cast(up, x.dtype)), unit)
+
+
+@op("x")
+def isnan(x):
+    """True where x is NaN; of complex numbers where a part is."""
+    x = value(x)
+    return node("ne", x, x)
+
+
+@op("x")
+def isinf(x):
+    """True where x is infinite; of complex numbers where a part is."""
+    x = value(x)
+    if x.dtype.kind in "biu":
+        return node("ne", x, x)
+    if x.dtype.kind == "c":
+        from ._complex import parts
+
+        return logical_or(*[isinf(p) for p in parts(x)])
+    return node("eq", node("abs", x), inf)
+
+
+@op("x")
+def isfinite(x):
+    """True where x is neither infinite nor NaN."""
+    x = value(x)
+    if x.dtype.kind in "biu":
+        return node("eq", x, x)
+    if x.dtype.kind == "c":
+        return node("eq", node("sub", x, x), 0)  # infinite or NaN in either part leaves a NaN
+    return node("lt", node("abs", x), inf)
+
+
+@op("x")
+def isposinf(x):
+    """True where x is +inf."""
+    x = value(x)
+    return node("eq", x, inf) if x.dtype.kind == "f" else node("ne", x, x)
+
+
+@op("x")
+def isneginf(x):
+    """True where x is -inf."""
+    x = value(x)
+    return node("eq", x, -inf) if x.dtype.kind == "f" else node("ne", x, x)
+
+
+@op("x", "nan", "posinf", "neginf")
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+    """x with NaN as `nan` and the infinities as the largest finite numbers, or what is given for them."""
+    from ._base import largest
+
+    x = value(x)
+    if x.dtype.kind in "biu":
+        return x
+    if x.dtype.kind == "c":
+        from ._complex import by_parts
+
+        return by_parts(lambda part: nan_to_num(part, nan, posinf, neginf), x)
+    top = largest(x.dtype)
+    out = node("where", node("ne", x, x), cast(nan, x.dtype), x)
+    out = node("where", node("eq", x, inf), cast(top if posinf is None else posinf, x.dtype), out)
+    return node("where", node("eq", x, -inf), cast(-top if neginf is None else neginf, x.dtype), out)
+
+
+def _scaled(name, factor, text):
+    @op("x")
+    def function(x):
+        return node("mul", inexact(x), factor)
+
+    return named(function, name, text)
+
+
+degrees = rad2deg = _scaled("degrees", 180.0 / _math.pi, "Radians as degrees.")
+radians = deg2rad = _scaled("radians", _math.pi / 180.0, "Degrees as radians.")
+
+
+@op("x")
+def sinc(x):
+    """sin(pi x) / (pi x), 1 at 0; exactly 0 at other integers."""
+    x = inexact(x)
+    near = node("lt", abs(x), 0.03)
+    t2 = node("square", node("mul", node("where", near, x, 0), _math.pi))
+    series = node("mul", t2, 1 / 362880)
+    for c in (-1 / 5040, 1 / 120, -1 / 6):
+        series = node("mul", node("add", series, c), t2)
+    far = node("where", near, 1, x)
+    if x.dtype.kind == "c":
+        wave = node("sin", node("mul", far, _math.pi))
+    else:  # sin(pi x) by the distance to the next integer, which is exact
+        whole = node("round", far)
+        sign_ = node("sub", 1, node("mul", node("mod", whole, 2), 2))
+        wave = node("mul", node("sin", node("mul", node("sub", far, whole), _math.pi)), sign_)
+        infinite = node("eq", abs(far), inf)
+        wave = node("where", infinite, _math.nan, wave)
+    return node("where", near, node("add", series, 1), node("div", wave, node("mul", far, _math.pi)))
+
+
+@op("x")
+def i0(x):
+    """The modified Bessel function of order 0: by its power series up to 20, by its asymptotic one beyond."""
+    x = abs(inexact(x))
+    small = node("le", x, 20.0)
+    q = node("square", node("mul", node("where", small, x, 0), 0.5))
+    near = node("add", node("mul", q, 0), 1)
+    for k in range(60, 0, -1):
+        near = node("add", node("mul", near, node("mul", q, 1.0 / (k * k))), 1)
+    far = node("where", small, 20, x)
+    r = node("div", 0.125, far)
+    tail = node("add", node("mul", r, 0), 1)
+    for k in range(24, 0, -1):
+        tail = node("add", node("mul", tail, node("mul", r, (2 * k - 1) ** 2 / k)), 1)
+    half = node("exp", node("mul", far, 0.5))
+    root = node("sqrt", node("mul", far, 2 * _math.pi))
+    return node("where", small, near, node("mul", node("div", node("mul", half, tail), root), half))
+
+
+@op("x")
+def logical_not(x):
+    """True where x is zero."""
+    return node("not", truth(x))
+
+
+@op("x")
+def invert(x):
+    """Every bit turned over; of truth values their negation."""
+    x = value(x)
+    if x.dtype.kind == "b":
+        return node("not", x)
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"invert: {x.dtype.name} has no bits to turn; cast it to an integer dtype")
+    ones = -1 if x.dtype.kind == "i" else (1 << (8 * x.dtype.itemsize)) - 1
+    return node("bit_xor", x, _rlx.array_from(ones, x.dtype))
+
+
+bitwise_not = bitwise_invert = invert
+
+
+@op("x")
+def bitwise_count(x):
+    """How many bits of |x| are 1, as uint8."""
+    x = value(x)
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"bitwise_count of {x.dtype.name}: it takes integers")
+    width = 8 * x.dtype.itemsize
+    x = cast(abs(x), f"uint{width}")
+
+    def pattern(byte):
+        return _rlx.array_from(int.from_bytes(bytes([byte]) * (width // 8), "little"), x.dtype)
+
+    x = node("sub", x, node("bit_and", node("shr", x, 1), pattern(0x55)))
+    x = node("add", node("bit_and", x, pattern(0x33)), node("bit_and", node("shr", x, 2), pattern(0x33)))
+    x = node("bit_and", node("add", x, node("shr", x, 4)), pattern(0x0F))
+    return cast(node("shr", node("mul", x, pattern(0x01)), width - 8), "uint8")
+
+
+# -- functions of two arrays --
+
+
+def _binary(name, text, op_name=None, inexact_operands=False):
+    @op("x", "y")
+    def function(x, y):
+        if inexact_operands:
+            x, y = both_inexact(x, y)
+        return node(op_name or name, x, y)
+
+    return named(function, name, text)
+
+
+add = _binary("add", "x + y.")
+subtract = _binary("subtract", "x - y.", "sub")
+multiply = _binary("multiply", "x * y.", "mul")
+divide = _binary("divide", "x / y; integers become floats.", "div", True)
+true_divide = divide
+maximum = _binary("maximum", "The larger of x and y; NaN if either is.", "max")
+minimum = _binary("minimum", "The smaller of x and y; NaN if either is.", "min")
+equal = _binary("equal", "x == y.", "eq")
+not_equal = _binary("not_equal", "x != y.", "ne")
+less = _binary("less", "x < y.", "lt")
+less_equal = _binary("less_equal", "x <= y.", "le")
+greater = _binary("greater", "x > y.", "gt")
+greater_equal = _binary("greater_equal", "x >= y.", "ge")
+bitwise_and = _binary("bitwise_and", "x & y.", "bit_and")
+bitwise_or = _binary("bitwise_or", "x | y.", "bit_or")
+bitwise_xor = _binary("bitwise_xor", "x ^ y.", "bit_xor")
+left_shift = bitwise_left_shift = _binary("left_shift", "x << y; 0 where y is the width of the dtype or more.", "shl")
+right_shift = bitwise_right_shift = _binary("right_shift", "x >> y; negative numbers keep their sign.", "shr")
+arctan2 = atan2 = _binary("arctan2", "The angle of the point (y, x), from -pi to pi: arctan2(y, x).", "atan2", True)
+
+
+@op("x", "y")
+def fmax(x, y):
+    """The larger of x and y; the other where one is NaN."""
+    x, y = typed(x, y)
+    return node("where", isnan(x), y, node("where", isnan(y), x, node("max", x, y)))
+
+
+@op("x", "y")
+def fmin(x, y):
+    """The smaller of x and y; the other where one is NaN."""
+    x, y = typed(x, y)
+    return node("where", isnan(x), y, node("where", isnan(y), x, node("min", x, y)))
+
+
+def _no_complex(dtype, what):
+    if dtype.kind == "c":
+        raise TypeError(f"{what} of complex numbers")
+
+
+@op("x", "y")
+def floor_divide(x, y):
+    """The largest integer not above x / y; of integers 0 where y is 0."""
+    x, y = typed(x, y)
+    _no_complex(x.dtype, "floor_divide")
+    if x.dtype.kind == "b":
+        x, y = cast(x, "int8"), cast(y, "int8")
+    if x.dtype.kind == "f":
+        return _floor_quotient(node("stop_gradient", x), node("stop_gradient", y))
+    quotient = node("div", x, y)
+    if x.dtype.kind == "u":
+        return quotient
+    rest = node("sub", x, node("mul", quotient, y))
+    down = node("bit_and", node("ne", node("lt", rest, 0), node("lt", y, 0)), node("ne", rest, 0))
+    return node("where", node("bit_and", down, node("ne", y, 0)), node("sub", quotient, 1), quotient)
+
+
+def _floor_quotient(x, y):
+    """By the exact remainder, as x / y rounds to an integer that is too large where it comes close to one."""
+    quotient = node("div", x, y)
+    exact = node("div", node("sub", x, fmod(x, y)), y)  # an integer, but for rounding
+    differ = node("ne", node("lt", x, 0), node("lt", y, 0))
+    below = node("bit_and", differ, node("ne", fmod(x, y), 0))
+    out = node("round", node("sub", exact, cast(below, x.dtype)))
+    out = node("where", node("eq", out, 0), copysign(node("mul", out, 0), quotient), out)
+    return node("where", node("eq", y, 0), quotient, out)
+
+
+@op("x", "y")
+def remainder(x, y):
+    """What is left of x divided by y, with the sign of y: Python's %; of integers 0 where y is 0."""
+    x, y = typed(x, y)
+    _no_complex(x.dtype, "remainder")
+    if x.dtype.kind == "b":
+        x, y = cast(x, "int8"), cast(y, "int8")
+    return node("mod", x, y)
+
+
+mod = remainder
+
+
+@op("x", "y")
+def fmod(x, y):
+    """What is left of x divided by y, with the sign of x: C's fmod; of integers 0 where y is 0."""
+    x, y = typed(x, y)
+    _no_complex(x.dtype, "fmod")
+    if x.dtype.kind == "b":
+        x, y = cast(x, "int8"), cast(y, "int8")
+    if x.dtype.kind == "f":
+        turn = signbit(x)
+        return _sign_flip(node("mod", _sign_flip(x, turn), abs(y)), turn)
+    rest = node("sub", x, node("mul", node("div", x, y), y))
+    return node("where", node("eq", y, 0), 0, rest)
+
+
+def divmod(x, y):
+    """(x // y, x % y)."""
+    return floor_divide(x, y), remainder(x, y)
+
+
+@op("x", "y")
+def _power(x, y):
+    dtype, _ = _rlx.result_type(x, y)
+    if dtype.kind == "b":
+        x, y = cast(x, "int32"), cast(y, "int32")
+    return node("pow", x, y)
+
+
+def power(x, y):
+    """x to the power of y. A Python integer y means products of x, which are exact and have derivatives at 0; integers
+    to negative powers are refused where y is known and are 0 or +-1 else.
+    """
+    return _integer_power(x, y) if type(y) is int else _power(x, y)
+
+
+pow = power
+
+
+@op("x", "y")
+def float_power(x, y):
+    """x to the power of y in floating numbers."""
+    return node("pow", *both_inexact(x, y))
+
+
+@op("x")
+def _integer_power(x, n):
+    """x to the power of a Python integer, by products."""
+    x = value(x)
+    if x.dtype.kind == "b":
+        x = cast(x, "int32")
+    if n < 0 and x.dtype.kind in "iu":
+        raise ValueError(f"integers to the power of {n}: cast them to a floating dtype first, or use float_power")
+    if n == 0:
+        return _ones(x)
+    out, square_, k = None, x, _b.abs(n)
+    while k:
+        if k & 1:
+            out = square_ if out is None else node("mul", out, square_)
+        k >>= 1
+        if k:
+            square_ = node("mul", square_, square_)
+    return node("recip", out) if n < 0 else out
+
+
+def _ones(x):
+    """1 for every element, NaN too, of the dtype and weakness of x."""
+    return cast(node("bit_or", node("eq", x, x), node("ne", x, x)), x.dtype)._with_weak(x.weak_type)
+
+
+@op("x", "y")
+def hypot(x, y):
+    """sqrt(x*x + y*y) without overflow."""
+    x, y = typed(*both_inexact(x, y))
+    _no_complex(x.dtype, "hypot")
+    x, y = abs(x), abs(y)
+    large, small = node("max", x, y), node("min", x, y)
+    plain = node("bit_or", node("eq", large, 0), node("eq", large, inf))
+    ratio = node("div", node("where", plain, 0, small), node("where", plain, 1, large))
+    out = node("mul", large, node("sqrt", node("add", node("mul", ratio, ratio), 1)))
+    infinite = node("bit_or", node("eq", x, inf), node("eq", y, inf))
+    return node("where", infinite, inf, out)
+
+
+@op("x", "y")
+def logaddexp(x, y):
+    """log(exp(x) + exp(y))."""
+    return _log_sum(x, y, "exp", 1.0)
+
+
+@op("x", "y")
+def logaddexp2(x, y):
+    """log2(2**x + 2**y)."""
+    return _log_sum(x, y, "exp2", 1.0 / _math.log(2))
+
+
+def _log_sum(x, y, power_name, unit):
+    x, y = typed(*both_inexact(x, y))
+    _no_complex(x.dtype, "logaddexp")
+    same = node("bit_and", node("eq", x, y), node("eq", abs(x), inf))  # infinities of one sign, of which inf - inf is none
+    distance = node("where", same, 0, node("sub", x, y))
+    part = node("log1p", node(power_name, node("neg", abs(distance))))
+    return node("add", node("max", x, y), part if unit == 1.0 else node("mul", part, unit))
+
+
+@op("x", "y")
+def copysign(x, y):
+    """x with the sign of y; a NaN counts as positive."""
+    x, y = typed(*both_inexact(x, y))
+    _no_complex(x.dtype, "copysign")
+    return _sign_flip(x, node("ne", signbit(x), signbit(y)))
+
+
+@op("x", "y")
+def heaviside(x, y):
+    """0 below 0, 1 above, y at 0."""
+    x, y = typed(*both_inexact(x, y))
+    return node("where", node("lt", x, 0), 0, node("where", node("gt", x, 0), 1, node("where", isnan(x), x, y)))
+
+
+# -- parts of floating numbers --
+
+
+def _power_of_two(n, dtype):
+    """2**n, n an integer array, exact and down to denormals."""
+    bits, low, high = FLOATS[dtype.name]
+    table = _rlx.array_from([_math.ldexp(1.0, k) for k in range(low - bits, high + 1)], dtype)
+    return node("gather", value(table)._with_weak(False), node("sub", n, low - bits), axes=[0], mode="clamp")
+
+
+def _exponent(x):
+    """floor(log2 |x|) as int32, exact; of 0, infinities and NaN 0."""
+    bits, low, _ = FLOATS[x.dtype.name]
+    x = abs(node("stop_gradient", x))
+    plain = node("bit_and", node("gt", x, 0), node("lt", x, inf))
+    x = node("where", plain, x, 1)
+    tiny = node("lt", x, _math.ldexp(1.0, low))
+    x = node("where", tiny, node("mul", x, _math.ldexp(1.0, bits + 1)), x)
+    e = node("min", cast(node("floor", node("log2", x)), "int32"), FLOATS[x.dtype.name][2])
+    e = node("sub", e, cast(node("lt", x, _power_of_two(e, x.dtype)), "int32"))
+    next_one = node("add", e, 1)
+    reached = node("bit_and", node("ge", x, _power_of_two(next_one, x.dtype)), node("le", next_one, FLOATS[x.dtype.name][2]))
+    e = node("add", e, cast(reached, "int32"))
+    return node("sub", e, node("where", tiny, bits + 1, 0))
+
+
+def _scale(x, n):
+    """x * 2**n, rounded once."""
+    bits, low, high = FLOATS[x.dtype.name]
+    down = low + bits + 1
+    for _ in range(2):
+        over, under = node("gt", n, high), node("lt", n, low)
+        step = node("where", over, high, node("where", under, down, 0))
+        x = node("mul", x, _power_of_two(step, x.dtype))
+        n = node("sub", n, step)
+    return node("mul", x, _power_of_two(node("max", node("min", n, high), low), x.dtype))
+
+
+@op("x", "y")
+def ldexp(x, y):
+    """x * 2**y for integers y, rounded once."""
+    x, y = inexact(x), value(y)
+    _no_complex(x.dtype, "ldexp")
+    if y.dtype.kind not in "iu":
+        raise TypeError(f"ldexp: exponents of dtype {y.dtype.name}; they are integers")
+    n = node("max", node("min", cast(y, "int64"), 5000), -5000)
+    return _scale(x._with_weak(False), cast(n, "int32"))
+
+
+@op("x")
+def frexp(x):
+    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; of 0, infinities and NaN (x, 0)."""
+    x = inexact(x)
+    _no_complex(x.dtype, "frexp")
+    plain = node("bit_and", node("ne", x, 0), node("lt", abs(x), inf))
+    e = node("where", plain, node("add", _exponent(x), 1), 0)
+    return node("where", plain, _scale(x, node("neg", e)), x), e
+
+
+@op("x")
+def modf(x):
+    """(fraction, integral part), both with the sign of x."""
+    x = inexact(x)
+    whole = node("trunc", x)
+    rest = node("where", node("eq", abs(x), inf), 0, node("sub", x, whole))
+    return copysign(rest, x), whole
+
+
+def _gap(x):
+    """From |x| to the next larger number."""
+    bits, low, _ = FLOATS[x.dtype.name]
+    return _power_of_two(node("sub", node("max", node("where", node("eq", x, 0), low, _exponent(x)), low), bits), x.dtype)
+
+
+@op("x", "y")
+def nextafter(x, y):
+    """The number next to x in the direction of y."""
+    from ._base import largest
+
+    x, y = typed(*both_inexact(x, y))
+    _no_complex(x.dtype, "nextafter")
+    bits, low, _ = FLOATS[x.dtype.name]
+    size, gap = abs(x), _gap(x)
+    least = constant(_math.ldexp(1.0, low - bits), x.dtype)
+    edge = node("bit_and", node("eq", size, _power_of_two(_exponent(x), x.dtype)), node("gt", size, _math.ldexp(1.0, low)))
+    inward = node("sub", size, node("where", edge, node("mul", gap, 0.5), gap))
+    inward = node("where", node("eq", size, inf), largest(x.dtype), inward)
+    outward = node("where", node("eq", size, inf), inf, node("add", size, gap))
+    out = _sign_flip(node("where", node("eq", node("gt", y, x), node("gt", x, 0)), outward, inward), signbit(x))
+    out = node("where", node("eq", x, 0), node("where", node("gt", y, 0), least, node("neg", least)), out)
+    out = node("where", node("eq", x, y), y, out)
+    return node("where", node("bit_or", isnan(x), isnan(y)), node("add", x, y), out)
+
+
+@op("x")
+def spacing(x):
+    """The distance from x to the next number away from 0, with the sign of x."""
+    x = inexact(x)
+    from ._base import largest
+
+    gap = node("where", isfinite(x), _gap(x), _math.nan)
+    gap = node("where", node("eq", abs(x), largest(x.dtype)), inf, gap)
+    return _sign_flip(gap, node("lt", x, 0))
+
+
+# -- whole numbers --
+
+
+def _integers(x, y, what):
+    x, y = typed(x, y)
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"{what} of {x.dtype.name}: it takes integers")
+    return x._with_weak(False), y._with_weak(False)
+
+
+def _gcd(x, y):
+    from .. import _control
+    from .._indexing import _broadcast_shape
+
+    shape = _broadcast_shape([x.shape, y.shape])
+    start = (_rlx.expand([abs(x)], shape), _rlx.expand([abs(y)], shape))
+
+    def step(pair):
+        a, b = pair
+        rest = node("mod", a, node("where", node("eq", b, 0), 1, b))
+        done = node("eq", b, 0)
+        return node("where", done, a, b), node("where", done, 0, rest)
+
+    def unfinished(pair):
+        b = pair[1]
+        return node("reduce_max", node("ne", b, 0), axes=list(range(b.ndim)), keep_dims=False) if b.ndim else node("ne", b, 0)
+
+    if 0 in shape:
+        return start[0]
+    return _control.while_loop(unfinished, step, start)[0]
+
+
+@op("x", "y")
+def gcd(x, y):
+    """The greatest common divisor of integers."""
+    return _gcd(*_integers(x, y, "gcd"))
+
+
+@op("x", "y")
+def lcm(x, y):
+    """The least common multiple of integers; 0 where one of them is 0."""
+    x, y = _integers(x, y, "lcm")
+    divisor = _gcd(x, y)
+    share = node("div", abs(x), node("where", node("eq", divisor, 0), 1, divisor))
+    return node("mul", share, abs(y))
+
+
+# -- logic --
+
+
+def _logical(name, op_name, text):
+    @op("x", "y")
+    def function(x, y):
+        return node(op_name, truth(x), truth(y))
+
+    return named(function, name, text)
+
+
+logical_and = _logical("logical_and", "bit_and", "True where both are not zero.")
+logical_or = _logical("logical_or", "bit_or", "True where either is not zero.")
+logical_xor = _logical("logical_xor", "bit_xor", "True where one of them is not zero.")
+
+
+@op("x", "min", "max")
+def clip(x, min=None, max=None):
+    """x, not below min and not above max; the result has the common dtype."""
+    x = value(x)
+    if x.dtype.kind == "c":
+        raise TypeError("clip of complex numbers, which have no order: clip their parts")
+    if min is not None:
+        x = node("max", x, min)
+    if max is not None:
+        x = node("min", x, max)
+    return x
+
+
+# -- comparisons of whole arrays --
+
+
+@op("x", "y")
+def isclose(x, y, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """True where |x - y| <= atol + rtol * |y|."""
+    x, y = typed(*both_inexact(x, y))
+    near = less_equal(abs(subtract(x, y)), add(multiply(abs(y), rtol), atol))
+    near = logical_or(logical_and(near, isfinite(y)), equal(x, y))
+    return logical_or(near, logical_and(isnan(x), isnan(y))) if equal_nan else near
+
+
+def _all(x):
+    return node("reduce_min", x, axes=list(range(x.ndim)), keep_dims=False) if x.ndim and 0 not in x.shape else (
+        value(True)._with_weak(False) if x.ndim else x)
+
+
+@op("x", "y")
+def allclose(x, y, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """True when all elements are close."""
+    return _all(isclose(x, y, rtol, atol, equal_nan))
+
+
+def _same(x, y, equal_nan):
+    same = equal(x, y)
+    return logical_or(same, logical_and(isnan(x), isnan(y))) if equal_nan else same
+
+
+@op("x", "y")
+def array_equal(x, y, equal_nan=False):
+    """True when shapes and all elements are equal."""
+    x, y = value(x), value(y)
+    if x.shape != y.shape:
+        return value(_rlx.array_from(False))._with_weak(False)
+    return _all(_same(x, y, equal_nan))
+
+
+@op("x", "y")
+def array_equiv(x, y):
+    """True when x and y, broadcast, have equal elements."""
+    from .._indexing import _broadcast_shape
+
+    x, y = value(x), value(y)
+    try:
+        _broadcast_shape([x.shape, y.shape])
+    except IndexError:
+        return value(_rlx.array_from(False))._with_weak(False)
+    return _all(_same(x, y, False))

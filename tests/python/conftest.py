@@ -1,0 +1,48 @@
+"""Settings of the Python tests: hypothesis in two sizes (HYPOTHESIS_PROFILE=full for the long one), JAX with 64 bits,
+and the devices that the oracle suites run on.
+"""
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+_quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, suppress_health_check=_quiet)
+settings.register_profile("full", deadline=None, max_examples=400, print_blob=True, suppress_health_check=_quiet)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", action="append", default=[], help="a device to test, as rlx names it; may be repeated")
+    parser.addoption("--plugin", action="append", default=[], help="a backend's plug-in to load first")
+    parser.addoption("--full", action="append", default=[], metavar="DEVICE",
+                     help="everything on this device: hypothesis's profile 'full', and many random programs")
+
+
+def pytest_configure(config):
+    if config.getoption("--full"):
+        settings.load_profile("full")
+    if config.getoption("--plugin"):
+        import rlx
+
+        for path in config.getoption("--plugin"):
+            rlx.load_plugin(path)
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        config = metafunc.config
+        chosen = config.getoption("--device") + config.getoption("--full")
+        metafunc.parametrize("device", list(dict.fromkeys(chosen)) or ["cpu"])
+
+
+@pytest.fixture
+def full(request):
+    """Whether everything is to be run, not a sample."""
+    return bool(request.config.getoption("--full"))

@@ -1,0 +1,28 @@
+"""Every function of rlx.numpy against NumPy and JAX: at once, under rlx.jit, its derivative, batched."""
+import cases_ufuncs
+import pytest
+
+CASES = cases_ufuncs.CASES
+
+
+def _params(cases):
+    seen, out = {}, []
+    for c in cases:
+        seen[c.id] = seen.get(c.id, 0) + 1
+        out.append(pytest.param(c, id=c.id if seen[c.id] == 1 else f"{c.id}-{seen[c.id]}"))
+    return out
+
+
+@pytest.mark.parametrize("case", _params(CASES))
+def test_forward(case):
+    case.check_forward()
+
+
+@pytest.mark.parametrize("case", _params([c for c in CASES if c.grad]))
+def test_grad(case):
+    case.check_grad()
+
+
+@pytest.mark.parametrize("case", _params([c for c in CASES if c.vmap and c.arrays]))
+def test_vmap(case):
+    case.check_vmap()
