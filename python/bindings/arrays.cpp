@@ -149,6 +149,7 @@ std::optional<Tensor> by_dlpack(nb::handle h) {
 }
 
 nb::object to_capsule(const PyArray& a, nb::handle max_version) {
+  check_not_donated(a);
   bool versioned = false;
   if (nb::isinstance<nb::tuple>(max_version)) versioned = nb::cast<int>(max_version[nb::int_(0)]) >= 1;
   dlpack::Managed* m = to_dlpack(a.tensor);
@@ -191,6 +192,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   try {
     const PyArray& a = nb::cast<const PyArray&>(nb::handle(self));
+    check_not_donated(a);
     if (flags & PyBUF_WRITABLE) {
       PyErr_SetString(PyExc_BufferError, "rlx arrays are read-only: take a copy with numpy.array(x)");
       return -1;
@@ -261,6 +263,7 @@ nb::object nested(const Tensor& t, const std::vector<std::int64_t>& dims, std::s
 }
 
 nb::object only_element(const PyArray& a, const char* what) {
+  check_not_donated(a);
   if (a.tensor.num_elements() != 1)
     raise(ErrorCode::InvalidArgument,
           concat_text(what, ": an array ", a.tensor.shape(), " has ", a.tensor.num_elements(), " elements, not one"));
@@ -270,6 +273,7 @@ nb::object only_element(const PyArray& a, const char* what) {
 // NumPy's array over the same bytes; of 4-bit codes a copy, for NumPy keeps each in a byte.
 nb::object to_numpy(nb::handle self) {
   const PyArray& a = nb::cast<const PyArray&>(self);
+  check_not_donated(a);
   const nb::module_ np = nb::module_::import_("numpy");
   const DType t = a.tensor.dtype();
   if (format_of(t)) return np.attr("asarray")(nb::steal(PyMemoryView_FromObject(self.ptr())));
@@ -311,6 +315,12 @@ std::optional<DType> BufferHold::dtype() const {
   return {};
 }
 bool BufferHold::dense() const { return PyBuffer_IsContiguous(&view_, 'C') != 0; }
+
+void check_not_donated(const PyArray& a) {
+  if (a.tensor.empty() && a.tensor.num_elements() == 0 && a.tensor.rank() == 0)
+    raise(ErrorCode::InvalidArgument, "an array that was donated to an earlier call is used again",
+          "donated arrays are gone after the call: use its results");
+}
 
 nb::object array_object(Tensor t, bool weak) { return nb::cast(PyArray{std::move(t), weak}); }
 
@@ -440,6 +450,7 @@ void bind_arrays(nb::module_& m) {
       .def(
           "tolist",
           [](const PyArray& a) {
+            check_not_donated(a);
             const Tensor host = a.tensor.to_host();
             std::int64_t at = 0;
             return nested(host, host.dims(), 0, at);

@@ -46,6 +46,8 @@ struct PyArray {
   bool weak = false;
 };
 nb::object array_object(Tensor t, bool weak = false);
+/// Raises InvalidArgument for an array whose bytes were donated to a call: it has nothing left to read.
+void check_not_donated(const PyArray& a);
 
 /// A graph that Python builds on; shared, so that values and bodies may point to it.
 struct PyGraph {

@@ -153,9 +153,7 @@ bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf) {
   if (Py_TYPE(leaf.ptr()) == value_type) return false;
   if (Py_TYPE(leaf.ptr()) == array_type) {
     const PyArray& a = *nb::inst_ptr<PyArray>(leaf);
-    if (a.tensor.empty() && a.tensor.num_elements() == 0 && a.tensor.rank() == 0)
-      raise(ErrorCode::InvalidArgument, "an array that was donated to an earlier call is used again",
-            "donated arrays are gone after the call: use its results");
+    check_not_donated(a);
     take_tensor(a.tensor);
     weak = a.weak;
   } else if (PyFloat_CheckExact(leaf.ptr()) || PyLong_CheckExact(leaf.ptr()) || PyBool_Check(leaf.ptr()) ||

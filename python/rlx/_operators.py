@@ -195,6 +195,14 @@ def _array_repr(self):
     return f"Array({values}, dtype={self.dtype.name}{weak}{where})"
 
 
+def _array_str(self):
+    if self.ndim == 0 and self.size == 0:
+        return repr(self)
+    import numpy as np
+
+    return str(np.asarray(self))
+
+
 def _value_repr(self):
     if not self.alive:
         where = self.made_at
@@ -216,7 +224,7 @@ def install():
     value.__array_ufunc__ = _numpy_function
     value.__repr__ = value.__str__ = _value_repr
     array.__repr__ = _array_repr
-    array.__str__ = lambda self: str(__import__("numpy").asarray(self))
+    array.__str__ = _array_str
     array.__format__ = lambda self, spec: format(self.item() if self.ndim == 0 and spec else str(self), spec)
     array.__copy__ = lambda self: self
     array.__deepcopy__ = lambda self, memo: self

@@ -389,7 +389,10 @@ def test_a_donated_array_is_one_argument():
         f(a, a)
     np.testing.assert_array_equal(a, x23)
     np.testing.assert_array_equal(f(a, x23), 2 * x23)
-    assert "donated" in repr(a)
+    assert "donated" in repr(a) and "donated" in str(a)
+    for read in (np.asarray, float, lambda v: v.tolist(), lambda v: v + 1, np.from_dlpack, memoryview):
+        with pytest.raises((ValueError, BufferError), match="donated to an earlier call"):
+            read(a)
     with pytest.raises(ValueError, match="no argument 'y'"):
         rlx.jit(lambda x: x, donate_argnames="y")
     with pytest.raises(ValueError, match="no positional argument 3"):
