@@ -4,6 +4,7 @@
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the file is up to date. Signatures of the
 extension's classes are those of python/rlx/__init__.pyi.
 """
+
 import argparse
 import ast
 import inspect
@@ -17,17 +18,46 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "python_reference.md"
 HEADER = """# Python reference
 
-Written by `scripts/python_reference.py` from the docstrings of the package; [python.md](python.md) is the page to read first.
+Written by `scripts/python_reference.py` from the docstrings of the package; [python.md](python.md) is the page to
+read first.
 """
 # The order of the first part; what is in none of these groups stands under "More", so nothing is forgotten.
 GROUPS = {
     "Arrays": ["array", "asarray", "from_dlpack", "Array", "dtype", "dtypes", "devices"],
-    "Compiled functions": ["jit", "JitFunction", "Lowered", "Program", "load", "trace", "eval_shape", "ShapeDtype", "Dim"],
+    "Compiled functions": [
+        "jit",
+        "JitFunction",
+        "Lowered",
+        "Program",
+        "load",
+        "trace",
+        "eval_shape",
+        "ShapeDtype",
+        "Dim",
+    ],
     "Derivatives and batches": [
-        "grad", "value_and_grad", "vjp", "jvp", "linearize", "jacfwd", "jacrev", "hessian", "hvp", "stop_gradient", "vmap",
+        "grad",
+        "value_and_grad",
+        "vjp",
+        "jvp",
+        "linearize",
+        "jacfwd",
+        "jacrev",
+        "hessian",
+        "hvp",
+        "stop_gradient",
+        "vmap",
     ],
     "Control flow": [
-        "cond", "switch", "scan", "map", "fori_loop", "while_loop", "checkpoint", "custom_vjp", "custom_jvp",
+        "cond",
+        "switch",
+        "scan",
+        "map",
+        "fori_loop",
+        "while_loop",
+        "checkpoint",
+        "custom_vjp",
+        "custom_jvp",
     ],
     "Graphs and programs": ["Graph", "Value", "parse", "Session", "CompiledGraph", "Trace", "Page"],
     "Ops of your own": ["custom_op", "CustomOp", "pure_callback", "io_callback"],
@@ -102,7 +132,9 @@ def wrapped(text):
         return text
     return "\n".join(
         textwrap.fill(line, 130, subsequent_indent="  " if line.startswith("* ") else "", break_long_words=False)
-        if line else "" for line in text.split("\n")
+        if line
+        else ""
+        for line in text.split("\n")
     )
 
 
@@ -136,11 +168,15 @@ def core(rlx, stubs, missing):
     import rlx._jit
 
     hidden = {
-        "Page": rlx._graph.Page, "CustomOp": rlx._custom.CustomOp, "JitFunction": rlx._rlx.JitFunction,
-        "Lowered": rlx._jit.Lowered, "Program": rlx._jit.Program,
+        "Page": rlx._graph.Page,
+        "CustomOp": rlx._custom.CustomOp,
+        "JitFunction": rlx._rlx.JitFunction,
+        "Lowered": rlx._jit.Lowered,
+        "Program": rlx._jit.Program,
     }
     exported = {
-        n: v for n, v in vars(rlx).items()
+        n: v
+        for n, v in vars(rlx).items()
         if not n.startswith("_") and not isinstance(v, types.ModuleType) and type(v).__name__ != "dtype"
     }
     errors = {n: v for n, v in exported.items() if isinstance(v, type) and issubclass(v, Exception)}
@@ -155,10 +191,15 @@ def core(rlx, stubs, missing):
         for name in names:
             value = hidden[name] if name in hidden else exported[name]
             if name == "dtypes":
-                out.append("\n#### Dtypes\n\n" + wrapped(
-                    "`rlx.dtypes` lists them: " + ", ".join(f"`rlx.{'bool_' if d.name == 'bool' else d.name}`" for d in value)
-                    + ". What takes a dtype takes its name, NumPy's dtype and Python's `bool`, `int`, `float` too."
-                ) + "\n")
+                out.append(
+                    "\n#### Dtypes\n\n"
+                    + wrapped(
+                        "`rlx.dtypes` lists them: "
+                        + ", ".join(f"`rlx.{'bool_' if d.name == 'bool' else d.name}`" for d in value)
+                        + ". What takes a dtype takes its name, NumPy's dtype and Python's `bool`, `int`, `float` too."
+                    )
+                    + "\n"
+                )
                 continue
             is_class = isinstance(value, type)
             doc = cut(value.__doc__)
@@ -166,7 +207,11 @@ def core(rlx, stubs, missing):
                 missing.append(name)
             if is_class:
                 init = stubs.get(name, {}).get("__init__")
-                title_text = f"class {name}" if name in HIDDEN + ["Value", "Dim", "CompiledGraph", "Array"] else f"{name}{init or ''}"
+                title_text = (
+                    f"class {name}"
+                    if name in HIDDEN + ["Value", "Dim", "CompiledGraph", "Array"]
+                    else f"{name}{init or ''}"
+                )
             else:
                 title_text = name + signature(value, name, stubs.get("", {}))
             out.append(f"\n#### `rlx.{title_text}`\n\n{paragraphs(doc)}\n".replace("`rlx.class ", "class `rlx."))
@@ -206,7 +251,9 @@ def functions(module, title):
 
 def ops(module):
     out = [f"\n## rlx.ops\n\n{paragraphs(inspect.cleandoc(module.__doc__))}\n\n"]
-    out.append("[ops.md](ops.md) says what each gives; `help(rlx.ops.softmax)` shows operands, attributes and dtypes.\n\n")
+    out.append(
+        "[ops.md](ops.md) says what each gives; `help(rlx.ops.softmax)` shows operands, attributes and dtypes.\n\n"
+    )
     out.append(wrapped(", ".join(f"`{n}`" for n in dir(module))) + "\n")
     return out
 

@@ -2,6 +2,7 @@
 
 usage: 01_mlp_training.py [loss.svg]
 """
+
 import sys
 from collections.abc import Sequence
 from typing import Any

@@ -7,6 +7,7 @@
 Program k has seed SEED + k. A program that fails is printed, made smaller, and written to tests/python/regressions
 (--keep FOLDER for another folder). --plugin PATH loads a backend's plug-in first, whose device may then be named.
 """
+
 import argparse
 import collections
 import os
@@ -54,12 +55,14 @@ class Tally:
 
     def text(self):
         total = sum(self.programs.values())
-        lines = [f"{total} programs: " + ", ".join(f"{k} {v}" for k, v in sorted(self.programs.items())),
-                 "nesting: " + ", ".join(f"{k} deep {v}" for k, v in sorted(self.depths.items())),
-                 f"{self.steps} steps, {self.elements} elements compared, {self.loose} of them decided or blurred by "
-                 f"rounding ({100 * self.loose / max(self.elements, 1):.1f} %)",
-                 f"{len(self.failed)} failed" + (": seeds " + ", ".join(map(str, self.failed)) if self.failed else ""),
-                 "ops: " + ", ".join(f"{k} {v}" for k, v in sorted(self.ops.items()))]
+        lines = [
+            f"{total} programs: " + ", ".join(f"{k} {v}" for k, v in sorted(self.programs.items())),
+            "nesting: " + ", ".join(f"{k} deep {v}" for k, v in sorted(self.depths.items())),
+            f"{self.steps} steps, {self.elements} elements compared, {self.loose} of them decided or blurred by "
+            f"rounding ({100 * self.loose / max(self.elements, 1):.1f} %)",
+            f"{len(self.failed)} failed" + (": seeds " + ", ".join(map(str, self.failed)) if self.failed else ""),
+            "ops: " + ", ".join(f"{k} {v}" for k, v in sorted(self.ops.items())),
+        ]
         missing = uncovered(self.ops)
         if missing:
             lines.append("in none of them: " + ", ".join(missing))

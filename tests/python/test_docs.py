@@ -1,7 +1,9 @@
-"""The pages of docs/ about Python: every block runs and prints what stands below it; what is said of JAX and NumPy is so.
+"""The pages of docs/ about Python: every block runs and prints what stands below it; what is said of JAX and NumPy is
+so.
 
 The tutorial's cells run too, and give what the notebook shows.
 """
+
 import contextlib
 import importlib.util
 import io
@@ -145,7 +147,9 @@ def test_dtypes_of_64_bits():
         jnp.array([2**40])
     assert rlx.array([1]).astype(float).dtype == "float32" and jnp.array([1]).astype(float).dtype == "float32"
     assert np.array([1]).astype(float).dtype == "float64" and rnp.zeros(2, int).dtype == "int32"
-    assert (rlx.array([1.0]) + np.float64(1)).dtype == "float64" and (jnp.array([1.0]) + np.float64(1)).dtype == "float32"
+    assert (rlx.array([1.0]) + np.float64(1)).dtype == "float64" and (
+        jnp.array([1.0]) + np.float64(1)
+    ).dtype == "float32"
 
 
 def test_indices_out_of_range():
@@ -154,7 +158,9 @@ def test_indices_out_of_range():
         with pytest.raises(IndexError):
             refuses()
     assert float(jnp.array(x3)[10]) == 3 and jnp.array(x3).at[10].set(1.0).tolist() == [1, 2, 3]
-    assert float(rnp.take(rlx.array(x3), rlx.array([10]))[0]) == 3 and np.isnan(jnp.take(jnp.array(x3), jnp.array([10]))[0])
+    assert float(rnp.take(rlx.array(x3), rlx.array([10]))[0]) == 3 and np.isnan(
+        jnp.take(jnp.array(x3), jnp.array([10]))[0]
+    )
 
 
 def test_python_control_flow_and_effects():

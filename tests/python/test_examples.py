@@ -1,4 +1,5 @@
 """The programs of examples/python: they run, print what stands beside them, and their types and all stubs are right."""
+
 import importlib.util
 import os
 import pathlib
@@ -22,7 +23,12 @@ def environment(**more):
 
 def run(*command, cwd, **env):
     return subprocess.run(
-        [sys.executable, *map(str, command)], cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=300
+        [sys.executable, *map(str, command)],
+        cwd=cwd,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 

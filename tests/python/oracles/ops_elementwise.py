@@ -1,4 +1,5 @@
 """Elementwise ops in JAX."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -203,8 +204,9 @@ _binary("atan2", jnp.arctan2, F, second="positive", places=4)
 _binary("bit_and", jnp.bitwise_and, ("bool",) + I, smooth=False)
 _binary("bit_or", jnp.bitwise_or, ("bool",) + I, smooth=False)
 _binary("bit_xor", jnp.bitwise_xor, ("bool",) + I, smooth=False)
-_binary("shl", lambda x, y: lax.shift_left(*jnp.broadcast_arrays(x, y)), I, low2=0, high2=9, second="normal",
-        smooth=False)
+_binary(
+    "shl", lambda x, y: lax.shift_left(*jnp.broadcast_arrays(x, y)), I, low2=0, high2=9, second="normal", smooth=False
+)
 _binary("shr", lambda x, y: _shr(*jnp.broadcast_arrays(x, y)), I, low2=0, high2=9, second="normal", smooth=False)
 
 

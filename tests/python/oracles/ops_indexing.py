@@ -1,4 +1,5 @@
 """Ops that read or write at indices known at run time, in JAX."""
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -104,8 +105,14 @@ def _make_scatter(kind):
 
 
 for _kind in ("set", "add", "mul", "min", "max"):
-    add(f"scatter_{_kind}", "scatter", _make_scatter(_kind), _scatter(_kind), weight=5,
-        places=0 if _kind in ("set", "min", "max") else 8)
+    add(
+        f"scatter_{_kind}",
+        "scatter",
+        _make_scatter(_kind),
+        _scatter(_kind),
+        weight=5,
+        places=0 if _kind in ("set", "min", "max") else 8,
+    )
 
 
 def _starts(b, x, sizes):

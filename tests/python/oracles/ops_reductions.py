@@ -1,4 +1,5 @@
 """Reductions, running results, softmax, in JAX."""
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -44,8 +45,15 @@ _reduce("reduce_sum", lambda x, a, k: jnp.sum(x, a, dtype=x.dtype, keepdims=k), 
 _reduce("reduce_mean", _mean, F + dtypes.COMPLEX, least=1)
 _reduce("reduce_max", lambda x, a, k: jnp.max(x, a, keepdims=k), dtypes.BOOL + F + I, least=1, places=0)
 _reduce("reduce_min", lambda x, a, k: jnp.min(x, a, keepdims=k), dtypes.BOOL + F + I, least=1, places=0)
-_reduce("reduce_prod", lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x),
-        F + I + dtypes.COMPLEX, fill="above_one", low=-2, high=2, places=16)
+_reduce(
+    "reduce_prod",
+    lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x),
+    F + I + dtypes.COMPLEX,
+    fill="above_one",
+    low=-2,
+    high=2,
+    places=16,
+)
 
 
 def _make_arg(b):
@@ -54,6 +62,7 @@ def _make_arg(b):
 
 
 for _name, _f in (("arg_reduce_max", lax.argmax), ("arg_reduce_min", lax.argmin)):
+
     def _run(a, n, t, f=_f):
         x = a[0].astype(jnp.int32) if a[0].dtype == bool else a[0]
         y = f(x, t["axis"], jnp.int32)
@@ -100,8 +109,16 @@ def _of_bools(f, x, axis, reverse):
 
 
 _cumulative("cumulative_sum", lambda x, a, r: lax.cumsum(x, a, reverse=r), lambda d: 0, F + I + dtypes.COMPLEX)
-_cumulative("cumulative_prod", lambda x, a, r: lax.cumprod(x, a, reverse=r), lambda d: 1, F + I + dtypes.COMPLEX,
-            "above_one", -2, 2, places=16)
+_cumulative(
+    "cumulative_prod",
+    lambda x, a, r: lax.cumprod(x, a, reverse=r),
+    lambda d: 1,
+    F + I + dtypes.COMPLEX,
+    "above_one",
+    -2,
+    2,
+    places=16,
+)
 for _name, _f, _sign in (("cumulative_max", lax.cummax, -1), ("cumulative_min", lax.cummin, 1)):
     _cumulative(_name, lambda x, a, r, f=_f: _of_bools(f, x, a, r), lambda d, s=_sign: _most(d, s), _ORDERED, places=0)
 
