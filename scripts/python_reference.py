@@ -18,8 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "python_reference.md"
 HEADER = """# Python reference
 
-Written by `scripts/python_reference.py` from the docstrings of the package; [python.md](python.md) is the page to
-read first.
+Written by `scripts/python_reference.py` from the docstrings of the package; read [python.md](python.md) first.
 """
 # The order of the first part; what is in none of these groups stands under "More", so nothing is forgotten.
 GROUPS = {
@@ -63,7 +62,8 @@ GROUPS = {
     "Ops of your own": ["custom_op", "CustomOp", "pure_callback", "io_callback"],
     "Files and models": ["load_safetensors", "save_safetensors", "SentenceEncoder"],
 }
-HIDDEN = ["Page", "CustomOp", "JitFunction", "Lowered", "Program"]  # made by functions, not exported
+# Classes whose objects functions make.
+MADE = ["Page", "CustomOp", "JitFunction", "Lowered", "Program", "Value", "Dim", "CompiledGraph", "Array"]
 
 
 def cut(doc):
@@ -191,12 +191,13 @@ def core(rlx, stubs, missing):
         for name in names:
             value = hidden[name] if name in hidden else exported[name]
             if name == "dtypes":
+                each = ", ".join(f"`rlx.{'bool_' if d.name == 'bool' else d.name}`" for d in value)
                 out.append(
                     "\n#### Dtypes\n\n"
                     + wrapped(
-                        "`rlx.dtypes` lists them: "
-                        + ", ".join(f"`rlx.{'bool_' if d.name == 'bool' else d.name}`" for d in value)
-                        + ". What takes a dtype takes its name, NumPy's dtype and Python's `bool`, `int`, `float` too."
+                        f"`rlx.dtypes` lists them: {each}. What takes a dtype takes its name, NumPy's "
+                        f"dtype and Python's "
+                        "`bool`, `int`, `float` too."
                     )
                     + "\n"
                 )
@@ -207,11 +208,7 @@ def core(rlx, stubs, missing):
                 missing.append(name)
             if is_class:
                 init = stubs.get(name, {}).get("__init__")
-                title_text = (
-                    f"class {name}"
-                    if name in HIDDEN + ["Value", "Dim", "CompiledGraph", "Array"]
-                    else f"{name}{init or ''}"
-                )
+                title_text = f"class {name}" if name in MADE else f"{name}{init or ''}"
             else:
                 title_text = name + signature(value, name, stubs.get("", {}))
             out.append(f"\n#### `rlx.{title_text}`\n\n{paragraphs(doc)}\n".replace("`rlx.class ", "class `rlx."))
@@ -249,11 +246,15 @@ def functions(module, title):
     return out
 
 
+def submodules(package):
+    """The public modules of a package, as rlx.numpy.linalg."""
+    found = [v for n, v in sorted(vars(package).items()) if isinstance(v, types.ModuleType) and not n.startswith("_")]
+    return [m for m in found if m.__name__.startswith(package.__name__ + ".") and "._" not in m.__name__]
+
+
 def ops(module):
     out = [f"\n## rlx.ops\n\n{paragraphs(inspect.cleandoc(module.__doc__))}\n\n"]
-    out.append(
-        "[ops.md](ops.md) says what each gives; `help(rlx.ops.softmax)` shows operands, attributes and dtypes.\n\n"
-    )
+    out.append("[ops.md](ops.md) says what each gives, `help(rlx.ops.softmax)` its operands and dtypes.\n\n")
     out.append(wrapped(", ".join(f"`{n}`" for n in dir(module))) + "\n")
     return out
 
@@ -268,7 +269,7 @@ def text():
     stubs["Array"] = {**stubs.get("_Operators", {}), **stubs["Array"]}
     missing = []
     parts = [HEADER, *core(rlx, stubs, missing)]
-    for module in (rlx.tree, rlx.numpy, rlx.nn, rlx.random):
+    for module in (rlx.tree, rlx.numpy, *submodules(rlx.numpy), rlx.nn, rlx.random):
         parts += functions(module, module.__name__)
     parts += ops(rlx.ops)
     page = "".join(parts)

@@ -1,5 +1,4 @@
-"""A model written for one example, run on a batch: predictions, the gradient of each example, and what clipping does.
-"""
+"""A model written for one example, run on a batch: predictions, the gradient of each example, clipped gradients."""
 
 import rlx
 import rlx.numpy as rnp

@@ -1,5 +1,4 @@
-"""Trains a small recurrent network to tell whether a row of bits holds an odd number of ones: scan, and its gradient.
-"""
+"""Trains a small recurrent network to tell whether a row of bits holds an odd number of ones: scan and gradient."""
 
 from typing import Any
 

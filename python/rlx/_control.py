@@ -1,6 +1,7 @@
 """Control flow that is part of the program: branches, loops, checkpoints, functions with derivatives of their own."""
 
 import functools
+import threading
 
 from . import _rlx, tree
 from ._jit import cached_jit, jit
@@ -290,7 +291,36 @@ def checkpoint(fun=None, *, keep_dots=False):
     return wrapped
 
 
-class custom_vjp:
+class _Ruled:
+    """A function with rules. They are drawn when it is used, and may use it in turn: such calls have its rules too,
+    down
+    to `_most`, where the function itself is drawn. So its own rules make the first and the second derivative.
+    """
+
+    _most = 2
+
+    def __init__(self, fun):
+        self.fun, self.depth = fun, threading.local()
+        functools.update_wrapper(self, fun)
+        self._eager = jit(self._traced, any_static=True)
+
+    def _call(self, args):
+        if not _rlx.tracing():
+            return self._eager(*args)
+        return self.fun(*args) if self._depth() >= self._most else self._traced(*args)
+
+    def _depth(self):
+        return getattr(self.depth, "now", 0)
+
+    def _rule(self, rule, *args):
+        self.depth.now = self._depth() + 1
+        try:
+            return rule(*args)
+        finally:
+            self.depth.now -= 1
+
+
+class custom_vjp(_Ruled):
     """A function with a reverse rule of its own.
 
         @rlx.custom_vjp
@@ -298,13 +328,14 @@ class custom_vjp:
         f.defvjp(forward, backward)     # forward(x, y) -> (result, residuals); backward(residuals, ct) -> (ct_x, ct_y)
 
     nondiff_argnums: arguments that are Python values, given to forward as they are and to backward first.
+
+    Rules may call f: first and second derivatives are by its rules, further ones see through it.
     """
 
     def __init__(self, fun, nondiff_argnums=()):
-        self.fun, self.forward, self.backward = fun, None, None
+        super().__init__(fun)
+        self.forward = self.backward = None
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        functools.update_wrapper(self, fun)
-        self._eager = jit(self._traced, any_static=True)
 
     def defvjp(self, forward, backward):
         """The rules: see the class."""
@@ -317,7 +348,7 @@ class custom_vjp:
     def __call__(self, *args):
         if self.forward is None:
             raise TypeError(f"custom_vjp {_name(self.fun)} has no rules yet: call defvjp(forward, backward)")
-        return self._traced(*args) if _rlx.tracing() else self._eager(*args)
+        return self._call(args)
 
     def _traced(self, *args):
         fun, name = self.fun, _name(self.fun)
@@ -336,7 +367,7 @@ class custom_vjp:
             return [_rlx.value(o) for o in outs]
 
         def forward(xs):
-            both = self.forward(*arguments(xs))
+            both = self._rule(self.forward, *arguments(xs))
             if not isinstance(both, tuple) or len(both) != 2:
                 raise TypeError(f"custom_vjp {name}: forward returns (result, residuals), got {type(both).__name__}")
             outs, out_form = tree.flatten(both[0])
@@ -352,7 +383,7 @@ class custom_vjp:
             residuals = forms["residuals"].unflatten(xs[:n])
             cts = iter(xs[n:])
             full = [next(cts) if kind in "fc" else _zeros((), "float32") for kind in forms["kinds"]]
-            result = self.backward(*static, residuals, forms["out"].unflatten(full))
+            result = self._rule(self.backward, *static, residuals, forms["out"].unflatten(full))
             if not isinstance(result, tuple) or len(result) != len(given):
                 raise TypeError(
                     f"custom_vjp {name}: backward returns a tuple of {len(given)} cotangents, one for each argument"
@@ -388,7 +419,7 @@ def _zeros(shape, dtype):
     return rnp.zeros(shape, dtype)
 
 
-class custom_jvp:
+class custom_jvp(_Ruled):
     """A function with a forward rule of its own.
 
         @rlx.custom_jvp
@@ -396,13 +427,12 @@ class custom_jvp:
         @f.defjvp
         def rule(primals, tangents): ...     # -> (result, tangent of the result)
 
-    Reverse mode follows from the rule where it is linear in the tangents.
+    Reverse mode follows from the rule where it is linear in the tangents. It may call f, as rules of custom_vjp may.
     """
 
     def __init__(self, fun):
-        self.fun, self.rule = fun, None
-        functools.update_wrapper(self, fun)
-        self._eager = jit(self._traced, any_static=True)
+        super().__init__(fun)
+        self.rule = None
 
     def defjvp(self, rule):
         """The rule: see the class."""
@@ -413,7 +443,7 @@ class custom_jvp:
     def __call__(self, *args):
         if self.rule is None:
             raise TypeError(f"custom_jvp {_name(self.fun)} has no rule yet: use @f.defjvp")
-        return self._traced(*args) if _rlx.tracing() else self._eager(*args)
+        return self._call(args)
 
     def _traced(self, *args):
         name = _name(self.fun)
@@ -429,7 +459,7 @@ class custom_jvp:
             n = len(values)
             tangents = iter(xs[n:])
             full = [next(tangents) if _is_inexact(v) else _zeros(v.shape, "float32") for v in values]
-            both = self.rule(form.unflatten(xs[:n]), form.unflatten(full))
+            both = self._rule(self.rule, form.unflatten(xs[:n]), form.unflatten(full))
             if not isinstance(both, tuple) or len(both) != 2:
                 raise TypeError(f"custom_jvp {name}: the rule returns (result, tangent), got {type(both).__name__}")
             outs, ts = tree.leaves(both[0]), tree.leaves(both[1])

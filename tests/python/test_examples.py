@@ -22,14 +22,8 @@ def environment(**more):
 
 
 def run(*command, cwd, **env):
-    return subprocess.run(
-        [sys.executable, *map(str, command)],
-        cwd=cwd,
-        env=environment(**env),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [sys.executable, *map(str, command)]
+    return subprocess.run(command, cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)

@@ -407,3 +407,33 @@ def test_a_value_of_another_graph_is_named():
     with pytest.raises(ValueError, match="test_jit.py:.* belongs to another graph"):
         rlx.jit(lambda: v + 1)()
     assert "compiled function" in repr(rlx.jit(lambda: 1))
+
+
+# -- functions with rules of their own --
+
+
+def test_rules_may_call_their_function():
+    @rlx.custom_vjp
+    def cube(x):
+        return x * x * x
+
+    def forward(x):
+        return cube(x), x
+
+    def backward(x, ct):
+        return (ct * 3 * cube(x) / x,)
+
+    cube.defvjp(forward, backward)
+    assert float(cube(2.0)) == 8 and float(rlx.grad(cube)(2.0)) == 12
+    assert float(rlx.grad(rlx.grad(cube))(2.0)) == 12 and float(rlx.grad(rlx.grad(rlx.grad(cube)))(2.0)) == 6
+
+    @rlx.custom_jvp
+    def power(x):
+        return x * x
+
+    @power.defjvp
+    def rule(primals, tangents):
+        return power(primals[0]), 2 * power(primals[0]) / primals[0] * tangents[0]
+
+    assert float(rlx.jvp(power, (3.0,), (1.0,))[1]) == 6 and float(rlx.grad(power)(3.0)) == 6
+    assert float(rlx.grad(rlx.grad(power))(3.0)) == 2
