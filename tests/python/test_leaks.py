@@ -24,8 +24,8 @@ def counts():
     gc.collect()
     out = {}
     for o in gc.get_objects():
-        name = type(o).__module__
-        if name.startswith("rlx"):
+        name = getattr(type(o), "__module__", "")
+        if isinstance(name, str) and name.startswith("rlx"):
             key = f"{name}.{type(o).__name__}"
             out[key] = out.get(key, 0) + 1
     return out
