@@ -25,7 +25,7 @@ def counts():
     gc.collect()
     out = {}
     for o in gc.get_objects():
-        name = type(o).__module__
+        name = getattr(type(o), "__module__", "")
         if isinstance(name, str) and name.startswith("rlx"):
             key = f"{name}.{type(o).__name__}"
             out[key] = out.get(key, 0) + 1

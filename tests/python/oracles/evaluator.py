@@ -38,6 +38,7 @@ class Evaluator:
 
     def __init__(self, amplitude=0, seed=0):
         self.amplitude = amplitude
+        self.undefined = False  # some result inside was NaN or infinite
         self.random = np.random.Generator(np.random.PCG64(seed)) if amplitude else None
 
     def draw(self, shape):
@@ -48,6 +49,8 @@ class Evaluator:
     def moved(self, y, name, sure=False):
         """y as a result of that dtype. sure: exact where it is a number of few bits."""
         f = dtypes.format_of(name)
+        if not self.undefined and y.size and not np.all(np.isfinite(y)):
+            self.undefined = True
         if f.most < 1e300 and y.size and np.max(np.abs(y), initial=0, where=y == y) > f.most:
             if y.dtype.kind == "f":
                 with np.errstate(all="ignore"):

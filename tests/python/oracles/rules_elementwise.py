@@ -203,7 +203,7 @@ def _comparing(f):
             name = getattr(eqn.invars[0].aval.dtype, "name", "")
             if not ev.amplitude or not dtypes.is_inexact(name):
                 return out
-            near = np.abs(x - y) <= 2 * dtypes.format_of(name).eps * np.maximum(np.abs(x), np.abs(y))
+            near = np.abs(x - y) <= (ev.amplitude + 1) * dtypes.format_of(name).eps * np.maximum(np.abs(x), np.abs(y))
             near = near & ~(dtypes.few_bits(x, name) & dtypes.few_bits(y, name))
             return np.where(near, ev.random.integers(0, 2, np.shape(out)) == 1, out)
 

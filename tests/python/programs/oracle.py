@@ -29,12 +29,15 @@ class Expected:
         self.trace = trace  # gives the jaxpr and the dtypes of its results; costs the most
         self.args = [wide(a) for a in args]
         self.closed, self.runs, self._coarse = None, 0, coarse
+        self.undefined = False
         if known:
             self.types = [t for t, _, _ in known]
             self.values = [v for _, v, _ in known]
         else:
             self.closed, self.types = trace()
-            self.values = [np.asarray(v) for v in Evaluator().run(self.closed, *self.args)]
+            exact = Evaluator()
+            self.values = [np.asarray(v) for v in exact.run(self.closed, *self.args)]
+            self.undefined = exact.undefined
         self.spread = [np.zeros(v.shape) if v.dtype.kind in "fc" else np.zeros(v.shape, bool) for v in self.values]
         if known:
             self._widen([n for _, _, n in known])
@@ -98,6 +101,9 @@ class Expected:
         # A value near the largest number may be rounded to infinity.
         near = (np.abs(want) >= 0.98 * f.most) & (np.abs(g) >= 0.98 * f.most) & (np.sign(g.real) == np.sign(want.real))
         undecided = ~np.isfinite(bound)
+        if derived and self.undefined:
+            # Zero times the derivative at a point that has none is NaN, or 0 where the zero is known to be one.
+            undecided = undecided | (g != g) | (want != want)
         good = same | near | undecided | (np.isfinite(g) & np.isfinite(want) & (distance <= bound))
         bad = ~good
         loose = undecided | (bound > 0.1 * np.maximum(size, 1e-3))
