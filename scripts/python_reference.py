@@ -4,6 +4,7 @@
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the file is up to date. Signatures of the
 extension's classes are those of python/rlx/__init__.pyi.
 """
+
 import argparse
 import ast
 import inspect
@@ -23,14 +24,39 @@ Written by `scripts/python_reference.py` from the docstrings of the package; rea
 GROUPS = {
     "Arrays": ["array", "asarray", "from_dlpack", "Array", "dtype", "dtypes", "devices"],
     "Compiled functions": [
-        "jit", "JitFunction", "Lowered", "Program", "load", "trace", "eval_shape", "ShapeDtype", "Dim",
+        "jit",
+        "JitFunction",
+        "Lowered",
+        "Program",
+        "load",
+        "trace",
+        "eval_shape",
+        "ShapeDtype",
+        "Dim",
     ],
     "Derivatives and batches": [
-        "grad", "value_and_grad", "vjp", "jvp", "linearize", "jacfwd", "jacrev", "hessian", "hvp", "stop_gradient",
+        "grad",
+        "value_and_grad",
+        "vjp",
+        "jvp",
+        "linearize",
+        "jacfwd",
+        "jacrev",
+        "hessian",
+        "hvp",
+        "stop_gradient",
         "vmap",
     ],
     "Control flow": [
-        "cond", "switch", "scan", "map", "fori_loop", "while_loop", "checkpoint", "custom_vjp", "custom_jvp",
+        "cond",
+        "switch",
+        "scan",
+        "map",
+        "fori_loop",
+        "while_loop",
+        "checkpoint",
+        "custom_vjp",
+        "custom_jvp",
     ],
     "Graphs and programs": ["Graph", "Value", "parse", "Session", "CompiledGraph", "Trace", "Page"],
     "Ops of your own": ["custom_op", "CustomOp", "pure_callback", "io_callback"],
@@ -106,7 +132,9 @@ def wrapped(text):
         return text
     return "\n".join(
         textwrap.fill(line, 130, subsequent_indent="  " if line.startswith("* ") else "", break_long_words=False)
-        if line else "" for line in text.split("\n")
+        if line
+        else ""
+        for line in text.split("\n")
     )
 
 
@@ -140,11 +168,15 @@ def core(rlx, stubs, missing):
     import rlx._jit
 
     hidden = {
-        "Page": rlx._graph.Page, "CustomOp": rlx._custom.CustomOp, "JitFunction": rlx._rlx.JitFunction,
-        "Lowered": rlx._jit.Lowered, "Program": rlx._jit.Program,
+        "Page": rlx._graph.Page,
+        "CustomOp": rlx._custom.CustomOp,
+        "JitFunction": rlx._rlx.JitFunction,
+        "Lowered": rlx._jit.Lowered,
+        "Program": rlx._jit.Program,
     }
     exported = {
-        n: v for n, v in vars(rlx).items()
+        n: v
+        for n, v in vars(rlx).items()
         if not n.startswith("_") and not isinstance(v, types.ModuleType) and type(v).__name__ != "dtype"
     }
     errors = {n: v for n, v in exported.items() if isinstance(v, type) and issubclass(v, Exception)}
@@ -160,10 +192,14 @@ def core(rlx, stubs, missing):
             value = hidden[name] if name in hidden else exported[name]
             if name == "dtypes":
                 each = ", ".join(f"`rlx.{'bool_' if d.name == 'bool' else d.name}`" for d in value)
-                out.append("\n#### Dtypes\n\n" + wrapped(
-                    f"`rlx.dtypes` lists them: {each}. What takes a dtype takes its name, NumPy's dtype and Python's "
-                    "`bool`, `int`, `float` too."
-                ) + "\n")
+                out.append(
+                    "\n#### Dtypes\n\n"
+                    + wrapped(
+                        f"`rlx.dtypes` lists them: {each}. What takes a dtype takes its name, NumPy's dtype and Python's "
+                        "`bool`, `int`, `float` too."
+                    )
+                    + "\n"
+                )
                 continue
             is_class = isinstance(value, type)
             doc = cut(value.__doc__)

@@ -2,6 +2,7 @@
 
 usage: 02_minilm_search.py [MODEL_DIR] (or RLX_MODEL_DIR; scripts/demo.sh fetches the model)
 """
+
 import os
 import sys
 

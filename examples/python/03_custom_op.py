@@ -1,4 +1,5 @@
 """An op of one's own: a kernel in NumPy, its shape, both derivatives and what it does with a batch."""
+
 from typing import Any
 
 import numpy as np

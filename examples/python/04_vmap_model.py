@@ -1,4 +1,5 @@
 """A model written for one example, run on a batch: predictions, the gradient of each example, clipped gradients."""
+
 import rlx
 import rlx.numpy as rnp
 

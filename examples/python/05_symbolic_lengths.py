@@ -1,4 +1,5 @@
 """One program for sentences of any length: extents that are symbols, planned once for the longest."""
+
 import numpy as np
 import rlx
 import rlx.numpy as rnp

@@ -1,4 +1,5 @@
 """Trains a small recurrent network to tell whether a row of bits holds an odd number of ones: scan and gradient."""
+
 from typing import Any
 
 import numpy as np

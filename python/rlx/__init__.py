@@ -9,6 +9,7 @@
 
 NumPy and ml_dtypes are loaded when first needed.
 """
+
 import os as _os
 
 from . import _rlx

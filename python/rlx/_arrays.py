@@ -1,4 +1,5 @@
 """Arrays from what Python and other libraries have."""
+
 from . import _rlx
 
 

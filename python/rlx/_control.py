@@ -1,4 +1,5 @@
 """Control flow that is part of the program: branches, loops, checkpoints, functions with derivatives of their own."""
+
 import functools
 import threading
 
@@ -27,17 +28,22 @@ def cond(pred, true_fun, false_fun, *operands):
     values = [_rlx.value(x) for x in leaves]
     shapes, forms = [], []
     for f in (true_fun, false_fun):
+
         def body(xs, f=f):
             outs, out_form = tree.flatten(f(*form.unflatten(xs)))
             forms.append(out_form)
             return outs
+
         shapes.append(_eval(body, values))
-    types = _join_types(shapes, forms, "cond", (f"the true branch {_name(true_fun)}", f"the false branch {_name(false_fun)}"))
+    types = _join_types(
+        shapes, forms, "cond", (f"the true branch {_name(true_fun)}", f"the false branch {_name(false_fun)}")
+    )
 
     def branch(f):
         def run(xs):
             outs = tree.leaves(f(*form.unflatten(xs)))
             return [_as_dtype(o, t) for o, t in zip(outs, types)]
+
         return run
 
     outs = _rlx.cond(p, values, branch(true_fun), branch(false_fun))
@@ -63,8 +69,10 @@ def _same_forms(shapes, forms, what, names):
     if forms[0] != forms[1]:
         raise TypeError(f"{what}: {names[0]} gives {forms[0]}, {names[1]} gives {forms[1]}")
     for i, (x, y) in enumerate(zip(*shapes)):
-        if x.shape != y.shape or x.dtype != y.dtype and not (
-            _takes(x, y) or _takes(y, x) or x.weak_type and y.weak_type
+        if (
+            x.shape != y.shape
+            or x.dtype != y.dtype
+            and not (_takes(x, y) or _takes(y, x) or x.weak_type and y.weak_type)
         ):
             raise TypeError(
                 f"{what}: leaf {i} is {x.dtype.name}{list(x.shape)} from {names[0]} and "
@@ -88,9 +96,11 @@ def switch(index, branches, *operands):
         if high - low == 1:
             return lambda *xs: branches[low](*xs)
         middle = (low + high) // 2
+
         def run(*xs):
             below = _rlx.add_node("lt", (index, middle), {})
             return cond(below, choose(low, middle), choose(middle, high), *xs)
+
         return run
 
     return choose(0, len(branches))(*operands)
@@ -102,10 +112,12 @@ def _settled(init, step, what):
     values = [_rlx.value(x) for x in leaves]
     for _ in range(3):
         seen = {}
+
         def body(xs):
             out, out_form = tree.flatten(step(form.unflatten(xs)))
             seen["form"] = out_form
             return out
+
         shapes = _eval(body, values)
         if seen["form"] != form:
             raise TypeError(f"{what}: the carry is {form}, the body gives {seen['form']}")
@@ -372,19 +384,25 @@ class custom_vjp(_Ruled):
             full = [next(cts) if kind in "fc" else _zeros((), "float32") for kind in forms["kinds"]]
             result = self._rule(self.backward, *static, residuals, forms["out"].unflatten(full))
             if not isinstance(result, tuple) or len(result) != len(given):
-                raise TypeError(f"custom_vjp {name}: backward returns a tuple of {len(given)} cotangents, one for each argument")
+                raise TypeError(
+                    f"custom_vjp {name}: backward returns a tuple of {len(given)} cotangents, one for each argument"
+                )
             out = []
             for ct, part in zip(result, form.unflatten(values)):
                 part_leaves = tree.leaves(part)
                 ct_leaves = [None] * len(part_leaves) if ct is None else tree.leaves(ct)
                 if len(ct_leaves) != len(part_leaves):
-                    raise TypeError(f"custom_vjp {name}: a cotangent has {len(ct_leaves)} leaves, its argument {len(part_leaves)}")
+                    raise TypeError(
+                        f"custom_vjp {name}: a cotangent has {len(ct_leaves)} leaves, its argument {len(part_leaves)}"
+                    )
                 for c, p in zip(ct_leaves, part_leaves):
                     if not _is_inexact(p):
                         continue
                     c = _zeros(p.shape, p.dtype) if c is None else _as_dtype(c, p.dtype)
                     if c.shape != p.shape:
-                        raise ValueError(f"custom_vjp {name}: a cotangent of shape {c.shape} for an argument of shape {p.shape}")
+                        raise ValueError(
+                            f"custom_vjp {name}: a cotangent of shape {c.shape} for an argument of shape {p.shape}"
+                        )
                     out.append(c)
             return out
 

@@ -1,4 +1,5 @@
 """Ops of your own: rules in Python, a kernel in Python or C."""
+
 import json
 
 from . import _rlx
@@ -34,13 +35,15 @@ def custom_op(
 
     name: words of a-z, 0-9, _ joined by dots, at least two: "acme.soft_clip".
     kernel: kernel(*numpy_arrays, **attrs) gives the results, NumPy arrays of the dtypes that `shape` says; or the
-        address of a C function `int32_t f(void** buffers, const int64_t* const* dims, const char* attrs_json)`, operands
-        before results, 0 where all is well (an int, or what ctypes casts to c_void_p). It gets copies that it may keep.
+        address of a C function `int32_t f(void** buffers, const int64_t* const* dims, const char* attrs_json)`,
+        operands before results, 0 where all is well (an int, or what ctypes casts to c_void_p). The kernel gets copies
+        that it may keep.
     shape: shape(*ShapeDtype, **attrs) gives the ShapeDtype of the result, or a tuple of them; without it the result is
         like the first operand.
     vjp: vjp(cotangents, operands, results, **attrs) gives one cotangent (or None) for each operand.
     jvp: jvp(operands, tangents, results, **attrs) gives one tangent for each result.
-    batch: "broadcast" where the kernel takes a leading axis on all operands, or batch(operands, batched, size, **attrs).
+    batch: "broadcast" where the kernel takes a leading axis on all operands, or
+        batch(operands, batched, size, **attrs).
     decompose: decompose(*values, **attrs) in other ops; everything that is not given follows from it.
     ordered: it does something that others see: it runs once for each call, in order, and is never dropped or moved.
     """
@@ -54,15 +57,17 @@ def custom_op(
         if f is not None and not callable(f):
             raise TypeError(f"custom_op {name!r}: {what} is no function")
     if batch is not None and batch != "broadcast" and not callable(batch):
-        raise TypeError(f"custom_op {name!r}: batch is \"broadcast\" or a function, got {batch!r}")
+        raise TypeError(f'custom_op {name!r}: batch is "broadcast" or a function, got {batch!r}')
     if shape is None:
         if decompose is not None:
             shape = _shape_of(decompose)
         else:
+
             def shape(*specs, **attrs):
                 if not specs:
                     raise TypeError(f"{name}: without operands it needs a shape rule")
                 return specs[0]
+
     what = doc or (kernel or decompose).__doc__ if (kernel or decompose) else doc
     _rlx.register_op(name, what or name, operands, shape, kernel, address, vjp, jvp, batch, decompose, ordered)
     _ops[name] = CustomOp(name, what)
@@ -118,7 +123,10 @@ def _callback(fn, result_shape, operands, ordered):
             return tuple(np.asarray(o, s.dtype.dtype) for o, s in zip(outs, specs))
 
         op = custom_op(
-            f"callback.c{number}_{label}", kernel=kernel, shape=lambda *_: tuple(specs), ordered=ordered,
+            f"callback.c{number}_{label}",
+            kernel=kernel,
+            shape=lambda *_: tuple(specs),
+            ordered=ordered,
             doc=f"A call of the Python function {label}.",
         )
         _callbacks[key] = op

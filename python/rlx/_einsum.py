@@ -1,4 +1,5 @@
 """Einstein sums as dot_general, the cheapest pair of operands first."""
+
 from . import _rlx
 
 
@@ -31,7 +32,9 @@ def _parse(subscripts, ranks):
                 raise ValueError(f"einsum: axis {c!r} of the result of {subscripts!r}")
     else:
         everything = "".join(terms)
-        right = "".join(letters) + "".join(sorted(c for c in set(everything) if everything.count(c) == 1 and c not in letters))
+        right = "".join(letters) + "".join(
+            sorted(c for c in set(everything) if everything.count(c) == 1 and c not in letters)
+        )
     return terms, right
 
 
@@ -67,9 +70,16 @@ def _product(x, a, y, b, keep):
     y, b = _sum_out(y, b, set(a) | keep)
     batch = [c for c in a if c in b and c in keep]
     contract = [c for c in a if c in b and c not in keep]
-    out = _rlx.add_node("dot_general", (x, y), {
-        "lhs_contract": [a.index(c) for c in contract], "rhs_contract": [b.index(c) for c in contract],
-        "lhs_batch": [a.index(c) for c in batch], "rhs_batch": [b.index(c) for c in batch]})
+    out = _rlx.add_node(
+        "dot_general",
+        (x, y),
+        {
+            "lhs_contract": [a.index(c) for c in contract],
+            "rhs_contract": [b.index(c) for c in contract],
+            "lhs_batch": [a.index(c) for c in batch],
+            "rhs_batch": [b.index(c) for c in batch],
+        },
+    )
     used = set(batch) | set(contract)
     return out, "".join(batch) + "".join(c for c in a if c not in used) + "".join(c for c in b if c not in used)
 
@@ -155,7 +165,9 @@ def einsum(subscripts, operands, optimize=True):
     pairs = [_diagonals(v, t) for v, t in zip(values, terms)]
     while len(pairs) > 1:
         names = [t for _, t in pairs]
-        i, j = _cost(names, extents, lambda i, j: _keep(names, right, i, j))[2:] if optimize and len(pairs) > 2 else (0, 1)
+        i, j = (
+            _cost(names, extents, lambda i, j: _keep(names, right, i, j))[2:] if optimize and len(pairs) > 2 else (0, 1)
+        )
         product = _product(*pairs[i], *pairs[j], _keep(names, right, i, j))
         rest = [p for k, p in enumerate(pairs) if k not in (i, j)]
         pairs = [*rest, product] if optimize else [product, *rest]

@@ -1,4 +1,5 @@
 """Graphs built by hand: besides the methods of the extension, every op of the table is one, g.softmax(x, axis=-1)."""
+
 from . import _rlx
 
 Graph = _rlx.Graph
@@ -51,7 +52,8 @@ async def _call_async(self, *args, **kwargs):
 
 
 def _load_params(self, source, strict=True):
-    """Sets every param from a safetensors file or a dict of arrays, and gives how many. strict: no more and no fewer."""
+    """Sets every param from a safetensors file or a dict of arrays, and gives how many. strict: no more and no fewer.
+    """
     if not isinstance(source, dict):
         return _rlx.load_params(self, str(source), strict)
     names = [name for name, _, _ in self.params]
@@ -59,8 +61,9 @@ def _load_params(self, source, strict=True):
     extra = [n for n in source if n not in names]
     if missing or (strict and extra):
         raise _rlx.NotFound(
-            f"load_params: no array for param {missing[0]!r}" if missing else
-            f"load_params: the program has no param {extra[0]!r}; strict=False ignores it"
+            f"load_params: no array for param {missing[0]!r}"
+            if missing
+            else f"load_params: the program has no param {extra[0]!r}; strict=False ignores it"
         )
     for n in names:
         self.set_param(n, source[n])
@@ -83,7 +86,9 @@ class Page:
         import html
 
         frame = html.escape(self.html, quote=True)
-        return f'<iframe srcdoc="{frame}" style="width: 100%; height: {self.height}px; border: 1px solid #8884"></iframe>'
+        return (
+            f'<iframe srcdoc="{frame}" style="width: 100%; height: {self.height}px; border: 1px solid #8884"></iframe>'
+        )
 
     def __repr__(self):
         return f"<rlx page of {len(self.html) // 1024} KiB: .save(path), or a notebook shows it>"

@@ -1,4 +1,5 @@
 """x[index] and x.at[index]: NumPy's indexing as slices, gathers and scatters."""
+
 from . import _rlx
 
 
@@ -21,7 +22,8 @@ def _normal(x, index):
             i = _rlx.array_from(i)
         if _is_mask(i):
             raise IndexError(
-                "an index of truth values gives an array whose shape depends on them: rlx.numpy.where(mask, x, 0) keeps "
+                "an index of truth values gives an array whose shape depends on them: "
+                "rlx.numpy.where(mask, x, 0) keeps "
                 "the shape; outside of compiled functions index a NumPy array, numpy.asarray(x)[mask]"
             )
         if i is not None and i is not Ellipsis and not isinstance(i, slice) and not _is_array(i):
@@ -98,7 +100,12 @@ def _has_values(index):
 
 def update(x, index, values, how):
     """x.at[index].set(values) and the like; what an index array names out of range is dropped."""
-    if not _rlx.tracing() and not isinstance(x, _rlx.Value) and not _has_values(index) and not isinstance(values, _rlx.Value):
+    if (
+        not _rlx.tracing()
+        and not isinstance(x, _rlx.Value)
+        and not _has_values(index)
+        and not isinstance(values, _rlx.Value)
+    ):
         return _eager(_put, x, index, (values,), (how,))
     return _put(_rlx.value(x), _normal(x, index), values, how)
 
@@ -113,12 +120,14 @@ def _range(s, extent):
         if s.step == -1 and s.start is None and s.stop is None:
             return None, extent, -1
         raise IndexError(f"a slice with step {s.step} over the symbolic extent {extent}")
+
     def bound(b, default):
         if b is None:
             return default
         if isinstance(b, int) and b < 0:
             return extent + b
         return b
+
     start, stop = bound(s.start, 0), bound(s.stop, extent)
     return start, stop - start, 1
 
@@ -147,7 +156,9 @@ def _basic(x, entries):
             start, count, step = _range(i, extent)
             if step > 0:
                 starts.append(start)
-                limits.append(start + count if step == 1 else min(start + (count - 1) * step + 1, extent) if count else start)
+                limits.append(
+                    start + count if step == 1 else min(start + (count - 1) * step + 1, extent) if count else start
+                )
                 steps.append(step)
             elif start is None:
                 starts.append(0)
@@ -209,7 +220,8 @@ def _broadcast_shape(shapes):
 
 
 def _arrays_together(left):
-    """NumPy's rule: index arrays (and integers among them) that stand side by side put their axes there, else in front."""
+    """NumPy's rule: index arrays (and integers among them) that stand side by side put their axes there, else in front.
+    """
     places = [k for k, i in enumerate(left) if i is not None and not isinstance(i, str) or i == "drop"]
     return all(b - a == 1 for a, b in zip(places, places[1:]))
 
@@ -348,7 +360,10 @@ def _put_window(x, starts, extents, values, how):
 def _narrows_quietly(x, values):
     """Floats in narrower floats, integers in narrower ones: as NumPy's assignment."""
     order = "biufc"
-    return order.index(values.dtype.kind) <= order.index(x.dtype.kind) or {values.dtype.kind, x.dtype.kind} <= {"i", "u"}
+    return order.index(values.dtype.kind) <= order.index(x.dtype.kind) or {values.dtype.kind, x.dtype.kind} <= {
+        "i",
+        "u",
+    }
 
 
 def _size(x):

@@ -1,4 +1,5 @@
 """Tracing functions to graphs, and compiling them once for each signature."""
+
 import functools
 import math
 
@@ -106,9 +107,7 @@ def trace_leaves(call, specs, names, what, bounds=None):
         graph.symbol(name, min=low, max=high, divisor=divisor)
 
     def body():
-        values = [
-            graph.input(n, s.shape, s.dtype)._with_weak(s.weak_type) for n, s in zip(names, specs)
-        ]
+        values = [graph.input(n, s.shape, s.dtype)._with_weak(s.weak_type) for n, s in zip(names, specs)]
         result, out_tree = tree.flatten(call(values))
         outs = [output_leaf(leaf, what) for leaf in result]
         graph.set_outputs(outs)
@@ -137,11 +136,15 @@ class _Arguments:
         variadic = any(p.kind in (p.VAR_KEYWORD,) for p in parameters)
         for n in self.names:
             if parameters and n not in self.parameters and not variadic:
-                raise ValueError(f"static_argnames: {getattr(fun, '__name__', fun)} has no argument {n!r}; it has {self.parameters}")
+                raise ValueError(
+                    f"static_argnames: {getattr(fun, '__name__', fun)} has no argument {n!r}; it has {self.parameters}"
+                )
         nums = set()
         for n in self.nums:
-            if parameters and not -len(positional) <= n < len(positional) and not any(
-                p.kind is p.VAR_POSITIONAL for p in parameters
+            if (
+                parameters
+                and not -len(positional) <= n < len(positional)
+                and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
             ):
                 raise ValueError(f"static_argnums: {getattr(fun, '__name__', fun)} has no positional argument {n}")
             nums.add(n + len(positional) if n < 0 else n)
@@ -441,7 +444,9 @@ class Program:
             "rlx": "program",
             "version": 1,
             "name": self._what,
-            "inputs": [[n, [str(d) for d in s.shape], s.dtype.name, s.weak_type] for n, s in zip(t.in_names, t.in_specs)],
+            "inputs": [
+                [n, [str(d) for d in s.shape], s.dtype.name, s.weak_type] for n, s in zip(t.in_names, t.in_specs)
+            ],
             "weak": [bool(w) for w in t.out_weak],
             "tree": _tree_to_json(t.out_tree),
         }
@@ -465,7 +470,8 @@ def _tree_to_json(form):
         if isinstance(t, dict) and all(isinstance(k, str) for k in t):
             return {"dict": {k: walk(v) for k, v in t.items()}}
         raise TypeError(
-            f"a result of type {type(t).__name__} cannot be saved: files hold tuples, lists, dicts with string keys and arrays"
+            f"a result of type {type(t).__name__} cannot be saved: files hold tuples, lists, dicts "
+            f"with string keys and arrays"
         )
 
     return walk(marks)
@@ -521,17 +527,13 @@ def _shapes(traced):
 
 def eval_shape(fun, *args, **kwargs):
     """Shapes and dtypes of fun's result, as a tree of ShapeDtype, without computing anything."""
-    wrapped = _Wrapped(
-        fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None)
-    )
+    wrapped = _Wrapped(fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None))
     return _shapes(wrapped.trace(args, kwargs))
 
 
 def trace(fun, *args, **kwargs):
     """The graph of fun for arguments like these (arrays or ShapeDtype)."""
-    wrapped = _Wrapped(
-        fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None)
-    )
+    wrapped = _Wrapped(fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None))
     return wrapped.trace(args, kwargs).graph
 
 

@@ -1,4 +1,5 @@
 """What functions of arrays share: at once on arrays, as nodes on traced values."""
+
 import functools
 
 from . import _rlx
@@ -44,7 +45,8 @@ def names_of_variadic(code):
 
 
 def op(*arrays):
-    """Makes fun, which builds nodes, a function of arrays too: `arrays` are its arguments that hold arrays, those with a
+    """Makes fun, which builds nodes, a function of arrays too: `arrays` are its arguments that hold arrays, those with
+    a
     star in front hold lists or other trees of them; all others are static. On arrays it is compiled once for each
     signature.
     """

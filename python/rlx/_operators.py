@@ -1,15 +1,19 @@
 """Operators, methods and indexing of arrays and of traced values: the functions of rlx.numpy."""
+
 from . import _indexing, _rlx
 from . import numpy as rnp
 
 
 def _binary(f, swapped=False):
     if swapped:
+
         def op(self, other):
             return f(other, self) if _joins(other) else NotImplemented
     else:
+
         def op(self, other):
             return f(self, other) if _joins(other) else NotImplemented
+
     return op
 
 
@@ -26,14 +30,18 @@ def _refuse_write(self, index, value):
 
 def _refuse_update(name):
     def op(self, *args, **kwargs):
-        raise TypeError(f"rlx arrays cannot be changed in place, as {name} would: use its result, y = rlx.numpy.{name}(x)")
+        raise TypeError(
+            f"rlx arrays cannot be changed in place, as {name} would: use its result, y = rlx.numpy.{name}(x)"
+        )
+
     return op
 
 
 def _refuse_choice(self):
     shape, where = self.shape, self.made_at
     raise TypeError(
-        f"Python asked whether a traced value is true ({self.dtype.name}{list(shape)}, made at {where[0]}:{where[1]}): its numbers "
+        f"Python asked whether a traced value is true ({self.dtype.name}{list(shape)}, made at "
+        f"{where[0]}:{where[1]}): its numbers "
         "exist only when the compiled function runs. Choose with rlx.numpy.where, rlx.cond or rlx.while_loop, or name "
         "the argument in static_argnames"
     )
@@ -43,9 +51,11 @@ def _refuse_number(kind):
     def op(self, *args, **kwargs):
         where = self.made_at
         raise TypeError(
-            f"{kind} of a traced value ({self.dtype.name}{list(self.shape)}, made at {where[0]}:{where[1]}): its numbers exist "
+            f"{kind} of a traced value ({self.dtype.name}{list(self.shape)}, made at "
+            f"{where[0]}:{where[1]}): its numbers exist "
             "only when the compiled function runs. Keep to rlx.numpy inside it; rlx.numpy.astype casts"
         )
+
     return op
 
 
@@ -122,16 +132,64 @@ class _AtIndex:
 
 
 _BINARY = {
-    "add": rnp.add, "sub": rnp.subtract, "mul": rnp.multiply, "truediv": rnp.divide, "floordiv": rnp.floor_divide,
-    "mod": rnp.remainder, "pow": rnp.power, "matmul": rnp.matmul, "and": rnp.bitwise_and, "or": rnp.bitwise_or,
-    "xor": rnp.bitwise_xor, "lshift": rnp.left_shift, "rshift": rnp.right_shift, "divmod": rnp.divmod,
+    "add": rnp.add,
+    "sub": rnp.subtract,
+    "mul": rnp.multiply,
+    "truediv": rnp.divide,
+    "floordiv": rnp.floor_divide,
+    "mod": rnp.remainder,
+    "pow": rnp.power,
+    "matmul": rnp.matmul,
+    "and": rnp.bitwise_and,
+    "or": rnp.bitwise_or,
+    "xor": rnp.bitwise_xor,
+    "lshift": rnp.left_shift,
+    "rshift": rnp.right_shift,
+    "divmod": rnp.divmod,
 }
-_COMPARE = {"eq": rnp.equal, "ne": rnp.not_equal, "lt": rnp.less, "le": rnp.less_equal, "gt": rnp.greater,
-            "ge": rnp.greater_equal}
+_COMPARE = {
+    "eq": rnp.equal,
+    "ne": rnp.not_equal,
+    "lt": rnp.less,
+    "le": rnp.less_equal,
+    "gt": rnp.greater,
+    "ge": rnp.greater_equal,
+}
 _METHODS = (
-    "sum", "mean", "max", "min", "prod", "std", "var", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort",
-    "argsort", "ravel", "squeeze", "astype", "clip", "dot", "round", "conj", "conjugate", "swapaxes", "repeat", "take",
-    "diagonal", "trace", "nonzero", "ptp", "choose", "searchsorted", "argpartition", "copy",
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "prod",
+    "std",
+    "var",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "cumprod",
+    "sort",
+    "argsort",
+    "ravel",
+    "squeeze",
+    "astype",
+    "clip",
+    "dot",
+    "round",
+    "conj",
+    "conjugate",
+    "swapaxes",
+    "repeat",
+    "take",
+    "diagonal",
+    "trace",
+    "nonzero",
+    "ptp",
+    "choose",
+    "searchsorted",
+    "argpartition",
+    "copy",
 )
 
 
@@ -216,9 +274,16 @@ def install():
         _common(cls)
     value, array = _rlx.Value, _rlx.Array
     value.__bool__ = _refuse_choice
-    for name, kind in (("__float__", "float()"), ("__int__", "int()"), ("__complex__", "complex()"),
-                       ("__index__", "an index"), ("item", "item()"), ("tolist", "tolist()"),
-                       ("__array__", "numpy.asarray()"), ("__dlpack__", "DLPack")):
+    for name, kind in (
+        ("__float__", "float()"),
+        ("__int__", "int()"),
+        ("__complex__", "complex()"),
+        ("__index__", "an index"),
+        ("item", "item()"),
+        ("tolist", "tolist()"),
+        ("__array__", "numpy.asarray()"),
+        ("__dlpack__", "DLPack"),
+    ):
         setattr(value, name, _refuse_number(kind))
     value.__len__ = _length
     value.__array_ufunc__ = _numpy_function

@@ -2,6 +2,7 @@
 
 Outside of a trace they run at once, compiled and cached; inside of one they become part of the program.
 """
+
 import functools
 
 from . import _rlx, tree
@@ -29,7 +30,9 @@ def _argnums(argnums, args, kind, fun):
     out = []
     for n in nums:
         if not isinstance(n, int) or not -len(args) <= n < len(args):
-            raise ValueError(f"{kind} of {_name(fun)}: argnums {argnums} for a call with {len(args)} positional arguments")
+            raise ValueError(
+                f"{kind} of {_name(fun)}: argnums {argnums} for a call with {len(args)} positional arguments"
+            )
         out.append(n % len(args))
     return out
 
@@ -54,7 +57,9 @@ def _scalar(value, kind, fun):
             "sum it, or take rlx.vjp or rlx.jacrev"
         )
     if value.dtype.kind != "f":
-        raise TypeError(f"{kind} of {_name(fun)}: it returns {value.dtype.name}, gradients are of real floating scalars")
+        raise TypeError(
+            f"{kind} of {_name(fun)}: it returns {value.dtype.name}, gradients are of real floating scalars"
+        )
 
 
 def value_and_grad(fun, argnums=0, has_aux=False):
@@ -81,10 +86,14 @@ def value_and_grad(fun, argnums=0, has_aux=False):
             aux = None
             if has_aux:
                 if not isinstance(result, tuple) or len(result) != 2:
-                    raise TypeError(f"grad of {_name(fun)}: with has_aux it returns (value, aux), got {type(result).__name__}")
+                    raise TypeError(
+                        f"grad of {_name(fun)}: with has_aux it returns (value, aux), got {type(result).__name__}"
+                    )
                 result, aux = result
             if isinstance(result, (tuple, list, dict)) or result is None:
-                raise TypeError(f"grad of {_name(fun)}: it returns a {type(result).__name__}, gradients are of one scalar")
+                raise TypeError(
+                    f"grad of {_name(fun)}: it returns a {type(result).__name__}, gradients are of one scalar"
+                )
             loss = _rlx.value(result)
             _scalar(loss, "grad", fun)
             aux_leaves, aux_form = tree.flatten(aux)
@@ -128,11 +137,15 @@ def _vjp_inner(fun, primals, cotangents):
     def body(xs):
         outs = flat(xs)
         if ct_form != out_form:
-            raise TypeError(f"vjp of {_name(fun)}: the cotangents {ct_form} do not have the form of the result {out_form}")
+            raise TypeError(
+                f"vjp of {_name(fun)}: the cotangents {ct_form} do not have the form of the result {out_form}"
+            )
         for o, ct in zip(outs, ct_leaves):
             o, ct = _rlx.value(o), _rlx.value(ct)
             if o.shape != ct.shape:
-                raise ValueError(f"vjp of {_name(fun)}: a cotangent of shape {ct.shape} for a result of shape {o.shape}")
+                raise ValueError(
+                    f"vjp of {_name(fun)}: a cotangent of shape {ct.shape} for a result of shape {o.shape}"
+                )
         return outs
 
     shapes = _eval(body, values)
@@ -318,8 +331,12 @@ def _jacobian(fun, argnums, forward, has_aux):
             blocks = []
             for c in columns:
                 per = _split_rows(c, values)  # [*in, *out] of each input
-                blocks.append([rnp.moveaxis(b, tuple(range(v.ndim)), tuple(range(-v.ndim, 0))) if v.ndim else b
-                               for b, v in zip(per, values)])
+                blocks.append(
+                    [
+                        rnp.moveaxis(b, tuple(range(v.ndim)), tuple(range(-v.ndim, 0))) if v.ndim else b
+                        for b, v in zip(per, values)
+                    ]
+                )
         else:
             shapes = _eval(flat, values)
             for s in shapes:
@@ -381,18 +398,24 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
         for i, (x, axis) in enumerate(zip(everything, axes)):
             if axis is None or not _rlx.is_array_leaf(x):
                 if axis is not None and not _rlx.is_array_leaf(x):
-                    raise TypeError(f"vmap of {_name(fun)}: an argument of type {type(x).__name__} cannot be mapped; "
-                                    "give it in_axes None")
+                    raise TypeError(
+                        f"vmap of {_name(fun)}: an argument of type {type(x).__name__} cannot be mapped; "
+                        "give it in_axes None"
+                    )
                 continue
             shape = x.shape if hasattr(x, "shape") else ()
             if not -len(shape) <= axis < len(shape):
-                raise ValueError(f"vmap of {_name(fun)}: axis {axis} of an argument of shape {tuple(shape)}; "
-                                 "give what is not mapped in_axes None")
+                raise ValueError(
+                    f"vmap of {_name(fun)}: axis {axis} of an argument of shape {tuple(shape)}; "
+                    "give what is not mapped in_axes None"
+                )
             n = shape[axis]
             if batch is None:
                 batch, first = n, i
             elif n != batch:
-                raise ValueError(f"vmap of {_name(fun)}: mapped axes have {batch} entries (argument leaf {first}) and {n} (leaf {i})")
+                raise ValueError(
+                    f"vmap of {_name(fun)}: mapped axes have {batch} entries (argument leaf {first}) and {n} (leaf {i})"
+                )
             mapped.append(i)
         if batch is None:
             batch = axis_size
@@ -414,9 +437,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
         def places(_):
             return tree.spread(out_axes, out_form, f"vmap of {_name(fun)}: out_axes")
 
-        outs = _rlx.fn_vmap(
-            [_rlx.value(everything[i]) for i in mapped], flat, [axes[i] for i in mapped], batch, places
-        )
+        outs = _rlx.fn_vmap([_rlx.value(everything[i]) for i in mapped], flat, [axes[i] for i in mapped], batch, places)
         return out_form.unflatten(outs)
 
     return _transform(fun, inner, "vmap")

@@ -1,4 +1,5 @@
 """Functions of neural networks, as jax.nn has them."""
+
 from . import _rlx
 from . import numpy as rnp
 from ._op import axes_of as _axes_of

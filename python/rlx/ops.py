@@ -1,7 +1,9 @@
 """The op table as functions: rlx.ops.softmax(x, axis=-1), rlx.ops.gelu(x), rlx.ops.layer_norm(x, gamma, beta).
 
-Every op of the table is here under its name in graph texts; attributes are keywords. They are made when first asked for.
+Every op of the table is here under its name in graph texts; attributes are keywords. They are made when first asked
+for.
 """
+
 from . import _rlx
 
 _by_name = None
@@ -31,7 +33,9 @@ def _document(name, record):
     operands = []
     for operand, optional in record["operands"]:
         operands.append(f"[{operand}]" if optional else operand)
-    lines.append("Operands: " + (", ".join(operands) or "none") + (" (the first may repeat)" if record["variadic"] else ""))
+    lines.append(
+        "Operands: " + (", ".join(operands) or "none") + (" (the first may repeat)" if record["variadic"] else "")
+    )
     for a in record["attrs"]:
         values = f": one of {', '.join(a['values'])}" if a["values"] else ""
         default = f" = {a['default']}" if a["default"] != "" else ""

@@ -2,6 +2,7 @@
 
 The same key gives the same bits on every device and thread count; bits are those of jax.random with threefry2x32.
 """
+
 from . import _rlx
 from . import numpy as rnp
 from ._op import creator as _creator

@@ -2,6 +2,7 @@
 
 A field of a dataclass with metadata {"static": True} is part of the tree's form; the other fields are its children.
 """
+
 from . import _rlx
 
 TreeDef = _rlx.TreeDef
@@ -40,7 +41,8 @@ def map(f, tree, *others):
 
 
 def register(cls, flatten, unflatten):
-    """Makes instances of `cls` trees: flatten(x) gives (children, static part), unflatten(static part, children) an x."""
+    """Makes instances of `cls` trees: flatten(x) gives (children, static part), unflatten(static part, children) an x.
+    """
     _rlx.register_tree(cls, flatten, unflatten)
     return cls
 
@@ -84,4 +86,6 @@ def _spread(prefix, marks, out, what):
         for k, p in prefix.items():
             _spread(p, marks[k], out, what)
         return
-    raise TypeError(f"{what}: {prefix!r} does not follow the form of the values; give an int, None, or a tree like theirs")
+    raise TypeError(
+        f"{what}: {prefix!r} does not follow the form of the values; give an int, None, or a tree like theirs"
+    )

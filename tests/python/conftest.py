@@ -1,6 +1,7 @@
 """Settings of the Python tests: hypothesis in two sizes (HYPOTHESIS_PROFILE=full for the long one), JAX with 64 bits,
 and the devices that the oracle suites run on.
 """
+
 import os
 import sys
 
@@ -21,8 +22,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_addoption(parser):
     parser.addoption("--device", action="append", default=[], help="a device to test, as rlx names it; may be repeated")
     parser.addoption("--plugin", action="append", default=[], help="a backend's plug-in to load first")
-    parser.addoption("--full", action="append", default=[], metavar="DEVICE",
-                     help="everything on this device: hypothesis's profile 'full', and many random programs")
+    parser.addoption(
+        "--full",
+        action="append",
+        default=[],
+        metavar="DEVICE",
+        help="everything on this device: hypothesis's profile 'full', and many random programs",
+    )
 
 
 def pytest_configure(config):

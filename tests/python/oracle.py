@@ -1,12 +1,45 @@
 """Comparing results of rlx with those of NumPy and JAX: NaN and infinities in their places, numbers in ulp."""
+
 import numpy as np
 
 import rlx
 import rlx.numpy as rnp
 
 SPECIAL = np.array(
-    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 7.5, -7.5, 0.1, 100.0, -100.0, 1e-45, -1e-45, 1e-40, 2**-126,
-     -(2**-126), 3.4028235e38, -3.4028235e38, np.inf, -np.inf, np.nan, np.pi, 1e-3, 1e10, 88.0, -88.0, 16777216.0, 1 - 2**-24],
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        7.5,
+        -7.5,
+        0.1,
+        100.0,
+        -100.0,
+        1e-45,
+        -1e-45,
+        1e-40,
+        2**-126,
+        -(2**-126),
+        3.4028235e38,
+        -3.4028235e38,
+        np.inf,
+        -np.inf,
+        np.nan,
+        np.pi,
+        1e-3,
+        1e10,
+        88.0,
+        -88.0,
+        16777216.0,
+        1 - 2**-24,
+    ],
     np.float32,
 )
 
@@ -85,11 +118,15 @@ def close(g, w, tol, what):
             bad |= (np.signbit(g64) != np.signbit(w64)) & ~nan_in(g, w)
     elif tol[0] == "ulp":
         equal = g64 == w64
-        bad = ~equal & ~(ulp_distance(np.where(equal, 0, g64).astype(g.dtype), np.where(equal, 0, w64).astype(g.dtype)) <= tol[1])
+        bad = ~equal & ~(
+            ulp_distance(np.where(equal, 0, g64).astype(g.dtype), np.where(equal, 0, w64).astype(g.dtype)) <= tol[1]
+        )
     else:
         finite = np.isfinite(w64) & np.isfinite(g64)
         size = np.max(np.abs(w64[np.isfinite(w64)]), initial=0.0)
-        bad = np.where(finite, np.abs(np.where(finite, g64, 0) - np.where(finite, w64, 0)) > tol[1] * max(size, 1e-30), g64 != w64)
+        bad = np.where(
+            finite, np.abs(np.where(finite, g64, 0) - np.where(finite, w64, 0)) > tol[1] * max(size, 1e-30), g64 != w64
+        )
     assert not np.any(bad), f"{what} ({tol}): at {np.argwhere(bad)[:5].tolist()}\n{g[bad][:5]}\nexpected\n{w[bad][:5]}"
 
 
@@ -104,8 +141,20 @@ class Case:
     tol as of `same`; grad: derivatives are compared with JAX's; vmap: batched and looped results are equal.
     """
 
-    def __init__(self, name, call, *arrays, oracle="np", tol=("ulp", 4), grad=None, vmap=True, jit=True, dtypes=True,
-                 grad_tol=("rel", 2e-5), id=""):
+    def __init__(
+        self,
+        name,
+        call,
+        *arrays,
+        oracle="np",
+        tol=("ulp", 4),
+        grad=None,
+        vmap=True,
+        jit=True,
+        dtypes=True,
+        grad_tol=("rel", 2e-5),
+        id="",
+    ):
         self.name, self.call, self.arrays, self.oracle, self.tol = name, call, arrays, oracle, tol
         floats = [a.dtype.kind in "f" and a.size and np.isfinite(a).all() for a in arrays]
         self.grad = (bool(floats) and floats[0]) if grad is None else grad

@@ -7,9 +7,11 @@
 Program k has seed SEED + k. A program that fails is printed, made smaller, and written to tests/python/regressions
 (--keep FOLDER for another folder). --plugin PATH loads a backend's plug-in first, whose device may then be named.
 """
+
 import argparse
 import collections
 import os
+import signal
 import sys
 import time
 
@@ -53,12 +55,14 @@ class Tally:
 
     def text(self):
         total = sum(self.programs.values())
-        lines = [f"{total} programs: " + ", ".join(f"{k} {v}" for k, v in sorted(self.programs.items())),
-                 "nesting: " + ", ".join(f"{k} deep {v}" for k, v in sorted(self.depths.items())),
-                 f"{self.steps} steps, {self.elements} elements compared, {self.loose} of them decided or blurred by "
-                 f"rounding ({100 * self.loose / max(self.elements, 1):.1f} %)",
-                 f"{len(self.failed)} failed" + (": seeds " + ", ".join(map(str, self.failed)) if self.failed else ""),
-                 "ops: " + ", ".join(f"{k} {v}" for k, v in sorted(self.ops.items()))]
+        lines = [
+            f"{total} programs: " + ", ".join(f"{k} {v}" for k, v in sorted(self.programs.items())),
+            "nesting: " + ", ".join(f"{k} deep {v}" for k, v in sorted(self.depths.items())),
+            f"{self.steps} steps, {self.elements} elements compared, {self.loose} of them decided or blurred by "
+            f"rounding ({100 * self.loose / max(self.elements, 1):.1f} %)",
+            f"{len(self.failed)} failed" + (": seeds " + ", ".join(map(str, self.failed)) if self.failed else ""),
+            "ops: " + ", ".join(f"{k} {v}" for k, v in sorted(self.ops.items())),
+        ]
         missing = uncovered(self.ops)
         if missing:
             lines.append("in none of them: " + ", ".join(missing))
@@ -105,7 +109,12 @@ def main():
     if a.file:
         return 0
     tally, began, none = Tally(), time.time(), 0
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))  # ends behind this program, with its tally
     for seed in range(a.seed, a.seed + a.count):
+        if stopped:
+            print(f"stopped before seed {seed}")
+            break
         if a.seconds and time.time() - began > a.seconds:
             print(f"time is up before seed {seed}")
             break

@@ -2,6 +2,7 @@
 
 The tutorial's cells run too, and give what the notebook shows.
 """
+
 import contextlib
 import importlib.util
 import io

@@ -1,4 +1,5 @@
 """Elementwise functions in units of the last place, against mpmath and float64, and at special values."""
+
 import jax
 import jax.extend  # noqa: F401
 import jax.numpy as jnp
@@ -16,18 +17,68 @@ BINARIES = ("add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2")
 
 # docs/numerics.md, "Accuracy of f32 functions"; what is not named there has OTHERS.
 F32 = {
-    "sqrt": 0.5, "square": 0.5, "recip": 0.5, "sin": 0.6, "cos": 0.6, "pow": 0.6, "log": 0.8, "elu": 0.9, "exp": 1.0,
-    "tan": 1.3, "tanh": 1.3, "erf": 1.3, "hard_sigmoid": 1.4, "log1p": 1.5, "rsqrt": 1.5, "softsign": 1.5,
-    "expm1": 1.6, "softplus": 1.9, "log_sigmoid": 1.9, "atan": 2.1, "gelu": 2.2, "sigmoid": 2.3, "hard_swish": 2.5,
-    "gelu_approx": 2.8, "silu": 3.2, "mish": 3.5, "add": 0.5, "sub": 0.5, "mul": 0.5, "div": 0.5, "max": 0, "min": 0,
-    "relu": 0, "neg": 0, "abs": 0, "round": 0, "floor": 0, "ceil": 0, "sign": 0, "trunc": 0, "mod": 0.5,
+    "sqrt": 0.5,
+    "square": 0.5,
+    "recip": 0.5,
+    "sin": 0.6,
+    "cos": 0.6,
+    "pow": 0.6,
+    "log": 0.8,
+    "elu": 0.9,
+    "exp": 1.0,
+    "tan": 1.3,
+    "tanh": 1.3,
+    "erf": 1.3,
+    "hard_sigmoid": 1.4,
+    "log1p": 1.5,
+    "rsqrt": 1.5,
+    "softsign": 1.5,
+    "expm1": 1.6,
+    "softplus": 1.9,
+    "log_sigmoid": 1.9,
+    "atan": 2.1,
+    "gelu": 2.2,
+    "sigmoid": 2.3,
+    "hard_swish": 2.5,
+    "gelu_approx": 2.8,
+    "silu": 3.2,
+    "mish": 3.5,
+    "add": 0.5,
+    "sub": 0.5,
+    "mul": 0.5,
+    "div": 0.5,
+    "max": 0,
+    "min": 0,
+    "relu": 0,
+    "neg": 0,
+    "abs": 0,
+    "round": 0,
+    "floor": 0,
+    "ceil": 0,
+    "sign": 0,
+    "trunc": 0,
+    "mod": 0.5,
 }
 OTHERS = 4.0
 DOMAIN = {
-    "log": (1e-6, 50), "sqrt": (0, 50), "rsqrt": (1e-6, 50), "log2": (1e-6, 50), "log10": (1e-6, 50),
-    "log1p": (-0.99, 50), "asin": (-1, 1), "acos": (-1, 1), "acosh": (1, 50), "atanh": (-0.999, 0.999),
-    "erfinv": (-0.999, 0.999), "exp": (-20, 10), "exp2": (-20, 10), "expm1": (-20, 10), "sinh": (-10, 10),
-    "cosh": (-10, 10), "tan": (-1.5, 1.5), "cbrt": (-50, 50),
+    "log": (1e-6, 50),
+    "sqrt": (0, 50),
+    "rsqrt": (1e-6, 50),
+    "log2": (1e-6, 50),
+    "log10": (1e-6, 50),
+    "log1p": (-0.99, 50),
+    "asin": (-1, 1),
+    "acos": (-1, 1),
+    "acosh": (1, 50),
+    "atanh": (-0.999, 0.999),
+    "erfinv": (-0.999, 0.999),
+    "exp": (-20, 10),
+    "exp2": (-20, 10),
+    "expm1": (-20, 10),
+    "sinh": (-10, 10),
+    "cosh": (-10, 10),
+    "tan": (-1.5, 1.5),
+    "cbrt": (-50, 50),
 }
 # Of which the f64 kernels are exact to units of x, not of the result: their tail below 0 cancels.
 UNITS_OF_X = ("gelu", "gelu_approx")
@@ -36,8 +87,9 @@ UNITS_OF_X = ("gelu", "gelu_approx")
 def _points(name, dtype, n=400):
     low, high = DOMAIN.get(name, (-12, 12))
     r = np.random.default_rng(len(name) * 7 + n)
-    x = np.concatenate([r.uniform(low, high, n), r.uniform(max(low, -1), min(high, 2), n),
-                        np.array([low, high, 1.0, max(low, 0.5)])])
+    x = np.concatenate(
+        [r.uniform(low, high, n), r.uniform(max(low, -1), min(high, 2), n), np.array([low, high, 1.0, max(low, 0.5)])]
+    )
     small = 2.0 ** r.uniform(-20, 0, n // 4)
     if low <= 0:
         x = np.concatenate([x, small, -small if low < 0 and name != "log1p" else small])
@@ -53,15 +105,35 @@ def _exact(f, types, xs):
 
 
 _MP = {
-    "gelu": lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2, "erf": mpmath.erf, "erfinv": mpmath.erfinv,
-    "tan": mpmath.tan, "log1p": lambda x: mpmath.log1p(x), "expm1": mpmath.expm1, "exp": mpmath.exp, "log": mpmath.log,
-    "sin": mpmath.sin, "cos": mpmath.cos, "tanh": mpmath.tanh, "atan": mpmath.atan, "asin": mpmath.asin,
-    "acos": mpmath.acos, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "asinh": mpmath.asinh, "acosh": mpmath.acosh,
-    "atanh": mpmath.atanh, "exp2": lambda x: mpmath.mpf(2) ** x, "log2": lambda x: mpmath.log(x, 2),
-    "log10": mpmath.log10, "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
-    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)), "silu": lambda x: x / (1 + mpmath.exp(-x)),
-    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)), "log_sigmoid": lambda x: -mpmath.log1p(mpmath.exp(-x)),
-    "mish": lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))), "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "gelu": lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
+    "erf": mpmath.erf,
+    "erfinv": mpmath.erfinv,
+    "tan": mpmath.tan,
+    "log1p": lambda x: mpmath.log1p(x),
+    "expm1": mpmath.expm1,
+    "exp": mpmath.exp,
+    "log": mpmath.log,
+    "sin": mpmath.sin,
+    "cos": mpmath.cos,
+    "tanh": mpmath.tanh,
+    "atan": mpmath.atan,
+    "asin": mpmath.asin,
+    "acos": mpmath.acos,
+    "sinh": mpmath.sinh,
+    "cosh": mpmath.cosh,
+    "asinh": mpmath.asinh,
+    "acosh": mpmath.acosh,
+    "atanh": mpmath.atanh,
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "log2": lambda x: mpmath.log(x, 2),
+    "log10": mpmath.log10,
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "silu": lambda x: x / (1 + mpmath.exp(-x)),
+    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "log_sigmoid": lambda x: -mpmath.log1p(mpmath.exp(-x)),
+    "mish": lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))),
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
     "elu": lambda x: x if x > 0 else mpmath.expm1(x),
 }
 
@@ -95,7 +167,7 @@ def _run(name, xs, device):
 def _limit(name, dtype):
     if dtype in ("bfloat16", "float16"):
         # computed in f32 and rounded once; functions of f32 may cross the middle between two numbers
-        return 0.5 if F32.get(name, OTHERS) == 0 else 0.51 + F32.get(name, OTHERS) * 2.0 ** -8
+        return 0.5 if F32.get(name, OTHERS) == 0 else 0.51 + F32.get(name, OTHERS) * 2.0**-8
     # f64 functions have no table: the units that every test of ours allows
     return F32.get(name, OTHERS) + 0.1 if dtype == "float32" else max(F32.get(name, OTHERS), 1.0) + 3.0
 
@@ -135,9 +207,17 @@ INF, NAN = np.inf, np.nan
 SPECIALS = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.0**-140, -(2.0**-140), 3e38, -3e38, 0.5, -0.5, 2.5, -2.5]
 # docs/numerics.md: limits at infinities where JAX gives NaN, and others.
 LIMITS = {
-    ("gelu", -INF): 0.0, ("gelu_approx", -INF): 0.0, ("silu", -INF): 0.0, ("hard_swish", -INF): 0.0,
-    ("mish", -INF): 0.0, ("softsign", INF): 1.0, ("softsign", -INF): -1.0, ("elu", -INF): -1.0,
-    ("gelu", INF): INF, ("mish", INF): INF, ("log_sigmoid", -INF): -INF,
+    ("gelu", -INF): 0.0,
+    ("gelu_approx", -INF): 0.0,
+    ("silu", -INF): 0.0,
+    ("hard_swish", -INF): 0.0,
+    ("mish", -INF): 0.0,
+    ("softsign", INF): 1.0,
+    ("softsign", -INF): -1.0,
+    ("elu", -INF): -1.0,
+    ("gelu", INF): INF,
+    ("mish", INF): INF,
+    ("log_sigmoid", -INF): -INF,
 }
 
 
@@ -150,8 +230,11 @@ def test_special_values(name, device):
     got = wide(_run(name, [x], device))
     for v, g, w in zip(SPECIALS, got, want):
         w = LIMITS.get((name, v), w)
-        near = (g == w) or (g != g and w != w) or (np.isfinite(g) and np.isfinite(w) and
-                                                    abs(g - w) <= 4 * dtypes.last_place(np.float64(w), "float32"))
+        near = (
+            (g == w)
+            or (g != g and w != w)
+            or (np.isfinite(g) and np.isfinite(w) and abs(g - w) <= 4 * dtypes.last_place(np.float64(w), "float32"))
+        )
         assert near, f"{name}({v}) is {g}, wanted {w}"
 
 
@@ -165,8 +248,11 @@ def test_special_values_of_two(name, device):
     for a, b, g, w in zip(x, y, got, want):
         if name == "mod" and (np.isinf(a) or np.isinf(b) or abs(a) > 1e30):
             continue  # JAX's remainder by an infinity differs between its versions
-        near = (g == w) or (g != g and w != w) or (np.isfinite(g) and np.isfinite(w) and
-                                                    abs(g - w) <= 4 * dtypes.last_place(np.float64(w), "float32"))
+        near = (
+            (g == w)
+            or (g != g and w != w)
+            or (np.isfinite(g) and np.isfinite(w) and abs(g - w) <= 4 * dtypes.last_place(np.float64(w), "float32"))
+        )
         assert near, f"{name}({a}, {b}) is {g}, wanted {w}"
 
 

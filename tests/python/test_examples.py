@@ -1,4 +1,5 @@
 """The programs of examples/python: they run, print what stands beside them, and their types and all stubs are right."""
+
 import importlib.util
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """What random programs found in rlx, each the smallest way to it."""
+
 import numpy as np
 import pytest
 
@@ -14,9 +15,14 @@ def with_rules(body):
     return g
 
 
-@pytest.mark.parametrize("body", [
-    lambda x: rnp.triu(x, -3), lambda x: x * np.ones(3, np.float32), lambda x: x + rnp.zeros((3,)),
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x: rnp.triu(x, -3),
+        lambda x: x * np.ones(3, np.float32),
+        lambda x: x + rnp.zeros((3,)),
+    ],
+)
 def test_constants_lie_inside_functions_with_rules(body):
     """A constant array went to the graph around, which such a function may not read."""
     g = with_rules(body)

@@ -1,4 +1,5 @@
 """Ten thousand calls leak nothing: resident memory, reference counts, numbers of live objects stay where they are."""
+
 import gc
 import os
 import sys

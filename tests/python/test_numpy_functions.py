@@ -1,4 +1,5 @@
 """Every function of rlx.numpy against NumPy and JAX: at once, under rlx.jit, its derivative, batched."""
+
 import cases_ufuncs
 import pytest
 

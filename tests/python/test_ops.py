@@ -1,4 +1,5 @@
 """Every op forward against JAX, over dtypes, shapes, attributes and ways of compiling."""
+
 import zlib
 
 import jax.extend  # noqa: F401
@@ -15,9 +16,12 @@ OPS = catalogue.load()
 
 # Ops of the table that have no oracle here, and where they are tested.
 WITHOUT = {
-    "input": "a leaf: every program has some", "param": "a leaf of compiled programs, test_custom.py and C++",
-    "constant": "a leaf: programs have some", "state": "a leaf that keeps its value: C++ tests of states",
-    "if": "control.cond and control.switch of random programs", "while": "control.while_ of random programs",
+    "input": "a leaf: every program has some",
+    "param": "a leaf of compiled programs, test_custom.py and C++",
+    "constant": "a leaf: programs have some",
+    "state": "a leaf that keeps its value: C++ tests of states",
+    "if": "control.cond and control.switch of random programs",
+    "while": "control.while_ of random programs",
     "scan": "control.scan, control.map and control.fori of random programs",
     "call": "control.call, checkpoint, custom_vjp and custom_jvp of random programs",
     "relayout": "made by passes alone; common and default ways of compiling are compared",
@@ -27,9 +31,18 @@ WITHOUT = {
 # Ops with dtypes in rlx's list that mean nothing: their sample has no f32 operand whose dtype could be another, or
 # one that does not decide. Every dtype they do take is drawn.
 NOT_DRAWN = {
-    "axis_index": "no operands", "iota": "no operands", "rng_bits": "a key of uint32", "bit_and": "integers",
-    "bit_or": "integers", "bit_xor": "integers", "shl": "integers", "shr": "integers", "not_": "integers and bool",
-    "encoder_block": "floats", "llama_decoder_block": "floats", "dequantize": "codes of integers; f8 ones in C++",
+    "axis_index": "no operands",
+    "iota": "no operands",
+    "rng_bits": "a key of uint32",
+    "bit_and": "integers",
+    "bit_or": "integers",
+    "bit_xor": "integers",
+    "shl": "integers",
+    "shr": "integers",
+    "not_": "integers and bool",
+    "encoder_block": "floats",
+    "llama_decoder_block": "floats",
+    "dequantize": "codes of integers; f8 ones in C++",
     "fused_dot": "of f32 or f64, as its epilogue",
 }
 
@@ -105,6 +118,7 @@ def test_storage_dtypes_through_casts(storage, device):
         want = np.clip(x, -most, most).astype(dtypes.of(storage)).astype(np.float32)
     f = rlx.jit(lambda v: rlx.ops.cast(rlx.ops.cast(v, to=storage), to="float32"), device=device)
     assert np.array_equal(np.asarray(f(x)), want), (storage, np.asarray(f(x)), want)
-    moved = rlx.jit(lambda v: rlx.ops.cast(rlx.ops.reverse(rlx.ops.cast(v, to=storage), axes=[0]), to="float32"),
-                    device=device)
+    moved = rlx.jit(
+        lambda v: rlx.ops.cast(rlx.ops.reverse(rlx.ops.cast(v, to=storage), axes=[0]), to="float32"), device=device
+    )
     assert np.array_equal(np.asarray(moved(x)), want[::-1])

@@ -1,4 +1,5 @@
 """Every op that has derivatives or works on batches: vjp, jvp, vmap and two of them nested, against JAX."""
+
 import zlib
 
 import jax
@@ -18,8 +19,13 @@ OPS = catalogue.load()
 # What rlx says has no derivative, or none of this kind, and why it is not asked for one.
 NO_DERIVATIVE = {"sample": "a drawn token", "rng_bits": "random bits"}
 NO_PLAN = {("scatter_mul", k): "JAX differentiates it for different indices alone" for k in ("vjp", "jvp", "grad_jvp")}
-PLANS = {"vjp": ("vjp",), "jvp": ("jvp",), "vmap": ("vmap",), "vmap_grad": ("grad", "vmap"),
-         "grad_jvp": ("grad", "jvp")}
+PLANS = {
+    "vjp": ("vjp",),
+    "jvp": ("jvp",),
+    "vmap": ("vmap",),
+    "vmap_grad": ("grad", "vmap"),
+    "grad_jvp": ("grad", "jvp"),
+}
 
 
 def _cases():
@@ -74,8 +80,24 @@ def _grad_of(op, args, attrs, device):
     return np.asarray(rlx.jit(rlx.grad(f), device=device)(np.array([0.0, -1.0, 1.0, 2.0], np.float32)))
 
 
-@pytest.mark.parametrize("op", ["abs", "relu", "elu", "sign", "round", "floor", "ceil", "trunc", "hard_sigmoid",
-                                "softsign", "square", "silu", "hard_swish"])
+@pytest.mark.parametrize(
+    "op",
+    [
+        "abs",
+        "relu",
+        "elu",
+        "sign",
+        "round",
+        "floor",
+        "ceil",
+        "trunc",
+        "hard_sigmoid",
+        "softsign",
+        "square",
+        "silu",
+        "hard_swish",
+    ],
+)
 def test_kinks(op, device):
     x = jnp.array([0.0, -1.0, 1.0, 2.0], jnp.float32)
     want = np.array(jax.grad(lambda v: jnp.sum(OPS[op].jax([v], {}, {})))(x))

@@ -1,4 +1,5 @@
 """Random programs: those that once failed, a sample of fixed seeds, and proof that a wrong result is seen."""
+
 import collections
 import glob
 import os
@@ -121,14 +122,18 @@ def test_wrong_results_are_seen(mode):
 
 def test_small_errors_are_seen():
     """1e-3 of the value: seen in f32 and f64 programs that are well conditioned, as most are."""
-    caught, tried = _caught(lambda v: v * (1 + np.asarray(v).dtype.type(2.0**-7)) + np.asarray(v).dtype.type(2.0**-7),
-                            range(100, 120), "forward")
+    caught, tried = _caught(
+        lambda v: v * (1 + np.asarray(v).dtype.type(2.0**-7)) + np.asarray(v).dtype.type(2.0**-7),
+        range(100, 120),
+        "forward",
+    )
     assert caught >= 0.6 * tried, f"{caught} of {tried} errors of 1 % were seen"
 
 
 def test_wrong_integers_are_seen():
-    program = model.Program(0, [model.Input("x0", "int32", np.arange(4, dtype=np.int32))],
-                            [model.Step(["v0"], "square", ["x0"])], ["v0"])
+    program = model.Program(
+        0, [model.Input("x0", "int32", np.arange(4, dtype=np.int32))], [model.Step(["v0"], "square", ["x0"])], ["v0"]
+    )
     run.check(program)
     with pytest.raises(run.Mismatch):
         run.check(program, tamper=lambda r: [r[0] + np.array([0, 0, 1, 0], np.int32)])

@@ -1,17 +1,45 @@
 """What the families of rlx.numpy share."""
+
 import math
 
 from .. import _rlx
 from .._arrays import array, asarray
 from .._op import axes_of, cast, creator, inexact, node, op
 
-__all__ = ["array", "asarray", "axes_of", "both_inexact", "cast", "common", "constant", "creator", "dims_of", "dtype_of",
-           "float_of", "inexact", "int_static", "named", "node", "op", "typed", "truth", "value", "FLOATS", "largest", "refuse_shape"]
+__all__ = [
+    "array",
+    "asarray",
+    "axes_of",
+    "both_inexact",
+    "cast",
+    "common",
+    "constant",
+    "creator",
+    "dims_of",
+    "dtype_of",
+    "float_of",
+    "inexact",
+    "int_static",
+    "named",
+    "node",
+    "op",
+    "typed",
+    "truth",
+    "value",
+    "FLOATS",
+    "largest",
+    "refuse_shape",
+]
 
 value = _rlx.value
 
 # Of each floating dtype: bits of the fraction, least and largest exponent of normal numbers.
-FLOATS = {"float16": (10, -14, 15), "bfloat16": (7, -126, 127), "float32": (23, -126, 127), "float64": (52, -1022, 1023)}
+FLOATS = {
+    "float16": (10, -14, 15),
+    "bfloat16": (7, -126, 127),
+    "float32": (23, -126, 127),
+    "float64": (52, -1022, 1023),
+}
 
 
 def float_of(dtype):
@@ -88,6 +116,7 @@ def named(function, name, text):
 def refuse_shape(what, way):
     """Raises what is said about shapes that depend on values."""
     raise TypeError(
-        f"{what}: how many elements the result has depends on values, which a compiled function does not know when it is "
+        f"{what}: how many elements the result has depends on values, which a compiled function does "
+        f"not know when it is "
         f"traced: give {way}, or call it outside of compiled functions"
     )

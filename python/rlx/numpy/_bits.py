@@ -1,4 +1,5 @@
 """Bits of bytes, and arrays from files and buffers by way of NumPy."""
+
 from .. import _rlx
 from ._base import array, axes_of, cast, constant, node, op, truth, value
 from ._shapes import expand_dims, moveaxis, ravel, reshape
@@ -6,7 +7,7 @@ from ._shapes import expand_dims, moveaxis, ravel, reshape
 
 def _weights(order):
     if order not in ("big", "little"):
-        raise ValueError(f"bit order {order!r}; \"big\" and \"little\" are there")
+        raise ValueError(f'bit order {order!r}; "big" and "little" are there')
     return list(range(7, -1, -1)) if order == "big" else list(range(8))
 
 

@@ -1,4 +1,5 @@
 """Differences, integrals, interpolation, convolutions."""
+
 from .. import _rlx
 from ._base import axes_of, cast, common, constant, inexact, node, op, typed, value
 from ._joining import concatenate
@@ -57,8 +58,11 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order {edge_order}; 1 and 2 are there")
     f = inexact(f)
-    axes = list(range(f.ndim)) if axis is None else [
-        axes_of(a, f.ndim, "gradient")[0] for a in (axis if isinstance(axis, tuple) else (axis,))]
+    axes = (
+        list(range(f.ndim))
+        if axis is None
+        else [axes_of(a, f.ndim, "gradient")[0] for a in (axis if isinstance(axis, tuple) else (axis,))]
+    )
     if len(varargs) not in (0, 1, len(axes)):
         raise ValueError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
     spacings = [value(v) for v in varargs] or [constant(1, f.dtype)]
@@ -66,7 +70,9 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     out = []
     for a, h in zip(axes, spacings):
         if f.shape[a] < edge_order + 1:
-            raise ValueError(f"gradient: {f.shape[a]} entries along axis {a}; edge_order {edge_order} takes {edge_order + 1}")
+            raise ValueError(
+                f"gradient: {f.shape[a]} entries along axis {a}; edge_order {edge_order} takes {edge_order + 1}"
+            )
         out.append(_gradient(f, cast(h, f.dtype), a, edge_order))
     return out[0] if len(out) == 1 else out
 
@@ -91,6 +97,7 @@ def _gradient(f, h, axis, edge_order):
     inner = node("div", node("add", node("mul", before, right), node("mul", behind, left)), node("add", left, right))
     first, last = _cut(slope, axis, 0, 1), _cut(slope, axis, n - 2, n - 1)
     if edge_order == 2:
+
         def edge(near, far, at, next_one):
             share = node("div", at, node("add", at, next_one))
             return node("add", near, node("mul", node("sub", near, far), share))

@@ -3,6 +3,7 @@
 The imaginary part is the real part of -i x. Where the other part is infinite or NaN that product is NaN, so it is where
 the imaginary part would be a number; a -0 there comes out as 0.
 """
+
 from .. import _rlx
 from ._base import cast, constant, float_of, node, op, value
 from ._ufuncs import arctan2, hypot

@@ -1,4 +1,5 @@
 """Making arrays: filled ones, ranges, grids, windows, index arrays."""
+
 import builtins as _b
 import math as _math
 
@@ -159,8 +160,9 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     first, last = node("mul", start, turn), node("mul", stop, turn)
     x, _ = _steps(node("log", first), node("log", last), num, endpoint, axis)
     x = node("mul", node("exp", x), _wide(turn, axis, x.ndim))
-    places = node("iota", dims=tuple(num if d == axis % x.ndim else 1 for d in range(x.ndim)), dtype="int64",
-                  axis=axis % x.ndim)
+    places = node(
+        "iota", dims=tuple(num if d == axis % x.ndim else 1 for d in range(x.ndim)), dtype="int64", axis=axis % x.ndim
+    )
     x = node("where", node("eq", places, 0), _wide(start, axis, x.ndim), x)
     if endpoint and num > 1:
         x = node("where", node("eq", places, num - 1), _wide(stop, axis, x.ndim), x)
@@ -207,7 +209,8 @@ def fromfunction(function, shape, dtype="float32", **kwargs):
 
 @creator
 def indices(dimensions, dtype="int32", sparse=False):
-    """The coordinates of each place of a shape: [rank, *shape], or with sparse one array with one long axis for each."""
+    """The coordinates of each place of a shape: [rank, *shape], or with sparse one array with one long axis for each.
+    """
     dimensions = dims_of(dimensions)
     if sparse:
         return tuple(
@@ -274,7 +277,9 @@ def kaiser(M, beta):
     M = M.__index__()
     if M <= 1:
         return ones((_b.max(M, 0),))
-    t = array([float(beta) * _math.sqrt(_b.max(0.0, 1.0 - (2.0 * k / (M - 1) - 1.0) ** 2)) for k in range(M)], "float64")
+    t = array(
+        [float(beta) * _math.sqrt(_b.max(0.0, 1.0 - (2.0 * k / (M - 1) - 1.0) ** 2)) for k in range(M)], "float64"
+    )
     return (i0(t) / i0(array(float(beta), "float64"))).astype("float32")
 
 
@@ -329,7 +334,9 @@ def diag_indices(n, ndim=2):
 def diag_indices_from(arr):
     """diag_indices for an array whose axes have one extent."""
     if len(arr.shape) < 2 or len(set(arr.shape)) != 1:
-        raise ValueError(f"diag_indices_from: shape {tuple(arr.shape)}; all axes have one extent, and there are two or more")
+        raise ValueError(
+            f"diag_indices_from: shape {tuple(arr.shape)}; all axes have one extent, and there are two or more"
+        )
     return diag_indices(arr.shape[0], len(arr.shape))
 
 

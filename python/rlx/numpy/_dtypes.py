@@ -1,8 +1,17 @@
 """Dtypes and their kinds."""
+
 from .. import _rlx
 
-_GROUPS = {"floating": "f", "integer": "iu", "signedinteger": "i", "unsignedinteger": "u", "inexact": "fc",
-           "complexfloating": "c", "number": "iufc", "generic": "biufc"}
+_GROUPS = {
+    "floating": "f",
+    "integer": "iu",
+    "signedinteger": "i",
+    "unsignedinteger": "u",
+    "inexact": "fc",
+    "complexfloating": "c",
+    "number": "iufc",
+    "generic": "biufc",
+}
 
 
 class _Kind(type):
@@ -34,8 +43,15 @@ def issubdtype(a, kind):
     return k in _GROUPS[name] if name in _GROUPS else _rlx.dtype(a) == _rlx.dtype(kind)
 
 
-_ARRAY_API = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
-              "complex floating": "c", "numeric": "iufc"}
+_ARRAY_API = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
 
 
 def isdtype(dtype, kind):

@@ -1,4 +1,5 @@
 """Functions applied to parts of arrays."""
+
 from .. import _rlx
 from ._base import array, axes_of, cast, node, truth, value
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ndim
@@ -9,7 +10,9 @@ def _held(x):
 
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """func1d of each vector along an axis; its result's axes stand there. The vectors are a batch: func1d is traced once."""
+    """func1d of each vector along an axis; its result's axes stand there. The vectors are a batch: func1d is traced
+    once.
+    """
     from .._transforms import vmap
 
     arr = _held(arr)
@@ -43,7 +46,8 @@ def apply_over_axes(func, a, axes):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """At each element the function (or number) of the last condition that holds; one more than conditions is the rest."""
+    """At each element the function (or number) of the last condition that holds; one more than conditions is the rest.
+    """
     x = _held(x)
     conditions = list(condlist) if isinstance(condlist, (tuple, list)) else [condlist]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
@@ -81,7 +85,8 @@ def _core(signature, what):
 
 
 def vectorize(pyfunc, *, excluded=(), signature=None):
-    """pyfunc over all leading axes of its arguments, which broadcast; signature "(n),(n)->()" names the axes that pyfunc
+    """pyfunc over all leading axes of its arguments, which broadcast; signature "(n),(n)->()" names the axes that
+    pyfunc
     itself takes and gives. It is traced once and batched, not called for each element.
     """
     from .._transforms import vmap

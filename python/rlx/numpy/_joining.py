@@ -1,4 +1,5 @@
 """Joining, cutting, padding; elements put in and taken out at known places."""
+
 import builtins as _b
 
 from .. import _rlx
@@ -33,7 +34,9 @@ def stack(arrays, axis=0, dtype=None):
     """Arrays of one shape joined along a new axis."""
     values = _values(arrays, "stack")
     if _b.any(v.shape != values[0].shape for v in values):
-        raise ValueError(f"stack: arrays of shapes {', '.join(sorted({str(v.shape) for v in values}))}; they have one shape")
+        raise ValueError(
+            f"stack: arrays of shapes {', '.join(sorted({str(v.shape) for v in values}))}; they have one shape"
+        )
     (axis,) = axes_of(axis, values[0].ndim + 1, "stack")
     return concatenate([expand_dims(v, axis) for v in values], axis, dtype)
 
@@ -59,11 +62,21 @@ def _stacker(name, text, shape_of, axis_of):
     return function
 
 
-vstack = _stacker("vstack", "Arrays joined along axis 0; vectors are rows.", lambda s: (1,) * (2 - len(s)) + s, lambda v: 0)
-hstack = _stacker("hstack", "Arrays joined along axis 1, vectors along axis 0.", lambda s: s or (1,),
-                  lambda v: 0 if v.ndim == 1 else 1)
-dstack = _stacker("dstack", "Arrays joined along axis 2; vectors are [1, n, 1], matrices [m, n, 1].",
-                  lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s), lambda v: 2)
+vstack = _stacker(
+    "vstack", "Arrays joined along axis 0; vectors are rows.", lambda s: (1,) * (2 - len(s)) + s, lambda v: 0
+)
+hstack = _stacker(
+    "hstack",
+    "Arrays joined along axis 1, vectors along axis 0.",
+    lambda s: s or (1,),
+    lambda v: 0 if v.ndim == 1 else 1,
+)
+dstack = _stacker(
+    "dstack",
+    "Arrays joined along axis 2; vectors are [1, n, 1], matrices [m, n, 1].",
+    lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s),
+    lambda v: 2,
+)
 
 
 @op("*arrays")
@@ -74,7 +87,8 @@ def column_stack(arrays):
 
 @op("*arrays")
 def block(arrays):
-    """Nested lists of arrays joined: the innermost lists along the last axis, those around them along the one before."""
+    """Nested lists of arrays joined: the innermost lists along the last axis, those around them along the one before.
+    """
 
     def depth(x):
         return 1 + _b.max(depth(i) for i in x) if isinstance(x, (list, tuple)) else 0
@@ -234,7 +248,9 @@ def _insert(x, values, obj, axis):
         x, axis = ravel(x), 0
     (axis,) = axes_of(axis, x.ndim, "insert")
     n = x.shape[axis]
-    places, single = (list(range(*obj.indices(n))), False) if isinstance(obj, _FrozenSlice) else _static_places(obj, n, "insert")
+    places, single = (
+        (list(range(*obj.indices(n))), False) if isinstance(obj, _FrozenSlice) else _static_places(obj, n, "insert")
+    )
     values = cast(values, x.dtype)
     if single:  # NumPy: the values' own axes stand for the axis and what is behind it
         values = expand_dims(values, 0) if values.ndim == 0 else values
@@ -265,7 +281,7 @@ def _insert(x, values, obj, axis):
 def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     """Arrays of coordinates over the grid of these vectors; sparse ones have one long axis each."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing {indexing!r}; \"xy\" and \"ij\" are there")
+        raise ValueError(f'meshgrid: indexing {indexing!r}; "xy" and "ij" are there')
     values = [ravel(a) for a in arrays]
     n = len(values)
     order = list(range(n))
@@ -335,7 +351,7 @@ def pad(x, pad_width, mode="constant", constant_values=0, end_values=0, stat_len
         return _pad_constant(x, width, cast(0 if mode == "empty" else constant_values, x.dtype))
     if mode in ("edge", "wrap", "reflect", "symmetric"):
         if reflect_type != "even":
-            raise ValueError(f"pad: reflect_type {reflect_type!r}; \"even\" is there")
+            raise ValueError(f'pad: reflect_type {reflect_type!r}; "even" is there')
         for axis, (low, high) in enumerate(width):
             if low or high:
                 x = pick(x, _mirrored(mode, x.shape[axis], low, high, "pad"), axis)
@@ -350,8 +366,10 @@ def pad(x, pad_width, mode="constant", constant_values=0, end_values=0, stat_len
         for axis, (low, high) in enumerate(width):
             x = _pad_statistic(x, axis, low, high, lengths[axis], mode)
         return x
-    raise ValueError(f"pad: mode {mode!r}; there are constant, edge, empty, linear_ramp, maximum, mean, median, minimum, "
-                     "reflect, symmetric and wrap")
+    raise ValueError(
+        f"pad: mode {mode!r}; there are constant, edge, empty, linear_ramp, maximum, mean, median, minimum, "
+        "reflect, symmetric and wrap"
+    )
 
 
 def _pad_constant(x, width, number):
@@ -371,8 +389,14 @@ def _ramp(x, axis, low, high, first, last):
 
     def side(edge, end, count):
         edge = edge[(slice(None),) * axis + (0,)]
-        ramp = linspace(broadcast_to(end, edge.shape), edge, count, endpoint=False,
-                        dtype=x.dtype if x.dtype.kind in "fc" else "float32", axis=axis)
+        ramp = linspace(
+            broadcast_to(end, edge.shape),
+            edge,
+            count,
+            endpoint=False,
+            dtype=x.dtype if x.dtype.kind in "fc" else "float32",
+            axis=axis,
+        )
         return cast(node("trunc", ramp) if x.dtype.kind in "iu" else ramp, x.dtype)
 
     head, n = (slice(None),) * axis, x.shape[axis]
@@ -385,8 +409,12 @@ def _pad_statistic(x, axis, low, high, lengths, mode):
     from . import _reductions, _statistics
     from ._ufuncs import rint
 
-    f = {"maximum": _reductions.max, "minimum": _reductions.min, "mean": _reductions.mean,
-         "median": _statistics.median}[mode]
+    f = {
+        "maximum": _reductions.max,
+        "minimum": _reductions.min,
+        "mean": _reductions.mean,
+        "median": _statistics.median,
+    }[mode]
     head, n = (slice(None),) * axis, x.shape[axis]
 
     def side(part, count):

@@ -1,4 +1,5 @@
 """Polynomials as vectors of coefficients, the highest power first."""
+
 from .. import _rlx
 from ._base import cast, common, constant, inexact, node, op, value
 from ._calculus import convolve

@@ -1,4 +1,5 @@
 """Products of vectors and matrices."""
+
 import builtins as _b
 
 from .. import _rlx

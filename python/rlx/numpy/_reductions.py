@@ -1,4 +1,5 @@
 """Reductions and running ones, those that leave NaN out among them."""
+
 import builtins as _b
 import math as _math
 
@@ -229,9 +230,11 @@ def _cumulative_with_initial(name, run, first, text):
 
 
 cumulative_sum = _cumulative_with_initial(
-    "cumulative_sum", cumsum, 0, "The running sum along an axis, with include_initial from 0 on.")
+    "cumulative_sum", cumsum, 0, "The running sum along an axis, with include_initial from 0 on."
+)
 cumulative_prod = _cumulative_with_initial(
-    "cumulative_prod", cumprod, 1, "The running product along an axis, with include_initial from 1 on.")
+    "cumulative_prod", cumprod, 1, "The running product along an axis, with include_initial from 1 on."
+)
 
 
 # -- without NaN --

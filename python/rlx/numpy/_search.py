@@ -1,4 +1,5 @@
 """Sorting, searching, choosing, picking; places and sets whose size is known or given."""
+
 import builtins as _b
 import math as _math
 
@@ -106,7 +107,7 @@ def _less(a, b):
 def searchsorted(a, v, side="left", sorter=None):
     """Where each of v goes into the sorted vector a, int32: before equal elements, with side "right" behind them."""
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side {side!r}; \"left\" and \"right\" are there")
+        raise ValueError(f'searchsorted: side {side!r}; "left" and "right" are there')
     a, v = typed(a, v)
     if a.ndim != 1:
         raise ValueError(f"searchsorted in an array with {a.ndim} axes; it is a vector")
@@ -175,7 +176,9 @@ def choose(a, choices, mode="raise"):
     if mode not in ("wrap", "clip", "raise"):
         raise ValueError(f"choose: mode {mode!r}")
     if mode == "raise":
-        raise ValueError("choose: whether a number is out of range is known only when it runs: say mode=\"clip\" or \"wrap\"")
+        raise ValueError(
+            'choose: whether a number is out of range is known only when it runs: say mode="clip" or "wrap"'
+        )
     a, choices = value(a), [value(c) for c in choices]
     n = len(choices)
     a = node("mod", a, n) if mode == "wrap" else node("max", node("min", a, n - 1), 0)
@@ -326,8 +329,14 @@ def _nonzero(x, size, fill_value):
         rank = node("cumulative_sum", cast(flat, "int32"), axis=0)
         count = rank[n - 1]
         slots = node("where", flat, node("sub", rank, 1), size)
-        flat_places = node("scatter_set", filled((size,), 0, "int32"), slots,
-                           node("iota", dims=(n,), dtype="int32", axis=0), axes=[0], mode="drop")
+        flat_places = node(
+            "scatter_set",
+            filled((size,), 0, "int32"),
+            slots,
+            node("iota", dims=(n,), dtype="int32", axis=0),
+            axes=[0],
+            mode="drop",
+        )
         held = node("lt", node("iota", dims=(size,), dtype="int32", axis=0), count)
     fills = broadcast_to(cast(0 if fill_value is None else fill_value, "int32"), (len(shape),))
     out, step = [], n
@@ -344,12 +353,15 @@ def _how_many(x):
 
 
 def nonzero(x, *, size=None, fill_value=None):
-    """The places where x is not zero, one int32 vector for each axis. Inside compiled functions give `size`: the vectors
+    """The places where x is not zero, one int32 vector for each axis. Inside compiled functions give `size`: the
+    vectors
     are cut there, or filled up with fill_value (0).
     """
     if size is None:
         if not _outside(x):
-            refuse_shape("nonzero", "size=, the number of places, or rlx.numpy.where(mask, x, 0), which keeps the shape")
+            refuse_shape(
+                "nonzero", "size=, the number of places, or rlx.numpy.where(mask, x, 0), which keeps the shape"
+            )
         size = int(_how_many(x))
     if (x.ndim if hasattr(x, "ndim") else array(x).ndim) == 0:
         raise ValueError("nonzero of a scalar: atleast_1d makes it a vector")
@@ -444,7 +456,8 @@ def _unique(x, fill_value, size):
 
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, *, size=None, fill_value=None):
-    """The distinct elements of x in order, NaN once; with the flags also their first places, for each element the place of
+    """The distinct elements of x in order, NaN once; with the flags also their first places, for each element the place
+    of
     its value, and how often each occurs. Inside compiled functions give `size`: the result is cut there, or filled up
     with fill_value (the smallest element).
     """
@@ -524,12 +537,21 @@ def _set_operation(name, text, keep):
     return function
 
 
-intersect1d = _set_operation("intersect1d", "The distinct elements that both have, in order.",
-                             lambda v, a, b: logical_and(isin(v, a), isin(v, b)))
-setdiff1d = _set_operation("setdiff1d", "The distinct elements of the first that the second has not, in order.",
-                           lambda v, a, b: isin(v, b, invert=True))
-setxor1d = _set_operation("setxor1d", "The distinct elements that one of both has, in order.",
-                          lambda v, a, b: logical_xor(isin(v, a), isin(v, b)))
+intersect1d = _set_operation(
+    "intersect1d",
+    "The distinct elements that both have, in order.",
+    lambda v, a, b: logical_and(isin(v, a), isin(v, b)),
+)
+setdiff1d = _set_operation(
+    "setdiff1d",
+    "The distinct elements of the first that the second has not, in order.",
+    lambda v, a, b: isin(v, b, invert=True),
+)
+setxor1d = _set_operation(
+    "setxor1d",
+    "The distinct elements that one of both has, in order.",
+    lambda v, a, b: logical_xor(isin(v, a), isin(v, b)),
+)
 
 
 # -- places as numbers --
@@ -554,12 +576,16 @@ def unravel_index(indices, shape):
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """The flat places of coordinates in a shape; mode "clip" or "wrap" says what happens to those out of range."""
     if mode not in ("clip", "wrap"):
-        raise ValueError("ravel_multi_index: whether coordinates are out of range is known only when it runs: say "
-                         "mode=\"clip\" or \"wrap\"")
+        raise ValueError(
+            "ravel_multi_index: whether coordinates are out of range is known only when it runs: say "
+            'mode="clip" or "wrap"'
+        )
     places = [value(i) for i in multi_index]
     if len(places) != len(dims):
         raise ValueError(f"ravel_multi_index: {len(places)} coordinates for {len(dims)} axes")
-    places = [node("mod", i, d) if mode == "wrap" else node("max", node("min", i, d - 1), 0) for i, d in zip(places, dims)]
+    places = [
+        node("mod", i, d) if mode == "wrap" else node("max", node("min", i, d - 1), 0) for i, d in zip(places, dims)
+    ]
     pairs = list(zip(places, dims))
     out = None
     for i, d in pairs if order == "C" else reversed(pairs):

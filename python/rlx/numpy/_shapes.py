@@ -1,4 +1,5 @@
 """Shapes and orders of axes; what changes no element."""
+
 import builtins as _b
 import math as _math
 
@@ -19,7 +20,7 @@ def reshape(x, shape, order="C"):
     if order == "C":
         return _rlx.reshape([x], dims_of(shape))
     if order != "F":
-        raise ValueError(f"reshape: order {order!r}; \"C\" and \"F\" are there")
+        raise ValueError(f'reshape: order {order!r}; "C" and "F" are there')
     return transpose(_rlx.reshape([transpose(x)], dims_of(shape)[::-1]))
 
 
@@ -154,7 +155,9 @@ def _at_least(name, text, widen):
 
 
 atleast_1d = _at_least("atleast_1d", "Arrays with one axis or more.", lambda s: s if s else (1,))
-atleast_2d = _at_least("atleast_2d", "Arrays with two axes or more, new ones in front.", lambda s: (1,) * (2 - len(s)) + s)
+atleast_2d = _at_least(
+    "atleast_2d", "Arrays with two axes or more, new ones in front.", lambda s: (1,) * (2 - len(s)) + s
+)
 atleast_3d = _at_least(
     "atleast_3d",
     "Arrays with three axes or more: vectors become [1, n, 1], matrices [m, n, 1].",

@@ -1,4 +1,5 @@
 """Medians, quantiles, weighted means, covariances, histograms."""
+
 import builtins as _b
 import math as _math
 
@@ -66,7 +67,9 @@ def _quantiles(x, q, axis, keepdims, method, skip_nan):
     elif method == "higher":
         out = above
     else:
-        part = cast(node("sub", place, low) if method == "linear" else node("where", node("eq", low, high), 0.0, 0.5), dtype)
+        part = cast(
+            node("sub", place, low) if method == "linear" else node("where", node("eq", low, high), 0.0, 0.5), dtype
+        )
         mixed = node("add", node("mul", below, node("sub", 1, part)), node("mul", above, part))
         out = node("where", node("eq", below, above), below, node("where", node("eq", part, 0), below, mixed))
     outside = node("not", node("bit_and", node("ge", q, 0), node("le", q, 1)))
@@ -142,11 +145,16 @@ def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
 @op("m", "y", "fweights", "aweights")
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
     """The covariances of rows (or columns) of observations, and of those of y behind them."""
-    parts = [v if v.ndim == 2 else reshape(v, (1, -1)) if v.ndim < 2 else v for v in map(value, [m] + ([] if y is None else [y]))]
+    parts = [
+        v if v.ndim == 2 else reshape(v, (1, -1)) if v.ndim < 2 else v
+        for v in map(value, [m] + ([] if y is None else [y]))
+    ]
     if _b.any(p.ndim != 2 for p in parts):
         raise ValueError("cov: arrays of one or two axes")
     given = [m] if y is None else [m, y]
-    turned = [transpose(p) if not rowvar and value(g).ndim == 2 and p.shape[0] != 1 else p for p, g in zip(parts, given)]
+    turned = [
+        transpose(p) if not rowvar and value(g).ndim == 2 and p.shape[0] != 1 else p for p, g in zip(parts, given)
+    ]
     x = node("concat", *common(turned, "cov"), axis=0) if len(turned) > 1 else turned[0]
     x = inexact(x)
     n = x.shape[1]
@@ -257,7 +265,11 @@ def _bin_of(x, edges):
 def _histogram(x, edges, weights, density):
     edges = value(edges)
     k, n = _bin_of(ravel(inexact(x)), edges)
-    weights = filled(k.shape, 1, "float32" if edges.dtype.name != "float64" else "float64") if weights is None else ravel(weights)
+    weights = (
+        filled(k.shape, 1, "float32" if edges.dtype.name != "float64" else "float64")
+        if weights is None
+        else ravel(weights)
+    )
     counts = node("scatter_add", filled((n,), 0, weights.dtype), k, weights, axes=[0], mode="drop")
     if not density:
         return counts
@@ -267,7 +279,9 @@ def _histogram(x, edges, weights, density):
 
 
 def histogram(x, bins=10, range=None, weights=None, density=None):
-    """(how many elements each bin holds, its edges); the last bin holds its right edge too. Counts are floats, as in JAX."""
+    """(how many elements each bin holds, its edges); the last bin holds its right edge too. Counts are floats, as in
+    JAX.
+    """
     edges = histogram_bin_edges(x, bins, range)
     return _histogram(x, edges, weights, _b.bool(density)), edges
 

@@ -1,4 +1,5 @@
 """Elementwise functions: of one array, of two, comparisons, bits, logic."""
+
 import builtins as _b
 import math as _math
 
@@ -157,7 +158,7 @@ def round(x, decimals=0):
     """x to so many decimals, ties to even; negative ones round to tens, hundreds, ..."""
     x = value(x)
     if x.dtype.kind in "biu":
-        return x if decimals >= 0 or x.dtype.kind == "b" else _round_integers(x, 10 ** -decimals)
+        return x if decimals >= 0 or x.dtype.kind == "b" else _round_integers(x, 10**-decimals)
     if x.dtype.kind == "c":
         from ._complex import by_parts
 
@@ -530,7 +531,9 @@ def logaddexp2(x, y):
 def _log_sum(x, y, power_name, unit):
     x, y = typed(*both_inexact(x, y))
     _no_complex(x.dtype, "logaddexp")
-    same = node("bit_and", node("eq", x, y), node("eq", abs(x), inf))  # infinities of one sign, of which inf - inf is none
+    same = node(
+        "bit_and", node("eq", x, y), node("eq", abs(x), inf)
+    )  # infinities of one sign, of which inf - inf is none
     distance = node("where", same, 0, node("sub", x, y))
     part = node("log1p", node(power_name, node("neg", abs(distance))))
     return node("add", node("max", x, y), part if unit == 1.0 else node("mul", part, unit))
@@ -572,7 +575,9 @@ def _exponent(x):
     e = node("min", cast(node("floor", node("log2", x)), "int32"), FLOATS[x.dtype.name][2])
     e = node("sub", e, cast(node("lt", x, _power_of_two(e, x.dtype)), "int32"))
     next_one = node("add", e, 1)
-    reached = node("bit_and", node("ge", x, _power_of_two(next_one, x.dtype)), node("le", next_one, FLOATS[x.dtype.name][2]))
+    reached = node(
+        "bit_and", node("ge", x, _power_of_two(next_one, x.dtype)), node("le", next_one, FLOATS[x.dtype.name][2])
+    )
     e = node("add", e, cast(reached, "int32"))
     return node("sub", e, node("where", tiny, bits + 1, 0))
 
@@ -622,7 +627,9 @@ def modf(x):
 def _gap(x):
     """From |x| to the next larger number."""
     bits, low, _ = FLOATS[x.dtype.name]
-    return _power_of_two(node("sub", node("max", node("where", node("eq", x, 0), low, _exponent(x)), low), bits), x.dtype)
+    return _power_of_two(
+        node("sub", node("max", node("where", node("eq", x, 0), low, _exponent(x)), low), bits), x.dtype
+    )
 
 
 @op("x", "y")
@@ -635,7 +642,9 @@ def nextafter(x, y):
     bits, low, _ = FLOATS[x.dtype.name]
     size, gap = abs(x), _gap(x)
     least = constant(_math.ldexp(1.0, low - bits), x.dtype)
-    edge = node("bit_and", node("eq", size, _power_of_two(_exponent(x), x.dtype)), node("gt", size, _math.ldexp(1.0, low)))
+    edge = node(
+        "bit_and", node("eq", size, _power_of_two(_exponent(x), x.dtype)), node("gt", size, _math.ldexp(1.0, low))
+    )
     inward = node("sub", size, node("where", edge, node("mul", gap, 0.5), gap))
     inward = node("where", node("eq", size, inf), largest(x.dtype), inward)
     outward = node("where", node("eq", size, inf), inf, node("add", size, gap))
@@ -681,7 +690,11 @@ def _gcd(x, y):
 
     def unfinished(pair):
         b = pair[1]
-        return node("reduce_max", node("ne", b, 0), axes=list(range(b.ndim)), keep_dims=False) if b.ndim else node("ne", b, 0)
+        return (
+            node("reduce_max", node("ne", b, 0), axes=list(range(b.ndim)), keep_dims=False)
+            if b.ndim
+            else node("ne", b, 0)
+        )
 
     if 0 in shape:
         return start[0]
@@ -745,8 +758,11 @@ def isclose(x, y, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 
 def _all(x):
-    return node("reduce_min", x, axes=list(range(x.ndim)), keep_dims=False) if x.ndim and 0 not in x.shape else (
-        value(True)._with_weak(False) if x.ndim else x)
+    return (
+        node("reduce_min", x, axes=list(range(x.ndim)), keep_dims=False)
+        if x.ndim and 0 not in x.shape
+        else (value(True)._with_weak(False) if x.ndim else x)
+    )
 
 
 @op("x", "y")

@@ -1,8 +1,9 @@
 """Linear algebra of the ops that rlx has: products, norms, and powers of matrices.
 
-Factorisations (cholesky, qr, svd, eigh) and what is made of them (inv, solve, det, pinv, norms by singular values) are not
-here: they come with ops of their own.
+Factorisations (cholesky, qr, svd, eigh) and what is made of them (inv, solve, det, pinv, norms by singular values)
+are not here: they come with ops of their own.
 """
+
 import math as _math
 
 from ._base import axes_of, inexact, node, op, value
@@ -13,8 +14,21 @@ from ._reductions import max, min, sum
 from ._shapes import broadcast_to, diagonal as _diagonal, matrix_transpose, reshape, trace as _trace
 from ._ufuncs import abs, sqrt
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm", "outer",
-           "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ = [
+    "cross",
+    "diagonal",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
 
 
 def _squares(x):
@@ -51,8 +65,9 @@ def _matrix(x, ord, axes, keepdims):
     if ord in (None, "fro", "f"):
         return sqrt(sum(_squares(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(f"norm: ord {ord!r} is made of singular values, and rlx has no op for them yet; \"fro\", "
-                                  "1 and inf are there")
+        raise NotImplementedError(
+            f'norm: ord {ord!r} is made of singular values, and rlx has no op for them yet; "fro", 1 and inf are there'
+        )
     if ord not in (1, -1, _math.inf, -_math.inf):
         raise ValueError(f"norm: ord {ord!r} of matrices")
     along, over = (rows, columns) if ord in (1, -1) else (columns, rows)
@@ -65,7 +80,8 @@ def _matrix(x, ord, axes, keepdims):
 
 @op("x")
 def norm(x, ord=None, axis=None, keepdims=False):
-    """The norm of vectors (one axis), matrices (two), or all elements. ord: None, a number, inf, -inf; of matrices "fro",
+    """The norm of vectors (one axis), matrices (two), or all elements. ord: None, a number, inf, -inf; of matrices
+    "fro",
     1, -1, inf, -inf.
     """
     x = inexact(x)
@@ -93,7 +109,7 @@ def vector_norm(x, *, axis=None, keepdims=False, ord=2):
         rest = [a for a in range(x.ndim) if a not in axes]
         kept = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
         x = node("transpose", x, perm=rest + axes)
-        x = reshape(x, (*[x.shape[k] for k in range(len(rest))], _math.prod(x.shape[len(rest):])))
+        x = reshape(x, (*[x.shape[k] for k in range(len(rest))], _math.prod(x.shape[len(rest) :])))
         out = _vector(x, ord, x.ndim - 1, False)
         return reshape(out, kept) if keepdims else out
     return _vector(x, ord, axes_of(axis, x.ndim, "vector_norm")[0], keepdims)
@@ -142,8 +158,10 @@ def multi_dot(arrays):
         if i == j:
             return 0, None
         if (i, j) not in best:
-            best[i, j] = sorted((cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-                                for k in range(i, j))[0]
+            best[i, j] = sorted(
+                (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )[0]
         return best[i, j]
 
     def product(i, j):
@@ -182,4 +200,3 @@ def diagonal(x, *, offset=0):
 def trace(x, *, offset=0, dtype=None):
     """The sums of diagonals of matrices in the last two axes."""
     return _trace(x, offset, -2, -1, dtype)
-

@@ -1,4 +1,5 @@
 """The ops of rlx with their meaning in JAX, and how calls of them are drawn."""
+
 from . import dtypes
 
 OPS = {}
@@ -46,8 +47,12 @@ class Builder:
         "angle": lambda d: 2.4 * d.unit() - 1.2,
     }
     RANGES = {
-        "normal": (-30.0, 30.0), "positive": (0.05, 60.0), "unit": (-0.95, 0.95), "above_one": (1.1, 60.0),
-        "small": (-0.5, 0.5), "angle": (-1.3, 1.3),
+        "normal": (-30.0, 30.0),
+        "positive": (0.05, 60.0),
+        "unit": (-0.95, 0.95),
+        "above_one": (1.1, 60.0),
+        "small": (-0.5, 0.5),
+        "angle": (-1.3, 1.3),
     }
 
     def __init__(self, dice, reuse=70, most=120):
@@ -152,8 +157,11 @@ class Builder:
         if not self.narrow:
             types = [t for t in types if t not in ("bfloat16", "float16")] or types
         found = [
-            n for n, t in self.types.items()
-            if t in types and low_rank <= self.rank(n) <= high_rank and (shape is None or self.shape(n) == shape)
+            n
+            for n, t in self.types.items()
+            if t in types
+            and low_rank <= self.rank(n) <= high_rank
+            and (shape is None or self.shape(n) == shape)
             and all(e >= least for e in self.shape(n))
         ]
         if found and (d.chance(self.reuse) or not self.allow_inputs):
@@ -180,7 +188,7 @@ class Builder:
             for k in range(len(shape)):
                 if d.chance(30):
                     shape[k] = 1
-            shape = shape[d.below(len(shape) + 1):]
+            shape = shape[d.below(len(shape) + 1) :]
         return self.like(name, fill, shape, low, high)
 
     def axis(self, name):
@@ -222,8 +230,17 @@ def table_names():
 def load():
     """The catalogue with everything in it."""
     from . import (  # noqa: F401
-        ops_attention, ops_blocks, ops_elementwise, ops_indexing, ops_moves, ops_norms, ops_numpy, ops_products,
-        ops_quantized, ops_random, ops_reductions,
+        ops_attention,
+        ops_blocks,
+        ops_elementwise,
+        ops_indexing,
+        ops_moves,
+        ops_norms,
+        ops_numpy,
+        ops_products,
+        ops_quantized,
+        ops_random,
+        ops_reductions,
     )
 
     return OPS

@@ -1,4 +1,5 @@
 """The dtypes of rlx as NumPy's, and what each of them can hold."""
+
 import ml_dtypes
 import numpy as np
 

@@ -6,6 +6,7 @@ jaxpr names, and can put an error of a few units of that dtype on every result: 
 may carry each element. Whole numbers stay whole: what the dtype holds exactly gets no error, unless a function such as
 exp made it. Primitives that are not known here are JAX's own.
 """
+
 import jax
 import numpy as np
 

@@ -1,4 +1,5 @@
 """Attention and rotary position, in JAX."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,7 +79,8 @@ def attention(q, k, v, t, mask=None, kv_len=None, q_len=None, sinks=None):
 
 def _lay(batch, seq, heads, dim, layout):
     return {"merged": (batch, seq, heads * dim), "heads_first": (batch, heads, seq, dim)}.get(
-        layout, (batch, seq, heads, dim))
+        layout, (batch, seq, heads, dim)
+    )
 
 
 def draw_attention(b, kinds=("none", "causal", "sliding_window", "custom", "bias")):
@@ -264,8 +266,12 @@ def rope(x, cos, sin, t, positions=None):
 
 def _make_rope(b):
     d = b.dice
-    t = {"head_dim": d.pick((2, 4, 6)), "pairing": d.pick(("half", "interleaved")), "inverse": d.chance(40),
-         "layout": d.pick(("merged", "heads_first", "heads_inner"))}
+    t = {
+        "head_dim": d.pick((2, 4, 6)),
+        "pairing": d.pick(("half", "interleaved")),
+        "inverse": d.chance(40),
+        "layout": d.pick(("merged", "heads_first", "heads_inner")),
+    }
     t["n_rot"] = 2 * d.between(1, t["head_dim"] // 2)
     kind = b.kind(F)
     batch, seq, heads = d.between(1, 2), d.pick((1, 2, 3, 5)), d.between(1, 2)

@@ -1,4 +1,5 @@
 """Blocks of several ops, in JAX."""
+
 import jax.numpy as jnp
 
 from . import dtypes
@@ -43,8 +44,14 @@ def _make_linear_fused(b):
     return [x, *_weights(b, x, (k, n), (n,))], {}, {"activation": b.dice.pick((None, *ACTS))}
 
 
-add("linear_fused", "linear_fused", _make_linear_fused, lambda a, n, t: linear(*a, activation=t["activation"]),
-    weight=5, places=8)
+add(
+    "linear_fused",
+    "linear_fused",
+    _make_linear_fused,
+    lambda a, n, t: linear(*a, activation=t["activation"]),
+    weight=5,
+    places=8,
+)
 
 
 def _make_pair(b):
@@ -109,7 +116,7 @@ def _fused_attention(a, n, t):
     z = x @ w_qkv
     if t.get("has_bias"):
         z = z + rest[0]
-    q, k, v = z[..., : h * dim], z[..., h * dim: (h + kv) * dim], z[..., (h + kv) * dim:]
+    q, k, v = z[..., : h * dim], z[..., h * dim : (h + kv) * dim], z[..., (h + kv) * dim :]
     mask = rest[2:] if t.get("has_bias") else rest
     y = attention(q, k, v, dict(t, layout="merged"), *mask)[0] @ w_out
     return y + rest[1] if t.get("has_bias") else y
@@ -125,10 +132,36 @@ def _make_encoder(b):
     e, inner = d.pick((2, 3, 4)), d.pick((2, 3))
     x = b.pick((kind,), 0, 9, shape=(d.between(1, 2), d.pick((1, 2, 4)), e))
     w = h * dim
-    args = [x, *_weights(b, x, (e, w), (w,), (e, w), (w,), (e, w), (w,), (w, e), (e,), (e,), (e,), (e, inner), (inner,),
-                         (inner, e), (e,), (e,), (e,))]
-    t = {"num_heads": h, "head_dim": dim, "mask": d.pick(("none", "causal", "custom")), "eps": 1e-2,
-         "activation": d.pick(ACTS)}
+    args = [
+        x,
+        *_weights(
+            b,
+            x,
+            (e, w),
+            (w,),
+            (e, w),
+            (w,),
+            (e, w),
+            (w,),
+            (w, e),
+            (e,),
+            (e,),
+            (e,),
+            (e, inner),
+            (inner,),
+            (inner, e),
+            (e,),
+            (e,),
+            (e,),
+        ),
+    ]
+    t = {
+        "num_heads": h,
+        "head_dim": dim,
+        "mask": d.pick(("none", "causal", "custom")),
+        "eps": 1e-2,
+        "activation": d.pick(ACTS),
+    }
     if t["mask"] == "custom":
         seq = b.shape(x)[1]
         args.append(b.new("bool", (seq, seq)))
@@ -155,8 +188,24 @@ def _make_llama(b):
     e, inner = d.pick((2, 3, 4)), d.pick((2, 3))
     seq = d.pick((1, 2, 4))
     x = b.pick((kind,), 0, 9, shape=(d.between(1, 2), seq, e))
-    args = [x, *_weights(b, x, (e,), (e, h * dim), (e, kv * dim), (e, kv * dim), (h * dim, e), (e,), (e, inner),
-                         (e, inner), (inner, e), (seq, dim // 2), (seq, dim // 2))]
+    args = [
+        x,
+        *_weights(
+            b,
+            x,
+            (e,),
+            (e, h * dim),
+            (e, kv * dim),
+            (e, kv * dim),
+            (h * dim, e),
+            (e,),
+            (e, inner),
+            (e, inner),
+            (inner, e),
+            (seq, dim // 2),
+            (seq, dim // 2),
+        ),
+    ]
     t = {"num_heads": h, "kv_heads": kv, "head_dim": dim, "mask": d.pick(("none", "causal", "custom")), "eps": 1e-2}
     if t["mask"] == "custom":
         args.append(b.new("bool", (seq, seq)))

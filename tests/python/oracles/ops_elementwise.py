@@ -1,4 +1,5 @@
 """Elementwise ops in JAX."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,7 +129,7 @@ for _name, _f, _more in (
     ("cosh", jnp.cosh, dict(types=FC)),
     ("asinh", jnp.arcsinh, {}),
     ("acosh", jnp.arccosh, dict(fill="above_one")),
-    ("atanh", jnp.arctanh, dict(fill="unit")),
+    ("atanh", jnp.arctanh, dict(types=FC, fill="unit")),
     ("exp2", jnp.exp2, dict(fill="unit")),
     ("log2", jnp.log2, dict(fill="positive")),
     ("log10", jnp.log10, dict(fill="positive")),
@@ -190,20 +191,22 @@ def _integer_pow(x, y):
     return jnp.where(y < 0, unit, out).astype(x.dtype)
 
 
-_binary("add", lambda x, y: x + y, FC + I)
+BI = dtypes.BOOL + I
+_binary("add", lambda x, y: x + y, FC + BI)
 _binary("sub", lambda x, y: x - y, FC + I)
-_binary("mul", lambda x, y: x * y, FC + I, places=2)
+_binary("mul", lambda x, y: x * y, FC + BI, places=2)
 _binary("div", _div, FC + I, second="positive", low2=-3, high2=3, places=2)
-_binary("max", jnp.maximum, places=0)
-_binary("min", jnp.minimum, places=0)
+_binary("max", jnp.maximum, F + BI, places=0)
+_binary("min", jnp.minimum, F + BI, places=0)
 _binary("pow", _pow, FC + I, fill="positive", second="unit", low2=0, high2=4, places=4)
 _binary("mod", _mod, places=0, second="positive", smooth=True)
 _binary("atan2", jnp.arctan2, F, second="positive", places=4)
 _binary("bit_and", jnp.bitwise_and, ("bool",) + I, smooth=False)
 _binary("bit_or", jnp.bitwise_or, ("bool",) + I, smooth=False)
 _binary("bit_xor", jnp.bitwise_xor, ("bool",) + I, smooth=False)
-_binary("shl", lambda x, y: lax.shift_left(*jnp.broadcast_arrays(x, y)), I, low2=0, high2=9, second="normal",
-        smooth=False)
+_binary(
+    "shl", lambda x, y: lax.shift_left(*jnp.broadcast_arrays(x, y)), I, low2=0, high2=9, second="normal", smooth=False
+)
 _binary("shr", lambda x, y: _shr(*jnp.broadcast_arrays(x, y)), I, low2=0, high2=9, second="normal", smooth=False)
 
 

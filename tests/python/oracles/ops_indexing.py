@@ -1,4 +1,5 @@
 """Ops that read or write at indices known at run time, in JAX."""
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -54,6 +55,8 @@ add("gather", "gather", _make_gather, _gather, weight=14, places=0)
 def _scatter(kind):
     def run(a, n, t):
         x, *indices, updates = a
+        if x.dtype == bool and kind != "set":  # JAX has no greatest of truth values
+            return run([x.astype(jnp.int8), *indices, updates.astype(jnp.int8)], n, t).astype(bool)
         axes = t["axes"]
         extents = [x.shape[k] for k in axes]
         front, rest = _moved_front(x, axes)
@@ -78,7 +81,10 @@ def _scatter(kind):
 
 
 def _make_scatter(kind):
-    types = ANY if kind == "set" else dtypes.NUMBERS + (dtypes.COMPLEX if kind in ("add", "mul") else ())
+    if kind in ("min", "max"):
+        types = dtypes.BOOL + dtypes.NUMBERS
+    else:
+        types = ANY if kind == "set" else dtypes.NUMBERS + (dtypes.COMPLEX if kind in ("add", "mul") else ())
 
     def make(b):
         x = b.pick(types, 1, 3, least=1)
@@ -99,8 +105,14 @@ def _make_scatter(kind):
 
 
 for _kind in ("set", "add", "mul", "min", "max"):
-    add(f"scatter_{_kind}", "scatter", _make_scatter(_kind), _scatter(_kind), weight=5,
-        places=0 if _kind in ("set", "min", "max") else 8)
+    add(
+        f"scatter_{_kind}",
+        "scatter",
+        _make_scatter(_kind),
+        _scatter(_kind),
+        weight=5,
+        places=0 if _kind in ("set", "min", "max") else 8,
+    )
 
 
 def _starts(b, x, sizes):

@@ -1,4 +1,5 @@
 """Ops that move elements, in JAX."""
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -120,8 +121,14 @@ def _make_iota(b):
     return [], {}, {"dims": list(dims), "dtype": b.dice.pick(types), "axis": b.dice.below(len(dims))}
 
 
-add("iota", "iota", _make_iota,
-    lambda a, n, t: lax.broadcasted_iota(dtypes.of(t["dtype"]), tuple(t["dims"]), t["axis"]), smooth=False, weight=3)
+add(
+    "iota",
+    "iota",
+    _make_iota,
+    lambda a, n, t: lax.broadcasted_iota(dtypes.of(t["dtype"]), tuple(t["dims"]), t["axis"]),
+    smooth=False,
+    weight=3,
+)
 
 
 def _make_dim_size(b):
@@ -129,8 +136,14 @@ def _make_dim_size(b):
     return [x], {}, {"axis": b.axis(x)}
 
 
-add("dim_size", "dim_size", _make_dim_size, lambda a, n, t: jnp.asarray(a[0].shape[t["axis"]], jnp.int64),
-    smooth=False, weight=2)
+add(
+    "dim_size",
+    "dim_size",
+    _make_dim_size,
+    lambda a, n, t: jnp.asarray(a[0].shape[t["axis"]], jnp.int64),
+    smooth=False,
+    weight=2,
+)
 
 
 def _make_barrier(b):
@@ -138,8 +151,14 @@ def _make_barrier(b):
     return xs, {}, {}
 
 
-add("optimization_barrier", "optimization_barrier", _make_barrier, lambda a, n, t: tuple(lax.optimization_barrier(a)),
-    places=0, weight=3)
+add(
+    "optimization_barrier",
+    "optimization_barrier",
+    _make_barrier,
+    lambda a, n, t: tuple(lax.optimization_barrier(a)),
+    places=0,
+    weight=3,
+)
 
 
 # -- collectives of one rank: what they give where nobody else takes part --
@@ -158,8 +177,15 @@ def _collective(name, rlx_attrs, make=None):
 
         return getattr(rlx.ops, name)(*args, mesh_axes="x", ranks=1, **attrs)
 
-    add(name, name, make or (lambda b: ([b.pick(_SUMS, 1, 3, least=1)], {}, rlx_attrs(b))), _same, rlx=run,
-        places=0, weight=2)
+    add(
+        name,
+        name,
+        make or (lambda b: ([b.pick(_SUMS, 1, 3, least=1)], {}, rlx_attrs(b))),
+        _same,
+        rlx=run,
+        places=0,
+        weight=2,
+    )
 
 
 def _with_axis(*names, types=dtypes.ALL):
@@ -189,5 +215,12 @@ def _axis_index_rlx(args, named, attrs):
     return rlx.ops.axis_index(mesh_axes="x", ranks=1)
 
 
-add("axis_index", "axis_index", lambda b: ([], {}, {}), lambda a, n, t: jnp.asarray(0, jnp.int64), rlx=_axis_index_rlx,
-    smooth=False, weight=1)
+add(
+    "axis_index",
+    "axis_index",
+    lambda b: ([], {}, {}),
+    lambda a, n, t: jnp.asarray(0, jnp.int64),
+    rlx=_axis_index_rlx,
+    smooth=False,
+    weight=1,
+)

@@ -1,4 +1,5 @@
 """Functions of rlx.numpy that are more than one op: promotion, indexing, einsum, updates."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,8 +26,16 @@ def _both(name, path, make, more_rlx=None, places=4, weight=4, smooth=True):
             f = getattr(f, part)
         return f
 
-    add("numpy." + name, "", make, lambda a, n, t: of(jnp)(*a, **t), rlx=lambda a, n, t: of(_rnp())(*a, **t),
-        places=places, weight=weight, smooth=smooth)
+    add(
+        "numpy." + name,
+        "",
+        make,
+        lambda a, n, t: of(jnp)(*a, **t),
+        rlx=lambda a, n, t: of(_rnp())(*a, **t),
+        places=places,
+        weight=weight,
+        smooth=smooth,
+    )
 
 
 def _make_mixed(b):
@@ -74,8 +83,15 @@ def _make_einsum(b):
     return [x, y], {}, {"text": f"{letters},{''.join(other)}->{''.join(out)}"}
 
 
-add("numpy.einsum", "", _make_einsum, lambda a, n, t: jnp.einsum(t["text"], *a),
-    rlx=lambda a, n, t: _rnp().einsum(t["text"], *a), weight=8, places=8)
+add(
+    "numpy.einsum",
+    "",
+    _make_einsum,
+    lambda a, n, t: jnp.einsum(t["text"], *a),
+    rlx=lambda a, n, t: _rnp().einsum(t["text"], *a),
+    weight=8,
+    places=8,
+)
 
 
 def _draw_index(b, x):
@@ -100,9 +116,7 @@ def _draw_index(b, x):
 
 
 def index_of(data):
-    return tuple(
-        slice(*i[1:]) if isinstance(i, (list, tuple)) else (Ellipsis if i == "..." else i) for i in data
-    )
+    return tuple(slice(*i[1:]) if isinstance(i, (list, tuple)) else (Ellipsis if i == "..." else i) for i in data)
 
 
 def _make_getitem(b):
@@ -153,8 +167,15 @@ def _make_at_rows(b):
     return [x, i, y], {}, {}
 
 
-add("numpy.add_rows", "", _make_at_rows, lambda a, n, t: a[0].at[a[1]].add(a[2]),
-    rlx=lambda a, n, t: a[0].at[a[1]].add(a[2]), weight=4, places=8)
+add(
+    "numpy.add_rows",
+    "",
+    _make_at_rows,
+    lambda a, n, t: a[0].at[a[1]].add(a[2]),
+    rlx=lambda a, n, t: a[0].at[a[1]].add(a[2]),
+    weight=4,
+    places=8,
+)
 
 
 def _make_axis(types=F, least=0, **more):
@@ -169,8 +190,15 @@ _both("var", "var", _make_axis(least=1), places=16)
 _both("std", "std", _make_axis(least=2), places=16, weight=2)
 _both("flip", "flip", _make_axis(dtypes.ALL), places=0, weight=3)
 _both("roll", "roll", _make_axis(dtypes.ALL, shift=2), places=0)
-add("numpy.argsort", "", _make_axis(dtypes.NUMBERS), lambda a, n, t: jnp.argsort(a[0], t["axis"]).astype(jnp.int32),
-    rlx=lambda a, n, t: _rnp().argsort(a[0], t["axis"]), smooth=False, weight=3)
+add(
+    "numpy.argsort",
+    "",
+    _make_axis(dtypes.NUMBERS),
+    lambda a, n, t: jnp.argsort(a[0], t["axis"]).astype(jnp.int32),
+    rlx=lambda a, n, t: _rnp().argsort(a[0], t["axis"]),
+    smooth=False,
+    weight=3,
+)
 _both("expand_dims", "expand_dims", _make_axis(dtypes.ALL), places=0, weight=3)
 
 
@@ -222,8 +250,15 @@ def _nn():
     return rlx.nn
 
 
-add("nn.logsumexp", "", _make_logsumexp, lambda a, n, t: jax.nn.logsumexp(a[0], t["axis"]),
-    rlx=lambda a, n, t: _nn().logsumexp(a[0], t["axis"]), places=8, weight=4)
+add(
+    "nn.logsumexp",
+    "",
+    _make_logsumexp,
+    lambda a, n, t: jax.nn.logsumexp(a[0], t["axis"]),
+    rlx=lambda a, n, t: _nn().logsumexp(a[0], t["axis"]),
+    places=8,
+    weight=4,
+)
 
 
 def _make_one_hot(b):
@@ -231,5 +266,13 @@ def _make_one_hot(b):
     return [x], {}, {}
 
 
-add("nn.one_hot", "", _make_one_hot, lambda a, n, t: jax.nn.one_hot(a[0], 4, dtype=jnp.float32),
-    rlx=lambda a, n, t: _nn().one_hot(a[0], 4), places=0, weight=3, smooth=False)
+add(
+    "nn.one_hot",
+    "",
+    _make_one_hot,
+    lambda a, n, t: jax.nn.one_hot(a[0], 4, dtype=jnp.float32),
+    rlx=lambda a, n, t: _nn().one_hot(a[0], 4),
+    places=0,
+    weight=3,
+    smooth=False,
+)

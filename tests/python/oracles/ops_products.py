@@ -1,4 +1,5 @@
 """Products, in JAX."""
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -16,7 +17,7 @@ def _make_matmul(b):
     for k in range(len(batch)):
         if b.dice.chance(25):
             batch[k] = 1
-    batch = batch[b.dice.below(len(batch) + 1):]
+    batch = batch[b.dice.below(len(batch) + 1) :]
     y = b.like(x, "unit", (*batch, s[-1], b.extent()), -2, 2)
     return [x, y], {}, {}
 
@@ -29,15 +30,17 @@ def _make_dot_general(b):
     s, d = b.shape(x), b.dice
     order = d.shuffled(list(range(len(s))))
     batch = order[: d.below(min(len(s), 2) + 1)]
-    contract = order[len(batch): len(batch) + d.below(3)]
+    contract = order[len(batch) : len(batch) + d.below(3)]
     free = [b.extent() for _ in range(d.below(3 - min(len(batch), 2)) + (not batch and not contract))]
     axes = [("b", k) for k in batch] + [("c", k) for k in contract] + [("f", k) for k in range(len(free))]
     axes = d.shuffled(axes)
     shape = [free[k] if what == "f" else s[k] for what, k in axes]
     y = b.like(x, "unit", shape, -2, 2)
     attrs = {
-        "lhs_contract": contract, "rhs_contract": [axes.index(("c", k)) for k in contract],
-        "lhs_batch": batch, "rhs_batch": [axes.index(("b", k)) for k in batch],
+        "lhs_contract": contract,
+        "rhs_contract": [axes.index(("c", k)) for k in contract],
+        "lhs_batch": batch,
+        "rhs_batch": [axes.index(("b", k)) for k in batch],
     }
     if d.chance(20) and b.dtype(x) in ("bfloat16", "float16"):
         attrs["out"] = "float32"
@@ -150,5 +153,12 @@ def _region_rlx(args, named, attrs):
     return rlx.ops.elementwise_region(*args, body=body)
 
 
-add("elementwise_region", "elementwise_region", _make_region, lambda a, n, t: _act(t["kind"])(a[0] * a[1]),
-    rlx=_region_rlx, weight=6, places=8)
+add(
+    "elementwise_region",
+    "elementwise_region",
+    _make_region,
+    lambda a, n, t: _act(t["kind"])(a[0] * a[1]),
+    rlx=_region_rlx,
+    weight=6,
+    places=8,
+)

@@ -1,4 +1,5 @@
 """Quantised values in JAX: affine codes, and GGUF's blocks of 32."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,13 +48,15 @@ def _make_dequantize(b):
     shape = _scale_shape(b, b.shape(codes), t)
     named = {}
     if t.get("axis") is not None or d.chance(80):
-        named["scale"] = b.pick((t["dtype"],) if t["dtype"] == "float64" else ("float32",), 0, 9, "positive",
-                                shape=shape)
+        named["scale"] = b.pick(
+            (t["dtype"],) if t["dtype"] == "float64" else ("float32",), 0, 9, "positive", shape=shape
+        )
     if named and b.dtype(codes) != "int32" and d.chance(50):
         named["zero_point"] = b.new(b.dtype(codes), shape, "whole", -3, 3)
     if named and d.chance(20):
-        named["global_scale"] = b.pick(("float64" if t["dtype"] == "float64" else "float32",), 0, 9, "positive",
-                                       shape=())
+        named["global_scale"] = b.pick(
+            ("float64" if t["dtype"] == "float64" else "float32",), 0, 9, "positive", shape=()
+        )
     return [codes], named, t
 
 
@@ -123,7 +126,7 @@ def _blocks(f, x, t, empty):
     n, block = x.shape[axis], t["block"]
     more = -n % block
     x = jnp.pad(x, [(0, more if k == axis else 0) for k in range(x.ndim)], constant_values=empty)
-    x = x.reshape(*x.shape[:axis], (n + more) // block, block, *x.shape[axis + 1:])
+    x = x.reshape(*x.shape[:axis], (n + more) // block, block, *x.shape[axis + 1 :])
     return f(x, axis + 1)
 
 
@@ -151,8 +154,11 @@ add("dynamic_quantize", "dynamic_quantize", _make_dynamic, _dynamic, weight=5, s
 def _make_fake(b):
     d = b.dice
     x = b.pick(dtypes.FLOATS, 1, 3, least=1)
-    t = {"bits": d.pick((2, 4, 8)), "ste": d.pick(("identity", "clipped_identity", "tanh", "hard_tanh")),
-         "mode": d.pick(("per_batch", "ema", "fixed", "learned"))}
+    t = {
+        "bits": d.pick((2, 4, 8)),
+        "ste": d.pick(("identity", "clipped_identity", "tanh", "hard_tanh")),
+        "mode": d.pick(("per_batch", "ema", "fixed", "learned")),
+    }
     if d.chance(40):
         t["axis"] = b.axis(x)
     named = {}
@@ -192,9 +198,12 @@ def _rounded(x, s, ste, most, learned):
         dx, ds = tangents
         z = x / s
         inside = jnp.abs(z) <= most
-        through = {"identity": lambda: jnp.ones_like(z), "clipped_identity": lambda: inside.astype(z.dtype),
-                   "tanh": lambda: 1 - jnp.square(jnp.tanh(z)),
-                   "hard_tanh": lambda: jnp.maximum(0, 1 - jnp.abs(z) / most)}[ste]()
+        through = {
+            "identity": lambda: jnp.ones_like(z),
+            "clipped_identity": lambda: inside.astype(z.dtype),
+            "tanh": lambda: 1 - jnp.square(jnp.tanh(z)),
+            "hard_tanh": lambda: jnp.maximum(0, 1 - jnp.abs(z) / most),
+        }[ste]()
         out = dx * through
         if learned:
             out = out + ds * jnp.where(inside, jnp.round(z) - z, jnp.sign(z) * most)

@@ -1,4 +1,5 @@
 """Random numbers in JAX."""
+
 import jax
 import jax.numpy as jnp
 from jax import lax

@@ -1,4 +1,5 @@
 """Reductions, running results, softmax, in JAX."""
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -42,10 +43,17 @@ def _mean(x, axes, keep):
 
 _reduce("reduce_sum", lambda x, a, k: jnp.sum(x, a, dtype=x.dtype, keepdims=k), F + I + dtypes.COMPLEX)
 _reduce("reduce_mean", _mean, F + dtypes.COMPLEX, least=1)
-_reduce("reduce_max", lambda x, a, k: jnp.max(x, a, keepdims=k), F + I, least=1, places=0)
-_reduce("reduce_min", lambda x, a, k: jnp.min(x, a, keepdims=k), F + I, least=1, places=0)
-_reduce("reduce_prod", lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x),
-        F + I + dtypes.COMPLEX, fill="above_one", low=-2, high=2, places=16)
+_reduce("reduce_max", lambda x, a, k: jnp.max(x, a, keepdims=k), dtypes.BOOL + F + I, least=1, places=0)
+_reduce("reduce_min", lambda x, a, k: jnp.min(x, a, keepdims=k), dtypes.BOOL + F + I, least=1, places=0)
+_reduce(
+    "reduce_prod",
+    lambda x, a, k: _back(lambda x: jnp.prod(x, a, dtype=x.dtype, keepdims=k))(x),
+    F + I + dtypes.COMPLEX,
+    fill="above_one",
+    low=-2,
+    high=2,
+    places=16,
+)
 
 
 def _make_arg(b):
@@ -54,6 +62,7 @@ def _make_arg(b):
 
 
 for _name, _f in (("arg_reduce_max", lax.argmax), ("arg_reduce_min", lax.argmin)):
+
     def _run(a, n, t, f=_f):
         x = a[0].astype(jnp.int32) if a[0].dtype == bool else a[0]
         y = f(x, t["axis"], jnp.int32)
@@ -84,16 +93,34 @@ def _cumulative(name, f, identity, types, fill="normal", low=-3, high=3, places=
 
 
 def _most(d, sign):
+    if d == bool:
+        return sign > 0
     if jnp.issubdtype(d, jnp.floating):
         return sign * jnp.inf
     return jnp.iinfo(d).max if sign > 0 else jnp.iinfo(d).min
 
 
+_ORDERED = dtypes.BOOL + F + I
+
+
+def _of_bools(f, x, axis, reverse):
+    """JAX has no running maximum of truth values."""
+    return f(x.astype(jnp.int8), axis, reverse=reverse).astype(bool) if x.dtype == bool else f(x, axis, reverse=reverse)
+
+
 _cumulative("cumulative_sum", lambda x, a, r: lax.cumsum(x, a, reverse=r), lambda d: 0, F + I + dtypes.COMPLEX)
-_cumulative("cumulative_prod", lambda x, a, r: lax.cumprod(x, a, reverse=r), lambda d: 1, F + I + dtypes.COMPLEX,
-            "above_one", -2, 2, places=16)
-_cumulative("cumulative_max", lambda x, a, r: lax.cummax(x, a, reverse=r), lambda d: _most(d, -1), F + I, places=0)
-_cumulative("cumulative_min", lambda x, a, r: lax.cummin(x, a, reverse=r), lambda d: _most(d, 1), F + I, places=0)
+_cumulative(
+    "cumulative_prod",
+    lambda x, a, r: lax.cumprod(x, a, reverse=r),
+    lambda d: 1,
+    F + I + dtypes.COMPLEX,
+    "above_one",
+    -2,
+    2,
+    places=16,
+)
+for _name, _f, _sign in (("cumulative_max", lax.cummax, -1), ("cumulative_min", lax.cummin, 1)):
+    _cumulative(_name, lambda x, a, r, f=_f: _of_bools(f, x, a, r), lambda d, s=_sign: _most(d, s), _ORDERED, places=0)
 
 
 def _make_softmax(b):

@@ -1,4 +1,5 @@
 """Primitives of the evaluator that have bodies."""
+
 import numpy as np
 
 from .evaluator import rule

@@ -1,4 +1,5 @@
 """Gather and scatter of the evaluator, as XLA defines them (https://openxla.org/xla/operation_semantics)."""
+
 import numpy as np
 
 from . import dtypes
@@ -39,12 +40,18 @@ def _gather(ev, eqn, ins):
     fill = "FILL" in _mode(p)
     value = p.get("fill_value")
     if value is None:
-        value = {"f": np.nan, "c": np.nan, "i": np.iinfo(x.dtype).min if x.dtype.kind == "i" else 0,
-                 "u": np.iinfo(x.dtype).max if x.dtype.kind == "u" else 0, "b": True}[x.dtype.kind]
+        value = {
+            "f": np.nan,
+            "c": np.nan,
+            "i": np.iinfo(x.dtype).min if x.dtype.kind == "i" else 0,
+            "u": np.iinfo(x.dtype).max if x.dtype.kind == "u" else 0,
+            "b": True,
+        }[x.dtype.kind]
     batch_dims = [d for d in range(out.ndim) if d not in dn.offset_dims]
     clip = not fill  # XLA clamps; the promise of indices in bounds is about no more than that
-    for place, start in _windows(x.shape, indices, sizes, dn.start_index_map, dn.operand_batching_dims,
-                                 dn.start_indices_batching_dims, clip):
+    for place, start in _windows(
+        x.shape, indices, sizes, dn.start_index_map, dn.operand_batching_dims, dn.start_indices_batching_dims, clip
+    ):
         where = [slice(None)] * out.ndim
         for d, i in zip(batch_dims, place):
             where[d] = i
@@ -70,8 +77,15 @@ def _scatter(put, kind):
         out, terms = np.array(x), np.abs(x) if x.dtype.kind in "fc" else None
         clip = "CLIP" in _mode(p)
         touched = np.zeros(x.shape, int)
-        for place, start in _windows(x.shape, indices, sizes, dn.scatter_dims_to_operand_dims,
-                                     dn.operand_batching_dims, dn.scatter_indices_batching_dims, clip):
+        for place, start in _windows(
+            x.shape,
+            indices,
+            sizes,
+            dn.scatter_dims_to_operand_dims,
+            dn.operand_batching_dims,
+            dn.scatter_indices_batching_dims,
+            clip,
+        ):
             if start is None:
                 continue
             where = [slice(None)] * updates.ndim

@@ -1,4 +1,5 @@
 """Primitives of the evaluator that move elements."""
+
 import numpy as np
 
 from . import dtypes

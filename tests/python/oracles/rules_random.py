@@ -1,4 +1,5 @@
 """JAX's random bits (threefry2x32, partitionable) without compiling anything. Salmon et al., SC 2011."""
+
 import numpy as np
 
 from .evaluator import rule

@@ -1,4 +1,5 @@
 """Programs of a single call, whose shapes hypothesis draws: what the tests of one op run."""
+
 from hypothesis import strategies as st
 
 from programs.model import Input, Program, Step
@@ -55,8 +56,9 @@ def call_of(op, data, seed, dtype=None, tries=20):
         step = Step([], op.name, args, named, attrs)
         reads = list(dict.fromkeys(step.reads()))
         lib = libs.JaxLib()
-        _, types = oracle.traced(lambda *xs: libs.run_step(lib, step, dict(zip(reads, xs))),
-                                 [(b.types[n], b.values[n].shape) for n in reads])
+        _, types = oracle.traced(
+            lambda *xs: libs.run_step(lib, step, dict(zip(reads, xs))), [(b.types[n], b.values[n].shape) for n in reads]
+        )
         step.outs = [f"v{i}" for i in range(len(types))]
         inputs = [Input(n, d, x, fill, low, high) for n, d, x, fill, low, high in b.inputs]
         return Program(seed, inputs, [step], list(step.outs))

@@ -1,4 +1,5 @@
 """Steps with bodies: branches, loops, checkpoints, functions with derivatives of their own, transforms inside."""
+
 import numpy as np
 
 from oracles import dtypes
@@ -167,8 +168,13 @@ def checkpoint(g):
     xs = _pick_some(g, F + ("int32",))
     inner, params, steps = _plain_body(g, xs)
     body = Body(params, steps, list(steps[-1].outs))
-    return Step(_outs(g, len(body.results)), "control.checkpoint", xs, attrs={"keep_dots": g.dice.chance(40)},
-                bodies={"body": body})
+    return Step(
+        _outs(g, len(body.results)),
+        "control.checkpoint",
+        xs,
+        attrs={"keep_dots": g.dice.chance(40)},
+        bodies={"body": body},
+    )
 
 
 @control
@@ -204,8 +210,9 @@ def _own_rule(kind):
             raise NoFit()
         xs = _pick_some(g, F)
         body = _closed_body(g, xs)
-        return Step(_outs(g, 1), f"control.{kind}", xs, attrs={"factor": g.dice.pick((2.0, 0.5, -1.0))},
-                    bodies={"body": body})
+        return Step(
+            _outs(g, 1), f"control.{kind}", xs, attrs={"factor": g.dice.pick((2.0, 0.5, -1.0))}, bodies={"body": body}
+        )
 
     make.__name__ = kind
     return control(make)

@@ -1,4 +1,5 @@
 """The program of a seed."""
+
 import numpy as np
 
 from oracles import catalogue, dtypes
@@ -192,11 +193,28 @@ def program_of(seed, mode="forward", count=None):
 
 
 _PLANS = {
-    "grad": (("grad",),), "vjp": (("vjp",),), "jvp": (("jvp",),), "vmap": (("vmap",),),
+    "grad": (("grad",),),
+    "vjp": (("vjp",),),
+    "jvp": (("jvp",),),
+    "vmap": (("vmap",),),
     "forward": ((),),
-    "nested": (("grad", "vmap"), ("vmap", "grad"), ("vjp", "jvp"), ("grad", "jvp"), ("grad", "grad"), ("jvp", "vmap"),
-               ("vmap", "vmap"), ("vmap", "vjp"), ("vjp", "vmap"), ("grad", "jvp", "vmap"), ("vmap", "grad", "vmap"),
-               ("vmap", "vmap", "grad"), ("jvp", "jvp"), ("vmap", "jvp"), ("grad", "grad", "vmap")),
+    "nested": (
+        ("grad", "vmap"),
+        ("vmap", "grad"),
+        ("vjp", "jvp"),
+        ("grad", "jvp"),
+        ("grad", "grad"),
+        ("jvp", "vmap"),
+        ("vmap", "vmap"),
+        ("vmap", "vjp"),
+        ("vjp", "vmap"),
+        ("grad", "jvp", "vmap"),
+        ("vmap", "grad", "vmap"),
+        ("vmap", "vmap", "grad"),
+        ("jvp", "jvp"),
+        ("vmap", "jvp"),
+        ("grad", "grad", "vmap"),
+    ),
 }
 MODES = ("forward", "grad", "vjp", "jvp", "vmap", "nested")
 

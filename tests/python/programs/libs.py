@@ -1,4 +1,5 @@
 """Steps and transforms as rlx and as JAX run them."""
+
 from oracles import catalogue
 
 
@@ -117,8 +118,9 @@ class RlxLib(Lib):
         return op.run_rlx(args, named, attrs)
 
     def root_scan(self, step, init, xs, attrs):
-        return self.root.scan(step, init, xs, length=attrs["length"], reverse=attrs["reverse"],
-                              checkpoint=attrs["checkpoint"])
+        return self.root.scan(
+            step, init, xs, length=attrs["length"], reverse=attrs["reverse"], checkpoint=attrs["checkpoint"]
+        )
 
     def root_map(self, f, xs):
         return self.root.map(f, xs)

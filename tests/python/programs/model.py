@@ -2,6 +2,7 @@
 
 As text it is JSON with one line for each input and step, so that a regression can be read and edited.
 """
+
 import copy
 import json
 
@@ -18,8 +19,15 @@ class Input:
         self.fill, self.low, self.high = fill, low, high
 
     def to_json(self):
-        return {"name": self.name, "dtype": self.dtype, "shape": list(self.value.shape), "fill": self.fill,
-                "low": self.low, "high": self.high, "values": numbers(self.value)}
+        return {
+            "name": self.name,
+            "dtype": self.dtype,
+            "shape": list(self.value.shape),
+            "fill": self.fill,
+            "low": self.low,
+            "high": self.high,
+            "values": numbers(self.value),
+        }
 
     @staticmethod
     def from_json(j):
@@ -149,5 +157,10 @@ class Program:
     @staticmethod
     def parse(text):
         j = json.loads(text)
-        return Program(j["seed"], [Input.from_json(i) for i in j["inputs"]], [Step.from_json(s) for s in j["steps"]],
-                       j["outputs"], j["transforms"])
+        return Program(
+            j["seed"],
+            [Input.from_json(i) for i in j["inputs"]],
+            [Step.from_json(s) for s in j["steps"]],
+            j["outputs"],
+            j["transforms"],
+        )

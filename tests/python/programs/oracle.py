@@ -1,4 +1,5 @@
 """What a program has to give: exact values, and how far rounding may carry each element."""
+
 import jax
 import numpy as np
 
@@ -104,8 +105,10 @@ class Expected:
 
     def _text(self, k, got, want, bad, bound):
         at = tuple(int(i) for i in np.argwhere(bad)[0])
-        return (f"result {k}{list(at)} ({self.types[k]}) is {got[at]!r}, wanted {want[at]!r} within {bound[at]!r}; "
-                f"{int(bad.sum())} of {bad.size} elements are off")
+        return (
+            f"result {k}{list(at)} ({self.types[k]}) is {got[at]!r}, wanted {want[at]!r} within {bound[at]!r}; "
+            f"{int(bad.sum())} of {bad.size} elements are off"
+        )
 
 
 def expected(program, args):

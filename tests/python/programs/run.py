@@ -1,4 +1,5 @@
 """Programs on rlx, in every way of compiling, beside the oracle."""
+
 import numpy as np
 
 from oracles import dtypes
@@ -112,6 +113,16 @@ def check(program, devices=("cpu",), ways=None, tamper=None, closer=48):
 
 
 def program_derives(steps):
-    return any(s.op in ("control.grad", "control.jvp", "control.custom_vjp", "layer_norm_backward",
-                        "rms_norm_backward", "attention_backward")
-               or any(program_derives(b.steps) for b in s.bodies.values()) for s in steps)
+    return any(
+        s.op
+        in (
+            "control.grad",
+            "control.jvp",
+            "control.custom_vjp",
+            "layer_norm_backward",
+            "rms_norm_backward",
+            "attention_backward",
+        )
+        or any(program_derives(b.steps) for b in s.bodies.values())
+        for s in steps
+    )

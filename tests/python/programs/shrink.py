@@ -1,4 +1,5 @@
 """A failing program made smaller: fewer outputs, transforms, steps, and simpler values, as long as it fails alike."""
+
 import numpy as np
 
 from oracles import dtypes

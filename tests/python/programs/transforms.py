@@ -1,4 +1,5 @@
 """Derivatives and batching of a whole program, nested: each makes a function of arrays of one."""
+
 from oracles import dtypes
 
 
