@@ -4,7 +4,6 @@ usage: 01_mlp_training.py [loss.svg]
 """
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ def spirals(n: int) -> tuple[rlx.Array, rlx.Array]:
     return rlx.array(np.concatenate([arm, -arm])), rlx.array(np.repeat(np.array([0, 1], np.int32), n))
 
 
-def first_params(key: rlx.Array, widths: Sequence[int]) -> Params:
+def first_params(key: rlx.Array, widths: tuple[int, ...]) -> Params:
     """A weight and a bias for each layer."""
     keys = rlx.random.split(key, len(widths) - 1)
     return [
@@ -54,7 +53,7 @@ def step(state: State, x: rlx.Array, label: rlx.Array) -> tuple[State, rlx.Array
     return {"params": params, "m": m, "v": v, "t": t}, loss
 
 
-def picture(losses: Sequence[float]) -> str:
+def picture(losses: list[float]) -> str:
     """The curve as SVG: steps to the right, the loss upwards."""
     top, width, height = max(losses), 480, 240
     points = " ".join(f"{i * width / len(losses):.1f},{height * (1 - v / top):.1f}" for i, v in enumerate(losses))
