@@ -114,7 +114,8 @@ def test_wrong_results_are_seen(mode):
     dtype_of = lambda x: np.asarray(x).dtype  # noqa: E731
     seeds = range(50, 64)
     for change, share in (
-        (lambda v: dtype_of(v).type(np.nan), 0.99),
+        # Of derivatives a NaN may stand where a value inside is undefined.
+        (lambda v: dtype_of(v).type(np.nan), 0.99 if mode == "forward" else 0.9),
         (lambda v: -v if abs(complex(v)) > 0.01 else v + dtype_of(v).type(1), 0.75),
         (lambda v: v * dtype_of(v).type(1.25) + dtype_of(v).type(0.25), 0.7),
     ):
