@@ -41,7 +41,8 @@ def settle(call, calls=CALLS, slack=SLACK):
         call()
     after_objects, after_blocks, after = counts(), sys.getallocatedblocks(), resident()
     assert after_objects == before_objects
-    assert after_blocks - blocks < max(calls // 20, 100), f"{after_blocks - blocks} Python blocks more after {calls} calls"
+    allowed = max(calls // 20, 100)
+    assert after_blocks - blocks < allowed, f"{after_blocks - blocks} Python blocks more after {calls} calls"
     assert after - before < slack, f"{(after - before) >> 10} KiB more after {calls} calls"
 
 
