@@ -76,9 +76,13 @@ def categorical(key, logits, axis=-1, shape=None):
     return rnp.argmax(logits - rnp.log(-rnp.log(u)), axis)
 
 
-@_op("key", "x")
 def permutation(key, x, axis=0):
     """The rows of x (or range(x)) in a random order."""
-    x = rnp.arange(x) if isinstance(x, int) else _rlx.value(x)
+    return _permuted(key, rnp.arange(x) if isinstance(x, int) else x, axis)
+
+
+@_op("key", "x")
+def _permuted(key, x, axis):
+    x = _rlx.value(x)
     order = rnp.argsort(bits(key, (x.shape[axis],), "uint64"))
     return rnp.take(x, order, axis)

@@ -70,3 +70,11 @@ def test_forward_mode_over_a_reverse_rule():
     pulled = lambda x: rlx.vjp(g, x)[1](2.0 * x)[0]  # noqa: E731
     out, tangent = rlx.jvp(pulled, (X,), (np.ones_like(X),))
     assert np.allclose(out, 6 * X) and np.allclose(tangent, np.full((3, 3), 6.0))
+
+
+def test_a_permutation_of_a_range():
+    key = rlx.random.key(0)
+    drawn = np.asarray(rlx.random.permutation(key, 10))
+    assert sorted(drawn.tolist()) == list(range(10))
+    np.testing.assert_array_equal(drawn, rlx.jit(lambda k: rlx.random.permutation(k, 10))(key))
+    np.testing.assert_array_equal(drawn, rlx.random.permutation(key, np.arange(10)))
