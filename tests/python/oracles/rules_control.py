@@ -69,7 +69,7 @@ def _while(ev, eqn, ins):
 def _scan(ev, eqn, ins):
     p = eqn.params
     # Since JAX 0.12 the counts of constants and of carried values are the lengths of parts of a tree.
-    nums = [len(part) for part in p["ft_in"].elts] if "ft_in" in p else [p["num_consts"], p["num_carry"]]
+    nums = [len(part) for part in p["ft_in"].unpack()] if "ft_in" in p else [p["num_consts"], p["num_carry"]]
     a, b = nums[0], nums[0] + nums[1]
     consts, carry, xs = list(ins[:a]), list(ins[a:b]), ins[b:]
     length = p["length"]
