@@ -148,6 +148,14 @@ std::optional<Tensor> by_dlpack(nb::handle h) {
   }
 }
 
+nb::tuple dlpack_device(const PyArray& a) {
+  check_not_donated(a);
+  dlpack::Managed* managed = to_dlpack(a.tensor);
+  const nb::tuple out = nb::make_tuple(static_cast<int>(managed->tensor.device.type), managed->tensor.device.id);
+  managed->deleter(managed);
+  return out;
+}
+
 nb::object to_capsule(const PyArray& a, nb::handle max_version) {
   check_not_donated(a);
   bool versioned = false;
@@ -204,7 +212,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       return -1;
     }
     auto out = std::make_unique<Exported>();
-    out->host = a.tensor.to_host();
+    out->host = on_host(a.tensor);
     const auto dims = out->host.dims(), strides = row_major_strides(dims);
     const auto item = static_cast<Py_ssize_t>(size_bytes(a.tensor.dtype()));
     out->shape.assign(dims.begin(), dims.end());
@@ -267,7 +275,7 @@ nb::object only_element(const PyArray& a, const char* what) {
   if (a.tensor.num_elements() != 1)
     raise(ErrorCode::InvalidArgument,
           concat_text(what, ": an array ", a.tensor.shape(), " has ", a.tensor.num_elements(), " elements, not one"));
-  return scalar_object(a.tensor.to_host(), 0);
+  return scalar_object(on_host(a.tensor), 0);
 }
 
 // NumPy's array over the same bytes; of 4-bit codes a copy, for NumPy keeps each in a byte.
@@ -277,7 +285,7 @@ nb::object to_numpy(nb::handle self) {
   const nb::module_ np = nb::module_::import_("numpy");
   const DType t = a.tensor.dtype();
   if (format_of(t)) return np.attr("asarray")(nb::steal(PyMemoryView_FromObject(self.ptr())));
-  const Tensor host = a.tensor.to_host();
+  const Tensor host = on_host(a.tensor);
   const nb::object dtype = dtype_object(t).attr("dtype");
   if (size_bytes(t) == 0) {
     Tensor codes = Tensor::zeros(shape_of(host.dims(), DType::U8));
@@ -322,6 +330,12 @@ void check_not_donated(const PyArray& a) {
           "donated arrays are gone after the call: use its results");
 }
 
+Tensor on_host(Tensor t) {
+  if (!t.buffer()) return t;
+  const nb::gil_scoped_release free;
+  return t.to_host();
+}
+
 nb::object array_object(Tensor t, bool weak) { return nb::cast(PyArray{std::move(t), weak}); }
 
 bool is_array_like(nb::handle h) {
@@ -363,7 +377,7 @@ std::optional<Tensor> weak_scalar(nb::handle h) {
 }
 
 Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DType> dtype) {
-  const auto as = [&](Tensor t) { return dtype && t.dtype() != *dtype ? t.to_host().cast(*dtype) : t; };
+  const auto as = [&](Tensor t) { return dtype && t.dtype() != *dtype ? on_host(t).cast(*dtype) : t; };
   if (nb::isinstance<PyArray>(h)) return as(nb::cast<const PyArray&>(h).tensor);
   if (nb::isinstance<PyValue>(h))
     raise(ErrorCode::InvalidArgument, concat_text(what, ": a value that is being traced has no elements yet"),
@@ -398,7 +412,7 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
     if (dtype && PyFloat_CheckExact(h.ptr())) return Tensor::scalar(*dtype, PyFloat_AsDouble(h.ptr()));
     return as(*std::move(t));
   }
-  if (auto t = by_dlpack(h)) return share ? as(*std::move(t)) : Tensor::copy_of(t->to_host().data(), t->shape());
+  if (auto t = by_dlpack(h)) return share ? as(*std::move(t)) : Tensor::copy_of(on_host(*t).data(), t->shape());
   if (PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || h.is_none())
     raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no array"));
   // Lists, NumPy's scalars, and whatever else NumPy knows how to read.
@@ -451,7 +465,7 @@ void bind_arrays(nb::module_& m) {
           "tolist",
           [](const PyArray& a) {
             check_not_donated(a);
-            const Tensor host = a.tensor.to_host();
+            const Tensor host = on_host(a.tensor);
             std::int64_t at = 0;
             return nested(host, host.dims(), 0, at);
           },
@@ -459,27 +473,35 @@ void bind_arrays(nb::module_& m) {
       .def(
           "__array__",
           [](nb::handle self, nb::object dtype, nb::object copy) {
-            nb::object out = to_numpy(self);
-            if (!dtype.is_none()) out = out.attr("astype")(dtype, nb::arg("copy") = false);
-            if (!copy.is_none() && nb::cast<bool>(copy)) out = out.attr("copy")();
-            return out;
+            const bool must = copy.is(nb::handle(Py_True)), never = copy.is(nb::handle(Py_False));
+            const nb::object whole = to_numpy(self);
+            const nb::object out = dtype.is_none() ? whole : whole.attr("astype")(dtype, nb::arg("copy") = false);
+            if (never && (!out.is(whole) || nb::cast<const PyArray&>(self).tensor.buffer()))
+              throw nb::value_error("copy=False, but another dtype, or an array on a device, comes by a copy");
+            return must && out.is(whole) ? out.attr("copy")() : out;
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def(
           "__dlpack__",
-          [](const PyArray& a, nb::object stream, nb::object max_version, nb::object, nb::object) {
+          [](const PyArray& a, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
             (void)stream;  // what was submitted is done: to_dlpack waits
-            return to_capsule(a, max_version);
+            const bool must = copy.is(nb::handle(Py_True)), never = copy.is(nb::handle(Py_False));
+            const bool to_host = !dl_device.is_none() && dl_device.equal(nb::make_tuple(1, 0)) && a.tensor.buffer();
+            if (!dl_device.is_none() && !to_host && !dl_device.equal(dlpack_device(a)))
+              throw nb::buffer_error(concat_text("an array on ", device_text(a.tensor.device()),
+                                                 " goes by DLPack to where it is, or to "
+                                                 "the host: array.to(device) first")
+                                         .c_str());
+            if (to_host && never)
+              throw nb::buffer_error("copy=False, but the array is on a device: it comes by a copy");
+            check_not_donated(a);
+            if (!must && !to_host) return to_capsule(a, max_version);
+            Tensor t = on_host(a.tensor);
+            return to_capsule({t.data() == a.tensor.data() ? Tensor::copy_of(t.data(), t.shape()) : t}, max_version);
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack_device__",
-           [](const PyArray& a) {
-             dlpack::Managed* managed = to_dlpack(a.tensor);
-             const auto out = nb::make_tuple(static_cast<int>(managed->tensor.device.type), managed->tensor.device.id);
-             managed->deleter(managed);
-             return out;
-           })
+      .def("__dlpack_device__", &dlpack_device)
       .def("__bool__", [](const PyArray& a) { return nb::bool_(only_element(a, "bool")); })
       .def("__int__", [](const PyArray& a) { return nb::steal(PyNumber_Long(only_element(a, "int").ptr())); })
       .def("__float__", [](const PyArray& a) { return nb::steal(PyNumber_Float(only_element(a, "float").ptr())); })
@@ -505,18 +527,26 @@ void bind_arrays(nb::module_& m) {
            })
       .def(
           "to",
-          [](const PyArray& a, const std::string& device) {
-            const auto id = parse_device_id(device);
-            if (!id)
-              raise(ErrorCode::DeviceUnavailable, concat_text("there is no kind of device '", device, "'"),
-                    "rlx.devices() lists those that are here");
-            return PyArray{to(a.tensor, *id), a.weak};
+          [](nb::handle self, const std::string& device) -> nb::object {
+            const PyArray& a = nb::cast<const PyArray&>(self);
+            check_not_donated(a);
+            const DeviceId id = device_from(device);
+            if (id == a.tensor.device()) return nb::borrow(self);
+            const bool weak = a.weak;
+            Tensor t = a.tensor;  // while other threads may donate the array
+            {
+              const nb::gil_scoped_release free;
+              t = to(t, id);
+            }
+            return array_object(std::move(t), weak);
           },
           nb::arg("device"), "The array on a device: \"cpu\", \"cuda:1\"; itself when it is there.")
       .def(
           "to_host",
-          [](const PyArray& a) {
-            return PyArray{a.tensor.to_host(), a.weak};
+          [](nb::handle self) -> nb::object {
+            const PyArray& a = nb::cast<const PyArray&>(self);
+            check_not_donated(a);
+            return a.tensor.buffer() ? array_object(on_host(a.tensor), a.weak) : nb::borrow(self);
           },
           "The array on the host; itself when it is there.")
       .def(
@@ -539,7 +569,7 @@ void bind_arrays(nb::module_& m) {
              return PyArray{a.tensor.reshaped(dims), a.weak};
            })
       .def("_address", [](const PyArray& a) { return reinterpret_cast<std::uintptr_t>(a.tensor.data()); })
-      .def("_text", [](const PyArray& a) { return a.tensor.to_host().text(); });
+      .def("_text", [](const PyArray& a) { return on_host(a.tensor).text(); });
   m.def(
       "array_from",
       [](nb::handle x, nb::handle dtype, bool copy) {

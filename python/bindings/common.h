@@ -48,6 +48,10 @@ struct PyArray {
 nb::object array_object(Tensor t, bool weak = false);
 /// Raises InvalidArgument for an array whose bytes were donated to a call: it has nothing left to read.
 void check_not_donated(const PyArray& a);
+/// The bytes on the host; other threads go on while a device copies them.
+Tensor on_host(Tensor t);
+/// "cpu", "cuda:1"; DeviceUnavailable for what is no device.
+DeviceId device_from(const std::string& text);
 
 /// A graph that Python builds on; shared, so that values and bodies may point to it.
 struct PyGraph {

@@ -116,8 +116,9 @@ struct JitFunction {
   bool symbolic = false;    // extents are not part of the signature
   bool any_static = false;  // leaves that are no arrays are static arguments
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
-  nb::dict statics;  // static argument -> number
-  nb::object dict;   // what Python code sets on it
+  nb::dict statics;  // static argument -> number; bounded
+  std::uint64_t next_static = 0;
+  nb::object dict;  // what Python code sets on it
   std::uint64_t clock = 0, misses = 0, calls = 0;
   bool is_static(Py_ssize_t place) const {
     for (Py_ssize_t p : static_places)
@@ -197,6 +198,10 @@ bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf) {
   s.key.push_back('A');
   s.key.push_back(static_cast<char>(view.dtype));
   s.key.push_back(static_cast<char>((weak ? 1 : 0) | (view.buffer ? 2 : 0)));
+  if (view.buffer) {  // where the function runs, unless it names a device
+    append_bytes(s.key, view.buffer->device().kind);
+    append_bytes(s.key, view.buffer->device().ordinal);
+  }
   const std::size_t rank = s.dims.size() - s.first_dim.back();
   append_bytes(s.key, static_cast<std::uint32_t>(rank));
   if (!f.symbolic)
@@ -220,7 +225,9 @@ void take_static(JitFunction& f, Scratch& s, nb::handle value, nb::handle name) 
   if (known) {
     number = nb::cast<std::uint64_t>(nb::handle(known));
   } else {
-    number = nb::len(f.statics);
+    // Numbers are never given twice: a signature of a value that was let go finds no program of another.
+    if (nb::len(f.statics) >= 4 * f.most + 64) f.statics.clear();
+    number = f.next_static++;
     f.statics[key] = nb::int_(number);
   }
   s.key.push_back('S');
@@ -323,12 +330,13 @@ nb::object run_direct(Entry& e, Scratch& s) {
 }
 
 nb::object run_named(Entry& e, Scratch& s) {
+  check_donated_once(e, s);
   NamedTensors in;
-  for (std::size_t i = 0; i < s.leaves.size(); ++i) {
-    const nb::object& leaf = s.leaves[i];
-    Tensor t = tensor_from(leaf, e.inputs[i].c_str());
-    in.emplace(e.inputs[i], std::move(t));
-  }
+  for (std::size_t i = 0; i < s.leaves.size(); ++i)
+    in.emplace(e.inputs[i], tensor_from(s.leaves[i], e.inputs[i].c_str()));
+  for (const std::int64_t leaf : e.over)  // the run holds their bytes alone, and may write over them
+    if (leaf >= 0 && Py_TYPE(s.leaves[static_cast<std::size_t>(leaf)].ptr()) == array_type)
+      nb::inst_ptr<PyArray>(s.leaves[static_cast<std::size_t>(leaf)])->tensor = Tensor();
   std::vector<Tensor> made;
   {
     Runner runner(e);
@@ -427,6 +435,7 @@ int tp_traverse(PyObject* self, visitproc visit, void* arg) {
 int tp_clear(PyObject* self) {
   JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
   for (nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) o->reset();
+  f.statics.clear();
   f.entries.clear();
   return 0;
 }

@@ -25,8 +25,28 @@ std::map<std::string, nb::object>& kept() {
 }
 constexpr std::string_view kKept = "Python exception ";
 
+// Messages name ways out as C++ writes them; these are Python's.
+constexpr std::pair<std::string_view, std::string_view> kSpelling[] = {
+    {"rlx::available_devices()", "rlx.devices()"},
+    {"rlx::to(tensor, device)", "array.to(device)"},
+    {"CompileOptions::dim_binding", "the compile option dims"},
+    {"CompileOptions::", "the compile option "},
+    {"SymbolMode::runtime(bound)", "its largest value as mode"},
+    {"SymbolMode::runtime(N)", "symbol_modes={name: N}"},
+    {"{.max = N}", "max=N"},
+    {"rlx::", "rlx."},
+};
+std::string as_python_writes(std::string text) {
+  for (const auto& [ours, theirs] : kSpelling)
+    for (std::size_t at = 0; (at = text.find(ours, at)) != text.npos; at += theirs.size())
+      text.replace(at, ours.size(), theirs);
+  return text;
+}
+
 void raise_error(const Error& e) {
-  const Diagnostic& d = e.diagnostic();
+  Diagnostic d = e.diagnostic();
+  d.message = as_python_writes(std::move(d.message));
+  d.hint = as_python_writes(std::move(d.hint));
   if (d.code == ErrorCode::Interrupted && PyErr_CheckSignals() != 0)
     return;  // KeyboardInterrupt, or what a handler raised
   if (d.hint.rfind(kKept, 0) == 0) {

@@ -16,7 +16,6 @@
 #include "rlx/runtime/env.h"
 
 namespace rlx::python {
-namespace {
 
 DeviceId device_from(const std::string& text) {
   if (const auto id = parse_device_id(text)) return *id;
@@ -25,6 +24,8 @@ DeviceId device_from(const std::string& text) {
   raise(ErrorCode::DeviceUnavailable, concat_text("there is no kind of device '", text, "'"),
         did_you_mean(text, names, quoted_names(names, 12)));
 }
+
+namespace {
 
 Precision precision_from(const std::string& text) {
   const auto t = parse_dtype(text);

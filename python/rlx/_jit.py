@@ -41,6 +41,16 @@ def session(device, threads, isa, precision, products, trace=None):
     return _rlx.Session(device, threads=threads, isa=isa, precision=precision, products=products, trace=trace)
 
 
+def _device_of(leaves):
+    """The device that holds one of the leaves; the host when none does. Runs refuse arrays of two devices."""
+    for leaf in leaves:
+        if not isinstance(leaf, _rlx.Array) and hasattr(leaf, "__dlpack_device__"):
+            leaf = _rlx.array_from(leaf)
+        if isinstance(leaf, _rlx.Array) and leaf.device != "cpu":
+            return leaf.device
+    return "cpu"
+
+
 def spec_of(leaf, what):
     """Shape and dtype of an argument's leaf."""
     if isinstance(leaf, ShapeDtype):
@@ -244,13 +254,18 @@ class _Wrapped:
                     break
         return over, pairs
 
+    def session_for(self, args, kwargs):
+        """The session of the named device, or of the one that holds the arguments."""
+        device, *rest = self.session
+        return session(device or _device_of(self.split(args, kwargs)[0]), *rest)
+
     def compile(self, args, kwargs):
         traced = self.trace(args, kwargs)
         over, pairs = self.donations(traced, args, kwargs)
         options = dict(self.options)
         if pairs:
             options["donate"] = pairs
-        compiled = session(*self.session).compile(traced.graph, **options)
+        compiled = self.session_for(args, kwargs).compile(traced.graph, **options)
         return compiled, traced.out_tree, traced.out_weak, over
 
     def inlined(self, args, kwargs):
@@ -300,7 +315,7 @@ def jit(
     donate_argnames=(),
     dims=None,
     bounds=None,
-    device="cpu",
+    device=None,
     threads=0,
     isa="",
     precision="",
@@ -318,7 +333,8 @@ def jit(
     donate_argnums, donate_argnames: arrays that results may be written over; they are gone after the call.
     dims: {"x": ("batch", None)}: extents that are symbols, so that one program serves all of their values; bounds:
         {"batch": (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
-    device, threads, isa, precision, products: as of rlx.Session.
+    device: where it runs, as of rlx.Session; None: where its arguments are. Arguments on the host go there by themselves.
+    threads, isa, precision, products: as of rlx.Session.
     trace: an rlx.Trace that records compiles and runs.
     cache_size: how many programs are kept; the least recently used one goes.
 
@@ -416,7 +432,7 @@ class Lowered:
         merged = dict(self._wrapped.options, **options)
         if pairs:
             merged["donate"] = pairs
-        compiled = session(*self._wrapped.session).compile(t.graph.copy(), **merged)
+        compiled = self._wrapped.session_for(self._args, self._kwargs).compile(t.graph.copy(), **merged)
         return Program(compiled, t, self._wrapped.what)
 
 

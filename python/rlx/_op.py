@@ -19,11 +19,6 @@ def _typed(x):
     return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
 
 
-def _typed(x):
-    """What tells static arguments apart that are equal, as 1, 1.0 and True are."""
-    return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
-
-
 def _has_value(x):
     if isinstance(x, _rlx.Value):
         return True
@@ -46,8 +41,7 @@ def names_of_variadic(code):
 
 def op(*arrays):
     """Makes fun, which builds nodes, a function of arrays too: `arrays` are its arguments that hold arrays, those with
-    a
-    star in front hold lists or other trees of them; all others are static. On arrays it is compiled once for each
+    a star in front hold lists or other trees of them; all others are static. On arrays it is compiled once for each
     signature.
     """
     single = frozenset(a for a in arrays if not a.startswith("*"))
