@@ -1,7 +1,7 @@
 # Types of rlx. rlx.numpy, nn, random and ops have stubs that scripts/python_stubs.py writes.
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from . import nn as nn
 from . import numpy as numpy
@@ -16,6 +16,40 @@ _C = TypeVar("_C")
 _X = TypeVar("_X")
 _Y = TypeVar("_Y")
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+# How a symbol is compiled: "specialise", "runtime", its largest value, or extents that it is rounded up to.
+_Mode = str | int | Sequence[int]
+
+class _Options(TypedDict, total=False):
+    fuse: bool
+    constant_folding: bool
+    dce: bool
+    kernels: bool
+    keep_stages: bool
+    must_alias: bool
+    verbose: bool
+    symbol_modes: Mapping[str, _Mode]
+    placement: Mapping[str, str]
+    keep_state_on_failure: Sequence[str]
+
+class _CompileOptions(_Options, total=False):
+    dims: Mapping[str, int]
+    donate: Mapping[str, int]
+
+class _JitOptions(_Options, total=False):
+    static_argnums: int | Sequence[int]
+    static_argnames: str | Sequence[str]
+    donate_argnums: int | Sequence[int]
+    donate_argnames: str | Sequence[str]
+    dims: Mapping[str, str | int | None | Sequence[str | int | None]]
+    bounds: Mapping[str, Sequence[int | None]]
+    device: str | None
+    threads: int
+    isa: str
+    precision: str
+    products: str
+    trace: Trace | None
+    cache_size: int
 
 class _Buffer(Protocol):
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -299,7 +333,7 @@ class Session:
     ) -> None: ...
     @property
     def device(self) -> str: ...
-    def compile(self, graph: Graph, **options: Any) -> CompiledGraph: ...
+    def compile(self, graph: Graph, **options: Unpack[_CompileOptions]) -> CompiledGraph: ...
 
 _Io = list[tuple[str, tuple[int, ...], dtype]]
 
@@ -383,7 +417,7 @@ class Lowered:
     @property
     def graph(self) -> Graph: ...
     def as_text(self) -> str: ...
-    def compile(self, **options: Any) -> Program: ...
+    def compile(self, **options: Unpack[_CompileOptions]) -> Program: ...
 
 class JitFunction(Generic[_P, _R]):
     __wrapped__: Callable[_P, _R]
@@ -407,9 +441,9 @@ class JitFunction(Generic[_P, _R]):
     def __get__(self, obj: object, type: Any = None) -> Callable[..., _R]: ...
 
 @overload
-def jit(fun: Callable[_P, _R], **options: Any) -> JitFunction[_P, _R]: ...
+def jit(fun: Callable[_P, _R], **options: Unpack[_JitOptions]) -> JitFunction[_P, _R]: ...
 @overload
-def jit(fun: None = None, **options: Any) -> Callable[[Callable[_P, _R]], JitFunction[_P, _R]]: ...
+def jit(fun: None = None, **options: Unpack[_JitOptions]) -> Callable[[Callable[_P, _R]], JitFunction[_P, _R]]: ...
 def load(
     path: str | PathLike[str],
     device: str = "cpu",
@@ -418,7 +452,7 @@ def load(
     isa: str = "",
     precision: str = "",
     products: str = "",
-    **options: Any,
+    **options: Unpack[_CompileOptions],
 ) -> Program: ...
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
 def trace(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph: ...
