@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -11,6 +12,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +52,8 @@ nb::object array_object(Tensor t, bool weak = false);
 void check_not_donated(const PyArray& a);
 /// The bytes on the host; other threads go on while a device copies them.
 Tensor on_host(Tensor t);
+/// The path of a file or folder that can be read; else Python's own OSError that names it.
+std::string existing(const std::filesystem::path& path);
 /// "cpu", "cuda:1"; DeviceUnavailable for what is no device.
 DeviceId device_from(const std::string& text);
 

@@ -1,4 +1,6 @@
 // Files and whole models in Python: safetensors, sentence encoders.
+#include <unistd.h>
+
 #include "python/bindings/runtime.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/models/sentence_encoder.h"
@@ -14,11 +16,19 @@ struct PyEncoder {
 
 }  // namespace
 
+std::string existing(const std::filesystem::path& path) {
+  if (access(path.c_str(), R_OK) != 0) {
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw nb::python_error();
+  }
+  return path.string();
+}
+
 void bind_files(nb::module_& m) {
   m.def(
       "load_safetensors",
-      [](const std::string& path) {
-        const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path);
+      [](const std::filesystem::path& path) {
+        const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(existing(path));
         nb::dict out;
         for (const std::string& name : file->names())
           out[name.c_str()] = array_object(SafetensorsFile::tensor(file, name));
@@ -27,7 +37,7 @@ void bind_files(nb::module_& m) {
       nb::arg("path"), "The arrays of a safetensors file, name -> array; they share the mapped file.");
   m.def(
       "save_safetensors",
-      [](const std::string& path, nb::dict tensors, std::map<std::string, std::string> metadata) {
+      [](const std::filesystem::path& path, nb::dict tensors, std::map<std::string, std::string> metadata) {
         std::vector<NamedTensor> list;
         std::vector<Tensor> held;
         for (auto [name, value] : tensors) {
@@ -35,26 +45,28 @@ void bind_files(nb::module_& m) {
           list.push_back({nb::cast<std::string>(name), held.back()});
         }
         const nb::gil_scoped_release free;
-        write_safetensors(path, list, {metadata.begin(), metadata.end()});
+        write_safetensors(path.string(), list, {metadata.begin(), metadata.end()});
       },
       nb::arg("path"), nb::arg("tensors"), nb::arg("metadata") = std::map<std::string, std::string>(),
       "Writes a dict of name -> array as a safetensors file, with a header of strings.");
-  m.def("load_params", [](PyCompiled& c, const std::string& path, bool strict) {
+  m.def("load_params", [](PyCompiled& c, const std::filesystem::path& path, bool strict) {
+    const std::string file = existing(path);
     const nb::gil_scoped_release free;
     const std::lock_guard<std::mutex> lock(c.busy);
-    return c.program.load_params(SafetensorsFile::open(path), strict ? LoadMode::Strict : LoadMode::Subset);
+    return c.program.load_params(SafetensorsFile::open(file), strict ? LoadMode::Strict : LoadMode::Subset);
   });
   nb::class_<PyEncoder>(m, "SentenceEncoder",
                         "Sentence embeddings from a Hugging Face model folder (a BERT encoder with its tokenizer).")
       .def(
           "__init__",
-          [](PyEncoder* self, const std::string& folder, int threads, std::int64_t max_batch, std::int64_t max_sequence,
-             bool zero_empty) {
+          [](PyEncoder* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
+             std::int64_t max_sequence, bool zero_empty) {
             SentenceEncoderOptions o;
             o.num_threads = threads;
             o.max_batch = max_batch;
             o.max_sequence = max_sequence;
             o.zero_empty = zero_empty;
+            const std::string folder = existing(path);
             const nb::gil_scoped_release free;
             new (self) PyEncoder{SentenceEncoder(folder, o)};
           },

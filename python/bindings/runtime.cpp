@@ -468,8 +468,8 @@ void bind_runtime(nb::module_& m) {
           "copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); },
           "The copies of states and carries that could not be avoided, and why, as text.");
   nb::class_<Trace>(m, "Trace", "A timeline of compiles, runs and steps, which Perfetto opens; for Session and jit.")
-      .def(nb::new_([](std::optional<std::string> path) {
-             return path ? std::make_shared<Trace>(*std::move(path)) : std::make_shared<Trace>();
+      .def(nb::new_([](std::optional<std::filesystem::path> path) {
+             return path ? std::make_shared<Trace>(path->string()) : std::make_shared<Trace>();
            }),
            nb::arg("path").none() = nb::none())
       .def("flush", &Trace::flush, "Writes what was recorded so far to the file.")
@@ -487,8 +487,9 @@ void bind_runtime(nb::module_& m) {
       "The devices that programs can run on here.");
   m.def(
       "load_plugin",
-      [](const std::string& path) {
-        const Plugin p = load_plugin(path);
+      [](const std::filesystem::path& path) {
+        // Where it names no file the loader looks for a library of that name.
+        const Plugin p = load_plugin(path.has_parent_path() ? existing(path) : path.string());
         nb::list devices;
         for (Device d : p.devices) devices.append(nb::str(std::string(device_info(d).id).c_str()));
         return nb::make_tuple(nb::str(p.name.c_str()), devices);

@@ -156,3 +156,13 @@ def test_donated_arrays_are_gone():
     view = np.asarray(kept)
     f(kept, np.ones((8, 8), np.float32))
     assert float(view[0, 0]) == 1  # somebody else held the bytes: they were copied
+
+
+def test_paths_and_files_that_are_not_there(tmp_path):
+    rlx.save_safetensors(tmp_path / "w.safetensors", {"w": np.arange(3.0)})
+    assert np.array_equal(rlx.load_safetensors(tmp_path / "w.safetensors")["w"], np.arange(3.0))
+    gone = tmp_path / "gone"
+    program = rlx.Session().compile(rlx.trace(lambda x: x + 1, np.float32(1)))
+    for read in (rlx.load, rlx.load_safetensors, rlx.SentenceEncoder, rlx.load_plugin, program.load_params):
+        with pytest.raises(FileNotFoundError, match="gone"):
+            read(gone)
