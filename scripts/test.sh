@@ -141,6 +141,17 @@ done)
 build asan --target "${asan_targets[@]}" "${fuzzers[@]}"
 ctest --preset asan
 
+step "Python: the extension under address + undefined sanitizers$([ -n "$full" ] || echo ', a sample')"
+"$python_env/bin/pip" install --quiet --disable-pip-version-check nanobind
+VIRTUAL_ENV=$python_env build python-asan
+asan_library=$(clang++-15 -print-file-name="libclang_rt.asan-$(uname -m).so")
+[ -f "$asan_library" ] || fail "clang 15 has no shared library of its address sanitizer"
+# What touches memory by hand: arrays, calls, threads, callbacks. PYTHONMALLOC: Python's own blocks are watched too.
+cut=(tests/python/test_{arrays,custom,devices,found,jit,runs}.py)
+[ -z "$full" ] || cut=(tests/python --ignore tests/python/test_leaks.py)
+LD_PRELOAD=$asan_library ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
+  PYTHONPATH=build/python-asan/python "$python_env/bin/python" -m pytest -q -p no:cacheprovider "${cut[@]}"
+
 if [ ${#fuzzers[@]} -gt 0 ]; then
   # The differential fuzzer of whole programs finds most and gets as much as all others together, which run beside it;
   # an hour in full runs. Seeds follow the commit, so that a failure comes again; full runs draw new ones.
