@@ -22,9 +22,8 @@ def _normal(x, index):
             i = _rlx.array_from(i)
         if _is_mask(i):
             raise IndexError(
-                "an index of truth values gives an array whose shape depends on them: "
-                "rlx.numpy.where(mask, x, 0) keeps "
-                "the shape; outside of compiled functions index a NumPy array, numpy.asarray(x)[mask]"
+                "an index of truth values gives an array whose shape depends on them, which a compiled function cannot "
+                "have: rlx.numpy.where(mask, x, 0) keeps the shape, and so does x.at[mask].set(number)"
             )
         if i is not None and i is not Ellipsis and not isinstance(i, slice) and not _is_array(i):
             if isinstance(i, _rlx.Dim):
@@ -62,11 +61,10 @@ def _entry(key, arrays):
     return next(arrays) if key[0] == "array" else key[1]
 
 
-def _eager(function, x, index, extra=(), static=()):
+def _eager(function, x, entries, extra=(), static=()):
     """Runs it compiled: entries that are no arrays are part of the program."""
     from ._jit import cached_jit
 
-    entries = _normal(x, index)
     keys = tuple(_key(i) for i in entries)
     if any(_is_array(b) for k in keys if k[0] == "slice" for b in k[1:]):
         raise TypeError("the bounds of a slice are Python integers; rlx.numpy.dynamic_slice starts at a value")
@@ -88,9 +86,74 @@ def getitem(x, index):
 
     An index array that is out of range is clamped, as XLA does; Python integers out of range are an error.
     """
-    if isinstance(x, _rlx.Array) and not _rlx.tracing() and not _has_values(index):
-        return _eager(_get, x, index)
-    return _get(_rlx.value(x), _normal(x, index))
+    return get(x, index)
+
+
+# What index arrays that name nothing give or change.
+_MODES = {None: "clamp", "clip": "clamp", "promise_in_bounds": "clamp", "wrap": "wrap", "fill": "fill", "drop": "fill"}
+
+
+def _mode(mode):
+    mode = getattr(mode, "name", mode)  # JAX's enumeration
+    try:
+        return _MODES[mode.lower() if isinstance(mode, str) else mode]
+    except (KeyError, TypeError):
+        raise ValueError(f"mode {mode!r} of an index; there are clip, drop, fill, promise_in_bounds and wrap") from None
+
+
+def filler(dtype):
+    """What stands where an index names nothing: NaN, the least integer, the largest unsigned one, or True."""
+    if dtype.kind in "fc":
+        return float("nan")
+    if dtype.kind == "b":
+        return 1
+    bits = 8 * dtype.itemsize
+    return -(1 << (bits - 1)) if dtype.kind == "i" else (1 << bits) - 1
+
+
+def get(x, index, mode=None, fill_value=None):
+    """x[index]; what index arrays name out of range is clamped, wrapped, or fill_value."""
+    if fill_value is not None and mode is None:
+        mode = "fill"
+    outside = isinstance(x, _rlx.Array) and not _rlx.tracing() and not _has_values(index)
+    if outside and _masks(index):
+        import numpy
+
+        entries = index if isinstance(index, tuple) else (index,)
+        picked = numpy.asarray(x)[tuple(numpy.asarray(i) if _is_array(i) else i for i in entries)]
+        return _rlx.array_from(picked).to(x.device)
+    entries = _static(x, _normal(x, index), mode)
+    mode = _mode(mode)
+    fill = filler(x.dtype) if mode == "fill" and fill_value is None else fill_value
+    if mode == "fill" and float(fill) != fill and fill == fill:
+        raise ValueError(f"fill_value {fill} has more digits than a float64 holds: rlx.numpy.take has it")
+    fill = 0.0 if mode != "fill" else float(fill)
+    if outside:
+        return _eager(_get, x, entries, static=(mode, fill))
+    return _get(_rlx.value(x), entries, mode, fill)
+
+
+def _masks(index):
+    entries = index if isinstance(index, tuple) else (index,)
+    return any(_is_mask(_rlx.array_from(i) if isinstance(i, list) else i) for i in entries)
+
+
+def _static(x, entries, mode):
+    """Python integers out of range: an error, unless the mode says what they mean."""
+    if mode is None:
+        return entries
+    out, axis = [], 0
+    for i in entries:
+        if isinstance(i, int) and isinstance(x.shape[axis], int) and not -x.shape[axis] <= i < x.shape[axis]:
+            if _mode(mode) == "clamp":
+                i = 0 if i < 0 else x.shape[axis] - 1
+            elif _mode(mode) == "wrap":
+                i = i % max(x.shape[axis], 1)
+            else:
+                i = _rlx.array_from(x.shape[axis], "int32")  # names nothing
+        axis += i is not None
+        out.append(i)
+    return out
 
 
 def _has_values(index):
@@ -98,16 +161,43 @@ def _has_values(index):
     return any(isinstance(i, _rlx.Value) for i in entries)
 
 
-def update(x, index, values, how):
-    """x.at[index].set(values) and the like; what an index array names out of range is dropped."""
-    if (
-        not _rlx.tracing()
-        and not isinstance(x, _rlx.Value)
-        and not _has_values(index)
-        and not isinstance(values, _rlx.Value)
-    ):
-        return _eager(_put, x, index, (values,), (how,))
-    return _put(_rlx.value(x), _normal(x, index), values, how)
+def update(x, index, values, how, mode=None):
+    """x.at[index].set(values) and the like; what an index array names out of range is dropped, unless the mode says that
+    it is clamped or wrapped.
+    """
+    outside = not (_rlx.tracing() or isinstance(x, _rlx.Value) or _has_values(index) or isinstance(values, _rlx.Value))
+    if _masks(index):
+        if isinstance(index, tuple) and len(index) != 1:
+            raise IndexError("x.at[mask] takes one array of truth values, of the shape of x or of its first axes")
+        mask = index[0] if isinstance(index, tuple) else index
+        if outside:
+            from ._jit import cached_jit
+
+            return cached_jit(("mask", how), lambda: lambda x, mask, values: _put_masked(x, mask, values, how))(
+                x, mask if _is_array(mask) else _rlx.array_from(mask), values
+            )
+        return _put_masked(_rlx.value(x), _rlx.value(mask), values, how)
+    mode = mode or "drop"
+    entries = _static(x, _normal(x, index), mode)
+    if outside:
+        return _eager(_put, x, entries, (values,), (how, _mode(mode)))
+    return _put(_rlx.value(x), entries, values, how, _mode(mode))
+
+
+def _put_masked(x, mask, values, how):
+    """A number where the mask holds, without knowing where that is."""
+    values = _of_dtype(x, _rlx.value(values))
+    if values.ndim:
+        raise IndexError(
+            f"x.at[mask].{how}(values) with values of shape {values.shape}: how many elements the mask names is not "
+            "known, so a single number can go there; rlx.numpy.where(mask, values, x) takes one for each element of x"
+        )
+    if mask.shape != x.shape[: mask.ndim]:
+        raise IndexError(f"a mask of shape {mask.shape} for an array of shape {x.shape}")
+    if mask.shape != x.shape:
+        mask = _rlx.reshape([mask], tuple(mask.shape) + (1,) * (x.ndim - mask.ndim))
+    new = values if how == "set" else _rlx.add_node(how, (x, values), {})
+    return _rlx.add_node("where", (mask, new, x), {})
 
 
 def _range(s, extent):
@@ -188,8 +278,8 @@ def _basic(x, entries):
     return x, left
 
 
-def _counted_from_end(i, extent):
-    """Negative entries of an index array count from the end."""
+def _counted_from_end(i, extent, mode):
+    """Negative entries of an index array count from the end; mode "wrap": all go round."""
     if not isinstance(i, _rlx.Value) and not _rlx.tracing():
         i = _rlx.value(i)
     i = _rlx.value(i)
@@ -197,6 +287,8 @@ def _counted_from_end(i, extent):
         i = _rlx.add_node("cast", (i,), {"to": "int64" if i.dtype.itemsize >= 4 else "int32"})
     if not isinstance(extent, int):
         raise IndexError(f"an index array over the symbolic extent {extent}: rlx.numpy.take takes a mode")
+    if mode == "wrap":
+        return _rlx.add_node("mod", (i, extent), {})
     below = _rlx.add_node("lt", (i, 0), {})
     return _rlx.add_node("where", (below, _rlx.add_node("add", (i, extent), {}), i), {})
 
@@ -225,7 +317,7 @@ def _arrays_together(left):
     return all(b - a == 1 for a, b in zip(places, places[1:]))
 
 
-def _get(x, entries, mode="clamp"):
+def _get(x, entries, mode="clamp", fill=0.0):
     if any(_is_array(i) for i in entries):
         entries = _integers_as_arrays(x, entries)
     x, left = _basic(x, entries)
@@ -235,12 +327,12 @@ def _get(x, entries, mode="clamp"):
             continue
         if _is_array(i):
             axes.append(axis)
-            indices.append(_counted_from_end(i, x.shape[axis]))
+            indices.append(_counted_from_end(i, x.shape[axis], mode))
         axis += 1
     if indices:
         indices, broadcast = _broadcast(indices)
-        out_of_range = {"fill": float(_size(x))} if mode == "fill" else {}
-        x = _rlx.add_node("gather", (x, *indices), {"axes": axes, "mode": mode, **out_of_range})
+        how = {"mode": "fill", "fill": fill} if mode == "fill" else {"mode": "clamp"}
+        x = _rlx.add_node("gather", (x, *indices), {"axes": axes, **how})
         # The indices' axes stand where the first of their axes was; NumPy wants them there when they stood together,
         # else in front.
         first, rank = axes[0], len(broadcast)
@@ -300,21 +392,27 @@ def _reinsert(x, left, first, rank):
     return x if tuple(shape) == tuple(x.shape) else _rlx.reshape([x], tuple(shape))
 
 
-def _put(x, entries, values, how):
+def _of_dtype(x, values):
+    """values as elements of x."""
+    if values.dtype == x.dtype:
+        return values
+    if not values.weak_type and _rlx.result_type(x, values)[0] != x.dtype and not _narrows_quietly(x, values):
+        raise TypeError(f"values of dtype {values.dtype.name} in an array of dtype {x.dtype.name}: cast them first")
+    return _rlx.add_node("cast", (values,), {"to": x.dtype})
+
+
+def _put(x, entries, values, how, mode="fill"):
     """The elements that the entries name, as indices of one scatter; a window of slices alone is written as one."""
-    values = _rlx.value(values)
+    values = _of_dtype(x, _rlx.value(values))
     target = _get_shape(x, entries)
-    if values.dtype != x.dtype:
-        if not values.weak_type and _rlx.result_type(x, values)[0] != x.dtype and not _narrows_quietly(x, values):
-            raise TypeError(f"values of dtype {values.dtype.name} in an array of dtype {x.dtype.name}: cast them first")
-        values = _rlx.add_node("cast", (values,), {"to": x.dtype})
     if tuple(values.shape) != tuple(target):
         values = _rlx.expand([values], target)
     if not any(_is_array(i) for i in entries) and all(isinstance(d, int) for d in x.shape):
         window = _window(x, entries)
         if window is not None:
             return _put_window(x, *window, values, how)
-    places = _get(_places(x), entries, "fill")  # the flat place of each element; out of range: behind the last
+    # The flat place of each element; what names nothing stands behind the last.
+    places = _get(_places(x), entries, mode, float(_size(x)))
     flat = _rlx.reshape([x], (-1,)) if x.ndim != 1 else x
     n = values.ndim
     places_1d = _rlx.reshape([places], (-1,)) if n != 1 else places

@@ -9,7 +9,7 @@ def _frozen(x):
     """Lists and arrays in the static arguments of a call, as tuples."""
     if isinstance(x, (list, tuple)):
         return tuple(_frozen(i) for i in x)
-    if isinstance(x, _rlx.Array) or (hasattr(x, "tolist") and hasattr(x, "shape")):
+    if isinstance(x, _rlx.Array) or (hasattr(x, "tolist") and hasattr(x, "shape") and not isinstance(x, type)):
         return _frozen(x.tolist())
     return x
 
@@ -66,15 +66,15 @@ def op(*arrays):
             for k in kwargs:
                 if k in single:
                     kwargs[k] = _as_array(kwargs[k])
+            if len(args) > 1 or kwargs:
+                args = [_frozen(a) if i in static_places else a for i, a in enumerate(args)]
+                kwargs = {k: _frozen(v) if k in statics else v for k, v in kwargs.items()}
             if _rlx.tracing() or any(_has_value(a) for a in args) or any(_has_value(a) for a in kwargs.values()):
                 return fun(*args, **kwargs)
             if compiled is None:
                 from ._jit import jit
 
                 compiled = jit(fun, static_argnames=tuple(statics), cache_size=1024)
-            if len(args) > 1 or kwargs:
-                args = [_frozen(a) if i in static_places else a for i, a in enumerate(args)]
-                kwargs = {k: _frozen(v) if k in statics else v for k, v in kwargs.items()}
             return compiled(*args, **kwargs)
 
         return call

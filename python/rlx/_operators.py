@@ -101,34 +101,68 @@ class _At:
 
 
 class _AtIndex:
+    """x.at[index]. mode is about index arrays that name elements out of range, as in JAX: "drop" and "fill" leave them
+    out (of get: NaN, the least integer, or fill_value), "clip" takes the nearest, "wrap" goes round; without a mode get
+    clips and the others drop. The index may be an array of truth values, with a single number for all of them.
+    """
+
     __slots__ = ("x", "index")
 
     def __init__(self, x, index):
         self.x, self.index = x, index
 
-    def set(self, values):
+    def set(self, values, *, mode=None, **hints):
         """x with x[index] = values."""
-        return _indexing.update(self.x, self.index, values, "set")
+        return _update(self, values, "set", mode, hints)
 
-    def add(self, values):
+    def add(self, values, *, mode=None, **hints):
         """x with values added to x[index]; elements named twice get both."""
-        return _indexing.update(self.x, self.index, values, "add")
+        return _update(self, values, "add", mode, hints)
 
-    def multiply(self, values):
+    def subtract(self, values, *, mode=None, **hints):
+        """x with values taken from x[index]."""
+        return _update(self, rnp.negative(values), "add", mode, hints)
+
+    def multiply(self, values, *, mode=None, **hints):
         """x with x[index] multiplied by values."""
-        return _indexing.update(self.x, self.index, values, "mul")
+        return _update(self, values, "mul", mode, hints)
 
-    def min(self, values):
+    mul = multiply
+
+    def divide(self, values, *, mode=None, **hints):
+        """x with x[index] divided by values."""
+        return self.x / _update(_AtIndex(rnp.ones_like(self.x), self.index), values, "mul", mode, hints)
+
+    def power(self, values, *, mode=None, **hints):
+        """x with x[index] to the power of values."""
+        return self.x ** _update(_AtIndex(rnp.ones_like(self.x), self.index), values, "mul", mode, hints)
+
+    def min(self, values, *, mode=None, **hints):
         """x with the smaller of x[index] and values."""
-        return _indexing.update(self.x, self.index, values, "min")
+        return _update(self, values, "min", mode, hints)
 
-    def max(self, values):
+    def max(self, values, *, mode=None, **hints):
         """x with the larger of x[index] and values."""
-        return _indexing.update(self.x, self.index, values, "max")
+        return _update(self, values, "max", mode, hints)
 
-    def get(self):
-        """x[index]."""
-        return self.x[self.index]
+    def get(self, *, mode=None, fill_value=None, **hints):
+        """x[index]; fill_value stands where an index names nothing."""
+        _check_hints(hints)
+        return _indexing.get(self.x, self.index, mode, fill_value)
+
+
+def _check_hints(hints):
+    """What JAX lets callers promise; results are the same without."""
+    for name in hints:
+        if name not in ("indices_are_sorted", "unique_indices", "wrap_negative_indices"):
+            raise TypeError(f"x.at[...] takes mode, fill_value of get, and JAX's hints; got {name!r}")
+    if not hints.get("wrap_negative_indices", True):
+        raise NotImplementedError("wrap_negative_indices=False: negative indices count from the end here")
+
+
+def _update(at, values, how, mode, hints):
+    _check_hints(hints)
+    return _indexing.update(at.x, at.index, values, how, mode)
 
 
 _BINARY = {

@@ -160,6 +160,7 @@ for k in (dict(), dict(axis=0), dict(edge_order=2), dict(axis=(1,), edge_order=2
         normal(4, 5),
         id=str(k),
         tol=("rel", 1e-5),
+        grad="affine",
     )
 (
     add("gradient", lambda m, x: m.gradient(x, 0.5), V),
@@ -170,6 +171,7 @@ for k in (dict(), dict(axis=0), dict(edge_order=2), dict(axis=(1,), edge_order=2
         V,
         np.array([0, 1, 1.5, 4], np.float32),
         tol=("rel", 1e-5),
+        grad="affine",
     ),
     add("gradient", lambda m, x: list(m.gradient(x, 2.0, 0.5)), X, tol=("rel", 1e-5)),
 )
@@ -258,7 +260,7 @@ for k in (0, 1, 2, 5):
         add("polyder", lambda m, p, k=k: m.polyder(p, k), C, id=str(k), grad=k < 4),
         add("polyint", lambda m, p, k=k: m.polyint(p, k), C, id=str(k)),
     )
-add("polyint", lambda m, p: m.polyint(p, 2, k=[1.0, 2.0]), C), add("poly", lambda m, p: m.poly(p), C)
+add("polyint", lambda m, p: m.polyint(p, 2, k=[1.0, 2.0]), C, grad="affine"), add("poly", lambda m, p: m.poly(p), C)
 
 (
     add("apply_along_axis", lambda m, x: m.apply_along_axis(lambda v: v.sum() * 2, 1, x), normal(2, 3, 4), vmap=False),

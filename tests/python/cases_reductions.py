@@ -434,7 +434,7 @@ IDX = np.array([[0, -1, 2], [1, 1, 0]], np.int32)
 for axis in (None, 0, 1):
     add(
         "take",
-        lambda m, x, i, a=axis: m.take(x, i, axis=a, mode="clip") if m is not np else np.take(x, i, axis=a),
+        lambda m, x, i, a=axis: m.take(x, i, axis=a),
         X,
         IDX,
         tol=None,
@@ -461,6 +461,10 @@ for axis in (None, 0, 1):
     )
 (
     add("take", lambda m, x, i: m.take(x, i, mode="fill"), I, IDX * 90, tol=None, oracle="jax"),
+    add("take", lambda m, x, i: m.take(x, i, axis=1), X, IDX * 4, tol=None, oracle="jax", id="outside"),
+    add("take", lambda m, x, i: m.take(x, i, axis=1, mode="clip"), X, IDX * 4, tol=None, oracle="np32", id="clip"),
+    add("take", lambda m, x, i: m.take(x, i, axis=1), X > 0, IDX * 4, tol=None, oracle="jax", id="bools"),
+    add("take", lambda m, x, i: m.take(x, i, axis=1), I.astype(np.uint8), IDX * 4, tol=None, oracle="jax", id="bytes"),
     add("take", lambda m, x, i: m.take(x, i), X, np.array(3, np.int32), tol=None, oracle="np32"),
 )
 (

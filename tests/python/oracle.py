@@ -138,7 +138,8 @@ class Case:
     """call(m, *arrays) of a module m, which is rlx.numpy, numpy or jax.numpy, and what to compare.
 
     oracle: "np" (floats in float64), "np32" (as they are) or "jax", or a function of (module, *arrays).
-    tol as of `same`; grad: derivatives are compared with JAX's; vmap: batched and looped results are equal.
+    tol as of `same`; grad: derivatives are compared with JAX's, or with NumPy's results at unit vectors ("affine": of
+    functions whose derivative is the same everywhere, where JAX has not the function as NumPy has it); vmap: batched and looped results are equal.
     """
 
     def __init__(
@@ -196,7 +197,12 @@ class Case:
             return (m.real(o) * w).sum() if rnp_kind(o) == "c" else (o * w).sum()
 
         wide = [a.astype(np.float64) if a.dtype == np.float32 else a for a in self.arrays]
-        want = jax.grad(loss(jnp, dot))(*map(jnp.asarray, wide))
+        if self.grad == "affine":
+            f, (x, *rest) = loss(np, dot), wide
+            units = np.eye(x.size).reshape(x.size, *x.shape)
+            want = np.reshape([f(unit, *rest) - f(0 * x, *rest) for unit in units], x.shape)
+        else:
+            want = jax.grad(loss(jnp, dot))(*map(jnp.asarray, wide))
         got = rlx.grad(loss(rnp, dot))(*[rnp.asarray(a) for a in self.arrays])
         same(got, want, self.grad_tol, f"{self.id} grad")
 

@@ -185,7 +185,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if period is None:
         out = node("where", node("lt", x, xp[0]), cast(fp[0] if left is None else left, dtype), out)
         out = node("where", node("gt", x, xp[n - 1]), cast(fp[n - 1] if right is None else right, dtype), out)
-    return node("where", node("ne", x, x), cast(x, dtype), out)
+    return out if n == 1 else node("where", node("ne", x, x), cast(x, dtype), out)
 
 
 def _slide(x, y, mode, what):

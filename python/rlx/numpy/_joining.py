@@ -251,11 +251,12 @@ def _insert(x, values, obj, axis):
         (list(range(*obj.indices(n))), False) if isinstance(obj, _FrozenSlice) else _static_places(obj, n, "insert")
     )
     values = cast(values, x.dtype)
-    if single:  # NumPy: the values' own axes stand for the axis and what is behind it
+    if len(places) == 1:  # as many values as there are
         values = expand_dims(values, 0) if values.ndim == 0 else values
         if values.ndim < x.ndim:
             values = reshape(values, (1,) * (x.ndim - values.ndim) + tuple(values.shape))
-        values = moveaxis(values, 0, axis)
+        if single:  # NumPy: the values' own axes stand for the axis and what is behind it
+            values = moveaxis(values, 0, axis)
         count = values.shape[axis]
         places = places * count
     else:
@@ -393,10 +394,10 @@ def _ramp(x, axis, low, high, first, last):
             edge,
             count,
             endpoint=False,
-            dtype=x.dtype if x.dtype.kind in "fc" else "float32",
+            dtype=x.dtype if x.dtype.kind in "fc" else "float64",
             axis=axis,
         )
-        return cast(node("trunc", ramp) if x.dtype.kind in "iu" else ramp, x.dtype)
+        return cast(node("floor", ramp) if x.dtype.kind in "iu" else ramp, x.dtype)
 
     head, n = (slice(None),) * axis, x.shape[axis]
     before = side(x[head + (slice(0, 1),)], first, low)

@@ -4,6 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
+from .._indexing import filler
 from ._base import array, axes_of, cast, constant, node, op, refuse_shape, truth, typed, value
 from ._creation import filled
 from ._joining import concatenate
@@ -137,7 +138,7 @@ def digitize(x, bins, right=False):
     if n == 0:
         return filled(value(x).shape, 0, "int32")
     rising = searchsorted(bins, x, side="left" if right else "right")
-    falling = node("sub", n, searchsorted(node("reverse", bins, axes=[0]), x, side="right" if right else "left"))
+    falling = node("sub", n, searchsorted(node("reverse", bins, axes=[0]), x, side="left" if right else "right"))
     return node("where", node("ge", bins[n - 1], bins[0]), rising, falling)
 
 
@@ -194,8 +195,9 @@ def choose(a, choices, mode="raise"):
 
 @op("x", "indices", "fill_value")
 def take(x, indices, axis=None, mode=None, fill_value=None):
-    """Elements of x along an axis; negative indices count from the end. Others out of range are clamped (mode "clip",
-    without fill_value the default), taken round ("wrap"), or give fill_value ("fill").
+    """Elements of x along an axis; negative indices count from the end. Others out of range give fill_value ("fill", the
+    default): NaN, the least integer, the largest unsigned one or True; or are clamped, negative ones too ("clip"), or
+    taken round ("wrap").
     """
     x, indices = value(x), value(indices)
     if indices.dtype.kind not in "iu":
@@ -204,10 +206,11 @@ def take(x, indices, axis=None, mode=None, fill_value=None):
         x, axis = _rlx.reshape([x], (-1,)), 0
     (axis,) = axes_of(axis, x.ndim, "take")
     n = x.shape[axis]
-    if mode is None:
-        mode = "clip" if fill_value is None else "fill"
+    mode = mode or "fill"
     if mode not in ("clip", "wrap", "fill"):
         raise ValueError(f"take: mode {mode!r}; there are clip, wrap and fill")
+    if fill_value is not None and mode != "fill":
+        raise ValueError(f"take: a fill_value with mode {mode!r}")
     if n == 0 and indices.size:
         raise IndexError("take from an axis without entries")
     if indices.dtype.name not in ("int32", "int64"):
@@ -215,22 +218,15 @@ def take(x, indices, axis=None, mode=None, fill_value=None):
     if mode == "wrap":
         return node("gather", x, node("mod", indices, n), axes=[axis], mode="clamp")
     if mode == "clip":
-        return x[(slice(None),) * axis + (indices,)]
+        return node("gather", x, indices, axes=[axis], mode="clamp")
     places = node("where", node("lt", indices, 0), node("add", indices, n), indices)
+    fill = filler(x.dtype) if fill_value is None else fill_value
+    if not isinstance(fill, _rlx.Value) and (fill != fill or float(fill) == fill):
+        return node("gather", x, places, axes=[axis], mode="fill", fill=float(fill))
     inside = node("bit_and", node("ge", places, 0), node("lt", places, n))
     out = node("gather", x, places, axes=[axis], mode="clamp")
     inside = reshape(inside, (1,) * axis + tuple(indices.shape) + (1,) * (x.ndim - axis - 1))
-    if fill_value is None:
-        fill_value = _math.nan if x.dtype.kind in "fc" else _least(x.dtype) if x.dtype.kind == "i" else _most(x.dtype)
-    return node("where", inside, out, cast(fill_value, x.dtype))
-
-
-def _least(dtype):
-    return -(1 << (8 * dtype.itemsize - 1))
-
-
-def _most(dtype):
-    return 1 if dtype.kind == "b" else (1 << (8 * dtype.itemsize - (dtype.kind == "i"))) - 1
+    return node("where", inside, out, cast(fill, x.dtype))
 
 
 @op("x", "indices")
@@ -441,7 +437,8 @@ def _unique(x, fill_value, size):
     order = argsort(flat)
     ordered = node("gather", flat, order, axes=[0], mode="clamp")
     new = _starts(ordered)
-    (first,) = _nonzero(new, size, n)
+    (starts,) = _nonzero(new, size + 1, n)  # one more: where the last value ends
+    first, ends = starts[:size], starts[1:]
     held = node("lt", first, n)
     picked = node("gather", ordered, first, axes=[0], mode="clamp")
     rest = picked[0] if fill_value is None and size else cast(0 if fill_value is None else fill_value, flat.dtype)
@@ -450,7 +447,6 @@ def _unique(x, fill_value, size):
     inverse = node("scatter_set", filled((n,), 0, "int32"), order, number, axes=[0], mode="drop")
     places = node("gather", order, first, axes=[0], mode="clamp")
     places = node("where", held, places, places[0] if size else 0)
-    ends = node("concat", first, filled((1,), n, "int32"), axis=0)[1:]
     counts = node("where", held, node("sub", ends, first), 0)
     return values, places, reshape(inverse, x.shape), counts
 
