@@ -409,6 +409,10 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
       Tensor out = is_int(*dtype) ? Tensor::scalar_i64(*dtype, t->at_i64(0)) : t->cast(*dtype);
       return out;
     }
+    if (dtype == DType::C128 && PyComplex_CheckExact(h.ptr())) {
+      const double parts[2] = {PyComplex_RealAsDouble(h.ptr()), PyComplex_ImagAsDouble(h.ptr())};
+      return Tensor::copy_of(parts, Shape({}, DType::C128));
+    }
     if (dtype && PyFloat_CheckExact(h.ptr())) return Tensor::scalar(*dtype, PyFloat_AsDouble(h.ptr()));
     return as(*std::move(t));
   }

@@ -71,6 +71,7 @@ struct PyValue {
   bool weak = false;
   SourceLoc loc;           // the user's line that made it: told when it leaked
   std::int64_t trace = 0;  // which trace made it; 0: a graph built by hand
+  nb::object number{};     // the Python number that it is a constant of: other dtypes are made of it, not of the value
 };
 
 // -- the user's line --

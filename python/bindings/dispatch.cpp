@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "python/bindings/runtime.h"
+#include "python/bindings/tracing.h"
 #include "python/bindings/trees.h"
 
 namespace rlx::python {
@@ -65,7 +66,11 @@ struct Scratch {
   std::vector<std::int64_t> dims;
   std::vector<Py_buffer> buffers;
   std::vector<Tensor> tensors;  // copies, and what came by DLPack
-  std::vector<std::array<std::byte, 16>> scalars;
+  struct Number {
+    std::size_t leaf, tensor, key;  // which leaf it is, its tensor, and the byte of its dtype in the key
+  };
+  std::vector<Number> numbers;  // Python's floats and complex numbers
+  bool wide = false;            // an array of float64 or complex128 is among the leaves
   std::vector<MutableTensorView> results;
 
   void clear() {
@@ -78,6 +83,8 @@ struct Scratch {
     buffers.clear();
     tensors.clear();
     results.clear();
+    numbers.clear();
+    wide = false;
   }
 };
 
@@ -159,6 +166,8 @@ bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf) {
     weak = a.weak;
   } else if (PyFloat_CheckExact(leaf.ptr()) || PyLong_CheckExact(leaf.ptr()) || PyBool_Check(leaf.ptr()) ||
              PyComplex_CheckExact(leaf.ptr())) {
+    if (PyFloat_CheckExact(leaf.ptr()) || PyComplex_CheckExact(leaf.ptr()))
+      s.numbers.push_back({s.views.size(), s.tensors.size(), s.key.size() + 1});
     s.tensors.push_back(*weak_scalar(leaf));
     take_tensor(s.tensors.back());
     weak = true;
@@ -195,6 +204,7 @@ bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf) {
       take_tensor(s.tensors.back());
     }
   }
+  if (!weak && (view.dtype == DType::F64 || view.dtype == DType::C128)) s.wide = true;
   s.key.push_back('A');
   s.key.push_back(static_cast<char>(view.dtype));
   s.key.push_back(static_cast<char>((weak ? 1 : 0) | (view.buffer ? 2 : 0)));
@@ -283,6 +293,20 @@ void finish_views(Scratch& s) {
   }
 }
 
+// Beside arrays of float64 Python's numbers keep all of their digits: they are float64 too, as weak as before.
+void widen_numbers(Scratch& s) {
+  for (const Scratch::Number& n : s.numbers) {
+    const bool complex = s.views[n.leaf].dtype == DType::C64;
+    const DType to = complex ? DType::C128 : DType::F64;
+    Tensor& t = s.tensors[n.tensor];
+    t = tensor_from(s.leaves[n.leaf], "a number", true, to);
+    s.views[n.leaf].data = t.data();
+    s.views[n.leaf].dtype = to;
+    s.views[n.leaf].size_bytes = t.size_bytes();
+    s.key[n.key] = static_cast<char>(to);
+  }
+}
+
 // A donated array is an argument once: what is written over its bytes must not be read by another name.
 void check_donated_once(const Entry& e, const Scratch& s) {
   for (const std::int64_t leaf : e.over) {
@@ -334,6 +358,8 @@ nb::object run_named(Entry& e, Scratch& s) {
   NamedTensors in;
   for (std::size_t i = 0; i < s.leaves.size(); ++i)
     in.emplace(e.inputs[i], tensor_from(s.leaves[i], e.inputs[i].c_str()));
+  if (s.wide)
+    for (const Scratch::Number& n : s.numbers) in.insert_or_assign(e.inputs[n.leaf], s.tensors[n.tensor]);
   for (const std::int64_t leaf : e.over)  // the run holds their bytes alone, and may write over them
     if (leaf >= 0 && Py_TYPE(s.leaves[static_cast<std::size_t>(leaf)].ptr()) == array_type)
       nb::inst_ptr<PyArray>(s.leaves[static_cast<std::size_t>(leaf)])->tensor = Tensor();
@@ -393,13 +419,14 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
     }
   }
   if (traced || traced_graph()) {
-    if (traced && !traced_graph()) {
-      // A value of a trace that is over: say which.
+    // Values of a graph that is built by hand: it gets the nodes. Those of a trace that is over are an error here.
+    std::optional<Frame> frame;
+    if (!traced_graph())
       for (const nb::object& leaf : s.leaves)
-        if (Py_TYPE(leaf.ptr()) == value_type) (void)leaf.attr("shape");
-    }
+        if (!frame && Py_TYPE(leaf.ptr()) == value_type) frame.emplace(graph_of(*nb::inst_ptr<PyValue>(leaf)));
     return f.inlined(nb::borrow(args), kwargs.is_valid() ? nb::borrow(kwargs) : nb::object(nb::dict()));
   }
+  if (s.wide) widen_numbers(s);
   auto it = f.entries.find(s.key);
   std::shared_ptr<Entry> entry;
   if (it != f.entries.end()) {

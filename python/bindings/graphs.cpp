@@ -110,6 +110,8 @@ Expr operand_from(Graph& g, nb::handle h, SourceLoc loc, bool* weak, std::option
   if (nb::isinstance<PyValue>(h)) {
     const PyValue& v = nb::cast<const PyValue&>(h);
     if (weak) *weak = v.weak;
+    if (v.number.is_valid() && beside && *beside != v.expr.dtype() && (is_float(*beside) || is_complex(*beside)))
+      return operand_from(g, v.number, loc, weak, beside);
     try {
       return value_in(g, v.expr, {}, loc);
     } catch (const Error&) {
@@ -139,10 +141,7 @@ Expr operand_from(Graph& g, nb::handle h, SourceLoc loc, bool* weak, std::option
     }
     if (PyFloat_CheckExact(h.ptr())) return g.scalar(PyFloat_AsDouble(h.ptr()), *beside, loc);
     if (PyLong_CheckExact(h.ptr())) return g.constant(scalar->cast(DType::I64).cast(*beside), loc);
-    if (PyComplex_CheckExact(h.ptr()) && *beside == DType::C128) {
-      const double parts[2] = {PyComplex_RealAsDouble(h.ptr()), PyComplex_ImagAsDouble(h.ptr())};
-      return g.constant(Tensor::copy_of(parts, Shape({}, DType::C128)), loc);
-    }
+    if (PyComplex_CheckExact(h.ptr())) return g.constant(tensor_from(h, "a number", true, *beside), loc);
     return g.constant(scalar->cast(*beside), loc);
   }
   return g.constant(tensor_from(h, "an operand", false), loc);

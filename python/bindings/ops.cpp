@@ -265,6 +265,12 @@ nb::object add_node(std::string name, nb::sequence operands, nb::dict attrs, nb:
   }
   Graph& g = graph_for(graph, operands);
   const OpDef& def = *op->def;
+  if (def.kind == OpKind::Cast && nb::len(operands) == 1 && nb::isinstance<PyValue>(operands[0]) &&
+      attrs.contains("to")) {
+    const DType to = dtype_from(attrs["to"]);
+    if (nb::inst_ptr<PyValue>(operands[0])->number.is_valid() && (is_float(to) || is_complex(to)))
+      return value_object(operand_from(g, operands[0], loc, nullptr, to), loc);
+  }
   if (!same && def.elementwise != ElementwiseKind::No) same = def.kind == OpKind::Where ? 1 : 0;
   const std::size_t first = same ? static_cast<std::size_t>(*same) : nb::len(operands);
   Operands own = promoted_operands(g, operands, first, loc, name);
@@ -494,7 +500,10 @@ void bind_ops(nb::module_& m) {
         Graph& g = graph_for(graph, nb::borrow<nb::sequence>(l));
         bool weak = false;
         Expr e = operand_from(g, x, loc, &weak);
-        return value_object(std::move(e), loc, weak);
+        nb::object out = value_object(std::move(e), loc, weak);
+        if (nb::isinstance<PyValue>(x)) nb::inst_ptr<PyValue>(out)->number = nb::inst_ptr<PyValue>(x)->number;
+        if (number(x) && !PyBool_Check(x.ptr())) nb::inst_ptr<PyValue>(out)->number = nb::borrow(x);
+        return out;
       },
       nb::arg("x"), nb::arg("graph").none() = nb::none());
 

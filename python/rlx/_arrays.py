@@ -3,21 +3,34 @@
 from . import _rlx
 
 
+def _joined(x, dtype):
+    """A traced value, or lists with arrays or traced values in them, as one; None: there are none."""
+    from ._op import _as_array, _has_value
+
+    if not _has_value(x, (_rlx.Value, _rlx.Array) if isinstance(x, (list, tuple)) else _rlx.Value):
+        return None
+    x = _as_array(x)
+    return x if dtype is None else x.astype(dtype)
+
+
 def array(x, dtype=None):
-    """An array of a copy of x: a number, nested lists, anything with the buffer protocol, DLPack or __array__.
+    """An array of a copy of x: a number, nested lists of them and of arrays, anything with the buffer protocol, DLPack or
+    __array__.
 
     Without `dtype` Python's numbers become float32, int32 (int64 where they need it), bool or complex64.
     """
-    if isinstance(x, _rlx.Value):
-        return x if dtype is None else x.astype(dtype)
+    joined = _joined(x, dtype)
+    if joined is not None:
+        return joined
     out = _rlx.array_from(x, dtype, True)
     return out._with_weak(False) if out.weak_type else out
 
 
 def asarray(x, dtype=None):
     """The same, sharing the bytes where they are dense and aligned: then nobody may write to them any more."""
-    if isinstance(x, _rlx.Value):
-        return x if dtype is None else x.astype(dtype)
+    joined = _joined(x, dtype)
+    if joined is not None:
+        return joined
     return _rlx.array_from(x, dtype, False)
 
 

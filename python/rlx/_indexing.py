@@ -115,8 +115,8 @@ def get(x, index, mode=None, fill_value=None):
     """x[index]; what index arrays name out of range is clamped, wrapped, or fill_value."""
     if fill_value is not None and mode is None:
         mode = "fill"
-    outside = isinstance(x, _rlx.Array) and not _rlx.tracing() and not _has_values(index)
-    if outside and _masks(index):
+    outside = not _rlx.tracing()
+    if outside and isinstance(x, _rlx.Array) and not _has_values(index) and _masks(index):
         import numpy
 
         entries = index if isinstance(index, tuple) else (index,)
@@ -162,10 +162,11 @@ def _has_values(index):
 
 
 def update(x, index, values, how, mode=None):
-    """x.at[index].set(values) and the like; what an index array names out of range is dropped, unless the mode says that
+    """x.at[index].set(values) and the like; what an index array names out of range is dropped, unless the mode says
+    that
     it is clamped or wrapped.
     """
-    outside = not (_rlx.tracing() or isinstance(x, _rlx.Value) or _has_values(index) or isinstance(values, _rlx.Value))
+    outside = not _rlx.tracing()
     if _masks(index):
         if isinstance(index, tuple) and len(index) != 1:
             raise IndexError("x.at[mask] takes one array of truth values, of the shape of x or of its first axes")
@@ -177,11 +178,11 @@ def update(x, index, values, how, mode=None):
                 x, mask if _is_array(mask) else _rlx.array_from(mask), values
             )
         return _put_masked(_rlx.value(x), _rlx.value(mask), values, how)
-    mode = mode or "drop"
     entries = _static(x, _normal(x, index), mode)
+    mode = _mode(mode or "drop")
     if outside:
-        return _eager(_put, x, entries, (values,), (how, _mode(mode)))
-    return _put(_rlx.value(x), entries, values, how, _mode(mode))
+        return _eager(_put, x, entries, (values,), (how, mode))
+    return _put(_rlx.value(x), entries, values, how, mode)
 
 
 def _put_masked(x, mask, values, how):

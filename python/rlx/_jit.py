@@ -229,6 +229,9 @@ class _Wrapped:
     def trace(self, args, kwargs):
         leaves, names, call = self.split(args, kwargs)
         specs = [spec_of(x, self.what) for x in leaves]
+        if any(s.dtype.name in ("float64", "complex128") and not s.weak_type for s in specs):
+            wide = {float: "float64", complex: "complex128"}  # as the call does: numbers keep all of their digits
+            specs = [ShapeDtype((), wide[type(x)], True) if type(x) in wide else s for x, s in zip(leaves, specs)]
         bounds = None
         if self.dims:
             specs, bounds = self.dims.apply(specs, names)
@@ -333,7 +336,7 @@ def jit(
     donate_argnums, donate_argnames: arrays that results may be written over; they are gone after the call.
     dims: {"x": ("batch", None)}: extents that are symbols, so that one program serves all of their values; bounds:
         {"batch": (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
-    device: where it runs, as of rlx.Session; None: where its arguments are. Arguments on the host go there by themselves.
+    device: where it runs, as of rlx.Session; None: where its arguments are. Those on the host go there by themselves.
     threads, isa, precision, products: as of rlx.Session.
     trace: an rlx.Trace that records compiles and runs.
     cache_size: how many programs are kept; the least recently used one goes.

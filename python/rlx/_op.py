@@ -19,18 +19,20 @@ def _typed(x):
     return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
 
 
-def _has_value(x):
-    if isinstance(x, _rlx.Value):
+def _has_value(x, kinds=_rlx.Value):
+    if isinstance(x, kinds):
         return True
-    return isinstance(x, (list, tuple)) and any(_has_value(i) for i in x)
+    return isinstance(x, (list, tuple)) and any(_has_value(i, kinds) for i in x)
 
 
 def _as_array(x):
-    """An array of a nested list of numbers."""
+    """An array of a nested list of numbers, arrays and traced values."""
     if not isinstance(x, (list, tuple)):
         return x
-    if _has_value(x):
-        raise TypeError("a list of traced values is no array: rlx.numpy.stack(list) joins them along a new axis")
+    if _has_value(x, (_rlx.Value, _rlx.Array)):
+        from .numpy import stack
+
+        return stack([_as_array(i) for i in x])
     return _rlx.array_from(x)._with_weak(False)
 
 
@@ -55,6 +57,8 @@ def op(*arrays):
         static_places = [i for i, n in enumerate(names[: code.co_argcount]) if n in statics]
         single_places = [n in single for n in names[: code.co_argcount]]
         variadic = code.co_flags & 4 and names_of_variadic(code) in single
+        placed = names[: code.co_argcount]
+        dtype_place = placed.index("dtype") if "dtype" in placed else None
         compiled = None
 
         @functools.wraps(fun)
@@ -69,8 +73,16 @@ def op(*arrays):
             if len(args) > 1 or kwargs:
                 args = [_frozen(a) if i in static_places else a for i, a in enumerate(args)]
                 kwargs = {k: _frozen(v) if k in statics else v for k, v in kwargs.items()}
-            if _rlx.tracing() or any(_has_value(a) for a in args) or any(_has_value(a) for a in kwargs.values()):
+            if _rlx.tracing():
                 return fun(*args, **kwargs)
+            stated = dtype_place is not None and dtype_place < len(args)
+            dtype = args[dtype_place] if stated else kwargs.get("dtype")
+            if dtype is not None and _rlx.dtype(dtype).name in ("float64", "complex128"):
+                # Python's numbers keep all of their digits where the result is to have them.
+                args = [
+                    _rlx.array_from(a, dtype) if type(a) in (float, complex) and i not in static_places else a
+                    for i, a in enumerate(args)
+                ]
             if compiled is None:
                 from ._jit import jit
 

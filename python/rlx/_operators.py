@@ -268,6 +268,13 @@ def _common(cls):
     cls.fill = cls.put = cls.partition = _refuse_update("where")
 
 
+def _for_jax(self):
+    """The array as JAX takes it: jax.numpy.asarray(x)."""
+    import jax
+
+    return jax.numpy.from_dlpack(self)
+
+
 def _array_text(self):
     return f"{self._text()}"
 
@@ -323,6 +330,7 @@ def install():
     value.__array_ufunc__ = _numpy_function
     value.__repr__ = value.__str__ = _value_repr
     array.__repr__ = _array_repr
+    array.__jax_array__ = _for_jax
     array.__str__ = _array_str
     array.__format__ = lambda self, spec: format(self.item() if self.ndim == 0 and spec else str(self), spec)
     array.__copy__ = lambda self: self

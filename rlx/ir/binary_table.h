@@ -54,8 +54,8 @@ inline Expr d_larger(Graph& g, Expr a, Expr b, Expr ct) {
 }
 
 inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr, Expr ct) {
-  // b = 0 would give 0 * a^-1, not a number at a = 0; and 0 times an infinite a is none either.
-  const Expr flat = g.eq(b, 0.0);
+  // 0 * a^-1 is no number at a = 0. Elsewhere it stays as it is: its own derivative in b is a^-1, not 0.
+  const Expr flat = g.bit_and(g.eq(b, 0.0), g.bit_or(g.eq(a, 0.0), g.ne(a, a)));
   return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
 }
 // The quotient a mod b counts: floor(a / b), and -1 where a / b vanishes and the result is a + b, not a.

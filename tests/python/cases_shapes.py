@@ -228,7 +228,8 @@ def filled(m, x, v, wrap):
 for x in (X, normal(6, 2), np.zeros((3, 3, 3), np.float32), np.zeros((2, 5), np.float32)):
     for wrap in (False, True):
         add("fill_diagonal", lambda m, x, w=wrap: filled(m, x, 7, w), x, id=str(wrap), grad="affine")
-        add("fill_diagonal", lambda m, x, w=wrap: filled(m, x, np.array([1, 2], np.float32), w), x, id=f"vector{wrap}", grad="affine")
+        two = np.array([1, 2], np.float32)
+        add("fill_diagonal", lambda m, x, w=wrap: filled(m, x, two, w), x, id=f"vector{wrap}", grad="affine")
 
 for a in (0, 1, -1, None):
     (
@@ -295,7 +296,10 @@ for obj in (1, -1, [0, 2], slice(0, 2), slice(None, None, 2), [True, False, True
         id=str(obj),
         grad="affine",
     )
-add("delete", lambda m, x: m.delete(x, 3), X), add("delete", lambda m, x: m.delete(x, [1, 1, 2], axis=1), X, grad="affine")
+(
+    add("delete", lambda m, x: m.delete(x, 3), X),
+    add("delete", lambda m, x: m.delete(x, [1, 1, 2], axis=1), X, grad="affine"),
+)
 for obj in (1, -1, 0, 3, [0, 2], [1, 1], slice(0, 2)):
     add("insert", lambda m, x, o=obj: m.insert(x, o, 9.0, axis=0), X, id=str(obj), grad="affine")
 (

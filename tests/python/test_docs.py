@@ -168,8 +168,8 @@ def test_indices_out_of_range():
         with pytest.raises(IndexError):
             refuses()
     assert float(jnp.array(x3)[10]) == 3 and jnp.array(x3).at[10].set(1.0).tolist() == [1, 2, 3]
-    assert float(rnp.take(rlx.array(x3), rlx.array([10]))[0]) == 3
-    assert np.isnan(jnp.take(jnp.array(x3), jnp.array([10]))[0])
+    for take, array in ((rnp.take, rlx.array), (jnp.take, jnp.array)):
+        assert np.isnan(take(array(x3), array([10]))[0])
 
 
 def test_python_control_flow_and_effects():
@@ -218,9 +218,7 @@ def test_other_differences():
 def test_what_is_not_there_yet():
     """When one of these works, its line in the page goes."""
     with pytest.raises(IndexError, match="rlx.numpy.where"):
-        rlx.array(x3)[np.array([True, False, True])]
-    with pytest.raises(TypeError):
-        rlx.array(x3).at[rlx.array([10])].set(5.0, mode="clip")
+        rlx.jit(lambda x: x[x > 1])(x3)
     assert not any("fft" in name or "conv" in name or "cholesky" in name or name == "qr" for name in dir(rlx.ops))
     assert rnp.nonzero(rlx.array([0.0, 2.0]))[0].tolist() == [1] and hasattr(rnp.linalg, "norm")
     assert not hasattr(rnp, "fft") and not hasattr(rnp.linalg, "solve") and hasattr(rnp, "convolve")

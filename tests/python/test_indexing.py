@@ -30,7 +30,9 @@ def gone_round(index):
 
 
 def both(f, x, index, mode=None):
-    """f(x, index, mode) at once and compiled, of rlx, against JAX, which has no mode "wrap": its indices go round first."""
+    """f(x, index, mode) at once and compiled, of rlx, against JAX, which has no mode "wrap": its indices go round
+    first.
+    """
     theirs = (gone_round(index), None) if mode == "wrap" else (index, mode)
     want = np.asarray(f(jnp.asarray(x), *theirs))
     for got in (f(rlx.array(x), index, mode), rlx.jit(lambda v: f(v, index, mode))(x)):

@@ -38,7 +38,7 @@ def stack(arrays, axis=0, dtype=None):
             f"stack: arrays of shapes {', '.join(sorted({str(v.shape) for v in values}))}; they have one shape"
         )
     (axis,) = axes_of(axis, values[0].ndim + 1, "stack")
-    return concatenate([expand_dims(v, axis) for v in values], axis, dtype)
+    return concatenate([expand_dims(v, axis) for v in common(values, "stack")], axis, dtype)
 
 
 @op("x")

@@ -195,7 +195,8 @@ def choose(a, choices, mode="raise"):
 
 @op("x", "indices", "fill_value")
 def take(x, indices, axis=None, mode=None, fill_value=None):
-    """Elements of x along an axis; negative indices count from the end. Others out of range give fill_value ("fill", the
+    """Elements of x along an axis; negative indices count from the end. Others out of range give fill_value ("fill",
+    the
     default): NaN, the least integer, the largest unsigned one or True; or are clamped, negative ones too ("clip"), or
     taken round ("wrap").
     """

@@ -90,6 +90,8 @@ def nanquantile(x, q, axis=None, *, method="linear", keepdims=False):
 
 
 def _hundredth(q):
+    if isinstance(q, (int, float)):
+        return q / 100.0
     q = value(q)
     q = q if q.dtype.kind == "f" else cast(q, "float32")
     return node("div", q, 100.0)

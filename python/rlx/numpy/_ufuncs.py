@@ -507,12 +507,15 @@ def hypot(x, y):
     """sqrt(x*x + y*y) without overflow."""
     x, y = typed(*both_inexact(x, y))
     _no_complex(x.dtype, "hypot")
-    x, y = abs(x), abs(y)
-    large, small = node("max", x, y), node("min", x, y)
-    plain = node("bit_or", node("eq", large, 0), node("eq", large, inf))
+    # The larger is chosen, not computed by max and abs: either choice is the function everywhere, so that derivatives
+    # of every order are right at ties and at 0 too.
+    wide = node("ge", abs(x), abs(y))
+    large, small = node("where", wide, x, y), node("where", wide, y, x)
+    nothing = node("bit_and", node("eq", large, 0), node("eq", small, 0))
+    plain = node("bit_or", nothing, node("eq", abs(large), inf))
     ratio = node("div", node("where", plain, 0, small), node("where", plain, 1, large))
-    out = node("mul", large, node("sqrt", node("add", node("mul", ratio, ratio), 1)))
-    infinite = node("bit_or", node("eq", x, inf), node("eq", y, inf))
+    out = node("mul", abs(large), node("sqrt", node("add", node("mul", ratio, ratio), 1)))
+    infinite = node("bit_or", node("eq", abs(x), inf), node("eq", abs(y), inf))
     return node("where", infinite, inf, out)
 
 
@@ -531,12 +534,13 @@ def logaddexp2(x, y):
 def _log_sum(x, y, power_name, unit):
     x, y = typed(*both_inexact(x, y))
     _no_complex(x.dtype, "logaddexp")
-    same = node(
-        "bit_and", node("eq", x, y), node("eq", abs(x), inf)
-    )  # infinities of one sign, of which inf - inf is none
-    distance = node("where", same, 0, node("sub", x, y))
-    part = node("log1p", node(power_name, node("neg", abs(distance))))
-    return node("add", node("max", x, y), part if unit == 1.0 else node("mul", part, unit))
+    # Infinities of one sign, of which inf - inf is none.
+    same = node("bit_and", node("eq", x, y), node("eq", abs(x), inf))
+    # The larger is chosen, as in hypot.
+    wide = node("ge", x, y)
+    large, small = node("where", wide, x, y), node("where", wide, y, x)
+    part = node("log1p", node(power_name, node("where", same, 0, node("sub", small, large))))
+    return node("add", large, part if unit == 1.0 else node("mul", part, unit))
 
 
 @op("x", "y")

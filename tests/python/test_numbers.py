@@ -1,0 +1,156 @@
+"""Python's numbers beside arrays of float64: at once, compiled, and as arguments they keep all of their digits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rlx
+import rlx.numpy as rnp
+
+X = np.random.default_rng(0).normal(size=(4, 5))
+EXPRESSIONS = (
+    """
+x * .3; x + .3; x % .3; x // .3; x ** .3; .3 ** x; 1 / (1 + m.exp(-x)); m.fmod(x, .3); divmod(x, .3)
+m.clip(x, -.3, .3); m.where(x > 0, x, .3); m.maximum(x, .3); m.full_like(x, .3); m.full((2,), .3, "float64")
+m.full(2, .3, dtype="float64"); m.pad(x, 1, constant_values=.3); x.at[0].set(.3); x.at[0].add(.3)
+x.at[0].multiply(.3); m.arctan2(x, .3); m.hypot(x, .3); m.logaddexp(x, .3); m.copysign(.3, x)
+m.select([x > 0], [x], .3); m.quantile(x, .3); m.percentile(x, 30.3); m.polyval(x[0], .3)
+m.linspace(0., .3, 7, dtype="float64"); m.arange(0, 1, .1, dtype="float64"); m.asarray(.3, "float64")
+m.append(x, .3); m.insert(x[0], 1, .3); m.stack([x[0, 0], .3]); m.array([x[0, 0], .3, 2])
+m.array([[x[0, 0], .3], [x[1, 1], 1.]]); m.gradient(x[0], .3); m.trapezoid(x, dx=.3); m.nan_to_num(x, nan=.3)
+m.heaviside(x, .3); x * (.1 + .2j); m.array([.1, .2], "float64") * x[0, 0]
+""".strip()
+    .replace("\n", ";")
+    .split(";")
+)
+
+
+def results(tree):
+    return [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(tree)]
+
+
+@pytest.mark.parametrize("text", [e.strip() for e in EXPRESSIONS])
+def test_digits(text):
+    def f(m):
+        return lambda x: eval(text, {"m": m, "x": x})
+
+    want = results(f(jnp)(jnp.asarray(X)))
+    for made in (f(rnp)(rlx.array(X)), rlx.jit(f(rnp))(X)):
+        made = rlx.tree.leaves(made)
+        assert len(made) == len(want)
+        for g, w in zip(made, want):
+            assert g.dtype.name == w.dtype.name
+            np.testing.assert_allclose(np.asarray(g), w, rtol=1e-14, atol=1e-300)
+
+
+def test_numbers_as_arguments():
+    f = rlx.jit(lambda x, a: x * a)
+    assert f(X, 0.1).tolist() == (X * 0.1).tolist()
+    assert f(X.astype(np.float32), 0.1).dtype == rlx.float32  # they stay weak
+    assert f(0.1, X).tolist() == (X * 0.1).tolist()
+    assert f(X, 0.1j).tolist() == (X * 0.1j).tolist()
+    assert (
+        rlx.jit(lambda t: t["x"] * t["a"], dims={"t.x": ("n", None)})({"x": X, "a": 0.1}).tolist() == (X * 0.1).tolist()
+    )
+    assert float(rlx.grad(lambda a, x: rnp.sum(a * x))(0.1, X)) == pytest.approx(X.sum(), rel=1e-7)
+    assert f(rlx.array([1, 2]), 0.5).dtype == rlx.float32  # without an array of float64 nothing is
+
+
+@pytest.mark.parametrize(
+    "f, at",
+    [
+        (lambda m: lambda v: m.logaddexp(v, 0.0), 0.0),
+        (lambda m: lambda v: m.logaddexp2(v, 0.0), 0.0),
+        (lambda m: lambda v: m.logaddexp(v, -v), 0.0),
+        (lambda m: lambda v: m.hypot(v, 1.0), 0.0),
+        (lambda m: lambda v: m.abs(v + 1j), 1.0),
+        (lambda m: lambda v: m.power(v + 2.0, v + 1.0), -1.0),
+        (lambda m: lambda v: m.power(v, v), 1.0),
+        (lambda m: lambda v: m.power(2.0, v), 0.0),
+    ],
+    ids=[
+        "logaddexp",
+        "logaddexp2",
+        "logaddexp of v and -v",
+        "hypot",
+        "abs of complex",
+        "power 0",
+        "power 1",
+        "exponent 0",
+    ],
+)
+def test_higher_derivatives_at_ties_and_special_points(f, at):
+    ours, theirs = f(rnp), f(jnp)
+    for order in range(1, 4):
+        ours, theirs = rlx.grad(ours), jax.grad(theirs)
+        assert float(ours(np.float64(at))) == pytest.approx(float(theirs(at)), rel=1e-12, abs=1e-14), order
+
+
+def test_mixed_derivatives_of_a_power():
+    for x, y, orders, want in ((2.0, 0.0, (0, 1), 0.5), (2.0, 1.0, (0, 0, 1), 0.5), (0.0, 0.0, (0,), 0.0)):
+        f = rnp.power
+        for argument in orders:
+            f = rlx.grad(f, argument)
+        assert float(f(x, y)) == pytest.approx(want)
+
+
+def test_hypot_where_both_are_equal():  # where JAX has 0.0589
+    assert float(rlx.grad(rlx.grad(lambda v: rnp.hypot(v, 3.0)))(3.0)) == pytest.approx(9 / 18**1.5)
+
+
+def test_a_graph_built_by_hand_takes_every_function():
+    g = rlx.Graph("all")
+    x, n = g.input("x", (3, 4)), g.state("n", np.int32(0))
+    g.set_state("n", n + 1)
+    outputs = {
+        "row set": x.at[0].set(1.0),
+        "row at n": x.at[n].set(x[2]),
+        "stack": rnp.stack([n, np.int32(7)]),
+        "scan": rlx.scan(lambda c, r: (c + r, c), rnp.zeros(4), x)[1],
+        "cond": rlx.cond(n > 0, lambda v: v, lambda v: v * 2, x),
+        "fori": rlx.fori_loop(0, 3, lambda i, c: c * 2, x),
+        "vmap": rlx.vmap(lambda r: rnp.sum(r))(x),
+        "grad": rlx.grad(lambda r: rnp.sum(r * r))(x),
+        "jit": rlx.jit(lambda r: rnp.cumsum(r, axis=0))(x),
+    }
+    g.set_outputs(list(outputs.values()))
+    program = rlx.Session().compile(g)
+    X = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for run in range(2):
+        got = dict(zip(outputs, map(np.asarray, program.run(X))))
+        at_n = X.copy()
+        at_n[run] = X[2]
+        first = X.copy()
+        first[0] = 1
+        want = {
+            "row set": first,
+            "row at n": at_n,
+            "stack": [run, 7],
+            "scan": np.concatenate([np.zeros((1, 4)), np.cumsum(X, 0)[:-1]]),
+            "cond": X if run else 2 * X,
+            "fori": 8 * X,
+            "vmap": X.sum(1),
+            "grad": 2 * X,
+            "jit": np.cumsum(X, 0),
+        }
+        for name, value in want.items():
+            np.testing.assert_allclose(got[name], value, err_msg=name)
+
+
+def test_numpy_types_as_dtypes():
+    for t in (np.float32, np.float64, np.int8, np.dtype("float16"), float, int, bool):
+        for made in (
+            rnp.zeros(3, t),
+            rnp.eye(2, dtype=t),
+            rlx.array([0, 1]).astype(t),
+            rnp.arange(3, dtype=t) if t is not bool else rnp.zeros(3, t),
+            rlx.jit(lambda x, t=t: x.astype(t))(np.ones(2)),
+        ):
+            assert made.dtype == rlx.dtype(t)
+
+
+def test_jax_takes_arrays_of_rlx():
+    x = rlx.array(X)
+    np.testing.assert_array_equal(np.asarray(jnp.asarray(x)), X)
+    np.testing.assert_array_equal(np.asarray(jnp.asarray(rlx.array([1, 2], "bfloat16"))), [1, 2])
