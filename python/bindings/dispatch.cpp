@@ -17,12 +17,13 @@ struct Entry {
   std::vector<std::unique_ptr<CompiledGraph>> idle;  // clones, for calls that overlap; under the GIL
   bool first_idle = true;
   TreeDef out_tree;
-  std::vector<Shape> outputs;       // static ones
-  std::vector<bool> weak;           // of each output
-  std::vector<std::string> inputs;  // names, in the order of the leaves
-  std::vector<std::int64_t> over;   // of each output the donated leaf whose bytes it takes, or -1
-  bool direct = false;              // run_into: on the host, all extents known
-  std::uint64_t used = 0;           // when, for the least recently used
+  std::vector<Shape> outputs;        // static ones
+  std::vector<bool> weak;            // of each output
+  std::vector<std::string> inputs;   // names, in the order of the leaves
+  std::vector<std::int64_t> over;    // of each output the donated leaf whose bytes it takes, or -1
+  std::vector<std::size_t> donated;  // leaves whose arrays are gone after the call
+  bool direct = false;               // run_into: on the host, all extents known
+  std::uint64_t used = 0;            // when, for the least recently used
 };
 
 // A runner of an entry that nobody else uses; gives it back.
@@ -274,7 +275,12 @@ std::shared_ptr<Entry> entry_from(nb::object made) {
   e->out_tree = nb::cast<const TreeDef&>(made[nb::int_(1)]);
   e->weak = nb::cast<std::vector<bool>>(made[nb::int_(2)]);
   e->over = nb::cast<std::vector<std::int64_t>>(made[nb::int_(3)]);
+  e->donated = nb::cast<std::vector<std::size_t>>(made[nb::int_(4)]);
+  // Where an output cannot be written over the array that was donated for it, it gets memory of its own.
   e->direct = e->first->on_host && e->first->static_shapes;
+  if (e->direct)
+    for (const LirAlias& a : e->first->program.compile_result().lir.plan.aliases)
+      if (!a.refused.empty() && a.output < e->over.size()) e->over[a.output] = -1;
   for (const IoInfo& i : e->first->program.outputs()) e->outputs.push_back(i.shape);
   for (const IoInfo& i : e->first->program.inputs()) e->inputs.push_back(i.name);
   return e;
@@ -309,16 +315,23 @@ void widen_numbers(Scratch& s) {
 
 // A donated array is an argument once: what is written over its bytes must not be read by another name.
 void check_donated_once(const Entry& e, const Scratch& s) {
-  for (const std::int64_t leaf : e.over) {
-    if (leaf < 0) continue;
-    const auto given = static_cast<std::size_t>(leaf);
+  for (const std::size_t given : e.donated)
     for (std::size_t i = 0; i < s.leaves.size(); ++i)
       if (i != given && s.leaves[i].ptr() == s.leaves[given].ptr() && Py_TYPE(s.leaves[i].ptr()) == array_type)
         raise(
             ErrorCode::InvalidArgument,
             concat_text("one array is given as '", e.inputs[given], "', which is donated, and as '", e.inputs[i], "'"),
             "give one of them a copy: rlx.array(x)");
-  }
+}
+
+// Takes the bytes of the donated arrays that still have them, so that they live as long as the call.
+void take_donated(const Entry& e, Scratch& s) {
+  for (const std::size_t i : e.donated)
+    if (Py_TYPE(s.leaves[i].ptr()) == array_type) {
+      Tensor& held = nb::inst_ptr<PyArray>(s.leaves[i])->tensor;
+      s.tensors.push_back(std::move(held));
+      held = Tensor();
+    }
 }
 
 nb::object run_direct(Entry& e, Scratch& s) {
@@ -344,6 +357,7 @@ nb::object run_direct(Entry& e, Scratch& s) {
     s.results.push_back(view);
     outs[i] = array_object(std::move(t), e.weak[i]);
   }
+  take_donated(e, s);
   {
     Runner runner(e);
     const nb::gil_scoped_release free;
@@ -360,9 +374,8 @@ nb::object run_named(Entry& e, Scratch& s) {
     in.emplace(e.inputs[i], tensor_from(s.leaves[i], e.inputs[i].c_str()));
   if (s.wide)
     for (const Scratch::Number& n : s.numbers) in.insert_or_assign(e.inputs[n.leaf], s.tensors[n.tensor]);
-  for (const std::int64_t leaf : e.over)  // the run holds their bytes alone, and may write over them
-    if (leaf >= 0 && Py_TYPE(s.leaves[static_cast<std::size_t>(leaf)].ptr()) == array_type)
-      nb::inst_ptr<PyArray>(s.leaves[static_cast<std::size_t>(leaf)])->tensor = Tensor();
+  take_donated(e, s);
+  s.tensors.clear();  // `in` holds them alone, so that the run may write over those that were donated
   std::vector<Tensor> made;
   {
     Runner runner(e);

@@ -14,7 +14,7 @@ def _joined(x, dtype):
 
 
 def array(x, dtype=None):
-    """An array of a copy of x: a number, nested lists of them and of arrays, anything with the buffer protocol, DLPack or
+    """An array of a copy of x: a number, nested lists of them and arrays, anything with the buffer protocol, DLPack or
     __array__.
 
     Without `dtype` Python's numbers become float32, int32 (int64 where they need it), bool or complex64.

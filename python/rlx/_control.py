@@ -81,7 +81,7 @@ def _same_forms(shapes, forms, what, names):
 
 
 def switch(index, branches, *operands):
-    """What the branch at `index` gives for the operands; an index outside is the nearest one inside. One branch runs."""
+    """What the branch at `index` gives for the operands; an index outside is the nearest inside. One branch runs."""
     branches = list(branches)
     if not branches or not all(callable(b) for b in branches):
         raise TypeError("switch(index, branches, *operands): branches is a list of functions, at least one")

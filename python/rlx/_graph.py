@@ -52,7 +52,7 @@ async def _call_async(self, *args, **kwargs):
 
 
 def _load_params(self, source, strict=True):
-    """Sets every param from a safetensors file or a dict of arrays, and gives how many. strict: no more and no fewer."""
+    """Sets every param from a safetensors file or a dict of arrays; gives how many. strict: no more and no fewer."""
     if not isinstance(source, dict):
         return _rlx.load_params(self, str(source), strict)
     names = [name for name, _, _ in self.params]

@@ -313,7 +313,7 @@ def _broadcast_shape(shapes):
 
 
 def _arrays_together(left):
-    """NumPy's rule: index arrays (and integers among them) that stand side by side put their axes there, else in front."""
+    """NumPy's rule: index arrays (and integers among them) side by side put their axes there, else in front."""
     places = [k for k, i in enumerate(left) if i is not None and not isinstance(i, str) or i == "drop"]
     return all(b - a == 1 for a, b in zip(places, places[1:]))
 

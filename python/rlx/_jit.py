@@ -238,10 +238,10 @@ class _Wrapped:
         return trace_leaves(call, specs, names, self.what, bounds)
 
     def donations(self, traced, args, kwargs):
-        """Of each output the number of the donated input whose bytes it takes, or -1."""
+        """Of each output the donated input whose bytes it takes, or -1; those pairs by name; all donated inputs."""
         over = [-1] * len(traced.graph.outputs)
         if not self.donate:
-            return over, {}
+            return over, {}, []
         wanted = set()
         for place_or_name in self.donate:
             name = self.arguments.name(place_or_name) if isinstance(place_or_name, int) else place_or_name
@@ -255,7 +255,7 @@ class _Wrapped:
                     over[o] = i
                     pairs[traced.in_names[i]] = o
                     break
-        return over, pairs
+        return over, pairs, sorted(wanted)
 
     def session_for(self, args, kwargs):
         """The session of the named device, or of the one that holds the arguments."""
@@ -264,12 +264,12 @@ class _Wrapped:
 
     def compile(self, args, kwargs):
         traced = self.trace(args, kwargs)
-        over, pairs = self.donations(traced, args, kwargs)
+        over, pairs, donated = self.donations(traced, args, kwargs)
         options = dict(self.options)
         if pairs:
             options["donate"] = pairs
         compiled = self.session_for(args, kwargs).compile(traced.graph, **options)
-        return compiled, traced.out_tree, traced.out_weak, over
+        return compiled, traced.out_tree, traced.out_weak, over, donated
 
     def inlined(self, args, kwargs):
         return self.fun(*args, **kwargs)
@@ -431,7 +431,7 @@ class Lowered:
     def compile(self, **options):
         """A program for these arguments alone; keywords are compile options."""
         t = self._traced
-        over, pairs = self._wrapped.donations(t, self._args, self._kwargs)
+        _, pairs, _ = self._wrapped.donations(t, self._args, self._kwargs)
         merged = dict(self._wrapped.options, **options)
         if pairs:
             merged["donate"] = pairs

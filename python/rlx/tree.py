@@ -41,7 +41,7 @@ def map(f, tree, *others):
 
 
 def register(cls, flatten, unflatten):
-    """Makes instances of `cls` trees: flatten(x) gives (children, static part), unflatten(static part, children) an x."""
+    """Makes instances of `cls` trees: flatten(x) gives (children, static), unflatten(static, children) an x."""
     _rlx.register_tree(cls, flatten, unflatten)
     return cls
 

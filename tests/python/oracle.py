@@ -139,8 +139,8 @@ class Case:
 
     oracle: "np" (floats in float64), "np32" (as they are) or "jax", or a function of (module, *arrays).
     tol as of `same`; grad: derivatives are compared with JAX's, or with NumPy's results at unit vectors ("affine": of
-    functions whose derivative is the same everywhere, where JAX has not the function as NumPy has it); vmap: batched and
-    looped results are equal.
+    functions whose derivative is the same everywhere, where JAX has not the function as NumPy has it); vmap: batched
+    and looped results are equal.
     """
 
     def __init__(

@@ -75,6 +75,22 @@ def test_a_donated_array_is_gone(device, there):
     assert np.array_equal(y, 16 * X)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [lambda a, b: (a + b, a - b), lambda a, b: (b, a), lambda a, b: (a @ b.T, b * 2), lambda a, b: (b.sum(), a)],
+    ids=["both read twice", "swap", "product", "no such shape"],
+)
+def test_donated_arrays_that_results_cannot_be_written_over(device, f):
+    step = rlx.jit(f, donate_argnums=(0, 1))
+    for _ in range(2):
+        a, b = rlx.array(X).to(device), rlx.array(X + 1).to(device)
+        for got, want in zip(step(a, b), f(X, X + 1)):
+            assert np.allclose(got, want, atol=1e-5)
+        for gone in (a, b):
+            with pytest.raises(rlx.InvalidArgument, match="donated"):
+                gone.tolist()
+
+
 def test_states_and_programs(device, there):
     g = rlx.Graph("sums")
     x = g.input("x", (3, 4))

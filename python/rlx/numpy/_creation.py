@@ -209,7 +209,7 @@ def fromfunction(function, shape, dtype="float32", **kwargs):
 
 @creator
 def indices(dimensions, dtype="int32", sparse=False):
-    """The coordinates of each place of a shape: [rank, *shape], or with sparse one array with one long axis for each."""
+    """The coordinates of each place of a shape: [rank, *shape], or with sparse an array with one long axis for each."""
     dimensions = dims_of(dimensions)
     if sparse:
         return tuple(

@@ -46,7 +46,7 @@ def apply_over_axes(func, a, axes):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """At each element the function (or number) of the last condition that holds; one more than conditions is the rest."""
+    """At each element the function (or number) of the last condition that holds; one more than conditions: the rest."""
     x = _held(x)
     conditions = list(condlist) if isinstance(condlist, (tuple, list)) else [condlist]
     if len(funclist) not in (len(conditions), len(conditions) + 1):

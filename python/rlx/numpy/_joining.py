@@ -87,7 +87,7 @@ def column_stack(arrays):
 
 @op("*arrays")
 def block(arrays):
-    """Nested lists of arrays joined: the innermost lists along the last axis, those around them along the one before."""
+    """Nested lists of arrays joined: the innermost lists along the last axis, those around along the one before."""
 
     def depth(x):
         return 1 + _b.max(depth(i) for i in x) if isinstance(x, (list, tuple)) else 0
