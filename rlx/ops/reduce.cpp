@@ -87,8 +87,10 @@ struct ReduceRules {
     auto sum = [&](Expr e) { return g.add(ops::Reduce{ReduceKind::Sum, op.axes, op.keep_dims}, {e}); };
     switch (op.fn) {
       case ReduceKind::Sum: return c.set_tangent(sum(t));
-      // Dividing first: a mean of nothing has no operand that could move, so its derivative is 0, not 0 / 0.
-      case ReduceKind::Mean: return c.set_tangent(sum(t / group_size(g, x.shape(), op.axes, x.dtype())));
+      case ReduceKind::Mean: {  // of nothing it has no operand that could move: 0, not 0 / 0
+        const Expr n = group_size(g, x.shape(), op.axes, x.dtype()), mean = g.add(op, {t});
+        return c.set_tangent(g.where(g.eq(n, 0), 0, mean));
+      }
       case ReduceKind::Prod: return c.set_tangent(sum(t * product_of_others(g, x, op.axes)));
       case ReduceKind::Max:
       case ReduceKind::Min: {

@@ -45,10 +45,13 @@ class NormFusion {
     if (axes.size() != 1 || axes[0] != shape.rank() - 1)
       return miss(MissReason::AxisNotLast, concat_text("the norm runs over axes ", dims_text(axes), " of ", shape),
                   "normalise the last axis");
-    // The sum's other readers get result 1, so nothing the fused op reads may come from the sum.
-    for (std::size_t i = 1; i < norm.inputs.size(); ++i)
-      if (norm.inputs[i].node.index > sum_.node.index && !is_param_only(g_, norm.inputs[i]))
-        return miss(MissReason::ShapeMismatch, concat_text(norm.inputs[i], " is computed after the sum ", sum_));
+    // The sum's other readers get result 1, so nothing the fused op reads may come from the sum or be it.
+    for (std::size_t i = 1; i < norm.inputs.size(); ++i) {
+      const Value v = norm.inputs[i];
+      if (v == sum_) return miss(MissReason::ShapeMismatch, concat_text("the norm reads the sum ", sum_, " twice"));
+      if (v.node.index > sum_.node.index && (!is_param_only(g_, v) || is_param_only(g_, sum_)))
+        return miss(MissReason::ShapeMismatch, concat_text(v, " is computed after the sum ", sum_));
+    }
     std::optional<Match> m = match(shape);
     if (!m || emit(*m)) return;
     std::optional<Match> two =

@@ -1,6 +1,9 @@
 // The forward-mode walker.
 #include "rlx/transforms/jvp.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "rlx/ir/rewrite.h"
 #include "rlx/ir/roots.h"
 #include "rlx/transforms/walk.h"
@@ -14,8 +17,10 @@ struct Replaced {
 };
 
 // The graph in which every reader of an old value reads what stands for it, which is a later node: in another order,
-// but for the leaves, which keep theirs. `ids` follow.
-Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, std::map<Value, Value>& ids) {
+// but for the leaves, which keep theirs. `ids` follow. made_for: of each node the one whose tangents it computes, or
+// itself.
+Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, const std::vector<std::uint32_t>& made_for,
+                    std::map<Value, Value>& ids) {
   const ValueSlots slot(g);
   std::vector<Value> now(slot.size());
   for (const Replaced& v : replaced) now[slot(v.old)] = v.now;
@@ -32,18 +37,20 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, std::
     if (g.nodes()[i].inputs.empty() && !is_ordered(g.nodes()[i].op)) copy(i);
   std::size_t edges = 0;
   for (const Node& n : g.nodes()) edges += n.inputs.size();
-  // Ordered ops keep their order; of one that has another in its place there would be two.
+  // Ordered ops keep their order, those of tangents beside the op whose tangents they compute: an op reads, and has in
+  // its place, only what was made for it and for those before it. Of one that another stands for there would be two.
   const auto gone = [&](NodeId id) {
     const Node& n = g.node(id);
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
       if (!now[slot(Value(id, r))].node.valid()) return false;
     return is_ordered(n.op);
   };
-  std::vector<NodeId> before_it(g.num_nodes());  // of an ordered op: the one before it
+  std::vector<NodeId> ordered = g.ordered(), before_it(g.num_nodes());  // of an ordered op: the one before it
+  std::ranges::stable_sort(ordered, {}, [&](NodeId id) { return made_for[id.index]; });
   NodeId last;
-  for (NodeId id : g.ordered())
+  for (NodeId id : ordered)
     if (!gone(id)) before_it[id.index] = last, last = id;
-  edges += g.ordered().size();
+  edges += ordered.size();
   std::vector<std::uint32_t> open;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     if (gone(NodeId{i})) continue;
@@ -87,6 +94,8 @@ TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_fo
   const std::size_t num_forward = g.num_nodes();
   std::vector<Expr> tangents(slot.size());  // invalid: zero
   std::vector<Replaced> replaced;
+  std::vector<std::uint32_t> made_for(num_forward);
+  std::iota(made_for.begin(), made_for.end(), 0u);
   std::vector<std::string> added;
   for (Value v : p.roots) {
     if (tangents[slot(v)].valid())
@@ -123,8 +132,10 @@ TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_fo
     if (!def.jvp.has())
       walk::throw_no_rule(g, id, who, "has no forward-mode derivative", def.jvp.reason(), walk::kAvoidOp);
     const std::size_t first = g.num_nodes();
+    made_for.resize(first, 0);  // inputs
     JvpContext c(g, node.op, inputs, outputs, node.shapes, node_tangents);
     def.jvp(c);
+    made_for.resize(g.num_nodes(), id.index);
     walk::stamp(g, first, id, who);
     for (std::uint32_t k = 0; k < node.num_results(); ++k) {
       if (is_inexact(node.shape(k).dtype())) tangents[slot(Value(id, k))] = c.result_tangents()[k];
@@ -145,7 +156,8 @@ TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_fo
   }
   g.set_outputs(std::move(outputs));
   if (replaced.empty()) return {std::move(g), std::move(p.ids), std::move(added)};
-  Graph joined = with_replaced(g, replaced, p.ids);
+  made_for.resize(g.num_nodes(), 0);  // zeros
+  Graph joined = with_replaced(g, replaced, made_for, p.ids);
   return {std::move(joined), std::move(p.ids), std::move(added)};
 }
 

@@ -40,6 +40,20 @@ def _hard_sigmoid(x, alpha=1 / 6, beta=0.5):
     return jnp.clip(_like(x, alpha) * x + _like(x, beta), 0, 1)
 
 
+@jax.custom_jvp
+def _float_abs(x):
+    return jnp.abs(x)
+
+
+@_float_abs.defjvp
+def _abs_slope(primals, tangents):  # 0 at 0, where JAX's is 1
+    return jnp.abs(primals[0]), tangents[0] * jnp.sign(primals[0])
+
+
+def _abs(x):
+    return _float_abs(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.abs(x)
+
+
 def _silu(x):
     return x * jax.nn.sigmoid(x)
 
@@ -100,7 +114,7 @@ for _name, _f, _more in (
     ("sqrt", jnp.sqrt, dict(types=FC, fill="positive", places=1)),
     ("rsqrt", lax.rsqrt, dict(types=FC, fill="positive")),
     ("neg", jnp.negative, dict(types=FC + I, places=0)),
-    ("abs", jnp.abs, dict(types=F + I, places=0)),
+    ("abs", _abs, dict(types=F + I, places=0)),
     ("sin", jnp.sin, dict(types=FC)),
     ("cos", jnp.cos, dict(types=FC)),
     ("tan", jnp.tan, dict(types=FC, fill="angle")),

@@ -177,10 +177,11 @@ def _fake(a, n, t):
     if t["mode"] in ("fixed", "learned"):
         s = wide(given)
     else:
-        s = jnp.maximum(_blocks(lambda v, ax: jnp.max(jnp.abs(v), ax), x, t, 0) / most, 1e-12)
+        s = _blocks(lambda v, ax: jnp.max(jnp.abs(v), ax), x, t, 0) / most
         if t["mode"] == "ema":
             old = wide(given)
             s = jnp.where(old > 0, t["decay"] * old + (1 - t["decay"]) * s, s)
+        s = jnp.maximum(s, 1e-12)
     if t["mode"] != "learned":
         s = lax.stop_gradient(s)
     y = _rounded(x, jnp.broadcast_to(_spread(s, t, x.shape), x.shape), t["ste"], most, t["mode"] == "learned")

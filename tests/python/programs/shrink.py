@@ -70,7 +70,15 @@ def shrink(program, devices=("cpu",), ways=None, tries=400, check=None):
     changed = True
     while changed and left[0] > 0:
         changed = False
-        for candidates in (_fewer_transforms, _one_output, _cut_steps, _inner_steps, _inlined, _simpler_values):
+        for candidates in (
+            _fewer_transforms,
+            _one_output,
+            _cut_steps,
+            _fewer_inputs,
+            _inner_steps,
+            _inlined,
+            _simpler_values,
+        ):
             again = True
             while again and left[0] > 0:
                 again = False
@@ -174,6 +182,32 @@ def _cut_steps(p):
         q = q.dead_removed()
         if _refit(q):
             yield q
+
+
+def _fewer_inputs(p):
+    """No inputs that no step reads; without them tangents and axes that the transforms have for them."""
+    read = set(p.outputs).union(*(s.reads() for s in p.steps))
+    live = [i.name in read for i in p.inputs]
+    if all(live) or not any(live):
+        return
+    q = p.copy()
+    q.inputs = [i for i, stays in zip(q.inputs, live) if stays]
+    dtypes_now = [i.dtype for i in p.inputs]
+    for t in q.transforms:
+        if t["kind"] == "vmap":
+            t["in_axes"] = [a for a, stays in zip(t["in_axes"], live) if stays]
+            if all(a is None for a in t["in_axes"]):
+                return
+            continue
+        further = [True] * len(t["more"])
+        if t["kind"] == "jvp":
+            further = [stays for d, stays in zip(dtypes_now, live) if dtypes.is_inexact(d)]
+        dtypes_now += [d for d, _ in t["more"]]
+        t["more"] = [m for m, stays in zip(t["more"], further) if stays]
+        live += further
+        if not t["more"]:
+            return
+    yield q
 
 
 def _bodies(steps):

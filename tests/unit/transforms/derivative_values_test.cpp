@@ -42,6 +42,9 @@ void expect_slope(ActivationKind fn, double x, double slope) {
 TEST_CASE("activations: slopes at chosen points") {
   expect_slope(ActivationKind::Gelu, 0.5, 0.8674951246561629);  // cdf + x pdf, not the tanh form's slope
   expect_slope(ActivationKind::GeluApprox, 0.5, 0.8673699035346424);
+  Graph far = unary(ActivationKind::GeluApprox, Shape({}, DType::F32));  // where 1 + tanh cancels
+  const Tensor slope = tangent(far, {{"x", Tensor::scalar(DType::F32, -5)}}, {{"x", Tensor::scalar(DType::F32, 1)}});
+  CHECK(slope.at(0) == doctest::Approx(-1.5463619875325933e-06).epsilon(1e-5));
   expect_slope(ActivationKind::Tan, 0.5, 1.2984464104095248);  // 1 + tan^2, not 1 - tanh^2
   expect_slope(ActivationKind::Abs, 0, 0);
   expect_slope(ActivationKind::Abs, -2, -1);
