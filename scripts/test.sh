@@ -80,7 +80,7 @@ say "all there"
 mkdir -p build
 
 step "dev: build and all tests"
-build dev
+build dev --target all rlx_proof_plugin
 ctest --preset dev ${full:+-C full}
 # Every folder of tests must have become a test; CMake leaves a label out only when it found no file.
 listed=$(ctest --preset dev -N)
@@ -120,13 +120,16 @@ with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python
 step "Python: a wheel with the dev libraries, its tests beside NumPy and JAX"
 scripts/wheel.sh --yes --prebuilt build/dev --out build/wheels-dev
 python_env=$root/build/venv-python
-[ -x "$python_env/bin/pytest" ] || {
-  python3 -m venv "$python_env"
-  "$python_env/bin/pip" install --quiet --disable-pip-version-check "${python_test_wheels[@]}"
-}
+[ -x "$python_env/bin/pytest" ] || python3 -m venv "$python_env"
+"$python_env/bin/pip" install --quiet --disable-pip-version-check "${python_test_wheels[@]}"
 "$python_env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps build/wheels-dev/rlx-*.whl
 "$python_env/bin/pip" install --quiet --disable-pip-version-check ml_dtypes
-"$python_env/bin/python" -m pytest -q -p no:cacheprovider ${full:+--full cpu} tests/python
+python_tests() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider -n logical "$@"; }
+python_tests ${full:+--full cpu} tests/python
+step "Python: random programs and arrays on the proof device"
+python_tests --plugin "$root/build/dev/python/plugins/proof.so" --device directx ${full:+--full directx} \
+  tests/python/test_{programs,devices}.py -k "sample or regression or everything or devices"
+
 step "pages of rlx inspect in a headless Chromium, timelines of RLX_TRACE"
 python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
 python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"
@@ -150,7 +153,7 @@ asan_library=$(clang++-15 -print-file-name="libclang_rt.asan-$(uname -m).so")
 cut=(tests/python/test_{arrays,custom,devices,found,jit,runs}.py)
 [ -z "$full" ] || cut=(tests/python --ignore tests/python/test_leaks.py)
 LD_PRELOAD=$asan_library ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
-  PYTHONPATH=build/python-asan/python "$python_env/bin/python" -m pytest -q -p no:cacheprovider "${cut[@]}"
+  PYTHONPATH=build/python-asan/python python_tests "${cut[@]}"
 
 if [ ${#fuzzers[@]} -gt 0 ]; then
   # The differential fuzzer of whole programs finds most and gets as much as all others together, which run beside it;
