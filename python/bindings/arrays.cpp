@@ -1,4 +1,5 @@
 // Arrays in Python, and zero copy in and out: the buffer protocol and DLPack.
+#include <cmath>
 #include <cstring>
 
 #include "python/bindings/common.h"
@@ -120,6 +121,12 @@ dlpack::Managed* renewed(OldManaged* old) {
 
 std::optional<Tensor> by_dlpack(nb::handle h) {
   if (!nb::hasattr(h, "__dlpack__")) return {};
+  if (const nb::object dtype = nb::getattr(h, "dtype", nb::none()); nb::hasattr(dtype, "kind")) {
+    const std::string kind = nb::str(nb::object(dtype.attr("kind"))).c_str();
+    if (kind == "M" || kind == "m" || kind == "U" || kind == "S")
+      raise(ErrorCode::DTypeMismatch, concat_text("an array of dtype ", nb::str(dtype).c_str(), " is none of numbers"),
+            "rlx.dtypes lists the dtypes that there are");
+  }
   const nb::object give = h.attr("__dlpack__");
   nb::object capsule;
   try {
@@ -376,6 +383,32 @@ std::optional<Tensor> weak_scalar(nb::handle h) {
   return {};
 }
 
+namespace {
+
+// Python's numbers keep their value in the dtype that was asked for: an integer must be one that it holds, a complex
+// number needs a complex one, NaN and infinity a floating one. Fractions are cut off, as everywhere.
+void check_numbers(const Tensor& t, DType to, const char* what) {
+  if (is_complex(t.dtype()) && !is_complex(to) && to != DType::Bool)
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": a complex number as ", numpy_name(to)), "take its .real");
+  if (!is_int(to)) return;
+  const int bits = dtype_bits(to);
+  const bool is_signed = is_signed_int(to) || to == DType::I4;
+  const double least = is_signed ? -std::ldexp(1.0, bits - 1) : 0.0;
+  const double above = std::ldexp(1.0, is_signed ? bits - 1 : bits);
+  for (std::int64_t i = 0; i < t.num_elements(); ++i) {
+    double v = t.at(i);
+    if (is_float(t.dtype())) v = std::trunc(v);
+    const bool wraps = t.dtype() == DType::U64 && to == DType::I64 && t.at_i64(i) < 0;
+    // 2^63 - 1 is 2^63 as a double.
+    const bool good = is_float(t.dtype()) || bits < 64 ? v >= least && v < above : v >= least && !wraps;
+    if (!good)
+      raise(ErrorCode::InvalidArgument, concat_text(what, ": ", t.at(i), " is no value of ", numpy_name(to)),
+            "take a dtype that holds it");
+  }
+}
+
+}  // namespace
+
 Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DType> dtype) {
   const auto as = [&](Tensor t) { return dtype && t.dtype() != *dtype ? on_host(t).cast(*dtype) : t; };
   if (nb::isinstance<PyArray>(h)) return as(nb::cast<const PyArray&>(h).tensor);
@@ -405,6 +438,7 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
     if (auto t = by_view(h, share)) return as(*std::move(t));
   }
   if (auto t = weak_scalar(h)) {
+    if (dtype) check_numbers(*t, *dtype, what);
     if (dtype && (is_int(*dtype) || *dtype == DType::F64) && PyLong_CheckExact(h.ptr()) && *dtype != t->dtype()) {
       Tensor out = is_int(*dtype) ? Tensor::scalar_i64(*dtype, t->at_i64(0)) : t->cast(*dtype);
       return out;
@@ -431,6 +465,7 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
           "nested lists need rows of equal length; dicts, tuples and dataclasses of arrays are arguments of functions");
   const bool python_numbers = nb::isinstance<nb::list>(h) || nb::isinstance<nb::tuple>(h);
   Tensor t = tensor_from(a, what, !python_numbers ? share : true);
+  if (dtype && python_numbers) check_numbers(t, *dtype, what);
   if (dtype) return t.cast(*dtype);
   // NumPy makes 64-bit numbers of Python's; ours are of 32 bits unless their value says otherwise.
   if (python_numbers && t.dtype() == DType::F64) return t.cast(DType::F32);

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,38 @@ const char* lasting_name(std::string_view file);
 Diagnostic kept_exception(nb::python_error& e, const std::string& what);
 [[noreturn]] inline void raise(ErrorCode code, std::string message, std::string hint = {}) {
   throw Error(Diagnostic{code, std::move(message), built_at(user_line()), std::move(hint)});
+}
+
+/// "'yes' (str)": what was given, for messages; cut where it is long.
+std::string described(nb::handle h);
+/// What a parameter of this C++ type takes, for messages.
+template <class T>
+constexpr const char* taken_as() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "True or False";
+  else if constexpr (std::is_integral_v<T>)
+    return "an integer of 64 bits";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "a number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "a string";
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return "a list of strings";
+  else if constexpr (std::is_same_v<T, nb::dict>)
+    return "a dict";
+  else if constexpr (std::is_same_v<T, PyGraph&>)
+    return "an rlx.Graph";
+  else
+    return "a list of integers";
+}
+/// The C++ value of a Python object; TypeError naming `what` where it is none.
+template <class T>
+T cast_as(nb::handle h, std::string_view what) {
+  try {
+    return nb::cast<T>(h);
+  } catch (const nb::cast_error&) {
+    raise(ErrorCode::DTypeMismatch, concat_text(what, " must be ", taken_as<T>(), ", got ", described(h)));
+  }
 }
 
 // -- arrays --

@@ -84,6 +84,15 @@ void for_each_result(nb::object result, std::size_t count, const std::string& wh
   }
 }
 
+// What a rule gives for `of`, of whose shape it is.
+Expr like(Graph& g, nb::handle h, const Expr& of, const char* rule, const PyOp& op, const char* what) {
+  Expr e = operand_from(g, h, user_line(), nullptr, of.dtype());
+  if (!(e.shape() == of.shape()))
+    raise(ErrorCode::InvalidArgument,
+          concat_text(rule, op.name, " gives a ", what, " ", e.shape(), " for ", of.shape()));
+  return e;
+}
+
 void vjp(VjpContext& c) {
   const nb::gil_scoped_acquire gil;
   const PyOp& op = op_of(c.box());
@@ -98,8 +107,9 @@ void vjp(VjpContext& c) {
                                    nb::tuple(values_of(outputs)), **nb::borrow<nb::kwargs>(attrs_of(c.box())));
   for_each_result(result, static_cast<std::size_t>(c.num_inputs()), concat_text("the vjp rule of ", op.name),
                   [&](std::size_t i, nb::handle h) {
-                    if (c.wants(static_cast<int>(i)))
-                      c.accumulate(static_cast<int>(i), operand_from(c.graph(), h, user_line()));
+                    const int place = static_cast<int>(i);
+                    if (c.wants(place))
+                      c.accumulate(place, like(c.graph(), h, c.input(place), "the vjp rule of ", op, "cotangent"));
                   });
 }
 
@@ -115,7 +125,8 @@ void jvp(JvpContext& c) {
                                    nb::tuple(values_of(outputs)), **nb::borrow<nb::kwargs>(attrs_of(c.box())));
   for_each_result(result, static_cast<std::size_t>(c.num_results()), concat_text("the jvp rule of ", op.name),
                   [&](std::size_t r, nb::handle h) {
-                    c.set_tangent(static_cast<int>(r), operand_from(c.graph(), h, user_line()));
+                    const int place = static_cast<int>(r);
+                    c.set_tangent(place, like(c.graph(), h, c.output(place), "the jvp rule of ", op, "tangent"));
                   });
 }
 

@@ -71,7 +71,7 @@ DType dtype_from(nb::handle h, const char* what) {
 
 void bind_dtypes(nb::module_& m) {
   nb::class_<PyDType>(m, "dtype", "The type of an array's elements.")
-      .def(nb::new_([](nb::handle of) { return PyDType{dtype_from(of)}; }), nb::arg("of"))
+      .def(nb::new_([](nb::handle of) { return PyDType{dtype_from(of)}; }), nb::arg("of").none())
       .def_prop_ro(
           "name", [](const PyDType& d) { return numpy_name(d.type); }, "NumPy's name of it.")
       .def_prop_ro(

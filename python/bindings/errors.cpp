@@ -97,6 +97,18 @@ void set_error_of_exception() noexcept {
   }
 }
 
+std::string described(nb::handle h) {
+  std::string text;
+  if (const nb::object r = nb::steal(PyObject_Repr(h.ptr())); r.is_valid())
+    text = nb::str(r).c_str();
+  else
+    PyErr_Clear();
+  constexpr std::size_t kMost = 80;
+  if (text.size() > kMost) text = concat_text(text.substr(0, kMost), "...");
+  const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())));
+  return h.is_none() ? text : concat_text(text, " (", nb::str(type.attr("__name__")).c_str(), ")");
+}
+
 const char* lasting_name(std::string_view file) {
   static std::set<std::string, std::less<>>* names = new std::set<std::string, std::less<>>();  // under the GIL
   auto it = names->find(file);
@@ -158,6 +170,8 @@ void bind_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const Error& e) {
       raise_error(e);
+    } catch (const nb::cast_error&) {
+      PyErr_SetString(PyExc_TypeError, "an argument is of a type that this function does not take");
     }
   });
   m.def("set_package_folder", &set_package_folder);

@@ -37,22 +37,23 @@ void bind_files(nb::module_& m) {
       nb::arg("path"), "The arrays of a safetensors file, name -> array; they share the mapped file.");
   m.def(
       "save_safetensors",
-      [](const std::filesystem::path& path, nb::dict tensors, std::map<std::string, std::string> metadata) {
+      [](const std::filesystem::path& path, nb::handle tensors, std::map<std::string, std::string> metadata) {
         std::vector<NamedTensor> list;
         std::vector<Tensor> held;
-        for (auto [name, value] : tensors) {
-          held.push_back(tensor_from(value, nb::cast<std::string>(name).c_str()).to_host());
-          list.push_back({nb::cast<std::string>(name), held.back()});
+        for (auto [key, value] : cast_as<nb::dict>(tensors, "save_safetensors: tensors")) {
+          const auto name = cast_as<std::string>(key, "save_safetensors: a tensor's name");
+          held.push_back(tensor_from(value, name.c_str()).to_host());
+          list.push_back({name, held.back()});
         }
         const nb::gil_scoped_release free;
         write_safetensors(path.string(), list, {metadata.begin(), metadata.end()});
       },
-      nb::arg("path"), nb::arg("tensors"), nb::arg("metadata") = std::map<std::string, std::string>(),
+      nb::arg("path"), nb::arg("tensors").none(), nb::arg("metadata") = std::map<std::string, std::string>(),
       "Writes a dict of name -> array as a safetensors file, with a header of strings.");
   m.def("load_params", [](PyCompiled& c, const std::filesystem::path& path, bool strict) {
     const std::string file = existing(path);
     const nb::gil_scoped_release free;
-    const std::lock_guard<std::mutex> lock(c.busy);
+    const std::lock_guard lock(c.busy);
     return c.program.load_params(SafetensorsFile::open(file), strict ? LoadMode::Strict : LoadMode::Subset);
   });
   nb::class_<PyEncoder>(m, "SentenceEncoder",
@@ -80,7 +81,7 @@ void bind_files(nb::module_& m) {
             if (single)
               list.push_back(nb::cast<std::string>(texts));
             else
-              list = nb::cast<std::vector<std::string>>(texts);
+              list = cast_as<std::vector<std::string>>(texts, "embed: texts");
             Tensor out;
             {
               const nb::gil_scoped_release free;
@@ -89,7 +90,7 @@ void bind_files(nb::module_& m) {
             }
             return array_object(std::move(out));
           },
-          nb::arg("texts"), "Float32 vectors [texts, hidden_size] of a list of texts, or [hidden_size] of one.")
+          nb::arg("texts").none(), "Float32 vectors [texts, hidden_size] of a list of texts, or [hidden_size] of one.")
       .def_prop_ro(
           "hidden_size", [](PyEncoder& e) { return e.encoder.hidden_size(); }, "How long a vector is.")
       .def_prop_ro(

@@ -262,7 +262,6 @@ void bind_graphs(nb::module_& m) {
              out.weak = weak;
              return out;
            })
-      .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::uintptr_t>(self.ptr()) >> 4; })
       .def("_text", [](const PyValue& v) {
         const Shape& s = shape_of(v);
         return concat_text(v.expr.value(), ": ", s);
@@ -278,20 +277,24 @@ void bind_graphs(nb::module_& m) {
       .def("__len__", [](const PyGraph& g) { return g.get().num_nodes(); })
       .def(
           "input",
-          [](PyGraph& g, std::string name, nb::handle shape, nb::handle dtype) {
+          [](PyGraph& g, nb::handle called, nb::handle shape, nb::handle dtype) {
             const SourceLoc loc = user_line();
+            auto name = cast_as<std::string>(called, "Graph.input: name");
             return value_object(g.get().input(std::move(name), Shape(dims_from(shape), dtype_from(dtype)), loc), loc);
           },
-          nb::arg("name"), nb::arg("shape"), nb::arg("dtype") = "float32", "A tensor bound by name at each run.")
+          nb::arg("name").none(), nb::arg("shape").none(), nb::arg("dtype").none() = "float32",
+          "A tensor bound by name at each run.")
       .def(
           "param",
-          [](PyGraph& g, std::string name, nb::handle shape, nb::handle dtype, bool changes) {
+          [](PyGraph& g, nb::handle called, nb::handle shape, nb::handle dtype, bool changes) {
             const SourceLoc loc = user_line();
+            auto name = cast_as<std::string>(called, "Graph.param: name");
             return value_object(g.get().param(std::move(name), Shape(dims_from(shape), dtype_from(dtype)),
                                               changes ? ParamMode::Mutable : ParamMode::Frozen, loc),
                                 loc);
           },
-          nb::arg("name"), nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("mutable") = false,
+          nb::arg("name").none(), nb::arg("shape").none(), nb::arg("dtype").none() = "float32",
+          nb::arg("mutable") = false,
           "A weight, bound by name after compiling. `mutable`: set between runs, so read as it is.")
       .def(
           "constant",
@@ -301,17 +304,18 @@ void bind_graphs(nb::module_& m) {
             if (!dtype.is_none()) t = dtype_from(dtype);
             return value_object(g.get().constant(tensor_from(value, "constant", false, t).to_host(), loc), loc);
           },
-          nb::arg("value"), nb::arg("dtype") = nb::none(), "An embedded tensor.")
+          nb::arg("value").none(), nb::arg("dtype") = nb::none(), "An embedded tensor.")
       .def(
           "state",
-          [](PyGraph& g, std::string name, nb::handle init, nb::handle dtype) {
+          [](PyGraph& g, nb::handle called, nb::handle init, nb::handle dtype) {
             const SourceLoc loc = user_line();
+            auto name = cast_as<std::string>(called, "Graph.state: name");
             std::optional<DType> t;
             if (!dtype.is_none()) t = dtype_from(dtype);
             return value_object(g.get().state(std::move(name), tensor_from(init, "state", false, t).to_host(), loc),
                                 loc);
           },
-          nb::arg("name"), nb::arg("init"), nb::arg("dtype") = nb::none(),
+          nb::arg("name").none(), nb::arg("init").none(), nb::arg("dtype") = nb::none(),
           "A value kept from run to run, which starts as `init`.")
       .def(
           "set_outputs",
@@ -327,11 +331,12 @@ void bind_graphs(nb::module_& m) {
           "Says what a run gives, in this order.")
       .def(
           "set_state",
-          [](PyGraph& g, const std::string& name, nb::handle value) {
+          [](PyGraph& g, nb::handle called, nb::handle value) {
             const SourceLoc loc = user_line();
+            const auto name = cast_as<std::string>(called, "Graph.set_state: name");
             g.get().set_state(name, operand_from(g.get(), value, loc), loc);
           },
-          nb::arg("name"), nb::arg("value"), "Says what state `name` is after a run.")
+          nb::arg("name").none(), nb::arg("value").none(), "Says what state `name` is after a run.")
       .def(
           "symbol",
           [](PyGraph& g, const std::string& name, std::optional<std::int64_t> min, std::optional<std::int64_t> max,
@@ -357,7 +362,8 @@ void bind_graphs(nb::module_& m) {
           "The values that a run gives.")
       .def(
           "leaf",
-          [](PyGraph& g, const std::string& name) -> nb::object {
+          [](PyGraph& g, nb::handle called) -> nb::object {
+            const auto name = cast_as<std::string>(called, "Graph.leaf: name");
             for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
               if (const NodeId id = g.get().find_leaf(kind, name); id.valid())
                 return nb::cast(PyValue{g.get().expr(id), false, {}, 0});
@@ -367,7 +373,7 @@ void bind_graphs(nb::module_& m) {
             raise(ErrorCode::NotFound, concat_text("no input, param or state '", name, "'"),
                   did_you_mean(name, names, quoted_names(names)));
           },
-          "The input, param or state of this name.")
+          nb::arg("name").none(), "The input, param or state of this name.")
       .def(
           "inputs",
           [](const PyGraph& g) {
@@ -394,10 +400,10 @@ void bind_graphs(nb::module_& m) {
           "The names of the states.")
       .def(
           "set_label",
-          [](PyGraph& g, nb::handle v, std::string label) {
-            g.get().set_label(value_of(g.get(), v).node, std::move(label));
+          [](PyGraph& g, nb::handle v, nb::handle label) {
+            g.get().set_label(value_of(g.get(), v).node, cast_as<std::string>(label, "Graph.set_label: label"));
           },
-          nb::arg("value"), nb::arg("label"), "Names a node for messages and pictures.")
+          nb::arg("value").none(), nb::arg("label").none(), "Names a node for messages and pictures.")
       .def(
           "copy", [](const PyGraph& g) { return copy_of(g); }, "A graph of its own; values of this one are not of it.")
       .def(
@@ -447,9 +453,9 @@ void bind_graphs(nb::module_& m) {
           const auto b = nb::cast<nb::bytes>(source);
           return PyGraph(from_bytes({static_cast<const std::byte*>(b.data()), b.size()}, file));
         }
-        return PyGraph(parse_text(nb::cast<std::string>(source), file));
+        return PyGraph(parse_text(cast_as<std::string>(source, "parse: source"), file));
       },
-      nb::arg("source"), nb::arg("file") = "graph", "The graph of a text or of its binary form.");
+      nb::arg("source").none(), nb::arg("file") = "graph", "The graph of a text or of its binary form.");
 }
 
 }  // namespace rlx::python

@@ -119,7 +119,12 @@ std::int64_t integer_of(std::string_view op, const AttrField& f, nb::handle valu
     PyErr_Clear();
     bad_attr(op, f, value, "an integer");
   }
-  return nb::cast<std::int64_t>(n);
+  const long long v = PyLong_AsLongLong(n.ptr());
+  if (v == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    bad_attr(op, f, value, "an integer of 64 bits");
+  }
+  return v;
 }
 
 std::int64_t enumerator_of(std::string_view op, const AttrField& f, nb::handle value) {
@@ -505,7 +510,7 @@ void bind_ops(nb::module_& m) {
         if (number(x) && !PyBool_Check(x.ptr())) nb::inst_ptr<PyValue>(out)->number = nb::borrow(x);
         return out;
       },
-      nb::arg("x"), nb::arg("graph").none() = nb::none());
+      nb::arg("x").none(), nb::arg("graph").none() = nb::none());
 
   m.def("sort", [](nb::sequence xs, std::int64_t axis, bool descending) {
     return built(xs, [&](Graph& g, std::vector<Operand>& x, SourceLoc loc) -> nb::object {

@@ -68,46 +68,55 @@ SymbolMode mode_from(nb::handle h) {
         "\"specialise\", \"runtime\", the largest value of a runtime symbol, or a list of upper extents");
 }
 
-using Option = void (*)(CompileOptions&, nb::handle);
+struct Option {
+  const char* takes;
+  void (*set)(CompileOptions&, nb::handle);
+};
 const std::map<std::string, Option, std::less<>>& known_options() {
+  constexpr const char* kFlag = "True or False";
   static const std::map<std::string, Option, std::less<>> options = {
-      {"fuse", [](CompileOptions& o, nb::handle v) { o.fusion.skip_fusion = !nb::cast<bool>(v); }},
-      {"constant_folding", [](CompileOptions& o, nb::handle v) { o.constant_folding = nb::cast<bool>(v); }},
-      {"dce", [](CompileOptions& o, nb::handle v) { o.dce = nb::cast<bool>(v); }},
+      {"fuse", {kFlag, [](CompileOptions& o, nb::handle v) { o.fusion.skip_fusion = !nb::cast<bool>(v); }}},
+      {"constant_folding", {kFlag, [](CompileOptions& o, nb::handle v) { o.constant_folding = nb::cast<bool>(v); }}},
+      {"dce", {kFlag, [](CompileOptions& o, nb::handle v) { o.dce = nb::cast<bool>(v); }}},
       {"kernels",
-       [](CompileOptions& o, nb::handle v) {
-         if (!nb::cast<bool>(v)) o.kernel_dispatch = KernelDispatchConfig{KernelDispatchPolicy::ForceCommon};
-       }},
-      {"keep_stages", [](CompileOptions& o, nb::handle v) { o.keep_stages = nb::cast<bool>(v); }},
-      {"must_alias", [](CompileOptions& o, nb::handle v) { o.must_alias = nb::cast<bool>(v); }},
-      {"verbose", [](CompileOptions& o, nb::handle v) { o.verbose = nb::cast<bool>(v); }},
+       {kFlag,
+        [](CompileOptions& o, nb::handle v) {
+          if (!nb::cast<bool>(v)) o.kernel_dispatch = KernelDispatchConfig{KernelDispatchPolicy::ForceCommon};
+        }}},
+      {"keep_stages", {kFlag, [](CompileOptions& o, nb::handle v) { o.keep_stages = nb::cast<bool>(v); }}},
+      {"must_alias", {kFlag, [](CompileOptions& o, nb::handle v) { o.must_alias = nb::cast<bool>(v); }}},
+      {"verbose", {kFlag, [](CompileOptions& o, nb::handle v) { o.verbose = nb::cast<bool>(v); }}},
       {"dims",
-       [](CompileOptions& o, nb::handle v) {
-         o.dim_binding = nb::cast<std::map<std::string, std::int64_t>>(v).empty() ? SymbolBinding{} : [&] {
-           SymbolBinding b;
-           for (auto& [k, n] : nb::cast<std::map<std::string, std::int64_t>>(v)) b.emplace(k, n);
-           return b;
-         }();
-       }},
+       {"{symbol: extent}",
+        [](CompileOptions& o, nb::handle v) {
+          SymbolBinding b;
+          for (auto& [k, n] : nb::cast<std::map<std::string, std::int64_t>>(v)) b.emplace(k, n);
+          o.dim_binding = b;
+        }}},
       {"symbol_modes",
-       [](CompileOptions& o, nb::handle v) {
-         for (auto [name, mode] : nb::cast<nb::dict>(v))
-           o.symbol_modes.emplace(nb::cast<std::string>(name), mode_from(mode));
-       }},
+       {"{symbol: \"specialise\", \"runtime\", a largest value, or a list of upper extents}",
+        [](CompileOptions& o, nb::handle v) {
+          for (auto [name, mode] : nb::cast<nb::dict>(v))
+            o.symbol_modes.emplace(nb::cast<std::string>(name), mode_from(mode));
+        }}},
       {"donate",
-       [](CompileOptions& o, nb::handle v) {
-         for (auto [name, output] : nb::cast<nb::dict>(v))
-           o.donate.push_back({nb::cast<std::string>(name), nb::cast<std::size_t>(output)});
-       }},
+       {"{input: number of an output}",
+        [](CompileOptions& o, nb::handle v) {
+          for (auto [name, output] : nb::cast<nb::dict>(v))
+            o.donate.push_back({nb::cast<std::string>(name), nb::cast<std::size_t>(output)});
+        }}},
       {"placement",
-       [](CompileOptions& o, nb::handle v) {
-         for (auto [label, device] : nb::cast<nb::dict>(v))
-           o.placement.push_back({nb::cast<std::string>(label), device_from(nb::cast<std::string>(device))});
-       }},
+       {"{label: device}",
+        [](CompileOptions& o, nb::handle v) {
+          for (auto [label, device] : nb::cast<nb::dict>(v))
+            o.placement.push_back({nb::cast<std::string>(label), device_from(nb::cast<std::string>(device))});
+        }}},
       {"keep_state_on_failure",
-       [](CompileOptions& o, nb::handle v) {
-         for (nb::handle name : v) o.on_failure.emplace(nb::cast<std::string>(name), OnFailure::Keep);
-       }},
+       {"a list of names of states",
+        [](CompileOptions& o, nb::handle v) {
+          for (const std::string& name : nb::cast<std::vector<std::string>>(v))
+            o.on_failure.emplace(name, OnFailure::Keep);
+        }}},
   };
   return options;
 }
@@ -150,7 +159,7 @@ NamedTensors inputs_from(const PyCompiled& c, nb::args positional, nb::kwargs na
   }
   const nb::dict d = nb::borrow<nb::dict>(given);
   for (auto [key, value] : d) {
-    const auto name = nb::cast<std::string>(key);
+    const auto name = cast_as<std::string>(key, "the name of an input");
     if (!out.emplace(name, value_for(inputs, name, value)).second) {
       PyErr_SetString(PyExc_TypeError, concat_text("input '", name, "' is given twice").c_str());
       throw nb::python_error();
@@ -162,7 +171,7 @@ NamedTensors inputs_from(const PyCompiled& c, nb::args positional, nb::kwargs na
 template <class F>
 auto locked(PyCompiled& c, F&& f) {
   const nb::gil_scoped_release free;
-  const std::lock_guard<std::mutex> lock(c.busy);
+  const std::lock_guard lock(c.busy);
   const CtrlC interruptible(c.loops);
   return f();
 }
@@ -251,7 +260,7 @@ double time_run(PyCompiled& c, std::int64_t runs) {
     out.push_back(v);
   }
   const nb::gil_scoped_release free;
-  const std::lock_guard<std::mutex> lock(c.busy);
+  const std::lock_guard lock(c.busy);
   c.program.run_into(in, out);
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < runs; ++i) c.program.run_into(in, out);
@@ -291,6 +300,11 @@ CtrlC::~CtrlC() {
 
 namespace {
 
+// What another thread sets to end the runs of a call.
+struct Stop {
+  std::atomic<bool> flag{false};
+};
+
 bool holds_loops(const Graph& g) {
   for (const Node& n : g.nodes())
     if (n.kind() == OpKind::While || n.kind() == OpKind::Scan || n.kind() == OpKind::If || n.kind() == OpKind::Call)
@@ -314,13 +328,18 @@ CompileOptions options_from(nb::dict keywords) {
     const auto it = known_options().find(name);
     if (it == known_options().end()) {
       std::vector<std::string> names;
-      for (const auto& [n, set] : known_options()) names.push_back(n);
+      for (const auto& [n, option] : known_options()) names.push_back(n);
       PyErr_SetString(PyExc_TypeError, concat_text("there is no compile option '", name, "'; ",
                                                    did_you_mean(name, names, quoted_names(names, 20)))
                                            .c_str());
       throw nb::python_error();
     }
-    it->second(out, value);
+    try {
+      it->second.set(out, value);
+    } catch (const nb::cast_error&) {
+      raise(ErrorCode::DTypeMismatch,
+            concat_text("the compile option ", name, " takes ", it->second.takes, ", got ", described(value)));
+    }
   }
   return out;
 }
@@ -334,17 +353,28 @@ void bind_runtime(nb::module_& m) {
       "precision; products: \"bfloat16\" or \"int8\" for products that read their weights in fewer bits.")
       .def(
           "__init__",
-          [](Session* self, const std::string& device, int threads, const std::string& isa,
-             const std::string& precision, const std::string& products, std::shared_ptr<Trace> trace) {
-            new (self) Session(session_for(device, threads, isa, precision, products, trace));
+          [](Session* self, nb::handle device, nb::handle threads, nb::handle isa, nb::handle precision,
+             nb::handle products, nb::handle trace) {
+            if (!trace.is_none() && !nb::isinstance<Trace>(trace))
+              raise(ErrorCode::DTypeMismatch,
+                    concat_text("Session: trace must be an rlx.Trace, got ", described(trace)),
+                    "trace=rlx.Trace(\"run.json\")");
+            new (self) Session(session_for(
+                cast_as<std::string>(device, "Session: device"), cast_as<int>(threads, "Session: threads"),
+                cast_as<std::string>(isa, "Session: isa"), cast_as<std::string>(precision, "Session: precision"),
+                cast_as<std::string>(products, "Session: products"),
+                trace.is_none() ? nullptr : nb::cast<std::shared_ptr<Trace>>(trace)));
           },
-          nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0, nb::arg("isa") = "",
-          nb::arg("precision") = "", nb::arg("products") = "", nb::arg("trace").none() = nb::none())
+          nb::arg("device").none() = "cpu", nb::kw_only(), nb::arg("threads").none() = 0, nb::arg("isa").none() = "",
+          nb::arg("precision").none() = "", nb::arg("products").none() = "", nb::arg("trace").none() = nb::none(),
+          nb::sig("def __init__(self, device: str = \"cpu\", *, threads: int = 0, isa: str = \"\", precision: str = "
+                  "\"\", products: str = \"\", trace: Trace | None = None) -> None"))
       .def_prop_ro(
           "device", [](const Session& s) { return device_text(s.device()); }, "The device that it compiles for.")
       .def(
           "compile",
-          [](const Session& s, PyGraph& g, nb::kwargs options) {
+          [](const Session& s, nb::handle graph, nb::kwargs options) {
+            PyGraph& g = cast_as<PyGraph&>(graph, "Session.compile: graph");
             Graph& from = g.get();
             CompileOptions o = options_from(options);
             std::unique_ptr<PyCompiled> out;
@@ -358,7 +388,8 @@ void bind_runtime(nb::module_& m) {
             }
             return out;
           },
-          nb::arg("graph"), nb::arg("options"),
+          nb::arg("graph").none(), nb::arg("options"),
+          nb::sig("def compile(self, graph: Graph, **options: Any) -> CompiledGraph"),
           "The program of a graph, which is consumed (compile graph.copy() to keep it). Options: fuse, "
           "constant_folding, "
           "dce, kernels (all True), keep_stages, must_alias, verbose (all False), dims {symbol: value}, symbol_modes "
@@ -394,13 +425,16 @@ void bind_runtime(nb::module_& m) {
            "write_bytes.")
       .def(
           "set_param",
-          [](PyCompiled& c, const std::string& name, nb::handle value) {
+          [](PyCompiled& c, nb::handle param, nb::handle value) {
+            const auto name = cast_as<std::string>(param, "set_param: name");
             const Tensor t = value_for(c.program.params(), name, value);
             // What a later write of the owner would change is not shared.
             const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
             locked(c, [&] { c.program.set_param(name, own); });
           },
-          nb::arg("name"), nb::arg("value"), "Gives a weight its value, which is packed for the products that read it.")
+          nb::arg("name").none(), nb::arg("value").none(),
+          nb::sig("def set_param(self, name: str, value: ArrayLike) -> None"),
+          "Gives a weight its value, which is packed for the products that read it.")
       .def(
           "unset_params", [](PyCompiled& c) { return c.program.unset_params(); },
           "The names of the weights that have no value yet; a run needs all.")
@@ -415,17 +449,23 @@ void bind_runtime(nb::module_& m) {
           nb::arg("name"), "A copy of a state's value.")
       .def(
           "write_state",
-          [](PyCompiled& c, const std::string& name, nb::handle value) {
+          [](PyCompiled& c, nb::handle state, nb::handle value) {
+            const auto name = cast_as<std::string>(state, "write_state: name");
             const Tensor t = value_for(c.program.states(), name, value).to_host();
             locked(c, [&] { c.program.write_state(name, t); });
           },
-          nb::arg("name"), nb::arg("value"), "Gives a state the value that the next run reads.")
+          nb::arg("name").none(), nb::arg("value").none(),
+          nb::sig("def write_state(self, name: str, value: ArrayLike) -> None"),
+          "Gives a state the value that the next run reads.")
       .def(
           "reset", [](PyCompiled& c) { locked(c, [&] { c.program.reset(); }); },
           "Every state back to its initial value.")
       .def(
           "share_state_from",
           [](PyCompiled& c, PyCompiled& other) {
+            if (&c == &other)
+              raise(ErrorCode::InvalidArgument, "share_state_from: a program has its states already",
+                    "give the other program, whose states it is to have");
             const nb::gil_scoped_release free;
             const std::scoped_lock lock(c.busy, other.busy);
             return c.program.share_state_from(other.program);
@@ -438,10 +478,12 @@ void bind_runtime(nb::module_& m) {
       .def("_time_run", &time_run, "Seconds that a run takes without Python, on inputs of zeros; for benches.")
       .def(
           "prepare_shape",
-          [](PyCompiled& c, const std::vector<std::vector<std::int64_t>>& dims) {
+          [](PyCompiled& c, nb::handle shapes) {
+            const auto dims =
+                cast_as<std::vector<std::vector<std::int64_t>>>(shapes, "prepare_shape: dims, of each input,");
             locked(c, [&] { c.program.prepare_shape(dims); });
           },
-          nb::arg("dims"),
+          nb::arg("dims").none(), nb::sig("def prepare_shape(self, dims: Sequence[Sequence[int]]) -> None"),
           "Makes ready for inputs of these shapes, one list of extents each, so that the first run finds all done.")
       .def_prop_ro(
           "arena_bytes", [](PyCompiled& c) { return c.program.arena_bytes(); },
@@ -467,6 +509,13 @@ void bind_runtime(nb::module_& m) {
       .def(
           "copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); },
           "The copies of states and carries that could not be avoided, and why, as text.");
+  nb::class_<Stop>(m, "Stop", "Ends the runs of one call: of their loops, before the next trip.")
+      .def(nb::init<>())
+      .def("set", [](Stop& s) { s.flag = true; })
+      .def("call", [](Stop& s, nb::handle f, nb::args args, nb::kwargs kwargs) {
+        const StopRequest request(s.flag);
+        return f(*args, **kwargs);
+      });
   nb::class_<Trace>(m, "Trace", "A timeline of compiles, runs and steps, which Perfetto opens; for Session and jit.")
       .def(nb::new_([](std::optional<std::filesystem::path> path) {
              return path ? std::make_shared<Trace>(path->string()) : std::make_shared<Trace>();

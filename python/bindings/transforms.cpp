@@ -50,6 +50,12 @@ OutAxes out_axes_of(nb::handle axes) {
   return out;
 }
 
+Graph& traced() {
+  Graph* g = traced_graph();
+  if (!g) raise(ErrorCode::InvalidArgument, "a transform inside a function is made while it is traced");
+  return *g;
+}
+
 // A Python function of values, traced inside another trace: its graph takes "x0".. and what it captures behind them.
 struct Inner {
   Graph graph;
@@ -100,17 +106,30 @@ struct Call {
 
 Call begin(nb::handle operands, nb::handle fn, const std::vector<Shape>* shapes = nullptr) {
   const SourceLoc loc = user_line();
-  Graph* outer = traced_graph();
-  if (!outer) raise(ErrorCode::InvalidArgument, "a transform inside a function is made while it is traced");
-  Call c{loc, *outer};
+  Graph& outer = traced();
+  Call c{loc, outer};
   std::vector<Shape> own;
   for (nb::handle h : operands) {
-    c.xs.push_back(operand_from(*outer, h, loc));
+    c.xs.push_back(operand_from(outer, h, loc));
     own.push_back(c.xs.back().shape());
   }
-  c.inner = traced_inside(*outer, shapes ? *shapes : own, fn, loc);
+  c.inner = traced_inside(outer, shapes ? *shapes : own, fn, loc);
   return c;
 }
+
+// A function that was drawn once, for its results and what is derived from it, here or in a body further inside.
+struct Opened {
+  Opened(Inner i, ExprList x, SourceLoc l) : inner(std::move(i)), xs(std::move(x)), loc(l) {}
+  Inner inner;
+  ExprList xs;
+  SourceLoc loc;
+  Named values(Graph& g) const {
+    ExprList own, captured;
+    for (const Expr& x : xs) own.push_back(value_in(g, x, {}, loc));
+    for (const Expr& x : inner.captured) captured.push_back(value_in(g, x, {}, loc));
+    return named(own, captured);
+  }
+};
 
 std::vector<Wrt> leaves(const std::vector<std::size_t>& wrt) {
   std::vector<Wrt> out;
@@ -141,27 +160,30 @@ void bind_transforms(nb::module_& m) {
       nb::arg("graph"), nb::arg("in_axes"), nb::arg("batch"), nb::arg("out_axes").none() = nb::none());
 
   // -- of functions under trace: lists of values --
-  m.def("fn_vjp", [](nb::handle operands, nb::handle fn, const std::vector<std::size_t>& wrt, nb::handle cotangents) {
+  m.def("fn_open", [](nb::handle operands, nb::handle fn) {
     Call c = begin(operands, fn);
-    const std::size_t outputs = c.inner.graph.outputs().size();
-    const TransformResult r = vjp(c.inner.graph, leaves(wrt));
-    Named values = named(c.xs, c.inner.captured);
-    // The cotangents come from a function of the outputs' values, so that reverse mode may start from them.
-    std::vector<Expr> seeds;
-    const std::vector<NodeId> added = r.graph.leaves(OpKind::Input);
-    for (nb::handle h : cotangents) seeds.push_back(h.is_none() ? Expr() : operand_from(c.outer, h, c.loc));
-    for (const std::string& name : r.added_inputs) {
-      const std::size_t i = name == "d_output" ? 0 : static_cast<std::size_t>(std::stoul(name.substr(9)));
-      const Shape& s = r.graph.shape(Value(r.graph.find_leaf(OpKind::Input, name)));
-      Expr seed = i < seeds.size() && seeds[i].valid() ? seeds[i] : Expr();
-      if (!seed.valid())
-        seed = c.outer.expand(Operand(c.outer.constant(Tensor::scalar(s.dtype(), 0), c.loc), c.loc), s.dims());
-      values.emplace(name, seed);
-    }
-    const ExprList out = put(c.outer, r.graph, values);
-    return nb::make_tuple(value_list(std::span(out).first(outputs), c.loc),
-                          value_list(std::span(out).subspan(outputs), c.loc));
+    return std::make_unique<Opened>(std::move(c.inner), std::move(c.xs), c.loc);
   });
+  nb::class_<Opened>(m, "TracedFunction")
+      .def("results",
+           [](const Opened& o) { return value_list(put(traced(), o.inner.graph, o.values(traced())), o.loc); })
+      .def("vjp", [](const Opened& o, const std::vector<std::size_t>& wrt, nb::handle cotangents) {
+        Graph& g = traced();
+        const std::size_t outputs = o.inner.graph.outputs().size();
+        const TransformResult r = vjp(o.inner.graph, leaves(wrt));
+        Named values = o.values(g);
+        std::vector<Expr> seeds;
+        for (nb::handle h : cotangents) seeds.push_back(h.is_none() ? Expr() : operand_from(g, h, o.loc));
+        for (const std::string& name : r.added_inputs) {
+          const std::size_t i = name == "d_output" ? 0 : static_cast<std::size_t>(std::stoul(name.substr(9)));
+          const Shape& s = r.graph.shape(Value(r.graph.find_leaf(OpKind::Input, name)));
+          Expr seed = i < seeds.size() && seeds[i].valid() ? seeds[i] : Expr();
+          if (!seed.valid()) seed = g.expand(Operand(g.constant(Tensor::scalar(s.dtype(), 0), o.loc), o.loc), s.dims());
+          values.emplace(name, seed);
+        }
+        const ExprList out = put(g, r.graph, values);
+        return value_list(std::span(out).subspan(outputs), o.loc);
+      });
   m.def("fn_value_and_grad", [](nb::handle operands, nb::handle fn, const std::vector<std::size_t>& wrt) {
     Call c = begin(operands, fn);
     const TransformResult r = value_and_grad(c.inner.graph, leaves(wrt));
@@ -184,14 +206,13 @@ void bind_transforms(nb::module_& m) {
   });
   m.def("fn_vmap", [](nb::handle operands, nb::handle fn, nb::handle axes, nb::handle batch, nb::handle out_axes) {
     const SourceLoc loc = user_line();
-    Graph* outer = traced_graph();
-    if (!outer) raise(ErrorCode::InvalidArgument, "a transform inside a function is made while it is traced");
+    Graph& outer = traced();
     std::vector<Shape> shapes;
     InAxes in_axes;
     std::size_t i = 0;
     const nb::sequence list = nb::borrow<nb::sequence>(operands);
     for (nb::handle axis : axes) {
-      const Expr x = operand_from(*outer, list[i], loc);
+      const Expr x = operand_from(outer, list[i], loc);
       if (axis.is_none()) {
         shapes.push_back(x.shape());
       } else {
@@ -211,23 +232,11 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "trace_inside",
       [](PyGraph& g, nb::handle fn) {
-        Graph* outer = traced_graph();
-        if (!outer) raise(ErrorCode::InvalidArgument, "nothing is traced");
-        const BodyScope scope(g.get(), *outer);
+        const BodyScope scope(g.get(), traced());
         const Frame frame(g.get());
         return fn();
       },
       "fn(), whose operations become nodes of a graph that is thrown away; values of the trace may be used.");
-  m.def(
-      "fresh_input",
-      [](nb::handle dims, nb::handle dtype) {
-        Graph* g = traced_graph();
-        if (!g) raise(ErrorCode::InvalidArgument, "nothing is traced");
-        const SourceLoc loc = user_line();
-        return value_object(
-            g->input(concat_text("fresh", g->num_nodes()), Shape(dims_from(dims), dtype_from(dtype)), loc), loc);
-      },
-      "A value of the graph under trace that stands for no number, to find out shapes with.");
 }
 
 }  // namespace rlx::python

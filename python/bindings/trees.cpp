@@ -87,15 +87,19 @@ class Walk {
       walk(list ? PyList_GetItem(h.ptr(), i) : PyTuple_GetItem(h.ptr(), i));
     }
   }
-  // Keys in sorted order, so that two dicts with equal keys have one form.
+  // Keys in sorted order, so that two dicts with equal keys have one form; of an OrderedDict in its own.
   void dict(nb::dict d) {
     nb::list keys = nb::steal<nb::list>(PyDict_Keys(d.ptr()));
-    if (PyList_Sort(keys.ptr()) != 0) {
+    nb::object type;
+    if (!PyDict_CheckExact(d.ptr()))
+      if (nb::object ordered = nb::module_::import_("collections").attr("OrderedDict"); d.type().is(ordered))
+        type = std::move(ordered);
+    if (!type.is_valid() && PyList_Sort(keys.ptr()) != 0) {
       PyErr_Clear();
       raise(ErrorCode::DTypeMismatch, "the keys of a dict of arrays do not compare with each other",
             "use keys of one type, strings for example");
     }
-    inner(TreeKind::Dict, nb::len(keys), {}, keys);
+    inner(TreeKind::Dict, nb::len(keys), type, keys);
     for (nb::handle k : keys) {
       if (key_) text_key(k);
       walk(nb::borrow(PyDict_GetItemWithError(d.ptr(), k.ptr())));
@@ -113,8 +117,15 @@ class Walk {
     const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())));
     if (const nb::object r = registration(type); r.is_valid()) {
       const nb::object parts = r[nb::int_(0)](h);
-      const nb::tuple children = nb::tuple(parts[nb::int_(0)]);
-      const nb::object rest = parts[nb::int_(1)];
+      const bool pair = PyTuple_Check(parts.ptr()) && PyTuple_Size(parts.ptr()) == 2;
+      const nb::object held = pair ? nb::steal(PySequence_Tuple(PyTuple_GetItem(parts.ptr(), 0))) : nb::object();
+      if (!held.is_valid()) {
+        PyErr_Clear();
+        raise(ErrorCode::DTypeMismatch, concat_text("the flatten function of ", nb::repr(type).c_str(), " gives ",
+                                                    described(parts), ", not (children, static part)"));
+      }
+      const nb::tuple children = nb::borrow<nb::tuple>(held);
+      const nb::object rest = nb::borrow(PyTuple_GetItem(parts.ptr(), 1));
       inner(TreeKind::Registered, nb::len(children), type, rest);
       if (key_) static_key(rest);
       for (nb::handle c : children) walk(c);
@@ -178,7 +189,7 @@ struct Builder {
         return n.type.is_valid() ? n.type(l) : nb::object(l);
       }
       case TreeKind::Dict: {
-        nb::dict d;
+        nb::object d = n.type.is_valid() ? n.type() : nb::object(nb::dict());
         for (nb::handle k : n.keys) d[k] = build();
         return d;
       }
@@ -228,7 +239,7 @@ void describe(const TreeDef& d, std::size_t& at, std::string& out) {
     case TreeKind::None: out += "None"; break;
     case TreeKind::Tuple: children("(", n.arity == 1 ? ",)" : ")"); break;
     case TreeKind::List: children("[", "]"); break;
-    case TreeKind::Dict: children("{", "}"); break;
+    case TreeKind::Dict: children((type + "{").c_str(), "}"); break;
     default: children((type + "(").c_str(), ")"); break;
   }
 }
@@ -300,10 +311,14 @@ void bind_trees(nb::module_& m) {
   m.def(
       "register_tree",
       [](nb::handle type, nb::handle apart, nb::handle together) {
+        if (!PyType_Check(type.ptr()) || !PyCallable_Check(apart.ptr()) || !PyCallable_Check(together.ptr()))
+          raise(ErrorCode::DTypeMismatch,
+                concat_text("tree.register takes a class and two functions, got ", described(type), ", ",
+                            described(apart), " and ", described(together)));
         const nb::object pair = nb::make_tuple(apart, together);
         PyDict_SetItem(registered, type.ptr(), pair.ptr());
       },
-      nb::arg("type"), nb::arg("flatten"), nb::arg("unflatten"));
+      nb::arg("type").none(), nb::arg("flatten").none(), nb::arg("unflatten").none());
 }
 
 }  // namespace rlx::python

@@ -11,7 +11,7 @@ enum class TreeKind : std::uint8_t { Leaf, None, Tuple, NamedTuple, List, Dict, 
 struct TreeNode {
   TreeKind kind = TreeKind::Leaf;
   std::uint32_t arity = 0;
-  nb::object type;  // of NamedTuple, DataClass, Registered
+  nb::object type;  // of NamedTuple, DataClass, Registered, and of an OrderedDict
   nb::object keys;  // of Dict the keys, of DataClass the field names, in order; of Registered what rebuilds it
 };
 

@@ -13,25 +13,27 @@ def _joined(x, dtype):
     return x if dtype is None else x.astype(dtype)
 
 
+def _made(x, dtype, copy):
+    try:
+        joined = _joined(x, dtype)
+        return _rlx.array_from(x, dtype, copy) if joined is None else joined
+    except RecursionError:
+        raise ValueError("array: lists nested too deep for an array; does a list hold itself?") from None
+
+
 def array(x, dtype=None):
     """An array of a copy of x: a number, nested lists of them and arrays, anything with the buffer protocol, DLPack or
     __array__.
 
     Without `dtype` Python's numbers become float32, int32 (int64 where they need it), bool or complex64.
     """
-    joined = _joined(x, dtype)
-    if joined is not None:
-        return joined
-    out = _rlx.array_from(x, dtype, True)
-    return out._with_weak(False) if out.weak_type else out
+    out = _made(x, dtype, True)
+    return out._with_weak(False) if isinstance(out, _rlx.Array) and out.weak_type else out
 
 
 def asarray(x, dtype=None):
     """The same, sharing the bytes where they are dense and aligned: then nobody may write to them any more."""
-    joined = _joined(x, dtype)
-    if joined is not None:
-        return joined
-    return _rlx.array_from(x, dtype, False)
+    return _made(x, dtype, False)
 
 
 def from_dlpack(x):

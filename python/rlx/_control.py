@@ -5,7 +5,7 @@ import threading
 
 from . import _rlx, tree
 from ._jit import cached_jit, jit
-from ._transforms import _as_dtype, _eval, _is_inexact, _name
+from ._transforms import _as_dtype, _is_inexact, _name
 
 
 def _run_eagerly(key, make, *args):
@@ -24,29 +24,38 @@ def cond(pred, true_fun, false_fun, *operands):
         raise TypeError(f"cond: pred has shape {p.shape}, it is one truth value; rlx.numpy.where chooses elementwise")
     if p.dtype != _rlx.bool_:
         p = _rlx.add_node("ne", (p, 0), {})
+    names = (f"the true branch {_name(true_fun)}", f"the false branch {_name(false_fun)}")
+    return _branches(p, (true_fun, false_fun), operands, "cond", names)
+
+
+class _Again(Exception):
+    """Raised while a body is drawn whose operands or results have to be of other dtypes: it is drawn once more."""
+
+
+def _branches(p, functions, operands, what, names):
     leaves, form = tree.flatten(operands)
     values = [_rlx.value(x) for x in leaves]
-    shapes, forms = [], []
-    for f in (true_fun, false_fun):
+    types, shapes, forms = None, [None, None], [None, None]
 
-        def body(xs, f=f):
-            outs, out_form = tree.flatten(f(*form.unflatten(xs)))
-            forms.append(out_form)
-            return outs
-
-        shapes.append(_eval(body, values))
-    types = _join_types(
-        shapes, forms, "cond", (f"the true branch {_name(true_fun)}", f"the false branch {_name(false_fun)}")
-    )
-
-    def branch(f):
+    def branch(k):
         def run(xs):
-            outs = tree.leaves(f(*form.unflatten(xs)))
-            return [_as_dtype(o, t) for o, t in zip(outs, types)]
+            nonlocal types
+            outs, forms[k] = tree.flatten(functions[k](*form.unflatten(xs)))
+            outs = shapes[k] = [_rlx.value(o) for o in outs]
+            if types is None and k == 1:
+                joined = _join_types(shapes, forms, what, names)
+                if joined != [o.dtype for o in shapes[0]]:
+                    types = joined
+                    raise _Again
+                return [_as_dtype(o, t) for o, t in zip(outs, joined)]
+            return outs if types is None else [_as_dtype(o, t) for o, t in zip(outs, types)]
 
         return run
 
-    outs = _rlx.cond(p, values, branch(true_fun), branch(false_fun))
+    try:
+        outs = _rlx.cond(p, values, branch(0), branch(1))
+    except _Again:
+        outs = _rlx.cond(p, values, branch(0), branch(1))
     return forms[0].unflatten(outs)
 
 
@@ -99,46 +108,48 @@ def switch(index, branches, *operands):
 
         def run(*xs):
             below = _rlx.add_node("lt", (index, middle), {})
-            return cond(below, choose(low, middle), choose(middle, high), *xs)
+            names = [f"branch {k} {_name(branches[k])}" for k in (low, middle)]
+            return _branches(below, (choose(low, middle), choose(middle, high)), xs, "switch", names)
 
         return run
 
     return choose(0, len(branches))(*operands)
 
 
-def _settled(init, step, what):
-    """The carry's values with the dtypes that a step gives back: weak ones may change once."""
+def _settled(init, what, draw):
+    """draw(values, form, check) with the values of the carry. The body hands check the tree that it gives back, which
+    becomes a list of values: where these make a weak carry another dtype, or no longer weak, it is drawn once more.
+    """
     leaves, form = tree.flatten(init)
     values = [_rlx.value(x) for x in leaves]
-    for _ in range(3):
-        seen = {}
+    tries, changes = 0, {}
 
-        def body(xs):
-            out, out_form = tree.flatten(step(form.unflatten(xs)))
-            seen["form"] = out_form
-            return out
+    def check(carry):
+        outs, out_form = tree.flatten(carry)
+        if out_form != form:
+            raise TypeError(f"{what}: the carry is {form}, the body gives {out_form}")
+        outs = [_rlx.value(o) for o in outs]
+        for i, (v, o) in enumerate(zip(values, outs)):
+            if v.weak_type and (v.dtype != o.dtype or not o.weak_type) and tries < 3:
+                changes[i] = (o.dtype, o.weak_type)
+        if changes:
+            raise _Again
+        for i, (v, o) in enumerate(zip(values, outs)):
+            if v.shape != o.shape or v.dtype != o.dtype and not _takes(v, o):
+                raise TypeError(
+                    f"{what}: leaf {i} of the carry goes in as {v.dtype.name}{list(v.shape)} and comes out as "
+                    f"{o.dtype.name}{list(o.shape)}; a loop keeps shapes and dtypes: cast or reshape one of them"
+                )
+        return [_as_dtype(o, v.dtype) for v, o in zip(values, outs)]
 
-        shapes = _eval(body, values)
-        if seen["form"] != form:
-            raise TypeError(f"{what}: the carry is {form}, the body gives {seen['form']}")
-        again = False
-        for i, (v, s) in enumerate(zip(values, shapes)):
-            if v.dtype == s.dtype:
-                if v.weak_type and not s.weak_type:
-                    values[i] = v._with_weak(False)
-                continue
-            if v.weak_type and not s.weak_type or (v.weak_type and s.weak_type):
-                values[i] = _as_dtype(v, s.dtype)._with_weak(s.weak_type)
-                again = True
-        if not again:
-            break
-    for i, (v, s) in enumerate(zip(values, shapes)):
-        if v.shape != s.shape or v.dtype != s.dtype and not _takes(v, s):
-            raise TypeError(
-                f"{what}: leaf {i} of the carry goes in as {v.dtype.name}{list(v.shape)} and comes out as "
-                f"{s.dtype.name}{list(s.shape)}; a loop keeps shapes and dtypes: cast or reshape one of them"
-            )
-    return values, form
+    while True:
+        try:
+            return draw(values, form, check)
+        except _Again:
+            tries += 1
+            for i, (dtype, weak) in changes.items():
+                values[i] = _as_dtype(values[i], dtype)._with_weak(weak)
+            changes.clear()
 
 
 def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
@@ -148,6 +159,9 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
     """
     if not callable(f):
         raise TypeError("scan(f, init, xs): f is a function of (carry, x)")
+    reverse, checkpoint = bool(reverse), bool(checkpoint)
+    if length is not None and not isinstance(length, (int, _rlx.Dim)):
+        raise TypeError(f"scan: length is an integer, got {length!r}")
     if not _rlx.tracing():
         run = lambda: lambda c, x: scan(f, c, x, length, reverse, checkpoint)  # noqa: E731
         return _run_eagerly(("scan", f, length, reverse, checkpoint), run, init, xs)
@@ -163,32 +177,24 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
         raise ValueError(f"scan: length {length}, xs have {x_values[0].shape[0]} rows")
     if not x_values and length is None:
         raise ValueError("scan: without xs give the length")
-    from ._jit import ShapeDtype
-
-    rows = [ShapeDtype(v.shape[1:], v.dtype, v.weak_type) for v in x_values]
     y_form = None
 
-    def step(carry, row_values):
-        result = f(carry, x_form.unflatten(row_values))
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError(f"scan: {_name(f)} returns (carry, y), got {type(result).__name__}")
-        return result
+    def draw(values, form, check):
+        def body(carry_values, row_values):
+            nonlocal y_form
+            carry = form.unflatten([c._with_weak(v.weak_type) for c, v in zip(carry_values, values)])
+            x = x_form.unflatten([r._with_weak(v.weak_type) for r, v in zip(row_values, x_values)])
+            result = f(carry, x)
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError(f"scan: {_name(f)} returns (carry, y), got {type(result).__name__}")
+            carries = check(result[0])
+            ys, y_form = tree.flatten(result[1])
+            return carries, [_rlx.value(v) for v in ys]
 
-    def carries_of(carry):
-        return step(carry, [_rlx.fresh_input(r.shape, r.dtype)._with_weak(r.weak_type) for r in rows])[0]
+        carries, ys = _rlx.scan(values, x_values, body, length, reverse, checkpoint, _name(f))
+        return form.unflatten(carries), y_form.unflatten(ys)
 
-    values, form = _settled(init, carries_of, f"scan of {_name(f)}")
-    types = [v.dtype for v in values]
-
-    def body(carry_values, row_values):
-        nonlocal y_form
-        weak_carry = [c._with_weak(v.weak_type) for c, v in zip(carry_values, values)]
-        carry, y = step(form.unflatten(weak_carry), row_values)
-        ys, y_form = tree.flatten(y)
-        return [_as_dtype(c, t) for c, t in zip(tree.leaves(carry), types)], [_rlx.value(v) for v in ys]
-
-    carries, ys = _rlx.scan(values, x_values, body, length, reverse, checkpoint, _name(f))
-    return form.unflatten(carries), y_form.unflatten(ys)
+    return _settled(init, f"scan of {_name(f)}", draw)
 
 
 def while_loop(cond_fun, body_fun, init, max_trips=None):
@@ -198,27 +204,33 @@ def while_loop(cond_fun, body_fun, init, max_trips=None):
     """
     if not callable(cond_fun) or not callable(body_fun):
         raise TypeError("while_loop(cond_fun, body_fun, init): both are functions of the carry")
+    if max_trips is not None and (not isinstance(max_trips, int) or not 0 <= max_trips < 1 << 63):
+        raise TypeError(f"while_loop: max_trips is how many trips there are at most, an integer, got {max_trips!r}")
     if not _rlx.tracing():
         run = lambda: lambda c: while_loop(cond_fun, body_fun, c, max_trips)  # noqa: E731
         return _run_eagerly(("while", cond_fun, body_fun, max_trips), run, init)
-    values, form = _settled(init, body_fun, f"while_loop of {_name(body_fun)}")
-    types = [v.dtype for v in values]
 
-    def again(xs):
-        p = _rlx.value(cond_fun(form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)])))
-        if p.shape != ():
-            raise TypeError(f"while_loop: {_name(cond_fun)} gives an array of shape {p.shape}, it is one truth value")
-        return p if p.dtype == _rlx.bool_ else _rlx.add_node("ne", (p, 0), {})
+    def draw(values, form, check):
+        def carry(xs):
+            return form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)])
 
-    def body(xs):
-        out = body_fun(form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)]))
-        return [_as_dtype(o, t) for o, t in zip(tree.leaves(out), types)]
+        def again(xs):
+            p = _rlx.value(cond_fun(carry(xs)))
+            if p.shape != ():
+                raise TypeError(
+                    f"while_loop: {_name(cond_fun)} gives an array of shape {p.shape}, it is one truth value"
+                )
+            return p if p.dtype == _rlx.bool_ else _rlx.add_node("ne", (p, 0), {})
 
-    return form.unflatten(_rlx.while_loop(values, again, body, max_trips))
+        return form.unflatten(_rlx.while_loop(values, again, lambda xs: check(body_fun(carry(xs))), max_trips))
+
+    return _settled(init, f"while_loop of {_name(body_fun)}", draw)
 
 
 def fori_loop(lower, upper, body_fun, init):
     """carry = body_fun(i, carry) for i from lower to upper - 1. Bounds that are Python ints make it a scan."""
+    if not callable(body_fun):
+        raise TypeError("fori_loop(lower, upper, body_fun, init): body_fun is a function of (i, carry)")
     if isinstance(lower, int) and isinstance(upper, int):
         from . import numpy as rnp
 
@@ -242,6 +254,9 @@ def fori_loop(lower, upper, body_fun, init):
         run = lambda: lambda a, b, c: fori_loop(a, b, body_fun, c)  # noqa: E731
         return _run_eagerly(("fori", body_fun), run, lower, upper, init)
     low, high = _rlx.value(lower), _rlx.value(upper)
+    for bound in (low, high):
+        if bound.shape != () or bound.dtype.kind not in "iu":
+            raise TypeError(f"fori_loop: a bound is {bound.dtype.name}{list(bound.shape)}, it is an integer scalar")
     dtype, _ = _rlx.result_type(low, high)
     return while_loop(go, step, (_as_dtype(low, dtype), _as_dtype(high, dtype), init))[2]
 
@@ -293,14 +308,13 @@ def checkpoint(fun=None, *, keep_dots=False):
 
 class _Ruled:
     """A function with rules. They are drawn when it is used, and may use it in turn: such calls have its rules too,
-    down
-    to `_most`, where the function itself is drawn. So its own rules make the first and the second derivative.
+    down to `_most`, where the function itself is drawn. So its own rules make the first and the second derivative.
     """
 
     _most = 2
 
     def __init__(self, fun):
-        self.fun, self.depth = fun, threading.local()
+        self.fun, self.depth, self.signature = fun, threading.local(), None
         functools.update_wrapper(self, fun)
         self._eager = jit(self._traced, any_static=True)
 
@@ -308,6 +322,25 @@ class _Ruled:
         if not _rlx.tracing():
             return self._eager(*args)
         return self.fun(*args) if self._depth() >= self._most else self._traced(*args)
+
+    def _positional(self, args, kwargs):
+        """All arguments by place, defaults among them: what the rules are given."""
+        if self.signature is None:
+            import inspect
+
+            try:
+                self.signature = inspect.signature(self.fun)
+            except (TypeError, ValueError):
+                self.signature = False
+        if not self.signature:
+            return args
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"{_name(self.fun)}: arguments that go by name alone cannot be those of a function with rules"
+            )
+        return bound.args
 
     def _depth(self):
         return getattr(self.depth, "now", 0)
@@ -335,7 +368,10 @@ class custom_vjp(_Ruled):
     def __init__(self, fun, nondiff_argnums=()):
         super().__init__(fun)
         self.forward = self.backward = None
-        self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        if not all(isinstance(n, int) for n in nondiff):
+            raise TypeError(f"custom_vjp: nondiff_argnums are places of arguments, got {nondiff_argnums!r}")
+        self.nondiff = nondiff
 
     def defvjp(self, forward, backward):
         """The rules: see the class."""
@@ -345,9 +381,13 @@ class custom_vjp(_Ruled):
     def __get__(self, obj, cls=None):
         return self if obj is None else functools.partial(self, obj)
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         if self.forward is None:
             raise TypeError(f"custom_vjp {_name(self.fun)} has no rules yet: call defvjp(forward, backward)")
+        args = self._positional(args, kwargs)
+        for n in self.nondiff:
+            if not 0 <= n < len(args):
+                raise ValueError(f"custom_vjp {_name(self.fun)}: nondiff_argnums {n} of {len(args)} arguments")
         return self._call(args)
 
     def _traced(self, *args):
@@ -364,7 +404,9 @@ class custom_vjp(_Ruled):
 
         def body(xs):
             outs, forms["out"] = tree.flatten(fun(*arguments(xs)))
-            return [_rlx.value(o) for o in outs]
+            outs = [_rlx.value(o) for o in outs]
+            forms["kinds"] = [o.dtype.kind for o in outs]
+            return outs
 
         def forward(xs):
             both = self._rule(self.forward, *arguments(xs))
@@ -407,8 +449,6 @@ class custom_vjp(_Ruled):
                     out.append(c)
             return out
 
-        kinds = _eval(body, values)
-        forms["kinds"] = [s.dtype.kind for s in kinds]
         outs = _rlx.custom_fn(values, body, forward, backward, None, name)
         return forms["out"].unflatten(outs)
 
@@ -440,10 +480,10 @@ class custom_jvp(_Ruled):
         self._eager.cache_clear()
         return rule
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         if self.rule is None:
             raise TypeError(f"custom_jvp {_name(self.fun)} has no rule yet: use @f.defjvp")
-        return self._call(args)
+        return self._call(self._positional(args, kwargs))
 
     def _traced(self, *args):
         name = _name(self.fun)

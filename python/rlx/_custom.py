@@ -118,9 +118,7 @@ def _callback(fn, result_shape, operands, ordered):
             outs = tree.leaves(fn(*arrays))
             if len(outs) != len(specs):
                 raise TypeError(f"the callback {label} gives {len(outs)} arrays, its result_shape says {len(specs)}")
-            import numpy as np
-
-            return tuple(np.asarray(o, s.dtype.dtype) for o, s in zip(outs, specs))
+            return tuple(_of_spec(o, s, label) for o, s in zip(outs, specs))
 
         op = custom_op(
             f"callback.c{number}_{label}",
@@ -132,6 +130,26 @@ def _callback(fn, result_shape, operands, ordered):
         _callbacks[key] = op
     outs = op(*operands)
     return form.unflatten(list(outs) if isinstance(outs, (tuple, list)) else [outs])
+
+
+def _of_spec(x, spec, label):
+    """What a callback gives as an array of the dtype that was announced, where that keeps its numbers."""
+    import numpy as np
+
+    a, wanted = np.asarray(x), spec.dtype.dtype
+    if a.dtype == wanted:
+        return a
+    order = "biufc"
+    given = "f" if a.dtype.kind == "V" else a.dtype.kind  # kinds of ml_dtypes
+    if given in order and order.index(given) <= order.index(spec.dtype.kind):
+        with np.errstate(all="ignore"):
+            out = a.astype(wanted)
+        if spec.dtype.kind not in "iu" or np.array_equal(out, a):
+            return out
+    raise TypeError(
+        f"the callback {label} gives {a.dtype}{list(a.shape)}, its result_shape says {spec.dtype.name}"
+        f"{list(spec.shape)}, which cannot hold its numbers: cast them in the callback"
+    )
 
 
 def _as_spec(s):

@@ -37,18 +37,25 @@ def _first(function, text):
     return method
 
 
-async def _run_async(self, *args, **kwargs):
-    """run on another thread, for `await`: the event loop goes on meanwhile."""
+async def _on_thread(run, args, kwargs):
     import asyncio
 
-    return await asyncio.to_thread(self.run, *args, **kwargs)
+    stop = _rlx.Stop()
+    try:
+        return await asyncio.to_thread(stop.call, run, *args, **kwargs)
+    except asyncio.CancelledError:  # the thread ends too, and the process with it
+        stop.set()
+        raise
+
+
+async def _run_async(self, *args, **kwargs):
+    """run on another thread, for `await`: the event loop goes on meanwhile."""
+    return await _on_thread(self.run, args, kwargs)
 
 
 async def _call_async(self, *args, **kwargs):
     """The call on another thread, for `await`: the event loop goes on meanwhile."""
-    import asyncio
-
-    return await asyncio.to_thread(self, *args, **kwargs)
+    return await _on_thread(self, args, kwargs)
 
 
 def _load_params(self, source, strict=True):
@@ -106,6 +113,8 @@ def install():
     _rlx.CompiledGraph.run_async = _run_async
     _rlx.CompiledGraph.load_params = _load_params
     _rlx.JitFunction.run_async = _call_async
+    _rlx.JitFunction.__copy__ = lambda self: self
+    _rlx.JitFunction.__deepcopy__ = lambda self, memo: self
     _rlx.JitFunction.__repr__ = lambda f: f"<compiled function {getattr(f, '__name__', '')}, {f.cache_size()} programs>"
     Graph.__getattr__ = _op_method
     Graph.__dir__ = _names

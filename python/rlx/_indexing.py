@@ -1,6 +1,7 @@
 """x[index] and x.at[index]: NumPy's indexing as slices, gathers and scatters."""
 
 from . import _rlx
+from ._op import _as_array, _check_numbers
 
 
 def _is_array(i):
@@ -163,10 +164,12 @@ def _has_values(index):
 
 def update(x, index, values, how, mode=None):
     """x.at[index].set(values) and the like; what an index array names out of range is dropped, unless the mode says
-    that
-    it is clamped or wrapped.
+    that it is clamped or wrapped.
     """
     outside = not _rlx.tracing()
+    values = _as_array(values)
+    if type(values) is int and not 0 <= values < 128:
+        _check_numbers((x, values), (1,))
     if _masks(index):
         if isinstance(index, tuple) and len(index) != 1:
             raise IndexError("x.at[mask] takes one array of truth values, of the shape of x or of its first axes")
@@ -284,6 +287,8 @@ def _counted_from_end(i, extent, mode):
     if not isinstance(i, _rlx.Value) and not _rlx.tracing():
         i = _rlx.value(i)
     i = _rlx.value(i)
+    if i.dtype.name == "uint64":  # what int64 cannot hold lies past every end
+        i = _rlx.add_node("min", (i, 2**63 - 1), {})
     if i.dtype.name not in ("int32", "int64"):
         i = _rlx.add_node("cast", (i,), {"to": "int64" if i.dtype.itemsize >= 4 else "int32"})
     if not isinstance(extent, int):

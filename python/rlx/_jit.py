@@ -131,8 +131,8 @@ class _Arguments:
     """Which arguments are static, by place and by name."""
 
     def __init__(self, fun, static_argnums, static_argnames):
-        self.nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        self.names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        self.nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
+        self.names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames or ())
         import inspect
 
         try:
@@ -306,6 +306,9 @@ class _Dims:
                 elif d is not None and d != shape[axis]:
                     raise ValueError(f"dims: axis {axis} of {name!r} is {shape[axis]}, declared {d}")
             out.append(ShapeDtype(shape, spec.dtype, spec.weak_type))
+        unused = set(self.bounds) - set(used)
+        if unused:
+            raise ValueError(f"bounds: no extent in dims is named {sorted(unused)[0]!r}; there are {sorted(used)}")
         return out, used
 
 
@@ -365,6 +368,13 @@ def jit(
             cache_size=cache_size,
             **options,
         )
+    if not isinstance(cache_size, int) or not 0 < cache_size < 1 << 31:
+        raise ValueError(f"jit: cache_size is how many programs are kept, 1 or more, got {cache_size!r}")
+    for name, x in (("dims", dims), ("bounds", bounds)):
+        if x is not None and not isinstance(x, dict):
+            raise TypeError(f"jit: {name} is a dict, got {x!r}")
+    if bounds and not dims:
+        raise ValueError("jit: bounds are of the symbolic extents that dims names, and there is no dims")
     if not callable(fun):
         raise TypeError(f"jit takes a function, got an object of type {type(fun).__name__}")
     any_static = options.pop("any_static", False)

@@ -10,7 +10,8 @@ def _frozen(x):
     if isinstance(x, (list, tuple)):
         return tuple(_frozen(i) for i in x)
     if isinstance(x, _rlx.Array) or (hasattr(x, "tolist") and hasattr(x, "shape") and not isinstance(x, type)):
-        return _frozen(x.tolist())
+        plain = x.tolist()
+        return x if type(plain) is type(x) else _frozen(plain)  # longdouble has no Python number
     return x
 
 
@@ -34,6 +35,28 @@ def _as_array(x):
 
         return stack([_as_array(i) for i in x])
     return _rlx.array_from(x)._with_weak(False)
+
+
+def _check_numbers(args, places, dtype=None):
+    """Refuses a Python integer among args[places] that the stated dtype, or the integer dtype of the arrays beside it,
+    cannot hold, as a compiled function refuses it as a constant.
+    """
+    if dtype is None:
+        arrays = [a for a in args if isinstance(a, _rlx.Array) or (hasattr(a, "dtype") and hasattr(a, "shape"))]
+        if not arrays:
+            return
+        dtype, weak = _rlx.result_type(*arrays)
+        if weak:
+            return
+    if dtype.kind not in "iu":
+        return
+    low, high = (0, 2**dtype.bits - 1) if dtype.kind == "u" else (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1)
+    for i in places:
+        if not low <= args[i] <= high:
+            raise _rlx.DTypeMismatch(
+                f"{args[i]} is no value of {dtype.name}, which holds {low} to {high}\n  hint: cast the array, or write "
+                f"the number with a dtype that holds it: rlx.array({args[i]})"
+            )
 
 
 def names_of_variadic(code):
@@ -77,6 +100,9 @@ def op(*arrays):
                 return fun(*args, **kwargs)
             stated = dtype_place is not None and dtype_place < len(args)
             dtype = args[dtype_place] if stated else kwargs.get("dtype")
+            large = [i for i, a in enumerate(args) if type(a) is int and not 0 <= a < 128 and i not in static_places]
+            if large:
+                _check_numbers(args, large, None if dtype is None else _rlx.dtype(dtype))
             if dtype is not None and _rlx.dtype(dtype).name in ("float64", "complex128"):
                 # Python's numbers keep all of their digits where the result is to have them.
                 args = [

@@ -1,5 +1,7 @@
 """Operators, methods and indexing of arrays and of traced values: the functions of rlx.numpy."""
 
+import functools
+
 from . import _indexing, _rlx
 from . import numpy as rnp
 
@@ -44,6 +46,13 @@ def _refuse_choice(self):
         f"{where[0]}:{where[1]}): its numbers "
         "exist only when the compiled function runs. Choose with rlx.numpy.where, rlx.cond or rlx.while_loop, or name "
         "the argument in static_argnames"
+    )
+
+
+def _refuse_hash(self):
+    raise TypeError(
+        f"a traced value is not hashable ({self.dtype.name}{list(self.shape)}): it is compared when the compiled "
+        "function runs, so it can be no key of a dict and no element of a set"
     )
 
 
@@ -227,6 +236,20 @@ _METHODS = (
 )
 
 
+# What NumPy's functions of the same name call with out=None: np.sum(x) is x.sum().
+_WITH_OUT = frozenset(_METHODS) - {"astype", "sort", "argsort", "ravel", "copy", "swapaxes", "repeat", "squeeze"}
+
+
+def _method(f):
+    @functools.wraps(f)
+    def method(self, *args, **kwargs):
+        if kwargs and kwargs.pop("out", None) is not None:
+            raise TypeError(f"{f.__name__}(out=...): rlx arrays are not written in place; use the result")
+        return f(self, *args, **kwargs)
+
+    return method
+
+
 def _reshape(self, *shape, **kwargs):
     """The same elements in another shape, a tuple or several ints; one of them may be -1."""
     return rnp.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
@@ -248,6 +271,7 @@ def _common(cls):
     cls.__neg__ = lambda self: rnp.negative(self)
     cls.__pos__ = lambda self: self
     cls.__abs__ = lambda self: rnp.abs(self)
+    cls.__round__ = lambda self, ndigits=None: rnp.round(self, ndigits or 0)
     cls.__invert__ = lambda self: rnp.invert(self)
     cls.__getitem__ = _indexing.getitem
     cls.__setitem__ = _refuse_write
@@ -260,7 +284,8 @@ def _common(cls):
     cls.real = property(lambda self: rnp.real(self), doc="The real parts.")
     cls.imag = property(lambda self: rnp.imag(self), doc="The imaginary parts.")
     for name in _METHODS:
-        setattr(cls, name, getattr(rnp, name))
+        f = getattr(rnp, name)
+        setattr(cls, name, _method(f) if name in _WITH_OUT else f)
     cls.flatten = rnp.ravel
     cls.compress = lambda self, condition, axis=None, **kwargs: rnp.compress(condition, self, axis, **kwargs)
     cls.reshape = _reshape
@@ -315,6 +340,7 @@ def install():
         _common(cls)
     value, array = _rlx.Value, _rlx.Array
     value.__bool__ = _refuse_choice
+    value.__hash__ = _refuse_hash
     for name, kind in (
         ("__float__", "float()"),
         ("__int__", "int()"),

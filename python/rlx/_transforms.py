@@ -6,7 +6,7 @@ Outside of a trace they run at once, compiled and cached; inside of one they bec
 import functools
 
 from . import _rlx, tree
-from ._jit import cached_jit, jit
+from ._jit import ShapeDtype, cached_jit, jit
 
 
 def _name(fun):
@@ -34,6 +34,8 @@ def _argnums(argnums, args, kind, fun):
                 f"{kind} of {_name(fun)}: argnums {argnums} for a call with {len(args)} positional arguments"
             )
         out.append(n % len(args))
+    if len(set(out)) != len(out):
+        raise ValueError(f"{kind} of {_name(fun)}: argnums {argnums} name an argument twice")
     return out
 
 
@@ -112,6 +114,8 @@ def grad(fun, argnums=0, has_aux=False):
     """The gradient of fun, which returns a scalar, by its arguments `argnums`; with has_aux (gradient, aux)."""
     if isinstance(fun, _rlx.Graph):
         return fun.grad(argnums)
+    if not callable(fun):
+        raise TypeError(f"grad takes a function, got an object of type {type(fun).__name__}")
     both = value_and_grad(fun, argnums, has_aux)
 
     def inner(*args, **kwargs):
@@ -121,42 +125,42 @@ def grad(fun, argnums=0, has_aux=False):
     return _transform(fun, inner, "grad")
 
 
-def _vjp_inner(fun, primals, cotangents):
-    leaves, form = tree.flatten(tuple(primals))
-    values = [_rlx.value(x) for x in leaves]
-    wrt = [i for i, v in enumerate(values) if _is_inexact(v)]
-    out_form = None
+class _Opened:
+    """A function under trace, drawn once: its results, and their pullback."""
 
-    def flat(xs):
-        nonlocal out_form
-        outs, out_form = tree.flatten(fun(*form.unflatten(xs)))
-        return outs
+    def __init__(self, fun, primals):
+        self.what = f"vjp of {_name(fun)}"
+        leaves, self.form = tree.flatten(tuple(primals))
+        self.values = [_rlx.value(x) for x in leaves]
+        self.types = []
 
-    ct_leaves, ct_form = tree.flatten(cotangents)
+        def flat(xs):
+            outs, self.out_form = tree.flatten(fun(*self.form.unflatten(xs)))
+            outs = [_rlx.value(o) for o in outs]
+            self.types = [(o.shape, o.dtype) for o in outs]
+            return outs
 
-    def body(xs):
-        outs = flat(xs)
-        if ct_form != out_form:
-            raise TypeError(
-                f"vjp of {_name(fun)}: the cotangents {ct_form} do not have the form of the result {out_form}"
-            )
-        for o, ct in zip(outs, ct_leaves):
-            o, ct = _rlx.value(o), _rlx.value(ct)
-            if o.shape != ct.shape:
-                raise ValueError(
-                    f"vjp of {_name(fun)}: a cotangent of shape {ct.shape} for a result of shape {o.shape}"
-                )
-        return outs
+        self.traced = _rlx.fn_open(self.values, flat)
 
-    shapes = _eval(body, values)
-    cts = [None if s.dtype.kind not in "fc" else _as_dtype(ct, s.dtype) for s, ct in zip(shapes, ct_leaves)]
-    outs, grads = _rlx.fn_vjp(values, flat, wrt, cts)
-    by_leaf = dict(zip(wrt, grads))
-    from . import numpy as rnp
+    def results(self):
+        return self.out_form.unflatten(self.traced.results())
 
-    full = [by_leaf.get(i, None) for i in range(len(values))]
-    full = [g if g is not None else rnp.zeros(v.shape, "float32") for g, v in zip(full, values)]
-    return out_form.unflatten(outs), form.unflatten(full)
+    def pull(self, cotangents):
+        leaves, form = tree.flatten(cotangents)
+        if form != self.out_form:
+            raise TypeError(f"{self.what}: the cotangents {form} do not have the form of the result {self.out_form}")
+        cts = []
+        for ct, (shape, dtype) in zip(map(_rlx.value, leaves), self.types):
+            if ct.shape != shape:
+                raise ValueError(f"{self.what}: a cotangent of shape {ct.shape} for a result of shape {shape}")
+            cts.append(_as_dtype(ct, dtype) if dtype.kind in "fc" else None)
+        values = [_rlx.value(v) for v in self.values]  # names the line that made one whose trace is over
+        wrt = [i for i, v in enumerate(values) if _is_inexact(v)]
+        by_leaf = dict(zip(wrt, self.traced.vjp(wrt, cts)))
+        from . import numpy as rnp
+
+        full = [by_leaf[i] if i in by_leaf else rnp.zeros(v.shape, "float32") for i, v in enumerate(values)]
+        return self.form.unflatten(full)
 
 
 def _eval(body, values):
@@ -182,23 +186,31 @@ def _as_dtype(x, dtype):
 def vjp(fun, *primals, has_aux=False):
     """(fun(*primals), f_vjp): f_vjp of the result's cotangents gives those of the primals, a tuple."""
 
-    def only(*xs):
-        return fun(*xs)[0] if has_aux else fun(*xs)
-
-    only.__name__ = _name(fun)
-
     if _rlx.tracing():
-        outs = fun(*primals)
-        outs, aux = outs if has_aux else (outs, None)
+        aux = None
 
-        def pull(cotangents):
-            return _vjp_inner(only, primals, cotangents)[1]
+        def only(*xs):
+            nonlocal aux
+            outs, aux = fun(*xs) if has_aux else (fun(*xs), None)
+            return outs
 
-        return (outs, pull, aux) if has_aux else (outs, pull)
+        only.__name__ = _name(fun)
+        opened = _Opened(only, primals)
+        if has_aux:  # values of the function's own trace do not outlive it
+            return opened.results(), opened.pull, fun(*primals)[1]
+        return opened.results(), opened.pull
     forward = cached_jit(("call", fun), lambda: fun)
     outs = forward(*primals)
     outs, aux = outs if has_aux else (outs, None)
-    backward = cached_jit(("vjp", fun, has_aux), lambda: lambda xs, ct: _vjp_inner(only, xs, ct)[1])
+
+    def make():
+        def run(xs, ct):
+            part = (lambda *x: fun(*x)[0]) if has_aux else fun
+            return _Opened(part, xs).pull(ct)
+
+        return run
+
+    backward = cached_jit(("vjp", fun, has_aux), make)
 
     def pull(cotangents):
         return backward(primals, cotangents)
@@ -309,7 +321,7 @@ def _jacobian(fun, argnums, forward, has_aux):
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, kind, fun)
         values, form = _float_leaves([args[n] for n in nums], kind, fun)
-        out_form, aux = None, None
+        out_form, aux, shapes = None, None, []
 
         def flat(leaves):
             nonlocal out_form, aux
@@ -320,6 +332,8 @@ def _jacobian(fun, argnums, forward, has_aux):
             if has_aux:
                 result, aux = result
             outs, out_form = tree.flatten(result)
+            outs = [_rlx.value(o) for o in outs]
+            shapes.extend(ShapeDtype(o.shape, o.dtype) for o in outs)
             return outs
 
         from . import numpy as rnp
@@ -338,12 +352,12 @@ def _jacobian(fun, argnums, forward, has_aux):
                     ]
                 )
         else:
-            shapes = _eval(flat, values)
+            opened = _rlx.fn_open(values, flat)
             for s in shapes:
                 if s.dtype.kind not in "fc":
                     raise TypeError(f"jacrev of {_name(fun)}: a result has dtype {s.dtype.name}")
             directions, total = _basis(shapes)
-            pull = lambda *cts: _rlx.fn_vjp(values, flat, list(range(len(values))), list(cts))[1]  # noqa: E731
+            pull = lambda *cts: opened.vjp(list(range(len(values))), list(cts))  # noqa: E731
             rows = vmap(pull)(*directions)  # of each input [total, *in]
             per_input = [_split_rows(r, shapes) for r in rows]  # [input][output] -> [*out, *in]
             blocks = [[per_input[i][o] for i in range(len(values))] for o in range(len(shapes))]

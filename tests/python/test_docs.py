@@ -108,7 +108,6 @@ SAME = {
     "floats": lambda m, np_, nn, r: np_.array([1.5, 2]),
     "weak": lambda m, np_, nn, r: np_.array([1.5], "float16") * 2.0,
     "join": lambda m, np_, nn, r: np_.array([1]) + np_.array([1.5], "float16"),
-    "wraps": lambda m, np_, nn, r: np_.array([1], "int8") + 300,
     "read": lambda m, np_, nn, r: np_.array(x3)[np_.array([0, 10, -10, -1])],
     "write": lambda m, np_, nn, r: np_.array(x3).at[np_.array([0, 10, -1])].set(9.0),
     "tree": lambda m, np_, nn, r: np_.array(m.tree.leaves({"b": 1, "a": (2, None)})),
@@ -160,6 +159,17 @@ def test_dtypes_of_64_bits():
     assert np.array([1]).astype(float).dtype == "float64" and rnp.zeros(2, int).dtype == "int32"
     assert (rlx.array([1.0]) + np.float64(1)).dtype == "float64"
     assert (jnp.array([1.0]) + np.float64(1)).dtype == "float32"
+
+
+def test_integers_out_of_range():
+    (_, _, _, _), (_, jnp, _, _) = both()
+    small = rlx.array([1], "int8")
+    for refuses in (lambda: small + 300, lambda: small.at[0].set(300), lambda: rnp.full(2, 2**40, "int32")):
+        with pytest.raises(TypeError, match="is no value of"):
+            refuses()
+    assert (jnp.array([1], "int8") + 300).tolist() == [45]
+    with pytest.raises(OverflowError):
+        np.array([1], "int8") + 300
 
 
 def test_indices_out_of_range():

@@ -242,9 +242,16 @@ def vander(x, N=None, increasing=False):
 # -- windows --
 
 
+def _points(M):
+    M = M.__index__()
+    if M > 1 << 24:
+        raise ValueError(f"a window of {M} points; there are {1 << 24} at most")
+    return M
+
+
 def _window(name, text, formula):
     def function(M):
-        M = M.__index__()
+        M = _points(M)
         if M <= 0:
             return zeros((0,))
         if M == 1:
@@ -273,7 +280,7 @@ def kaiser(M, beta):
     """Kaiser's window of M points."""
     from ._ufuncs import i0
 
-    M = M.__index__()
+    M = _points(M)
     if M <= 1:
         return ones((_b.max(M, 0),))
     t = array(

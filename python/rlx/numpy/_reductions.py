@@ -141,13 +141,19 @@ def _squared_distances(x, axis, where, centre):
 def var(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
     """The variance over axes: the sum of squared distances from the mean over the count less `ddof`."""
     x = _widened(inexact(x) if dtype is None else cast(x, dtype), where)
+    out = None
+    if x.dtype.kind == "f" and x.dtype.itemsize < 4:  # a mean rounded to few bits would be the distance
+        x, out = cast(x, "float32"), x.dtype
     centre = _mean(x, axis, keepdims=True, where=where) if mean is None else mean
     total = sum(_squared_distances(x, axis, where, centre), axis, keepdims=keepdims)
     less = ddof if correction is None else correction
     count = _count(x, axis, keepdims, where)
     if isinstance(count, float):
-        return node("div", total, float(_b.max(count - less, 0.0)))
-    return node("div", total, cast(node("max", node("sub", count, less), 0), total.dtype))
+        count = float(_b.max(count - less, 0.0))
+    else:
+        count = cast(node("max", node("sub", count, less), 0), total.dtype)
+    spread = node("div", total, count)
+    return spread if out is None else cast(spread, out)
 
 
 _mean = mean
