@@ -119,14 +119,19 @@ dlpack::Managed* renewed(OldManaged* old) {
   return m;
 }
 
+// NumPy's dates and texts.
+void refuse_no_numbers(nb::handle h) {
+  const nb::object dtype = nb::getattr(h, "dtype", nb::none());
+  if (!nb::hasattr(dtype, "kind")) return;
+  const std::string kind = nb::str(nb::object(dtype.attr("kind"))).c_str();
+  if (kind == "M" || kind == "m" || kind == "U" || kind == "S")
+    raise(ErrorCode::DTypeMismatch, concat_text("an array of dtype ", nb::str(dtype).c_str(), " is none of numbers"),
+          "rlx.dtypes lists the dtypes that there are");
+}
+
 std::optional<Tensor> by_dlpack(nb::handle h) {
   if (!nb::hasattr(h, "__dlpack__")) return {};
-  if (const nb::object dtype = nb::getattr(h, "dtype", nb::none()); nb::hasattr(dtype, "kind")) {
-    const std::string kind = nb::str(nb::object(dtype.attr("kind"))).c_str();
-    if (kind == "M" || kind == "m" || kind == "U" || kind == "S")
-      raise(ErrorCode::DTypeMismatch, concat_text("an array of dtype ", nb::str(dtype).c_str(), " is none of numbers"),
-            "rlx.dtypes lists the dtypes that there are");
-  }
+  refuse_no_numbers(h);
   const nb::object give = h.attr("__dlpack__");
   nb::object capsule;
   try {
@@ -420,6 +425,7 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
     if (b->hold.take(h)) {
       const auto t = b->hold.dtype();
       const Py_buffer& v = b->hold.view();
+      if (t == DType::U8) refuse_no_numbers(h);  // a date's bytes
       if (!t) {
         const std::string format = v.format ? v.format : "";
         raise(ErrorCode::DTypeMismatch, concat_text(what, ": an array with elements of format '", format, "'"),

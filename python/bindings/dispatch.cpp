@@ -22,6 +22,7 @@ struct Entry {
   std::vector<std::string> inputs;   // names, in the order of the leaves
   std::vector<std::int64_t> over;    // of each output the donated leaf whose bytes it takes, or -1
   std::vector<std::size_t> donated;  // leaves whose arrays are gone after the call
+  nb::object keeps;                  // what the program calls: Python functions
   bool direct = false;               // run_into: on the host, all extents known
   std::uint64_t used = 0;            // when, for the least recently used
 };
@@ -126,7 +127,6 @@ struct JitFunction {
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
   nb::dict statics;  // static argument -> number; bounded
   std::uint64_t next_static = 0;
-  nb::object dict;  // what Python code sets on it
   std::uint64_t clock = 0, misses = 0, calls = 0;
   bool is_static(Py_ssize_t place) const {
     for (Py_ssize_t p : static_places)
@@ -276,6 +276,7 @@ std::shared_ptr<Entry> entry_from(nb::object made) {
   e->weak = nb::cast<std::vector<bool>>(made[nb::int_(2)]);
   e->over = nb::cast<std::vector<std::int64_t>>(made[nb::int_(3)]);
   e->donated = nb::cast<std::vector<std::size_t>>(made[nb::int_(4)]);
+  e->keeps = made[nb::int_(5)];
   // Where an output cannot be written over the array that was donated for it, it gets memory of its own.
   e->direct = e->first->on_host && e->first->static_shapes;
   if (e->direct)
@@ -470,6 +471,12 @@ int tp_traverse(PyObject* self, visitproc visit, void* arg) {
   JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
   for (const nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) Py_VISIT(o->ptr());
   Py_VISIT(f.statics.ptr());
+  for (const auto& [key, entry] : f.entries) Py_VISIT(entry->keeps.ptr());
+  // nanobind would visit it, had the type no function of its own; the reference stays held while it is visited.
+  if (PyObject* dict = PyObject_GenericGetDict(self, nullptr)) {
+    Py_DECREF(dict);
+    Py_VISIT(dict);
+  }
   return 0;
 }
 int tp_clear(PyObject* self) {
@@ -477,6 +484,10 @@ int tp_clear(PyObject* self) {
   for (nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) o->reset();
   f.statics.clear();
   f.entries.clear();
+  if (PyObject* dict = PyObject_GenericGetDict(self, nullptr)) {
+    PyDict_Clear(dict);
+    Py_DECREF(dict);
+  }
   return 0;
 }
 

@@ -63,8 +63,23 @@ std::optional<DType> dtype_or_none(nb::handle h) {
   return {};
 }
 
+namespace {
+
+// NumPy reads further names: "f4", "<f4".
+std::optional<DType> by_numpy(nb::handle h) {
+  if (!PyUnicode_Check(h.ptr())) return {};
+  try {
+    return dtype_or_none(nb::module_::import_("numpy").attr("dtype")(h));
+  } catch (nb::python_error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 DType dtype_from(nb::handle h, const char* what) {
   if (auto t = dtype_or_none(h)) return *t;
+  if (auto t = by_numpy(h)) return *t;
   raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no dtype that rlx has"),
         "one of rlx.float32, \"float32\" or NumPy's np.float32; rlx.dtypes lists them");
 }

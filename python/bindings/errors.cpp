@@ -47,7 +47,7 @@ void raise_error(const Error& e) {
   Diagnostic d = e.diagnostic();
   d.message = as_python_writes(std::move(d.message));
   d.hint = as_python_writes(std::move(d.hint));
-  if (d.code == ErrorCode::Interrupted && PyErr_CheckSignals() != 0)
+  if (d.code == ErrorCode::Interrupted && (PyErr_Occurred() || PyErr_CheckSignals() != 0))
     return;  // KeyboardInterrupt, or what a handler raised
   if (d.hint.rfind(kKept, 0) == 0) {
     if (const auto it = kept().find(d.hint); it != kept().end()) {

@@ -232,6 +232,17 @@ void bind_dims(nb::module_& m) {
       .def("__repr__", [](const Dim& a) { return concat_text("rlx.Dim(", a, ")"); });
 }
 
+namespace {
+
+std::string name_of(nb::handle h, const char* what) {
+  auto name = cast_as<std::string>(h, what);
+  if (name.find('\0') != name.npos)
+    raise(ErrorCode::InvalidArgument, concat_text(what, " has a zero byte in it: ", described(h)));
+  return name;
+}
+
+}  // namespace
+
 void bind_graphs(nb::module_& m) {
   nb::class_<PyValue>(m, "Value", nb::is_weak_referenceable(),
                       "A value of a graph under construction, or of a function that is traced.")
@@ -279,7 +290,7 @@ void bind_graphs(nb::module_& m) {
           "input",
           [](PyGraph& g, nb::handle called, nb::handle shape, nb::handle dtype) {
             const SourceLoc loc = user_line();
-            auto name = cast_as<std::string>(called, "Graph.input: name");
+            auto name = name_of(called, "Graph.input: name");
             return value_object(g.get().input(std::move(name), Shape(dims_from(shape), dtype_from(dtype)), loc), loc);
           },
           nb::arg("name").none(), nb::arg("shape").none(), nb::arg("dtype").none() = "float32",
@@ -288,7 +299,7 @@ void bind_graphs(nb::module_& m) {
           "param",
           [](PyGraph& g, nb::handle called, nb::handle shape, nb::handle dtype, bool changes) {
             const SourceLoc loc = user_line();
-            auto name = cast_as<std::string>(called, "Graph.param: name");
+            auto name = name_of(called, "Graph.param: name");
             return value_object(g.get().param(std::move(name), Shape(dims_from(shape), dtype_from(dtype)),
                                               changes ? ParamMode::Mutable : ParamMode::Frozen, loc),
                                 loc);
@@ -309,7 +320,7 @@ void bind_graphs(nb::module_& m) {
           "state",
           [](PyGraph& g, nb::handle called, nb::handle init, nb::handle dtype) {
             const SourceLoc loc = user_line();
-            auto name = cast_as<std::string>(called, "Graph.state: name");
+            auto name = name_of(called, "Graph.state: name");
             std::optional<DType> t;
             if (!dtype.is_none()) t = dtype_from(dtype);
             return value_object(g.get().state(std::move(name), tensor_from(init, "state", false, t).to_host(), loc),
@@ -333,7 +344,7 @@ void bind_graphs(nb::module_& m) {
           "set_state",
           [](PyGraph& g, nb::handle called, nb::handle value) {
             const SourceLoc loc = user_line();
-            const auto name = cast_as<std::string>(called, "Graph.set_state: name");
+            const auto name = name_of(called, "Graph.set_state: name");
             g.get().set_state(name, operand_from(g.get(), value, loc), loc);
           },
           nb::arg("name").none(), nb::arg("value").none(), "Says what state `name` is after a run.")
@@ -363,7 +374,7 @@ void bind_graphs(nb::module_& m) {
       .def(
           "leaf",
           [](PyGraph& g, nb::handle called) -> nb::object {
-            const auto name = cast_as<std::string>(called, "Graph.leaf: name");
+            const auto name = name_of(called, "Graph.leaf: name");
             for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
               if (const NodeId id = g.get().find_leaf(kind, name); id.valid())
                 return nb::cast(PyValue{g.get().expr(id), false, {}, 0});

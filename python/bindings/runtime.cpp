@@ -270,7 +270,13 @@ double time_run(PyCompiled& c, std::int64_t runs) {
 }  // namespace
 
 struct CtrlC::Impl {
-  Impl() : request(flag) {}
+  Impl() : request(flag, stops) {}
+  // Python's handler runs now: where it raises nothing, the run goes on.
+  static bool stops() {
+    flag = false;
+    const nb::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() != 0;
+  }
   struct sigaction before {};
   StopRequest request;
   static inline std::atomic<bool> flag{false};

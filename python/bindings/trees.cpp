@@ -102,7 +102,9 @@ class Walk {
     inner(TreeKind::Dict, nb::len(keys), type, keys);
     for (nb::handle k : keys) {
       if (key_) text_key(k);
-      walk(nb::borrow(PyDict_GetItemWithError(d.ptr(), k.ptr())));
+      PyObject* value = PyDict_GetItemWithError(d.ptr(), k.ptr());
+      if (!value) raise(ErrorCode::InvalidArgument, "a dict changed while it was read");
+      walk(nb::borrow(value));
     }
   }
   void text_key(nb::handle k) {

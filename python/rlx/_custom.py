@@ -1,9 +1,11 @@
 """Ops of your own: rules in Python, a kernel in Python or C."""
 
+import itertools
 import json
+import weakref
 
-from . import _rlx
-from ._jit import ShapeDtype, cached_jit
+from . import _rlx, tree
+from ._jit import ShapeDtype, cached_jit, keeping, kept_forever
 
 _ops = {}
 
@@ -100,35 +102,83 @@ def _address_of(kernel, name):
     return address
 
 
-_callbacks = {}
+class _Callback:
+    """A Python function that programs call. Programs and traces keep it; the op that calls it knows its number."""
+
+    __slots__ = ("fn", "specs", "label", "number", "__weakref__")
+    living, numbers = weakref.WeakValueDictionary(), itertools.count()
+
+    def __init__(self, fn, specs):
+        self.fn, self.specs = fn, specs
+        self.label = getattr(fn, "__name__", type(fn).__name__)
+        self.number = next(self.numbers)
+        self.living[self.number] = self
+
+    def __call__(self, arrays, levels):
+        """The results for arrays with further axes in front: levels has, of each, its extent and whose axis it is."""
+        import numpy as np
+
+        if not levels:
+            outs = tree.leaves(self.fn(*arrays))
+            if len(outs) != len(self.specs):
+                raise TypeError(
+                    f"the callback {self.label} gives {len(outs)} arrays, its result_shape says {len(self.specs)}"
+                )
+            return [_of_spec(o, s, self.label) for o, s in zip(outs, self.specs)]
+        (size, mapped), inner = levels[0], levels[1:]
+        rows = [self([a[k] if m else a for a, m in zip(arrays, mapped)], inner) for k in range(size)]
+        if rows:
+            return [np.stack(column) for column in zip(*rows)]
+        extents = tuple(n for n, _ in levels)
+        return [np.zeros(extents + tuple(s.shape), s.dtype.dtype) for s in self.specs]
+
+
+def _call_back(*arrays, number, levels, results):
+    called = _Callback.living.get(number)
+    if called is None:
+        raise RuntimeError("the Python function that this program calls is gone: keep the function that was traced")
+    import numpy as np
+
+    return tuple(called(arrays, levels)) or np.False_
+
+
+def _call_back_shapes(*specs, number, levels, results):
+    extents = tuple(n for n, _ in levels)
+    return tuple(ShapeDtype(extents + tuple(s), d) for s, d in results) or ShapeDtype((), "bool")
+
+
+def _call_back_rows(operands, batched, size, *, number, levels, results):
+    if not isinstance(size, int):
+        raise NotImplementedError(f"a callback for each row of a batch of symbolic extent {size}")
+    return _callback_op(False)(*operands, number=number, levels=[[size, list(batched)], *levels], results=results)
+
+
+def _callback_op(ordered):
+    name = "callback.io" if ordered else "callback.pure"
+    return _ops.get(name) or custom_op(
+        name,
+        kernel=_call_back,
+        shape=_call_back_shapes,
+        batch=None if ordered else _call_back_rows,
+        ordered=ordered,
+        doc="A call of a Python function.",
+    )
 
 
 def _callback(fn, result_shape, operands, ordered):
-    """An op for a Python function and the shapes that it gives, made at first use."""
-    from . import tree
-
+    if not callable(fn):
+        raise TypeError(f"a callback is a function, got {fn!r}")
     specs, form = tree.flatten(tree.map(_as_spec, result_shape))
-    key = (fn, tuple((s.shape, s.dtype.name) for s in specs), ordered)
-    op = _callbacks.get(key)
-    if op is None:
-        number = len(_callbacks)
-        label = "".join(c if c.isalnum() else "_" for c in getattr(fn, "__name__", "fn").lower()).strip("_") or "fn"
-
-        def kernel(*arrays):
-            outs = tree.leaves(fn(*arrays))
-            if len(outs) != len(specs):
-                raise TypeError(f"the callback {label} gives {len(outs)} arrays, its result_shape says {len(specs)}")
-            return tuple(_of_spec(o, s, label) for o, s in zip(outs, specs))
-
-        op = custom_op(
-            f"callback.c{number}_{label}",
-            kernel=kernel,
-            shape=lambda *_: tuple(specs),
-            ordered=ordered,
-            doc=f"A call of the Python function {label}.",
-        )
-        _callbacks[key] = op
-    outs = op(*operands)
+    if not _rlx.tracing() and not any(isinstance(x, _rlx.Value) for x in operands):
+        key = ("callback", fn, form, tuple((s.shape, s.dtype.name) for s in specs), ordered)
+        return cached_jit(key, lambda: lambda *xs: _callback(fn, result_shape, xs, ordered))(*operands)
+    called = _Callback(fn, specs)
+    kept = getattr(keeping, "list", None)
+    (kept_forever if kept is None else kept).append(called)
+    results = [[list(s.shape), s.dtype.name] for s in specs]
+    outs = _callback_op(ordered)(*operands, number=called.number, levels=[], results=results)
+    if not specs:
+        return form.unflatten([])
     return form.unflatten(list(outs) if isinstance(outs, (tuple, list)) else [outs])
 
 
@@ -161,7 +211,9 @@ def _as_spec(s):
 
 
 def pure_callback(fn, result_shape, *operands):
-    """fn(*numpy_arrays) in the middle of a compiled function; it may be called any number of times."""
+    """fn(*numpy_arrays) in the middle of a compiled function; it may be called any number of times. Under vmap it is
+    called for each row.
+    """
     return _callback(fn, result_shape, operands, False)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import threading
 
 from . import _rlx, tree
 
@@ -97,9 +98,10 @@ def _unique(names):
 class Traced:
     """A function as a graph: its inputs are the leaves of the arguments, its outputs those of the result."""
 
-    def __init__(self, graph, in_specs, in_names, out_tree, out_weak):
+    def __init__(self, graph, in_specs, in_names, out_tree, out_weak, keeps=()):
         self.graph, self.in_specs, self.in_names = graph, in_specs, in_names
         self.out_tree, self.out_weak = out_tree, out_weak
+        self.keeps = keeps  # Python functions that the program calls
 
 
 def output_leaf(leaf, what):
@@ -123,8 +125,18 @@ def trace_leaves(call, specs, names, what, bounds=None):
         graph.set_outputs(outs)
         return out_tree, [o.weak_type for o in outs]
 
-    out_tree, weak = _rlx.trace(graph, body)
-    return Traced(graph, specs, names, out_tree, weak)
+    before, keeping.list = getattr(keeping, "list", None), []
+    try:
+        out_tree, weak = _rlx.trace(graph, body)
+        return Traced(graph, specs, names, out_tree, weak, keeping.list)
+    finally:
+        keeping.list = before
+
+
+# Of each thread, what the function under trace has to keep alive.
+keeping = threading.local()
+# What graphs call that users hold: nothing says how long these and the programs made of them live.
+kept_forever = []
 
 
 class _Arguments:
@@ -269,7 +281,7 @@ class _Wrapped:
         if pairs:
             options["donate"] = pairs
         compiled = self.session_for(args, kwargs).compile(traced.graph, **options)
-        return compiled, traced.out_tree, traced.out_weak, over, donated
+        return compiled, traced.out_tree, traced.out_weak, over, donated, traced.keeps
 
     def inlined(self, args, kwargs):
         return self.fun(*args, **kwargs)
@@ -436,6 +448,7 @@ class Lowered:
     @property
     def graph(self):
         """The graph of the function; compiling consumes a copy of it."""
+        kept_forever.extend(self._traced.keeps)
         return self._traced.graph
 
     def compile(self, **options):
@@ -469,6 +482,11 @@ class Program:
         import json
 
         t = self._traced
+        if t.keeps:
+            raise _rlx.Unsupported(
+                f"{self._what} calls {', '.join(sorted({k.label for k in t.keeps}))}, a Python function, which a file "
+                "cannot hold: an op of rlx.custom_op can be saved, and is registered again before rlx.load"
+            )
         head = {
             "rlx": "program",
             "version": 1,
@@ -525,6 +543,8 @@ def load(path, device="cpu", *, threads=0, isa="", precision="", products="", **
 
     with open(path, "rb") as f:
         data = f.read()
+    if data[:7] == b"RLXPROG" and data[7:8] != b"1":
+        raise _rlx.BadFile(f"{path}: written by a later rlx: its first bytes are {data[:8]!r}, this one reads RLXPROG1")
     if data[:8] != b"RLXPROG1" or len(data) < 16:
         raise _rlx.BadFile(f"{path}: this is no program that rlx saved; graphs are read by rlx.parse")
     size = int.from_bytes(data[8:16], "little")
@@ -532,20 +552,23 @@ def load(path, device="cpu", *, threads=0, isa="", precision="", products="", **
         raise _rlx.BadFile(f"{path}: the file is cut off: {len(data)} bytes, its header alone takes {16 + size}")
     try:
         head = json.loads(data[16 : 16 + size])
+        name = str(head["name"])
         if head["version"] != 1:
             raise _rlx.BadFile(f"{path}: written by a later rlx (format {head['version']}, this one reads 1)")
         names = [i[0] for i in head["inputs"]]
         specs = [ShapeDtype(i[1], i[2], i[3]) for i in head["inputs"]]
         form = _tree_from_json(head["tree"])
-        weak = head["weak"]
-    except (ValueError, KeyError, TypeError, IndexError) as e:
+        weak = [bool(w) for w in head["weak"]]
+        if len(weak) != form.num_leaves or not all(isinstance(n, str) for n in names):
+            raise ValueError("names and results do not match its tree")
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as e:
         if isinstance(e, _rlx.Error):
             raise
         raise _rlx.BadFile(f"{path}: the header is damaged ({e})") from None
     graph = _rlx.parse(data[16 + size :], str(path))
     traced = Traced(graph, specs, names, form, weak)
     compiled = session(device, threads, isa, precision, products).compile(graph.copy(), **options)
-    return Program(compiled, traced, head["name"])
+    return Program(compiled, traced, name)
 
 
 def _shapes(traced):
@@ -563,7 +586,9 @@ def eval_shape(fun, *args, **kwargs):
 def trace(fun, *args, **kwargs):
     """The graph of fun for arguments like these (arrays or ShapeDtype)."""
     wrapped = _Wrapped(fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None))
-    return wrapped.trace(args, kwargs).graph
+    traced = wrapped.trace(args, kwargs)
+    kept_forever.extend(traced.keeps)
+    return traced.graph
 
 
 _spare = {}

@@ -11,28 +11,35 @@ namespace rlx {
 /// While it lives, loops of programs that this thread runs look at `flag` before each trip, and throw
 /// ErrorCode::Interrupted once it is set: a signal handler or another thread may set it. States that the run was to
 /// write are then as after any run that failed. Steps without loops run to their end.
+/// With `confirm` a loop that sees the flag asks it on this thread, and goes on where it says no; it clears the flag.
 class StopRequest {
  public:
-  explicit StopRequest(const std::atomic<bool>& flag) : before_(std::exchange(flag_of_thread(), &flag)) {}
-  ~StopRequest() { flag_of_thread() = before_; }
+  explicit StopRequest(const std::atomic<bool>& flag, bool (*confirm)() = nullptr)
+      : before_(std::exchange(of_thread(), {&flag, confirm})) {}
+  ~StopRequest() { of_thread() = before_; }
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
   /// For loops: throws when this thread was asked to stop.
   static void check() {
-    const std::atomic<bool>* flag = flag_of_thread();
-    if (flag && flag->load(std::memory_order_relaxed)) throw_stopped();
+    const Asked& asked = of_thread();
+    if (asked.flag && asked.flag->load(std::memory_order_relaxed) && (!asked.confirm || asked.confirm()))
+      throw_stopped();
   }
 
  private:
-  static const std::atomic<bool>*& flag_of_thread() {
-    static thread_local const std::atomic<bool>* flag = nullptr;
-    return flag;
+  struct Asked {
+    const std::atomic<bool>* flag = nullptr;
+    bool (*confirm)() = nullptr;
+  };
+  static Asked& of_thread() {
+    static thread_local Asked asked;
+    return asked;
   }
   [[noreturn]] static void throw_stopped() {
     throw Error(ErrorCode::Interrupted, "the run was asked to stop, and ended between two trips of a loop");
   }
-  const std::atomic<bool>* before_;
+  Asked before_;
 };
 
 }  // namespace rlx

@@ -10,13 +10,13 @@ from ._base import array, axes_of, cast, constant, creator, dims_of, node, op, v
 @creator
 def zeros(shape, dtype="float32"):
     """An array of zeros."""
-    return filled(shape, 0, dtype)
+    return filled(shape, 0, dtype or "float32")
 
 
 @creator
 def ones(shape, dtype="float32"):
     """An array of ones."""
-    return filled(shape, 1, dtype)
+    return filled(shape, 1, dtype or "float32")
 
 
 def filled(shape, number, dtype):
@@ -182,7 +182,7 @@ def _wide(x, axis, rank):
 def eye(n, m=None, k=0, dtype="float32"):
     """Ones on the k-th diagonal of an [n, m] array of zeros."""
     m = n if m is None else m
-    return cast(node("eq", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype)
+    return cast(node("eq", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype or "float32")
 
 
 def grid_index(shape, axis):
@@ -199,7 +199,7 @@ def identity(n, dtype="float32"):
 def tri(n, m=None, k=0, dtype="float32"):
     """Ones at and below the k-th diagonal of an [n, m] array of zeros."""
     m = n if m is None else m
-    return cast(node("ge", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype)
+    return cast(node("ge", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype or "float32")
 
 
 def fromfunction(function, shape, dtype="float32", **kwargs):
