@@ -229,7 +229,9 @@ def _chosen(key, a, shape, replace, p, axis):
     else:
         p = _inexact(p)
         if p.shape != (among,):
-            raise ValueError(f"choice: p has shape {p.shape}, one probability for each of {among} entries is ({among},)")
+            raise ValueError(
+                f"choice: p has shape {p.shape}, one probability for each of {among} entries is ({among},)"
+            )
         if replace:
             total = _rnp.cumsum(p)
             places = _rnp.searchsorted(total, total[-1] * (1 - uniform(key, shape, p.dtype)))
