@@ -73,7 +73,7 @@ __version__ = _rlx.version
 
 
 def __getattr__(name):
-    if name in ("nn", "random"):
+    if name in ("flatten_util", "lax", "nn", "random"):
         import importlib
 
         return importlib.import_module("rlx." + name)

@@ -1,5 +1,6 @@
 """Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; and initializers."""
 
+from . import initializers  # noqa: F401
 from ._activations import (  # noqa: F401
     celu,
     elu,
@@ -39,4 +40,3 @@ from ._normal import (  # noqa: F401
     softmax,
     standardize,
 )
-from . import initializers  # noqa: F401

@@ -1,0 +1,80 @@
+"""jax.lax's names and arguments for what rlx has, over the ops that rlx.numpy is made of.
+
+Operands join and broadcast as in rlx.numpy where jax.lax refuses them. Products have the precision of the session,
+which is full unless it says otherwise, whatever `precision` asks; `unroll` is a hint that nothing follows.
+"""
+
+from ._control import (  # noqa: F401
+    associative_scan,
+    cond,
+    fori_loop,
+    map,
+    optimization_barrier,
+    scan,
+    stop_gradient,
+    switch,
+    while_loop,
+)
+from ._elementwise import *
+from ._elementwise import RoundingMethod  # noqa: F401
+from ._products import (  # noqa: F401
+    batch_matmul,
+    conv,
+    conv_general_dilated,
+    conv_with_general_padding,
+    dot,
+    dot_general,
+)
+from ._reductions import (  # noqa: F401
+    argmax,
+    argmin,
+    cumlogsumexp,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    reduce,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+    reduce_window,
+    sort,
+    sort_key_val,
+    top_k,
+)
+from ._shapes import (  # noqa: F401
+    broadcast,
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcast_to_rank,
+    broadcasted_iota,
+    collapse,
+    concatenate,
+    convert_element_type,
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+    empty,
+    expand_dims,
+    full,
+    full_like,
+    index_in_dim,
+    iota,
+    pad,
+    reshape,
+    rev,
+    slice,
+    slice_in_dim,
+    split,
+    squeeze,
+    stack,
+    tile,
+    transpose,
+    unstack,
+)
