@@ -7,15 +7,6 @@ from .. import numpy as rnp
 from .._op import cast, inexact, node, op
 from ..nn import sigmoid
 
-__all__ = [
-    *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not"),
-    *("bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp", "clz", "complex", "conj", "cos", "cosh", "div", "eq"),
-    *("erf", "erf_inv", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "log"),
-    *("log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "nextafter", "population_count", "pow", "real"),
-    *("reciprocal", "rem", "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic"),
-    *("shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh"),
-]
-
 sub, mul, neg, pow, max, min = rnp.subtract, rnp.multiply, rnp.negative, rnp.power, rnp.maximum, rnp.minimum
 eq, ne, lt, le, gt, ge = rnp.equal, rnp.not_equal, rnp.less, rnp.less_equal, rnp.greater, rnp.greater_equal
 rem, is_finite, logistic = rnp.fmod, rnp.isfinite, sigmoid

@@ -6,11 +6,6 @@ import math
 from .. import _rlx
 from .. import numpy as rnp
 from .._op import axes_of, cast, creator, node, op
-from ..numpy import (  # noqa: F401
-    broadcast_shapes,
-    stack,
-    unstack,
-)
 
 
 @creator
