@@ -1,6 +1,9 @@
 """Comparing results of rlx with those of NumPy and JAX: NaN and infinities in their places, numbers in ulp."""
 
+import importlib
+
 import numpy as np
+import pytest
 
 import rlx
 import rlx.numpy as rnp
@@ -221,3 +224,47 @@ def flat(x):
 
 def rnp_kind(x):
     return np.dtype(x.dtype.name).kind if x.dtype.name != "bfloat16" else "f"
+
+
+class Table:
+    """Calls call(module, numpy) of a module of rlx and of JAX's of that name, some for each function.
+
+    A call may be a tuple (call, tol); a tol is as of `same`.
+    """
+
+    def __init__(self, name):
+        self.name, self.calls = name, {}
+
+    def add(self, name, *calls, tol=("ulp", 8)):
+        self.calls.setdefault(name, []).extend((c, tol) for c in calls)
+
+    def params(self):
+        return [
+            pytest.param(call, tol, id=f"{name}-{i}")
+            for name, calls in self.calls.items()
+            for i, (call, tol) in enumerate(calls)
+        ]
+
+    def modules(self):
+        import jax.numpy as jnp
+
+        return importlib.import_module("rlx." + self.name), importlib.import_module("jax." + self.name), jnp
+
+    def check(self, call, tol, jit=True):
+        """The call at once and compiled, beside JAX without 64 bits; shapes and dtypes too."""
+        import jax
+
+        ours, theirs, jnp = self.modules()
+        with jax.enable_x64(False):
+            want = jax.tree.leaves(call(theirs, jnp))
+            for run in (lambda: call(ours, rnp), *([rlx.jit(lambda: call(ours, rnp))] if jit else [])):
+                got = rlx.tree.leaves(run())
+                assert [str(g.dtype) for g in map(np.asarray, got)] == [str(w.dtype) for w in want]
+                same(got, want, tol, self.name)
+
+    def forgotten(self):
+        """Functions of the module that the table has no call of."""
+        module = self.modules()[0]
+        public = {n: f for n, f in vars(module).items() if n[0] != "_" and callable(f)}
+        tried = [getattr(module, name) for name in self.calls]
+        return sorted(n for n, f in public.items() if not any(f is t for t in tried))
