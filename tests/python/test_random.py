@@ -3,10 +3,10 @@
 import jax
 import numpy as np
 import pytest
+import rlx.numpy as rnp
 from oracle import Table, same
 
 import rlx
-import rlx.numpy as rnp
 
 KEY = np.array([0, 7], np.uint32)
 ROWS = np.arange(12, dtype=np.int32).reshape(4, 3)
@@ -103,9 +103,9 @@ TABLE.add("pareto", call("pareto", np.ones(3, np.float32)), tol=("rel", 3e-6))
 exact("PRNGKey", lambda r, np_: r.PRNGKey(3))
 
 
-@pytest.mark.parametrize("call,tol", TABLE.params())
-def test_is_what_jax_draws(call, tol):
-    TABLE.check(call, tol)
+@pytest.mark.parametrize("i", TABLE.params())
+def test_is_what_jax_draws(i):
+    TABLE.check(i)
 
 
 def test_every_function_is_tried():
@@ -130,7 +130,7 @@ def test_batches_of_keys(name):
 def test_keys_of_traced_seeds_are_those_of_jax():
     seeds = np.arange(-1, 3, dtype=np.int32)
     want = jax.vmap(lambda s: jax.random.PRNGKey(s))(seeds)
-    same(rlx.vmap(rlx.random.PRNGKey)(seeds), want if want.dtype == np.uint32 else want, None, "keys")
+    same(rlx.vmap(rlx.random.PRNGKey)(seeds), want, None, "keys")
 
 
 def test_double_precision():

@@ -92,6 +92,8 @@ def conv_general_dilated(
         )
     ones = (1,) * len(window)
     base, dilation = lhs_dilation or ones, rhs_dilation or ones
+    if isinstance(padding, str) and any(b != 1 for b in base):
+        raise ValueError(f"conv_general_dilated: padding {padding!r} of a dilated lhs; give (low, high) of each axis")
     dilated = [(d - 1) * b + 1 if d else 0 for d, b in zip(extents, base)]
     spans = [(n - 1) * d + 1 for n, d in zip(window, dilation)]
     pads = window_padding(padding, dilated, spans, window_strides)
