@@ -114,7 +114,8 @@ class Walk {
     const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())));
     if (const nb::object r = registration(type); r.is_valid()) {
       const nb::object parts = r[nb::int_(0)](h);
-      const nb::tuple children = nb::tuple(parts[nb::int_(0)]);
+      const nb::object children = nb::steal(PySequence_Tuple(nb::object(parts[nb::int_(0)]).ptr()));
+      if (!children.is_valid()) throw nb::python_error();
       const nb::object rest = parts[nb::int_(1)];
       inner(TreeKind::Registered, nb::len(children), type, rest);
       if (key_) static_key(rest);
