@@ -59,7 +59,7 @@ def type_of(name, parameter):
 def text_of(default):
     if default is inspect.Parameter.empty:
         return ""
-    if isinstance(default, (bool, int, float, str)) or default is None:
+    if type(default) in (bool, int, float, str) or default is None:  # an enumerator has no text that a stub takes
         if isinstance(default, float) and default != default or default in (float("inf"), float("-inf")):
             return " = ..."
         return f" = {default!r}"

@@ -177,7 +177,7 @@ def geometric(key, p, shape=None, dtype="int32"):
 
 
 def _order(key, shape, axis):
-    """Indices [*shape] that put an axis in a random order: rounds of sorting by random bits, until ties are unlikely."""
+    """Indices [*shape] that put an axis in a random order: sorts by random bits, so many that ties are unlikely."""
     count = _math.prod(shape)
     rounds = _math.ceil(3 * _math.log(max(1, count)) / _math.log(2**32 - 1))
     order = _rnp.broadcast_to(_rnp.expand_dims(_rnp.arange(shape[axis]), tuple(range(1, len(shape) - axis))), shape)

@@ -125,7 +125,7 @@ def transpose(outer, inner, tree):
 
 
 def flatten_with_path(tree, is_leaf=None):
-    """([(path, leaf), ...], form): a path is a tuple of steps, DictKey, SequenceKey, GetAttrKey or FlattenedIndexKey."""
+    """([(path, leaf), ...], form): a path is a tuple of DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey."""
     found, form = _rlx.tree_flatten(tree, is_leaf)
     paths = [tuple(_STEPS[kind](key) for kind, key in path) for path in form.paths()]
     return list(zip(paths, found)), form

@@ -1,4 +1,4 @@
-"""Every function of rlx.random beside jax.random: the same integers, choices and uniform numbers, others to rounding."""
+"""Every function of rlx.random beside jax.random: the same integers and choices, others to rounding."""
 
 import jax
 import numpy as np

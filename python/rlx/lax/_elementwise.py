@@ -72,7 +72,7 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
 
 @op("min", "x", "max")
 def clamp(min, x, max):
-    """x where it is between min and max, else the nearer one of them; the derivatives where it is equal to one are 0."""
+    """x where it is between min and max, else the nearer one of them; where it is one of them derivatives are 0."""
     x = _rlx.value(x)
     inside = rnp.logical_and(rnp.less(min, x), rnp.less(x, max))
     x = rnp.where(inside, x, node("stop_gradient", x))

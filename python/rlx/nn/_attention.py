@@ -54,7 +54,7 @@ def dot_product_attention(
     local_window_size=None,
     return_residual=False,
 ):
-    """softmax(query key^T * scale + bias) value for each head, [B, T, N, H] of keys and values [B, S, K, H]; K divides N.
+    """softmax(query key^T * scale + bias) value per head, [B, T, N, H] of keys and values [B, S, K, H]; K divides N.
 
     mask, [B, N, T, S] or what broadcasts to it: True where a query sees a key. A query that sees no key gives zeros.
     is_causal: query i sees keys 0 to i. Lengths [B] count the queries and keys that are there. local_window_size:
