@@ -5,44 +5,44 @@ A field of a dataclass with metadata {"static": True} is part of the tree's form
 
 import builtins
 import functools
-from typing import NamedTuple
+from collections import namedtuple
 
 from . import _rlx
 
 TreeDef = _rlx.TreeDef
 
 
-class DictKey(NamedTuple):
+class DictKey(namedtuple("DictKey", "key")):
     """A step of a path: the value of a key."""
 
-    key: object
+    __slots__ = ()
 
     def __str__(self):
         return f"[{self.key!r}]"
 
 
-class SequenceKey(NamedTuple):
+class SequenceKey(namedtuple("SequenceKey", "idx")):
     """A step of a path: the entry of a tuple or a list at a place."""
 
-    idx: int
+    __slots__ = ()
 
     def __str__(self):
         return f"[{self.idx}]"
 
 
-class GetAttrKey(NamedTuple):
+class GetAttrKey(namedtuple("GetAttrKey", "name")):
     """A step of a path: the field of a named tuple or a dataclass."""
 
-    name: str
+    __slots__ = ()
 
     def __str__(self):
         return f".{self.name}"
 
 
-class FlattenedIndexKey(NamedTuple):
+class FlattenedIndexKey(namedtuple("FlattenedIndexKey", "key")):
     """A step of a path: the child of an instance of a registered class."""
 
-    key: int
+    __slots__ = ()
 
     def __str__(self):
         return f"[<flat index {self.key}>]"

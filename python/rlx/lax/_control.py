@@ -2,6 +2,7 @@
 
 from .. import _control, _rlx, tree
 from .. import numpy as rnp
+from .._jit import cached_jit
 from .._control import cond, map, switch  # noqa: F401
 from .._transforms import stop_gradient  # noqa: F401
 
@@ -36,6 +37,9 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     """
     if not callable(fn):
         raise TypeError("associative_scan(fn, elems): fn is a function of two trees")
+    if not _rlx.tracing():
+        run = lambda: lambda xs: associative_scan(fn, xs, reverse, axis)  # noqa: E731
+        return cached_jit(("associative_scan", fn, reverse, axis), run)(elems)
     leaves, form = tree.flatten(elems)
     rows = [rnp.moveaxis(rnp.asarray(x), axis, 0) for x in leaves]
     if len({x.shape[0] for x in rows}) != 1:

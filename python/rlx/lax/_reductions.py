@@ -6,6 +6,7 @@ import math
 from .. import _rlx, tree
 from .. import numpy as rnp
 from .._op import axes_of, cast, node, op
+from .._jit import cached_jit
 from .._transforms import vmap
 from ..numpy._base import named
 from ._control import associative_scan
@@ -143,8 +144,11 @@ def reduce(operands, init_values, computation, dimensions):
 
     Operands are an array or a tree of arrays of one shape, init_values scalars of the same form.
     """
+    if not _rlx.tracing():
+        run = lambda: lambda xs, first: reduce(xs, first, computation, dimensions)  # noqa: E731
+        return cached_jit(("reduce", computation, tuple(dimensions)), run)(operands, init_values)
     leaves, form = tree.flatten(operands)
-    xs = [rnp.asarray(x) for x in leaves]
+    xs = [_rlx.value(x) for x in leaves]
     axes = axes_of(tuple(dimensions), xs[0].ndim, "reduce")
     kept = tuple(d for i, d in enumerate(xs[0].shape) if i not in axes)
     count = math.prod(xs[0].shape[a] for a in axes)
@@ -156,7 +160,7 @@ def reduce(operands, init_values, computation, dimensions):
         if front[0].shape[0] % 2:
             rest.append([x[-1] for x in front])
         front = join([x[:half] for x in front], [x[half : 2 * half] for x in front], form)
-    out = [rnp.full(kept, i, x.dtype) for i, x in zip(tree.leaves(init_values), xs)]
+    out = [rnp.broadcast_to(cast(i, x.dtype), kept) for i, x in zip(tree.leaves(init_values), xs)]
     for part in [*([[x[0] for x in front]] if count else []), *rest]:
         out = join(out, part, form)
     return form.unflatten(out)
@@ -206,7 +210,13 @@ def reduce_window(
 
     The program grows with the elements of a window.
     """
-    x = rnp.asarray(operand)
+    sizes = [v if v is None else tuple(v) for v in (window_dimensions, window_strides, base_dilation, window_dilation)]
+    padding = padding if isinstance(padding, str) else tuple(map(tuple, padding))
+    if not _rlx.tracing():
+        static = (computation, *sizes[:2], padding, *sizes[2:])
+        run = lambda: lambda x, first: reduce_window(x, first, *static)  # noqa: E731
+        return cached_jit(("reduce_window", *static), run)(operand, init_value)
+    x = _rlx.value(operand)
     ones = (1,) * x.ndim
     strides, dilation, base = window_strides or ones, window_dilation or ones, base_dilation or ones
     dilated = [(d - 1) * b + 1 if d else 0 for d, b in zip(x.shape, base)]
@@ -218,6 +228,6 @@ def reduce_window(
     _, form = tree.flatten(0)
     out, join = None, _elementwise(computation, 1)
     for part in windows(x, window_dimensions, strides, dilation):
-        out = [rnp.full(part.shape, init_value, x.dtype)] if out is None else out
+        out = [rnp.broadcast_to(cast(init_value, x.dtype), part.shape)] if out is None else out
         out = join(out, [part], form)
     return out[0]

@@ -106,6 +106,8 @@ def selu(x):
 def leaky_relu(x, negative_slope=0.01):
     """x above 0, a small multiple of it below."""
     x = inexact(x)
+    if isinstance(negative_slope, (int, float)):
+        return node("leaky_relu", x, alpha=negative_slope)
     return rnp.where(rnp.greater_equal(x, 0), x, negative_slope * x)
 
 
