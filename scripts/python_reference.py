@@ -22,7 +22,7 @@ Written by `scripts/python_reference.py` from the docstrings of the package; rea
 """
 # The order of the first part; what is in none of these groups stands under "More", so nothing is forgotten.
 GROUPS = {
-    "Arrays": ["array", "asarray", "from_dlpack", "Array", "dtype", "dtypes", "devices"],
+    "Arrays": ["array", "asarray", "from_dlpack", "Array", "dtype", "dtypes", "devices", "block_until_ready"],
     "Compiled functions": [
         "jit",
         "JitFunction",
@@ -32,6 +32,7 @@ GROUPS = {
         "trace",
         "eval_shape",
         "ShapeDtype",
+        "ShapeDtypeStruct",
         "Dim",
     ],
     "Derivatives and batches": [
@@ -42,6 +43,7 @@ GROUPS = {
         "linearize",
         "jacfwd",
         "jacrev",
+        "jacobian",
         "hessian",
         "hvp",
         "stop_gradient",
@@ -55,6 +57,7 @@ GROUPS = {
         "fori_loop",
         "while_loop",
         "checkpoint",
+        "remat",
         "custom_vjp",
         "custom_jvp",
     ],
@@ -202,6 +205,9 @@ def core(rlx, stubs, missing):
                     + "\n"
                 )
                 continue
+            if getattr(value, "__name__", name) != name and value is exported.get(value.__name__):
+                out.append(f"\n#### `rlx.{name}`\n\n`rlx.{value.__name__}`, by JAX's name.\n")
+                continue
             is_class = isinstance(value, type)
             doc = cut(value.__doc__)
             if not doc:
@@ -261,6 +267,8 @@ def ops(module):
 
 def text():
     import rlx
+    import rlx.flatten_util
+    import rlx.lax
     import rlx.nn
     import rlx.numpy
     import rlx.random
@@ -269,7 +277,8 @@ def text():
     stubs["Array"] = {**stubs.get("_Operators", {}), **stubs["Array"]}
     missing = []
     parts = [HEADER, *core(rlx, stubs, missing)]
-    for module in (rlx.tree, rlx.numpy, *submodules(rlx.numpy), rlx.nn, rlx.random):
+    libraries = (rlx.numpy, *submodules(rlx.numpy), rlx.nn, *submodules(rlx.nn), rlx.random, rlx.lax)
+    for module in (rlx.tree, rlx.flatten_util, *libraries):
         parts += functions(module, module.__name__)
     parts += ops(rlx.ops)
     page = "".join(parts)

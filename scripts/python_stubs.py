@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random and rlx.ops from their functions.
+"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random, rlx.lax and rlx.ops from their functions.
 
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
 """
@@ -59,7 +59,7 @@ def type_of(name, parameter):
 def text_of(default):
     if default is inspect.Parameter.empty:
         return ""
-    if isinstance(default, (bool, int, float, str)) or default is None:
+    if type(default) in (bool, int, float, str) or default is None:  # an enumerator has no text that a stub takes
         if isinstance(default, float) and default != default or default in (float("inf"), float("-inf")):
             return " = ..."
         return f" = {default!r}"
@@ -68,7 +68,7 @@ def text_of(default):
     return " = ..."
 
 
-def signature(name, function):
+def signature(name, function, module):
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -86,7 +86,8 @@ def signature(name, function):
                 parts.append("*")
                 star = True
             parts.append(f"{p.name}: {kind}{text_of(p.default)}")
-    result = getattr(function, "__annotations__", {}).get("return", None) or RESULTS.get(name, "Array")
+    own = RESULTS_OF.get(module, {})
+    result = getattr(function, "__annotations__", {}).get("return", None) or own.get(name) or RESULTS.get(name, "Array")
     line = f"def {name}({', '.join(parts)}) -> {result}: ..."
     if len(line) > 120:
         line = f"def {name}(\n    " + ",\n    ".join(parts) + f",\n) -> {result}: ..."
@@ -133,6 +134,17 @@ RESULTS = {
     "ops": "Any",
 }
 
+TREES = "associative_scan cond fori_loop map optimization_barrier reduce scan sort stop_gradient switch while_loop"
+MAKERS = "constant uniform normal truncated_normal variance_scaling".split() + [
+    f"{name}_{kind}" for name in ("glorot", "xavier", "lecun", "he", "kaiming") for kind in ("normal", "uniform")
+]
+# Those of single modules.
+RESULTS_OF = {
+    "rlx.random": {"split": "Array"},
+    "rlx.lax": {**dict.fromkeys(TREES.split(), "Any"), "top_k": MANY, "sort_key_val": "tuple[Array, Array]"},
+    "rlx.nn.initializers": dict.fromkeys(MAKERS, "Callable[..., Array]"),
+}
+
 
 def stub(module, up):
     lines = [HEADER.format(up=up)]
@@ -149,7 +161,7 @@ def stub(module, up):
             and not isinstance(value, type)
             and hasattr(value, "__wrapped__")
         ):
-            lines.append(signature(name, value))
+            lines.append(signature(name, value, module.__name__))
         elif isinstance(value, type):
             lines.append(f"{name}: Any\n")
         elif isinstance(value, (int, float)):
@@ -174,6 +186,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     import rlx
+    import rlx.lax
     import rlx.nn
     import rlx.numpy
     import rlx.random
@@ -194,6 +207,7 @@ def main():
     add(rlx.numpy, "numpy", ".")
     add(rlx.nn, "nn", ".")
     add(rlx.random, "random", ".")
+    add(rlx.lax, "lax", ".")
     wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
     stale = []
     for path, text in wanted.items():

@@ -67,13 +67,24 @@ from ._transforms import (  # noqa: E402
     vmap,
 )
 
+jacobian, remat, ShapeDtypeStruct = jacrev, checkpoint, ShapeDtype
+
+
+def block_until_ready(x):
+    """The tree x when all of its arrays are computed."""
+    for leaf in tree.leaves(x):
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return x
+
+
 _operators.install()
 _graph.install()
 __version__ = _rlx.version
 
 
 def __getattr__(name):
-    if name in ("nn", "random"):
+    if name in ("flatten_util", "lax", "nn", "random"):
         import importlib
 
         return importlib.import_module("rlx." + name)

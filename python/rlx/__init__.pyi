@@ -1,8 +1,10 @@
-# Types of rlx. rlx.numpy, nn, random and ops have stubs that scripts/python_stubs.py writes.
+# Types of rlx. rlx.numpy, nn, random, lax and ops have stubs that scripts/python_stubs.py writes.
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
+from . import flatten_util as flatten_util
+from . import lax as lax
 from . import nn as nn
 from . import numpy as numpy
 from . import ops as ops
@@ -495,6 +497,12 @@ def map(f: Callable[[Any], _Y], xs: Any) -> _Y: ...
 def checkpoint(fun: Callable[_P, _R], *, keep_dots: bool = False) -> Callable[_P, _R]: ...
 @overload
 def checkpoint(fun: None = None, *, keep_dots: bool = False) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+
+jacobian = jacrev
+remat = checkpoint
+ShapeDtypeStruct = ShapeDtype
+
+def block_until_ready(x: _T) -> _T: ...
 
 class custom_vjp(Generic[_P, _R]):
     def __init__(self, fun: Callable[_P, _R], nondiff_argnums: _Nums = ()) -> None: ...

@@ -105,10 +105,9 @@ def op(*arrays):
                 _check_numbers(args, large, None if dtype is None else _rlx.dtype(dtype))
             if dtype is not None and _rlx.dtype(dtype).name in ("float64", "complex128"):
                 # Python's numbers keep all of their digits where the result is to have them.
-                args = [
-                    _rlx.array_from(a, dtype) if type(a) in (float, complex) and i not in static_places else a
-                    for i, a in enumerate(args)
-                ]
+                wide = lambda a: _rlx.array_from(a, dtype) if type(a) in (float, complex) else a  # noqa: E731
+                args = [a if i in static_places else wide(a) for i, a in enumerate(args)]
+                kwargs = {k: v if k in statics else wide(v) for k, v in kwargs.items()}
             if compiled is None:
                 from ._jit import jit
 

@@ -23,7 +23,7 @@ def _joins(x):
     return _rlx.is_array_leaf(x) and not isinstance(x, (str, bytes))
 
 
-def _refuse_write(self, index, value):
+def _refuse_write(self, index, value=None):
     raise TypeError(
         "rlx arrays cannot be written in place: x = x.at[index].set(value) gives the changed array, and costs no copy "
         "where the old one is dead"
@@ -33,7 +33,8 @@ def _refuse_write(self, index, value):
 def _refuse_update(name):
     def op(self, *args, **kwargs):
         raise TypeError(
-            f"rlx arrays cannot be changed in place, as {name} would: use its result, y = rlx.numpy.{name}(x)"
+            f"rlx arrays cannot be changed in place, as {name} would: x = x.at[index].set(value) is the changed array, "
+            "and rlx.numpy has functions that give their results"
         )
 
     return op
@@ -290,7 +291,7 @@ def _common(cls):
     cls.compress = lambda self, condition, axis=None, **kwargs: rnp.compress(condition, self, axis, **kwargs)
     cls.reshape = _reshape
     cls.transpose = _transpose
-    cls.fill = cls.put = cls.partition = _refuse_update("where")
+    cls.fill, cls.put, cls.partition = map(_refuse_update, ("fill", "put", "partition"))
 
 
 def _for_jax(self):

@@ -1,11 +1,19 @@
 """Random numbers with explicit keys: key = rlx.random.key(0); a, b = rlx.random.split(key); rlx.random.normal(a, (3,)).
 
-The same key gives the same bits on every device and thread count; bits are those of jax.random with threefry2x32.
+The same key gives the same bits on every device and thread count, and they are those of jax.random with threefry2x32:
+integers, uniform numbers and choices are JAX's, what a function of a uniform number is (normal, gumbel) to rounding.
 """
 
+import math as _math
+import operator as _operator
+
 from . import _rlx
-from . import numpy as rnp
+from . import numpy as _rnp
+from ._op import axes_of as _axes_of
+from ._op import cast as _cast
 from ._op import creator as _creator
+from ._op import inexact as _inexact
+from ._op import node as _node
 from ._op import op as _op
 
 
@@ -13,10 +21,55 @@ def _dims(shape):
     return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
 
 
+def _float_dtype(dtype, what):
+    dtype = _rlx.dtype(dtype)
+    if dtype.kind != "f":
+        raise TypeError(f"{what} makes floating numbers, not {dtype.name}; rlx.random.randint and bits make integers")
+    return dtype
+
+
+def _low_mode(mode, what):
+    if mode not in (None, "low"):
+        raise NotImplementedError(f"{what}: mode {mode!r} is not there; leave it out, or say 'low'")
+
+
+def _single(key, what):
+    key = _rlx.value(key)
+    if key.shape != (2,):
+        raise TypeError(f"{what}: the key has shape {key.shape}, one key is uint32 [2]; rlx.vmap goes over several")
+    return key
+
+
+def _shape_of(shape, parameters, what):
+    """`shape`, or the one that the parameters broadcast to; they have to broadcast to it."""
+    own = _rnp.broadcast_shapes(*(_rlx.value(p).shape for p in parameters))
+    if shape is None:
+        return own
+    shape = _dims(shape)
+    if _rnp.broadcast_shapes(own, shape) != shape:
+        raise ValueError(f"{what}: parameters of shape {own} do not broadcast to the shape {shape}")
+    return shape
+
+
 @_creator
+def _key_of(seed):
+    return _rlx.rng_key(seed)
+
+
+@_op("seed")
+def _key_of_array(seed):
+    seed = _rlx.value(seed)
+    if seed.ndim or seed.dtype.kind not in "iu":
+        raise TypeError(f"key: the seed is {seed.dtype.name}{list(seed.shape)}, it is one integer; see rlx.vmap")
+    high = seed >> 32 if seed.dtype.itemsize == 8 else 0
+    return _rnp.stack([_cast(high, "uint32"), _cast(seed, "uint32")])
+
+
 def key(seed):
     """The key of an integer seed, uint32 [2]."""
-    return _rlx.rng_key(seed % 2**64)
+    if isinstance(seed, int):
+        return _key_of(seed % 2**64 if not -(2**31) <= seed < 0 else seed % 2**32)
+    return _key_of_array(seed)
 
 
 PRNGKey = key
@@ -24,8 +77,9 @@ PRNGKey = key
 
 @_op("key")
 def split(key, num=2):
-    """num keys of one, uint32 [num, 2]."""
-    return _rlx.rng_split([key], num)
+    """Keys made of one: uint32 [num, 2], or [*num, 2] where num is a shape."""
+    shape = _dims(num)
+    return _rnp.reshape(_rlx.rng_split([_single(key, "split")], _math.prod(shape)), (*shape, 2))
 
 
 @_op("key", "data")
@@ -40,49 +94,277 @@ def bits(key, shape=(), dtype="uint32"):
     return _rlx.rng_bits([key], _dims(shape), dtype)
 
 
-@_op("key")
+@_op("key", "minval", "maxval")
 def uniform(key, shape=(), dtype="float32", minval=0.0, maxval=1.0):
-    """Numbers in [minval, maxval)."""
-    return _rlx.rng_uniform([key], _dims(shape), dtype, float(minval), float(maxval))
+    """Numbers in [minval, maxval); the bounds broadcast to the shape."""
+    dtype, shape = _float_dtype(dtype, "uniform"), _shape_of(shape, (minval, maxval), "uniform")
+    u = _rlx.rng_uniform([key], shape, dtype, 0.0, 1.0)
+    if isinstance(minval, float) and isinstance(maxval, float) and (minval, maxval) == (0.0, 1.0):
+        return u
+    low, high = _cast(minval, dtype), _cast(maxval, dtype)
+    return _rnp.maximum(u * (high - low) + low, low)
 
 
 @_op("key")
 def normal(key, shape=(), dtype="float32"):
     """Numbers of the normal distribution, mean 0 and variance 1."""
-    return _rlx.rng_normal([key], _dims(shape), dtype)
+    return _rlx.rng_normal([key], _dims(shape), _float_dtype(dtype, "normal"))
 
 
-@_op("key")
-def bernoulli(key, p=0.5, shape=()):
-    """True with probability p."""
-    return _rlx.rng_bernoulli([key], float(p), _dims(shape))
+@_op("key", "p")
+def bernoulli(key, p=0.5, shape=None, mode="low"):
+    """True with probability p, of p's shape where none is given."""
+    _low_mode(mode, "bernoulli")
+    p = _rlx.value(p)
+    if p.dtype.kind != "f":
+        raise TypeError(f"bernoulli: p is a floating number, got {p.dtype.name}")
+    return _rnp.less(uniform(key, _shape_of(shape, (p,), "bernoulli"), p.dtype), p)
 
 
-@_op("key")
+# -- integers --
+
+
+def _modulo(x, n):
+    """x mod n, and x for n = 0, which stands for all numbers that the dtype has."""
+    return _rnp.where(_rnp.equal(n, 0), x, _rnp.remainder(x, n))
+
+
+def _bound(x, dtype, what):
+    """(x cut to the dtype's range, whether it was above)."""
+    x = _rlx.value(x)
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"randint: {what} is an integer, got {x.dtype.name}")
+    info, own = _rnp.iinfo(dtype), _rnp.iinfo(x.dtype)
+    cut = _rnp.clip(x, max(info.min, own.min), min(info.max, own.max))
+    return _cast(cut, dtype), _rnp.greater(x, info.max) if own.max > info.max else False
+
+
+@_op("key", "minval", "maxval")
 def randint(key, shape, minval, maxval, dtype="int32"):
-    """Integers in [minval, maxval); of spans that are no power of two some are likelier, by less than 2^-32."""
-    if not minval < maxval:
-        raise ValueError(f"randint: no integers in [{minval}, {maxval})")
-    span = maxval - minval
-    wide = bits(key, shape, "uint64")
-    return rnp.astype(rnp.add(rnp.astype(rnp.remainder(wide, rnp.asarray(span, "uint64")), "int64"), minval), dtype)
+    """Integers in [minval, maxval); of spans that are no power of two some are a little likelier."""
+    dtype = _rlx.dtype(dtype)
+    if dtype.kind not in "iu" or dtype.itemsize * 8 != dtype.bits:
+        raise TypeError(f"randint makes integers of whole bytes, not {dtype.name}; rlx.random.uniform makes floats")
+    key, shape = _single(key, "randint"), _shape_of(shape, (minval, maxval), "randint")
+    (low, _), (high, beyond) = _bound(minval, dtype, "minval"), _bound(maxval, dtype, "maxval")
+    unsigned = "uint64" if dtype.bits == 64 else "uint32"
+    some = _rnp.less(low, high)
+    span = _rnp.where(some, _cast(high, unsigned) - _cast(low, unsigned), _cast(1, unsigned))
+    if beyond is not False:
+        span = _rnp.where(_rnp.logical_and(some, beyond), span + 1, span)
+    keys = split(key)
+    upper, lower = bits(keys[0], shape, unsigned), bits(keys[1], shape, unsigned)
+    root = _modulo(_cast(2**32 if dtype.bits == 64 else 2**16, unsigned), span)
+    factor = _modulo(root * root, span)
+    return low + _cast(_modulo(_modulo(upper, span) * factor + _modulo(lower, span), span), dtype)
 
 
-@_op("key", "logits")
-def categorical(key, logits, axis=-1, shape=None):
-    """Indices drawn by their logits along an axis."""
-    logits = _rlx.value(logits)
-    u = uniform(key, logits.shape, "float32", 1e-38, 1.0)
-    return rnp.argmax(logits - rnp.log(-rnp.log(u)), axis)
+@_op("key")
+def rademacher(key, shape=(), dtype="int32"):
+    """-1 or 1, each with probability 1/2."""
+    return 2 * _cast(bernoulli(key, 0.5, _dims(shape)), dtype) - 1
 
 
-def permutation(key, x, axis=0):
-    """The rows of x (or range(x)) in a random order."""
-    return _permuted(key, rnp.arange(x) if isinstance(x, int) else x, axis)
+@_op("key", "p")
+def geometric(key, p, shape=None, dtype="int32"):
+    """How many trials, each of which succeeds with probability p, there are up to the first success: 1, 2, ..."""
+    p = _inexact(p)
+    u = uniform(key, _shape_of(shape, (p,), "geometric"), p.dtype, float(_rnp.finfo(p.dtype).eps))
+    return _cast(_rnp.floor(_rnp.log(u) / _rnp.log1p(-p)) + 1, dtype)
+
+
+# -- orders and choices --
+
+
+def _order(key, shape, axis):
+    """Indices [*shape] that put an axis in a random order: sorts by random bits, so many that ties are unlikely."""
+    count = _math.prod(shape)
+    rounds = _math.ceil(3 * _math.log(max(1, count)) / _math.log(2**32 - 1))
+    order = _rnp.broadcast_to(_rnp.expand_dims(_rnp.arange(shape[axis]), tuple(range(1, len(shape) - axis))), shape)
+    for _ in range(rounds):
+        keys = split(key)
+        key, places = keys[0], _rnp.argsort(bits(keys[1], shape), axis)
+        order = _rnp.take_along_axis(order, places, axis)
+    return order
 
 
 @_op("key", "x")
-def _permuted(key, x, axis):
+def _permuted(key, x, axis, independent):
     x = _rlx.value(x)
-    order = rnp.argsort(bits(key, (x.shape[axis],), "uint64"))
-    return rnp.take(x, order, axis)
+    (axis,) = _axes_of(axis, x.ndim, "permutation")
+    if independent:
+        return _rnp.take_along_axis(x, _order(key, x.shape, axis), axis)
+    return _rnp.take(x, _order(key, (x.shape[axis],), 0), axis)
+
+
+def _range_or_array(x, what):
+    """range(x) of an integer; an array with axes as it is."""
+    if not isinstance(x, (list, tuple)) and not getattr(x, "shape", ()):
+        try:
+            count = _operator.index(x)
+        except TypeError:
+            raise TypeError(f"{what} takes an integer or an array with at least one axis, got {x!r}") from None
+        return _rnp.arange(max(count, 0))
+    return x
+
+
+def permutation(key, x, axis=0, independent=False):
+    """The rows of x (or range(x)) in a random order; independent: each row of the other axes in an order of its own."""
+    return _permuted(key, _range_or_array(x, "permutation"), axis, independent)
+
+
+@_op("key", "a", "p")
+def _chosen(key, a, shape, replace, p, axis):
+    a, key = _rlx.value(a), _single(key, "choice")
+    (axis,) = _axes_of(axis, a.ndim, "choice")
+    among, wanted = a.shape[axis], _math.prod(shape)
+    if wanted and not among:
+        raise ValueError(f"choice: axis {axis} of an array of shape {a.shape} has nothing to choose from")
+    if not replace and wanted > among:
+        raise ValueError(f"choice: {wanted} of {among} without replacement; draw fewer, or say replace=True")
+    if p is None:
+        if replace:
+            return _rnp.take(a, randint(key, shape, 0, among), axis)
+        places = _order(key, (among,), 0)[:wanted]
+    else:
+        p = _inexact(p)
+        if p.shape != (among,):
+            raise ValueError(
+                f"choice: p has shape {p.shape}, one probability for each of {among} entries is ({among},)"
+            )
+        if replace:
+            total = _rnp.cumsum(p)
+            places = _rnp.searchsorted(total, total[-1] * (1 - uniform(key, shape, p.dtype)))
+        else:
+            places = _rnp.argsort(-gumbel(key, (among,), p.dtype) - _rnp.log(p))[:wanted]
+    return _rnp.take(a, _rnp.reshape(places, shape), axis)
+
+
+def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
+    """Entries of a (or of range(a)) along an axis, drawn with probabilities p, with or without replacement.
+
+    Results have `shape` in place of that axis.
+    """
+    _low_mode(mode, "choice")
+    return _chosen(key, _range_or_array(a, "choice"), _dims(shape), replace, p, axis)
+
+
+@_op("key", "logits")
+def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
+    """Indices drawn by their logits along an axis, int32.
+
+    shape: that of the result, which ends with the other axes of the logits (or what they broadcast to) and has the
+    axes of independent draws in front; without replacement these are different indices.
+    """
+    _low_mode(mode, "categorical")
+    logits = _inexact(logits)
+    (axis,) = _axes_of(axis, logits.ndim, "categorical")
+    rows = logits.shape[:axis] + logits.shape[axis + 1 :]
+    shape = _shape_of(shape, (_rnp.empty(rows),), "categorical")
+    draws, rows = shape[: len(shape) - len(rows)], shape[len(shape) - len(rows) :]
+    noise = (*rows[:axis], logits.shape[axis], *rows[axis:])
+    if replace:
+        noisy = gumbel(key, (*draws, *noise), logits.dtype) + logits
+        return _rnp.argmax(noisy, axis + len(draws))
+    count = _math.prod(draws)
+    if count > logits.shape[axis]:
+        raise ValueError(
+            f"categorical: {count} of {logits.shape[axis]} indices without replacement; draw fewer, or say replace=True"
+        )
+    order = _rnp.moveaxis(_rnp.argsort(-(gumbel(key, noise, logits.dtype) + logits), axis), axis, 0)
+    return _rnp.reshape(order[:count], shape)
+
+
+# -- functions of uniform and of normal numbers --
+
+
+@_op("key")
+def gumbel(key, shape=(), dtype="float32", mode=None):
+    """Numbers of the Gumbel distribution: the largest of logits plus such numbers is a draw by the logits."""
+    _low_mode(mode, "gumbel")
+    tiny = float(_rnp.finfo(_float_dtype(dtype, "gumbel")).tiny)
+    return -_rnp.log(-_rnp.log(uniform(key, _dims(shape), dtype, tiny)))
+
+
+@_op("key")
+def exponential(key, shape=(), dtype="float32"):
+    """Numbers of the exponential distribution, mean 1."""
+    return -_rnp.log1p(-uniform(key, _dims(shape), dtype))
+
+
+@_op("key")
+def laplace(key, shape=(), dtype="float32"):
+    """Numbers of the Laplace distribution, mean 0 and scale 1."""
+    half = float(_rnp.finfo(_float_dtype(dtype, "laplace")).eps) / 2
+    u = uniform(key, _dims(shape), dtype, half - 1)
+    return _rnp.sign(u) * _rnp.log1p(-_rnp.abs(u))
+
+
+@_op("key")
+def logistic(key, shape=(), dtype="float32"):
+    """Numbers of the logistic distribution, mean 0 and scale 1."""
+    u = uniform(key, _dims(shape), dtype, float(_rnp.finfo(_float_dtype(dtype, "logistic")).tiny))
+    return _rnp.log(u) - _rnp.log1p(-u)
+
+
+@_op("key")
+def cauchy(key, shape=(), dtype="float32"):
+    """Numbers of the Cauchy distribution, around 0 with scale 1."""
+    u = uniform(key, _dims(shape), dtype, float(_rnp.finfo(_float_dtype(dtype, "cauchy")).eps))
+    return _rnp.tan(_math.pi * (u - 0.5))
+
+
+@_op("key", "scale")
+def rayleigh(key, scale, shape=None, dtype="float32"):
+    """Numbers of the Rayleigh distribution with a scale, the length of a vector of two normal numbers."""
+    shape = _shape_of(shape, (scale,), "rayleigh")
+    u = uniform(key, shape, dtype, float(_rnp.finfo(_float_dtype(dtype, "rayleigh")).tiny))
+    return _rnp.sqrt(-2 * _rnp.log(u)) * _cast(scale, dtype)
+
+
+@_op("key", "scale", "concentration")
+def weibull_min(key, scale, concentration, shape=(), dtype="float32"):
+    """Numbers of the Weibull distribution: scale * e^(1 / concentration) of exponential numbers e."""
+    shape = _shape_of(shape, (scale, concentration), "weibull_min")
+    return _rnp.power(exponential(key, shape, dtype), 1 / _cast(concentration, dtype)) * _cast(scale, dtype)
+
+
+@_op("key", "b")
+def pareto(key, b, shape=None, dtype="float32"):
+    """Numbers of the Pareto distribution, at least 1 and above x with probability x^-b."""
+    return _rnp.exp(exponential(key, _shape_of(shape, (b,), "pareto"), dtype) / _cast(b, dtype))
+
+
+@_op("key", "left", "mode", "right")
+def triangular(key, left, mode, right, shape=None, dtype="float32"):
+    """Numbers of the triangular distribution, between left and right and likeliest at mode."""
+    shape = _shape_of(shape, (left, mode, right), "triangular")
+    left, mode, right = (_cast(v, dtype) for v in (left, mode, right))
+    u = uniform(key, shape, dtype)
+    rising = left + _rnp.sqrt(u * (right - left) * (mode - left))
+    falling = right - _rnp.sqrt((1 - u) * (right - left) * (right - mode))
+    return _rnp.where(_rnp.less(u, (mode - left) / (right - left)), rising, falling)
+
+
+@_op("key", "sigma")
+def lognormal(key, sigma=1.0, shape=None, dtype="float32"):
+    """exp(sigma * z) of normal numbers z."""
+    return _rnp.exp(normal(key, _shape_of(shape, (sigma,), "lognormal"), dtype) * _cast(sigma, dtype))
+
+
+@_op("key")
+def maxwell(key, shape=(), dtype="float32"):
+    """Lengths of vectors of three normal numbers."""
+    return _rnp.linalg.norm(normal(key, (*_dims(shape), 3), dtype), axis=-1)
+
+
+@_op("key", "lower", "upper")
+def truncated_normal(key, lower, upper, shape=None, dtype="float32"):
+    """Numbers of the normal distribution that lie between lower and upper."""
+    shape = _shape_of(shape, (lower, upper), "truncated_normal")
+    lower, upper = _cast(lower, _float_dtype(dtype, "truncated_normal")), _cast(upper, dtype)
+    root = _math.sqrt(2)
+    low, high = (_node("erf", bound / root) for bound in (lower, upper))
+    drawn = root * _node("erfinv", uniform(key, shape, dtype, low, high))
+    inside = [_rnp.nextafter(lower, _cast(_math.inf, dtype)), _rnp.nextafter(upper, _cast(-_math.inf, dtype))]
+    return _rnp.clip(drawn, *inside)

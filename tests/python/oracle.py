@@ -1,6 +1,9 @@
 """Comparing results of rlx with those of NumPy and JAX: NaN and infinities in their places, numbers in ulp."""
 
+import importlib
+
 import numpy as np
+import pytest
 
 import rlx
 import rlx.numpy as rnp
@@ -221,3 +224,48 @@ def flat(x):
 
 def rnp_kind(x):
     return np.dtype(x.dtype.name).kind if x.dtype.name != "bfloat16" else "f"
+
+
+def by_jax(calls):
+    """What thunks give of JAX without 64 bits, in one program: most of the time of small ones is their compilation."""
+    import jax
+
+    with jax.enable_x64(False):
+        return jax.jit(lambda: [call() for call in calls])()
+
+
+class Table:
+    """Calls call(module, numpy) of a module of rlx and of JAX's of that name, some for each function.
+
+    tol is as of `same`; shapes and dtypes are compared too.
+    """
+
+    def __init__(self, name):
+        self.name, self.calls, self.expected = name, [], None
+
+    def add(self, name, *calls, tol=("ulp", 8)):
+        self.calls.extend((name, call, tol) for call in calls)
+
+    def params(self):
+        return [pytest.param(i, id=f"{name}-{i}") for i, (name, _, _) in enumerate(self.calls)]
+
+    def check(self, i, jit=True):
+        """Call i at once and compiled, beside JAX."""
+        ours, (name, call, tol) = importlib.import_module("rlx." + self.name), self.calls[i]
+        if self.expected is None:
+            import jax.numpy as jnp
+
+            theirs = importlib.import_module("jax." + self.name)
+            self.expected = by_jax([lambda c=c: c(theirs, jnp) for _, c, _ in self.calls])
+        want = rlx.tree.leaves(self.expected[i])
+        for run in (lambda: call(ours, rnp), *([rlx.jit(lambda: call(ours, rnp))] if jit else [])):
+            got = rlx.tree.leaves(run())
+            assert [str(np.asarray(g).dtype) for g in got] == [str(w.dtype) for w in want]
+            same(got, want, tol, f"{self.name}.{name}")
+
+    def forgotten(self):
+        """Functions of the module that the table has no call of."""
+        module = importlib.import_module("rlx." + self.name)
+        tried = [getattr(module, name) for name, _, _ in self.calls]
+        public = {n: f for n, f in vars(module).items() if n[0] != "_" and callable(f)}
+        return sorted(n for n, f in public.items() if not any(f is t for t in tried))

@@ -1,0 +1,27 @@
+"""A tree of arrays as one vector, as jax.flatten_util has it."""
+
+import math as _math
+
+from . import numpy as _rnp
+from . import tree as _tree
+
+
+def ravel_pytree(pytree):
+    """(all elements of a tree's arrays as one vector [n] of their common dtype, the function from there to trees)."""
+    leaves, form = _tree.flatten(pytree)
+    leaves = [_rnp.asarray(x) for x in leaves]
+    kinds = [(x.shape, x.dtype, _math.prod(x.shape)) for x in leaves]
+
+    def unravel(flat):
+        flat, parts, at = _rnp.asarray(flat), [], 0
+        total = sum(size for _, _, size in kinds)
+        if flat.shape != (total,):
+            raise ValueError(f"unravel: an array of shape {flat.shape}, the tree has {total} elements")
+        for shape, dtype, size in kinds:
+            parts.append(_rnp.astype(_rnp.reshape(flat[at : at + size], shape), dtype))
+            at += size
+        return form.unflatten(parts)
+
+    if not leaves:
+        return _rnp.zeros((0,)), unravel
+    return _rnp.concatenate([_rnp.ravel(x) for x in leaves]), unravel

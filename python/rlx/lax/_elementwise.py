@@ -1,0 +1,156 @@
+"""Elementwise functions: those of rlx.numpy under jax.lax's names, and those that differ from them."""
+
+import enum
+
+from .. import _rlx
+from .. import numpy as rnp
+from .._op import cast, inexact, node, op
+from ..nn import sigmoid
+
+sub, mul, neg, pow, max, min = rnp.subtract, rnp.multiply, rnp.negative, rnp.power, rnp.maximum, rnp.minimum
+eq, ne, lt, le, gt, ge = rnp.equal, rnp.not_equal, rnp.less, rnp.less_equal, rnp.greater, rnp.greater_equal
+rem, is_finite, logistic = rnp.fmod, rnp.isfinite, sigmoid
+
+
+class RoundingMethod(enum.IntEnum):
+    """How `round` takes numbers halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+@op("x")
+def erf_inv(x):
+    """The number whose error function is x."""
+    return node("erfinv", inexact(x))
+
+
+@op("x")
+def rsqrt(x):
+    """1 / sqrt(x)."""
+    return node("rsqrt", inexact(x))
+
+
+@op("x", "y")
+def div(x, y):
+    """x / y; of integers without the fraction, rounded towards zero."""
+    x, y = _rlx.value(x), _rlx.value(y)
+    if _rlx.result_type(x, y)[0].kind not in "iu":
+        return rnp.divide(x, y)
+    quotient = rnp.floor_divide(x, y)
+    inexactly = rnp.not_equal(rnp.multiply(quotient, y), x)
+    opposite = rnp.not_equal(rnp.less(x, 0), rnp.less(y, 0))
+    return rnp.where(rnp.logical_and(inexactly, opposite), quotient + 1, quotient)
+
+
+@op("x")
+def integer_pow(x, y):
+    """x to the power of an integer."""
+    if not isinstance(y, int):
+        raise TypeError(f"integer_pow: the exponent {y!r} is no integer; rlx.lax.pow takes others")
+    if y < 0:
+        return rnp.reciprocal(integer_pow(x, -y))
+    out = None
+    while y:
+        if y & 1:
+            out = x if out is None else out * x
+        y >>= 1
+        x = x * x if y else x
+    return rnp.ones_like(x) if out is None else _rlx.value(out)
+
+
+@op("x")
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+    """The nearest integer; halves go away from zero, or to the even neighbour."""
+    x = inexact(x)
+    even = rnp.round(x)
+    if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
+        return even
+    whole = rnp.trunc(x)
+    return rnp.where(rnp.equal(rnp.abs(x - whole), 0.5), whole + rnp.sign(x), even)
+
+
+@op("min", "x", "max")
+def clamp(min, x, max):
+    """x where it is between min and max, else the nearer one of them; where it is one of them derivatives are 0."""
+    x = _rlx.value(x)
+    inside = rnp.logical_and(rnp.less(min, x), rnp.less(x, max))
+    x = rnp.where(inside, x, node("stop_gradient", x))
+    return rnp.where(rnp.greater(x, max), max, rnp.where(rnp.less(x, min), min, x))
+
+
+@op("pred", "on_true", "on_false")
+def select(pred, on_true, on_false):
+    """on_true where pred is true, on_false elsewhere."""
+    return rnp.where(pred, on_true, on_false)
+
+
+@op("which", "*cases")
+def select_n(which, *cases):
+    """For each element the case at `which`: of two by truth values or integers, of more by integers."""
+    which = _rlx.value(which)
+    if not cases or which.dtype.kind == "b" and len(cases) != 2:
+        raise ValueError(f"select_n: {len(cases)} cases for {which.dtype.name}; two by truth values, any by integers")
+    if which.dtype.kind == "b":
+        return rnp.where(which, cases[1], cases[0])
+    out = _rlx.value(cases[-1])
+    for i in range(len(cases) - 2, -1, -1):
+        out = rnp.where(rnp.less_equal(which, i), cases[i], out)
+    return out
+
+
+@op("x", "y")
+def complex(x, y):
+    """The complex numbers x + i y."""
+    return x + 1j * _rlx.value(y)
+
+
+# -- bits --
+
+
+def _bits(x):
+    return rnp.iinfo(_rlx.value(x).dtype).bits
+
+
+def _beyond(x, y):
+    """True where a shift by y leaves nothing of x."""
+    return rnp.logical_or(rnp.less(y, 0), rnp.greater_equal(y, _bits(x)))
+
+
+@op("x", "y")
+def shift_left(x, y):
+    """The bits of x moved up by y places; 0 where that is all of them."""
+    return rnp.where(_beyond(x, y), 0, rnp.left_shift(x, rnp.clip(y, 0, _bits(x) - 1)))
+
+
+@op("x", "y")
+def shift_right_arithmetic(x, y):
+    """The bits of x moved down by y places, copies of the sign above them."""
+    return rnp.right_shift(x, rnp.where(_beyond(x, y), _bits(x) - 1, y))
+
+
+@op("x", "y")
+def shift_right_logical(x, y):
+    """The bits of x moved down by y places, zeros above them."""
+    x = _rlx.value(x)
+    unsigned = cast(x, f"uint{_bits(x)}")
+    moved = rnp.right_shift(unsigned, cast(rnp.clip(y, 0, _bits(x) - 1), unsigned.dtype))
+    return cast(rnp.where(_beyond(x, y), 0, moved), x.dtype)
+
+
+@op("x")
+def population_count(x):
+    """How many bits are 1, in x's dtype."""
+    x = _rlx.value(x)
+    return cast(rnp.bitwise_count(cast(x, f"uint{_bits(x)}")), x.dtype)
+
+
+@op("x")
+def clz(x):
+    """How many bits above the highest 1 are 0, in x's dtype."""
+    x = _rlx.value(x)
+    full = cast(x, f"uint{_bits(x)}")
+    for step in (1, 2, 4, 8, 16, 32):
+        if step < _bits(x):
+            full = rnp.bitwise_or(full, rnp.right_shift(full, cast(step, full.dtype)))
+    return cast(rnp.bitwise_count(rnp.bitwise_not(full)), x.dtype)

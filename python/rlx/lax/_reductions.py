@@ -1,0 +1,233 @@
+"""Reductions, running ones and sorts; results keep the dtype of what they reduce."""
+
+import builtins
+import math
+
+from .. import _rlx, tree
+from .. import numpy as rnp
+from .._op import axes_of, cast, node, op
+from .._jit import cached_jit
+from .._transforms import vmap
+from ..numpy._base import named
+from ._control import associative_scan
+
+
+def _reduction(name, text, kinds="iufc"):
+    @op("operand")
+    def function(operand, axes):
+        x = _rlx.value(operand)
+        if x.dtype.kind not in kinds:
+            raise TypeError(f"{name} of {x.dtype.name}; cast it first")
+        axes = axes_of(tuple(axes), x.ndim, name)
+        return node(name, x, axes=axes, keep_dims=False) if axes else x
+
+    return named(function, name, text)
+
+
+reduce_sum = _reduction("reduce_sum", "The sum over axes.")
+reduce_prod = _reduction("reduce_prod", "The product over axes.")
+reduce_max = _reduction("reduce_max", "The largest element over axes.", "iuf")
+reduce_min = _reduction("reduce_min", "The smallest element over axes.", "iuf")
+
+
+def _of_truth(name, function, text):
+    @op("operand")
+    def reduction(operand, axes):
+        x = _rlx.value(operand)
+        if x.dtype.kind != "b":
+            raise TypeError(f"{name} takes truth values, not {x.dtype.name}; compare first: x != 0")
+        return function(x, tuple(axes)) if axes else x
+
+    return named(reduction, name, text)
+
+
+reduce_and = _of_truth("reduce_and", rnp.all, "Whether all are true over axes.")
+reduce_or = _of_truth("reduce_or", rnp.any, "Whether one is true over axes.")
+
+
+def _running(name, fn, text):
+    @op("operand")
+    def function(operand, axis=0, reverse=False):
+        x = _rlx.value(operand)
+        (axis,) = axes_of(axis, x.ndim, name)
+        x = rnp.flip(x, axis) if reverse else x
+        out = node("cumulative_" + fn, x, axis=axis)
+        return rnp.flip(out, axis) if reverse else out
+
+    return named(function, name, text)
+
+
+cumsum = _running("cumsum", "sum", "The running sum along an axis, from its end with reverse.")
+cumprod = _running("cumprod", "prod", "The running product along an axis, from its end with reverse.")
+cummax = _running("cummax", "max", "The largest element so far along an axis, from its end with reverse.")
+cummin = _running("cummin", "min", "The smallest element so far along an axis, from its end with reverse.")
+
+
+@op("operand")
+def cumlogsumexp(operand, axis=0, reverse=False):
+    """The logarithm of the running sum of exponentials along an axis, from its end with reverse."""
+    return associative_scan(rnp.logaddexp, _rlx.value(operand), reverse, axis)
+
+
+def _place(name, function, text):
+    @op("operand")
+    def place(operand, axis, index_dtype):
+        return cast(function(operand, axis), index_dtype)
+
+    return named(place, name, text)
+
+
+argmax = _place("argmax", rnp.argmax, "The place of the first largest element along an axis.")
+argmin = _place("argmin", rnp.argmin, "The place of the first smallest element along an axis.")
+
+
+@op("operand")
+def top_k(operand, k, *, axis=-1):
+    """[the k largest along an axis in descending order, their places as int32]; of equal ones the first come first."""
+    x = _rlx.value(operand)
+    (axis,) = axes_of(axis, x.ndim, "top_k")
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"top_k: {k} of {x.shape[axis]} elements along axis {axis}")
+    return [rnp.moveaxis(v, -1, axis) for v in node("top_k", rnp.moveaxis(x, axis, -1), k=k)]
+
+
+# -- sorts: stable ones, so that further keys are sorted by first --
+
+
+@op("*operand")
+def _sorted(operand, dimension, num_keys):
+    xs = [_rlx.value(x) for x in operand]
+    if not 1 <= num_keys <= len(xs) or len({x.shape for x in xs}) != 1:
+        raise ValueError(f"sort: {num_keys} keys of arrays of shapes {[x.shape for x in xs]}; all have one shape")
+    (axis,) = axes_of(dimension, xs[0].ndim, "sort")
+    if len(xs) == 1:
+        return [_rlx.sort(xs, axis, False)]
+    if num_keys == 1:
+        return list(_rlx.sort(xs, axis, False))
+    order = None
+    for key in reversed(xs[:num_keys]):
+        key = key if order is None else rnp.take_along_axis(key, order, axis)
+        places = rnp.argsort(key, axis)
+        order = places if order is None else rnp.take_along_axis(order, places, axis)
+    return [rnp.take_along_axis(x, order, axis) for x in xs]
+
+
+def sort(operand, dimension=-1, is_stable=True, num_keys=1):
+    """An array in ascending order along an axis; of several arrays all in the order of the first num_keys of them."""
+    if isinstance(operand, (tuple, list)):
+        return tuple(_sorted(tuple(operand), dimension, num_keys))
+    return _sorted((operand,), dimension, num_keys)[0]
+
+
+def sort_key_val(keys, values, dimension=-1, is_stable=True):
+    """(keys in ascending order along an axis, values in the same order)."""
+    return sort((keys, values), dimension)
+
+
+# -- reductions by a function --
+
+
+def _elementwise(computation, count):
+    """computation of trees of scalars as a function of lists of arrays."""
+
+    def run(a, b, form):
+        size = math.prod(a[0].shape)
+        flat = [[rnp.reshape(x, (size,)) for x in xs] for xs in (a, b)]
+        joined = vmap(lambda x, y: computation(form.unflatten(x), form.unflatten(y)))(*flat)
+        return [rnp.reshape(j, x.shape) for j, x in zip(tree.leaves(joined), a)]
+
+    return run
+
+
+def reduce(operands, init_values, computation, dimensions):
+    """computation(a, b) of all elements over axes, and of init_values, in halves: it must not care for their order.
+
+    Operands are an array or a tree of arrays of one shape, init_values scalars of the same form.
+    """
+    if not _rlx.tracing():
+        run = lambda: lambda xs, first: reduce(xs, first, computation, dimensions)  # noqa: E731
+        return cached_jit(("reduce", computation, tuple(dimensions)), run)(operands, init_values)
+    leaves, form = tree.flatten(operands)
+    xs = [_rlx.value(x) for x in leaves]
+    axes = axes_of(tuple(dimensions), xs[0].ndim, "reduce")
+    kept = tuple(d for i, d in enumerate(xs[0].shape) if i not in axes)
+    count = math.prod(xs[0].shape[a] for a in axes)
+    join = _elementwise(computation, len(xs))
+    front = [rnp.reshape(rnp.moveaxis(x, tuple(axes), tuple(range(len(axes)))), (count, *kept)) for x in xs]
+    rest = []
+    while front[0].shape[0] > 1:
+        half = front[0].shape[0] // 2
+        if front[0].shape[0] % 2:
+            rest.append([x[-1] for x in front])
+        front = join([x[:half] for x in front], [x[half : 2 * half] for x in front], form)
+    out = [rnp.broadcast_to(cast(i, x.dtype), kept) for i, x in zip(tree.leaves(init_values), xs)]
+    for part in [*([[x[0] for x in front]] if count else []), *rest]:
+        out = join(out, part, form)
+    return form.unflatten(out)
+
+
+def window_padding(padding, shape, window, strides):
+    """(low, high) of each axis: as given, or by "VALID", "SAME" (more behind) and "SAME_LOWER" (more in front)."""
+    if not isinstance(padding, str):
+        return [tuple(p) for p in padding]
+    if padding.upper() == "VALID":
+        return [(0, 0)] * len(shape)
+    if padding.upper() not in ("SAME", "SAME_LOWER"):
+        raise ValueError(f"padding {padding!r}; it is 'VALID', 'SAME', 'SAME_LOWER' or a (low, high) for each axis")
+    out = []
+    for d, w, s in zip(shape, window, strides):
+        total = builtins.max((-(-d // s) - 1) * s + w - d, 0)
+        less, more = total // 2, total - total // 2
+        out.append((less, more) if padding.upper() == "SAME" else (more, less))
+    return out
+
+
+def windows(x, window, strides, dilation):
+    """For each place in a window the elements that stand there: strided slices of x, one after the other."""
+    spans = [(w - 1) * d + 1 for w, d in zip(window, dilation)]
+    counts = [(n - span) // s + 1 if n >= span else 0 for n, span, s in zip(x.shape, spans, strides)]
+    for flat in range(math.prod(window)):
+        starts = []
+        for w, d in zip(reversed(window), reversed(dilation)):
+            starts.insert(0, flat % w * d)
+            flat //= w
+        yield x[
+            tuple(builtins.slice(a, a + (c - 1) * s + 1 if c else a, s) for a, c, s in zip(starts, counts, strides))
+        ]
+
+
+def reduce_window(
+    operand,
+    init_value,
+    computation,
+    window_dimensions,
+    window_strides=None,
+    padding="VALID",
+    base_dilation=None,
+    window_dilation=None,
+):
+    """computation(a, b) of all elements of each window and of init_value, which also stands in the padding.
+
+    The program grows with the elements of a window.
+    """
+    sizes = [v if v is None else tuple(v) for v in (window_dimensions, window_strides, base_dilation, window_dilation)]
+    padding = padding if isinstance(padding, str) else tuple(map(tuple, padding))
+    if not _rlx.tracing():
+        static = (computation, *sizes[:2], padding, *sizes[2:])
+        run = lambda: lambda x, first: reduce_window(x, first, *static)  # noqa: E731
+        return cached_jit(("reduce_window", *static), run)(operand, init_value)
+    x = _rlx.value(operand)
+    ones = (1,) * x.ndim
+    strides, dilation, base = window_strides or ones, window_dilation or ones, base_dilation or ones
+    dilated = [(d - 1) * b + 1 if d else 0 for d, b in zip(x.shape, base)]
+    spans = [(w - 1) * d + 1 for w, d in zip(window_dimensions, dilation)]
+    from ._shapes import pad
+
+    pads = window_padding(padding, dilated, spans, strides)
+    x = pad(x, init_value, [(low, high, b - 1) for (low, high), b in zip(pads, base)])
+    _, form = tree.flatten(0)
+    out, join = None, _elementwise(computation, 1)
+    for part in windows(x, window_dimensions, strides, dilation):
+        out = [rnp.broadcast_to(cast(init_value, x.dtype), part.shape)] if out is None else out
+        out = join(out, [part], form)
+    return out[0]

@@ -1,0 +1,152 @@
+"""Elementwise functions; integers become float32 where the result is no integer."""
+
+from .. import _rlx
+from .. import numpy as rnp
+from .._op import axes_of, inexact, node, op
+from ..numpy import tanh  # noqa: F401
+
+
+def _function(name, text, of=None):
+    @op("x")
+    def function(x):
+        return node(of or name, inexact(x))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
+silu = _function("silu", "x * sigmoid(x).")
+swish = silu
+sigmoid = _function("sigmoid", "1 / (1 + exp(-x)).")
+softplus = _function("softplus", "log(1 + exp(x)).")
+mish = _function("mish", "x * tanh(softplus(x)).")
+log_sigmoid = _function("log_sigmoid", "log(sigmoid(x)).")
+hard_swish = _function("hard_swish", "x * relu6(x + 3) / 6.")
+hard_silu = hard_swish
+soft_sign = _function("soft_sign", "x / (1 + |x|).", "softsign")
+erf = _function("erf", "The error function.")
+
+
+@op("x")
+def identity(x):
+    """x."""
+    return _rlx.value(x)
+
+
+@op("x")
+def relu(x):
+    """max(x, 0)."""
+    return node("relu", _rlx.value(x))
+
+
+def _steps(x, low, high):
+    """x cut to [low, high], with derivative 0 at both and outside."""
+    inside = rnp.logical_not(rnp.logical_or(rnp.less_equal(x, low), rnp.greater_equal(x, high)))
+    return rnp.where(inside, x, rnp.clip(_constant(x), low, high))
+
+
+def _constant(x):
+    return node("stop_gradient", x)
+
+
+@op("x")
+def relu6(x):
+    """min(max(x, 0), 6)."""
+    return _steps(inexact(x), 0, 6)
+
+
+@op("x")
+def hard_sigmoid(x):
+    """relu6(x + 3) / 6."""
+    return relu6(inexact(x) + 3) / 6
+
+
+@op("x")
+def hard_tanh(x):
+    """x cut to [-1, 1]."""
+    x = _rlx.value(x)
+    return rnp.where(rnp.greater(x, 1), 1, rnp.where(rnp.less(x, -1), -1, x))
+
+
+@op("x")
+def gelu(x, approximate=True):
+    """x times the distribution function of a normal number; approximate: by tanh, as jax.nn.gelu's default."""
+    return node("gelu_approx" if approximate else "gelu", inexact(x))
+
+
+def _below(x):
+    """x where it is not above 0, 0 elsewhere: what exponentials take that count on one side only."""
+    return rnp.where(rnp.greater(x, 0), 0, x)
+
+
+@op("x", "alpha")
+def elu(x, alpha=1.0):
+    """x above 0, alpha * (exp(x) - 1) below."""
+    x = inexact(x)
+    if isinstance(alpha, (int, float)):
+        return node("elu", x, alpha=alpha)
+    return rnp.where(rnp.greater(x, 0), x, alpha * rnp.expm1(_below(x)))
+
+
+@op("x", "alpha")
+def celu(x, alpha=1.0):
+    """x above 0, alpha * (exp(x / alpha) - 1) below."""
+    x = inexact(x)
+    return rnp.where(rnp.greater(x, 0), x, alpha * rnp.expm1(_below(x) / alpha))
+
+
+@op("x")
+def selu(x):
+    """The elu with the alpha and the scale that keep mean 0 and variance 1 from layer to layer."""
+    return 1.0507009873554804934193349852946 * node("elu", inexact(x), alpha=1.6732632423543772848170429916717)
+
+
+@op("x", "negative_slope")
+def leaky_relu(x, negative_slope=0.01):
+    """x above 0, a small multiple of it below."""
+    x = inexact(x)
+    if isinstance(negative_slope, (int, float)):
+        return node("leaky_relu", x, alpha=negative_slope)
+    return rnp.where(rnp.greater_equal(x, 0), x, negative_slope * x)
+
+
+@op("x", "b")
+def squareplus(x, b=4):
+    """(x + sqrt(x^2 + b)) / 2."""
+    x = inexact(x)
+    return 0.5 * (x + rnp.sqrt(rnp.square(x) + b))
+
+
+@op("x")
+def sparse_plus(x):
+    """0 up to -1, (x + 1)^2 / 4 up to 1, x above."""
+    x = inexact(x)
+    bend = rnp.square(_steps(x, -1, 1) + 1) / 4
+    return rnp.where(rnp.less_equal(x, -1), 0, rnp.where(rnp.greater_equal(x, 1), x, bend))
+
+
+@op("x")
+def sparse_sigmoid(x):
+    """(x + 1) / 2 cut to [0, 1], the derivative of sparse_plus."""
+    return 0.5 * rnp.clip(inexact(x) + 1, 0, 2)
+
+
+@op("x")
+def log1mexp(x):
+    """log(1 - exp(-x)) of x > 0."""
+    x = inexact(x)
+    small = rnp.less(x, 0.6931471805599453)
+    near, far = rnp.where(small, x, 0.5), rnp.where(small, 1, x)
+    return rnp.where(small, rnp.log(-rnp.expm1(-near)), rnp.log1p(-rnp.exp(-far)))
+
+
+@op("x")
+def glu(x, axis=-1):
+    """The first half along an axis times the sigmoid of the second half."""
+    x = inexact(x)
+    (axis,) = axes_of(axis, x.ndim, "glu")
+    if x.shape[axis] % 2:
+        raise ValueError(f"glu: axis {axis} of shape {x.shape} has no two halves")
+    half, gate = rnp.split(x, 2, axis)
+    return half * node("sigmoid", gate)

@@ -1,0 +1,107 @@
+"""Softmax and its logarithms, norms, one-hot rows."""
+
+from .. import _rlx
+from .. import numpy as rnp
+from .._op import axes_of, inexact, node, op
+
+
+def _over(x, axis, where, what):
+    """(x with -inf where `where` is false, the axes)."""
+    x = inexact(x)
+    if where is not None:
+        x = rnp.where(where, x, -float("inf"))
+    return x, axes_of(axis, x.ndim, what)
+
+
+def _top(x, axes):
+    """The largest element over axes, a constant that exponentials are taken relative to; 0 where it is infinite."""
+    top = rnp.max(x, axes, keepdims=True, initial=-float("inf"))
+    return node("stop_gradient", rnp.where(rnp.isfinite(top), top, 0))
+
+
+@op("x", "where")
+def softmax(x, axis=-1, where=None):
+    """exp(x) over its sum along an axis (or several) of what `where` leaves; a row of which nothing is left is 0."""
+    x, axes = _over(x, axis, where, "softmax")
+    if len(axes) == 1:
+        return node("softmax", x, axis=axes[0])
+    shifted = rnp.exp(x - _top(x, axes))
+    total = rnp.sum(shifted, axes, keepdims=True)
+    return shifted / rnp.where(rnp.equal(total, 0), 1, total)
+
+
+@op("x", "where")
+def log_softmax(x, axis=-1, where=None):
+    """x minus the logarithm of the sum of exponentials along an axis (or several), -inf where `where` is false."""
+    x, axes = _over(x, axis, where, "log_softmax")
+    if len(axes) == 1:
+        return node("log_softmax", x, axis=axes[0])
+    return x - logsumexp(x, axes, keepdims=True)
+
+
+@op("a", "b", "where")
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+    """The logarithm of the sum of b * exp(a) over axes; return_sign: of its magnitude, with its sign, a pair."""
+    a, axes = _over(a, axis, where, "logsumexp")
+    if b is not None:
+        a, b = rnp.broadcast_arrays(rnp.where(rnp.equal(b, 0), -float("inf"), a), b)
+        axes = axes_of(axis, a.ndim, "logsumexp")
+    top = _top(a, axes)
+    terms = rnp.exp(a - top)
+    total = rnp.sum(terms if b is None else b * terms, axes, keepdims=True)
+    sign = rnp.sign(total)
+    if return_sign:
+        total = rnp.where(rnp.less(total, 0), -total, total)
+    out = rnp.log(total) + top
+    out, sign = (v if keepdims else rnp.squeeze(v, tuple(axes)) for v in (out, sign))
+    return (out, sign) if return_sign else out
+
+
+@op("x", "where")
+def logmeanexp(x, axis=None, where=None, keepdims=False):
+    """The logarithm of the mean of exponentials over axes."""
+    x = inexact(x)
+    shape = x.shape if where is None else rnp.broadcast_shapes(x.shape, _rlx.value(where).shape)
+    counted = rnp.broadcast_to(True if where is None else where, shape)
+    count = rnp.sum(rnp.astype(counted, x.dtype), axis, keepdims=keepdims)
+    return logsumexp(x, axis, keepdims=keepdims, where=where) - rnp.log(count)
+
+
+@op("x", "mean", "variance", "where")
+def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
+    """(x - mean) / sqrt(variance + epsilon) along axes, by default of their own mean and variance.
+
+    algorithm: "fast" takes the mean of squares less the square of the mean, "stable" the mean of squared distances.
+    """
+    x = inexact(x)
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm {algorithm!r}; it is 'fast' or 'stable'")
+    own = rnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
+    if variance is None and algorithm == "fast":
+        variance = rnp.maximum(rnp.mean(rnp.square(x), axis, keepdims=True, where=where) - rnp.square(own), 0)
+    elif variance is None:
+        variance = rnp.mean(rnp.square(x - own), axis, keepdims=True, where=where)
+    return (x - own) * node("rsqrt", inexact(variance) + epsilon)
+
+
+@op("x")
+def one_hot(x, num_classes, *, dtype="float32", axis=-1):
+    """Zeros with a one at x along a new axis for each integer of x; outside of the classes there is no one."""
+    x = _rlx.value(x)
+    (axis,) = axes_of(axis, x.ndim + 1, "one_hot")
+    classes = rnp.reshape(rnp.arange(num_classes, dtype=x.dtype), (num_classes,) + (1,) * (x.ndim - axis))
+    return rnp.astype(rnp.equal(rnp.expand_dims(x, axis), classes), dtype)
+
+
+@op("x", "gamma", "beta")
+def layer_norm(x, gamma=None, beta=None, axis=-1, eps=1e-5):
+    """(x - mean) / sqrt(var + eps) * gamma + beta along axes."""
+    x = inexact(x)
+    return node("layer_norm", x, axes=axes_of(axis, x.ndim, "layer_norm"), eps=eps, gamma=gamma, beta=beta)[0]
+
+
+@op("x", "gamma", "beta")
+def rms_norm(x, gamma=None, beta=None, axis=-1, eps=1e-6):
+    """x / sqrt(mean(x^2) + eps) * gamma + beta along axes."""
+    x = inexact(x)
+    return node("rms_norm", x, axes=axes_of(axis, x.ndim, "rms_norm"), eps=eps, gamma=gamma, beta=beta)[0]

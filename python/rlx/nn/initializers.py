@@ -1,0 +1,113 @@
+"""First values of weights, as jax.nn.initializers has them: f = glorot_normal(); f(key, shape, dtype) is an array.
+
+zeros and ones are such functions themselves. Fans are the extents of the axes in_axis and out_axis times all others'.
+"""
+
+import math as _math
+
+from .. import numpy as _rnp
+from .. import random as _random
+from .._op import axes_of as _axes_of
+
+
+def zeros(key, shape, dtype="float32"):
+    """Zeros; the key is not used."""
+    return _rnp.zeros(shape, dtype)
+
+
+def ones(key, shape, dtype="float32"):
+    """Ones; the key is not used."""
+    return _rnp.ones(shape, dtype)
+
+
+def constant(value, dtype="float32"):
+    """An initializer: one value, or an array that broadcasts to the shape."""
+    own = dtype
+    return lambda key, shape, dtype=own: _rnp.full(shape, value, dtype)
+
+
+def uniform(scale=0.01, dtype="float32"):
+    """An initializer: numbers in [0, scale)."""
+    own = dtype
+    return lambda key, shape, dtype=own: _random.uniform(key, shape, dtype) * _rnp.asarray(scale, dtype)
+
+
+def normal(stddev=0.01, dtype="float32"):
+    """An initializer: numbers of the normal distribution, mean 0."""
+    own = dtype
+    return lambda key, shape, dtype=own: _random.normal(key, shape, dtype) * _rnp.asarray(stddev, dtype)
+
+
+def truncated_normal(stddev=0.01, dtype="float32", lower=-2.0, upper=2.0):
+    """An initializer: normal numbers between lower and upper, times stddev."""
+    own = dtype
+
+    def init(key, shape, dtype=own):
+        return _random.truncated_normal(key, lower, upper, shape, dtype) * _rnp.asarray(stddev, dtype)
+
+    return init
+
+
+def _fans(shape, in_axis, out_axis, batch_axis):
+    """(fan in, fan out): extents of the axes named, times those of the axes that are neither, nor of a batch."""
+    if len(shape) < 2:
+        raise ValueError(f"fans of the shape {tuple(shape)}: weights have at least two axes, one in and one out")
+    inside, outside, batch = (
+        _math.prod(shape[a] for a in _axes_of(axes, len(shape), "variance_scaling"))
+        for axes in (in_axis, out_axis, batch_axis)
+    )
+    others = _math.prod(shape) / (inside * outside * batch)
+    return inside * others, outside * others
+
+
+# What the standard deviation of normal numbers between -2 and 2 is.
+_WITHIN_TWO = 0.87962566103423978
+
+
+def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype="float32"):
+    """An initializer: numbers of variance scale / n, where n is the fan that `mode` names.
+
+    mode: fan_in, fan_out, fan_avg or fan_geo_avg. distribution: truncated_normal, normal or uniform.
+    """
+    own = dtype
+    means = {
+        "fan_in": lambda i, o: i,
+        "fan_out": lambda i, o: o,
+        "fan_avg": lambda i, o: (i + o) / 2,
+        "fan_geo_avg": lambda i, o: _math.sqrt(i * o),
+    }
+    if mode not in means:
+        raise ValueError(f"variance_scaling: mode {mode!r}; it is one of {', '.join(means)}")
+    if distribution not in ("truncated_normal", "normal", "uniform"):
+        raise ValueError(f"variance_scaling: distribution {distribution!r}; it is truncated_normal, normal or uniform")
+
+    def init(key, shape, dtype=own):
+        variance = scale / max(1.0, means[mode](*_fans(shape, in_axis, out_axis, batch_axis)))
+        if distribution == "uniform":
+            bound = _math.sqrt(3 * variance)
+            return _random.uniform(key, shape, dtype, -1.0, 1.0) * _rnp.asarray(bound, dtype)
+        if distribution == "normal":
+            return _random.normal(key, shape, dtype) * _rnp.asarray(_math.sqrt(variance), dtype)
+        wide = _math.sqrt(variance) / _WITHIN_TWO
+        return _random.truncated_normal(key, -2.0, 2.0, shape, dtype) * _rnp.asarray(wide, dtype)
+
+    return init
+
+
+def _scaled(name, scale, mode, distribution):
+    def make(in_axis=-2, out_axis=-1, batch_axis=(), dtype="float32"):
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__name__ = make.__qualname__ = name
+    kind = "uniform numbers" if distribution == "uniform" else "normal numbers within two standard deviations"
+    make.__doc__ = f"An initializer: {kind} of variance {scale:g} / {mode}."
+    return make
+
+
+glorot_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform")
+glorot_normal = _scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal")
+lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform")
+lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
+he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform")
+he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal")
+xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = glorot_uniform, glorot_normal, he_uniform, he_normal

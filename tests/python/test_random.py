@@ -1,0 +1,171 @@
+"""Every function of rlx.random beside jax.random: the same integers and choices, others to rounding."""
+
+import jax
+import numpy as np
+import pytest
+import rlx.numpy as rnp
+from oracle import Table, same
+
+import rlx
+
+KEY = np.array([0, 7], np.uint32)
+ROWS = np.arange(12, dtype=np.int32).reshape(4, 3)
+FLOATS = np.arange(5, dtype=np.float32) * 1.5
+LOGITS = np.log(np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]], np.float32))
+P = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+MANY = (300,)
+
+TABLE = Table("random")
+exact = lambda name, *calls: TABLE.add(name, *calls, tol=None)  # noqa: E731
+
+
+def call(name, *args, **kwargs):
+    return lambda r, np_: getattr(r, name)(KEY, *args, **kwargs)
+
+
+exact("key", lambda r, np_: r.PRNGKey(5), lambda r, np_: r.PRNGKey(-1))
+exact("split", *(call("split", *a) for a in [(), (3,), ((2, 3),)]))
+exact("fold_in", call("fold_in", 5))
+exact("bits", *(call("bits", (5,), d) for d in ("uint8", "uint16", "uint32")), call("bits"))
+exact("uniform", *(call("uniform", MANY, d) for d in ("float32", "float16", "bfloat16")), call("uniform"))
+TABLE.add(
+    "uniform",
+    call("uniform", MANY, minval=0, maxval=10),
+    lambda r, np_: r.uniform(KEY, (2, 2), minval=np_.arange(2.0), maxval=np_.array([[3.0], [4.0]])),
+)
+TABLE.add("uniform", call("uniform", MANY, "float32", -2.0, 3.7), tol=("rel", 1e-7))
+exact("bernoulli", call("bernoulli"), call("bernoulli", 0.3, MANY), call("bernoulli", np.array([0.1, 0.9], np.float32)))
+exact(
+    "randint",
+    *(
+        call("randint", *a)
+        for a in [
+            (MANY, 0, 7),
+            (MANY, -100, 50, "int8"),
+            (MANY, 0, 1000, "int16"),
+            (MANY, 0, 2**31 - 1),
+            (MANY, -(2**31), 2**31 - 1),
+            (MANY, 0, 256, "uint8"),
+            (MANY, -300, 1000, "int8"),
+            (MANY, -1, 5, "uint8"),
+            ((), 0, 10),
+            ((4,), 5, 5),
+            ((4,), 5, 3),
+        ]
+    ),
+    lambda r, np_: r.randint(KEY, (2, 2), np_.array([0, 5]), np_.array([3, 9])),
+)
+exact("rademacher", call("rademacher", MANY))
+exact("geometric", call("geometric", 0.3, MANY), call("geometric", P))
+exact(
+    "permutation",
+    *(call("permutation", x) for x in (10, 3000, 0, -3, ROWS, FLOATS)),
+    *(call("permutation", ROWS, *a) for a in [(1,), (1, True), (0, True), (-1, True)]),
+)
+exact(
+    "choice",
+    call("choice", 5, (8,)),
+    call("choice", 5, (3,), False),
+    call("choice", 4, (6,), p=P),
+    call("choice", 4, (3,), replace=False, p=P),
+    call("choice", ROWS, (3,)),
+    call("choice", ROWS, (2, 1), False, axis=1),
+    call("choice", ROWS, (2, 2), axis=1),
+    call("choice", FLOATS),
+)
+exact(
+    "categorical",
+    *(call("categorical", LOGITS, **a) for a in [{}, {"shape": (4, 2)}, {"axis": 0}, {"axis": 0, "shape": (4, 3)}]),
+    *(call("categorical", LOGITS[:1], shape=s) for s in [(4,), (3, 4)]),
+    *(call("categorical", LOGITS, replace=False, **a) for a in [{"shape": (2, 2)}, {"axis": 0, "shape": (1, 2, 3)}]),
+    call("categorical", LOGITS[0], shape=(3,), replace=False),
+    call("categorical", LOGITS[0]),
+)
+for name, *args in [
+    ("normal",),
+    ("gumbel",),
+    ("exponential",),
+    ("laplace",),
+    ("logistic",),
+    ("cauchy",),
+    ("maxwell",),
+    ("rayleigh", 2.0),
+    ("weibull_min", 2.0, 3.0),
+    ("pareto", 2.0),
+    ("triangular", 1.0, 2.0, 4.0),
+    ("lognormal", 0.5),
+    ("truncated_normal", -2.0, 1.0),
+]:
+    TABLE.add(name, call(name, *args, MANY), tol=("rel", 3e-6))
+TABLE.add("truncated_normal", call("truncated_normal", np.array([-1, 0, 1], np.float32), 2.0), tol=("rel", 3e-6))
+TABLE.add("gumbel", call("gumbel", MANY, "float16"), tol=("rel", 2e-3))
+TABLE.add("pareto", call("pareto", np.ones(3, np.float32)), tol=("rel", 3e-6))
+exact("PRNGKey", lambda r, np_: r.PRNGKey(3))
+
+
+@pytest.mark.parametrize("i", TABLE.params())
+def test_is_what_jax_draws(i):
+    TABLE.check(i)
+
+
+def test_every_function_is_tried():
+    assert TABLE.forgotten() == []
+
+
+@pytest.mark.parametrize("name", ["permutation", "choice", "categorical", "randint", "split", "truncated_normal"])
+def test_batches_of_keys(name):
+    args = {
+        "permutation": (5,),
+        "choice": (5, (2,), False),
+        "categorical": (LOGITS, -1, (3, 2)),
+        "randint": ((2,), 0, 9),
+        "split": (),
+        "truncated_normal": (-1.0, 1.0, (2,)),
+    }[name]
+    keys = rlx.random.split(KEY, 3)
+    one = lambda k: getattr(rlx.random, name)(k, *args)  # noqa: E731
+    same(rlx.vmap(one)(keys), np.stack([one(k) for k in keys]), ("ulp", 2), name)
+
+
+def test_keys_of_traced_seeds_are_those_of_jax():
+    seeds = np.arange(-1, 3, dtype=np.int32)
+    want = jax.vmap(lambda s: jax.random.PRNGKey(s))(seeds)
+    same(rlx.vmap(rlx.random.PRNGKey)(seeds), want, None, "keys")
+
+
+def test_double_precision():
+    with jax.enable_x64(True):
+        for args in [("uniform", (50,), "float64", 0.1, 0.7), ("normal", (50,), "float64")]:
+            name, *rest = args
+            same(getattr(rlx.random, name)(KEY, *rest), getattr(jax.random, name)(KEY, *rest), ("rel", 1e-13), name)
+        ours, theirs = (m.randint(KEY, (50,), 0, 10**12 + 7, "int64") for m in (rlx.random, jax.random))
+        same(ours, theirs, None, "randint")
+
+
+REFUSED = {
+    "float": (TypeError, lambda r: r.randint(KEY, (3,), 0.5, 2)),
+    "integers": (TypeError, lambda r: r.normal(KEY, (3,), "int32")),
+    "keys": (TypeError, lambda r: r.split(r.split(KEY))),
+    "seeds": (TypeError, lambda r: r.key(np.arange(3))),
+    "rows": (TypeError, lambda r: r.permutation(KEY, 1.5)),
+    "too many": (ValueError, lambda r: r.choice(KEY, 5, (6,), False)),
+    "too many with p": (ValueError, lambda r: r.categorical(KEY, LOGITS[0], shape=(4,), replace=False)),
+    "nothing": (ValueError, lambda r: r.choice(KEY, 0, (2,))),
+    "other p": (ValueError, lambda r: r.choice(KEY, 3, (2,), p=P)),
+    "shape": (ValueError, lambda r: r.categorical(KEY, LOGITS, shape=(4, 1))),
+    "p of integers": (TypeError, lambda r: r.bernoulli(KEY, 1)),
+    "mode": (NotImplementedError, lambda r: r.gumbel(KEY, mode="high")),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refuses(what):
+    error, call = REFUSED[what]
+    with pytest.raises(error):
+        call(rlx.random)
+
+
+def test_gradients_by_parameters():
+    f = lambda s: rnp.sum(rlx.random.lognormal(KEY, s, (5,)))  # noqa: E731
+    g = lambda s: jax.numpy.sum(jax.random.lognormal(KEY, s, (5,), "float32"))  # noqa: E731
+    same(rlx.grad(f)(np.float32(0.5)), jax.grad(g)(np.float32(0.5)), ("rel", 1e-5), "lognormal")
