@@ -39,13 +39,14 @@ void append_bytes(std::string& key, const T& v) {
 
 class Walk {
  public:
-  Walk(std::vector<nb::object>* leaves, TreeDef* def, std::string* key) : leaves_(leaves), def_(def), key_(key) {}
+  Walk(std::vector<nb::object>* leaves, TreeDef* def, std::string* key, nb::handle is_leaf)
+      : leaves_(leaves), def_(def), key_(key), is_leaf_(is_leaf) {}
 
   void walk(nb::handle h) {
     if (++depth_ > 200)
       raise(ErrorCode::InvalidArgument, "a tree of arrays is nested more than 200 deep",
             "does a list or dict hold itself?");
-    if (plain_leaf(h)) {
+    if (plain_leaf(h) || (is_leaf_.is_valid() && nb::cast<bool>(nb::bool_(is_leaf_(h))))) {
       leaf(h);
     } else if (h.is_none()) {
       inner(TreeKind::None, 0);
@@ -164,6 +165,7 @@ class Walk {
   std::vector<nb::object>* leaves_;
   TreeDef* def_;
   std::string* key_;
+  nb::handle is_leaf_;
   int depth_ = 0;
 };
 
@@ -246,6 +248,29 @@ void describe(const TreeDef& d, std::size_t& at, std::string& out) {
   }
 }
 
+// The way to each leaf, in order: (kind, key) of each step.
+void collect_paths(const TreeDef& d, std::size_t& at, std::vector<nb::object>& steps, nb::list& out) {
+  const TreeNode& n = d.nodes[at++];
+  if (n.kind == TreeKind::Leaf) {
+    nb::list path;
+    for (const nb::object& s : steps) path.append(s);
+    out.append(nb::tuple(path));
+    return;
+  }
+  for (std::uint32_t i = 0; i < n.arity; ++i) {
+    const nb::int_ index(i);
+    switch (n.kind) {
+      case TreeKind::Dict: steps.push_back(nb::make_tuple("key", n.keys[index])); break;
+      case TreeKind::DataClass: steps.push_back(nb::make_tuple("name", n.keys[nb::int_(0)][index])); break;
+      case TreeKind::NamedTuple: steps.push_back(nb::make_tuple("name", n.type.attr("_fields")[index])); break;
+      case TreeKind::Registered: steps.push_back(nb::make_tuple("child", index)); break;
+      default: steps.push_back(nb::make_tuple("index", index)); break;
+    }
+    collect_paths(d, at, steps, out);
+    steps.pop_back();
+  }
+}
+
 }  // namespace
 
 bool TreeDef::operator==(const TreeDef& o) const {
@@ -270,7 +295,7 @@ bool plain_leaf(nb::handle h) {
 }
 
 void flatten(nb::handle tree, std::vector<nb::object>* leaves, TreeDef* def, std::string* key) {
-  Walk(leaves, def, key).walk(tree);
+  Walk(leaves, def, key, {}).walk(tree);
 }
 
 nb::object unflatten(const TreeDef& def, const nb::object* leaves, std::size_t count) {
@@ -294,6 +319,16 @@ void bind_trees(nb::module_& m) {
           },
           nb::arg("leaves"), "The tree of this form with these leaves.")
       .def(
+          "paths",
+          [](const TreeDef& d) {
+            nb::list out;
+            std::vector<nb::object> steps;
+            std::size_t at = 0;
+            if (!d.nodes.empty()) collect_paths(d, at, steps, out);
+            return out;
+          },
+          "For each leaf the steps to it: (\"key\", of a dict), (\"index\", ...), (\"name\", ...) or (\"child\", ...).")
+      .def(
           "__eq__",
           [](const TreeDef& a, nb::handle b) { return nb::isinstance<TreeDef>(b) && a == nb::cast<const TreeDef&>(b); },
           nb::arg("other").none())
@@ -301,15 +336,16 @@ void bind_trees(nb::module_& m) {
       .def("__repr__", [](const TreeDef& a) { return concat_text("TreeDef(", a.text(), ")"); });
   m.def(
       "tree_flatten",
-      [](nb::handle tree) {
+      [](nb::handle tree, nb::handle is_leaf) {
         std::vector<nb::object> leaves;
         TreeDef def;
-        flatten(tree, &leaves, &def);
+        Walk(&leaves, &def, nullptr, is_leaf.is_none() ? nb::handle() : is_leaf).walk(tree);
         nb::list out;
         for (nb::object& l : leaves) out.append(std::move(l));
         return nb::make_tuple(out, nb::cast(std::move(def)));
       },
-      nb::arg("tree").none(), "(leaves, form) of a tree of tuples, lists, dicts, dataclasses and registered classes.");
+      nb::arg("tree").none(), nb::arg("is_leaf").none() = nb::none(),
+      "(leaves, form) of a tree of tuples, lists, dicts, dataclasses and registered classes.");
   m.def(
       "register_tree",
       [](nb::handle type, nb::handle apart, nb::handle together) {

@@ -9,13 +9,15 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import pytest  # noqa: E402
-from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 _quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, suppress_health_check=_quiet)
-settings.register_profile("full", deadline=None, max_examples=400, print_blob=True, suppress_health_check=_quiet)
+_phases = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]  # explaining takes minutes for each failure
+_common = dict(deadline=None, phases=_phases, suppress_health_check=_quiet)
+settings.register_profile("ci", derandomize=True, max_examples=25, **_common)
+settings.register_profile("full", max_examples=400, print_blob=True, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
