@@ -169,7 +169,7 @@ def update(x, index, values, how, mode=None):
     outside = not _rlx.tracing()
     values = _as_array(values)
     if type(values) is int and not 0 <= values < 128:
-        _check_numbers((x, values), (1,))
+        _check_numbers((values,), (x,))
     if _masks(index):
         if isinstance(index, tuple) and len(index) != 1:
             raise IndexError("x.at[mask] takes one array of truth values, of the shape of x or of its first axes")

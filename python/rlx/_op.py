@@ -37,12 +37,18 @@ def _as_array(x):
     return _rlx.array_from(x)._with_weak(False)
 
 
-def _check_numbers(args, places, dtype=None):
-    """Refuses a Python integer among args[places] that the stated dtype, or the integer dtype of the arrays beside it,
-    cannot hold, as a compiled function refuses it as a constant.
+# Arguments whose integers do not become elements of the arrays beside them.
+_NO_ELEMENTS = frozenset(
+    "key data minval maxval index indices start_index start_indices multi_index obj shift repeats".split()
+)
+
+
+def _check_numbers(numbers, beside, dtype=None):
+    """Refuses a Python integer that the stated dtype, or the integer dtype of the arrays beside it, cannot hold, as a
+    compiled function refuses it as a constant.
     """
     if dtype is None:
-        arrays = [a for a in args if isinstance(a, _rlx.Array) or (hasattr(a, "dtype") and hasattr(a, "shape"))]
+        arrays = [a for a in beside if isinstance(a, _rlx.Array) or (hasattr(a, "dtype") and hasattr(a, "shape"))]
         if not arrays:
             return
         dtype, weak = _rlx.result_type(*arrays)
@@ -51,11 +57,11 @@ def _check_numbers(args, places, dtype=None):
     if dtype.kind not in "iu":
         return
     low, high = (0, 2**dtype.bits - 1) if dtype.kind == "u" else (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1)
-    for i in places:
-        if not low <= args[i] <= high:
+    for n in numbers:
+        if not low <= n <= high:
             raise _rlx.DTypeMismatch(
-                f"{args[i]} is no value of {dtype.name}, which holds {low} to {high}\n  hint: cast the array, or write "
-                f"the number with a dtype that holds it: rlx.array({args[i]})"
+                f"{n} is no value of {dtype.name}, which holds {low} to {high}\n  hint: cast the array, or write the "
+                f"number with a dtype that holds it: rlx.array({n})"
             )
 
 
@@ -82,6 +88,7 @@ def op(*arrays):
         variadic = code.co_flags & 4 and names_of_variadic(code) in single
         placed = names[: code.co_argcount]
         dtype_place = placed.index("dtype") if "dtype" in placed else None
+        apart = {i for i, n in enumerate(placed) if n in statics or n in _NO_ELEMENTS}
         compiled = None
 
         @functools.wraps(fun)
@@ -100,9 +107,10 @@ def op(*arrays):
                 return fun(*args, **kwargs)
             stated = dtype_place is not None and dtype_place < len(args)
             dtype = args[dtype_place] if stated else kwargs.get("dtype")
-            large = [i for i, a in enumerate(args) if type(a) is int and not 0 <= a < 128 and i not in static_places]
+            large = [i for i, a in enumerate(args) if type(a) is int and not 0 <= a < 128 and i not in apart]
             if large:
-                _check_numbers(args, large, None if dtype is None else _rlx.dtype(dtype))
+                elements = [a for i, a in enumerate(args) if i not in apart]
+                _check_numbers([args[i] for i in large], elements, None if dtype is None else _rlx.dtype(dtype))
             if dtype is not None and _rlx.dtype(dtype).name in ("float64", "complex128"):
                 # Python's numbers keep all of their digits where the result is to have them.
                 wide = lambda a: _rlx.array_from(a, dtype) if type(a) in (float, complex) else a  # noqa: E731
