@@ -71,7 +71,9 @@ void raise_error(const Error& e) {
 Diagnostic kept_exception(nb::python_error& e, const std::string& what) {
   static std::int64_t count = 0;
   std::string token = concat_text(kKept, ++count);
-  std::string message = concat_text(what, ": ", e.what());
+  // Its lines are in the exception's own traceback.
+  std::string message =
+      concat_text(what, ": ", nb::str(e.type().attr("__name__")).c_str(), ": ", nb::str(e.value()).c_str());
   if (kept().size() > 64) kept().clear();
   kept().emplace(token, nb::borrow(e.value()));
   return {ErrorCode::InvalidArgument, std::move(message), {}, std::move(token)};

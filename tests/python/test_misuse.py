@@ -1,0 +1,384 @@
+"""What a user may get wrong: the right exception, words that name the thing, and no crash, hang or leak."""
+
+import asyncio
+import collections
+import copy
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import rlx
+import rlx.numpy as rnp
+
+I3, F3, U1 = rlx.array([1, 2, 3]), rlx.array([1.0, 2.0, 3.0]), rlx.array([1], "uint8")
+
+
+def graph():
+    g = rlx.Graph()
+    g.set_outputs(g.relu(g.input("x", [2])))
+    return g
+
+
+def program():
+    return rlx.Session().compile(graph())
+
+
+def endless(x):
+    return rlx.while_loop(lambda c: c >= 0, lambda c: c * 0 + 1, x)
+
+
+def nested(depth):
+    x = [1]
+    for _ in range(depth):
+        x = [x]
+    return x
+
+
+def holding_itself():
+    x = []
+    x.append(x)
+    return x
+
+
+def callback(result, dtype="int32"):
+    return rlx.pure_callback(lambda v: result, rlx.ShapeDtype((3,), dtype), F3)
+
+
+def with_rule(cotangent):
+    name = f"misuse.op{len(_rules)}"
+    _rules.append(name)
+    return rlx.custom_op(name, kernel=lambda a: a, vjp=lambda cts, operands, results: cotangent)
+
+
+_rules = []
+
+
+class Pair:
+    def __init__(self, a):
+        self.a = a
+
+
+def registered(flat):
+    class Mine(Pair):
+        pass
+
+    rlx.tree.register(Mine, flat, lambda static, children: Mine(children[0]))
+    return rlx.jit(lambda m: m.a + 1)(Mine(F3))
+
+
+class Changing:
+    """A key that changes the dict which it is a key of while that is sorted."""
+
+    def __init__(self, d, n):
+        self.d, self.n = d, n
+
+    def __hash__(self):
+        return self.n
+
+    def __lt__(self, other):
+        self.d.clear()
+        return True
+
+
+def changing_dict():
+    d = {}
+    for n in range(3):
+        d[Changing(d, n)] = 1.0
+    return d
+
+
+CASES = {
+    # -- types --
+    "no array": (TypeError, "None is no array", lambda: rlx.nn.relu(None)),
+    "no dtype": (TypeError, "None is no dtype", lambda: rlx.dtype(None)),
+    "a date": (TypeError, "datetime64", lambda: rlx.array(np.array(["2020-01-01"], "datetime64[D]"))),
+    "a date alone": (TypeError, "datetime64", lambda: rlx.array(np.datetime64("2020"))),
+    "a flag": (TypeError, "fuse takes True or False, got 'no'", lambda: rlx.Session().compile(graph(), fuse="no")),
+    "extents": (TypeError, "dims takes {symbol: extent}", lambda: rlx.Session().compile(graph(), dims=3)),
+    "a flag of jit": (TypeError, "fuse takes", lambda: rlx.jit(lambda x: x, fuse="yes")(F3)),
+    "no graph": (TypeError, "graph must be an rlx.Graph, got None", lambda: rlx.Session().compile(None)),
+    "threads": (TypeError, "threads must be an integer", lambda: rlx.Session(threads="a")),
+    "no device": (TypeError, "device must be a string, got None", lambda: rlx.Session(device=None)),
+    "no name": (TypeError, "Graph.input: name must be a string", lambda: rlx.Graph().input(None, [1])),
+    "a zero byte": (ValueError, "zero byte", lambda: rlx.Graph().input("a\0b", [1])),
+    "no param name": (TypeError, "set_param: name", lambda: program().set_param(None, 1)),
+    "no dims": (TypeError, "prepare_shape", lambda: program().prepare_shape(None)),
+    "no text": (TypeError, "parse: source", lambda: rlx.parse(object())),
+    "a list to save": (TypeError, "must be a dict", lambda: rlx.save_safetensors("/tmp/no", [F3])),
+    "a name to save": (TypeError, "name must be a string, got 1", lambda: rlx.save_safetensors("/tmp/no", {1: F3})),
+    "an axis of no integer": (TypeError, "is no integer", lambda: rnp.sum(I3, axis=np.longdouble(0))),
+    "a large axis": (ValueError, "64 bits", lambda: rlx.jit(lambda x: rlx.ops.softmax(x, axis=2**70))(F3)),
+    "no cache": (ValueError, "cache_size", lambda: rlx.jit(lambda x: x, cache_size=0)),
+    "dims of jit": (TypeError, "dims is a dict", lambda: rlx.jit(lambda x: x, dims=["n"])),
+    "an unknown bound": (
+        ValueError,
+        "'typo'",
+        lambda: rlx.jit(lambda x: x, dims={"x": ("n",)}, bounds={"typo": (1, 2)})(F3),
+    ),
+    "no function": (TypeError, "grad takes a function", lambda: rlx.grad(None)),
+    "max_trips": (TypeError, "max_trips", lambda: rlx.while_loop(lambda c: c < 1, lambda c: c, 0, max_trips="a")),
+    "an argument twice": (ValueError, "twice", lambda: rlx.grad(lambda x: x, argnums=(0, 0))(1.0)),
+    "a large window": (ValueError, "points", lambda: rnp.bartlett(2**70)),
+    # -- numbers --
+    "an integer too large": (TypeError, "no value of int32", lambda: I3 + 2**40),
+    "compared": (TypeError, "no value of int32", lambda: I3 < 2**40),
+    "clipped": (TypeError, "no value of int32", lambda: rnp.clip(I3, 0, 2**40)),
+    "of few bits": (TypeError, "no value of uint8", lambda: U1 + 300),
+    "negative": (TypeError, "no value of uint8", lambda: U1 * -1),
+    "set": (TypeError, "no value of int32", lambda: I3.at[0].set(2**40)),
+    "an array of them": (ValueError, "no value of int32", lambda: rlx.array([1, 2**40], "int32")),
+    "NaN": (ValueError, "nan is no value of int32", lambda: rlx.array([1, float("nan")], "int32")),
+    "a complex one": (TypeError, "a complex number as float32", lambda: rlx.array(1j, "float32")),
+    "deep lists": (ValueError, "nested too deep", lambda: rlx.array(nested(10_000))),
+    "a list in itself": (ValueError, "nested too deep", lambda: rlx.array(holding_itself())),
+    # -- what is traced --
+    "hashed": (TypeError, "not hashable", lambda: rlx.jit(lambda x: 1.0 if x in {1.0} else 2.0)(1.0)),
+    "written by out": (TypeError, "not written in place", lambda: np.sum(F3, out=F3)),
+    "put": (TypeError, "as put would", lambda: np.put(F3, 0, 1)),
+    # -- control flow --
+    "branches of a switch": (
+        TypeError,
+        "switch: branch 0",
+        lambda: rlx.switch(0, [lambda: 1.0, lambda: (2.0,)]),
+    ),
+    "bounds of fori_loop": (TypeError, "fori_loop: a bound", lambda: rlx.fori_loop(0, F3, lambda k, c: c, 1.0)),
+    "half a trip": (TypeError, "fori_loop: a bound", lambda: rlx.fori_loop(0, 2.5, lambda k, c: c, 1.0)),
+    # -- functions of the user's --
+    "complex from a callback": (TypeError, "result_shape says", lambda: callback(np.zeros(3) * 1j, "float32")),
+    "large integers": (TypeError, "result_shape says int32", lambda: callback(np.full(3, 2**40))),
+    "NaN as an integer": (TypeError, "result_shape says int32", lambda: callback(np.full(3, np.nan))),
+    "None in an array": (TypeError, "result_shape says", lambda: callback(np.array([1, 2, None]), "float32")),
+    "a wrong cotangent": (ValueError, "gives a cotangent", lambda: rlx.grad(lambda v: with_rule(5)(v).sum())(F3)),
+    "nondiff_argnums": (
+        ValueError,
+        "nondiff_argnums 5",
+        lambda: _ruled(nondiff_argnums=(5,))(F3),
+    ),
+    "saved with a callback": (
+        NotImplementedError,
+        "a Python function",
+        lambda: (
+            rlx.jit(lambda x: rlx.pure_callback(abs, rlx.ShapeDtype((3,), "float32"), x))
+            .lower(F3)
+            .compile()
+            .save("/tmp/no")
+        ),
+    ),
+    # -- trees --
+    "no children": (TypeError, "not \\(children, static part\\)", lambda: registered(lambda m: (5, None))),
+    "three parts": (TypeError, "not \\(children, static part\\)", lambda: registered(lambda m: (1, 2, 3))),
+    "a class of a tree": (TypeError, "takes a class", lambda: rlx.tree.register(np.ones(1), id, id)),
+    "a dict that changes": (ValueError, "changed while", lambda: rlx.jit(lambda d: 1.0)(changing_dict())),
+    # -- programs --
+    "states of its own": (ValueError, "has its states already", lambda: (lambda p: p.share_state_from(p))(program())),
+}
+
+
+def _ruled(**options):
+    g = rlx.custom_vjp(lambda x: x * 2, **options)
+    g.defvjp(lambda *a: (a[-1], None), lambda *a: (a[-1],))
+    return g
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_refused(name):
+    error, words, run = CASES[name]
+    with pytest.raises(error, match=words) as caught:
+        run()
+    assert "incompatible function arguments" not in str(caught.value)
+    assert "bad_cast" not in str(caught.value)
+
+
+WORKS = {
+    "a list by x.at": lambda: I3.at[0:2].set([7, 8]).tolist() == [7, 8, 3],
+    "np.sum": lambda: np.sum(F3) == 6 and rlx.jit(np.sum)(F3) == 6 and np.mean(F3, axis=0) == 2 and bool(np.any(F3)),
+    "np.std": lambda: abs(float(rlx.jit(np.std)(F3)) - np.std([1, 2, 3])) < 1e-6,
+    "round": lambda: float(round(rlx.array(2.567, "float64"), 1)) == 2.6,
+    "a copy of a function": lambda: copy.deepcopy(rlx.jit(lambda x: x + 1))(1.0) == 2,
+    "names of NumPy": lambda: rnp.zeros(2, "f4").dtype == "float32" and rnp.zeros(2, "<i8").dtype == "int64",
+    "no dtype stated": lambda: rnp.eye(2, dtype=None).dtype == rnp.zeros(2, None).dtype == "float32",
+    "an index past int64": lambda: I3[np.array([2**63], "uint64")].tolist() == [3],
+    "children of any kind": lambda: registered(lambda m: ((v for v in [m.a]), None)).tolist() == [2, 3, 4],
+    "a list of children": lambda: registered(lambda m: ([m.a], None)).tolist() == [2, 3, 4],
+    "arguments by name": lambda: float(_ruled()(x=1.0)) == 2,
+    "few bits": lambda: float(rnp.std(rlx.array([-1.71875, -1.7265625], "bfloat16"))) == 0.00390625,
+    "integers of a callback": lambda: callback(np.arange(1, 4), "float32").tolist() == [1, 2, 3],
+    "static_argnums": lambda: rlx.jit(lambda x: x, static_argnums=None)(F3).tolist() == [1, 2, 3],
+}
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_works(name):
+    assert WORKS[name]()
+
+
+def test_an_ordered_dict_keeps_its_order():
+    given = collections.OrderedDict(b=1.0, a=2.0)
+    out = rlx.jit(lambda d: d)(given)
+    assert type(out) is collections.OrderedDict and list(out) == ["b", "a"]
+    assert rlx.tree.structure(given) != rlx.tree.structure(dict(given))
+
+
+def test_callbacks_under_vmap():
+    f = lambda x: rlx.pure_callback(lambda v: v.sum(keepdims=True), rlx.ShapeDtype((1,), "float32"), x)  # noqa: E731
+    x = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    assert np.array_equal(rlx.vmap(rlx.vmap(f))(x), x.sum(2, keepdims=True))
+    assert rlx.vmap(f)(np.zeros((0, 3), np.float32)).shape == (0, 1)
+
+
+def test_a_callback_without_results():
+    seen = []
+    f = rlx.jit(lambda x: (rlx.io_callback(seen.append, None, x), x + 1)[1])
+    assert f(1.0) == 2 and f(2.0) == 3
+    assert [float(s) for s in seen] == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["cond", "scan", "while_loop", "vjp"])
+def test_bodies_are_drawn_once(kind):
+    """Twice for each level would be 2^depth for nested ones."""
+    drawn = []
+
+    def nest(depth):
+        def f(x):
+            drawn.append(depth)
+            if depth == 0:
+                return rnp.sin(x)
+            g = nest(depth - 1)
+            return {
+                "cond": lambda: rlx.cond(x.sum() > 0, g, lambda y: y, x),
+                "scan": lambda: rlx.scan(lambda c, _: (g(c), None), x, length=2)[0],
+                "while_loop": lambda: rlx.while_loop(lambda c: c.sum() > 1, g, x),
+                "vjp": lambda: rlx.vjp(g, x)[1](x)[0],
+            }[kind]()
+
+        return f
+
+    rlx.trace(nest(6), F3)
+    assert len(drawn) == 7
+
+
+def test_a_weak_carry_takes_the_dtype_of_the_step():
+    """Drawn again: the carry begins as a weak float32 and is float16 then, in the body too."""
+    dtypes = []
+
+    def step(c, x):
+        dtypes.append(c.dtype.name)
+        return c + x, None
+
+    out = rlx.scan(step, 0.0, rnp.ones(3, "float16"))[0]
+    assert out.dtype == "float16" and float(out) == 3 and dtypes == ["float32", "float16"]
+
+
+def test_what_nobody_holds_is_let_go():
+    """Functions in cycles with what they close over, rules, callbacks."""
+
+    class Model:
+        def __init__(self):
+            self.w = np.ones(10, np.float32)
+            self.step = rlx.jit(lambda x: x + self.w[0])
+
+    def ruled():
+        g = _ruled()
+        rlx.grad(lambda v: g(v).sum())(F3)
+        return g
+
+    class Called:
+        def __call__(self, v):
+            return v
+
+    def called():
+        c = Called()
+        rlx.jit(lambda x: rlx.pure_callback(c, rlx.ShapeDtype((3,), "float32"), x))(F3)
+        return c
+
+    def model():
+        m = Model()
+        m.step(F3)
+        return m
+
+    for make in (model, called):
+        held = [weakref.ref(make()) for _ in range(3)]
+        gc.collect()
+        assert not any(r() for r in held), make
+    gc.collect()
+    count = len(gc.get_objects())
+    for _ in range(600):  # more than compiled functions of no name are kept
+        ruled()
+    gc.collect()
+    first = len(gc.get_objects())
+    for _ in range(600):
+        ruled()
+    gc.collect()
+    assert len(gc.get_objects()) < first + (first - count) // 2 + 500
+
+
+def test_a_callback_that_runs_its_own_program():
+    made = []
+    g = rlx.trace(lambda x: rlx.pure_callback(lambda v: made[0].run(v)[0], rlx.ShapeDtype((3,), "float32"), x), F3)
+    made.append(rlx.Session().compile(g))
+    with pytest.raises(ValueError, match="clone"):
+        made[0].run(F3)
+
+
+def test_a_cancelled_run_ends():
+    f = rlx.jit(endless)
+
+    async def main():
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(f.run_async(np.float32(1)), 0.3)
+
+    before = threading.active_count()
+    asyncio.run(main())  # waits for the threads of the loop
+    assert threading.active_count() <= before
+
+
+def test_a_handler_of_ctrl_c_that_goes_on():
+    seen = []
+    f = rlx.jit(lambda x: rlx.fori_loop(0, 20_000, lambda k, c: rnp.tanh(c @ c), x))
+    x = np.eye(100, dtype=np.float32)
+    f(x)
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        assert f(x).shape == (100, 100)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert seen == [1]
+
+
+@pytest.mark.parametrize(
+    "head",
+    ['{"version": 1}', '{"version": 1, "name": 1, "inputs": [], "weak": null, "tree": {"dict": null}}', "[" * 5000],
+)
+def test_damaged_heads_of_programs(head, tmp_path):
+    path = tmp_path / "p.rlx"
+    rlx.jit(lambda x: x + 1).lower(F3).compile().save(path)
+    graph_bytes = path.read_bytes()
+    size = int.from_bytes(graph_bytes[8:16], "little")
+    text = head.encode()
+    path.write_bytes(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + graph_bytes[16 + size :])
+    with pytest.raises(rlx.BadFile):
+        rlx.load(path)
+    path.write_bytes(b"RLXPROG7" + graph_bytes[8:])
+    with pytest.raises(rlx.BadFile, match="later"):
+        rlx.load(path)
+
+
+def test_leaving_while_a_run_goes_on():
+    """The process ends although a daemon thread is in an endless run."""
+    text = (
+        "import rlx, threading, time\n"
+        "f = rlx.jit(lambda x: rlx.while_loop(lambda c: c >= 0, lambda c: c * 0 + 1, x))\n"
+        "threading.Thread(target=f, args=(1.0,), daemon=True).start()\n"
+        "time.sleep(0.5)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", text], timeout=60).returncode == 0
