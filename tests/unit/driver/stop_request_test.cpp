@@ -68,6 +68,16 @@ TEST_CASE("stop request: scans end too, and the inner of two requests counts") {
     const StopRequest inner(no);
     CHECK(f.run_typed(in)[0].at(0) == 1000);
   }
+  {  // the one who is asked again says no, and clears the flag
+    static std::atomic<bool> asked{true};
+    const StopRequest inner(asked, [] { return !asked.exchange(false); });
+    CHECK(f.run_typed(in)[0].at(0) == 1000);
+    CHECK_FALSE(asked.load());
+  }
+  {
+    const StopRequest inner(yes, [] { return true; });
+    CHECK(stopped(f, in) == ErrorCode::Interrupted);
+  }
   CHECK(stopped(f, in) == ErrorCode::Interrupted);
 }
 
