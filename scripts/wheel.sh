@@ -40,7 +40,8 @@ fresh=$root/build/wheel-fresh
 rm -rf "$fresh" "$out/new" "$out"/rlx-*.whl && mkdir -p "$out/new"
 settings=()
 [ -z "$prebuilt" ] ||
-  settings=(-C "cmake.define.RLX_PREBUILT=$prebuilt" -C "build-dir=build/wheel-prebuilt-{wheel_tag}")
+  settings=("--config-settings=cmake.define.RLX_PREBUILT=$prebuilt" # pip 23.0, which is Debian 12's, knows no -C
+    "--config-settings=build-dir=build/wheel-prebuilt-{wheel_tag}")
 begin=$SECONDS
 "$tools/bin/pip" wheel . --quiet --disable-pip-version-check --no-deps --wheel-dir "$out/new" "${settings[@]}" ||
   fail "pip could not build the wheel; what it said stands above"

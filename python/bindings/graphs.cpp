@@ -156,7 +156,10 @@ Dim dim_from(nb::handle h, const char* what) {
   const nb::object n = nb::steal(PyNumber_Index(h.ptr()));
   if (!n.is_valid()) {
     PyErr_Clear();
-    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no integer"));
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no integer"),
+          nb::isinstance<PyValue>(h)
+              ? "extents are known while a function is traced: name the argument in static_argnames"
+              : "");
   }
   const long long v = PyLong_AsLongLong(n.ptr());
   if (v == -1 && PyErr_Occurred()) {

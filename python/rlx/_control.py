@@ -41,7 +41,7 @@ def _branches(p, functions, operands, what, names):
         def run(xs):
             nonlocal types
             outs, forms[k] = tree.flatten(functions[k](*form.unflatten(xs)))
-            outs = shapes[k] = [_rlx.value(o) for o in outs]
+            outs = shapes[k] = [_rlx.value(o) for o in outs] or [_rlx.value(0)]  # a branch has a result
             if types is None and k == 1:
                 joined = _join_types(shapes, forms, what, names)
                 if joined != [o.dtype for o in shapes[0]]:
@@ -56,7 +56,7 @@ def _branches(p, functions, operands, what, names):
         outs = _rlx.cond(p, values, branch(0), branch(1))
     except _Again:
         outs = _rlx.cond(p, values, branch(0), branch(1))
-    return forms[0].unflatten(outs)
+    return forms[0].unflatten(outs[: forms[0].num_leaves])
 
 
 def _join_types(shapes, forms, what, names):

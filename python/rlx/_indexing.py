@@ -123,7 +123,7 @@ def get(x, index, mode=None, fill_value=None):
         entries = index if isinstance(index, tuple) else (index,)
         picked = numpy.asarray(x)[tuple(numpy.asarray(i) if _is_array(i) else i for i in entries)]
         return _rlx.array_from(picked).to(x.device)
-    entries = _static(x, _normal(x, index), mode)
+    entries = _static(x, _normal(x, _known_masks(index)), mode)
     mode = _mode(mode)
     fill = filler(x.dtype) if mode == "fill" and fill_value is None else fill_value
     if mode == "fill" and float(fill) != fill and fill == fill:
@@ -132,6 +132,21 @@ def get(x, index, mode=None, fill_value=None):
     if outside:
         return _eager(_get, x, entries, static=(mode, fill))
     return _get(_rlx.value(x), entries, mode, fill)
+
+
+def _known_masks(index):
+    """The index with what known masks name in their place, as integers."""
+    if not _masks(index):
+        return index
+    import numpy
+
+    out = []
+    for i in index if isinstance(index, tuple) else (index,):
+        if not isinstance(i, (_rlx.Value, bool)) and _masks(i):
+            out.extend(numpy.nonzero(numpy.asarray(i)))
+        else:
+            out.append(i)
+    return tuple(out)
 
 
 def _masks(index):
@@ -170,6 +185,8 @@ def update(x, index, values, how, mode=None):
     values = _as_array(values)
     if type(values) is int and not 0 <= values < 128:
         _check_numbers((values,), (x,))
+    if getattr(values, "ndim", 0):  # a number goes anywhere without the places
+        index = _known_masks(index)
     if _masks(index):
         if isinstance(index, tuple) and len(index) != 1:
             raise IndexError("x.at[mask] takes one array of truth values, of the shape of x or of its first axes")
@@ -402,6 +419,8 @@ def _of_dtype(x, values):
     """values as elements of x."""
     if values.dtype == x.dtype:
         return values
+    if values.dtype.kind == "c" and x.dtype.kind != "c":
+        raise TypeError(f"complex values in an array of dtype {x.dtype.name}: take their .real")
     if not values.weak_type and _rlx.result_type(x, values)[0] != x.dtype and not _narrows_quietly(x, values):
         raise TypeError(f"values of dtype {values.dtype.name} in an array of dtype {x.dtype.name}: cast them first")
     return _rlx.add_node("cast", (values,), {"to": x.dtype})

@@ -396,6 +396,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
         raise TypeError(f"vmap takes a function, got an object of type {type(fun).__name__}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if not isinstance(axis_size, (int, _rlx.Dim, type(None))) or isinstance(axis_size, int) and axis_size < 0:
+        raise ValueError(f"vmap of {_name(fun)}: axis_size is how many entries there are, got {axis_size!r}")
     if not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):
         raise TypeError(f"vmap of {_name(fun)}: in_axes is an int, None or a tuple of them, got {in_axes!r}")
 

@@ -58,6 +58,8 @@ def flatten(tree, is_leaf=None):
 
 def unflatten(form, leaves):
     """The tree of this form with these leaves."""
+    if not isinstance(form, TreeDef):
+        raise TypeError(f"tree.unflatten(form, leaves): the form is what tree.structure gives, got {form!r}")
     return form.unflatten(leaves)
 
 

@@ -57,7 +57,7 @@ def test_get_with_a_fill_value():
 
 
 @pytest.mark.parametrize("mode", (None, "drop", "clip", "wrap"))
-@pytest.mark.parametrize("kind, how", itertools.product(INDICES, HOW))
+@pytest.mark.parametrize("kind, how", list(itertools.product(INDICES, HOW)))
 def test_update(kind, how, mode):
     index = INDICES[kind]
     if how == "set" and mode in ("clip", "wrap") and kind != "window":
@@ -97,6 +97,8 @@ def test_masks_that_a_compiled_function_cannot_take():
     with pytest.raises(IndexError, match=r"where\(mask, x, 0\) keeps the shape"):
         rlx.jit(lambda v: v[v > 0])(X)
     with pytest.raises(IndexError, match="values of shape \\(2,\\)"):
+        rlx.jit(lambda v, m: v.at[m].set(np.ones(2, np.float32)))(X, X > 3)
+    with pytest.raises(ValueError, match="does not broadcast"):
         rlx.array(X).at[X > 3].set(np.ones(2, np.float32))
     with pytest.raises(IndexError, match="a mask of shape \\(4,\\)"):
         rlx.jit(lambda v, m: v.at[m].set(0))(X, np.ones(4, bool))
@@ -109,3 +111,25 @@ def test_derivatives():
         want = jax.grad(lambda v: jnp.nansum(v.at[FAR].get(mode=mode) ** 2))(jnp.asarray(X))
         got = rlx.grad(lambda v: rnp.nansum(v.at[FAR].get(mode=mode) ** 2))(X)
         np.testing.assert_allclose(np.asarray(got), np.asarray(want))
+
+
+MASK = np.array([True, False, True])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [MASK, (slice(None), MASK), (0, MASK, 1), (np.ones((3, 3), bool),), (np.eye(3, dtype=bool), slice(0, 2))],
+    ids=["rows", "columns", "between", "all", "two axes"],
+)
+def test_known_masks_in_compiled_functions(index):
+    """NumPy's and rlx's own arrays of truth values have their places while a function is traced."""
+    x = np.arange(27, dtype=np.float32).reshape(3, 3, 3)
+    want = x[index]
+    assert np.array_equal(rlx.jit(lambda v: v[index])(x), want)
+    changed = x.copy()
+    changed[index] = -want
+    assert np.array_equal(rlx.jit(lambda v, w: v.at[index].set(w))(x, -want), changed)
+    assert np.array_equal(rlx.array(x).at[index].set(rlx.array(-want)), changed)
+    slope = np.zeros_like(x)
+    slope[index] = 1
+    assert np.array_equal(rlx.grad(lambda v: v[index].sum())(x), slope)

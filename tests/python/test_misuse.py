@@ -141,6 +141,8 @@ CASES = {
     # -- what is traced --
     "hashed": (TypeError, "not hashable", lambda: rlx.jit(lambda x: 1.0 if x in {1.0} else 2.0)(1.0)),
     "written by out": (TypeError, "not written in place", lambda: np.sum(F3, out=F3)),
+    "a traced extent": (TypeError, "static_argnames", lambda: rlx.jit(lambda n: rnp.zeros(n))(3)),
+    "complex ones in reals": (TypeError, "take their .real", lambda: F3.at[0].set(1j)),
     "put": (TypeError, "as put would", lambda: np.put(F3, 0, 1)),
     # -- control flow --
     "branches of a switch": (
@@ -149,6 +151,7 @@ CASES = {
         lambda: rlx.switch(0, [lambda: 1.0, lambda: (2.0,)]),
     ),
     "bounds of fori_loop": (TypeError, "fori_loop: a bound", lambda: rlx.fori_loop(0, F3, lambda k, c: c, 1.0)),
+    "a negative batch": (ValueError, "axis_size", lambda: rlx.vmap(lambda x: x, None, axis_size=-4)(F3)),
     "half a trip": (TypeError, "fori_loop: a bound", lambda: rlx.fori_loop(0, 2.5, lambda k, c: c, 1.0)),
     # -- functions of the user's --
     "complex from a callback": (TypeError, "result_shape says", lambda: callback(np.zeros(3) * 1j, "float32")),
@@ -172,6 +175,7 @@ CASES = {
         ),
     ),
     # -- trees --
+    "no form": (TypeError, "tree.structure", lambda: rlx.tree.unflatten(5, [])),
     "no children": (TypeError, "not \\(children, static part\\)", lambda: registered(lambda m: (5, None))),
     "three parts": (TypeError, "not \\(children, static part\\)", lambda: registered(lambda m: (1, 2, 3))),
     "a class of a tree": (TypeError, "takes a class", lambda: rlx.tree.register(np.ones(1), id, id)),
@@ -210,6 +214,9 @@ WORKS = {
     "arguments by name": lambda: float(_ruled()(x=1.0)) == 2,
     "few bits": lambda: float(rnp.std(rlx.array([-1.71875, -1.7265625], "bfloat16"))) == 0.00390625,
     "integers of a callback": lambda: callback(np.arange(1, 4), "float32").tolist() == [1, 2, 3],
+    "lists among arrays": lambda: rnp.concatenate([F3, [4, 5]]).tolist() == [1, 2, 3, 4, 5],
+    "branches of nothing": lambda: rlx.cond(True, lambda: None, lambda: None) is None,
+    "lists as vectors": lambda: rnp.linalg.cross([1, 2, 3], [3, 2, 1]).tolist() == [-4, 8, -4],
     "static_argnums": lambda: rlx.jit(lambda x: x, static_argnums=None)(F3).tolist() == [1, 2, 3],
 }
 

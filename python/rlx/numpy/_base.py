@@ -4,7 +4,7 @@ import math
 
 from .. import _rlx
 from .._arrays import array, asarray
-from .._op import axes_of, cast, creator, inexact, node, op
+from .._op import _as_array, axes_of, cast, creator, inexact, node, op
 
 __all__ = [
     "array",
@@ -79,6 +79,7 @@ def common(arrays, what):
         arrays = list(arrays)
     if not arrays:
         raise ValueError(f"{what}: no arrays")
+    arrays = [_as_array(a) for a in arrays]
     dtype, _ = _rlx.result_type(*arrays)
     return [cast(a, dtype) for a in arrays]
 

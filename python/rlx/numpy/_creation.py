@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axes_of, cast, constant, creator, dims_of, node, op, value
+from ._base import array, axes_of, cast, constant, creator, dims_of, int_static, node, op, value
 
 
 @creator
@@ -94,7 +94,7 @@ def arange(start, stop=None, step=1, dtype=None):
 
 def _steps(start, stop, num, endpoint, axis):
     """start + (stop - start) * k / steps along a new axis, in the dtype of start and stop; the ends are exact."""
-    num = num.__index__()
+    num = int_static(num, "num")
     if num < 0:
         raise ValueError(f"{num} numbers")
     start, stop = value(start), value(stop)

@@ -3,6 +3,7 @@
 import builtins as _b
 
 from .. import _rlx
+from .._op import _as_array
 from ._base import axes_of, cast, common, int_static, node, op, value
 from ._shapes import broadcast_to, expand_dims, moveaxis, pick, ravel, reshape
 
@@ -12,13 +13,13 @@ def _values(arrays, what):
         arrays = list(arrays)
     if not arrays:
         raise ValueError(f"{what}: no arrays")
-    return [value(a) for a in arrays]
+    return [value(_as_array(a)) for a in arrays]
 
 
 @op("*arrays")
 def concatenate(arrays, axis=0, dtype=None):
     """Arrays joined along an axis; None joins their elements."""
-    values = common(arrays, "concatenate") if dtype is None else [cast(a, dtype) for a in arrays]
+    values = common(arrays, "concatenate") if dtype is None else [cast(_as_array(a), dtype) for a in arrays]
     if axis is None:
         values, axis = [_rlx.reshape([v], (-1,)) for v in values], 0
     if values[0].ndim == 0:

@@ -6,6 +6,7 @@ are not here: they come with ops of their own.
 
 import math as _math
 
+from .._arrays import asarray
 from ._base import axes_of, inexact, node, op, value
 from ._creation import eye
 from ._products import cross as _cross
@@ -176,6 +177,7 @@ def multi_dot(arrays):
 
 def cross(x, y, *, axis=-1):
     """The cross product of vectors with three entries along an axis."""
+    x, y = asarray(x), asarray(y)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
         raise ValueError(f"linalg.cross: vectors of {x.shape[axis]} and {y.shape[axis]} entries; they have three")
     return _cross(x, y, axis=axis)
