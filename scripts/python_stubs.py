@@ -148,7 +148,7 @@ RESULTS_OF = {
 
 def stub(module, up):
     lines = [HEADER.format(up=up)]
-    for name in sorted(vars(module)):
+    for name in sorted(getattr(module, "__all__", vars(module))):
         if name.startswith("_") or name == "dtype":  # imported by the header
             continue
         value = getattr(module, name)

@@ -32,6 +32,12 @@ __all__ = [
 ]
 
 
+def __getattr__(name):
+    raise AttributeError(
+        f"rlx.numpy.linalg has no {name!r}: it has {', '.join(__all__)}; factorisations are not there yet"
+    )
+
+
 def _squares(x):
     if x.dtype.kind != "c":
         return node("square", x)
