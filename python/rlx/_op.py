@@ -180,3 +180,12 @@ def axes_of(axis, ndim, what):
     if len(set(out)) != len(out):
         raise ValueError(f"{what}: an axis is named twice in {axis}")
     return sorted(out)
+
+
+def axis_of(axis, ndim, what):
+    """The axis that `axis` names, from 0 on."""
+    try:
+        axis = axis.__index__()
+    except AttributeError:
+        raise TypeError(f"{what}: an axis is one integer, got {axis!r}") from None
+    return axes_of(axis, ndim, what)[0]

@@ -5,7 +5,7 @@ import math
 
 from .. import _rlx, tree
 from .. import numpy as rnp
-from .._op import axes_of, cast, node, op
+from .._op import axes_of, axis_of, cast, node, op
 from .._jit import cached_jit
 from .._transforms import vmap
 from ..numpy._base import named
@@ -49,7 +49,7 @@ def _running(name, fn, text):
     @op("operand")
     def function(operand, axis=0, reverse=False):
         x = _rlx.value(operand)
-        (axis,) = axes_of(axis, x.ndim, name)
+        axis = axis_of(axis, x.ndim, name)
         x = rnp.flip(x, axis) if reverse else x
         out = node("cumulative_" + fn, x, axis=axis)
         return rnp.flip(out, axis) if reverse else out
@@ -85,7 +85,7 @@ argmin = _place("argmin", rnp.argmin, "The place of the first smallest element a
 def top_k(operand, k, *, axis=-1):
     """[the k largest along an axis in descending order, their places as int32]; of equal ones the first come first."""
     x = _rlx.value(operand)
-    (axis,) = axes_of(axis, x.ndim, "top_k")
+    axis = axis_of(axis, x.ndim, "top_k")
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"top_k: {k} of {x.shape[axis]} elements along axis {axis}")
     return [rnp.moveaxis(v, -1, axis) for v in node("top_k", rnp.moveaxis(x, axis, -1), k=k)]
@@ -99,7 +99,7 @@ def _sorted(operand, dimension, num_keys):
     xs = [_rlx.value(x) for x in operand]
     if not 1 <= num_keys <= len(xs) or len({x.shape for x in xs}) != 1:
         raise ValueError(f"sort: {num_keys} keys of arrays of shapes {[x.shape for x in xs]}; all have one shape")
-    (axis,) = axes_of(dimension, xs[0].ndim, "sort")
+    axis = axis_of(dimension, xs[0].ndim, "sort")
     if len(xs) == 1:
         return [_rlx.sort(xs, axis, False)]
     if num_keys == 1:

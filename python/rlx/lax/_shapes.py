@@ -5,7 +5,7 @@ import math
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import axes_of, cast, creator, node, op
+from .._op import axis_of, cast, creator, node, op
 
 
 @creator
@@ -153,7 +153,7 @@ def slice(operand, start_indices, limit_indices, strides=None):
 def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
     """A window along one axis; None: from its start, to its end; negative places count from the end."""
     x = _rlx.value(operand)
-    (axis,) = axes_of(axis, x.ndim, "slice_in_dim")
+    axis = axis_of(axis, x.ndim, "slice_in_dim")
     return x[(builtins.slice(None),) * axis + (builtins.slice(start_index, limit_index, stride),)]
 
 
@@ -161,7 +161,7 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
 def index_in_dim(operand, index, axis=0, keepdims=True):
     """The row at a place along an axis, which stays with extent 1 or goes."""
     x = _rlx.value(operand)
-    (axis,) = axes_of(axis, x.ndim, "index_in_dim")
+    axis = axis_of(axis, x.ndim, "index_in_dim")
     row = x[(builtins.slice(None),) * axis + (index,)]
     return rnp.expand_dims(row, axis) if keepdims else row
 
@@ -203,7 +203,7 @@ def _along(x, start, axis):
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
     """A window of a fixed size along one axis, from a place given at run time."""
     x = _rlx.value(operand)
-    (axis,) = axes_of(axis, x.ndim, "dynamic_slice_in_dim")
+    axis = axis_of(axis, x.ndim, "dynamic_slice_in_dim")
     sizes = [slice_size if i == axis else d for i, d in enumerate(x.shape)]
     return dynamic_slice(x, _along(x, start_index, axis), sizes, allow_negative_indices=allow_negative_indices)
 
@@ -219,7 +219,7 @@ def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negativ
 def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
     """The operand with a window along one axis replaced, at a place given at run time."""
     x = _rlx.value(operand)
-    (axis,) = axes_of(axis, x.ndim, "dynamic_update_slice_in_dim")
+    axis = axis_of(axis, x.ndim, "dynamic_update_slice_in_dim")
     starts = _along(x, start_index, axis)
     return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
@@ -228,6 +228,6 @@ def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_neg
 def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
     """The operand with the row at a place given at run time replaced."""
     x, update = _rlx.value(operand), _rlx.value(update)
-    (axis,) = axes_of(axis, x.ndim, "dynamic_update_index_in_dim")
+    axis = axis_of(axis, x.ndim, "dynamic_update_index_in_dim")
     row = update if update.ndim == x.ndim else rnp.expand_dims(update, axis)
     return dynamic_update_slice_in_dim(x, row, index, axis, allow_negative_indices=allow_negative_indices)

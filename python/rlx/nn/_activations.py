@@ -2,7 +2,7 @@
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import axes_of, inexact, node, op
+from .._op import axis_of, inexact, node, op
 from ..numpy import tanh  # noqa: F401
 
 
@@ -145,7 +145,7 @@ def log1mexp(x):
 def glu(x, axis=-1):
     """The first half along an axis times the sigmoid of the second half."""
     x = inexact(x)
-    (axis,) = axes_of(axis, x.ndim, "glu")
+    axis = axis_of(axis, x.ndim, "glu")
     if x.shape[axis] % 2:
         raise ValueError(f"glu: axis {axis} of shape {x.shape} has no two halves")
     half, gate = rnp.split(x, 2, axis)

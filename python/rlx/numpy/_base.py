@@ -4,12 +4,13 @@ import math
 
 from .. import _rlx
 from .._arrays import array, asarray
-from .._op import _as_array, axes_of, cast, creator, inexact, node, op
+from .._op import _as_array, axes_of, axis_of, cast, creator, inexact, node, op
 
 __all__ = [
     "array",
     "asarray",
     "axes_of",
+    "axis_of",
     "both_inexact",
     "cast",
     "common",

@@ -1,7 +1,7 @@
 """Bits of bytes, and arrays from files and buffers by way of NumPy."""
 
 from .. import _rlx
-from ._base import array, axes_of, cast, constant, node, op, truth, value
+from ._base import array, axis_of, cast, constant, node, op, truth, value
 from ._shapes import expand_dims, moveaxis, ravel, reshape
 
 
@@ -18,7 +18,7 @@ def packbits(x, axis=None, bitorder="big"):
     x = truth(x)
     if axis is None:
         x, axis = ravel(x), 0
-    (axis,) = axes_of(axis, x.ndim, "packbits")
+    axis = axis_of(axis, x.ndim, "packbits")
     x = moveaxis(cast(x, "uint8"), axis, -1)
     n = x.shape[-1]
     x = _rlx.pad([x, constant(0, "uint8")], [0] * x.ndim, [0] * (x.ndim - 1) + [-n % 8], [0] * x.ndim)
@@ -36,7 +36,7 @@ def unpackbits(x, axis=None, count=None, bitorder="big"):
         raise TypeError(f"unpackbits of {x.dtype.name}: it takes uint8")
     if axis is None:
         x, axis = ravel(x), 0
-    (axis,) = axes_of(axis, x.ndim, "unpackbits")
+    axis = axis_of(axis, x.ndim, "unpackbits")
     x = moveaxis(x, axis, -1)
     bits = node("bit_and", node("shr", expand_dims(x, -1), constant(places, "uint8")), 1)
     n = 8 * x.shape[-1]

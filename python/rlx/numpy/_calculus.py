@@ -1,7 +1,7 @@
 """Differences, integrals, interpolation, convolutions."""
 
 from .. import _rlx
-from ._base import axes_of, cast, common, constant, inexact, node, op, typed, value
+from ._base import axis_of, cast, common, constant, inexact, node, op, typed, value
 from ._joining import concatenate
 from ._reductions import sum
 from ._search import searchsorted
@@ -22,7 +22,7 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         return x
     if x.ndim == 0:
         raise ValueError("diff of a scalar")
-    (axis,) = axes_of(axis, x.ndim, "diff")
+    axis = axis_of(axis, x.ndim, "diff")
     parts = []
     for part in (prepend, x, append):
         if part is None:
@@ -61,7 +61,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     axes = (
         list(range(f.ndim))
         if axis is None
-        else [axes_of(a, f.ndim, "gradient")[0] for a in (axis if isinstance(axis, tuple) else (axis,))]
+        else [axis_of(a, f.ndim, "gradient") for a in (axis if isinstance(axis, tuple) else (axis,))]
     )
     if len(varargs) not in (0, 1, len(axes)):
         raise ValueError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
@@ -111,7 +111,7 @@ def _gradient(f, h, axis, edge_order):
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """The integral along an axis by the rule of trapezoids, over coordinates x or steps dx."""
     y = inexact(y)
-    (axis,) = axes_of(axis, y.ndim, "trapezoid")
+    axis = axis_of(axis, y.ndim, "trapezoid")
     y = moveaxis(y, axis, -1)
     if x is None:
         h = cast(dx, y.dtype)
@@ -130,7 +130,7 @@ def unwrap(p, discont=None, axis=-1, period=6.283185307179586):
     p = value(p)
     if p.dtype.kind in "biu" and not (value(period).dtype.kind in "iu"):
         p = inexact(p)
-    (axis,) = axes_of(axis, p.ndim, "unwrap")
+    axis = axis_of(axis, p.ndim, "unwrap")
     if p.shape[axis] < 2:
         return p
     whole = p.dtype.kind in "iu"

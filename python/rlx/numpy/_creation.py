@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axes_of, cast, constant, creator, dims_of, int_static, node, op, value
+from ._base import array, axis_of, cast, constant, creator, dims_of, int_static, node, op, value
 
 
 @creator
@@ -101,7 +101,7 @@ def _steps(start, stop, num, endpoint, axis):
     from .._indexing import _broadcast_shape
 
     shape = _broadcast_shape([start.shape, stop.shape])
-    (axis,) = axes_of(axis, len(shape) + 1, "linspace")
+    axis = axis_of(axis, len(shape) + 1, "linspace")
     spread = [1] * len(shape)
     spread.insert(axis, num)
     inner = list(shape)

@@ -1,7 +1,7 @@
 """Functions applied to parts of arrays."""
 
 from .. import _rlx
-from ._base import array, axes_of, cast, node, truth, value
+from ._base import array, axis_of, cast, node, truth, value
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ndim
 
 
@@ -16,7 +16,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     from .._transforms import vmap
 
     arr = _held(arr)
-    (axis,) = axes_of(axis, arr.ndim, "apply_along_axis")
+    axis = axis_of(axis, arr.ndim, "apply_along_axis")
     arr = moveaxis(arr, axis, -1)
 
     def call(x):
@@ -35,7 +35,7 @@ def apply_over_axes(func, a, axes):
     """func(a, axis) for one axis after the other; where it drops the axis it is put back with extent 1."""
     a = _held(a)
     for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
-        (axis,) = axes_of(axis, a.ndim, "apply_over_axes")
+        axis = axis_of(axis, a.ndim, "apply_over_axes")
         out = func(a, axis)
         if out.ndim == a.ndim - 1:
             out = expand_dims(out, axis)

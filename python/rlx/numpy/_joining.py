@@ -4,7 +4,7 @@ import builtins as _b
 
 from .. import _rlx
 from .._op import _as_array
-from ._base import axes_of, cast, common, int_static, node, op, value
+from ._base import axis_of, cast, common, int_static, node, op, value
 from ._shapes import broadcast_to, expand_dims, moveaxis, pick, ravel, reshape
 
 
@@ -24,7 +24,7 @@ def concatenate(arrays, axis=0, dtype=None):
         values, axis = [_rlx.reshape([v], (-1,)) for v in values], 0
     if values[0].ndim == 0:
         raise ValueError("concatenate: scalars have no axis; stack makes one")
-    return node("concat", *values, axis=axes_of(axis, values[0].ndim, "concatenate")[0])
+    return node("concat", *values, axis=axis_of(axis, values[0].ndim, "concatenate"))
 
 
 concat = concatenate
@@ -38,7 +38,7 @@ def stack(arrays, axis=0, dtype=None):
         raise ValueError(
             f"stack: arrays of shapes {', '.join(sorted({str(v.shape) for v in values}))}; they have one shape"
         )
-    (axis,) = axes_of(axis, values[0].ndim + 1, "stack")
+    axis = axis_of(axis, values[0].ndim + 1, "stack")
     return concatenate([expand_dims(v, axis) for v in common(values, "stack")], axis, dtype)
 
 
@@ -120,7 +120,7 @@ def block(arrays):
 def split(x, indices_or_sections, axis=0):
     """x cut along an axis, into so many equal parts or at the given places."""
     x = value(x)
-    (axis,) = axes_of(axis, x.ndim, "split")
+    axis = axis_of(axis, x.ndim, "split")
     n = x.shape[axis]
     if isinstance(indices_or_sections, (tuple, list)):
         return _cut(x, [0, *indices_or_sections, n], axis)
@@ -134,7 +134,7 @@ def split(x, indices_or_sections, axis=0):
 def array_split(x, indices_or_sections, axis=0):
     """x cut along an axis; of so many parts the first have one more where they are not equal."""
     x = value(x)
-    (axis,) = axes_of(axis, x.ndim, "array_split")
+    axis = axis_of(axis, x.ndim, "array_split")
     n = x.shape[axis]
     if isinstance(indices_or_sections, (tuple, list)):
         return _cut(x, [0, *indices_or_sections, n], axis)
@@ -222,7 +222,7 @@ def _delete(x, obj, axis):
     x = value(x)
     if axis is None:
         x, axis = ravel(x), 0
-    (axis,) = axes_of(axis, x.ndim, "delete")
+    axis = axis_of(axis, x.ndim, "delete")
     n = x.shape[axis]
     if isinstance(obj, _FrozenSlice):
         gone = list(range(*obj.indices(n)))
@@ -246,7 +246,7 @@ def _insert(x, values, obj, axis):
     x = value(x)
     if axis is None:
         x, axis = ravel(x), 0
-    (axis,) = axes_of(axis, x.ndim, "insert")
+    axis = axis_of(axis, x.ndim, "insert")
     n = x.shape[axis]
     places, single = (
         (list(range(*obj.indices(n))), False) if isinstance(obj, _FrozenSlice) else _static_places(obj, n, "insert")

@@ -3,7 +3,7 @@
 import builtins as _b
 
 from .. import _rlx
-from ._base import axes_of, cast, node, op, typed, value
+from ._base import axis_of, cast, node, op, typed, value
 from ._complex import conj
 from ._shapes import astype, broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
 from ._ufuncs import multiply
@@ -93,8 +93,8 @@ def tensordot(x, y, axes=2):
         left, right = list(range(x.ndim - axes, x.ndim)), list(range(axes))
     else:
         left, right = (list(a) if isinstance(a, (tuple, list)) else [a] for a in axes)
-    left = [axes_of(a, x.ndim, "tensordot")[0] for a in left]
-    right = [axes_of(a, y.ndim, "tensordot")[0] for a in right]
+    left = [axis_of(a, x.ndim, "tensordot") for a in left]
+    right = [axis_of(a, y.ndim, "tensordot") for a in right]
     if len(left) != len(right):
         raise ValueError(f"tensordot: {len(left)} axes of the first and {len(right)} of the second")
     for a, b in zip(left, right):

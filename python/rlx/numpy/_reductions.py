@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import axes_of, cast, constant, inexact, named, node, op, truth, value
+from ._base import axes_of, axis_of, cast, constant, inexact, named, node, op, truth, value
 from ._creation import filled
 from ._ufuncs import isnan, logical_not, sqrt
 
@@ -181,7 +181,7 @@ def _arg(x, fn, axis, keepdims):
             raise ValueError(f"arg{fn} of an array without elements")
         out = node("arg_reduce_" + fn, flat, axis=0, keep_dims=False)
         return _rlx.reshape([out], (1,) * x.ndim) if keepdims else out
-    (axis,) = axes_of(axis, x.ndim, "arg" + fn)
+    axis = axis_of(axis, x.ndim, "arg" + fn)
     if x.shape[axis] == 0:
         raise ValueError(f"arg{fn} over an axis without elements")
     return node("arg_reduce_" + fn, x, axis=axis, keep_dims=_b.bool(keepdims))
@@ -208,7 +208,7 @@ def _cumulative(name, fn, text):
         x = _summed(x, dtype) if fn in ("sum", "prod") else value(x)
         if axis is None:
             x, axis = _rlx.reshape([x], (-1,)), 0
-        return node("cumulative_" + fn, x, axis=axes_of(axis, x.ndim, name)[0])
+        return node("cumulative_" + fn, x, axis=axis_of(axis, x.ndim, name))
 
     return named(function, name, text)
 
@@ -225,7 +225,7 @@ def _cumulative_with_initial(name, run, first, text):
         x = value(x)
         if axis is None and x.ndim != 1:
             raise ValueError(f"{name}: an array with {x.ndim} axes: name one")
-        axis = 0 if axis is None else axes_of(axis, x.ndim, name)[0]
+        axis = 0 if axis is None else axis_of(axis, x.ndim, name)
         out = run(x, axis, dtype)
         if not include_initial:
             return out

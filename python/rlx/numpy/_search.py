@@ -5,7 +5,7 @@ import math as _math
 
 from .. import _rlx
 from .._indexing import filler
-from ._base import array, axes_of, cast, constant, node, op, refuse_shape, truth, typed, value
+from ._base import array, axis_of, cast, constant, node, op, refuse_shape, truth, typed, value
 from ._creation import filled
 from ._joining import concatenate
 from ._reductions import _extreme, sum
@@ -21,7 +21,7 @@ def _flat_or(x, axis, what):
         return _rlx.reshape([x], (-1,)), 0
     if x.ndim == 0:
         raise ValueError(f"{what} of a scalar along axis {axis}")
-    return x, axes_of(axis, x.ndim, what)[0]
+    return x, axis_of(axis, x.ndim, what)
 
 
 @op("x")
@@ -66,7 +66,7 @@ def lexsort(keys, axis=-1):
         raise ValueError("lexsort: no keys")
     if keys[0].ndim == 0:
         return constant(0, "int32")
-    (axis,) = axes_of(axis, keys[0].ndim, "lexsort")
+    axis = axis_of(axis, keys[0].ndim, "lexsort")
     order = _rlx.argsort([keys[0]], axis, False)
     for k in keys[1:]:
         again = _rlx.argsort([_rlx.take_along_axis([k, order], axis)], axis, False)
@@ -205,7 +205,7 @@ def take(x, indices, axis=None, mode=None, fill_value=None):
         raise TypeError(f"take: indices of dtype {indices.dtype.name}; they are integers")
     if axis is None:
         x, axis = _rlx.reshape([x], (-1,)), 0
-    (axis,) = axes_of(axis, x.ndim, "take")
+    axis = axis_of(axis, x.ndim, "take")
     n = x.shape[axis]
     mode = mode or "fill"
     if mode not in ("clip", "wrap", "fill"):
@@ -240,7 +240,7 @@ def take_along_axis(x, indices, axis=-1):
         x, axis = ravel(x), 0
     if x.ndim != indices.ndim:
         raise ValueError(f"take_along_axis: {x.ndim} and {indices.ndim} axes; both have the same number")
-    (axis,) = axes_of(axis, x.ndim, "take_along_axis")
+    axis = axis_of(axis, x.ndim, "take_along_axis")
     if indices.dtype.kind not in "iu":
         raise TypeError(f"take_along_axis: indices of dtype {indices.dtype.name}; they are integers")
     if indices.dtype.name not in ("int32", "int64"):
@@ -262,7 +262,7 @@ def put_along_axis(x, indices, values, axis, inplace=False):
     shape = x.shape
     if axis is None:
         x, axis = ravel(x), 0
-    (axis,) = axes_of(axis, x.ndim, "put_along_axis")
+    axis = axis_of(axis, x.ndim, "put_along_axis")
     target = tuple(indices.shape[a] if a == axis else d for a, d in enumerate(x.shape))
     indices = broadcast_to(indices, target)
     values = broadcast_to(cast(values, x.dtype), target)
@@ -396,7 +396,7 @@ def compress(condition, x, axis=None, *, size=None, fill_value=0):
 @op("condition", "x", "fill_value")
 def _compress(condition, x, fill_value, axis, size):
     x, condition = value(x), truth(condition)
-    (axis,) = axes_of(axis, x.ndim, "compress")
+    axis = axis_of(axis, x.ndim, "compress")
     if condition.ndim != 1 or condition.shape[0] > x.shape[axis]:
         raise ValueError(f"compress: a condition of shape {condition.shape} for {x.shape[axis]} entries")
     (places,) = _nonzero(condition, size, x.shape[axis])

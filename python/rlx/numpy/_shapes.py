@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axes_of, cast, constant, dims_of, node, op, value
+from ._base import array, axes_of, axis_of, cast, constant, dims_of, node, op, value
 
 
 @op("x")
@@ -72,8 +72,8 @@ def moveaxis(x, source, destination):
     destination = list(destination) if isinstance(destination, (tuple, list)) else [destination]
     if len(source) != len(destination):
         raise ValueError("moveaxis: source and destination have different lengths")
-    source = [axes_of(a, x.ndim, "moveaxis")[0] for a in source]
-    destination = [axes_of(a, x.ndim, "moveaxis")[0] for a in destination]
+    source = [axis_of(a, x.ndim, "moveaxis") for a in source]
+    destination = [axis_of(a, x.ndim, "moveaxis") for a in destination]
     if len(set(source)) != len(source) or len(set(destination)) != len(destination):
         raise ValueError("moveaxis: an axis is named twice")
     order = [a for a in range(x.ndim) if a not in source]
@@ -86,7 +86,7 @@ def moveaxis(x, source, destination):
 def rollaxis(x, axis, start=0):
     """x with an axis moved so that it stands before what was at `start`; moveaxis says the same more plainly."""
     x = value(x)
-    (axis,) = axes_of(axis, x.ndim, "rollaxis")
+    axis = axis_of(axis, x.ndim, "rollaxis")
     if not -x.ndim <= start <= x.ndim:
         raise ValueError(f"rollaxis: start {start} for an array with {x.ndim} axes")
     start = start + x.ndim if start < 0 else start
@@ -210,7 +210,7 @@ def roll(x, shift, axis=None):
         if isinstance(shift, _rlx.Value) and shift.ndim:
             raise ValueError("roll: several shifts need several axes")
         return _rlx.reshape([roll(_rlx.reshape([x], (-1,)), shift, 0)], x.shape)
-    axes = [axes_of(a, x.ndim, "roll")[0] for a in (axis if isinstance(axis, (tuple, list)) else [axis])]
+    axes = [axis_of(a, x.ndim, "roll") for a in (axis if isinstance(axis, (tuple, list)) else [axis])]
     shifts = cast(shift, "int32")
     if shifts.ndim > 1 or (shifts.ndim == 1 and len(axes) not in (1, shifts.shape[0]) and shifts.shape[0] != 1):
         raise ValueError(f"roll: shifts of shape {shifts.shape} for {len(axes)} axes")
@@ -233,7 +233,7 @@ def repeat(x, repeats, axis=None, total_repeat_length=None):
         raise TypeError("repeat: `repeats` is a traced value, on which the shape would depend: give Python integers")
     if axis is None:
         x, axis = _rlx.reshape([x], (-1,)), 0
-    (axis,) = axes_of(axis, x.ndim, "repeat")
+    axis = axis_of(axis, x.ndim, "repeat")
     counts = list(repeats) if isinstance(repeats, tuple) else [repeats]
     n = x.shape[axis]
     if len(counts) != 1 and len(counts) != n:

@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axes_of, cast, common, constant, inexact, node, op, refuse_shape, value
+from ._base import array, axes_of, axis_of, cast, common, constant, inexact, node, op, refuse_shape, value
 from ._complex import conj, real
 from ._creation import filled, linspace
 from ._reductions import max, mean, min, sum
@@ -135,7 +135,7 @@ def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
     if weights.shape != x.shape:
         if axis is None or weights.ndim != 1:
             raise ValueError(f"average: weights of shape {weights.shape} for shape {x.shape}; one axis needs a vector")
-        (a,) = axes_of(axis, x.ndim, "average")
+        a = axis_of(axis, x.ndim, "average")
         if weights.shape[0] != x.shape[a]:
             raise ValueError(f"average: {weights.shape[0]} weights for {x.shape[a]} entries")
         weights = broadcast_to(reshape(weights, (-1,) + (1,) * (x.ndim - a - 1)), x.shape)

@@ -7,7 +7,7 @@ are not here: they come with ops of their own.
 import math as _math
 
 from .._arrays import asarray
-from ._base import axes_of, inexact, node, op, value
+from ._base import axes_of, axis_of, inexact, node, op, value
 from ._creation import eye
 from ._products import cross as _cross
 from ._products import matmul, outer as _outer, tensordot, vecdot
@@ -99,7 +99,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         if x.ndim not in (1, 2):
             raise ValueError(f"norm: ord of an array with {x.ndim} axes: name one axis or two")
         axis = tuple(range(x.ndim))
-    axes = tuple(axes_of(a, x.ndim, "norm")[0] for a in (axis if isinstance(axis, tuple) else (axis,)))
+    axes = tuple(axis_of(a, x.ndim, "norm") for a in (axis if isinstance(axis, tuple) else (axis,)))
     if len(axes) == 1:
         return _vector(x, 2 if ord is None else ord, axes[0], keepdims)
     if len(axes) != 2:
@@ -119,7 +119,7 @@ def vector_norm(x, *, axis=None, keepdims=False, ord=2):
         x = reshape(x, (*[x.shape[k] for k in range(len(rest))], _math.prod(x.shape[len(rest) :])))
         out = _vector(x, ord, x.ndim - 1, False)
         return reshape(out, kept) if keepdims else out
-    return _vector(x, ord, axes_of(axis, x.ndim, "vector_norm")[0], keepdims)
+    return _vector(x, ord, axis_of(axis, x.ndim, "vector_norm"), keepdims)
 
 
 @op("x")
