@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "python/bindings/runtime.h"
 #include "python/bindings/tracing.h"
@@ -174,6 +175,11 @@ std::optional<Diagnostic> call_python(const OpBox& box, std::span<const Tensor> 
                                       std::span<const MutableTensorView> results) {
   const nb::gil_scoped_acquire gil;
   const PyOp& op = op_of(box);
+  struct Inside {
+    explicit Inside(const OpBox& box) : before(std::exchange(running_kernel(), &box)) {}
+    ~Inside() { running_kernel() = before; }
+    const OpBox* before;
+  } const inside(box);
   try {
     nb::list args;
     for (const Tensor& t : operands) args.append(array_object(t).attr("__array__")());
@@ -200,6 +206,15 @@ std::optional<Diagnostic> call_python(const OpBox& box, std::span<const Tensor> 
     return e.diagnostic();
   }
 }
+
+}  // namespace
+
+const OpBox*& running_kernel() {
+  static thread_local const OpBox* box = nullptr;
+  return box;
+}
+
+namespace {
 
 std::optional<Diagnostic> run_kernel(const KernelCall& call) {
   const PyOp& op = op_of(call.op);

@@ -9,8 +9,10 @@
 #include "rlx/driver/plugin_backend.h"
 #include "rlx/driver/registry.h"
 #include "rlx/driver/stop_request.h"
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/custom.h"
 #include "rlx/ir/trace.h"
 #include "rlx/page/page.h"
 #include "rlx/runtime/env.h"
@@ -171,7 +173,7 @@ NamedTensors inputs_from(const PyCompiled& c, nb::args positional, nb::kwargs na
 template <class F>
 auto locked(PyCompiled& c, F&& f) {
   const nb::gil_scoped_release free;
-  const std::lock_guard lock(c.busy);
+  const Turn turn(c);
   const CtrlC interruptible(c.loops);
   return f();
 }
@@ -260,7 +262,7 @@ double time_run(PyCompiled& c, std::int64_t runs) {
     out.push_back(v);
   }
   const nb::gil_scoped_release free;
-  const std::lock_guard lock(c.busy);
+  const Turn turn(c);
   c.program.run_into(in, out);
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < runs; ++i) c.program.run_into(in, out);
@@ -319,6 +321,26 @@ bool holds_loops(const Graph& g) {
 }
 
 }  // namespace
+
+namespace {
+
+// Whether the graph, or a body in it, has a node of this custom op with these attributes.
+bool calls(const Graph& g, const ops::Custom& op) {
+  for (const Node& n : g.nodes())
+    if (const auto* c = n.op.get_if<ops::Custom>(); c && c->name == op.name && c->attrs == op.attrs) return true;
+  return any_body(g, [&](const Graph& body) { return calls(body, op); });
+}
+
+}  // namespace
+
+Turn::Turn(PyCompiled& c) : c_(c), lock_(c.busy, std::defer_lock) {
+  if (const OpBox* box = running_kernel(); box && c.running)
+    if (const auto* op = box->get_if<ops::Custom>(); op && calls(c.program.compile_result().lir.graph, *op))
+      throw Error(ErrorCode::InvalidArgument, "a callback of a run uses the program that is running",
+                  "give it a runner of its own: program.clone()");
+  lock_.lock();
+  c.running = true;
+}
 
 PyCompiled::PyCompiled(CompiledGraph g) : program(std::move(g)) {
   on_host = program.device() == Device::Cpu;

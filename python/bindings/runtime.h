@@ -4,51 +4,38 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "python/bindings/common.h"
 #include "rlx/runtime/session.h"
 
 namespace rlx::python {
 
-/// A mutex whose owner is told when it asks again, as a callback of a run would that runs its own program.
-class Busy {
- public:
-  void lock() {
-    check_not_mine();
-    mutex_.lock();
-    owner_ = std::this_thread::get_id();
-  }
-  bool try_lock() {
-    check_not_mine();
-    if (!mutex_.try_lock()) return false;
-    owner_ = std::this_thread::get_id();
-    return true;
-  }
-  void unlock() {
-    owner_ = std::thread::id();
-    mutex_.unlock();
-  }
-
- private:
-  void check_not_mine() const {
-    if (owner_ == std::this_thread::get_id())
-      throw Error(ErrorCode::InvalidArgument, "a callback of a run uses the program that is running",
-                  "give it a runner of its own: program.clone()");
-  }
-  std::mutex mutex_;
-  std::atomic<std::thread::id> owner_{};
-};
-
 /// A compiled program, for any number of threads: a call waits for the one before it.
 struct PyCompiled {
   explicit PyCompiled(CompiledGraph g);
   CompiledGraph program;
-  Busy busy;
-  bool on_host = false;        // runs read and write the host's bytes
-  bool static_shapes = false;  // of inputs and outputs
-  bool loops = false;          // a run may be long: ctrl-C ends it
+  std::mutex busy;
+  std::atomic<bool> running{false};  // busy is held
+  bool on_host = false;              // runs read and write the host's bytes
+  bool static_shapes = false;        // of inputs and outputs
+  bool loops = false;                // a run may be long: ctrl-C ends it
 };
+
+/// The turn of a call on a program, behind those before it. A callback of a run that asks for its own program's turn
+/// would wait for ever, on whatever thread it is called: it gets an error.
+class Turn {
+ public:
+  explicit Turn(PyCompiled& c);
+  ~Turn() { c_.running = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  PyCompiled& c_;
+  std::unique_lock<std::mutex> lock_;
+};
+/// The op whose Python kernel this thread is in; null outside of any.
+const OpBox*& running_kernel();
 
 /// While it lives on the main thread, ctrl-C ends the loops of runs; Python's own handler sees it too. Elsewhere, and
 /// where Python does not handle the signal, it does nothing.
