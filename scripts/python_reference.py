@@ -231,7 +231,8 @@ def functions(module, title):
     """One line for each function of a module; other names of a function stand with its first one."""
     first = {}
     rows, aliases = {}, {}
-    for name in sorted(getattr(module, "__all__", vars(module)), key=lambda n: (n != getattr(vars(module)[n], "__name__", n), n)):
+    public = getattr(module, "__all__", vars(module))
+    for name in sorted(public, key=lambda n: (n != getattr(vars(module)[n], "__name__", n), n)):
         value = vars(module)[name]
         if name.startswith("_") or isinstance(value, (types.ModuleType, type)) or not callable(value):
             continue
