@@ -227,10 +227,19 @@ def while_loop(cond_fun, body_fun, init, max_trips=None):
     return _settled(init, f"while_loop of {_name(body_fun)}", draw)
 
 
+def _known(bound):
+    """A bound that is an array with a number is that number, so that the loop is a scan."""
+    known = not isinstance(bound, (int, _rlx.Value)) and getattr(bound, "shape", None) == ()
+    return int(bound) if known and _rlx.dtype(bound.dtype).kind in "iu" else bound
+
+
 def fori_loop(lower, upper, body_fun, init):
-    """carry = body_fun(i, carry) for i from lower to upper - 1. Bounds that are Python ints make it a scan."""
+    """carry = body_fun(i, carry) for i from lower to upper - 1. Bounds that are known make it a scan, which has reverse
+    mode; of traced ones it is a while_loop.
+    """
     if not callable(body_fun):
         raise TypeError("fori_loop(lower, upper, body_fun, init): body_fun is a function of (i, carry)")
+    lower, upper = _known(lower), _known(upper)
     if isinstance(lower, int) and isinstance(upper, int):
         from . import numpy as rnp
 
@@ -275,18 +284,21 @@ def _mapped(f):
     return step
 
 
-def checkpoint(fun=None, *, keep_dots=False):
+def checkpoint(fun=None, *, keep_dots=False, static_argnums=(), prevent_cse=True):
     """fun, of which reverse mode keeps only the arguments (with keep_dots also results of products), and computes the
-    rest again.
+    rest again. static_argnums: arguments that stay Python values; what is computed again is never merged with what was
+    computed before, whatever prevent_cse says.
     """
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if fun is None:
-        return functools.partial(checkpoint, keep_dots=keep_dots)
+        return functools.partial(checkpoint, keep_dots=keep_dots, static_argnums=static)
 
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         if not _rlx.tracing():
             return fun(*args, **kwargs)
-        leaves, form = tree.flatten((args, kwargs))
+        fixed = {n % len(args) for n in static}
+        leaves, form = tree.flatten(([None if n in fixed else a for n, a in enumerate(args)], kwargs))
         dynamic = [i for i, x in enumerate(leaves) if _rlx.is_array_leaf(x)]
         out_form = None
 
@@ -296,7 +308,7 @@ def checkpoint(fun=None, *, keep_dots=False):
             for i, v in zip(dynamic, values):
                 full[i] = v._with_weak(originals[i].weak_type)
             a, k = form.unflatten(full)
-            outs, out_form = tree.flatten(fun(*a, **k))
+            outs, out_form = tree.flatten(fun(*[args[n] if n in fixed else x for n, x in enumerate(a)], **k))
             return [_rlx.value(o) for o in outs]
 
         originals = {i: _rlx.value(leaves[i]) for i in dynamic}
@@ -313,10 +325,14 @@ class _Ruled:
 
     _most = 2
 
-    def __init__(self, fun):
+    def __init__(self, fun, nondiff_argnums):
+        nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        if not all(isinstance(n, int) for n in nondiff):
+            raise TypeError(f"{type(self).__name__}: nondiff_argnums are places of arguments, got {nondiff_argnums!r}")
+        self.nondiff = nondiff
         self.fun, self.depth, self.signature = fun, threading.local(), None
         functools.update_wrapper(self, fun)
-        self._eager = jit(self._traced, any_static=True)
+        self._eager = jit(self._traced, any_static=True, static_argnums=nondiff)
 
     def _call(self, args):
         if not _rlx.tracing():
@@ -342,6 +358,20 @@ class _Ruled:
             )
         return bound.args
 
+    def _checked(self, args):
+        for n in self.nondiff:
+            if not 0 <= n < len(args):
+                raise ValueError(
+                    f"{type(self).__name__} {_name(self.fun)}: nondiff_argnums {n} of {len(args)} arguments"
+                )
+        return args
+
+    def _merged(self, static, others):
+        """All arguments in their places: those of nondiff_argnums, and the others."""
+        out, others = list(others), iter(others)
+        fixed = dict(zip(self.nondiff, static))
+        return [fixed[i] if i in fixed else next(others) for i in range(len(out) + len(fixed))]
+
     def _depth(self):
         return getattr(self.depth, "now", 0)
 
@@ -366,12 +396,8 @@ class custom_vjp(_Ruled):
     """
 
     def __init__(self, fun, nondiff_argnums=()):
-        super().__init__(fun)
+        super().__init__(fun, nondiff_argnums)
         self.forward = self.backward = None
-        nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        if not all(isinstance(n, int) for n in nondiff):
-            raise TypeError(f"custom_vjp: nondiff_argnums are places of arguments, got {nondiff_argnums!r}")
-        self.nondiff = nondiff
 
     def defvjp(self, forward, backward):
         """The rules: see the class."""
@@ -384,11 +410,7 @@ class custom_vjp(_Ruled):
     def __call__(self, *args, **kwargs):
         if self.forward is None:
             raise TypeError(f"custom_vjp {_name(self.fun)} has no rules yet: call defvjp(forward, backward)")
-        args = self._positional(args, kwargs)
-        for n in self.nondiff:
-            if not 0 <= n < len(args):
-                raise ValueError(f"custom_vjp {_name(self.fun)}: nondiff_argnums {n} of {len(args)} arguments")
-        return self._call(args)
+        return self._call(self._checked(self._positional(args, kwargs)))
 
     def _traced(self, *args):
         fun, name = self.fun, _name(self.fun)
@@ -468,10 +490,11 @@ class custom_jvp(_Ruled):
         def rule(primals, tangents): ...     # -> (result, tangent of the result)
 
     Reverse mode follows from the rule where it is linear in the tangents. It may call f, as rules of custom_vjp may.
+    nondiff_argnums: arguments that are Python values, which the rule gets first: rule(mode, primals, tangents).
     """
 
-    def __init__(self, fun):
-        super().__init__(fun)
+    def __init__(self, fun, nondiff_argnums=()):
+        super().__init__(fun, nondiff_argnums)
         self.rule = None
 
     def defjvp(self, rule):
@@ -480,26 +503,43 @@ class custom_jvp(_Ruled):
         self._eager.cache_clear()
         return rule
 
+    def defjvps(self, *rules):
+        """A rule for each argument, rule(tangent, result, *arguments); None where nothing moves with it."""
+
+        def rule(*given):
+            static, (primals, tangents) = given[:-2], given[-2:]
+            result = self(*self._merged(static, primals))
+            moved = [r(t, result, *primals) for r, t in zip(rules, tangents) if r is not None]
+            if not moved:
+                return result, tree.map(lambda x: _zeros(x.shape, x.dtype), result)
+            total = moved[0]
+            for m in moved[1:]:
+                total = tree.map(lambda a, b: a + b, total, m)
+            return result, total
+
+        self.defjvp(rule)
+
     def __call__(self, *args, **kwargs):
         if self.rule is None:
             raise TypeError(f"custom_jvp {_name(self.fun)} has no rule yet: use @f.defjvp")
-        return self._call(self._positional(args, kwargs))
+        return self._call(self._checked(self._positional(args, kwargs)))
 
     def _traced(self, *args):
         name = _name(self.fun)
-        leaves, form = tree.flatten(args)
+        static = [args[i] for i in self.nondiff]
+        leaves, form = tree.flatten(tuple(a for i, a in enumerate(args) if i not in self.nondiff))
         values = [_rlx.value(x) for x in leaves]
         forms = {}
 
         def body(xs):
-            outs, forms["out"] = tree.flatten(self.fun(*form.unflatten(xs)))
+            outs, forms["out"] = tree.flatten(self.fun(*self._merged(static, form.unflatten(xs))))
             return [_rlx.value(o) for o in outs]
 
         def rule(xs):
             n = len(values)
             tangents = iter(xs[n:])
             full = [next(tangents) if _is_inexact(v) else _zeros(v.shape, "float32") for v in values]
-            both = self._rule(self.rule, form.unflatten(xs[:n]), form.unflatten(full))
+            both = self._rule(self.rule, *static, form.unflatten(xs[:n]), form.unflatten(full))
             if not isinstance(both, tuple) or len(both) != 2:
                 raise TypeError(f"custom_jvp {name}: the rule returns (result, tangent), got {type(both).__name__}")
             outs, ts = tree.leaves(both[0]), tree.leaves(both[1])

@@ -210,10 +210,12 @@ def _as_spec(s):
     raise TypeError(f"result_shape: {s!r} is no rlx.ShapeDtype")
 
 
-def pure_callback(fn, result_shape, *operands):
+def pure_callback(fn, result_shape, *operands, vmap_method=None):
     """fn(*numpy_arrays) in the middle of a compiled function; it may be called any number of times. Under vmap it is
-    called for each row.
+    called for each row, which is what vmap_method "sequential" says.
     """
+    if vmap_method not in (None, "sequential"):
+        raise NotImplementedError(f"pure_callback: vmap_method {vmap_method!r}; under vmap it is called for each row")
     return _callback(fn, result_shape, operands, False)
 
 

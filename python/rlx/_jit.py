@@ -390,6 +390,7 @@ def jit(
     if not callable(fun):
         raise TypeError(f"jit takes a function, got an object of type {type(fun).__name__}")
     any_static = options.pop("any_static", False)
+    options.pop("inline", None)  # JAX's: a function that is called while another is traced always becomes a part of it
     arguments = _Arguments(fun, static_argnums, static_argnames)
     donate = tuple((donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums) + tuple(
         (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames

@@ -86,6 +86,7 @@ def op(*arrays):
         static_places = [i for i, n in enumerate(names[: code.co_argcount]) if n in statics]
         single_places = [n in single for n in names[: code.co_argcount]]
         variadic = code.co_flags & 4 and names_of_variadic(code) in single
+        takes_any = code.co_flags & 8
         placed = names[: code.co_argcount]
         dtype_place = placed.index("dtype") if "dtype" in placed else None
         apart = {i for i, n in enumerate(placed) if n in statics or n in _NO_ELEMENTS}
@@ -100,6 +101,8 @@ def op(*arrays):
             for k in kwargs:
                 if k in single:
                     kwargs[k] = _as_array(kwargs[k])
+                elif k not in names and not takes_any:
+                    raise TypeError(f"{fun.__name__} has no argument {k!r}; it has {', '.join(names)}")
             if len(args) > 1 or kwargs:
                 args = [_frozen(a) if i in static_places else a for i, a in enumerate(args)]
                 kwargs = {k: _frozen(v) if k in statics else v for k, v in kwargs.items()}

@@ -155,6 +155,10 @@ class _AtIndex:
         """x with the larger of x[index] and values."""
         return _update(self, values, "max", mode, hints)
 
+    def apply(self, function, *, mode=None, **hints):
+        """x with function(x[index]) at the index."""
+        return _update(self, function(self.get(mode=mode)), "set", mode, hints)
+
     def get(self, *, mode=None, fill_value=None, **hints):
         """x[index]; fill_value stands where an index names nothing."""
         _check_hints(hints)

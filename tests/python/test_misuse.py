@@ -143,6 +143,7 @@ CASES = {
     "written by out": (TypeError, "not written in place", lambda: np.sum(F3, out=F3)),
     "a traced extent": (TypeError, "static_argnames", lambda: rlx.jit(lambda n: rnp.zeros(n))(3)),
     "complex ones in reals": (TypeError, "take their .real", lambda: F3.at[0].set(1j)),
+    "an unknown argument": (TypeError, "matmul has no argument 'fast'", lambda: rnp.matmul(F3, F3, fast=True)),
     "put": (TypeError, "as put would", lambda: np.put(F3, 0, 1)),
     # -- control flow --
     "branches of a switch": (
@@ -214,6 +215,9 @@ WORKS = {
     "arguments by name": lambda: float(_ruled()(x=1.0)) == 2,
     "few bits": lambda: float(rnp.std(rlx.array([-1.71875, -1.7265625], "bfloat16"))) == 0.00390625,
     "integers of a callback": lambda: callback(np.arange(1, 4), "float32").tolist() == [1, 2, 3],
+    "function at an index": lambda: F3.at[0].apply(lambda v: v * 5).tolist() == [5, 2, 3],
+    "hints of JAX": lambda: rlx.jit(lambda x: rnp.matmul(x, x, precision="highest"), inline=True)(F3) == 14,
+    "a known bound": lambda: rlx.grad(lambda a: rlx.fori_loop(0, rnp.int32(3), lambda i, c: c * a, 1.0))(2.0) == 12,
     "lists among arrays": lambda: rnp.concatenate([F3, [4, 5]]).tolist() == [1, 2, 3, 4, 5],
     "branches of nothing": lambda: rlx.cond(True, lambda: None, lambda: None) is None,
     "lists as vectors": lambda: rnp.linalg.cross([1, 2, 3], [3, 2, 1]).tolist() == [-4, 8, -4],
@@ -224,6 +228,27 @@ WORKS = {
 @pytest.mark.parametrize("name", WORKS)
 def test_works(name):
     assert WORKS[name]()
+
+
+def test_arguments_that_stay_python_values():
+    """Of functions with rules and of checkpoints, at once and inside others."""
+    f = rlx.custom_jvp(lambda n, x: x**n, nondiff_argnums=(0,))
+    f.defjvp(lambda n, primals, tangents: (f(n, *primals), n * 7.0 * tangents[0]))
+    g = rlx.custom_vjp(lambda n, x: x * n, nondiff_argnums=(0,))
+    g.defvjp(lambda n, x: (x * n, None), lambda n, kept, ct: (n * 7.0 * ct,))
+    for h in (f, g):
+        assert float(h(2, 3.0)) in (9, 6)
+        assert float(rlx.grad(lambda x, h=h: h(2, x))(3.0)) == 14
+    h = rlx.checkpoint(lambda x, n: x**n, static_argnums=(1,))
+    assert float(rlx.grad(lambda x: h(x, 3))(2.0)) == 12 and float(h(2.0, 3)) == 8
+
+
+def test_a_rule_for_each_argument():
+    f = rlx.custom_jvp(lambda x, y, z: rnp.sin(x) * y + z)
+    f.defjvps(lambda t, out, x, y, z: rnp.cos(x) * y * t, lambda t, out, x, y, z: 5.0 * t, None)
+    want = (np.cos(0.3) * 2, 5, 0)
+    assert np.allclose(rlx.grad(f, (0, 1, 2))(0.3, 2.0, 1.0), want)
+    assert np.isclose(rlx.jvp(f, (0.3, 2.0, 1.0), (1.0, 1.0, 1.0))[1], sum(want))
 
 
 def test_an_ordered_dict_keeps_its_order():

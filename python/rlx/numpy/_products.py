@@ -15,7 +15,7 @@ def _preferred(x, y, preferred):
 
 
 @op("x", "y")
-def matmul(x, y, *, preferred_element_type=None):
+def matmul(x, y, *, precision=None, preferred_element_type=None):
     """The matrix product over the last two axes; leading axes broadcast."""
     x, y = _preferred(x, y, preferred_element_type)
     if x.ndim == 0 or y.ndim == 0:
@@ -24,7 +24,7 @@ def matmul(x, y, *, preferred_element_type=None):
 
 
 @op("x", "y")
-def dot(x, y, *, preferred_element_type=None):
+def dot(x, y, *, precision=None, preferred_element_type=None):
     """Inner product over the last axis of x and the second last (or only) axis of y; of scalars the product."""
     x, y = _preferred(x, y, preferred_element_type)
     if x.ndim == 0 or y.ndim == 0:
@@ -84,7 +84,7 @@ def vecmat(x, y):
 
 
 @op("x", "y")
-def tensordot(x, y, axes=2):
+def tensordot(x, y, axes=2, *, precision=None):
     """The product summed over pairs of axes: so many last of x with first of y, or (axes of x, axes of y)."""
     x, y = typed(x, y)
     if isinstance(axes, int):
@@ -148,7 +148,7 @@ def cross(x, y, axisa=-1, axisb=-1, axisc=-1, axis=None):
     return moveaxis(node("concat", *entries, axis=len(shape)), -1, axisc)
 
 
-def einsum(subscripts, *operands, optimize=True, preferred_element_type=None):
+def einsum(subscripts, *operands, optimize=True, precision=None, preferred_element_type=None):
     """Einstein's sums: "bik,bkj->bij", with ... for any axes; or operands each followed by a list of axes' numbers, and
     the list of the result's. The cheapest pairs are multiplied first; optimize=False goes from left to right.
     """
