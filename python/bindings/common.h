@@ -107,10 +107,10 @@ constexpr const char* taken_as() {
     return "a list of strings";
   else if constexpr (std::is_same_v<T, nb::dict>)
     return "a dict";
-  else if constexpr (std::is_same_v<T, PyGraph&>)
-    return "an rlx.Graph";
+  else if constexpr (std::is_same_v<T, std::vector<std::vector<std::int64_t>>>)
+    return "a list of lists of integers";
   else
-    return "a list of integers";
+    return "an rlx.Graph";
 }
 /// The C++ value of a Python object; TypeError naming `what` where it is none.
 template <class T>

@@ -163,21 +163,6 @@ class _Opened:
         return self.form.unflatten(full)
 
 
-def _eval(body, values):
-    """Shapes and dtypes of what body gives for values like these."""
-    from ._jit import ShapeDtype
-
-    specs = []
-    scratch = _rlx.Graph("shapes")
-
-    def run():
-        xs = [scratch.input(f"x{i}", v.shape, v.dtype)._with_weak(v.weak_type) for i, v in enumerate(values)]
-        specs.extend(ShapeDtype(o.shape, o.dtype, o.weak_type) for o in map(_rlx.value, body(xs)))
-
-    _rlx.trace_inside(scratch, run)
-    return specs
-
-
 def _as_dtype(x, dtype):
     x = _rlx.value(x)
     return x if x.dtype == dtype else _rlx.add_node("cast", (x,), {"to": dtype})
