@@ -76,12 +76,24 @@ void verify_bound([[maybe_unused]] const LirModule& lir) {
 }
 }  // namespace
 
+namespace {
+// Kernels of bodies are given the same values.
+void set_symbols(LirModule& lir, const SymbolBinding& values) {
+  lir.symbols = values;
+  for (LirBodies& b : lir.plan.bodies)
+    for (LirModule& m : b.modules) set_symbols(m, values);
+  for (LirPart& p : lir.plan.parts)
+    for (LirModule& m : p.modules) set_symbols(m, values);
+}
+}  // namespace
+
 LirModule LirBinder::bind(const SymbolBinding& values) const {
   check_conditions(values, static_cast<std::uint32_t>(lir_->graph.num_nodes()));
   LirModule out;
   out.graph = graph_.bind(values);
   for (NodeId id : custom_) check_custom(out.graph, id);
   out.plan = resize_plan(out.graph, lir_->plan);
+  set_symbols(out, values);
   verify_bound(out);
   return out;
 }
@@ -94,6 +106,7 @@ LirModule LirBinder::bind_until(const SymbolCut& cut, const SymbolBinding& value
   for (NodeId id : custom_)
     if (id.index < cut.nodes) check_custom(out.graph, id);
   out.plan = resize_plan(out.graph, plan_until(lir_->plan, cut));
+  set_symbols(out, values);
   verify_bound(out);
   return out;
 }

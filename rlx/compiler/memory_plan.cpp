@@ -257,7 +257,8 @@ class Planner {
         }
         b.size = stored_size(g_, result);
         b.bytes = at_most(b.size);
-        refuse_large(g_, id, b.bytes, target_, limits_.max_buffer_bytes);
+        const Target& on = target_.of_device(b.device);  // a host that takes a value over has its own limit
+        refuse_large(g_, id, b.bytes, on, on.limits().max_buffer_bytes);
         set_buffer(Value(id, r), new_buffer(b));
         where(Value(id, r)).bytes = b.size;
       }

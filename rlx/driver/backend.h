@@ -95,6 +95,8 @@ class ExecutableGraph {
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;
+  /// The program's text as the device gets it; empty where that is no text.
+  virtual std::string code() const { return {}; }
 };
 
 struct Cost;
@@ -117,6 +119,8 @@ struct MachineLimits {
 struct Presence {
   int count = 0;
   std::string reason{};
+  /// True when they are software that stands for hardware: usable by name, and never the best device there is.
+  bool software = false;
 };
 
 /// An option that a backend takes.
@@ -133,6 +137,10 @@ class Backend {
   virtual std::string_view name() const = 0;
   /// Devices of this kind that can be used now.
   virtual Presence probe(Device kind) const noexcept = 0;
+  /// The same with options at open, where these decide what there is.
+  virtual Presence probe_with(Device kind, const DeviceOptions& /*at_open*/) const noexcept { return probe(kind); }
+  /// What can be used now, for people: "llvmpipe, Vulkan, software"; empty when there is nothing to say.
+  virtual std::string describe(Device /*kind*/) const { return {}; }
   /// What `open` and compiles take.
   virtual std::span<const DeviceOptionInfo> option_infos() const { return {}; }
   /// The options of compiles that these say: keys are of `option_infos`; InvalidArgument for a value that is none.

@@ -17,12 +17,12 @@ constexpr DeviceInfo kDevices[kNumDevices] = {
     {Device::Ane, "ane", "ANE", "", 6},
     {Device::Cuda, "cuda", "CUDA", "", 2},
     {Device::Rocm, "rocm", "ROCm", "", 3},
-    {Device::Tpu, "tpu", "TPU", "", 1},
-    {Device::Gpu, "gpu", "GPU (wgpu)", "", 7},
-    {Device::Vulkan, "vulkan", "Vulkan", "", 8},
-    {Device::OpenGl, "opengl", "OpenGL", "", 10},
+    {Device::Tpu, "tpu", "TPU", "RLX_TPU", 1},
+    {Device::Gpu, "gpu", "GPU (wgpu)", "RLX_WGPU", 7},
+    {Device::Vulkan, "vulkan", "Vulkan", "RLX_WGPU", 8},
+    {Device::OpenGl, "opengl", "OpenGL", "RLX_WGPU", 10},
     {Device::DirectX, "directx", "DirectX 12", "", 9},
-    {Device::WebGpu, "webgpu", "WebGPU", "", 11},
+    {Device::WebGpu, "webgpu", "WebGPU", "RLX_WGPU", 11},
 };
 
 struct Alias {

@@ -46,6 +46,12 @@ class PartsExecutable final : public ExecutableGraph {
     }
     return "none";
   }
+  std::string code() const override {
+    std::string all;
+    for (const auto& part : code_)
+      for (const auto& code : part) all += code->code();
+    return all;
+  }
 
  private:
   friend class PartsBound;

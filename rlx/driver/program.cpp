@@ -110,6 +110,14 @@ class ProgramExecutable final : public ExecutableGraph {
     const auto& code = code_[plan.node_device(node)];
     return code ? code->kernel_name(node) : "none";
   }
+  std::string code() const override {
+    std::string all;
+    for (const auto& code : code_)
+      if (code) all += code->code();
+    for (const auto& bodies : bodies_)
+      for (const auto& body : bodies) all += body->code();
+    return all;
+  }
 
  private:
   friend class ProgramBound;

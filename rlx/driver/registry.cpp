@@ -54,7 +54,7 @@ std::shared_ptr<const Backend> unowned(const Backend& b) { return {std::shared_p
 std::shared_ptr<const Backend> builtin_for(Device device) {
   for (const BackendEntry* entry : builtin_backends())
     for (Device d : entry->devices)
-      if (d == device) return unowned(entry->get());
+      if (d == device) return unowned(entry->get(d));
   return nullptr;
 }
 
@@ -140,13 +140,13 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
   if (!backend)
     throw Error(ErrorCode::InvalidArgument, "open_device: no backend was given (a null pointer)",
                 "take one of backend_for or require_backend");
-  const Presence there = backend->probe(id.kind);
+  const DeviceOptions at_open = options_at_open(*backend, id, options);
+  const Presence there = backend->probe_with(id.kind, at_open);
   if (there.count == 0) throw_unavailable(id.kind, there.reason);
   if (id.ordinal < 0 || id.ordinal >= there.count)
     throw Error(ErrorCode::DeviceUnavailable,
                 concat_text("there is no device ", device_text(id), ": the machine has ", there.count, " of the kind"),
                 concat_text("ordinals count from 0 to ", there.count - 1));
-  const DeviceOptions at_open = options_at_open(*backend, id, options);
   const OpenKey key{backend.get(), id.kind, id.ordinal, at_open};
   Registry& r = registry();
   std::unique_lock lock(r.open_mutex);
@@ -184,7 +184,7 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
 
 std::shared_ptr<const Backend> backend_by_name(std::string_view name) {
   for (const BackendEntry* entry : builtin_backends())
-    if (entry->name == name) return unowned(entry->get());
+    if (entry->name == name) return unowned(entry->get(entry->devices.empty() ? Device::Cpu : entry->devices.front()));
   for (const DeviceInfo& d : all_devices())
     if (auto b = backend_for(d.device); b && b->name() == name) return b;
   return nullptr;

@@ -10,11 +10,12 @@
 
 namespace rlx {
 
-/// What a backend folder exports: its name, the devices it serves, and its one object.
+/// What a backend folder exports: its name, the devices it serves, and its object for each of them (one object where
+/// all are the same to it; for a backend without devices any is asked for).
 struct BackendEntry {
   std::string_view name;
   std::span<const Device> devices;  // empty: reached by name only ("reference")
-  const Backend& (*get)();
+  const Backend& (*get)(Device);
 };
 
 /// The backends of this build (generated from the enabled folders).

@@ -228,6 +228,8 @@ struct LirModule {
   std::vector<DeviceId> others{};
   /// What a backend makes code of: ranges of the schedule, whose steps alone its device runs; empty: all of it.
   std::vector<StepRange> ranges{};
+  /// The values of symbols that the program was bound to, where it had some.
+  SymbolBinding symbols{};
 };
 
 /// One program at exactly one stage.

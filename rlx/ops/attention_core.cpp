@@ -132,6 +132,9 @@ Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads
 
 namespace {
 
+// Extents below it are counted, and added and subtracted, in 32 bits.
+constexpr std::int64_t kLongest32 = std::int64_t{1} << 29;
+
 // What each query sees by position and by lengths, to broadcast against [B, KV, G, S_q, S_k].
 struct Visibility {
   std::optional<Expr> keys, row;
@@ -144,12 +147,18 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
   const bool lengths = in.kv_len || in.q_len;
   Visibility out;
   if (!positions && !lengths) return out;
-  Expr key = lengths ? g.iota(Shape({1, 1, 1, 1, keys}, DType::I64), 4) : g.iota(Shape({1, keys}, DType::I64), 1);
-  Expr position =
-      lengths ? g.iota(Shape({1, 1, 1, queries, 1}, DType::I64), 3) : g.iota(Shape({queries, 1}, DType::I64), 0);
+  // 32 bits where they hold every sum below: some devices have no more.
+  const auto is_short = [](const Dim& d) { return d.is_static() && d.value() < kLongest32; };
+  const DType t = is_short(queries) && is_short(keys) ? DType::I32 : DType::I64;
+  Expr key = lengths ? g.iota(Shape({1, 1, 1, 1, keys}, t), 4) : g.iota(Shape({1, keys}, t), 1);
+  Expr position = lengths ? g.iota(Shape({1, 1, 1, queries, 1}, t), 3) : g.iota(Shape({queries, 1}, t), 0);
+  const auto extent = [&](const Expr& of) {
+    const Dim& d = of.dim(axis);
+    return t == DType::I32 ? g.constant(Tensor::scalar_i64(t, d.value())) : g.dim_size(of, axis);
+  };
   // Lengths of each batch entry as [B, 1, 1, 1, 1], between 0 and the extent.
   auto clamped = [&](const Expr& n, const Expr& of) {
-    return g.reshape(g.max(g.min(g.cast(n, DType::I64), g.dim_size(of, axis)), 0), {n.dim(0), 1, 1, 1, 1});
+    return g.reshape(g.max(g.min(g.cast(n, t), extent(of)), 0), {n.dim(0), 1, 1, 1, 1});
   };
   std::optional<Expr> kv_len, q_len;
   if (in.kv_len) kv_len = clamped(*in.kv_len, in.k), out.keys = g.lt(key, *kv_len);
@@ -160,15 +169,15 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
   if (!positions) return out;
   // Of query i: i + (kv_len - q_len).
   if (lengths)
-    position = position + ((kv_len ? *kv_len : g.dim_size(in.k, axis)) - (q_len ? *q_len : g.dim_size(in.q, axis)));
+    position = position + ((kv_len ? *kv_len : extent(in.k)) - (q_len ? *q_len : extent(in.q)));
   else if (!ahead.is_static())
-    position = position + (g.dim_size(in.k, axis) - g.dim_size(in.q, axis));
+    position = position + (extent(in.k) - extent(in.q));
   else if (ahead.value() != 0)
     position = position + ahead.value();
   Expr seen = g.le(key, position);
   if (spec.mask == MaskKind::SlidingWindow) {
-    const std::int64_t window =
-        std::min(spec.window, std::int64_t{1} << 40);  // longer than any sequence; the subtraction cannot wrap
+    // Longer than any sequence; the subtraction cannot wrap.
+    const std::int64_t window = std::min(spec.window, t == DType::I32 ? kLongest32 : std::int64_t{1} << 40);
     seen = g.bit_and(seen, g.ge(key, position - window));
   }
   out.keys = out.keys ? g.bit_and(*out.keys, seen) : seen;

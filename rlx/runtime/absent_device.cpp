@@ -7,6 +7,7 @@
 
 #include "rlx/compiler/preset_target.h"
 #include "rlx/driver/host_device.h"
+#include "rlx/driver/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/device_ext.h"
 
@@ -33,6 +34,10 @@ class AbsentExecutable final : public ExecutableGraph {
   }
   std::string kernel_name(NodeId node) const override {
     return concat_text(op_text_name(lir_.graph.node(node).op), " (", device_info(device_).id, ", not there)");
+  }
+  std::string code() const override {
+    const std::shared_ptr<const Backend> backend = backend_for(device_);
+    return backend ? backend->compile_lir(lir_, {})->code() : std::string();
   }
 
  private:

@@ -241,6 +241,12 @@ const CompileResult& CompiledGraph::compile_result() const try {
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::compile_result");
 }
+std::string CompiledGraph::code() const try {
+  const auto common = impl().shapes.empty() ? impl().code->common() : impl().last().spec->code;
+  return common ? common->executable->code() : std::string();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::code");
+}
 std::size_t CompiledGraph::arena_bytes() const {
   return impl().shapes.empty() ? 0 : impl().last().spec->code->memory_bytes();
 }

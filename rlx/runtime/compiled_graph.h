@@ -203,6 +203,9 @@ class CompiledGraph {
 
   /// What the compiler did for the last used shape.
   const CompileResult& compile_result() const;
+  /// The text that the devices of that program get, StableHLO or WGSL for example; empty where they get none. Of a
+  /// device that is not there (Session::for_target) likewise.
+  std::string code() const;
   /// Bytes of arena and outputs that the last used shape takes, 0 before the first: smaller again after a smaller
   /// shape. The memory itself is kept: it has room for the largest shape used so far.
   std::size_t arena_bytes() const;

@@ -90,6 +90,7 @@ std::vector<Device> available_apple_devices() {
 
 Device fastest_device() {
   std::vector<Device> devices = available_devices();
+  std::erase_if(devices, [](Device d) { return probe_device(d).software; });
   return fastest_among(devices);
 }
 

@@ -21,7 +21,7 @@ std::string unavailable_reason(Device d) noexcept;
 std::vector<Device> available_devices();
 /// Those of Metal, Mlx and Gpu that are usable (Apple builds only).
 std::vector<Device> available_apple_devices();
-/// The usable device of highest priority.
+/// The usable device of highest priority; software that stands for hardware is none.
 Device fastest_device();
 /// The first of the priority order that is in `devices`; else the first given; Cpu when empty.
 Device fastest_among(std::span<const Device> devices);

@@ -14,6 +14,13 @@ namespace {
 constexpr EnvVariable kVariables[] = {
     {"RLX_THREADS", "threads of the CPU backend (default: processors this process may use)"},
     {"RLX_CPU_ISA", "force a lower instruction set that this machine has: avx512, avx2, sse4"},
+    {"RLX_WGPU_LIB", "the library wgpu-native 29 to open for the devices gpu, vulkan, opengl and webgpu"},
+    {"RLX_GPU_ADAPTER", "of these devices the adapters whose name or driver has this as a part"},
+    {"RLX_GPU_ALLOW_SOFTWARE", "software adapters may be the best device too, which else are used by name alone"},
+    {"RLX_TPU_PLUGIN", "the PJRT plug-in of device tpu (default: LIBTPU_PATH, else libtpu.so where it is found)"},
+    {"RLX_TPU_CACHE", "a folder in which programs of device tpu are kept compiled, for later starts (default: none)"},
+    {"RLX_TPU_HLO_DUMP",
+     "write the StableHLO text of each program of device tpu to this file, or into this folder when it ends with /"},
     {"RLX_PLUGINS",
      "backends of other projects: shared libraries with ':' between, loaded when a device is first asked for"},
     {"RLX_IR_DUMP",

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "rlx/compiler/legalize.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/driver/program.h"
+#include "rlx/driver/registry.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
@@ -28,7 +30,30 @@ bool runs_all(const Graph& g, const Target& target) {
   return true;
 }
 
-// Evaluates values of a prepare graph on the device: the Params they read become inputs of a small program.
+// Runs a program of prepared weights on a device.
+std::vector<Tensor> run_at(const WeightPlace& place, Graph g, std::span<const Tensor> inputs) {
+  LirModule lir;
+  lir.plan = plan_memory(g, place.target);
+  lir.graph = std::move(g);
+  const ProgramDevice only[] = {{&place.backend, place.options, nullptr}};
+  return run_once(place.device, place.stream, *compile_program(std::move(lir), only), inputs);
+}
+
+// The same on the cpu; none where it is not built or does not run all of it.
+std::optional<std::vector<Tensor>> run_on_cpu(const Graph& g, std::span<const Tensor> inputs) {
+  const std::shared_ptr<const Backend> cpu = backend_for(Device::Cpu);
+  if (!cpu || cpu->probe(Device::Cpu).count == 0) return std::nullopt;
+  const BackendOptions options;
+  const std::shared_ptr<const Target> target = cpu->target(options);
+  if (target->opaque() || !runs_all(g, *target)) return std::nullopt;
+  const std::shared_ptr<OpenDevice> device = open_device(cpu, Device::Cpu);
+  const std::shared_ptr<Stream> stream = device->stream();
+  return run_at({*cpu, *target, options, *device, *stream}, g, inputs);
+}
+
+// Evaluates values of a prepare graph: the Params they read become inputs of a small program. It runs on the device; a
+// device of whole values would compile it, be brought all that it reads and give all of it back, so there it is the
+// cpu's.
 std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
                             const WeightPlace& place) {
   std::vector<bool> live(prepare.num_nodes(), false);
@@ -55,17 +80,15 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
   std::vector<Value> outputs;
   for (Value v : wanted) outputs.push_back(map(v));
   g.set_outputs(outputs);
+  if (place.target.opaque())
+    if (std::optional<std::vector<Tensor>> made = run_on_cpu(g, inputs)) return std::move(*made);
   if (!runs_all(g, place.target)) {  // what the device does not run the host evaluates, once
     NamedTensors values;
     const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
     for (std::size_t i = 0; i < leaves.size(); ++i) values.insert_or_assign(g.leaf_name(leaves[i]), inputs[i]);
     return evaluate(g, values);
   }
-  LirModule lir;
-  lir.plan = plan_memory(g, place.target);
-  lir.graph = std::move(g);
-  const ProgramDevice only[] = {{&place.backend, place.options, nullptr}};
-  return run_once(place.device, place.stream, *compile_program(std::move(lir), only), inputs);
+  return run_at(place, std::move(g), inputs);
 }
 
 }  // namespace

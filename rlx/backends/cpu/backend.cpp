@@ -120,7 +120,7 @@ constexpr Device kDevices[] = {Device::Cpu};
 }  // namespace
 
 extern const BackendEntry cpu_backend;
-const BackendEntry cpu_backend{"cpu", kDevices, []() -> const Backend& {
+const BackendEntry cpu_backend{"cpu", kDevices, [](Device) -> const Backend& {
                                  static const CpuBackend backend;
                                  return backend;
                                }};

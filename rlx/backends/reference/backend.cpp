@@ -137,7 +137,7 @@ class ReferenceBackend final : public Backend {
 }  // namespace
 
 extern const BackendEntry reference_backend;
-const BackendEntry reference_backend{"reference", {}, []() -> const Backend& {
+const BackendEntry reference_backend{"reference", {}, [](Device) -> const Backend& {
                                        static const ReferenceBackend backend;
                                        return backend;
                                      }};
