@@ -1,0 +1,193 @@
+// Writing the WGSL of one kernel: values to load and store in their dtypes, numbers that are constants where they are
+// known, and the frame around the body.
+//
+// Values are computed in one of three types: f32 (F32, F16, BF16), i32 (I32, I16, I8) and u32 (U32, U16, U8, and Bool
+// as 0 and 1). F16 and BF16 results are rounded to the nearest even once, when they are stored; narrow integers wrap
+// there. All indices are u32, in elements. In a body `GROUP` is the number of the group among Kernel::groups, `LOCAL`
+// that of the thread in its group, `THREAD` is GROUP * threads + LOCAL.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rlx/codegen/kernel.h"
+#include "rlx/ir/graph.h"
+
+namespace rlx::codegen {
+
+/// A number in texts: known, or one that the bound program gives.
+class Size {
+ public:
+  Size(Dim d) { number_.dim = std::move(d); }  // NOLINT(implicit)
+  Size(std::int64_t v) : Size(Dim(v)) {}       // NOLINT(implicit)
+  explicit Size(Number n) : number_(std::move(n)) {}
+  bool known() const { return number_.kind == Number::Kind::Extent && number_.dim.is_static(); }
+  bool is(std::int64_t v) const { return number_.kind == Number::Kind::Extent && number_.dim.is_static(v); }
+  /// The number; Unsupported where it is not known.
+  std::int64_t value() const { return number_.dim.value(); }
+  const Number& number() const { return number_; }
+
+ private:
+  Number number_;
+};
+
+/// A value of the graph, or scratch, as kernels see it. Symbolic extents stay expressions.
+struct Ref {
+  Value value{};
+  int scratch = -1;  // else this, and `value` means nothing
+  DType dtype = DType::F32;
+  Dims dims;
+  std::vector<Size> strides;  // in elements
+  bool dense = true;          // row-major without gaps
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  const Dim& dim(int axis) const { return dims[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)]; }
+  const Size& stride(int axis) const { return strides[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)]; }
+  /// The product of extents [first, last).
+  Dim extent(int first, int last) const;
+  Dim elements() const { return extent(0, rank()); }
+};
+
+/// Row-major strides.
+std::vector<Size> dense_strides(const Dims& dims);
+/// The elements of `r`, which is dense, under other dims.
+Ref reshaped(Ref r, Dims dims);
+/// `r` broadcast to `dims` (right-aligned): strides of 0 where it repeats.
+Ref broadcast_to(Ref r, const Dims& dims);
+
+/// "f32", "i32" or "u32": what a dtype is computed in.
+std::string_view compute_type(DType t);
+/// True for the dtypes that kernels compute with: F32, F16, BF16, integers of up to 32 bits, Bool.
+bool computes(DType t);
+
+/// The node that kernels are written for, and what they become.
+class NodeKernels {
+ public:
+  NodeKernels(const LirModule& lir, NodeId id, const Dialect& dialect);
+  const LirModule& lir() const { return lir_; }
+  const Graph& graph() const { return lir_.graph; }
+  const Dialect& dialect() const { return dialect_; }
+  NodeId id() const { return launches_.node; }
+  const Node& node() const { return lir_.graph.node(launches_.node); }
+  template <class Op>
+  const Op& op() const {
+    return node().op.as<Op>();
+  }
+  int num_inputs() const { return static_cast<int>(node().inputs.size()); }
+  Ref value(Value v) const;
+  Ref in(int i) const { return value(node().inputs[static_cast<std::size_t>(i)]); }
+  Ref out(int r = 0) const { return value(Value(id(), static_cast<std::uint32_t>(r))); }
+  /// False for a result that the plan gave no place, as nobody reads it (rows with skips_unread).
+  bool is_read(int r) const;
+  /// True when operand i, the result of a Dequantize, is read from that one's operands: it has no place itself.
+  bool is_encoded(int i) const;
+  /// True when `r` begins at a multiple of `bytes` (up to kBindingAlignment) of its memory, for every value of symbols.
+  bool is_aligned(const Ref& r, std::size_t bytes) const;
+  /// True when the plan lets result r have the bytes of operand i.
+  bool in_place(int i, int r = 0) const;
+  /// The largest value of `d` that the symbols allow.
+  std::int64_t upper(const Dim& d) const;
+  /// Memory, dense, that kernels of this node pass values through.
+  Ref scratch(DType dtype, Dims dims);
+
+  void add(Kernel k) { launches_.kernels.push_back(std::move(k)); }
+  NodeLaunches take() { return std::move(launches_); }
+
+ private:
+  const LirModule& lir_;
+  const Dialect& dialect_;
+  SymbolRanges ranges_;
+  NodeLaunches launches_;
+};
+
+/// One kernel being written. Each value is bound once, values that share bytes together.
+class KernelBuilder {
+ public:
+  /// `threads` of a group; at most Dialect::group_threads.
+  KernelBuilder(NodeKernels& node, std::string name, int threads = 256);
+  const NodeKernels& node() const { return node_; }
+
+  /// A number as a u32 expression: "384u", "P[0].x".
+  std::string size(const Size& s);
+  /// The same, but never in the text: for kernels that are launched many times with numbers of their own.
+  std::string given(const Size& s) { return number(s.number()); }
+  /// The same as i32.
+  std::string isize(const Size& s);
+
+  /// The element at `index` (a u32 expression: in elements, as the strides of `r` count) in its compute type.
+  std::string load(const Ref& r, std::string_view index);
+  /// Elements 4 * index to 4 * index + 3 of a dtype of 4 bytes, which lie together at a multiple of 16 bytes.
+  std::string load4(const Ref& r, std::string_view index);
+  /// Word `index` of the value's bytes as u32: of any dtype, for kernels that move bits or unpack by themselves.
+  std::string load_word(const Ref& r, std::string_view index);
+  /// A statement that stores a value of the compute type. Dtypes of 4 bytes only: of narrower ones a thread has to own
+  /// whole words (to_bits, store_word; map_elements does it).
+  std::string store(const Ref& r, std::string_view index, std::string_view value);
+  std::string store4(const Ref& r, std::string_view index, std::string_view value);
+  std::string store_word(const Ref& r, std::string_view index, std::string_view word);
+  /// A value of the compute type as the low bits of a u32, rounded or wrapped; the bits above are 0.
+  std::string to_bits(DType t, std::string_view value);
+  /// The way back; bits above do not matter.
+  std::string from_bits(DType t, std::string_view word);
+
+  /// The index of an element of `r` from coordinates, u32 expressions; those of axes with stride 0 are not used.
+  std::string at(const Ref& r, const std::vector<std::string>& coordinates);
+  /// Statements `let NAME = ..;` that split row-major `index` into coordinates of `dims`; coordinates of extent 1 are
+  /// 0.
+  std::string split(std::string_view index, const Dims& dims, const std::vector<std::string>& names);
+
+  /// Adds to what stands outside of the main function: functions, constants, workgroup variables. Once each text.
+  void global(std::string_view text);
+  /// Adds a function of the library (helpers.h) and what it calls.
+  void use(std::string_view helper);
+  /// Adds to the body.
+  KernelBuilder& operator<<(std::string_view text) {
+    body_ += text;
+    return *this;
+  }
+  /// The body so far, which then is empty: for bodies of functions.
+  std::string take_body() { return std::exchange(body_, {}); }
+
+  /// Adds the kernel to the node: `groups` groups run the body, or so many groups that there are `threads` threads; the
+  /// body asks which of them have work.
+  void finish(const Dim& groups);
+  void finish_threads(const Dim& threads);
+
+ private:
+  struct Slot {
+    Ref ref;
+    bool wide = false;  // loaded or stored as vec4
+    bool stored = false;
+  };
+  struct Group;  // slots that share bytes: one binding
+  std::size_t slot_of(const Ref& r);
+  std::string word_at(const Ref& r, std::string_view index);
+  std::vector<Group> grouped() const;
+  std::string resolved(const std::string& text, const std::vector<Group>& groups);
+  std::string number(Number n);
+
+  NodeKernels& node_;
+  Kernel kernel_;
+  int threads_;
+  std::vector<Slot> slots_;
+  std::vector<std::string> globals_;
+  std::string body_;
+};
+
+/// The end of map_elements: frame and stores around the statements of one element.
+void finish_map(KernelBuilder& k, const std::vector<Ref>& results, const std::string& statements,
+                const std::vector<std::string>& values);
+
+/// Adds a kernel that computes every element of `results`, dense and of the same dims. For the element with row-major
+/// number `i` (a name), body(k, i) adds statements to k and returns an expression of the compute type for each result.
+/// Of narrow results a thread computes a whole word.
+template <class Body>
+void map_elements(NodeKernels& node, std::string name, const std::vector<Ref>& results, Body body) {
+  KernelBuilder k(node, std::move(name));
+  const std::vector<std::string> values = body(k, std::string("i"));
+  finish_map(k, results, k.take_body(), values);
+}
+
+}  // namespace rlx::codegen

@@ -1,0 +1,252 @@
+// Products in tiles: accumulators in named vectors, one statement for each.
+#include "rlx/codegen/matmul.h"
+
+#include <algorithm>
+
+#include "rlx/codegen/elements.h"
+
+namespace rlx::codegen {
+namespace {
+
+using Fours = DotOperand::Fours;
+
+std::string u(std::int64_t v) { return concat_text(v, "u"); }
+std::string plus(std::string_view a, std::int64_t b) { return b == 0 ? std::string(a) : concat_text(a, " + ", b, "u"); }
+char lane(int e) { return "xyzw"[e & 3]; }
+
+Dim tiles(const Dim& extent, int size) { return floordiv(extent + Dim(size - 1), Dim(size)); }
+
+// Where a tile begins, its batch, and the part of K that is its own: names n0, m0, b (parts and batches), batch,
+// k_begin, k_end, of the number `at`.
+std::string place_of_tile(KernelBuilder& k, const Dot& dot, const KParts& parts, std::string_view at, int rows,
+                          int columns) {
+  const std::string across = k.size(Size(tiles(dot.n, columns))), down = k.size(Size(tiles(dot.m, rows)));
+  std::string text = concat_text("let n0 = ", at, " % ", across, " * ", columns, "u;\nlet m0 = ", at, " / ", across,
+                                 " % ", down, " * ", rows, "u;\nlet b = ", at, " / ", across, " / ", down, ";\n");
+  const std::string depth = k.size(Size(dot.k));
+  if (parts.count.is_static(1))
+    return text + concat_text("let batch = b;\nlet k_begin = 0u;\nlet k_end = ", depth, ";\n");
+  const std::string batches = k.size(Size(dot.batches)), length = k.size(Size(parts.length));
+  return text + concat_text("let batch = b % ", batches, ";\nlet k_begin = b / ", batches, " * ", length,
+                            ";\nlet k_end = min(k_begin + ", length, ", ", depth, ");\n");
+}
+
+// `rows` by `columns` accumulators c<row>_<four columns>.
+std::string accumulators(const std::string& type, int rows, int columns) {
+  std::string text;
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns / 4; ++j) text += concat_text("var c", i, "_", j, " = vec4<", type, ">();\n");
+  return text;
+}
+
+// One operand's `count` neighbours for `steps` steps of the contracted number `k`, in names of its own.
+class Fragment {
+ public:
+  Fragment(KernelBuilder& k, DotReader& reader, std::string name, int count, int steps, std::string_view first,
+           const Dim& extent)
+      : reader_(reader), name_(std::move(name)), count_(count), steps_(steps), fours_(reader.fours()) {
+    if (fours_ == Fours::Contract && steps < 4) fours_ = Fours::None;
+    // Beyond the last one the last is read again, and not stored.
+    const int by = fours_ == Fours::Free ? 4 : 1;
+    const std::string most = k.size(Size(extent));
+    k << concat_text("let ", name_, "_base = ", reader.batch("batch"), ";\n");
+    for (int i = 0; i < count; i += by)
+      k << concat_text("let ", name_, "_at", i, " = ", name_, "_base + ",
+                       reader.free(concat_text("min(", plus(first, i), ", ", most, " - ", by, "u)")), ";\n");
+  }
+  // Statements that load what is needed from k on.
+  std::string loads(KernelBuilder& k, std::string_view at) {
+    (void)k;
+    std::string text;
+    if (fours_ == Fours::Contract) {
+      text += concat_text("let ", name_, "_k = ", reader_.contract(at), ";\n");
+      for (int i = 0; i < count_; ++i)
+        text +=
+            concat_text("let ", name_, i, " = ", reader_.four(concat_text(name_, "_at", i, " + ", name_, "_k")), ";\n");
+      return text;
+    }
+    for (int s = 0; s < steps_; ++s) {
+      const std::string inner = concat_text(name_, "_k", s);
+      text += concat_text("let ", inner, " = ", reader_.contract(plus(at, s)), ";\n");
+      for (int i = 0; i < count_; i += fours_ == Fours::Free ? 4 : 1) {
+        const std::string index = concat_text(name_, "_at", i, " + ", inner);
+        text += concat_text("let ", name_, i, "_", s, " = ",
+                            fours_ == Fours::Free ? reader_.four(index) : reader_.element(index), ";\n");
+      }
+    }
+    return text;
+  }
+  // Neighbour i in step s.
+  std::string one(int i, int s) const {
+    if (fours_ == Fours::Contract) return concat_text(name_, i, ".", lane(s));
+    if (fours_ == Fours::Free) return concat_text(name_, i / 4 * 4, "_", s, ".", lane(i));
+    return concat_text(name_, i, "_", s);
+  }
+  // Neighbours 4 j to 4 j + 3 in step s.
+  std::string four(const std::string& type, int j, int s) const {
+    if (fours_ == Fours::Free) return concat_text(name_, 4 * j, "_", s);
+    return concat_text("vec4<", type, ">(", one(4 * j, s), ", ", one(4 * j + 1, s), ", ", one(4 * j + 2, s), ", ",
+                       one(4 * j + 3, s), ")");
+  }
+
+ private:
+  DotReader& reader_;
+  std::string name_;
+  int count_, steps_;
+  Fours fours_;
+};
+
+// Multiplications of four steps in one turn take a compiler four times as long: for products that are worth it.
+bool takes_four_steps(const Dot& dot) {
+  if (dot.x.fours != Fours::Contract && dot.w.fours != Fours::Contract) return false;
+  const Dim work = dot.m * dot.n * dot.k * dot.batches;
+  return divided(dot.k, 4) && (!work.is_static() || work.value() >= std::int64_t{1} << 24);
+}
+
+DType parts_dtype(const Dot& dot) {
+  return dot.type == "f32" ? DType::F32 : dot.type == "i32" ? DType::I32 : DType::U32;
+}
+
+}  // namespace
+
+KParts k_parts(const Dot& dot, const Dim& groups, std::int64_t least) {
+  const std::int64_t wanted = dot.node.dialect().software ? 8 : 64;
+  KParts whole{1, dot.k};
+  if (!groups.is_static() || !dot.k.is_static()) return whole;
+  const std::int64_t depth = dot.k.value(), there = std::max<std::int64_t>(groups.value(), 1);
+  const std::int64_t count = std::min((wanted + there - 1) / there, depth / least);
+  if (count < 2) return whole;
+  const std::int64_t length = ((depth + count - 1) / count + 15) / 16 * 16;
+  return {(depth + length - 1) / length, length};
+}
+
+std::optional<Ref> parts_of(const Dot& dot, const KParts& parts, bool stores_result) {
+  if (parts.count.is_static(1) && stores_result) return std::nullopt;
+  return dot.node.scratch(parts_dtype(dot), {parts.count, dot.batches, dot.m, dot.n});
+}
+
+void write_blocks(const Dot& dot) {
+  constexpr int kThreads = 16;
+  const int rows = 8, columns = 8, steps = takes_four_steps(dot) ? 4 : 1;
+  const Dim per_batch = tiles(dot.m, rows) * tiles(dot.n, columns);
+  const KParts parts = k_parts(dot, tiles(per_batch * dot.batches, kThreads), 256);
+  const Dim threads = per_batch * dot.batches * parts.count;
+  const std::optional<Ref> scratch = parts_of(dot, parts, stores_fours(dot));
+  KernelBuilder k(dot.node, concat_text("dot_blocks_", dtype_name(dot.accumulator)), kThreads);
+  k << "let t = THREAD;\nif (t >= " << k.size(Size(threads)) << ") { return; }\n"
+    << place_of_tile(k, dot, parts, "t", rows, columns);
+  DotReader x(k, dot, dot.x), w(k, dot, dot.w);
+  Fragment a(k, x, "x", rows, steps, "m0", dot.m), c(k, w, "w", columns, steps, "n0", dot.n);
+  k << accumulators(dot.type, rows, columns) << "for (var k = k_begin; k < k_end; k += " << u(steps) << ") {\n"
+    << a.loads(k, "k") << c.loads(k, "k");
+  for (int s = 0; s < steps; ++s) {
+    for (int j = 0; j < columns / 4; ++j) k << concat_text("let f", s, "_", j, " = ", c.four(dot.type, j, s), ";\n");
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns / 4; ++j)
+        k << concat_text("c", i, "_", j, " = c", i, "_", j, " + ", a.one(i, s), " * f", s, "_", j, ";\n");
+  }
+  k << "}\n";
+  // The statements of one store serve all.
+  k << concat_text("var all = array<vec4<", dot.type, ">, ", rows * columns / 4, ">(");
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns / 4; ++j) k << concat_text(i + j ? ", " : "", "c", i, "_", j);
+  DotWriter writer = scratch ? DotWriter(k, dot, *scratch) : DotWriter(k, dot);
+  k << concat_text(");\nfor (var i = 0u; i < ", rows * columns / 4, "u; i++) {\nlet m = m0 + i / ", columns / 4,
+                   "u;\nlet n = n0 + i % ", columns / 4, "u * 4u;\nlet v = all[i];\nif (m < ")
+    << k.size(Size(dot.m)) << ") " << writer.put_four("v") << "}\n";
+  k.finish_threads(threads);
+  if (scratch) finish_dot(dot, *scratch);
+}
+
+namespace {
+
+constexpr int kTile = 64, kDepth = 16, kTileThreads = 64;
+
+// Statements that fill 16 by 64 elements of one operand, from vector `place` of the shared memory on.
+std::string fill(DotReader& r, const std::string& name, const Dot& dot, KernelBuilder& k, std::string_view first,
+                 const Dim& extent, int place, bool whole) {
+  const std::string most = k.size(Size(extent)), depth = k.size(Size(dot.k)), vec = concat_text("vec4<", dot.type, ">");
+  const auto kept = [&](const std::string& v, std::string_view inside) {
+    return whole ? v : concat_text("select(", vec, "(), ", v, ", ", inside, ")");
+  };
+  const std::string base = name + "_base";
+  if (r.fours() == Fours::Contract) {  // four rows of four steps, turned
+    std::string text = concat_text("{\nlet r = LOCAL / 4u;\nlet kk = k0 + LOCAL % 4u * 4u;\n");
+    text += concat_text("let inner = ", base, " + ",
+                        r.contract(whole ? "kk" : concat_text("min(kk, ", depth, " - 4u)")), ";\n");
+    for (int e = 0; e < 4; ++e) {
+      const std::string index = r.free(concat_text("min(", plus(first, e), " + r * 4u, ", most, " - 1u)"));
+      text += concat_text("let v", e, " = ", kept(r.four(concat_text("inner + ", index)), "kk < k_end"), ";\n");
+    }
+    for (int s = 0; s < 4; ++s)
+      text += concat_text("tile[", place, "u + (LOCAL % 4u * 4u + ", s, "u) * 16u + r] = ", vec, "(v0.", lane(s),
+                          ", v1.", lane(s), ", v2.", lane(s), ", v3.", lane(s), ");\n");
+    return text + "}\n";
+  }
+  std::string text = concat_text("for (var q = LOCAL; q < 256u; q += 64u) {\nlet r = ", first,
+                                 " + q % 16u * 4u;\nlet kk = k0 + q / 16u;\n");
+  text += concat_text("let inner = ", base, " + ", r.contract(whole ? "kk" : concat_text("min(kk, ", depth, " - 1u)")),
+                      ";\n");
+  std::string v;
+  if (r.fours() == Fours::Free) {
+    v = r.four(concat_text("inner + ", r.free(concat_text("min(r, ", most, " - 4u)"))));
+  } else {
+    v = vec + "(";
+    for (int e = 0; e < 4; ++e)
+      v += concat_text(
+          e ? ", " : "",
+          r.element(concat_text("inner + ", r.free(concat_text("min(", plus("r", e), ", ", most, " - 1u)")))));
+    v += ")";
+  }
+  return text + concat_text("tile[", place, "u + q] = ", kept(v, "kk < k_end"), ";\n}\n");
+}
+
+}  // namespace
+
+void write_tiles(const Dot& dot) {
+  const Dim per_batch = tiles(dot.m, kTile) * tiles(dot.n, kTile);
+  const KParts parts = k_parts(dot, per_batch * dot.batches, 256);
+  const std::optional<Ref> scratch = parts_of(dot, parts, stores_fours(dot));
+  KernelBuilder k(dot.node, concat_text("dot_tiles_", dtype_name(dot.accumulator)), kTileThreads);
+  k.global(concat_text("var<workgroup> tile: array<vec4<", dot.type, ">, 512>;\n"));
+  k << place_of_tile(k, dot, parts, "GROUP", kTile, kTile);
+  DotReader x(k, dot, dot.x), w(k, dot, dot.w);
+  k << "let x_base = " << x.batch("batch") << ";\nlet w_base = " << w.batch("batch")
+    << ";\nlet down = LOCAL / 8u;\nlet across = LOCAL % 8u;\n"
+    << accumulators(dot.type, 8, 8);
+  const bool whole = divided(dot.k, kDepth).has_value();  // parts are whole steps too
+  k << concat_text("for (var k0 = k_begin; k0 < k_end; k0 += ", kDepth, "u) {\n")
+    << fill(x, "x", dot, k, "m0", dot.m, 0, whole) << fill(w, "w", dot, k, "n0", dot.n, 256, whole)
+    << concat_text("workgroupBarrier();\nfor (var s = 0u; s < ", kDepth, "u; s++) {\n");
+  for (int h = 0; h < 2; ++h)
+    k << concat_text("let a", h, " = tile[s * 16u + down * 2u + ", h, "u];\nlet f", h,
+                     " = tile[256u + s * 16u + across * 2u + ", h, "u];\n");
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 2; ++j)
+      k << concat_text("c", i, "_", j, " = c", i, "_", j, " + a", i / 4, ".", lane(i), " * f", j, ";\n");
+  k << "}\nworkgroupBarrier();\n}\n";
+  // Half of the rows at a time go through the shared memory, so that neighbours store side by side.
+  DotWriter writer = scratch ? DotWriter(k, dot, *scratch) : DotWriter(k, dot);
+  for (int h = 0; h < 2; ++h) {
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 2; ++j)
+        k << concat_text("tile[(down * 4u + ", i, "u) * 16u + across * 2u + ", j, "u] = c", 4 * h + i, "_", j, ";\n");
+    k << concat_text("workgroupBarrier();\nfor (var q = LOCAL; q < 512u; q += 64u) {\nlet m = m0 + q / 64u * 8u + ",
+                     4 * h, "u + q / 16u % 4u;\nlet n = n0 + q % 16u * 4u;\nlet v = tile[q];\nif (m < ")
+      << k.size(Size(dot.m)) << ") " << writer.put_four("v") << "}\n";
+    if (h == 0) k << "workgroupBarrier();\n";
+  }
+  k.finish(per_batch * dot.batches * parts.count);
+  if (scratch) finish_dot(dot, *scratch);
+}
+
+void write_product(const Dot& dot) {
+  if (dot.node.out().elements().is_static(0)) return;
+  const auto few = [&](const Dim& d) { return d.is_static() && d.value() <= 4; };
+  if (few(dot.m)) return write_gemv(dot, false);
+  if (few(dot.n)) return write_gemv(dot, true);
+  if (dot.node.dialect().software) return write_blocks(dot);
+  write_tiles(dot);
+}
+
+}  // namespace rlx::codegen
