@@ -1,0 +1,158 @@
+// Finding adapters, once for each kind of device.
+#include "rlx/backends/wgpu/adapters.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <mutex>
+
+#include "rlx/backends/wgpu/library.h"
+
+namespace rlx::wgpu {
+namespace {
+
+std::string lower(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return s;
+}
+
+std::string_view backend_name(abi::BackendType b) {
+  switch (b) {
+    case abi::BackendType::D3d12: return "DirectX 12";
+    case abi::BackendType::Metal: return "Metal";
+    case abi::BackendType::Vulkan: return "Vulkan";
+    case abi::BackendType::OpenGl: return "OpenGL";
+    case abi::BackendType::OpenGlEs: return "OpenGL ES";
+    default: return "unknown interface";
+  }
+}
+
+// Hardware before software, then by how well the interface serves.
+int rank(const AdapterFacts& a) {
+  constexpr abi::BackendType order[] = {abi::BackendType::Metal, abi::BackendType::D3d12, abi::BackendType::Vulkan};
+  const auto* at = std::find(std::begin(order), std::end(order), a.backend);
+  const int type = a.type == abi::AdapterType::DiscreteGpu     ? 0
+                   : a.type == abi::AdapterType::IntegratedGpu ? 1
+                   : a.software()                              ? 3
+                                                               : 2;
+  return type * 8 + static_cast<int>(at - std::begin(order));
+}
+
+abi::Flags backends_of(Device kind) {
+  switch (kind) {
+    case Device::Vulkan: return abi::backends::kVulkan;
+    case Device::OpenGl: return abi::backends::kGl;
+    case Device::DirectX: return abi::backends::kDx12;
+    default: return abi::backends::kAll;
+  }
+}
+
+std::string drivers_needed(Device kind) {
+  switch (kind) {
+    case Device::Vulkan:
+      return "no Vulkan driver was found (Debian: libvulkan1, and mesa-vulkan-drivers or the vendor's)";
+    case Device::OpenGl:
+      return "no OpenGL 4.3 or OpenGL ES 3.1 driver was found through EGL (Debian: libegl1 libgl1-mesa-dri)";
+    default: return "no driver of Vulkan or OpenGL was found (Debian: libvulkan1 mesa-vulkan-drivers, or the vendor's)";
+  }
+}
+
+AdapterFacts facts_of(const abi::Api& api, abi::Adapter handle) {
+  AdapterFacts a;
+  a.handle = handle;
+  abi::AdapterInfo info;
+  (void)api.AdapterGetInfo(handle, &info);
+  a.name = abi::text(info.device), a.driver = abi::text(info.description);
+  a.backend = info.backend, a.type = info.type;
+  api.AdapterInfoFreeMembers(info);
+  (void)api.AdapterGetLimits(handle, &a.limits);
+  a.limits.next = nullptr;
+  a.timestamps = api.AdapterHasFeature(handle, abi::Feature::TimestampQuery) != 0;
+  return a;
+}
+
+Adapters find(Device kind) {
+  Adapters out;
+  if (kind == Device::DirectX) {
+#ifndef _WIN32
+    out.reason = "DirectX 12 is there on Windows only";
+    return out;
+#endif
+  }
+  const Result<const abi::Api*> opened = library();
+  if (!opened) {
+    out.reason = concat_text(opened.error().message, " (", opened.error().hint, ")");
+    return out;
+  }
+  out.api = *opened;
+  const abi::Api& api = *out.api;
+  abi::InstanceExtras extras;
+  extras.backends = backends_of(kind);
+  abi::InstanceDescriptor descriptor;
+  descriptor.next = &extras.chain;
+  const abi::Instance instance = api.CreateInstance(&descriptor);  // kept, as its adapters are
+  if (!instance) {
+    out.reason = "wgpu-native makes no instance";
+    return out;
+  }
+  std::vector<abi::Adapter> handles(api.InstanceEnumerateAdapters(instance, nullptr, nullptr));
+  if (!handles.empty()) handles.resize(api.InstanceEnumerateAdapters(instance, nullptr, handles.data()));
+  const std::string wanted = lower(environment("RLX_GPU_ADAPTER"));
+  std::string others;
+  for (abi::Adapter handle : handles) {
+    AdapterFacts a = facts_of(api, handle);
+    if (lower(a.text()).find(wanted) != std::string::npos) {
+      out.list.push_back(std::move(a));
+      continue;
+    }
+    others += concat_text(others.empty() ? "" : "; ", a.text());
+    api.AdapterRelease(handle);
+  }
+  std::stable_sort(out.list.begin(), out.list.end(),
+                   [](const AdapterFacts& a, const AdapterFacts& b) { return rank(a) < rank(b); });
+  if (out.list.empty())
+    out.reason = others.empty()
+                     ? drivers_needed(kind)
+                     : concat_text("RLX_GPU_ADAPTER = '", wanted, "' is in no adapter's name: there is ", others);
+  return out;
+}
+
+}  // namespace
+
+std::string AdapterFacts::text() const {
+  return concat_text(name, ", ", backend_name(backend), driver.empty() ? "" : ", ", driver,
+                     software() ? ", software" : "");
+}
+
+const Adapters& adapters_of(Device kind) {
+  struct Entry {
+    std::once_flag once;
+    Adapters adapters;
+  };
+  static std::array<Entry, kNumDevices> entries;
+  Entry& e = entries.at(static_cast<std::size_t>(kind));
+  std::call_once(e.once, [&] { e.adapters = find(kind); });
+  return e.adapters;
+}
+
+bool software_allowed() {
+  const std::string v = lower(environment("RLX_GPU_ALLOW_SOFTWARE"));
+  return !(v.empty() || v == "0" || v == "false" || v == "off" || v == "no");
+}
+
+abi::Limits default_limits() {
+  abi::Limits l;
+  l.bind_groups = 4;
+  l.storage_buffers_per_stage = 8;
+  l.uniform_buffer_binding_size = 64 * 1024;
+  l.storage_buffer_binding_size = std::uint64_t{128} << 20;
+  l.uniform_buffer_offset_alignment = l.storage_buffer_offset_alignment = 256;
+  l.buffer_size = std::uint64_t{256} << 20;
+  l.workgroup_storage_size = 16384;
+  l.invocations_per_workgroup = l.workgroup_size_x = l.workgroup_size_y = 256;
+  l.workgroup_size_z = 64;
+  l.workgroups_per_dimension = 65535;
+  return l;
+}
+
+}  // namespace rlx::wgpu

@@ -1,0 +1,44 @@
+// The adapters of this machine: what wgpu-native finds for a kind of device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rlx/backends/wgpu/abi.h"
+#include "rlx/tensor/buffer.h"
+
+namespace rlx::wgpu {
+
+struct AdapterFacts {
+  abi::Adapter handle = nullptr;
+  std::string name, driver;  // "llvmpipe (LLVM 15.0.6, 256 bits)", "Mesa 22.3.6"
+  abi::BackendType backend{};
+  abi::AdapterType type{};
+  abi::Limits limits{};
+  bool timestamps = false;
+  /// A rasteriser that runs on the cpu.
+  bool software() const { return type == abi::AdapterType::Cpu; }
+  bool gl() const { return backend == abi::BackendType::OpenGl || backend == abi::BackendType::OpenGlEs; }
+  /// "llvmpipe (LLVM 15.0.6, 256 bits), Vulkan, Mesa 22.3.6, software".
+  std::string text() const;
+};
+
+/// What a kind of device can be opened on, hardware first; the place in the list is the ordinal. Where it is empty,
+/// `reason` says why and what helps.
+struct Adapters {
+  const abi::Api* api = nullptr;
+  std::vector<AdapterFacts> list;
+  std::string reason;
+};
+
+/// Those of Gpu, Vulkan, OpenGl, DirectX or WebGpu: looked for once in the life of the process. RLX_GPU_ADAPTER leaves
+/// those whose name or driver has it as a part.
+const Adapters& adapters_of(Device kind);
+
+/// True when software adapters may be chosen for whoever does not ask for them: RLX_GPU_ALLOW_SOFTWARE.
+bool software_allowed();
+
+/// The limits that every WebGPU device has; those of adapters are at least these.
+abi::Limits default_limits();
+
+}  // namespace rlx::wgpu

@@ -1,0 +1,97 @@
+// The wgpu backend: one object for each kind of device that it serves.
+#include <charconv>
+#include <memory>
+#include <string>
+
+#include "rlx/backends/wgpu/adapters.h"
+#include "rlx/backends/wgpu/device.h"
+#include "rlx/backends/wgpu/executable.h"
+#include "rlx/backends/wgpu/target.h"
+#include "rlx/driver/device.h"
+#include "rlx/driver/registry.h"
+
+namespace rlx {
+namespace {
+
+class WgpuBackend final : public Backend {
+ public:
+  explicit WgpuBackend(Device kind) : kind_(kind) {}
+  std::string_view name() const override { return "wgpu"; }
+  Presence probe(Device kind) const noexcept override {
+    try {
+      const wgpu::Adapters& found = wgpu::adapters_of(kind);
+      if (found.list.empty()) return {0, found.reason};
+      return {static_cast<int>(found.list.size()), {}, found.list.front().software() && !wgpu::software_allowed()};
+    } catch (const std::bad_alloc&) {
+      return {0, "out of memory"};  // lies inside the string
+    } catch (const std::exception& e) {
+      return {0, e.what()};
+    }
+  }
+  std::string describe(Device kind) const override {
+    std::string out;
+    for (const wgpu::AdapterFacts& a : wgpu::adapters_of(kind).list)
+      out += concat_text(out.empty() ? "" : "; ", a.text(), ", values of up to ",
+                         a.limits.storage_buffer_binding_size >> 20, " MiB");
+    return out;
+  }
+  std::span<const DeviceOptionInfo> option_infos() const override {
+    static constexpr DeviceOptionInfo infos[] = {
+        {"memory", "the most bytes that buffers take; as many as the driver gives when it is not set", true},
+        {"kernels", "hardware or software: what kernels are written for; what the adapter is when it is not set",
+         false},
+    };
+    return infos;
+  }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions& options) const override {
+    std::size_t memory = 0;
+    if (const auto it = options.find("memory"); it != options.end()) {
+      const char* const end = it->second.data() + it->second.size();
+      const auto read = std::from_chars(it->second.data(), end, memory);
+      if (read.ec != std::errc() || read.ptr != end || memory == 0)
+        throw Error(
+            ErrorCode::InvalidArgument,
+            concat_text("device ", device_text(id), ", option memory = '", it->second, "': it is no number of bytes"),
+            "give a number from 1 on");
+    }
+    const wgpu::Adapters& found = wgpu::adapters_of(id.kind);
+    const wgpu::AdapterFacts& adapter = found.list.at(static_cast<std::size_t>(id.ordinal));  // probed before
+    auto gpu = std::make_shared<wgpu::Gpu>(*found.api, adapter, id.kind == Device::WebGpu, device_text(id));
+    return std::make_shared<wgpu::WgpuDevice>(id, std::move(gpu), memory);
+  }
+  std::shared_ptr<const Target> target(const BackendOptions&) const override { return wgpu::target_of(kind_); }
+  BackendOptions compile_options(const DeviceOptions& options) const override {
+    if (const auto it = options.find("kernels");
+        it != options.end() && it->second != "hardware" && it->second != "software")
+      throw Error(ErrorCode::InvalidArgument, concat_text("option kernels = '", it->second, "' of a device of wgpu"),
+                  "give hardware or software");
+    return Backend::compile_options(options);
+  }
+  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
+    codegen::Dialect dialect = wgpu::dialect_of(kind_);
+    if (const auto it = options.options.find("kernels"); it != options.options.end())
+      dialect.software = it->second == "software";
+    return std::make_unique<wgpu::Executable>(std::move(lir), dialect);
+  }
+
+ private:
+  Device kind_;
+};
+
+constexpr Device kDevices[] = {Device::Gpu, Device::Vulkan, Device::OpenGl, Device::WebGpu};
+
+}  // namespace
+
+extern const BackendEntry wgpu_backend;
+const BackendEntry wgpu_backend{"wgpu", kDevices, [](Device kind) -> const Backend& {
+                                  static const WgpuBackend gpu(Device::Gpu), vulkan(Device::Vulkan), gl(Device::OpenGl),
+                                      web(Device::WebGpu);
+                                  switch (kind) {
+                                    case Device::Vulkan: return vulkan;
+                                    case Device::OpenGl: return gl;
+                                    case Device::WebGpu: return web;
+                                    default: return gpu;
+                                  }
+                                }};
+
+}  // namespace rlx

@@ -1,0 +1,104 @@
+// A program bound to a device: pipelines, numbers, scratch, and groups of bindings that are made again only where what
+// they bind has changed.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rlx/backends/wgpu/device.h"
+#include "rlx/backends/wgpu/executable.h"
+#include "rlx/backends/wgpu/timestamps.h"
+
+namespace rlx::wgpu {
+
+class BoundProgram final : public BoundGraph {
+ public:
+  BoundProgram(const Executable& code, std::shared_ptr<WgpuDevice> device, const LirModule& program,
+               std::span<const BufferView> arenas);
+  ~BoundProgram() override;
+  Event submit(const RunArguments& a, Stream& stream) override;
+
+ private:
+  /// Where bytes lie: a part of what a place is bound to.
+  struct Part {
+    Place place = Place::None;  // None: scratch
+    std::uint32_t index = 0;
+    std::size_t begin = 0, end = 0;
+    bool written = false;
+  };
+  struct Launch {
+    NodeId node;
+    abi::ComputePipeline pipeline = nullptr;
+    abi::BindGroup group = nullptr;
+    std::uint32_t numbers = 0, numbers_bytes = 0;  // its slot
+    std::uint32_t x = 0, y = 0;
+    std::uint32_t first_part = 0, num_parts = 0;
+    double expected_ns = 0;
+    bool stale = true;  // the group is not of what the places are bound to now
+  };
+  /// What a place is bound to.
+  struct Bound {
+    abi::Buffer handle = nullptr;
+    std::uint64_t serial = 0;
+    std::size_t offset = 0, bytes = 0;
+    friend bool operator==(const Bound&, const Bound&) = default;
+  };
+  /// The slots of one sort (inputs, say) and the launches that read or write each.
+  struct Slots {
+    std::vector<Bound> bound;
+    std::vector<std::vector<std::uint32_t>> users;
+  };
+  struct Copy {
+    Part from;
+    Place to = Place::Output;
+    std::uint32_t index = 0;
+    std::size_t bytes = 0;
+    // Of the run:
+    abi::Buffer source = nullptr, target = nullptr;
+    std::size_t source_at = 0, target_at = 0, aside = 0;
+    bool staged = false;
+  };
+
+  void lower(const Executable& code);
+  /// False for one of no groups.
+  bool add_launch(const codegen::NodeLaunches& of, const codegen::Kernel& kernel, std::vector<std::uint32_t>& numbers);
+  void take_scratch(const Executable& code);
+  void plan_copies();
+  Bound bound_of(const BufferView& view) const;
+  void rebind(Place place, std::size_t i, const BufferView& view);
+  Slots& slots(Place place) { return slots_[static_cast<std::size_t>(place)]; }
+  const Slots& slots(Place place) const { return slots_[static_cast<std::size_t>(place)]; }
+  /// Where a part lies now.
+  Bound find(const Part& p) const;
+  void make_group(Launch& launch);
+  bool is_alias(const Part& input, const Part& output) const;
+  void check_disjoint(const Launch& launch, std::span<const Bound> at) const;
+  /// Writes the launches into a pass and ends it.
+  void encode(std::span<const Launch> list, abi::ComputePassEncoder pass) const;
+  /// An encoder with what f(encoder) writes into it.
+  template <class F>
+  abi::CommandEncoder encoded(F&& f) const;
+  void encode_copies(abi::CommandEncoder encoder);
+  void run(const StepRange& range, WgpuStream& stream);
+  void run_timed(const StepRange& range, WgpuStream& stream, std::vector<StepTime>& times);
+  std::size_t in_one_submission(std::span<const Launch> left) const;
+  std::span<Launch> launches(const StepRange& steps);
+
+  std::shared_ptr<WgpuDevice> device_;
+  Gpu& gpu_;
+  const LirModule& program_;
+  std::shared_ptr<const Constants> constants_;
+  std::array<Slots, static_cast<std::size_t>(Place::None)> slots_;
+  std::vector<Launch> launches_;
+  std::vector<std::uint32_t> first_launch_;  // of each step, and behind the last
+  std::vector<Part> parts_;
+  std::vector<Copy> copies_;
+  abi::Buffer numbers_ = nullptr;
+  std::shared_ptr<rlx::Buffer> scratch_, aside_;
+  std::unique_ptr<Timestamps> timestamps_;
+  std::uint64_t tables_ = ~std::uint64_t{0};
+};
+
+}  // namespace rlx::wgpu

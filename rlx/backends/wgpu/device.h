@@ -1,0 +1,103 @@
+// The open device: its memory, its streams, and points of them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "rlx/backends/wgpu/download.h"
+#include "rlx/backends/wgpu/gpu.h"
+#include "rlx/backends/wgpu/pipelines.h"
+#include "rlx/backends/wgpu/point.h"
+#include "rlx/driver/open_device.h"
+
+namespace rlx::wgpu {
+
+/// Memory that kernels reach.
+class WgpuBuffer final : public rlx::Buffer {
+ public:
+  WgpuBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<Gpu> gpu, std::size_t bytes, abi::Buffer handle,
+             std::shared_ptr<std::atomic<std::size_t>> counter, std::uint64_t serial);
+  ~WgpuBuffer() override;
+  void read(std::span<std::byte> to) const override;
+  const OpenDevice* opened() const override { return device_.get(); }
+  abi::Buffer handle() const { return handle_; }
+  /// Never that of another buffer, as handles may be.
+  std::uint64_t serial() const { return serial_; }
+
+ private:
+  std::shared_ptr<OpenDevice> device_;
+  std::shared_ptr<Gpu> gpu_;
+  abi::Buffer handle_;
+  std::shared_ptr<std::atomic<std::size_t>> counter_;
+  std::uint64_t serial_;
+};
+
+class WgpuDevice final : public OpenDevice {
+ public:
+  /// `memory_bytes`: the most that buffers take in all; 0: as much as the driver gives.
+  WgpuDevice(DeviceId id, std::shared_ptr<Gpu> gpu, std::size_t memory_bytes);
+  ~WgpuDevice() override;
+  DeviceId id() const override { return id_; }
+  MemoryModel memory_model() const override { return MemoryModel::Arena; }
+  DeviceMemory memory() const override;
+  bool lost() const override { return gpu_->lost(); }
+  std::shared_ptr<Stream> stream(std::uintptr_t native) override;
+  std::shared_ptr<rlx::Buffer> allocate(std::size_t bytes, BufferUse use) override;
+  void drain() override { gpu_->drain(); }
+
+  const std::shared_ptr<Gpu>& gpu() const { return gpu_; }
+  Pipelines& pipelines() { return pipelines_; }
+  DownloadPool& downloads() { return *downloads_; }
+  Points& points() { return points_; }
+  std::shared_ptr<WgpuDevice> self() { return std::static_pointer_cast<WgpuDevice>(shared_from_this()); }
+  /// The buffer of a view, which has to be of this device.
+  WgpuBuffer& buffer_of(const BufferView& view) const;
+  /// For bindings of values without bytes: each its own part of 256 bytes, of 16.
+  abi::Buffer nothing();
+
+ private:
+  DeviceId id_;
+  std::shared_ptr<Gpu> gpu_;
+  std::size_t limit_;
+  std::array<std::shared_ptr<std::atomic<std::size_t>>, kNumBufferUses> in_use_;
+  std::atomic<std::uint64_t> serial_{0};
+  Pipelines pipelines_;
+  std::shared_ptr<DownloadPool> downloads_;
+  Points points_;
+  std::mutex nothing_mutex_;
+  abi::Buffer nothing_ = nullptr;
+};
+
+/// All streams share the device's one queue, which keeps the order of submissions.
+class WgpuStream final : public Stream {
+ public:
+  explicit WgpuStream(std::shared_ptr<WgpuDevice> device) : device_(std::move(device)), gpu_(*device_->gpu()) {}
+  ~WgpuStream() override;
+  void upload(std::span<const std::byte> from, const BufferView& to) override;
+  void download(const BufferView& from, std::span<std::byte> to) override;
+  void copy(const BufferView& from, const BufferView& to) override;
+  Event record() override;
+  void wait(const Event& event) override;
+
+  WgpuDevice& device() const { return *device_; }
+  /// Submits copies and downloads that were not yet.
+  void flush();
+  /// Submits what `encoder` holds, behind all before it.
+  void submit(abi::CommandEncoder encoder);
+
+ private:
+  void fetch(const BufferView& from, std::span<std::byte> to, std::shared_ptr<const rlx::Buffer> kept);
+
+  std::shared_ptr<WgpuDevice> device_;
+  Gpu& gpu_;
+  abi::CommandEncoder copies_ = nullptr;  // not submitted
+  std::shared_ptr<Download> filling_;     // likewise
+  std::shared_ptr<Download> last_;        // and all before it, not known to have been written to the host
+  std::shared_ptr<rlx::Buffer> aside_;    // for copies inside one buffer
+};
+
+}  // namespace rlx::wgpu

@@ -1,0 +1,271 @@
+// Calls of wgpu-native, with what they report turned into errors.
+//
+// The library ends the process when a submission is refused, and when it is asked to wait for one that was never made:
+// so nothing is submitted whose encoding reported anything, and nothing at all once the device is known to be lost.
+#include "rlx/backends/wgpu/gpu.h"
+
+#include <algorithm>
+
+namespace rlx::wgpu {
+namespace {
+
+constexpr std::uint64_t kMostStaged = std::uint64_t{128} << 20;
+
+void on_error(const abi::Device*, abi::ErrorType type, abi::StringView message, void* signals, void*) {
+  static_cast<Signals*>(signals)->report(type, abi::text(message));
+}
+
+// Called while the device is there alone, unlike on_done.
+void on_lost(const abi::Device*, abi::LostReason, abi::StringView message, void* signals, void*) {
+  static_cast<Signals*>(signals)->lose(abi::text(message));
+}
+
+void on_done(abi::WorkDoneStatus status, abi::StringView, void* signals, void* number) {
+  auto* const s = static_cast<Signals*>(signals);
+  const std::uint64_t n = reinterpret_cast<std::uintptr_t>(number);
+  if (status == abi::WorkDoneStatus::Success)
+    for (std::uint64_t now = s->done; now < n && !s->done.compare_exchange_weak(now, n);) {
+    }
+  s->drop_reference();
+}
+
+struct Opening {
+  abi::Device device = nullptr;
+  std::string message;
+};
+void on_device(abi::RequestDeviceStatus status, abi::Device device, abi::StringView message, void* opening, void*) {
+  auto* const o = static_cast<Opening*>(opening);
+  if (status == abi::RequestDeviceStatus::Success)
+    o->device = device;
+  else
+    o->message = abi::text(message);
+}
+
+}  // namespace
+
+// -- signals --
+
+void Signals::drop_reference() {
+  if (--references_ == 0) delete this;
+}
+
+CallError* Signals::capture(CallError* to) {
+  const std::thread::id self = std::this_thread::get_id();
+  std::lock_guard lock(mutex_);
+  const auto it = std::find_if(captures_.begin(), captures_.end(), [&](const auto& c) { return c.first == self; });
+  if (it == captures_.end()) {
+    if (to) captures_.emplace_back(self, to);
+    return nullptr;
+  }
+  CallError* const before = std::exchange(it->second, to);
+  if (!to) captures_.erase(it);
+  return before;
+}
+
+void Signals::report(abi::ErrorType type, std::string_view message) {
+  // The library has no other word for it.
+  if (message.find("device is lost") != std::string_view::npos) lose("the driver took it away");
+  const std::thread::id self = std::this_thread::get_id();
+  std::lock_guard lock(mutex_);
+  const auto it = std::find_if(captures_.begin(), captures_.end(), [&](const auto& c) { return c.first == self; });
+  if (it == captures_.end() || it->second->type != abi::ErrorType{}) return;  // of letting go; or not the first
+  it->second->type = type;
+  it->second->message = message;
+}
+
+void Signals::lose(std::string_view why) {
+  std::lock_guard lock(mutex_);
+  if (!lost) reason_ = why;
+  lost = true;
+}
+
+std::string Signals::lost_reason() const {
+  std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+// -- opening --
+
+Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool default_limits, std::string name)
+    : api(functions), adapter(facts), text(std::move(name)) {
+  Opening opening;
+  abi::DeviceDescriptor d;
+  const abi::Feature timestamp = abi::Feature::TimestampQuery;
+  timestamps_ = facts.timestamps && !default_limits;
+  if (timestamps_) d.feature_count = 1, d.features = &timestamp;
+  if (!default_limits) d.limits = &facts.limits;
+  d.lost.callback = on_lost, d.lost.userdata1 = signals_;
+  d.error.callback = on_error, d.error.userdata1 = signals_;
+  abi::CallbackInfo<abi::RequestDeviceCallback> asked;
+  asked.callback = on_device, asked.userdata1 = &opening;
+  {
+    const auto one = serial();
+    (void)api.AdapterRequestDevice(facts.handle, &d, asked);  // calls back before it returns
+  }
+  device_ = opening.device;
+  if (!device_) {
+    signals_->drop_reference();
+    throw Error(ErrorCode::DeviceUnavailable,
+                concat_text("device ", text, " (", facts.text(), ") cannot be opened: ", opening.message),
+                "pick one of rlx::available_devices()");
+  }
+  queue_ = api.DeviceGetQueue(device_);
+  (void)api.DeviceGetLimits(device_, &limits_);
+  limits_.next = nullptr;
+}
+
+Gpu::~Gpu() {
+  const auto one = serial();
+  for (const auto& l : layouts_) {
+    if (!l) continue;
+    api.PipelineLayoutRelease(l->pipeline);
+    api.BindGroupLayoutRelease(l->group);
+  }
+  if (queue_) api.QueueRelease(queue_);
+  if (device_) api.DeviceRelease(device_);
+  signals_->drop_reference();
+}
+
+void Gpu::destroy() {
+  const auto one = serial();
+  std::lock_guard lock(submit_mutex_);
+  api.DeviceDestroy(device_);
+  abi::BufferDescriptor d;  // the library tells of a loss when it is next asked for something
+  d.usage = abi::usage::kStorage, d.size = 4;
+  CallError ignored;
+  release(call([&] { return api.DeviceCreateBuffer(device_, &d); }, ignored));
+}
+
+// -- errors --
+
+void Gpu::throw_lost() const {
+  throw Error(ErrorCode::DeviceLost,
+              concat_text("device ", text, " (", adapter.text(), ") was lost: ", signals_->lost_reason()),
+              "make a new session: it opens the device anew");
+}
+
+void Gpu::raise(const CallError& error, std::string_view what) const {
+  if (lost()) throw_lost();
+  if (error.type == abi::ErrorType::OutOfMemory)
+    throw Error(ErrorCode::OutOfMemory, concat_text("device ", text, " has no memory for ", what),
+                "let go of what is not needed, or run it with smaller dimensions");
+  throw Error(ErrorCode::Internal, concat_text("device ", text, ", ", what, ": ", error.message), "please report it");
+}
+
+// -- work --
+
+abi::CommandEncoder Gpu::encoder() const {
+  return call("a command encoder", [&] { return api.DeviceCreateCommandEncoder(device_, nullptr); });
+}
+
+abi::Buffer Gpu::buffer(std::uint64_t bytes, abi::Flags use, std::string_view what) const {
+  abi::BufferDescriptor d;
+  d.usage = use, d.size = bytes;
+  return call(what, [&] { return api.DeviceCreateBuffer(device_, &d); });
+}
+
+std::uint64_t Gpu::submit(abi::CommandEncoder e) {
+  const auto one = serial();
+  abi::CommandBuffer commands = nullptr;
+  if (e) {
+    CallError error;
+    commands = call([&] { return api.CommandEncoderFinish(e, nullptr); }, error);
+    api.CommandEncoderRelease(e);
+    if (error.type != abi::ErrorType{} || lost()) {
+      api.CommandBufferRelease(commands);
+      raise(error, "a submission");
+    }
+  }
+  std::lock_guard lock(submit_mutex_);
+  require();
+  if (!e && !written_) return last_;
+  last_ = api.QueueSubmitForIndex(queue_, e ? 1 : 0, &commands);
+  written_ = false;
+  if (commands) api.CommandBufferRelease(commands);
+  signals_->add_reference();
+  abi::CallbackInfo<abi::WorkDoneCallback> done;
+  done.callback = on_done, done.userdata1 = signals_;
+  done.userdata2 = reinterpret_cast<void*>(static_cast<std::uintptr_t>(last_));
+  (void)api.QueueOnSubmittedWorkDone(queue_, done);
+  return last_;
+}
+
+std::uint64_t Gpu::submissions() const {
+  std::lock_guard lock(submit_mutex_);
+  return last_;
+}
+
+void Gpu::write(abi::Buffer to, std::uint64_t offset, const void* data, std::size_t bytes) {
+  std::optional<std::uint64_t> full;  // the library keeps a copy of what is written until a later submission is done
+  {
+    std::lock_guard lock(submit_mutex_);
+    if (write_bytes_ + bytes > kMostStaged) full = 0, write_bytes_ = 0;
+    write_bytes_ += bytes;
+  }
+  if (full) wait(submit(nullptr));
+  call("a write", [&] {
+    std::lock_guard lock(submit_mutex_);
+    api.QueueWriteBuffer(queue_, to, offset, data, bytes);
+    written_ = true;
+  });
+}
+
+void Gpu::note_done(std::uint64_t n) const {
+  for (std::uint64_t now = signals_->done; now < n && !signals_->done.compare_exchange_weak(now, n);) {
+  }
+}
+
+void Gpu::wait(std::uint64_t submission) const {
+  if (is_done(submission)) return;
+  require();
+  {
+    const auto one = serial();
+    (void)api.DevicePoll(device_, 1, &submission);
+  }
+  if (is_done(submission)) return;
+  require();
+  note_done(submission);
+}
+
+bool Gpu::passed(std::uint64_t submission) const {
+  if (is_done(submission) || lost()) return true;
+  poll();
+  return is_done(submission) || lost();
+}
+
+void Gpu::poll() const {
+  const auto one = serial();
+  (void)api.DevicePoll(device_, 0, nullptr);
+}
+
+void Gpu::drain() noexcept {
+  try {
+    wait(submit(nullptr));
+    poll();
+  } catch (const Error&) {  // told by whoever waits for an event
+  }
+}
+
+const Gpu::Layout& Gpu::layout(int bindings) {
+  std::lock_guard lock(layouts_mutex_);
+  const auto n = static_cast<std::size_t>(bindings);
+  if (layouts_.size() <= n) layouts_.resize(n + 1);
+  if (layouts_[n]) return *layouts_[n];
+  std::vector<abi::BindGroupLayoutEntry> entries(n + 1);
+  for (std::size_t i = 0; i <= n; ++i) {
+    entries[i].binding = static_cast<std::uint32_t>(i);
+    entries[i].buffer.type = i == 0 ? abi::BufferBinding::Uniform : abi::BufferBinding::Storage;
+    entries[i].buffer.dynamic_offset = i == 0 ? 1 : 0;
+  }
+  auto made = std::make_unique<Layout>();
+  abi::BindGroupLayoutDescriptor d;
+  d.count = entries.size(), d.entries = entries.data();
+  made->group = call("a layout of bindings", [&] { return api.DeviceCreateBindGroupLayout(device_, &d); });
+  abi::PipelineLayoutDescriptor p;
+  p.count = 1, p.layouts = &made->group;
+  made->pipeline = call("a layout of kernels", [&] { return api.DeviceCreatePipelineLayout(device_, &p); });
+  layouts_[n] = std::move(made);
+  return *layouts_[n];
+}
+
+}  // namespace rlx::wgpu

@@ -1,0 +1,23 @@
+// Opening wgpu-native at run time.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "rlx/backends/wgpu/abi.h"
+#include "rlx/error.h"
+
+namespace rlx::wgpu {
+
+/// The functions of wgpu-native, opened on the first call and kept for the life of the process: from RLX_WGPU_LIB, or
+/// else from where the build was told, or by name. DeviceUnavailable says what was tried and how to get it.
+Result<const abi::Api*> library();
+
+/// The functions of the first of `paths` that opens; DeviceUnavailable for a library of another version, or without
+/// some function, or when none opens.
+Result<abi::Api> open_library(std::span<const std::string> paths);
+
+/// An environment variable, or "".
+std::string environment(const char* name);
+
+}  // namespace rlx::wgpu

@@ -1,0 +1,51 @@
+// Timestamp queries: two of each pass, read when all are done.
+#include "rlx/backends/wgpu/timestamps.h"
+
+#include <array>
+
+namespace rlx::wgpu {
+
+Timestamps::Timestamps(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {
+  abi::QuerySetDescriptor d;
+  d.count = 2 * kMost;
+  resolved_ = gpu_->buffer(2 * kMost * sizeof(std::uint64_t), abi::usage::kQueryResolve | abi::usage::kCopySource,
+                           "times of steps");
+  set_ = gpu_->call("times of steps", [&] { return gpu_->api.DeviceCreateQuerySet(gpu_->device(), &d); });
+}
+
+Timestamps::~Timestamps() {
+  const auto one = gpu_->serial();
+  if (set_) gpu_->api.QuerySetRelease(set_);
+  gpu_->api.BufferRelease(resolved_);
+}
+
+abi::ComputePassEncoder Timestamps::begin_pass(abi::CommandEncoder encoder, std::uint32_t i) const {
+  check(i < kMost, "more passes than there is room for times");
+  const abi::PassTimestampWrites writes{nullptr, set_, 2 * i, 2 * i + 1};
+  abi::ComputePassDescriptor d;
+  d.timestamps = &writes;
+  return gpu_->api.CommandEncoderBeginComputePass(encoder, &d);
+}
+
+std::vector<double> Timestamps::submit(abi::CommandEncoder encoder, std::uint32_t passes) {
+  std::vector<std::uint64_t> ticks(2 * passes);
+  const auto bringing = std::make_shared<Download>(gpu_);
+  bringing->add(nullptr, resolved_, 0, std::as_writable_bytes(std::span(ticks)), nullptr);
+  try {
+    gpu_->call("times of steps",
+               [&] { gpu_->api.CommandEncoderResolveQuerySet(encoder, set_, 0, 2 * passes, resolved_, 0); });
+    bringing->encode(encoder);
+  } catch (...) {
+    gpu_->api.CommandEncoderRelease(encoder);
+    throw;
+  }
+  Download::begin(bringing, gpu_->submit(encoder), nullptr);
+  bringing->finish();
+  const double period = static_cast<double>(gpu_->api.QueueGetTimestampPeriod(gpu_->queue()));
+  std::vector<double> out(passes);
+  for (std::size_t i = 0; i < passes; ++i)
+    out[i] = ticks[2 * i + 1] > ticks[2 * i] ? static_cast<double>(ticks[2 * i + 1] - ticks[2 * i]) * period : 0;
+  return out;
+}
+
+}  // namespace rlx::wgpu

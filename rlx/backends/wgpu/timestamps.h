@@ -1,0 +1,33 @@
+// How long launches take, by the device's own clock.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rlx/backends/wgpu/download.h"
+
+namespace rlx::wgpu {
+
+/// Times of passes of one encoder. Of devices with timestamps (`Gpu::timestamps`).
+class Timestamps {
+ public:
+  /// Passes whose times fit.
+  static constexpr std::uint32_t kMost = 2048;
+  explicit Timestamps(std::shared_ptr<Gpu> gpu);
+  ~Timestamps();
+  Timestamps(const Timestamps&) = delete;
+  Timestamps& operator=(const Timestamps&) = delete;
+
+  /// Begins pass `i`, whose begin and end are noted.
+  abi::ComputePassEncoder begin_pass(abi::CommandEncoder encoder, std::uint32_t i) const;
+  /// Submits the encoder with its `passes` passes, waits, and gives the ns of each.
+  std::vector<double> submit(abi::CommandEncoder encoder, std::uint32_t passes);
+
+ private:
+  std::shared_ptr<Gpu> gpu_;
+  abi::QuerySet set_ = nullptr;
+  abi::Buffer resolved_ = nullptr;
+};
+
+}  // namespace rlx::wgpu
