@@ -1,0 +1,129 @@
+// A file is a header and the plug-in's own bytes; the header's checksum is of them.
+#include "rlx/backends/tpu/cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+namespace rlx::tpu {
+namespace {
+
+struct Header {
+  char magic[8] = {'r', 'l', 'x', 'p', 'j', 'r', 't', '1'};
+  std::uint64_t bytes = 0;
+  Fingerprint key{}, checksum{};
+};
+
+std::string path_of(const std::string& folder, const Fingerprint& key) {
+  return (std::filesystem::path(folder) / (key.text() + ".pjrt")).string();
+}
+
+// Code made for a CPU holds instructions that another one may lack.
+std::string host_processor() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string out;
+  for (std::string line; std::getline(file, line) && !line.empty();)
+    if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features")) out += line;
+  return out;
+}
+
+std::string file_identity(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0) return path;  // found by the loader
+  return concat_text(static_cast<std::int64_t>(s.st_size), " ", static_cast<std::int64_t>(s.st_mtim.tv_sec), " ",
+                     static_cast<std::int64_t>(s.st_mtim.tv_nsec));
+}
+
+// The reason why nothing was written, or null.
+const char* write_file(const std::string& path, const Header& header, std::string_view bytes) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return std::strerror(errno);
+  const auto put = [file](const void* data, std::size_t size) {
+    const auto* at = static_cast<const char*>(data);
+    while (size != 0) {
+      const ssize_t n = ::write(file, at, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      at += n, size -= static_cast<std::size_t>(n);
+    }
+    return true;
+  };
+  bool whole = put(&header, sizeof header) && put(bytes.data(), bytes.size());
+  int why = errno;
+  if (::close(file) != 0 && whole) whole = false, why = errno;
+  if (whole) return nullptr;
+  ::unlink(path.c_str());
+  return std::strerror(why);
+}
+
+void say_once(const std::string& folder, std::string_view who, const char* why) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  std::lock_guard lock(mutex);
+  if (said.insert(folder).second)
+    std::fprintf(stderr,
+                 "note: %s: a compiled program could not be kept in %s: %s; it runs all the same, but is compiled "
+                 "again at the next start. Make room there, or let RLX_TPU_CACHE name another folder\n",
+                 std::string(who).c_str(), folder.c_str(), why);
+}
+
+}  // namespace
+
+Fingerprint cache_key(const Client& client, std::string_view text, std::string_view compile_options) {
+  std::string all;
+  const auto add = [&all](std::string_view part) { all += concat_text(part.size(), ":", part); };
+  add(client.platform());
+  add(client.version());
+  add(client.library().api_version());
+  add(file_identity(client.library().path()));
+  if (client.is_cpu()) add(host_processor());
+  add(compile_options);
+  add(fingerprint_bytes(text.data(), text.size()).text());
+  return fingerprint_bytes(all.data(), all.size());
+}
+
+std::optional<std::string> read_cached(const std::string& folder, const Fingerprint& key) {
+  std::ifstream file(path_of(folder, key), std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  Header header;
+  const Header expected;
+  if (!file || size < static_cast<std::streamoff>(sizeof header)) return std::nullopt;
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  if (!file || std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || !(header.key == key) ||
+      header.bytes != static_cast<std::uint64_t>(size) - sizeof header)
+    return std::nullopt;
+  std::string bytes(header.bytes, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file || !(fingerprint_bytes(bytes.data(), bytes.size()) == header.checksum)) return std::nullopt;
+  return bytes;
+}
+
+void write_cached(const std::string& folder, const Fingerprint& key, std::string_view bytes, std::string_view who) {
+  static std::atomic<unsigned> count{0};
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) return say_once(folder, who, failed.message().c_str());
+  Header header;
+  header.bytes = bytes.size();
+  header.key = key;
+  header.checksum = fingerprint_bytes(bytes.data(), bytes.size());
+  const std::string beside = concat_text(folder, "/.", key.text(), "-", ::getpid(), "-", count++, ".tmp");
+  if (const char* why = write_file(beside, header, bytes)) return say_once(folder, who, why);
+  if (std::rename(beside.c_str(), path_of(folder, key).c_str()) != 0) {
+    const int why = errno;
+    ::unlink(beside.c_str());
+    say_once(folder, who, std::strerror(why));
+  }
+}
+
+}  // namespace rlx::tpu

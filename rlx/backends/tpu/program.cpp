@@ -1,0 +1,220 @@
+// Compiles, and what is kept and written of them.
+#include "rlx/backends/tpu/program.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include "rlx/backends/tpu/cache.h"
+#include "rlx/driver/device.h"
+#include "rlx/ir/trace.h"
+
+namespace rlx::tpu {
+namespace {
+
+/// A field of a protocol buffer of less than 128 bytes.
+std::string field(char tag, std::string_view body) { return concat_text(tag, static_cast<char>(body.size()), body); }
+
+// Where XLA's CPU is loose by default: its maximum loses a NaN on the right, and narrowing and widening again is left
+// out. Of CompileOptionsProto the map env_option_overrides, name to {bool_field}.
+std::string strict_options(const Client& client) {
+  if (client.platform() != "cpu") return {};
+  std::string out;
+  for (const char* name : {"xla_cpu_enable_fast_min_max", "xla_allow_excess_precision"})
+    out += field('\x3a', field('\x0a', name) + field('\x12', std::string("\x10\x00", 2)));
+  return out;
+}
+
+// CompileOptionsProto for one device: of the first one the least that plug-ins take, of others with its id.
+std::string options_for(const Client& client, std::size_t ordinal, const std::string& who) {
+  const std::string least(abi::kCompileOptions, sizeof abi::kCompileOptions);
+  if (ordinal == 0) return least + strict_options(client);
+  auto description = abi::arguments<abi::DeviceGetDescription>();
+  description.device = client.devices()[ordinal];
+  client.library().call(who, description);
+  auto id = abi::arguments<abi::DeviceDescriptionId>();
+  id.device_description = description.device_description;
+  client.library().call(who, id);
+  check(id.id >= 0, "a plug-in's device has a negative id");
+  std::string number;  // as protocol buffers write it
+  for (auto left = static_cast<unsigned>(id.id); number.empty() || left != 0; left >>= 7)
+    number += static_cast<char>((left & 0x7f) | (left >> 7 ? 0x80 : 0));
+  // executable_build_options: num_replicas 1, num_partitions 1, device_assignment {1 replica, 1 computation: the id}
+  const std::string devices = std::string("\x08\x01\x10\x01", 4) + field('\x1a', field('\x0a', number));
+  return field('\x1a', least.substr(2) + field('\x4a', devices)) + strict_options(client);
+}
+
+void write_text(const std::string& place, std::string_view text, const std::string& graph) {
+  static std::mutex mutex;
+  static std::set<std::string> begun;  // files this process has written
+  static int count = 0;
+  std::lock_guard lock(mutex);
+  std::string path = place;
+  if (place.back() == '/') {
+    std::string name = graph;
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_'; }, '_');
+    char number[16];
+    std::snprintf(number, sizeof number, "%04d-", ++count);
+    std::error_code ignored;
+    std::filesystem::create_directories(place, ignored);
+    path = concat_text(place, number, name, ".mlir");
+  }
+  std::ofstream file(path, begun.contains(path) ? std::ios::app : std::ios::trunc);
+  file << "// " << graph << "\n" << text << "\n";
+  file.close();
+  if (!file)
+    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_TPU_HLO_DUMP: ", path, " could not be written"),
+                "let it name a file, or a folder with / behind, that can be written");
+  begun.insert(path);
+}
+
+// The line of the text that a message of the plug-in names ("-:12:3: ..."), for people to see.
+std::string line_named(std::string_view message, std::string_view text) {
+  const std::size_t at = message.find("-:");
+  std::size_t number = 0;
+  if (at == std::string_view::npos ||
+      std::from_chars(message.data() + at + 2, message.data() + message.size(), number).ec != std::errc() ||
+      number == 0)
+    return {};
+  for (; number > 1 && !text.empty(); --number) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  std::string_view line = text.substr(0, text.find('\n'));
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  constexpr std::size_t kMost = 300;
+  return line.size() > kMost ? concat_text(line.substr(0, kMost), "...") : std::string(line);
+}
+
+}  // namespace
+
+CompileSettings compile_settings(const DeviceOptions& options) {
+  CompileSettings out;
+  const auto cache = options.find("cache");
+  out.cache = cache != options.end() ? cache->second : setting("RLX_TPU_CACHE");
+  if (out.cache == "off") out.cache.clear();
+  out.dump = setting("RLX_TPU_HLO_DUMP");
+  return out;
+}
+
+Program::Program(std::shared_ptr<const Client> client, int ordinal, std::string_view text, const std::string& graph,
+                 const CompileSettings& settings)
+    : client_(std::move(client)), graph_(graph) {
+  const std::string who = concat_text("device ", device_text({Device::Tpu, ordinal}));
+  if (!settings.dump.empty()) write_text(settings.dump, text, graph);
+  const std::string options = options_for(*client_, static_cast<std::size_t>(ordinal), who);
+  if (settings.cache.empty()) {
+    compile(text, options, who);
+    return;
+  }
+  const Fingerprint key = cache_key(*client_, text, options);
+  if (const auto bytes = read_cached(settings.cache, key); bytes && load(*bytes, who)) return;
+  compile(text, options, who);
+  keep(settings.cache, key, who);
+}
+
+Program::~Program() {
+  auto a = abi::arguments<abi::LoadedExecutableDestroy>();
+  a.executable = handle_;
+  if (handle_) client_->library().give_back(a);
+}
+
+// A plug-in that does not take what it gave once (another build under the same name) is asked to compile again.
+bool Program::load(const std::string& bytes, const std::string& who) {
+  if (!client_->library().has<abi::ExecutableDeserializeAndLoad>()) return false;
+  const TraceSpan span("compile", "load", graph_);
+  auto a = abi::arguments<abi::ExecutableDeserializeAndLoad>();
+  a.client = client_->handle();
+  a.serialized_executable = bytes.data();
+  a.serialized_executable_size = bytes.size();
+  if (abi::Failure* failure = client_->library().attempt(who, a)) {
+    client_->library().drop(failure);
+    return false;
+  }
+  handle_ = a.loaded_executable;
+  from_cache_ = handle_ != nullptr;
+  return from_cache_;
+}
+
+void Program::compile(std::string_view text, std::string_view options, const std::string& who) {
+  const Library& library = client_->library();
+  const TraceSpan span("compile", "xla", graph_);
+  static constexpr std::string_view kFormat = "mlir";
+  abi::Program program{};
+  program.struct_size = sizeof program;
+  program.code = const_cast<char*>(text.data());  // NOLINT(const-cast): it is read only
+  program.code_size = text.size();
+  program.format = kFormat.data();
+  program.format_size = kFormat.size();
+  auto a = abi::arguments<abi::ClientCompile>();
+  a.client = client_->handle();
+  a.program = &program;
+  a.compile_options = options.data();
+  a.compile_options_size = options.size();
+  if (abi::Failure* failure = library.attempt(who, a)) {
+    Diagnostic d = library.diagnostic(who, "PJRT_Client_Compile", failure);
+    const std::string line = line_named(d.message, text);
+    d.where = line.empty() ? concat_text("graph '", graph_, "'") : concat_text("graph '", graph_, "', at ", line);
+    if (d.code == ErrorCode::InvalidArgument) d.code = ErrorCode::Unsupported;
+    if (d.code == ErrorCode::DeviceLost) client_->lose();
+    throw Error(std::move(d));
+  }
+  handle_ = a.executable;
+  if (!handle_) library.broke(who, "PJRT_Client_Compile", "gave no executable");
+}
+
+namespace {
+
+// Whoever asks a loaded executable for its code gives it back.
+class Code {
+ public:
+  Code(const Library& library, abi::LoadedExecutable* loaded) : library_(library) {
+    if (!library.has<abi::LoadedExecutableGetExecutable>()) return;
+    auto a = abi::arguments<abi::LoadedExecutableGetExecutable>();
+    a.loaded_executable = loaded;
+    library.drop(library.attempt({}, a));
+    handle_ = a.executable;
+  }
+  ~Code() {
+    auto a = abi::arguments<abi::ExecutableDestroy>();
+    a.executable = handle_;
+    if (handle_) library_.give_back(a);
+  }
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+  abi::Executable* handle() const { return handle_; }
+
+ private:
+  const Library& library_;
+  abi::Executable* handle_ = nullptr;
+};
+
+}  // namespace
+
+// What cannot be serialised is compiled at each start.
+void Program::keep(const std::string& folder, const Fingerprint& key, const std::string& who) const {
+  const Library& library = client_->library();
+  const Code code(library, handle_);
+  if (!code.handle() || !library.has<abi::ExecutableSerialize>()) return;
+  auto a = abi::arguments<abi::ExecutableSerialize>();
+  a.executable = code.handle();
+  if (abi::Failure* failure = library.attempt(who, a)) return library.drop(failure);
+  if (a.serialized_bytes) write_cached(folder, key, {a.serialized_bytes, a.serialized_bytes_size}, who);
+  if (a.serialized_executable && a.serialized_executable_deleter)
+    a.serialized_executable_deleter(a.serialized_executable);
+}
+
+std::size_t Program::run_bytes() const {
+  const Library& library = client_->library();
+  const Code code(library, handle_);
+  if (!code.handle() || !library.has<abi::ExecutableGetCompiledMemoryStats>()) return 0;
+  auto a = abi::arguments<abi::ExecutableGetCompiledMemoryStats>();
+  a.executable = code.handle();
+  if (abi::Failure* failure = library.attempt({}, a)) return library.drop(failure), 0;
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, a.output_size_in_bytes + a.temp_size_in_bytes));
+}
+
+}  // namespace rlx::tpu

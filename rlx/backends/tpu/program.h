@@ -1,0 +1,47 @@
+// StableHLO text compiled by a plug-in.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rlx/backends/tpu/device.h"
+#include "rlx/ir/fingerprint.h"
+
+namespace rlx::tpu {
+
+/// What of a compile the text does not say.
+struct CompileSettings {
+  std::string cache;  // the folder of compiled programs; empty: none
+  std::string dump;   // where texts are written: a file, or a folder when it ends with /; empty: nowhere
+};
+/// By the option `cache`, else RLX_TPU_CACHE; and RLX_TPU_HLO_DUMP.
+CompileSettings compile_settings(const DeviceOptions& options);
+
+/// Code on one device of a client.
+class Program {
+ public:
+  /// Compiles `text`, or loads it from the cache. Unsupported for a text that the plug-in does not take, with the line;
+  /// `graph` is the name of what it was made of.
+  Program(std::shared_ptr<const Client> client, int ordinal, std::string_view text, const std::string& graph,
+          const CompileSettings& settings);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  abi::LoadedExecutable* handle() const { return handle_; }
+  const std::string& graph() const { return graph_; }
+  /// True when it was not compiled but read from the cache.
+  bool from_cache() const { return from_cache_; }
+  /// Bytes that a run takes beside its arguments, as far as the plug-in tells.
+  std::size_t run_bytes() const;
+
+ private:
+  bool load(const std::string& bytes, const std::string& who);
+  void compile(std::string_view text, std::string_view options, const std::string& who);
+  void keep(const std::string& folder, const Fingerprint& key, const std::string& who) const;
+  std::shared_ptr<const Client> client_;
+  std::string graph_;
+  abi::LoadedExecutable* handle_ = nullptr;
+  bool from_cache_ = false;
+};
+
+}  // namespace rlx::tpu

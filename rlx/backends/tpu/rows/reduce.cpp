@@ -1,0 +1,121 @@
+// Rows of reductions and of running results.
+#include <cmath>
+
+#include "rlx/backends/tpu/rows.h"
+#include "rlx/ir/ops/reduce.h"
+
+namespace rlx::tpu {
+namespace {
+
+enum class Fold : std::uint8_t { Sum, Prod, Max, Min };
+
+// How two elements become one, by an op of StableHLO.
+std::string_view op_name(Fold fn, DType t) {
+  switch (fn) {
+    case Fold::Sum: return "add";
+    case Fold::Prod: return "multiply";
+    case Fold::Max: return t == DType::Bool ? "or" : "maximum";
+    case Fold::Min: return t == DType::Bool ? "and" : "minimum";
+  }
+  return "";
+}
+
+// What nothing folds to.
+Hlo identity(Writer& w, Fold fn, DType t) {
+  if (fn == Fold::Sum) return w.scalar(t, 0);
+  if (fn == Fold::Prod) return w.scalar(t, 1);
+  const bool lowest = fn == Fold::Max;
+  if (is_float(t)) return w.scalar(t, lowest ? -HUGE_VAL : HUGE_VAL);
+  if (t == DType::Bool) return w.scalar(t, lowest ? 0 : 1);
+  const std::uint64_t sign = std::uint64_t{1} << (dtype_bits(t) - 1);
+  if (is_signed_int(t)) return w.scalar_bits(t, lowest ? sign : sign - 1);
+  return w.scalar_bits(t, lowest ? 0 : ~std::uint64_t{0});
+}
+
+// x / n of each part.
+Hlo divided(Writer& w, const Hlo& x, std::int64_t n) {
+  const auto count = static_cast<double>(n);
+  if (!is_complex(x.dtype)) return w.div(x, w.full_like(x, count));
+  const Hlo re = w.real(x), im = w.imag(x), by = w.full_like(re, count);
+  return w.complex(w.div(re, by), w.div(im, by));
+}
+
+// A row of its own, and not the decomposition, for the quotient: XLA multiplies with the reciprocal of each row's sum,
+// which is exact enough here, and not where a graph divides.
+void emit_softmax(RowContext& c) {
+  const std::int64_t axis = c.op<ops::Softmax>().axis;
+  const std::int64_t axes[] = {axis};
+  Writer& w = c.w;
+  const Hlo x = widen(w, c.in(0));
+  std::vector<std::int64_t> others;
+  for (std::int64_t i = 0; i < x.rank(); ++i)
+    if (i != axis) others.push_back(i);
+  // A row of -inf gives zeros.
+  const Hlo top = w.reduce("maximum", x, identity(w, Fold::Max, x.dtype), axes);
+  const Hlo shift = w.select(w.compare("EQ", top, -HUGE_VAL), 0, top);
+  const Hlo e = w.op("exponential", w.sub(x, w.broadcast(shift, x.dims, others)));
+  const Hlo sum = w.reduce("add", e, w.scalar(x.dtype, 0), axes);
+  const Hlo total = w.select(w.compare("EQ", sum, 0), 1, sum);
+  c.set(w.convert(w.div(e, w.broadcast(total, x.dims, others)), c.type().dtype));
+}
+
+void emit_reduce(RowContext& c) {
+  const auto& op = c.op<ops::Reduce>();
+  Writer& w = c.w;
+  const Fold fn = op.fn == ReduceKind::Prod  ? Fold::Prod
+                  : op.fn == ReduceKind::Max ? Fold::Max
+                  : op.fn == ReduceKind::Min ? Fold::Min
+                                             : Fold::Sum;
+  // Max and min of half-precision floats are exact in any width.
+  const Hlo x = widen(w, c.in(0));
+  Hlo y = w.reduce(op_name(fn, x.dtype), x, identity(w, fn, x.dtype), op.axes);
+  if (op.fn == ReduceKind::Mean) {
+    std::int64_t n = 1;
+    for (std::int64_t axis : op.axes) n *= x.extent(axis);
+    if (n != 1) y = divided(w, y, n);
+  }
+  c.set(w.reshape(w.convert(y, c.type().dtype), c.dims()));
+}
+
+// x moved along an axis, `nothing` coming in.
+Hlo moved(Writer& w, const Hlo& x, const Hlo& nothing, std::int64_t axis, std::int64_t by) {
+  std::vector<std::int64_t> low(x.dims.size(), 0), high = low;
+  low[static_cast<std::size_t>(axis)] = by;
+  high[static_cast<std::size_t>(axis)] = -by;
+  return w.pad(x, nothing, low, high, std::vector<std::int64_t>(x.dims.size(), 0));
+}
+
+void emit_cumulative(RowContext& c) {
+  const auto& op = c.op<ops::Cumulative>();
+  Writer& w = c.w;
+  const Fold fn = op.fn == CumulativeKind::Sum    ? Fold::Sum
+                  : op.fn == CumulativeKind::Prod ? Fold::Prod
+                  : op.fn == CumulativeKind::Max  ? Fold::Max
+                                                  : Fold::Min;
+  Hlo y = widen(w, c.in(0));
+  const Hlo nothing = identity(w, fn, y.dtype);
+  if (op.exclusive && y.extent(op.axis) > 0) y = moved(w, y, nothing, op.axis, op.reverse ? -1 : 1);
+  y = running(w, op_name(fn, y.dtype), y, nothing, op.axis, op.reverse);
+  c.set(w.convert(y, c.type().dtype));
+}
+
+}  // namespace
+
+// Doubling: behind k steps each element is the fold of the 2^k elements that end with it.
+Hlo running(Writer& w, std::string_view name, const Hlo& x, const Hlo& nothing, std::int64_t axis, bool reverse) {
+  Hlo y = x;
+  for (std::int64_t step = 1; step < x.extent(axis); step *= 2)
+    y = w.op(name, y, moved(w, y, nothing, axis, reverse ? -step : step));
+  return y;
+}
+
+std::span<const Row> reduce_rows() {
+  static constexpr Row kRows[] = {
+      {OpKind::Reduce, nullptr, emit_reduce},
+      {OpKind::Cumulative, nullptr, emit_cumulative},
+      {OpKind::Softmax, nullptr, emit_softmax},
+  };
+  return kRows;
+}
+
+}  // namespace rlx::tpu

@@ -1,0 +1,179 @@
+// The table of rows, and the walk over a graph that uses it.
+#include <algorithm>
+#include <array>
+
+#include "rlx/backends/tpu/rows.h"
+#include "rlx/backends/tpu/stablehlo.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
+
+namespace rlx::tpu {
+namespace {
+
+using Family = std::span<const Row> (*)();
+constexpr Family kFamilies[] = {elementwise_rows, move_rows,    index_rows,  order_rows,   reduce_rows,
+                                dot_rows,         grouped_rows, random_rows, control_rows, collective_rows};
+
+using ByKind = std::array<const Row*, kNumOpKinds>;
+const ByKind& by_kind() {
+  static const ByKind table = [] {
+    ByKind t{};
+    for (Family family : kFamilies)
+      for (const Row& row : family()) t[static_cast<std::size_t>(row.kind)] = &row;
+    return t;
+  }();
+  return table;
+}
+
+// The values of a graph by node, as far as they are written.
+class Walk {
+ public:
+  Walk(Writer& w, const Graph& g) : w_(w), g_(g), slot_(g), values_(slot_.size()) {}
+  void set(Value v, Hlo value) { values_[slot_(v)] = std::move(value); }
+  const Hlo& at(Value v) const { return values_[slot_(v)]; }
+  void run() {
+    Hlos inputs;
+    for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
+      const Node& n = g_.nodes()[i];
+      if (const auto* c = n.op.get_if<ops::Constant>()) {
+        set(NodeId{i}, w_.constant(c->value));
+        continue;
+      }
+      if (op_def(n.kind()).is_leaf()) continue;
+      const Row* row = find_row(n.kind());
+      check(row != nullptr, "a node without a row in a graph to be written as StableHLO");
+      inputs.clear();
+      for (Value v : n.inputs) inputs.push_back(at(v));
+      RowContext c(w_, g_, NodeId{i}, inputs);
+      row->emit(c);
+      for (std::uint32_t r = 0; r < n.num_results(); ++r) set(Value(NodeId{i}, r), c.results()[r]);
+    }
+  }
+
+ private:
+  Writer& w_;
+  const Graph& g_;
+  ValueSlots slot_;
+  Hlos values_;
+};
+
+// A value of a 4-bit dtype crosses the border of a program as its bytes.
+bool is_packed(DType t) { return dtype_bits(t) == 4; }
+
+HloType border_type(const Shape& s) {
+  if (is_packed(s.dtype())) return {DType::U8, {static_cast<std::int64_t>(s.size_bytes())}};
+  return {s.dtype(), s.static_dims()};
+}
+
+Hlo unpacked(Writer& w, const Hlo& bytes, const Shape& s) {
+  if (!is_packed(s.dtype())) return bytes;
+  const std::int64_t n = bytes.elements();
+  const Hlo column = w.reshape(bytes, {n, 1});
+  const Hlo parts[] = {w.both(column, w.full_like(column, 15)),
+                       w.op("shift_right_logical", column, w.full_like(column, 4))};
+  Hlo codes = w.reshape(w.concat(parts, 1), {2 * n});
+  const std::int64_t starts[] = {0}, limits[] = {s.num_elements()}, strides[] = {1};
+  codes = w.slice(codes, starts, limits, strides);
+  if (s.dtype() == DType::I4) {  // the sign is bit 3
+    const Hlo four = w.full(DType::I8, 4, codes.dims);
+    codes = w.op("shift_right_arithmetic", w.op("shift_left", w.convert(codes, DType::I8), four), four);
+  }
+  return w.reshape(codes, s.static_dims());
+}
+
+Hlo packed(Writer& w, const Hlo& value, const Shape& s) {
+  if (!is_packed(s.dtype())) return value;
+  const std::int64_t n = s.num_elements(), bytes = (n + 1) / 2;
+  Hlo codes = w.convert(w.reshape(value, {n}), DType::U8);
+  codes = w.both(codes, w.full_like(codes, 15));
+  const std::int64_t none[] = {0}, rest[] = {2 * bytes - n};
+  if (rest[0] != 0) codes = w.pad(codes, w.scalar(DType::U8, 0), none, rest, none);
+  const Hlo pairs = w.reshape(codes, {bytes, 2});
+  const auto half = [&](std::int64_t k) {
+    const std::int64_t starts[] = {0, k}, limits[] = {bytes, k + 1}, strides[] = {1, 1};
+    return w.reshape(w.slice(pairs, starts, limits, strides), {bytes});
+  };
+  const Hlo low = half(0), high = half(1);
+  return w.either(low, w.op("shift_left", high, w.full_like(high, 4)));
+}
+
+}  // namespace
+
+const Row* find_row(OpKind kind) {
+  const auto i = static_cast<std::size_t>(kind);
+  return i < by_kind().size() ? by_kind()[i] : nullptr;
+}
+
+void RowContext::set(std::uint32_t r, Hlo v) {
+  check(v.dtype == kept_as(dtype(r)) && v.dims == dims(r), "a row wrote a result of another type");
+  results_[r] = std::move(v);
+}
+
+Hlos emit_body(Writer& w, const Graph& g, std::span<const Hlo> inputs) {
+  Walk walk(w, g);
+  const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
+  check(leaves.size() == inputs.size(), "a body got as many operands as it has inputs");
+  for (std::size_t i = 0; i < leaves.size(); ++i) walk.set(leaves[i], inputs[i]);
+  walk.run();
+  Hlos out;
+  for (Value v : g.outputs()) out.push_back(walk.at(v));
+  return out;
+}
+
+const char* body_refuses(const Graph& g) {
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
+    if (const char* why = stablehlo_refuses(g, NodeId{i})) return why;
+  return nullptr;
+}
+
+const OpSet& stablehlo_kinds() {
+  static const OpSet kinds = [] {
+    OpSet out;
+    for (int i = 0; i < kNumOpKinds; ++i)
+      if (const auto kind = static_cast<OpKind>(i); find_row(kind) || op_def(kind).is_leaf()) out.add(kind);
+    return out;
+  }();
+  return kinds;
+}
+
+const char* stablehlo_refuses(const Graph& g, NodeId id) {
+  const OpKind kind = g.node(id).kind();
+  if (op_def(kind).is_leaf()) return nullptr;
+  const Row* row = find_row(kind);
+  if (!row) return "StableHLO text has no row for this kind";
+  return row->refuses ? row->refuses(g, id) : nullptr;
+}
+
+std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases) {
+  check(g.is_static(), "a graph with symbols to be written as StableHLO");
+  std::vector<NodeId> leaves;
+  for (OpKind kind : {OpKind::Input, OpKind::State, OpKind::Param}) {
+    const std::vector<NodeId> of_kind = g.leaves(kind);
+    leaves.insert(leaves.end(), of_kind.begin(), of_kind.end());
+  }
+  std::vector<Value> results = g.outputs();
+  for (NodeId state : g.leaves(OpKind::State)) {
+    const auto update = std::find_if(g.state_updates().begin(), g.state_updates().end(),
+                                     [&](const Graph::StateUpdate& u) { return u.name == g.leaf_name(state); });
+    results.push_back(update == g.state_updates().end() ? Value(state) : update->value);
+  }
+  std::vector<HloType> argument_types, result_types;
+  std::vector<std::string> attributes(leaves.size());
+  for (NodeId id : leaves) argument_types.push_back(border_type(g.shape(id)));
+  for (Value v : results) result_types.push_back(border_type(g.shape(v)));
+  for (const HloAlias& a : aliases)
+    attributes[detail::checked_index("argument", a.argument, attributes.size())] =
+        concat_text(" {tf.aliasing_output = ", a.result, " : i32}");
+
+  Writer w(std::size_t{256} * g.num_nodes() + 1024);
+  const Hlos arguments = w.begin_main(argument_types, attributes, result_types);
+  Walk walk(w, g);
+  for (std::size_t i = 0; i < leaves.size(); ++i) walk.set(leaves[i], unpacked(w, arguments[i], g.shape(leaves[i])));
+  walk.run();
+  Hlos given;
+  for (Value v : results) given.push_back(packed(w, walk.at(v), g.shape(v)));
+  w.end_main(given);
+  return w.take();
+}
+
+}  // namespace rlx::tpu

@@ -1,0 +1,175 @@
+// StableHLO text as it grows: values with their types, constants, regions. Who writes a row says what is computed; how
+// MLIR wants it spelled is known here.
+//
+// 4-bit values have an element type of 8 bits inside a program: I4 is I8, U4 is U8, F4E2M1 the U8 of its code.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rlx/tensor/tensor.h"
+
+namespace rlx::tpu {
+
+using Extents = std::vector<std::int64_t>;
+
+/// A value of the text: its name and type. `dtype` is that of the elements in the text.
+struct Hlo {
+  std::uint32_t id = 0;
+  std::int32_t result = -1;  // of an op with several results: which
+  DType dtype = DType::F32;
+  Extents dims{};
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  std::int64_t extent(std::int64_t axis) const { return dims[static_cast<std::size_t>(axis)]; }
+  std::int64_t elements() const;
+};
+using Hlos = std::vector<Hlo>;
+
+/// An element type with extents.
+struct HloType {
+  DType dtype = DType::F32;
+  Extents dims{};
+};
+inline HloType type_of(const Hlo& v) { return {v.dtype, v.dims}; }
+
+/// The dtype that the text keeps values of `t` in.
+constexpr DType kept_as(DType t) {
+  return t == DType::I4 ? DType::I8 : t == DType::U4 || t == DType::F4E2M1 ? DType::U8 : t;
+}
+/// The dtype that arithmetic on floats and complex numbers of `t` is done in.
+constexpr DType computed_in(DType t) { return t == DType::BF16 || t == DType::F16 ? DType::F32 : t; }
+
+class Writer {
+ public:
+  explicit Writer(std::size_t reserve) { text_.reserve(reserve); }
+
+  // -- ops of one result; operands of elementwise ones have equal dims, which `same_dims` makes --
+
+  /// `stablehlo.NAME` of operands of one type, which the result has too.
+  Hlo op(std::string_view name, std::initializer_list<const Hlo*> operands) {
+    return op(name, operands, type_of(**operands.begin()));
+  }
+  Hlo op(std::string_view name, const Hlo& a) { return op(name, {&a}); }
+  Hlo op(std::string_view name, const Hlo& a, const Hlo& b) { return op(name, {&a, &b}); }
+  /// An op with a result of another type, and attributes as they stand in braces: "dim = 1 : i64".
+  Hlo op(std::string_view name, std::initializer_list<const Hlo*> operands, HloType result,
+         std::string_view attributes = {});
+  /// The same with any number of operands.
+  Hlo op_of(std::string_view name, std::span<const Hlo> operands, HloType result, std::string_view attributes = {});
+  /// An op of several results.
+  Hlos ops(std::string_view name, std::span<const Hlo> operands, std::span<const HloType> results,
+           std::string_view attributes = {});
+
+  Hlo add(const Hlo& a, const Hlo& b) { return op("add", a, b); }
+  Hlo sub(const Hlo& a, const Hlo& b) { return op("subtract", a, b); }
+  Hlo mul(const Hlo& a, const Hlo& b) { return op("multiply", a, b); }
+  Hlo div(const Hlo& a, const Hlo& b) { return op("divide", a, b); }
+  Hlo max(const Hlo& a, const Hlo& b) { return op("maximum", a, b); }
+  Hlo min(const Hlo& a, const Hlo& b) { return op("minimum", a, b); }
+  Hlo neg(const Hlo& a) { return op("negate", a); }
+  Hlo abs(const Hlo& a) { return op("abs", a); }
+  Hlo both(const Hlo& a, const Hlo& b) { return op("and", a, b); }
+  Hlo either(const Hlo& a, const Hlo& b) { return op("or", a, b); }
+  // The same with a number, of the other operand's type.
+  Hlo add(const Hlo& a, double b) { return add(a, full_like(a, b)); }
+  Hlo sub(const Hlo& a, double b) { return sub(a, full_like(a, b)); }
+  Hlo sub(double a, const Hlo& b) { return sub(full_like(b, a), b); }
+  Hlo mul(const Hlo& a, double b) { return mul(a, full_like(a, b)); }
+  Hlo div(double a, const Hlo& b) { return div(full_like(b, a), b); }
+  Hlo max(const Hlo& a, double b) { return max(a, full_like(a, b)); }
+  Hlo min(const Hlo& a, double b) { return min(a, full_like(a, b)); }
+  /// Bool: `direction` is EQ, NE, LT, LE, GT or GE. Only EQ and NE of complex numbers.
+  Hlo compare(std::string_view direction, const Hlo& a, const Hlo& b);
+  Hlo compare(std::string_view direction, const Hlo& a, double b) { return compare(direction, a, full_like(a, b)); }
+  Hlo is_nan(const Hlo& a) { return compare("NE", a, a); }
+  Hlo select(const Hlo& cond, const Hlo& a, const Hlo& b) { return op("select", {&cond, &a, &b}, type_of(a)); }
+  Hlo select(const Hlo& cond, double a, const Hlo& b) { return select(cond, full_like(b, a), b); }
+  Hlo select(const Hlo& cond, const Hlo& a, double b) { return select(cond, a, full_like(a, b)); }
+  /// The elements as XLA converts them; the same value where nothing changes.
+  Hlo convert(const Hlo& a, DType to);
+  Hlo bitcast(const Hlo& a, DType to) { return op("bitcast_convert", {&a}, {to, a.dims}); }
+  Hlo complex(const Hlo& re, const Hlo& im);
+  Hlo real(const Hlo& a) { return op("real", {&a}, {real_dtype(a.dtype), a.dims}); }
+  Hlo imag(const Hlo& a) { return op("imag", {&a}, {real_dtype(a.dtype), a.dims}); }
+
+  // -- moves --
+
+  Hlo reshape(const Hlo& a, const Extents& dims);
+  Hlo transpose(const Hlo& a, std::span<const std::int64_t> perm);
+  /// Axis i of `a` is axis `axes[i]` of the result; axes of extent 1 stretch.
+  Hlo broadcast(const Hlo& a, const Extents& dims, std::span<const std::int64_t> axes);
+  /// By NumPy's rule; `a` itself where nothing changes.
+  Hlo broadcast(const Hlo& a, const Extents& dims);
+  Hlo slice(const Hlo& a, std::span<const std::int64_t> starts, std::span<const std::int64_t> limits,
+            std::span<const std::int64_t> strides);
+  Hlo pad(const Hlo& a, const Hlo& value, std::span<const std::int64_t> low, std::span<const std::int64_t> high,
+          std::span<const std::int64_t> interior);
+  Hlo concat(std::span<const Hlo> parts, std::int64_t axis);
+  Hlo iota(DType t, const Extents& dims, std::int64_t axis);
+  Hlo dynamic_slice(const Hlo& a, std::span<const Hlo> starts, const Extents& sizes);
+  Hlo dynamic_update_slice(const Hlo& a, const Hlo& update, std::span<const Hlo> starts);
+
+  // -- constants --
+
+  /// A number of dtype `t` (complex: with no imaginary part) as a scalar; each is written once in its region. Integers
+  /// have to be exact in double: `scalar_bits` takes any.
+  Hlo scalar(DType t, double value);
+  /// A scalar of an integer or Bool dtype by the low bits of `bits`.
+  Hlo scalar_bits(DType t, std::uint64_t bits);
+  Hlo full(DType t, double value, const Extents& dims) { return broadcast(scalar(t, value), dims, {}); }
+  Hlo full_like(const Hlo& a, double value) { return full(a.dtype, value, a.dims); }
+  /// The elements of `t`, exactly.
+  Hlo constant(const Tensor& t);
+
+  // -- regions --
+
+  /// Writes a region of an op: `body` gets its arguments and gives what it returns.
+  using Body = std::function<Hlos(const Hlos&)>;
+  /// An op with regions, whose attributes come behind them.
+  Hlos with_regions(std::string_view name, std::span<const Hlo> operands, std::span<const HloType> results,
+                    std::initializer_list<std::pair<std::span<const HloType>, Body>> regions,
+                    std::string_view attributes = {});
+  /// The reduction over `axes` by an op of two scalars: "add", "maximum", ..
+  Hlo reduce(std::string_view name, const Hlo& a, const Hlo& init, std::span<const std::int64_t> axes);
+
+  // -- functions --
+
+  /// `func.func public @main(`, its arguments with attributes, and their values.
+  Hlos begin_main(std::span<const HloType> arguments, std::span<const std::string> attributes,
+                  std::span<const HloType> results);
+  void end_main(std::span<const Hlo> results);
+  std::string take() { return std::move(text_); }
+
+ private:
+  struct Scalar {
+    DType dtype;
+    std::uint64_t bits;
+    std::uint32_t id;
+  };
+  std::uint32_t begin_result(std::size_t results);
+  void name(const Hlo& v);
+  void type(DType t, const Extents& dims);
+  void types(std::span<const HloType> list);
+  void indent() { text_.append(2 * regions_.size(), ' '); }
+  Hlo scalar_text(DType t, std::uint64_t bits, std::string_view text);
+  void values(std::span<const Hlo> list);
+  void number(std::uint64_t n);
+
+  std::string text_;
+  std::uint32_t next_ = 0;
+  std::vector<std::vector<Scalar>> regions_;  // the scalars of @main and of each open region
+};
+
+/// "array<i64: 1, 2>".
+std::string i64_array(std::span<const std::int64_t> list);
+/// "[1, 2]".
+std::string i64_list(std::span<const std::int64_t> list);
+
+}  // namespace rlx::tpu
