@@ -59,9 +59,9 @@ TEST_CASE("every command that takes a device hints at `rlx devices`, not at a ca
   return %0
 }
 )");
-  const std::string at = " --model " + model.path() + " --device vulkan", lines = model.write("lines.txt", "a b\nc\n");
-  for (const std::string& command : {"embed --text a" + at, "search a " + lines + at, "run --device vulkan " + graph,
-                                     "bench --device vulkan " + graph}) {
+  const std::string at = " --model " + model.path() + " --device rocm", lines = model.write("lines.txt", "a b\nc\n");
+  for (const std::string& command : {"embed --text a" + at, "search a " + lines + at, "run --device rocm " + graph,
+                                     "bench --device rocm " + graph}) {
     const ProgramResult r = run_rlx(command);
     CAPTURE(command);
     CHECK_MESSAGE(contains(r.err, "hint: pick one of those that `rlx devices` calls available"), r.err);

@@ -137,6 +137,23 @@ TEST_CASE("rlx inspect --html: a page of all stages, with times when it is run")
   CHECK(run_rlx("inspect - --html " + dir.file("open.html"), kDenseRows).status == 0);
 }
 
+TEST_CASE("rlx inspect --code: what the device gets, which need not be there") {
+  const ProgramResult r = run_rlx("inspect - --bind rows=4 --device tpu --code", kDenseRows);
+  if (r.status != 0) {  // a build without the backend
+    CHECK_MESSAGE(contains(r.err, "device tpu gets no text"), r.err);
+  } else {
+    CHECK(r.out.starts_with("module @"));
+    CHECK(contains(r.out, "func.func public @main(%0: tensor<4x2xf32>, %1: tensor<2x3xf32>)"));
+    CHECK(contains(r.out, "stablehlo.dot_general"));
+  }
+  const ProgramResult open = run_rlx("inspect - --device tpu --code", kDenseRows);
+  CHECK(open.status == 2);
+  CHECK_MESSAGE(contains(open.err, "a device's text takes numbers: --bind rows="), open.err);
+  const ProgramResult none = run_rlx("inspect - --bind rows=4 --device cpu --code", kDenseRows);
+  CHECK(none.status == 2);
+  CHECK_MESSAGE(contains(none.err, "device cpu gets no text of a program"), none.err);
+}
+
 TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {
   expect_failure(run_rlx("inspect"), 2, "--model DIR");
   expect_failure(run_rlx("inspect - --bind row=4", kDenseRows), 2, "it has 'rows'");
@@ -170,14 +187,13 @@ TEST_CASE("rlx inspect without values of the dimensions: everything but the plan
 }
 
 TEST_CASE("rlx inspect: a device that is not there is planned for by its preset, what runs says where to look") {
-  const ProgramResult r = run_rlx("inspect - --bind rows=4 --device vulkan", kDenseRows);
+  const ProgramResult r = run_rlx("inspect - --bind rows=4 --device rocm", kDenseRows);
   CHECK(r.status == 0);
-  for (const char* part :
-       {"target: vulkan (documented preset)\nthe device is not here, a plan is all that can be made: ",
-        "this version has no Vulkan backend", "buffer plan", "== lir: "})
+  for (const char* part : {"target: rocm (documented preset)\nthe device is not here, a plan is all that can be made: ",
+                           "this version has no ROCm backend", "buffer plan", "== lir: "})
     CHECK_MESSAGE(contains(r.out, part), "missing: ", part);
-  CHECK(run_rlx("inspect - --bind rows=4 --summary --device vulkan:1", kDenseRows).status == 0);
-  const ProgramResult run = run_rlx("bench --bind rows=4 --device vulkan -", kDenseRows);
+  CHECK(run_rlx("inspect - --bind rows=4 --summary --device rocm:1", kDenseRows).status == 0);
+  const ProgramResult run = run_rlx("bench --bind rows=4 --device rocm -", kDenseRows);
   CHECK(run.status == 1);
   CHECK(contains(run.err, "hint: pick one of those that `rlx devices` calls available"));
 }

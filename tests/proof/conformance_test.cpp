@@ -6,6 +6,7 @@
 #include "rlx/ir/text.h"
 #include "tests/proof/proof_device.h"
 #include "tests/support/needs.h"
+#include "tests/support/program_check.h"
 #include "tests/support/random_program.h"
 #include "tests/support/run_check.h"
 
@@ -19,40 +20,6 @@ bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is_leaf(
 void expect_exact(const Sample& sample) {
   INFO("variant '", sample.name, "'");
   test::check_sample(Session(ProofScope::kDevice), sample);
-}
-
-// The program of a seed at two sets of extents, run three times each, with states from run to run.
-std::string check_program(std::uint64_t seed) {
-  test::ProgramOptions options;
-  options.specials = seed % 4 == 3;
-  const test::RandomProgram p = test::random_program(seed, options);
-  CompileOptions compile;
-  if (seed % 2 == 0)
-    for (const auto& [name, info] : p.graph.symbols()) compile.symbol_modes[name] = SymbolMode::runtime(info.max);
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(p.graph), compile);
-  for (std::uint64_t variant : {0, 1}) {
-    const SymbolBinding binding = p.binding(variant);
-    const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
-    f.reset();
-    NamedTensors values = p.values(binding, variant), inputs;
-    for (const IoInfo& param : f.params()) f.set_param(param.name, values.at(param.name));
-    for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
-    for (int run = 0; run < 2; ++run) {
-      const test::BoundedResult exact = test::evaluate_bounded(g, values);
-      const std::vector<Tensor> got = f.run_typed(inputs);
-      for (std::size_t i = 0; i < got.size(); ++i)
-        if (const test::Gap gap = test::gap_to(got[i], exact.outputs[i]); !(gap.size <= 1))
-          return concat_text("variant ", variant, ", run ", run, ", result ", i, ": ", gap.text);
-      for (const IoInfo& s : f.states()) {
-        const Tensor state = f.read_state(s.name);
-        if (const auto it = exact.states.find(s.name); it != exact.states.end())
-          if (const test::Gap gap = test::gap_to(state, it->second); !(gap.size <= 1))
-            return concat_text("variant ", variant, ", run ", run, ", state ", s.name, ": ", gap.text);
-        values.insert_or_assign(s.name, state);
-      }
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -90,7 +57,7 @@ TEST_CASE("proof: random programs, static and symbolic, with states") {
     for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(250); ++seed) {
       std::string text;
       try {
-        text = check_program(seed);
+        text = test::check_program(Session(ProofScope::kDevice), seed);
       } catch (const Error& e) {
         text = e.what();
       }

@@ -254,9 +254,9 @@ TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_
   CHECK(contains(f.compile_result().dispatch.text(), "host-fallback: it is Sunday"));
   CHECK(f.run({{"x", {0, 0, 0, 0}}})[0] == std::vector<float>(4, 1));
   const RuntimeOverrides listed("RLX_PLUGINS", "/nowhere/liba.so:/nowhere/libb.so");
-  CHECK(contains(unavailable_reason(Device::Tpu), "RLX_PLUGINS: the plug-in /nowhere/liba.so cannot be loaded"));
-  CHECK(contains(unavailable_reason(Device::Tpu), "/nowhere/libb.so"));
-  CHECK(contains(error_text([] { (void)Session(DeviceId(Device::Tpu)); }), "correct RLX_PLUGINS"));
+  CHECK(contains(unavailable_reason(Device::Cuda), "RLX_PLUGINS: the plug-in /nowhere/liba.so cannot be loaded"));
+  CHECK(contains(unavailable_reason(Device::Cuda), "/nowhere/libb.so"));
+  CHECK(contains(error_text([] { (void)Session(DeviceId(Device::Cuda)); }), "correct RLX_PLUGINS"));
   CHECK(Session(Device::Cpu).device() == Device::Cpu);
 }
 

@@ -525,7 +525,7 @@ TEST_CASE_TEMPLATE("proof: a sentence encoder, texts of several lengths in one p
   ProofScope proof(Mode::options());
   const test::TinyModel model;
   CHECK(largest_difference(model.path(), {"a", "a b", "a b c a", "b c"}) < 1e-6);
-  CHECK(proof->counts().binds > 1);
+  CHECK(proof->counts().binds >= 1);  // it ran there; weights of whole values the cpu prepares
 }
 
 TEST_CASE_TEMPLATE("proof: the host's streams refuse memory of a device, which they do not reach", Mode, Arena,

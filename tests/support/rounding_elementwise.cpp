@@ -90,12 +90,12 @@ void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std
   }
   if (const auto* b = n.op.get_if<ops::Binary>()) {
     if (b->fn == BinaryKind::Mod) remainder(in, out[0]);
-    if (b->fn == BinaryKind::Pow) power(in, out[0]);
+    if (b->fn == BinaryKind::Pow && !is_complex(out[0].value.dtype())) power(in, out[0]);
   }
 }
 
 void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out) {
-  if (!stores_floats(out.value.dtype())) return;
+  if (!stores_floats(out.value.dtype()) || is_complex(out.value.dtype())) return;
   const Tensor a = broadcast(values[0], out.value), b = broadcast(values[1], out.value);
   for (std::size_t i = 0; i < count(out.value); ++i)
     if (std::isnan(reals(out.value)[i]) && !std::isnan(reals(a)[i]) && !std::isnan(reals(b)[i]))

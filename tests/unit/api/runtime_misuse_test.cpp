@@ -186,6 +186,7 @@ TEST_CASE("misuse: programs that were moved from") {
   // NOLINTBEGIN(bugprone-use-after-move)
   REFUSED(moved, f.device());
   REFUSED(moved, f.target_name());
+  REFUSED(moved, f.code());
   REFUSED(moved, f.inputs());
   REFUSED(moved, f.params());
   REFUSED(moved, f.outputs());
@@ -252,7 +253,7 @@ TEST_CASE("misuse: programs that were moved from") {
 TEST_CASE("misuse: sessions") {
   REFUSED("77 is no Device", Session(kNoDevice));
   REFUSED("77 is no Device", Session::try_new(kNoDevice).value());
-  REFUSED("is not available", Session(Device::Tpu));
+  REFUSED("is not available", Session(Device::Mlx));
   REFUSED("no backend ''", Session::on_backend(""));
   REFUSED("no backend", Session::on_backend(std::string(100000, 'x')));
   Session s;

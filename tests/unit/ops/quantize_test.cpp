@@ -16,7 +16,7 @@ using namespace rlx::test;
 
 namespace {
 
-Tensor f32(std::vector<std::int64_t> dims, const std::vector<double>& v) {
+Tensor f32_values(std::vector<std::int64_t> dims, const std::vector<double>& v) {
   return doubles(std::move(dims), v).cast(DType::F32);
 }
 Tensor number(double v, DType t = DType::F32) { return Tensor::full(Shape({}, t), v); }
@@ -41,36 +41,36 @@ ops::Dequantize dequantize(std::uint32_t present, std::optional<std::int64_t> ax
 
 TEST_CASE("quantize: halves go to even, values saturate, NaN is 0") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  CHECK(values(run_op(quantize(DType::I8), {f32({8}, {0.5, 1.5, 2.5, -0.5, -1.5, 1e9, -inf, nan}), number(1)})[0]) ==
-        std::vector<double>{0, 2, 2, 0, -2, 127, -128, 0});
+  CHECK(values(run_op(quantize(DType::I8), {f32_values({8}, {0.5, 1.5, 2.5, -0.5, -1.5, 1e9, -inf, nan}),
+                                            number(1)})[0]) == std::vector<double>{0, 2, 2, 0, -2, 127, -128, 0});
   // ONNX's QuantizeLinear example.
   CHECK(values(run_op(quantize(DType::U8, true),
-                      {f32({6}, {0, 2, 3, 1000, -254, -1000}), number(2), number(128, DType::U8)})[0]) ==
+                      {f32_values({6}, {0, 2, 3, 1000, -254, -1000}), number(2), number(128, DType::U8)})[0]) ==
         std::vector<double>{128, 129, 130, 255, 1, 0});
-  CHECK(values(run_op(quantize(DType::I4), {f32({4}, {-100, -7.5, 6.4, 100}), number(1)})[0]) ==
+  CHECK(values(run_op(quantize(DType::I4), {f32_values({4}, {-100, -7.5, 6.4, 100}), number(1)})[0]) ==
         std::vector<double>{-8, -8, 6, 7});
-  CHECK(values(run_op(quantize(DType::U4, true), {f32({4}, {-100, -1, 6.4, 100}), number(1),
+  CHECK(values(run_op(quantize(DType::U4, true), {f32_values({4}, {-100, -1, 6.4, 100}), number(1),
                                                   number(3, DType::U4)})[0]) == std::vector<double>{0, 2, 9, 15});
-  CHECK(values(run_op(quantize(DType::F8E4M3), {f32({4}, {1000, 0.3, -448, 17}), number(1)})[0]) ==
+  CHECK(values(run_op(quantize(DType::F8E4M3), {f32_values({4}, {1000, 0.3, -448, 17}), number(1)})[0]) ==
         std::vector<double>{448, 0.3125, -448, 16});
-  CHECK(values(run_op(quantize(DType::I32), {f32({3}, {3e9, -3e9, 2.5}), number(1)})[0]) ==
+  CHECK(values(run_op(quantize(DType::I32), {f32_values({3}, {3e9, -3e9, 2.5}), number(1)})[0]) ==
         std::vector<double>{2147483647, -2147483648.0, 2});
 }
 
 TEST_CASE("quantize and dequantize: scales of a channel and of blocks") {
-  const Tensor x = f32({2, 3}, {1, 10, 100, -1, -10, -100});
-  CHECK(values(run_op(quantize(DType::I8, false, 1), {x, f32({3}, {0.5, 5, 50})})[0]) ==
+  const Tensor x = f32_values({2, 3}, {1, 10, 100, -1, -10, -100});
+  CHECK(values(run_op(quantize(DType::I8, false, 1), {x, f32_values({3}, {0.5, 5, 50})})[0]) ==
         std::vector<double>{2, 2, 2, -2, -2, -2});
-  CHECK(values(run_op(quantize(DType::I8, false, 0), {x, f32({2}, {1, 2})})[0]) ==
+  CHECK(values(run_op(quantize(DType::I8, false, 0), {x, f32_values({2}, {1, 2})})[0]) ==
         std::vector<double>{1, 10, 100, 0, -5, -50});
   // Blocks of 2 along axis 1, the last one is short.
-  CHECK(values(run_op(quantize(DType::I8, false, 1, 2), {x, f32({2, 2}, {1, 4, 0.5, 1})})[0]) ==
+  CHECK(values(run_op(quantize(DType::I8, false, 1, 2), {x, f32_values({2, 2}, {1, 4, 0.5, 1})})[0]) ==
         std::vector<double>{1, 10, 25, -2, -20, -100});
   const Tensor codes = of(DType::I8, {2, 3}, {1, 2, 3, -1, -2, -3});
-  CHECK(
-      values(run_op(dequantize(kScale | kZero, 1), {codes, f32({3}, {1, 2, 4}), of(DType::I8, {3}, {1, 0, -1})})[0]) ==
-      std::vector<double>{0, 4, 16, -2, -4, -8});
-  CHECK(values(run_op(dequantize(kScale, 1, 2), {codes, f32({2, 2}, {1, 2, 4, 8})})[0]) ==
+  CHECK(values(run_op(dequantize(kScale | kZero, 1),
+                      {codes, f32_values({3}, {1, 2, 4}), of(DType::I8, {3}, {1, 0, -1})})[0]) ==
+        std::vector<double>{0, 4, 16, -2, -4, -8});
+  CHECK(values(run_op(dequantize(kScale, 1, 2), {codes, f32_values({2, 2}, {1, 2, 4, 8})})[0]) ==
         std::vector<double>{1, 2, 6, -4, -8, -24});
   // The difference of codes is exact before it is scaled.
   CHECK(values(run_op(dequantize(kScale | kZero), {of(DType::U8, {2}, {255, 0}), number(0.5),
@@ -84,7 +84,7 @@ TEST_CASE("dynamic_quantize: ONNX's DynamicQuantizeLinear, and symmetric codes")
   ops::DynamicQuantize onnx;
   onnx.dtype = DType::U8, onnx.symmetric = false;
   const auto expect = [&](const std::vector<double>& x, const std::vector<double>& codes, double scale, double zero) {
-    const auto got = run_op(onnx, {f32({static_cast<std::int64_t>(x.size())}, x)});
+    const auto got = run_op(onnx, {f32_values({static_cast<std::int64_t>(x.size())}, x)});
     CHECK(values(got[0]) == codes);
     CHECK(got[1].at(0) == doctest::Approx(scale));
     CHECK(got[2].at(0) == zero);
@@ -94,19 +94,19 @@ TEST_CASE("dynamic_quantize: ONNX's DynamicQuantizeLinear, and symmetric codes")
   expect({1, 2.1, 1.3, 2.5, 3.34, 4, 1.5, 2.6, 3.9, 4, 3, 2.345},
          {64, 134, 83, 159, 213, 255, 96, 166, 249, 255, 191, 149}, 0.0156862754, 0);
   expect({0, 0}, {0, 0}, 1 / 255.0, 0);
-  const auto symmetric = run_op(ops::DynamicQuantize{}, {f32({4}, {1, -2, 0.5, 0})});
+  const auto symmetric = run_op(ops::DynamicQuantize{}, {f32_values({4}, {1, -2, 0.5, 0})});
   CHECK(values(symmetric[0]) == std::vector<double>{64, -127, 32, 0});  // 63.5 and 31.75
   CHECK(symmetric[1].at(0) == doctest::Approx(2 / 127.0));
   CHECK(symmetric[2].at_i64(0) == 0);
   ops::DynamicQuantize rows;
   rows.axis = 1, rows.block = 2;
-  const auto each = run_op(rows, {f32({2, 2}, {1, -127, 0.5, 0.25})});
+  const auto each = run_op(rows, {f32_values({2, 2}, {1, -127, 0.5, 0.25})});
   CHECK(values(each[0]) == std::vector<double>{1, -127, 127, 64});
   CHECK(each[1].dims() == std::vector<std::int64_t>{2, 1});
 }
 
 TEST_CASE("fake_quantize: the forward equals dequantize of quantize") {
-  const Tensor x = f32({2, 4}, {0.1, -0.26, 0.9, 1.4, -1.6, 0.5, 0.75, 0.25});
+  const Tensor x = f32_values({2, 4}, {0.1, -0.26, 0.9, 1.4, -1.6, 0.5, 0.75, 0.25});
   ops::FakeQuantize op;
   op.bits = 8, op.mode = ScaleMode::Fixed;
   for (const double s : {0.01, 0.125, 0.004}) {
@@ -117,13 +117,13 @@ TEST_CASE("fake_quantize: the forward equals dequantize of quantize") {
       if (codes.at_i64(i) != -128) CHECK(y.at(i) == back.at(i));  // its range is symmetric
   }
   op.mode = ScaleMode::PerBatch, op.bits = 4;
-  const auto got = run_op(op, {f32({3}, {7, -1.4, 2.5})});
+  const auto got = run_op(op, {f32_values({3}, {7, -1.4, 2.5})});
   CHECK(values(got[0]) == std::vector<double>{7, -1, 2});
   CHECK(got[1].at(0) == 1);
-  CHECK(run_op(op, {f32({2}, {0, 0})})[1].at(0) == doctest::Approx(1e-12));
+  CHECK(run_op(op, {f32_values({2}, {0, 0})})[1].at(0) == doctest::Approx(1e-12));
   op.mode = ScaleMode::Ema, op.decay = 0.75;
-  CHECK(run_op(op, {f32({1}, {14}), number(1)})[1].at(0) == doctest::Approx(0.75 * 1 + 0.25 * 2));
-  CHECK(run_op(op, {f32({1}, {14}), number(0)})[1].at(0) == 2);  // the first batch seeds it
+  CHECK(run_op(op, {f32_values({1}, {14}), number(1)})[1].at(0) == doctest::Approx(0.75 * 1 + 0.25 * 2));
+  CHECK(run_op(op, {f32_values({1}, {14}), number(0)})[1].at(0) == 2);  // the first batch seeds it
 }
 
 namespace {
@@ -145,7 +145,7 @@ std::vector<std::vector<double>> gradients(ops::FakeQuantize op, const Tensor& x
 }  // namespace
 
 TEST_CASE("fake_quantize: the derivative passes through the rounding as asked") {
-  const Tensor x = f32({4}, {0.3, -0.8, 1.0, 4.0}), s = number(0.5), w = f32({4}, {1, 2, 3, 4});
+  const Tensor x = f32_values({4}, {0.3, -0.8, 1.0, 4.0}), s = number(0.5), w = f32_values({4}, {1, 2, 3, 4});
   ops::FakeQuantize op;
   op.bits = 2, op.mode = ScaleMode::Fixed;  // the range is [-0.5, 0.5]
   op.ste = StraightThrough::Identity;
@@ -171,7 +171,7 @@ TEST_CASE("fake_quantize: vmap keeps the derivative, and gives each of the batch
   ops::FakeQuantize op;
   op.bits = 4;
   g.set_outputs({g.sum(g.fake_quantize(x, op).y)});
-  const Tensor xs = f32({2, 3}, {7, 1.3, -2, 70, 13, -20});
+  const Tensor xs = f32_values({2, 3}, {7, 1.3, -2, 70, 13, -20});
   const GradResult one = grad(g, {"x"});
   const auto all = evaluate(vmap(one.graph, {{"x", 0}}, 2).graph, {{"x", xs}, {"d_output", number(1)}});
   CHECK(values(all.back()) == std::vector<double>{1, 1, 1, 1, 1, 1});
@@ -186,8 +186,8 @@ TEST_CASE("dequantize: derivatives reach the scale") {
   op.axis = -1;
   g.set_outputs({g.sum(g.dequantize(q, s, op))});
   const GradResult r = grad(g, {"s"});
-  const auto out =
-      evaluate(r.graph, {{"q", of(DType::I8, {2, 2}, {1, 2, 3, 4})}, {"s", f32({2}, {1, 1})}, {"d_output", number(1)}});
+  const auto out = evaluate(
+      r.graph, {{"q", of(DType::I8, {2, 2}, {1, 2, 3, 4})}, {"s", f32_values({2}, {1, 1})}, {"d_output", number(1)}});
   CHECK(values(out.back()) == std::vector<double>{4, 6});
 }
 
@@ -202,9 +202,9 @@ TEST_CASE("dequantize: products with quantised weights") {
   CHECK(g.shape(g.outputs()[1]).dims() == Dims{1, 4, 5});
   std::vector<double> block(5 * 34, 1);
   for (std::size_t r = 0; r < 5; ++r) block[r * 34] = 0, block[r * 34 + 1] = 0x3c;  // d = 1
-  const auto out = evaluate(g, {{"x", f32({1, 2}, {1, 2})},
+  const auto out = evaluate(g, {{"x", f32_values({1, 2}, {1, 2})},
                                 {"q", of(DType::I8, {2, 3}, {1, 2, 3, 4, 5, 6})},
-                                {"s", f32({3}, {1, 10, 100})},
+                                {"s", f32_values({3}, {1, 10, 100})},
                                 {"b", of(DType::U8, {5, 34}, block)},
                                 {"wide", Tensor::full(Shape({1, 4, 32}, DType::F32), 0.5)}});
   CHECK(values(out[0]) == std::vector<double>{9, 120, 1500});

@@ -18,11 +18,11 @@ TEST_CASE("the cpu is here and supports the table; what is not built supports no
   CHECK(is_available(Device::Cpu));
   for (OpKind op : {OpKind::Activation, OpKind::Binary, OpKind::DotGeneral, OpKind::LlamaDecoderBlock})
     CHECK(supports(Device::Cpu, op));
-  CHECK(!is_available(Device::OpenGl));
-  CHECK(!supports(Device::OpenGl, OpKind::Binary));
-  CHECK(unavailable_reason(Device::OpenGl) == "this version has no OpenGL backend");
-  CHECK(test::contains(test::error_text([] { Session s(Device::Tpu); }),
-                       "device TPU is not available: this version has no TPU backend"));
+  CHECK(!is_available(Device::Cuda));
+  CHECK(!supports(Device::Cuda, OpKind::Binary));
+  CHECK(unavailable_reason(Device::Cuda) == "this version has no CUDA backend");
+  CHECK(test::contains(test::error_text([] { Session s(Device::Rocm); }),
+                       "device ROCm is not available: this version has no ROCm backend"));
   CHECK(supports_run_slots(Device::Cpu));
   CHECK(!supports_run_slots(Device::WebGpu));
 }
@@ -39,8 +39,10 @@ TEST_CASE("priority order") {
   const Device some[] = {Device::Cpu, Device::Metal, Device::Mlx};
   CHECK(fastest_among(some) == Device::Mlx);
   CHECK(fastest_among({}) == Device::Cpu);
-  CHECK(available_devices() == std::vector<Device>{Device::Cpu});  // the only one of this version
-  CHECK(fastest_device() == Device::Cpu);
+  const std::vector<Device> here = available_devices();
+  CHECK(std::find(here.begin(), here.end(), Device::Cpu) != here.end());
+  CHECK(std::find(here.begin(), here.end(), fastest_device()) != here.end());
+  CHECK(!probe_device(fastest_device()).software);
   CHECK(parse_device("NVIDIA") == Device::Cuda);
   CHECK(!parse_device("abacus"));
 }
@@ -50,9 +52,9 @@ TEST_CASE("graphs are probed by the compiler's own legalisation") {
   Expr x = g.input("x", {{2, 4}, DType::F32});
   g.set_outputs({g.gelu(g.matmul(x, g.param("w", {{4, 4}, DType::F32})))});
   CHECK(supports_graph(Device::Cpu, g));
-  CHECK(devices_for(g) == std::vector<Device>{Device::Cpu});
+  CHECK(devices_for(g).at(0) == Device::Cpu);
   CHECK(!first_unsupported_op(Device::Cpu, g));
-  auto none = first_unsupported_op(Device::Tpu, g);
+  auto none = first_unsupported_op(Device::Mlx, g);
   REQUIRE(none);
   CHECK(none->first == 0);
   KernelDispatchReport report = dispatch_report_for_device(g, Device::Cpu);
@@ -69,7 +71,7 @@ TEST_CASE("graphs are probed by the compiler's own legalisation") {
 }
 
 TEST_CASE("programs compile for devices that are not there, and say why they cannot run") {
-  for (Device d : {Device::Cuda, Device::Rocm, Device::Metal, Device::Gpu, Device::Vulkan, Device::Tpu, Device::Mlx}) {
+  for (Device d : {Device::Cuda, Device::Rocm, Device::Metal, Device::Mlx}) {
     CAPTURE(device_info(d).id);
     Graph g("layer");
     Expr x = g.input("x", Shape({2, 4}, DType::F32)), w = g.param("w", Shape({4, 8}, DType::F32));
@@ -77,7 +79,7 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
     CompiledGraph f = Session::for_target(d).compile(std::move(g));
     CHECK(f.device() == d);
     CHECK(f.compile_result().dispatch.compile_ready());
-    CHECK(f.compile_result().lir.plan.opaque == (d == Device::Tpu || d == Device::Mlx));
+    CHECK(f.compile_result().lir.plan.opaque == (d == Device::Mlx));
     CHECK(f.compile_result().lir.plan.opaque == f.compile_result().lir.plan.values.empty());
     CHECK(test::contains(test::error_text([&] { f.set_param("w", std::vector<float>(32, 1)); }), "cannot run"));
     const std::string text = test::error_text([&] { f.run({{"x", std::vector<float>(8)}}); });
@@ -86,7 +88,7 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
     CHECK_MESSAGE(test::contains(text, "run it with a Session on one of"), text);
   }
   // What the documents do not name goes to the cpu, where that may be; else it is refused with that reason.
-  for (Device d : {Device::Metal, Device::Cuda, Device::Tpu, Device::Ane}) {
+  for (Device d : {Device::Metal, Device::Cuda, Device::Ane}) {
     CAPTURE(device_info(d).id);
     Graph g("sorted");
     g.set_outputs({g.exp(g.sort(g.exp(g.input("x", Shape({4}, DType::F32))), 0))});
@@ -125,8 +127,10 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
   Graph large("large");
   Expr y = large.input("x", Shape({1 << 26}, DType::F32));
   large.set_outputs({large.softmax(large.exp(y), 0)});
-  CHECK(test::contains(test::error_text([&] { (void)Session::for_target(Device::WebGpu).compile(std::move(large)); }),
-                       "is larger than webgpu (documented preset) allows (134217728)"));
+  const std::string text =
+      test::error_text([&] { (void)Session::for_target(Device::WebGpu).compile(std::move(large)); });
+  CHECK_MESSAGE(test::contains(text, "is larger than webgpu ("), text);
+  CHECK_MESSAGE(test::contains(text, "allows (134217728)"), text);
 }
 
 TEST_CASE("a program for devices that are not there may use any ordinal, and a label has one device") {
@@ -153,8 +157,8 @@ TEST_CASE("a program for devices that are not there may use any ordinal, and a l
 
 TEST_CASE("claims of a target: the kernel table when built, the documented list when not") {
   CHECK(supported_for_target(FusionTarget::Cpu).has(OpKind::FusedDot));
-  CHECK(supported_for_target(FusionTarget::Tpu).has(OpKind::FusedResidualLN));
-  CHECK(!supported_for_target(FusionTarget::Tpu).has(OpKind::FusedSwiGLU));
+  CHECK(supported_for_target(FusionTarget::Cuda).has(OpKind::FusedResidualLN));
+  CHECK(!supported_for_target(FusionTarget::Cuda).has(OpKind::FusedSwiGLU));
   CHECK(fusion_target_for(Device::Vulkan) == FusionTarget::Wgpu);
 }
 
@@ -162,7 +166,7 @@ TEST_CASE("a device's full name says what serves it; draining needs a backend, n
   const std::string full = full_name(Device::Cpu);
   CHECK(full.substr(0, 10) == "CPU: cpu (");
   CHECK(test::contains(full, " thread"));
-  CHECK(full_name(Device::Tpu) == "TPU");
+  CHECK(full_name(Device::Mlx) == "MLX");
   drain_device(Device::Cpu);
   CHECK(test::contains(test::error_text([] { drain_device(Device::Cuda); }), "CUDA"));
 }

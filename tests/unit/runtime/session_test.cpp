@@ -133,7 +133,7 @@ TEST_CASE("a session says its precision; an option wins over it, f32 too") {
 }
 
 TEST_CASE("try_new and try_compile answer with the error") {
-  Result<Session> none = Session::try_new(Device::Tpu);
+  Result<Session> none = Session::try_new(Device::Mlx);
   REQUIRE(!none.ok());
   CHECK(none.error().code == ErrorCode::DeviceUnavailable);
   Result<Session> s = Session::try_new(Device::Cpu);

@@ -1,0 +1,45 @@
+// The device under test, from the environment.
+#include "tests/devices/test_device.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "rlx/driver/device.h"
+#include "rlx/driver/registry.h"
+#include "rlx/runtime/device_ext.h"
+#include "tests/support/needs.h"
+
+namespace rlx::test {
+
+Device test_device() {
+  const char* name = std::getenv("RLX_TEST_DEVICE");
+  const auto device = parse_device(name ? name : "vulkan");
+  if (!device) throw Error(ErrorCode::InvalidArgument, concat_text("RLX_TEST_DEVICE = ", name, " is no device"));
+  return *device;
+}
+
+std::string test_device_name() { return std::string(device_info(test_device()).id); }
+
+bool device_here() {
+  const std::string reason = unavailable_reason(test_device());
+  if (reason.empty()) return true;
+  const char* list = std::getenv("RLX_REQUIRE_DEVICES");
+  const std::string required = concat_text(",", list ? list : "", ",");
+  if (required.find("," + test_device_name() + ",") != std::string::npos)
+    FAIL_CHECK("device " << test_device_name() << " has to be here, but: " << reason);
+  else
+    skip(concat_text("device ", test_device_name(), ": ", reason));
+  return false;
+}
+
+bool generated_kernels_here() { return device_here() && backend_for(test_device())->name() == "wgpu"; }
+
+std::string host_part(const CompiledGraph& f) {
+  std::string text;
+  for (const KindDispatch& k : f.compile_result().dispatch.summaries)
+    if (k.path == DispatchPath::HostFallback) text += concat_text(k.name, ": ", k.why, "\n");
+  return text;
+}
+
+}  // namespace rlx::test

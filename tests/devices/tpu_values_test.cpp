@@ -1,0 +1,143 @@
+// The text of functions and conversions at the values where XLA and the rules of the ops might part: infinities, NaN,
+// zeros of both signs, the ends of the range, and many sizes between. Run on whatever plug-in is there.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "rlx/ir/functions.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "tests/devices/test_device.h"
+#include "tests/support/run_check.h"
+
+namespace rlx {
+namespace {
+
+bool tpu_here() { return test::test_device() == Device::Tpu && test::device_here(); }
+
+constexpr DType kAllFloats[] = {DType::F32, DType::F64, DType::F16, DType::BF16};
+constexpr DType kInts[] = {DType::I8, DType::I16, DType::I32, DType::I64,
+                           DType::U8, DType::U16, DType::U32, DType::U64};
+
+// Sizes of a float dtype, ends and specials among them; no subnormal numbers, which devices may take as 0.
+std::vector<double> float_values(DType t, int steps) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const test::FloatFormat f = test::float_format(t);
+  const double smallest = std::ldexp(1.0, f.min_exponent);
+  std::vector<double> out{0.0, -0.0, inf, -inf, nan, f.largest, -f.largest, smallest, -smallest};
+  for (double x : {0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 7.0, 20.0, 87.5, 88.5, 90.0, 104.0, 709.5, 750.0, 1e4})
+    out.insert(out.end(), {x, -x});
+  const double low = std::log(smallest), high = std::log(f.largest);
+  for (int i = 1; i < steps; ++i) {
+    const double x = std::exp(low + (high - low) * i / steps), y = 12.0 * i / steps, z = 1 + std::exp(-0.09 * i);
+    out.insert(out.end(), {x, -x, y, -y, z, -z, 2 - z, z - 2});
+  }
+  return out;
+}
+Tensor column(const std::vector<double>& values, DType t) {
+  Tensor wide = Tensor::zeros(Shape({static_cast<std::int64_t>(values.size())}, DType::F64));
+  for (std::size_t i = 0; i < values.size(); ++i) wide.set(static_cast<std::int64_t>(i), values[i]);
+  return wide.cast(t);
+}
+// Every number of 8 bits; of more the ends and what is near powers of two.
+Tensor int_values(DType t) {
+  std::vector<std::int64_t> v;
+  for (int i = -128; i < 256; ++i) v.push_back(i);
+  for (int bit = 8; bit < dtype_bits(t); ++bit)
+    for (std::int64_t d : {-1, 0, 1})
+      v.push_back(static_cast<std::int64_t>((std::uint64_t{1} << bit) + static_cast<std::uint64_t>(d)));
+  Tensor out = Tensor::zeros(Shape({static_cast<std::int64_t>(v.size())}, t));
+  for (std::size_t i = 0; i < v.size(); ++i) out.set_i64(static_cast<std::int64_t>(i), v[i]);
+  return out;
+}
+
+// Subnormal results may be 0.
+void allow_flushing(test::Bounded& exact, DType t) {
+  if (!is_float(t)) return;
+  const double smallest = std::ldexp(1.0, test::float_format(t == DType::F16 ? DType::F32 : t).min_exponent);
+  double* slack = reinterpret_cast<double*>(exact.slack.mutable_data());
+  for (std::int64_t i = 0; i < exact.value.num_elements(); ++i)
+    if (std::fabs(exact.value.at(i)) < smallest) slack[i] = std::max(slack[i], smallest);
+}
+
+void expect_exact(Graph g, const NamedTensors& values) {
+  test::BoundedResult exact = test::evaluate_bounded(g, values);
+  for (std::size_t i = 0; i < exact.outputs.size(); ++i)
+    allow_flushing(exact.outputs[i], g.shape(g.outputs()[i]).dtype());
+  CompiledGraph f = Session(Device::Tpu).compile(std::move(g));
+  test::expect_within_bound(f.run_typed(values), exact);
+}
+
+void expect_op(const OpBox& op, const std::vector<Tensor>& operands) {
+  INFO(op_text_name(op), " of ", std::string(dtype_name(operands[0].dtype())));
+  Graph g("values");
+  std::vector<Value> in;
+  NamedTensors values;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const std::string name = concat_text("x", i);
+    in.push_back(g.input(name, operands[i].shape()));
+    values.emplace(name, operands[i]);
+  }
+  g.set_outputs({g.add(op, in)});
+  expect_exact(std::move(g), values);
+}
+
+// Each of `v` with each: [n, 1] and [n].
+std::vector<Tensor> pairs(const Tensor& v) { return {v.reshaped({v.num_elements(), 1}), v}; }
+
+}  // namespace
+
+TEST_SUITE_BEGIN("conformance");
+
+TEST_CASE("tpu: functions of one operand over their whole range") {
+  if (!tpu_here()) return;
+  for (int i = 0; i < kNumActivationKinds; ++i) {
+    const FunctionRow& row = function_row(static_cast<ActivationKind>(i));
+    for (DType t : kAllFloats)
+      if (row.real) expect_op(ops::Activation{row.fn}, {column(float_values(t, 400), t)});
+    for (DType t : kInts)
+      if (is_signed_int(t) ? row.signed_int != nullptr : row.unsigned_int != nullptr)
+        expect_op(ops::Activation{row.fn}, {int_values(t)});
+  }
+}
+
+TEST_CASE("tpu: functions of two operands, each value with each") {
+  if (!tpu_here()) return;
+  for (int i = 0; i < kNumBinaryKinds; ++i) {
+    const BinaryRow& row = binary_row(static_cast<BinaryKind>(i));
+    for (DType t : kAllFloats)
+      if (row.real) expect_op(ops::Binary{row.fn}, pairs(column(float_values(t, 12), t)));
+    for (DType t : kInts)
+      if (is_signed_int(t) ? row.signed_int != nullptr : row.unsigned_int != nullptr)
+        expect_op(ops::Binary{row.fn}, pairs(int_values(t)));
+  }
+}
+
+TEST_CASE("tpu: comparisons, each value with each") {
+  if (!tpu_here()) return;
+  for (CompareKind fn :
+       {CompareKind::Eq, CompareKind::Ne, CompareKind::Lt, CompareKind::Le, CompareKind::Gt, CompareKind::Ge}) {
+    for (DType t : kAllFloats) expect_op(ops::Compare{fn}, pairs(column(float_values(t, 4), t)));
+    for (DType t : kInts) expect_op(ops::Compare{fn}, pairs(int_values(t)));
+  }
+}
+
+TEST_CASE("tpu: conversions between all dtypes") {
+  if (!tpu_here()) return;
+  const std::vector<double> values = float_values(DType::F32, 100);
+  std::vector<double> near;  // halves of what the narrow dtypes hold, and a little more and less
+  for (int i = 0; i < 600; ++i)
+    for (double d : {0.0, 0x1p-40, -0x1p-40}) near.push_back((i - 300) * (1 + 0x1p-9) * (1 + d) + d);
+  std::vector<double> all = values;
+  all.insert(all.end(), near.begin(), near.end());
+  for (int from = 0; from < kNumDTypes; ++from)
+    for (int to = 0; to < kNumDTypes; ++to) {
+      const auto f = static_cast<DType>(from), t = static_cast<DType>(to);
+      INFO("from ", std::string(dtype_name(f)), " to ", std::string(dtype_name(t)));
+      expect_op(ops::Cast{t}, {is_int(f) ? int_values(f) : column(all, f)});
+    }
+}
+
+TEST_SUITE_END();
+
+}  // namespace rlx

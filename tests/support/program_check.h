@@ -1,0 +1,15 @@
+// Random programs on a device, against the exact result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rlx/runtime/session.h"
+
+namespace rlx::test {
+
+/// Runs the program of a seed on `session`, at two sets of extents, two runs each, with states from run to run; what is
+/// wrong, or "". Of every second seed extents are runtime symbols, in every fourth leaves hold NaN and infinities.
+std::string check_program(const Session& session, std::uint64_t seed);
+
+}  // namespace rlx::test

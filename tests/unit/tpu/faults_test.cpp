@@ -1,0 +1,373 @@
+// What can go wrong with a PJRT plug-in: each a clear error that names device, plug-in and call; nothing of the
+// plug-in's is lost, the process lives, and a new session works.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "rlx/backends/tpu/abi.h"
+#include "rlx/driver/registry.h"
+#include "rlx/runtime/device_ext.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/error_text.h"
+#include "tests/support/paths.h"
+#include "tests/support/shapes.h"
+#include "tests/tpu/fake_pjrt.h"
+
+namespace rlx {
+namespace {
+
+namespace fs = std::filesystem;
+namespace abi = tpu::abi;
+using test::contains;
+using test::error_text;
+using test::f32;
+using test::FakeCall;
+
+std::string fake_path() { return test::build_path("tests/fake_pjrt.so"); }
+
+const test::FakeControl& fake() {
+  static const auto* const control = [] {
+    void* const library = ::dlopen(fake_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    REQUIRE_MESSAGE(library, ::dlerror());
+    return static_cast<const test::FakeControl*>(::dlsym(library, "fake_pjrt"));
+  }();
+  return *control;
+}
+
+// A folder that goes with the test.
+struct Folder {
+  Folder() : path(fs::temp_directory_path() / concat_text("rlx-tpu-", ::getpid(), "-", count++)) {
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  // The stand-in under a name that nothing was opened by yet: it is asked for a client again.
+  std::string plugin() const {
+    const fs::path link = path / concat_text("fake-", count++, ".so");
+    fs::create_symlink(fake_path(), link);
+    return link.string();
+  }
+  static inline int count = 0;
+  fs::path path;
+};
+
+DeviceOptions by(std::string path) { return {{"plugin", std::move(path)}}; }
+
+// s += x; out: s before. To the stand-in both are copies of x.
+Graph counter() {
+  Graph g("counter");
+  const Expr x = g.input("x", f32({2})), s = g.state("s", Tensor::zeros(f32({2})));
+  const Expr w = g.param("w", f32({2}));
+  g.set_state("s", s + x);
+  g.set_outputs({s * w});
+  return g;
+}
+
+std::vector<float> run_counter(const Session& session) {
+  CompiledGraph f = session.compile(counter());
+  f.set_param("w", Tensor::full(f32({2}), 1));
+  f.run({{"x", {3, 4}}});
+  const std::vector<float> out = f.run({{"x", {5, 6}}})[0];
+  CHECK(f.read_state("s").to_f32() == std::vector<float>{5, 6});
+  return out;
+}
+
+void expect_nothing_left(std::size_t clients) {
+  constexpr const char* kinds[] = {"errors", "events", "buffers", "executables"};
+  for (int k = 0; k < 4; ++k) CHECK_MESSAGE(fake().live(k) == 0, std::string(kinds[k]));
+  CHECK(fake().live(4) == clients);
+}
+
+}  // namespace
+
+TEST_CASE("tpu: what is no plug-in is told with the way to one") {
+  const Folder folder;
+  const auto reason = [](const std::string& path) { return error_text([&] { Session(Device::Tpu, by(path)); }); };
+  const std::string missing = reason((folder.path / "none.so").string());
+  CHECK_MESSAGE(contains(missing, "device TPU is not available: the PJRT plug-in"), missing);
+  CHECK_MESSAGE(contains(missing, "No such file"), missing);
+  CHECK_MESSAGE(contains(missing, "RLX_TPU_PLUGIN=PATH takes any PJRT plug-in"), missing);
+  std::ofstream(folder.path / "text.so") << "no library";
+  const std::string text = reason((folder.path / "text.so").string());
+  CHECK_MESSAGE(contains(text, "text.so cannot be loaded"), text);
+  const std::string other = reason("libm.so.6");
+  CHECK_MESSAGE(contains(other, "libm.so.6 has no function GetPjrtApi: it is no PJRT plug-in"), other);
+  CHECK(contains(error_text([] { Session(Device::Tpu, {{"plugins", "x"}}); }), "did you mean 'plugin'"));
+}
+
+TEST_CASE("tpu: a table of another version, or one that is cut short") {
+  const Folder folder;
+  fake().reset();
+  fake().version(1, 0);
+  const std::string version = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
+  CHECK_MESSAGE(contains(version, "has PJRT 1.99; this rlx speaks version 0"), version);
+  fake().version(0, 40);
+  const std::string empty = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
+  CHECK_MESSAGE(contains(empty, "has PJRT 0.99 without the function PJRT_Error_Destroy"), empty);
+  fake().version(0, 8);
+  const std::string none = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
+  CHECK_MESSAGE(contains(none, "gave a table of 8 bytes, which is none of PJRT"), none);
+  fake().version(0, 40 + 8 * 73);  // nothing that was appended since the first versions
+  CHECK(run_counter(Session(Device::Tpu, by(folder.plugin()))) == std::vector<float>{5, 6});
+  fake().version(0, 0);
+  expect_nothing_left(1);
+}
+
+TEST_CASE("tpu: no device, several devices, an ordinal that there is not") {
+  const Folder folder;
+  fake().reset();
+  fake().devices(0);
+  const std::string none = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
+  CHECK_MESSAGE(contains(none, "finds no device"), none);
+  fake().devices(3);
+  const std::string three = folder.plugin();
+  CHECK(run_counter(Session({Device::Tpu, 2}, by(three))) == std::vector<float>{5, 6});
+  const std::string beyond = error_text([&] { Session({Device::Tpu, 3}, by(three)); });
+  CHECK_MESSAGE(contains(beyond, "there is no device tpu:3: the machine has 3 of the kind"), beyond);
+  fake().reset();
+}
+
+TEST_CASE("tpu: an error at every step is told, and leaves nothing behind") {
+  struct Step {
+    std::size_t index;
+    const char* name;
+    bool at_open;
+  };
+#define RLX_STEP(A, at_open) \
+  Step { abi::Call<A>::index, abi::Call<A>::name, at_open }
+  const Step steps[] = {
+      RLX_STEP(abi::PluginInitialize, true),
+      RLX_STEP(abi::ClientCreate, true),
+      RLX_STEP(abi::ClientPlatformName, true),
+      RLX_STEP(abi::ClientPlatformVersion, true),
+      RLX_STEP(abi::ClientAddressableDevices, true),
+      RLX_STEP(abi::ClientCompile, false),
+      RLX_STEP(abi::ClientBufferFromHostBuffer, false),
+      RLX_STEP(abi::BufferReadyEvent, false),
+      RLX_STEP(abi::LoadedExecutableExecute, false),
+      RLX_STEP(abi::BufferToHostBuffer, false),
+      RLX_STEP(abi::EventAwait, false),
+  };
+#undef RLX_STEP
+  const Folder folder;
+  fake().reset();
+  const std::string path = folder.plugin();
+  (void)run_counter(Session(Device::Tpu, by(path)));
+  std::size_t clients = fake().live(4);
+  for (const Step& step : steps) {
+    for (const int code : {13, 8, 14, 3, 12}) {
+      CAPTURE(std::string(step.name));
+      CAPTURE(code);
+      const std::string here = step.at_open ? folder.plugin() : path;
+      fake().set(step.index, FakeCall::Fails, code);
+      const std::string text = error_text([&] { (void)run_counter(Session(Device::Tpu, by(here))); });
+      CHECK_MESSAGE(contains(text, step.name), text);
+      CHECK_MESSAGE(contains(text, concat_text("(code ", code, "): the board is on fire")), text);
+      CHECK_MESSAGE(contains(text, here), text);
+      CHECK_MESSAGE((contains(text, "device tpu") || contains(text, "device TPU")), text);
+      if (code == 8 && !step.at_open && step.index == abi::Call<abi::ClientBufferFromHostBuffer>::index)
+        CHECK_MESSAGE(contains(text, "has no memory for 8 bytes of"), text);
+      if (code == 8 && step.index == abi::Call<abi::LoadedExecutableExecute>::index) {
+        CHECK_MESSAGE(contains(text, "device tpu has no memory for 1234 bytes of arena, the most is 1048576"), text);
+        CHECK_MESSAGE(contains(text, "graph 'counter'"), text);
+      }
+      fake().reset();
+      CHECK(run_counter(Session(Device::Tpu, by(here))) == std::vector<float>{5, 6});
+      clients += step.at_open ? 1 : 0;
+      expect_nothing_left(clients);
+    }
+  }
+}
+
+TEST_CASE("tpu: calls that say they succeeded and made nothing") {
+  const Folder folder;
+  fake().reset();
+  const std::string path = folder.plugin();
+  (void)run_counter(Session(Device::Tpu, by(path)));
+  const std::size_t clients = fake().live(4);
+  for (const std::size_t index :
+       {abi::Call<abi::ClientCompile>::index, abi::Call<abi::ClientBufferFromHostBuffer>::index,
+        abi::Call<abi::LoadedExecutableExecute>::index, abi::Call<abi::BufferToHostBuffer>::index}) {
+    CAPTURE(index);
+    fake().set(index, FakeCall::Idle, 0);
+    const std::string text = error_text([&] { (void)run_counter(Session(Device::Tpu, by(path))); });
+    CHECK_MESSAGE(contains(text, "says that it succeeded, but"), text);
+    CHECK_MESSAGE(contains(text, path), text);
+    fake().reset();
+    CHECK(run_counter(Session(Device::Tpu, by(path))) == std::vector<float>{5, 6});
+    expect_nothing_left(clients);
+  }
+  fake().set(abi::Call<abi::ClientCreate>::index, FakeCall::Idle, 0);
+  const std::string other = folder.plugin();
+  CHECK(contains(error_text([&] { Session(Device::Tpu, by(other)); }), "gave no client"));
+  fake().reset();
+  CHECK(run_counter(Session(Device::Tpu, by(other))) == std::vector<float>{5, 6});
+}
+
+TEST_CASE("tpu: work that fails late fails at the wait, and what is behind it; then the program works again") {
+  const Folder folder;
+  fake().reset();
+  const Session session(Device::Tpu, by(folder.plugin()));
+  CompiledGraph f = session.compile(counter());
+  f.set_param("w", Tensor::full(f32({2}), 1));
+  f.run({{"x", {3, 4}}});
+  for (const std::size_t index : {abi::Call<abi::LoadedExecutableExecute>::index,
+                                  abi::Call<abi::BufferToHostBuffer>::index, abi::Call<abi::BufferReadyEvent>::index}) {
+    CAPTURE(index);
+    fake().set(index, FakeCall::Late, 13);
+    const std::string text = error_text([&] { f.run({{"x", {3, 4}}}); });
+    CHECK_MESSAGE(contains(text, "device tpu: PJRT_Event_Await of the plug-in"), text);
+    CHECK_MESSAGE(contains(text, "the board is on fire"), text);
+    fake().reset();
+    f.write_state("s", Tensor::zeros(f32({2})));
+    CHECK(f.run({{"x", {5, 6}}})[0] == std::vector<float>{5, 6});
+  }
+}
+
+TEST_CASE("tpu: a device that is lost is opened anew by the next session") {
+  const Folder folder;
+  fake().reset();
+  const std::string path = folder.plugin();
+  const Session first(Device::Tpu, by(path));
+  CompiledGraph f = first.compile(counter());
+  f.set_param("w", Tensor::full(f32({2}), 1));
+  const Tensor there = f.run_device({{"x", Tensor::full(f32({2}), 1)}})[0];
+  fake().set(abi::Call<abi::LoadedExecutableExecute>::index, FakeCall::Fails, 14);
+  CHECK(contains(error_text([&] { f.run({{"x", {3, 4}}}); }), "device lost"));
+  fake().reset();
+  CHECK(first.open_device()->lost());
+  const std::string after = error_text([&] { f.run({{"x", {3, 4}}}); });
+  CHECK_MESSAGE(contains(after, "was lost"), after);
+  const std::shared_ptr<OpenDevice>& device = first.open_device();
+  CHECK(contains(error_text([&] { (void)device->stream(); }), "device tpu was lost: what it held is gone"));
+  const Session second(Device::Tpu, by(path));
+  CHECK(second.open_device() != first.open_device());
+  CHECK(run_counter(second) == std::vector<float>{5, 6});
+  CompiledGraph g = second.compile(counter());
+  g.set_param("w", Tensor::full(f32({2}), 1));
+  const std::string foreign = error_text([&] { (void)g.run_device({{"x", there}}); });
+  CHECK_MESSAGE(contains(foreign, "device tpu that was lost"), foreign);
+}
+
+TEST_CASE("tpu: an input that is donated is given away only by its sole owner") {
+  const Folder folder;
+  fake().reset();
+  const Session session(Device::Tpu, by(folder.plugin()));
+  Graph g("adds");
+  const Expr x = g.input("x", f32({2}));
+  g.set_outputs({x + x});
+  CompileOptions options;
+  options.donate = {{"x", 0}};
+  CompiledGraph f = session.compile_with(std::move(g), options);
+  const auto on_device = [&](std::size_t count) {
+    const std::shared_ptr<OpenDevice>& device = session.open_device();
+    const std::shared_ptr<Stream> stream = device->stream();
+    const Tensor here = Tensor::full(f32({2}), static_cast<double>(count));
+    const std::int64_t dims[] = {2};
+    std::shared_ptr<Buffer> buffer =
+        device->put({here.data(), DType::F32, dims, here.size_bytes()}, nullptr, BufferUse::Values, *stream);
+    buffer->set_written(stream->record());
+    return Tensor::on_device(std::move(buffer), here.shape());
+  };
+  const Tensor kept = on_device(1);
+  NamedTensors in{{"x", kept}};
+  (void)f.run_device(std::move(in));  // NOLINT(use-after-move): `kept` holds it
+  CHECK(kept.to_host().to_f32() == std::vector<float>{1, 1});
+  NamedTensors given{{"x", on_device(2)}};
+  const std::size_t before = fake().live(2);
+  const std::vector<Tensor> out = f.run_device(std::move(given));
+  CHECK(out[0].to_host().to_f32() == std::vector<float>{2, 2});
+  CHECK(fake().live(2) == before);  // the input's went, the output's came
+}
+
+TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged there is compiled anew") {
+  const Folder folder;
+  fake().reset();
+  const std::string cache = (folder.path / "kept").string();
+  const std::string path = folder.plugin();
+  DeviceOptions options = by(path);
+  options["cache"] = cache;
+  constexpr std::size_t compile = abi::Call<abi::ClientCompile>::index;
+  constexpr std::size_t load = abi::Call<abi::ExecutableDeserializeAndLoad>::index;
+  const auto start = [&] {
+    fake().reset();
+    CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+    return std::pair(fake().calls(compile), fake().calls(load));
+  };
+  CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
+  CHECK(start() == std::pair<std::size_t, std::size_t>(0, 1));
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(cache)) files.push_back(entry.path());
+  REQUIRE(files.size() == 1);
+  const std::string whole = test::read_file(files[0]);
+  for (std::size_t at = 0; at < whole.size(); at += 3) {  // one byte is another
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    std::ofstream(files[0], std::ios::binary) << damaged;
+    CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
+    CHECK(test::read_file(files[0]) == whole);
+  }
+  std::ofstream(files[0], std::ios::binary) << whole.substr(0, whole.size() / 2);
+  CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
+  // A plug-in that refuses what it made once, and one that cannot load or serialise at all.
+  fake().set(load, FakeCall::Fails, 3);
+  CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  for (const std::size_t index : {load, abi::Call<abi::ExecutableSerialize>::index}) {
+    fs::remove_all(cache);
+    fake().reset();
+    fake().set(index, FakeCall::Absent, 0);
+    CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+    CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  }
+  fake().reset();
+  // A folder that takes nothing: here a file of that name.
+  options["cache"] = fake_path();
+  CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  // A disk that is full: no file may grow.
+  const std::string full = (folder.path / "full").string();
+  options["cache"] = full;
+  {
+    struct rlimit was {};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &was) == 0);
+    const struct rlimit none {
+      16, was.rlim_max
+    };
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+    const std::string failed = error_text([&] { (void)run_counter(Session(Device::Tpu, options)); });
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &was) == 0);
+    std::signal(SIGXFSZ, handler);
+    CHECK(failed.empty());
+  }
+  CHECK(fs::is_empty(full));
+  CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  CHECK(!fs::is_empty(full));
+  options["cache"] = "off";
+  CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  expect_nothing_left(fake().live(4));
+}
+
+TEST_CASE("tpu: texts of programs are written where RLX_TPU_HLO_DUMP says") {
+  const Folder folder;
+  fake().reset();
+  const std::string place = (folder.path / "texts/").string();
+  ::setenv("RLX_TPU_HLO_DUMP", place.c_str(), 1);
+  (void)run_counter(Session(Device::Tpu, by(folder.plugin())));
+  ::unsetenv("RLX_TPU_HLO_DUMP");
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(place)) {
+    ++files;
+    CHECK(contains(entry.path().string(), "-counter.mlir"));
+    CHECK(contains(test::read_file(entry.path()), "func.func public @main("));
+  }
+  CHECK(files == 1);
+}
+
+}  // namespace rlx
