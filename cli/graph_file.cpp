@@ -92,6 +92,12 @@ Session session_on(const std::string& text) {
                   backend_by_name("reference") ? std::vector<std::string>{"reference"} : std::vector<std::string>());
 }
 
+Session plan_session_on(const std::string& text) {
+  const auto device = parse_device_id(text);
+  if (device && !unavailable_reason(device->kind).empty()) return Session::for_target(*device);
+  return session_on(text);
+}
+
 NamedTarget target_on(const std::string& text) {
   const auto device = parse_device_id(text);
   if (std::string why = device ? unavailable_reason(device->kind) : std::string(); !why.empty())

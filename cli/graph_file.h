@@ -26,6 +26,9 @@ DeviceId device_called(const std::string& text);
 /// A session on the device called `text`, which may also be the name of a backend ("reference").
 Session session_on(const std::string& text);
 
+/// The same for compiles alone: the device need not be there (Session::for_target).
+Session plan_session_on(const std::string& text);
+
 /// What a compile for a device asks, and why the device cannot be used here ("" where it can).
 struct NamedTarget {
   std::shared_ptr<const Target> target;

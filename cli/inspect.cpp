@@ -25,7 +25,7 @@ struct InspectArgs {
   std::string graph, model, device = "cpu", save, html;
   std::vector<std::string> bindings, stages;
   std::int64_t batch = 1, sequence = 16;
-  bool list = false, text = false, summary = false, no_fusion = false, fusable = false, profile = false;
+  bool list = false, text = false, code = false, summary = false, no_fusion = false, fusable = false, profile = false;
 };
 
 Graph load(const InspectArgs& args) {
@@ -150,6 +150,20 @@ void write_page(const InspectArgs& args, Graph g, const CompileOptions& options)
   file.close();
 }
 
+void write_code(const InspectArgs& args, Graph g, const CompileOptions& options) {
+  const Graph bound = options.dim_binding.empty() ? g : g.bind(options.dim_binding);
+  if (const std::string missing = without_value(bound, {}); !missing.empty())
+    throw UsageError(ErrorCode::InvalidArgument, missing,
+                     concat_text("a device's text takes numbers: ", bind_options(bound, {})));
+  const std::string text = plan_session_on(args.device).compile_with(std::move(g), options).code();
+  if (text.empty())
+    throw UsageError(ErrorCode::Unsupported, concat_text("device ", args.device, " gets no text of a program"),
+                     "kernels of the cpu are part of rlx; others get a text where this build has a backend for them");
+  Output out("-");
+  out.write(text);
+  out.close();
+}
+
 void run(const InspectArgs& args) {
   if (args.list && args.graph.empty() && args.model.empty()) return list_stages();
   Graph g = load(args);
@@ -166,6 +180,7 @@ void run(const InspectArgs& args) {
   options.keep_stages = true;
   options.trace = env_trace();
   if (!args.html.empty()) return write_page(args, std::move(g), options);
+  if (args.code) return write_code(args, std::move(g), options);
   const NamedTarget on = target_on(args.device);
   const CompileResult result = CompilePipeline(on.target, options).compile_graph(std::move(g));
 
@@ -223,6 +238,8 @@ void register_inspect(CLI::App& app) {
   cmd->add_flag("--list", args->list, "list the stages: of this compile, or without a graph those that there are");
   cmd->add_flag("--summary", args->summary, "sizes and counts only");
   cmd->add_flag("--text", args->text, "graphs in text form instead of the table");
+  cmd->add_flag("--code", args->code,
+                "only the text that the device gets: StableHLO of a tpu, WGSL of a gpu; the device need not be there");
   cmd->add_flag("--no-fusion", args->no_fusion, "compile without fusion");
   cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives and let the passes fuse them");
   cmd->add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")

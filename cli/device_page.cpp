@@ -1,0 +1,171 @@
+// The page of devices: op x dtype x device, told by the compiler's own legalisation, and what the devices ran on.
+#include "cli/device_page.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "rlx/driver/registry.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/runtime/device_ext.h"
+
+namespace rlx::cli {
+namespace {
+
+// The sample with `t` in place of the dtype of its data; none when the op does not take `t`.
+std::optional<Graph> with_dtype(const Sample& sample, DType t) {
+  const auto is_data = [](const SampleInput& in) { return in.fill != Fill::Index && in.fill != Fill::Boolean; };
+  const auto data = std::find_if(sample.inputs.begin(), sample.inputs.end(), is_data);
+  // Stored operands of another float dtype than what is computed with: the sample is about neither.
+  for (const SampleInput& in : sample.inputs)
+    if (is_data(in) && is_float(in.shape.dtype()) && is_float(data->shape.dtype()) &&
+        !is_storage_only(in.shape.dtype()) && !is_storage_only(data->shape.dtype()) &&
+        in.shape.dtype() != data->shape.dtype())
+      return std::nullopt;
+  try {
+    Graph g("sample");
+    std::vector<Value> operands;
+    for (const SampleInput& in : sample.inputs) {
+      const bool replaced = is_data(in) && in.shape.dtype() == data->shape.dtype();
+      operands.push_back(g.input(concat_text("x", operands.size()), replaced ? in.shape.with_dtype(t) : in.shape));
+    }
+    const Expr e = g.add(sample.op, operands);
+    if (data == sample.inputs.end() && e.shape().dtype() != t) return std::nullopt;
+    std::vector<Value> outputs;
+    for (std::uint32_t r = 0; r < g.node(e.value().node).num_results(); ++r) outputs.push_back(e.result(r));
+    g.set_outputs(std::move(outputs));
+    return g;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// How an op runs in a dtype: the worst of its samples.
+enum class Way : std::uint8_t { None, Kernel, Parts, Host };
+constexpr int kWays = 4;
+
+Way way_of(const Graph& g, Level level, Device device) {
+  const KernelDispatchReport report = dispatch_report_for_device(g, device);
+  if (!report.compile_ready()) return Way::Host;
+  const bool parts = level == Level::Hir || std::any_of(report.summaries.begin(), report.summaries.end(),
+                                                        [](auto& d) { return d.path == DispatchPath::Rewritten; });
+  return parts ? Way::Parts : Way::Kernel;
+}
+
+// Devices of one backend: its rows answer alike for all of them.
+struct Column {
+  std::vector<Device> devices;
+  std::string names() const {
+    std::string out;
+    for (Device d : devices) out += concat_text(out.empty() ? "" : ", ", device_info(d).id);
+    return out;
+  }
+};
+
+std::vector<Column> columns() {
+  std::vector<Column> out;
+  for (Device d : registered_devices()) {
+    const std::string_view name = backend_for(d)->name();
+    const auto it = std::find_if(out.begin(), out.end(),
+                                 [&](const Column& c) { return backend_for(c.devices[0])->name() == name; });
+    if (it == out.end())
+      out.push_back({{d}});
+    else
+      it->devices.push_back(d);
+  }
+  return out;
+}
+
+using ByDType = std::array<Way, kNumDTypes>;
+struct OpRow {
+  const OpDef* def;
+  std::vector<ByDType> columns;
+};
+
+std::vector<OpRow> matrix(const std::vector<Column>& columns) {
+  std::vector<OpRow> rows;
+  for (const OpDef* def : all_op_defs()) {
+    if (def->is_leaf() || def->level == Level::Lir || !def->samples.has()) continue;
+    OpRow row{def, std::vector<ByDType>(columns.size())};
+    SampleSet samples;
+    def->samples(samples);
+    for (int t = 0; t < kNumDTypes; ++t)
+      for (const Sample& sample : samples.all())
+        if (const std::optional<Graph> g = with_dtype(sample, static_cast<DType>(t)))
+          for (std::size_t c = 0; c < columns.size(); ++c) {
+            Way& way = row.columns[c][static_cast<std::size_t>(t)];
+            way = std::max(way, way_of(*g, def->level, columns[c].devices[0]));
+          }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string cell(const ByDType& ways) {
+  std::string lists[kWays], out;
+  for (int t = 0; t < kNumDTypes; ++t) {
+    std::string& list = lists[static_cast<int>(ways[static_cast<std::size_t>(t)])];
+    list += concat_text(list.empty() ? "" : " ", dtype_name(static_cast<DType>(t)));
+  }
+  for (const auto& [way, mark] : {std::pair{Way::Kernel, "**"}, std::pair{Way::Parts, "*"}, std::pair{Way::Host, "~~"}})
+    if (const std::string& list = lists[static_cast<int>(way)]; !list.empty())
+      out += concat_text(out.empty() ? "" : " ", mark, list, mark);
+  return out.empty() ? "no dtype" : out;
+}
+
+struct RanOn {
+  std::string_view devices, on;
+};
+// What the suite of tests/devices, and for the cpu that of tests/conformance, has passed on.
+constexpr RanOn kRanOn[] = {
+    {"cpu", "x86-64 with AVX-512 and with AVX2 (hardware), SSE4.2 and AVX2 and aarch64 (emulated by QEMU)"},
+    {"vulkan", "lavapipe of Mesa 22.3.6 (LLVM 15.0.6, 256 bits): software, November 2026"},
+    {"opengl", "llvmpipe of Mesa 22.3.6 (OpenGL 4.5): software, November 2026"},
+    {"webgpu", "SwiftShader of Debian's Chromium, WebGPU's default limits: software, November 2026"},
+    {"tpu", "XLA's CPU client as a PJRT 0.115 plug-in (lammps-jax-pjrt-cpu 0.11.2): no TPU, November 2026"},
+};
+
+}  // namespace
+
+std::string devices_page() {
+  const std::vector<Column> devices = columns();
+  std::string out =
+      "# Devices and dtypes\n\nGenerated by `rlx devices --dtypes -o docs/devices.md`: every op sample is tried with "
+      "every "
+      "dtype, and the compiler's own\nlegalisation says what a device makes of it. Nothing is computed in a narrower "
+      "type "
+      "than the graph says.\n\nHow an op runs in a dtype: **by a kernel**, *as the ops of its decomposition*, or ~~not "
+      "on "
+      "the device~~: then the cpu runs\nthat node inside the program and the dispatch report names it "
+      "(`HostFallback`); "
+      "on the cpu it is an error of the compile. A dtype that\nis not listed is none of the op's. Types of which only "
+      "a "
+      "few ops are listed are storage: cast before computing.\n\n| op |";
+  std::string line = "|---|";
+  for (const Column& c : devices) out += concat_text(" ", c.names(), " |"), line += "---|";
+  out += "\n" + line + "\n";
+  for (const OpRow& row : matrix(devices)) {
+    out += concat_text("| `", row.def->name, "` |");
+    for (const ByDType& ways : row.columns) out += concat_text(" ", cell(ways), " |");
+    out += "\n";
+  }
+  out +=
+      "\n## What it ran on\n\nThe suites pass on these; of other hardware nothing is claimed.\n\n| device | on "
+      "|\n|---|---|\n";
+  for (const RanOn& r : kRanOn) out += concat_text("| ", r.devices, " | ", r.on, " |\n");
+  out +=
+      "\n## Devices\n\nIn order of preference; `rlx devices` says which can be used on a machine.\n\n| device | id | "
+      "in this "
+      "version |\n|---|---|---|\n";
+  std::vector<DeviceInfo> by_priority(all_devices().begin(), all_devices().end());
+  std::sort(by_priority.begin(), by_priority.end(),
+            [](const DeviceInfo& a, const DeviceInfo& b) { return a.priority < b.priority; });
+  for (const DeviceInfo& d : by_priority)
+    out += concat_text("| ", d.name, " | `", d.id, "` | ",
+                       d.build_option.empty() ? "no backend" : concat_text("`", d.build_option, "`, on by default"),
+                       " |\n");
+  return out;
+}
+
+}  // namespace rlx::cli
