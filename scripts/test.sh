@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
-# usage: scripts/test.sh [--yes] [--full cpu|proof]
+# usage: scripts/test.sh [--yes] [--full cpu|proof|vulkan|opengl|webgpu|tpu]
 #   --yes       do not ask before installing
 #   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing, token
 #               ids and new ops beside Python packages and the benches beside their peers; writes
 #               build/report-cpu-DATE.md, from which the README's tables are made
 #   --full proof  everything on the proof device under the thread sanitizer too; writes build/report-proof-DATE.md
+#   --full vulkan, opengl, webgpu, tpu  everything of that device and nothing else; writes build/report-DEVICE-DATE.md
+#               (RLX_TEST_HARDWARE=1: on what the machine has, not on Mesa's rasterisers)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -16,10 +18,11 @@ while [ $# -gt 0 ]; do
     --full)
       full=${2:-}
       shift
-      [[ $full =~ ^(cpu|proof)$ ]] || fail "--full takes a device of this version: cpu or proof (got '$full')"
+      [[ $full =~ ^(cpu|proof|vulkan|opengl|webgpu|tpu)$ ]] ||
+        fail "--full takes a device of this version: cpu, proof, vulkan, opengl, webgpu or tpu (got '$full')"
       ;;
-    -h | --help) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full cpu|proof]" ;;
+    -h | --help) sed -n '2,12s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full DEVICE]" ;;
   esac
   shift
 done
@@ -67,17 +70,48 @@ build() {
   }
 }
 
+# The wheel with the dev libraries, in an environment with what its tests need.
+python_env=$root/build/venv-python
+python_wheel() {
+  scripts/wheel.sh --yes --prebuilt build/dev --out build/wheels-dev
+  [ -x "$python_env/bin/pytest" ] || python3 -m venv "$python_env"
+  "$python_env/bin/pip" install --quiet --disable-pip-version-check "${python_test_wheels[@]}"
+  "$python_env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
+    build/wheels-dev/rlx-*.whl
+  "$python_env/bin/pip" install --quiet --disable-pip-version-check ml_dtypes
+}
+python_tests() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider -n logical "$@"; }
+
 # Where runs, waits, states and failures of several threads meet; samples of ops and random programs take too long.
 tsan_sample="*/runtime_test.cpp,*/chains_test.cpp,*/state_rows_test.cpp,*/opaque_test.cpp"
 tsan_sample+=",*/several_faults_test.cpp,*/out_of_memory_test.cpp"
 
-step "packages and model"
-need_packages "${build_packages[@]}" "${test_packages[@]}" "${fetch_packages[@]}" "${python_packages[@]}"
+step "packages, model and devices"
+need_packages "${build_packages[@]}" "${test_packages[@]}" "${device_packages[@]}" "${fetch_packages[@]}" \
+  "${python_packages[@]}"
 need_model
+use_test_devices
 export RLX_MODEL_DIR=$model_dir
 export RLX_REQUIRE_ALL_TESTS=1  # a test that would skip itself for something missing fails instead
 say "all there"
 mkdir -p build
+
+# Of the devices' variants of samples (dtypes, sizes, gradients, batches) one in so many; full runs take all.
+variants=24
+if [[ $full =~ ^(vulkan|opengl|webgpu|tpu)$ ]]; then
+  step "$full: all samples and programs"
+  build dev --target device_tests rlx_cli bench_device
+  build/dev/rlx devices
+  ctest --preset dev -L "^$full\$"
+  step "$full: Python's oracles"
+  python_wheel
+  if [ "$full" = webgpu ]; then use_strict_adapter; fi
+  python_tests --full "$full" tests/python/test_{programs,devices,ops,ops_derivatives}.py
+  step "$full: figures"
+  build/dev/bench/device "$full" | tee build/benches.md
+  exit
+fi
+[ -n "$full" ] || export RLX_TEST_SHARE=0/$variants
 
 step "dev: build and all tests"
 build dev --target all rlx_proof_plugin
@@ -118,17 +152,15 @@ with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python
 "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
 
 step "Python: a wheel with the dev libraries, its tests beside NumPy and JAX"
-scripts/wheel.sh --yes --prebuilt build/dev --out build/wheels-dev
-python_env=$root/build/venv-python
-[ -x "$python_env/bin/pytest" ] || python3 -m venv "$python_env"
-"$python_env/bin/pip" install --quiet --disable-pip-version-check "${python_test_wheels[@]}"
-"$python_env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps build/wheels-dev/rlx-*.whl
-"$python_env/bin/pip" install --quiet --disable-pip-version-check ml_dtypes
-python_tests() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider -n logical "$@"; }
+python_wheel
 python_tests ${full:+--full cpu} tests/python
 step "Python: random programs and arrays on the proof device"
 python_tests --plugin "$root/build/dev/python/plugins/proof.so" --device directx ${full:+--full directx} \
   tests/python/test_{programs,devices}.py -k "sample or regression or everything or devices"
+
+step "Python: random programs and arrays on vulkan and tpu"
+python_tests --device tpu tests/python/test_{programs,devices}.py -k "sample or regression or devices"
+python_tests --device vulkan tests/python/test_{programs,devices}.py -k "(sample and (900000 or 900020)) or devices"
 
 step "pages of rlx inspect in a headless Chromium, timelines of RLX_TRACE"
 python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
