@@ -168,8 +168,8 @@ step "pages of rlx inspect in a headless Chromium, timelines of RLX_TRACE"
 python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
 python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"
 
-# The libraries of devices are not built with sanitizers and keep memory of their own to the end; our side of them is run
-# here by stand-ins.
+# The libraries of devices are not built with sanitizers and keep memory of their own to the end: here stand-ins run our
+# side of them.
 unset RLX_WGPU_LIB RLX_TPU_PLUGIN RLX_REQUIRE_DEVICES
 
 step "asan: unit, golden, property, conformance and proof tests under address + undefined sanitizers, fuzz targets"
