@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "rlx/ir/bodies.h"
@@ -49,8 +50,9 @@ Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const Kern
 
 // What stands for a node that the target does not take. A barrier has done its work in the passes: a view of each
 // operand is left of it, which later passes do not look through either.
-std::vector<Expr> written_out(Graph& g, const OpBox& op, const std::vector<Expr>& operands) {
-  if (op.kind() != OpKind::OptimizationBarrier) return decompose_into(g, op, operands);
+std::vector<Expr> written_out(Graph& g, const OpBox& op, const std::vector<Expr>& operands, const Claims& claims) {
+  if (op.kind() != OpKind::OptimizationBarrier)
+    return decompose_into(g, op, operands, FusionPolicy::Fusable, claims.branches_freely());
   std::vector<Expr> out;
   for (const Expr& e : operands) out.push_back(g.stop_gradient(e));
   return out;
@@ -92,6 +94,62 @@ Diagnostic offender(const Graph& g, NodeId id, const Claims& claims, std::string
       concat_text(op_text_name(n.op), "(", shapes, ") has no kernel on ", backend, ": ", claims.refuses(g, id)),
       node_where(g, id), std::move(hint)};
 }
+
+// Makes bodies legal before the nodes that hold them: whether a kernel takes a node depends on what its bodies hold. A
+// body that cannot be made legal stays as it is, for a kernel that takes the node as a whole.
+class BodyRewriter {
+ public:
+  // Counts in `counts` what it decomposes.
+  BodyRewriter(const Claims& claims, std::string_view backend_name, const KernelDispatchConfig& dispatch,
+               Counts& counts)
+      : claims_(claims), backend_name_(backend_name), dispatch_(dispatch), counts_(counts) {}
+
+  // `g` with legal bodies; those that an earlier call has seen are not asked about again.
+  Graph legal(Graph g) {
+    std::optional<Graph> changed = change_bodies_of(g, [&](NodeId, const Subgraph& body) -> Subgraph {
+      if (left_.count(body) != 0) return nullptr;
+      const auto [it, fresh] = legal_.try_emplace(body);
+      if (fresh) it->second = rewritten(*body);
+      return it->second;
+    });
+    return changed ? std::move(*changed) : std::move(g);
+  }
+
+  // Counts what is left in the legal bodies of `g`, once in each.
+  void count_left(const Graph& g) {
+    for (const Node& n : g.nodes()) {
+      for (const Subgraph& body : body_graphs(n.op)) {
+        const auto it = left_.find(body);
+        if (it == left_.end()) continue;
+        for (const KindDispatch& k : it->second) count(k);
+        left_.erase(it);
+      }
+    }
+  }
+
+ private:
+  Subgraph rewritten(const Graph& body) {
+    KernelDispatchReport inner;
+    auto legal = std::make_shared<const Graph>(rewrite_for_backend(body, claims_, backend_name_, inner, dispatch_));
+    if (!inner.compile_ready()) return nullptr;
+    std::vector<KindDispatch>& left = left_[legal];
+    for (KindDispatch& k : inner.summaries) {
+      if (is_decomposed(k.path))
+        count(k);
+      else
+        left.push_back(std::move(k));
+    }
+    return legal;
+  }
+  void count(const KindDispatch& k) { counts_[{k.kind, k.name, k.path, k.why}] += k.node_count; }
+
+  const Claims& claims_;
+  const std::string_view backend_name_;
+  const KernelDispatchConfig& dispatch_;
+  Counts& counts_;
+  std::map<Subgraph, Subgraph> legal_;                  // what bodies have become; null: they stay as they are
+  std::map<Subgraph, std::vector<KindDispatch>> left_;  // what is left in those that are legal
+};
 }  // namespace
 
 std::string_view dispatch_path_name(DispatchPath p) {
@@ -164,18 +222,10 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
   report.backend_name = backend_name;
   report.supported_claim_count = claims.kinds().count();
   Counts counts;
-  // Bodies first: whether a kernel takes a node depends on what its bodies hold. One that cannot be made legal stays as
-  // it is, for a kernel that takes the node as a whole.
-  const auto legal_body = [&](const Graph& body) -> std::optional<Graph> {
-    KernelDispatchReport inner;
-    Graph legal = rewrite_for_backend(body, claims, backend_name, inner, dispatch);
-    if (!inner.compile_ready()) return std::nullopt;
-    for (const KindDispatch& k : inner.summaries) counts[{k.kind, k.name, k.path, k.why}] += k.node_count;
-    return legal;
-  };
-  if (std::optional<Graph> changed = change_bodies(g, legal_body)) g = std::move(*changed);
+  BodyRewriter bodies(claims, backend_name, dispatch, counts);
   std::vector<Handling> nodes;
   for (int round = 0; round < kMaxRounds; ++round) {
+    g = bodies.legal(std::move(g));  // those that the round before has made too
     nodes.clear();
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i) nodes.push_back(handling_of(g, NodeId{i}, claims, dispatch));
     if (std::none_of(nodes.begin(), nodes.end(), [](const Handling& h) { return h.decomposed_by.has_value(); })) break;
@@ -189,7 +239,7 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
       const Node& n = g.node(id);
       ++counts[{n.kind(), report_name(n), *nodes[i].decomposed_by, nodes[i].refused.value_or("")}];
       std::vector<Expr> operands = r.operands(id);
-      r.replace(id, written_out(r.graph(), n.op, operands));
+      r.replace(id, written_out(r.graph(), n.op, operands, claims));
     }
     g = drop_dead(std::move(r).finish());
     nodes.clear();
@@ -204,6 +254,7 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
     if (path == DispatchPath::Unsupported)
       report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
   }
+  bodies.count_left(g);
   report.summaries = summaries_of(counts);
   return g;
 }

@@ -292,8 +292,9 @@ class Planner {
   bool try_view(NodeId id) {
     const Node& n = g_.node(id);
     Value from = n.inputs[0], v(id);
-    if (!form_of(g_, from).empty()) return false;  // only its readers' kernels know how it lies
-    if (n.shape().dtype() != g_.shape(from).dtype() || dtype_bits(n.shape().dtype()) < 8) return false;
+    if (!form_of(g_, from).empty()) return false;                 // only its readers' kernels know how it lies
+    const bool same = op_def(n.kind()).view == ViewKind::Always;  // all of it, so elements may be parts of bytes
+    if (n.shape().dtype() != g_.shape(from).dtype() || (dtype_bits(n.shape().dtype()) < 8 && !same)) return false;
     const Dims& to = dims_of(v);
     std::optional<ViewPlace<Dim>> view = view_place(n, dims_of(from), strides_of(from), to);
     if (!view) return false;
@@ -305,7 +306,8 @@ class Planner {
     if (apart > 1 && !mod(where(from).offset + view->skip * element, Dim(apart)).is_static(0)) return false;
     at(v).is_view = true;
     where(v).offset = where(from).offset + view->skip * element;
-    where(v).bytes = (dense ? n.shape().num_elements_dim() : touched_extent(to, view->strides)) * element;
+    where(v).bytes =
+        same ? where(from).bytes : (dense ? n.shape().num_elements_dim() : touched_extent(to, view->strides)) * element;
     if (!dense) where(v).strides = std::move(view->strides);
     set_buffer(v, buffer(from));
     return true;

@@ -58,6 +58,7 @@ class SeveralDevices final : public Target {
   int threads() const override { return first_->threads(); }
   TargetLimits limits() const override { return first_->limits(); }
   bool opaque() const override { return first_->opaque(); }
+  bool branches_freely() const override { return first_->branches_freely(); }
   bool runtime_symbols() const override { return first_->runtime_symbols(); }
   // Of what was placed on the host too; who runs a node is asked of each.
   const OpSet& kinds() const override { return kinds_; }

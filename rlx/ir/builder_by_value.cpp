@@ -3,6 +3,7 @@
 #include <set>
 
 #include "rlx/ir/building.h"
+#include "rlx/ir/counting.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/shape.h"
 
@@ -22,16 +23,16 @@ std::string fresh_symbol(const Graph& g) {
   return concat_text("value", number);
 }
 
-// The elements of `values` [n] where mask [n], of the same extent, is true.
-Expr kept(Graph& g, const Expr& values, const Expr& mask, SourceLoc loc) {
+// The places 0, 1, .. at which mask [n] is true, in dtype `t`.
+Expr kept(Graph& g, const Expr& mask, DType t, SourceLoc loc) {
   const At at{loc};
   const Dim n = mask.dim(0);
-  const Expr ones = g.cast(at(mask), DType::I64);
-  // A row that stays goes behind those before it, any other out of range, where a scatter drops it.
-  const Expr place =
-      g.where(at(mask), at(g.cumsum(at(ones), 0, true)), at(g.constant(Tensor::scalar_i64(DType::I64, -1), loc)));
-  const Expr none = g.expand(at(g.constant(Tensor::scalar_i64(DType::I64, 0), loc)), {n});
-  return g.first(at(g.scatter(ScatterKind::Set, at(none), at(place), at(values))), at(g.sum(at(ones))));
+  const Expr ones = g.cast(at(mask), t);
+  // A place that stays goes behind those before it, any other out of range, where a scatter drops it.
+  const Expr to = g.where(at(mask), at(g.cumsum(at(ones), 0, true)), at(g.constant(Tensor::scalar_i64(t, -1), loc)));
+  const Expr none = g.expand(at(g.constant(Tensor::scalar_i64(t, 0), loc)), {n});
+  const Expr places = positions(g, n, 0, 1, t, loc);
+  return g.first(at(g.scatter(ScatterKind::Set, at(none), at(to), at(places))), at(g.sum(at(ones))));
 }
 
 }  // namespace
@@ -80,8 +81,8 @@ Expr Builder::compress(Operand x, Operand mask, std::int64_t axis) {
   if (m.rank() != 1 || m.dtype() != DType::Bool || !(m.dim(0) == v.dim(static_cast<int>(a))))
     fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("compress: the mask is ", m.shape(), ", x is ", v.shape()),
          concat_text("give one Bool for each row along axis ", a));
-  const Expr all = g.iota(Shape({m.dim(0)}, DType::I64), 0, x.loc());
-  return gather(Operand(v, x.loc()), Operand(kept(g, all, m, x.loc()), x.loc()), a);
+  const DType t = count_dtype(g, {{m.dim(0)}});
+  return gather(Operand(v, x.loc()), Operand(kept(g, m, t, x.loc()), x.loc()), a);
 }
 
 Expr Builder::nonzero(Operand x) {
@@ -93,15 +94,16 @@ Expr Builder::nonzero(Operand x) {
   const At at{x.loc()};
   const Expr is_set = v.dtype() == DType::Bool ? v : ne(at(v), at(0));
   const Expr flat = reshape(at(is_set), {v.shape().num_elements_dim()});
-  Expr rest = kept(g, g.iota(Shape({flat.dim(0)}, DType::I64), 0, x.loc()), flat, x.loc());
+  const DType t = count_dtype(g, {v.shape().dims()});
+  Expr rest = kept(g, flat, t, x.loc());
   std::vector<Expr> coordinates;
   for (int axis = v.rank(); axis-- > 0;) {
-    const Expr extent = extent_value(g, v, axis, x.loc());
+    const Expr extent = extent_of(g, v, axis, t, x.loc());
     coordinates.push_back(unsqueeze(at(axis == 0 ? rest : mod(at(rest), at(extent))), 0));
     if (axis != 0) rest = div(at(rest), at(extent));
   }
   std::reverse(coordinates.begin(), coordinates.end());
-  return concat(coordinates, 0, {}, x.loc());
+  return cast_at(g, concat(coordinates, 0, {}, x.loc()), DType::I64, x.loc());
 }
 
 }  // namespace rlx

@@ -5,6 +5,7 @@
 
 #include "rlx/ir/body_scope.h"
 #include "rlx/ir/building.h"
+#include "rlx/ir/counting.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/control.h"
 
@@ -181,7 +182,7 @@ std::vector<RaggedDim> even_out(Graph& g, Draft& yes, Draft& no, SourceLoc loc) 
       Graph& body = d->graph;
       const Expr own = d->outputs[r];
       for (int axis = 0; axis < own.rank(); ++axis)
-        if (!(a.dim(axis) == b.dim(axis))) told[d == &no].push_back(building::extent_value(body, own, axis, loc));
+        if (!(a.dim(axis) == b.dim(axis))) told[d == &no].push_back(extent_of(body, own, axis, DType::I64, loc));
       if (own.shape().dims() == larger) continue;
       const Expr zero = body.constant(Tensor::zeros(Shape({}, own.dtype())), loc);
       const Expr starts = body.constant(Tensor::zeros(Shape({own.rank()}, DType::I64)), loc);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "rlx/ir/building.h"
+#include "rlx/ir/counting.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/shape.h"
@@ -11,13 +12,6 @@
 namespace rlx {
 using namespace building;
 namespace {
-
-// 0, 1, 2, .. along `axis` of [1, .., d, .., 1], I64.
-Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank, SourceLoc loc) {
-  Dims dims(static_cast<std::size_t>(rank), Dim(1));
-  dims[static_cast<std::size_t>(axis)] = d;
-  return g.iota(Shape(std::move(dims), DType::I64), axis, loc);
-}
 
 // Indices of which negative ones count from the end of x's axis.
 Expr counted(Graph& g, Expr indices, Expr x, std::int64_t axis, SourceLoc loc, const char* what) {
@@ -27,8 +21,9 @@ Expr counted(Graph& g, Expr indices, Expr x, std::int64_t axis, SourceLoc loc, c
   const At at{loc};
   const Dim& d = x.dim(static_cast<int>(axis));
   const bool narrow = d.is_static() && d.value() <= std::numeric_limits<std::int32_t>::max();
-  const Expr i = narrow ? indices : g.cast(at(indices), DType::I64);
-  const Operand extent = narrow ? at(d.value()) : at(extent_value(g, x, axis, loc));
+  const DType t = narrow ? indices.dtype() : count_dtype(g, {{d}}, indices.dtype());
+  const Expr i = cast_at(g, indices, t, loc);
+  const Operand extent = narrow ? at(d.value()) : at(extent_of(g, x, axis, t, loc));
   return g.where(at(g.lt(at(i), at(0))), at(g.add(at(i), extent)), at(i));
 }
 
@@ -89,7 +84,9 @@ std::vector<Value> along_axis(Graph& g, Expr x, Expr indices, std::int64_t axis,
     if (a != axis && extent.is_static() && count.is_static() && count.value() > extent.value())
       fail(loc, ErrorCode::ShapeMismatch,
            concat_text(what, ": indices ", indices.shape(), " go beyond axis ", a, " of x ", x.shape()));
-    out.push_back(a == axis ? at : g.expand(At{loc}(positions(g, count, a, x.rank(), loc)), indices.shape().dims()));
+    out.push_back(a == axis ? at
+                            : g.expand(At{loc}(positions(g, count, a, x.rank(), count_dtype(g, {{count}}), loc)),
+                                       indices.shape().dims()));
   }
   return out;
 }
@@ -185,7 +182,8 @@ Expr Builder::gather_nd(Operand x, Operand indices, std::int64_t batch_dims) {
     if (!(v.dim(axis) == i.dim(axis)))
       fail(x.loc(), ErrorCode::ShapeMismatch,
            concat_text("gather_nd: x ", v.shape(), " and indices ", i.shape(), " differ in batch axis ", b));
-    at.insert(at.begin(), positions(graph(), v.dim(axis), b, static_cast<int>(dims.size()), x.loc()));
+    const DType t = count_dtype(graph(), {{v.dim(axis)}});
+    at.insert(at.begin(), positions(graph(), v.dim(axis), b, static_cast<int>(dims.size()), t, x.loc()));
   }
   const auto axes = first_axes(static_cast<std::int64_t>(at.size()));
   return graph().add(ops::Gather{axes}, joined(v, broadcast(graph(), at, x.loc(), "gather_nd")), x.loc());

@@ -98,10 +98,4 @@ inline DimRange bounds_of(const Graph& g, const Dim& d) {
   return d.range(ranges);
 }
 
-// The length of an axis as an I64 value.
-inline Expr extent_value(Graph& g, const Expr& x, std::int64_t axis, SourceLoc loc) {
-  const Dim& d = x.dim(static_cast<int>(axis));
-  return d.is_static() ? g.constant(Tensor::scalar_i64(DType::I64, d.value()), loc) : g.dim_size(At{loc}(x), axis);
-}
-
 }  // namespace rlx::building

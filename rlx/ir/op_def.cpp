@@ -184,7 +184,8 @@ Cost CostContext::with_flops(double flops) const {
   return cost;
 }
 
-std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy) {
+std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs, FusionPolicy policy,
+                                 bool may_branch) {
   const OpDef& def = op_def(op);
   if (!def.decompose.has())
     throw Error(ErrorCode::Unsupported, concat_text(op_text_name(op), " has no decomposition: ",
@@ -192,7 +193,7 @@ std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const 
   std::vector<Shape> input_shapes;
   for (const Expr& e : inputs) input_shapes.push_back(e.shape());
   std::vector<Shape> result_shapes = infer_shapes(op, input_shapes).value();
-  DecomposeContext c(graph, op, inputs, result_shapes, policy);
+  DecomposeContext c(graph, op, inputs, result_shapes, policy, may_branch);
   def.decompose(c);
   for (int r = 0; r < c.num_results(); ++r) {
     Expr e = c.results()[static_cast<std::size_t>(r)];

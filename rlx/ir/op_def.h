@@ -171,9 +171,14 @@ class BuildContext {
 class DecomposeContext : public BuildContext {
  public:
   DecomposeContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes,
-                   FusionPolicy policy)
-      : BuildContext(graph, op, inputs, result_shapes), results_(result_shapes.size()), policy_(policy) {}
+                   FusionPolicy policy, bool may_branch = false)
+      : BuildContext(graph, op, inputs, result_shapes),
+        results_(result_shapes.size()),
+        policy_(policy),
+        may_branch_(may_branch) {}
   FusionPolicy policy() const { return policy_; }
+  /// True where work that few runs need may be put in a branch (Claims::branches_freely).
+  bool may_branch() const { return may_branch_; }
   /// InvalidArgument for a value of another graph than `graph()`.
   void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = own(e); }
   void set_result(Expr e) { set_result(0, e); }
@@ -182,6 +187,7 @@ class DecomposeContext : public BuildContext {
  private:
   std::vector<Expr> results_;
   FusionPolicy policy_;
+  bool may_branch_;
 };
 
 /// What reverse mode puts in the place of an op: an op of the same operands that also gives residuals, which the
@@ -500,7 +506,7 @@ inline Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> input
 }
 /// Appends the decomposition of `op` over `inputs` to `graph`; one value per result. Unsupported when the op has none.
 std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const Expr> inputs,
-                                 FusionPolicy policy = FusionPolicy::Fusable);
+                                 FusionPolicy policy = FusionPolicy::Fusable, bool may_branch = false);
 /// Appends a copy of sub-graph `body` to `graph` with its inputs replaced by `inputs`; returns its outputs.
 std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const Expr> inputs);
 

@@ -34,11 +34,15 @@ class Claims {
   virtual bool on_host(const Graph&, NodeId) const { return false; }
   /// True for a branch or loop that is refused, but whose bodies can run as programs of their own.
   virtual bool driven(const Graph&, NodeId) const { return false; }
+  /// True when the node's kernel reads that operand, the result of a Dequantize, from its codes.
+  virtual bool reads_encoded(const Graph&, NodeId, int /*operand*/) const { return false; }
   /// True for a target that stands for several devices, on which labels place nodes.
   virtual bool places() const { return false; }
   /// The device that a label places nodes on, as a number; 0 for one that places none. Nothing is joined across them.
   virtual std::uint32_t place_of(std::string_view /*label*/) const { return 0; }
   virtual RegionLimits region_limits() const { return {}; }
+  /// True where a branch is a part of the program like any other, so that what is written out may save work by one.
+  virtual bool branches_freely() const { return false; }
 
   bool has(OpKind kind) const;
   bool claims(const Graph& g, NodeId id) const { return refuses(g, id) == nullptr; }

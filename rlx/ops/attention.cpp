@@ -318,7 +318,7 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     Graph& g = c.graph();
     const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
     const AttentionGraph a = build_attention(g, spec, attention_operands(c));
-    Expr y = weigh_values(g, spec, a);
+    Expr y = weigh_values(g, spec, a, c.may_branch());
     c.set_result(round_to(merge_heads(g, spec, y, spec.num_heads, c.result_shape().dims()), c.result_shape().dtype()));
     c.set_result(1, log_sum_exp(g, spec, a));
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "rlx/ir/counting.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/wide.h"
 
@@ -132,9 +133,6 @@ Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads
 
 namespace {
 
-// Extents below it are counted, and added and subtracted, in 32 bits.
-constexpr std::int64_t kLongest32 = std::int64_t{1} << 29;
-
 // What each query sees by position and by lengths, to broadcast against [B, KV, G, S_q, S_k].
 struct Visibility {
   std::optional<Expr> keys, row;
@@ -147,15 +145,10 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
   const bool lengths = in.kv_len || in.q_len;
   Visibility out;
   if (!positions && !lengths) return out;
-  // 32 bits where they hold every sum below: some devices have no more.
-  const auto is_short = [](const Dim& d) { return d.is_static() && d.value() < kLongest32; };
-  const DType t = is_short(queries) && is_short(keys) ? DType::I32 : DType::I64;
+  const DType t = count_dtype(g, {{queries}, {keys}});
   Expr key = lengths ? g.iota(Shape({1, 1, 1, 1, keys}, t), 4) : g.iota(Shape({1, keys}, t), 1);
   Expr position = lengths ? g.iota(Shape({1, 1, 1, queries, 1}, t), 3) : g.iota(Shape({queries, 1}, t), 0);
-  const auto extent = [&](const Expr& of) {
-    const Dim& d = of.dim(axis);
-    return t == DType::I32 ? g.constant(Tensor::scalar_i64(t, d.value())) : g.dim_size(of, axis);
-  };
+  const auto extent = [&](const Expr& of) { return extent_of(g, of, axis, t); };
   // Lengths of each batch entry as [B, 1, 1, 1, 1], between 0 and the extent.
   auto clamped = [&](const Expr& n, const Expr& of) {
     return g.reshape(g.max(g.min(g.cast(n, t), extent(of)), 0), {n.dim(0), 1, 1, 1, 1});
@@ -177,7 +170,7 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
   Expr seen = g.le(key, position);
   if (spec.mask == MaskKind::SlidingWindow) {
     // Longer than any sequence; the subtraction cannot wrap.
-    const std::int64_t window = std::min(spec.window, t == DType::I32 ? kLongest32 : std::int64_t{1} << 40);
+    const std::int64_t window = std::min(spec.window, std::int64_t{1} << (t == DType::I32 ? 29 : 40));
     seen = g.bit_and(seen, g.ge(key, position - window));
   }
   out.keys = out.keys ? g.bit_and(*out.keys, seen) : seen;
@@ -239,18 +232,28 @@ Expr behind_mask(const AttentionGraph& a, Expr x) {
   return a.hides ? g.where(g.lt(g.abs(x), std::numeric_limits<double>::infinity()), x, 0) : x;
 }
 
-Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a) {
+Expr weigh_values(Graph& graph, const AttentionSpec& spec, const AttentionGraph& a, bool may_branch) {
   const ops::DotGeneral product{{4}, {2}, {0, 1}, {0, 1}};
-  if (!a.hides) return g.dot_general(a.probabilities, a.v, product);
+  if (!a.hides) return graph.dot_general(a.probabilities, a.v, product);
   // 0 * NaN is NaN, so the product sees finite values, and beside them which ones are not below inf or not above -inf:
   // their weighted counts are positive where a key with a weight brings +inf, -inf or (both) NaN.
   const double inf = std::numeric_limits<double>::infinity();
   const DType t = a.v.dtype();
-  Expr joined = g.concat(
-      {behind_mask(a, a.v), g.cast(g.logical_not(g.lt(a.v, inf)), t), g.cast(g.logical_not(g.gt(a.v, -inf)), t)}, 3);
-  Expr sums = g.dot_general(a.probabilities, joined, product);
-  auto part = [&](int i) { return g.narrow(sums, 4, i * spec.v_head_dim, spec.v_head_dim); };
-  return part(0) + g.where(g.gt(part(1), 0), inf, 0) + g.where(g.gt(part(2), 0), -inf, 0);
+  const auto with_counts = [&](Graph& g) {
+    Expr joined = g.concat({g.where(g.lt(g.abs(a.v), inf), a.v, 0), g.cast(g.logical_not(g.lt(a.v, inf)), t),
+                            g.cast(g.logical_not(g.gt(a.v, -inf)), t)},
+                           3);
+    Expr sums = g.dot_general(a.probabilities, joined, product);
+    auto part = [&](int i) { return g.narrow(sums, 4, i * spec.v_head_dim, spec.v_head_dim); };
+    return part(0) + g.where(g.gt(part(1), 0), inf, 0) + g.where(g.gt(part(2), 0), -inf, 0);
+  };
+  // Of few keys the product is little beside the rest, and a branch takes time to compile.
+  const Dim keys = a.v.dim(2);
+  if (!may_branch || (keys.is_static() && keys.value() < 128)) return with_counts(graph);
+  const Expr all = graph.reduce_min(graph.cast(graph.lt(graph.abs(a.v), inf), DType::I32), {0, 1, 2, 3});
+  return graph.cond(
+      graph.gt(all, 0), [&](Graph& g) { return ExprList{g.dot_general(a.probabilities, a.v, product)}; },
+      [&](Graph& g) { return ExprList{with_counts(g)}; })[0];
 }
 
 Expr log_sum_exp(Graph& g, const AttentionSpec& spec, const AttentionGraph& a) {

@@ -90,8 +90,9 @@ struct AttentionGraph {
 /// Appends the scores, mask and softmax; `mask` is used when the kind takes one.
 AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, const AttentionOperands& in);
 /// probabilities v, [B, KV, G, S_q, D]. Where keys are hidden one of weight 0 adds nothing even if v is NaN or
-/// infinite.
-Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a);
+/// infinite, which takes a product of three times the width: with `may_branch` and many keys only in runs whose v holds
+/// one.
+Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a, bool may_branch);
 /// log(sum(exp(scores))) [B, H, S_q]; -inf where nothing is seen.
 Expr log_sum_exp(Graph& g, const AttentionSpec& spec, const AttentionGraph& a);
 /// Where keys are hidden: x where it is finite, else 0; else x. For factors whose other side is 0 at what is hidden,

@@ -38,7 +38,8 @@ Expr suffix_recurrence(Graph& g, Expr b, Expr a, std::int64_t axis) {
     return b;
   }
   const int rank = b.rank() + 1;  // i along `axis`, j along the next
-  const Expr later = g.ge(positions(g, extent, axis + 1, rank), positions(g, extent, axis, rank));
+  const DType t = count_dtype(g, {{extent}});
+  const Expr later = g.ge(positions(g, extent, axis + 1, rank, t), positions(g, extent, axis, rank, t));
   const Expr products = g.cumulative(CumulativeKind::Prod, g.where(later, g.unsqueeze(a, axis), 1), axis + 1, true);
   return g.sum(g.where(later, products * g.unsqueeze(b, axis), 0), {axis + 1});
 }
@@ -57,8 +58,9 @@ class RunningExtremum {
     const Expr rows = to_rows(x);
     const Dim count = rows.dim(0), extent = rows.dim(1);
     const Expr y = g.cumulative(op.fn, rows, 1), before = g.cumulative(op.fn, rows, 1, true);
-    const Expr at = g.expand(positions(g, extent, 1, 2), {count, extent}), length = dim_value(g, extent);
-    row_start_ = positions(g, count, 0, 2) * length;
+    const DType t = count_dtype(g, {{count, extent}});
+    const Expr at = g.expand(positions(g, extent, 1, 2, t), {count, extent}), length = dim_value(g, extent, t);
+    row_start_ = positions(g, count, 0, 2, t) * length;
     const Expr beats = op.fn == CumulativeKind::Max ? g.gt(rows, before) : g.lt(rows, before);
     const Expr sets = g.bit_or(beats, g.eq(at, 0));
     number_ = g.eq(y, y);
@@ -67,7 +69,7 @@ class RunningExtremum {
     start_ = flat(g.cummax(g.where(sets, at, 0), 1));
     latest_ = flat(g.cummax(g.where(ties_, at, 0), 1));
     end_ = flat(g.min(g.cummin(g.where(sets, at, length), 1, true, true), length) - 1);
-    const Expr seen = g.cumsum(g.cast(ties_, DType::I64), 1);
+    const Expr seen = g.cumsum(g.cast(ties_, t), 1);
     count_ = g.cast(seen - at_flat(seen, start_) + 1, accumulator_dtype(x.dtype()));
   }
   /// Cotangent of y -> cotangent of x.

@@ -35,25 +35,26 @@ Expr with_batch_start(Graph& g, Expr starts) {
   return g.concat({g.constant(Tensor::zeros(Shape({1}, starts.dtype()))), starts}, 0);
 }
 
-// Batched starts [B, rank] of axis `axis`, clamped so that a window of `size` fits, I64 [B, 1, .., 1] with rank + 1
+// Batched starts [B, rank] of axis `axis`, clamped so that a window of `size` fits, in `t`: [B, 1, .., 1] with rank + 1
 // axes.
-Expr clamped_start(Graph& g, Expr starts, std::int64_t axis, const Dim& extent, const Dim& size) {
+Expr clamped_start(Graph& g, Expr starts, std::int64_t axis, const Dim& extent, const Dim& size, DType t) {
   const std::int64_t rank = starts.dim(1).value();
   Dims dims(static_cast<std::size_t>(rank) + 1, Dim(1));
   dims[0] = starts.dim(0);
-  const Expr start = g.reshape(g.cast(g.narrow(starts, 1, Dim(axis), Dim(1)), DType::I64), dims);
-  return g.min(g.max(start, 0), dim_value(g, extent) - dim_value(g, size));
+  const Expr start = g.reshape(g.cast(g.narrow(starts, 1, Dim(axis), Dim(1)), t), dims);
+  return g.min(g.max(start, 0), dim_value(g, extent, t) - dim_value(g, size, t));
 }
 
-// Index into the flattened x of the element at `coordinates` (one I64 tensor per axis, broadcast together) of each
-// batch entry.
+// Index into the flattened x of the element at `coordinates` (one tensor per axis, broadcast together) of each batch
+// entry.
 Expr flat_index(Graph& g, const std::vector<Expr>& coordinates, const Dims& dims, bool batched, const Dim& batch) {
+  const DType t = coordinates[0].dtype();
   Expr index;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    const Expr term = coordinates[i] * dims_product(g, std::span(dims).subspan(i + 1));
+    const Expr term = coordinates[i] * dims_product(g, std::span(dims).subspan(i + 1), t);
     index = index.valid() ? index + term : term;
   }
-  if (batched) index = index + positions(g, batch, 0, static_cast<int>(dims.size()) + 1) * dims_product(g, dims);
+  if (batched) index = index + positions(g, batch, 0, static_cast<int>(dims.size()) + 1, t) * dims_product(g, dims, t);
   return index;
 }
 
@@ -90,11 +91,12 @@ struct DynamicSliceRules {
     if (!c.is_batched(1))
       return c.set_result(g.dynamic_slice(x, with_batch_start(g, starts), prepend(c.batch_size(), sizes)));
     const Dims dims(x.shape().dims().begin() + (c.is_batched(0) ? 1 : 0), x.shape().dims().end());
+    const DType t = count_dtype(g, {prepend(c.batch_size(), dims)}, starts.dtype());
     std::vector<Expr> coordinates;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const auto axis = static_cast<std::int64_t>(i);
-      coordinates.push_back(clamped_start(g, starts, axis, dims[i], sizes[i]) +
-                            positions(g, sizes[i], axis + 1, static_cast<int>(sizes.size()) + 1));
+      coordinates.push_back(clamped_start(g, starts, axis, dims[i], sizes[i], t) +
+                            positions(g, sizes[i], axis + 1, static_cast<int>(sizes.size()) + 1, t));
     }
     c.set_result(g.gather(flattened(g, x), flat_index(g, coordinates, dims, c.is_batched(0), c.batch_size()), 0));
   }
@@ -148,13 +150,14 @@ struct DynamicUpdateSliceRules {
     for (const Dim& size : sizes)
       if (size.is_static(0)) return c.set_result(x);
     // Every element of the result looks back into its window.
+    const DType t = count_dtype(g, {prepend(c.batch_size(), dims)}, starts.dtype());
     std::vector<Expr> coordinates;
     Expr inside;
     for (std::size_t i = 0; i < dims.size(); ++i) {
       const auto axis = static_cast<std::int64_t>(i);
-      const Expr size = dim_value(g, sizes[i]);
-      const Expr at = positions(g, dims[i], axis + 1, static_cast<int>(dims.size()) + 1) -
-                      clamped_start(g, starts, axis, dims[i], sizes[i]);
+      const Expr size = dim_value(g, sizes[i], t);
+      const Expr at = positions(g, dims[i], axis + 1, static_cast<int>(dims.size()) + 1, t) -
+                      clamped_start(g, starts, axis, dims[i], sizes[i], t);
       const Expr hit = g.bit_and(g.ge(at, 0), g.lt(at, size));
       inside = inside.valid() ? g.bit_and(inside, hit) : hit;
       coordinates.push_back(g.min(g.max(at, 0), size - 1));

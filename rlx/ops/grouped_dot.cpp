@@ -35,7 +35,7 @@ struct GroupedDotRules {
   static void decompose(DecomposeContext& c) {
     const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
     Graph& g = c.graph();
-    const Expr x = c.input(0), other = c.input(1), ids = g.cast(c.input(2), DType::I64);
+    const Expr x = c.input(0), other = c.input(1);
     const DType t = x.dtype();
     // Nothing to add up: groups, or other extents, may be too many to count then.
     const auto empty = [](const Shape& s) {
@@ -44,8 +44,9 @@ struct GroupedDotRules {
     if (empty(x.shape()) || empty(other.shape()) || empty(c.result_shape()))
       return c.set_result(c.zeros(c.result_shape()));
     const Dim groups = rows ? other.dim(0) : Dim(c.op<ops::GroupedDot>().groups);
-    const Expr numbers = positions(g, groups, 0, 1);
-    const auto mine = [&](Graph& body, Expr number) { return body.reshape(body.eq(ids, number), {x.dim(0), 1}); };
+    const DType number = count_dtype(g, {{groups}}, c.input(2).dtype());
+    const Expr numbers = positions(g, groups, 0, 1, number), ids = g.cast(c.input(2), number);
+    const auto mine = [&](Graph& body, Expr group) { return body.reshape(body.eq(ids, group), {x.dim(0), 1}); };
     if (rows) {
       const LoopResult r = g.scan(c.zeros(c.result_shape()), {numbers, other},
                                   [&](Graph& body, const ExprList& sum, const ExprList& at) {
@@ -103,8 +104,10 @@ struct GroupedDotRules {
     Expr ids = c.lifted(2), other = c.input(1);
     if (!rows || c.is_batched(1)) {
       const Dim groups = rows ? c.input(1).dim(1) : Dim(op.groups);
-      const Expr inside = g.bit_and(g.ge(ids, 0), g.lt(g.cast(ids, DType::I64), dim_value(g, groups)));
-      ids = g.where(inside, g.cast(ids, DType::I64) + positions(g, b, 0, 2) * dim_value(g, groups), -1);
+      const DType t = count_dtype(g, {{b, groups}}, ids.dtype());
+      const Expr own = g.cast(ids, t), count = dim_value(g, groups, t);
+      const Expr inside = g.bit_and(g.ge(own, 0), g.lt(own, count));
+      ids = g.where(inside, own + positions(g, b, 0, 2, t) * count, -1);
       other = folded(c.lifted(1));
       if (!rows) {
         if (!b.is_static())

@@ -60,7 +60,9 @@ std::vector<std::int64_t> move_axis(int rank, std::int64_t axis, std::int64_t to
 std::vector<Value> batched_indices(BatchContext& c, int first, int last) {
   std::vector<Value> out;
   const Expr some = c.lifted(first);
-  out.push_back(c.graph().expand(positions(c.graph(), c.batch_size(), 0, some.rank()), some.shape().dims()));
+  Graph& g = c.graph();
+  const Dim& batch = c.batch_size();
+  out.push_back(g.expand(positions(g, batch, 0, some.rank(), count_dtype(g, {{batch}})), some.shape().dims()));
   for (int i = first; i < last; ++i) out.push_back(c.lifted(i));
   return out;
 }

@@ -90,14 +90,17 @@ struct PagedAttentionRules {
       c.set_result(0, c.zeros(c.result_shape(0)));
       return c.set_result(1, c.full(c.result_shape(1), kHidden));
     }
-    const auto wide = [&](Expr x) { return g.cast(x, DType::I64); };
-    const Expr start = wide(g.narrow(c.input("q_start"), 0, 0, requests)),
-               behind = wide(g.narrow(c.input("q_start"), 0, 1, requests));
-    const Expr extent = dim_value(g, tokens);
-    const Expr q_len = g.max(g.min(behind - start, extent), 0);
     const Expr k = gathered(g, c.input("k_pool"), table), v = gathered(g, c.input("v_pool"), table);
+    const Dim keys = k.dim(1), width = c.has("mask") ? c.input("mask").dim(1) : Dim(1);
+    const DType count = count_dtype(g, {{requests, tokens}, {tokens, width}, {keys}});
+    const Expr extent = dim_value(g, tokens, count);
+    // A request that starts outside of [-T, T] has no tokens, and one that ends beyond 2 T has as many as it can have:
+    // nothing hangs on how far outside these are.
+    const Expr starts = g.max(g.min(g.cast(c.input("q_start"), count), extent * 2), -extent);
+    const Expr start = g.narrow(starts, 0, 0, requests), behind = g.narrow(starts, 0, 1, requests);
+    const Expr q_len = g.max(g.min(behind - start, extent), 0);
     // Token (b, i) of the rows is token start[b] + i.
-    const Expr token = g.reshape(start, {requests, 1}) + g.iota(Shape({1, tokens}, DType::I64), 1);
+    const Expr token = g.reshape(start, {requests, 1}) + positions(g, tokens, 1, 2, count);
     const Expr rows = g.gather(q, token, 0);  // [B, T, H, D]; clamps
     ops::Attention inner;
     inner.num_heads = op.num_heads, inner.kv_heads = op.kv_heads, inner.head_dim = op.head_dim;
@@ -105,14 +108,14 @@ struct PagedAttentionRules {
     inner.v_head_dim = op.v_head_dim, inner.layout = HeadLayout::HeadsInner;
     std::vector<std::pair<std::string_view, Expr>> operands{
         {"q", rows}, {"k", k}, {"v", v}, {"kv_len", c.input("kv_len")}, {"q_len", g.cast(q_len, DType::I32)}};
-    if (c.has("mask")) operands.emplace_back("mask", spread_mask(c, op.mask, token, q_len, k.dim(1)));
+    if (c.has("mask")) operands.emplace_back("mask", spread_mask(c, op.mask, token, q_len, keys));
     if (c.has("sinks")) operands.emplace_back("sinks", c.input("sinks"));
     const Expr y = g.add_named(inner, operands), lse = y.result(1);
     // The request of each token, its place there, and whether it has one.
-    const Expr t = g.iota(Shape({tokens}, DType::I64), 0);
+    const Expr t = positions(g, tokens, 0, 1, count);
     const Expr later = g.narrow(start, 0, 1, requests - Dim(1));
     const Expr request =
-        g.sum(g.cast(g.le(g.reshape(later, {1, later.dim(0)}), g.reshape(t, {tokens, 1})), DType::I64), {1});
+        g.sum(g.cast(g.le(g.reshape(later, {1, later.dim(0)}), g.reshape(t, {tokens, 1})), count), {1});
     const Expr place = t - g.gather(start, request, 0);
     const Expr there = g.bit_and(g.ge(place, 0), g.lt(place, g.gather(q_len, request, 0)));
     const Expr row = request * extent + place;      // out of range only where nothing is there
@@ -132,12 +135,13 @@ struct PagedAttentionRules {
     Graph& g = c.graph();
     const Expr mask = c.input("mask");
     const Dim tokens = mask.dim(0), width = mask.dim(1), requests = token.dim(0);
-    const Expr last = dim_value(g, width);
-    const Expr kv_len = g.max(g.min(g.cast(c.input("kv_len"), DType::I64), dim_value(g, keys)), 0);
+    const DType count = token.dtype();
+    const Expr last = dim_value(g, width, count);
+    const Expr kv_len = g.max(g.min(g.cast(c.input("kv_len"), count), dim_value(g, keys, count)), 0);
     // Which new token a key is; older keys are below 0.
-    const Expr fresh = g.reshape(g.iota(Shape({1, keys}, DType::I64), 1) - g.reshape(kv_len - q_len, {requests, 1}),
-                                 {requests, 1, keys});
-    const Expr row = g.max(g.min(token, dim_value(g, tokens) - 1), 0);
+    const Expr fresh =
+        g.reshape(positions(g, keys, 1, 2, count) - g.reshape(kv_len - q_len, {requests, 1}), {requests, 1, keys});
+    const Expr row = g.max(g.min(token, dim_value(g, tokens, count) - 1), 0);
     const Expr at = g.reshape(row, {requests, tokens, 1}) * last + g.max(g.min(fresh, last - 1), 0);
     Expr value = g.gather(g.reshape(mask, {tokens * width}), at, 0);  // [B, T, S]
     const Expr old = g.lt(fresh, 0), beyond = g.ge(fresh, last);

@@ -83,13 +83,11 @@ struct RopeRules {
       return g.gather(g.reshape(table, {rows, width}), *positions, 0);
     }
     // Entry b's rows begin at b R.
-    Expr last = g.dim_size(table, 1);
-    Expr row = g.max(g.min(g.cast(*positions, DType::I64), last - 1), 0);
-    row = row + positions_along(g, batch) * last;
+    const DType t = count_dtype(g, {{batch, rows}});
+    const Expr extent = extent_of(g, table, 1, t);
+    const Expr row = g.max(g.min(g.cast(*positions, t), extent - 1), 0) + rlx::positions(g, batch, 0, 2, t) * extent;
     return g.gather(g.reshape(table, {batch * rows, width}), row, 0);
   }
-  // 0, 1, .. as [B, 1].
-  static Expr positions_along(Graph& g, const Dim& batch) { return g.iota(Shape({batch, 1}, DType::I64), 0); }
 
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Rope>();
@@ -169,9 +167,10 @@ struct RopeRules {
     const Dim batch = d.dim(0), seq = d.dim(1), width = d.dim(2);
     const bool own = table.rank() == 3 && !table.dim(0).is_static(1);
     const Dim rows = table.dim(-2), tables = own ? batch : Dim(1);
-    const Expr extent = dim_value(g, rows);
-    Expr row = g.max(g.min(g.cast(at, DType::I64), extent - 1), 0);
-    if (own) row = row + positions_along(g, batch) * extent;
+    const DType t = count_dtype(g, {{tables, rows}});
+    const Expr extent = dim_value(g, rows, t);
+    Expr row = g.max(g.min(g.cast(at, t), extent - 1), 0);
+    if (own) row = row + positions(g, batch, 0, 2, t) * extent;
     if (row.rank() == 1) row = g.unsqueeze(row, 0);
     row = g.reshape(g.expand(row, {batch, seq}), {batch * seq});
     Expr zero = g.expand(g.scalar(0, d.dtype()), {tables * rows, width});

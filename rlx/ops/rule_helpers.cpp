@@ -117,26 +117,6 @@ Dims prepend(const Dim& d, const Dims& dims) {
   return out;
 }
 
-Expr dim_value(Graph& g, const Dim& d) {
-  if (d.is_static()) return g.constant(Tensor::scalar_i64(DType::I64, d.value()));
-  return g.dim_size(positions(g, d, 0, 1), 0);
-}
-
-Expr dims_product(Graph& g, std::span<const Dim> dims) {
-  Dim product(1);
-  for (const Dim& d : dims) product = product * d;
-  if (product.is_static()) return dim_value(g, product);
-  Expr out;
-  for (const Dim& d : dims) out = out.valid() ? out * dim_value(g, d) : dim_value(g, d);
-  return out;
-}
-
-Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank) {
-  Dims dims(static_cast<std::size_t>(rank), Dim(1));
-  dims[static_cast<std::size_t>(axis)] = d;
-  return g.iota(Shape(std::move(dims), DType::I64), axis);
-}
-
 Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes) {
   Dims dims = x.dims();
   for (std::int64_t axis : axes) dims[static_cast<std::size_t>(axis)] = Dim(1);
@@ -146,7 +126,7 @@ Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes) {
 Expr group_size(Graph& g, const Shape& x, const std::vector<std::int64_t>& axes, DType dtype) {
   Dims reduced;
   for (std::int64_t axis : axes) reduced.push_back(x.dim(static_cast<int>(axis)));
-  return g.cast(dims_product(g, reduced), dtype);
+  return g.cast(dims_product(g, reduced, count_dtype(g, {reduced})), dtype);
 }
 
 }  // namespace rlx

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "rlx/ir/counting.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/tensor/visit.h"
 
@@ -119,12 +120,7 @@ std::vector<std::int64_t> identity_perm(int rank);
 std::vector<std::int64_t> inverse_perm(const std::vector<std::int64_t>& perm);
 /// `d` in front of `dims`.
 Dims prepend(const Dim& d, const Dims& dims);
-/// The value of a dimension, or of the product of some, as an I64 scalar; a constant when it is static.
-Expr dim_value(Graph& g, const Dim& d);
-Expr dims_product(Graph& g, std::span<const Dim> dims);
 /// How many elements those axes of x have together, as a scalar of `dtype`.
 Expr group_size(Graph& g, const Shape& x, const std::vector<std::int64_t>& axes, DType dtype);
-/// 0, 1, 2, .. along `axis` of [1, .., d, .., 1] with `rank` axes, I64.
-Expr positions(Graph& g, const Dim& d, std::int64_t axis, int rank);
 
 }  // namespace rlx

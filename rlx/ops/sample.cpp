@@ -50,7 +50,9 @@ struct SampleRules {
     Expr logits = g.cast(c.input("logits"), t);
     if (c.has("mask_bits")) {
       const Expr word = g.expand(c.input("mask_bits"), c.input("mask_bits").shape().dims());
-      const Expr token = g.expand(positions(g, tokens, 1, 2), all), row = g.expand(positions(g, rows, 0, 2), all);
+      const DType at = count_dtype(g, {{rows}, {tokens}});
+      const Expr token = g.expand(positions(g, tokens, 1, 2, at), all),
+                 row = g.expand(positions(g, rows, 0, 2, at), all);
       const Expr words = g.add(ops::Gather{{0, 1}}, {word, row, g.shr(token, 5)});
       const Expr bit = g.bit_and(g.shr(words, g.cast(g.bit_and(token, 31), DType::U32)), g.scalar(1, DType::U32));
       logits = g.where(g.ne(bit, g.scalar(0, DType::U32)), logits, -kInf);
@@ -81,7 +83,7 @@ struct SampleRules {
     const Expr possible = g.bit_and(kept, g.ne(sorted, -kInf));
     const Expr drawn = g.arg_max(g.where(possible, scaled + luck, -kInf), 1, true);
     const Expr at = g.where(greedy, g.scalar(0, DType::I32), drawn);
-    const Expr row = positions(g, rows, 0, 2);
+    const Expr row = positions(g, rows, 0, 2, count_dtype(g, {{rows}}));
     const auto picked = [&](Expr from) {  // [B, V] at the place drawn: [B]
       return g.reshape(g.add(ops::Gather{{0, 1}}, {from, row, g.expand(at, column)}), {rows});
     };

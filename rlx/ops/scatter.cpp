@@ -42,9 +42,9 @@ class Parts {
       axes.push_back(static_cast<std::int64_t>(extents.size()));
       extents.push_back(x().dim(static_cast<int>(a)));
     }
-    const Expr number =
-        g_.reshape(g_.iota(Shape({c_.input(1).shape().num_elements_dim()}, DType::I64), 0), index_dims());
-    const Expr nobody = c_.full(Shape(extents, DType::I64), -1);
+    const DType t = count_dtype(g_, {index_dims()});
+    const Expr number = g_.reshape(positions(g_, c_.input(1).shape().num_elements_dim(), 0, 1, t), index_dims());
+    const Expr nobody = c_.full(Shape(extents, t), -1);
     const Expr winner = pick(put(ScatterKind::Set, nobody, number, axes), -1, axes);
     Dims dims(static_cast<std::size_t>(op_.axes.front()), Dim(1));
     dims.insert(dims.end(), index_dims().begin(), index_dims().end());

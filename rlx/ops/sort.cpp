@@ -66,11 +66,12 @@ struct SortRules {
     const auto& op = c.op<ops::Sort>();
     Graph& g = c.graph();
     const Shape& keys = c.input(0).shape();
-    const Expr at = g.iota(keys.with_dtype(DType::I64), op.axis);
+    const DType t = count_dtype(g, {keys.dims()});
+    const Expr at = g.iota(keys.with_dtype(t), op.axis);
     const Expr order = g.add(op, {c.input(0), at}).result(1);
     std::vector<Value> out;
     for (int a = 0; a < keys.rank(); ++a)
-      out.push_back(a == op.axis ? order : g.expand(positions(g, keys.dim(a), a, keys.rank()), keys.dims()));
+      out.push_back(a == op.axis ? order : g.expand(positions(g, keys.dim(a), a, keys.rank(), t), keys.dims()));
     return out;
   }
   static std::vector<std::int64_t> all_axes(const BuildContext& c) { return identity_perm(c.input(0).rank()); }
@@ -111,6 +112,7 @@ struct SortRules {
     s.add("values of other dtypes",
           {f32({2, 4}), small({2, 4}, DType::I64), SampleInput(Shape({2, 4}, DType::Bool), Fill::Boolean)},
           ops::Sort{1, false});
+    s.add("values of 4 bits", {f32({2, 5}), small({2, 5}, DType::I4)}, ops::Sort{1, false});
     s.add("complex values", {f32({2, 4}), Shape({2, 4}, DType::C64)}, ops::Sort{1, false});
     s.add("half", {Shape({5}, DType::F16)}, ops::Sort{});
     s.add("bf16", {Shape({5}, DType::BF16)}, ops::Sort{0, true});

@@ -8,12 +8,13 @@
 namespace rlx {
 namespace {
 
-// Positions of the picked elements in the flattened x [.., N]: I64 [R, k] with R rows.
+// Positions of the picked elements in the flattened x [.., N]: [R, k] with R rows.
 Expr picked_positions(Graph& g, const Shape& x, Expr indices) {
   Dim rows(1);
   for (int i = 0; i + 1 < x.rank(); ++i) rows = rows * x.dim(i);
-  const Expr at = g.cast(g.reshape(indices, {rows, indices.dim(indices.rank() - 1)}), DType::I64);
-  const Expr row_starts = g.iota(Shape({rows, 1}, DType::I64), 0) * dim_value(g, x.dim(-1));
+  const DType t = count_dtype(g, {x.dims()});
+  const Expr at = g.cast(g.reshape(indices, {rows, indices.dim(indices.rank() - 1)}), t);
+  const Expr row_starts = positions(g, rows, 0, 2, t) * dim_value(g, x.dim(-1), t);
   return at + row_starts;
 }
 

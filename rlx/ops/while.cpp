@@ -139,7 +139,9 @@ struct WhileRules {
     std::vector<std::size_t> seed_of(p.outputs(), 0), carried;
     for (std::size_t k = 0, at = r.inputs.size() + r.residuals.size(); k < p.outputs(); ++k)
       if (notes.seeded[k]) seed_of[k] = at++;
-    const std::size_t trips = take(c.output(trips_of(p)), Shape({}, DType::I64));
+    const Dim rows(*op.max_trips);
+    const Shape count({}, count_dtype(g, {{rows}}));
+    const std::size_t trips = take(g.cast(c.output(trips_of(p)), count.dtype()), count);
     for (std::size_t k = 0; k < r.inputs.size(); ++k)
       given[k] = take(c.input(static_cast<int>(r.inputs[k])), inputs[r.inputs[k]]);
     ops::Scan back;
@@ -149,8 +151,7 @@ struct WhileRules {
     for (std::size_t k = 0; k < p.invariants; ++k)
       if (wanted_invariants[k]) carried.push_back(take(c.zeros(inputs[k]), inputs[k]));
     back.carries = static_cast<std::int64_t>(carried.size());
-    const Dim rows(*op.max_trips);
-    const std::size_t step = take(g.iota(Shape({rows}, DType::I64), 0), Shape({}, DType::I64));
+    const std::size_t step = take(positions(g, rows, 0, 1, count.dtype()), count);
     for (std::size_t k = 0; k < r.residuals.size(); ++k) {
       const std::size_t at = r.residuals[k];
       given[r.inputs.size() + k] =
@@ -205,17 +206,18 @@ struct WhileRules {
     Graph& g = c.graph();
     for (std::size_t k = 0; k < p.carries; ++k) batched[p.invariants + k] = true;
     const Dim batch = c.batch_size();
+    const Shape counts({batch}, op.max_trips ? count_dtype(g, {{*op.max_trips}}) : DType::I64);
     const Graph test = body_vmap(*op.cond, batched, batch, {true});
     const Graph step = body_vmap(*op.body, batched, batch, Mask(p.outputs(), true));
     Exprs operands;
     for (std::size_t i = 0; i < p.inputs(); ++i)
       operands.push_back(batched[i] ? c.lifted(static_cast<int>(i)) : c.input(static_cast<int>(i)));
     const Exprs inputs = operands;
-    operands.push_back(inline_body(g, test, inputs)[0]);      // who runs
-    operands.push_back(c.zeros(Shape({batch}, DType::I64)));  // trips of each
+    operands.push_back(inline_body(g, test, inputs)[0]);  // who runs
+    operands.push_back(c.zeros(counts));                  // trips of each
     Shapes shapes = input_shapes(step);
     shapes.emplace_back(Dims{batch}, DType::Bool);
-    shapes.emplace_back(Dims{batch}, DType::I64);
+    shapes.push_back(counts);
 
     ops::While form = op;
     Graph cond = like_body(test), body = like_body(step);
@@ -234,14 +236,14 @@ struct WhileRules {
     }
     after.insert(after.end(), next.begin(), next.end());
     next.push_back(body.bit_and(runs, inline_body(body, test, after)[0]));
-    next.push_back(body.add(trips, body.cast(runs, DType::I64)));
+    next.push_back(body.add(trips, body.cast(runs, counts.dtype())));
     next.insert(next.end(), ys.begin(), ys.end());
     form.body = finished(body, next);
     const Exprs results = add_node(g, std::move(form), operands);
     for (std::size_t k = 0; k < p.carries; ++k) c.set_result(static_cast<int>(k), results[k]);
     for (std::size_t y = 0; y < p.ys; ++y)
       c.set_result(static_cast<int>(p.carries + y), swap_leading(g, results[p.carries + 2 + y]));
-    c.set_result(trips_of(p), results[p.carries + 1]);
+    c.set_result(trips_of(p), g.cast(results[p.carries + 1], DType::I64));
   }
 
   static void samples(SampleSet& s) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/counting.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/rebuild.h"
 #include "rlx/passes/passes.h"
@@ -53,17 +54,18 @@ bool can_be_zero(const Dim& d, const SymbolRanges& ranges) {
 Expr count_of(Graph& g, const Dims& repeated, DType dtype) {
   std::uint64_t low_bits = 1;
   double number = 1;
+  const DType t = count_dtype(g, {repeated});
   Expr open;
   for (const Dim& d : repeated) {
     if (d.is_static()) {
       low_bits *= static_cast<std::uint64_t>(d.value());
       number *= static_cast<double>(d.value());
     } else {
-      const Expr extent = g.dim_size(g.iota(Shape({d}, DType::I64), 0), 0);
+      const Expr extent = dim_value(g, d, t);
       open = open.valid() ? open * extent : extent;
     }
   }
-  const Tensor whole = Tensor::scalar_i64(DType::I64, static_cast<std::int64_t>(low_bits));
+  const Tensor whole = Tensor::scalar_i64(open.valid() ? t : DType::I64, static_cast<std::int64_t>(low_bits));
   if (open.valid()) return g.cast(low_bits == 1 ? open : open * g.constant(whole), dtype);
   return g.constant(is_float(dtype) ? Tensor::full(Shape({}, dtype), number) : whole.cast(dtype));
 }
@@ -116,7 +118,8 @@ std::optional<Expr> without_repeats(Graph& g, const Node& n, const Expr& x) {
     if (!maybe_none.empty()) {
       const Expr none = g.constant(Tensor::zeros(Shape({0}, dtype)));
       const Expr of_none = g.add(ops::Reduce{op.fn, {0}, false}, {none});
-      y = g.where(g.eq(count_of(g, maybe_none, DType::I64), g.constant(Tensor::scalar_i64(DType::I64, 0))), of_none, y);
+      const DType t = count_dtype(g, {maybe_none});
+      y = g.where(g.eq(count_of(g, maybe_none, t), g.constant(Tensor::scalar_i64(t, 0))), of_none, y);
     }
   }
   if (!op.keep_dims) {

@@ -230,6 +230,10 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
       r.copy(id);
       continue;
     }
+    if (context.claims->reads_encoded(g, id, 0)) {  // its kernel decodes just what it picks
+      r.copy(id);
+      continue;
+    }
     const std::vector<Expr> operands = r.operands(id);
     std::vector<Coded> parts;
     for (const Expr& x : operands)
@@ -274,7 +278,7 @@ const Pass sink_dequantize{
     "sink-dequantize",
     "Moves a dequantize below a gather, slice, transpose or concat, which then move codes and scales: rows of a table "
     "are picked first and decoded after. Legal where scales and blocks go with the elements that they belong to. Not "
-    "below a transpose or concat when another node reads the decoded value.",
+    "below a transpose or concat when another node reads the decoded value, nor where a kernel decodes what it reads.",
     run_sink_dequantize};
 
 }  // namespace rlx

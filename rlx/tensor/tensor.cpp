@@ -315,7 +315,7 @@ Tensor Tensor::cast(DType to) const {
   std::byte* dst = out.mutable_data();
   const std::byte* const src = data();
   DType from = dtype();
-  if (is_complex(from) && is_complex(to)) {
+  if (is_complex(from) && (is_complex(to) || to == DType::Bool)) {
     for (std::int64_t i = 0; i < num_elements_; ++i)
       store_element(dst, to, i, load_element<std::complex<double>>(src, from, i));
   } else if (is_unsigned_int(from) && from == DType::U64) {
@@ -324,9 +324,6 @@ Tensor Tensor::cast(DType to) const {
   } else if (is_int(from) || from == DType::Bool || from == DType::I4 || from == DType::U4) {
     for (std::int64_t i = 0; i < num_elements_; ++i)
       store_element(dst, to, i, load_element<std::int64_t>(src, from, i));
-  } else if (to == DType::Bool && is_complex(from)) {
-    for (std::int64_t i = 0; i < num_elements_; ++i)
-      store_element(dst, to, i, load_element<std::complex<double>>(src, from, i) != std::complex<double>() ? 1.0 : 0.0);
   } else {
     for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<double>(src, from, i));
   }

@@ -24,6 +24,8 @@ To convert_element(From v) {
   } else if constexpr (std::is_same_v<From, std::complex<double>>) {
     if constexpr (std::is_same_v<To, std::complex<float>>)
       return {static_cast<float>(v.real()), static_cast<float>(v.imag())};
+    else if constexpr (std::is_same_v<To, bool>)
+      return v != From(0);
     else
       return convert_element<To>(v.real());
   } else if constexpr (std::is_same_v<To, std::complex<float>> || std::is_same_v<To, std::complex<double>>) {

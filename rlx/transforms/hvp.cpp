@@ -1,6 +1,7 @@
 // Hessian-vector products by forward over reverse; Jacobians by batching one of the two modes over unit vectors.
 #include "rlx/transforms/hvp.h"
 
+#include "rlx/ir/counting.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/roots.h"
 #include "rlx/transforms/jvp.h"
@@ -35,7 +36,7 @@ void require_real(const Shape& s, std::string_view who) {
 // All unit vectors of a space of shape `shape`, as [n, shape.dims..] with n elements in the space.
 Expr unit_vectors(Graph& g, const Shape& shape) {
   Dim n = shape.num_elements_dim();
-  Shape square({n, n}, DType::I64);
+  const Shape square({n, n}, count_dtype(g, {{n}}));
   Expr eye = g.cast(g.eq(g.iota(square, 0), g.iota(square, 1)), shape.dtype());
   return g.reshape(eye, joined({n}, shape.dims()));
 }

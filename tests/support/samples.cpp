@@ -109,6 +109,14 @@ OpBox with_extent(const OpBox& op, std::int64_t from, std::int64_t to, bool list
   return OpBox(op.kind(), std::shared_ptr<const void>(std::move(copy)));
 }
 
+// `op` with `t` where it states a dtype.
+OpBox with_dtype(const OpBox& op, DType t) {
+  auto copy = make_default_op(op.kind());
+  for (const AttrField& f : op_def(op.kind()).attrs)
+    f.set(copy.get(), f.type == AttrType::DType ? AttrValue(t) : f.get(op.data()));
+  return OpBox(op.kind(), std::shared_ptr<const void>(std::move(copy)));
+}
+
 std::vector<Shape> shapes_of(const Sample& s) {
   std::vector<Shape> shapes;
   for (const SampleInput& in : s.inputs) shapes.push_back(in.shape);
@@ -165,19 +173,24 @@ std::vector<Sample> large_samples(const Sample& sample, std::int64_t elements) {
 }
 
 std::vector<Sample> dtype_samples(const Sample& sample) {
-  std::vector<Sample> out;
+  const auto is_data = [](const SampleInput& in, DType t) { return in.shape.dtype() == t && in.fill != Fill::Index; };
   const auto uses = [&](DType t) {
-    return std::any_of(sample.inputs.begin(), sample.inputs.end(),
-                       [&](const SampleInput& in) { return in.shape.dtype() == t && in.fill != Fill::Index; });
+    return std::any_of(sample.inputs.begin(), sample.inputs.end(), [&](auto& in) { return is_data(in, t); });
   };
   const DType from = uses(DType::F32) ? DType::F32 : DType::I32;
-  if (!uses(from)) return out;
+  std::vector<Sample> out;
+  if (!uses(from) && !sample.inputs.empty()) return out;
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto to = static_cast<DType>(i);
-    if (to == from || is_storage_only(to) || to == DType::Bool || (from == DType::I32) != is_int(to)) continue;
+    if (to == from) continue;
     Sample other = sample;
-    for (SampleInput& in : other.inputs)
-      if (in.shape.dtype() == from && in.fill != Fill::Index) in.shape = in.shape.with_dtype(to);
+    if (sample.inputs.empty()) other.op = with_dtype(sample.op, to);
+    for (SampleInput& in : other.inputs) {
+      if (!is_data(in, from)) continue;
+      in.shape = in.shape.with_dtype(to);
+      if (to == DType::Bool) in.fill = Fill::Boolean;
+      if (is_int(to) && !is_int(from)) in.fill = Fill::Small;
+    }
     if (!work_of(other)) continue;
     other.name = concat_text(sample.name, " in ", dtype_name(to));
     out.push_back(std::move(other));

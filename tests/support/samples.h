@@ -30,7 +30,8 @@ std::vector<Sample> samples_of(const OpDef& def);
 /// The sample in other sizes: one extent at a time made as long as `elements` elements of work allow, odd where the op
 /// takes any extent. At most three, none where nothing can grow.
 std::vector<Sample> large_samples(const Sample& sample, std::int64_t elements = 6000);
-/// The sample with its F32 operands (or its I32 ones, where they are data) in each other dtype that the op takes.
+/// The sample with its F32 operands (or its I32 ones, where they are data; without operands, the dtype that it states)
+/// in each other dtype that the op takes.
 std::vector<Sample> dtype_samples(const Sample& sample);
 
 /// How far two tensors are apart: the largest |a - b| / max(1, |b|); infinity when shapes or dtypes differ or only one
@@ -56,6 +57,15 @@ void for_each_sample(Body body) {
       }
     }
   }
+}
+
+/// The same of the ops that backends run: leaves are no work, and ops of LIR hold bytes that only their backend
+/// understands.
+template <class Body>
+void for_each_run_sample(Body body) {
+  for_each_sample([&](const OpDef& def, const Sample& sample) {
+    if (def.level != Level::Lir && !def.is_leaf()) body(def, sample);
+  });
 }
 
 }  // namespace rlx::test

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "rlx/compiler/legalize.h"
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/env.h"
@@ -122,6 +123,30 @@ TEST_CASE("dispatch: the report is of the program that runs, after the passes th
   CHECK(paths(r.dispatch, "softmax") == "2 common-ir");
   CHECK(paths(r.dispatch, "test.sum_and_difference") == "2 common-ir");
   CHECK(r.dispatch.compile_ready());
+}
+
+TEST_CASE("dispatch: bodies that a decomposition makes are made legal too") {
+  Graph g("groups");  // grouped_dot is written out as a scan, whose body multiplies matrices
+  g.set_outputs({g.grouped_dot(g.input("x", Shape({5, 3}, DType::F32)), g.input("w", Shape({4, 3, 2}, DType::F32)),
+                               g.input("ids", Shape({5}, DType::I32)))});
+  const OpSet claims = all_but({OpKind::GroupedDot, OpKind::MatMul});
+  KernelDispatchReport report;
+  const Graph legal = rewrite_for_backend(g, claims, "toy", report);
+  CHECK(paths(report, "scan") == "1 native");
+  CHECK(paths(report, "matmul") == "1 rewritten");
+  CHECK(paths(report, "dot_general") == "1 native");
+  CHECK_FALSE(any_body(legal, [&](const Graph& body) { return !legalize_for_backend(body, claims).empty(); }));
+}
+
+TEST_CASE("dispatch: what a body held is counted once when its holder is written out") {
+  Graph g("call");
+  g.set_outputs(g.call("f", {g.input("x", Shape({2, 3}, DType::F32))},
+                       [](Graph& body, const ExprList& x) { return ExprList{body.sin(body.softmax(x[0], -1))}; }));
+  KernelDispatchReport report;
+  rewrite_for_backend(g, all_but({OpKind::Call, OpKind::Softmax}), "toy", report);
+  CHECK(paths(report, "call") == "1 rewritten");
+  CHECK(paths(report, "softmax") == "1 rewritten");
+  CHECK(paths(report, "activation") == "2 native");  // sin, and the exponential of softmax
 }
 
 TEST_CASE("dispatch: custom ops are reported by their own names") {

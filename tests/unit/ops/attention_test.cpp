@@ -183,6 +183,35 @@ TEST_CASE("what lies at a hidden key reaches no result and no gradient, by the r
   }
 }
 
+TEST_CASE("where it may branch, the decomposition of many keys tells NaN apart only in runs whose values hold some") {
+  const auto op = heads_first(2, 2, MaskKind::Causal);
+  for (const std::int64_t n : {3, 128}) {
+    const Tensor k = sequence({1, 2, n, 2}, 0.8, 0.1), v = sequence({1, 2, n, 2}, -0.5, 0.3);
+    std::vector<Graph> forms;
+    for (const bool may_branch : {false, true}) {
+      Graph g;
+      std::vector<Expr> in;
+      for (const Tensor& t : {queries(), k, v}) in.push_back(g.input("in" + std::to_string(in.size()), t.shape()));
+      g.set_outputs(decompose_into(g, op, in, FusionPolicy::Fusable, may_branch));
+      std::size_t branches = 0;
+      for (const Node& node : g.nodes()) branches += node.kind() == OpKind::If;
+      CHECK(branches == (may_branch && n == 128 ? 1 : 0));
+      forms.push_back(std::move(g));
+    }
+    // The last key is hidden from the first of two queries.
+    for (const Tensor& values : {v, spoilt(v, n - 1), spoilt(v, 0)}) {
+      const NamedTensors in{{"in0", queries()}, {"in1", k}, {"in2", values}};
+      const std::vector<Tensor> plain = evaluate(forms[0], in), branched = evaluate(forms[1], in),
+                                rule = run_op(op, {queries(), k, values});
+      for (std::size_t r = 0; r < plain.size(); ++r)
+        for (std::int64_t i = 0; i < plain[r].num_elements(); ++i) {
+          const double a = plain[r].at(i), b = branched[r].at(i), c = rule[r].at(i);
+          CHECK((std::isnan(a) ? std::isnan(b) && std::isnan(c) : a == b && (a == c || std::fabs(a - c) < 1e-12)));
+        }
+    }
+  }
+}
+
 TEST_CASE("fully masked rows: q, k and v may hold anything, in every dtype on the cpu as by the rules") {
   for (const DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16}) {
     for (const MaskKind kind : {MaskKind::Custom, MaskKind::Bias, MaskKind::Causal, MaskKind::SlidingWindow}) {

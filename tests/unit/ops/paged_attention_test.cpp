@@ -135,6 +135,22 @@ TEST_CASE("paged attention on the cpu is a kernel, but for masks of new tokens; 
     }
 }
 
+TEST_CASE("starts of requests may lie anywhere, and in any order") {
+  constexpr std::int32_t low = -2147483647 - 1, high = 2147483647;
+  for (const std::vector<std::int32_t>& starts : {std::vector<std::int32_t>{low, 1, high, 8},
+                                                  {high, low, 3, high},
+                                                  {-9, -8, 18, 27},
+                                                  {-10, 17, 5, 6},
+                                                  {3, 3, 2, 100},
+                                                  {0, 9, 9, 10}}) {
+    Requests r;
+    r.q_start = starts;
+    const auto op = paged(MaskKind::Causal);
+    const auto rule = run_op(op, r.operands()), cpu = on_cpu(op, r.operands(), 2);
+    for (std::int64_t i = 0; i < rule[0].num_elements(); ++i) CHECK(std::fabs(cpu[0].at(i) - rule[0].at(i)) < 2e-6);
+  }
+}
+
 TEST_CASE("a paged mask covers a request's own new tokens: a draft tree") {
   // One request of 5 old keys and 3 new tokens; the third does not see the second.
   const Tensor q = sequence({3, kHeads, kDepth}), k = sequence({3, kPage, kKvHeads, kDepth}, 0.8, 0.1),
