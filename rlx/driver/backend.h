@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/driver/difference.h"
 #include "rlx/driver/open_device.h"
 #include "rlx/driver/target.h"
 #include "rlx/ir/module.h"
@@ -24,6 +25,7 @@ struct BackendOptions {
   int threads = 0;          // 0: the machine's
   std::string isa;          // force a lower instruction set by name; empty: the best
   DeviceOptions options{};  // as the session was given them
+  int ordinal = 0;          // of the device that runs the code
   // For tests:
   bool finest_grain = false;                          // every step in as many chunks as its kernel can be cut into
   std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step, and who took chunks is noted
@@ -141,6 +143,8 @@ class Backend {
   virtual Presence probe_with(Device kind, const DeviceOptions& /*at_open*/) const noexcept { return probe(kind); }
   /// What can be used now, for people: "llvmpipe, Vulkan, software"; empty when there is nothing to say.
   virtual std::string describe(Device /*kind*/) const { return {}; }
+  /// Where its devices' numbers are not those of the ops' rules.
+  virtual std::span<const Difference> differences() const { return {}; }
   /// What `open` and compiles take.
   virtual std::span<const DeviceOptionInfo> option_infos() const { return {}; }
   /// The options of compiles that these say: keys are of `option_infos`; InvalidArgument for a value that is none.

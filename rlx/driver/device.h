@@ -6,7 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "rlx/error.h"
 #include "rlx/tensor/buffer.h"
 
 namespace rlx {
@@ -28,6 +30,9 @@ const DeviceInfo& device_info(Device d);
 std::optional<Device> parse_device(std::string_view text);
 /// The same with an ordinal behind a colon ("cuda:1"); without one the first device.
 std::optional<DeviceId> parse_device_id(std::string_view text);
+/// Why `text` names no device: its ordinal is none, or no kind is called so; the hint names the nearest of the kinds
+/// and of `others`.
+Diagnostic no_such_device(std::string_view text, std::vector<std::string> others = {});
 /// "cuda:1", and "cuda" for the first.
 std::string device_text(DeviceId id);
 

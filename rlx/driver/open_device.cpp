@@ -67,13 +67,13 @@ void OpenDevice::throw_no_memory(std::size_t bytes, BufferUse use, std::size_t l
   std::string in_use;
   for (int i = 0; i < kNumBufferUses; ++i)
     if (const std::size_t n = now.in_use[static_cast<std::size_t>(i)]; n != 0)
-      in_use += concat_text(in_use.empty() ? "" : ", ", n, " for ", buffer_use_name(static_cast<BufferUse>(i)));
+      in_use += concat_text(in_use.empty() ? "" : ", ", n, " bytes for ", buffer_use_name(static_cast<BufferUse>(i)));
   throw Error(ErrorCode::OutOfMemory,
               concat_text("device ", device_text(id()), " has no memory for ", bytes, " bytes of ",
                           buffer_use_name(use), limit ? concat_text(", the most is ", limit) : std::string()),
               in_use.empty() ? std::string("run it with smaller dimensions, or where there is more memory")
                              : concat_text("in use are ", in_use,
-                                           " bytes: let go of what is not needed, run it with "
+                                           ": let go of what is not needed, run it with "
                                            "smaller dimensions, or where there is more memory"));
 }
 

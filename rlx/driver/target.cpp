@@ -61,6 +61,7 @@ class Adjusted final : public Target {
   }
   bool on_host(const Graph& g, NodeId id) const override { return allowed_.claims(g, id) && base_->on_host(g, id); }
   RegionLimits region_limits() const override { return base_->region_limits(); }
+  bool branches_freely() const override { return has(OpKind::If) && base_->branches_freely(); }
   bool reads_strided(const Graph& g, NodeId id, int operand) const override {
     return base_->reads_strided(g, id, operand);
   }

@@ -49,8 +49,6 @@ class Target : public Claims {
   /// True when the node's kernel reads that operand through any element strides (last axis adjacent); the planner then
   /// makes slices and transposes views instead of copies.
   virtual bool reads_strided(const Graph&, NodeId, int /*operand*/) const { return false; }
-  /// True when the node's kernel reads that operand, the result of a Dequantize, from its codes.
-  virtual bool reads_encoded(const Graph&, NodeId, int /*operand*/) const { return false; }
   /// True when the node's kernel may write result `result` over operand `operand` (same bytes, last use).
   virtual bool in_place(const Graph&, NodeId, int /*operand*/, int /*result*/) const { return false; }
   /// True when the node's kernel does without result `result` where nobody reads it: it then has no place in memory

@@ -182,7 +182,7 @@ struct SentenceEncoder::Impl {
     BertGraphOptions graph_options;
     graph_options.pooling = config.pooling;
     graph_options.normalize = config.normalize;
-    Session session(options.device);
+    Session session(options.device, options.device_options);
     if (options.num_threads > 0) session.with_threads(options.num_threads);
     weights = weights_path(folder);
     const std::shared_ptr<const WeightLoader> checkpoint = open_checkpoint(weights);

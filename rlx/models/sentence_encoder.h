@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/driver/open_device.h"
 #include "rlx/models/bert.h"
 #include "rlx/models/config.h"
-#include "rlx/tensor/buffer.h"
 #include "rlx/tensor/tensor.h"
 #include "rlx/tensor/weight_loader.h"
 #include "rlx/text/tokenizer.h"
@@ -21,11 +21,12 @@ namespace rlx {
 class CompiledGraph;
 
 struct SentenceEncoderOptions {
-  int num_threads = 0;            // 0: as many as the machine grants
-  std::int64_t max_batch = 32;    // texts run together
-  std::int64_t max_sequence = 0;  // tokens per text; 0: the model's own limit
-  bool zero_empty = false;        // a text without tokens gets a vector of zeros; false: it is an error
-  DeviceId device{};              // where it runs
+  int num_threads = 0;             // 0: as many as the machine grants
+  std::int64_t max_batch = 32;     // texts run together
+  std::int64_t max_sequence = 0;   // tokens per text; 0: the model's own limit
+  bool zero_empty = false;         // a text without tokens gets a vector of zeros; false: it is an error
+  DeviceId device{};               // where it runs
+  DeviceOptions device_options{};  // of its backend, as Session takes them
 };
 
 /// Embeds texts. Not for concurrent calls: make one per thread.

@@ -25,7 +25,8 @@ namespace {
 
 class AbsentExecutable final : public ExecutableGraph {
  public:
-  AbsentExecutable(LirModule lir, Device device) : lir_(std::move(lir)), device_(device) {}
+  AbsentExecutable(LirModule lir, Device device, BackendOptions options)
+      : lir_(std::move(lir)), device_(device), options_(std::move(options)) {}
   const LirModule& lir() const override { return lir_; }
   void encode(NodeId, std::size_t, const FormColumns&, DType, const std::byte*, std::byte*) const override { refuse(); }
   void decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const override { refuse(); }
@@ -37,13 +38,14 @@ class AbsentExecutable final : public ExecutableGraph {
   }
   std::string code() const override {
     const std::shared_ptr<const Backend> backend = backend_for(device_);
-    return backend ? backend->compile_lir(lir_, {})->code() : std::string();
+    return backend ? backend->compile_lir(lir_, options_)->code() : std::string();
   }
 
  private:
   [[noreturn]] void refuse() const { refuse_plan(device_, lir_.graph.name()); }
   LirModule lir_;
   Device device_;
+  BackendOptions options_;
 };
 
 class AbsentBackend final : public Backend {
@@ -55,8 +57,16 @@ class AbsentBackend final : public Backend {
   Presence probe(Device) const noexcept override { return {std::numeric_limits<int>::max()}; }
   std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions&) const override { return target_; }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {
-    return std::make_unique<AbsentExecutable>(std::move(lir), device_);
+  std::span<const DeviceOptionInfo> option_infos() const override {
+    const std::shared_ptr<const Backend> backend = backend_for(device_);
+    return backend ? backend->option_infos() : Backend::option_infos();
+  }
+  BackendOptions compile_options(const DeviceOptions& options) const override {
+    const std::shared_ptr<const Backend> backend = backend_for(device_);
+    return backend ? backend->compile_options(options) : Backend::compile_options(options);
+  }
+  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
+    return std::make_unique<AbsentExecutable>(std::move(lir), device_, options);
   }
 
  private:

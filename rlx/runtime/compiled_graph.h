@@ -73,7 +73,8 @@ struct NodeTime {
 /// (CompileOptions::symbol_modes). *specialise*, the default: every set of values is compiled, milliseconds. *bucket*:
 /// one compile and one arena per upper extent of a ladder. *runtime*: one compile for all values, its arena sized for
 /// the bound (memory that a run does not touch is not used). In the latter two a new value only evaluates extents and
-/// lowers the same nodes again, and runs execute at the exact extents, not at the bucket's: nothing is padded, so
+/// lowers the same nodes again (on tpu the plug-in compiles it, as XLA has no such extents), and runs execute at the
+/// exact extents, not at the bucket's: nothing is padded, so
 /// nothing needs a mask and no work is wasted. Results are those of *specialise*, but for what depends on extents and
 /// constants alone (a table of cosines over positions): kernels compute it where specialise folds it with the reference
 /// rules, which may differ in the last bit. The 32 sets of values used last stay bound; memory and code of others are

@@ -223,12 +223,14 @@ void CompiledGraph::Impl::require_here(std::string_view what, std::string_view n
                 concat_text(what, " '", name, "' lies on ", device_text(there.device()),
                             " as another backend, or other options, opened it; graph '", code->source.name(),
                             "' runs on ", place_text(*code)),
-                "bring it by way of the host, with Tensor::to_host");
+                "copy it there with rlx::to(tensor, *session.open_device())");
   }
-  if (there.written().failed())
+  if (there.written().failed()) {
+    require_device();
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(what, " '", name, "': the work that was to make this tensor failed"),
                 "run again what makes it");
+  }
 }
 
 std::vector<std::int64_t> CompiledGraph::Impl::resolve_dims(const IoInfo& info, const TensorView& view) const {

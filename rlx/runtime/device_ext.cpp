@@ -175,12 +175,24 @@ bool is_reached(const Tensor& value) {
 }
 }  // namespace
 
-Tensor to(const Tensor& value, DeviceId id) {
+namespace {
+void require_value(const Tensor& value, DeviceId id) {
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("to ", device_text(id), ": an empty tensor was given"),
                 "it was never given a value, or moved from");
+}
+}  // namespace
+
+Tensor to(const Tensor& value, DeviceId id) {
+  require_value(value, id);
   if (value.device() == id && is_reached(value)) return value;
   return value_on(*open_device(require_backend(id.kind), id), value.to_host());
+}
+
+Tensor to(const Tensor& value, OpenDevice& device) {
+  require_value(value, device.id());
+  if (value.buffer() && value.buffer()->opened() == &device) return value;
+  return value_on(device, value.to_host());
 }
 
 void drain_device(Device d) {

@@ -56,6 +56,8 @@ inline std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device
 bool supports_run_slots(Device d);
 /// The value on that device: itself when it is there, else a copy, which is there when the device comes to use it.
 Tensor to(const Tensor& value, DeviceId device);
+/// The same for a device as a session has opened it, with options maybe: `to(x, *session.open_device())`.
+Tensor to(const Tensor& value, OpenDevice& device);
 /// Blocks until everything submitted to the device is done.
 void drain_device(Device d);
 

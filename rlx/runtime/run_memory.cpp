@@ -2,6 +2,7 @@
 #include "rlx/runtime/run_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -24,15 +25,38 @@ BufferView front_of(const BufferView& room, std::size_t bytes) {
   return at;
 }
 
+// The extents of a static shape; the usual ranks take no memory.
+class Extents {
+ public:
+  explicit Extents(const Shape& shape) {
+    const Dims& dims = shape.dims();
+    if (dims.size() > few_.size()) {
+      many_ = shape.static_dims();
+      all_ = many_;
+      return;
+    }
+    for (std::size_t i = 0; i < dims.size(); ++i) few_[i] = dims[i].value();
+    all_ = std::span(few_).first(dims.size());
+  }
+  Extents(const Extents&) = delete;
+  Extents& operator=(const Extents&) = delete;
+  std::span<const std::int64_t> all() const { return all_; }
+
+ private:
+  std::array<std::int64_t, 16> few_{};
+  std::vector<std::int64_t> many_;
+  std::span<const std::int64_t> all_;
+};
+
 std::shared_ptr<Buffer> put_value(OpenDevice& device, Stream& stream, const void* data, const Shape& shape,
                                   BufferUse use) {
-  const std::vector<std::int64_t> dims = shape.static_dims();
-  return device.put({data, shape.dtype(), dims, shape.size_bytes()}, nullptr, use, stream);
+  const Extents dims(shape);
+  return device.put({data, shape.dtype(), dims.all(), shape.size_bytes()}, nullptr, use, stream);
 }
 
 void get_value(OpenDevice& device, Stream& stream, Buffer& from, const Shape& shape, void* to) {
-  const std::vector<std::int64_t> dims = shape.static_dims();
-  device.get(from, {to, shape.dtype(), dims, shape.size_bytes()}, stream);
+  const Extents dims(shape);
+  device.get(from, {to, shape.dtype(), dims.all(), shape.size_bytes()}, stream);
 }
 
 }  // namespace

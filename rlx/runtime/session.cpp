@@ -25,11 +25,14 @@ void note_host_fallback(const KernelDispatchReport& report, bool by_cpu) {
   for (const KindDispatch& k : report.summaries) {
     if (k.path != DispatchPath::HostFallback) continue;
     std::lock_guard lock(mutex);
-    if (noted.insert(k.name).second)
-      std::fprintf(
-          stderr, "note: %s has neither kernel nor decomposition on %s: %s\n", k.name.c_str(),
-          report.backend_name.c_str(),
-          by_cpu ? "the cpu runs it, with copies to it and back" : "its reference rule runs it, on one thread");
+    if (!noted.insert(k.name).second) continue;
+    if (by_cpu)
+      std::fprintf(stderr, "note: the cpu runs %s in programs of %s, with copies to it and back: %s\n", k.name.c_str(),
+                   report.backend_name.c_str(), k.why.c_str());
+    else
+      std::fprintf(stderr,
+                   "note: %s has neither kernel nor decomposition on %s: its reference rule runs it, on one thread\n",
+                   k.name.c_str(), report.backend_name.c_str());
   }
 }
 
@@ -48,6 +51,7 @@ Session::Session(std::shared_ptr<const Backend> backend, DeviceId id, const Devi
     : backend_(std::move(backend)),
       device_(rlx::open_device(backend_, id, options)),
       options_(backend_->compile_options(options)) {
+  options_.ordinal = id.ordinal;
   // The environment speaks where the options do not.
   if (auto threads = env_int("RLX_THREADS"); threads && !options.contains("threads"))
     options_.threads = checked_thread_count(*threads, "RLX_THREADS", "unset it for the machine's, as far as that many");
@@ -77,11 +81,11 @@ Session::Session(DeviceId device, const DeviceOptions& options) try
   throw_out_of_memory("Session");
 }
 
-Session Session::for_target(DeviceId device) try {
+Session Session::for_target(DeviceId device, const DeviceOptions& options) try {
   if (device.ordinal < 0)
     throw Error(ErrorCode::InvalidArgument, concat_text("Session::for_target: there is no ", device_text(device)),
                 "ordinals count from 0");
-  return Session(absent_backend(device.kind), device, {});
+  return Session(absent_backend(device.kind), device, options);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Session");
 }
@@ -115,6 +119,8 @@ Session& Session::with_threads(int threads) {
 }
 
 Session& Session::with_isa(std::string isa) {
+  // The cpu's part of programs of other devices is compiled for it too.
+  if (const auto cpu = backend_by_name("cpu"); cpu && !isa.empty()) (void)cpu->compile_options({{"isa", isa}});
   options_.isa = std::move(isa);
   return *this;
 }

@@ -15,12 +15,12 @@ class Session {
  public:
   /// Throws DeviceUnavailable naming the device, the reason and the build option.
   explicit Session(DeviceId device = {});
-  /// The same with options of the device's backend, `rlx devices` lists them; NotFound names the nearest to one that it
-  /// does not take.
+  /// The same with options of the device's backend, `rlx devices --options` lists them; NotFound names the nearest to
+  /// one that it does not take.
   Session(DeviceId device, const DeviceOptions& options);
   /// A session that compiles for a device which need not be there, nor its backend: by the backend's target, else by
   /// `preset_target`. Its programs are plans: runs, and what sets weights or states, throw DeviceUnavailable.
-  static Session for_target(DeviceId device);
+  static Session for_target(DeviceId device, const DeviceOptions& options = {});
   /// The same, with the error as a value.
   static Result<Session> try_new(DeviceId device);
   /// A session on the backend called `name`; "reference" runs the reference rules.
@@ -29,7 +29,8 @@ class Session {
   /// Threads of the CPU backend, at most 64 (0: RLX_THREADS, else the processors this process may use). More than the
   /// machine has processors is allowed; the pool of the process grows to the largest number asked.
   Session& with_threads(int threads);
-  /// Forces a lower instruction set by name (empty: RLX_CPU_ISA, else the best).
+  /// Forces a lower instruction set by name on the cpu, and on its part of other devices' programs (empty: RLX_CPU_ISA,
+  /// else the best). InvalidArgument for a name that is none.
   Session& with_isa(std::string isa);
 
   /// Computes F32 graphs in `precision` (reductions stay in F32); the last of with_precision and with_policy counts.

@@ -152,6 +152,7 @@ std::vector<ProgramDevice> SharedPrograms::devices_of(const LirModule& lir) cons
     const std::shared_ptr<const Backend> theirs = same ? backend : require_backend(id.kind);
     BackendOptions theirs_options = same ? backend_options : theirs->compile_options({});
     theirs_options.threads = backend_options.threads;
+    theirs_options.ordinal = id.ordinal;
     std::shared_ptr<OpenDevice> opened = open_device(theirs, id, theirs_options.options);
     out.push_back({theirs.get(), std::move(theirs_options), std::move(opened)});
   }

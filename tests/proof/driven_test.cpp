@@ -79,17 +79,8 @@ TEST_CASE("driven: a state that a loop updates stays in its bytes, a constant is
 
 TEST_CASE("driven: loops over extents that are known at the run") {
   const ProofScope proof(without_control_flow());
-  Graph g("late");
-  const Dim steps = g.symbol("steps", {.min = 1, .max = 40}), width = g.symbol("width", {.min = 1, .max = 70});
-  const Expr x = g.input("x", f32({steps, width})), h = g.input("h", f32({width}));
-  const LoopResult r = g.scan(h, x, [&](Graph& b, const ExprList& c, const ExprList& row) {
-    const Expr next = c[0] * 0.5 + b.sin(row[0]) + b.mean(row[0]);
-    return LoopStep{next, b.reverse(next, {0})};
-  });
-  g.set_outputs({r.carries[0], r.ys[0]});
-  CompileOptions options;
-  options.symbol_modes = {{"steps", SymbolMode::runtime(40)}, {"width", SymbolMode::runtime(70)}};
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  const Graph g = test::late_loop();
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), test::late_extents());
   for (const auto& extents :
        {std::pair{3, 7}, std::pair{40, 64}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
     const Graph bound = g.bind({{"steps", extents.first}, {"width", extents.second}});

@@ -2,8 +2,6 @@
 // device, where each promise that is not kept shows.
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 #include "rlx/driver/device.h"
 #include "rlx/driver/plugin_backend.h"
 #include "rlx/models/sentence_encoder.h"
@@ -12,6 +10,7 @@
 #include "tests/proof/proof_device.h"
 #include "tests/proof/proof_plugin.h"
 #include "tests/support/closeness.h"
+#include "tests/support/counter_program.h"
 #include "tests/support/decode_loop.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
@@ -22,6 +21,7 @@ namespace rlx {
 namespace {
 
 using test::contains;
+using test::counter;
 using test::error_text;
 using test::ProofScope;
 
@@ -34,17 +34,6 @@ struct Opaque {
 
 using test::f32;
 
-// count += 1; total += x; out: total before, x * w
-Graph counter() {
-  Graph g("counter");
-  Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
-  Expr total = g.state("total", Tensor::zeros(f32({4}))), count = g.state("count", Tensor::zeros(f32({})));
-  g.set_state("count", count + 1.0);
-  g.set_state("total", total + x);
-  g.set_outputs({total, x * w});
-  return g;
-}
-
 CompiledGraph compiled(Graph g, DeviceId id = ProofScope::kDevice) {
   CompiledGraph f = Session(id).compile(std::move(g));
   for (const IoInfo& p : f.params())
@@ -53,11 +42,6 @@ CompiledGraph compiled(Graph g, DeviceId id = ProofScope::kDevice) {
 }
 
 const std::vector<float> kOnes(4, 1), kTwos(4, 2);
-std::vector<float> at(const CompiledGraph& f, const Slot& s) {
-  std::vector<float> out(static_cast<std::size_t>(s.count));
-  std::memcpy(out.data(), f.arena_ptr() + s.offset, out.size() * sizeof(float));
-  return out;
-}
 
 // A cache of 64 rows; row `at` becomes x, and the sum over the rows up to it comes out.
 Graph decode_step() {
@@ -72,40 +56,19 @@ Graph decode_step() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("proof: the five-line program, slots, views and timed runs", Mode, Arena, Opaque) {
+TEST_CASE_TEMPLATE("proof: every kind of run, states between runs, weights that change, clones", Mode, Arena, Opaque) {
   ProofScope proof(Mode::options());
-  CompiledGraph f = compiled(counter());
-  CHECK(f.device() == ProofScope::kDevice);
-  CHECK(f.run({{"x", kOnes}}) == std::vector<std::vector<float>>{{0, 0, 0, 0}, kTwos});
-  const TensorView x{kTwos.data(), DType::F32, {}, 16};
-  const std::span<const Slot> slots = f.run_slots({&x, 1});
-  CHECK(at(f, slots[0]) == kOnes);
-  CHECK(at(f, slots[1]) == std::vector<float>(4, 4));
-  const std::vector<TensorView> views = f.run_raw({{"x", kOnes}});
-  CHECK(static_cast<const float*>(views[0].data)[3] == 3);
-  CHECK(!f.profile({&x, 1}).empty());
-  CHECK(f.read_state("count").at(0) == 4);
-  std::vector<float> a(4), b(4);
-  const MutableTensorView out[] = {{a.data(), DType::F32, {}, 16}, {b.data(), DType::F32, {}, 16}};
-  f.run_into({&x, 1}, out);
-  CHECK(a == std::vector<float>(4, 6));
-  CHECK(b == std::vector<float>(4, 4));
+  test::check_kinds_of_runs(Session(ProofScope::kDevice));
 }
 
-TEST_CASE_TEMPLATE("proof: weights are set between runs without a bind, and a clone keeps its own", Mode, Arena,
-                   Opaque) {
+TEST_CASE_TEMPLATE("proof: weights are set between runs without a bind", Mode, Arena, Opaque) {
   ProofScope proof(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
-  CompiledGraph c = f.clone();
-  CHECK(c.run({{"x", kOnes}})[1] == kTwos);
   const auto before = proof->counts();
   f.set_param("w", {1, 2, 3, 4});
   CHECK(f.run({{"x", kTwos}})[1] == std::vector<float>{2, 4, 6, 8});
-  CHECK(c.run({{"x", kTwos}})[1] == std::vector<float>(4, 4));
   CHECK(proof->counts().binds == before.binds);
-  CHECK(c.read_state("count").at(0) == 3);
-  CHECK(f.read_state("count").at(0) == 2);
 }
 
 TEST_CASE_TEMPLATE(
@@ -173,68 +136,28 @@ TEST_CASE("proof: decoding over a cache of full extent by kv_len binds once, all
 
 TEST_CASE_TEMPLATE("proof: runs that nobody waits for yet, in order, and drained", Mode, Arena, Opaque) {
   ProofScope proof(Mode::options());
-  CompiledGraph f = compiled(counter());
-  for (int i = 0; i < 20; ++i) f.commit_no_wait({{"x", kOnes}});
-  const std::span<const Slot> slots = f.sync_pending();
-  REQUIRE(slots.size() == 2);
-  CHECK(at(f, slots[0]) == std::vector<float>(4, 19));
-  CHECK(f.sync_pending().empty());
-  f.commit_no_wait({{"x", kTwos}});
-  drain_device(ProofScope::kDevice);
-  CHECK(at(f, f.sync_pending()[0]) == std::vector<float>(4, 20));
-  const auto all = f.run_pipelined({{{"x", kOnes}}, {{"x", kTwos}}, {{"x", kOnes}}});
-  REQUIRE(all.size() == 3);
-  CHECK(all[0][0] == std::vector<float>(4, 22));
-  CHECK(all[1][0] == std::vector<float>(4, 23));
-  CHECK(all[2][0] == std::vector<float>(4, 25));
-  CHECK(all[1][1] == std::vector<float>(4, 4));
-  // An object that goes while its work is under way.
-  f.commit_no_wait({{"x", kOnes}});
-  { const CompiledGraph gone = std::move(f); }
-  drain_device(ProofScope::kDevice);
+  test::check_runs_in_flight(Session(ProofScope::kDevice));
 }
 
 TEST_CASE_TEMPLATE("proof: device tensors go from run to run, and to the host when asked", Mode, Arena, Opaque) {
   ProofScope proof(Mode::options());
+  test::check_device_tensors(Session(ProofScope::kDevice));
   CompiledGraph f = compiled(counter());
-  std::vector<Tensor> out = f.run_device({{"x", Tensor::full(f32({4}), 3)}});
-  CHECK(out[1].device() == DeviceId(ProofScope::kDevice));
-  for (int i = 0; i < 3; ++i) {
-    const auto before = proof->counts();
-    out = f.run_device({{"x", out[1]}});  // doubles it
-    CHECK(proof->counts().uploads == before.uploads);
-    CHECK(proof->counts().downloads == before.downloads);
-  }
-  CHECK(out[1].to_host().to_f32() == std::vector<float>(4, 48));
-  CHECK(out[0].reshaped({2, 2}).to_host().to_f32() == std::vector<float>(4, 3 + 6 + 12));
-  CHECK(f.run_typed({{"x", out[1]}})[1].to_f32() == std::vector<float>(4, 96));
-  CompiledGraph g = compiled(counter(), {ProofScope::kDevice, 1});
-  CHECK(contains(error_text([&] {
-                   g.run_typed({{"x", out[1]}});
-                 }),
-                 "input 'x' lies on directx, graph 'counter' runs on "));
-  CHECK(g.run_typed({{"x", to(out[1], {ProofScope::kDevice, 1})}})[1].to_f32() == std::vector<float>(4, 96));
-  CompiledGraph host = Session().compile(counter());
-  host.set_param("w", kTwos);
-  CHECK(contains(error_text([&] { host.run_typed({{"x", out[1]}}); }), "copy it there with rlx::to"));
-  CHECK(host.run_device({{"x", to(out[1], Device::Cpu)}})[1].to_f32() == std::vector<float>(4, 96));
-  // Kept by name they serve every kind of run, as where they are given by name.
-  f.set_input("x", out[1]);
-  CHECK(f.run()[1] == std::vector<float>(4, 96));
-  CHECK(f.run_typed({})[1].to_f32() == std::vector<float>(4, 96));
-  CHECK(f.run_device(NamedTensors())[1].to_host().to_f32() == std::vector<float>(4, 96));
-  f.commit_no_wait();
-  CHECK(at(f, f.sync_pending()[1]) == std::vector<float>(4, 96));
-  f.bind_handle("x", out[1]);
-  CHECK(f.read_handle("x").to_f32() == std::vector<float>(4, 48));
-  CHECK(f.clone().run()[1] == std::vector<float>(4, 96));
-  {
-    CompiledGraph other = f.clone();
-    other.bind_handle("out1", out[1]);
-    CHECK(other.run()[1] == std::vector<float>(4, 96));
-    CHECK(other.read_handle("out1").to_f32() == std::vector<float>(4, 96));
-  }
+  const std::vector<Tensor> out = f.run_device({{"x", Tensor::full(f32({4}), 24)}});
+  const auto before = proof->counts();
+  f.run_device({{"x", out[1]}});
+  CHECK(proof->counts().uploads == before.uploads);
+  CHECK(proof->counts().downloads == before.downloads);
+  CompiledGraph other = f.clone();
+  other.bind_handle("x", out[1]);
+  other.bind_handle("out1", out[1]);
+  CHECK(other.run()[1] == std::vector<float>(4, 96));
+  CHECK(other.read_handle("out1").to_f32() == std::vector<float>(4, 96));
+  // Another device.
   const char* const elsewhere = "input 'x' lies on directx, graph 'counter' runs on ";
+  CompiledGraph g = compiled(counter(), {ProofScope::kDevice, 1}), host = Session().compile(counter());
+  CHECK(contains(error_text([&] { g.run_typed({{"x", out[1]}}); }), elsewhere));
+  CHECK(g.run_typed({{"x", to(out[1], {ProofScope::kDevice, 1})}})[1].to_f32() == std::vector<float>(4, 96));
   CHECK(contains(error_text([&] { g.set_input("x", out[1]); }), elsewhere));
   CHECK(contains(error_text([&] { host.set_input("x", out[1]); }), elsewhere));
   CHECK(contains(error_text([&] { host.bind_handle("x", out[1]); }), "copy it there with rlx::to"));
@@ -272,18 +195,8 @@ TEST_CASE_TEMPLATE("proof: what takes host tensors refuses one on a device by na
 
 TEST_CASE_TEMPLATE("proof: two runners that share a state are ordered, each on its stream", Mode, Arena, Opaque) {
   ProofScope proof(Mode::options());
-  CompiledGraph a = compiled(counter()), b = compiled(counter());
-  CHECK(b.share_state_from(a) == 2);
-  for (int i = 0; i < 30; ++i) {
-    a.commit_no_wait({{"x", kOnes}});
-    b.commit_no_wait({{"x", kTwos}});
-  }
-  CHECK(a.read_state("total").to_f32() == std::vector<float>(4, 90));
-  CHECK(b.read_state("count").at(0) == 60);
-  b.reset();
-  CHECK(a.run({{"x", kOnes}})[0] == std::vector<float>(4, 0));
-  a.write_state("total", Tensor::full(f32({4}), 7));
-  CHECK(b.run({{"x", kOnes}})[0] == std::vector<float>(4, 7));
+  test::check_shared_states(Session(ProofScope::kDevice));
+  CompiledGraph a = compiled(counter());
   CompiledGraph elsewhere = compiled(counter(), {ProofScope::kDevice, 1});
   const std::string other = error_text([&] { elsewhere.share_state_from(a); });
   CHECK_MESSAGE(contains(other,
@@ -404,7 +317,7 @@ TEST_CASE("proof: tensors of a device as another backend or other options opened
   const Tensor here = opaque.run_device({{"x", Tensor::full(f32({4}), 4)}})[1];
   const char* const why =
       "input 'x' lies on directx as another backend, or other options, opened it; graph 'counter' runs on directx "
-      "(backend 'proof')\n  hint: bring it by way of the host, with Tensor::to_host";
+      "(backend 'proof')\n  hint: copy it there with rlx::to(tensor, *session.open_device())";
   std::string told = refusal(opaque, there, ErrorCode::InvalidArgument);
   CHECK_MESSAGE(contains(told, why), told);
   told = refusal(arena, here, ErrorCode::InvalidArgument);

@@ -13,49 +13,30 @@ namespace {
 
 using cpu::Isa;
 
-class CpuTarget final : public Target {
+class CpuTarget final : public RowTarget<cpu::Row> {
  public:
   CpuTarget(Isa isa, int threads)
-      : kernels_(cpu::kernels_for(isa)),
+      : RowTarget(cpu::row_table()),
+        kernels_(cpu::kernels_for(isa)),
         threads_(threads),
         name_(concat_text("cpu (", cpu::isa_name(isa), ", ", threads, threads == 1 ? " thread)" : " threads)")) {}
 
   std::string_view name() const override { return name_; }
   int threads() const override { return threads_; }
   bool runtime_symbols() const override { return true; }
-  const OpSet& kinds() const override { return cpu::row_kinds(); }
-  const char* refuses(const Graph& g, NodeId id) const override {
-    return op_def(g.node(id).kind()).is_leaf() ? nullptr : cpu::rows_refuse(g, id);
-  }
   bool on_host(const Graph& g, NodeId id) const override { return cpu::runs_on_host(g, id); }
   RegionLimits region_limits() const override { return {cpu::kTapeMaxInputs, cpu::kTapeMaxRegisters}; }
-  bool reads_strided(const Graph& g, NodeId id, int operand) const override {
-    const cpu::Row* row = cpu::find_row(g, id);
-    return row && row->reads_strided && row->reads_strided(g, id, operand);
-  }
-  bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
-    const cpu::Row* row = cpu::find_row(g, id);
-    return row && row->in_place && row->in_place(g, id, operand, result);
-  }
-  bool skips_unread(const Graph& g, NodeId id, int result) const override {
-    const cpu::Row* row = cpu::find_row(g, id);
-    return row && result < 32 && (row->skips_unread >> result & 1U) != 0;
-  }
   bool plans_bodies(const Graph& g, NodeId id) const override {
-    const cpu::Row* row = cpu::find_row(g, id);
+    const cpu::Row* row = rows_.find(g, id);
     return row && row->plans_bodies;
   }
   std::optional<Form> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
-    const cpu::Row* row = cpu::find_row(g, id);
+    const cpu::Row* row = rows_.find(g, id);
     return row && row->form ? row->form(kernels_, g, id, operand, of) : std::nullopt;
   }
   bool reads_form(const Graph& g, NodeId id, int operand, const Form& form) const override {
-    const cpu::Row* row = cpu::find_row(g, id);
+    const cpu::Row* row = rows_.find(g, id);
     return row && row->reads_form && row->reads_form(g, id, operand, form);
-  }
-  bool reads_encoded(const Graph& g, NodeId id, int operand) const override {
-    const cpu::Row* row = cpu::find_row(g, id);
-    return row && row->reads_encoded && row->reads_encoded(g, id, operand);
   }
 
  private:

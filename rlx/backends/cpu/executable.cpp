@@ -22,7 +22,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
       rows_.push_back(nullptr);
       continue;
     }
-    const Row* row = find_row(lir_.graph, s.node);
+    const Row* row = row_table().find(lir_.graph, s.node);
     if (!row && runs_on_host(lir_.graph, s.node)) row = &host_row();
     if (!row)
       throw Error(Diagnostic{ErrorCode::Unsupported,

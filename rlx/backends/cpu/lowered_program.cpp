@@ -46,7 +46,7 @@ LoweredProgram::LoweredProgram(const Executable& exe, const LirModule& lir, std:
 const Row& LoweredProgram::row(std::size_t step) const {
   if (!is_body_) return exe_.row(step);
   const NodeId id = lir_.plan.schedule[step].node;
-  const Row* found = find_row(lir_.graph, id);
+  const Row* found = row_table().find(lir_.graph, id);
   return found ? *found : host_row();  // the row of the node that holds the body has asked
 }
 

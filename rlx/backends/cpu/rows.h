@@ -13,6 +13,7 @@
 
 #include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/driver/backend.h"
+#include "rlx/driver/row_table.h"
 #include "rlx/driver/thread_pool.h"
 #include "rlx/ir/op_def.h"
 
@@ -20,8 +21,7 @@ namespace rlx::cpu {
 
 class LowerContext;
 
-/// One kernel for one kind of node. Several rows may serve a kind; the first that accepts a node runs it. Everything
-/// the compiler learns about this backend is read from the rows.
+/// One kernel for one kind of node (driver/row_table.h).
 struct Row {
   OpKind kind;
   const char* kernel;  // "gemm_f32", for reports
@@ -60,15 +60,11 @@ std::span<const Row> custom_rows();
 std::span<const Row> control_rows();
 std::span<const Row> collective_rows();
 
-/// The row that runs a node, or null.
-const Row* find_row(const Graph& g, NodeId id);
-/// Null when some row runs the node; else why the one that takes most does not.
-const char* rows_refuse(const Graph& g, NodeId id);
+/// All of them.
+const RowTable<Row>& row_table();
 /// Whether the reference rule can stand in for a row; and the step that calls it.
 bool runs_on_host(const Graph& g, NodeId id);
 const Row& host_row();
-/// Every kind that has a row, and the leaves.
-const OpSet& row_kinds();
 
 /// A value at bind time: its shape and where its elements lie.
 struct View {
@@ -252,21 +248,6 @@ class LowerContext {
 
 // -- helpers of rows --
 
-/// Dtype of operand i of a node.
-inline DType in_dtype(const Graph& g, NodeId id, int i) {
-  return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]).dtype();
-}
-inline const Shape& in_shape(const Graph& g, NodeId id, int i) {
-  return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]);
-}
-/// True when the value is no other operand of the node too: what a kernel asks that still reads others when it writes.
-inline bool is_sole_operand(const Graph& g, NodeId id, int i) {
-  const std::vector<Value>& in = g.node(id).inputs;
-  return std::count(in.begin(), in.end(), in[static_cast<std::size_t>(i)]) == 1;
-}
-/// Answers of `Row::refuses`.
-constexpr const char* refuse_unless(bool ok, const char* why) { return ok ? nullptr : why; }
-inline const char* never_refuses(const Graph&, NodeId) { return nullptr; }
 /// Refuses operands or results of another dtype than f32.
 const char* refuse_unless_f32(const Graph& g, NodeId id);
 /// Refuses more axes than the generic kernels walk.

@@ -1,73 +1,16 @@
 // The table of rows, and what rows have in common.
-#include <algorithm>
-#include <array>
-
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
 
 namespace rlx::cpu {
-namespace {
 
-// Tuned rows come before the generic ones that take what is left.
-using Family = std::span<const Row> (*)();
-constexpr Family kFamilies[] = {quantized_rows,
-                                dot_rows,
-                                relayout_rows,
-                                attention_rows,
-                                norm_rows,
-                                tape_rows,
-                                move_rows,
-                                index_rows,
-                                sort_rows,
-                                random_rows,
-                                sample_rows,
-                                grouped_rows,
-                                reduce_rows,
-                                generic_dot_rows,
-                                generic_elementwise_rows,
-                                generic_reduce_rows,
-                                custom_rows,
-                                control_rows,
-                                collective_rows};
-
-using ByKind = std::array<std::vector<const Row*>, kNumOpKinds>;
-const ByKind& by_kind() {
-  static const ByKind table = [] {
-    ByKind t;
-    for (Family family : kFamilies)
-      for (const Row& row : family()) t[static_cast<std::size_t>(row.kind)].push_back(&row);
-    return t;
-  }();
+const RowTable<Row>& row_table() {
+  // Never destroyed: threads may compile while the process ends.
+  static const RowTable<Row>& table = *new RowTable<Row>(
+      {quantized_rows(), dot_rows(), relayout_rows(), attention_rows(), norm_rows(), tape_rows(), move_rows(),
+       index_rows(), sort_rows(), random_rows(), sample_rows(), grouped_rows(), reduce_rows(), generic_dot_rows(),
+       generic_elementwise_rows(), generic_reduce_rows(), custom_rows(), control_rows(), collective_rows()});
   return table;
-}
-
-}  // namespace
-
-const Row* find_row(const Graph& g, NodeId id) {
-  const auto kind = static_cast<std::size_t>(g.node(id).kind());
-  if (kind >= by_kind().size()) return nullptr;
-  for (const Row* row : by_kind()[kind])
-    if (!row->refuses(g, id)) return row;
-  return nullptr;
-}
-
-const char* rows_refuse(const Graph& g, NodeId id) {
-  const auto kind = static_cast<std::size_t>(g.node(id).kind());
-  const char* why = "there is no kernel of this kind";
-  if (kind >= by_kind().size()) return why;
-  for (const Row* row : by_kind()[kind])
-    if (why = row->refuses(g, id); !why) break;
-  return why;
-}
-
-const OpSet& row_kinds() {
-  static const OpSet kinds = [] {
-    OpSet set;
-    for (const OpDef* def : all_op_defs())
-      if (def->is_leaf() || !by_kind()[static_cast<std::size_t>(def->kind)].empty()) set.add(def->kind);
-    return set;
-  }();
-  return kinds;
 }
 
 const char* refuse_unless_f32(const Graph& g, NodeId id) {

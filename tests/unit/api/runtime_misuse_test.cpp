@@ -264,9 +264,7 @@ TEST_CASE("misuse: sessions") {
   REFUSED("77 is no DType", s.with_policy(PrecisionPolicy{{kNoDType, DType::F32, DType::F32, DType::F32}}));
   CHECK(s.precision() == Precision::F32);
   CHECK(s.policy().is_f32());
-  Session slow;
-  slow.with_isa("no such set");
-  CHECK_FALSE(test::error_text([&] { (void)slow.compile(program()); }).empty());
+  REFUSED("no such set", s.with_isa("no such set"));
   CHECK_FALSE(s.try_compile_with(program(), with_binding({{"n", 1}})).ok());
 
   Graph used("used");
@@ -309,6 +307,9 @@ TEST_CASE("misuse: devices and backends") {
   CHECK(backend_by_name("") == nullptr);
   for (const char* text : {"", ":", "cpu:", "cpu:-1", "cpu:1x", "cpu: 1", "cpu:99999999999999999999", ":0", "cpu:0:0"})
     CHECK_FALSE(parse_device_id(text).has_value());
+  CHECK(no_such_device("nvidia:x").message == "device 'nvidia:x': 'x' is no ordinal");
+  CHECK(no_such_device("reverence", {"reference"}).hint == "did you mean 'reference'?");
+  CHECK(no_such_device("").message == "there is no device ''");
   CHECK(parse_device_id("NVIDIA:3") == DeviceId(Device::Cuda, 3));
   CHECK(device_text({Device::Cuda, 3}) == "cuda:3");
   REFUSED("77 is no Device", device_text(kNoDevice));

@@ -212,7 +212,7 @@ const char* control_refuses(const Graph& g, NodeId id) {
     if (!whole_bytes(s)) return "a result's elements are less than a byte";
   for (const Subgraph& body : body_graphs(n.op))
     for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
-      if (!op_def(body->nodes()[i].op).is_leaf() && rows_refuse(*body, NodeId{i}) && !runs_on_host(*body, NodeId{i}))
+      if (row_table().refuses(*body, NodeId{i}) && !runs_on_host(*body, NodeId{i}))
         return "its body holds an op that the cpu cannot run";
   return nullptr;
 }

@@ -1,0 +1,80 @@
+// Shared objects whose memory is used again: runs that make them take none.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "rlx/error.h"
+
+namespace rlx {
+
+/// Blocks of one size, given to whoever asks next. Its functions may be called from any thread.
+class BlockPool {
+ public:
+  BlockPool() = default;
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+  ~BlockPool() {
+    for (void* b : free_) ::operator delete(b);
+  }
+  void* take(std::size_t bytes) {
+    std::lock_guard lock(mutex_);
+    check(bytes_ == 0 || bytes_ == bytes, "blocks of one size");
+    bytes_ = bytes;
+    if (free_.empty()) grow();
+    void* const b = free_.back();
+    free_.pop_back();
+    return b;
+  }
+  void give(void* block) noexcept {
+    std::lock_guard lock(mutex_);
+    free_.push_back(block);  // there is room for all that were made
+  }
+
+ private:
+  // As many again: how many are in use at once depends on how fast others are, and a run is not to find that out.
+  void grow() {
+    const std::size_t more = std::max<std::size_t>(8, made_);
+    free_.reserve(made_ + more);
+    try {
+      for (std::size_t i = 0; i < more; ++i, ++made_) free_.push_back(::operator new(bytes_));
+    } catch (const std::bad_alloc&) {
+      if (free_.empty()) throw;
+    }
+  }
+  std::mutex mutex_;  // of what follows
+  std::vector<void*> free_;
+  std::size_t bytes_ = 0, made_ = 0;
+};
+
+namespace detail {
+
+template <class T>
+struct PoolAllocator {
+  using value_type = T;
+  std::shared_ptr<BlockPool> pool;
+  explicit PoolAllocator(std::shared_ptr<BlockPool> p) : pool(std::move(p)) {}
+  template <class U>
+  PoolAllocator(const PoolAllocator<U>& other) : pool(other.pool) {}  // NOLINT(implicit)
+  T* allocate(std::size_t n) { return static_cast<T*>(pool->take(n * sizeof(T))); }
+  void deallocate(T* p, std::size_t) noexcept { pool->give(p); }
+  template <class U>
+  bool operator==(const PoolAllocator<U>& other) const {
+    return pool == other.pool;
+  }
+};
+
+}  // namespace detail
+
+/// std::make_shared in a block of the pool, which lives as long as the last of its objects. A pool is for one type.
+template <class T, class... Args>
+std::shared_ptr<T> make_pooled(const std::shared_ptr<BlockPool>& pool, Args&&... args) {
+  return std::allocate_shared<T>(detail::PoolAllocator<T>(pool), std::forward<Args>(args)...);
+}
+
+}  // namespace rlx
