@@ -1,5 +1,6 @@
 // What runs on the devices of wgpu cost beyond their kernels: launches and submissions of MiniLM, the time to encode a
-// launch, and first runs, whose kernels the driver compiles unless its cache has them.
+// launch (from the begin of a pass to before its submission, the driver's work not), and first runs, whose kernels the
+// driver compiles unless its cache has them.
 // usage: wgpu MODEL_FOLDER [DEVICE] [BATCH] [SEQUENCE] [ROUNDS]
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "rlx/backends/wgpu/device.h"
+#include "rlx/driver/device.h"
 #include "rlx/driver/registry.h"
 #include "rlx/models/bert.h"
 #include "rlx/models/sentence_encoder.h"
@@ -21,29 +23,103 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
 
-/// Small steps alone: what encoding them costs.
-void encoding(Device device) {
-  for (int steps : {100, 1000}) {
-    Graph g("chain");
-    Expr x = g.input("x", {{8, 8}, DType::F32});
-    for (int i = 0; i < steps; ++i) x = g.cumsum(x, i % 2);
-    g.set_outputs({x});
-    CompiledGraph f = Session(device).compile(std::move(g));
-    std::vector<float> in(64, 1), out(64);
-    const TensorView view{in.data(), DType::F32, {}, 256};
-    const MutableTensorView to{out.data(), DType::F32, {}, 256};
-    f.run_into({&view, 1}, {&to, 1});
-    std::vector<double> ms;
-    for (int i = 0; i < 21; ++i) {
-      const auto start = Clock::now();
-      f.commit_no_wait({{"x", in}});
-      ms.push_back(ms_since(start));
-      (void)f.sync_pending();
+/// The library with a clock: from the begin of a pass to its submission.
+struct EncodeClock {
+  wgpu::abi::Api real, timed;
+  Clock::time_point begin, finish;
+  std::size_t launches = 0;               // since `begin`
+  std::size_t most_launches = 0;          // of a submission
+  bool empty = false;                     // launches have no groups: kernels on the processor leave its caches cold
+  std::vector<double> whole_us, ours_us;  // a launch; ours: until the library is asked for the commands
+};
+EncodeClock& encode_clock() {
+  static EncodeClock c;
+  return c;
+}
+
+double us_between(Clock::time_point a, Clock::time_point b) {
+  return std::chrono::duration<double, std::micro>(b - a).count();
+}
+
+const wgpu::abi::Api& timed_library(const wgpu::abi::Api& library) {
+  EncodeClock& c = encode_clock();
+  c.real = c.timed = library;
+  c.timed.CommandEncoderBeginComputePass = [](wgpu::abi::CommandEncoder e, const wgpu::abi::ComputePassDescriptor* d) {
+    EncodeClock& clock = encode_clock();
+    clock.launches = 0;
+    clock.begin = Clock::now();
+    return clock.real.CommandEncoderBeginComputePass(e, d);
+  };
+  c.timed.ComputePassEncoderDispatchWorkgroups = [](wgpu::abi::ComputePassEncoder p, std::uint32_t x, std::uint32_t y,
+                                                    std::uint32_t z) {
+    EncodeClock& clock = encode_clock();
+    ++clock.launches;
+    clock.real.ComputePassEncoderDispatchWorkgroups(p, clock.empty ? 0 : x, y, z);
+  };
+  c.timed.CommandEncoderFinish = [](wgpu::abi::CommandEncoder e, const wgpu::abi::LabelDescriptor* d) {
+    encode_clock().finish = Clock::now();
+    return encode_clock().real.CommandEncoderFinish(e, d);
+  };
+  c.timed.QueueSubmitForIndex = [](wgpu::abi::Queue q, std::size_t n, const wgpu::abi::CommandBuffer* list) {
+    EncodeClock& clock = encode_clock();
+    if (const auto launches = static_cast<double>(clock.launches); launches != 0) {
+      clock.whole_us.push_back(us_between(clock.begin, Clock::now()) / launches);
+      clock.ours_us.push_back(us_between(clock.begin, clock.finish) / launches);
+      clock.most_launches = std::max(clock.most_launches, clock.launches);
     }
-    std::nth_element(ms.begin(), ms.begin() + 10, ms.end());
-    std::printf("%5zu steps: %.3f ms to submit (a software driver runs it then), %.2f us a step\n",
-                f.compile_result().lir.plan.schedule.size(), ms[10], ms[10] * 1000 / steps);
+    clock.launches = 0;
+    return clock.real.QueueSubmitForIndex(q, n, list);
+  };
+  return c.timed;
+}
+
+/// The backend of wgpu with that clock.
+class ClockedBackend final : public Backend {
+ public:
+  explicit ClockedBackend(std::shared_ptr<const Backend> wgpu) : wgpu_(std::move(wgpu)) {}
+  std::string_view name() const override { return wgpu_->name(); }
+  Presence probe(Device kind) const noexcept override { return wgpu_->probe(kind); }
+  std::shared_ptr<const Target> target(const BackendOptions& o) const override { return wgpu_->target(o); }
+  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
+    return wgpu_->compile_lir(std::move(lir), o);
   }
+  std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override {
+    const wgpu::Adapters& found = wgpu::adapters_of(id.kind);
+    auto gpu = std::make_shared<wgpu::Gpu>(timed_library(*found.api), found.list.at(0), id.kind == Device::WebGpu,
+                                           device_text(id));
+    return std::make_shared<wgpu::WgpuDevice>(id, std::move(gpu), 0);
+  }
+
+ private:
+  std::shared_ptr<const Backend> wgpu_;
+};
+
+double median(std::vector<double> v) {
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  return *middle;
+}
+
+/// Runs once more with the clock: the same program, weights do not matter.
+void encoding(Device device, const SentenceModelConfig& config, const BertGraphOptions& options, int runs) {
+  register_backend(device, std::make_shared<ClockedBackend>(require_backend(device)));
+  CompiledGraph f = Session(device).compile(build_sentence_encoder(config.bert, options));
+  for (const IoInfo& p : f.params()) f.set_param(p.name, Tensor::full(p.shape, 0.001));
+  NamedTensors inputs;
+  for (const IoInfo& in : f.inputs())
+    inputs.emplace(in.name, Tensor::full(in.shape, in.name == "input_ids" ? 2003 : 1));
+  EncodeClock& clock = encode_clock();
+  for (const bool empty : {false, true}) {
+    clock.empty = empty;
+    for (int i = 0; i < 3; ++i) (void)f.run_typed(inputs);
+    clock.whole_us.clear(), clock.ours_us.clear();
+    for (int i = 0; i < runs; ++i) (void)f.run_typed(inputs);
+    std::printf(
+        "encoding, median of %zu submissions of %zu launches%s: %.2f us a launch (goal 1), %.2f us of it ours\n",
+        clock.whole_us.size(), clock.most_launches, empty ? ", none of which runs" : "", median(clock.whole_us),
+        median(clock.ours_us));
+  }
+  register_backend(device, nullptr);
 }
 
 }  // namespace
@@ -95,7 +171,7 @@ int main(int argc, char** argv) try {
   std::sort(times.begin(), times.end(), [](const NodeTime& a, const NodeTime& b) { return a.ns > b.ns; });
   for (std::size_t i = 0; i < std::min<std::size_t>(8, times.size()); ++i)
     std::printf("  %8.3f ms %s %s\n", times[i].ns / 1e6, times[i].kernel.c_str(), times[i].label.c_str());
-  encoding(device);
+  encoding(device, config, options, std::max(51, rounds));
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());

@@ -1,5 +1,5 @@
-// Products on the devices of wgpu: square ones, with few rows, and of codes; the best of some runs, by the clock and,
-// for rasterisers on machines that are shared, by the processors' time. usage: wgpu_products [DEVICE]
+// Products on the devices of wgpu: square ones, with few rows, of codes, and of groups; the best of some runs, by the
+// clock and, for rasterisers on machines that are shared, by the processors' time. usage: wgpu_products [DEVICE]
 // [hardware|software]
 #include <algorithm>
 #include <chrono>
@@ -18,6 +18,8 @@ namespace {
 using namespace rlx;
 using Clock = std::chrono::steady_clock;
 
+constexpr std::int64_t kGroups = 8;
+
 void measure(const Session& session, const char* name, Graph g, double flops) {
   const auto begin = Clock::now();
   CompiledGraph f = session.compile(std::move(g));
@@ -25,6 +27,10 @@ void measure(const Session& session, const char* name, Graph g, double flops) {
   std::vector<TensorView> inputs;
   for (const IoInfo& in : f.inputs()) {
     bytes.emplace_back(in.shape.size_bytes(), std::byte{0});
+    if (in.shape.dtype() == DType::I32) {  // groups of rows, in no order
+      auto* ids = reinterpret_cast<std::int32_t*>(bytes.back().data());
+      for (std::size_t i = 0; i < bytes.back().size() / 4; ++i) ids[i] = static_cast<std::int32_t>(i * 5 % kGroups);
+    }
     inputs.push_back({bytes.back().data(), in.shape.dtype(), {}, bytes.back().size()});
   }
   std::vector<std::byte> out(f.outputs().at(0).shape.size_bytes());
@@ -60,6 +66,14 @@ Graph coded(std::int64_t rows, std::int64_t n, QuantScheme scheme) {
   return g;
 }
 
+Graph grouped(std::int64_t rows, std::int64_t n) {
+  Graph g("grouped");
+  g.set_outputs(
+      {g.grouped_dot(g.input("x", Shape({rows, n}, DType::F32)), g.input("w", Shape({kGroups, n, n}, DType::F32)),
+                     g.input("ids", Shape({rows}, DType::I32)))});
+  return g;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -81,6 +95,9 @@ int main(int argc, char** argv) try {
     for (QuantScheme s : {QuantScheme::Q8_0, QuantScheme::Q4_0, QuantScheme::Q4_K})
       measure(session, concat_text(rows, " rows, ", quant_scheme_name(s)).c_str(), coded(rows, 1024, s), flops);
   }
+  for (std::int64_t rows : {1, 4, 64, 256})
+    measure(session, concat_text(rows, " rows of ", kGroups, " groups").c_str(), grouped(rows, 512),
+            2.0 * static_cast<double>(rows) * 512 * 512);
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());

@@ -24,11 +24,6 @@ const Value* operand(const Graph& g, NodeId id, int place) {
 // Codes are read as whole numbers up to 16 bits, whose differences an f32 holds.
 bool reads_codes(DType t) { return is_nibble(t) || (computes(t) && is_int(t) && dtype_bits(t) <= 16); }
 
-Ref dense_ref(const Graph& g, Value v) {
-  const Shape& s = g.shape(v);
-  return {v, -1, s.dtype(), s.dims(), dense_strides(s.dims()), true};
-}
-
 // The code with number `i` of codes of four bits, eight in a word.
 std::string nibble(KernelBuilder& k, const Ref& codes, std::string_view i) {
   const std::string word =
@@ -63,6 +58,15 @@ Decoder::Decoder(KernelBuilder& k, NodeId id, std::string_view name)
 
 std::string Decoder::element(std::string_view i) { return concat_text(name_, "_at(", i, ")"); }
 std::string Decoder::four(std::string_view i) { return concat_text(name_, "_four(", i, ")"); }
+std::string Decoder::scale(std::string_view i) const { return concat_text(name_, "_scale(", i, ")"); }
+std::string Decoder::four(std::string_view i, std::string_view scale) const {
+  return concat_text(name_, "_scaled(", i, ", ", scale, ")");
+}
+
+int Decoder::group() const {
+  const auto& op = g_.node(id_).op.as<ops::Dequantize>();
+  return is_block_scheme(op.scheme) ? block_layout(op.scheme).group : 0;
+}
 
 // -- affine --
 
@@ -172,14 +176,15 @@ void Decoder::blocks() {
     return concat_text("((vec4<u32>(", n, "_word(b + ", place, ")) >> (", shift, " + vec4<u32>(0u, 8u, 16u, 24u)))",
                        masked, ")");
   };
-  std::string text = concat_text("let b = i / ", l.elements, "u * ", l.bytes, "u;\nlet e = i % ", l.elements,
-                                 "u;\nlet g = e / ", l.group, "u;\nvar q = ", field(l.low), ";\n");
-  if (l.high.bytes) text += concat_text("q = q | (", field(l.high), " << vec4<u32>(", l.low.width, "u));\n");
+  const std::string place =
+      concat_text("let b = i / ", l.elements, "u * ", l.bytes, "u;\nlet e = i % ", l.elements, "u;\n");
+  std::string codes_text = concat_text(place, "var q = ", field(l.low), ";\n");
+  if (l.high.bytes) codes_text += concat_text("q = q | (", field(l.high), " << vec4<u32>(", l.low.width, "u));\n");
   if (l.low.width == 8)
-    text += "let c = vec4<f32>(bitcast<vec4<i32>>(q << vec4<u32>(24u)) >> vec4<u32>(24u));\n";
+    codes_text += "let c = vec4<f32>(bitcast<vec4<i32>>(q << vec4<u32>(24u)) >> vec4<u32>(24u));\n";
   else
-    text += concat_text("let c = vec4<f32>(q) - vec4<f32>(", l.offset, ".0);\n");
-  text += concat_text("let d = ", n, "_half(b + ", l.d_at, "u);\n");
+    codes_text += concat_text("let c = vec4<f32>(q) - vec4<f32>(", l.offset, ".0);\n");
+  std::string text = concat_text(place, "let g = e / ", l.group, "u;\nlet d = ", n, "_half(b + ", l.d_at, "u);\n");
   const auto at = [&](int offset) { return concat_text(l.scales_at + offset, "u"); };
   std::string scale, min;
   switch (l.scales) {
@@ -204,13 +209,18 @@ void Decoder::blocks() {
       scale = "f32(bitcast<i32>(s << 24u) >> 24u)";
       break;
   }
-  text += concat_text("let y = c * ", scale.empty() ? "d" : concat_text("(d * ", scale, ")"), ";\n");
-  if (l.m_at < 0)
-    text += "return y;\n";
-  else
-    text += concat_text("let m = ", n, "_half(b + ", l.m_at, "u);\nreturn y ",
-                        l.adds_m ? "+ vec4<f32>(m)" : concat_text("- vec4<f32>(m * ", min, ")"), ";\n");
-  k_.global(concat_text("fn ", n, "_four(i: u32) -> vec4<f32> {\n", text, "}\n"));
+  // y = c s.x + s.y
+  const std::string factor = scale.empty() ? "d" : concat_text("d * ", scale);
+  const std::string m = l.m_at < 0 ? std::string() : concat_text(n, "_half(b + ", l.m_at, "u)");
+  text += concat_text("return vec2<f32>(", factor, ", ",
+                      m.empty()  ? "0.0"
+                      : l.adds_m ? m
+                                 : concat_text("-(", m, " * ", min, ")"),
+                      ");\n");
+  k_.global(concat_text("fn ", n, "_scale(i: u32) -> vec2<f32> {\n", text, "}\n"));
+  k_.global(concat_text("fn ", n, "_scaled(i: u32, s: vec2<f32>) -> vec4<f32> {\n", codes_text, "return c * s.x",
+                        m.empty() ? "" : " + vec4<f32>(s.y)", ";\n}\n"));
+  k_.global(concat_text("fn ", n, "_four(i: u32) -> vec4<f32> { return ", n, "_scaled(i, ", n, "_scale(i)); }\n"));
   k_.global(concat_text("fn ", n, "_at(i: u32) -> f32 { return ", n, "_four(i & ~3u)[i & 3u]; }\n"));
 }
 

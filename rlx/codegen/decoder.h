@@ -22,6 +22,12 @@ class Decoder {
   std::string element(std::string_view i);
   /// Elements i to i + 3, for an i that is a multiple of 4, as a vec4. The last dimension is a multiple of 4.
   std::string four(std::string_view i);
+  /// How many neighbours, from a multiple of that on, have one scale; 0 when it depends on more than the last axis.
+  int group() const;
+  /// Of blocks: the scale of the group of element i, and what is added then, as a vec2; and elements i to i + 3 with
+  /// it.
+  std::string scale(std::string_view i) const;
+  std::string four(std::string_view i, std::string_view scale) const;
 
  private:
   void affine();

@@ -39,18 +39,15 @@ DType accumulator_of(const Graph& g, NodeId id) {
   return out.value_or(g.shape(n.inputs[0]).dtype());
 }
 
-DotOperand operand_of(NodeKernels& node, int i, const char* name, bool encoded, std::vector<int> batch,
-                      std::vector<int> free, std::vector<int> contract) {
+}  // namespace
+
+DotOperand dot_operand(NodeKernels& node, int i, const char* name, bool encoded, const std::vector<int>& batch,
+                       const std::vector<int>& free, const std::vector<int>& contract) {
   DotOperand o;
   o.name = name;
   o.encoded = encoded;
   const Value v = node.node().inputs[static_cast<std::size_t>(i)];
-  if (encoded) {
-    const Shape& s = node.graph().shape(v);
-    o.ref = {v, -1, s.dtype(), s.dims(), dense_strides(s.dims()), true};
-  } else {
-    o.ref = node.in(i);
-  }
+  o.ref = encoded ? dense_ref(node.graph(), v) : node.in(i);
   o.batch = Walk(o.ref, batch), o.free = Walk(o.ref, free), o.contract = Walk(o.ref, contract);
   const bool aligned = encoded || node.is_aligned(o.ref, 4 * size_bytes(o.ref.dtype));
   if (aligned && o.batch.by_fours() && o.free.by_fours() && o.contract.in_fours())
@@ -58,8 +55,6 @@ DotOperand operand_of(NodeKernels& node, int i, const char* name, bool encoded, 
   if (aligned && o.batch.by_fours() && o.contract.by_fours() && o.free.in_fours()) o.fours = DotOperand::Fours::Free;
   return o;
 }
-
-}  // namespace
 
 DotAxesOf axes_of_dot(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
@@ -92,10 +87,21 @@ const char* epilogue_refuses(const Graph& g, NodeId id) {
 Dot::Dot(NodeKernels& of, bool encoded)
     : node(of), accumulator(accumulator_of(of.graph(), of.id())), type(compute_type(accumulator)) {
   const DotAxesOf axes = axes_of_dot(node.graph(), node.id());
-  x = operand_of(node, 0, "x", false, axes.lhs_batch, axes.lhs_free, axes.lhs_contract);
-  w = operand_of(node, 1, "w", encoded, axes.rhs_batch, axes.rhs_free, axes.rhs_contract);
+  x = dot_operand(node, 0, "x", false, axes.lhs_batch, axes.lhs_free, axes.lhs_contract);
+  w = dot_operand(node, 1, "w", encoded, axes.rhs_batch, axes.rhs_free, axes.rhs_contract);
   batches = x.batch.extent(), m = x.free.extent(), n = w.free.extent(), k = x.contract.extent();
 }
+
+Dot::Dot(NodeKernels& of, DotOperand lhs, DotOperand rhs)
+    : node(of),
+      x(std::move(lhs)),
+      w(std::move(rhs)),
+      batches(x.batch.extent()),
+      m(x.free.extent()),
+      n(w.free.extent()),
+      k(x.contract.extent()),
+      accumulator(x.ref.dtype),
+      type(compute_type(accumulator)) {}
 
 // -- reads --
 
@@ -113,19 +119,27 @@ std::string DotReader::element(std::string_view index) {
   return compute_type(operand_.ref.dtype) == type_ ? loaded : concat_text(type_, "(", loaded, ")");
 }
 
+// Four decoded elements, rounded to the dtype that they are decoded to.
+std::string DotReader::settled_four(const std::string& v) {
+  if (operand_.ref.dtype == DType::F32) return v;
+  const std::string name = operand_.name + "_settled";
+  std::string lanes;
+  for (int e = 0; e < 4; ++e)
+    lanes += concat_text(e ? ", " : "", settled(k_, operand_.ref.dtype, concat_text("v.", "xyzw"[e])));
+  k_.global(concat_text("fn ", name, "(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(", lanes, "); }\n"));
+  return concat_text(name, "(", v, ")");
+}
+
 std::string DotReader::four(std::string_view index) {
-  if (decoder_) {
-    const std::string v = decoder_->four(index);
-    if (operand_.ref.dtype == DType::F32) return v;
-    const std::string name = operand_.name + "_settled";
-    std::string lanes;
-    for (int e = 0; e < 4; ++e)
-      lanes += concat_text(e ? ", " : "", settled(k_, operand_.ref.dtype, concat_text("v.", "xyzw"[e])));
-    k_.global(concat_text("fn ", name, "(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(", lanes, "); }\n"));
-    return concat_text(name, "(", v, ")");
-  }
+  if (decoder_) return settled_four(decoder_->four(index));
   const std::string loaded = load_quad(k_, operand_.ref, operand_.name + "_load", index);
   return compute_type(operand_.ref.dtype) == type_ ? loaded : concat_text("vec4<", type_, ">(", loaded, ")");
+}
+
+int DotReader::group() const { return decoder_ && fours() == DotOperand::Fours::Contract ? decoder_->group() : 0; }
+
+std::string DotReader::four(std::string_view index, std::string_view scale) {
+  return settled_four(decoder_->four(index, scale));
 }
 
 // -- writes --

@@ -22,6 +22,10 @@ struct DotOperand {
   Fours fours = Fours::None;
 };
 
+/// Operand i of a node by the roles of its axes; the row decodes an encoded one.
+DotOperand dot_operand(NodeKernels& node, int i, const char* name, bool encoded, const std::vector<int>& batch,
+                       const std::vector<int>& free, const std::vector<int>& contract);
+
 /// The axes of a DotGeneral or FusedDot.
 struct DotAxesOf {
   std::vector<int> lhs_batch, rhs_batch, lhs_free, rhs_free, lhs_contract, rhs_contract;
@@ -36,11 +40,14 @@ const char* epilogue_refuses(const Graph& g, NodeId id);
 struct Dot {
   /// The node's operands; operand 1 is decoded where it is codes, and `encoded` says that the row reads them.
   Dot(NodeKernels& node, bool encoded);
+  /// A product of other operands, of equal dtypes.
+  Dot(NodeKernels& node, DotOperand x, DotOperand w);
   NodeKernels& node;
   DotOperand x, w;
   Dim batches = 1, m = 1, n = 1, k = 1;
-  DType accumulator;  // the dtype of the product
-  std::string type;   // what it is computed in
+  DType accumulator;               // the dtype of the product
+  std::string type;                // what it is computed in
+  std::optional<Ref> groups = {};  // where w has a matrix for each group, not for each batch: the group of each batch
 };
 
 /// Reads of one operand, in one kernel.
@@ -54,9 +61,14 @@ class DotReader {
   /// The element at an index, in the product's type; four as a vec4.
   std::string element(std::string_view index);
   std::string four(std::string_view index);
+  /// How many neighbours along what is contracted have one scale, which is then read once for all: 0 for none.
+  int group() const;
+  std::string scale(std::string_view index) const { return decoder_->scale(index); }
+  std::string four(std::string_view index, std::string_view scale);
   DotOperand::Fours fours() const { return operand_.fours; }
 
  private:
+  std::string settled_four(const std::string& v);
   KernelBuilder& k_;
   const DotOperand& operand_;
   std::string type_;

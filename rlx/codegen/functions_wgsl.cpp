@@ -41,6 +41,16 @@ std::string float_literal(KernelBuilder& k, float x) {
   return plain ? float_text(x) : helper_call(k, "f32_of", concat_text(bits, "u"));
 }
 
+// A quotient by a literal that is zero or infinite, in which compilers see a product with a constant.
+std::optional<std::string> special_quotient(KernelBuilder& k, const std::string& a, const std::string& b) {
+  const auto bits = [](std::uint32_t of) { return concat_text("f32_of(", of, "u)"); };
+  if (b == float_text(0)) return helper_call(k, "div_by_zero_f32", a, "0u");
+  if (b == bits(0x80000000U)) return helper_call(k, "div_by_zero_f32", a, "0x80000000u");
+  if (b == bits(0x7f800000U)) return helper_call(k, "div_by_inf_f32", a, "0u");
+  if (b == bits(0xff800000U)) return helper_call(k, "div_by_inf_f32", a, "0x80000000u");
+  return std::nullopt;
+}
+
 std::string float_activation(KernelBuilder& k, const ops::Activation& op, std::string_view x) {
   const FunctionParams p = function_params(op);
   switch (op.fn) {
@@ -86,7 +96,9 @@ std::string float_binary(KernelBuilder& k, BinaryKind fn, const std::string& a, 
     case Fn2::Add: return infix(" + ");
     case Fn2::Sub: return a == b ? helper_call(k, "self_sub_f32", a) : infix(" - ");
     case Fn2::Mul: return infix(" * ");
-    case Fn2::Div: return a == b ? helper_call(k, "self_div_f32", a) : infix(" / ");
+    case Fn2::Div:
+      if (a == b) return helper_call(k, "self_div_f32", a);
+      return special_quotient(k, a, b).value_or(infix(" / "));
     default: return helper_call(k, concat_text(enum_name(fn), "_f32"), a, b);  // Max, Min, Pow, Mod, Atan2
   }
 }
@@ -169,10 +181,7 @@ std::string activation_text(KernelBuilder& k, const ops::Activation& op, std::st
 }
 
 const char* step_refuses(const Graph& g, const Node& n) {
-  bool ok = true;
-  for (Value v : n.inputs) ok = ok && computes(g.shape(v).dtype());
-  for (const Shape& s : n.shapes) ok = ok && computes(s.dtype());
-  if (!ok) return "WGSL has no type for the dtype of an operand or result";
+  if (const char* why = refuse_node_dtypes(g, n)) return why;
   switch (n.kind()) {
     case OpKind::Activation:
     case OpKind::Binary:

@@ -1,5 +1,6 @@
 // Products with few rows or columns: threads share out what is read once, and add up what they have.
 #include "rlx/codegen/elements.h"
+#include "rlx/codegen/grouped.h"
 #include "rlx/codegen/matmul.h"
 
 namespace rlx::codegen {
@@ -39,43 +40,67 @@ void write_gemv(const Dot& dot, bool columns) {
   k << "let b = GROUP / " << across << ";\nlet first = (GROUP % " << across << " * "
     << concat_text(s.quads, "u + LOCAL % ", s.quads) << "u) * 4u;\n"
     << concat_text("let lane = LOCAL / ", s.quads, "u;\n");
-  if (parts.count.is_static(1))
-    k << "let batch = b;\nlet k_begin = 0u;\nlet k_end = " << k.size(Size(dot.k)) << ";\n";
-  else
+  std::string k_end = k.size(Size(dot.k));
+  if (parts.count.is_static(1)) {
+    k << "let batch = b;\nlet k_begin = 0u;\n";
+  } else {
     k << concat_text("let batch = b % ", k.size(Size(dot.batches)), ";\nlet k_begin = b / ", k.size(Size(dot.batches)),
-                     " * ", k.size(Size(parts.length)), ";\nlet k_end = min(k_begin + ", k.size(Size(parts.length)),
-                     ", ", k.size(Size(dot.k)), ");\n");
+                     " * ", k.size(Size(parts.length)), ";\n");
+    k_end = concat_text("min(k_begin + ", k.size(Size(parts.length)), ", ", k_end, ")");
+  }
+  std::string matrix = "batch";
+  if (dot.groups) {  // one of no group adds up nothing
+    const std::string count = k.size(Size(dot.w.batch.extent()));
+    k << "let group = " << group_of_row(k, *dot.groups, "batch", count) << ";\n";
+    k_end = concat_text("select(0u, ", k_end, ", group < ", count, ")");
+    matrix = concat_text("min(group, ", count, " - 1u)");
+  }
+  k << "let k_end = " << k_end << ";\n";
   DotReader big(k, dot, large), little(k, dot, small);
   const bool free_fours = large.fours == Fours::Free;
-  k << "let big_base = " << big.batch("batch") << ";\nlet little_base = " << little.batch("batch") << ";\n";
+  k << "let big_base = " << big.batch(columns ? "batch" : matrix)
+    << ";\nlet little_base = " << little.batch(columns ? matrix : "batch") << ";\n";
   for (int e = 0; e < 4; e += free_fours ? 4 : 1)
     k << concat_text("let big", e, " = big_base + ",
                      big.free(concat_text("min(first + ", e, "u, ", most, free_fours ? " - 4u)" : " - 1u)")), ";\n");
   for (int i = 0; i < few; ++i)
     k << concat_text("let little", i, " = little_base + ", little.free(concat_text(i, "u")), ";\nvar c", i, " = ", vec,
                      "();\n");
-  const int step = four_steps ? 4 : 1;
-  k << concat_text("for (var k = k_begin + lane * ", step, "u; k < k_end; k += ", s.lanes * step,
-                   "u) {\nlet inner = ", big.contract("k"), ";\nlet other = ", little.contract("k"), ";\n");
-  if (four_steps) {
-    for (int e = 0; e < 4; ++e) k << concat_text("let v", e, " = ", big.four(concat_text("big", e, " + inner")), ";\n");
+  // Products of four steps, of which the large operand has v0 to v3.
+  const auto multiply_fours = [&] {
     for (int i = 0; i < few; ++i)
       k << concat_text("{\nlet a = ", little.four(concat_text("little", i, " + other")), ";\nc", i, " = c", i, " + ",
                        vec, "(dot(a, v0), dot(a, v1), dot(a, v2), dot(a, v3));\n}\n");
+  };
+  const int group = four_steps ? big.group() : 0, step = four_steps ? 4 : 1;
+  const bool by_groups = whole_groups(parts, group) && dot.k.is_static() && dot.k.value() >= s.lanes * group;
+  if (by_groups) {  // a lane has whole groups, whose scales it reads once
+    k << concat_text("for (var g = k_begin + lane * ", group, "u; g < k_end; g += ", s.lanes * group,
+                     "u) {\nlet inner = ", big.contract("g"), ";\n");
+    for (int e = 0; e < 4; ++e)
+      k << concat_text("let s", e, " = ", big.scale(concat_text("big", e, " + inner")), ";\n");
+    k << concat_text("for (var j = 0u; j < ", group, "u; j += 4u) {\nlet other = ", little.contract("g + j"), ";\n");
+    for (int e = 0; e < 4; ++e)
+      k << concat_text("let v", e, " = ", big.four(concat_text("big", e, " + inner + j"), concat_text("s", e)), ";\n");
+    multiply_fours();
+    k << "}\n}\n";
   } else {
-    std::string v;
-    if (free_fours) {
-      v = big.four("big0 + inner");
+    k << concat_text("for (var k = k_begin + lane * ", step, "u; k < k_end; k += ", s.lanes * step,
+                     "u) {\nlet inner = ", big.contract("k"), ";\nlet other = ", little.contract("k"), ";\n");
+    if (four_steps) {
+      for (int e = 0; e < 4; ++e)
+        k << concat_text("let v", e, " = ", big.four(concat_text("big", e, " + inner")), ";\n");
+      multiply_fours();
     } else {
-      v = vec + "(";
-      for (int e = 0; e < 4; ++e) v += concat_text(e ? ", " : "", big.element(concat_text("big", e, " + inner")));
-      v += ")";
+      std::string v = vec + "(";
+      for (int e = 0; e < 4 && !free_fours; ++e)
+        v += concat_text(e ? ", " : "", big.element(concat_text("big", e, " + inner")));
+      k << "let v = " << (free_fours ? big.four("big0 + inner") : v + ")") << ";\n";
+      for (int i = 0; i < few; ++i)
+        k << concat_text("c", i, " = c", i, " + ", little.element(concat_text("little", i, " + other")), " * v;\n");
     }
-    k << "let v = " << v << ";\n";
-    for (int i = 0; i < few; ++i)
-      k << concat_text("c", i, " = c", i, " + ", little.element(concat_text("little", i, " + other")), " * v;\n");
+    k << "}\n";
   }
-  k << "}\n";
   for (int i = 0; i < few; ++i) k << concat_text("part[", i * s.threads(), "u + LOCAL] = c", i, ";\n");
   k << concat_text("for (var s = ", s.threads() / 2, "u; s >= ", s.quads,
                    "u; s = s >> 1u) {\nworkgroupBarrier();\nif (LOCAL < s) {\n");

@@ -70,7 +70,8 @@ fn quarter_turns(x: f32) -> Turn {
   return select(y, -y, (q & 2u) == 2u);
 }
 )"},
-    {"sin_f32", "quarter_turns sin_core f32_of", R"(fn sin_f32(x: f32) -> f32 {
+    {"sin_f32", "quarter_turns sin_core f32_of is_zero_or_nan", R"(fn sin_f32(x: f32) -> f32 {
+  if (is_zero_or_nan(x)) { return x; }
   let t = quarter_turns(x);
   return select(sin_core(t.r, t.q), f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
@@ -80,7 +81,8 @@ fn quarter_turns(x: f32) -> Turn {
   return select(sin_core(t.r, t.q + 1u), f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
 )"},
-    {"tan_f32", "quarter_turns f32_of", R"(fn tan_f32(x: f32) -> f32 {
+    {"tan_f32", "quarter_turns f32_of is_zero_or_nan", R"(fn tan_f32(x: f32) -> f32 {
+  if (is_zero_or_nan(x)) { return x; }
   let t = quarter_turns(x);
   let s = t.r * t.r;
   let p = ((((9.48408898e-3 * s + 2.94397585e-3) * s + 2.45466661e-2) * s + 5.3376317e-2) * s + 0.133392558) * s +

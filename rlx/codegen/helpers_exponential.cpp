@@ -29,13 +29,13 @@ constexpr Helper kExponentialHelpers[] = {
   return select(scale2(1.0 + expm1_core((z - n) * 0.69314718), i32(n)), x, is_nan(x));
 }
 )"},
-    {"expm1_f32", "expm1_core pow2 is_nan", R"(fn expm1_f32(x: f32) -> f32 {
+    {"expm1_f32", "expm1_core pow2 is_zero_or_nan", R"(fn expm1_f32(x: f32) -> f32 {
   let z = clamp(x, -30.0, 89.0);
   let n = round(z * 1.44269504);
   let q = expm1_core((z - n * 0.693359375) + n * 2.12194440e-4);
   let s = pow2(i32(n) - 1);
   let y = select(2.0 * (s * q + (s - 0.5)), q, n == 0.0);
-  return select(y, x, is_nan(x));
+  return select(y, x, is_zero_or_nan(x));
 }
 )"},
     // |x| = m 2^e with m in [sqrt(1/2), sqrt(2)); subnormal numbers by way of their integers.
@@ -82,7 +82,7 @@ fn split_f32(x: f32) -> Split {
 }
 )"},
     // Of the rounded sum 1 + x some bits are cut, so that what is left of x is known exactly.
-    {"log1p_f32", "split_f32 log_tail log_ends", R"(fn log1p_f32(x: f32) -> f32 {
+    {"log1p_f32", "split_f32 log_tail log_ends is_zero_or_nan", R"(fn log1p_f32(x: f32) -> f32 {
   let sum = 1.0 + x;
   let u = bitcast<f32>(bitcast<u32>(sum) & 0xfffffff0u);
   let s = split_f32(u);
@@ -91,7 +91,7 @@ fn split_f32(x: f32) -> Split {
   let e = select(s.e, 0.0, near);
   let rest = select((x - (u - 1.0)) / u, 0.0, near || s.e > 30.0);
   let y = e * 0.693359375 + (f + (log_tail(f) + (rest - e * 2.12194440e-4)));
-  return select(log_ends(sum, y), y, near);
+  return select(select(log_ends(sum, y), y, near), x, is_zero_or_nan(x));
 }
 )"},
     // Both branches keep the exponential at most 1.

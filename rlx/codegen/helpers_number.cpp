@@ -12,6 +12,12 @@ constexpr Helper kNumberHelpers[] = {
     {"is_nan", "", R"(fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 )"},
     // The front ends refuse infinities and NaN in constant expressions; what a function returns is none.
+    // Zeros, whose sign sums and products lose, and NaN: what many functions leave as it is.
+    {"is_zero_or_nan", "", R"(fn is_zero_or_nan(x: f32) -> bool {
+  let mag = bitcast<u32>(x) & 0x7fffffffu;
+  return mag == 0u || mag > 0x7f800000u;
+}
+)"},
     {"f32_of", "", R"(fn f32_of(bits: u32) -> f32 { return bitcast<f32>(bits); }
 )"},
     {"top12", "", R"(fn top12(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u); }
@@ -102,7 +108,7 @@ constexpr Helper kNumberHelpers[] = {
 )"},
     {"relu_f32", "", R"(fn relu_f32(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
-  return bitcast<f32>(select(bits, 0u, bits >= 0x80000000u && bits <= 0xff800000u));
+  return bitcast<f32>(select(bits, 0u, bits > 0x80000000u && bits <= 0xff800000u));
 }
 )"},
     {"sign_f32", "", R"(fn sign_f32(x: f32) -> f32 {
@@ -127,10 +133,11 @@ constexpr Helper kNumberHelpers[] = {
   return with_sign(select(low, low + 1.0, up), x);
 }
 )"},
+    // Below 1 not by a select of 0 and -1, which Mesa turns into the negative of 0 and 1.
     {"floor_f32", "with_sign", R"(fn floor_f32(x: f32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   if (mag >= 0x4b000000u || mag == 0u) { return x; }
-  if (mag < 0x3f800000u) { return select(0.0, -1.0, bitcast<u32>(x) > 0x7fffffffu); }
+  if (mag < 0x3f800000u) { return bitcast<f32>((0u - (bitcast<u32>(x) >> 31u)) & 0xbf800000u); }
   return floor(x);
 }
 )"},
@@ -177,6 +184,18 @@ constexpr Helper kNumberHelpers[] = {
     {"self_div_f32", "f32_of", R"(fn self_div_f32(x: f32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   return select(1.0, f32_of(0x7fc00000u), mag == 0u || mag >= 0x7f800000u);
+}
+)"},
+    // x / 0 and x / inf, which compilers fold to 0; `sign` is the divisor's.
+    {"div_by_zero_f32", "f32_of", R"(fn div_by_zero_f32(x: f32, sign: u32) -> f32 {
+  let mag = bitcast<u32>(x) & 0x7fffffffu;
+  let infinite = bitcast<f32>(((bitcast<u32>(x) ^ sign) & 0x80000000u) | 0x7f800000u);
+  return select(infinite, f32_of(0x7fc00000u), mag == 0u || mag > 0x7f800000u);
+}
+)"},
+    {"div_by_inf_f32", "f32_of", R"(fn div_by_inf_f32(x: f32, sign: u32) -> f32 {
+  let zero = bitcast<f32>((bitcast<u32>(x) ^ sign) & 0x80000000u);
+  return select(zero, f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
 )"},
     // Truncated; by 0 it is 0, the lowest by -1 wraps.

@@ -33,6 +33,10 @@ class IndexedAxes {
   Place place(Mover& m, const Ref& table, const std::string& n, bool clamp) const {
     return place(m, m.k(), table, n, clamp);
   }
+  /// The same in elements.
+  Place place(KernelBuilder& k, const Ref& table, const std::string& n, bool clamp) const {
+    return find(k, n, clamp, extents(table), strides(table));
+  }
   /// The number of the block of index `n` among all positions that indices name, as a u32.
   Place target_number(KernelBuilder& k, const Ref& table, const std::string& n, bool clamp) const;
 

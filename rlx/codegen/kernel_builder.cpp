@@ -38,6 +38,11 @@ std::vector<Size> dense_strides(const Dims& dims) {
   return strides;
 }
 
+Ref dense_ref(const Graph& g, Value v) {
+  const Shape& s = g.shape(v);
+  return {v, -1, s.dtype(), s.dims(), dense_strides(s.dims()), true};
+}
+
 Ref reshaped(Ref r, Dims dims) {
   check(r.dense, "a kernel sees a strided value under other dims");
   r.strides = dense_strides(dims);
@@ -104,11 +109,6 @@ bool NodeKernels::is_read(int r) const {
   return lir_.plan.at(Value(id(), static_cast<std::uint32_t>(r))).place != Place::None;
 }
 
-bool NodeKernels::is_encoded(int i) const {
-  const Value v = node().inputs[static_cast<std::size_t>(i)];
-  return lir_.graph.node(v.node).kind() == OpKind::Dequantize && lir_.plan.at(v).place == Place::None;
-}
-
 bool NodeKernels::is_aligned(const Ref& r, std::size_t bytes) const {
   if (r.scratch >= 0) return true;
   const LirValue& where = lir_.plan.at(r.value);
@@ -155,10 +155,6 @@ std::string KernelBuilder::number(Number n) {
 }
 
 std::string KernelBuilder::size(const Size& s) { return s.known() ? concat_text(s.value(), "u") : number(s.number()); }
-
-std::string KernelBuilder::isize(const Size& s) {
-  return s.known() ? concat_text("i32(", s.value(), ")") : concat_text("i32(", number(s.number()), ")");
-}
 
 std::size_t KernelBuilder::slot_of(const Ref& r) {
   const auto it = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {

@@ -52,6 +52,8 @@ struct Ref {
 
 /// Row-major strides.
 std::vector<Size> dense_strides(const Dims& dims);
+/// A value as it lies by itself: one that the plan gives no place, but to what it is decoded from, is seen so.
+Ref dense_ref(const Graph& g, Value v);
 /// The elements of `r`, which is dense, under other dims.
 Ref reshaped(Ref r, Dims dims);
 /// `r` broadcast to `dims` (right-aligned): strides of 0 where it repeats.
@@ -81,8 +83,6 @@ class NodeKernels {
   Ref out(int r = 0) const { return value(Value(id(), static_cast<std::uint32_t>(r))); }
   /// False for a result that the plan gave no place, as nobody reads it (rows with skips_unread).
   bool is_read(int r) const;
-  /// True when operand i, the result of a Dequantize, is read from that one's operands: it has no place itself.
-  bool is_encoded(int i) const;
   /// True when `r` begins at a multiple of `bytes` (up to kBindingAlignment) of its memory, for every value of symbols.
   bool is_aligned(const Ref& r, std::size_t bytes) const;
   /// True when the plan lets result r have the bytes of operand i.
@@ -113,8 +113,6 @@ class KernelBuilder {
   std::string size(const Size& s);
   /// The same, but never in the text: for kernels that are launched many times with numbers of their own.
   std::string given(const Size& s) { return number(s.number()); }
-  /// The same as i32.
-  std::string isize(const Size& s);
 
   /// The element at `index` (a u32 expression: in elements, as the strides of `r` count) in its compute type.
   std::string load(const Ref& r, std::string_view index);

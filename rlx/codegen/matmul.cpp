@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/codegen/elements.h"
+#include "rlx/codegen/fragment.h"
 
 namespace rlx::codegen {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 using Fours = DotOperand::Fours;
 
 std::string u(std::int64_t v) { return concat_text(v, "u"); }
-std::string plus(std::string_view a, std::int64_t b) { return b == 0 ? std::string(a) : concat_text(a, " + ", b, "u"); }
-char lane(int e) { return "xyzw"[e & 3]; }
 
 Dim tiles(const Dim& extent, int size) { return floordiv(extent + Dim(size - 1), Dim(size)); }
 
@@ -29,78 +28,6 @@ std::string place_of_tile(KernelBuilder& k, const Dot& dot, const KParts& parts,
   const std::string batches = k.size(Size(dot.batches)), length = k.size(Size(parts.length));
   return text + concat_text("let batch = b % ", batches, ";\nlet k_begin = b / ", batches, " * ", length,
                             ";\nlet k_end = min(k_begin + ", length, ", ", depth, ");\n");
-}
-
-// `rows` by `columns` accumulators c<row>_<four columns>.
-std::string accumulators(const std::string& type, int rows, int columns) {
-  std::string text;
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns / 4; ++j) text += concat_text("var c", i, "_", j, " = vec4<", type, ">();\n");
-  return text;
-}
-
-// One operand's `count` neighbours for `steps` steps of the contracted number `k`, in names of its own.
-class Fragment {
- public:
-  Fragment(KernelBuilder& k, DotReader& reader, std::string name, int count, int steps, std::string_view first,
-           const Dim& extent)
-      : reader_(reader), name_(std::move(name)), count_(count), steps_(steps), fours_(reader.fours()) {
-    if (fours_ == Fours::Contract && steps < 4) fours_ = Fours::None;
-    // Beyond the last one the last is read again, and not stored.
-    const int by = fours_ == Fours::Free ? 4 : 1;
-    const std::string most = k.size(Size(extent));
-    k << concat_text("let ", name_, "_base = ", reader.batch("batch"), ";\n");
-    for (int i = 0; i < count; i += by)
-      k << concat_text("let ", name_, "_at", i, " = ", name_, "_base + ",
-                       reader.free(concat_text("min(", plus(first, i), ", ", most, " - ", by, "u)")), ";\n");
-  }
-  // Statements that load what is needed from k on.
-  std::string loads(KernelBuilder& k, std::string_view at) {
-    (void)k;
-    std::string text;
-    if (fours_ == Fours::Contract) {
-      text += concat_text("let ", name_, "_k = ", reader_.contract(at), ";\n");
-      for (int i = 0; i < count_; ++i)
-        text +=
-            concat_text("let ", name_, i, " = ", reader_.four(concat_text(name_, "_at", i, " + ", name_, "_k")), ";\n");
-      return text;
-    }
-    for (int s = 0; s < steps_; ++s) {
-      const std::string inner = concat_text(name_, "_k", s);
-      text += concat_text("let ", inner, " = ", reader_.contract(plus(at, s)), ";\n");
-      for (int i = 0; i < count_; i += fours_ == Fours::Free ? 4 : 1) {
-        const std::string index = concat_text(name_, "_at", i, " + ", inner);
-        text += concat_text("let ", name_, i, "_", s, " = ",
-                            fours_ == Fours::Free ? reader_.four(index) : reader_.element(index), ";\n");
-      }
-    }
-    return text;
-  }
-  // Neighbour i in step s.
-  std::string one(int i, int s) const {
-    if (fours_ == Fours::Contract) return concat_text(name_, i, ".", lane(s));
-    if (fours_ == Fours::Free) return concat_text(name_, i / 4 * 4, "_", s, ".", lane(i));
-    return concat_text(name_, i, "_", s);
-  }
-  // Neighbours 4 j to 4 j + 3 in step s.
-  std::string four(const std::string& type, int j, int s) const {
-    if (fours_ == Fours::Free) return concat_text(name_, 4 * j, "_", s);
-    return concat_text("vec4<", type, ">(", one(4 * j, s), ", ", one(4 * j + 1, s), ", ", one(4 * j + 2, s), ", ",
-                       one(4 * j + 3, s), ")");
-  }
-
- private:
-  DotReader& reader_;
-  std::string name_;
-  int count_, steps_;
-  Fours fours_;
-};
-
-// Multiplications of four steps in one turn take a compiler four times as long: for products that are worth it.
-bool takes_four_steps(const Dot& dot) {
-  if (dot.x.fours != Fours::Contract && dot.w.fours != Fours::Contract) return false;
-  const Dim work = dot.m * dot.n * dot.k * dot.batches;
-  return divided(dot.k, 4) && (!work.is_static() || work.value() >= std::int64_t{1} << 24);
 }
 
 DType parts_dtype(const Dot& dot) {
@@ -120,6 +47,10 @@ KParts k_parts(const Dot& dot, const Dim& groups, std::int64_t least) {
   return {(depth + length - 1) / length, length};
 }
 
+bool whole_groups(const KParts& parts, int group) {
+  return group != 0 && (parts.count.is_static(1) || parts.length.value() % group == 0);
+}
+
 std::optional<Ref> parts_of(const Dot& dot, const KParts& parts, bool stores_result) {
   if (parts.count.is_static(1) && stores_result) return std::nullopt;
   return dot.node.scratch(parts_dtype(dot), {parts.count, dot.batches, dot.m, dot.n});
@@ -136,22 +67,19 @@ void write_blocks(const Dot& dot) {
   k << "let t = THREAD;\nif (t >= " << k.size(Size(threads)) << ") { return; }\n"
     << place_of_tile(k, dot, parts, "t", rows, columns);
   DotReader x(k, dot, dot.x), w(k, dot, dot.w);
-  Fragment a(k, x, "x", rows, steps, "m0", dot.m), c(k, w, "w", columns, steps, "n0", dot.n);
-  k << accumulators(dot.type, rows, columns) << "for (var k = k_begin; k < k_end; k += " << u(steps) << ") {\n"
-    << a.loads(k, "k") << c.loads(k, "k");
-  for (int s = 0; s < steps; ++s) {
-    for (int j = 0; j < columns / 4; ++j) k << concat_text("let f", s, "_", j, " = ", c.four(dot.type, j, s), ";\n");
-    for (int i = 0; i < rows; ++i)
-      for (int j = 0; j < columns / 4; ++j)
-        k << concat_text("c", i, "_", j, " = c", i, "_", j, " + ", a.one(i, s), " * f", s, "_", j, ";\n");
-  }
-  k << "}\n";
-  // The statements of one store serve all.
-  k << concat_text("var all = array<vec4<", dot.type, ">, ", rows * columns / 4, ">(");
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns / 4; ++j) k << concat_text(i + j ? ", " : "", "c", i, "_", j);
+  Fragment a(k, x, "x", steps, Fragment::numbers(k, x, "m0", rows, dot.m)),
+      c(k, w, "w", steps, Fragment::numbers(k, w, "n0", columns, dot.n));
+  k << accumulators(dot.type, rows, columns);
+  const int group = steps == 4 && whole_groups(parts, w.group()) ? w.group() : 0;
+  if (group)  // codes, whose scales are read once for a group of steps
+    k << concat_text("for (var g = k_begin; g < k_end; g += ", group, "u) {\n", c.scales("g"),
+                     "for (var k = g; k < g + ", group, "u; k += 4u) {\n");
+  else
+    k << "for (var k = k_begin; k < k_end; k += " << u(steps) << ") {\n";
+  k << a.loads("k") << c.loads("k") << multiplied(dot.type, a, c) << (group ? "}\n}\n" : "}\n");
   DotWriter writer = scratch ? DotWriter(k, dot, *scratch) : DotWriter(k, dot);
-  k << concat_text(");\nfor (var i = 0u; i < ", rows * columns / 4, "u; i++) {\nlet m = m0 + i / ", columns / 4,
+  k << gathered(dot.type, rows, columns)
+    << concat_text("for (var i = 0u; i < ", rows * columns / 4, "u; i++) {\nlet m = m0 + i / ", columns / 4,
                    "u;\nlet n = n0 + i % ", columns / 4, "u * 4u;\nlet v = all[i];\nif (m < ")
     << k.size(Size(dot.m)) << ") " << writer.put_four("v") << "}\n";
   k.finish_threads(threads);

@@ -12,6 +12,9 @@ struct KParts {
 /// Parts that make about as many groups as the dialect wants of a product that has `groups`, none shorter than `least`.
 KParts k_parts(const Dot& dot, const Dim& groups, std::int64_t least);
 
+/// True when each part is whole groups of codes (DotReader::group): of none, never.
+bool whole_groups(const KParts& parts, int group);
+
 /// Adds the kernels of a product with elements: the form that its extents ask for.
 void write_product(const Dot& dot);
 /// Up to 4 rows, or as many columns: `columns` says that it is those. Every weight is read once.

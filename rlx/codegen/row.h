@@ -1,5 +1,4 @@
-// Rows of generated kernels: which kernels run which node. Everything that the compiler learns about a device with
-// generated kernels is read from the rows.
+// Rows of generated kernels: which kernels run which node.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +6,11 @@
 #include <span>
 
 #include "rlx/codegen/kernel_builder.h"
-#include "rlx/driver/target.h"
+#include "rlx/driver/row_table.h"
 
 namespace rlx::codegen {
 
-/// How one kind of node is run. Several rows may serve a kind; the first that accepts a node writes it.
+/// How one kind of node is run (driver/row_table.h).
 struct Row {
   OpKind kind;
   const char* kernel;  // for reports: "softmax"
@@ -39,22 +38,15 @@ std::span<const Row> sort_rows();
 std::span<const Row> random_rows();
 std::span<const Row> collective_rows();
 
-/// The row that runs a node, or null.
-const Row* find_row(const Graph& g, NodeId id);
-/// Null when some row runs the node; else why the one that takes most does not.
-const char* rows_refuse(const Graph& g, NodeId id);
-/// Every kind that has a row, and the leaves.
-const OpSet& row_kinds();
+/// All of them.
+const RowTable<Row>& row_table();
 /// The kernels of a step of a planned program.
 NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect);
 
 // -- helpers of rows --
 
-inline const Shape& in_shape(const Graph& g, NodeId id, int i) {
-  return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]);
-}
-constexpr const char* refuse_unless(bool ok, const char* why) { return ok ? nullptr : why; }
 /// Refuses operands and results of dtypes that kernels do not compute with.
-const char* refuse_dtypes(const Graph& g, NodeId id);
+const char* refuse_node_dtypes(const Graph& g, const Node& n);
+inline const char* refuse_dtypes(const Graph& g, NodeId id) { return refuse_node_dtypes(g, g.node(id)); }
 
 }  // namespace rlx::codegen

@@ -1,5 +1,6 @@
 // Rows: products of rows with the matrix of their group, and the sums that are their derivative.
 #include "rlx/codegen/elements.h"
+#include "rlx/codegen/grouped.h"
 #include "rlx/codegen/reductions.h"
 #include "rlx/codegen/row.h"
 #include "rlx/codegen/walk.h"
@@ -15,21 +16,23 @@ const char* grouped_refuses(const Graph& g, NodeId id) {
   return nullptr;
 }
 
-// let group = that of row `i`, which is not below `groups` for one of none.
-std::string group_of_row(KernelBuilder& k, const Ref& ids, const std::string& groups) {
-  if (ids.dtype == DType::I32) return concat_text("let group = bitcast<u32>(", k.load(ids, "i"), ");\n");
-  return concat_text("let group = select(", groups, ", ", k.load_word(ids, "i * 2u"), ", ",
-                     k.load_word(ids, "i * 2u + 1u"), " == 0u);\n");
-}
+constexpr std::int64_t kFewRows = 8;  // of which each reads the weights by itself
 
-// Four neighbours n to n + 3 of a row of `r` that begins at `base`; beyond its last element that one again.
-std::string neighbours(KernelBuilder& k, const Ref& r, const char* name, const std::string& base) {
+bool of_rows(const Graph& g, NodeId id) { return g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows; }
+// Weights may be a part of others.
+bool strided_weights(const Graph& g, NodeId id, int operand) { return operand == 1 && of_rows(g, id); }
+
+// Four neighbours n to n + 3 along the last axis of `r`, whose other coordinates are names; beyond the last element
+// that again.
+std::string neighbours(KernelBuilder& k, const Ref& r, const char* name, std::vector<std::string> at) {
+  at.push_back("n");
   const std::string columns = k.size(Size(r.dim(-1)));
-  if (divided(r.dim(-1), 4) && k.node().is_aligned(r, 4 * size_bytes(r.dtype)))
-    return load_quad(k, r, name, concat_text(base, " + n"));
+  if (reads_fours(k.node(), r) && divided(r.dim(-1), 4)) return load_quad(k, r, name, k.at(r, at));
   std::string text = concat_text("vec4<", compute_type(r.dtype), ">(");
-  for (int e = 0; e < 4; ++e)
-    text += concat_text(e ? ", " : "", k.load(r, concat_text(base, " + min(n + ", e, "u, ", columns, " - 1u)")));
+  for (int e = 0; e < 4; ++e) {
+    at.back() = concat_text("min(n + ", e, "u, ", columns, " - 1u)");
+    text += concat_text(e ? ", " : "", k.load(r, k.at(r, at)));
+  }
   return text + ")";
 }
 
@@ -58,28 +61,28 @@ void by_quads(NodeKernels& node, const char* name, Sum sum) {
   pack(node, out, made);
 }
 
-void write_grouped(NodeKernels& node) {
-  const Ref x = node.in(0), other = node.in(1), ids = node.in(2);
-  if (node.op<ops::GroupedDot>().fn == GroupedKind::Rows)
-    return by_quads(node, "grouped_rows", [&](KernelBuilder& k) {
-      const std::string groups = k.size(Size(other.dim(0))), depth = k.size(Size(x.dim(1))),
-                        columns = k.size(Size(other.dim(2)));
-      k << "let i = row;\n"
-        << group_of_row(k, ids, groups) << "if (group < " << groups << ") {\nlet first = group * " << depth
-        << ";\nfor (var k = 0u; k < " << depth << "; k++) {\nc = c + " << k.load(x, "i * " + depth + " + k") << " * "
-        << neighbours(k, other, "w_four", "(first + k) * " + columns) << ";\n}\n}\n";
-    });
+// Of each group the sum over its own rows, which lie side by side once all are in the order of their groups.
+void write_sums(NodeKernels& node) {
+  const Ref x = node.in(0), y = node.in(1);
+  const SortedRows sorted = rows_by_group(node, node.in(2), node.out().dim(0));
   by_quads(node, "grouped_sums", [&](KernelBuilder& k) {
-    const std::string depth = k.size(Size(x.dim(1))), columns = k.size(Size(other.dim(1))),
-                      groups = k.size(Size(node.out().dim(0)));
-    k << "let own = row / " << depth << ";\nlet column = row % " << depth << ";\nfor (var i = 0u; i < "
-      << k.size(Size(x.dim(0))) << "; i++) {\n"
-      << group_of_row(k, ids, groups) << "if (group == own) { c = c + " << k.load(x, "i * " + depth + " + column")
-      << " * " << neighbours(k, other, "y_four", "i * " + columns) << "; }\n}\n";
+    const std::string depth = k.size(Size(x.dim(1))), rows = k.size(Size(x.dim(0)));
+    k << "let own = row / " << depth << ";\nlet column = row % " << depth << ";\nvar at = 0u;\nvar end = " << rows
+      << ";\nwhile (at < end) {\nlet middle = (at + end) >> 1u;\nif (" << k.load(sorted.keys, "middle")
+      << " < own) { at = middle + 1u; } else { end = middle; }\n}\nfor (; at < " << rows << "; at++) {\nif ("
+      << k.load(sorted.keys, "at") << " != own) { break; }\nlet i = " << k.load(sorted.places, "at") << ";\nc = c + "
+      << k.load(x, "i * " + depth + " + column") << " * " << neighbours(k, y, "y_four", {"i"}) << ";\n}\n";
   });
 }
 
-constexpr Row kGroupedRows[] = {{OpKind::GroupedDot, "grouped_dot", grouped_refuses, write_grouped}};
+void write_grouped(NodeKernels& node) {
+  if (node.out().elements().is_static(0)) return;
+  if (!of_rows(node.graph(), node.id())) return write_sums(node);
+  const bool few = node.upper(node.in(0).dim(0)) <= kFewRows;
+  (few ? write_grouped_gemv : write_grouped_tiles)(node);
+}
+
+constexpr Row kGroupedRows[] = {{OpKind::GroupedDot, "grouped_dot", grouped_refuses, write_grouped, strided_weights}};
 
 }  // namespace
 

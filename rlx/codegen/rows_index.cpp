@@ -1,10 +1,15 @@
 // Rows: reads and writes at indices known at run time.
 #include <algorithm>
 
+#include "rlx/codegen/decoder.h"
+#include "rlx/codegen/elements.h"
+#include "rlx/codegen/functions_wgsl.h"
 #include "rlx/codegen/indexed.h"
 #include "rlx/codegen/moves.h"
 #include "rlx/codegen/row.h"
 #include "rlx/codegen/scatter.h"
+#include "rlx/codegen/walk.h"
+#include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/indexing.h"
 
 namespace rlx::codegen {
@@ -32,6 +37,57 @@ void write_gather(NodeKernels& node) {
   text += concat_text("var y = ", m.fill(Mover::words_of(node.out().dtype, op.fill), concat_text("c", to.rank() - 1)),
                       ";\nif (", place.inside, ") { y = ", m.load(from, "source"), "; }\n");
   m.finish(to, text, "y");
+}
+
+// -- rows of codes, decoded as they are read --
+
+const char* table_refuses(const Graph& g, NodeId id) {
+  const std::vector<Value>& in = g.node(id).inputs;
+  const NodeId from = in[0].node;
+  if (g.node(from).kind() != OpKind::Dequantize) return "its table is not decoded from codes";
+  if (const char* why = decoder_refuses(g, from)) return why;
+  return refuse_unless(in.size() + decoder_operands(g, from) <= static_cast<std::size_t>(Dialect{}.max_bindings),
+                       "it has more operands than a kernel is given");
+}
+bool reads_table_codes(const Graph&, NodeId, int operand) { return operand == 0; }
+
+void write_gather_coded(NodeKernels& node) {
+  if (node.out().elements().is_static(0)) return;
+  const auto& op = node.op<ops::Gather>();
+  const IndexedAxes axes(node, op.axes, 1);
+  const Value decoded = node.node().inputs[0];
+  const Ref whole = dense_ref(node.graph(), decoded), table = axes.target(whole, whole.rank()),
+            out = axes.picked(node.out(), table);
+  // Neighbours of a row lie in one block, and are decoded together.
+  const bool by_fours = op.axes.back() != whole.rank() - 1 && divided(whole.dim(-1), 4) &&
+                        node.is_aligned(out, 4 * size_bytes(out.dtype));
+  const std::vector<std::string> names = Mover::names(out);
+  // Statements that find `source`, and the value there; the last coordinate counts `lanes`.
+  const auto body = [&](KernelBuilder& k, int lanes) {
+    Dims dims = out.dims;
+    if (lanes == 4) dims.back() = *divided(dims.back(), 4);
+    std::vector<std::string> at = names;
+    if (lanes == 4) at.back() = concat_text("(", at.back(), " * 4u)");
+    const IndexedAxes::Place place = axes.place(k, whole, "c1", op.mode == IndexMode::Clamp);
+    Decoder codes(k, decoded.node, "codes");
+    k << k.split("i", dims, names) << place.statements << "let source = " << k.at(table, IndexedAxes::without_count(at))
+      << " + " << place.offset << ";\n";
+    const std::string value = lanes == 4 ? codes.four("source") : codes.element("source");
+    if (op.mode == IndexMode::Clamp) return value;
+    const std::string type = lanes == 4 ? "vec4<f32>" : "f32";
+    const std::string fill = literal(k, DType::F32, Tensor::full(Shape({}, out.dtype), op.fill).at(0));
+    k << concat_text("var y = ", type, "(", fill, ");\nif (", place.inside, ") { y = ", value, "; }\n");
+    return std::string("y");
+  };
+  if (!by_fours)
+    return map_elements(node, "gather_coded", {node.out()},
+                        [&](KernelBuilder& k, const std::string&) { return std::vector<std::string>{body(k, 1)}; });
+  const Dim threads = *divided(out.elements(), 4);
+  KernelBuilder k(node, "gather_coded");
+  k << "let i = THREAD;\nif (i >= " << k.size(Size(threads)) << ") { return; }\n";
+  const std::string value = body(k, 4);
+  k << "let four = " << value << ";\n" << store_quad(k, node.out(), "i * 4u", "four");
+  k.finish_threads(threads);
 }
 
 // -- windows --
@@ -108,6 +164,7 @@ const char* scatter_refuses(const Graph& g, NodeId id) {
 }
 
 constexpr Row kIndexRows[] = {
+    {OpKind::Gather, "gather_coded", table_refuses, write_gather_coded, nullptr, nullptr, reads_table_codes},
     {OpKind::Gather, "gather", index_refuses, write_gather},
     {OpKind::Scatter, "scatter", scatter_refuses, write_scatter, nullptr, updates_in_place},
     {OpKind::DynamicSlice, "dynamic_slice", index_refuses, write_dynamic_slice},

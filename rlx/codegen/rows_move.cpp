@@ -16,6 +16,7 @@ const char* packed_refuses(const Graph& g, NodeId id) {
   for (const Shape& s : g.node(id).shapes) whole = whole && dtype_bits(s.dtype()) >= 8;
   return refuse_unless(whole, "kernels do not move single elements of 4 bits");
 }
+const char* never_refuses(const Graph&, NodeId) { return nullptr; }
 bool any_view(const Graph&, NodeId, int) { return true; }
 // Words of an element are one more axis, whose strides are known where those of elements are.
 bool where_strided(const Graph& g, NodeId id, int operand) {
@@ -34,6 +35,14 @@ void write_copy(NodeKernels& node) {
 // A reshape of a strided operand walks it in its own dims: the result is dense in both.
 void write_reshape(NodeKernels& node) {
   const Ref from = node.in(0);
+  if (dtype_bits(from.dtype) < 8) {  // two elements in a byte, from the first to the last
+    const auto bytes = [](const Ref& r) {
+      Ref b = reshaped(r, {floordiv(r.elements() + Dim(1), Dim(2))});
+      b.dtype = DType::U8;
+      return b;
+    };
+    return copy_elements(node, name_of_move(node), bytes(node.out()), bytes(from));
+  }
   copy_elements(node, name_of_move(node), reshaped(node.out(), from.dims), from);
 }
 void write_transpose(NodeKernels& node) {
@@ -173,6 +182,32 @@ void write_dim_size(NodeKernels& node) {
   k.finish(Dim(1));
 }
 
+// -- integers of two words from and to those of one --
+
+bool is_wide(DType t) { return t == DType::I64 || t == DType::U64; }
+const char* words_refuse(const Graph& g, NodeId id) {
+  const auto takes = [](DType t) { return is_wide(t) || (computes(t) && !is_float(t)); };
+  return refuse_unless(takes(in_shape(g, id, 0).dtype()) && takes(g.shape(id).dtype()),
+                       "WGSL has no type for the dtype of an operand or result");
+}
+void write_cast_words(NodeKernels& node) {
+  if (is_empty(node)) return;
+  const Ref x = node.in(0), out = node.out();
+  KernelBuilder k(node, "cast_words");
+  if (is_wide(x.dtype) && is_wide(out.dtype)) return finish_map(k, {as_words(out)}, {}, {k.load_word(x, "i")});
+  if (is_wide(out.dtype)) {
+    const bool has_sign = compute_type(x.dtype) == "i32";
+    return finish_map(
+        k, {as_words(out)}, concat_text("let x = ", k.load(x, "i >> 1u"), ";\n"),
+        {has_sign ? "bitcast<u32>(select(x, x >> 31u, (i & 1u) == 1u))" : "select(x, 0u, (i & 1u) == 1u)"});
+  }
+  const std::string low = concat_text("let low = ", k.load_word(x, "i * 2u"), ";\n");
+  if (out.dtype == DType::Bool)
+    return finish_map(k, {out}, concat_text(low, "let high = ", k.load_word(x, "i * 2u + 1u"), ";\n"),
+                      {"select(0u, 1u, (low | high) != 0u)"});
+  finish_map(k, {out}, low, {compute_type(out.dtype) == "i32" ? "bitcast<i32>(low)" : "low"});
+}
+
 // -- a choice, of dtypes that kernels do not compute with --
 
 void write_where(NodeKernels& node) {
@@ -199,7 +234,7 @@ bool whole_overwrites(const Graph& g, NodeId id, int operand, int) {
 
 constexpr Row kMoveRows[] = {
     move_row(OpKind::StopGradient, "copy", write_copy, any_view),
-    move_row(OpKind::Reshape, "reshape", write_reshape, any_view),
+    {OpKind::Reshape, "reshape", never_refuses, write_reshape, any_view},
     move_row(OpKind::Transpose, "transpose", write_transpose, any_view),
     move_row(OpKind::Expand, "expand", write_expand, any_view),
     move_row(OpKind::Slice, "slice", write_slice, any_view),
@@ -208,6 +243,7 @@ constexpr Row kMoveRows[] = {
     move_row(OpKind::Reverse, "reverse", write_reverse),
     {OpKind::Iota, "iota", iota_refuses, write_iota},
     move_row(OpKind::DimSize, "dim_size", write_dim_size),
+    {OpKind::Cast, "cast_words", words_refuse, write_cast_words},
     {OpKind::Where, "where", packed_refuses, write_where, where_strided, whole_overwrites},
 };
 

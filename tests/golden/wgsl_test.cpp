@@ -79,6 +79,25 @@ const std::vector<GoldenKernel>& golden_kernels() {
          const Expr w = g.add(codes, {g.input("codes", Shape({32, 36}, DType::U8))});
          g.set_outputs({g.dot_general(g.input("x", test::f32({1, 64})), w, ops::DotGeneral{{1}, {1}, {}, {}})});
        }},
+      {"product_of_one_row_in_groups",  // of codes, whose scales are read once for each
+       [](Graph& g) {
+         ops::Dequantize codes;
+         codes.scheme = QuantScheme::Q4_K, codes.dims = {8, 2048};
+         const Expr w = g.add(codes, {g.input("codes", Shape({8, 1152}, DType::U8))});
+         g.set_outputs({g.dot_general(g.input("x", test::f32({1, 2048})), w, ops::DotGeneral{{1}, {1}, {}, {}})});
+       }},
+      {"gather_of_codes",
+       [](Graph& g) {
+         ops::Dequantize codes;
+         codes.scheme = QuantScheme::Q6_K, codes.dims = {100, 256};
+         const Expr table = g.add(codes, {g.input("codes", Shape({100, 210}, DType::U8))});
+         g.set_outputs({g.gather(table, g.input("i", {{7}, DType::I32}))});
+       }},
+      {"rows_of_groups",
+       [](Graph& g) {
+         g.set_outputs({g.grouped_dot(g.input("x", test::f32({20, 12})), g.input("w", test::f32({4, 12, 18})),
+                                      g.input("ids", {{20}, DType::I32}))});
+       }},
       {"softmax",
        [](Graph& g) {
          g.set_outputs({g.softmax(g.input("x", test::f32({9, 64})), 1)});

@@ -51,7 +51,7 @@ struct Chain {
 // -- instance and adapters --
 
 namespace backends {
-inline constexpr Flags kAll = 0, kVulkan = 1, kGl = 2, kMetal = 4, kDx12 = 8;
+inline constexpr Flags kAll = 0, kVulkan = 1, kGl = 2, kDx12 = 8;
 }
 struct NativeDisplayHandle {
   std::uint32_t type = 0;
@@ -114,7 +114,7 @@ struct Limits {
   std::uint32_t workgroup_size_x = 0, workgroup_size_y = 0, workgroup_size_z = 0, workgroups_per_dimension = 0;
   std::uint32_t immediate_size = 0;
 };
-enum class Feature : std::uint32_t { TimestampQuery = 9, ShaderF16 = 11 };
+enum class Feature : std::uint32_t { TimestampQuery = 9 };
 enum class Status : std::uint32_t { Success = 1, Error = 2 };
 
 // -- callbacks --
@@ -122,7 +122,7 @@ enum class Status : std::uint32_t { Success = 1, Error = 2 };
 struct Future {
   std::uint64_t id = 0;
 };
-enum class CallbackMode : std::uint32_t { WaitAnyOnly = 1, AllowProcessEvents = 2, AllowSpontaneous = 3 };
+enum class CallbackMode : std::uint32_t { AllowSpontaneous = 3 };
 enum class ErrorType : std::uint32_t { NoError = 1, Validation = 2, OutOfMemory = 3, Internal = 4, Unknown = 5 };
 enum class LostReason : std::uint32_t { Unknown = 1, Destroyed = 2, CallbackCancelled = 3, FailedCreation = 4 };
 enum class RequestDeviceStatus : std::uint32_t { Success = 1, CallbackCancelled = 2, Error = 3 };
@@ -263,7 +263,7 @@ struct BindGroupDescriptor {
 
 // -- commands --
 
-enum class QueryType : std::uint32_t { Occlusion = 1, Timestamp = 2 };
+enum class QueryType : std::uint32_t { Timestamp = 2 };
 struct QuerySetDescriptor {
   Chain* next = nullptr;
   StringView label{};
@@ -281,16 +281,11 @@ struct ComputePassDescriptor {
   const PassTimestampWrites* timestamps = nullptr;
 };
 
-enum class LogLevel : std::uint32_t { Off = 0, Error = 1, Warn = 2 };
-using LogCallback = void (*)(LogLevel, StringView message, void*);
-
-/// Calls f(name, type) for every function: X(GetVersion, std::uint32_t()).
+/// X(name, type) for every function: X(GetVersion, std::uint32_t()).
 /// `DevicePoll` gives back one byte, whatever the header says.
 #define RLX_WGPU_FUNCTIONS(X)                                                                                          \
   X(GetVersion, std::uint32_t())                                                                                       \
-  X(SetLogLevel, void(LogLevel))                                                                                       \
   X(CreateInstance, Instance(const InstanceDescriptor*))                                                               \
-  X(InstanceRelease, void(Instance))                                                                                   \
   X(InstanceEnumerateAdapters, std::size_t(Instance, const void*, Adapter*))                                           \
   X(AdapterGetInfo, Status(Adapter, AdapterInfo*))                                                                     \
   X(AdapterInfoFreeMembers, void(AdapterInfo))                                                                         \

@@ -2,11 +2,14 @@
 #include "rlx/backends/wgpu/adapters.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 #include "rlx/backends/wgpu/library.h"
+#include "rlx/driver/environment.h"
+#include "rlx/driver/forks.h"
 
 namespace rlx::wgpu {
 namespace {
@@ -38,6 +41,7 @@ int rank(const AdapterFacts& a) {
   return type * 8 + static_cast<int>(at - std::begin(order));
 }
 
+// The interfaces that a kind may be reached by.
 abi::Flags backends_of(Device kind) {
   switch (kind) {
     case Device::Vulkan: return abi::backends::kVulkan;
@@ -51,6 +55,7 @@ std::string drivers_needed(Device kind) {
   switch (kind) {
     case Device::Vulkan:
       return "no Vulkan driver was found (Debian: libvulkan1, and mesa-vulkan-drivers or the vendor's)";
+    case Device::DirectX: return "no driver of DirectX 12 was found";
     case Device::OpenGl:
       return "no OpenGL 4.3 or OpenGL ES 3.1 driver was found through EGL (Debian: libegl1 libgl1-mesa-dri)";
     default: return "no driver of Vulkan or OpenGL was found (Debian: libvulkan1 mesa-vulkan-drivers, or the vendor's)";
@@ -71,21 +76,25 @@ AdapterFacts facts_of(const abi::Api& api, abi::Adapter handle) {
   return a;
 }
 
-Adapters find(Device kind) {
-  Adapters out;
-  if (kind == Device::DirectX) {
+Adapters find(Device kind, const std::string& wanted) {
 #ifndef _WIN32
-    out.reason = "DirectX 12 is there on Windows only";
-    return out;
+  if (kind == Device::DirectX) return {nullptr, {}, "DirectX 12 is there on Windows only"};
 #endif
-  }
   const Result<const abi::Api*> opened = library();
-  if (!opened) {
-    out.reason = concat_text(opened.error().message, " (", opened.error().hint, ")");
-    return out;
-  }
-  out.api = *opened;
-  const abi::Api& api = *out.api;
+  if (!opened) return {nullptr, {}, concat_text(opened.error().message, " (", opened.error().hint, ")")};
+  return find_adapters(**opened, kind, wanted);
+}
+
+}  // namespace
+
+std::string AdapterFacts::text() const {
+  return concat_text(name, ", ", backend_name(backend), driver.empty() ? "" : ", ", driver,
+                     software() ? ", software" : "");
+}
+
+Adapters find_adapters(const abi::Api& api, Device kind, std::string_view wanted) {
+  Adapters out;
+  out.api = &api;
   abi::InstanceExtras extras;
   extras.backends = backends_of(kind);
   abi::InstanceDescriptor descriptor;
@@ -97,11 +106,11 @@ Adapters find(Device kind) {
   }
   std::vector<abi::Adapter> handles(api.InstanceEnumerateAdapters(instance, nullptr, nullptr));
   if (!handles.empty()) handles.resize(api.InstanceEnumerateAdapters(instance, nullptr, handles.data()));
-  const std::string wanted = lower(environment("RLX_GPU_ADAPTER"));
+  const std::string name = lower(std::string(wanted));
   std::string others;
   for (abi::Adapter handle : handles) {
     AdapterFacts a = facts_of(api, handle);
-    if (lower(a.text()).find(wanted) != std::string::npos) {
+    if (lower(a.text()).find(name) != std::string::npos) {
       out.list.push_back(std::move(a));
       continue;
     }
@@ -117,28 +126,24 @@ Adapters find(Device kind) {
   return out;
 }
 
-}  // namespace
-
-std::string AdapterFacts::text() const {
-  return concat_text(name, ", ", backend_name(backend), driver.empty() ? "" : ", ", driver,
-                     software() ? ", software" : "");
-}
-
 const Adapters& adapters_of(Device kind) {
   struct Entry {
     std::once_flag once;
     Adapters adapters;
   };
-  static std::array<Entry, kNumDevices> entries;
-  Entry& e = entries.at(static_cast<std::size_t>(kind));
-  std::call_once(e.once, [&] { e.adapters = find(kind); });
+  using Key = std::tuple<Device, std::string, std::string, int>;
+  static std::mutex mutex;
+  static auto& entries = *new std::map<Key, Entry>;  // what was found once stays, as devices refer to it
+  const std::string wanted = env_get("RLX_GPU_ADAPTER").value_or("");
+  Entry& e = [&]() -> Entry& {
+    std::lock_guard lock(mutex);
+    return entries[Key(kind, env_get("RLX_WGPU_LIB").value_or(""), wanted, fork_count())];
+  }();
+  std::call_once(e.once, [&] { e.adapters = find(kind, wanted); });
   return e.adapters;
 }
 
-bool software_allowed() {
-  const std::string v = lower(environment("RLX_GPU_ALLOW_SOFTWARE"));
-  return !(v.empty() || v == "0" || v == "false" || v == "off" || v == "no");
-}
+bool software_allowed() { return env_flag("RLX_GPU_ALLOW_SOFTWARE"); }
 
 abi::Limits default_limits() {
   abi::Limits l;

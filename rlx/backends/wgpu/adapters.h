@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rlx/backends/wgpu/abi.h"
@@ -9,6 +10,7 @@
 
 namespace rlx::wgpu {
 
+/// What is known of an adapter before it is opened.
 struct AdapterFacts {
   abi::Adapter handle = nullptr;
   std::string name, driver;  // "llvmpipe (LLVM 15.0.6, 256 bits)", "Mesa 22.3.6"
@@ -31,9 +33,12 @@ struct Adapters {
   std::string reason;
 };
 
-/// Those of Gpu, Vulkan, OpenGl, DirectX or WebGpu: looked for once in the life of the process. RLX_GPU_ADAPTER leaves
+/// Those of Gpu, Vulkan, OpenGl, DirectX or WebGpu: looked for once for each library and RLX_GPU_ADAPTER, which leaves
 /// those whose name or driver has it as a part.
 const Adapters& adapters_of(Device kind);
+
+/// The same of a library, looked for now: those of the kind's interface, of which `wanted` is a part of name or driver.
+Adapters find_adapters(const abi::Api& api, Device kind, std::string_view wanted);
 
 /// True when software adapters may be chosen for whoever does not ask for them: RLX_GPU_ALLOW_SOFTWARE.
 bool software_allowed();

@@ -5,6 +5,8 @@
 
 #include "rlx/backends/wgpu/adapters.h"
 #include "rlx/backends/wgpu/device.h"
+#include "rlx/backends/wgpu/differences.h"
+#include "rlx/backends/wgpu/driver_cache.h"
 #include "rlx/backends/wgpu/executable.h"
 #include "rlx/backends/wgpu/target.h"
 #include "rlx/driver/device.h"
@@ -21,7 +23,11 @@ class WgpuBackend final : public Backend {
     try {
       const wgpu::Adapters& found = wgpu::adapters_of(kind);
       if (found.list.empty()) return {0, found.reason};
-      return {static_cast<int>(found.list.size()), {}, found.list.front().software() && !wgpu::software_allowed()};
+      const bool software = found.list.front().software() && !wgpu::software_allowed();
+      if (software && kind == Device::Gpu)
+        return {0, concat_text("there is only ", found.list.front().text(),
+                               "; name vulkan or opengl for it, or set RLX_GPU_ALLOW_SOFTWARE=1")};
+      return {static_cast<int>(found.list.size()), {}, software};
     } catch (const std::bad_alloc&) {
       return {0, "out of memory"};  // lies inside the string
     } catch (const std::exception& e) {
@@ -35,6 +41,7 @@ class WgpuBackend final : public Backend {
                          a.limits.storage_buffer_binding_size >> 20, " MiB");
     return out;
   }
+  std::span<const Difference> differences() const override { return wgpu::kDifferences; }
   std::span<const DeviceOptionInfo> option_infos() const override {
     static constexpr DeviceOptionInfo infos[] = {
         {"memory", "the most bytes that buffers take; as many as the driver gives when it is not set", true},
@@ -56,6 +63,11 @@ class WgpuBackend final : public Backend {
     }
     const wgpu::Adapters& found = wgpu::adapters_of(id.kind);
     const wgpu::AdapterFacts& adapter = found.list.at(static_cast<std::size_t>(id.ordinal));  // probed before
+    if (const std::string folder = wgpu::full_cache(adapter.driver); !folder.empty())
+      throw Error(ErrorCode::DeviceUnavailable,
+                  concat_text("device ", device_text(id), " (", adapter.text(), ") cannot be opened: the disk of ",
+                              folder, ", where Mesa keeps kernels, is full, and Mesa ends a process that finds it so"),
+                  "make room there, or set MESA_SHADER_CACHE_DIR to another folder or MESA_SHADER_CACHE_DISABLE=true");
     auto gpu = std::make_shared<wgpu::Gpu>(*found.api, adapter, id.kind == Device::WebGpu, device_text(id));
     return std::make_shared<wgpu::WgpuDevice>(id, std::move(gpu), memory);
   }

@@ -46,10 +46,10 @@ BoundProgram::BoundProgram(const Executable& code, std::shared_ptr<WgpuDevice> d
 }
 
 BoundProgram::~BoundProgram() {
+  if (gpu_.forked()) return;
   const auto one = gpu_.serial();
   for (const Launch& l : launches_)
     if (l.group) gpu_.api.BindGroupRelease(l.group);
-  if (numbers_) gpu_.api.BufferRelease(numbers_);
 }
 
 // -- lowering --
@@ -69,12 +69,12 @@ void BoundProgram::lower(const Executable& code) {
     }
   }
   first_launch_.push_back(static_cast<std::uint32_t>(launches_.size()));
-  const std::vector<abi::ComputePipeline> pipelines = device_->pipelines().get(texts);
-  for (std::size_t i = 0; i < launches_.size(); ++i) launches_[i].pipeline = pipelines[i];
+  pipelines_ = device_->pipelines().get(texts);
+  for (std::size_t i = 0; i < launches_.size(); ++i) launches_[i].pipeline = pipelines_[i].get();
   if (launches_.empty()) return;
   numbers.resize(std::max(numbers.size(), kSlotBytes / kWord));
   numbers_ = gpu_.buffer(numbers.size() * kWord, abi::usage::kUniform | abi::usage::kCopyTarget, "numbers of kernels");
-  gpu_.write(numbers_, 0, numbers.data(), numbers.size() * kWord);
+  gpu_.write(numbers_.get(), 0, numbers.data(), numbers.size() * kWord);
 }
 
 // Nodes run one after the other: one piece of memory serves all.
@@ -205,13 +205,12 @@ bool BoundProgram::is_alias(const Part& input, const Part& output) const {
   });
 }
 
-// Drivers take ranges that overlap, browsers do not; a kernel that wrote what it reads by another name would be wrong.
+// Drivers take ranges that overlap; a kernel that wrote what it reads by another name would be wrong.
 void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) const {
   for (std::size_t i = 0; i < at.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const Part &a = parts_[l.first_part + i], &b = parts_[l.first_part + j];
-      if (!(a.written || b.written) || at[i].handle != at[j].handle) continue;
-      if (at[i].offset >= at[j].offset + at[j].bytes || at[j].offset >= at[i].offset + at[i].bytes) continue;
+      if (!(a.written || b.written) || !at[i].meets(at[j])) continue;
       if (at[i] == at[j] && (is_alias(a, b) || is_alias(b, a))) continue;  // the plan has it so
       throw Error(Diagnostic{
           ErrorCode::InvalidArgument,
@@ -220,28 +219,55 @@ void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) co
     }
 }
 
+void BoundProgram::make_shadows(const Launch& l, std::span<Bound> at) {
+  const auto launch = static_cast<std::size_t>(&l - launches_.data());
+  std::erase_if(shadows_, [&](const Shadow& s) { return s.launch == launch; });
+  for (std::size_t i = 0; i < at.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!at[i].meets(at[j])) continue;
+      const std::size_t read = parts_[l.first_part + i].written ? j : i;
+      // Of a run's inputs, and written by nobody before the launch that is the last to read them.
+      check(!parts_[l.first_part + read].written && parts_[l.first_part + read].place == Place::Input,
+            "two bindings of a launch share bytes that are no input's");
+      const std::shared_ptr<rlx::Buffer> copy = device_->allocate(at[read].bytes, BufferUse::Slots);
+      shadows_.push_back({launch, at[read], copy});
+      at[read] = bound_of(BufferView(*copy, 0, at[read].bytes));
+    }
+}
+
+void BoundProgram::encode_shadows(std::span<const Launch> list, abi::CommandEncoder encoder) const {
+  if (list.empty()) return;
+  const auto first = static_cast<std::size_t>(list.data() - launches_.data());
+  for (const Shadow& s : shadows_)
+    if (s.launch >= first && s.launch < first + list.size())
+      gpu_.api.CommandEncoderCopyBufferToBuffer(encoder, s.of.handle, s.of.offset,
+                                                static_cast<const WgpuBuffer&>(*s.copy).handle(), 0,
+                                                round_up(s.of.bytes, kWord));
+}
+
 void BoundProgram::make_group(Launch& l) {
   std::vector<Bound> at(l.num_parts);
+  for (std::uint32_t i = 0; i < l.num_parts; ++i)
+    if (const Part& p = parts_[l.first_part + i]; p.begin != p.end) at[i] = find(p);
+  check_disjoint(l, at);
+  if (gpu_.as_browsers) make_shadows(l, at);
   std::vector<abi::BindGroupEntry> entries(l.num_parts + 1);
-  entries[0].buffer = numbers_, entries[0].size = l.numbers_bytes;
+  entries[0].buffer = numbers_.get(), entries[0].size = l.numbers_bytes;
   for (std::uint32_t i = 0; i < l.num_parts; ++i) {
-    const Part& p = parts_[l.first_part + i];
     abi::BindGroupEntry& e = entries[i + 1];
     e.binding = i + 1;
-    if (p.begin == p.end) {
+    if (at[i].bytes == 0) {
       e.buffer = device_->nothing(), e.offset = i * codegen::kBindingAlignment, e.size = codegen::kBindingAlignment;
       continue;
     }
-    at[i] = find(p);
     check(at[i].offset % codegen::kBindingAlignment == 0, "a value is bound at an offset that is no multiple of 256");
     e.buffer = at[i].handle, e.offset = at[i].offset, e.size = round_up(at[i].bytes, kVector);
   }
-  check_disjoint(l, at);
   abi::BindGroupDescriptor d;
   d.layout = gpu_.layout(static_cast<int>(l.num_parts)).group;
   d.count = entries.size(), d.entries = entries.data();
-  const abi::BindGroup made =
-      gpu_.call("the bindings of a kernel", [&] { return gpu_.api.DeviceCreateBindGroup(gpu_.device(), &d); });
+  const abi::BindGroup made = gpu_.make("the bindings of a kernel", gpu_.api.BindGroupRelease,
+                                        [&] { return gpu_.api.DeviceCreateBindGroup(gpu_.device(), &d); });
   if (l.group) gpu_.api.BindGroupRelease(l.group);
   l.group = made;
   l.stale = false;
@@ -271,7 +297,7 @@ abi::CommandEncoder BoundProgram::encoded(F&& f) const {
   try {
     gpu_.call("a run", [&] { f(encoder); });
   } catch (...) {
-    gpu_.api.CommandEncoderRelease(encoder);
+    gpu_.release(encoder);
     throw;
   }
   return encoder;
@@ -310,6 +336,7 @@ void BoundProgram::run(const StepRange& range, WgpuStream& stream) {
     const std::span<const Launch> now = left.first(in_one_submission(left));
     left = left.subspan(now.size());
     stream.submit(encoded([&](abi::CommandEncoder encoder) {
+      encode_shadows(now, encoder);
       if (!now.empty()) encode(now, gpu_.api.CommandEncoderBeginComputePass(encoder, nullptr));
       if (left.empty() && copies) encode_copies(encoder);
     }));
@@ -345,7 +372,7 @@ void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::ve
     }
     return;
   }
-  if (!timestamps_) timestamps_ = std::make_unique<Timestamps>(device_->gpu());
+  if (!timestamps_) timestamps_ = std::make_unique<Timestamps>(device_->gpu(), device_->downloads());
   for (std::size_t i = range.begin; i < range.end;) {
     std::size_t end = i + 1;  // as many whole steps as there is room for
     while (end < range.end && launches({i, end + 1}).size() <= Timestamps::kMost) ++end;
@@ -355,6 +382,7 @@ void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::ve
     if (!ours.empty()) {
       const std::vector<double> ns =
           timestamps_->submit(encoded([&](abi::CommandEncoder encoder) {
+                                encode_shadows(ours, encoder);
                                 for (std::uint32_t k = 0; k < ours.size(); ++k)
                                   encode(ours.subspan(k, 1), timestamps_->begin_pass(encoder, k));
                               }),

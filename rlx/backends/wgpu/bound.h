@@ -44,6 +44,9 @@ class BoundProgram final : public BoundGraph {
     std::uint64_t serial = 0;
     std::size_t offset = 0, bytes = 0;
     friend bool operator==(const Bound&, const Bound&) = default;
+    bool meets(const Bound& o) const {
+      return handle == o.handle && offset < o.offset + o.bytes && o.offset < offset + bytes;
+    }
   };
   /// The slots of one sort (inputs, say) and the launches that read or write each.
   struct Slots {
@@ -61,6 +64,13 @@ class BoundProgram final : public BoundGraph {
     bool staged = false;
   };
 
+  /// A copy of what a launch reads, made before it runs.
+  struct Shadow {
+    std::size_t launch = 0;
+    Bound of;
+    std::shared_ptr<rlx::Buffer> copy;
+  };
+
   void lower(const Executable& code);
   /// False for one of no groups.
   bool add_launch(const codegen::NodeLaunches& of, const codegen::Kernel& kernel, std::vector<std::uint32_t>& numbers);
@@ -75,6 +85,9 @@ class BoundProgram final : public BoundGraph {
   void make_group(Launch& launch);
   bool is_alias(const Part& input, const Part& output) const;
   void check_disjoint(const Launch& launch, std::span<const Bound> at) const;
+  /// Gives a launch copies of what two of its bindings share: browsers refuse that, whoever reads or writes it.
+  void make_shadows(const Launch& launch, std::span<Bound> at);
+  void encode_shadows(std::span<const Launch> list, abi::CommandEncoder encoder) const;
   /// Writes the launches into a pass and ends it.
   void encode(std::span<const Launch> list, abi::ComputePassEncoder pass) const;
   /// An encoder with what f(encoder) writes into it.
@@ -91,11 +104,13 @@ class BoundProgram final : public BoundGraph {
   const LirModule& program_;
   std::shared_ptr<const Constants> constants_;
   std::array<Slots, static_cast<std::size_t>(Place::None)> slots_;
+  std::vector<Pipeline> pipelines_;  // held for the launches
   std::vector<Launch> launches_;
   std::vector<std::uint32_t> first_launch_;  // of each step, and behind the last
   std::vector<Part> parts_;
   std::vector<Copy> copies_;
-  abi::Buffer numbers_ = nullptr;
+  std::vector<Shadow> shadows_;
+  Gpu::OwnBuffer numbers_;
   std::shared_ptr<rlx::Buffer> scratch_, aside_;
   std::unique_ptr<Timestamps> timestamps_;
   std::uint64_t tables_ = ~std::uint64_t{0};

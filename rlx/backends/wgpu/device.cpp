@@ -18,7 +18,7 @@ constexpr std::size_t kNothingBytes = 256 * 16;
 /// Results for the host lie in its memory: mapped memory of the device has no address that stays.
 class ReadbackBuffer final : public rlx::Buffer {
  public:
-  ReadbackBuffer(std::shared_ptr<OpenDevice> device, std::unique_ptr<std::byte[]> memory, std::size_t bytes,
+  ReadbackBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<std::byte[]> memory, std::size_t bytes,
                  std::shared_ptr<std::atomic<std::size_t>> counter)
       : rlx::Buffer(device->id(), bytes, memory.get()),
         device_(std::move(device)),
@@ -33,10 +33,12 @@ class ReadbackBuffer final : public rlx::Buffer {
     if (!to.empty()) std::memcpy(to.data(), host(), to.size());
   }
   const OpenDevice* opened() const override { return device_.get(); }
+  /// For a download, which the device holds: this holds the device.
+  std::shared_ptr<const void> memory() const { return memory_; }
 
  private:
   std::shared_ptr<OpenDevice> device_;
-  std::unique_ptr<std::byte[]> memory_;
+  std::shared_ptr<std::byte[]> memory_;
   std::shared_ptr<std::atomic<std::size_t>> counter_;
 };
 
@@ -80,7 +82,7 @@ WgpuDevice::WgpuDevice(DeviceId id, std::shared_ptr<Gpu> gpu, std::size_t memory
       gpu_(std::move(gpu)),
       limit_(memory_bytes),
       pipelines_(gpu_),
-      downloads_(std::make_shared<DownloadPool>(gpu_)) {
+      downloads_(std::make_shared<Downloads>(gpu_)) {
   for (auto& c : in_use_) c = std::make_shared<std::atomic<std::size_t>>(0);
 }
 
@@ -105,7 +107,7 @@ std::shared_ptr<rlx::Buffer> WgpuDevice::allocate(std::size_t bytes, BufferUse u
   (void)buffer_use_name(use);
   const auto& counter = in_use_[static_cast<std::size_t>(use)];
   if (use == BufferUse::Readback) {
-    std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[std::max<std::size_t>(bytes, 1)]);
+    std::shared_ptr<std::byte[]> memory(new (std::nothrow) std::byte[std::max<std::size_t>(bytes, 1)]);
     if (!memory) throw_no_memory(bytes, use, 0);
     return std::make_shared<ReadbackBuffer>(self(), std::move(memory), bytes, counter);
   }
@@ -145,19 +147,13 @@ abi::Buffer WgpuDevice::nothing() {
   std::lock_guard lock(nothing_mutex_);
   if (!nothing_)
     nothing_ = gpu_->buffer(kNothingBytes, abi::usage::kStorage | abi::usage::kUniform, "values without bytes");
-  return nothing_;
-}
-
-WgpuDevice::~WgpuDevice() {
-  if (nothing_) gpu_->release(nothing_);
+  return nothing_.get();
 }
 
 // -- streams --
 
 WgpuStream::~WgpuStream() {
-  if (!copies_) return;
-  const auto one = gpu_.serial();
-  gpu_.api.CommandEncoderRelease(copies_);
+  if (copies_) gpu_.release(copies_);
 }
 
 void WgpuStream::upload(std::span<const std::byte> from, const BufferView& to) {
@@ -195,9 +191,9 @@ void WgpuStream::download(const BufferView& from, std::span<std::byte> to) {
   fetch(from, to, nullptr);
 }
 
-void WgpuStream::fetch(const BufferView& from, std::span<std::byte> to, std::shared_ptr<const rlx::Buffer> kept) {
+void WgpuStream::fetch(const BufferView& from, std::span<std::byte> to, std::shared_ptr<const void> kept) {
   const abi::Buffer handle = device_->buffer_of(from).handle();
-  if (!filling_) filling_ = device_->downloads().take();
+  if (!filling_) filling_ = device_->downloads()->take();
   filling_->add(from.buffer->shared_from_this(), handle, from.offset, to, std::move(kept));
 }
 
@@ -209,7 +205,13 @@ void WgpuStream::copy(const BufferView& from, const BufferView& to) {
   if (to.host) {  // results for the host
     BufferView part = from;
     part.bytes = to.bytes;
-    if (!from.host) return fetch(part, {to.host, to.bytes}, to.buffer ? to.buffer->shared_from_this() : nullptr);
+    if (!from.host) {
+      const auto* const ours = dynamic_cast<const ReadbackBuffer*>(to.buffer);
+      return fetch(part, {to.host, to.bytes},
+                   ours        ? ours->memory()
+                   : to.buffer ? std::shared_ptr<const void>(to.buffer->shared_from_this())
+                               : nullptr);
+    }
   }
   if (from.host) {
     wait_quietly(*this);
@@ -237,26 +239,23 @@ void WgpuStream::copy(const BufferView& from, const BufferView& to) {
 void WgpuStream::flush() {
   if (!copies_ && !filling_) return;
   if (!copies_) copies_ = gpu_.encoder();
-  const std::shared_ptr<Download> bringing = std::exchange(filling_, nullptr);
+  std::unique_ptr<Download> bringing = std::move(filling_);
   const abi::CommandEncoder encoder = std::exchange(copies_, nullptr);
   try {
     if (bringing) bringing->encode(encoder);
   } catch (...) {
-    gpu_.api.CommandEncoderRelease(encoder);
+    gpu_.release(encoder);
     throw;
   }
   const std::uint64_t submission = gpu_.submit(encoder);
-  if (!bringing) return;
-  if (last_ && last_->finished()) last_.reset();
-  Download::begin(bringing, submission, std::exchange(last_, nullptr));
-  last_ = bringing;
+  if (bringing) last_ = device_->downloads()->begin(std::move(bringing), submission);
 }
 
 void WgpuStream::submit(abi::CommandEncoder encoder) {
   try {
     flush();
   } catch (...) {
-    gpu_.api.CommandEncoderRelease(encoder);
+    gpu_.release(encoder);
     throw;
   }
   (void)gpu_.submit(encoder);
@@ -264,8 +263,7 @@ void WgpuStream::submit(abi::CommandEncoder encoder) {
 
 Event WgpuStream::record() {
   flush();
-  if (last_ && last_->finished()) last_.reset();
-  return Event(device_->points().make(device_->gpu(), gpu_.submit(nullptr), last_));
+  return Event(device_->points().make(device_->downloads(), gpu_.submit(nullptr), last_));
 }
 
 void WgpuStream::wait(const Event& event) {
@@ -274,16 +272,7 @@ void WgpuStream::wait(const Event& event) {
   if (!ours || &ours->gpu() != &gpu_) return event.wait();
   gpu_.require();
   // The queue keeps the order; what is on its way to the host counts as this stream's too.
-  const std::shared_ptr<Download>& theirs = ours->download();
-  if (!theirs || theirs->finished() || theirs == last_) return;
-  flush();
-  if (!last_ || last_->finished()) {
-    last_ = theirs;
-    return;
-  }
-  const std::shared_ptr<Download> both = device_->downloads().take();
-  Download::begin(both, 0, last_, theirs);
-  last_ = both;
+  last_ = std::max(last_, ours->download());
 }
 
 }  // namespace rlx::wgpu

@@ -40,7 +40,6 @@ class WgpuDevice final : public OpenDevice {
  public:
   /// `memory_bytes`: the most that buffers take in all; 0: as much as the driver gives.
   WgpuDevice(DeviceId id, std::shared_ptr<Gpu> gpu, std::size_t memory_bytes);
-  ~WgpuDevice() override;
   DeviceId id() const override { return id_; }
   MemoryModel memory_model() const override { return MemoryModel::Arena; }
   DeviceMemory memory() const override;
@@ -51,7 +50,7 @@ class WgpuDevice final : public OpenDevice {
 
   const std::shared_ptr<Gpu>& gpu() const { return gpu_; }
   Pipelines& pipelines() { return pipelines_; }
-  DownloadPool& downloads() { return *downloads_; }
+  const std::shared_ptr<Downloads>& downloads() { return downloads_; }
   Points& points() { return points_; }
   std::shared_ptr<WgpuDevice> self() { return std::static_pointer_cast<WgpuDevice>(shared_from_this()); }
   /// The buffer of a view, which has to be of this device.
@@ -66,10 +65,10 @@ class WgpuDevice final : public OpenDevice {
   std::array<std::shared_ptr<std::atomic<std::size_t>>, kNumBufferUses> in_use_;
   std::atomic<std::uint64_t> serial_{0};
   Pipelines pipelines_;
-  std::shared_ptr<DownloadPool> downloads_;
+  std::shared_ptr<Downloads> downloads_;
   Points points_;
   std::mutex nothing_mutex_;
-  abi::Buffer nothing_ = nullptr;
+  Gpu::OwnBuffer nothing_;
 };
 
 /// All streams share the device's one queue, which keeps the order of submissions.
@@ -90,13 +89,13 @@ class WgpuStream final : public Stream {
   void submit(abi::CommandEncoder encoder);
 
  private:
-  void fetch(const BufferView& from, std::span<std::byte> to, std::shared_ptr<const rlx::Buffer> kept);
+  void fetch(const BufferView& from, std::span<std::byte> to, std::shared_ptr<const void> kept);
 
   std::shared_ptr<WgpuDevice> device_;
   Gpu& gpu_;
   abi::CommandEncoder copies_ = nullptr;  // not submitted
-  std::shared_ptr<Download> filling_;     // likewise
-  std::shared_ptr<Download> last_;        // and all before it, not known to have been written to the host
+  std::unique_ptr<Download> filling_;     // likewise
+  std::uint64_t last_ = 0;                // the number of the last download that it has to wait for
   std::shared_ptr<rlx::Buffer> aside_;    // for copies inside one buffer
 };
 

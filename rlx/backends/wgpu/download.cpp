@@ -8,128 +8,151 @@
 namespace rlx::wgpu {
 namespace {
 
+constexpr std::size_t kLeastStaging = 256;
 constexpr std::size_t kMostKept = std::size_t{64} << 20;  // of staging in a download that nobody uses
+constexpr std::size_t kMostIdle = 64;                     // of those
 
 }  // namespace
 
-Download::~Download() {
-  if (staging_) gpu_->release(staging_);
-}
+// -- one --
 
 void Download::add(std::shared_ptr<const rlx::Buffer> from, abi::Buffer handle, std::size_t offset,
-                   std::span<std::byte> to, std::shared_ptr<const rlx::Buffer> kept) {
+                   std::span<std::byte> to, std::shared_ptr<const void> kept) {
   pieces_.push_back({std::move(from), handle, offset, bytes_, to.size(), to.data(), std::move(kept)});
   bytes_ += round_up(to.size(), 8);
 }
 
 void Download::encode(abi::CommandEncoder encoder) {
   if (capacity_ < bytes_) {
-    if (staging_) gpu_->release(std::exchange(staging_, nullptr));
-    capacity_ = 0;
-    const std::size_t wanted = std::max<std::size_t>(4096, round_up(bytes_, 4096));
-    staging_ = gpu_->buffer(wanted, abi::usage::kMapRead | abi::usage::kCopyTarget, "results on their way to the host");
+    staging_.reset(), capacity_ = 0;
+    const std::size_t wanted = round_up(bytes_, bytes_ < 4096 ? kLeastStaging : 4096);
+    staging_ = gpu_.buffer(wanted, abi::usage::kMapRead | abi::usage::kCopyTarget, "results on their way to the host");
     capacity_ = wanted;
   }
-  gpu_->call("a download", [&] {
+  gpu_.call("a download", [&] {
     for (Piece& p : pieces_) {
-      gpu_->api.CommandEncoderCopyBufferToBuffer(encoder, p.handle, p.offset, staging_, p.at, round_up(p.bytes, 4));
+      gpu_.api.CommandEncoderCopyBufferToBuffer(encoder, p.handle, p.offset, staging_.get(), p.at,
+                                                round_up(p.bytes, 4));
       p.from.reset();  // the encoder holds it
     }
   });
 }
 
-void Download::begin(const std::shared_ptr<Download>& self, std::uint64_t submission, std::shared_ptr<Download> before,
-                     std::shared_ptr<Download> also) {
-  Download& d = *self;
-  d.submission_ = submission;
-  d.before_ = std::move(before), d.also_ = std::move(also);
-  if (d.pieces_.empty()) {
-    d.state_ = State::There;
-    return;
-  }
-  d.self_ = self;
-  d.state_ = State::Asked;
+void Download::ask(std::uint64_t submission) {
+  submission_ = submission;
+  state_ = State::Asked;
   abi::CallbackInfo<abi::MapCallback> asked;
-  asked.callback = on_mapped, asked.userdata1 = self.get();
+  asked.callback = on_mapped, asked.userdata1 = this;
   CallError error;
-  d.gpu_->call(
-      [&] { (void)d.gpu_->api.BufferMapAsync(d.staging_, abi::kMapModeRead, 0, round_up(d.bytes_, 8), asked); }, error);
-  if (error.type != abi::ErrorType{}) d.gpu_->raise(error, "a download");
+  gpu_.call([&] { (void)gpu_.api.BufferMapAsync(staging_.get(), abi::kMapModeRead, 0, mapped_bytes(), asked); }, error);
+  if (error.type != abi::ErrorType{}) gpu_.raise(error, "a download");
 }
 
 void Download::on_mapped(abi::MapStatus status, abi::StringView, void* download, void*) {
-  auto* const d = static_cast<Download*>(download);
-  d->state_ = status == abi::MapStatus::Success ? State::There : State::Failed;
-  d->self_.reset();  // may end it
+  static_cast<Download*>(download)->state_ = status == abi::MapStatus::Success ? State::There : State::Failed;
 }
 
-bool Download::ready() const {
-  if (all_there_ || state_ == State::Written || gpu_->lost()) return true;
-  if (state_ == State::Asked || (before_ && !before_->ready()) || (also_ && !also_->ready())) return false;
-  // Kept: streams that wait for each other share what is before them, and each would ask for all of it again.
-  all_there_ = true;
-  return true;
+bool Download::write() {
+  bool given = false;
+  CallError error;
+  gpu_.call(
+      [&] {
+        const void* const from = gpu_.api.BufferGetConstMappedRange(staging_.get(), 0, mapped_bytes());
+        if (!from) return;
+        for (const Piece& p : pieces_) std::memcpy(p.to, static_cast<const std::byte*>(from) + p.at, p.bytes);
+        gpu_.api.BufferUnmap(staging_.get());
+        given = true;
+      },
+      error);
+  return given && error.type == abi::ErrorType{};
 }
 
-void Download::finish() {
-  std::lock_guard lock(mutex_);
-  if (state_ == State::Written) return;
-  if (before_) before_->finish();
-  if (also_) also_->finish();
-  while (state_ == State::Asked) {
-    gpu_->wait(submission_);
-    gpu_->poll();  // the callback may come after the work
-  }
-  if (state_ == State::Failed) {
-    gpu_->require();
-    throw Error(ErrorCode::Internal, concat_text("device ", gpu_->text, ": results cannot be mapped"),
-                "please report it");
-  }
-  if (!pieces_.empty()) {
-    gpu_->call("a download", [&] {
-      const auto* from =
-          static_cast<const std::byte*>(gpu_->api.BufferGetConstMappedRange(staging_, 0, round_up(bytes_, 8)));
-      check(from != nullptr, "a buffer that is mapped has no address");
-      for (const Piece& p : pieces_) std::memcpy(p.to, from + p.at, p.bytes);
-      gpu_->api.BufferUnmap(staging_);
-    });
-  }
-  pieces_.clear();
-  before_.reset(), also_.reset();
-  state_ = State::Written;
-}
+// -- all of a device --
 
-// For the next use. Nobody waited for what it may still hold.
-void Download::restart() {
-  if (state_ == State::There && !pieces_.empty()) {
+Downloads::~Downloads() {
+  bool asked = false;
+  for (const Download* d = first_.get(); d; d = d->next_.get()) asked = asked || d->state_ == Download::State::Asked;
+  if (asked) gpu_->drain();
+  while (first_) {  // one at a time: a list that lets go of its first lets go of all inside one another
+    std::unique_ptr<Download> d = std::exchange(first_, std::move(first_->next_));
     CallError ignored;
-    gpu_->call([&] { gpu_->api.BufferUnmap(staging_); }, ignored);
+    if (d->state_ == Download::State::Asked) gpu_->call([&] { gpu_->api.BufferUnmap(d->staging_.get()); }, ignored);
+    if (d->state_ == Download::State::Asked) (void)d.release();  // the library would still write to it
   }
-  if (state_ == State::Failed || capacity_ > kMostKept) {
-    if (staging_) gpu_->release(std::exchange(staging_, nullptr));
-    capacity_ = 0;
-  }
-  pieces_.clear();
-  before_.reset(), also_.reset();
-  bytes_ = 0;
-  all_there_ = false;
-  state_ = State::Filling;
+  while (idle_) idle_ = std::move(idle_->next_);
 }
 
-DownloadPool::~DownloadPool() {
-  const auto asked = [](const auto& d) { return d->state_ == Download::State::Asked; };
-  if (std::any_of(all_.begin(), all_.end(), asked)) gpu_->drain();
-}
-
-std::shared_ptr<Download> DownloadPool::take() {
+std::unique_ptr<Download> Downloads::take() {
   std::lock_guard lock(mutex_);
-  const auto idle = std::find_if(all_.begin(), all_.end(), [](const auto& d) { return d.use_count() == 1; });
-  if (idle != all_.end()) {
-    std::atomic_thread_fence(std::memory_order_acquire);  // behind whoever let go of it
-    (*idle)->restart();
-    return *idle;
+  if (!idle_) return std::make_unique<Download>(*gpu_);
+  --num_idle_;
+  return std::exchange(idle_, std::move(idle_->next_));
+}
+
+void Downloads::give(std::unique_ptr<Download> d) {
+  if (num_idle_ == kMostIdle) return;
+  if (d->capacity_ > kMostKept) d->staging_.reset(), d->capacity_ = 0;
+  d->pieces_.clear();
+  d->bytes_ = 0;
+  d->state_ = Download::State::Filling;
+  d->next_ = std::move(idle_);
+  idle_ = std::move(d);
+  ++num_idle_;
+}
+
+std::uint64_t Downloads::begin(std::unique_ptr<Download> d, std::uint64_t submission) {
+  d->ask(submission);
+  std::lock_guard lock(mutex_);
+  d->number_ = ++begun_;
+  Download* const added = d.get();
+  (first_ ? last_->next_ : first_) = std::move(d);
+  last_ = added;
+  if (!unknown_) unknown_ = added;
+  return added->number_;
+}
+
+bool Downloads::ready(std::uint64_t number) {
+  if (there_ >= number || gpu_->lost()) return true;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return there_ >= number;  // somebody is writing some
+  while (unknown_ && unknown_->state_ != Download::State::Asked) {
+    there_ = unknown_->number_;
+    unknown_ = unknown_->next_.get();
   }
-  return all_.emplace_back(std::make_shared<Download>(gpu_));
+  return there_ >= number;
+}
+
+void Downloads::finish(std::uint64_t submission, std::uint64_t number) try {
+  gpu_->wait(submission);
+  finish_up_to(number);
+} catch (...) {
+  const std::lock_guard others(mutex_);  // who may be writing it; they see a loss before they write more
+  throw;
+}
+
+void Downloads::finish_up_to(std::uint64_t number) {
+  while (!finished(number)) {
+    std::unique_lock lock(mutex_);
+    if (finished(number)) return;
+    if (first_->state_ == Download::State::Asked) {
+      const std::uint64_t submission = first_->submission_;
+      lock.unlock();
+      gpu_->wait(submission);
+      gpu_->require();
+      gpu_->poll();  // the callback may come after the work
+      continue;
+    }
+    gpu_->require();
+    if (first_->state_ == Download::State::Failed || !first_->write()) {
+      gpu_->lose("results could not be brought to the host");
+      gpu_->throw_lost();
+    }
+    std::unique_ptr<Download> d = std::exchange(first_, std::move(first_->next_));
+    if (unknown_ == d.get()) unknown_ = first_.get();
+    there_ = std::max<std::uint64_t>(there_, d->number_);
+    written_ = d->number_;
+    give(std::move(d));
+  }
 }
 
 }  // namespace rlx::wgpu

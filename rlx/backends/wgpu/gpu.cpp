@@ -69,7 +69,9 @@ void Signals::report(abi::ErrorType type, std::string_view message) {
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(captures_.begin(), captures_.end(), [&](const auto& c) { return c.first == self; });
   if (it == captures_.end() || it->second->type != abi::ErrorType{}) return;  // of letting go; or not the first
-  it->second->type = type;
+  // wgpu-native 29 tells what a driver has no memory for as its own validation.
+  const bool no_memory = message.find("Not enough memory left") != std::string_view::npos;
+  it->second->type = no_memory ? abi::ErrorType::OutOfMemory : type;
   it->second->message = message;
 }
 
@@ -86,14 +88,14 @@ std::string Signals::lost_reason() const {
 
 // -- opening --
 
-Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool default_limits, std::string name)
-    : api(functions), adapter(facts), text(std::move(name)) {
+Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool browsers, std::string name)
+    : api(functions), adapter(facts), text(std::move(name)), as_browsers(browsers) {
   Opening opening;
   abi::DeviceDescriptor d;
   const abi::Feature timestamp = abi::Feature::TimestampQuery;
-  timestamps_ = facts.timestamps && !default_limits;
+  timestamps_ = facts.timestamps && !as_browsers;
   if (timestamps_) d.feature_count = 1, d.features = &timestamp;
-  if (!default_limits) d.limits = &facts.limits;
+  if (!as_browsers) d.limits = &facts.limits;
   d.lost.callback = on_lost, d.lost.userdata1 = signals_;
   d.error.callback = on_error, d.error.userdata1 = signals_;
   abi::CallbackInfo<abi::RequestDeviceCallback> asked;
@@ -115,11 +117,12 @@ Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool default_limi
 }
 
 Gpu::~Gpu() {
+  if (forked()) return;  // the parent's
   const auto one = serial();
   for (const auto& l : layouts_) {
     if (!l) continue;
-    api.PipelineLayoutRelease(l->pipeline);
-    api.BindGroupLayoutRelease(l->group);
+    if (l->pipeline) api.PipelineLayoutRelease(l->pipeline);
+    if (l->group) api.BindGroupLayoutRelease(l->group);
   }
   if (queue_) api.QueueRelease(queue_);
   if (device_) api.DeviceRelease(device_);
@@ -139,6 +142,9 @@ void Gpu::destroy() {
 // -- errors --
 
 void Gpu::throw_lost() const {
+  if (forked())
+    throw Error(ErrorCode::DeviceLost, concat_text("device ", text, " (", adapter.text(), ") ", kForkedAway),
+                std::string(kForkHint));
   throw Error(ErrorCode::DeviceLost,
               concat_text("device ", text, " (", adapter.text(), ") was lost: ", signals_->lost_reason()),
               "make a new session: it opens the device anew");
@@ -155,13 +161,14 @@ void Gpu::raise(const CallError& error, std::string_view what) const {
 // -- work --
 
 abi::CommandEncoder Gpu::encoder() const {
-  return call("a command encoder", [&] { return api.DeviceCreateCommandEncoder(device_, nullptr); });
+  return make("a command encoder", api.CommandEncoderRelease,
+              [&] { return api.DeviceCreateCommandEncoder(device_, nullptr); });
 }
 
-abi::Buffer Gpu::buffer(std::uint64_t bytes, abi::Flags use, std::string_view what) const {
+Gpu::OwnBuffer Gpu::buffer(std::uint64_t bytes, abi::Flags use, std::string_view what) const {
   abi::BufferDescriptor d;
   d.usage = use, d.size = bytes;
-  return call(what, [&] { return api.DeviceCreateBuffer(device_, &d); });
+  return {make(what, api.BufferRelease, [&] { return api.DeviceCreateBuffer(device_, &d); }), LetGo{this}};
 }
 
 std::uint64_t Gpu::submit(abi::CommandEncoder e) {
@@ -234,6 +241,7 @@ bool Gpu::passed(std::uint64_t submission) const {
 }
 
 void Gpu::poll() const {
+  if (lost()) return;
   const auto one = serial();
   (void)api.DevicePoll(device_, 0, nullptr);
 }
@@ -250,22 +258,27 @@ const Gpu::Layout& Gpu::layout(int bindings) {
   std::lock_guard lock(layouts_mutex_);
   const auto n = static_cast<std::size_t>(bindings);
   if (layouts_.size() <= n) layouts_.resize(n + 1);
-  if (layouts_[n]) return *layouts_[n];
-  std::vector<abi::BindGroupLayoutEntry> entries(n + 1);
-  for (std::size_t i = 0; i <= n; ++i) {
-    entries[i].binding = static_cast<std::uint32_t>(i);
-    entries[i].buffer.type = i == 0 ? abi::BufferBinding::Uniform : abi::BufferBinding::Storage;
-    entries[i].buffer.dynamic_offset = i == 0 ? 1 : 0;
+  if (!layouts_[n]) layouts_[n] = std::make_unique<Layout>();
+  Layout& l = *layouts_[n];
+  if (!l.group) {
+    std::vector<abi::BindGroupLayoutEntry> entries(n + 1);
+    for (std::size_t i = 0; i <= n; ++i) {
+      entries[i].binding = static_cast<std::uint32_t>(i);
+      entries[i].buffer.type = i == 0 ? abi::BufferBinding::Uniform : abi::BufferBinding::Storage;
+      entries[i].buffer.dynamic_offset = i == 0 ? 1 : 0;
+    }
+    abi::BindGroupLayoutDescriptor d;
+    d.count = entries.size(), d.entries = entries.data();
+    l.group = make("a layout of bindings", api.BindGroupLayoutRelease,
+                   [&] { return api.DeviceCreateBindGroupLayout(device_, &d); });
   }
-  auto made = std::make_unique<Layout>();
-  abi::BindGroupLayoutDescriptor d;
-  d.count = entries.size(), d.entries = entries.data();
-  made->group = call("a layout of bindings", [&] { return api.DeviceCreateBindGroupLayout(device_, &d); });
-  abi::PipelineLayoutDescriptor p;
-  p.count = 1, p.layouts = &made->group;
-  made->pipeline = call("a layout of kernels", [&] { return api.DeviceCreatePipelineLayout(device_, &p); });
-  layouts_[n] = std::move(made);
-  return *layouts_[n];
+  if (!l.pipeline) {
+    abi::PipelineLayoutDescriptor p;
+    p.count = 1, p.layouts = &l.group;
+    l.pipeline = make("a layout of kernels", api.PipelineLayoutRelease,
+                      [&] { return api.DeviceCreatePipelineLayout(device_, &p); });
+  }
+  return l;
 }
 
 }  // namespace rlx::wgpu

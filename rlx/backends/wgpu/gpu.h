@@ -9,10 +9,12 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "rlx/backends/wgpu/adapters.h"
+#include "rlx/driver/forks.h"
 #include "rlx/error.h"
 
 namespace rlx::wgpu {
@@ -49,9 +51,9 @@ class Signals {
 
 class Gpu {
  public:
-  /// Opens the adapter; `default_limits` asks for no more than every WebGPU device has. `text` names the device in
-  /// errors: "vulkan:1".
-  Gpu(const abi::Api& api, const AdapterFacts& adapter, bool default_limits, std::string text);
+  /// Opens the adapter; `as_browsers` asks for no more than every WebGPU device has. `text` names the device in errors:
+  /// "vulkan:1".
+  Gpu(const abi::Api& api, const AdapterFacts& adapter, bool as_browsers, std::string text);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -59,6 +61,8 @@ class Gpu {
   const abi::Api& api;
   const AdapterFacts& adapter;
   const std::string text;
+  /// What runs here has to run in browsers.
+  const bool as_browsers;
   abi::Device device() const { return device_; }
   abi::Queue queue() const { return queue_; }
   const abi::Limits& limits() const { return limits_; }
@@ -69,7 +73,11 @@ class Gpu {
   /// How many there were.
   std::uint64_t submissions() const;
 
-  bool lost() const { return signals_->lost; }
+  /// Gone, or left behind by a fork.
+  bool lost() const { return signals_->lost || forked(); }
+  bool forked() const { return forks_ != fork_count(); }
+  /// Says that it is; the first reason counts.
+  void lose(std::string_view why) const { signals_->lose(why); }
   /// Throws DeviceLost where it is.
   void require() const {
     if (lost()) throw_lost();
@@ -95,17 +103,24 @@ class Gpu {
   }
   /// The same; throws what they reported.
   template <class F>
-  auto call(std::string_view what, F&& f) const {
+  void call(std::string_view what, F&& f) const {
     CallError error;
     require();
-    if constexpr (std::is_void_v<decltype(f())>) {
-      call(std::forward<F>(f), error);
-      if (error.type != abi::ErrorType{}) raise(error, what);
-    } else {
-      auto result = call(std::forward<F>(f), error);
-      if (error.type != abi::ErrorType{}) raise(error, what);
-      return result;
+    call(std::forward<F>(f), error);
+    if (error.type != abi::ErrorType{}) raise(error, what);
+  }
+  /// The object that f() makes. The library gives one for what it refuses too: that is let go of.
+  template <class Object, class F>
+  Object make(std::string_view what, void (*let_go)(Object), F&& f) const {
+    CallError error;
+    require();
+    const Object made = call(std::forward<F>(f), error);
+    if (error.type == abi::ErrorType{}) return made;
+    if (made) {
+      const auto one = serial();
+      let_go(made);
     }
+    raise(error, what);
   }
 
   /// The number of a submission of what the encoder holds, which is released, and of all writes before it; none, and
@@ -114,11 +129,22 @@ class Gpu {
   /// Writes to a buffer, behind what was submitted. Offset and size are multiples of 4.
   void write(abi::Buffer buffer, std::uint64_t offset, const void* data, std::size_t bytes);
   abi::CommandEncoder encoder() const;
-  abi::Buffer buffer(std::uint64_t bytes, abi::Flags usage, std::string_view what) const;
+  void release(abi::CommandEncoder encoder) const {
+    if (forked()) return;
+    const auto one = serial();
+    api.CommandEncoderRelease(encoder);
+  }
   void release(abi::Buffer buffer) const {
+    if (forked()) return;
     const auto one = serial();
     api.BufferRelease(buffer);
   }
+  struct LetGo {
+    const Gpu* gpu = nullptr;
+    void operator()(abi::Buffer buffer) const { gpu->release(buffer); }
+  };
+  using OwnBuffer = std::unique_ptr<std::remove_pointer_t<abi::Buffer>, LetGo>;
+  OwnBuffer buffer(std::uint64_t bytes, abi::Flags usage, std::string_view what) const;
 
   /// Blocks until the submission is done; throws DeviceLost.
   void wait(std::uint64_t submission) const;
@@ -143,6 +169,7 @@ class Gpu {
  private:
   void note_done(std::uint64_t submission) const;
 
+  const int forks_ = fork_count();
   abi::Device device_ = nullptr;
   abi::Queue queue_ = nullptr;
   abi::Limits limits_{};

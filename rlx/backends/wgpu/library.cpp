@@ -3,8 +3,12 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
+#include <map>
+#include <mutex>
 #include <vector>
+
+#include "rlx/driver/environment.h"
+#include "rlx/driver/forks.h"
 
 namespace rlx::wgpu {
 namespace {
@@ -18,10 +22,10 @@ Diagnostic unavailable(std::string message) {
   return {ErrorCode::DeviceUnavailable, std::move(message), {}, kWayToGetIt};
 }
 
-Result<const abi::Api*> opened() {
+Result<const abi::Api*> opened(const std::string& wanted) {
   std::vector<std::string> paths;
-  if (std::string forced = environment("RLX_WGPU_LIB"); !forced.empty()) {
-    paths.push_back(std::move(forced));
+  if (!wanted.empty()) {
+    paths.push_back(wanted);
   } else {
 #ifdef RLX_WGPU_DIR
     paths.emplace_back(RLX_WGPU_DIR "/libwgpu_native-release.so");
@@ -35,11 +39,6 @@ Result<const abi::Api*> opened() {
 }
 
 }  // namespace
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 Result<abi::Api> open_library(std::span<const std::string> paths) {
   void* handle = nullptr;
@@ -72,8 +71,20 @@ Result<abi::Api> open_library(std::span<const std::string> paths) {
 }
 
 Result<const abi::Api*> library() {
-  static const Result<const abi::Api*> once = opened();
-  return once;
+  static std::mutex mutex;
+  struct Known {
+    Result<const abi::Api*> api;
+    int forks;
+  };
+  static auto& known = *new std::map<std::string, Known>;  // by what RLX_WGPU_LIB said
+  std::lock_guard lock(mutex);
+  const std::string wanted = env_get("RLX_WGPU_LIB").value_or("");
+  auto it = known.find(wanted);
+  if (it == known.end()) it = known.emplace(wanted, Known{opened(wanted), fork_count()}).first;
+  if (it->second.api && it->second.forks != fork_count())
+    return Diagnostic{
+        ErrorCode::DeviceUnavailable, concat_text("the library wgpu-native ", kForkedAway), {}, std::string(kForkHint)};
+  return it->second.api;
 }
 
 }  // namespace rlx::wgpu

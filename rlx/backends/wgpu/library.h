@@ -9,15 +9,12 @@
 
 namespace rlx::wgpu {
 
-/// The functions of wgpu-native, opened on the first call and kept for the life of the process: from RLX_WGPU_LIB, or
+/// The functions of wgpu-native, opened once and kept for the life of the process: from RLX_WGPU_LIB as it is now, or
 /// else from where the build was told, or by name. DeviceUnavailable says what was tried and how to get it.
 Result<const abi::Api*> library();
 
 /// The functions of the first of `paths` that opens; DeviceUnavailable for a library of another version, or without
 /// some function, or when none opens.
 Result<abi::Api> open_library(std::span<const std::string> paths);
-
-/// An environment variable, or "".
-std::string environment(const char* name);
 
 }  // namespace rlx::wgpu

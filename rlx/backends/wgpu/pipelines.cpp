@@ -23,18 +23,12 @@ std::string numbered(std::string_view text) {
 
 }  // namespace
 
-Pipelines::~Pipelines() {
-  const auto one = gpu_->serial();
-  for (const auto& [text, entry] : known_)
-    if (entry.pipeline) gpu_->api.ComputePipelineRelease(entry.pipeline);
-}
-
 std::size_t Pipelines::size() const {
   std::lock_guard lock(mutex_);
   return known_.size();
 }
 
-abi::ComputePipeline Pipelines::compile(const KernelText& k) const {
+Pipeline Pipelines::compile(const KernelText& k) const {
   const abi::Api& api = gpu_->api;
   CallError error;
   abi::ShaderSourceWgsl source;
@@ -54,8 +48,13 @@ abi::ComputePipeline Pipelines::compile(const KernelText& k) const {
   }
   const auto one = gpu_->serial();
   if (module) api.ShaderModuleRelease(module);
-  if (error.type == abi::ErrorType{}) return pipeline;
-  if (pipeline) api.ComputePipelineRelease(pipeline);
+  const auto release = [gpu = gpu_](abi::ComputePipeline p) {
+    if (!p || gpu->forked()) return;
+    const auto alone = gpu->serial();
+    gpu->api.ComputePipelineRelease(p);
+  };
+  Pipeline out(pipeline, release);
+  if (error.type == abi::ErrorType{}) return out;
   gpu_->require();
   if (error.type == abi::ErrorType::OutOfMemory) gpu_->raise(error, concat_text("kernel ", k.name));
   throw Error(Diagnostic{ErrorCode::Internal,
@@ -64,7 +63,19 @@ abi::ComputePipeline Pipelines::compile(const KernelText& k) const {
                          std::string(k.where), "please report it with this text"});
 }
 
-std::vector<abi::ComputePipeline> Pipelines::get(std::span<const KernelText> wanted) {
+// What the present wish was answered with is held by its answer, and stays.
+void Pipelines::trim() {
+  if (known_.size() <= kKept) return;
+  std::vector<decltype(known_)::iterator> free;
+  for (auto it = known_.begin(); it != known_.end(); ++it)
+    if (!it->second.busy && it->second.pipeline.use_count() == 1) free.push_back(it);
+  const std::size_t most = std::min(free.size(), known_.size() - kKept);
+  const auto earlier = [](const auto& a, const auto& b) { return a->second.asked < b->second.asked; };
+  std::partial_sort(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(most), free.end(), earlier);
+  for (std::size_t i = 0; i < most; ++i) known_.erase(free[i]);
+}
+
+std::vector<Pipeline> Pipelines::get(std::span<const KernelText> wanted) {
   std::vector<const KernelText*> ours;
   std::unique_lock lock(mutex_);
   for (const KernelText& k : wanted)
@@ -77,7 +88,7 @@ std::vector<abi::ComputePipeline> Pipelines::get(std::span<const KernelText> wan
   std::exception_ptr failure;
   const auto work = [&] {
     for (std::size_t i; (i = next++) < ours.size();) {
-      abi::ComputePipeline made = nullptr;
+      Pipeline made;
       std::exception_ptr failed;
       try {
         made = compile(*ours[i]);
@@ -86,7 +97,7 @@ std::vector<abi::ComputePipeline> Pipelines::get(std::span<const KernelText> wan
       }
       std::lock_guard guard(mutex_);
       const auto it = known_.find(ours[i]->text);
-      it->second = {made, false};
+      it->second.pipeline = made, it->second.busy = false;
       if (!made) known_.erase(it);
       if (failed && !failure) failure = failed;
       compiled_.notify_all();
@@ -102,7 +113,7 @@ std::vector<abi::ComputePipeline> Pipelines::get(std::span<const KernelText> wan
   work();
   for (std::thread& t : helpers) t.join();
   if (failure) std::rethrow_exception(failure);
-  std::vector<abi::ComputePipeline> out;
+  std::vector<Pipeline> out;
   lock.lock();
   for (const KernelText& k : wanted) {
     auto it = known_.find(k.text);
@@ -112,13 +123,15 @@ std::vector<abi::ComputePipeline> Pipelines::get(std::span<const KernelText> wan
     });
     if (it == known_.end()) {  // another thread's attempt failed: ours then says why
       lock.unlock();
-      const std::vector<abi::ComputePipeline> again = get(std::span(&k, 1));
+      const std::vector<Pipeline> again = get(std::span(&k, 1));
       lock.lock();
       out.push_back(again.front());
       continue;
     }
+    it->second.asked = ++asked_;
     out.push_back(it->second.pipeline);
   }
+  trim();
   return out;
 }
 

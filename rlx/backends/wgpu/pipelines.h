@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include "rlx/backends/wgpu/gpu.h"
 
@@ -19,28 +21,35 @@ struct KernelText {
   int bindings = 0;  // but for the numbers
 };
 
+using Pipeline = std::shared_ptr<std::remove_pointer_t<abi::ComputePipeline>>;
+
 class Pipelines {
  public:
+  /// So many are kept; beyond that, those that no program holds go, the one first that was asked for longest ago.
+  static constexpr std::size_t kKept = 512;
+
   explicit Pipelines(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
-  ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
   /// The kernel of each, compiled once on a few threads. Internal, with the text and what the driver says, for one that
   /// does not compile.
-  std::vector<abi::ComputePipeline> get(std::span<const KernelText> wanted);
+  std::vector<Pipeline> get(std::span<const KernelText> wanted);
   std::size_t size() const;
 
  private:
   struct Entry {
-    abi::ComputePipeline pipeline = nullptr;
+    Pipeline pipeline{};
     bool busy = true;
+    std::uint64_t asked = 0;
   };
-  abi::ComputePipeline compile(const KernelText& kernel) const;
+  Pipeline compile(const KernelText& kernel) const;
+  void trim();
 
   std::shared_ptr<Gpu> gpu_;
   mutable std::mutex mutex_;
   std::condition_variable compiled_;
   std::map<std::string, Entry, std::less<>> known_;
+  std::uint64_t asked_ = 0;
 };
 
 }  // namespace rlx::wgpu

@@ -6,35 +6,28 @@
 #include <vector>
 
 #include "rlx/backends/wgpu/download.h"
-#include "rlx/backends/wgpu/gpu.h"
 
 namespace rlx::wgpu {
 
-/// Everything up to a submission, and what is on its way to the host by then.
+/// Everything up to a submission, and the downloads that began by then, up to a number of those.
 class Point final : public Event::Point {
  public:
-  Point(std::shared_ptr<Gpu> gpu, std::uint64_t submission, std::shared_ptr<Download> download)
-      : gpu_(std::move(gpu)), submission_(submission), download_(std::move(download)) {}
+  Point(std::shared_ptr<Downloads> downloads, std::uint64_t submission, std::uint64_t download)
+      : downloads_(std::move(downloads)), submission_(submission), download_(download) {}
   bool ready() override {
-    if (!gpu_->passed(submission_)) return false;
-    if (!download_ || download_->ready()) return true;
-    gpu_->poll();
-    return download_->ready();
+    if (!gpu().passed(submission_)) return false;
+    if (downloads_->ready(download_)) return true;
+    gpu().poll();
+    return downloads_->ready(download_);
   }
-  void wait() override {
-    gpu_->wait(submission_);
-    if (download_) download_->finish();
-  }
-  bool failed() override {
-    return gpu_->lost() && !(gpu_->is_done(submission_) && (!download_ || download_->finished()));
-  }
-  const Gpu& gpu() const { return *gpu_; }
-  const std::shared_ptr<Download>& download() const { return download_; }
+  void wait() override { downloads_->finish(submission_, download_); }
+  bool failed() override { return gpu().lost() && !(gpu().is_done(submission_) && downloads_->finished(download_)); }
+  const Gpu& gpu() const { return downloads_->gpu(); }
+  std::uint64_t download() const { return download_; }
 
  private:
-  std::shared_ptr<Gpu> gpu_;
-  std::uint64_t submission_;
-  std::shared_ptr<Download> download_;
+  std::shared_ptr<Downloads> downloads_;
+  std::uint64_t submission_, download_;
 };
 
 /// Blocks of one size, given back to whoever asks next.
@@ -68,11 +61,12 @@ class Blocks {
   std::size_t bytes_ = 0, made_ = 0;
 };
 
+/// Makes points in memory of those that are gone.
 class Points {
  public:
-  std::shared_ptr<Point> make(const std::shared_ptr<Gpu>& gpu, std::uint64_t submission,
-                              const std::shared_ptr<Download>& download) {
-    return std::allocate_shared<Point>(Allocator<Point>{blocks_}, gpu, submission, download);
+  std::shared_ptr<Point> make(const std::shared_ptr<Downloads>& downloads, std::uint64_t submission,
+                              std::uint64_t download) {
+    return std::allocate_shared<Point>(Allocator<Point>{blocks_}, downloads, submission, download);
   }
 
  private:

@@ -35,42 +35,38 @@ TargetLimits limits_of(Device kind) {
 }
 
 /// Adapters are looked for when somebody asks what they decide.
-class WgpuTarget final : public Target {
+class WgpuTarget final : public RowTarget<codegen::Row> {
  public:
-  explicit WgpuTarget(Device kind) : kind_(kind) {}
+  explicit WgpuTarget(Device kind) : RowTarget(codegen::row_table()), kind_(kind) {}
   std::string_view name() const override { return known().name; }
   Device device() const override { return kind_; }
   bool runtime_symbols() const override { return true; }
   TargetLimits limits() const override { return known().limits; }
   RegionLimits region_limits() const override { return {kBindings - 1, 0}; }
-  const OpSet& kinds() const override { return codegen::row_kinds(); }
   const char* refuses(const Graph& g, NodeId id) const override {
-    if (const char* why = codegen::rows_refuse(g, id)) return why;
+    if (const char* why = rows_.refuses(g, id)) return why;
     const Node& n = g.node(id);
-    for (Value v : n.inputs)
-      if (is_large(g.shape(v))) return "an operand has more bytes than a kernel of the device can be given";
+    for (std::size_t i = 0; i < n.inputs.size(); ++i)
+      if (is_large(g.shape(n.inputs[i])) && !reads_encoded(g, id, static_cast<int>(i)))
+        return "an operand has more bytes than a kernel of the device can be given";
     for (const Shape& s : n.shapes)
-      if (is_large(s)) return "a result has more bytes than a kernel of the device can be given";
+      if (is_large(s) && !is_codes_alone(g, id))
+        return "a result has more bytes than a kernel of the device can be given";
     return nullptr;
-  }
-  bool reads_strided(const Graph& g, NodeId id, int operand) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && row->reads_strided && row->reads_strided(g, id, operand);
-  }
-  bool reads_encoded(const Graph& g, NodeId id, int operand) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && row->reads_encoded && row->reads_encoded(g, id, operand);
-  }
-  bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && row->in_place && row->in_place(g, id, operand, result);
-  }
-  bool skips_unread(const Graph& g, NodeId id, int result) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && result < 32 && (row->skips_unread >> result & 1U) != 0;
   }
 
  private:
+  // Whether all that read the result of a Dequantize read its codes: then it has no bytes.
+  bool is_codes_alone(const Graph& g, NodeId id) const {
+    if (g.node(id).kind() != OpKind::Dequantize) return false;
+    const UseIndex uses(g);
+    const Value v(id);
+    if (uses.is_output(v)) return false;
+    const auto reads = uses.uses(v);
+    return std::all_of(reads.begin(), reads.end(), [&](const UseIndex::Use& use) {
+      return reads_encoded(g, use.user, static_cast<int>(use.operand));
+    });
+  }
   bool is_large(const Shape& s) const { return s.is_static() && s.size_bytes() > known().limits.max_buffer_bytes; }
   struct Known {
     TargetLimits limits;

@@ -5,18 +5,20 @@
 
 namespace rlx::wgpu {
 
-Timestamps::Timestamps(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {
+Timestamps::Timestamps(std::shared_ptr<Gpu> gpu, std::shared_ptr<Downloads> downloads)
+    : gpu_(std::move(gpu)), downloads_(std::move(downloads)) {
   abi::QuerySetDescriptor d;
   d.count = 2 * kMost;
   resolved_ = gpu_->buffer(2 * kMost * sizeof(std::uint64_t), abi::usage::kQueryResolve | abi::usage::kCopySource,
                            "times of steps");
-  set_ = gpu_->call("times of steps", [&] { return gpu_->api.DeviceCreateQuerySet(gpu_->device(), &d); });
+  set_ = gpu_->make("times of steps", gpu_->api.QuerySetRelease,
+                    [&] { return gpu_->api.DeviceCreateQuerySet(gpu_->device(), &d); });
 }
 
 Timestamps::~Timestamps() {
+  if (gpu_->forked()) return;
   const auto one = gpu_->serial();
   if (set_) gpu_->api.QuerySetRelease(set_);
-  gpu_->api.BufferRelease(resolved_);
 }
 
 abi::ComputePassEncoder Timestamps::begin_pass(abi::CommandEncoder encoder, std::uint32_t i) const {
@@ -29,18 +31,18 @@ abi::ComputePassEncoder Timestamps::begin_pass(abi::CommandEncoder encoder, std:
 
 std::vector<double> Timestamps::submit(abi::CommandEncoder encoder, std::uint32_t passes) {
   std::vector<std::uint64_t> ticks(2 * passes);
-  const auto bringing = std::make_shared<Download>(gpu_);
-  bringing->add(nullptr, resolved_, 0, std::as_writable_bytes(std::span(ticks)), nullptr);
+  std::unique_ptr<Download> bringing = downloads_->take();
+  bringing->add(nullptr, resolved_.get(), 0, std::as_writable_bytes(std::span(ticks)), nullptr);
   try {
     gpu_->call("times of steps",
-               [&] { gpu_->api.CommandEncoderResolveQuerySet(encoder, set_, 0, 2 * passes, resolved_, 0); });
+               [&] { gpu_->api.CommandEncoderResolveQuerySet(encoder, set_, 0, 2 * passes, resolved_.get(), 0); });
     bringing->encode(encoder);
   } catch (...) {
-    gpu_->api.CommandEncoderRelease(encoder);
+    gpu_->release(encoder);
     throw;
   }
-  Download::begin(bringing, gpu_->submit(encoder), nullptr);
-  bringing->finish();
+  const std::uint64_t submission = gpu_->submit(encoder);
+  downloads_->finish(submission, downloads_->begin(std::move(bringing), submission));
   const double period = static_cast<double>(gpu_->api.QueueGetTimestampPeriod(gpu_->queue()));
   std::vector<double> out(passes);
   for (std::size_t i = 0; i < passes; ++i)

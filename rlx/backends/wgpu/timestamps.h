@@ -14,7 +14,7 @@ class Timestamps {
  public:
   /// Passes whose times fit.
   static constexpr std::uint32_t kMost = 2048;
-  explicit Timestamps(std::shared_ptr<Gpu> gpu);
+  Timestamps(std::shared_ptr<Gpu> gpu, std::shared_ptr<Downloads> downloads);
   ~Timestamps();
   Timestamps(const Timestamps&) = delete;
   Timestamps& operator=(const Timestamps&) = delete;
@@ -26,8 +26,9 @@ class Timestamps {
 
  private:
   std::shared_ptr<Gpu> gpu_;
+  std::shared_ptr<Downloads> downloads_;
+  Gpu::OwnBuffer resolved_;
   abi::QuerySet set_ = nullptr;
-  abi::Buffer resolved_ = nullptr;
 };
 
 }  // namespace rlx::wgpu

@@ -10,7 +10,7 @@ fn b4_put(i: u32, w: u32) { b4[i] = w; }
 var<workgroup> tile: array<vec4<f32>, 512>;
 fn relu_f32(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
-  return bitcast<f32>(select(bits, 0u, bits >= 0x80000000u && bits <= 0xff800000u));
+  return bitcast<f32>(select(bits, 0u, bits > 0x80000000u && bits <= 0xff800000u));
 }
 fn finish(acc: f32, b: u32, m: u32, n: u32) -> f32 {
 let s0 = acc;

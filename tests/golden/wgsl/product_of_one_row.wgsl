@@ -20,16 +20,21 @@ return (low >> 16u) | (b1_at(((p >> 2u) + 1u)) << 16u);
 }
 fn w_byte(p: u32) -> u32 { return (b1_at((p >> 2u)) >> ((p & 3u) * 8u)) & 255u; }
 fn w_half(p: u32) -> f32 { return f16_to_f32((b1_at((p >> 2u)) >> ((p & 2u) * 8u)) & 0xffffu); }
-fn w_four(i: u32) -> vec4<f32> {
+fn w_scale(i: u32) -> vec2<f32> {
 let b = i / 32u * 18u;
 let e = i % 32u;
 let g = e / 32u;
+let d = w_half(b + 0u);
+return vec2<f32>(d, 0.0);
+}
+fn w_scaled(i: u32, s: vec2<f32>) -> vec4<f32> {
+let b = i / 32u * 18u;
+let e = i % 32u;
 var q = ((vec4<u32>(w_word(b + 2u + e / 32u * 16u + e % 16u)) >> (vec4<u32>((e % 32u) / 16u * 4u) + vec4<u32>(0u, 8u, 16u, 24u))) & vec4<u32>(15u));
 let c = vec4<f32>(q) - vec4<f32>(8.0);
-let d = w_half(b + 0u);
-let y = c * d;
-return y;
+return c * s.x;
 }
+fn w_four(i: u32) -> vec4<f32> { return w_scaled(i, w_scale(i)); }
 fn w_at(i: u32) -> f32 { return w_four(i & ~3u)[i & 3u]; }
 @compute @workgroup_size(64) fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) LOCAL: u32) {
 let GROUP = group_id.x;

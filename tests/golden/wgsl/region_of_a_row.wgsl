@@ -7,7 +7,7 @@ fn b2_at4(i: u32) -> vec4<u32> { return b2[i]; }
 fn b3_put4(i: u32, w: vec4<u32>) { b3[i] = w; }
 fn relu_f32(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
-  return bitcast<f32>(select(bits, 0u, bits >= 0x80000000u && bits <= 0xff800000u));
+  return bitcast<f32>(select(bits, 0u, bits > 0x80000000u && bits <= 0xff800000u));
 }
 fn lane(x0: f32, x1: f32) -> f32 {
 let s2 = (x0 + x1);

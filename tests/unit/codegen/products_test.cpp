@@ -5,6 +5,7 @@
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/norm.h"
+#include "rlx/ir/ops/quantize.h"
 #include "tests/support/codegen_target.h"
 
 namespace rlx {
@@ -54,6 +55,33 @@ TEST_CASE("codegen: the form of a product follows from its extents and the diale
   CHECK(product_kernels(8, 8, 4096, false, {}) == "dot_tiles_f32 finish_dot ");
   CHECK(product_kernels(8, 8, 4096, false, for_software()) == "dot_blocks_f32 finish_dot ");
   CHECK(product_kernels(0, 8, 16, false, {}).empty());
+}
+
+TEST_CASE("codegen: rows of groups are tiles where they may be many") {
+  const auto kernels = [](const Dim& rows, Graph g) {
+    const Expr x = g.input("x", Shape({rows, 16}, DType::F32)), ids = g.input("ids", Shape({rows}, DType::I32));
+    g.set_outputs({g.grouped_dot(x, g.input("w", Shape({4, 16, 24}, DType::F32)), ids)});
+    std::string names;
+    for (const Kernel& kernel : test::kernels_of(std::move(g))) names += kernel.name + " ";
+    return names;
+  };
+  CHECK(kernels(8, Graph("few")) == "gemv_columns_f32 ");
+  CHECK(kernels(9, Graph("many")) == "sort grouped_tiles_f32 ");
+  Graph g("symbolic");
+  const Dim m = g.symbol("m", {.min = 0, .max = 64});
+  CHECK(kernels(m, std::move(g)) == "sort grouped_tiles_f32 ");
+}
+
+TEST_CASE("codegen: an embedding of codes reads them in its one kernel") {
+  Graph g("embedding");
+  ops::Dequantize op;
+  op.scheme = QuantScheme::Q4_K, op.dims = {32000, 256};
+  const Expr table = g.add(op, {g.input("codes", Shape({32000, 144}, DType::U8))});
+  g.set_outputs({g.gather(table, g.input("ids", Shape({7}, DType::I32)), 0)});
+  const std::vector<Kernel> kernels = test::kernels_of(std::move(g));
+  REQUIRE(kernels.size() == 1);
+  CHECK(kernels[0].name == "gather_coded");
+  CHECK(kernels[0].bindings.size() == 3);
 }
 
 TEST_CASE("codegen: no kernel of products, norms and attention takes more than every device has") {

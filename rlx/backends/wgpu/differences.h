@@ -1,0 +1,22 @@
+// Where numbers of WGSL are not those of the rules (driver/difference.h). What the language leaves open otherwise (NaN,
+// conversions, remainders, functions) the kernels do by bits.
+#pragma once
+
+#include "rlx/driver/difference.h"
+
+namespace rlx::wgpu {
+
+inline constexpr OpKind kFlushing[] = {OpKind::Activation, OpKind::Binary,  OpKind::Reduce,
+                                       OpKind::Cumulative, OpKind::Scatter, OpKind::DotGeneral};
+inline constexpr OpKind kReordered[] = {OpKind::Reduce, OpKind::Cumulative, OpKind::DotGeneral};
+
+inline constexpr Difference kDifferences[] = {
+    {Difference::What::Subnormals, kFlushing,
+     "subnormal operands may count as 0 and subnormal results be 0, as WGSL allows: so on Chromium's rasteriser, not "
+     "on Mesa's",
+     true},
+    {Difference::What::OrderOfTerms, kReordered,
+     "terms are joined in another order, so a part may overflow where a sum or product in order does not"},
+};
+
+}  // namespace rlx::wgpu
