@@ -1,12 +1,17 @@
 // A PJRT plug-in for tests: every result of its programs is a copy of the first argument, and each of its functions can
-// be made to fail. A library of its own, which is opened as real plug-ins are.
+// be made to fail. It ends the process when it is given what makes no sense, as real ones may. A library of its own,
+// which is opened as they are.
 #include "tests/tpu/fake_pjrt.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "rlx/backends/tpu/abi.h"
@@ -33,6 +38,7 @@ struct Failure : Counted<kErrors> {
 struct Point : Counted<kEvents> {
   Code fails = Code::Ok;
   std::atomic<int> asked{0};
+  Buffer* in_place = nullptr;  // the buffer that uses the bytes until it goes
 };
 struct Device {
   int id = 0;
@@ -43,10 +49,14 @@ struct Client : Counted<kClients> {
 };
 struct Buffer : Counted<kBuffers> {
   std::vector<char> bytes;
+  const char* lent = nullptr;  // where they are in place of `bytes`
+  std::size_t size = 0;
+  std::function<void()> at_end;
   bool deleted = false;
+  const char* data() const { return lent ? lent : bytes.data(); }
 };
 struct LoadedExecutable : Counted<kExecutables> {
-  std::size_t results = 0;
+  std::size_t results = 0, arguments = 0;
   std::vector<std::size_t> donated;  // arguments
 };
 struct Executable : Counted<kExecutables> {
@@ -87,18 +97,41 @@ abi::Point* event(std::size_t index) {
   return e;
 }
 
+void expect(bool sense, const char* what) {
+  if (sense) return;
+  std::fprintf(stderr, "fake_pjrt: %s\n", what);
+  std::abort();
+}
+
 void work(abi::EventDestroy& a) { delete a.event; }
 void work(abi::EventIsReady& a) { a.is_ready = ++a.event->asked > 2; }  // later than at once
 abi::Failure* work_or_fail(abi::EventAwait& a) {
   a.event->asked = 3;
   return a.event->fails == abi::Code::Ok ? nullptr : failure(static_cast<int>(a.event->fails));
 }
-void work(abi::EventOnReady& a) { a.callback(nullptr, a.user_arg); }
+void work(abi::EventOnReady& a) {
+  expect(a.callback != nullptr, "no callback");
+  if (abi::Buffer* const user = a.event->in_place)
+    user->at_end = [callback = a.callback, arg = a.user_arg] { callback(nullptr, arg); };
+  else
+    a.callback(nullptr, a.user_arg);
+}
 void work(abi::PluginInitialize&) {}
 void work(abi::ClientCreate& a) {
   a.client = new abi::Client;
-  a.client->devices.resize(device_count);
-  for (std::size_t i = 0; i < device_count; ++i) {
+  std::size_t count = device_count;
+  for (std::size_t i = 0; i < a.num_options; ++i) {
+    const abi::NamedValue& v = a.create_options[i];
+    const std::string name(v.name, v.name_size);
+    if (name == "device_count")
+      expect(v.type == abi::ValueKind::Int64, name.c_str()), count = static_cast<std::size_t>(v.int64_value);
+    if (name == "fast") expect(v.type == abi::ValueKind::Bool && v.bool_value, name.c_str());
+    if (name == "share") expect(v.type == abi::ValueKind::Float && v.float_value == 0.5F, name.c_str());
+    if (name == "name")
+      expect(v.type == abi::ValueKind::Text && std::string(v.string_value, v.value_size) == "none such", name.c_str());
+  }
+  a.client->devices.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
     a.client->devices[i].id = static_cast<int>(i) + 100;
     a.client->list.push_back(&a.client->devices[i]);
   }
@@ -125,25 +158,56 @@ void work(abi::ClientCompile& a) {
   a.executable = new abi::LoadedExecutable;
   a.executable->results = count(text.substr(results, text.find('\n', results) - results), "tensor<");
   const std::string arguments = text.substr(main, results - main);
+  a.executable->arguments = count(arguments, ": tensor<");
   for (std::size_t at = arguments.find("aliasing_output"); at != std::string::npos;
        at = arguments.find("aliasing_output", at + 1))
     a.executable->donated.push_back(count(arguments.substr(0, at), ": tensor<") - 1);
 }
-void work(abi::ClientBufferFromHostBuffer& a) {
-  std::size_t bytes = a.type == abi::Element::Pred || a.type == abi::Element::U8 ? 1 : 4;
-  for (std::size_t i = 0; i < a.num_dims; ++i) bytes *= static_cast<std::size_t>(a.dims[i]);
-  a.buffer = new abi::Buffer;
-  a.buffer->bytes.assign(static_cast<const char*>(a.data), static_cast<const char*>(a.data) + bytes);
-  a.done_with_host_buffer = new abi::Point;
+std::size_t bytes_of(abi::Element type, const std::int64_t* dims, std::size_t num_dims) {
+  expect(dims || num_dims == 0, "no dims");
+  std::size_t bytes = type == abi::Element::Pred || type == abi::Element::U8 ? 1 : 4;
+  for (std::size_t i = 0; i < num_dims; ++i) {
+    expect(dims[i] >= 0, "a negative extent");
+    expect(!__builtin_mul_overflow(bytes, static_cast<std::size_t>(dims[i]), &bytes), "too many bytes");
+  }
+  return bytes;
 }
-void work(abi::BufferDestroy& a) { delete a.buffer; }
+void work(abi::ClientBufferFromHostBuffer& a) {
+  const std::size_t bytes = bytes_of(a.type, a.dims, a.num_dims);
+  expect(a.data || bytes == 0, "a value without an address");
+  a.buffer = new abi::Buffer;
+  a.buffer->size = bytes;
+  a.done_with_host_buffer = new abi::Point;
+  const auto* const data = static_cast<const char*>(a.data);
+  if (a.host_buffer_semantics == abi::HostBytes::InPlace)
+    a.buffer->lent = data, a.done_with_host_buffer->in_place = a.buffer;
+  else
+    a.buffer->bytes.assign(data, data + bytes);
+}
+void work(abi::ClientCreateViewOfDeviceBuffer& a) {
+  const std::size_t bytes = bytes_of(a.element_type, a.dims, a.num_dims);
+  expect(a.device_buffer_ptr || bytes == 0, "a view of nothing");
+  a.buffer = new abi::Buffer;
+  a.buffer->size = bytes;
+  a.buffer->lent = static_cast<const char*>(a.device_buffer_ptr);
+  a.buffer->at_end = [end = a.on_delete_callback, memory = a.device_buffer_ptr, arg = a.on_delete_callback_arg] {
+    end(memory, arg);
+  };
+}
+void work(abi::BufferDestroy& a) {
+  const std::function<void()> end = a.buffer->at_end;
+  delete a.buffer;
+  if (end) end();
+}
 void work(abi::BufferIsDeleted& a) { a.is_deleted = a.buffer->deleted; }
 void work(abi::BufferToHostBuffer& a) {
-  std::memcpy(a.dst, a.src->bytes.data(), std::min(a.dst_size, a.src->bytes.size()));
+  expect(!a.src->deleted, "a buffer that was given away is read");
+  expect(a.dst || a.dst_size == 0, "a copy to nowhere");
+  std::memcpy(a.dst, a.src->data(), std::min(a.dst_size, a.src->size));
   a.event = event(abi::Call<abi::BufferToHostBuffer>::index);
 }
 void work(abi::BufferReadyEvent& a) { a.event = event(abi::Call<abi::BufferReadyEvent>::index); }
-void work(abi::BufferOpaquePointer& a) { a.device_memory_ptr = a.buffer->bytes.data(); }
+void work(abi::BufferOpaquePointer& a) { a.device_memory_ptr = const_cast<char*>(a.buffer->data()); }
 void work(abi::LoadedExecutableDestroy& a) { delete a.executable; }
 void work(abi::LoadedExecutableGetExecutable& a) {
   a.executable = new abi::Executable;
@@ -151,22 +215,31 @@ void work(abi::LoadedExecutableGetExecutable& a) {
 }
 void work(abi::ExecutableDestroy& a) { delete a.executable; }
 void work(abi::ExecutableSerialize& a) {
-  a.serialized_executable = new abi::SerializedExecutable{std::to_string(a.executable->of->results)};
+  const abi::LoadedExecutable& of = *a.executable->of;
+  a.serialized_executable =
+      new abi::SerializedExecutable{std::to_string(of.results) + " " + std::to_string(of.arguments)};
   a.serialized_bytes = a.serialized_executable->bytes.data();
   a.serialized_bytes_size = a.serialized_executable->bytes.size();
   a.serialized_executable_deleter = [](abi::SerializedExecutable* e) { delete e; };
 }
 void work(abi::ExecutableDeserializeAndLoad& a) {
+  const std::string bytes(a.serialized_executable, a.serialized_executable_size);
+  std::size_t results = 0, arguments = 0;
+  expect(std::sscanf(bytes.c_str(), "%zu %zu", &results, &arguments) == 2, "a program that is none");
   a.loaded_executable = new abi::LoadedExecutable;
-  a.loaded_executable->results =
-      static_cast<std::size_t>(std::stoi(std::string(a.serialized_executable, a.serialized_executable_size)));
+  a.loaded_executable->results = results;
+  a.loaded_executable->arguments = arguments;
 }
 void work(abi::ExecutableGetCompiledMemoryStats& a) { a.output_size_in_bytes = 1000, a.temp_size_in_bytes = 234; }
 void work(abi::LoadedExecutableExecute& a) {
+  expect(a.num_devices == 1 && a.num_args == a.executable->arguments, "as many arguments as the program has");
   abi::Buffer* const* const arguments = a.argument_lists[0];
+  for (std::size_t i = 0; i < a.num_args; ++i)
+    expect(arguments[i] && !arguments[i]->deleted, "an argument that is not there");
   for (std::size_t r = 0; r < a.executable->results; ++r) {
-    a.output_lists[0][r] = new abi::Buffer;
-    a.output_lists[0][r]->bytes = arguments[0]->bytes;
+    auto* const made = a.output_lists[0][r] = new abi::Buffer;
+    made->size = arguments[0]->size;
+    made->bytes.assign(arguments[0]->data(), arguments[0]->data() + made->size);
   }
   for (const std::size_t d : a.executable->donated) {
     const auto* kept = a.options->non_donatable_input_indices;
@@ -181,12 +254,17 @@ abi::Failure* entry(A* a) {
   constexpr std::size_t index = abi::Call<A>::index;
   ++calls[index];
   if (a->struct_size != abi::Call<A>::size) return failure(3);
+  constexpr bool gives_back =  // is done whatever it says
+      std::is_same_v<A, abi::EventDestroy> || std::is_same_v<A, abi::BufferDestroy> ||
+      std::is_same_v<A, abi::ClientDestroy> || std::is_same_v<A, abi::ExecutableDestroy> ||
+      std::is_same_v<A, abi::LoadedExecutableDestroy>;
+  if constexpr (gives_back) work(*a);
   if (behaviour[index].how == FakeCall::Fails) return failure(behaviour[index].code);
   if (behaviour[index].how == FakeCall::Idle) return nullptr;
   if constexpr (requires { work_or_fail(*a); }) {
     return work_or_fail(*a);
   } else {
-    work(*a);
+    if constexpr (!gives_back) work(*a);
     return nullptr;
   }
 }
@@ -227,7 +305,7 @@ void fill() {
   put<abi::LoadedExecutableDestroy>(), put<abi::LoadedExecutableGetExecutable>(), put<abi::LoadedExecutableExecute>();
   put<abi::ExecutableDeserializeAndLoad>(), put<abi::BufferDestroy>(), put<abi::BufferIsDeleted>();
   put<abi::BufferToHostBuffer>(), put<abi::BufferReadyEvent>(), put<abi::BufferOpaquePointer>();
-  put<abi::ExecutableGetCompiledMemoryStats>();
+  put<abi::ExecutableGetCompiledMemoryStats>(), put<abi::ClientCreateViewOfDeviceBuffer>();
   reset();
 }
 
@@ -236,6 +314,7 @@ void set(std::size_t index, FakeCall how, int code) {
   if (how == FakeCall::Absent) table.functions[index] = nullptr;
 }
 std::size_t live_of(int kind) { return live[static_cast<std::size_t>(kind)]; }
+bool has(std::size_t index) { return good[index] != nullptr; }
 std::size_t calls_of(std::size_t index) { return calls[index]; }
 void set_version(int major, std::size_t struct_size) {
   table.api.pjrt_api_version.major_version = major;
@@ -247,7 +326,7 @@ void set_devices(std::size_t n) { device_count = n; }
 
 extern "C" {
 __attribute__((visibility("default"))) extern const rlx::test::FakeControl fake_pjrt;
-const rlx::test::FakeControl fake_pjrt{set, reset, live_of, calls_of, set_version, set_devices};
+const rlx::test::FakeControl fake_pjrt{set, reset, live_of, has, calls_of, set_version, set_devices};
 
 __attribute__((visibility("default"))) const abi::Api* GetPjrtApi() {
   static const bool filled = (fill(), true);

@@ -20,6 +20,7 @@ struct FakeControl {
   void (*reset)();                                         // everything works
   /// Objects that were made and not given back: errors, events, buffers, executables, clients.
   std::size_t (*live)(int kind);
+  bool (*has)(std::size_t index);  // a function at that place of the table
   /// Calls of that function since the last reset.
   std::size_t (*calls)(std::size_t index);
   void (*version)(int major, std::size_t struct_size);  // of the table; 0: as it should be

@@ -68,12 +68,11 @@ enum class Element : int {
 
 /// What a plug-in may do with bytes of the host that it is given.
 enum class HostBytes : int {
-  ReadDuringCall = 0,     // it has read them when the call returns
-  ReadUntilTransfer = 1,  // they stay as they are until an event
-  InPlace = 2,            // it may use them in place, and never writes them
+  ReadDuringCall = 0,  // it has read them when the call returns
+  InPlace = 2,         // it may use them in place, and never writes them
 };
 
-enum class LayoutKind : int { Tiled = 0, Strides = 1 };
+enum class LayoutKind : int { Tiled = 0 };
 enum class ValueKind : int { Text = 0, Int64 = 1, Int64List = 2, Float = 3, Bool = 4 };
 
 // Every struct begins with its size and a list of extensions, which is null here.
@@ -129,20 +128,10 @@ struct TiledLayout {
   std::size_t num_tiles;
 };
 
-struct StridedLayout {
-  std::size_t struct_size;
-  void* extension_start;
-  const std::int64_t* byte_strides;
-  std::size_t num_byte_strides;
-};
-
 struct Layout {
   std::size_t struct_size;
   void* extension_start;
-  union {
-    TiledLayout tiled;
-    StridedLayout strides;
-  };
+  TiledLayout tiled;  // the larger member of a union
   LayoutKind type;
 };
 
@@ -372,14 +361,6 @@ struct ExecutableDestroy {
   Executable* executable;
 };
 RLX_PJRT_CALL(ExecutableDestroy, 40, Executable_Destroy, executable)
-
-struct ExecutableSizeOfGeneratedCode {
-  std::size_t struct_size;
-  void* extension_start;
-  Executable* executable;
-  std::int64_t size_in_bytes;
-};
-RLX_PJRT_CALL(ExecutableSizeOfGeneratedCode, 45, Executable_SizeOfGeneratedCodeInBytes, size_in_bytes)
 
 struct ExecutableGetCostAnalysis {
   std::size_t struct_size;

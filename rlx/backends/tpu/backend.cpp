@@ -1,4 +1,5 @@
 // The tpu backend: whatever device a PJRT plug-in has.
+#include "rlx/backends/tpu/differences.h"
 #include "rlx/backends/tpu/executable.h"
 #include "rlx/backends/tpu/stablehlo.h"
 #include "rlx/driver/registry.h"
@@ -15,10 +16,9 @@ class TpuTarget final : public Target {
   Device device() const override { return Device::Tpu; }
   bool opaque() const override { return true; }
   bool runtime_symbols() const override { return true; }  // code is made when extents are bound
+  bool branches_freely() const override { return true; }
   const OpSet& kinds() const override { return stablehlo_kinds(); }
-  const char* refuses(const Graph& g, NodeId id) const override {
-    return op_def(g.node(id).kind()).is_leaf() ? nullptr : stablehlo_refuses(g, id);
-  }
+  const char* refuses(const Graph& g, NodeId id) const override { return stablehlo_refuses(g, id); }
 
  private:
   std::string name_;
@@ -47,9 +47,11 @@ class TpuBackend final : public Backend {
     const auto client = probe(kind).count != 0 ? known_client({}) : nullptr;
     return client ? client->text() : std::string();
   }
+  std::span<const Difference> differences() const override { return kDifferences; }
   std::span<const DeviceOptionInfo> option_infos() const override {
     static constexpr DeviceOptionInfo infos[] = {
         {"plugin", "the path of a PJRT plug-in (else RLX_TPU_PLUGIN, else LIBTPU_PATH, else libtpu.so)", true},
+        {"client", "NAME=VALUE,.. for the plug-in when its client is made, as cpu_device_count=2 for XLA's CPU", true},
         {"cache", "a folder of compiled programs, which later starts read; off: none (else RLX_TPU_CACHE)"},
     };
     return infos;
@@ -63,7 +65,7 @@ class TpuBackend final : public Backend {
                                                     : std::string("tpu (StableHLO)"));
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
-    return std::make_unique<TpuExecutable>(std::move(lir), known_client(options.options),
+    return std::make_unique<TpuExecutable>(std::move(lir), known_client(options.options), options.ordinal,
                                            compile_settings(options.options));
   }
 };

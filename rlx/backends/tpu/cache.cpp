@@ -92,7 +92,10 @@ Fingerprint cache_key(const Client& client, std::string_view text, std::string_v
 }
 
 std::optional<std::string> read_cached(const std::string& folder, const Fingerprint& key) {
-  std::ifstream file(path_of(folder, key), std::ios::binary | std::ios::ate);
+  const std::string path = path_of(folder, key);
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;  // a pipe would be waited for
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   Header header;
   const Header expected;

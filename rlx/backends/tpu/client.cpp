@@ -1,13 +1,58 @@
 // Clients stay open until the process ends: plug-ins take a second to make one, and an accelerator is one process's.
 #include "rlx/backends/tpu/client.h"
 
+#include <algorithm>
+#include <charconv>
 #include <map>
 #include <mutex>
 
 namespace rlx::tpu {
 
-Client::Client(std::shared_ptr<const Library> library) : library_(std::move(library)) {
+namespace {
+
+// "cpu_device_count=2,..": numbers and true or false as such, all else as text.
+std::vector<abi::NamedValue> named_values(std::string_view settings) {
+  std::vector<abi::NamedValue> out;
+  while (!settings.empty()) {
+    const std::string_view one = settings.substr(0, settings.find(','));
+    settings.remove_prefix(std::min(one.size() + 1, settings.size()));
+    const std::size_t equals = one.find('=');
+    if (equals == 0 || equals == std::string_view::npos)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("option 'client' of device tpu: '", one, "' is no NAME=VALUE"),
+                  "write client=NAME=VALUE,NAME=VALUE, with names that the plug-in knows");
+    const std::string_view value = one.substr(equals + 1);
+    abi::NamedValue v{};
+    v.struct_size = sizeof v;
+    v.name = one.data();
+    v.name_size = equals;
+    v.value_size = 1;
+    const char* const end = value.data() + value.size();
+    const auto is_all = [&](const std::from_chars_result& r) { return r.ec == std::errc() && r.ptr == end; };
+    if (value == "true" || value == "false") {
+      v.type = abi::ValueKind::Bool;
+      v.bool_value = value == "true";
+    } else if (is_all(std::from_chars(value.data(), end, v.int64_value))) {
+      v.type = abi::ValueKind::Int64;
+    } else if (is_all(std::from_chars(value.data(), end, v.float_value))) {
+      v.type = abi::ValueKind::Float;
+    } else {
+      v.type = abi::ValueKind::Text;
+      v.string_value = value.data();
+      v.value_size = value.size();
+    }
+    out.push_back(v);
+  }
+  return out;
+}
+
+}  // namespace
+
+Client::Client(std::shared_ptr<const Library> library, std::string_view settings) : library_(std::move(library)) {
+  const std::vector<abi::NamedValue> values = named_values(settings);
   auto create = abi::arguments<abi::ClientCreate>();
+  create.create_options = values.data();
+  create.num_options = values.size();
   library_->call({}, create);
   handle_ = create.client;
   if (!handle_) library_->broke({}, "PJRT_Client_Create", "gave no client");
@@ -51,8 +96,12 @@ namespace {
 
 struct Clients {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const Client>> known;  // by the path that was asked for
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Client>> known;  // by path and settings asked for
 };
+std::string asked_settings(const DeviceOptions& options) {
+  const auto it = options.find("client");
+  return it == options.end() ? std::string() : it->second;
+}
 // Never destroyed: the plug-ins' own static objects may be gone by then.
 Clients& clients() {
   static auto& c = *new Clients;
@@ -64,10 +113,12 @@ Clients& clients() {
 std::shared_ptr<const Client> client_for(const DeviceOptions& options) {
   const std::string asked = asked_plugin(options);
   std::lock_guard lock(clients().mutex);
-  std::shared_ptr<const Client>& known = clients().known[asked];
+  const std::string settings = asked_settings(options);
+  std::shared_ptr<const Client>& known = clients().known[{asked, settings}];
+  if (known && known->library().forked()) known->library().throw_forked({});
   if (!known || known->lost()) {
     known = nullptr;  // a plug-in may want the device back before it opens it again
-    known = std::make_shared<const Client>(find_library(asked));
+    known = std::make_shared<const Client>(find_library(asked), settings);
   }
   return known;
 }
@@ -75,7 +126,7 @@ std::shared_ptr<const Client> client_for(const DeviceOptions& options) {
 std::shared_ptr<const Client> known_client(const DeviceOptions& options) {
   const std::string asked = asked_plugin(options);
   std::lock_guard lock(clients().mutex);
-  const auto it = clients().known.find(asked);
+  const auto it = clients().known.find({asked, asked_settings(options)});
   return it == clients().known.end() ? nullptr : it->second;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rlx/backends/tpu/library.h"
@@ -13,8 +14,8 @@ namespace rlx::tpu {
 
 class Client {
  public:
-  /// Throws what the plug-in says; DeviceUnavailable when it finds no device.
-  explicit Client(std::shared_ptr<const Library> library);
+  /// `settings` are for the plug-in: "NAME=VALUE,..". Throws what it says; InvalidArgument for text of another form.
+  Client(std::shared_ptr<const Library> library, std::string_view settings);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -30,7 +31,7 @@ class Client {
   /// For people: platform, version and plug-in, and that it is a CPU where it is.
   std::string text() const;
   /// True once a device of it failed for good; clients opened later are others.
-  bool lost() const { return lost_; }
+  bool lost() const { return lost_ || library_->forked(); }
   void lose() const { lost_ = true; }
 
  private:
@@ -41,8 +42,8 @@ class Client {
   mutable std::atomic<bool> lost_{false};
 };
 
-/// The client of the plug-in that the options ask for: one in a process, made at the first call and again once it was
-/// lost. Throws as `find_library` and Client do.
+/// The client of the plug-in and the settings that the options ask for: one in a process, made at the first call and
+/// again once it was lost. Throws as `find_library` and Client do.
 std::shared_ptr<const Client> client_for(const DeviceOptions& options);
 /// The same if it was made already, else null.
 std::shared_ptr<const Client> known_client(const DeviceOptions& options);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "rlx/driver/device.h"
@@ -40,18 +41,28 @@ ElementOf element_of(DType t) {
 
 namespace {
 
-// Row-major, for any rank: the plug-in reads as many numbers as the value has dimensions.
+// Row-major, for any rank: the plug-in reads as many numbers as the value has dimensions. The usual ranks take no
+// memory.
 struct RowMajor {
   explicit RowMajor(std::size_t rank) {
-    axes.resize(rank);
-    for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(rank - 1 - i);
     layout.struct_size = abi::kLayoutSize;
     layout.tiled.struct_size = sizeof(abi::TiledLayout);
-    layout.tiled.minor_to_major = axes.data();
+    layout.tiled.minor_to_major = kDescending.data() + kDescending.size() - std::min(rank, kDescending.size());
     layout.tiled.minor_to_major_size = rank;
     layout.type = abi::LayoutKind::Tiled;
+    if (rank <= kDescending.size()) return;
+    many.resize(rank);
+    std::iota(many.rbegin(), many.rend(), std::int64_t{0});
+    layout.tiled.minor_to_major = many.data();
   }
-  std::vector<std::int64_t> axes;
+  RowMajor(const RowMajor&) = delete;
+  RowMajor& operator=(const RowMajor&) = delete;
+  static constexpr auto kDescending = [] {
+    std::array<std::int64_t, 16> axes{};
+    for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(axes.size() - 1 - i);
+    return axes;
+  }();
+  std::vector<std::int64_t> many;
   abi::Layout layout{};
 };
 
@@ -66,6 +77,21 @@ void end_of_loan(abi::Failure* failure, void* lent) {
 }
 void end_of_view(void*, void* lent) { delete static_cast<Lent*>(lent); }
 
+// What is given to a plug-in is checked before: one that finds it odd may end the process.
+void require_value(const std::string& device, std::string_view what, const void* data, std::size_t bytes) {
+  if (data == nullptr && bytes != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(device, ": ", what, " was given a value of ", bytes, " bytes, but their address is null"));
+}
+
+// None where an extent is negative, or the bytes are more than can be counted.
+std::optional<std::size_t> bytes_of(std::span<const std::int64_t> dims, std::size_t element) {
+  std::size_t n = element;
+  bool fits = true;
+  for (const std::int64_t d : dims) fits = fits && d >= 0 && !__builtin_mul_overflow(n, d, &n);
+  return fits ? std::optional(n) : std::nullopt;
+}
+
 }  // namespace
 
 TpuDevice::TpuDevice(std::shared_ptr<const Client> client, DeviceId id)
@@ -75,9 +101,12 @@ TpuDevice::TpuDevice(std::shared_ptr<const Client> client, DeviceId id)
     throw Error(ErrorCode::DeviceUnavailable,
                 concat_text("there is no ", text(), ": the plug-in ", library().path(), " has ", devices.size()));
   handle_ = devices[static_cast<std::size_t>(id.ordinal)];
+  // A stream that finds all work done has none to remember: the first that does is not to take memory in a run.
+  (void)make_pooled<Work>(place_->works, place_, nullptr, std::array<Work::Before, 2>{});
 }
 
 void TpuDevice::require_alive() const {
+  if (library().forked()) library().throw_forked(text());
   if (lost())
     throw Error(ErrorCode::DeviceLost, concat_text(text(), " was lost: what it held is gone"),
                 "open the device anew: a new Session does");
@@ -124,18 +153,14 @@ std::shared_ptr<Stream> TpuDevice::stream(std::uintptr_t native) {
 std::shared_ptr<Buffer> TpuDevice::put(const TensorView& value, const std::shared_ptr<const void>& owner, BufferUse use,
                                        Stream& stream) {
   (void)buffer_use_name(use);
-  if (value.data == nullptr && value.size_bytes != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text("put: a value of ", value.size_bytes, " bytes was given, but their address is null"));
+  require_value(text(), "put", value.data, value.size_bytes);
   TpuStream& on = tpu_stream(*this, stream, "put");
   on.begin();
-  const auto made = std::make_shared<TpuBuffer>(self(), value.size_bytes, use);
+  const auto made = new_buffer(value.size_bytes, use);
   const ElementOf element = element_of(value.dtype);
   const auto bytes = static_cast<std::int64_t>(value.size_bytes);
   const std::span<const std::int64_t> dims = element.packed ? std::span(&bytes, 1) : value.dims;
-  const auto elements = std::accumulate(dims.begin(), dims.end(), std::size_t{1},
-                                        [](std::size_t n, std::int64_t d) { return n * static_cast<std::size_t>(d); });
-  if (!element.packed && elements * size_bytes(value.dtype) != value.size_bytes)
+  if (!element.packed && bytes_of(dims, size_bytes(value.dtype)) != value.size_bytes)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(text(), ": put was given ", value.size_bytes, " bytes for a value ", dims_text(dims), " ",
                             dtype_name(value.dtype)),
@@ -184,9 +209,10 @@ void TpuDevice::hold_until(abi::Point* event, const std::shared_ptr<const void>&
 std::shared_ptr<Buffer> TpuDevice::adopt(std::uintptr_t native, const Shape& shape, std::shared_ptr<const void> owner,
                                          const Event& written) {
   if (!library().has<abi::ClientCreateViewOfDeviceBuffer>()) return nullptr;
+  require_value(text(), "adopt", reinterpret_cast<const void*>(native), shape.size_bytes());
   require_alive();
   written.wait();
-  const auto made = std::make_shared<TpuBuffer>(self(), shape.size_bytes(), BufferUse::Values);
+  const auto made = new_buffer(shape.size_bytes(), BufferUse::Values);
   const ElementOf element = element_of(shape.dtype());
   const std::vector<std::int64_t> dims =
       element.packed ? std::vector{static_cast<std::int64_t>(shape.size_bytes())} : shape.static_dims();
@@ -215,9 +241,17 @@ void TpuDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream)
   if (to.size_bytes != buffer.bytes())
     throw Error(ErrorCode::ShapeMismatch, concat_text("a value of ", to.size_bytes, " bytes is asked of a buffer of ",
                                                       buffer.bytes(), " on ", text(), ", which keeps whole values"));
+  require_value(text(), "get", to.data, to.size_bytes);
   TpuStream& on = tpu_stream(*this, stream, "get");
   on.begin();
-  if (to.size_bytes != 0) on.add(from.fetch(to.data, to.size_bytes));
+  if (to.size_bytes == 0) return;
+  on.wait_for_fetches(to.data, to.size_bytes);
+  on.add(from.fetch(to.data, to.size_bytes));
+  on.note_fetch(to.data, to.size_bytes);
+}
+
+std::shared_ptr<TpuBuffer> TpuDevice::new_buffer(std::size_t bytes, BufferUse use) {
+  return make_pooled<TpuBuffer>(place_->buffers, self(), bytes, use);
 }
 
 void TpuDevice::keep(std::shared_ptr<Work> work) {
@@ -228,13 +262,15 @@ void TpuDevice::keep(std::shared_ptr<Work> work) {
 
 void TpuDevice::drain() {
   std::vector<Event> ends;
+  std::vector<std::shared_ptr<TpuStream>> streams;  // whose ends may be here, where they leave work behind
   {
     std::lock_guard lock(mutex_);
     for (const auto& s : streams_)
-      if (const auto stream = s.lock()) ends.push_back(stream->record());
+      if (auto stream = s.lock()) streams.push_back(std::move(stream));
     for (auto& w : left_) ends.emplace_back(std::move(w));
     left_.clear();
   }
+  for (const auto& stream : streams) ends.push_back(stream->record());
   for (const Event& e : ends)
     while (!e.ready()) wait_quietly(e);
 }
@@ -294,7 +330,7 @@ void TpuBuffer::read(std::span<std::byte> to) const {
 
 TpuBuffer& tpu_buffer(const TpuDevice& device, Buffer* buffer, std::string_view what) {
   auto* const ours = dynamic_cast<TpuBuffer*>(buffer);
-  const std::string way = "copy it there with rlx::to(tensor, device)";
+  static constexpr const char* way = "copy it there with rlx::to(tensor, device)";
   if (!ours || &ours->on() != &device)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(device.text(), ": ", what, " was given ",

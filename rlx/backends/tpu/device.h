@@ -12,6 +12,8 @@
 
 namespace rlx::tpu {
 
+class TpuBuffer;
+
 /// A dtype as a plug-in sees it. 4-bit values are kept as their bytes, in U8 of one dimension (stablehlo.h).
 struct ElementOf {
   abi::Element type;
@@ -48,6 +50,8 @@ class TpuDevice final : public OpenDevice {
   void account(BufferUse use, std::size_t bytes, bool taken) {
     place_->in_use[static_cast<std::size_t>(use)] += taken ? bytes : std::size_t{0} - bytes;
   }
+  /// One that is to get its value.
+  std::shared_ptr<TpuBuffer> new_buffer(std::size_t bytes, BufferUse use);
   /// Work of a stream that is gone: `drain` waits for it too.
   void keep(std::shared_ptr<Work> work);
 

@@ -64,7 +64,7 @@ class TpuBound final : public BoundGraph {
     for (std::size_t i = 0; i < arguments_.size(); ++i) take_slot(i, slot(a, i));
     take_weights(a);
     for (Result& r : results_)  // behind a run that succeeded nothing takes memory
-      if (!r.owner) r.owner = std::make_shared<TpuBuffer>(device_, r.bytes, r.use);
+      if (!r.owner) r.owner = device_->new_buffer(r.bytes, r.use);
     std::fill(made_.begin(), made_.end(), nullptr);
     if (a.times) wait_quietly(stream);
     const auto start = std::chrono::steady_clock::now();
@@ -163,9 +163,12 @@ class TpuBound final : public BoundGraph {
 
 }  // namespace
 
-TpuExecutable::TpuExecutable(LirModule lir, std::shared_ptr<const Client> client, CompileSettings settings)
+TpuExecutable::TpuExecutable(LirModule lir, const std::shared_ptr<const Client>& client, int ordinal,
+                             CompileSettings settings)
     : lir_(std::move(lir)), settings_(std::move(settings)), platform_(client ? client->platform() : "no plug-in") {
-  if (client && lir_.graph.is_static()) (void)program_of(lir_, client, 0);
+  // A program of Session::for_target may be for a device that is not here: it is text.
+  const bool here = client && static_cast<std::size_t>(ordinal) < client->devices().size();
+  if (here && lir_.graph.is_static()) (void)program_of(lir_, client, ordinal);
 }
 
 std::string TpuExecutable::code() const {

@@ -17,8 +17,8 @@ namespace rlx::tpu {
 /// as long as it is among those that were used last.
 class TpuExecutable final : public ExecutableGraph {
  public:
-  /// Compiles a static graph for the first device of `client`; null where none is there: then it is text.
-  TpuExecutable(LirModule lir, std::shared_ptr<const Client> client, CompileSettings settings);
+  /// Compiles a static graph for device `ordinal` of `client`, which may be null; where none is there it is text.
+  TpuExecutable(LirModule lir, const std::shared_ptr<const Client>& client, int ordinal, CompileSettings settings);
   const LirModule& lir() const override { return lir_; }
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override;

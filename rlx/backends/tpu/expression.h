@@ -103,6 +103,7 @@ Hlo product(Writer& w, const Hlo& a, const Hlo& b);
 
 // -- of complex numbers (complex.cpp) --
 
+/// a * b and a / b, by the rules of the ops.
 Hlo complex_product(Writer& w, const Hlo& a, const Hlo& b);
 Hlo complex_quotient(Writer& w, const Hlo& a, const Hlo& b);
 /// A function of complex numbers.

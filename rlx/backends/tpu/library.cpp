@@ -10,6 +10,8 @@
 #include <mutex>
 #include <vector>
 
+#include "rlx/driver/environment.h"
+
 namespace rlx::tpu {
 namespace {
 
@@ -90,6 +92,7 @@ std::vector<fs::path> package_folders() {
 }  // namespace
 
 std::string setting(const char* name) {
+  if (std::string_view(name).starts_with("RLX_")) return env_get(name).value_or("");
   const char* value = std::getenv(name);
   return value ? value : "";
 }
@@ -99,7 +102,10 @@ std::shared_ptr<const Library> Library::open(const std::string& path) {
   static auto& known = *new std::map<std::string, std::shared_ptr<const Library>>;
   static auto& mutex = *new std::mutex;
   std::lock_guard lock(mutex);
-  if (const auto it = known.find(path); it != known.end()) return it->second;
+  if (const auto it = known.find(path); it != known.end()) {
+    if (it->second->forked()) it->second->throw_forked({});
+    return it->second;
+  }
   return known.emplace(path, load(path)).first->second;
 }
 
@@ -173,6 +179,11 @@ void Library::throw_missing(std::string_view who, std::string_view what) const {
   throw Error(ErrorCode::Unsupported,
               concat_text(in_name_of(who), "the plug-in ", path_, " (PJRT ", api_version(), ") has no function ", what),
               "take a newer plug-in");
+}
+
+void Library::throw_forked(std::string_view who) const {
+  throw Error(ErrorCode::DeviceLost, concat_text(in_name_of(who), "the plug-in ", path_, " ", kForkedAway),
+              std::string(kForkHint));
 }
 
 void Library::drop(abi::Failure* failure) const noexcept {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "rlx/backends/tpu/abi.h"
+#include "rlx/driver/forks.h"
 #include "rlx/driver/open_device.h"
 #include "rlx/error.h"
 
@@ -41,14 +42,19 @@ class Library {
   abi::Failure* attempt(std::string_view who, A& a) const {
     const abi::Function f = function(abi::Call<A>::index);
     if (!f) throw_missing(who, abi::Call<A>::name);
+    if (forked()) throw_forked(who);
     return reinterpret_cast<abi::Failure* (*)(A*)>(f)(&a);
   }
   /// Calls a function whose failure nobody could do anything about: of what gives objects back.
   template <class A>
   void give_back(A& a) const noexcept {
     const abi::Function f = function(abi::Call<A>::index);
-    if (f) drop(reinterpret_cast<abi::Failure* (*)(A*)>(f)(&a));
+    if (f && !forked()) drop(reinterpret_cast<abi::Failure* (*)(A*)>(f)(&a));
   }
+  /// Whether the process that opened it is another, of which this one was forked: nothing of it works here.
+  bool forked() const { return forks_ != fork_count(); }
+  /// DeviceLost.
+  [[noreturn]] void throw_forked(std::string_view who) const;
   /// What a plug-in's error says, which is destroyed; `what` is the function that gave it.
   Diagnostic diagnostic(std::string_view who, std::string_view what, abi::Failure* failure) const;
   /// Throws for a plug-in that says it succeeded and did not.
@@ -62,6 +68,7 @@ class Library {
   abi::Function function(std::size_t index) const;
   [[noreturn]] void throw_missing(std::string_view who, std::string_view what) const;
   std::string path_;
+  const int forks_ = fork_count();
   const abi::Api* api_;
   std::size_t functions_;
 };

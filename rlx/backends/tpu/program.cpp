@@ -135,8 +135,7 @@ bool Program::load(const std::string& bytes, const std::string& who) {
     return false;
   }
   handle_ = a.loaded_executable;
-  from_cache_ = handle_ != nullptr;
-  return from_cache_;
+  return handle_ != nullptr;
 }
 
 void Program::compile(std::string_view text, std::string_view options, const std::string& who) {
@@ -172,7 +171,7 @@ namespace {
 class Code {
  public:
   Code(const Library& library, abi::LoadedExecutable* loaded) : library_(library) {
-    if (!library.has<abi::LoadedExecutableGetExecutable>()) return;
+    if (!library.has<abi::LoadedExecutableGetExecutable>() || !library.has<abi::ExecutableDestroy>()) return;
     auto a = abi::arguments<abi::LoadedExecutableGetExecutable>();
     a.loaded_executable = loaded;
     library.drop(library.attempt({}, a));

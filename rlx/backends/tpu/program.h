@@ -29,8 +29,6 @@ class Program {
   Program& operator=(const Program&) = delete;
   abi::LoadedExecutable* handle() const { return handle_; }
   const std::string& graph() const { return graph_; }
-  /// True when it was not compiled but read from the cache.
-  bool from_cache() const { return from_cache_; }
   /// Bytes that a run takes beside its arguments, as far as the plug-in tells.
   std::size_t run_bytes() const;
 
@@ -41,7 +39,6 @@ class Program {
   std::shared_ptr<const Client> client_;
   std::string graph_;
   abi::LoadedExecutable* handle_ = nullptr;
-  bool from_cache_ = false;
 };
 
 }  // namespace rlx::tpu

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rlx/backends/tpu/writer.h"
+#include "rlx/driver/row_table.h"
 #include "rlx/ir/graph.h"
 
 namespace rlx::tpu {
@@ -45,9 +46,10 @@ class RowContext {
   Hlos results_;
 };
 
+/// How nodes of a kind are written (driver/row_table.h); a kind has one row.
 struct Row {
   OpKind kind;
-  const char* (*refuses)(const Graph&, NodeId);  // null: never; asked of symbolic shapes too
+  const char* (*refuses)(const Graph&, NodeId);  // asked of symbolic shapes too
   void (*emit)(RowContext&);
 };
 
@@ -62,8 +64,8 @@ std::span<const Row> random_rows();
 std::span<const Row> control_rows();
 std::span<const Row> collective_rows();
 
-/// The row of a kind, or null.
-const Row* find_row(OpKind kind);
+/// All of them.
+const RowTable<Row>& row_table();
 /// Writes every node of a graph and gives its outputs; `inputs` are its Inputs in node order.
 Hlos emit_body(Writer& w, const Graph& g, std::span<const Hlo> inputs);
 /// Null when every node of a graph has a row that takes it.

@@ -10,21 +10,6 @@
 namespace rlx::tpu {
 namespace {
 
-using Family = std::span<const Row> (*)();
-constexpr Family kFamilies[] = {elementwise_rows, move_rows,    index_rows,  order_rows,   reduce_rows,
-                                dot_rows,         grouped_rows, random_rows, control_rows, collective_rows};
-
-using ByKind = std::array<const Row*, kNumOpKinds>;
-const ByKind& by_kind() {
-  static const ByKind table = [] {
-    ByKind t{};
-    for (Family family : kFamilies)
-      for (const Row& row : family()) t[static_cast<std::size_t>(row.kind)] = &row;
-    return t;
-  }();
-  return table;
-}
-
 // The values of a graph by node, as far as they are written.
 class Walk {
  public:
@@ -40,12 +25,12 @@ class Walk {
         continue;
       }
       if (op_def(n.kind()).is_leaf()) continue;
-      const Row* row = find_row(n.kind());
-      check(row != nullptr, "a node without a row in a graph to be written as StableHLO");
+      const std::span<const Row* const> rows = row_table().of(n.kind());
+      check(!rows.empty(), "a node without a row in a graph to be written as StableHLO");
       inputs.clear();
       for (Value v : n.inputs) inputs.push_back(at(v));
       RowContext c(w_, g_, NodeId{i}, inputs);
-      row->emit(c);
+      rows[0]->emit(c);
       for (std::uint32_t r = 0; r < n.num_results(); ++r) set(Value(NodeId{i}, r), c.results()[r]);
     }
   }
@@ -99,9 +84,13 @@ Hlo packed(Writer& w, const Hlo& value, const Shape& s) {
 
 }  // namespace
 
-const Row* find_row(OpKind kind) {
-  const auto i = static_cast<std::size_t>(kind);
-  return i < by_kind().size() ? by_kind()[i] : nullptr;
+const RowTable<Row>& row_table() {
+  // Never destroyed: threads may compile while the process ends.
+  static const RowTable<Row>& table =
+      *new RowTable<Row>({elementwise_rows(), move_rows(), index_rows(), order_rows(), reduce_rows(), dot_rows(),
+                          grouped_rows(), random_rows(), control_rows(), collective_rows()},
+                         "StableHLO text has no row for this kind");
+  return table;
 }
 
 void RowContext::set(std::uint32_t r, Hlo v) {
@@ -126,23 +115,8 @@ const char* body_refuses(const Graph& g) {
   return nullptr;
 }
 
-const OpSet& stablehlo_kinds() {
-  static const OpSet kinds = [] {
-    OpSet out;
-    for (int i = 0; i < kNumOpKinds; ++i)
-      if (const auto kind = static_cast<OpKind>(i); find_row(kind) || op_def(kind).is_leaf()) out.add(kind);
-    return out;
-  }();
-  return kinds;
-}
-
-const char* stablehlo_refuses(const Graph& g, NodeId id) {
-  const OpKind kind = g.node(id).kind();
-  if (op_def(kind).is_leaf()) return nullptr;
-  const Row* row = find_row(kind);
-  if (!row) return "StableHLO text has no row for this kind";
-  return row->refuses ? row->refuses(g, id) : nullptr;
-}
+const OpSet& stablehlo_kinds() { return row_table().kinds(); }
+const char* stablehlo_refuses(const Graph& g, NodeId id) { return row_table().refuses(g, id); }
 
 std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases) {
   check(g.is_static(), "a graph with symbols to be written as StableHLO");
@@ -172,6 +146,7 @@ std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases) {
   walk.run();
   Hlos given;
   for (Value v : results) given.push_back(packed(w, walk.at(v), g.shape(v)));
+  if (w.has_order()) given = w.in_order(given);  // the end comes behind ops whose results nobody reads
   w.end_main(given);
   return w.take();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rlx/backends/tpu/device.h"
+#include "rlx/driver/fetching.h"
 
 namespace rlx::tpu {
 
@@ -15,6 +16,17 @@ std::string OnDevice::usage() const {
       out +=
           concat_text(out.empty() ? "in use are " : ", ", n, " bytes for ", buffer_use_name(static_cast<BufferUse>(i)));
   return out;
+}
+
+OnDevice::Path OnDevice::take_path() const {
+  std::lock_guard lock(mutex_);
+  return std::exchange(path_, {});
+}
+
+void OnDevice::give_path(Path path) const {
+  path.clear();
+  std::lock_guard lock(mutex_);
+  if (path.capacity() > path_.capacity()) path_.swap(path);
 }
 
 Work::Work(std::shared_ptr<const OnDevice> place, abi::Point* event, std::array<Before, 2> before)
@@ -44,7 +56,12 @@ std::shared_ptr<Work> Work::unsettled_before() {
 
 Work::State Work::settle(bool block) {
   if (const State s = state_; s != State::Pending) return s;
-  std::vector<std::shared_ptr<Work>> path;
+  struct Walk {
+    const OnDevice& place;
+    OnDevice::Path path = place.take_path();
+    ~Walk() { place.give_path(std::move(path)); }
+  } walk{*place_};
+  OnDevice::Path& path = walk.path;
   Work* at = this;
   for (;;) {
     if (std::shared_ptr<Work> earlier = at->unsettled_before()) {
@@ -68,8 +85,10 @@ Work::State Work::finish(bool block) {
       if (!block) {
         auto ask = abi::arguments<abi::EventIsReady>();
         ask.event = event_;
-        library.call(place_->text, ask);
-        if (!ask.is_ready) return State::Pending;
+        if (abi::Failure* failure = library.attempt(place_->text, ask))
+          library.drop(failure);  // of what failed the wait says it once more
+        else if (!ask.is_ready)
+          return State::Pending;
       }
       auto await = abi::arguments<abi::EventAwait>();
       await.event = event_;
@@ -115,8 +134,9 @@ void TpuStream::copy(const BufferView&, const BufferView&) { refuse_bytes(*devic
 
 void TpuStream::begin() {
   device_->require_alive();
-  if (!last_ || !last_->ready()) return;
-  const std::shared_ptr<Work> last = std::move(last_);
+  const std::shared_ptr<Work> last = this->last();
+  if (!last || !last->ready()) return;
+  set_last(nullptr);
   if (last->failed() && !last->told()) last->wait();
 }
 
@@ -135,12 +155,29 @@ void TpuStream::add(abi::Point* event) {
     library.drop(failure);
   }
   try {
-    last_ = std::make_shared<Work>(device_->place(), event, std::array<Work::Before, 2>{Work::Before{last_}, {}});
+    set_last(make_pooled<Work>(device_->place()->works, device_->place(), event,
+                               std::array<Work::Before, 2>{Work::Before{last()}, {}}));
   } catch (...) {  // no memory to remember it by
     library.give_back(await);
     library.destroy(event);
     throw;
   }
+}
+
+void TpuStream::wait_for_fetches(const void* to, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(to), end = begin + bytes;
+  fetches_.reserve(fetches_.size() + 1);  // nothing may fail once the fetch is under way
+  std::erase_if(fetches_, [&](const Fetch& f) {
+    if (f.done.ready()) return true;
+    if (f.end <= begin || end <= f.begin) return false;
+    wait_quietly(f.done);
+    return true;
+  });
+}
+
+void TpuStream::note_fetch(const void* to, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(to);
+  fetches_.push_back({begin, begin + bytes, record()});
 }
 
 void TpuStream::wait(const Event& event, bool order_only) {
@@ -150,10 +187,10 @@ void TpuStream::wait(const Event& event, bool order_only) {
     if (order_only) return Stream::wait_order(event);
     return event.wait();
   }
-  if (ours == last_.get() || (ours->ready() && (order_only || !ours->failed()))) return;
+  if (ours == last().get() || (ours->ready() && (order_only || !ours->failed()))) return;
   begin();
-  std::array<Work::Before, 2> before{Work::Before{last_}, {ours->shared_from_this(), order_only}};
-  last_ = std::make_shared<Work>(device_->place(), nullptr, std::move(before));
+  std::array<Work::Before, 2> before{Work::Before{last()}, {ours->shared_from_this(), order_only}};
+  set_last(make_pooled<Work>(device_->place()->works, device_->place(), nullptr, std::move(before)));
 }
 
 }  // namespace rlx::tpu

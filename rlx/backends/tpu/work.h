@@ -4,24 +4,41 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "rlx/backends/tpu/client.h"
+#include "rlx/driver/block_pool.h"
 
 namespace rlx::tpu {
 
 class TpuDevice;
+class Work;
 
 /// Which device work runs on. The device itself may hold such work, so this is no owner of it.
 struct OnDevice {
-  OnDevice(std::shared_ptr<const Client> c, std::string t) : client(std::move(c)), text(std::move(t)) {}
+  OnDevice(std::shared_ptr<const Client> c, std::string t) : client(std::move(c)), text(std::move(t)) {
+    path_.reserve(16);
+  }
   std::shared_ptr<const Client> client;
   std::string text;  // "device tpu:1"
   mutable std::array<std::atomic<std::size_t>, kNumBufferUses> in_use{};
   /// "in use are 4096 bytes for weights"; empty when nothing is.
   std::string usage() const;
+
+  /// Memory of work and of buffers, for those that come.
+  const std::shared_ptr<BlockPool> works = std::make_shared<BlockPool>(), buffers = std::make_shared<BlockPool>();
+  /// A list without elements but with room, which is given back the same way.
+  using Path = std::vector<std::shared_ptr<Work>>;
+  Path take_path() const;
+  void give_path(Path path) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable Path path_;
 };
 
 /// One thing that was left to the plug-in, behind others.
@@ -66,7 +83,7 @@ class TpuStream final : public Stream {
   void upload(std::span<const std::byte> from, const BufferView& to) override;
   void download(const BufferView& from, std::span<std::byte> to) override;
   void copy(const BufferView& from, const BufferView& to) override;
-  Event record() override { return Event(last_); }
+  Event record() override { return Event(last()); }
   void wait(const Event& event) override { wait(event, false); }
   void wait_order(const Event& event) override { wait(event, true); }
 
@@ -74,11 +91,31 @@ class TpuStream final : public Stream {
   void begin();
   /// The work's event, which is taken, goes behind what the stream holds; null is work that is done.
   void add(abi::Point* event);
+  /// Waits for fetches under way into any of these bytes of the host: a plug-in keeps no order among fetches, so that
+  /// an earlier one could be the last to write.
+  void wait_for_fetches(const void* to, std::size_t bytes);
+  /// The work added last fetches into these bytes.
+  void note_fetch(const void* to, std::size_t bytes);
   const TpuDevice& on() const { return *device_; }
 
  private:
+  struct Fetch {
+    std::uintptr_t begin, end;
+    Event done;
+  };
   void wait(const Event& event, bool order_only);
+  // One thread uses the stream, but any may drain the device.
+  std::shared_ptr<Work> last() const {
+    std::lock_guard lock(mutex_);
+    return last_;
+  }
+  void set_last(std::shared_ptr<Work> work) {
+    std::lock_guard lock(mutex_);
+    last_.swap(work);
+  }
+  std::vector<Fetch> fetches_;  // that were under way when they were last looked at
   std::shared_ptr<TpuDevice> device_;
+  mutable std::mutex mutex_;
   std::shared_ptr<Work> last_;
 };
 

@@ -72,8 +72,22 @@ void Writer::name(const Hlo& v) {
   number(static_cast<std::uint64_t>(v.result));
 }
 
-void Writer::type(DType t, const Extents& dims) {
+void Writer::type(DType t, const Extents& dims, bool token) {
+  if (token) {
+    text_ += "!stablehlo.token";
+    return;
+  }
   text_ += "tensor<";
+  // XLA's CPU client ends the process on larger ones.
+  constexpr double kMostElements = 1e11;
+  double elements = 1;
+  for (std::int64_t d : dims) elements *= static_cast<double>(d);
+  if (elements > kMostElements)
+    throw Error(
+        ErrorCode::OutOfMemory,
+        concat_text("device tpu: a program has a value of ", static_cast<std::uint64_t>(std::min(elements, 1e19)),
+                    " elements, more than any device holds"),
+        "run it with smaller dimensions");
   for (std::int64_t d : dims) {
     number(static_cast<std::uint64_t>(d));
     text_ += 'x';
@@ -86,7 +100,7 @@ void Writer::types(std::span<const HloType> list) {
   text_ += '(';
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (i != 0) text_ += ", ";
-    type(list[i].dtype, list[i].dims);
+    type(list[i]);
   }
   text_ += ')';
 }
@@ -119,7 +133,7 @@ Hlo Writer::op(std::string_view op_name, std::initializer_list<const Hlo*> opera
                         op_name.find('.') == std::string_view::npos &&
                         std::all_of(operands.begin(), operands.end(),
                                     [&](const Hlo* v) { return v->dtype == result.dtype && v->dims == result.dims; });
-  Hlo out{begin_result(1), -1, result.dtype, std::move(result.dims)};
+  Hlo out{begin_result(1), -1, result.dtype, std::move(result.dims), result.token};
   const auto list = [&] {
     bool first = true;
     for (const Hlo* v : operands) {
@@ -149,12 +163,12 @@ Hlo Writer::op(std::string_view op_name, std::initializer_list<const Hlo*> opera
     bool first = true;
     for (const Hlo* v : operands) {
       if (!first) text_ += ", ";
-      type(v->dtype, v->dims);
+      type(*v);
       first = false;
     }
     text_ += ") -> ";
   }
-  type(out.dtype, out.dims);
+  type(out);
   text_ += '\n';
   return out;
 }
@@ -179,11 +193,11 @@ Hlo Writer::compare(std::string_view direction, const Hlo& a, const Hlo& b) {
   text_ += ", ";
   name(b);
   text_ += is_signed_int(a.dtype) ? ", SIGNED : (" : is_inexact(a.dtype) ? ", FLOAT : (" : ", UNSIGNED : (";
-  type(a.dtype, a.dims);
+  type(a);
   text_ += ", ";
-  type(b.dtype, b.dims);
+  type(b);
   text_ += ") -> ";
-  type(out.dtype, out.dims);
+  type(out);
   text_ += '\n';
   return out;
 }
@@ -215,9 +229,9 @@ Hlo Writer::broadcast(const Hlo& a, const Extents& dims, std::span<const std::in
   text_ += ", dims = ";
   text_ += i64_list(axes);
   text_ += " : (";
-  type(a.dtype, a.dims);
+  type(a);
   text_ += ") -> ";
-  type(out.dtype, out.dims);
+  type(out);
   text_ += '\n';
   return out;
 }
@@ -291,7 +305,7 @@ Hlos Writer::with_regions(std::string_view op_name, std::span<const Hlo> operand
     first = false;
     regions_.emplace_back();
     Hlos args;
-    for (const HloType& t : arguments) args.push_back({next_++, -1, t.dtype, t.dims});
+    for (const HloType& t : arguments) args.push_back({next_++, -1, t.dtype, t.dims, t.token});
     if (!args.empty()) {
       text_.append(2 * regions_.size() - 2, ' ');
       text_ += "^bb0(";
@@ -299,7 +313,7 @@ Hlos Writer::with_regions(std::string_view op_name, std::span<const Hlo> operand
         if (&a != &args.front()) text_ += ", ";
         name(a);
         text_ += ": ";
-        type(a.dtype, a.dims);
+        type(a);
       }
       text_ += "):\n";
     }
@@ -310,7 +324,7 @@ Hlos Writer::with_regions(std::string_view op_name, std::span<const Hlo> operand
     text_ += " : ";
     for (const Hlo& v : given) {
       if (&v != &given.front()) text_ += ", ";
-      type(v.dtype, v.dims);
+      type(v);
     }
     text_ += '\n';
     regions_.pop_back();
@@ -326,14 +340,15 @@ Hlos Writer::with_regions(std::string_view op_name, std::span<const Hlo> operand
   text_ += " : (";
   for (const Hlo& v : operands) {
     if (&v != &operands.front()) text_ += ", ";
-    type(v.dtype, v.dims);
+    type(v);
   }
   text_ += ") -> ";
   types(results);
   text_ += '\n';
   Hlos out;
   for (std::size_t r = 0; r < results.size(); ++r)
-    out.push_back({id, results.size() == 1 ? -1 : static_cast<std::int32_t>(r), results[r].dtype, results[r].dims});
+    out.push_back({id, results.size() == 1 ? -1 : static_cast<std::int32_t>(r), results[r].dtype, results[r].dims,
+                   results[r].token});
   return out;
 }
 
@@ -349,6 +364,24 @@ Hlo Writer::reduce(std::string_view op_name, const Hlo& a, const Hlo& init, std:
                       concat_text("dimensions = ", i64_array(axes)))[0];
 }
 
+// -- order --
+
+Hlo Writer::order() {
+  if (!order_) order_ = op("after_all", {}, token_type());
+  return *order_;
+}
+
+Hlos Writer::in_order(std::span<const Hlo> list) {
+  Hlos operands(list.begin(), list.end());
+  operands.push_back(order());
+  std::vector<HloType> types;
+  for (const Hlo& v : operands) types.push_back(type_of(v));
+  Hlos out = ops("optimization_barrier", operands, types);
+  order_ = std::move(out.back());
+  out.pop_back();
+  return out;
+}
+
 // -- functions --
 
 Hlos Writer::begin_main(std::span<const HloType> arguments, std::span<const std::string> attributes,
@@ -362,7 +395,7 @@ Hlos Writer::begin_main(std::span<const HloType> arguments, std::span<const std:
     if (i != 0) text_ += ", ";
     name(out.back());
     text_ += ": ";
-    type(out.back().dtype, out.back().dims);
+    type(out.back());
     text_ += attributes[i];
   }
   text_ += ") -> ";
@@ -380,7 +413,7 @@ void Writer::end_main(std::span<const Hlo> results) {
     text_ += " : ";
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (i != 0) text_ += ", ";
-      type(results[i].dtype, results[i].dims);
+      type(results[i]);
     }
   }
   text_ += "\n}\n}\n";

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ struct Hlo {
   std::int32_t result = -1;  // of an op with several results: which
   DType dtype = DType::F32;
   Extents dims{};
+  bool token = false;  // no tensor: a point in the order of effects
 
   int rank() const { return static_cast<int>(dims.size()); }
   std::int64_t extent(std::int64_t axis) const { return dims[static_cast<std::size_t>(axis)]; }
@@ -32,12 +34,14 @@ struct Hlo {
 };
 using Hlos = std::vector<Hlo>;
 
-/// An element type with extents.
+/// An element type with extents, or a token.
 struct HloType {
   DType dtype = DType::F32;
   Extents dims{};
+  bool token = false;
 };
-inline HloType type_of(const Hlo& v) { return {v.dtype, v.dims}; }
+inline HloType type_of(const Hlo& v) { return {v.dtype, v.dims, v.token}; }
+inline HloType token_type() { return {DType::Bool, {}, true}; }
 
 /// The dtype that the text keeps values of `t` in.
 constexpr DType kept_as(DType t) {
@@ -139,6 +143,16 @@ class Writer {
   /// The reduction over `axes` by an op of two scalars: "add", "maximum", ..
   Hlo reduce(std::string_view name, const Hlo& a, const Hlo& init, std::span<const std::int64_t> axes);
 
+  // -- order --
+
+  /// The values as they are behind all that was put in order before, and before all that is from now on.
+  Hlos in_order(std::span<const Hlo> values);
+  /// The token of what was put in order so far. A region that puts values in order takes the one outside, and gives the
+  /// last of its own to what comes behind it.
+  Hlo order();
+  void set_order(Hlo token) { order_ = std::move(token); }
+  bool has_order() const { return order_.has_value(); }
+
   // -- functions --
 
   /// `func.func public @main(`, its arguments with attributes, and their values.
@@ -155,7 +169,9 @@ class Writer {
   };
   std::uint32_t begin_result(std::size_t results);
   void name(const Hlo& v);
-  void type(DType t, const Extents& dims);
+  void type(const HloType& t) { type(t.dtype, t.dims, t.token); }
+  void type(const Hlo& v) { type(v.dtype, v.dims, v.token); }
+  void type(DType t, const Extents& dims, bool token = false);
   void types(std::span<const HloType> list);
   void indent() { text_.append(2 * regions_.size(), ' '); }
   Hlo scalar_text(DType t, std::uint64_t bits, std::string_view text);
@@ -165,6 +181,7 @@ class Writer {
   std::string text_;
   std::uint32_t next_ = 0;
   std::vector<std::vector<Scalar>> regions_;  // the scalars of @main and of each open region
+  std::optional<Hlo> order_;
 };
 
 /// "array<i64: 1, 2>".

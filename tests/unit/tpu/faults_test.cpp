@@ -2,13 +2,18 @@
 // plug-in's is lost, the process lives, and a new session works.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "rlx/backends/tpu/abi.h"
 #include "rlx/driver/registry.h"
@@ -129,6 +134,13 @@ TEST_CASE("tpu: no device, several devices, an ordinal that there is not") {
   fake().devices(3);
   const std::string three = folder.plugin();
   CHECK(run_counter(Session({Device::Tpu, 2}, by(three))) == std::vector<float>{5, 6});
+  CHECK(fake().calls(abi::Call<abi::ClientCompile>::index) == 1);  // for that one alone
+  // A plan for a device that is not here is text, whatever was opened before.
+  ::setenv("RLX_TPU_PLUGIN", three.c_str(), 1);
+  (void)Session({Device::Tpu, 1});
+  CompiledGraph plan = Session::for_target({Device::Tpu, 7}).compile(counter());
+  ::unsetenv("RLX_TPU_PLUGIN");
+  CHECK(contains(plan.code(), "func.func public @main("));
   const std::string beyond = error_text([&] { Session({Device::Tpu, 3}, by(three)); });
   CHECK_MESSAGE(contains(beyond, "there is no device tpu:3: the machine has 3 of the kind"), beyond);
   fake().reset();
@@ -183,6 +195,146 @@ TEST_CASE("tpu: an error at every step is told, and leaves nothing behind") {
       clients += step.at_open ? 1 : 0;
       expect_nothing_left(clients);
     }
+  }
+}
+
+TEST_CASE("tpu: whatever function fails or is not there, it is told or not missed, and a new session works") {
+  const Folder folder;
+  fake().reset();
+  DeviceOptions options = by(folder.plugin());
+  options["cache"] = (folder.path / "kept").string();
+  CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  std::size_t functions = 0;
+  for (const FakeCall how : {FakeCall::Fails, FakeCall::Absent})
+    for (std::size_t index = 0; index < 120; ++index) {
+      if (!fake().has(index)) continue;
+      ++functions;
+      CAPTURE(index);
+      for (const bool kept : {false, true}) {  // the program is compiled, or loaded
+        if (!kept) fs::remove_all(folder.path / "kept");
+        // What is asked once in a process is asked again, and what says what failed has to work.
+        options["plugin"] = folder.plugin();
+        const bool tells = index == abi::Call<abi::ErrorMessage>::index ||
+                           index == abi::Call<abi::ErrorGetCode>::index || index == abi::Call<abi::ErrorDestroy>::index;
+        if (how == FakeCall::Absent || !tells) fake().set(index, how, 13);
+        std::vector<float> got;
+        const std::string text = error_text([&] { got = run_counter(Session(Device::Tpu, options)); });
+        if (text.empty())
+          CHECK(got == std::vector<float>{5, 6});
+        else if (how == FakeCall::Absent)
+          CHECK_MESSAGE(contains(text, "without the function PJRT_"), text);
+        else
+          CHECK_MESSAGE((contains(text, "the board is on fire") && contains(text, "PJRT_")), text);
+        fake().reset();
+        CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+        for (int k = 0; k < 4; ++k) CHECK(fake().live(k) == 0);
+      }
+    }
+  CHECK(functions == std::size_t{2} * 31);
+}
+
+TEST_CASE("tpu: what makes no sense is refused before a plug-in sees it, which might end the process") {
+  const Folder folder;
+  fake().reset();
+  const Session session(Device::Tpu, by(folder.plugin()));
+  const std::shared_ptr<OpenDevice>& device = session.open_device();
+  const std::shared_ptr<Stream> stream = device->stream();
+  float data[4] = {1, 2, 3, 4};
+  const auto put = [&](const void* from, std::vector<std::int64_t> dims, std::size_t bytes) {
+    return error_text([&] {
+      (void)device->put({static_cast<const std::byte*>(from), DType::F32, dims, bytes}, nullptr, BufferUse::Values,
+                        *stream);
+    });
+  };
+  CHECK(put(data, {2, 2}, 16).empty());
+  CHECK(put(nullptr, {0, 3}, 0).empty());
+  CHECK(contains(put(nullptr, {2, 2}, 16), "their address is null"));
+  CHECK(contains(put(data, {2, 2}, 12), "put was given 12 bytes for a value [2, 2] f32"));
+  CHECK(contains(put(data, {-2, -2}, 16), "put was given 16 bytes for a value [-2, -2] f32"));
+  const std::int64_t wraps = std::int64_t{1} << 62;
+  CHECK(contains(put(data, {wraps, 4}, 0), "put was given 0 bytes"));
+  const std::int64_t dims[] = {4};
+  const std::shared_ptr<Buffer> there = device->put({reinterpret_cast<const std::byte*>(data), DType::F32, dims, 16},
+                                                    nullptr, BufferUse::Values, *stream);
+  CHECK(contains(error_text([&] { device->get(*there, {nullptr, DType::F32, dims, 16}, *stream); }), "is null"));
+  CHECK(contains(error_text([&] { device->get(*there, {data, DType::F32, dims, 8}, *stream); }), "which keeps whole"));
+  CHECK(contains(error_text([&] { (void)device->adopt(0, f32({4}), nullptr, Event()); }), "is null"));
+  const Session host(Device::Cpu);
+  const std::shared_ptr<Buffer> foreign = host.open_device()->allocate(16, BufferUse::Values);
+  CHECK(contains(error_text([&] {
+                   device->get(*foreign, {data, DType::F32, dims, 16}, *stream);
+                 }),
+                 "get was given a buffer of device cpu"));
+  const std::shared_ptr<Stream> other = host.open_device()->stream();
+  CHECK(contains(error_text([&] {
+                   device->get(*there, {data, DType::F32, dims, 16}, *other);
+                 }),
+                 "a stream of another device"));
+}
+
+TEST_CASE("tpu: bytes that are used in place are held until the plug-in is done with them") {
+  const Folder folder;
+  fake().reset();
+  const Session session(Device::Tpu, by(folder.plugin()));
+  const std::shared_ptr<OpenDevice>& device = session.open_device();
+  const std::shared_ptr<Stream> stream = device->stream();
+  const std::int64_t dims[] = {2};
+  const auto value = [] { return std::make_shared<std::vector<float>>(std::vector<float>{7, 8}); };
+  const auto put = [&](const std::shared_ptr<std::vector<float>>& v) {
+    return device->put({reinterpret_cast<const std::byte*>(v->data()), DType::F32, dims, 8}, v, BufferUse::Values,
+                       *stream);
+  };
+  const auto adopt = [&](const std::shared_ptr<std::vector<float>>& v) {
+    return device->adopt(reinterpret_cast<std::uintptr_t>(v->data()), f32({2}), v, Event());
+  };
+  for (const bool adopts : {false, true}) {
+    CAPTURE(adopts);
+    std::shared_ptr<std::vector<float>> here = value();
+    const std::weak_ptr<std::vector<float>> alive = here;
+    std::shared_ptr<Buffer> there = adopts ? adopt(here) : put(here);
+    REQUIRE(there);
+    CHECK(there->native() == reinterpret_cast<std::uintptr_t>(here->data()));
+    here.reset();
+    CHECK_FALSE(alive.expired());
+    std::vector<float> read(2);
+    there->read(std::as_writable_bytes(std::span(read)));
+    CHECK(read == std::vector<float>{7, 8});
+    there.reset();
+    CHECK(alive.expired());
+    // Where the call that would have taken it fails, the owner is let go of.
+    here = value();
+    const std::weak_ptr<std::vector<float>> refused = here;
+    const std::size_t index = adopts ? abi::Call<abi::ClientCreateViewOfDeviceBuffer>::index
+                                     : abi::Call<abi::ClientBufferFromHostBuffer>::index;
+    fake().set(index, FakeCall::Fails, 3);
+    CHECK(contains(error_text([&] { (void)(adopts ? adopt(here) : put(here)); }), "the board is on fire"));
+    fake().set(index, FakeCall::Idle, 0);
+    CHECK(contains(error_text([&] { (void)(adopts ? adopt(here) : put(here)); }), "gave no buffer"));
+    fake().reset();
+    if (!adopts) {
+      fake().set(abi::Call<abi::EventOnReady>::index, FakeCall::Fails, 13);
+      CHECK(contains(error_text([&] { (void)put(here); }), "PJRT_Event_OnReady"));
+      fake().reset();
+    }
+    here.reset();
+    CHECK(refused.expired());
+  }
+  fake().set(abi::Call<abi::ClientCreateViewOfDeviceBuffer>::index, FakeCall::Absent, 0);
+  CHECK(adopt(value()) == nullptr);
+  fake().reset();
+}
+
+TEST_CASE("tpu: settings of a plug-in's client") {
+  const Folder folder;
+  fake().reset();
+  DeviceOptions options = by(folder.plugin());
+  options["client"] = "device_count=2,fast=true,share=0.5,name=none such";
+  const Session two({Device::Tpu, 1}, options);
+  CHECK(run_counter(two) == std::vector<float>{5, 6});
+  CHECK(contains(error_text([&] { Session({Device::Tpu, 1}, by(options["plugin"])); }), "has 1 of the kind"));
+  for (const char* bad : {"device_count", "=2", "device_count=2,,fast=true"}) {
+    options["client"] = bad;
+    CHECK_MESSAGE(contains(error_text([&] { Session(Device::Tpu, options); }), "is no NAME=VALUE"), std::string(bad));
   }
 }
 
@@ -327,9 +479,28 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
     CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   }
   fake().reset();
-  // A folder that takes nothing: here a file of that name.
-  options["cache"] = fake_path();
-  CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  // What was kept of another program, under the name of this one.
+  fs::remove_all(cache);
+  const auto kept_alone = [&] {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(cache)) found.push_back(entry.path());
+    REQUIRE(found.size() == 1);
+    return found[0];
+  };
+  CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
+  const fs::path mine = kept_alone();
+  fs::rename(mine, folder.path / "mine");
+  Graph other("other");
+  other.set_outputs({other.input("x", f32({3})) * 5.0, other.constant(Tensor::full(f32({2}), 1))});
+  (void)Session(Device::Tpu, options).compile(std::move(other));
+  fs::rename(kept_alone(), mine);
+  CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
+  CHECK(test::read_file(mine) == test::read_file(folder.path / "mine"));
+  // Folders that take nothing: a file of that name, no place for one, one that cannot be written.
+  for (const std::string& place : {fake_path(), std::string("/proc/rlx/kept"), std::string("/proc/self")}) {
+    options["cache"] = place;
+    CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  }
   // A disk that is full: no file may grow.
   const std::string full = (folder.path / "full").string();
   options["cache"] = full;
@@ -349,6 +520,26 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   CHECK(fs::is_empty(full));
   CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   CHECK(!fs::is_empty(full));
+  // One that is full, where this process may mount it for a thread of its own.
+  bool mounted = false;
+  std::thread([&] {
+    const fs::path small = folder.path / "small";
+    fs::create_directories(small);
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("rlx", small.c_str(), "tmpfs", 0, "size=4096") != 0)
+      return;
+    mounted = true;
+    std::ofstream(small / "fill") << std::string(4096, 'x');
+    DeviceOptions full_disk = options;
+    full_disk["cache"] = (small / "").string();
+    CHECK(run_counter(Session(Device::Tpu, full_disk)) == std::vector<float>{5, 6});
+    fs::remove(small / "fill");
+    CHECK(fs::is_empty(small));
+    CHECK(run_counter(Session(Device::Tpu, full_disk)) == std::vector<float>{5, 6});
+    CHECK(!fs::is_empty(small));
+    (void)::umount(small.c_str());
+  }).join();
+  if (!mounted) MESSAGE("a disk of one page could not be mounted here: files that may not grow stand for it");
   options["cache"] = "off";
   CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   expect_nothing_left(fake().live(4));
@@ -368,6 +559,49 @@ TEST_CASE("tpu: texts of programs are written where RLX_TPU_HLO_DUMP says") {
     CHECK(contains(test::read_file(entry.path()), "func.func public @main("));
   }
   CHECK(files == 1);
+  // Where they cannot be: a full disk, a folder that is none.
+  for (const std::string& bad : {std::string("/dev/full"), fake_path() + "/"}) {
+    ::setenv("RLX_TPU_HLO_DUMP", bad.c_str(), 1);
+    const std::string text = error_text([&] { (void)run_counter(Session(Device::Tpu, by(folder.plugin()))); });
+    ::unsetenv("RLX_TPU_HLO_DUMP");
+    CHECK_MESSAGE(contains(text, "RLX_TPU_HLO_DUMP: " + bad), text);
+    CHECK_MESSAGE(contains(text, "could not be written"), text);
+    CHECK(run_counter(Session(Device::Tpu, by(folder.plugin()))) == std::vector<float>{5, 6});
+  }
+}
+
+TEST_CASE("tpu: threads run programs of one device, and let go of what others made") {
+  const Folder folder;
+  fake().reset();
+  const Session session(Device::Tpu, by(folder.plugin()));
+  CompiledGraph first = session.compile(counter());
+  first.set_param("w", Tensor::full(f32({2}), 1));
+  std::mutex mutex;
+  std::vector<Tensor> made;  // by any thread, dropped by another
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      CompiledGraph f = first.clone();
+      for (int run = 0; run < 50; ++run) {
+        const float x = static_cast<float>(100 * t + run);
+        if (f.run({{"x", {x, x}}})[0] != std::vector<float>{x, x}) ++wrong;
+        Tensor there = f.run_device({{"x", Tensor::full(f32({2}), x)}})[0];
+        Tensor other;
+        {
+          std::lock_guard lock(mutex);
+          made.push_back(std::move(there));
+          if (made.size() > 8) other = std::exchange(made[static_cast<std::size_t>(run) % 8], std::move(made.back()));
+          if (made.size() > 8) made.pop_back();
+        }
+        if (!other.empty() && other.to_host().to_f32().size() != 2) ++wrong;
+        if (run % 10 == 0) (void)session.open_device()->memory();
+        if (run % 25 == 0) session.open_device()->drain();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
+  made.clear();
 }
 
 }  // namespace rlx

@@ -138,6 +138,42 @@ TEST_CASE("StableHLO: every primitive has a row, and nothing calls what is not S
   });
 }
 
+TEST_CASE("StableHLO: ops that others see run are a chain of tokens, through branches and loops") {
+  Graph g("ordered");
+  const Expr x = g.input("x", {{2}, DType::F32}), pred = g.input("pred", {{}, DType::Bool});
+  const auto sum = [](Graph& b, const Expr& v) { return b.all_reduce(v, ReduceKind::Sum, "data", 1); };
+  Expr y = sum(g, x);
+  sum(g, x * 2.0);  // nobody reads it
+  y = g.cond(
+      pred, {y}, [&](Graph& b, const ExprList& in) { return ExprList{sum(b, in[0])}; },
+      [](Graph&, const ExprList& in) { return ExprList{in[0] * 3.0}; })[0];
+  y = g.scan({y}, {},
+             [&](Graph& b, const ExprList& c, const ExprList&) {
+               return LoopStep{{sum(b, c[0] + 1.0)}, {}};
+             },
+             {Dim(4)})
+          .carries[0];
+  g.set_outputs({y});
+  const std::string text = text_of(g);
+  CHECK(count(text, "stablehlo.after_all") == 1);  // where the chain begins
+  // A barrier for each collective and one for the end; each takes the token of the last and gives one.
+  CHECK(count(text, "\"stablehlo.optimization_barrier\"") == 5);
+  std::vector<std::string> taken;
+  for (std::size_t at = text.find("optimization_barrier\"("); at != std::string::npos;
+       at = text.find("optimization_barrier\"(", at + 1)) {
+    const std::size_t end = text.find(')', at), last = text.rfind('%', end);
+    taken.push_back(text.substr(last, end - last));
+  }
+  REQUIRE(taken.size() == 5);
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k) CHECK_MESSAGE(taken[i] != taken[k], text);
+  expect_has(text, "}) : (tensor<i1>) -> (tensor<2xf32>, !stablehlo.token)");  // the branch
+  expect_has(text, "(tensor<2xf32>, !stablehlo.token, tensor<i32>) -> (tensor<2xf32>, !stablehlo.token, tensor<i32>)");
+  Graph plain("plain");
+  plain.set_outputs({plain.exp(plain.input("x", {{2}, DType::F32}))});
+  CHECK(text_of(plain).find("token") == std::string::npos);
+}
+
 TEST_CASE("StableHLO: reasons of what is refused") {
   Graph g("refused");
   const Expr x = g.input("x", {{2, 3}, DType::F32});

@@ -1,4 +1,4 @@
-// Rows of collectives of one rank, which are their operands: nobody else sees them run, so that they need no order.
+// Rows of collectives of one rank, which are their operands, in the order of the graph.
 #include "rlx/ir/ops/collectives.h"
 #include "rlx/backends/tpu/rows.h"
 
@@ -11,10 +11,12 @@ const char* refuses_ranks(const Graph& g, NodeId id) {
 }
 
 void emit_operands(RowContext& c) {
-  for (int i = 0; i < c.num_inputs(); ++i) c.set(static_cast<std::uint32_t>(i), c.in(i));
+  const Hlos values = c.w.in_order(c.inputs());
+  for (std::uint32_t i = 0; i < values.size(); ++i) c.set(i, values[i]);
 }
 void emit_permute(RowContext& c) {
-  c.set(c.op<ops::Permute>().pairs.empty() ? c.w.full(c.type().dtype, 0, c.dims()) : c.in(0));
+  const Hlos values = c.w.in_order(c.inputs());
+  c.set(c.op<ops::Permute>().pairs.empty() ? c.w.full(c.type().dtype, 0, c.dims()) : values[0]);
 }
 void emit_axis_index(RowContext& c) { c.set(c.w.scalar(DType::I64, 0)); }
 

@@ -2,6 +2,7 @@
 #include "rlx/ir/ops/control.h"
 #include "rlx/backends/tpu/rows.h"
 #include "rlx/ir/bodies.h"
+#include "rlx/ir/roots.h"
 
 namespace rlx::tpu {
 namespace {
@@ -18,40 +19,63 @@ std::vector<HloType> result_types(const RowContext& c) {
   return out;
 }
 
-// The branches read the operands where they stand, outside.
+// The branches read the operands where they stand, outside. What is ordered in them gives one more result, a token.
 void emit_if(RowContext& c) {
   const auto& op = c.op<ops::If>();
-  const std::vector<HloType> types = result_types(c);
+  std::vector<HloType> types = result_types(c);
+  std::optional<Hlo> before;
+  if (is_ordered(c.node().op)) {
+    before = c.w.order();
+    types.push_back(token_type());
+  }
   if (types.empty()) return;
   const std::span<const Hlo> operands = c.inputs().subspan(1);
   const auto branch = [&](const Subgraph& body) {
-    return [&c, operands, &body](const Hlos&) { return emit_body(c.w, *body, operands); };
+    return [&c, operands, &body, &before](const Hlos&) {
+      if (before) c.w.set_order(*before);
+      Hlos results = emit_body(c.w, *body, operands);
+      if (before) results.push_back(c.w.order());
+      return results;
+    };
   };
-  const Hlos results =
+  Hlos results =
       c.w.with_regions("if", c.inputs().first(1), types, {{{}, branch(op.then)}, {{}, branch(op.otherwise)}});
+  if (before) {
+    c.w.set_order(std::move(results.back()));
+    results.pop_back();
+  }
   for (std::uint32_t r = 0; r < results.size(); ++r) c.set(r, results[r]);
 }
 
 // A loop of XLA, which carries one list of values: what every trip reads, the carries, the ys as far as they are
-// filled, and a count.
+// filled, the token where ops of the body are ordered, and a count.
 class Loop {
  public:
   Loop(RowContext& c, const LoopParts& parts, std::int64_t rows, DType count)
-      : c_(c), w_(c.w), parts_(parts), rows_(rows), count_(count) {
+      : c_(c), w_(c.w), parts_(parts), rows_(rows), count_(count), ordered_(is_ordered(c.node().op)) {
     start_.assign(c.inputs().begin(), c.inputs().end());
     for (std::size_t y = 0; y < parts.ys; ++y) {
       const HloType t = c.type(static_cast<std::uint32_t>(parts.carries + y));
       start_.push_back(w_.full(t.dtype, 0, t.dims));
     }
+    if (ordered_) start_.push_back(w_.order());
     start_.push_back(w_.scalar(count, 0));
     for (const Hlo& v : start_) types_.push_back(type_of(v));
   }
 
   /// `more(inputs of the body, count)` asks before each trip.
   Hlos run(const Graph& body, bool reverse, const std::function<Hlo(std::span<const Hlo>, const Hlo&)>& more) {
-    const auto cond = [&](const Hlos& v) { return Hlos{more(std::span(v).first(parts_.inputs()), v.back())}; };
-    const auto step = [&](const Hlos& v) { return trip(body, reverse, v); };
-    return w_.with_regions("while", start_, types_, {{types_, cond}, {types_, step}});
+    const auto cond = [&](const Hlos& v) {
+      follow(v);
+      return Hlos{more(std::span(v).first(parts_.inputs()), v.back())};
+    };
+    const auto step = [&](const Hlos& v) {
+      follow(v);
+      return trip(body, reverse, v);
+    };
+    Hlos last = w_.with_regions("while", start_, types_, {{types_, cond}, {types_, step}});
+    follow(last);
+    return last;
   }
   /// Sets carries and ys.
   void set_results(const Hlos& last) {
@@ -63,6 +87,10 @@ class Loop {
   const Hlos& start() const { return start_; }
 
  private:
+  // What comes next is ordered behind the token of these values.
+  void follow(const Hlos& v) {
+    if (ordered_) w_.set_order(v[v.size() - 2]);
+  }
   Hlos trip(const Graph& body, bool reverse, const Hlos& v) {
     const Hlo& count = v.back();
     const Hlo at = reverse ? w_.sub(static_cast<double>(rows_ - 1), count) : count;
@@ -76,6 +104,7 @@ class Loop {
       one[0] = 1;
       stack = w_.dynamic_update_slice(stack, w_.reshape(results[parts_.carries + y], one), starts(stack, at));
     }
+    if (ordered_) next[next.size() - 2] = w_.order();
     next.back() = w_.add(count, 1);
     return next;
   }
@@ -95,6 +124,7 @@ class Loop {
   const LoopParts& parts_;
   std::int64_t rows_;
   DType count_;
+  bool ordered_;
   Hlos start_;
   std::vector<HloType> types_;
 };
@@ -147,7 +177,7 @@ std::span<const Row> control_rows() {
       {OpKind::If, refuses_bodies, emit_if},
       {OpKind::While, refuses_bodies, emit_while},
       {OpKind::Scan, refuses_bodies, emit_scan},
-      {OpKind::OptimizationBarrier, nullptr, emit_barrier},
+      {OpKind::OptimizationBarrier, never_refuses, emit_barrier},
   };
   return kRows;
 }

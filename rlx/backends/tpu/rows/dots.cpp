@@ -73,7 +73,7 @@ Hlo dot_general(Writer& w, const Hlo& lhs, const Hlo& rhs, const DotAxes& axes, 
 
 std::span<const Row> dot_rows() {
   static constexpr Row kRows[] = {
-      {OpKind::DotGeneral, nullptr, emit_dot},
+      {OpKind::DotGeneral, never_refuses, emit_dot},
       {OpKind::FusedDot, refuses_fused_dot, emit_fused_dot},
       {OpKind::ElementwiseRegion, refuses_region, emit_region},
   };

@@ -170,6 +170,12 @@ void emit_binary(RowContext& c) {
   c.set(binary(c.w, c.spread(0), c.spread(1), fn));
 }
 
+// Two subnormal numbers make atan2 NaN on XLA's CPU, which else takes them for 0.
+Term zero_if_subnormal(const Term& x) {
+  const double smallest = x.dtype() == DType::F64 ? 0x1p-1022 : 0x1p-126;
+  return select(abs(x) < smallest, copysign(x.like(0), x), x);
+}
+
 void emit_compare(RowContext& c) {
   static constexpr std::string_view kDirections[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
   c.set(c.w.compare(kDirections[static_cast<std::size_t>(c.op<ops::Compare>().fn)], c.spread(0), c.spread(1)));
@@ -215,7 +221,10 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
     case BinaryKind::Mod:
       if (whole) return integer_quotient(w, a, b, true);
       return w.convert(float_mod(w, widen(w, a), widen(w, b)), a.dtype);
-    case BinaryKind::Atan2: return w.convert(w.op("atan2", widen(w, a), widen(w, b)), a.dtype);
+    case BinaryKind::Atan2: {
+      const Term y = zero_if_subnormal({w, widen(w, a)}), x = zero_if_subnormal({w, widen(w, b)});
+      return w.convert(atan2(y, x).value(), a.dtype);
+    }
     case BinaryKind::BitAnd: return w.both(a, b);
     case BinaryKind::BitOr: return w.either(a, b);
     case BinaryKind::BitXor: return w.op("xor", a, b);
@@ -229,12 +238,12 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
 
 std::span<const Row> elementwise_rows() {
   static constexpr Row kRows[] = {
-      {OpKind::Activation, nullptr, emit_activation},
-      {OpKind::Binary, nullptr, emit_binary},
+      {OpKind::Activation, never_refuses, emit_activation},
+      {OpKind::Binary, never_refuses, emit_binary},
       {OpKind::Compare, refuses_compare, emit_compare},
-      {OpKind::Where, nullptr, emit_where},
-      {OpKind::Cast, nullptr, emit_cast},
-      {OpKind::Clamp, nullptr, emit_clamp},
+      {OpKind::Where, never_refuses, emit_where},
+      {OpKind::Cast, never_refuses, emit_cast},
+      {OpKind::Clamp, never_refuses, emit_clamp},
   };
   return kRows;
 }

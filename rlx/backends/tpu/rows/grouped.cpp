@@ -122,7 +122,7 @@ void emit_grouped_dot(RowContext& c) {
 }  // namespace
 
 std::span<const Row> grouped_rows() {
-  static constexpr Row kRows[] = {{OpKind::GroupedDot, nullptr, emit_grouped_dot}};
+  static constexpr Row kRows[] = {{OpKind::GroupedDot, never_refuses, emit_grouped_dot}};
   return kRows;
 }
 

@@ -1,5 +1,6 @@
 // Rows of ops that read or write at indices known at run time.
 #include <algorithm>
+#include <cmath>
 
 #include "rlx/backends/tpu/rows.h"
 #include "rlx/ir/ops/indexing.h"
@@ -174,23 +175,29 @@ void emit_scatter(RowContext& c) {
   c.set(w.convert(out, into.dtype));
 }
 
-// The scalars of a vector of starts.
-Hlos scalars_of(Writer& w, const Hlo& vector) {
+// The starts of a window of `sizes` in `of`, from a vector of them. The ops clamp them too, but XLA's CPU client
+// forgets that where it joins a slice with a scatter.
+Hlos starts_of(Writer& w, const Hlo& vector, const Extents& of, const Extents& sizes) {
+  const double most = std::ldexp(1.0, dtype_bits(vector.dtype) - (is_signed_int(vector.dtype) ? 1 : 0)) - 1;
   Hlos out;
   for (std::int64_t i = 0; i < vector.extent(0); ++i) {
     const std::int64_t start[] = {i}, limit[] = {i + 1}, stride[] = {1};
-    out.push_back(w.reshape(w.slice(vector, start, limit, stride), {}));
+    const auto axis = static_cast<std::size_t>(i);
+    const double last = static_cast<double>(of[axis] - sizes[axis]);
+    const Hlo given = w.reshape(w.slice(vector, start, limit, stride), {});
+    const Hlo below = last < most ? w.min(given, w.scalar(vector.dtype, last)) : given;
+    out.push_back(w.max(below, w.scalar(vector.dtype, 0)));
   }
   return out;
 }
 
 void emit_dynamic_slice(RowContext& c) {
   if (c.in(0).rank() == 0) return c.set(c.in(0));
-  c.set(c.w.dynamic_slice(c.in(0), scalars_of(c.w, c.in(1)), c.dims()));
+  c.set(c.w.dynamic_slice(c.in(0), starts_of(c.w, c.in(1), c.in(0).dims, c.dims()), c.dims()));
 }
 void emit_dynamic_update_slice(RowContext& c) {
   if (c.in(0).rank() == 0) return c.set(c.in(1));
-  c.set(c.w.dynamic_update_slice(c.in(0), c.in(1), scalars_of(c.w, c.in(2))));
+  c.set(c.w.dynamic_update_slice(c.in(0), c.in(1), starts_of(c.w, c.in(2), c.in(0).dims, c.in(1).dims)));
 }
 
 }  // namespace
@@ -207,10 +214,10 @@ Hlo set_rows(Writer& w, const Hlo& into, const Hlo& indices, const Hlo& updates)
 
 std::span<const Row> index_rows() {
   static constexpr Row kRows[] = {
-      {OpKind::Gather, nullptr, emit_gather},
-      {OpKind::Scatter, nullptr, emit_scatter},
-      {OpKind::DynamicSlice, nullptr, emit_dynamic_slice},
-      {OpKind::DynamicUpdateSlice, nullptr, emit_dynamic_update_slice},
+      {OpKind::Gather, never_refuses, emit_gather},
+      {OpKind::Scatter, never_refuses, emit_scatter},
+      {OpKind::DynamicSlice, never_refuses, emit_dynamic_slice},
+      {OpKind::DynamicUpdateSlice, never_refuses, emit_dynamic_update_slice},
   };
   return kRows;
 }

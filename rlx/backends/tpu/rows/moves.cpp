@@ -58,11 +58,11 @@ void emit_same(RowContext& c) { c.set(c.in(0)); }
 
 std::span<const Row> move_rows() {
   static constexpr Row kRows[] = {
-      {OpKind::Reshape, nullptr, emit_reshape},  {OpKind::Transpose, nullptr, emit_transpose},
-      {OpKind::Expand, nullptr, emit_expand},    {OpKind::Slice, nullptr, emit_slice},
-      {OpKind::Concat, nullptr, emit_concat},    {OpKind::Pad, nullptr, emit_pad},
-      {OpKind::Reverse, nullptr, emit_reverse},  {OpKind::Iota, nullptr, emit_iota},
-      {OpKind::DimSize, nullptr, emit_dim_size}, {OpKind::StopGradient, nullptr, emit_same},
+      {OpKind::Reshape, never_refuses, emit_reshape},  {OpKind::Transpose, never_refuses, emit_transpose},
+      {OpKind::Expand, never_refuses, emit_expand},    {OpKind::Slice, never_refuses, emit_slice},
+      {OpKind::Concat, never_refuses, emit_concat},    {OpKind::Pad, never_refuses, emit_pad},
+      {OpKind::Reverse, never_refuses, emit_reverse},  {OpKind::Iota, never_refuses, emit_iota},
+      {OpKind::DimSize, never_refuses, emit_dim_size}, {OpKind::StopGradient, never_refuses, emit_same},
   };
   return kRows;
 }

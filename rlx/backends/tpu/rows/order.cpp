@@ -100,9 +100,9 @@ Hlos sorted(Writer& w, std::span<const Hlo> operands, std::int64_t axis, bool de
 
 std::span<const Row> order_rows() {
   static constexpr Row kRows[] = {
-      {OpKind::Sort, nullptr, emit_sort},
-      {OpKind::ArgReduce, nullptr, emit_arg_reduce},
-      {OpKind::TopK, nullptr, emit_top_k},
+      {OpKind::Sort, never_refuses, emit_sort},
+      {OpKind::ArgReduce, never_refuses, emit_arg_reduce},
+      {OpKind::TopK, never_refuses, emit_top_k},
   };
   return kRows;
 }

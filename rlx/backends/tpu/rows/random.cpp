@@ -53,7 +53,7 @@ void emit_rng_bits(RowContext& c) {
 }  // namespace
 
 std::span<const Row> random_rows() {
-  static constexpr Row kRows[] = {{OpKind::RngBits, nullptr, emit_rng_bits}};
+  static constexpr Row kRows[] = {{OpKind::RngBits, never_refuses, emit_rng_bits}};
   return kRows;
 }
 

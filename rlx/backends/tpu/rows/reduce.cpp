@@ -111,9 +111,9 @@ Hlo running(Writer& w, std::string_view name, const Hlo& x, const Hlo& nothing, 
 
 std::span<const Row> reduce_rows() {
   static constexpr Row kRows[] = {
-      {OpKind::Reduce, nullptr, emit_reduce},
-      {OpKind::Cumulative, nullptr, emit_cumulative},
-      {OpKind::Softmax, nullptr, emit_softmax},
+      {OpKind::Reduce, never_refuses, emit_reduce},
+      {OpKind::Cumulative, never_refuses, emit_cumulative},
+      {OpKind::Softmax, never_refuses, emit_softmax},
   };
   return kRows;
 }

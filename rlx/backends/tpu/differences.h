@@ -1,0 +1,24 @@
+// Where XLA's numbers are not those of the rules (driver/difference.h), as far as programs are its own: what it is
+// coarser at is written out in functions.cpp.
+#pragma once
+
+#include "rlx/driver/difference.h"
+
+namespace rlx::tpu {
+
+inline constexpr OpKind kFlushing[] = {OpKind::Activation, OpKind::Binary,    OpKind::Compare,    OpKind::Cast,
+                                       OpKind::Reduce,     OpKind::ArgReduce, OpKind::Cumulative, OpKind::Scatter,
+                                       OpKind::TopK,       OpKind::Sort,      OpKind::DotGeneral};
+inline constexpr OpKind kActivation[] = {OpKind::Activation}, kBinary[] = {OpKind::Binary};
+inline constexpr OpKind kReordered[] = {OpKind::Reduce, OpKind::Cumulative, OpKind::DotGeneral};
+
+inline constexpr Difference kDifferences[] = {
+    {Difference::What::Subnormals, kFlushing,
+     "subnormal operands count as 0, in comparisons and orders too, and subnormal results are 0 (XLA on the CPU)"},
+    {Difference::What::PowOfSubnormal, kBinary, "`pow` of a subnormal base is off by up to a half (XLA on the CPU)"},
+    {Difference::What::ReluOfZero, kActivation, "`relu(-0)` is 0: the text says maximum, which compilers fuse"},
+    {Difference::What::OrderOfTerms, kReordered,
+     "terms are joined in another order, so a part may overflow where a sum or product in order does not"},
+};
+
+}  // namespace rlx::tpu
