@@ -77,14 +77,15 @@ TEST_CASE("cpu: what a loop holds fixed may be any result of its node") {
     };
     LoopResult r;
     if (fixed_length) {
-      r = g.scan(keys, rows, [&](Graph& b, const ExprList& c, const ExprList& row) {
-        return LoopStep{step(b, c[0], row[0])};
-      });
+      r = g.scan(keys, rows,
+                 [&](Graph& b, const ExprList& c, const ExprList& row) { return LoopStep{step(b, c[0], row[0])}; });
     } else {
       r = g.while_loop(
           {keys, g.constant(Tensor::scalar_i64(DType::I64, 0))},
           [&](Graph& b, const ExprList& c) { return b.lt(c[1], g.input("n", Shape({}, DType::I64))); },
-          [&](Graph& b, const ExprList& c) { return LoopStep{{step(b, c[0], sorted[1]), c[1] + 1}}; });
+          [&](Graph& b, const ExprList& c) {
+            return LoopStep{{step(b, c[0], sorted[1]), c[1] + 1}};
+          });
     }
     g.set_outputs({r.carries[0], sorted[1]});
     NamedTensors values = drawn(g);
@@ -121,19 +122,10 @@ TEST_CASE("cpu: a state that a loop updates stays in its bytes") {
 }
 
 TEST_CASE("cpu: loops over extents that are known at the run") {
-  Graph g("late");
-  const Dim steps = g.symbol("steps", {.min = 1, .max = 40}), width = g.symbol("width", {.min = 1, .max = 50});
-  const Expr x = g.input("x", f32({steps, width})), h = g.input("h", f32({width}));
-  const LoopResult r = g.scan(h, x, [&](Graph& b, const ExprList& c, const ExprList& row) {
-    const Expr next = c[0] * 0.5 + b.sin(row[0]) + b.mean(row[0]);
-    return LoopStep{next, b.reverse(next, {0})};
-  });
-  g.set_outputs({r.carries[0], r.ys[0]});
-  CompileOptions options;
-  options.symbol_modes = {{"steps", SymbolMode::runtime(40)}, {"width", SymbolMode::runtime(50)}};
-  CompiledGraph f = Session().with_threads(2).compile_with(Graph(g), options);
+  const Graph g = test::late_loop();
+  CompiledGraph f = Session().with_threads(2).compile_with(Graph(g), test::late_extents());
   for (const auto& extents :
-       {std::pair{3, 7}, std::pair{40, 50}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
+       {std::pair{3, 7}, std::pair{40, 70}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
     const int s = extents.first, w = extents.second;
     const Graph bound = g.bind({{"steps", s}, {"width", w}});
     const NamedTensors values = drawn(bound);

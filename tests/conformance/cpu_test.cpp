@@ -22,9 +22,6 @@ std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& o
   return test::GuardedProgram(exe, {}, test::Around::Nan).run(test::bind_operands(operands), timed);
 }
 
-// Leaves are no work; LIR ops hold bytes only their backend understands.
-bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is_leaf(); }
-
 // One sample against the exact result at every instruction set given, and with the last of them at two threads: the
 // same bits.
 void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
@@ -55,14 +52,11 @@ void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
 }  // namespace
 
 TEST_CASE("cpu: every op sample agrees with the exact result") {
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (runs_on(def)) expect_exact(sample, test::isas());
-  });
+  test::for_each_run_sample([&](const OpDef&, const Sample& sample) { expect_exact(sample, test::isas()); });
 }
 
 TEST_CASE("cpu: every op sample in every dtype that the op takes") {
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def)) return;
+  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
     for (const Sample& other : test::dtype_samples(sample)) expect_exact(other, {""});
   });
 }
@@ -70,8 +64,7 @@ TEST_CASE("cpu: every op sample in every dtype that the op takes") {
 // Large enough that every kernel is cut into chunks and two threads take some.
 TEST_CASE("cpu: large and odd variants of every op sample") {
   std::size_t number = 0;
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def)) return;
+  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
     for (const Sample& large : test::large_samples(sample))
       if (number++ % test::one_in(3) == 0) expect_exact(large, test::isas());
   });
@@ -80,8 +73,7 @@ TEST_CASE("cpu: large and odd variants of every op sample") {
 // The value is read for the last time, so a kernel may write over it: but not over what it still reads as another
 // operand.
 TEST_CASE("cpu: every op sample with one value as two of its operands") {
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def)) return;
+  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
     const std::vector<SampleInput>& in = sample.inputs;
     for (std::size_t i = 0; i < in.size(); ++i)
       for (std::size_t j = i + 1; j < in.size(); ++j) {
@@ -109,8 +101,7 @@ TEST_CASE("cpu: every op sample with one value as two of its operands") {
 TEST_CASE("reference: every op sample through the planner equals the evaluator") {
   auto backend = backend_by_name("reference");
   REQUIRE(backend);
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def)) return;
+  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
     const Graph g = test::sample_graph(sample);
     const std::vector<Tensor> operands = test::draw_operands(sample);
     const std::vector<Tensor> expected = evaluate(g, test::bind_operands(operands));
@@ -122,8 +113,8 @@ TEST_CASE("reference: every op sample through the planner equals the evaluator")
 
 TEST_CASE("cpu: the table claims every sample of every primitive") {
   const auto target = backend_for(Device::Cpu)->target({});
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def) || def.is_composite() || !def.reference.has()) return;
+  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+    if (def.is_composite() || !def.reference.has()) return;
     // Barriers are gone by then; loops and branches run by their reference rule.
     if (def.bodies == BodyKind::Programs || def.kind == OpKind::OptimizationBarrier) return;
     CHECK(claimed(test::sample_graph(sample), *target));

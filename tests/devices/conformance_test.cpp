@@ -1,10 +1,11 @@
 // The conformance suite of a device: every op sample, small and large, in every dtype, its gradients and batched forms,
 // through CompiledGraph, against the exact result with its bounds. What the device leaves to the host has to be in
-// known_gaps.txt.
+// known_gaps.txt. Samples meet every row, so they run always; of their variants a share.
 #include <doctest/doctest.h>
 
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"
+#include "tests/devices/differences.h"
 #include "tests/devices/known_gaps.h"
 #include "tests/devices/test_device.h"
 #include "tests/support/needs.h"
@@ -12,8 +13,6 @@
 
 namespace rlx {
 namespace {
-
-bool runs_on(const OpDef& def) { return def.level != Level::Lir && !def.is_leaf(); }
 
 // Values for every input of `g`: those of `known` by name, the others drawn.
 NamedTensors values_for(const Graph& g, const NamedTensors& known) {
@@ -28,21 +27,17 @@ NamedTensors values_for(const Graph& g, const NamedTensors& known) {
   return values;
 }
 
-void expect_exact(const Graph& g, const NamedTensors& values, std::string_view op) {
-  CompiledGraph f = Session(test::test_device()).compile(Graph(g));
-  const std::string host = test::host_part(f);
-  if (!host.empty()) test::expect_known_gap(op, host);
-  test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values));
+// What the host runs of what is made of `program`, or is it, has to be known.
+void expect_on_device(const OpDef& def, const CompiledGraph& f, const Graph& program) {
+  if (const std::string host = test::host_part(f); !host.empty()) test::expect_known_gap(def.name, host, program);
 }
-
+void expect_exact(const OpDef& def, const Graph& g, const NamedTensors& values, const Graph& program) {
+  expect_on_device(def, test::check_run(Session(test::test_device()), g, values, test::device_subnormals()), program);
+}
 void expect_exact(const OpDef& def, const Sample& sample) {
-  INFO("variant '", sample.name, "'");
-  expect_exact(test::sample_graph(sample), test::bind_operands(test::draw_operands(sample)), def.name);
+  expect_on_device(def, test::check_sample(Session(test::test_device()), sample, test::device_subnormals()),
+                   test::sample_graph(sample));
 }
-
-// The environment's share of the variants: RLX_TEST_SHARE = "3/20" runs every 20th case, from the 3rd on. The samples
-// themselves meet every row, so they run always.
-bool taken(std::size_t number) { return test::in_share(number); }
 
 }  // namespace
 
@@ -50,51 +45,47 @@ TEST_SUITE_BEGIN("conformance");
 
 TEST_CASE("device: every op sample agrees with the exact result") {
   if (!test::device_here()) return;
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (runs_on(def)) expect_exact(def, sample);
-  });
+  test::for_each_run_sample([](const OpDef& def, const Sample& sample) { expect_exact(def, sample); });
 }
 
 TEST_CASE("device: every op sample in every dtype that the op takes") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def)) return;
+  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
     for (const Sample& other : test::dtype_samples(sample))
-      if (taken(number++)) expect_exact(def, other);
+      if (test::in_share(number++)) expect_exact(def, other);
   });
 }
 
 TEST_CASE("device: large and odd variants of op samples") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def)) return;
+  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
     for (const Sample& large : test::large_samples(sample))
-      if (taken(number++)) expect_exact(def, large);
+      if (test::in_share(number++)) expect_exact(def, large);
   });
 }
 
 TEST_CASE("device: gradients of op samples") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def) || !sample.differentiable || def.vjp.reason()) return;
+  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+    if (!sample.differentiable || def.vjp.reason()) return;
     std::vector<Wrt> wrt;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k)
       if (is_inexact(sample.inputs[k].shape.dtype())) wrt.push_back("x" + std::to_string(k));
-    if (wrt.empty() || !taken(number++)) return;
+    if (wrt.empty() || !test::in_share(number++)) return;
     INFO("variant '", sample.name, "'");
-    const Graph g = vjp(test::sample_graph(sample), wrt).graph;
-    expect_exact(g, values_for(g, test::bind_operands(test::draw_operands(sample))), def.name);
+    const Graph program = test::sample_graph(sample), g = vjp(program, wrt).graph;
+    expect_exact(def, g, values_for(g, test::bind_operands(test::draw_operands(sample))), program);
   });
 }
 
 TEST_CASE("device: batched forms of op samples") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (!runs_on(def) || def.batch.reason() || sample.inputs.empty() || !taken(number++)) return;
+  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+    if (def.batch.reason() || sample.inputs.empty() || !test::in_share(number++)) return;
     INFO("variant '", sample.name, "'");
     InAxes axes;
     NamedTensors values;
@@ -105,7 +96,8 @@ TEST_CASE("device: batched forms of op samples") {
       values.emplace("x" + std::to_string(k), test::draw(Shape(dims, in.shape.dtype()), in.fill, in.bound, 31 + k));
       axes.emplace("x" + std::to_string(k), 0);
     }
-    expect_exact(vmap(test::sample_graph(sample), axes, 2).graph, values, def.name);
+    const Graph program = test::sample_graph(sample);
+    expect_exact(def, vmap(program, axes, 2).graph, values, program);
   });
 }
 

@@ -9,7 +9,7 @@
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/transforms/vmap.h"
-#include "tests/devices/known_gaps.h"
+#include "tests/devices/differences.h"
 #include "tests/devices/test_device.h"
 #include "tests/support/run_check.h"
 #include "tests/support/values.h"
@@ -19,10 +19,10 @@ namespace {
 
 using test::kInf;
 
-// Without subnormal numbers, which devices may take for 0.
 const std::vector<double>& edges() {
-  static const std::vector<double> values = {NAN,  kInf, -kInf, 0.0,  -0.0,  1.0,  -1.0,  0.5, -0.5, 2.0,  -2.0, 3.0,
-                                             -3.0, 7.5,  -7.5,  60.0, -60.0, 90.0, -90.0, 1e4, -1e4, 3e38, -3e38};
+  static const std::vector<double> values = {NAN,   kInf, -kInf, 0.0,  -0.0,  1.0,      -1.0,      0.5,      -0.5,
+                                             2.0,   -2.0, 3.0,   -3.0, 7.5,   -7.5,     60.0,      -60.0,    90.0,
+                                             -90.0, 1e4,  -1e4,  3e38, -3e38, 0x1p-126, -0x1p-126, 0x1p-140, -0x1p-127};
   return values;
 }
 
@@ -30,17 +30,31 @@ Tensor tensor_of(const std::vector<double>& values, DType t) {
   return Tensor::of<double>({static_cast<std::int64_t>(values.size())}, values).cast(t);
 }
 
-// Runs `g` on the device, all of it, and compares with the evaluator: numbers to within `places`, all else exactly.
-void expect_same(const std::string& name, const Graph& g, const NamedTensors& values, double places) {
+// Zeros may have either sign where the larger of both is asked for.
+enum class Zeros : std::uint8_t { Signed, Either };
+
+// Whether the device may give `got` for `want`: numbers to within `places`, all else exactly.
+bool may_be(const Tensor& got, const Tensor& want, std::int64_t i, double places, Zeros zeros) {
+  if (!is_float(got.dtype())) return got.at_i64(i) == want.at_i64(i);
+  const double x = got.at(i), y = want.at(i);
+  if (x == 0 && y == 0) return zeros == Zeros::Either || std::signbit(x) == std::signbit(y);
+  if (test::ulps(got.dtype(), x, y) <= places) return true;
+  const double smallest = test::smallest_normal(got.dtype());
+  return test::takes_subnormals_for_zero() && std::fabs(y) < smallest && std::fabs(x - y) <= smallest;
+}
+
+// Runs `g` on the device, all of it, and compares with the evaluator; on one that takes subnormal numbers for 0 also
+// with what the evaluator makes of zeros in their place.
+void expect_same(const std::string& name, const Graph& g, const NamedTensors& values, double places,
+                 Zeros zeros = Zeros::Signed) {
   const Tensor want = evaluate(g, values).at(0);
+  const bool flushes = test::takes_subnormals_for_zero();
+  const Tensor of_zeros = flushes ? evaluate(g, test::without_subnormals(values)).at(0) : want;
   CompiledGraph f = Session(test::test_device()).compile(Graph(g));
   REQUIRE_MESSAGE(test::host_part(f).empty(), name, ": ", test::host_part(f));
   const Tensor got = f.run_typed(values).at(0);
   for (std::int64_t i = 0; i < want.num_elements(); ++i) {
-    const bool subnormal = is_float(got.dtype()) && std::fabs(want.at(i)) < 0x1p-126;  // of F32: may be 0
-    const bool same = is_float(got.dtype())
-                          ? test::ulps(got.dtype(), got.at(i), want.at(i)) <= places || (subnormal && got.at(i) == 0)
-                          : got.at_i64(i) == want.at_i64(i);
+    const bool same = may_be(got, want, i, places, zeros) || (flushes && may_be(got, of_zeros, i, places, zeros));
     CHECK_MESSAGE(same, name, ", element ", i, ": ", got.at(i), ", the evaluator says ", want.at(i));
   }
 }
@@ -202,7 +216,8 @@ TEST_CASE("device: binary functions, comparisons and clamps at every pair of edg
       Graph g("pairs");
       const Expr x = g.input("x", {{n}, t}), y = g.input("y", {{n}, t});
       g.set_outputs({build(g, x, y)});
-      expect_same(concat_text(name, " ", dtype_name(t)), g, values, places_of(t));
+      expect_same(concat_text(name, " ", dtype_name(t)), g, values, places_of(t),
+                  name == "max" || name == "min" || name == "clamp" ? Zeros::Either : Zeros::Signed);
     };
     for (BinaryKind fn : {BinaryKind::Add, BinaryKind::Sub, BinaryKind::Mul, BinaryKind::Div, BinaryKind::Max,
                           BinaryKind::Min, BinaryKind::Pow, BinaryKind::Mod, BinaryKind::Atan2})
@@ -240,6 +255,18 @@ TEST_CASE("device: integers at the ends of their ranges are those of the evaluat
   }
 }
 
+TEST_CASE("device: quotients by constants at every edge are those of the evaluator") {
+  if (!test::generated_kernels_here()) return;
+  for (DType t : kFloats)
+    for (double by : edges()) {
+      if (by != 0 && std::fabs(by) < 0x1p-126) continue;  // subnormal: may be 0
+      Graph g("quotients");
+      const Expr x = g.input("x", {{static_cast<std::int64_t>(edges().size())}, t});
+      g.set_outputs({x / g.constant(Tensor::full(Shape({}, t), by))});
+      expect_same(concat_text("x / ", by, " ", dtype_name(t)), g, {{"x", tensor_of(edges(), t)}}, places_of(t));
+    }
+}
+
 TEST_CASE("device: casts of edges are those of the evaluator") {
   if (!test::generated_kernels_here()) return;
   std::vector<double> some = edges();
@@ -261,6 +288,29 @@ TEST_CASE("device: casts of edges are those of the evaluator") {
     }
 }
 
+TEST_CASE("device: casts between integers of two words and of one are those of the evaluator") {
+  if (!test::generated_kernels_here()) return;
+  constexpr DType kWide[] = {DType::I64, DType::U64};
+  constexpr DType kAll[] = {DType::I8,  DType::I16,  DType::I32, DType::U8, DType::U16,
+                            DType::U32, DType::Bool, DType::I64, DType::U64};
+  const std::vector<std::int64_t> some = {
+      0,     1,          -1,         127,        -128,       255,         256,
+      65535, 2147483647, 2147483648, 4294967295, 4294967296, -2147483649, (std::int64_t{1} << 62) + 5};
+  const auto check = [&](DType from, DType to) {
+    Tensor x = Tensor::zeros(Shape({static_cast<std::int64_t>(some.size())}, from));
+    for (std::size_t i = 0; i < some.size(); ++i) x.set_i64(static_cast<std::int64_t>(i), some[i]);
+    Graph g("cast");
+    g.set_outputs({g.cast(g.input("x", x.shape()), to)});
+    expect_same(concat_text(dtype_name(from), " to ", dtype_name(to)), g, {{"x", x}}, 0);
+  };
+  for (DType wide : kWide)
+    for (DType other : kAll) {
+      if (wide == other) continue;
+      check(wide, other);
+      check(other, wide);
+    }
+}
+
 TEST_CASE("device: what needs several passes agrees with the exact result") {
   if (!test::generated_kernels_here()) return;
   for (const LongCase& c : long_cases()) {
@@ -270,7 +320,7 @@ TEST_CASE("device: what needs several passes agrees with the exact result") {
       const NamedTensors values = values_of(g);
       CompiledGraph f = Session(test::test_device()).compile(Graph(g));
       CHECK_MESSAGE(test::host_part(f).empty(), test::host_part(f));
-      test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values));
+      test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values, test::device_subnormals()));
     }
   }
 }
@@ -290,11 +340,8 @@ TEST_CASE("device: a sum of equal elements keeps its digits") {
 
 TEST_CASE("device: every op over a batch that a run knows") {
   if (!test::generated_kernels_here()) return;
-  std::size_t number = 0;
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
-    if (sample.inputs.empty() || def.level == Level::Lir || def.is_leaf()) return;
-    // SwiftShader, which runs webgpu, takes minutes for all.
-    if (test::test_device() == Device::WebGpu && !test::in_share(number++)) return;
+  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
+    if (sample.inputs.empty()) return;
     if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
     Graph g = test::sample_graph(sample);
     InAxes axes;
@@ -315,7 +362,8 @@ TEST_CASE("device: every op over a batch that a run knows") {
         values.emplace("x" + std::to_string(k), test::draw(Shape(dims, in.shape.dtype()), in.fill, in.bound, 31 + k));
       }
       INFO("n = ", n);
-      test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(vmap(g, axes, Dim(n)).graph, values));
+      test::expect_within_bound(f.run_typed(values),
+                                test::evaluate_bounded(vmap(g, axes, Dim(n)).graph, values, test::device_subnormals()));
     }
   });
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/tensor/block_schemes.h"
@@ -16,8 +17,7 @@ namespace {
 
 // What is run, and a part of the name of the kernel that has to do it, by what kernels are written for.
 struct Form {
-  const char* kernels;
-  const char* name;
+  std::string kernels, name;
 };
 
 // The kernels of a run, one after the other.
@@ -124,7 +124,7 @@ TEST_CASE("device: products of decoded codes, whose kernels read the codes") {
     const Expr x = g.input("x", Shape({rows, w.dim(is_turned ? 1 : 0)}, DType::F32));
     g.set_outputs({g.dot_general(x, g.expr(w), is_turned ? turned() : plain())});
     for (const char* kernels : {"software", "hardware"}) {
-      INFO("kernels for ", kernels);
+      INFO("kernels for ", std::string(kernels));
       CompiledGraph f = Session(DeviceId{test::test_device()}, {{"kernels", kernels}}).compile(Graph(g));
       CHECK(test::host_part(f) == "");
       NamedTensors values = product_values(g);
@@ -175,11 +175,203 @@ TEST_CASE("device: products of decoded codes, whose kernels read the codes") {
   }
 }
 
+// -- codes --
+
+namespace {
+
+// A decoded table: the graph so far, its value, and the codes of blocks, whose scales have to be numbers.
+struct CodedTable {
+  Graph g{"table"};
+  Value decoded;
+  NamedTensors codes;
+};
+CodedTable table_of_blocks(QuantScheme scheme, DType t, std::int64_t rows = 24, std::int64_t columns = 0) {
+  CodedTable table;
+  ops::Dequantize op;
+  op.scheme = scheme, op.dtype = t;
+  const BlockLayout& l = block_layout(scheme);
+  if (columns == 0) columns = 2 * l.elements;
+  op.dims = {rows, columns};
+  table.decoded = table.g.add(op, {table.g.input("codes", Shape({rows, columns / l.elements * l.bytes}, DType::U8))});
+  Tensor codes = Tensor::zeros(table.g.shape(NodeId{0}));
+  const Tensor numbers = test::draw(Shape(op.dims, DType::F32), Fill::Unit, 1, 9);
+  quantize_blocks(scheme, numbers.values<float>(), {codes.mutable_data(), codes.size_bytes()});
+  table.codes.emplace("codes", codes);
+  return table;
+}
+CodedTable affine_table(DType codes, std::optional<std::int64_t> axis, std::int64_t block, Dims dims) {
+  CodedTable table;
+  ops::Dequantize op;
+  op.axis = axis, op.block = block, op.present.bits = 0b110;
+  Dims of;
+  if (axis) {
+    of = block ? dims : Dims{dims[static_cast<std::size_t>(*axis)]};
+    Dim& along = of[block ? static_cast<std::size_t>(*axis) : 0];
+    if (block) along = floordiv(along + Dim(block - 1), Dim(block));
+  }
+  Graph& g = table.g;
+  const Expr q = g.input("codes", Shape(dims, codes)), scale = g.input("scale", Shape(of, DType::F32)),
+             zero = g.input("zero", Shape(of, codes));
+  table.decoded = g.add(op, {q, scale, zero});
+  return table;
+}
+
+void expect_coded_gather(const CodedTable& table, const ops::Gather& op) {
+  Graph g(table.g);
+  std::vector<Value> operands{table.decoded};
+  NamedTensors values = table.codes;
+  for (std::size_t i = 0; i < op.axes.size(); ++i) {
+    const std::string name = concat_text("ids", i);
+    operands.push_back(g.input(name, Shape({2, 5}, i == 0 ? DType::I32 : DType::I64)));
+    Tensor ids = Tensor::zeros(g.shape(operands.back()));
+    for (std::int64_t k = 0; k < 10; ++k) ids.set_i64(k, (k * 7 + 3) % 29 - 2);  // some lie outside
+    values.emplace(name, ids);
+  }
+  g.set_outputs({g.add(op, std::move(operands))});
+  CompiledGraph f = Session(test::test_device()).compile(Graph(g));
+  CHECK(test::host_part(f) == "");
+  NamedTensors all = product_values(g);
+  for (const auto& [name, value] : values) all.insert_or_assign(name, value);
+  const std::string kernels = kernels_of(f, all);
+  CHECK_MESSAGE(kernels.find("gather_coded") != std::string::npos, kernels);
+  CHECK_MESSAGE(kernels.find("dequantize") == std::string::npos, kernels);
+  test::check_runs(f, g, all);
+}
+
+}  // namespace
+
+TEST_CASE("device: rows of a table of codes are decoded as they are read") {
+  if (!test::generated_kernels_here()) return;
+  const ops::Gather rows{{0}}, filled{{0}, IndexMode::Fill, -1.5};
+  for (int i = 1; i < kNumQuantSchemes; ++i) {
+    const auto scheme = static_cast<QuantScheme>(i);
+    CAPTURE(enum_name(scheme));
+    expect_coded_gather(table_of_blocks(scheme, DType::F32), rows);
+    expect_coded_gather(table_of_blocks(scheme, i % 2 ? DType::F16 : DType::BF16), filled);
+    expect_coded_gather(table_of_blocks(scheme, DType::F32), {{1}, IndexMode::Fill, 0});
+  }
+  expect_coded_gather(table_of_blocks(QuantScheme::Q4_K, DType::F32), {{0, 1}});
+  for (DType codes : {DType::I8, DType::U8, DType::I16}) {
+    CAPTURE(dtype_name(codes));
+    for (const Dims& dims : {Dims{24, 16}, Dims{25, 7}}) {
+      expect_coded_gather(affine_table(codes, {}, 0, dims), rows);
+      expect_coded_gather(affine_table(codes, 0, 0, dims), rows);
+      expect_coded_gather(affine_table(codes, 1, 0, dims), filled);
+      expect_coded_gather(affine_table(codes, 1, 4, dims), rows);
+      expect_coded_gather(affine_table(codes, 0, 8, dims), {{1}});
+    }
+  }
+}
+
+TEST_CASE("device: products of codes that a thread walks in whole groups") {
+  if (!test::generated_kernels_here()) return;
+  const auto check = [](std::int64_t rows, std::int64_t n, QuantScheme scheme, DType t, const char* kernel) {
+    CAPTURE(rows);
+    CAPTURE(enum_name(scheme));
+    const CodedTable w = table_of_blocks(scheme, t, n, 4096);
+    Graph g(w.g);
+    g.set_outputs({g.dot_general(g.input("x", Shape({rows, 4096}, t)), g.expr(w.decoded), turned())});
+    NamedTensors values = product_values(g);
+    for (const auto& [name, value] : w.codes) values.insert_or_assign(name, value);
+    for (const char* kernels : {"software", "hardware"}) {
+      CompiledGraph f = Session(DeviceId{test::test_device()}, {{"kernels", kernels}}).compile(Graph(g));
+      const std::string names = kernels_of(f, values);
+      CHECK_MESSAGE((names.find(kernel) != std::string::npos || rows > 4), names);
+      test::check_runs(f, g, values);
+    }
+  };
+  for (QuantScheme scheme :
+       {QuantScheme::Q8_0, QuantScheme::Q5_1, QuantScheme::Q3_K, QuantScheme::Q4_K, QuantScheme::Q6_K}) {
+    check(1, 40, scheme, DType::F32, "gemv_rows");
+    check(3, 6, scheme, DType::BF16, "finish_dot");  // in parts
+    check(64, 64, scheme, DType::F32, "dot");
+  }
+}
+
+TEST_CASE("device: a table that is too large for a kernel once it is decoded is read as codes") {
+  if (!test::generated_kernels_here()) return;
+  const auto host = [](bool sums) {
+    Graph g("embedding");
+    ops::Dequantize op;
+    op.scheme = QuantScheme::Q4_0, op.dims = {200000, 256};  // 195 MiB of numbers, 27 of codes; a binding has 128
+    const Expr table = g.add(op, {g.input("codes", Shape({200000, 144}, DType::U8))});
+    const Expr rows = g.gather(table, g.input("ids", Shape({3}, DType::I32)), 0);
+    g.set_outputs({sums ? g.sum(table, {1}) : g.dot_general(rows, table, turned())});
+    return test::host_part(Session(DeviceId{Device::WebGpu}).compile(std::move(g)));
+  };
+  if (test::test_device() != Device::WebGpu) return;  // the limit of others is their driver's
+  CHECK(host(false) == "");
+  CHECK(host(true) != "");
+}
+
+// -- rows of groups --
+
+TEST_CASE("device: rows of many groups, in tiles where they are many") {
+  if (!test::generated_kernels_here()) return;
+  const auto check = [](std::int64_t rows, std::int64_t n, std::int64_t k, bool is_turned, DType t, DType ids) {
+    CAPTURE(rows);
+    CAPTURE(n);
+    CAPTURE(dtype_name(t));
+    constexpr std::int64_t groups = 5;
+    Graph g("groups");
+    const Expr x = g.input("x", Shape({rows, k}, t)),
+               w = g.input("w", Shape(is_turned ? Dims{groups, n, k} : Dims{groups, k, n}, t)),
+               of = g.input("of", Shape({rows}, ids));
+    g.set_outputs({g.grouped_dot(x, is_turned ? g.transpose(w, {0, 2, 1}) : w, of)});
+    NamedTensors values = product_values(g);
+    Tensor own = Tensor::zeros(of.shape());
+    for (std::int64_t i = 0; i < rows; ++i) own.set_i64(i, (i * 3 + i / 7) % 7 - 1);  // -1 and 5 are none
+    values.insert_or_assign("of", own);
+    for (const char* kernels : {"software", "hardware"}) {
+      CompiledGraph f = Session(DeviceId{test::test_device()}, {{"kernels", kernels}}).compile(Graph(g));
+      CHECK(test::host_part(f) == "");
+      const std::string names = kernels_of(f, values);
+      CHECK_MESSAGE(names.find(rows > 8 ? "grouped_tiles" : "gemv_columns") != std::string::npos, names);
+      test::check_runs(f, g, values);
+    }
+  };
+  for (bool is_turned : {false, true})
+    for (std::int64_t rows : {3, 9, 70}) {
+      check(rows, 24, 16, is_turned, DType::F32, DType::I32);
+      check(rows, 13, 6, is_turned, DType::F32, DType::I64);
+    }
+  for (DType t : {DType::BF16, DType::F16, DType::I32})
+    for (std::int64_t rows : {3, 20}) check(rows, 13, 16, false, t, DType::I32);
+  check(512, 256, 128, false, DType::F32, DType::I32);  // large enough for four steps a turn
+  check(512, 256, 128, true, DType::F32, DType::I32);
+}
+
+TEST_CASE("device: what is infinite in a matrix does no harm to rows of other groups, known or not how many") {
+  if (!test::generated_kernels_here()) return;
+  Graph g("groups");
+  const Dim m = g.symbol("m", {.min = 0, .max = 3000});
+  const Expr x = g.input("x", Shape({m, 8}, DType::F32)), w = g.input("w", Shape({3, 8, 12}, DType::F32)),
+             ids = g.input("ids", Shape({m}, DType::I32)), y = g.input("y", Shape({m, 12}, DType::F32));
+  g.set_outputs({g.grouped_dot(x, w, ids), g.grouped_dot_contract(x, y, ids, 3)});
+  CompileOptions options;
+  options.symbol_modes.emplace("m", SymbolMode::runtime());
+  CompiledGraph f = Session(test::test_device()).compile_with(Graph(g), options);
+  CHECK(test::host_part(f) == "");
+  for (std::int64_t rows : {0, 1, 21, 1500}) {
+    CAPTURE(rows);
+    const Graph bound = g.bind({{"m", rows}});
+    NamedTensors values = product_values(bound);
+    const Tensor& numbers = values.at("w");
+    Tensor hot = Tensor::copy_of(numbers.data(), numbers.shape()), own = Tensor::zeros(Shape({rows}, DType::I32));
+    hot.set(100, std::numeric_limits<double>::infinity());
+    hot.set(170, std::numeric_limits<double>::quiet_NaN());
+    for (std::int64_t i = 0; i < rows; ++i) own.set_i64(i, (i * 5) % 4);  // 3 is none
+    values.insert_or_assign("w", hot), values.insert_or_assign("ids", own);
+    test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(bound, values));
+  }
+}
+
 TEST_CASE("device: attention in tiles of many and of few rows, and cut along the keys") {
   if (!test::generated_kernels_here()) return;
   for (const MaskKind mask : {MaskKind::None, MaskKind::Causal, MaskKind::SlidingWindow})
-    for (const auto& [queries, keys] : {std::pair{70, 70}, std::pair{2, 100}, std::pair{1, 1100}, std::pair{37, 600}})
-      for (const auto& [depth, kv] : {std::pair{16, 2}, std::pair{6, 1}}) {
+    for (const auto& [rows, keys] : {std::pair{70, 70}, std::pair{2, 100}, std::pair{1, 1100}, std::pair{37, 600}})
+      for (const auto& [width, kv] : {std::pair{16, 2}, std::pair{6, 1}}) {
+        const int queries = rows, depth = width;  // clang captures no structured bindings
         CAPTURE(enum_name(mask));
         CAPTURE(queries);
         CAPTURE(depth);
@@ -206,7 +398,7 @@ TEST_CASE("device: products, norms and attention of extents that a run knows") {
   const Expr z = g.matmul(y, g.input("w", Shape({32, 24}, DType::F32)));
   g.set_outputs({g.softmax(g.dot_general(z, x, ops::DotGeneral{{1}, {1}, {0}, {0}}), 2), g.softmax(z, 1), y.result(1)});
   for (const char* kernels : {"software", "hardware"}) {
-    INFO("kernels for ", kernels);
+    INFO("kernels for ", std::string(kernels));
     CompileOptions options;
     options.symbol_modes.emplace("n", SymbolMode::runtime());
     CompiledGraph f = Session(DeviceId{test::test_device()}, {{"kernels", kernels}}).compile_with(Graph(g), options);
@@ -251,7 +443,7 @@ TEST_CASE("device: NaN and infinities in products, softmax and attention") {
     SUBCASE("NaN and +inf among the scores") { put("m", 1, nan), put("m", 7, inf), put("v", 4, inf); }
     SUBCASE("NaN of a query") { put("q", 3, nan), put("q", 5, inf); }
     for (const char* kernels : {"software", "hardware"}) {
-      INFO("kernels for ", kernels);
+      INFO("kernels for ", std::string(kernels));
       CompiledGraph f = Session(DeviceId{test::test_device()}, {{"kernels", kernels}}).compile(Graph(g));
       test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values));
     }

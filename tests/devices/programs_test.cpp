@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/text.h"
-#include "tests/devices/known_gaps.h"
 #include "tests/devices/test_device.h"
 #include "tests/support/needs.h"
 #include "tests/support/program_check.h"

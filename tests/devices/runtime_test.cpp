@@ -11,6 +11,7 @@
 #include "tests/devices/test_device.h"
 #include "tests/support/adam_step.h"
 #include "tests/support/control_graphs.h"
+#include "tests/support/counter_program.h"
 #include "tests/support/decode_loop.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shapes.h"
@@ -23,94 +24,18 @@ using test::device_here;
 using test::error_text;
 using test::f32;
 
-// count += 1; total += x; out: total before, x * w
-CompiledGraph counter() {
-  Graph g("counter");
-  Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
-  Expr total = g.state("total", Tensor::zeros(f32({4}))), count = g.state("count", Tensor::zeros(f32({})));
-  g.set_state("count", count + 1.0);
-  g.set_state("total", total + x);
-  g.set_outputs({total, x * w});
-  CompiledGraph f = Session(test::test_device()).compile(std::move(g));
-  f.set_param("w", std::vector<float>(4, 2));
-  return f;
-}
-
-const std::vector<float> kOnes(4, 1), kTwos(4, 2);
-
-std::vector<float> at(const CompiledGraph& f, const Slot& s) {
-  std::vector<float> out(static_cast<std::size_t>(s.count));
-  std::memcpy(out.data(), f.arena_ptr() + s.offset, out.size() * sizeof(float));
-  return out;
-}
-
 }  // namespace
 
 TEST_CASE("device: every kind of run, states between runs, weights that change, clones") {
-  if (!device_here()) return;
-  CompiledGraph f = counter();
-  CHECK(f.device() == test::test_device());
-  CHECK(f.run({{"x", kOnes}}) == std::vector<std::vector<float>>{{0, 0, 0, 0}, kTwos});
-  const TensorView x{kTwos.data(), DType::F32, {}, 16};
-  const std::span<const Slot> slots = f.run_slots({&x, 1});
-  CHECK(at(f, slots[0]) == kOnes);
-  CHECK(at(f, slots[1]) == std::vector<float>(4, 4));
-  std::vector<float> a(4), b(4);
-  const MutableTensorView out[] = {{a.data(), DType::F32, {}, 16}, {b.data(), DType::F32, {}, 16}};
-  f.run_into({&x, 1}, out);
-  CHECK(a == std::vector<float>(4, 3));
-  const std::vector<NodeTime> times = f.profile({&x, 1});
-  REQUIRE(!times.empty());
-  CHECK(times[0].ns > 0);
-  CHECK(f.read_state("count").at(0) == 4);
-  CompiledGraph c = f.clone();
-  f.set_param("w", {1, 2, 3, 4});
-  CHECK(f.run({{"x", kTwos}})[1] == std::vector<float>{2, 4, 6, 8});
-  CHECK(c.run({{"x", kTwos}})[1] == std::vector<float>(4, 4));
-  CHECK(f.read_state("total").to_f32() == std::vector<float>(4, 9));
-  f.write_state("total", Tensor::full(f32({4}), 7));
-  CHECK(f.run({{"x", kOnes}})[0] == std::vector<float>(4, 7));
-  f.reset();
-  CHECK(f.run({{"x", kOnes}})[0] == std::vector<float>(4, 0));
-  CHECK(c.read_state("count").at(0) == 5);
+  if (device_here()) test::check_kinds_of_runs(Session(test::test_device()));
 }
 
 TEST_CASE("device: runs that nobody waits for yet, in order, and drained") {
-  if (!device_here()) return;
-  CompiledGraph f = counter();
-  for (int i = 0; i < 20; ++i) f.commit_no_wait({{"x", kOnes}});
-  const std::span<const Slot> slots = f.sync_pending();
-  REQUIRE(slots.size() == 2);
-  CHECK(at(f, slots[0]) == std::vector<float>(4, 19));
-  f.commit_no_wait({{"x", kTwos}});
-  drain_device(test::test_device());
-  CHECK(at(f, f.sync_pending()[0]) == std::vector<float>(4, 20));
-  const auto all = f.run_pipelined({{{"x", kOnes}}, {{"x", kTwos}}, {{"x", kOnes}}});
-  REQUIRE(all.size() == 3);
-  CHECK(all[2][0] == std::vector<float>(4, 25));
-  f.commit_no_wait({{"x", kOnes}});
-  { const CompiledGraph gone = std::move(f); }
-  drain_device(test::test_device());
+  if (device_here()) test::check_runs_in_flight(Session(test::test_device()));
 }
 
 TEST_CASE("device: tensors stay there from run to run, and come to the host when asked") {
-  if (!device_here()) return;
-  CompiledGraph f = counter();
-  std::vector<Tensor> out = f.run_device({{"x", Tensor::full(f32({4}), 3)}});
-  CHECK(out[1].device() == DeviceId(test::test_device()));
-  for (int i = 0; i < 3; ++i) out = f.run_device({{"x", out[1]}});  // doubles it
-  CHECK(out[1].to_host().to_f32() == std::vector<float>(4, 48));
-  CHECK(out[0].reshaped({2, 2}).to_host().to_f32() == std::vector<float>(4, 3 + 6 + 12));
-  CHECK(f.run_typed({{"x", out[1]}})[1].to_f32() == std::vector<float>(4, 96));
-  CHECK(to(out[1], Device::Cpu).to_f32() == std::vector<float>(4, 48));
-  CompiledGraph host = Session().compile([] {
-    Graph g("host");
-    g.set_outputs({g.input("x", f32({4})) * 2.0});
-    return g;
-  }());
-  CHECK(contains(error_text([&] { host.run_typed({{"x", out[1]}}); }), "copy it there with rlx::to"));
-  f.set_input("x", out[1]);
-  CHECK(f.run()[1] == std::vector<float>(4, 96));
+  if (device_here()) test::check_device_tensors(Session(test::test_device()));
 }
 
 TEST_CASE("device: values of every dtype arrive as they left") {
@@ -131,19 +56,7 @@ TEST_CASE("device: values of every dtype arrive as they left") {
 }
 
 TEST_CASE("device: two programs that share states are ordered, each on its stream") {
-  if (!device_here()) return;
-  CompiledGraph a = counter(), b = counter();
-  CHECK(b.share_state_from(a) == 2);
-  for (int i = 0; i < 30; ++i) {
-    a.commit_no_wait({{"x", kOnes}});
-    b.commit_no_wait({{"x", kTwos}});
-  }
-  CHECK(a.read_state("total").to_f32() == std::vector<float>(4, 90));
-  CHECK(b.read_state("count").at(0) == 60);
-  b.reset();
-  CHECK(a.run({{"x", kOnes}})[0] == std::vector<float>(4, 0));
-  a.write_state("total", Tensor::full(f32({4}), 7));
-  CHECK(b.run({{"x", kOnes}})[0] == std::vector<float>(4, 7));
+  if (device_here()) test::check_shared_states(Session(test::test_device()));
 }
 
 TEST_CASE("device: a donated tensor that somebody holds stays, another may go") {

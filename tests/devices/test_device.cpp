@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "rlx/driver/device.h"
@@ -23,7 +24,11 @@ std::string test_device_name() { return std::string(device_info(test_device()).i
 
 bool device_here() {
   const std::string reason = unavailable_reason(test_device());
-  if (reason.empty()) return true;
+  if (reason.empty()) {
+    // Open from test to test: else each program would open it again and compile its pipelines anew.
+    static const std::shared_ptr<OpenDevice> kept = Session(test_device()).open_device();
+    return kept != nullptr;
+  }
   const char* list = std::getenv("RLX_REQUIRE_DEVICES");
   const std::string required = concat_text(",", list ? list : "", ",");
   if (required.find("," + test_device_name() + ",") != std::string::npos)
@@ -35,11 +40,22 @@ bool device_here() {
 
 bool generated_kernels_here() { return device_here() && backend_for(test_device())->name() == "wgpu"; }
 
-std::string host_part(const CompiledGraph& f) {
+bool tpu_here() { return test_device() == Device::Tpu && device_here(); }
+
+std::string host_part(const KernelDispatchReport& dispatch) {
   std::string text;
-  for (const KindDispatch& k : f.compile_result().dispatch.summaries)
+  for (const KindDispatch& k : dispatch.summaries)
     if (k.path == DispatchPath::HostFallback) text += concat_text(k.name, ": ", k.why, "\n");
   return text;
+}
+
+bool in_share(std::size_t number) {
+  const char* text = std::getenv("RLX_TEST_SHARE");
+  if (!text) return true;
+  unsigned k = 0, n = 1;
+  if (std::sscanf(text, "%u/%u", &k, &n) != 2 || n == 0)
+    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_TEST_SHARE = ", text, " is not k/n"));
+  return number % n == k % n;
 }
 
 }  // namespace rlx::test

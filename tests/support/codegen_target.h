@@ -9,7 +9,8 @@
 
 namespace rlx::test {
 
-struct CodegenTarget final : Target {
+struct CodegenTarget final : RowTarget<codegen::Row> {
+  CodegenTarget() : RowTarget(codegen::row_table()) {}
   std::string_view name() const override { return "codegen"; }
   TargetLimits limits() const override {
     TargetLimits l;
@@ -18,24 +19,6 @@ struct CodegenTarget final : Target {
     return l;
   }
   bool runtime_symbols() const override { return true; }
-  const OpSet& kinds() const override { return codegen::row_kinds(); }
-  const char* refuses(const Graph& g, NodeId id) const override { return codegen::rows_refuse(g, id); }
-  bool reads_strided(const Graph& g, NodeId id, int operand) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && row->reads_strided && row->reads_strided(g, id, operand);
-  }
-  bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && row->in_place && row->in_place(g, id, operand, result);
-  }
-  bool reads_encoded(const Graph& g, NodeId id, int operand) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && row->reads_encoded && row->reads_encoded(g, id, operand);
-  }
-  bool skips_unread(const Graph& g, NodeId id, int result) const override {
-    const codegen::Row* row = codegen::find_row(g, id);
-    return row && result < 32 && (row->skips_unread >> result & 1U) != 0;
-  }
 };
 
 /// The kernels of all steps of `g`, compiled for a target of generated kernels. Symbols are runtime symbols, unless the

@@ -33,6 +33,24 @@ inline Graph changing_places() {
   return g;
 }
 
+/// A loop over x [steps, width], of extents up to 40 and 70 that a run knows; ys are the carries backwards.
+inline Graph late_loop() {
+  Graph g("late");
+  const Dim steps = g.symbol("steps", {.min = 1, .max = 40}), width = g.symbol("width", {.min = 1, .max = 70});
+  const Expr x = g.input("x", f32({steps, width})), h = g.input("h", f32({width}));
+  const LoopResult r = g.scan(h, x, [&](Graph& b, const ExprList& c, const ExprList& row) {
+    const Expr next = c[0] * 0.5 + b.sin(row[0]) + b.mean(row[0]);
+    return LoopStep{next, b.reverse(next, {0})};
+  });
+  g.set_outputs({r.carries[0], r.ys[0]});
+  return g;
+}
+inline CompileOptions late_extents() {
+  CompileOptions options;
+  options.symbol_modes = {{"steps", SymbolMode::runtime(40)}, {"width", SymbolMode::runtime(70)}};
+  return options;
+}
+
 /// A loop of as many trips as `n` says, at most 7, of x [4, 40]; a branch in it, a loop in that.
 inline Graph nested() {
   Graph g("nested");

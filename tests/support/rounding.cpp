@@ -20,7 +20,8 @@ using namespace rounding;
 
 class Walk {
  public:
-  Walk(const Graph& g, int depth) : g_(g), depth_(depth), results_(g.num_nodes()) {}
+  Walk(const Graph& g, int depth, Subnormals subnormals)
+      : g_(g), depth_(depth), subnormals_(subnormals), results_(g.num_nodes()) {}
 
   void set_leaf(NodeId id, Bounded b) { results_[id.index] = {std::move(b)}; }
   void run() {
@@ -84,7 +85,7 @@ class Walk {
 
   // A body on operands with bounds. Its constants are those of the program: exact.
   std::vector<Bounded> run_body(const Graph& body, const std::vector<Bounded>& inputs) const {
-    Walk inner(body, depth_);
+    Walk inner(body, depth_, subnormals_);
     const std::vector<NodeId> leaves = body.leaves(OpKind::Input);
     for (std::size_t i = 0; i < leaves.size(); ++i) inner.set_leaf(leaves[i], inputs[i]);
     inner.run();
@@ -177,7 +178,7 @@ class Walk {
     std::vector<Expr> operands;
     for (Value v : n.inputs) operands.push_back(parts.input(concat_text("x", operands.size()), g_.shape(v)));
     parts.set_outputs(decompose_into(parts, n.op, operands));
-    Walk inner(parts, depth_ + 1);
+    Walk inner(parts, depth_ + 1, subnormals_);
     for (std::size_t i = 0; i < in.size(); ++i) inner.set_leaf(operands[i].value().node, *in[i]);
     inner.run();
     std::vector<Bounded> out;
@@ -303,7 +304,7 @@ class Walk {
     return std::any_of(sources[0].begin(), sources[0].end(), [&](std::uint32_t v) { return sources[1].contains(v); });
   }
   // The rounding of the result, and what may overflow.
-  static void finish(DType t, const OpBox& op, const std::vector<const Bounded*>& in, Bounded& out) {
+  void finish(DType t, const OpBox& op, const std::vector<const Bounded*>& in, Bounded& out) const {
     bool lost = false;  // some operand is undecided: a NaN bound means nothing better
     for (const Bounded* b : in)
       lost = lost ||
@@ -317,6 +318,8 @@ class Walk {
     const bool narrow = t == DType::F16 || t == DType::BF16;
     const DType computed = narrow ? DType::F32 : t;
     const double places = allowance_of(op).places, largest = float_format(t).largest;
+    const double lost_below =
+        subnormals_ == Subnormals::MayBeZero && computes(op) ? std::ldexp(1.0, float_format(computed).min_exponent) : 0;
     for (std::size_t i = 0; i < count(out.value); ++i) {
       const double size = value_at(out.value, i);
       if (!std::isfinite(size)) {
@@ -328,10 +331,9 @@ class Walk {
       const bool exact = e[i] == 0 && places <= 0.5 && std::remainder(size, last_place(t, size)) == 0;
       if (size + e[i] > 0 && !exact) {
         if (places > 0) e[i] += places * last_place(computed, size);
-        const double smallest_normal = std::ldexp(1.0, float_format(computed).min_exponent);
-        if (places == kFunctionPlaces && size < smallest_normal) e[i] = std::max(e[i], smallest_normal);
         if (narrow && computes(op)) e[i] += last_place(t, size + e[i]) / 2;
       }
+      if (size < lost_below && size + e[i] > 0) e[i] = std::max(e[i], lost_below);
       if (size + e[i] > largest) e[i] = kApart;
     }
   }
@@ -344,17 +346,18 @@ class Walk {
 
   const Graph& g_;
   int depth_;
+  Subnormals subnormals_;
   std::vector<std::vector<Bounded>> results_;
 };
 
 }  // namespace
 
-BoundedResult evaluate_bounded(const Graph& graph, const NamedTensors& values) {
+BoundedResult evaluate_bounded(const Graph& graph, const NamedTensors& values, Subnormals subnormals) {
   std::map<std::string, std::vector<std::int64_t>, std::less<>> dims;
   for (const auto& [name, tensor] : values) dims.emplace(name, tensor.dims());
   const Graph bound = graph.is_static() ? Graph() : graph.bind(solve_symbols(graph, dims));
   const Graph& g = graph.is_static() ? graph : bound;
-  Walk walk(g, 0);
+  Walk walk(g, 0, subnormals);
   BoundedResult out;
   for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
     for (NodeId id : g.leaves(kind)) {

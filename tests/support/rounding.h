@@ -38,8 +38,11 @@ struct BoundedResult {
   std::map<std::string, Bounded, std::less<>> states;
 };
 
+/// What kernels make of subnormal numbers of the dtype that they compute in (F32 for F16 and BF16).
+enum class Subnormals : std::uint8_t { Kept, MayBeZero };
+
 /// Evaluates `g` as evaluate_with_states does, with bounds. The values given are exact.
-BoundedResult evaluate_bounded(const Graph& g, const NamedTensors& values);
+BoundedResult evaluate_bounded(const Graph& g, const NamedTensors& values, Subnormals subnormals = Subnormals::Kept);
 
 /// The largest distance of `got` from the exact value in multiples of the bound (at most 1 is right); NaN, infinities
 /// and whole numbers have to be met exactly. Elements that rounding decides are left out and added to `undecided`.

@@ -13,8 +13,7 @@ namespace rlx::test::rounding {
 
 using C = std::complex<double>;
 
-inline constexpr double kFunctionPlaces =
-    4;  // of a function without a row of its own; a subnormal result may also be 0
+inline constexpr double kFunctionPlaces = 4;  // of a function without a row of its own
 
 // -- values and bounds, element by element --
 

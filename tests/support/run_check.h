@@ -33,13 +33,18 @@ inline void expect_within_bound(const std::vector<Tensor>& got, const BoundedRes
   }
 }
 
-/// Compiles the sample and compares a run with the exact result.
-inline CompiledGraph check_sample(const Session& session, const Sample& sample) {
-  const Graph g = sample_graph(sample);
-  const NamedTensors values = bind_operands(draw_operands(sample));
+/// Compiles `g` and compares a run with the exact result.
+inline CompiledGraph check_run(const Session& session, const Graph& g, const NamedTensors& values,
+                               Subnormals subnormals = Subnormals::Kept) {
   CompiledGraph f = session.compile(Graph(g));
-  expect_within_bound(f.run_typed(values), evaluate_bounded(g, values));
+  expect_within_bound(f.run_typed(values), evaluate_bounded(g, values, subnormals));
   return f;
+}
+/// The same of a sample.
+inline CompiledGraph check_sample(const Session& session, const Sample& sample,
+                                  Subnormals subnormals = Subnormals::Kept) {
+  INFO("variant '", sample.name, "'");
+  return check_run(session, sample_graph(sample), bind_operands(draw_operands(sample)), subnormals);
 }
 
 /// Compares two runs of `f`, from its first states on, with what the rules compute exactly of `g`.
