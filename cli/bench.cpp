@@ -104,13 +104,21 @@ double profiled_flops(CompiledGraph& f, std::span<const TensorView> inputs) {
 
 constexpr Products kProducts[] = {Products::Exact, Products::BF16, Products::Int8};
 
+// What products of `f` lose of their weights: the leave, where any of its forms makes use of it.
+std::string_view lost_by(const CompiledGraph& f, const BenchOptions& o) {
+  const Graph& prepare = f.compile_result().lir.prepare;
+  for (const Node& n : prepare.nodes())
+    if (n.kind() == OpKind::Relayout && !n.op.as<ops::Relayout>().form.lossless) return o.products;
+  return products_name(Products::Exact);
+}
+
 // One object per case; the caller adds its own members and prints it.
 JsonWriter json_row(const char* kind, const CompiledGraph& f, const Session& session, const BenchOptions& o,
                     const std::string& name, const Timing& t) {
   JsonWriter json;
   json.begin_object().member("bench", kind).member("engine", "rlx").member("machine", machine_name());
   json.member("target", f.target_name()).member("threads", session.target()->threads());
-  json.member("products", o.products).member("case", name);
+  json.member("products", lost_by(f, o)).member("case", name);
   json.member("p50_us", t.p50).member("p10_us", t.p10).member("p90_us", t.p90).member("n", std::uint64_t{t.n});
   return json;
 }
@@ -122,8 +130,9 @@ void print_json(JsonWriter json) {
 }
 
 void print_header(const CompiledGraph& f, const BenchOptions& o, const std::string& what) {
-  std::printf("rlx " RLX_VERSION " on %s\n%s, %s products, %s\n", machine_name().c_str(), f.target_name().c_str(),
-              o.products.c_str(), what.c_str());
+  std::printf("rlx " RLX_VERSION " on %s\n%s, %s products%s, %s\n", machine_name().c_str(), f.target_name().c_str(),
+              o.products.c_str(), o.products == products_name(Products::Exact) ? "" : " where it has kernels for them",
+              what.c_str());
 }
 
 void print_row(const std::string& name, const Timing& t, double flops, double ready_ms, const CompiledGraph& f) {
@@ -193,8 +202,8 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   return ms;
 }
 
-// Where the time of a run on one thread goes, kernel by kernel, beside the least time that the machine allows; the
-// slowest first.
+// Where the time of a run goes, kernel by kernel, the slowest first; on the cpu of a run on one thread, beside the
+// least time that the machine allows.
 struct KernelTime {
   std::string op, kernel;
   double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
@@ -217,39 +226,48 @@ std::vector<KernelTime> breakdown_of(CompiledGraph& f, std::span<const TensorVie
   return sorted;
 }
 
-void print_breakdown(std::vector<KernelTime> rows) {
+void print_breakdown(std::vector<KernelTime> rows, const CompiledGraph& f) {
+  const bool floors = f.device() == Device::Cpu;
   KernelTime all{"all", ""};
   for (const KernelTime& row : rows) {
     all.ns += row.ns, all.floor_ns += row.floor_ns, all.flops += row.flops, all.bytes += row.bytes;
     all.nodes += row.nodes;
   }
   rows.push_back(all);
-  std::printf("  %-52s %5s %10s %6s %10s %7s %8s %7s\n", "op  kernel, on one thread", "nodes", "us", "%", "floor us",
-              "floor %", "GFLOP/s", "GB/s");
-  for (const KernelTime& row : rows)
-    std::printf("  %-52s %5d %10.1f %6.1f %10.1f %7.1f %8.1f %7.1f\n",
+  std::printf("  %-52s %5s %10s %6s", floors ? "op  kernel, on one thread" : "op  kernel", "nodes", "us", "%");
+  if (floors) std::printf(" %10s %7s", "floor us", "floor %");
+  std::printf(" %8s %7s\n", "GFLOP/s", "GB/s");
+  for (const KernelTime& row : rows) {
+    std::printf("  %-52s %5d %10.1f %6.1f",
                 row.kernel.empty() ? row.op.c_str() : concat_text(row.op, "  ", row.kernel).c_str(), row.nodes,
-                row.ns / 1e3, 100 * row.ns / all.ns, row.floor_ns / 1e3, 100 * row.floor_ns / row.ns,
-                row.flops / row.ns, row.bytes / row.ns);
+                row.ns / 1e3, 100 * row.ns / all.ns);
+    if (floors) std::printf(" %10.1f %7.1f", row.floor_ns / 1e3, 100 * row.floor_ns / row.ns);
+    std::printf(" %8.1f %7.1f\n", row.flops / row.ns, row.bytes / row.ns);
+  }
 }
 
-// The same rows as members of a case's object, after the limits that the floors come from.
+// The same rows as members of a case's object, on the cpu after the limits that the floors come from.
 void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const MachineLimits& limits) {
-  json.key("limits").begin_object().member("gflop_per_s", limits.gflops).key("bandwidth").begin_array();
-  for (const MachineLimits::Bandwidth& b : limits.bandwidth)
-    json.begin_object().member("bytes", std::uint64_t{b.bytes}).member("gb_per_s", b.gb_per_s).end_object();
-  json.end_array().end_object().key("breakdown").begin_array();
+  const bool floors = limits.gflops > 0;
+  if (floors) {
+    json.key("limits").begin_object().member("gflop_per_s", limits.gflops).key("bandwidth").begin_array();
+    for (const MachineLimits::Bandwidth& b : limits.bandwidth)
+      json.begin_object().member("bytes", std::uint64_t{b.bytes}).member("gb_per_s", b.gb_per_s).end_object();
+    json.end_array().end_object();
+  }
+  json.key("breakdown").begin_array();
   for (const KernelTime& row : rows) {
     json.begin_object().member("op", row.op).member("kernel", row.kernel).member("nodes", row.nodes);
-    json.member("us", row.ns / 1e3).member("floor_us", row.floor_ns / 1e3).member("gflop", row.flops / 1e9);
+    json.member("us", row.ns / 1e3).member("gflop", row.flops / 1e9);
+    if (floors) json.member("floor_us", row.floor_ns / 1e3);
     json.member("bytes", row.bytes).end_object();
   }
   json.end_array();
 }
 
-// What the machine can do, measured now, for --breakdown; printed where people read.
-MachineLimits measured_limits(const BenchOptions& o) {
-  if (!o.breakdown) return {};
+// What the machine can do on the cpu, measured now, for --breakdown; printed where people read.
+MachineLimits measured_limits(const BenchOptions& o, const CompiledGraph& f) {
+  if (!o.breakdown || f.device() != Device::Cpu) return {};
   const MachineLimits limits = one_thread_limits(Device::Cpu, o.isa);
   if (o.json) return limits;
   std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
@@ -268,10 +286,7 @@ Session session_of(const BenchOptions& o) {
   Session session = session_on(o.device);
   if (o.threads) session.with_threads(o.threads);
   session.with_policy(PrecisionPolicy::with_products(products_called(o.products)));
-  if (!o.isa.empty()) {
-    session.with_isa(o.isa);
-    check_arguments([&] { return session.target(); });  // knows the names
-  }
+  if (!o.isa.empty()) check_arguments([&] { return session.with_isa(o.isa).target(); });  // knows the names
   return session;
 }
 
@@ -294,7 +309,7 @@ void bench_model(const BenchOptions& o) {
   load_checkpoint(f, weights, weights_file);
   double load_ms = us_since(start) / 1e3;
   if (!o.json) print_header(f, o, o.model);
-  const MachineLimits limits = measured_limits(o);
+  const MachineLimits limits = measured_limits(o, f);
   for (std::size_t n = 0; n < shapes.size(); ++n) {
     const auto [b, s] = shapes[n];
     auto t = Clock::now();
@@ -320,7 +335,7 @@ void bench_model(const BenchOptions& o) {
       print_json(std::move(json));
     } else {
       print_row(o.shapes[n], timing, flops, compile_ms, f);
-      if (o.breakdown) print_breakdown(breakdown_of(f, r.inputs, limits));
+      if (o.breakdown) print_breakdown(breakdown_of(f, r.inputs, limits), f);
     }
     std::fflush(stdout);
   }
@@ -369,7 +384,7 @@ void bench_graph(const BenchOptions& o) {
     print_header(f, o,
                  concat_text("graph ", name, " (", o.graph, "), ", num_made_up, " of ", values.size(),
                              " inputs and params with made-up values"));
-  const MachineLimits limits = measured_limits(o);
+  const MachineLimits limits = measured_limits(o, f);
   std::vector<std::vector<std::int64_t>> dims;
   for (const std::string& input : inputs) dims.push_back(values.at(input).dims());
   std::vector<TensorView> views;
@@ -387,7 +402,7 @@ void bench_graph(const BenchOptions& o) {
     print_json(std::move(json));
   } else {
     print_row(name, timing, flops, ready_ms, f);
-    if (o.breakdown) print_breakdown(breakdown_of(f, views, limits));
+    if (o.breakdown) print_breakdown(breakdown_of(f, views, limits), f);
   }
   if (o.memory) report_memory(*session.open_device(), f.prepared_bytes());
 }
@@ -420,7 +435,7 @@ void register_bench(CLI::App& app) {
   sub->add_option("--shapes", o->shapes, "of the model: BATCHxSEQUENCE, several by commas")
       ->delimiter(',')
       ->needs(model);
-  sub->add_option("-d,--device", o->device, "A device of `rlx devices`, or reference")->capture_default_str();
+  sub->add_option("-d,--device", o->device, kDeviceUsage)->capture_default_str();
   sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, kMaxThreads));
   sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
   std::vector<std::string> product_names;

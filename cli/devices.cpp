@@ -39,6 +39,24 @@ void list_environment(bool json_format) {
   out.close();
 }
 
+void list_options(bool json_format) {
+  Output out("-");
+  JsonWriter json;
+  json.begin_array();
+  for (Device d : registered_devices())
+    for (const DeviceOptionInfo& o : backend_for(d)->option_infos()) {
+      const std::string_view id = device_info(d).id, when = o.at_open ? "open" : "compile";
+      json.begin_object().member("device", id).member("name", o.name).member("what", o.what).member("acts_at", when);
+      json.end_object();
+      char line[64];
+      std::snprintf(line, sizeof line, "%-9s %-10s ", std::string(id).c_str(), std::string(o.name).c_str());
+      if (!json_format) out.write(concat_text(line, o.what, " (at ", when, ")\n"));
+    }
+  json.end_array();
+  if (json_format) out.write(json.take() + "\n");
+  out.close();
+}
+
 std::vector<DeviceInfo> by_priority() {
   std::vector<DeviceInfo> devices(all_devices().begin(), all_devices().end());
   std::sort(devices.begin(), devices.end(),
@@ -88,7 +106,7 @@ void list_devices(bool json_format) {
 void register_devices(CLI::App& app) {
   struct Args {
     std::string format = "text", output;
-    bool environment = false, dtypes = false;
+    bool environment = false, options = false, dtypes = false;
   };
   auto args = std::make_shared<Args>();
   CLI::App* cmd = app.add_subcommand("devices", "List devices and whether they can be used here");
@@ -97,15 +115,23 @@ void register_devices(CLI::App& app) {
                      ->capture_default_str();
   auto* environment =
       cmd->add_flag("--env", args->environment, "the environment variables rlx reads, instead of the devices");
+  auto* options = cmd->add_flag("--options", args->options,
+                                "what sessions on each device take as options (Session(device, {{NAME, VALUE}}); "
+                                "device_options in Python), instead of the devices")
+                      ->excludes(environment);
   auto* dtypes = cmd->add_flag("--dtypes", args->dtypes,
                                "which op runs in which dtype on which device, as a page: docs/devices.md")
                      ->excludes(format)
-                     ->excludes(environment);
+                     ->excludes(environment)
+                     ->excludes(options);
   cmd->add_option("-o,--output", args->output, "file for --dtypes instead of the standard output")
       ->type_name("FILE")
       ->needs(dtypes);
   cmd->callback([args] {
-    if (!args->dtypes) return (args->environment ? list_environment : list_devices)(args->format == "json");
+    if (!args->dtypes)
+      return (args->environment ? list_environment
+              : args->options   ? list_options
+                                : list_devices)(args->format == "json");
     Output out(args->output);
     out.write(devices_page());
     out.close();

@@ -209,7 +209,8 @@ void run(const EmbedArgs& args) {
   Texts input = read_texts(args);
   SentenceEncoderOptions options;
   options.num_threads = args.threads;
-  options.device = device_called(args.device);
+  const NamedDevice device = device_called(args.device);
+  options.device = device.id, options.device_options = device.options;
   options.max_batch = args.batch;
   options.max_sequence = args.max_tokens;
   options.zero_empty = args.zero_empty;
@@ -268,8 +269,7 @@ void register_embed(CLI::App& app) {
       ->check(CLI::IsMember({"json", "npy", "text"}));
   cmd->add_option("-o,--output", args->output, "Write here instead of the standard output")->type_name("FILE");
   cmd->add_option("--batch", args->batch, "Texts that run together")->check(CLI::Range(1, 4096))->capture_default_str();
-  cmd->add_option("-d,--device", args->device, "A device of `rlx devices`, maybe with an ordinal: cuda:1")
-      ->capture_default_str();
+  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
   cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();

@@ -72,38 +72,62 @@ Binding split_binding(const std::string& text) {
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-namespace {
-[[noreturn]] void throw_no_device(const std::string& text, std::vector<std::string> names) {
-  for (const DeviceInfo& d : all_devices()) names.emplace_back(d.id);
-  throw UsageError(ErrorCode::InvalidArgument, concat_text("there is no device '", text, "'"),
-                   did_you_mean(text, names, "`rlx devices` lists them"));
-}
-}  // namespace
-
-DeviceId device_called(const std::string& text) {
-  if (const auto device = parse_device_id(text)) return *device;
-  throw_no_device(text, {});
+NamedDevice device_called(const std::string& text) {
+  NamedDevice out;
+  std::size_t end = text.find(',');
+  const auto id = parse_device_id(text.substr(0, end));
+  if (!id && end != std::string::npos && backend_by_name(text.substr(0, end)))
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("backend '", text.substr(0, end), "' takes no options"),
+                     "name a device of `rlx devices`");
+  if (!id) {
+    const Diagnostic d =
+        no_such_device(text.substr(0, end), backend_by_name("reference") ? std::vector<std::string>{"reference"}
+                                                                         : std::vector<std::string>());
+    throw UsageError(ErrorCode::InvalidArgument, d.message, d.hint);
+  }
+  out.id = *id;
+  while (end != std::string::npos) {
+    const std::size_t begin = end + 1;
+    end = text.find(',', begin);
+    const std::string option = text.substr(begin, end == std::string::npos ? end : end - begin);
+    const std::size_t at = option.find('=');
+    if (at == std::string::npos || at == 0)
+      throw UsageError(ErrorCode::InvalidArgument,
+                       concat_text("'", option, "' in '", text, "' is no option of a device"),
+                       "write it like tpu,plugin=PATH; `rlx devices --options` lists them");
+    if (!out.options.emplace(option.substr(0, at), option.substr(at + 1)).second)
+      throw UsageError(ErrorCode::InvalidArgument,
+                       concat_text("'", text, "' gives option '", option.substr(0, at), "' twice"), "give it once");
+  }
+  return out;
 }
 
 Session session_on(const std::string& text) {
-  if (const auto device = parse_device_id(text)) return Session(*device);
-  if (backend_by_name(text)) return Session::on_backend(text);
-  throw_no_device(text,
-                  backend_by_name("reference") ? std::vector<std::string>{"reference"} : std::vector<std::string>());
+  if (backend_by_name(text) && !parse_device_id(text)) return Session::on_backend(text);
+  const NamedDevice device = device_called(text);
+  return Session(device.id, device.options);
 }
+
+namespace {
+// Why nothing can be run there; "" for what can, and for a backend's name.
+std::string absence(const std::string& text) {
+  if (backend_by_name(text) && !parse_device_id(text)) return {};
+  const NamedDevice device = device_called(text);
+  const auto backend = backend_for(device.id.kind);
+  // Options may decide what there is: the session says so.
+  return backend && !device.options.empty() && backend->probe_with(device.id.kind, device.options).count != 0
+             ? std::string()
+             : unavailable_reason(device.id.kind);
+}
+}  // namespace
 
 Session plan_session_on(const std::string& text) {
-  const auto device = parse_device_id(text);
-  if (device && !unavailable_reason(device->kind).empty()) return Session::for_target(*device);
-  return session_on(text);
+  if (absence(text).empty()) return session_on(text);
+  const NamedDevice device = device_called(text);
+  return Session::for_target(device.id, device.options);
 }
 
-NamedTarget target_on(const std::string& text) {
-  const auto device = parse_device_id(text);
-  if (std::string why = device ? unavailable_reason(device->kind) : std::string(); !why.empty())
-    return {Session::for_target(*device).target(), std::move(why)};
-  return {session_on(text).target(), {}};
-}
+NamedTarget target_on(const std::string& text) { return {plan_session_on(text).target(), absence(text)}; }
 
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts) {
   SymbolBinding out;

@@ -21,8 +21,17 @@ struct Binding {
 };
 Binding split_binding(const std::string& text);
 
-/// The device called `text`: an id or alias, maybe with an ordinal ("cuda:1"). UsageError names the nearest.
-DeviceId device_called(const std::string& text);
+/// A device as the command line names it, with options of its backend.
+struct NamedDevice {
+  DeviceId id;
+  DeviceOptions options;
+};
+/// What --device takes.
+inline constexpr const char* kDeviceUsage =
+    "device to run on (`rlx devices` lists them), maybe with options: vulkan, tpu:1, \"tpu,plugin=PATH,cache=FOLDER\"";
+/// The device called `text`: an id or alias, maybe with an ordinal ("cuda:1"), then options that `rlx devices
+/// --options` lists (",kernels=hardware"), whose values hold no commas. UsageError names the nearest.
+NamedDevice device_called(const std::string& text);
 /// A session on the device called `text`, which may also be the name of a backend ("reference").
 Session session_on(const std::string& text);
 

@@ -229,8 +229,7 @@ void register_inspect(CLI::App& app) {
   cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension; the plan of buffers needs all of them")
       ->type_name("SYMBOL=N")
       ->allow_extra_args(false);
-  cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, there or not, or reference")
-      ->capture_default_str();
+  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
   cmd->add_option("-s,--stage", args->stages, "show only these stages, separated by commas")
       ->delimiter(',')
       ->type_name("NAME")

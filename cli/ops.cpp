@@ -1,6 +1,7 @@
 // `rlx ops`: the table of ops with their rules, and the devices that have kernels for them.
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -179,6 +180,21 @@ std::string coverage() {
   return out;
 }
 
+// "tpu: subnormal ...", for each backend and each of its differences about the op.
+std::vector<std::string> differences_of(const OpDef& def) {
+  std::map<std::string_view, std::string> devices;  // by backend
+  for (Device d : registered_devices()) {
+    std::string& names = devices[backend_for(d)->name()];
+    names += concat_text(names.empty() ? "" : ", ", device_info(d).id);
+  }
+  std::vector<std::string> out;
+  for (const auto& [backend, names] : devices)
+    for (const Difference& d : backend_by_name(backend)->differences())
+      if (std::find(d.kinds.begin(), d.kinds.end(), def.kind) != d.kinds.end())
+        out.push_back(concat_text(names, ": ", d.text));
+  return out;
+}
+
 std::string one_op(const OpDef& def) {
   std::string out = concat_text(def.name, "(", def.inputs.text(), ")  ", level_name(def.level), ", ", facts_text(def),
                                 ", precision ", precision_text(def.precision), "\n", def.what, "\n");
@@ -199,6 +215,9 @@ std::string one_op(const OpDef& def) {
   const std::vector<NamedClaims> all = targets();
   if (!all.empty()) out += "devices:\n";
   for (const NamedClaims& t : all) out += concat_text("  ", t.name, ": ", path_on(def, t), "\n");
+  const std::vector<std::string> differences = differences_of(def);
+  if (!differences.empty()) out += "numbers that are not those of the rules:\n";
+  for (const std::string& d : differences) out += concat_text("  on ", d, "\n");
   SampleSet samples;
   if (def.samples.has()) def.samples(samples);
   out += concat_text("samples: ", samples.all().size(), "\n");
@@ -243,6 +262,12 @@ std::string markdown() {
   }
   out += "\n## What they compute\n\n| op | result |\n|---|---|\n";
   for (const OpDef* def : all_op_defs()) out += concat_text("| `", def->name, "` | ", def->what, " |\n");
+  out +=
+      "\n## Where devices differ\n\nNumbers that are not those of the op's rules. Fused ops and composites have the "
+      "differences of their parts. The tests of devices show each, and allow for no other.\n\n| op | difference "
+      "|\n|---|---|\n";
+  for (const OpDef* def : all_op_defs())
+    for (const std::string& d : differences_of(*def)) out += concat_text("| `", def->name, "` | On ", d, ". |\n");
   out += "\n## Enumerators\n\n| op | attribute | names |\n|---|---|---|\n";
   for (const OpDef* def : all_op_defs())
     for (const AttrField& f : def->attrs)

@@ -146,8 +146,7 @@ void register_run(CLI::App& app) {
   cmd->add_option("--max-values", args->max_values, "values printed per output")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  auto* device =
-      cmd->add_option("-d,--device", args->device, "a device of `rlx devices`, or reference")->capture_default_str();
+  auto* device = cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
   auto* oracle =
       cmd->add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
           ->excludes(device);

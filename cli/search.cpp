@@ -78,7 +78,8 @@ void run(const SearchArgs& args) {
   const std::vector<Found> found = read_passages(args);
   SentenceEncoderOptions options;
   options.num_threads = args.threads;
-  options.device = device_called(args.device);
+  const NamedDevice device = device_called(args.device);
+  options.device = device.id, options.device_options = device.options;
   options.max_batch = args.batch;
   SentenceEncoder encoder(args.model, options);
   const Tensor query =
@@ -156,8 +157,7 @@ void register_search(CLI::App& app) {
   cmd->add_option("--batch", args->batch, "Passages that run together")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  cmd->add_option("-d,--device", args->device, "A device of `rlx devices`, maybe with an ordinal: cuda:1")
-      ->capture_default_str();
+  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
   cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();

@@ -20,3 +20,9 @@ done
 } >&2
 say "export RLX_WGPU_LIB='$devices/wgpu/libwgpu_native-release.so'"
 say "export RLX_TPU_PLUGIN='$devices/pjrt/pjrt_c_api_cpu_plugin.so'"
+# Mesa looks for a compositor there and complains on standard error of each process where it is not set (ssh,
+# containers).
+if [ -z "${XDG_RUNTIME_DIR:-}" ]; then
+  mkdir -p -m 700 "$root/build/xdg"
+  say "export XDG_RUNTIME_DIR='$root/build/xdg'"
+fi

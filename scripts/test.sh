@@ -40,9 +40,29 @@ step() {
   current=$* current_started=$SECONDS
   heading "$* (minute $(((SECONDS - started) / 60)))"
 }
-# Runs on every way out of a full run, so that a failed one leaves its report too.
+# What leaves a core idle, or waits for the network, runs beside a step: `beside NAME COMMAND...` starts it,
+# `end_beside NAME` waits for it, shows what it said and fails as it did.
+declare -A beside_pid=()
+beside() {
+  ("${@:2}") >"$root/build/$1.log" 2>&1 &
+  beside_pid[$1]=$!
+}
+end_beside() {
+  local status=0
+  wait "${beside_pid[$1]}" || status=$?
+  unset "beside_pid[$1]"
+  cat "$root/build/$1.log"
+  [ "$status" -eq 0 ] || fail "$1 failed; what it said stands above"
+}
+# On every way out: nothing runs on, and a full run that failed leaves its report too.
+on_exit() {
+  local status=$?
+  [ ${#beside_pid[@]} -eq 0 ] || kill "${beside_pid[@]}" 2>/dev/null || true
+  [ -z "$full" ] || write_report "$status"
+}
+trap on_exit EXIT
 write_report() {
-  local status=$? report=$root/build/report-$full-$(date +%F).md
+  local status=$1 report=$root/build/report-$full-$(date +%F).md
   [ "$status" -eq 0 ] && end_step passed || end_step "**failed**"
   {
     printf '# Full test run of %s, %s\n\n' "$full" "$(date '+%F %H:%M %Z')"
@@ -58,7 +78,6 @@ if [ -n "$full" ]; then
   export RLX_ALL_CASES=1  # sanitizers too take every case
   mkdir -p build
   rm -f build/benches.md
-  trap write_report EXIT
 fi
 # Builds quietly; on failure shows what the compiler said.
 build() {
@@ -70,15 +89,16 @@ build() {
   }
 }
 
-# The wheel with the dev libraries, in an environment with what its tests need.
+# An environment with what the tests of the Python package need, and the wheel with the dev libraries in it.
 python_env=$root/build/venv-python
+python_environment() {
+  [ -x "$python_env/bin/pytest" ] || python3 -m venv "$python_env"
+  "$python_env/bin/pip" install --quiet --disable-pip-version-check "${python_test_wheels[@]}" ml_dtypes nanobind
+}
 python_wheel() {
   scripts/wheel.sh --yes --prebuilt build/dev --out build/wheels-dev
-  [ -x "$python_env/bin/pytest" ] || python3 -m venv "$python_env"
-  "$python_env/bin/pip" install --quiet --disable-pip-version-check "${python_test_wheels[@]}"
   "$python_env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
     build/wheels-dev/rlx-*.whl
-  "$python_env/bin/pip" install --quiet --disable-pip-version-check ml_dtypes
 }
 python_tests() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider -n logical "$@"; }
 
@@ -95,6 +115,7 @@ export RLX_MODEL_DIR=$model_dir
 export RLX_REQUIRE_ALL_TESTS=1  # a test that would skip itself for something missing fails instead
 say "all there"
 mkdir -p build
+beside python-environment python_environment  # mostly downloads
 
 # Of the devices' variants of samples (dtypes, sizes, gradients, batches) one in so many; full runs take all.
 variants=24
@@ -104,6 +125,7 @@ if [[ $full =~ ^(vulkan|opengl|webgpu|tpu)$ ]]; then
   build/dev/rlx devices
   ctest --preset dev -L "^$full\$"
   step "$full: Python's oracles"
+  end_beside python-environment
   python_wheel
   if [ "$full" = webgpu ]; then use_strict_adapter; fi
   python_tests --full "$full" tests/python/test_{programs,devices,ops,ops_derivatives}.py
@@ -146,13 +168,19 @@ if [ "$(uname -m)" = x86_64 ]; then
   wait "$older"
 fi
 
-step "rlx run against NumPy"
+step "Python: a wheel with the dev libraries; beside it rlx run against NumPy, timelines of RLX_TRACE"
 with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python3-numpy"
-"$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
-"$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
-
-step "Python: a wheel with the dev libraries, its tests beside NumPy and JAX"
+run_programs() {
+  "$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
+  "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
+  python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"
+}
+end_beside python-environment
+beside run-programs run_programs
 python_wheel
+end_beside run-programs
+
+step "Python: tests beside NumPy and JAX"
 python_tests ${full:+--full cpu} tests/python
 step "Python: random programs and arrays on the proof device"
 python_tests --plugin "$root/build/dev/python/plugins/proof.so" --device directx ${full:+--full directx} \
@@ -164,9 +192,8 @@ for device in tpu vulkan; do  # whole programs of many ops: each takes seconds t
     -k "(sample and (900000 or 900020)) or devices"
 done
 
-step "pages of rlx inspect in a headless Chromium, timelines of RLX_TRACE"
+step "pages of rlx inspect in a headless Chromium"  # nothing beside it: it looks at how long they take
 python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
-python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"
 
 # The libraries of devices are not built with sanitizers and keep memory of their own to the end: here stand-ins run our
 # side of them.
@@ -183,7 +210,6 @@ build asan --target "${asan_targets[@]}" "${fuzzers[@]}"
 ctest --preset asan
 
 step "Python: the extension under address + undefined sanitizers$([ -n "$full" ] || echo ', a sample')"
-"$python_env/bin/pip" install --quiet --disable-pip-version-check nanobind
 VIRTUAL_ENV=$python_env build python-asan
 asan_library=$(clang++-15 -print-file-name="libclang_rt.asan-$(uname -m).so")
 [ -f "$asan_library" ] || fail "clang 15 has no shared library of its address sanitizer"

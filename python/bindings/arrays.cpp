@@ -541,8 +541,8 @@ void bind_arrays(nb::module_& m) {
               throw nb::buffer_error("copy=False, but the array is on a device: it comes by a copy");
             check_not_donated(a);
             if (!must && !to_host) return to_capsule(a, max_version);
-            Tensor t = on_host(a.tensor);
-            return to_capsule({t.data() == a.tensor.data() ? Tensor::copy_of(t.data(), t.shape()) : t}, max_version);
+            const Tensor t = a.tensor;  // while other threads may donate the array
+            return to_capsule({t.buffer() ? on_host(t) : Tensor::copy_of(t.data(), t.shape())}, max_version);
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())

@@ -29,6 +29,7 @@ constexpr std::string_view kKept = "Python exception ";
 constexpr std::pair<std::string_view, std::string_view> kSpelling[] = {
     {"rlx::available_devices()", "rlx.devices()"},
     {"rlx::to(tensor, device)", "array.to(device)"},
+    {"copy it there with rlx::to(tensor, *session.open_device())", "bring it by way of the host: array.to_host()"},
     {"CompileOptions::dim_binding", "the compile option dims"},
     {"CompileOptions::", "the compile option "},
     {"SymbolMode::runtime(bound)", "its largest value as mode"},

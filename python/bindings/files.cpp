@@ -61,18 +61,19 @@ void bind_files(nb::module_& m) {
       .def(
           "__init__",
           [](PyEncoder* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
-             std::int64_t max_sequence, bool zero_empty) {
+             std::int64_t max_sequence, bool zero_empty, const std::string& device) {
             SentenceEncoderOptions o;
             o.num_threads = threads;
             o.max_batch = max_batch;
             o.max_sequence = max_sequence;
             o.zero_empty = zero_empty;
+            o.device = device_from(device);
             const std::string folder = existing(path);
             const nb::gil_scoped_release free;
             new (self) PyEncoder{SentenceEncoder(folder, o)};
           },
           nb::arg("folder"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("max_batch") = 32,
-          nb::arg("max_sequence") = 0, nb::arg("zero_empty") = false)
+          nb::arg("max_sequence") = 0, nb::arg("zero_empty") = false, nb::arg("device") = "cpu")
       .def(
           "embed",
           [](PyEncoder& e, nb::handle texts) {

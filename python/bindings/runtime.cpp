@@ -21,10 +21,7 @@ namespace rlx::python {
 
 DeviceId device_from(const std::string& text) {
   if (const auto id = parse_device_id(text)) return *id;
-  std::vector<std::string> names;
-  for (const DeviceInfo& d : all_devices()) names.emplace_back(d.id);
-  raise(ErrorCode::DeviceUnavailable, concat_text("there is no kind of device '", text, "'"),
-        did_you_mean(text, names, quoted_names(names, 12)));
+  throw Error(no_such_device(text));
 }
 
 namespace {
@@ -44,10 +41,22 @@ Products products_from(const std::string& text) {
   raise(ErrorCode::InvalidArgument, concat_text("products '", text, "' is none of exact, bfloat16 and int8"));
 }
 
+DeviceOptions device_options_from(nb::handle h) {
+  DeviceOptions out;
+  if (h.is_none()) return out;
+  const nb::dict given = cast_as<nb::dict>(h, "Session: device_options");
+  for (const auto [key, value] : given)
+    out[cast_as<std::string>(key, "Session: a key of device_options")] = nb::cast<std::string>(nb::str(value));
+  return out;
+}
+
 Session session_for(const std::string& device, int threads, const std::string& isa, const std::string& precision,
-                    const std::string& products, const std::shared_ptr<Trace>& trace) {
-  Session s =
-      backend_by_name(device) && !parse_device_id(device) ? Session::on_backend(device) : Session(device_from(device));
+                    const std::string& products, const std::shared_ptr<Trace>& trace, const DeviceOptions& options) {
+  const bool by_backend = backend_by_name(device) && !parse_device_id(device);
+  if (by_backend && !options.empty())
+    raise(ErrorCode::InvalidArgument, concat_text("backend '", device, "' takes no device_options"),
+          "leave them out, or name a device");
+  Session s = by_backend ? Session::on_backend(device) : Session(device_from(device), options);
   if (threads) s.with_threads(threads);
   if (!isa.empty()) s.with_isa(isa);
   if (!precision.empty()) s.with_precision(precision_from(precision));
@@ -378,11 +387,12 @@ void bind_runtime(nb::module_& m) {
       m, "Session",
       "Compiles graphs for one device; may be used from many threads. device: one of rlx.devices(); threads: 0 for all "
       "cores; isa: an instruction set to keep to (\"avx2\"); precision: \"float16\" or \"bfloat16\" for mixed "
-      "precision; products: \"bfloat16\" or \"int8\" for products that read their weights in fewer bits.")
+      "precision; products: \"bfloat16\" or \"int8\" for products that read their weights in fewer bits; "
+      "device_options: of the device's backend, `rlx devices --options` lists them ({\"plugin\": PATH} of tpu).")
       .def(
           "__init__",
           [](Session* self, nb::handle device, nb::handle threads, nb::handle isa, nb::handle precision,
-             nb::handle products, nb::handle trace) {
+             nb::handle products, nb::handle trace, nb::handle device_options) {
             if (!trace.is_none() && !nb::isinstance<Trace>(trace))
               raise(ErrorCode::DTypeMismatch,
                     concat_text("Session: trace must be an rlx.Trace, got ", described(trace)),
@@ -391,14 +401,19 @@ void bind_runtime(nb::module_& m) {
                 cast_as<std::string>(device, "Session: device"), cast_as<int>(threads, "Session: threads"),
                 cast_as<std::string>(isa, "Session: isa"), cast_as<std::string>(precision, "Session: precision"),
                 cast_as<std::string>(products, "Session: products"),
-                trace.is_none() ? nullptr : nb::cast<std::shared_ptr<Trace>>(trace)));
+                trace.is_none() ? nullptr : nb::cast<std::shared_ptr<Trace>>(trace),
+                device_options_from(device_options)));
           },
           nb::arg("device").none() = "cpu", nb::kw_only(), nb::arg("threads").none() = 0, nb::arg("isa").none() = "",
           nb::arg("precision").none() = "", nb::arg("products").none() = "", nb::arg("trace").none() = nb::none(),
-          nb::sig("def __init__(self, device: str = \"cpu\", *, threads: int = 0, isa: str = \"\", precision: str = "
-                  "\"\", products: str = \"\", trace: Trace | None = None) -> None"))
+          nb::arg("device_options").none() = nb::none(),
+          nb::sig(
+              "def __init__(self, device: str = \"cpu\", *, threads: int = 0, isa: str = \"\", precision: str = "
+              "\"\", products: str = \"\", trace: Trace | None = None, device_options: dict[str, str] | None = None) "
+              "-> None"))
       .def_prop_ro(
-          "device", [](const Session& s) { return device_text(s.device()); }, "The device that it compiles for.")
+          "device", [](const Session& s) { return device_text(s.open_device()->id()); },
+          "The device that it compiles for.")
       .def(
           "compile",
           [](const Session& s, nb::handle graph, nb::kwargs options) {
@@ -455,7 +470,7 @@ void bind_runtime(nb::module_& m) {
           "set_param",
           [](PyCompiled& c, nb::handle param, nb::handle value) {
             const auto name = cast_as<std::string>(param, "set_param: name");
-            const Tensor t = value_for(c.program.params(), name, value);
+            const Tensor t = value_for(c.program.params(), name, value).to_host();
             // What a later write of the owner would change is not shared.
             const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
             locked(c, [&] { c.program.set_param(name, own); });

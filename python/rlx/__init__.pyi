@@ -50,6 +50,7 @@ class _JitOptions(_Options, total=False):
     isa: str
     precision: str
     products: str
+    device_options: dict[str, str] | None
     trace: Trace | None
     cache_size: int
 
@@ -337,6 +338,7 @@ class Session:
         precision: str = "",
         products: str = "",
         trace: Trace | None = None,
+        device_options: dict[str, str] | None = None,
     ) -> None: ...
     @property
     def device(self) -> str: ...
@@ -397,7 +399,8 @@ def save_safetensors(path: str | PathLike[str], tensors: Mapping[str, ArrayLike]
 
 class SentenceEncoder:
     def __init__(
-        self, folder: str | PathLike[str], *, threads: int = 0, max_batch: int = 32, max_sequence: int = 0, zero_empty: bool = False
+        self, folder: str | PathLike[str], *, threads: int = 0, max_batch: int = 32, max_sequence: int = 0, zero_empty: bool = False,
+        device: str = "cpu",
     ) -> None: ...
     @property
     def hidden_size(self) -> int: ...
@@ -459,6 +462,7 @@ def load(
     isa: str = "",
     precision: str = "",
     products: str = "",
+    device_options: dict[str, str] | None = None,
     **options: Unpack[_CompileOptions],
 ) -> Program: ...
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...

@@ -38,8 +38,23 @@ class ShapeDtype:
 
 
 @functools.lru_cache(maxsize=64)
-def session(device, threads, isa, precision, products, trace=None):
-    return _rlx.Session(device, threads=threads, isa=isa, precision=precision, products=products, trace=trace)
+def session(device, threads, isa, precision, products, trace=None, device_options=()):
+    return _rlx.Session(
+        device,
+        threads=threads,
+        isa=isa,
+        precision=precision,
+        products=products,
+        trace=trace,
+        device_options=dict(device_options),
+    )
+
+
+def _options_key(device_options):
+    """The options of a device as something that can be hashed."""
+    if device_options is not None and not isinstance(device_options, dict):
+        raise TypeError(f"device_options is a dict of texts, got {device_options!r}")
+    return tuple(sorted((k, str(v)) for k, v in (device_options or {}).items()))
 
 
 def _device_of(leaves):
@@ -272,7 +287,7 @@ class _Wrapped:
     def session_for(self, args, kwargs):
         """The session of the named device, or of the one that holds the arguments."""
         device, *rest = self.session
-        return session(device or _device_of(self.split(args, kwargs)[0]), *rest)
+        return session(_device_of(self.split(args, kwargs)[0]) if device is None else device, *rest)
 
     def compile(self, args, kwargs):
         traced = self.trace(args, kwargs)
@@ -339,6 +354,7 @@ def jit(
     precision="",
     products="",
     trace=None,
+    device_options=None,
     cache_size=256,
     **options,
 ):
@@ -352,7 +368,7 @@ def jit(
     dims: {"x": ("batch", None)}: extents that are symbols, so that one program serves all of their values; bounds:
         {"batch": (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
     device: where it runs, as of rlx.Session; None: where its arguments are. Those on the host go there by themselves.
-    threads, isa, precision, products: as of rlx.Session.
+    threads, isa, precision, products, device_options: as of rlx.Session.
     trace: an rlx.Trace that records compiles and runs.
     cache_size: how many programs are kept; the least recently used one goes.
 
@@ -377,6 +393,7 @@ def jit(
             precision=precision,
             products=products,
             trace=trace,
+            device_options=device_options,
             cache_size=cache_size,
             **options,
         )
@@ -403,7 +420,7 @@ def jit(
             options,
             any_static=any_static,
             donate=donate,
-            session=(device, threads, isa, precision, products, trace),
+            session=(device, threads, isa, precision, products, trace, _options_key(device_options)),
             dims=_Dims(dims, bounds) if dims else None,
         ),
     )
@@ -538,7 +555,7 @@ def _tree_from_json(j):
     return tree.structure(walk(j))
 
 
-def load(path, device="cpu", *, threads=0, isa="", precision="", products="", **options):
+def load(path, device="cpu", *, threads=0, isa="", precision="", products="", device_options=None, **options):
     """The program that Program.save wrote, compiled for a device of this machine."""
     import json
 
@@ -568,7 +585,8 @@ def load(path, device="cpu", *, threads=0, isa="", precision="", products="", **
         raise _rlx.BadFile(f"{path}: the header is damaged ({e})") from None
     graph = _rlx.parse(data[16 + size :], str(path))
     traced = Traced(graph, specs, names, form, weak)
-    compiled = session(device, threads, isa, precision, products).compile(graph.copy(), **options)
+    on = session(device, threads, isa, precision, products, device_options=_options_key(device_options))
+    compiled = on.compile(graph.copy(), **options)
     return Program(compiled, traced, name)
 
 

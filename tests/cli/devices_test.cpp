@@ -45,6 +45,28 @@ TEST_CASE("rlx devices --dtypes: the table of docs/devices.md") {
   CHECK(run_rlx("devices -o x").status == 2);
 }
 
+TEST_CASE("rlx devices --options; --device with options") {
+  const ProgramResult r = run_rlx("devices --options"), json = run_rlx("devices --options --format json");
+  CHECK(r.status == 0);
+  CHECK(contains(r.out, "cpu       threads "));
+  CHECK(contains(r.out, "\nvulkan    kernels "));
+  CHECK(contains(json.out, "{\"device\":\"tpu\",\"name\":\"plugin\""));
+  CHECK(run_rlx("devices --options --env").status == 2);
+  const auto refused = [](const char* device, const char* why) {
+    const ProgramResult x = run_rlx(concat_text("inspect - --code --device \"", device, "\""),
+                                    "graph @g {\n  %0 = input() {name = \"x\"} : [4] f32\n  return %0\n}\n");
+    CHECK_MESSAGE(contains(x.err, why), x.err);
+    CHECK(x.status != 0);
+  };
+  refused("vulkan,kernels", "'kernels' in 'vulkan,kernels' is no option of a device");
+  refused("vulkan,=x", "is no option of a device");
+  refused("vulkan,kernels=fast", "hardware or software");
+  refused("vulkan,kernel=software", "did you mean 'kernels'?");
+  refused("vulkan:x", "'x' is no ordinal");
+  refused("vulkan,kernels=software,kernels=hardware", "gives option 'kernels' twice");
+  refused("reference,x=y", "backend 'reference' takes no options");
+}
+
 TEST_CASE("rlx devices --env: every variable with its meaning, and its value when set") {
   const ProgramResult r = run_rlx("devices --env"), json = run_rlx("devices --env --format json");
   CHECK(r.status == 0);

@@ -146,6 +146,12 @@ TEST_CASE("rlx inspect --code: what the device gets, which need not be there") {
     CHECK(contains(r.out, "func.func public @main(%0: tensor<4x2xf32>, %1: tensor<2x3xf32>)"));
     CHECK(contains(r.out, "stablehlo.dot_general"));
   }
+  // Kernels for hardware and for rasterisers differ; one may ask for either without an adapter.
+  const std::string wgsl = "inspect - --bind rows=4 --code --device vulkan,kernels=";
+  const ProgramResult hard = run_rlx(wgsl + "hardware", kDenseRows), soft = run_rlx(wgsl + "software", kDenseRows);
+  CHECK(contains(hard.out, "@compute"));
+  CHECK(contains(soft.out, "@compute"));
+  CHECK(hard.out != soft.out);
   const ProgramResult open = run_rlx("inspect - --device tpu --code", kDenseRows);
   CHECK(open.status == 2);
   CHECK_MESSAGE(contains(open.err, "a device's text takes numbers: --bind rows="), open.err);

@@ -4,6 +4,8 @@ Of every device by name (--device, --plugin): on cpu the same holds, with all ar
 """
 
 import gc
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -123,6 +125,31 @@ def test_dlpack(device, there):
             there.__dlpack__(dl_device=(2, 0))
         return
     assert np.array_equal(np.asarray(rlx.from_dlpack(there)), X)  # rlx reads rlx
+    assert "dltensor" in repr(there.__dlpack__(dl_device=(1, 0)))  # a copy on the host
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        assert np.array_equal(np.from_dlpack(there, device="cpu"), X)
+    if device == "tpu":  # DLPack has no type for it
+        for refused in (there.__dlpack__, there.__dlpack_device__, lambda: np.from_dlpack(there)):
+            with pytest.raises(rlx.Unsupported, match="no type for(.|\\n)*copy it to the host first"):
+                refused()
+
+
+def test_devices_are_listed_and_taken_by_name(device):
+    assert device in rlx.devices()
+    assert rlx.jit(lambda a: a * 2, device=device)(X).device == device
+
+    class OnHost:  # as NumPy asks when it is told device="cpu"
+        def __dlpack__(self, **_):
+            return there.__dlpack__(dl_device=(1, 0))
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    assert np.array_equal(np.from_dlpack(OnHost()), X)
+    with pytest.raises(BufferError, match="copy=False"):
+        there.__dlpack__(dl_device=(1, 0), copy=False)
+    with pytest.raises((BufferError, rlx.Unsupported), match="host"):
+        there.__dlpack__(dl_device=(77, 0))
 
 
 def test_no_copy_means_none(device, there):
@@ -144,3 +171,73 @@ def test_memory_comes_back(device, there):
         (there + 1).to_host()
     gc.collect()
     assert len([o for o in gc.get_objects() if isinstance(o, rlx.Array)]) == before
+
+
+OPTION = {"cpu": ("threads", "1"), "tpu": ("cache", "off"), "vulkan": ("memory", "1000000")}
+
+
+def test_device_options(device, there):
+    if device not in OPTION:
+        pytest.skip("the option of another backend")
+    name, value = OPTION[device]
+    f = rlx.jit(lambda a: a * 2, device=device, device_options={name: value})
+    assert np.array_equal(f(X), X * 2)
+    assert rlx.Session(device, device_options={name: value}).device == device
+    if device == "vulkan":  # another opening of the device: it says how values get there
+        with pytest.raises(rlx.InvalidArgument, match="other options") as e:
+            f(there)
+        assert "to_host()" in e.value.hint
+        assert np.array_equal(f(there.to_host()), X * 2)
+    with pytest.raises(rlx.NotFound, match="takes no option"):
+        rlx.Session(device, device_options={"colour": "red"})
+    with pytest.raises(TypeError, match="dict"):
+        rlx.jit(lambda a: a, device_options="plugin=x")
+    with pytest.raises(rlx.InvalidArgument, match="takes no device_options"):
+        rlx.Session("reference", device_options={"x": "1"})
+
+
+def test_names_of_devices(device):
+    for text in (f"{device}:-1", f"{device}:x", f"{device}:", f"{device}: 0"):
+        with pytest.raises(rlx.DeviceUnavailable, match="is no ordinal"):
+            rlx.Session(text)
+    for text in ("", "vulcan"):
+        with pytest.raises(rlx.DeviceUnavailable, match="there is no device"):
+            rlx.jit(lambda a: a, device=text)(X)
+
+
+def test_weights_and_states_take_arrays_of_the_device(device, there):
+    g = rlx.Graph("kept")
+    w, s = g.param("w", (3, 4)), g.state("s", np.zeros((3, 4), np.float32))
+    g.set_outputs([g.add(w, s)])
+    program = rlx.Session(device).compile(g)
+    program.set_param("w", there)
+    program.write_state("s", there)
+    assert np.array_equal(np.asarray(program.run()[0]), 2 * X)
+
+
+def run_in_child(f):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        try:
+            os._exit(0 if f() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_forked_process_is_told(device, there):
+    elsewhere(device)
+
+    def told(call):
+        try:
+            call()
+        except rlx.Error as e:
+            return "forked" in str(e) or "lost" in str(e)
+        return False
+
+    assert run_in_child(lambda: told(there.to_host)) == 0
+    assert run_in_child(lambda: told(lambda: rlx.Session(device))) == 0
+    assert run_in_child(lambda: device not in rlx.devices()) == 0
+    assert run_in_child(lambda: float(rlx.jit(lambda a: a.sum())(np.ones(4, np.float32))) == 4) == 0
+    assert np.array_equal(np.asarray(there + 1), X + 1)
