@@ -1,6 +1,7 @@
 // A chain of work may be long: it is walked and let go of without recursion.
 #include "rlx/backends/tpu/work.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -166,7 +167,9 @@ void TpuStream::add(abi::Point* event) {
 
 void TpuStream::wait_for_fetches(const void* to, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(to), end = begin + bytes;
-  fetches_.reserve(fetches_.size() + 1);  // nothing may fail once the fetch is under way
+  // Nothing may fail once the fetch is under way; and later runs, of which more may be, are to take no memory.
+  constexpr std::size_t kUsual = 64;
+  fetches_.reserve(std::max(fetches_.size() + 1, kUsual));
   std::erase_if(fetches_, [&](const Fetch& f) {
     if (f.done.ready()) return true;
     if (f.end <= begin || end <= f.begin) return false;
