@@ -340,8 +340,9 @@ TEST_CASE("device: a sum of equal elements keeps its digits") {
 
 TEST_CASE("device: every op over a batch that a run knows") {
   if (!test::generated_kernels_here()) return;
+  std::size_t number = 0;  // of an op: kernels of runtime extents are texts of their own, which take long to compile
   test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
-    if (sample.inputs.empty()) return;
+    if (sample.inputs.empty() || !test::in_share(number++)) return;
     if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
     Graph g = test::sample_graph(sample);
     InAxes axes;
