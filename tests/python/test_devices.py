@@ -133,11 +133,6 @@ def test_dlpack(device, there):
             with pytest.raises(rlx.Unsupported, match="no type for(.|\\n)*copy it to the host first"):
                 refused()
 
-
-def test_devices_are_listed_and_taken_by_name(device):
-    assert device in rlx.devices()
-    assert rlx.jit(lambda a: a * 2, device=device)(X).device == device
-
     class OnHost:  # as NumPy asks when it is told device="cpu"
         def __dlpack__(self, **_):
             return there.__dlpack__(dl_device=(1, 0))
@@ -150,6 +145,11 @@ def test_devices_are_listed_and_taken_by_name(device):
         there.__dlpack__(dl_device=(1, 0), copy=False)
     with pytest.raises((BufferError, rlx.Unsupported), match="host"):
         there.__dlpack__(dl_device=(77, 0))
+
+
+def test_devices_are_listed_and_taken_by_name(device):
+    assert device in rlx.devices()
+    assert rlx.jit(lambda a: a * 2, device=device)(X).device == device
 
 
 def test_no_copy_means_none(device, there):
