@@ -16,6 +16,8 @@
  *    opens (that is an error); `option_infos`, `target_name`, `claimed_kinds` and `claims` nothing of devices that the
  *    plug-in serves, and `rlx_plugin_entry` nothing that loads plug-ins, as a Session does: those would wait for ever.
  *  - A library that was loaded stays loaded.
+ *  - From the first device that it opens a plug-in belongs to this process: in one that is forked from it nothing of
+ *    it is called, and whoever asks is told so.
  */
 #ifndef RLX_DRIVER_PLUGIN_H
 #define RLX_DRIVER_PLUGIN_H

@@ -35,6 +35,7 @@ PluginDevice::PluginDevice(std::shared_ptr<const PluginTable> table, DeviceId id
     : table_(std::move(table)), id_(id), text_(device_text(id)) {
   const std::string kind(device_info(id.kind).id);
   const PluginOptions given(options);
+  table_->note_open();
   call("device_open",
        [&](rlx_error* e) { return api().device_open(kind.c_str(), id.ordinal, given.get(), &handle_, e); });
   if (!handle_) table_->broke(text_, "device_open", "gave no device");
@@ -56,7 +57,7 @@ DeviceMemory PluginDevice::memory() const {
 }
 
 bool PluginDevice::lost() const {
-  return lost_ || ask("device_lost", [&] { return api().device_lost(handle_); }) != 0;
+  return lost_ || table_->forked() || ask("device_lost", [&] { return api().device_lost(handle_); }) != 0;
 }
 
 void PluginDevice::note_loss() const noexcept {

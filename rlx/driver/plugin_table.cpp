@@ -172,6 +172,12 @@ void PluginTable::fail(std::string_view device, std::string_view call, rlx_code 
       std::string(hint.empty() ? way_out(code) : hint));
 }
 
+void PluginTable::throw_forked(std::string_view device) const {
+  throw Error(ErrorCode::DeviceLost,
+              concat_text(device.empty() ? std::string() : concat_text("device ", device, ", "), text_, " ", kForkedAway),
+              std::string(kForkHint));
+}
+
 void PluginTable::note(const char* call, const char* thrown) const noexcept {
   if (noted_.exchange(true)) return;
   std::fprintf(stderr, "note: %s: an exception left %s, which the table forbids: %s\n", text_.c_str(), call, thrown);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rlx/driver/device.h"
+#include "rlx/driver/forks.h"
 #include "rlx/driver/open_device.h"
 #include "rlx/driver/plugin.h"
 #include "rlx/error.h"
@@ -51,10 +52,22 @@ class PluginTable {
   const std::string& text() const { return text_; }
   HeldBuffers& held() const { return held_; }
 
+  /// A device of it is opened: from here on it may have threads, and serves this process alone.
+  void note_open() const noexcept {
+    int none = -1;
+    forks_.compare_exchange_strong(none, fork_count());
+  }
+  /// Whether the process that opened devices of it is another, of which this one was forked: it is not called here.
+  bool forked() const noexcept {
+    const int at_open = forks_.load(std::memory_order_relaxed);
+    return at_open >= 0 && at_open != fork_count();
+  }
+
   /// Calls `f(rlx_error*)`; what is not RLX_PLUGIN_OK becomes an Error that names `call` and, unless it is empty,
-  /// `device`.
+  /// `device`. DeviceLost in a process that was forked since a device was opened.
   template <class F>
   void call(std::string_view device, std::string_view call, F&& f) const {
+    if (forked()) throw_forked(device);
     rlx_error error{};
     error.struct_size = sizeof error;
     rlx_code code = RLX_PLUGIN_INTERNAL;
@@ -80,6 +93,7 @@ class PluginTable {
   /// standard error, once.
   template <class F>
   void give_back(const char* call, F&& f) const noexcept {
+    if (forked()) return;  // the parent's
     try {
       f();
     } catch (const std::exception& e) {
@@ -93,6 +107,7 @@ class PluginTable {
 
  private:
   void note(const char* call, const char* thrown) const noexcept;
+  [[noreturn]] void throw_forked(std::string_view device) const;
   [[noreturn]] void fail(std::string_view device, std::string_view call, rlx_code code, const rlx_error& error,
                          const std::string& thrown) const;
   rlx_plugin api_{};
@@ -100,6 +115,7 @@ class PluginTable {
   std::vector<Device> devices_;
   mutable HeldBuffers held_;
   mutable std::atomic<bool> noted_{false};
+  mutable std::atomic<int> forks_{-1};  // when the first device was opened
 };
 
 /// Options as the table takes them; valid as long as `options` and this.
