@@ -173,9 +173,10 @@ void PluginTable::fail(std::string_view device, std::string_view call, rlx_code 
 }
 
 void PluginTable::throw_forked(std::string_view device) const {
-  throw Error(ErrorCode::DeviceLost,
-              concat_text(device.empty() ? std::string() : concat_text("device ", device, ", "), text_, " ", kForkedAway),
-              std::string(kForkHint));
+  throw Error(
+      ErrorCode::DeviceLost,
+      concat_text(device.empty() ? std::string() : concat_text("device ", device, ", "), text_, " ", kForkedAway),
+      std::string(kForkHint));
 }
 
 void PluginTable::note(const char* call, const char* thrown) const noexcept {

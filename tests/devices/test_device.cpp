@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include "rlx/driver/device.h"
 #include "rlx/driver/registry.h"
@@ -56,6 +58,13 @@ bool in_share(std::size_t number) {
   if (std::sscanf(text, "%u/%u", &k, &n) != 2 || n == 0)
     throw Error(ErrorCode::InvalidArgument, concat_text("RLX_TEST_SHARE = ", text, " is not k/n"));
   return number % n == k % n;
+}
+
+bool is_dealt_here(std::size_t number) {
+  if (!std::getenv("RLX_TEST_SHARE")) return true;
+  constexpr Device hands[] = {Device::Vulkan, Device::OpenGl, Device::WebGpu};
+  const Device here = test_device();
+  return here == hands[number % std::size(hands)] || std::find(hands, std::end(hands), here) == std::end(hands);
 }
 
 }  // namespace rlx::test

@@ -27,4 +27,8 @@ inline std::string host_part(const CompiledGraph& f) { return host_part(f.compil
 /// every 20th, from the 3rd on; all when it is not set.
 bool in_share(std::size_t number);
 
+/// Whether form `number` of the generated kernels is this device's to run: all where no share is asked for, else those
+/// that its adapter is dealt, since the adapters of wgpu compile the same texts.
+bool is_dealt_here(std::size_t number);
+
 }  // namespace rlx::test
