@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -37,7 +38,10 @@ struct DeviceObject : Object {
   Limits limits{};
   CallbackInfo<DeviceLostCallback> lost_info{};
   ErrorCallbackInfo error_info{};
-  bool lost = false, told = false;
+  bool lost = false;
+  // Threads that were told so. Others may be on their way with a call already, which nothing can keep back.
+  std::vector<std::thread::id> told;
+  bool knows() const { return std::find(told.begin(), told.end(), std::this_thread::get_id()) != told.end(); }
   std::uint64_t submitted = 0, done = 0;
   struct Later {
     std::uint64_t submission;
@@ -147,7 +151,7 @@ void report(const abi::DeviceObject& device, abi::ErrorType type, std::string_vi
                                device.error_info.userdata2);
 }
 void say_lost(abi::DeviceObject& device) {
-  device.told = true;
+  device.told.push_back(std::this_thread::get_id());
   report(device, abi::ErrorType::Internal, "Parent device is lost");
 }
 
@@ -355,7 +359,7 @@ EXPORT abi::QuerySet wgpuDeviceCreateQuerySet(abi::Device d, const abi::QuerySet
 EXPORT bool wgpuDevicePoll(abi::Device handle, abi::Bool wait, const std::uint64_t* submission) {
   Lock lock = locked();
   const std::shared_ptr<abi::DeviceObject> d = get(handle, "DevicePoll");
-  if (d->told) note("DevicePoll of a device that is known to be lost");
+  if (d->knows()) note("DevicePoll of a device that is known to be lost");
   if (!d->lost) (void)began("DevicePoll", d.get());
   if (wait && submission && *submission > d->submitted) note("DevicePoll waits for what was never submitted");
   if (wait)
@@ -366,7 +370,8 @@ EXPORT bool wgpuDevicePoll(abi::Device handle, abi::Bool wait, const std::uint64
   const bool lost = d->lost;
   for (abi::DeviceObject::Later& l : d->later) (lost || l.submission <= d->done ? now : later).push_back(std::move(l));
   d->later = std::move(later);
-  const bool tell = lost && !std::exchange(d->told, true);
+  const bool tell = lost && d->told.empty();
+  if (tell) d->told.push_back(std::this_thread::get_id());
   lock.unlock();
   if (tell && d->lost_info.callback)
     d->lost_info.callback(nullptr, abi::LostReason::Unknown, abi::view("the driver fell over"), d->lost_info.userdata1,
@@ -391,7 +396,7 @@ EXPORT void wgpuQueueWriteBuffer(abi::Queue q, abi::Buffer to, std::uint64_t off
 EXPORT std::uint64_t wgpuQueueSubmitForIndex(abi::Queue q, std::size_t n, const abi::CommandBuffer* list) {
   const Lock lock = locked();
   abi::DeviceObject& d = *q->device;
-  if (d.told) note("QueueSubmit to a device that is known to be lost");
+  if (d.knows()) note("QueueSubmit to a device that is known to be lost");
   if (!d.lost) (void)began("QueueSubmitForIndex", &d);
   ++d.submitted;
   for (std::size_t i = 0; i < n; ++i) {

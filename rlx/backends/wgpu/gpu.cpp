@@ -184,7 +184,10 @@ std::uint64_t Gpu::submit(abi::CommandEncoder e) {
     }
   }
   std::lock_guard lock(submit_mutex_);
-  require();
+  if (lost()) {
+    if (commands) api.CommandBufferRelease(commands);
+    throw_lost();
+  }
   if (!e && !written_) return last_;
   last_ = api.QueueSubmitForIndex(queue_, e ? 1 : 0, &commands);
   written_ = false;
