@@ -107,7 +107,8 @@ def test_fork():
 
 
 ENDLESS = """
-import rlx, rlx.numpy as rnp, numpy as np, sys
+import rlx, rlx.numpy as rnp, numpy as np, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells make what runs in the background deaf to it
 f = rlx.jit(lambda x: rlx.while_loop(lambda c: c[0] >= 0, lambda c: (c[0] * 0 + 1, c[1] + 1), (x, rnp.int64(0)))[1])
 print("ready", flush=True)
 try:

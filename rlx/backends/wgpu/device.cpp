@@ -263,7 +263,7 @@ void WgpuStream::submit(abi::CommandEncoder encoder) {
 
 Event WgpuStream::record() {
   flush();
-  return Event(device_->points().make(device_->downloads(), gpu_.submit(nullptr), last_));
+  return device_->point(gpu_.submit(nullptr), last_);
 }
 
 void WgpuStream::wait(const Event& event) {

@@ -12,6 +12,7 @@
 #include "rlx/backends/wgpu/gpu.h"
 #include "rlx/backends/wgpu/pipelines.h"
 #include "rlx/backends/wgpu/point.h"
+#include "rlx/driver/block_pool.h"
 #include "rlx/driver/open_device.h"
 
 namespace rlx::wgpu {
@@ -51,7 +52,10 @@ class WgpuDevice final : public OpenDevice {
   const std::shared_ptr<Gpu>& gpu() const { return gpu_; }
   Pipelines& pipelines() { return pipelines_; }
   const std::shared_ptr<Downloads>& downloads() { return downloads_; }
-  Points& points() { return points_; }
+  /// The event of a point that lies in memory of an earlier one: runs that record them allocate nothing.
+  Event point(std::uint64_t submission, std::uint64_t download) {
+    return Event(make_pooled<Point>(points_, downloads_, submission, download));
+  }
   std::shared_ptr<WgpuDevice> self() { return std::static_pointer_cast<WgpuDevice>(shared_from_this()); }
   /// The buffer of a view, which has to be of this device.
   WgpuBuffer& buffer_of(const BufferView& view) const;
@@ -66,7 +70,7 @@ class WgpuDevice final : public OpenDevice {
   std::atomic<std::uint64_t> serial_{0};
   Pipelines pipelines_;
   std::shared_ptr<Downloads> downloads_;
-  Points points_;
+  std::shared_ptr<BlockPool> points_ = std::make_shared<BlockPool>();
   std::mutex nothing_mutex_;
   Gpu::OwnBuffer nothing_;
 };

@@ -1,9 +1,8 @@
-// Points of a stream's work, whose memory is used again: runs that record them allocate nothing.
+// A point of a stream's work.
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <vector>
+#include <utility>
 
 #include "rlx/backends/wgpu/download.h"
 
@@ -28,63 +27,6 @@ class Point final : public Event::Point {
  private:
   std::shared_ptr<Downloads> downloads_;
   std::uint64_t submission_, download_;
-};
-
-/// Blocks of one size, given back to whoever asks next.
-class Blocks {
- public:
-  ~Blocks() {
-    for (void* b : free_) ::operator delete(b);
-  }
-  void* take(std::size_t bytes) {
-    {
-      std::lock_guard lock(mutex_);
-      check(bytes_ == 0 || bytes_ == bytes, "blocks of one size");
-      bytes_ = bytes;
-      if (!free_.empty()) {
-        void* const b = free_.back();
-        free_.pop_back();
-        return b;
-      }
-      free_.reserve(++made_);
-    }
-    return ::operator new(bytes);
-  }
-  void give(void* block) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(block);  // there is room for all that were made
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<void*> free_;
-  std::size_t bytes_ = 0, made_ = 0;
-};
-
-/// Makes points in memory of those that are gone.
-class Points {
- public:
-  std::shared_ptr<Point> make(const std::shared_ptr<Downloads>& downloads, std::uint64_t submission,
-                              std::uint64_t download) {
-    return std::allocate_shared<Point>(Allocator<Point>{blocks_}, downloads, submission, download);
-  }
-
- private:
-  template <class T>
-  struct Allocator {
-    using value_type = T;
-    std::shared_ptr<Blocks> blocks;
-    explicit Allocator(std::shared_ptr<Blocks> b) : blocks(std::move(b)) {}
-    template <class U>
-    Allocator(const Allocator<U>& other) : blocks(other.blocks) {}  // NOLINT(implicit)
-    T* allocate(std::size_t n) { return static_cast<T*>(blocks->take(n * sizeof(T))); }
-    void deallocate(T* p, std::size_t) { blocks->give(p); }
-    template <class U>
-    bool operator==(const Allocator<U>& other) const {
-      return blocks == other.blocks;
-    }
-  };
-  std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
 };
 
 }  // namespace rlx::wgpu
