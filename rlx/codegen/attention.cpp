@@ -41,7 +41,7 @@ struct Heads {
   }
   // Where a head's row begins.
   std::string at(KernelBuilder& k, std::string_view b, std::string_view h, std::string_view s) const {
-    return concat_text("(", b, ") * ", k.size(batch), " + (", s, ") * ", k.size(row), " + (", h, ") * ", k.size(head));
+    return InOrder{"(", b, ") * ", k.size(batch), " + (", s, ") * ", k.size(row), " + (", h, ") * ", k.size(head)};
   }
   // Elements d to d + 3 from `base` on, those beyond the depth the last one again.
   std::string four(KernelBuilder& k, const std::string& name, std::string_view base, std::string_view d) const {

@@ -203,7 +203,7 @@ std::string DotWriter::finished(std::string_view value) {
 }
 
 std::string DotWriter::put(std::string_view value) {
-  const std::string row = concat_text("(b * ", k_.size(Size(dot_.m)), " + m) * ", k_.size(Size(dot_.n)), " + n");
+  const std::string row = InOrder{"(b * ", k_.size(Size(dot_.m)), " + m) * ", k_.size(Size(dot_.n)), " + n"};
   return k_.store(to_, row, finished(value));
 }
 

@@ -44,8 +44,8 @@ void write_gemv(const Dot& dot, bool columns) {
   if (parts.count.is_static(1)) {
     k << "let batch = b;\nlet k_begin = 0u;\n";
   } else {
-    k << concat_text("let batch = b % ", k.size(Size(dot.batches)), ";\nlet k_begin = b / ", k.size(Size(dot.batches)),
-                     " * ", k.size(Size(parts.length)), ";\n");
+    k << "let batch = b % " << k.size(Size(dot.batches)) << ";\nlet k_begin = b / " << k.size(Size(dot.batches))
+      << " * " << k.size(Size(parts.length)) << ";\n";
     k_end = concat_text("min(k_begin + ", k.size(Size(parts.length)), ", ", k_end, ")");
   }
   std::string matrix = "batch";

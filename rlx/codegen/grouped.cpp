@@ -51,9 +51,9 @@ void write_grouped_tiles(NodeKernels& node) {
   std::vector<std::string> own;
   for (int i = 0; i < kTileRows; ++i) {
     own.push_back(concat_text("row", i));
-    k << concat_text("let place", i, " = min(first + ", i, "u, ", rows, " - 1u);\nlet group", i, " = ",
-                     k.load(sorted.keys, concat_text("place", i)), ";\nlet row", i, " = ",
-                     k.load(sorted.places, concat_text("place", i)), ";\n");
+    const std::string place = concat_text("place", i);
+    k << concat_text("let ", place, " = min(first + ", i, "u, ", rows, " - 1u);\nlet group", i, " = ")
+      << k.load(sorted.keys, place) << concat_text(";\nlet row", i, " = ") << k.load(sorted.places, place) << ";\n";
   }
   k << by_number("owner", "group") << by_number("row", "row");
   DotWriter writer = scratch ? DotWriter(k, dot, *scratch) : DotWriter(k, dot);

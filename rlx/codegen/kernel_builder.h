@@ -102,6 +102,13 @@ class NodeKernels {
   NodeLaunches launches_;
 };
 
+/// Its parts as concat_text joins them. In braces they are evaluated from left to right, which the arguments of a
+/// function are not: those that ask a builder for bindings and numbers give one text with every compiler.
+struct InOrder : std::string {
+  template <class... Parts>
+  explicit InOrder(const Parts&... parts) : std::string(concat_text(parts...)) {}
+};
+
 /// One kernel being written. Each value is bound once, values that share bytes together.
 class KernelBuilder {
  public:

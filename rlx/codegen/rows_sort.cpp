@@ -22,8 +22,8 @@ void move_sorted(NodeKernels& node, const Ref& out, const Ref& x, int axis, cons
   const Ref to = m.in_units(made), source = m.in_units(from);
   KernelBuilder& k = m.k();
   std::string text = m.split(to);
-  text += concat_text("let row = c0 * ", k.size(Size(from.dims[2])), " + c2;\nlet place = ",
-                      k.load(sorted.places, concat_text("row * ", k.size(Size(sorted.stride)), " + c1")), ";\n");
+  text += InOrder{"let row = c0 * ", k.size(Size(from.dims[2])), " + c2;\nlet place = ",
+                  k.load(sorted.places, concat_text("row * ", k.size(Size(sorted.stride)), " + c1")), ";\n"};
   m.finish(to, text, m.load(source, k.at(source, {"c0", "place", "c2", "c3"})));
 }
 

@@ -62,7 +62,7 @@ struct Source {
       text += concat_text(k.take_body(), "key = ", value, ";\nplace = j;\n");
     } else {
       const std::string index = concat_text("row * ", k.size(Size(level->stride)), " + j");
-      text += concat_text("key = ", k.load(level->keys, index), ";\nplace = ", k.load(level->places, index), ";\n");
+      text += InOrder{"key = ", k.load(level->keys, index), ";\nplace = ", k.load(level->places, index), ";\n"};
     }
     return text + concat_text("}\nkeys[", to, "] = key;\nplaces[", to, "] = place;\n");
   }

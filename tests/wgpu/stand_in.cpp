@@ -48,6 +48,9 @@ struct DeviceObject : Object {
     std::function<void(bool lost)> call;
   };
   std::vector<Later> later;
+  ~DeviceObject() override {
+    for (const Later& l : later) l.call(true);
+  }
 };
 struct QueueObject : Object {
   std::shared_ptr<DeviceObject> device;
