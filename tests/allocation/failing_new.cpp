@@ -1,5 +1,6 @@
 // Every form of operator new of this program, counted, and failing on request.
 #include "tests/allocation/failing_new.h"
+#include "tests/support/sanitized.h"
 
 #include <atomic>
 #include <cerrno>
@@ -95,7 +96,7 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { releas
 void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { release(p); }
 void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { release(p); }
 
-#if defined(__linux__) && defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__linux__) && defined(__x86_64__) && !defined(RLX_ADDRESS_SANITIZER) && !defined(RLX_THREAD_SANITIZER)
 // std::thread starts its threads through this symbol; ours stands before the C library's.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*), void* arg) {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

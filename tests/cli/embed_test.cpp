@@ -211,7 +211,7 @@ TEST_CASE("rlx bench: shapes and weights that cannot be") {
   const TinyModel model;
   const std::string command = "bench --seconds 0.01 --model " + model.path() + " --shapes ";
   expect_failure(run_rlx(command + "1x4,1x"), 2, "'1x' is no shape");
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their allocators end the program
+#if !defined(RLX_ADDRESS_SANITIZER) && !defined(RLX_THREAD_SANITIZER)  // their allocators end the program
   const ProgramResult r = run_rlx(command + "99999999999x6");
   CHECK(r.status == 1);
   CHECK(contains(r.err, "there is no memory for the values of a run, "));

@@ -11,6 +11,7 @@
 #include "rlx/ir/utf8.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_program.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/values.h"
 
@@ -157,7 +158,7 @@ TEST_CASE("rlx run: a missing weight, no results, no memory") {
     const std::string run = concat_text("run ", how, "- --input ", d.dir.file("x.npy"));
     expect_failure(run_rlx(run, "graph @nothing {\n  %0 = input() {name = \"x\"} : [2, 2] f32\n}\n"), 1,
                    "graph 'nothing' has neither outputs nor states");
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their allocators end the program
+#if !defined(RLX_ADDRESS_SANITIZER) && !defined(RLX_THREAD_SANITIZER)  // their allocators end the program
     const ProgramResult r = run_rlx(run, R"(graph @vast {
   %0 = input() {name = "x"} : [2, 2] f32
   %1 = expand(%0) : [17592186044416, 2, 2] f32

@@ -27,7 +27,7 @@ TEST_CASE("proof: every op sample agrees with the exact result") {
     test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
       expect_exact(sample);
       for (const Sample& other : test::dtype_samples(sample))
-        if (number++ % test::one_in(12) == 0) expect_exact(other);
+        if (number++ % test::one_in(3) == 0) expect_exact(other);
     });
   }
 }

@@ -122,11 +122,14 @@ except KeyboardInterrupt:
 
 def test_ctrl_c_ends_an_endless_loop():
     p = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
-    assert p.stdout.readline() == "ready\n"
-    time.sleep(0.5)
-    p.send_signal(signal.SIGINT)
-    out, _ = p.communicate(timeout=20)
-    assert out == "interrupted\n2.0\n"
+    try:
+        assert p.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        p.send_signal(signal.SIGINT)
+        out, _ = p.communicate(timeout=20)
+        assert out == "interrupted\n2.0\n"
+    finally:
+        p.kill()
 
 
 def test_arrays_may_go_while_a_run_is_under_way():

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "tests/support/sanitized.h"
+
 namespace rlx::test {
 
 /// Folder of the all-MiniLM-L6-v2 model (RLX_MODEL_DIR, else .models/ of the repository), or "" when it is not there.
@@ -20,7 +22,7 @@ bool anything_skipped();
 
 /// How often to repeat what draws its cases: `full` times, an eighth of that under the sanitizers, which make a program
 /// ten times as slow and look at one run where others compare many.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
 template <class Int>
 constexpr Int repetitions(Int full) {
   return full / 8 + 1;

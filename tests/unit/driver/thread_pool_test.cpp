@@ -363,7 +363,7 @@ TEST_CASE("a thread count is checked by name") {
 }
 
 // Emulators of other processors and the thread sanitizer cannot start threads in the child of a fork.
-#if defined(__linux__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__linux__) && defined(__x86_64__) && !defined(RLX_THREAD_SANITIZER)
 TEST_CASE("the child of a fork runs on workers of its own") {
   ThreadPool pool(3);
   std::atomic<int> n{0};

@@ -11,6 +11,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shapes.h"
 
 namespace rlx {
@@ -101,7 +102,7 @@ TEST_CASE("before the first shape a copy waits, and is given back when it is pac
 // Resident bytes of this process at their highest since the last call; 0 where the system does not tell, and under the
 // thread sanitizer, whose shadow memory counts several times over.
 std::size_t peak_and_reset() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(RLX_THREAD_SANITIZER)
   return 0;
 #endif
   std::ifstream status("/proc/self/status");

@@ -1,0 +1,17 @@
+// Which sanitizer a program is built with: g++ says so by macros, clang by features.
+#pragma once
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RLX_ADDRESS_SANITIZER 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define RLX_THREAD_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define RLX_ADDRESS_SANITIZER 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define RLX_THREAD_SANITIZER 1
+#endif
