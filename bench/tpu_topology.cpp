@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/backends/tpu/library.h"
+#include "rlx/backends/tpu/program.h"
 #include "rlx/models/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
@@ -49,8 +49,10 @@ abi::Executable* compiled(const tpu::Library& library, const abi::Topology* topo
   auto a = abi::arguments<abi::Compile>();
   a.topology = topology;
   a.program = &program;
-  a.compile_options = abi::kCompileOptions;
-  a.compile_options_size = sizeof abi::kCompileOptions;
+  const std::string options =
+      std::string(abi::kCompileOptions, sizeof abi::kCompileOptions) + tpu::strict_options(false);
+  a.compile_options = options.data();
+  a.compile_options_size = options.size();
   library.call(kWho, a);
   return a.executable;
 }

@@ -84,6 +84,17 @@ IndexedAxes::Place IndexedAxes::target_number(KernelBuilder& k, const Ref& table
   return find(k, n, clamp, of, strides);
 }
 
+IndexedAxes::Place IndexedAxes::place_of_number(Mover& m, const Ref& table, const std::string& number) const {
+  const Dims of = extents(table);
+  const std::vector<Dim> units = strides(table);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < of.size(); ++i) names.push_back(concat_text("p", i));
+  Place p{m.k().split(number, of, names), {}, "true"};
+  for (std::size_t i = 0; i < of.size(); ++i)
+    p.offset += concat_text(i ? " + " : "", names[i], " * ", m.k().size(Size(m.in_units(units[i]))));
+  return p;
+}
+
 std::vector<std::string> IndexedAxes::without_count(std::vector<std::string> c) {
   c.erase(c.begin() + 1);
   return c;

@@ -39,6 +39,8 @@ class IndexedAxes {
   }
   /// The number of the block of index `n` among all positions that indices name, as a u32.
   Place target_number(KernelBuilder& k, const Ref& table, const std::string& n, bool clamp) const;
+  /// Where the block with that number, a name, begins: no index is read.
+  Place place_of_number(Mover& m, const Ref& table, const std::string& number) const;
 
   /// Coordinates of what is picked as those of the table: without that of the index.
   static std::vector<std::string> without_count(std::vector<std::string> c);

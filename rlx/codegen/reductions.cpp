@@ -72,7 +72,7 @@ class Pass {
     else
       k << "let all = sum;\n" << store(k, to, "GROUP");
     k << "}\n";
-    k.finish(kept * chunks);
+    k.finish(last ? kept : kept * chunks);  // of a row without terms too
   }
 
  private:

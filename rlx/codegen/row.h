@@ -23,6 +23,9 @@ struct Row {
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
   bool (*reads_encoded)(const Graph&, NodeId, int operand) = nullptr;
   std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (NodeKernels::is_read)
+  /// The bytes of the largest value that the node's kernels pass between them, where it may be larger than the node's
+  /// own values and extents are known, else 0; null = never.
+  std::uint64_t (*scratch_bytes)(const Graph&, NodeId) = nullptr;
 };
 
 /// The families of rows, special ones before general ones.
@@ -48,5 +51,8 @@ NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect
 /// Refuses operands and results of dtypes that kernels do not compute with.
 const char* refuse_node_dtypes(const Graph& g, const Node& n);
 inline const char* refuse_dtypes(const Graph& g, NodeId id) { return refuse_node_dtypes(g, g.node(id)); }
+/// Answers of `scratch_bytes`: a result narrower than a word in words, always or where rows of it are no whole fours.
+std::uint64_t widened_bytes(const Graph& g, NodeId id);
+std::uint64_t widened_odd_bytes(const Graph& g, NodeId id);
 
 }  // namespace rlx::codegen

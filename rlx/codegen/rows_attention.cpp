@@ -71,7 +71,8 @@ void write_swiglu(NodeKernels& node) {
 }
 
 constexpr Row kAttentionRows[] = {
-    {OpKind::Attention, "attention", attention_refuses, write_attention, attention_strided, nullptr, nullptr, 0b10},
+    {OpKind::Attention, "attention", attention_refuses, write_attention, attention_strided, nullptr, nullptr, 0b10,
+     widened_odd_bytes},
     {OpKind::Rope, "rope", refuse_dtypes, write_rope, attention_strided},
     {OpKind::FusedSwiGLU, "swiglu", refuse_dtypes, write_swiglu, attention_strided},
 };

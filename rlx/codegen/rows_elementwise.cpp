@@ -11,12 +11,17 @@ namespace {
 
 const char* op_refuses(const Graph& g, NodeId id) { return step_refuses(g, g.node(id)); }
 
-// Operands as kernels read them: values, or literals where a constant has one element.
+// Operands as kernels read them: values, each once, or literals where a constant has one element.
 class OperandList {
  public:
   OperandList(NodeKernels& node, KernelBuilder& k) : dims_(node.out().dims) {
+    const std::vector<Value>& inputs = node.node().inputs;
     for (int i = 0; i < node.num_inputs(); ++i) {
-      const Value v = node.node().inputs[static_cast<std::size_t>(i)];
+      const Value v = inputs[static_cast<std::size_t>(i)];
+      if (const auto same = std::find(inputs.begin(), inputs.begin() + i, v) - inputs.begin(); same < i) {
+        terms_.push_back(terms_[static_cast<std::size_t>(same)]);  // x - x is seen to be one
+        continue;
+      }
       const DType t = node.graph().shape(v).dtype();
       if (auto text = literal_of(k, node.graph(), v)) {
         terms_.push_back({*text, t});

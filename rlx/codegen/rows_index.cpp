@@ -8,6 +8,7 @@
 #include "rlx/codegen/moves.h"
 #include "rlx/codegen/row.h"
 #include "rlx/codegen/scatter.h"
+#include "rlx/codegen/sorting.h"
 #include "rlx/codegen/walk.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/indexing.h"
@@ -15,10 +16,21 @@
 namespace rlx::codegen {
 namespace {
 
+const char* refuse_many(std::size_t bound) {
+  return refuse_unless(bound <= static_cast<std::size_t>(Dialect{}.max_bindings),
+                       "it has more operands than a kernel is given");
+}
 const char* index_refuses(const Graph& g, NodeId id) {
   return refuse_unless(dtype_bits(in_shape(g, id, 0).dtype()) >= 8, "kernels do not move single elements of 4 bits");
 }
-bool updates_in_place(const Graph&, NodeId, int operand, int) { return operand == 0; }
+const char* gather_refuses(const Graph& g, NodeId id) {
+  if (const char* why = index_refuses(g, id)) return why;
+  return refuse_many(g.node(id).inputs.size() + 1);
+}
+// Updates and indices are read while elements are written.
+bool updates_in_place(const Graph& g, NodeId id, int operand, int) {
+  return operand == 0 && is_sole_operand(g, id, operand);
+}
 
 void write_gather(NodeKernels& node) {
   if (node.out().elements().is_static(0)) return;
@@ -46,8 +58,7 @@ const char* table_refuses(const Graph& g, NodeId id) {
   const NodeId from = in[0].node;
   if (g.node(from).kind() != OpKind::Dequantize) return "its table is not decoded from codes";
   if (const char* why = decoder_refuses(g, from)) return why;
-  return refuse_unless(in.size() + decoder_operands(g, from) <= static_cast<std::size_t>(Dialect{}.max_bindings),
-                       "it has more operands than a kernel is given");
+  return refuse_many(in.size() + decoder_operands(g, from));
 }
 bool reads_table_codes(const Graph&, NodeId, int operand) { return operand == 0; }
 
@@ -159,14 +170,25 @@ void write_dynamic_update(NodeKernels& node) {
 }
 
 const char* scatter_refuses(const Graph& g, NodeId id) {
-  if (g.node(id).op.as<ops::Scatter>().fn == ScatterKind::Set) return index_refuses(g, id);
-  return refuse_unless(computes(in_shape(g, id, 0).dtype()), "WGSL has no type for the dtype of an operand or result");
+  const char* why = g.node(id).op.as<ops::Scatter>().fn == ScatterKind::Set
+                        ? index_refuses(g, id)
+                        : refuse_unless(computes(in_shape(g, id, 0).dtype()),
+                                        "WGSL has no type for the dtype of an operand or result");
+  return why ? why : refuse_many(g.node(id).inputs.size());  // the result in place of the first
+}
+
+std::uint64_t scatter_scratch(const Graph& g, NodeId id) {
+  const Shape& indices = in_shape(g, id, 1);
+  const std::uint64_t keys = indices.is_static() ? sorted_bytes(1, indices.num_elements()) : 0;
+  const bool moves = g.node(id).op.as<ops::Scatter>().fn == ScatterKind::Set;
+  return std::max(keys, moves ? widened_odd_bytes(g, id) : widened_bytes(g, id));
 }
 
 constexpr Row kIndexRows[] = {
     {OpKind::Gather, "gather_coded", table_refuses, write_gather_coded, nullptr, nullptr, reads_table_codes},
-    {OpKind::Gather, "gather", index_refuses, write_gather},
-    {OpKind::Scatter, "scatter", scatter_refuses, write_scatter, nullptr, updates_in_place},
+    {OpKind::Gather, "gather", gather_refuses, write_gather},
+    {OpKind::Scatter, "scatter", scatter_refuses, write_scatter, nullptr, updates_in_place, nullptr, 0,
+     scatter_scratch},
     {OpKind::DynamicSlice, "dynamic_slice", index_refuses, write_dynamic_slice},
     {OpKind::DynamicUpdateSlice, "dynamic_update", index_refuses, write_dynamic_update, nullptr, updates_in_place},
 };

@@ -60,7 +60,9 @@ void write_expand(NodeKernels& node) {
 }
 void write_slice(NodeKernels& node) {
   const auto& op = node.op<ops::Slice>();
-  copy_elements(node, name_of_move(node), node.out(), node.in(0), {op.starts, op.strides});
+  Steps steps{op.starts, op.strides};
+  steps.steps.resize(steps.starts.size(), 1);  // no strides are steps of 1
+  copy_elements(node, name_of_move(node), node.out(), node.in(0), steps);
 }
 
 // -- several operands --

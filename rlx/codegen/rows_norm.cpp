@@ -191,14 +191,16 @@ bool norm_in_place(const Graph& g, NodeId id, int operand, int result) {
 
 constexpr Row kNormRows[] = {
     {OpKind::LayerNorm, "layer_norm", refuse_dtypes, write_plain_norm<ops::LayerNorm, true>, norm_strided,
-     norm_in_place, nullptr, 0b110},
+     norm_in_place, nullptr, 0b110, widened_odd_bytes},
     {OpKind::RmsNorm, "rms_norm", refuse_dtypes, write_plain_norm<ops::RmsNorm, false>, norm_strided, norm_in_place,
-     nullptr, 0b10},
+     nullptr, 0b10, widened_odd_bytes},
     {OpKind::FusedResidualLN, "residual_layer_norm", refuse_dtypes, write_residual_norm<ops::FusedResidualLN, true>,
-     norm_strided, norm_in_place, nullptr, 0b1110},
+     norm_strided, norm_in_place, nullptr, 0b1110, widened_odd_bytes},
     {OpKind::FusedResidualRmsNorm, "residual_rms_norm", refuse_dtypes,
-     write_residual_norm<ops::FusedResidualRmsNorm, false>, norm_strided, norm_in_place, nullptr, 0b110},
-    {OpKind::Softmax, "softmax", refuse_dtypes, write_softmax, norm_strided, norm_in_place},
+     write_residual_norm<ops::FusedResidualRmsNorm, false>, norm_strided, norm_in_place, nullptr, 0b110,
+     widened_odd_bytes},
+    {OpKind::Softmax, "softmax", refuse_dtypes, write_softmax, norm_strided, norm_in_place, nullptr, 0,
+     widened_odd_bytes},
 };
 
 }  // namespace

@@ -141,7 +141,7 @@ bool reduces_strided(const Graph&, NodeId, int) { return true; }
 constexpr Row kReduceRows[] = {
     {OpKind::Reduce, "reduce", refuse_dtypes, write_reduce, reduces_strided},
     {OpKind::ArgReduce, "arg_reduce", refuse_dtypes, write_arg_reduce, reduces_strided},
-    {OpKind::Cumulative, "cumulative", refuse_dtypes, write_cumulative},
+    {OpKind::Cumulative, "cumulative", refuse_dtypes, write_cumulative, nullptr, nullptr, nullptr, 0, widened_bytes},
 };
 
 }  // namespace

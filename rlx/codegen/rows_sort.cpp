@@ -71,9 +71,22 @@ void write_topk(NodeKernels& node) {
       {"bitcast<i32>(y)"});
 }
 
+std::uint64_t sorted_along(const Shape& x, std::int64_t axis) {
+  if (!x.is_static() || x.num_elements() == 0) return 0;
+  const std::int64_t n = x.dim(static_cast<int>(axis)).value();
+  return sorted_bytes(x.num_elements() / n, n);
+}
+std::uint64_t sort_scratch(const Graph& g, NodeId id) {
+  return sorted_along(in_shape(g, id, 0), g.node(id).op.as<ops::Sort>().axis);
+}
+std::uint64_t topk_scratch(const Graph& g, NodeId id) {
+  const std::int64_t k = g.node(id).op.as<ops::TopK>().k;
+  return k > kFewOfBlocks ? sorted_along(in_shape(g, id, 0), -1) : 0;
+}
+
 constexpr Row kSortRows[] = {
-    {OpKind::Sort, "sort", sort_refuses, write_sort},
-    {OpKind::TopK, "topk", refuse_dtypes, write_topk},
+    {OpKind::Sort, "sort", sort_refuses, write_sort, nullptr, nullptr, nullptr, 0, sort_scratch},
+    {OpKind::TopK, "topk", refuse_dtypes, write_topk, nullptr, nullptr, nullptr, 0, topk_scratch},
 };
 
 }  // namespace

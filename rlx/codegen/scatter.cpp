@@ -90,11 +90,10 @@ void write_runs(NodeKernels& node, const Scattered& s, DType t) {
     << ";\nif (key == 0xffffffffu) { return; }\n";
   k << "if (first > 0u) {\nif (" << k.load(sorted.keys, "first - 1u") << " == key) { return; }\n}\n";
   k << k.split("i", columns.dims, c);
-  // Where the run ends; its first update says where the target lies.
+  // Where the run ends; its key says where the target lies.
   k << "var last = first + 1u;\nfor (; last < " << end << "; last = last + 1u) { if (" << k.load(sorted.keys, "last")
     << " != key) { break; } }\n";
-  k << "let m = " << k.load(sorted.places, "first") << ";\n";
-  const IndexedAxes::Place place = s.axes.place(m, s.table, "m", clamp);
+  const IndexedAxes::Place place = s.axes.place_of_number(m, s.table, "key");
   k << place.statements << "let place = " << k.at(to, c) << " + " << place.offset << ";\n";
   if (s.op.fn == ScatterKind::Set) {
     k << "let n = " << k.load(sorted.places, "last - 1u") << ";\n"

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kBlock = 1024;  // pairs that a group sorts in its own memory, 8 KiB
 constexpr int kThreads = 256;
+static_assert(kFewOfBlocks <= kBlock / 4, "levels of blocks shrink");
 
 std::int64_t power_of_two(std::int64_t n) {
   std::int64_t p = 2;
@@ -174,7 +175,7 @@ SortedRows sorted_rows(NodeKernels& node, const Dim& rows, const Dim& n, const K
 
 SortedRows first_of_rows(NodeKernels& node, const Dim& rows, const Dim& n, std::int64_t count, const KeyText& key) {
   if (node.upper(n) <= kBlock) return keep_of_blocks(node, rows, n, count, {&key, nullptr});
-  if (count > kBlock / 4) return sorted_rows(node, rows, n, key);
+  if (count > kFewOfBlocks) return sorted_rows(node, rows, n, key);
   SortedRows level = keep_of_blocks(node, rows, n, count, {&key, nullptr});
   while (node.upper(level.stride) > kBlock) {
     const SortedRows from = level;
@@ -182,6 +183,10 @@ SortedRows first_of_rows(NodeKernels& node, const Dim& rows, const Dim& n, std::
   }
   const SortedRows from = level;
   return keep_of_blocks(node, rows, from.stride, count, {nullptr, &from});
+}
+
+std::uint64_t sorted_bytes(std::int64_t rows, std::int64_t n) {
+  return 4 * static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(power_of_two(n));
 }
 
 std::string sort_key(KernelBuilder& k, DType t, const std::string& x, bool descending) {

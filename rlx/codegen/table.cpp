@@ -19,6 +19,15 @@ NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect
   return node.take();
 }
 
+std::uint64_t widened_bytes(const Graph& g, NodeId id) {
+  const Shape& y = g.shape(id);
+  return y.is_static() && size_bytes(y.dtype()) < 4 ? 4 * static_cast<std::uint64_t>(y.num_elements()) : 0;
+}
+std::uint64_t widened_odd_bytes(const Graph& g, NodeId id) {
+  const Shape& y = g.shape(id);
+  return y.rank() != 0 && y.dim(-1).is_static() && y.dim(-1).value() % 4 == 0 ? 0 : widened_bytes(g, id);
+}
+
 const char* refuse_node_dtypes(const Graph& g, const Node& n) {
   bool ok = true;
   for (Value v : n.inputs) ok = ok && computes(g.shape(v).dtype());

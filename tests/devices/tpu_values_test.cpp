@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "rlx/ir/functions.h"
@@ -52,6 +53,54 @@ Tensor int_values(DType t) {
   Tensor out = Tensor::zeros(Shape({static_cast<std::int64_t>(v.size())}, t));
   for (std::size_t i = 0; i < v.size(); ++i) out.set_i64(static_cast<std::int64_t>(i), v[i]);
   return out;
+}
+
+// Each of these parts with each.
+std::vector<std::complex<double>> complex_values(const std::vector<double>& parts) {
+  std::vector<std::complex<double>> all;
+  for (double re : parts)
+    for (double im : parts) all.emplace_back(re, im);
+  return all;
+}
+const std::vector<double>& special_parts() {
+  static const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  static const std::vector<double> parts{0.0, -0.0, inf, -inf, nan, 800, -89.5, 20, -1.5, 1, 0.25, -1e-20};
+  return parts;
+}
+
+// What one op makes of numbers of dtype `t` on the device, as C128.
+std::vector<std::complex<double>> complex_results(const OpBox& op, DType t,
+                                                  std::initializer_list<std::vector<std::complex<double>>> operands) {
+  Graph g("complex");
+  std::vector<Value> in;
+  NamedTensors values;
+  for (const auto& list : operands) {
+    const Tensor x = Tensor::copy_of(list.data(), {{static_cast<std::int64_t>(list.size())}, DType::C128}).cast(t);
+    const std::string name = concat_text("x", in.size());
+    in.push_back(g.input(name, x.shape()));
+    values.emplace(name, x);
+  }
+  g.set_outputs({g.add(op, in)});
+  const Tensor y = Session(Device::Tpu).compile(std::move(g)).run_typed(values)[0].cast(DType::C128);
+  const auto* first = reinterpret_cast<const std::complex<double>*>(y.data());
+  return {first, first + y.num_elements()};
+}
+// Part by part, within a few units of the part or of the whole number; infinities with their signs, and zeros where C
+// says which: not beside NaN or of operands that are not finite.
+void expect_parts(std::complex<double> got, std::complex<double> want, DType t, bool finite) {
+  const test::FloatFormat f = test::float_format(real_dtype(t));
+  const double size = std::isfinite(std::abs(want)) ? std::abs(want) : 0;
+  const bool signs = finite && std::isfinite(std::abs(want));
+  const double parts[2][2] = {{got.real(), want.real()}, {got.imag(), want.imag()}};
+  for (const auto& [a, b] : parts) {
+    const double rounded = std::fabs(b) > f.largest ? std::copysign(std::numeric_limits<double>::infinity(), b) : b;
+    const double slack = std::ldexp(std::max(size, std::fabs(b)), 3 - f.precision) + std::ldexp(1.0, f.min_exponent);
+    const bool ok = std::isnan(b)             ? std::isnan(a)
+                    : !std::isfinite(rounded) ? a == rounded
+                    : b == 0 ? std::fabs(a) <= slack && (a != 0 || !signs || std::signbit(a) == std::signbit(b))
+                             : std::fabs(a - b) <= slack;
+    CHECK_MESSAGE(ok, "got (", got.real(), ", ", got.imag(), "), want (", want.real(), ", ", want.imag(), ")");
+  }
 }
 
 // What the table of differences says of results, in their bounds: subnormal ones may be 0, and the power of a subnormal
@@ -134,6 +183,41 @@ TEST_CASE("tpu: functions of two operands, each value with each") {
       if (is_signed_int(t) ? row.signed_int != nullptr : row.unsigned_int != nullptr)
         expect_op(ops::Binary{row.fn}, pairs(int_values(t)));
   }
+}
+
+TEST_CASE("tpu: functions, products and quotients of complex numbers, each part with each") {
+  if (!tpu_here()) return;
+  using C = std::complex<double>;
+  const auto is_finite = [](C z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); };
+  const std::vector<C> singles = complex_values(special_parts());
+  std::vector<C> x, y;
+  for (C a : singles)
+    for (C b : singles) x.push_back(a), y.push_back(b);
+  for (DType t : {DType::C64, DType::C128}) {
+    for (int i = 0; i < kNumActivationKinds; ++i) {
+      const FunctionRow& row = function_row(static_cast<ActivationKind>(i));
+      if (!row.complex) continue;
+      const std::vector<C> got = complex_results(ops::Activation{row.fn}, t, {singles});
+      for (std::size_t k = 0; k < got.size(); ++k) {
+        INFO(std::string(enum_name(row.fn)), " of ", std::string(dtype_name(t)), " (", singles[k].real(), ", ",
+             singles[k].imag(), ")");
+        expect_parts(got[k], row.complex(singles[k]), t, is_finite(singles[k]));
+      }
+    }
+    const std::vector<C> products = complex_results(ops::Binary{BinaryKind::Mul}, t, {x, y}),
+                         quotients = complex_results(ops::Binary{BinaryKind::Div}, t, {x, y});
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      INFO(std::string(dtype_name(t)), " (", x[k].real(), ", ", x[k].imag(), ") and (", y[k].real(), ", ", y[k].imag(),
+           ")");
+      expect_parts(products[k], x[k] * y[k], t, is_finite(x[k]) && is_finite(y[k]));
+      expect_parts(quotients[k], x[k] / y[k], t, is_finite(x[k]) && is_finite(y[k]));
+    }
+  }
+  // Where parts or their squares leave the range and the result does not.
+  const std::vector<C> a{{1e308, 1e308}, {1e300, 0}, {1, 1}, {1e-300, 1e-300}},
+      b{{1e308, 1e308}, {1e10, 1e-300}, {1e300, 1e-10}, {1e-300, 0}};
+  const std::vector<C> got = complex_results(ops::Binary{BinaryKind::Div}, DType::C128, {a, b});
+  for (std::size_t k = 0; k < a.size(); ++k) expect_parts(got[k], a[k] / b[k], DType::C128, true);
 }
 
 TEST_CASE("tpu: comparisons, each value with each") {

@@ -145,6 +145,7 @@ void work(abi::ClientAddressableDevices& a) {
 }
 void work(abi::DeviceGetDescription& a) { a.device_description = reinterpret_cast<abi::DeviceDescription*>(a.device); }
 void work(abi::DeviceDescriptionId& a) { a.id = reinterpret_cast<abi::Device*>(a.device_description)->id; }
+void work(abi::DeviceDescriptionKind& a) { a.device_kind = "fake v1", a.device_kind_size = 7; }
 void work(abi::DeviceMemoryStats& a) { a.bytes_limit = 1 << 20, a.bytes_limit_is_set = true; }
 
 std::size_t count(const std::string& text, const std::string& word) {
@@ -301,7 +302,8 @@ void fill() {
   put<abi::EventOnReady>(), put<abi::ClientCreate>(), put<abi::ClientDestroy>(), put<abi::ClientPlatformName>();
   put<abi::ClientPlatformVersion>(), put<abi::ClientAddressableDevices>(), put<abi::ClientCompile>();
   put<abi::ClientBufferFromHostBuffer>(), put<abi::DeviceGetDescription>(), put<abi::DeviceDescriptionId>();
-  put<abi::DeviceMemoryStats>(), put<abi::ExecutableDestroy>(), put<abi::ExecutableSerialize>();
+  put<abi::DeviceDescriptionKind>(), put<abi::DeviceMemoryStats>(), put<abi::ExecutableDestroy>(),
+      put<abi::ExecutableSerialize>();
   put<abi::LoadedExecutableDestroy>(), put<abi::LoadedExecutableGetExecutable>(), put<abi::LoadedExecutableExecute>();
   put<abi::ExecutableDeserializeAndLoad>(), put<abi::BufferDestroy>(), put<abi::BufferIsDeleted>();
   put<abi::BufferToHostBuffer>(), put<abi::BufferReadyEvent>(), put<abi::BufferOpaquePointer>();

@@ -317,6 +317,15 @@ struct DeviceDescriptionId {
 };
 RLX_PJRT_CALL(DeviceDescriptionId, 23, DeviceDescription_Id, id)
 
+struct DeviceDescriptionKind {
+  std::size_t struct_size;
+  void* extension_start;
+  DeviceDescription* device_description;
+  const char* device_kind;
+  std::size_t device_kind_size;
+};
+RLX_PJRT_CALL(DeviceDescriptionKind, 26, DeviceDescription_Kind, device_kind_size)
+
 struct DeviceGetDescription {
   std::size_t struct_size;
   void* extension_start;

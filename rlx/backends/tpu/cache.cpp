@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -43,9 +43,10 @@ std::string file_identity(const std::string& path) {
                      static_cast<std::int64_t>(s.st_mtim.tv_nsec));
 }
 
-// The reason why nothing was written, or null.
-const char* write_file(const std::string& path, const Header& header, std::string_view bytes) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+// The reason why nothing was written, or null. `path` ends in XXXXXX, in place of which stands then what no file had:
+// processes of several containers have one number, and a killed one leaves its file.
+const char* write_file(std::string& path, const Header& header, std::string_view bytes) {
+  const int file = ::mkostemp(path.data(), O_CLOEXEC);
   if (file < 0) return std::strerror(errno);
   const auto put = [file](const void* data, std::size_t size) {
     const auto* at = static_cast<const char*>(data);
@@ -85,7 +86,8 @@ Fingerprint cache_key(const Client& client, std::string_view text, std::string_v
   add(client.version());
   add(client.library().api_version());
   add(file_identity(client.library().path()));
-  if (client.is_cpu()) add(host_processor());
+  add(client.is_cpu() ? host_processor() : client.device_kind());
+  for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) add(setting(flags));  // compilers read them by themselves
   add(compile_options);
   add(fingerprint_bytes(text.data(), text.size()).text());
   return fingerprint_bytes(all.data(), all.size());
@@ -112,7 +114,6 @@ std::optional<std::string> read_cached(const std::string& folder, const Fingerpr
 }
 
 void write_cached(const std::string& folder, const Fingerprint& key, std::string_view bytes, std::string_view who) {
-  static std::atomic<unsigned> count{0};
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return say_once(folder, who, failed.message().c_str());
@@ -120,7 +121,7 @@ void write_cached(const std::string& folder, const Fingerprint& key, std::string
   header.bytes = bytes.size();
   header.key = key;
   header.checksum = fingerprint_bytes(bytes.data(), bytes.size());
-  const std::string beside = concat_text(folder, "/.", key.text(), "-", ::getpid(), "-", count++, ".tmp");
+  std::string beside = concat_text(folder, "/.", key.text(), "-XXXXXX");
   if (const char* why = write_file(beside, header, bytes)) return say_once(folder, who, why);
   if (std::rename(beside.c_str(), path_of(folder, key).c_str()) != 0) {
     const int why = errno;

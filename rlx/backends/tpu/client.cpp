@@ -70,6 +70,16 @@ Client::Client(std::shared_ptr<const Library> library, std::string_view settings
     library_->call({}, devices);
     for (std::size_t i = 0; devices.addressable_devices && i < devices.num_addressable_devices; ++i)
       if (abi::Device* d = devices.addressable_devices[i]) devices_.push_back(d);
+    if (!devices_.empty() && library_->has<abi::DeviceGetDescription>() &&
+        library_->has<abi::DeviceDescriptionKind>()) {
+      auto description = abi::arguments<abi::DeviceGetDescription>();
+      description.device = devices_.front();
+      library_->drop(library_->attempt({}, description));
+      auto kind = abi::arguments<abi::DeviceDescriptionKind>();
+      kind.device_description = description.device_description;
+      if (kind.device_description) library_->drop(library_->attempt({}, kind));
+      if (kind.device_kind) kind_.assign(kind.device_kind, kind.device_kind_size);
+    }
   } catch (...) {
     auto destroy = abi::arguments<abi::ClientDestroy>();
     destroy.client = handle_;

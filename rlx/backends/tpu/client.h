@@ -25,6 +25,8 @@ class Client {
   /// "cpu", "tpu"; and what it says of its version.
   const std::string& platform() const { return platform_; }
   const std::string& version() const { return version_; }
+  /// What the first device is, "TPU v5 lite"; empty where the plug-in does not say.
+  const std::string& device_kind() const { return kind_; }
   /// True for a plug-in that runs on the processor: one for tests, no accelerator.
   bool is_cpu() const { return platform_ == "cpu"; }
   std::span<abi::Device* const> devices() const { return devices_; }
@@ -37,7 +39,7 @@ class Client {
  private:
   std::shared_ptr<const Library> library_;
   abi::Client* handle_ = nullptr;
-  std::string platform_, version_;
+  std::string platform_, version_, kind_;
   std::vector<abi::Device*> devices_;
   mutable std::atomic<bool> lost_{false};
 };

@@ -1,5 +1,7 @@
 // Functions of complex numbers.
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "rlx/backends/tpu/expression.h"
 #include "rlx/backends/tpu/rows.h"
@@ -18,69 +20,154 @@ Hlo joined(const Term& re, const Term& im, DType complex) {
   return re.writer().complex(re.to(part).value(), im.to(part).value());
 }
 
+Term is_infinite(const Term& v) { return abs(v) == HUGE_VAL; }
+Term is_nan(const Term& v) { return v != v; }
+// Of the parts of an infinite number, by C: what is infinite becomes 1, what is not 0, with their signs.
+Term boxed(const Term& v) { return copysign(select(is_infinite(v), v.like(1), v.like(0)), v); }
+
 }  // namespace
 
+// With the rules of C: a product with an infinite number is infinite, though both parts of the plain formula are NaN.
 Hlo complex_product(Writer& w, const Hlo& a, const Hlo& b) {
   const Parts x(w, a), y(w, b);
-  return joined(times(x.re, y.re) - times(x.im, y.im), times(x.re, y.im) + times(x.im, y.re), a.dtype);
+  const Term rr = times(x.re, y.re), ii = times(x.im, y.im), ri = times(x.re, y.im), ir = times(x.im, y.re);
+  const Term re = rr - ii, im = ri + ir;
+  const Term x_infinite = is_infinite(x.re) | is_infinite(x.im), y_infinite = is_infinite(y.re) | is_infinite(y.im);
+  const Term overflows = is_infinite(rr) | is_infinite(ii) | is_infinite(ri) | is_infinite(ir);
+  const Term lost = is_nan(re) & is_nan(im) & (x_infinite | y_infinite | overflows);
+  const auto told = [](const Term& infinite, const Term& v) {
+    return select(infinite, boxed(v), select(is_nan(v), copysign(v.like(0), v), v));
+  };
+  const Term xr = told(x_infinite, x.re), xi = told(x_infinite, x.im), yr = told(y_infinite, y.re),
+             yi = told(y_infinite, y.im);
+  return joined(select(lost, (xr * yr - xi * yi) * HUGE_VAL, re), select(lost, (xr * yi + xi * yr) * HUGE_VAL, im),
+                a.dtype);
 }
 
 // With the rules of C for zeros and infinities: x / 0 is infinite, x / infinity zero.
 Hlo complex_quotient(Writer& w, const Hlo& a, const Hlo& b) {
-  const Parts x(w, a), y(w, b);
+  Parts x(w, a), y(w, b);
+  const bool wide = a.dtype == DType::C128;  // else F64 neither overflows nor underflows
+  if (wide) {
+    const Term half = select(max(abs(y.re), abs(y.im)) >= 0x1p1022, y.re.like(0.5), y.re.like(1));
+    for (Term* part : {&x.re, &x.im, &y.re, &y.im}) *part = times(*part, half);
+  }
   // R. Smith, "Algorithm 116: Complex division" (1962): by the ratio of the divisor's parts, whose squares might
   // overflow.
   const Term size_re = abs(y.re), size_im = abs(y.im), largest = max(size_re, size_im), swapped = size_re < size_im;
   const auto either = [&](const Term& one, const Term& other) { return select(swapped, one, other); };
   const Term large = either(y.im, y.re), small = either(y.re, y.im), ratio = small / large;
-  const Term over = times(small, ratio) + large, part = times(either(x.im, x.re), ratio);
-  Term re = (times(either(x.re, x.im), ratio) + either(x.im, x.re)) / over;
+  // Of a ratio that underflows: the quotient by the large part first.
+  const Term underflows = (abs(ratio) < 0x1p-1022) & (abs(small) >= 0x1p-1022);
+  const auto by_ratio = [&](const Term& v) {
+    const Term p = times(v, ratio);
+    return wide ? select(underflows, times(v / large, small), p) : p;
+  };
+  const Term over = times(small, ratio) + large, part = by_ratio(either(x.im, x.re));
+  Term re = (by_ratio(either(x.re, x.im)) + either(x.im, x.re)) / over;
   Term im = either(part - x.re, x.im - part) / over;
-  const Term lost = (re != re) & (im != im);
-  const auto is_number = [](const Term& v) { return v == v; };
-  const auto is_infinite = [](const Term& v) { return abs(v) == HUGE_VAL; };
+  const Term lost = is_nan(re) & is_nan(im);
   // a / 0
-  const Term by_zero = lost & (largest == 0.0) & (is_number(x.re) | is_number(x.im));
+  const Term by_zero = lost & (largest == 0.0) & ((x.re == x.re) | (x.im == x.im));
   const Term infinity = copysign(x.re.like(HUGE_VAL), y.re);
-  // infinity / finite, finite / infinity: what is infinite becomes 1, what is not 0, with their signs
-  const auto boxed = [&](const Term& v) { return copysign(select(is_infinite(v), v.like(1), v.like(0)), v); };
+  // infinity / finite, finite / infinity
   const Term x_infinite = is_infinite(x.re) | is_infinite(x.im), y_infinite = is_infinite(y.re) | is_infinite(y.im);
   const Term x_finite = (abs(x.re) < HUGE_VAL) & (abs(x.im) < HUGE_VAL), y_finite = largest < HUGE_VAL;
   const Term to_infinity = lost & x_infinite & y_finite, to_zero = lost & x_finite & y_infinite;
   const Term xr = boxed(x.re), xi = boxed(x.im), yr = boxed(y.re), yi = boxed(y.im);
-  re = select(by_zero, infinity * x.re, re);
-  im = select(by_zero, infinity * x.im, im);
   re = select(to_infinity, (xr * y.re + xi * y.im) * HUGE_VAL, re);
   im = select(to_infinity, (xi * y.re - xr * y.im) * HUGE_VAL, im);
   re = select(to_zero, (x.re * yr + x.im * yi) * 0.0, re);
   im = select(to_zero, (x.im * yr - x.re * yi) * 0.0, im);
+  re = select(by_zero, infinity * x.re, re);
+  im = select(by_zero, infinity * x.im, im);
   return joined(re, im, a.dtype);
 }
 
 namespace {
 
-// Of C128: what is said of C64 is made there too.
+// The parts of exp, sinh and cosh of x + iy by the rules of C: h of x, one of them, times a sine or cosine t of y.
+// Where h overflows the product need not, and 0 wins over infinity and NaN.
+Term scaled_part(const Term& x, const Term& h, const Term& t, double share) {
+  const Term half = exp(abs(x) * 0.5), sign = copysign(h.like(1), h);
+  const Term y = select((abs(x) > 700.0) & (abs(h) > 1.0), sign * (half * share * t * half), times(h, t));
+  return select((h == 0.0) | (t == 0.0), copysign(h.like(0), h) * copysign(h.like(1), select(is_nan(t), t.like(1), t)),
+                y);
+}
+Term hyperbolic(const Term& x, const Term& h, const Term& t) { return scaled_part(x, h, t, 0.5); }
+// The first part, which is infinite at infinity, though y has no cosine.
+Term or_infinite(const Term& part, const Term& x, const Term& h, const Term& t) {
+  return select(is_infinite(x) & is_infinite(h) & is_nan(t), HUGE_VAL, part);
+}
+
+// Of C128: what is said of C64 is made there too. Where XLA's own functions stand, what they lose beside zeros,
+// infinities and NaN is put right behind them: signs, which say on which side of a cut z lies, and parts that have no
+// NaN in them.
 Hlo function_of(Writer& w, const Hlo& x, ActivationKind fn) {
   using K = ActivationKind;
   const Parts z(w, x);
   const auto sine = [](const Term& v) { return v.apply("sine"); };
   const auto cosine = [](const Term& v) { return v.apply("cosine"); };
+  const auto made = [&](const char* name) { return Parts(w, w.op(name, x)); };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto where_zero = [](const Term& v, const Term& otherwise) { return select(v == 0.0, v, otherwise); };
   switch (fn) {
-    case K::Tanh: return w.op("tanh", x);
-    case K::Exp: return w.op("exponential", x);
-    case K::Log: return w.op("log", x);
-    case K::Sqrt: return w.op("sqrt", x);
-    case K::Rsqrt: return w.op("rsqrt", x);
-    // XLA's sinh loses the digits of small numbers.
-    case K::Sin: return joined(sine(z.re) * cosh(z.im), cosine(z.re) * sinh(z.im), x.dtype);
-    case K::Cos: return joined(cosine(z.re) * cosh(z.im), -(sine(z.re) * sinh(z.im)), x.dtype);
-    case K::Sinh: return joined(sinh(z.re) * cosine(z.im), cosh(z.re) * sine(z.im), x.dtype);
-    case K::Cosh: return joined(cosh(z.re) * cosine(z.im), sinh(z.re) * sine(z.im), x.dtype);
-    case K::Tan: return w.op("tan", x);
-    case K::Atan: return w.op("chlo.atan", x);
-    case K::Asin: return w.op("chlo.asin", x);
-    case K::Acos: return w.op("chlo.acos", x);
-    case K::Atanh: return w.op("chlo.atanh", x);
+    case K::Exp: {
+      const Term e = exp(z.re), c = cosine(z.im);
+      return joined(or_infinite(scaled_part(z.re, e, c, 1), z.re, e, c), scaled_part(z.re, e, sine(z.im), 1), x.dtype);
+    }
+    // XLA's sinh loses the digits of small numbers. sin(z) = -i sinh(iz), cos(z) = cosh(iz).
+    case K::Sin: {
+      const Term h = sinh(z.im), c = cosine(z.re);
+      return joined(hyperbolic(z.im, cosh(z.im), sine(z.re)), or_infinite(hyperbolic(z.im, h, c), z.im, h, c), x.dtype);
+    }
+    case K::Cos: {
+      const Term h = cosh(z.im), c = cosine(z.re);
+      return joined(or_infinite(hyperbolic(z.im, h, c), z.im, h, c), -hyperbolic(z.im, sinh(z.im), sine(z.re)),
+                    x.dtype);
+    }
+    case K::Sinh: {
+      const Term h = sinh(z.re), c = cosine(z.im);
+      return joined(or_infinite(hyperbolic(z.re, h, c), z.re, h, c), hyperbolic(z.re, cosh(z.re), sine(z.im)), x.dtype);
+    }
+    case K::Cosh: {
+      const Term h = cosh(z.re), c = cosine(z.im);
+      return joined(or_infinite(hyperbolic(z.re, h, c), z.re, h, c), hyperbolic(z.re, sinh(z.re), sine(z.im)), x.dtype);
+    }
+    case K::Tanh:
+    case K::Tan: {
+      const Parts y = made(fn == K::Tan ? "tan" : "tanh");
+      return joined(where_zero(z.re, y.re), where_zero(z.im, y.im), x.dtype);
+    }
+    case K::Log: {
+      const Parts y = made("log");
+      return joined(select(is_infinite(z.re) | is_infinite(z.im), HUGE_VAL, y.re), y.im, x.dtype);
+    }
+    case K::Sqrt: {
+      const Parts y = made("sqrt");
+      const Term re = select(is_infinite(z.im) | (z.re == HUGE_VAL), HUGE_VAL, y.re);
+      const Term im = select(is_infinite(z.im) | (z.re == -HUGE_VAL), HUGE_VAL, y.im);
+      return joined(re, copysign(im, z.im), x.dtype);
+    }
+    case K::Rsqrt: return complex_quotient(w, w.full_like(x, 1), function_of(w, x, K::Sqrt));
+    case K::Atan: {
+      const Parts y = made("chlo.atan");
+      const Term re = select(is_nan(z.re) | (is_nan(z.im) & (abs(z.re) < HUGE_VAL)), nan, y.re);
+      return joined(copysign(re, z.re), where_zero(z.im, y.im), x.dtype);
+    }
+    case K::Atanh: {
+      const Parts y = made("chlo.atanh");
+      const Term im = select(is_nan(z.im) | (is_nan(z.re) & (abs(z.im) < HUGE_VAL)), nan, y.im);
+      return joined(where_zero(z.re, y.re), copysign(im, z.im), x.dtype);
+    }
+    case K::Asin: {
+      const Parts y = made("chlo.asin");
+      return joined(where_zero(z.re, y.re), copysign(y.im, z.im), x.dtype);
+    }
+    case K::Acos: {
+      const Parts y = made("chlo.acos");
+      return joined(select(z.re == 0.0, std::numbers::pi / 2, y.re), -copysign(y.im, z.im), x.dtype);
+    }
     default: break;
   }
   check(false, "a function of complex numbers without an expression");

@@ -65,10 +65,11 @@ Hlo Writer::scalar(DType t, double value) {
     const DType part = real_dtype(t);
     return complex(scalar(part, value), scalar(part, 0));
   }
+  if (is_storage_only(t)) return constant(Tensor::scalar(DType::F32, value).cast(t));
   if (!is_float(t)) {
-    const bool fits = value == std::floor(value) && std::fabs(value) < 0x1p63;
-    check(fits, "an integer constant that is no integer");
-    return scalar_bits(t, static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
+    check(value == std::floor(value) && value >= -0x1p63 && value < 0x1p64, "an integer constant that is no integer");
+    return scalar_bits(t, value < 0x1p63 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(value))
+                                         : static_cast<std::uint64_t>(value));
   }
   std::byte bytes[8] = {};
   store_element(bytes, t, 0, value);

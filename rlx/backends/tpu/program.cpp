@@ -20,20 +20,10 @@ namespace {
 /// A field of a protocol buffer of less than 128 bytes.
 std::string field(char tag, std::string_view body) { return concat_text(tag, static_cast<char>(body.size()), body); }
 
-// Where XLA's CPU is loose by default: its maximum loses a NaN on the right, and narrowing and widening again is left
-// out. Of CompileOptionsProto the map env_option_overrides, name to {bool_field}.
-std::string strict_options(const Client& client) {
-  if (client.platform() != "cpu") return {};
-  std::string out;
-  for (const char* name : {"xla_cpu_enable_fast_min_max", "xla_allow_excess_precision"})
-    out += field('\x3a', field('\x0a', name) + field('\x12', std::string("\x10\x00", 2)));
-  return out;
-}
-
 // CompileOptionsProto for one device: of the first one the least that plug-ins take, of others with its id.
 std::string options_for(const Client& client, std::size_t ordinal, const std::string& who) {
   const std::string least(abi::kCompileOptions, sizeof abi::kCompileOptions);
-  if (ordinal == 0) return least + strict_options(client);
+  if (ordinal == 0) return least + strict_options(client.is_cpu());
   auto description = abi::arguments<abi::DeviceGetDescription>();
   description.device = client.devices()[ordinal];
   client.library().call(who, description);
@@ -46,7 +36,7 @@ std::string options_for(const Client& client, std::size_t ordinal, const std::st
     number += static_cast<char>((left & 0x7f) | (left >> 7 ? 0x80 : 0));
   // executable_build_options: num_replicas 1, num_partitions 1, device_assignment {1 replica, 1 computation: the id}
   const std::string devices = std::string("\x08\x01\x10\x01", 4) + field('\x1a', field('\x0a', number));
-  return field('\x1a', least.substr(2) + field('\x4a', devices)) + strict_options(client);
+  return field('\x1a', least.substr(2) + field('\x4a', devices)) + strict_options(client.is_cpu());
 }
 
 void write_text(const std::string& place, std::string_view text, const std::string& graph) {
@@ -90,6 +80,14 @@ std::string line_named(std::string_view message, std::string_view text) {
 }
 
 }  // namespace
+
+// Of CompileOptionsProto the map env_option_overrides, name to {bool_field}.
+std::string strict_options(bool cpu) {
+  const auto off = [](std::string_view name) {
+    return field('\x3a', field('\x0a', name) + field('\x12', std::string("\x10\x00", 2)));
+  };
+  return off("xla_allow_excess_precision") + (cpu ? off("xla_cpu_enable_fast_min_max") : std::string());
+}
 
 CompileSettings compile_settings(const DeviceOptions& options) {
   CompileSettings out;

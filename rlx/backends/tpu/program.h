@@ -16,6 +16,9 @@ struct CompileSettings {
 };
 /// By the option `cache`, else RLX_TPU_CACHE; and RLX_TPU_HLO_DUMP.
 CompileSettings compile_settings(const DeviceOptions& options);
+/// What takes XLA's liberties back, as the end of its CompileOptionsProto: by default narrowing and widening again is
+/// left out, and on its CPU the maximum loses a NaN on the right.
+std::string strict_options(bool cpu);
 
 /// Code on one device of a client.
 class Program {

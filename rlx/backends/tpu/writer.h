@@ -122,8 +122,8 @@ class Writer {
 
   // -- constants --
 
-  /// A number of dtype `t` (complex: with no imaginary part) as a scalar; each is written once in its region. Integers
-  /// have to be exact in double: `scalar_bits` takes any.
+  /// A number of dtype `t` (complex: with no imaginary part; 4 and 8 bits of float: the nearest) as a scalar; each is
+  /// written once in its region. Integers have to be exact in double: `scalar_bits` takes any.
   Hlo scalar(DType t, double value);
   /// A scalar of an integer or Bool dtype by the low bits of `bits`.
   Hlo scalar_bits(DType t, std::uint64_t bits);

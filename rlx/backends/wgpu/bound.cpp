@@ -219,16 +219,18 @@ void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) co
     }
 }
 
-void BoundProgram::make_shadows(const Launch& l, std::span<Bound> at) {
+void BoundProgram::make_shadows(Launch& l, std::span<Bound> at) {
   const auto launch = static_cast<std::size_t>(&l - launches_.data());
   std::erase_if(shadows_, [&](const Shadow& s) { return s.launch == launch; });
+  l.begins_submission = false;
   for (std::size_t i = 0; i < at.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       if (!at[i].meets(at[j])) continue;
       const std::size_t read = parts_[l.first_part + i].written ? j : i;
-      // Of a run's inputs, and written by nobody before the launch that is the last to read them.
-      check(!parts_[l.first_part + read].written && parts_[l.first_part + read].place == Place::Input,
-            "two bindings of a launch share bytes that are no input's");
+      check(!parts_[l.first_part + read].written, "two bindings of a launch that are written share bytes");
+      // Inputs are written by nobody before the launch that is the last to read them; what launches before this one
+      // wrote is copied when they have run.
+      l.begins_submission = l.begins_submission || parts_[l.first_part + read].place != Place::Input;
       const std::shared_ptr<rlx::Buffer> copy = device_->allocate(at[read].bytes, BufferUse::Slots);
       shadows_.push_back({launch, at[read], copy});
       at[read] = bound_of(BufferView(*copy, 0, at[read].bytes));
@@ -350,7 +352,7 @@ std::size_t BoundProgram::in_one_submission(std::span<const Launch> left) const 
   std::size_t n = 0;
   for (; n < left.size(); ++n) {
     ns += left[n].expected_ns;
-    if (n != 0 && ns > gpu_.longest_submission) break;
+    if (n != 0 && (ns > gpu_.longest_submission || left[n].begins_submission)) break;
   }
   return n;
 }
@@ -370,6 +372,7 @@ void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::ve
       stream.record().wait();
       times[i - range.begin].ns = since(start);
     }
+    if (range.begin == range.end) run(range, stream);  // the copies alone; else the last step has made them
     return;
   }
   if (!timestamps_) timestamps_ = std::make_unique<Timestamps>(device_->gpu(), device_->downloads());

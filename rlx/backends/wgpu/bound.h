@@ -37,6 +37,7 @@ class BoundProgram final : public BoundGraph {
     std::uint32_t first_part = 0, num_parts = 0;
     double expected_ns = 0;
     bool stale = true;  // the group is not of what the places are bound to now
+    bool begins_submission = false;
   };
   /// What a place is bound to.
   struct Bound {
@@ -86,7 +87,7 @@ class BoundProgram final : public BoundGraph {
   bool is_alias(const Part& input, const Part& output) const;
   void check_disjoint(const Launch& launch, std::span<const Bound> at) const;
   /// Gives a launch copies of what two of its bindings share: browsers refuse that, whoever reads or writes it.
-  void make_shadows(const Launch& launch, std::span<Bound> at);
+  void make_shadows(Launch& launch, std::span<Bound> at);
   void encode_shadows(std::span<const Launch> list, abi::CommandEncoder encoder) const;
   /// Writes the launches into a pass and ends it.
   void encode(std::span<const Launch> list, abi::ComputePassEncoder pass) const;

@@ -52,7 +52,9 @@ class WgpuTarget final : public RowTarget<codegen::Row> {
     for (const Shape& s : n.shapes)
       if (is_large(s) && !is_codes_alone(g, id))
         return "a result has more bytes than a kernel of the device can be given";
-    return nullptr;
+    const codegen::Row* row = rows_.find(g, id);
+    return refuse_unless(!row || !row->scratch_bytes || row->scratch_bytes(g, id) <= known().limits.max_buffer_bytes,
+                         "its kernels pass more bytes between them than a kernel of the device can be given");
   }
 
  private:

@@ -113,6 +113,8 @@ RLX_M6(ClientBufferFromHostBuffer, Client_BufferFromHostBuffer, num_byte_strides
 RLX_M1(ClientBufferFromHostBuffer, Client_BufferFromHostBuffer, buffer)
 RLX_SAME_CALL(DeviceDescriptionId, DeviceDescription_Id)
 RLX_M2(DeviceDescriptionId, DeviceDescription_Id, device_description, id)
+RLX_SAME_CALL(DeviceDescriptionKind, DeviceDescription_Kind)
+RLX_M3(DeviceDescriptionKind, DeviceDescription_Kind, device_description, device_kind, device_kind_size)
 RLX_SAME_CALL(DeviceGetDescription, Device_GetDescription)
 RLX_M2(DeviceGetDescription, Device_GetDescription, device, device_description)
 RLX_SAME_CALL(DeviceMemoryStats, Device_MemoryStats)

@@ -230,7 +230,7 @@ TEST_CASE("tpu: whatever function fails or is not there, it is told or not misse
         for (int k = 0; k < 4; ++k) CHECK(fake().live(k) == 0);
       }
     }
-  CHECK(functions == std::size_t{2} * 31);
+  CHECK(functions == std::size_t{2} * 32);
 }
 
 TEST_CASE("tpu: what makes no sense is refused before a plug-in sees it, which might end the process") {
@@ -468,6 +468,14 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   }
   std::ofstream(files[0], std::ios::binary) << whole.substr(0, whole.size() / 2);
   CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
+  // Compilers read these by themselves.
+  for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
+    ::setenv(flags, "--some_flag=1", 1);
+    CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
+    CHECK(start() == std::pair<std::size_t, std::size_t>(0, 1));
+    ::unsetenv(flags);
+  }
+  CHECK(start() == std::pair<std::size_t, std::size_t>(0, 1));
   // A plug-in that refuses what it made once, and one that cannot load or serialise at all.
   fake().set(load, FakeCall::Fails, 3);
   CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});

@@ -85,6 +85,8 @@ class Loop {
       c_.set(static_cast<std::uint32_t>(parts_.carries + y), last[parts_.inputs() + y]);
   }
   const Hlos& start() const { return start_; }
+  /// A number of the count's dtype.
+  Hlo number(std::int64_t n) { return w_.scalar_bits(count_, static_cast<std::uint64_t>(n)); }
 
  private:
   // What comes next is ordered behind the token of these values.
@@ -93,7 +95,7 @@ class Loop {
   }
   Hlos trip(const Graph& body, bool reverse, const Hlos& v) {
     const Hlo& count = v.back();
-    const Hlo at = reverse ? w_.sub(static_cast<double>(rows_ - 1), count) : count;
+    const Hlo at = reverse ? w_.sub(number(rows_ - 1), count) : count;
     Hlos inputs(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(parts_.first_x()));
     for (std::size_t x = parts_.first_x(); x < parts_.inputs(); ++x) inputs.push_back(row(v[x], at));
     Hlos results = emit_body(w_, body, inputs), next = v;
@@ -146,7 +148,7 @@ void emit_while(RowContext& c) {
   Loop loop(c, parts, op.max_trips.value_or(0), count);
   const Hlos last = loop.run(*op.body, false, [&](std::span<const Hlo> inputs, const Hlo& done) {
     const Hlo more = emit_body(w, *op.cond, inputs)[0];
-    return op.max_trips ? w.both(w.compare("LT", done, static_cast<double>(*op.max_trips)), more) : more;
+    return op.max_trips ? w.both(w.compare("LT", done, loop.number(*op.max_trips)), more) : more;
   });
   loop.set_results(last);
   c.set(trips, w.convert(last.back(), DType::I64));
@@ -159,7 +161,7 @@ void emit_scan(RowContext& c) {
   Loop loop(c, parts, length, count_dtype(length));
   if (length == 0) return loop.set_results(loop.start());
   loop.set_results(loop.run(*op.body, op.reverse, [&](std::span<const Hlo>, const Hlo& done) {
-    return c.w.compare("LT", done, static_cast<double>(length));
+    return c.w.compare("LT", done, loop.number(length));
   }));
 }
 

@@ -90,13 +90,6 @@ Hlo gather(Writer& w, const Hlo& table, const Hlo& vectors, std::int64_t vector_
                           ">, slice_sizes = ", i64_array(sizes), ", indices_are_sorted = false"));
 }
 
-Hlo fill_value(Writer& w, DType t, double value) {
-  if (t == DType::F8E4M3 || t == DType::F8E5M2 || t == DType::F4E2M1)
-    return cast(w, w.scalar(DType::F32, value), DType::F32, t);
-  if (t == DType::U64 && value >= 0x1p63) return w.scalar_bits(t, static_cast<std::uint64_t>(value));
-  return w.scalar(kept_as(t), value);
-}
-
 void emit_gather(RowContext& c) {
   const auto& op = c.op<ops::Gather>();
   const Hlo& table = c.in(0);
@@ -105,11 +98,11 @@ void emit_gather(RowContext& c) {
   const bool no_elements =
       std::any_of(op.axes.begin(), op.axes.end(), [&](std::int64_t a) { return table.extent(a) == 0; });
   if (no_elements)  // there is nothing to clamp to, so nothing is picked, or all is filled
-    return c.set(c.w.broadcast(fill_value(c.w, c.dtype(), op.fill), c.dims(), {}));
+    return c.set(c.w.broadcast(c.w.scalar(c.dtype(), op.fill), c.dims(), {}));
   const Hlo picked = gather(c.w, table, indices.vectors(), indices.vector_axis(), op.axes, c.type());  // clamps
   if (!fills) return c.set(picked);
   const Hlo inside = spread_mask(c.w, indices.inside(), picked.dims, op.axes.front());
-  c.set(c.w.select(inside, picked, c.w.broadcast(fill_value(c.w, c.dtype(), op.fill), picked.dims, {})));
+  c.set(c.w.select(inside, picked, c.w.broadcast(c.w.scalar(c.dtype(), op.fill), picked.dims, {})));
 }
 
 std::string scatter_attributes(int updates_rank, std::int64_t vector_axis, const std::vector<std::int64_t>& axes,

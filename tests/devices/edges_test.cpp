@@ -1,0 +1,221 @@
+// Graphs at the edges of what kernels and texts promise, each of which was wrong on some device once: values that are
+// their own indices, operands by the handful, extents of 0 that a run knows, copies without a step, numbers at the ends
+// of their dtypes.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/ops/shape.h"
+#include "rlx/transforms/reverse.h"
+#include "tests/devices/test_device.h"
+#include "tests/support/run_check.h"
+
+namespace rlx {
+namespace {
+
+using test::device_here;
+using test::f32;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+Session session() { return Session(test::test_device()); }
+
+CompiledGraph with_runtime_extent(const Graph& g, const std::string& symbol) {
+  CompileOptions options;
+  options.symbol_modes.emplace(symbol, SymbolMode::runtime());
+  return session().compile_with(Graph(g), options);
+}
+void expect_at(CompiledGraph& f, const Graph& g, const std::string& symbol, std::int64_t extent) {
+  INFO(symbol, " = ", extent);
+  const Graph bound = g.bind({{symbol, extent}});
+  const NamedTensors values = test::drawn(bound);
+  test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(bound, values));
+}
+
+// Whole numbers that go round in 0 .. below - 1.
+Tensor round_and_round(const Shape& s, std::int64_t below) {
+  Tensor t = Tensor::zeros(s);
+  for (std::int64_t i = 0; i < t.num_elements(); ++i) t.set_i64(i, (i * 7 + i / 5) % below);
+  return t;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("conformance");
+
+TEST_CASE("device: a scatter whose operand is also its updates or its indices does not write what it still reads") {
+  if (!device_here()) return;
+  Graph g("updates");
+  const Expr x = g.input("x", f32({4})), at = g.input("at", {{4}, DType::I32}), y = g.exp(x);
+  g.set_outputs({g.scatter(ScatterKind::Set, y, at, y), g.scatter(ScatterKind::Add, y, at, y)});
+  test::check_run(session(), g,
+                  {{"x", Tensor::of<float>({4}, {0, 1, 2, 3})}, {"at", Tensor::of<std::int32_t>({4}, {1, 2, 3, 0})}});
+  Graph inverse("inverse");
+  const Expr p = inverse.input("p", {{6}, DType::I32}), q = p * inverse.scalar(1, DType::I32) + p - p;
+  inverse.set_outputs({inverse.scatter(ScatterKind::Set, q, q, inverse.iota({{6}, DType::I32}, 0))});
+  test::check_run(session(), inverse, {{"p", Tensor::of<std::int32_t>({6}, {3, 5, 0, 1, 2, 4})}});
+}
+
+TEST_CASE("device: indices of many axes, few updates and many") {
+  if (!device_here()) return;
+  Graph g("along");
+  const Expr x = g.input("x", f32({2, 4, 8, 16}));
+  g.set_outputs({g.take_along_axis(x, g.input("at", {{2, 4, 8, 16}, DType::I32}), 2)});
+  const Graph d = vjp(g, {"x"}).graph;
+  NamedTensors values = test::drawn(d);
+  values["at"] = round_and_round(values["at"].shape(), 8);
+  CompiledGraph f = test::check_run(session(), d, values);
+  CHECK_MESSAGE(test::host_part(f) == "", test::host_part(f));
+  Graph wide("rank6");
+  const Expr t = wide.input("x", f32({2, 2, 3, 2, 2, 3}));
+  wide.set_outputs({wide.take_along_axis(t, wide.input("at", {{2, 2, 3, 2, 2, 3}, DType::I32}), 5)});
+  const Graph back = vjp(wide, {"x"}).graph;
+  values = test::drawn(back);
+  values["at"] = round_and_round(values["at"].shape(), 3);
+  test::check_run(session(), back, values);
+}
+
+TEST_CASE("device: a slice without strides") {
+  if (!device_here()) return;
+  for (DType t : {DType::F32, DType::F16, DType::U8}) {
+    Graph g("slice");
+    const Expr x = g.input("x", {{5, 6}, t});
+    ops::Slice op;
+    op.starts = {Dim(1), Dim(2)}, op.limits = {Dim(4), Dim(5)};
+    g.set_outputs({g.add(op, {x + x})});
+    test::check_run(session(), g, test::drawn(g));
+  }
+}
+
+TEST_CASE("device: what is made of no elements where a run knows that there are none") {
+  if (!device_here()) return;
+  for (std::int64_t most : {40, 4096, 100000}) {
+    Graph g("nothing");
+    const Dim n = g.symbol("n", {.max = most});
+    const Expr x = g.input("x", f32({8, n})), w = g.input("w", f32({n, 3})), narrow = g.cast(x, DType::F16);
+    g.set_outputs({g.sum(x, {1}), g.add(ops::Reduce{ReduceKind::Mean, {1}}, {x}), g.reduce_max(x, {1}),
+                   g.add(ops::Reduce{ReduceKind::Min, {1}}, {x}), g.add(ops::Reduce{ReduceKind::Prod, {1}}, {x}),
+                   g.sum(x, {0, 1}), g.sum(narrow, {1}), g.reduce_max(w, {0}), g.matmul(x, w), g.softmax(x, 1),
+                   g.cumsum(x, 1), g.sort(x, 1)});
+    CompiledGraph f = with_runtime_extent(g, "n");
+    for (std::int64_t of : {5, 0, 33, 0}) expect_at(f, g, "n", of);
+    Graph keys("no_keys");
+    const Dim k = keys.symbol("n", {.max = most});
+    ops::Attention op;
+    op.num_heads = op.kv_heads = 2, op.head_dim = 4;
+    std::vector<Expr> results;
+    for (std::int64_t queries : {1, 40}) {
+      const Expr y = keys.add(op, {keys.input(concat_text("q", queries), f32({1, queries, 8})),
+                                   keys.input(concat_text("k", queries), f32({1, k, 8})),
+                                   keys.input(concat_text("v", queries), f32({1, k, 8}))});
+      results.push_back(y), results.push_back(y.result(1));
+    }
+    keys.set_outputs(results);
+    CompiledGraph a = with_runtime_extent(keys, "n");
+    for (std::int64_t of : {5, 0, 33, 0}) expect_at(a, keys, "n", of);
+  }
+}
+
+TEST_CASE("device: profiled runs copy what no step makes") {
+  if (!device_here()) return;
+  Graph g("copies");
+  const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::zeros(f32({4})));
+  g.state("t", Tensor::zeros(f32({4})));
+  g.set_outputs({s, x});
+  g.set_state("s", x);
+  g.set_state("t", s);
+  CompiledGraph f = session().compile(std::move(g));
+  for (int i = 0; i < 3; ++i) {
+    const Tensor in = Tensor::full(f32({4}), i + 1);
+    const TensorView view = in.view();
+    (void)f.profile({&view, 1});
+  }
+  CHECK(f.read_state("s").to_f32() == std::vector<float>(4, 3));
+  CHECK(f.read_state("t").to_f32() == std::vector<float>(4, 2));
+}
+
+TEST_CASE("device: x - x and x / x of one value are no constants") {
+  if (!device_here()) return;
+  Graph g("self");
+  const Expr x = g.input("x", f32({6}));
+  CompileOptions apart;
+  apart.fusion.skip_fusion = true;
+  g.set_outputs({x - x, x / x});
+  const Tensor values = Tensor::of<float>(
+      {6}, {static_cast<float>(kInfinity), static_cast<float>(kNaN), 1, 0, -2, -static_cast<float>(kInfinity)});
+  CompiledGraph f = session().compile_with(Graph(g), apart);
+  test::expect_within_bound(f.run_typed({{"x", values}}), test::evaluate_bounded(g, {{"x", values}}));
+}
+
+TEST_CASE("device: views that fall together at some extents") {
+  if (!device_here()) return;
+  Graph g("views");
+  const Dim s = g.symbol("s", {.min = 1, .max = 8});
+  const Expr y = g.exp(g.input("x", f32({s, 64})));
+  g.set_outputs({g.narrow(y, 0, 0, 1) + g.narrow(y, 0, s - 1, 1)});
+  CompiledGraph f = with_runtime_extent(g, "s");
+  for (std::int64_t of : {8, 1, 3, 1}) expect_at(f, g, "s", of);
+}
+
+TEST_CASE("device: steps of loops that give 8-bit floats") {
+  if (!device_here()) return;
+  for (DType t : {DType::F8E4M3, DType::F8E5M2, DType::F4E2M1, DType::I4}) {
+    Graph g("narrow");
+    const LoopResult r = g.scan({}, {g.input("x", f32({3, 4}))}, [&](Graph& b, const ExprList&, const ExprList& row) {
+      return LoopStep{{}, {b.cast(row[0], t)}};
+    });
+    g.set_outputs({g.cast(r.ys[0], DType::F32)});
+    test::check_run(session(), g, test::drawn(g));
+  }
+}
+
+TEST_CASE("device: loops of up to as many trips as there are numbers, fills at the ends of a dtype") {
+  if (!device_here()) return;
+  for (std::int64_t most : {std::numeric_limits<std::int64_t>::max(), std::int64_t{1} << 62, std::int64_t{5}}) {
+    Graph g("trips");
+    WhileOptions options;
+    options.max_trips = most;
+    const LoopResult r = g.while_loop(
+        {g.input("x", f32({2}))}, [](Graph& b, const ExprList& c) { return b.lt(b.reduce_max(c[0]), 40); },
+        [](Graph&, const ExprList& c) {
+          return LoopStep{{c[0] * 2.0}, {}};
+        },
+        options);
+    g.set_outputs({r.carries[0], r.trips});
+    test::check_run(session(), g, {{"x", Tensor::of<float>({2}, {1, 2})}});
+  }
+  for (const auto& [t, fill] : {std::pair(DType::I64, -0x1p63),
+                                {DType::U64, 0x1p64 - 2048},
+                                {DType::I8, -128.0},
+                                {DType::F8E4M3, 448.0},
+                                {DType::F32, kInfinity}}) {
+    INFO("fill of ", std::string(dtype_name(t)));
+    Graph g("fill");
+    ops::Gather op;
+    op.mode = IndexMode::Fill, op.fill = fill;
+    g.set_outputs({g.gather(g.input("table", {{3}, t}), {g.input("at", {{2}, DType::I32})}, op)});
+    const NamedTensors values{{"table", Tensor::full({{3}, t}, 1)}, {"at", Tensor::of<std::int32_t>({2}, {1, 7})}};
+    CompiledGraph f = session().compile(Graph(g));
+    test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values));
+  }
+}
+
+TEST_CASE("device: what a device cannot hold between its kernels is the host's") {
+  if (!test::generated_kernels_here()) return;
+  for (const Shape& s : {Shape({3, 9000000}, DType::F32), Shape({40000000}, DType::U8)}) {
+    Graph g("large");
+    g.set_outputs({g.sort(g.input("x", s), -1)});
+    const Session target = Session::for_target(Device::WebGpu);
+    CHECK(test::host_part(target.compile(std::move(g))) != "");
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace rlx
