@@ -456,7 +456,7 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
     if (dtype && PyFloat_CheckExact(h.ptr())) return Tensor::scalar(*dtype, PyFloat_AsDouble(h.ptr()));
     return as(*std::move(t));
   }
-  if (auto t = by_dlpack(h)) return share ? as(*std::move(t)) : Tensor::copy_of(on_host(*t).data(), t->shape());
+  if (auto t = by_dlpack(h)) return as(share ? *std::move(t) : Tensor::copy_of(on_host(*t).data(), t->shape()));
   if (PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || h.is_none())
     raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no array"));
   // Lists, NumPy's scalars, and whatever else NumPy knows how to read.

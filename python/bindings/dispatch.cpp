@@ -2,6 +2,7 @@
 // without Python code, so that a call costs little more than the run.
 #include <cstring>
 #include <list>
+#include <mutex>
 #include <unordered_map>
 
 #include "python/bindings/runtime.h"
@@ -27,12 +28,13 @@ struct Entry {
   std::uint64_t used = 0;            // when, for the least recently used
 };
 
-// A runner of an entry that nobody else uses; gives it back.
+// A runner of an entry that nobody else uses, be it by a handle of `f.programs`; gives it back.
 class Runner {
  public:
   explicit Runner(Entry& e) : e_(e) {
-    if (e.first_idle) {
+    if (e.first_idle && (turn_ = std::unique_lock(e.first->busy, std::try_to_lock))) {
       e.first_idle = false;
+      e.first->running = true;
       program_ = &e.first->program;
     } else if (!e.idle.empty()) {
       own_ = std::move(e.idle.back());
@@ -44,10 +46,9 @@ class Runner {
     }
   }
   ~Runner() {
-    if (!own_)
-      e_.first_idle = true;
-    else
-      e_.idle.push_back(std::move(own_));
+    if (own_) return e_.idle.push_back(std::move(own_));
+    e_.first_idle = true;
+    e_.first->running = false;
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -55,6 +56,7 @@ class Runner {
 
  private:
   Entry& e_;
+  std::unique_lock<std::mutex> turn_;
   std::unique_ptr<CompiledGraph> own_;
   CompiledGraph* program_ = nullptr;
 };

@@ -4,6 +4,7 @@
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/views.h"
 #include "rlx/ir/form.h"
+#include "rlx/ir/op_def.h"
 
 namespace rlx {
 
@@ -28,7 +29,9 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
       check(view.has_value(), "a view of symbolic extents is one for each of their values");
       const std::size_t element = size_bytes(n.shape(r).dtype());
       lv.offset = operand.offset + static_cast<std::size_t>(view->skip) * element;
-      lv.bytes = static_cast<std::size_t>(touched_extent(to, view->strides)) * element;
+      lv.bytes = op_def(n.kind()).view == ViewKind::Always  // all of it, so elements may be parts of bytes
+                     ? operand.bytes
+                     : static_cast<std::size_t>(touched_extent(to, view->strides)) * element;
       lv.strides.clear();
       if (!is_dense(to, view->strides)) lv.strides = std::move(view->strides);
     }

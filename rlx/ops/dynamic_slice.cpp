@@ -163,7 +163,9 @@ struct DynamicUpdateSliceRules {
       coordinates.push_back(g.min(g.max(at, 0), size - 1));
     }
     const Expr index = flat_index(g, coordinates, sizes, c.is_batched(1), c.batch_size());
-    c.set_result(g.where(inside, g.gather(flattened(g, update), index, 0), x));
+    ops::Gather pick;  // a window that may turn out empty has nothing to clamp to, and nothing of it is used
+    if (!update.shape().is_static()) pick.mode = IndexMode::Fill;
+    c.set_result(g.where(inside, g.gather(flattened(g, update), {index}, pick), x));
   }
   static void samples(SampleSet& s) {
     const Shape one({1}, DType::I32), two({2}, DType::I64);

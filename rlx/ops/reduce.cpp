@@ -3,6 +3,7 @@
 
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ops/rule_helpers.h"
+#include "rlx/ops/wide.h"
 
 namespace rlx {
 namespace {
@@ -69,13 +70,16 @@ struct ReduceRules {
     switch (op.fn) {
       case ReduceKind::Sum: return c.accumulate(0, g.expand(ct, x.shape().dims()));
       case ReduceKind::Mean:
-        return c.accumulate(0, g.expand(ct / group_size(g, x.shape(), op.axes, x.dtype()), x.shape().dims()));
+        return c.accumulate(
+            0,
+            g.expand(round_to(widen(ct) / group_size(g, x.shape(), op.axes, accumulator_dtype(x.dtype())), x.dtype()),
+                     x.shape().dims()));
       case ReduceKind::Prod: return c.accumulate(0, ct * product_of_others(g, x, op.axes));
       case ReduceKind::Max:
       case ReduceKind::Min: {  // ties share equally
         const Expr mask = extremum_mask(g, x, g.reshape(c.output(), kept));
-        const Expr ties = g.add(ops::Reduce{ReduceKind::Sum, op.axes, true}, {mask});
-        return c.accumulate(0, ct / ties * mask);
+        const Expr ties = g.add(ops::Reduce{ReduceKind::Sum, op.axes, true}, {widen(mask)});
+        return c.accumulate(0, round_to(widen(ct) / ties, x.dtype()) * mask);
       }
     }
   }

@@ -109,10 +109,10 @@ class RegionMarker {
     return v;
   }
 
-  // A number of the body rather than an operand; I64 values beyond 2^53 do not fit a double.
+  // A number of the body rather than an operand; I64 values of 2^53 and more may have been rounded to a double.
   std::optional<double> inside_constant(Value v) const {
     std::optional<double> c = constant_scalar(g_, v);
-    if (c && !is_float(g_.shape(v).dtype()) && std::abs(*c) > 0x1p53) c.reset();
+    if (c && !is_float(g_.shape(v).dtype()) && std::abs(*c) >= 0x1p53) c.reset();
     return c;
   }
 

@@ -206,6 +206,7 @@ class Attention {
       inner.factor *= outer.factor;
     }
     if (!is_product(inner.base.node) || (tanh && !(outer.factor > 0))) return false;
+    if (!std::isfinite(inner.factor) || !std::isfinite(outer.factor)) return false;
     product_ = inner.base.node;
     scale_ = inner.factor;
     softcap_ = tanh ? std::optional(outer.factor) : std::nullopt;

@@ -100,7 +100,7 @@ class Recognizer {
     };
     const Node* shifted = as_binary(g_, exp->inputs[0], BinaryKind::Sub);
     std::optional<Reduced> top = shifted ? reduced(g_, shifted->inputs[1], ReduceKind::Max) : std::nullopt;
-    if (!top || top->of != shifted->inputs[0] || top->axis != total->axis)
+    if (!top || top->of != shifted->inputs[0] || top->axis != total->axis || !(g_.shape(top->of) == n.shape()))
       return stop(MissReason::NotFused, concat_text(exp->inputs[0], " is not shifted by its largest element"),
                   "subtract the maximum: it changes no result and keeps exp from overflowing");
     if (r_.uses().is_output(e)) return stop(MissReason::IsOutput, concat_text(e, " is an output of the graph"));
@@ -148,7 +148,7 @@ class Recognizer {
     Value x = q.d;
     const Node* centred = as_binary(g_, q.d, BinaryKind::Sub);
     std::optional<Reduced> mean = centred ? mean_of(g_, centred->inputs[1]) : std::nullopt;
-    const bool layer = mean && mean->of == centred->inputs[0] && mean->axis == q.axis;
+    const bool layer = mean && mean->of == centred->inputs[0] && mean->axis == q.axis && g_.shape(mean->of) == shape;
     if (layer) x = mean->of;
     const std::string_view pattern = layer ? "layer_norm" : "rms_norm";
     auto stop = [&](MissReason reason, std::string detail) {

@@ -102,7 +102,8 @@ class Sink {
   }
 
   Moved slice(Coded c) {
-    const auto& op = n_.op.as<ops::Slice>();
+    ops::Slice op = n_.op.as<ops::Slice>();
+    op.strides.resize(op.starts.size(), 1);  // none are steps of 1
     const auto cut = [&](Expr x, const Dims& starts, const Dims& limits) {
       return g_.slice(x, starts, limits, op.strides);
     };

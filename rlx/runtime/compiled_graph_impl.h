@@ -142,8 +142,9 @@ struct CompiledGraph::Impl {
   std::vector<std::shared_ptr<StateCell>> states;
   std::uint64_t tables = 1;  // counts the changes of weights and states
   std::map<std::string, Handle, std::less<>> handles;
-  std::vector<std::vector<std::int64_t>> raw_dims;  // behind the views of run_raw
-  std::span<const Slot> committed;                  // what sync_pending returns, once `pending` is done
+  std::vector<std::vector<std::int64_t>> raw_dims;       // behind the views of run_raw
+  std::span<const Slot> committed;                       // what sync_pending returns, once `pending` is done
+  std::shared_ptr<const ProgramAtExtents> committed_by;  // whose slots they are
   Event pending;
   Event last_run;           // of all that was submitted
   bool run_thrown = false;  // by one behind that

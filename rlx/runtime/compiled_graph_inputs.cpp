@@ -231,6 +231,12 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
       for (int a = 1; a < shape.rank(); ++a) dims.push_back(shape.dim(a).value());
     }
     if (dims[0] != extent->upper || v.size_bytes % upper != 0) return views;  // a run of another row count
+    if (v.buffer && actual != upper && device->memory_model() == MemoryModel::Opaque)
+      throw Error(
+          ErrorCode::Unsupported,
+          concat_text("input '", code->inputs[i].name, "': an active extent of ", extent->actual, " of ", extent->upper,
+                      " rows of a tensor on ", device_text(v.buffer->device()), ", which keeps whole values"),
+          "give a tensor of so many rows, or one of the host");
     dims[0] = extent->actual;
     v.dims = dims;
     v.size_bytes = v.size_bytes / upper * actual;

@@ -79,6 +79,7 @@ std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const Tensor
     out.push_back({s.results[i], s.spec->outputs[i].dtype(), dims[i], s.spec->outputs[i].size_bytes()});
   run(s, views);
   raw_dims = std::move(dims);  // the views keep pointing at the same numbers
+  committed_by = s.spec;
   committed = s.spec->slots;
   pending = {};
   return out;
@@ -102,6 +103,7 @@ void CompiledGraph::Impl::commit(std::span<const TensorView> views) {
   BoundProgram& s = *used;
   keep_results(s, views);
   pending = start(s, views);
+  committed_by = s.spec;
   committed = s.spec->slots;
 }
 

@@ -12,11 +12,5 @@ bool has_difference(Difference::What what, OpKind kind);
 /// Whether the device under test takes subnormal numbers for 0: asked of it, where its table says that some do.
 bool takes_subnormals_for_zero();
 inline Subnormals device_subnormals() { return takes_subnormals_for_zero() ? Subnormals::MayBeZero : Subnormals::Kept; }
-/// `t` with 0 of the same sign in place of the subnormal numbers of what is computed in: F64, else F32; parts of
-/// complex numbers likewise.
-Tensor without_subnormals(const Tensor& t);
-NamedTensors without_subnormals(const NamedTensors& values);
-/// The smallest normal number of what values of `t` are computed in.
-double smallest_normal(DType t);
 
 }  // namespace rlx::test

@@ -11,8 +11,10 @@
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/ops/shape.h"
+#include "rlx/runtime/device_ext.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/devices/test_device.h"
+#include "tests/support/error_text.h"
 #include "tests/support/run_check.h"
 
 namespace rlx {
@@ -204,6 +206,48 @@ TEST_CASE("device: loops of up to as many trips as there are numbers, fills at t
     CompiledGraph f = session().compile(Graph(g));
     test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(g, values));
   }
+}
+
+TEST_CASE("device: views of elements of 4 bits at extents that a run knows") {
+  if (!device_here()) return;
+  for (DType t : {DType::I4, DType::F4E2M1}) {
+    Graph g("nibbles");
+    const Dim n = g.symbol("n", {.max = 64});
+    const Expr x = g.input("x", {{n}, t});
+    g.set_outputs({g.stop_gradient(x), g.optimization_barrier({x})[0]});
+    CompiledGraph f = with_runtime_extent(g, "n");
+    for (std::int64_t of : {7, 64, 2, 0}) {
+      const Tensor v = round_and_round({{of}, DType::I32}, 5).cast(DType::F32).cast(t);
+      for (const Tensor& y : f.run_typed({{"x", v}})) CHECK(y.cast(DType::F32).to_f32() == v.cast(DType::F32).to_f32());
+    }
+  }
+}
+
+TEST_CASE("device: integers beyond what a double tells apart, among the steps of a region") {
+  if (!device_here()) return;
+  Graph g("wide");
+  const Expr x = g.input("x", {{4}, DType::I64});
+  const std::int64_t number = (std::int64_t{1} << 53) + 1;
+  g.set_outputs({(x + g.constant(Tensor::scalar_i64(DType::I64, number))) * x});
+  const Tensor v = Tensor::of<std::int64_t>({4}, {1, 2, -3, 5});
+  const Tensor y = session().compile(std::move(g)).run_typed({{"x", v}})[0];
+  for (std::int64_t i = 0; i < 4; ++i) CHECK(y.at_i64(i) == (v.at_i64(i) + number) * v.at_i64(i));
+}
+
+TEST_CASE("device: an active extent of a tensor that lies on the device") {
+  if (!device_here()) return;
+  Graph g("rows");
+  const Expr x = g.input("x", f32({g.symbol("batch", {.min = 1, .max = 8}), 4}));
+  g.set_outputs({x + 1.0});
+  CompiledGraph f = session().compile(std::move(g));
+  const Tensor there = to(Tensor::full(f32({8, 4}), 2), test::test_device());
+  REQUIRE(f.set_active_extent(ActiveExtent{3, 8}));
+  if (session().open_device()->memory_model() == MemoryModel::Opaque)
+    CHECK(test::contains(test::error_text([&] { (void)f.run_device({{"x", there}}); }), "keeps whole values"));
+  else
+    CHECK(f.run_device({{"x", there}})[0].to_host().to_f32() == std::vector<float>(12, 3));
+  f.set_active_extent(std::nullopt);
+  CHECK(f.run_device({{"x", there}})[0].to_host().to_f32() == std::vector<float>(32, 3));
 }
 
 TEST_CASE("device: what a device cannot hold between its kernels is the host's") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/text.h"
+#include "tests/devices/differences.h"
 #include "tests/devices/test_device.h"
 #include "tests/support/needs.h"
 #include "tests/support/program_check.h"
@@ -16,7 +17,7 @@ TEST_CASE("device: random programs, static and symbolic, with states") {
     if (!test::in_share(seed)) continue;
     std::string text;
     try {
-      text = test::check_program(session, seed);
+      text = test::check_program(session, seed, test::device_subnormals());
     } catch (const Error& e) {
       text = e.what();
     }

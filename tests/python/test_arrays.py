@@ -80,6 +80,25 @@ def test_torch_tensors():
     assert torch.equal(torch.from_dlpack(f(t)), t * 2)
 
 
+def test_a_dtype_of_what_speaks_dlpack_alone():
+    class Theirs:
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, **keywords):
+            return self.x.__dlpack__(**keywords)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+    x = np.array([1.5, -2.0, 3.0], np.float32)
+    for make in (rlx.array, rlx.asarray):
+        a = make(Theirs(x), dtype="int32")
+        assert a.dtype == np.dtype("int32")
+        np.testing.assert_array_equal(a, [1, -2, 3])
+        assert make(Theirs(x)).dtype == np.dtype("float32")
+
+
 def test_bytes_live_as_long_as_somebody_sees_them():
     x = np.arange(1000, dtype=np.float32)
     ref = weakref.ref(x)

@@ -6,7 +6,7 @@
 
 namespace rlx::test {
 
-std::string check_program(const Session& session, std::uint64_t seed) {
+std::string check_program(const Session& session, std::uint64_t seed, Subnormals subnormals) {
   ProgramOptions options;
   options.specials = seed % 4 == 3;
   const RandomProgram p = random_program(seed, options);
@@ -19,10 +19,11 @@ std::string check_program(const Session& session, std::uint64_t seed) {
     const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
     f.reset();
     NamedTensors values = p.values(binding, variant), inputs;
+    if (subnormals == Subnormals::MayBeZero) values = without_subnormals(values);
     for (const IoInfo& param : f.params()) f.set_param(param.name, values.at(param.name));
     for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
     for (int run = 0; run < 2; ++run) {
-      const BoundedResult exact = evaluate_bounded(g, values);
+      const BoundedResult exact = evaluate_bounded(g, values, subnormals);
       const std::vector<Tensor> got = f.run_typed(inputs);
       for (std::size_t i = 0; i < got.size(); ++i)
         if (const Gap gap = gap_to(got[i], exact.outputs[i]); !(gap.size <= 1))

@@ -40,6 +40,12 @@ struct BoundedResult {
 
 /// What kernels make of subnormal numbers of the dtype that they compute in (F32 for F16 and BF16).
 enum class Subnormals : std::uint8_t { Kept, MayBeZero };
+/// The smallest normal number of what values of `t` are computed in.
+double smallest_normal(DType t);
+/// `t` with 0 of the same sign in place of the subnormal numbers of what is computed in: F64, else F32; parts of
+/// complex numbers likewise.
+Tensor without_subnormals(const Tensor& t);
+NamedTensors without_subnormals(const NamedTensors& values);
 
 /// Evaluates `g` as evaluate_with_states does, with bounds. The values given are exact.
 BoundedResult evaluate_bounded(const Graph& g, const NamedTensors& values, Subnormals subnormals = Subnormals::Kept);
