@@ -76,6 +76,7 @@ write_report() {
 }
 if [ -n "$full" ]; then
   export RLX_ALL_CASES=1  # sanitizers too take every case
+  unset RLX_TEST_SHARE
   mkdir -p build
   rm -f build/benches.md
 fi

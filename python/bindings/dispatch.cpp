@@ -46,9 +46,12 @@ class Runner {
     }
   }
   ~Runner() {
-    if (own_) return e_.idle.push_back(std::move(own_));
-    e_.first_idle = true;
-    e_.first->running = false;
+    if (own_) {
+      e_.idle.push_back(std::move(own_));
+    } else {
+      e_.first_idle = true;
+      e_.first->running = false;
+    }
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
