@@ -46,19 +46,6 @@ namespace {
 thread_local int t_worker_index = 0;
 thread_local int t_run_threads = 1;
 
-/// While it lives, this thread is thread 0 of a run of that many.
-struct AsWorkerZero {
-  const int outer_index = std::exchange(t_worker_index, 0);
-  const int outer_threads;
-  explicit AsWorkerZero(int threads) : outer_threads(std::exchange(t_run_threads, threads)) {}
-  ~AsWorkerZero() {
-    t_worker_index = outer_index;
-    t_run_threads = outer_threads;
-  }
-  AsWorkerZero(const AsWorkerZero&) = delete;
-  AsWorkerZero& operator=(const AsWorkerZero&) = delete;
-};
-
 void cpu_pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -152,6 +139,13 @@ int available_cpus() {
 
 int worker_index() { return t_worker_index; }
 int run_threads() { return t_run_threads; }
+
+AsWorkerZero::AsWorkerZero(int threads)
+    : outer_index_(std::exchange(t_worker_index, 0)), outer_threads_(std::exchange(t_run_threads, threads)) {}
+AsWorkerZero::~AsWorkerZero() {
+  t_worker_index = outer_index_;
+  t_run_threads = outer_threads_;
+}
 
 // -- StepSchedule --
 

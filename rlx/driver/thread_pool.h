@@ -83,6 +83,18 @@ int worker_index();
 /// Threads of the run that the calling thread executes; 1 outside of runs, and in one that found the pool busy.
 int run_threads();
 
+/// While it lives, the calling thread is thread 0 of a run of that many.
+class AsWorkerZero {
+ public:
+  explicit AsWorkerZero(int threads);
+  ~AsWorkerZero();
+  AsWorkerZero(const AsWorkerZero&) = delete;
+  AsWorkerZero& operator=(const AsWorkerZero&) = delete;
+
+ private:
+  int outer_index_, outer_threads_;
+};
+
 /// A set of worker threads that grows to the largest run. Workers start at the first run that wants them, spin shortly
 /// after a run, then sleep; a run leaves those alone that it does not want. After a fork the child starts its own. A
 /// run that finds the pool busy executes on its caller's thread alone.

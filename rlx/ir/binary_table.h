@@ -68,7 +68,8 @@ inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
 inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   // 0^b is flat in b; a negative base has no real derivative in b and counts as flat too.
   Expr usable = is_complex(a.dtype()) ? g.ne(a, 0.0) : g.gt(a, 0.0);
-  return ct * y * g.log(g.where(usable, a, 1.0));
+  Expr flat = is_complex(a.dtype()) ? g.eq(a, 0.0) : g.le(a, 0.0);  // whose y may be infinite or NaN
+  return ct * g.where(flat, 0.0, y) * g.log(g.where(usable, a, 1.0));
 }
 
 // -- the table, in the order of BinaryKind --

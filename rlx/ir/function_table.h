@@ -113,10 +113,11 @@ inline Expr d_gelu(const FunctionSlope& s) {
 }
 inline Expr d_gelu_approx(const FunctionSlope& s) {
   // y = x sigmoid(2 u), whose slope keeps its digits far below 0, where 1 + tanh(u) and 1 - tanh(u)^2 cancel.
-  Expr x2 = s.x * s.x;
-  Expr share = s.g.sigmoid((s.x + x2 * s.x * kGeluCubic) * (2 * kSqrt2OverPi));
+  // Beyond 40 it is 0 or 1, and squares leave f16 from 256 on.
+  Expr x = s.g.min(s.g.max(s.x, -40.0), 40.0), x2 = x * x;
+  Expr share = s.g.sigmoid((x + x2 * x * kGeluCubic) * (2 * kSqrt2OverPi));
   Expr inner = (x2 * (3 * kGeluCubic) + 1.0) * (2 * kSqrt2OverPi);
-  return s.ct * (share * (s.x * (1.0 - share) * inner + 1.0));
+  return s.ct * (share * (1.0 - share) * s.x * inner + share);
 }
 inline Expr d_silu(const FunctionSlope& s) {
   Expr sigma = s.g.sigmoid(s.x);

@@ -118,6 +118,8 @@ struct DequantizeRules {
         s = g.cast(s, computed) * g.reshape(c.lifted(c.index("global_scale")), each);
       }
       operands.emplace_back("scale", b.fold_scale(s));
+    } else {  // zero points along an axis go with scales
+      operands.emplace_back("scale", g.expand(g.scalar(1, scale_dtype(op.dtype)), {c.batch_size()}));
     }
     if (c.has("zero_point")) operands.emplace_back("zero_point", b.scale(c.index("zero_point")));
     c.set_result(b.back(g.add_named(op, operands)));

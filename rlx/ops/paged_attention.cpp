@@ -51,7 +51,7 @@ struct PagedAttentionRules {
         !v.dim(3).is_static(s.v_head_dim))
       return c.error("v_pool must be ", dims_text({k.dim(0), k.dim(1), s.kv_heads, s.v_head_dim}), ", got ", v);
     if (table.dtype() != DType::I32 || table.rank() != 2) return c.error("block_table must be I32 [B, M], got ", table);
-    if (k.dim(0).is_static(0) && !table.dim(1).is_static(0)) return c.error("k_pool ", k, " has no pages");
+    if (c.negative(k.dim(0) - min(Dim(1), table.dim(1)))) return c.error("k_pool ", k, " has no pages");
     const Dim& requests = table.dim(0);
     if (auto e = check_lengths(c, "kv_len", c.input("kv_len"), requests)) return *e;
     if (auto e = check_lengths(c, "q_start", c.input("q_start"), requests + Dim(1))) return *e;

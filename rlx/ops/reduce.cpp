@@ -12,7 +12,8 @@ namespace {
 Expr extremum_mask(Graph& g, Expr x, Expr kept_result) { return g.cast(g.eq(x, kept_result), x.dtype()); }
 
 // For every element the product of the others of its group, without a division, so that zeros are no trouble: the
-// product of those before times the product of those after, with the reduced axes joined into one.
+// product of those before times the product of those after, with the reduced axes joined into one; in the accumulator's
+// dtype, which holds parts of a product that x's own does not.
 Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) {
   std::vector<std::int64_t> perm;
   Dims joined;
@@ -28,7 +29,7 @@ Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) 
   }
   const auto last = static_cast<std::int64_t>(joined.size());
   joined.push_back(group);
-  const Expr moved = g.transpose(x, perm);
+  const Expr moved = g.transpose(widen(x), perm);
   const Expr rows = g.reshape(moved, joined);
   const Expr others = g.cumulative(CumulativeKind::Prod, rows, last, true, false) *
                       g.cumulative(CumulativeKind::Prod, rows, last, true, true);
@@ -74,7 +75,7 @@ struct ReduceRules {
             0,
             g.expand(round_to(widen(ct) / group_size(g, x.shape(), op.axes, accumulator_dtype(x.dtype())), x.dtype()),
                      x.shape().dims()));
-      case ReduceKind::Prod: return c.accumulate(0, ct * product_of_others(g, x, op.axes));
+      case ReduceKind::Prod: return c.accumulate(0, round_to(widen(ct) * product_of_others(g, x, op.axes), x.dtype()));
       case ReduceKind::Max:
       case ReduceKind::Min: {  // ties share equally
         const Expr mask = extremum_mask(g, x, g.reshape(c.output(), kept));
@@ -95,12 +96,13 @@ struct ReduceRules {
         const Expr n = group_size(g, x.shape(), op.axes, x.dtype()), mean = g.add(op, {t});
         return c.set_tangent(g.where(g.eq(n, 0), 0, mean));
       }
-      case ReduceKind::Prod: return c.set_tangent(sum(t * product_of_others(g, x, op.axes)));
+      case ReduceKind::Prod:
+        return c.set_tangent(round_to(sum(widen(t) * product_of_others(g, x, op.axes)), x.dtype()));
       case ReduceKind::Max:
       case ReduceKind::Min: {
         const Expr mask = extremum_mask(g, x, g.reshape(c.output(), kept_dims(x.shape(), op.axes)));
-        const Expr ties = g.add(ops::Reduce{ReduceKind::Sum, op.axes, true}, {mask});
-        return c.set_tangent(sum(t * (mask / ties)));
+        const Expr ties = g.add(ops::Reduce{ReduceKind::Sum, op.axes, true}, {widen(mask)});
+        return c.set_tangent(sum(t * round_to(widen(mask) / ties, x.dtype())));
       }
     }
   }

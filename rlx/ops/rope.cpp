@@ -113,7 +113,7 @@ struct RopeRules {
       if (p.dtype() != DType::I32) return c.dtype_error("positions must be I32, got ", p);
       const bool fits = p.rank() == 1 ? p.dim(0) == seq : p.rank() == 2 && p.dim(0) == x.dim(0) && p.dim(1) == seq;
       if (!fits) return c.error("positions must be [", seq, "] or [", x.dim(0), ", ", seq, "], got ", p);
-      if (rows.is_static(0) && !seq.is_static(0)) return c.error("cos and sin ", cos, " have no rows");
+      if (c.negative(rows - min(Dim(1), seq))) return c.error("cos and sin ", cos, " have no rows");
     }
     const bool longer = rows.is_static() && seq.is_static() && rows.value() >= seq.value();
     if (!c.has("positions") && !(rows == seq) && !longer)

@@ -1,6 +1,7 @@
 // Scatter: updates put by a function where index tensors say.
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ops/indexed.h"
+#include "rlx/ops/wide.h"
 
 namespace rlx {
 namespace {
@@ -62,12 +63,13 @@ class Parts {
   }
   /// The product of the updates to each element.
   Expr factors() const { return put(ScatterKind::Mul, c_.full(x().shape(), 1), updates()); }
-  /// 1 where the operand, where an update is the extremum `y`; and how many are at each element.
+  /// 1 where the operand, where an update is the extremum `y`; and how many are at each element: in the accumulator's
+  /// dtype, as f16 does not count far.
   struct Ties {
     Expr x, updates, count;
   };
   Ties ties(Expr y) const {
-    const DType t = x().dtype();
+    const DType t = accumulator_dtype(x().dtype());
     const Expr mine = g_.cast(g_.eq(x(), y), t), theirs = g_.cast(g_.eq(updates(), pick(y)), t);
     return {mine, theirs, put(ScatterKind::Add, mine, theirs)};
   }
@@ -167,9 +169,9 @@ struct ScatterRules {
       case ScatterKind::Min:
       case ScatterKind::Max: {  // ties share equally
         const Parts::Ties ties = p.ties(c.output());
-        const Expr share = ct / g.max(ties.count, 1);
-        c.accumulate(0, share * ties.x);
-        return c.accumulate(p.last(), p.pick(share) * ties.updates);
+        const Expr share = widen(ct) / g.max(ties.count, 1);
+        c.accumulate(0, round_to(share * ties.x, ct.dtype()));
+        return c.accumulate(p.last(), round_to(p.pick(share) * ties.updates, ct.dtype()));
       }
     }
   }
@@ -185,7 +187,8 @@ struct ScatterRules {
       case ScatterKind::Min:
       case ScatterKind::Max: {
         const Parts::Ties ties = p.ties(c.output());
-        return c.set_tangent(p.put(ScatterKind::Add, t * ties.x, u * ties.updates) / p.g().max(ties.count, 1));
+        const Expr moved = p.put(ScatterKind::Add, widen(t) * ties.x, widen(u) * ties.updates);
+        return c.set_tangent(round_to(moved / p.g().max(ties.count, 1), p.x().dtype()));
       }
     }
   }

@@ -1,4 +1,5 @@
 // While: a body run as long as a condition on its carries holds.
+#include "rlx/ir/roots.h"
 #include "rlx/ops/body.h"
 #include "rlx/ops/loop.h"
 #include "rlx/ops/rule_helpers.h"
@@ -204,6 +205,10 @@ struct WhileRules {
   // Examples stop one by one: the loop runs while any of them does, and the carries of the others stand still.
   static void batch_masked(BatchContext& c, const ops::While& op, const LoopParts& p, Mask batched) {
     Graph& g = c.graph();
+    if (is_ordered(c.box()))
+      throw Error(ErrorCode::Unsupported,
+                  "vmap: a loop that examples leave one by one holds an ordered op, which only those in it may run",
+                  "take the op out of the loop, or decide its end for the whole batch");
     for (std::size_t k = 0; k < p.carries; ++k) batched[p.invariants + k] = true;
     const Dim batch = c.batch_size();
     const Shape counts({batch}, op.max_trips ? count_dtype(g, {{*op.max_trips}}) : DType::I64);

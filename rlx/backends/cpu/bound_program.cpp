@@ -53,6 +53,7 @@ class Bound final : public BoundGraph {
 
  private:
   void run_alone(const StepRange& range) {
+    const AsWorkerZero alone(1);  // whatever worker of another run calls this one
     Trace* const trace = Trace::current();
     if (!trace) return run_in_order(program_.pieces(range.begin, range.end));
     const PieceNames& names = *names_for(trace);
@@ -96,6 +97,7 @@ class Bound final : public BoundGraph {
 
   void run_timed(std::vector<StepTime>& times, const StepRange& range) {
     using Clock = std::chrono::steady_clock;
+    const AsWorkerZero alone(1);
     const auto& steps = program_.lir().plan.schedule;
     times.clear();
     times.reserve(range.end - range.begin);

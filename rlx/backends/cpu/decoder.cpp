@@ -108,8 +108,8 @@ void Decoder::read_run(std::int64_t first, std::int64_t count, std::int64_t scal
   const auto integers = [&]<class T>(const T* codes) {
     const T* zero = has_zero_ ? reinterpret_cast<const T*>(zero_) : nullptr;
     finish([&](std::int64_t i, std::int64_t s) {
-      return static_cast<float>(static_cast<std::int64_t>(codes[i]) -
-                                (zero ? static_cast<std::int64_t>(zero[s]) : std::int64_t{0}));
+      const auto q = static_cast<std::uint64_t>(codes[i]);  // wraps
+      return static_cast<float>(static_cast<std::int64_t>(zero ? q - static_cast<std::uint64_t>(zero[s]) : q));
     });
   };
   switch (dtype_) {
@@ -119,6 +119,7 @@ void Decoder::read_run(std::int64_t first, std::int64_t count, std::int64_t scal
     case DType::U16: return integers(reinterpret_cast<const std::uint16_t*>(codes_) + first);
     case DType::I32: return integers(reinterpret_cast<const std::int32_t*>(codes_) + first);
     case DType::U32: return integers(reinterpret_cast<const std::uint32_t*>(codes_) + first);
+    case DType::I64: return integers(reinterpret_cast<const std::int64_t*>(codes_) + first);
     default: break;  // 4 bits and small floats: exact in double
   }
   finish([&](std::int64_t i, std::int64_t s) {

@@ -12,6 +12,8 @@
 namespace rlx::cpu {
 namespace {
 
+constexpr std::int64_t kLongestWindow = std::int64_t{1} << 40;  // beyond any sequence; positions minus it do not wrap
+
 /// Batch, sequence and head strides of a value in some head layout; elements of a head are adjacent.
 struct HeadStrides {
   std::int64_t batch, seq, head, length;
@@ -77,7 +79,7 @@ void lower_attention(LowerContext& c) {
   c.point(a.out, y);
   if (op.mask == MaskKind::Causal) a.mask_kind = AttentionMask::Causal;
   if (op.mask == MaskKind::SlidingWindow) a.mask_kind = AttentionMask::SlidingWindow;
-  a.window = op.window;
+  a.window = std::min(op.window, kLongestWindow);
   const auto operand = [&](std::string_view name) { return operand_at(c.graph(), c.id(), name); };
   if (const int i = operand("kv_len"); i >= 0) c.point(a.kv_lens, c.in(i));
   if (const int i = operand("q_len"); i >= 0) c.point(a.q_lens, c.in(i));
@@ -198,7 +200,7 @@ void lower_paged(LowerContext& c) {
   a.softcap = static_cast<float>(op.softcap.value_or(0.0));
   if (op.mask == MaskKind::Causal) a.mask_kind = AttentionMask::Causal;
   if (op.mask == MaskKind::SlidingWindow) a.mask_kind = AttentionMask::SlidingWindow;
-  a.window = op.window;
+  a.window = std::min(op.window, kLongestWindow);
   a.page = k.dim(1), a.pages = k.dim(0), a.blocks_stride = blocks.dim(1);
   a.ranges = s.ranges.data();
   c.point(a.q, q);

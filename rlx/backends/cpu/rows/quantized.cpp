@@ -75,6 +75,10 @@ void run_coded(const CodedProduct& p, std::int64_t chunk) {
   for (std::int64_t i = 0; i < plan.chunks; ++i) p.kernels->gemm_f32(g, plan, i);
 }
 
+bool is_batched(const Graph& g, NodeId id) {
+  if (const auto* fused = g.node(id).op.get_if<ops::FusedDot>()) return !fused->lhs_batch.empty();
+  return !g.node(id).op.as<ops::DotGeneral>().lhs_batch.empty();
+}
 const std::vector<std::int64_t>& contracted(const Graph& g, NodeId id, bool rhs) {
   if (const auto* fused = g.node(id).op.get_if<ops::FusedDot>()) return rhs ? fused->rhs_contract : fused->lhs_contract;
   const auto& dot = g.node(id).op.as<ops::DotGeneral>();
@@ -89,7 +93,7 @@ const char* coded_refuses(const Graph& g, NodeId id) {
     return "its operands and result are not f32";
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
   const auto &lc = contracted(g, id, false), &rc = contracted(g, id, true);
-  if (w.rank() != 2 || !w.is_static() || x.rank() < 1 || lc.size() != 1 || lc[0] != x.rank() - 1)
+  if (is_batched(g, id) || w.rank() != 2 || !w.is_static() || x.rank() < 1 || lc.size() != 1 || lc[0] != x.rank() - 1)
     return "the codes are not those of one matrix that the last axis meets";
   if (is_block_scheme(op->scheme) && rc[0] != 1) return "the blocks lie along the columns of the product";
   if (const char* why = decoder_refuses(g, from)) return why;

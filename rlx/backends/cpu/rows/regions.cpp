@@ -438,6 +438,7 @@ class TapeWriter {
     const Register target = register_of(to);
     Register from = register_of(x.dtype);
     if (target == Register::None) return fail();
+    if (to == DType::BF16 && x.dtype == DType::I32) return fail();  // by way of f32 it would round twice
     if (x.is_constant) x = emit(TapeOp::Copy, x.dtype, {x});
     if (from == Register::None) {  // 8-bit integers come as floats and can only be converted
       if (x.dtype != DType::U8 && x.dtype != DType::I8) return fail();
