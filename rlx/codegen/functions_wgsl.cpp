@@ -51,6 +51,12 @@ std::optional<std::string> special_quotient(KernelBuilder& k, const std::string&
   return std::nullopt;
 }
 
+// As float_text writes them.
+bool is_float_literal(std::string_view text) {
+  if (text.starts_with("(-")) text.remove_prefix(2);
+  return !text.empty() && text[0] >= '0' && text[0] <= '9';
+}
+
 std::string float_activation(KernelBuilder& k, const ops::Activation& op, std::string_view x) {
   const FunctionParams p = function_params(op);
   switch (op.fn) {
@@ -98,7 +104,10 @@ std::string float_binary(KernelBuilder& k, BinaryKind fn, const std::string& a, 
     case Fn2::Mul: return infix(" * ");
     case Fn2::Div:
       if (a == b) return helper_call(k, "self_div_f32", a);
-      return special_quotient(k, a, b).value_or(infix(" / "));
+      if (const auto special = special_quotient(k, a, b)) return *special;
+      // Compilers make a product with the reciprocal of a literal, rounded twice.
+      if (is_float_literal(b)) return helper_call(k, "div_by_f32", a, concat_text("bitcast<u32>(", b, ")"));
+      return infix(" / ");
     default: return helper_call(k, concat_text(enum_name(fn), "_f32"), a, b);  // Max, Min, Pow, Mod, Atan2
   }
 }

@@ -186,6 +186,11 @@ constexpr Helper kNumberHelpers[] = {
   return select(1.0, f32_of(0x7fc00000u), mag == 0u || mag >= 0x7f800000u);
 }
 )"},
+    // x / c of a literal's bits, which compilers do not see to be one: what is added to them is 0.
+    {"div_by_f32", "", R"(fn div_by_f32(x: f32, bits: u32) -> f32 {
+  return x / bitcast<f32>(bits + ((bitcast<u32>(x) >> 31u) >> 1u));
+}
+)"},
     // x / 0 and x / inf, which compilers fold to 0; `sign` is the divisor's.
     {"div_by_zero_f32", "f32_of", R"(fn div_by_zero_f32(x: f32, sign: u32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
