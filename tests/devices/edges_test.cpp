@@ -250,6 +250,20 @@ TEST_CASE("device: an active extent of a tensor that lies on the device") {
   CHECK(f.run_device({{"x", there}})[0].to_host().to_f32() == std::vector<float>(32, 3));
 }
 
+TEST_CASE("device: a reduction of a product with one number everywhere") {
+  if (!device_here()) return;
+  for (ReduceKind fn : {ReduceKind::Sum, ReduceKind::Max}) {
+    Graph g("repeated");
+    const Expr x = g.input("x", f32({400, 300})), s = g.input("s", f32({}));
+    const Expr ones = g.constant(Tensor::full(f32({300, 2}), 1)), wide = g.expand(s, {300, 2});
+    for (const Expr& y : {g.matmul(x, ones), g.matmul(x, wide * 2.0)}) {
+      Graph one = g;
+      one.set_outputs({one.add(ops::Reduce{fn, {0, 1}}, {Value(y)})});
+      test::check_run(session(), one, {{"x", Tensor::full(f32({400, 300}), 1)}, {"s", Tensor::full(f32({}), 3)}});
+    }
+  }
+}
+
 TEST_CASE("device: what a device cannot hold between its kernels is the host's") {
   if (!test::generated_kernels_here()) return;
   for (const Shape& s : {Shape({3, 9000000}, DType::F32), Shape({40000000}, DType::U8)}) {

@@ -34,6 +34,7 @@ struct Counted {
 namespace rlx::tpu::abi {
 struct Failure : Counted<kErrors> {
   Code code;
+  const char* message;
 };
 struct Point : Counted<kEvents> {
   Code fails = Code::Ok;
@@ -46,6 +47,7 @@ struct Device {
 struct Client : Counted<kClients> {
   std::vector<Device> devices;
   std::vector<Device*> list;
+  bool old = false;  // an XLA for the processor that lacks an option of compiles
 };
 struct Buffer : Counted<kBuffers> {
   std::vector<char> bytes;
@@ -84,9 +86,10 @@ abi::Function good[kFunctions];
 std::size_t device_count = 1;
 Table table;
 
-abi::Failure* failure(int code) {
+abi::Failure* failure(int code, const char* message = "the board is on fire.") {
   auto* f = new abi::Failure;
   f->code = static_cast<abi::Code>(code);
+  f->message = message;
   return f;
 }
 
@@ -125,6 +128,7 @@ void work(abi::ClientCreate& a) {
     const std::string name(v.name, v.name_size);
     if (name == "device_count")
       expect(v.type == abi::ValueKind::Int64, name.c_str()), count = static_cast<std::size_t>(v.int64_value);
+    if (name == "old") a.client->old = v.bool_value;
     if (name == "fast") expect(v.type == abi::ValueKind::Bool && v.bool_value, name.c_str());
     if (name == "share") expect(v.type == abi::ValueKind::Float && v.float_value == 0.5F, name.c_str());
     if (name == "name")
@@ -137,7 +141,10 @@ void work(abi::ClientCreate& a) {
   }
 }
 void work(abi::ClientDestroy& a) { delete a.client; }
-void work(abi::ClientPlatformName& a) { a.platform_name = "fake", a.platform_name_size = 4; }
+void work(abi::ClientPlatformName& a) {
+  a.platform_name = a.client->old ? "cpu" : "fake";
+  a.platform_name_size = std::strlen(a.platform_name);
+}
 void work(abi::ClientPlatformVersion& a) { a.platform_version = "1.2\nlong", a.platform_version_size = 8; }
 void work(abi::ClientAddressableDevices& a) {
   a.addressable_devices = a.client->list.data();
@@ -153,7 +160,10 @@ std::size_t count(const std::string& text, const std::string& word) {
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
   return n;
 }
-void work(abi::ClientCompile& a) {
+abi::Failure* work_or_fail(abi::ClientCompile& a) {
+  if (std::string_view(a.compile_options, a.compile_options_size).find("ynn_fusion_type") != std::string_view::npos &&
+      a.client->old)
+    return failure(3, "No such compile option: 'xla_cpu_experimental_ynn_fusion_type'");
   const std::string text(a.program->code, a.program->code_size);
   const std::size_t main = text.find("@main("), results = text.find("->", main);
   a.executable = new abi::LoadedExecutable;
@@ -163,6 +173,7 @@ void work(abi::ClientCompile& a) {
   for (std::size_t at = arguments.find("aliasing_output"); at != std::string::npos;
        at = arguments.find("aliasing_output", at + 1))
     a.executable->donated.push_back(count(arguments.substr(0, at), ": tensor<") - 1);
+  return nullptr;
 }
 std::size_t bytes_of(abi::Element type, const std::int64_t* dims, std::size_t num_dims) {
   expect(dims || num_dims == 0, "no dims");
@@ -276,7 +287,7 @@ void put() {
 
 void error_destroy(abi::ErrorDestroy* a) { delete a->error; }
 void error_message(abi::ErrorMessage* a) {
-  a->message = "the board is on fire.";
+  a->message = a->error->message;
   a->message_size = std::strlen(a->message);
 }
 abi::Failure* error_code(abi::ErrorGetCode* a) {

@@ -79,14 +79,18 @@ std::string line_named(std::string_view message, std::string_view text) {
   return line.size() > kMost ? concat_text(line.substr(0, kMost), "...") : std::string(line);
 }
 
+// Of CompileOptionsProto the map env_option_overrides, name to a value: {bool_field}, {string_field}.
+std::string with_option(std::string_view name, std::string_view value) {
+  return field('\x3a', field('\x0a', name) + field('\x12', value));
+}
+constexpr std::string_view kFusions = "xla_cpu_experimental_ynn_fusion_type";
+std::string without_fusions() { return with_option(kFusions, field('\x0a', "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT")); }
+
 }  // namespace
 
-// Of CompileOptionsProto the map env_option_overrides, name to {bool_field}.
 std::string strict_options(bool cpu) {
-  const auto off = [](std::string_view name) {
-    return field('\x3a', field('\x0a', name) + field('\x12', std::string("\x10\x00", 2)));
-  };
-  return off("xla_allow_excess_precision") + (cpu ? off("xla_cpu_enable_fast_min_max") : std::string());
+  const std::string off("\x10\x00", 2), precision = with_option("xla_allow_excess_precision", off);
+  return cpu ? precision + with_option("xla_cpu_enable_fast_min_max", off) + without_fusions() : precision;
 }
 
 CompileSettings compile_settings(const DeviceOptions& options) {
@@ -153,6 +157,9 @@ void Program::compile(std::string_view text, std::string_view options, const std
   a.compile_options_size = options.size();
   if (abi::Failure* failure = library.attempt(who, a)) {
     Diagnostic d = library.diagnostic(who, "PJRT_Client_Compile", failure);
+    const std::string newest = without_fusions();  // plug-ins of before that option do without it
+    if (options.ends_with(newest) && d.message.find(kFusions) != std::string::npos)
+      return compile(text, options.substr(0, options.size() - newest.size()), who);
     const std::string line = line_named(d.message, text);
     d.where = line.empty() ? concat_text("graph '", graph_, "'") : concat_text("graph '", graph_, "', at ", line);
     if (d.code == ErrorCode::InvalidArgument) d.code = ErrorCode::Unsupported;

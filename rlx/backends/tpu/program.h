@@ -17,7 +17,8 @@ struct CompileSettings {
 /// By the option `cache`, else RLX_TPU_CACHE; and RLX_TPU_HLO_DUMP.
 CompileSettings compile_settings(const DeviceOptions& options);
 /// What takes XLA's liberties back, as the end of its CompileOptionsProto: by default narrowing and widening again is
-/// left out, and on its CPU the maximum loses a NaN on the right.
+/// left out, and on its CPU the maximum loses a NaN on the right and products with a repeated number read memory that
+/// nobody wrote where a reduction reads them (XLA of 2026, JAX 0.10 likewise).
 std::string strict_options(bool cpu);
 
 /// Code on one device of a client.

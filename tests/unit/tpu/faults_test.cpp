@@ -338,6 +338,15 @@ TEST_CASE("tpu: settings of a plug-in's client") {
   }
 }
 
+TEST_CASE("tpu: a plug-in that lacks the newest option of compiles does without it") {
+  const Folder folder;
+  fake().reset();
+  DeviceOptions options = by(folder.plugin());
+  options["client"] = "old=true";
+  CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
+  CHECK(fake().calls(abi::Call<abi::ClientCompile>::index) == 2);
+}
+
 TEST_CASE("tpu: calls that say they succeeded and made nothing") {
   const Folder folder;
   fake().reset();
