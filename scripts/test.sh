@@ -101,7 +101,7 @@ python_wheel() {
   "$python_env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
     build/wheels-dev/rlx-*.whl
 }
-python_tests() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider -n logical "$@"; }
+python_tests() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider -n logical --dist worksteal "$@"; }
 
 # Where runs, waits, states and failures of several threads meet; samples of ops and random programs take too long.
 tsan_sample="*/runtime_test.cpp,*/chains_test.cpp,*/state_rows_test.cpp,*/opaque_test.cpp"

@@ -18,14 +18,14 @@
 namespace rlx {
 namespace {
 
-// What runs slowly on the host is said once for each op, on standard error.
+// What runs slowly on the host is said once for each op and device, on standard error.
 void note_host_fallback(const KernelDispatchReport& report, bool by_cpu) {
   static std::mutex mutex;
   static std::set<std::string> noted;
   for (const KindDispatch& k : report.summaries) {
     if (k.path != DispatchPath::HostFallback) continue;
     std::lock_guard lock(mutex);
-    if (!noted.insert(k.name).second) continue;
+    if (!noted.insert(concat_text(k.name, " on ", report.backend_name, ": ", k.why)).second) continue;
     if (by_cpu)
       std::fprintf(stderr, "note: the cpu runs %s in programs of %s, with copies to it and back: %s\n", k.name.c_str(),
                    report.backend_name.c_str(), k.why.c_str());
