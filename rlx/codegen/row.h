@@ -26,6 +26,9 @@ struct Row {
   /// The bytes of the largest value that the node's kernels pass between them, where it may be larger than the node's
   /// own values and extents are known, else 0; null = never.
   std::uint64_t (*scratch_bytes)(const Graph&, NodeId) = nullptr;
+  /// At most so many steps of loops in one thread of the kernels for rasterisers, where they grow with extents; null =
+  /// few.
+  Dim (*steps)(const Graph&, NodeId) = nullptr;
 };
 
 /// The families of rows, special ones before general ones.

@@ -55,11 +55,34 @@ void write_decode(NodeKernels& node) {
   });
 }
 
+// Along what is summed; of a few rows or columns by at least four lanes.
+template <class Op>
+Dim steps_of(const Graph& g, NodeId id) {
+  const auto& op = g.node(id).op.as<Op>();
+  const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
+  Dim k(1), m(1), n(1);
+  const auto in = [](const std::vector<std::int64_t>& list, int a) {
+    return std::count(list.begin(), list.end(), a) != 0;
+  };
+  for (std::int64_t a : op.lhs_contract) k = k * x.dim(static_cast<int>(a));
+  for (int a = 0; a < x.rank(); ++a)
+    if (!in(op.lhs_contract, a) && !in(op.lhs_batch, a)) m = m * x.dim(a);
+  for (int a = 0; a < w.rank(); ++a)
+    if (!in(op.rhs_contract, a) && !in(op.rhs_batch, a)) n = n * w.dim(a);
+  const auto few = [](const Dim& d) { return d.is_static() && d.value() <= 4; };
+  return (few(m) || few(n) ? floordiv(k, Dim(4)) : k) + Dim(256);
+}
+Dim dot_steps(const Graph& g, NodeId id) {
+  return g.node(id).kind() == OpKind::FusedDot ? steps_of<ops::FusedDot>(g, id) : steps_of<ops::DotGeneral>(g, id);
+}
+
 constexpr Row kRows[] = {
-    {OpKind::DotGeneral, "dot_coded", coded_refuses, write_coded, all_but_codes, nullptr, reads_codes},
-    {OpKind::FusedDot, "dot_coded", coded_refuses, write_coded, all_but_codes, dot_overwrites, reads_codes},
-    {OpKind::DotGeneral, "dot", dot_refuses, write_dot, dot_any_strides},
-    {OpKind::FusedDot, "dot", dot_refuses, write_dot, dot_any_strides, dot_overwrites},
+    {OpKind::DotGeneral, "dot_coded", coded_refuses, write_coded, all_but_codes, nullptr, reads_codes, 0, nullptr,
+     dot_steps},
+    {OpKind::FusedDot, "dot_coded", coded_refuses, write_coded, all_but_codes, dot_overwrites, reads_codes, 0, nullptr,
+     dot_steps},
+    {OpKind::DotGeneral, "dot", dot_refuses, write_dot, dot_any_strides, nullptr, nullptr, 0, nullptr, dot_steps},
+    {OpKind::FusedDot, "dot", dot_refuses, write_dot, dot_any_strides, dot_overwrites, nullptr, 0, nullptr, dot_steps},
     {OpKind::Dequantize, "decode", decoder_refuses, write_decode},
 };
 

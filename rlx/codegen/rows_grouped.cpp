@@ -82,7 +82,14 @@ void write_grouped(NodeKernels& node) {
   (few ? write_grouped_gemv : write_grouped_tiles)(node);
 }
 
-constexpr Row kGroupedRows[] = {{OpKind::GroupedDot, "grouped_dot", grouped_refuses, write_grouped, strided_weights}};
+// A tile meets a group for each of its rows, or all rows are of one group.
+Dim grouped_steps(const Graph& g, NodeId id) {
+  const Shape& x = in_shape(g, id, 0);
+  return of_rows(g, id) ? (x.dim(1) + Dim(32)) * Dim(8) : x.dim(0) + Dim(64);
+}
+
+constexpr Row kGroupedRows[] = {{OpKind::GroupedDot, "grouped_dot", grouped_refuses, write_grouped, strided_weights,
+                                 nullptr, nullptr, 0, nullptr, grouped_steps}};
 
 }  // namespace
 

@@ -184,11 +184,14 @@ std::uint64_t scatter_scratch(const Graph& g, NodeId id) {
   return std::max(keys, moves ? widened_odd_bytes(g, id) : widened_bytes(g, id));
 }
 
+// A run of equal targets is walked twice.
+Dim scatter_steps(const Graph& g, NodeId id) { return in_shape(g, id, 1).num_elements_dim() * Dim(2); }
+
 constexpr Row kIndexRows[] = {
     {OpKind::Gather, "gather_coded", table_refuses, write_gather_coded, nullptr, nullptr, reads_table_codes},
     {OpKind::Gather, "gather", gather_refuses, write_gather},
-    {OpKind::Scatter, "scatter", scatter_refuses, write_scatter, nullptr, updates_in_place, nullptr, 0,
-     scatter_scratch},
+    {OpKind::Scatter, "scatter", scatter_refuses, write_scatter, nullptr, updates_in_place, nullptr, 0, scatter_scratch,
+     scatter_steps},
     {OpKind::DynamicSlice, "dynamic_slice", index_refuses, write_dynamic_slice},
     {OpKind::DynamicUpdateSlice, "dynamic_update", index_refuses, write_dynamic_update, nullptr, updates_in_place},
 };

@@ -189,18 +189,32 @@ bool norm_in_place(const Graph& g, NodeId id, int operand, int result) {
   return result == 0 && g.shape(v) == g.shape(id) && std::count(in.begin(), in.end(), v) == 1;
 }
 
+// Three passes over a row by eight threads.
+template <class Op>
+Dim row_steps(const Graph& g, NodeId id) {
+  const Shape& x = in_shape(g, id, 0);
+  Dim n(1);
+  if constexpr (std::is_same_v<Op, ops::Softmax>)
+    n = x.dim(static_cast<int>(g.node(id).op.as<Op>().axis));
+  else if constexpr (requires(const Op& op) { op.axes; })
+    for (std::int64_t a : g.node(id).op.as<Op>().axes) n = n * x.dim(static_cast<int>(a));
+  else
+    n = x.dim(-1);
+  return floordiv(n, Dim(8)) * Dim(3) + Dim(64);
+}
+
 constexpr Row kNormRows[] = {
     {OpKind::LayerNorm, "layer_norm", refuse_dtypes, write_plain_norm<ops::LayerNorm, true>, norm_strided,
-     norm_in_place, nullptr, 0b110, widened_odd_bytes},
+     norm_in_place, nullptr, 0b110, widened_odd_bytes, row_steps<ops::LayerNorm>},
     {OpKind::RmsNorm, "rms_norm", refuse_dtypes, write_plain_norm<ops::RmsNorm, false>, norm_strided, norm_in_place,
-     nullptr, 0b10, widened_odd_bytes},
+     nullptr, 0b10, widened_odd_bytes, row_steps<ops::RmsNorm>},
     {OpKind::FusedResidualLN, "residual_layer_norm", refuse_dtypes, write_residual_norm<ops::FusedResidualLN, true>,
-     norm_strided, norm_in_place, nullptr, 0b1110, widened_odd_bytes},
+     norm_strided, norm_in_place, nullptr, 0b1110, widened_odd_bytes, row_steps<ops::FusedResidualLN>},
     {OpKind::FusedResidualRmsNorm, "residual_rms_norm", refuse_dtypes,
      write_residual_norm<ops::FusedResidualRmsNorm, false>, norm_strided, norm_in_place, nullptr, 0b110,
-     widened_odd_bytes},
+     widened_odd_bytes, row_steps<ops::FusedResidualRmsNorm>},
     {OpKind::Softmax, "softmax", refuse_dtypes, write_softmax, norm_strided, norm_in_place, nullptr, 0,
-     widened_odd_bytes},
+     widened_odd_bytes, row_steps<ops::Softmax>},
 };
 
 }  // namespace

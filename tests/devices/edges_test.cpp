@@ -264,6 +264,32 @@ TEST_CASE("device: a reduction of a product with one number everywhere") {
   }
 }
 
+TEST_CASE("device: loops beyond 65,535 steps, at which Mesa's rasterisers stop without a word") {
+  if (!device_here()) return;
+  constexpr std::int64_t n = 70000;
+  Graph g("long");
+  const Expr at = g.input("at", {{n}, DType::I32}), x = g.input("x", f32({2, 3 * n})), u = g.input("u", f32({n}));
+  g.set_outputs({g.scatter(ScatterKind::Add, g.constant(Tensor::zeros(f32({3}))), at, u),
+                 g.scatter(ScatterKind::Set, g.constant(Tensor::zeros(f32({3}))), at, u), g.softmax(x, 1),
+                 g.layer_norm(x, std::nullopt, std::nullopt, 1e-5)});
+  NamedTensors values{{"at", Tensor::zeros({{n}, DType::I32})}, {"u", Tensor::full(f32({n}), 1)}};
+  values.emplace("x", test::draw(f32({2, 3 * n}), Fill::Unit, 1, 7));
+  values.at("u").set(n - 1, 2);
+  test::check_run(session(), g, values);
+  Graph p("products");
+  const Expr a = p.input("a", f32({6, n})), b = p.input("b", f32({n, 6}));
+  p.set_outputs({p.matmul(a, b)});
+  test::check_run(session(), p, {{"a", Tensor::full(f32({6, n}), 1)}, {"b", Tensor::full(f32({n, 6}), 1)}});
+  Graph s("known_late");
+  const Dim m = s.symbol("m", {.min = 1, .max = 1 << 20});
+  s.set_outputs({s.softmax(s.input("x", f32({2, m})), 1)});
+  CompiledGraph f = with_runtime_extent(s, "m");
+  expect_at(f, s, "m", 1000);
+  if (const std::string text = test::error_text([&] { expect_at(f, s, "m", 3 * n); }); !text.empty())
+    CHECK(test::contains(text, "longer loops than Mesa's rasterisers run"));
+  expect_at(f, s, "m", 1000);
+}
+
 TEST_CASE("device: what a device cannot hold between its kernels is the host's") {
   if (!test::generated_kernels_here()) return;
   for (const Shape& s : {Shape({3, 9000000}, DType::F32), Shape({40000000}, DType::U8)}) {

@@ -20,10 +20,16 @@ struct AdapterFacts {
   bool timestamps = false;
   /// A rasteriser that runs on the cpu.
   bool software() const { return type == abi::AdapterType::Cpu; }
+  /// A rasteriser of Mesa, which stops the loops of a thread without a word after 65,535 steps, all loops of a kernel
+  /// together.
+  bool cuts_loops() const { return software() && name.find("llvmpipe") != std::string::npos; }
   bool gl() const { return backend == abi::BackendType::OpenGl || backend == abi::BackendType::OpenGlEs; }
   /// "llvmpipe (LLVM 15.0.6, 256 bits), Vulkan, Mesa 22.3.6, software".
   std::string text() const;
 };
+
+/// Steps that such an adapter runs for sure.
+inline constexpr std::int64_t kMostSteps = 65000;
 
 /// What a kind of device can be opened on, hardware first; the place in the list is the ordinal. Where it is empty,
 /// `reason` says why and what helps.
