@@ -354,7 +354,7 @@ void write_attention(NodeKernels& node) {
   const Attention a(node);
   const Ref out = node.out();
   if (out.elements().is_static(0)) return;
-  const bool few = node.upper(a.rows) <= 8;
+  const bool few = node.upper(a.rows) <= kFewRows;
   const Tile tile = few ? Tile{4, 64, 1} : Tile{32, 32, 4};
   // Results of narrow dtypes are written in whole words, else by way of scratch.
   const bool direct = size_bytes(out.dtype) == 4 || Heads(node, out, a.op.layout, a.v_depth).fours;

@@ -5,6 +5,8 @@
 
 namespace rlx::codegen {
 
+/// Rows of queries up to which the keys are cut into parts.
+inline constexpr std::int64_t kFewRows = 8;
 /// Null when `write_attention` can run the node, else why not.
 const char* attention_refuses(const Graph& g, NodeId id);
 /// Adds the kernels of an Attention: a group for some rows of queries of one key head, which walks the keys, its

@@ -170,9 +170,8 @@ void write_tiles(const Dot& dot) {
 
 void write_product(const Dot& dot) {
   if (dot.node.out().elements().is_static(0)) return;
-  const auto few = [&](const Dim& d) { return d.is_static() && d.value() <= 4; };
-  if (few(dot.m)) return write_gemv(dot, false);
-  if (few(dot.n)) return write_gemv(dot, true);
+  if (is_few(dot.m)) return write_gemv(dot, false);
+  if (is_few(dot.n)) return write_gemv(dot, true);
   if (dot.node.dialect().software) return write_blocks(dot);
   write_tiles(dot);
 }

@@ -5,6 +5,9 @@
 
 namespace rlx::codegen {
 
+/// So few rows or columns that lanes share what is summed.
+inline bool is_few(const Dim& d) { return d.is_static() && d.value() <= 4; }
+
 /// How the contracted extent is cut: parts of `length`, whose sums a second kernel adds up in order.
 struct KParts {
   Dim count = 1, length = 0;

@@ -51,6 +51,11 @@ NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect
 
 // -- helpers of rows --
 
+/// Refuses a kernel with so many bindings, if that is more than devices give one.
+inline const char* refuse_many(std::size_t bindings) {
+  return refuse_unless(bindings <= static_cast<std::size_t>(Dialect{}.max_bindings),
+                       "it has more operands than a kernel is given");
+}
 /// Refuses operands and results of dtypes that kernels do not compute with.
 const char* refuse_node_dtypes(const Graph& g, const Node& n);
 inline const char* refuse_dtypes(const Graph& g, NodeId id) { return refuse_node_dtypes(g, g.node(id)); }

@@ -16,9 +16,9 @@ std::vector<int> axes_outside(int rank, const std::vector<int>& inside) {
   return out;
 }
 
-// Threads of a group: one for every few elements; a rasteriser runs eight at a time.
+// Threads of a group: one for every few elements.
 int threads_of_row(const Dialect& d, std::int64_t length) {
-  if (d.software) return 8;
+  if (d.software) return kRasteriserThreads;
   return length <= 256 ? 32 : length <= 2048 ? 128 : 256;
 }
 

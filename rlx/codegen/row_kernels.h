@@ -9,6 +9,9 @@
 
 namespace rlx::codegen {
 
+/// Threads of a row on a rasteriser, which runs eight at a time.
+inline constexpr int kRasteriserThreads = 8;
+
 /// One kernel with a group for each row. `x` decides what the rows are: its axes `inside`. Four neighbours are worked
 /// on at once where all that is read and written lets them.
 class RowKernel {

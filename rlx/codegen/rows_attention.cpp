@@ -76,7 +76,7 @@ Dim attention_steps(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Attention>();
   const int axis = op.layout == HeadLayout::HeadsFirst ? 2 : 1;
   const Dim rows = in_shape(g, id, 0).dim(axis) * Dim(op.num_heads / op.kv_heads), keys = in_shape(g, id, 1).dim(axis);
-  if (rows.is_static() && rows.value() <= 8) return Dim(0);  // parts of the keys go to different groups
+  if (rows.is_static() && rows.value() <= kFewRows) return Dim(0);  // parts of the keys go to different groups
   return keys * Dim(3) + floordiv(keys * Dim(op.head_dim), Dim(32)) + Dim(256);
 }
 

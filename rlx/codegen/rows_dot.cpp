@@ -11,16 +11,10 @@
 namespace rlx::codegen {
 namespace {
 
-// Bindings of a product whose operand 1 takes `of_weight`.
-const char* refuse_many(const Graph& g, NodeId id, std::size_t of_weight) {
-  return refuse_unless(g.node(id).inputs.size() + of_weight <= static_cast<std::size_t>(Dialect{}.max_bindings),
-                       "it has more operands than a kernel is given");
-}
-
 const char* dot_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_dtypes(g, id)) return why;
   if (const char* why = epilogue_refuses(g, id)) return why;
-  return refuse_many(g, id, 1);
+  return refuse_many(g.node(id).inputs.size() + 1);
 }
 void write_dot(NodeKernels& node) { write_product(Dot(node, false)); }
 
@@ -31,7 +25,7 @@ const char* coded_refuses(const Graph& g, NodeId id) {
   if (g.node(id).inputs[0].node == from) return "both of its operands are the same codes";
   if (const char* why = decoder_refuses(g, from)) return why;
   if (const char* why = dot_refuses(g, id)) return why;
-  return refuse_many(g, id, decoder_operands(g, from));
+  return refuse_many(g.node(id).inputs.size() + decoder_operands(g, from));
 }
 void write_coded(NodeKernels& node) { write_product(Dot(node, true)); }
 bool reads_codes(const Graph&, NodeId, int operand) { return operand == 1; }
@@ -69,8 +63,7 @@ Dim steps_of(const Graph& g, NodeId id) {
     if (!in(op.lhs_contract, a) && !in(op.lhs_batch, a)) m = m * x.dim(a);
   for (int a = 0; a < w.rank(); ++a)
     if (!in(op.rhs_contract, a) && !in(op.rhs_batch, a)) n = n * w.dim(a);
-  const auto few = [](const Dim& d) { return d.is_static() && d.value() <= 4; };
-  return (few(m) || few(n) ? floordiv(k, Dim(4)) : k) + Dim(256);
+  return (is_few(m) || is_few(n) ? floordiv(k, Dim(4)) : k) + Dim(256);
 }
 Dim dot_steps(const Graph& g, NodeId id) {
   return g.node(id).kind() == OpKind::FusedDot ? steps_of<ops::FusedDot>(g, id) : steps_of<ops::DotGeneral>(g, id);

@@ -16,10 +16,6 @@
 namespace rlx::codegen {
 namespace {
 
-const char* refuse_many(std::size_t bound) {
-  return refuse_unless(bound <= static_cast<std::size_t>(Dialect{}.max_bindings),
-                       "it has more operands than a kernel is given");
-}
 const char* index_refuses(const Graph& g, NodeId id) {
   return refuse_unless(dtype_bits(in_shape(g, id, 0).dtype()) >= 8, "kernels do not move single elements of 4 bits");
 }

@@ -189,7 +189,7 @@ bool norm_in_place(const Graph& g, NodeId id, int operand, int result) {
   return result == 0 && g.shape(v) == g.shape(id) && std::count(in.begin(), in.end(), v) == 1;
 }
 
-// Three passes over a row by eight threads.
+// Three passes over a row.
 template <class Op>
 Dim row_steps(const Graph& g, NodeId id) {
   const Shape& x = in_shape(g, id, 0);
@@ -200,7 +200,7 @@ Dim row_steps(const Graph& g, NodeId id) {
     for (std::int64_t a : g.node(id).op.as<Op>().axes) n = n * x.dim(static_cast<int>(a));
   else
     n = x.dim(-1);
-  return floordiv(n, Dim(8)) * Dim(3) + Dim(64);
+  return floordiv(n, Dim(kRasteriserThreads)) * Dim(3) + Dim(64);
 }
 
 constexpr Row kNormRows[] = {

@@ -43,8 +43,8 @@ std::string file_identity(const std::string& path) {
                      static_cast<std::int64_t>(s.st_mtim.tv_nsec));
 }
 
-// The reason why nothing was written, or null. `path` ends in XXXXXX, in place of which stands then what no file had:
-// processes of several containers have one number, and a killed one leaves its file.
+// The reason why nothing was written, or null. `path` is a template of mkostemp, and becomes a name that no file had:
+// by its number a process is not known, as those of several containers have the same, and a killed one leaves its file.
 const char* write_file(std::string& path, const Header& header, std::string_view bytes) {
   const int file = ::mkostemp(path.data(), O_CLOEXEC);
   if (file < 0) return std::strerror(errno);

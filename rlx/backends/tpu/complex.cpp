@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "rlx/backends/tpu/expression.h"
 #include "rlx/backends/tpu/rows.h"
@@ -94,10 +95,9 @@ Term scaled_part(const Term& x, const Term& h, const Term& t, double share) {
   return select((h == 0.0) | (t == 0.0), copysign(h.like(0), h) * copysign(h.like(1), select(is_nan(t), t.like(1), t)),
                 y);
 }
-Term hyperbolic(const Term& x, const Term& h, const Term& t) { return scaled_part(x, h, t, 0.5); }
 // The first part, which is infinite at infinity, though y has no cosine.
-Term or_infinite(const Term& part, const Term& x, const Term& h, const Term& t) {
-  return select(is_infinite(x) & is_infinite(h) & is_nan(t), HUGE_VAL, part);
+Term first_part(const Term& x, const Term& h, const Term& cosine, double share) {
+  return select(is_infinite(x) & is_infinite(h) & is_nan(cosine), HUGE_VAL, scaled_part(x, h, cosine, share));
 }
 
 // Of C128: what is said of C64 is made there too. Where XLA's own functions stand, what they lose beside zeros,
@@ -108,31 +108,32 @@ Hlo function_of(Writer& w, const Hlo& x, ActivationKind fn) {
   const Parts z(w, x);
   const auto sine = [](const Term& v) { return v.apply("sine"); };
   const auto cosine = [](const Term& v) { return v.apply("cosine"); };
+  using OfTerm = Term (*)(const Term&);
+  const auto hyperbolic = [&](const Term& a, const Term& b, OfTerm f, OfTerm g) {  // f(a) cos(b), g(a) sin(b)
+    return std::pair(first_part(a, f(a), cosine(b), 0.5), scaled_part(a, g(a), sine(b), 0.5));
+  };
   const auto made = [&](const char* name) { return Parts(w, w.op(name, x)); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto where_zero = [](const Term& v, const Term& otherwise) { return select(v == 0.0, v, otherwise); };
   switch (fn) {
     case K::Exp: {
-      const Term e = exp(z.re), c = cosine(z.im);
-      return joined(or_infinite(scaled_part(z.re, e, c, 1), z.re, e, c), scaled_part(z.re, e, sine(z.im), 1), x.dtype);
+      const Term e = exp(z.re);
+      return joined(first_part(z.re, e, cosine(z.im), 1), scaled_part(z.re, e, sine(z.im), 1), x.dtype);
     }
     // XLA's sinh loses the digits of small numbers. sin(z) = -i sinh(iz), cos(z) = cosh(iz).
     case K::Sin: {
-      const Term h = sinh(z.im), c = cosine(z.re);
-      return joined(hyperbolic(z.im, cosh(z.im), sine(z.re)), or_infinite(hyperbolic(z.im, h, c), z.im, h, c), x.dtype);
+      const auto [first, second] = hyperbolic(z.im, z.re, sinh, cosh);
+      return joined(second, first, x.dtype);
     }
     case K::Cos: {
-      const Term h = cosh(z.im), c = cosine(z.re);
-      return joined(or_infinite(hyperbolic(z.im, h, c), z.im, h, c), -hyperbolic(z.im, sinh(z.im), sine(z.re)),
-                    x.dtype);
+      const auto [first, second] = hyperbolic(z.im, z.re, cosh, sinh);
+      return joined(first, -second, x.dtype);
     }
-    case K::Sinh: {
-      const Term h = sinh(z.re), c = cosine(z.im);
-      return joined(or_infinite(hyperbolic(z.re, h, c), z.re, h, c), hyperbolic(z.re, cosh(z.re), sine(z.im)), x.dtype);
-    }
+    case K::Sinh:
     case K::Cosh: {
-      const Term h = cosh(z.re), c = cosine(z.im);
-      return joined(or_infinite(hyperbolic(z.re, h, c), z.re, h, c), hyperbolic(z.re, sinh(z.re), sine(z.im)), x.dtype);
+      const bool odd = fn == K::Sinh;
+      const auto [first, second] = hyperbolic(z.re, z.im, odd ? sinh : cosh, odd ? cosh : sinh);
+      return joined(first, second, x.dtype);
     }
     case K::Tanh:
     case K::Tan: {
