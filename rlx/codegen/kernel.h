@@ -50,11 +50,21 @@ struct Kernel {
   Dim groups = 1;  // laid out by the launch over x and y: the text asks for its group by GROUP (kernel_builder.h)
 };
 
+/// Bytes that kernels of a node pass between them: of the largest value, and of all.
+struct ScratchBytes {
+  std::uint64_t largest = 0, all = 0;
+  /// These values besides.
+  ScratchBytes and_also(const ScratchBytes& more) const {
+    return {largest < more.largest ? more.largest : largest, all + more.all};
+  }
+};
+
 /// The launches of one node, in order, and the sizes in bytes of the scratch that they pass values through.
 struct NodeLaunches {
   NodeId node;
   std::vector<Kernel> kernels;
   std::vector<Dim> scratch;
+  Dim steps{0};  // Row::steps
 };
 
 /// The value of a number in `program`, which is bound: its plan has the places, `LirModule::symbols` the values.

@@ -23,12 +23,12 @@ struct Row {
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
   bool (*reads_encoded)(const Graph&, NodeId, int operand) = nullptr;
   std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (NodeKernels::is_read)
-  /// The bytes of the largest value that the node's kernels pass between them, where it may be larger than the node's
-  /// own values and extents are known, else 0; null = never.
-  std::uint64_t (*scratch_bytes)(const Graph&, NodeId) = nullptr;
-  /// At most so many steps of loops in one thread of the kernels for rasterisers, where they grow with extents; null =
-  /// few.
-  Dim (*steps)(const Graph&, NodeId) = nullptr;
+  /// At most what the node's kernels pass between them, where that may be larger than the node's own values and extents
+  /// are known, else nothing; null = never.
+  ScratchBytes (*scratch_bytes)(const Graph&, NodeId) = nullptr;
+  /// At most so many steps of loops in one thread of the kernels, where they grow with extents; null = few. Symbols
+  /// that the graph still has when kernels are written decide which are: so it is asked with the same graph.
+  Dim (*steps)(const Graph&, NodeId, const Dialect&) = nullptr;
 };
 
 /// The families of rows, special ones before general ones.
@@ -59,8 +59,7 @@ inline const char* refuse_many(std::size_t bindings) {
 /// Refuses operands and results of dtypes that kernels do not compute with.
 const char* refuse_node_dtypes(const Graph& g, const Node& n);
 inline const char* refuse_dtypes(const Graph& g, NodeId id) { return refuse_node_dtypes(g, g.node(id)); }
-/// Answers of `scratch_bytes`: a result narrower than a word in words, always or where rows of it are no whole fours.
-std::uint64_t widened_bytes(const Graph& g, NodeId id);
-std::uint64_t widened_odd_bytes(const Graph& g, NodeId id);
+/// An answer of `scratch_bytes`: a result narrower than a word, in words.
+ScratchBytes widened_bytes(const Graph& g, NodeId id);
 
 }  // namespace rlx::codegen

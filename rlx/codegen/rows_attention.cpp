@@ -72,17 +72,18 @@ void write_swiglu(NodeKernels& node) {
 }
 
 // Of more than a few rows a thread walks all keys, in tiles of 32: three loops over those and one along the head.
-Dim attention_steps(const Graph& g, NodeId id) {
+Dim attention_steps(const Graph& g, NodeId id, const Dialect&) {
   const auto& op = g.node(id).op.as<ops::Attention>();
   const int axis = op.layout == HeadLayout::HeadsFirst ? 2 : 1;
   const Dim rows = in_shape(g, id, 0).dim(axis) * Dim(op.num_heads / op.kv_heads), keys = in_shape(g, id, 1).dim(axis);
-  if (rows.is_static() && rows.value() <= kFewRows) return Dim(0);  // parts of the keys go to different groups
-  return keys * Dim(3) + floordiv(keys * Dim(op.head_dim), Dim(32)) + Dim(256);
+  const std::int64_t most = rows.is_static() ? rows.value() : rows.range(symbol_ranges(g)).max;
+  if (most <= kFewRows) return floordiv(keys, Dim(128)) + Dim(512);  // parts of 256 keys, merged in two walks
+  return keys * Dim(4) + floordiv(keys * Dim(op.head_dim), Dim(32)) + Dim(256);
 }
 
 constexpr Row kAttentionRows[] = {
     {OpKind::Attention, "attention", attention_refuses, write_attention, attention_strided, nullptr, nullptr, 0b10,
-     widened_odd_bytes, attention_steps},
+     widened_bytes, attention_steps},
     {OpKind::Rope, "rope", refuse_dtypes, write_rope, attention_strided},
     {OpKind::FusedSwiGLU, "swiglu", refuse_dtypes, write_swiglu, attention_strided},
 };

@@ -51,7 +51,7 @@ void write_decode(NodeKernels& node) {
 
 // Along what is summed; of a few rows or columns by at least four lanes.
 template <class Op>
-Dim steps_of(const Graph& g, NodeId id) {
+Dim steps_of(const Graph& g, NodeId id, const Dialect& dialect) {
   const auto& op = g.node(id).op.as<Op>();
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
   Dim k(1), m(1), n(1);
@@ -63,19 +63,22 @@ Dim steps_of(const Graph& g, NodeId id) {
     if (!in(op.lhs_contract, a) && !in(op.lhs_batch, a)) m = m * x.dim(a);
   for (int a = 0; a < w.rank(); ++a)
     if (!in(op.rhs_contract, a) && !in(op.rhs_batch, a)) n = n * w.dim(a);
-  return (is_few(m) || is_few(n) ? floordiv(k, Dim(4)) : k) + Dim(256);
+  if (is_few(m) || is_few(n)) return floordiv(k, Dim(4)) + Dim(256);
+  return (dialect.software ? k : k * Dim(2)) + Dim(256);  // tiles also walk what they bring to shared memory
 }
-Dim dot_steps(const Graph& g, NodeId id) {
-  return g.node(id).kind() == OpKind::FusedDot ? steps_of<ops::FusedDot>(g, id) : steps_of<ops::DotGeneral>(g, id);
+Dim dot_steps(const Graph& g, NodeId id, const Dialect& dialect) {
+  return g.node(id).kind() == OpKind::FusedDot ? steps_of<ops::FusedDot>(g, id, dialect)
+                                               : steps_of<ops::DotGeneral>(g, id, dialect);
 }
 
 constexpr Row kRows[] = {
-    {OpKind::DotGeneral, "dot_coded", coded_refuses, write_coded, all_but_codes, nullptr, reads_codes, 0, nullptr,
+    {OpKind::DotGeneral, "dot_coded", coded_refuses, write_coded, all_but_codes, nullptr, reads_codes, 0, widened_bytes,
      dot_steps},
-    {OpKind::FusedDot, "dot_coded", coded_refuses, write_coded, all_but_codes, dot_overwrites, reads_codes, 0, nullptr,
+    {OpKind::FusedDot, "dot_coded", coded_refuses, write_coded, all_but_codes, dot_overwrites, reads_codes, 0,
+     widened_bytes, dot_steps},
+    {OpKind::DotGeneral, "dot", dot_refuses, write_dot, dot_any_strides, nullptr, nullptr, 0, widened_bytes, dot_steps},
+    {OpKind::FusedDot, "dot", dot_refuses, write_dot, dot_any_strides, dot_overwrites, nullptr, 0, widened_bytes,
      dot_steps},
-    {OpKind::DotGeneral, "dot", dot_refuses, write_dot, dot_any_strides, nullptr, nullptr, 0, nullptr, dot_steps},
-    {OpKind::FusedDot, "dot", dot_refuses, write_dot, dot_any_strides, dot_overwrites, nullptr, 0, nullptr, dot_steps},
     {OpKind::Dequantize, "decode", decoder_refuses, write_decode},
 };
 

@@ -83,13 +83,19 @@ void write_grouped(NodeKernels& node) {
 }
 
 // A tile meets a group for each of its rows, or all rows are of one group.
-Dim grouped_steps(const Graph& g, NodeId id) {
+Dim grouped_steps(const Graph& g, NodeId id, const Dialect&) {
   const Shape& x = in_shape(g, id, 0);
   return of_rows(g, id) ? (x.dim(1) + Dim(32)) * Dim(8) : x.dim(0) + Dim(64);
 }
 
+ScratchBytes grouped_scratch(const Graph& g, NodeId id) {
+  const Dim& rows = in_shape(g, id, 0).dim(0);
+  const ScratchBytes widened = widened_bytes(g, id);
+  return rows.is_static() ? widened.and_also(sorted_bytes(1, rows.value())) : widened;
+}
+
 constexpr Row kGroupedRows[] = {{OpKind::GroupedDot, "grouped_dot", grouped_refuses, write_grouped, strided_weights,
-                                 nullptr, nullptr, 0, nullptr, grouped_steps}};
+                                 nullptr, nullptr, 0, grouped_scratch, grouped_steps}};
 
 }  // namespace
 

@@ -173,15 +173,14 @@ const char* scatter_refuses(const Graph& g, NodeId id) {
   return why ? why : refuse_many(g.node(id).inputs.size());  // the result in place of the first
 }
 
-std::uint64_t scatter_scratch(const Graph& g, NodeId id) {
+ScratchBytes scatter_scratch(const Graph& g, NodeId id) {
   const Shape& indices = in_shape(g, id, 1);
-  const std::uint64_t keys = indices.is_static() ? sorted_bytes(1, indices.num_elements()) : 0;
-  const bool moves = g.node(id).op.as<ops::Scatter>().fn == ScatterKind::Set;
-  return std::max(keys, moves ? widened_odd_bytes(g, id) : widened_bytes(g, id));
+  const ScratchBytes widened = widened_bytes(g, id);
+  return indices.is_static() ? widened.and_also(sorted_bytes(1, indices.num_elements())) : widened;
 }
 
 // A run of equal targets is walked twice.
-Dim scatter_steps(const Graph& g, NodeId id) { return in_shape(g, id, 1).num_elements_dim() * Dim(2); }
+Dim scatter_steps(const Graph& g, NodeId id, const Dialect&) { return in_shape(g, id, 1).num_elements_dim() * Dim(2); }
 
 constexpr Row kIndexRows[] = {
     {OpKind::Gather, "gather_coded", table_refuses, write_gather_coded, nullptr, nullptr, reads_table_codes},

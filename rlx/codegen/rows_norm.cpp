@@ -191,7 +191,7 @@ bool norm_in_place(const Graph& g, NodeId id, int operand, int result) {
 
 // Three passes over a row.
 template <class Op>
-Dim row_steps(const Graph& g, NodeId id) {
+Dim row_steps(const Graph& g, NodeId id, const Dialect&) {
   const Shape& x = in_shape(g, id, 0);
   Dim n(1);
   if constexpr (std::is_same_v<Op, ops::Softmax>)
@@ -205,16 +205,16 @@ Dim row_steps(const Graph& g, NodeId id) {
 
 constexpr Row kNormRows[] = {
     {OpKind::LayerNorm, "layer_norm", refuse_dtypes, write_plain_norm<ops::LayerNorm, true>, norm_strided,
-     norm_in_place, nullptr, 0b110, widened_odd_bytes, row_steps<ops::LayerNorm>},
+     norm_in_place, nullptr, 0b110, widened_bytes, row_steps<ops::LayerNorm>},
     {OpKind::RmsNorm, "rms_norm", refuse_dtypes, write_plain_norm<ops::RmsNorm, false>, norm_strided, norm_in_place,
-     nullptr, 0b10, widened_odd_bytes, row_steps<ops::RmsNorm>},
+     nullptr, 0b10, widened_bytes, row_steps<ops::RmsNorm>},
     {OpKind::FusedResidualLN, "residual_layer_norm", refuse_dtypes, write_residual_norm<ops::FusedResidualLN, true>,
-     norm_strided, norm_in_place, nullptr, 0b1110, widened_odd_bytes, row_steps<ops::FusedResidualLN>},
+     norm_strided, norm_in_place, nullptr, 0b1110, widened_bytes, row_steps<ops::FusedResidualLN>},
     {OpKind::FusedResidualRmsNorm, "residual_rms_norm", refuse_dtypes,
-     write_residual_norm<ops::FusedResidualRmsNorm, false>, norm_strided, norm_in_place, nullptr, 0b110,
-     widened_odd_bytes, row_steps<ops::FusedResidualRmsNorm>},
-    {OpKind::Softmax, "softmax", refuse_dtypes, write_softmax, norm_strided, norm_in_place, nullptr, 0,
-     widened_odd_bytes, row_steps<ops::Softmax>},
+     write_residual_norm<ops::FusedResidualRmsNorm, false>, norm_strided, norm_in_place, nullptr, 0b110, widened_bytes,
+     row_steps<ops::FusedResidualRmsNorm>},
+    {OpKind::Softmax, "softmax", refuse_dtypes, write_softmax, norm_strided, norm_in_place, nullptr, 0, widened_bytes,
+     row_steps<ops::Softmax>},
 };
 
 }  // namespace

@@ -71,17 +71,17 @@ void write_topk(NodeKernels& node) {
       {"bitcast<i32>(y)"});
 }
 
-std::uint64_t sorted_along(const Shape& x, std::int64_t axis) {
-  if (!x.is_static() || x.num_elements() == 0) return 0;
+ScratchBytes sorted_along(const Shape& x, std::int64_t axis) {
+  if (!x.is_static() || x.num_elements() == 0) return {};
   const std::int64_t n = x.dim(static_cast<int>(axis)).value();
   return sorted_bytes(x.num_elements() / n, n);
 }
-std::uint64_t sort_scratch(const Graph& g, NodeId id) {
+ScratchBytes sort_scratch(const Graph& g, NodeId id) {
   return sorted_along(in_shape(g, id, 0), g.node(id).op.as<ops::Sort>().axis);
 }
-std::uint64_t topk_scratch(const Graph& g, NodeId id) {
+ScratchBytes topk_scratch(const Graph& g, NodeId id) {
   const std::int64_t k = g.node(id).op.as<ops::TopK>().k;
-  return k > kFewOfBlocks ? sorted_along(in_shape(g, id, 0), -1) : 0;
+  return k > kFewOfBlocks ? sorted_along(in_shape(g, id, 0), -1) : ScratchBytes{};
 }
 
 constexpr Row kSortRows[] = {

@@ -185,8 +185,9 @@ SortedRows first_of_rows(NodeKernels& node, const Dim& rows, const Dim& n, std::
   return keep_of_blocks(node, rows, from.stride, count, {nullptr, &from});
 }
 
-std::uint64_t sorted_bytes(std::int64_t rows, std::int64_t n) {
-  return 4 * static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(power_of_two(n));
+ScratchBytes sorted_bytes(std::int64_t rows, std::int64_t n) {
+  const std::uint64_t keys = 4 * static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(power_of_two(n));
+  return {keys, 2 * keys};  // keys and places
 }
 
 std::string sort_key(KernelBuilder& k, DType t, const std::string& x, bool descending) {

@@ -22,8 +22,8 @@ inline constexpr std::int64_t kFewOfBlocks = 256;
 /// The same, but only the first `count` of each row are found; up to kFewOfBlocks without sorting whole rows.
 SortedRows first_of_rows(NodeKernels& node, const Dim& rows, const Dim& n, std::int64_t count, const KeyText& key);
 
-/// The bytes of their keys, as many as of their places, for known extents.
-std::uint64_t sorted_bytes(std::int64_t rows, std::int64_t n);
+/// The bytes of their keys and places, for known extents.
+ScratchBytes sorted_bytes(std::int64_t rows, std::int64_t n);
 
 /// A u32 expression in the order of values of dtype `t` (NaN above every number, -0 and 0 equal), from the name or load
 /// `x` of its compute type; the other way round when `descending`.

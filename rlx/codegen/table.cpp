@@ -16,16 +16,16 @@ NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect
   check(row != nullptr, concat_text("no row for a planned step: ", op_text_name(lir.graph.node(id).op)));
   NodeKernels node(lir, id, dialect);
   row->write(node);
-  return node.take();
+  NodeLaunches made = node.take();
+  if (row->steps) made.steps = row->steps(lir.graph, id, dialect);
+  return made;
 }
 
-std::uint64_t widened_bytes(const Graph& g, NodeId id) {
+ScratchBytes widened_bytes(const Graph& g, NodeId id) {
   const Shape& y = g.shape(id);
-  return y.is_static() && size_bytes(y.dtype()) < 4 ? 4 * static_cast<std::uint64_t>(y.num_elements()) : 0;
-}
-std::uint64_t widened_odd_bytes(const Graph& g, NodeId id) {
-  const Shape& y = g.shape(id);
-  return y.rank() != 0 && y.dim(-1).is_static() && y.dim(-1).value() % 4 == 0 ? 0 : widened_bytes(g, id);
+  if (!y.is_static() || size_bytes(y.dtype()) >= 4) return {};
+  const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(y.num_elements());
+  return {bytes, bytes};
 }
 
 const char* refuse_node_dtypes(const Graph& g, const Node& n) {

@@ -292,14 +292,54 @@ TEST_CASE("device: loops beyond 65,535 steps, at which Mesa's rasterisers stop w
   expect_at(f, s, "m", 1000);
 }
 
+TEST_CASE("device: kernels that were written for more rows than there are have the loops of many") {
+  if (!test::generated_kernels_here()) return;
+  const auto right_or_told = [](CompiledGraph& f, const NamedTensors& values, std::size_t n, float expected) {
+    std::vector<Tensor> got;
+    const std::string text = test::error_text([&] { got = f.run_typed(values); });
+    if (!text.empty()) {
+      CHECK(test::contains(text, "longer loops than Mesa's rasterisers run"));
+      return;
+    }
+    REQUIRE(got[0].num_elements() == static_cast<std::int64_t>(n));
+    for (const float y : got[0].values<float>()) CHECK(y == expected);
+  };
+  constexpr std::int64_t n = 100000;
+  Graph a("attention");
+  const Dim rows = a.symbol("rows", {.min = 1, .max = 64}), keys = a.symbol("keys", {.min = 1, .max = 1 << 17});
+  const Expr k = a.input("k", f32({1, keys, 4}));
+  ops::Attention op;
+  op.head_dim = 4;
+  a.set_outputs({a.attention(a.input("q", f32({1, rows, 4})), k, k, op)});
+  CompileOptions of_attention, of_product;
+  of_attention.symbol_modes = {{"rows", SymbolMode::runtime()}, {"keys", SymbolMode::runtime()}};
+  CompiledGraph f = session().compile_with(std::move(a), of_attention);
+  // The last 30,000 keys are those that count.
+  std::vector<float> values(4 * n, 0);
+  std::fill(values.end() - 4 * 30000, values.end(), 8.0F);
+  right_or_told(f, {{"q", Tensor::full(f32({1, 1, 4}), 8)}, {"k", Tensor::of<float>({1, n, 4}, values)}}, 4, 8);
+
+  Graph p("product");
+  const Dim m = p.symbol("m", {.min = 1, .max = 64}), depth = p.symbol("k", {.min = 1, .max = 1 << 17});
+  p.set_outputs({p.matmul(p.input("x", f32({m, depth})), p.input("w", f32({depth, 6})))});
+  of_product.symbol_modes = {{"m", SymbolMode::runtime()}, {"k", SymbolMode::runtime()}};
+  CompiledGraph d = session().compile_with(std::move(p), of_product);
+  right_or_told(d, {{"x", Tensor::full(f32({2, n}), 1)}, {"w", Tensor::full(f32({n, 6}), 1)}}, 12, n);
+}
+
 TEST_CASE("device: what a device cannot hold between its kernels is the host's") {
   if (!test::generated_kernels_here()) return;
-  for (const Shape& s : {Shape({3, 9000000}, DType::F32), Shape({40000000}, DType::U8)}) {
+  // The last: keys and places of 128 MiB each, which a binding holds and one buffer does not.
+  for (const Shape& s : {Shape({3, 9000000}, DType::F32), Shape({40000000}, DType::U8), f32({17000000})}) {
     Graph g("large");
     g.set_outputs({g.sort(g.input("x", s), -1)});
     const Session target = Session::for_target(Device::WebGpu);
     CHECK(test::host_part(target.compile(std::move(g))) != "");
   }
+  Graph odd("odd");  // a result of 128 MB whose words need twice that, and rows of it are no whole fours
+  odd.set_outputs(
+      {odd.matmul(odd.input("x", Shape({8001, 64}, DType::F16)), odd.input("w", Shape({64, 8001}, DType::F16)))});
+  CHECK(test::host_part(Session::for_target(Device::WebGpu).compile(std::move(odd))) != "");
 }
 
 TEST_SUITE_END();

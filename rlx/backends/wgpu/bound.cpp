@@ -63,7 +63,7 @@ void BoundProgram::lower(const Executable& code) {
   for (std::size_t i = 0; i < program_.plan.schedule.size(); ++i) {
     first_launch_.push_back(static_cast<std::uint32_t>(launches_.size()));
     const codegen::NodeLaunches& of = code.launches(i);
-    if (!of.kernels.empty()) require_short_loops(of.node);
+    if (!of.kernels.empty()) require_short_loops(of);
     for (const codegen::Kernel& k : of.kernels) {
       if (!add_launch(of, k, numbers)) continue;
       if (where[i].empty()) where[i] = node_where(program_.graph, of.node);
@@ -80,15 +80,13 @@ void BoundProgram::lower(const Executable& code) {
 }
 
 // Of extents that the target did not know.
-void BoundProgram::require_short_loops(NodeId node) const {
-  if (!gpu_.adapter.cuts_loops()) return;
-  const codegen::Row* row = codegen::row_table().find(program_.graph, node);
-  if (!row || !row->steps || row->steps(program_.graph, node).evaluate(program_.symbols) <= kMostSteps) return;
+void BoundProgram::require_short_loops(const codegen::NodeLaunches& of) const {
+  if (!gpu_.adapter.cuts_loops() || of.steps.evaluate(program_.symbols) <= kMostSteps) return;
   throw Error(
       Diagnostic{ErrorCode::Unsupported,
-                 concat_text("device ", gpu_.text, ": the kernels of ", op_text_name(program_.graph.node(node).op),
+                 concat_text("device ", gpu_.text, ": the kernels of ", op_text_name(program_.graph.node(of.node).op),
                              " have longer loops than Mesa's rasterisers run (65,535 steps)"),
-                 node_where(program_.graph, node),
+                 node_where(program_.graph, of.node),
                  "place the node on the cpu (CompileOptions::placement), or run it with smaller dimensions"});
 }
 

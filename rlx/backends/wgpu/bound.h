@@ -75,7 +75,7 @@ class BoundProgram final : public BoundGraph {
   void lower(const Executable& code);
   /// False for one of no groups.
   bool add_launch(const codegen::NodeLaunches& of, const codegen::Kernel& kernel, std::vector<std::uint32_t>& numbers);
-  void require_short_loops(NodeId node) const;
+  void require_short_loops(const codegen::NodeLaunches& of) const;
   void take_scratch(const Executable& code);
   void plan_copies();
   Bound bound_of(const BufferView& view) const;

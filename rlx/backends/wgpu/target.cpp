@@ -54,10 +54,13 @@ class WgpuTarget final : public RowTarget<codegen::Row> {
         return "a result has more bytes than a kernel of the device can be given";
     const codegen::Row* row = rows_.find(g, id);
     if (row && row->steps && known().cuts_loops)
-      if (const Dim steps = row->steps(g, id); steps.is_static() && steps.value() > kMostSteps)
+      if (const Dim steps = row->steps(g, id, dialect_of(kind_)); steps.is_static() && steps.value() > kMostSteps)
         return "its kernels have longer loops than Mesa's rasterisers run (65,535 steps)";
-    return refuse_unless(!row || !row->scratch_bytes || row->scratch_bytes(g, id) <= known().limits.max_buffer_bytes,
-                         "its kernels pass more bytes between them than a kernel of the device can be given");
+    const codegen::ScratchBytes scratch =
+        row && row->scratch_bytes ? row->scratch_bytes(g, id) : codegen::ScratchBytes{};
+    return refuse_unless(
+        scratch.largest <= known().limits.max_buffer_bytes && scratch.all <= known().limits.max_arena_bytes,
+        "its kernels pass more bytes between them than a kernel of the device can be given");
   }
 
  private:
@@ -82,8 +85,7 @@ class WgpuTarget final : public RowTarget<codegen::Row> {
     std::call_once(once_, [&] {
       const Adapters& found = adapters_of(kind_);
       known_.limits = limits_of(kind_);
-      known_.cuts_loops =
-          std::any_of(found.list.begin(), found.list.end(), [](const AdapterFacts& a) { return a.cuts_loops(); });
+      known_.cuts_loops = !found.list.empty() && found.list.front().cuts_loops();  // another: when a program is bound
       known_.name =
           concat_text(device_info(kind_).id, " (", found.list.empty() ? "WGSL" : found.list.front().text(), ")");
     });
