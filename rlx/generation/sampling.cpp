@@ -24,11 +24,11 @@ struct RanksBefore {
   }
 };
 
-[[noreturn]] void refuse(std::string message, std::string hint = {}) {
+[[noreturn]] void refuse_sampling(std::string message, std::string hint = {}) {
   throw Error(Diagnostic{ErrorCode::InvalidArgument, std::move(message), "sampling", std::move(hint)});
 }
 void check_option(bool good, std::string_view name, double value, std::string_view wanted) {
-  if (!good) refuse(concat_text(name, " is ", value, ", and must be ", wanted));
+  if (!good) refuse_sampling(concat_text(name, " is ", value, ", and must be ", wanted));
 }
 
 }  // namespace
@@ -51,10 +51,11 @@ std::vector<SamplingStep> parse_sampling_order(std::string_view text) {
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     const auto found = std::find(names.begin(), names.end(), word);
     if (found == names.end())
-      refuse(concat_text("'", word, "' is no step of sampling"), did_you_mean(word, names, quoted_names(names)));
+      refuse_sampling(concat_text("'", word, "' is no step of sampling"),
+                      did_you_mean(word, names, quoted_names(names)));
     const auto step = static_cast<SamplingStep>(found - names.begin());
     if (std::find(steps.begin(), steps.end(), step) != steps.end())
-      refuse(concat_text("'", word, "' stands twice in the order of sampling"));
+      refuse_sampling(concat_text("'", word, "' stands twice in the order of sampling"));
     steps.push_back(step);
   }
   return steps;
@@ -91,13 +92,13 @@ Sampler::Sampler(SamplingOptions options) : options_(std::move(options)) {
   check_option(o.mirostat_tau > 0 && o.mirostat_tau < kInf, "mirostat_tau", o.mirostat_tau, "more than 0");
   check_option(o.mirostat_eta > 0 && o.mirostat_eta < kInf, "mirostat_eta", o.mirostat_eta, "more than 0");
   for (const auto& [id, bias] : o.logit_bias) {
-    if (id < 0) refuse(concat_text("logit_bias names token ", id));
+    if (id < 0) refuse_sampling(concat_text("logit_bias names token ", id));
     check_option(bias < kInf, "a logit_bias", bias, "a number, or -infinity");
   }
   for (std::size_t i = 0; i < o.order.size(); ++i)
     if (std::find(o.order.begin(), o.order.begin() + static_cast<std::ptrdiff_t>(i), o.order[i]) !=
         o.order.begin() + static_cast<std::ptrdiff_t>(i))
-      refuse(concat_text("'", sampling_step_name(o.order[i]), "' stands twice in the order of sampling"));
+      refuse_sampling(concat_text("'", sampling_step_name(o.order[i]), "' stands twice in the order of sampling"));
   std::sort(options_.dry_breakers.begin(), options_.dry_breakers.end());
   surprise_limit_ = 2 * static_cast<double>(o.mirostat_tau);
 }
@@ -114,8 +115,8 @@ void Sampler::accept(std::span<const TokenId> tokens) {
 }
 void Sampler::rewind(std::size_t count) {
   if (count > sequence_.size())
-    refuse(concat_text("a sequence of ", sequence_.size(), " tokens cannot forget ", count));
-  if (count > 0 && options_.mirostat != 0) refuse("Mirostat cannot unlearn tokens", "start a new sequence");
+    refuse_sampling(concat_text("a sequence of ", sequence_.size(), " tokens cannot forget ", count));
+  if (count > 0 && options_.mirostat != 0) refuse_sampling("Mirostat cannot unlearn tokens", "start a new sequence");
   sequence_.resize(sequence_.size() - count);
   surprise_.reset();
 }
@@ -124,25 +125,25 @@ void Sampler::rewind(std::size_t count) {
 
 void Sampler::collect(std::span<const float> logits, std::span<const std::uint32_t> mask) {
   if (!mask.empty() && mask.size() != (logits.size() + 31) / 32)
-    refuse(concat_text("a mask of ", mask.size(), " words does not fit ", logits.size(), " tokens"),
-           concat_text("it has a bit for each token: ", (logits.size() + 31) / 32, " words"));
+    refuse_sampling(concat_text("a mask of ", mask.size(), " words does not fit ", logits.size(), " tokens"),
+                    concat_text("it has a bit for each token: ", (logits.size() + 31) / 32, " words"));
   candidates_.clear();
   candidates_.reserve(logits.size());
   for (std::size_t v = 0; v < logits.size(); ++v) candidates_.push_back({logits[v], static_cast<TokenId>(v)});
   for (const auto& [id, bias] : options_.logit_bias) {
     if (static_cast<std::size_t>(id) >= logits.size())
-      refuse(concat_text("logit_bias names token ", id, " of ", logits.size()));
+      refuse_sampling(concat_text("logit_bias names token ", id, " of ", logits.size()));
     candidates_[static_cast<std::size_t>(id)].logit += bias;
   }
   std::size_t kept = 0;
   for (const Candidate c : candidates_) {
-    if (std::isnan(c.logit)) refuse(concat_text("the logit of token ", c.id, " is NaN"));
+    if (std::isnan(c.logit)) refuse_sampling(concat_text("the logit of token ", c.id, " is NaN"));
     const auto v = static_cast<std::size_t>(c.id);
     const bool allowed = mask.empty() || (mask[v / 32] >> (v % 32) & 1U) != 0;
     if (allowed && c.logit > -kInf) candidates_[kept++] = c;
   }
   candidates_.resize(kept);
-  if (kept == 0) refuse("no token can follow: each is forbidden or has a logit of -infinity");
+  if (kept == 0) refuse_sampling("no token can follow: each is forbidden or has a logit of -infinity");
   sorted_ = false;
 }
 

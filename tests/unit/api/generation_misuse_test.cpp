@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "rlx/generation/batch.h"
+#include "rlx/generation/page_pool.h"
+#include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/sampling.h"
 #include "tests/support/error_text.h"
 
@@ -47,6 +50,37 @@ TEST_CASE("misuse: sampling") {
                    (void)Sampler(with([](SamplingOptions& o) { o.logit_bias = {{7, 1}}; })).draw(logits);
                  }),
                  "token 7 of 4"));
+}
+
+TEST_CASE("misuse: pages and batches") {
+  CHECK(contains(error_text([] { KvPagePool p(-1, 1, 1); }), "-1 pages"));
+  CHECK(contains(error_text([] { KvPagePool p(1, 1, 0); }), "0 tokens"));
+  CHECK(contains(error_text([] { KvPagePool p(1 << 30, std::size_t{1} << 60, 1); }), "can be counted"));
+  KvPagePool pool(2, 8, 4);
+  CHECK(contains(error_text([&] { (void)pool.release(0); }), "page 0 is free"));
+  CHECK(contains(error_text([&] { pool.retain(1); }), "page 1 is free"));
+  CHECK(contains(error_text([&] { (void)pool.release(2); }), "page 2"));
+  CHECK(contains(error_text([&] { (void)pool.holders(-1); }), "page -1"));
+  CHECK(contains(error_text([&] { (void)pool.descriptor(9); }), "page 9"));
+  const PageId page = *pool.alloc();
+  CHECK(contains(error_text([&] { pool.set_filled(page, 5); }), "5 tokens"));
+  CHECK(pool.release(page));
+  CHECK(contains(error_text([&] { (void)pool.release(page); }), "page 0 is free"));
+  CHECK(contains(error_text([] { (void)KvPagePool::page_bytes(-1, 1, 1, 1, DType::F32); }), "-1 tokens"));
+  CHECK(contains(error_text([] { (void)KvPagePool::page_bytes(1LL << 40, 1 << 20, 1 << 20, 1, DType::F32); }),
+                 "counted"));
+  KvBlockTable table(4);
+  CHECK(contains(error_text([&] { (void)table.slot(0); }), "token 0"));
+  CHECK(contains(error_text([&] { table.replace(pool, 0, 0); }), "page of a sequence"));
+  CHECK_FALSE(table.reserve(pool, 100));
+  PrefixCache cache(pool);
+  CHECK(contains(error_text([&] { cache.insert(std::vector<TokenId>(9), std::vector<PageId>{0}); }), "do not hold 9"));
+  CHECK(contains(error_text([&] { cache.insert(std::vector<TokenId>(4), std::vector<PageId>{1}); }), "page 1 is free"));
+  CHECK(cache.evict(-3) == 0);
+  CHECK(contains(error_text([] { BatchConstructor b(0, 1); }), "holds nothing"));
+  std::deque<BatchRequest> none, bad{{7, 0, 0}}, large{{8, 5, 0}};
+  CHECK(contains(error_text([&] { (void)BatchConstructor(4, 4).build(none, bad); }), "request 7"));
+  CHECK(contains(error_text([&] { (void)BatchConstructor(4, 4).build(large, none); }), "request 8"));
 }
 
 }  // namespace rlx

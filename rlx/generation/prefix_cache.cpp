@@ -1,0 +1,142 @@
+// A radix tree of pages.
+#include "rlx/generation/prefix_cache.h"
+
+#include <algorithm>
+#include <set>
+
+#include "rlx/error.h"
+
+namespace rlx {
+
+bool PrefixCache::ByTokens::operator()(std::span<const TokenId> a, std::span<const TokenId> b) const {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+}
+
+PrefixCache::PrefixCache(KvPagePool& pool) : pool_(&pool) {}
+PrefixCache::~PrefixCache() { forget(); }
+PrefixCache::PrefixCache(PrefixCache&& other) noexcept
+    : pool_(other.pool_), roots_(std::move(other.roots_)), by_use_(std::move(other.by_use_)), clock_(other.clock_) {
+  other.roots_.clear();
+  other.by_use_.clear();
+}
+PrefixCache& PrefixCache::operator=(PrefixCache&& other) noexcept {
+  if (this == &other) return *this;
+  forget();
+  pool_ = other.pool_;
+  roots_ = std::move(other.roots_);
+  by_use_ = std::move(other.by_use_);
+  clock_ = other.clock_;
+  other.roots_.clear();
+  other.by_use_.clear();
+  return *this;
+}
+
+// Leaf by leaf: long chains are not destroyed by recursion.
+void PrefixCache::forget() {
+  while (!by_use_.empty()) remove(*by_use_.begin()->second);
+  roots_.clear();
+}
+void PrefixCache::remove(Node& leaf) {
+  pool_->release(leaf.page);
+  by_use_.erase(leaf.used);
+  leaf.parent->children.erase(leaf.parent->children.find(*leaf.tokens));
+}
+
+// The node and all before it, each later than what follows it.
+void PrefixCache::touch(Node* node) {
+  for (; node->parent; node = node->parent) {
+    auto entry = by_use_.extract(node->used);
+    entry.key() = node->used = ++clock_;
+    by_use_.insert(std::move(entry));
+  }
+}
+
+PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint64_t space) {
+  PrefixMatch match;
+  const auto root = roots_.find(space);
+  if (root == roots_.end() || tokens.empty()) return match;
+  const auto size = static_cast<std::size_t>(pool_->tokens_per_page());
+  std::span<const TokenId> rest = tokens.first(tokens.size() - 1);  // one is left for the run
+  Node* at = &root->second;
+  while (rest.size() >= size) {
+    const auto next = at->children.find(rest.first(size));
+    if (next == at->children.end()) break;
+    at = next->second.get();
+    match.pages.push_back(at->page);
+    rest = rest.subspan(size);
+  }
+  // Of the pages that may follow the one that begins most alike, a neighbour of `rest` in their order.
+  Node* partial = nullptr;
+  const auto consider = [&](const auto& child) {
+    const Tokens& other = child.first;
+    const auto [mine, theirs] = std::mismatch(rest.begin(), rest.end(), other.begin(), other.end());
+    const std::int64_t same = mine - rest.begin();
+    if (same <= match.partial_tokens) return;
+    match.partial_tokens = same;
+    partial = child.second.get();
+  };
+  const auto after = at->children.lower_bound(rest);
+  if (after != at->children.end()) consider(*after);
+  if (after != at->children.begin()) consider(*std::prev(after));
+  match.tokens = static_cast<std::int64_t>(match.pages.size() * size);
+  for (const PageId page : match.pages) pool_->retain(page);
+  if (partial) {
+    match.partial = partial->page;
+    pool_->retain(match.partial);
+  }
+  touch(partial ? partial : at);
+  return match;
+}
+
+void PrefixCache::insert(std::span<const TokenId> tokens, std::span<const PageId> pages, std::uint64_t space) {
+  const auto size = static_cast<std::size_t>(pool_->tokens_per_page());
+  const std::size_t whole = tokens.size() / size;
+  if (pages.size() < whole)
+    throw Error(Diagnostic{
+        ErrorCode::InvalidArgument,
+        concat_text(pages.size(), " pages of ", size, " tokens do not hold ", tokens.size(), " tokens"),
+        "key/value pages", "insert the pages of a sequence with the tokens whose keys and values they hold"});
+  Node* at = &roots_[space];
+  for (std::size_t i = 0; i < whole; ++i) {
+    const std::span<const TokenId> of_page = tokens.subspan(i * size, size);
+    auto next = at->children.find(of_page);
+    if (next == at->children.end()) {
+      pool_->retain(pages[i]);
+      auto node = std::make_unique<Node>();
+      node->page = pages[i];
+      node->parent = at;
+      node->used = ++clock_;
+      next = at->children.emplace(Tokens(of_page.begin(), of_page.end()), std::move(node)).first;
+      next->second->tokens = &next->first;
+      by_use_.emplace(next->second->used, next->second.get());
+    }
+    at = next->second.get();
+  }
+  touch(at);
+}
+
+std::int64_t PrefixCache::evict(std::int64_t count) {
+  std::int64_t done = 0;
+  for (auto it = by_use_.begin(); it != by_use_.end() && done < count;) {
+    Node& node = *it->second;
+    ++it;  // what follows a page stands before it, so one pass is enough
+    if (!node.children.empty() || pool_->holders(node.page) != 1) continue;
+    remove(node);
+    ++done;
+  }
+  return done;
+}
+
+std::int64_t PrefixCache::num_evictable() const {
+  std::set<const Node*> kept;  // pages that somebody else holds, and all before them
+  std::int64_t count = 0;
+  for (const auto& [used, node] : by_use_) {
+    if (kept.count(node) == 0 && pool_->holders(node->page) == 1)
+      ++count;
+    else
+      kept.insert(node->parent);
+  }
+  return count;
+}
+
+}  // namespace rlx
