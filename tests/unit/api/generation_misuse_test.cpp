@@ -8,6 +8,7 @@
 #include "rlx/generation/page_pool.h"
 #include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/sampling.h"
+#include "rlx/generation/stop_strings.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {
@@ -28,6 +29,7 @@ TEST_CASE("misuse: sampling") {
   CHECK(contains(error_text([] { (void)sampling_step_name(static_cast<SamplingStep>(99)); }), "SamplingStep"));
   CHECK(contains(error_text([] { (void)parse_sampling_order("top_k;tempreature"); }), "temperature"));
   CHECK(contains(error_text([] { Sampler().rewind(1); }), "cannot forget 1"));
+  CHECK(contains(error_text([] { StopStrings s({"a", ""}); }), "empty"));
   CHECK(contains(error_text([&] { (void)Sampler().chances(std::vector<float>{NAN}); }), "NaN"));
   const auto draw = [&](std::vector<float> x, std::vector<std::uint32_t> m = {}) {
     return error_text([&] { (void)Sampler().draw(x, m); });

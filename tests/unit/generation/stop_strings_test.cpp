@@ -1,0 +1,42 @@
+// Stop strings in pieces, beside a search in the whole text.
+#include "rlx/generation/stop_strings.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace rlx {
+
+TEST_CASE("stop strings: the text before the first one, however it comes") {
+  std::mt19937 rng(11);
+  for (int round = 0; round < 2000; ++round) {
+    const auto word = [&](std::size_t least, std::size_t most) {
+      std::string w(least + rng() % (most - least + 1), 'a');
+      for (char& c : w) c = static_cast<char>('a' + rng() % 2);
+      return w;
+    };
+    const std::string text = word(0, 30);
+    std::vector<std::string> stops;
+    for (auto n = rng() % 3; n > 0; --n) stops.push_back(word(1, 6));
+    StopStrings s(stops);
+    std::string got;
+    // As soon as a stop string is whole the text ends: the first to end, and of these the first to begin.
+    std::size_t cut = text.size();
+    bool found = false;
+    for (std::size_t at = 0; at < text.size() && !found;) {
+      const std::size_t n = std::min(text.size() - at, 1 + rng() % 4);
+      got += s.push(text.substr(at, n));
+      at += n;
+      std::size_t first = std::string::npos;
+      for (const std::string& stop : stops) first = std::min(first, text.substr(0, at).find(stop));
+      if (first != std::string::npos) found = true, cut = first;
+      CHECK(s.found() == found);
+    }
+    got += s.flush();
+    CHECK(got == text.substr(0, cut));
+    CHECK(s.push(found ? "more" : "") == "");
+  }
+}
+
+}  // namespace rlx
