@@ -1,0 +1,56 @@
+// Internal: reads the head of one GGUF file with every check.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rlx/formats/gguf.h"
+
+namespace rlx {
+
+/// The number at `p`, aligned or not.
+template <class T>
+T load_gguf(const std::byte* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+/// Bytes of one value of fixed size; 0 for strings and arrays.
+std::size_t gguf_kind_bytes(GgufKind kind);
+/// Bytes of the value at `p`, which has been checked.
+std::size_t gguf_value_bytes(GgufKind kind, const std::byte* p);
+
+/// Walks over the head of a part: metadata into the part, records of tensors into the file.
+class GgufReader {
+ public:
+  GgufReader(GgufFile& file, std::uint32_t part);
+  /// Errors: as GgufFile::open.
+  void read();
+
+ private:
+  template <class T>
+  T take(std::string_view what);
+  std::string_view take_string(std::string_view what);
+  GgufKind take_kind(std::string_view what);
+  void take_value(GgufKind kind, GgufValue& value, int depth);
+  void skip_array(GgufValue& value, int depth);
+  void read_version();
+  void read_metadata(std::uint64_t count);
+  void read_tensor();
+  void check_layout(std::size_t first) const;
+  std::uint64_t count_of(std::string_view what, std::size_t least_bytes);
+  std::size_t left() const { return bytes_.size() - at_; }
+  [[noreturn]] void fail(const std::string& message, std::string hint = {}) const;
+
+  GgufFile& file_;
+  GgufFile::Part& part_;
+  std::uint32_t index_;
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace rlx
