@@ -83,7 +83,7 @@ std::optional<GgufType> parse_gguf_type(std::string_view name) {
 
 GgufType gguf_type_of(QuantScheme scheme) {
   for (const GgufTypeInfo& t : kGgufTypes)
-    if (t.scheme == scheme && !t.dtype) return t.type;
+    if (t.scheme == scheme && is_block_scheme(scheme)) return t.type;
   throw Error(ErrorCode::InvalidArgument, concat_text("GGUF has no blocks of scheme ", quant_scheme_name(scheme)));
 }
 

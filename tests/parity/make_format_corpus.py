@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the small files of tests/fuzz/corpus that NumPy and the PyPI package `safetensors` make; unit tests read
-them too.
+"""Writes the small files of tests/fuzz/corpus that NumPy and the PyPI packages `safetensors` and
+`gguf` (0.19.0) make; unit tests read them too.
 
 make_format_corpus.py CORPUS_FOLDER
 """
@@ -10,6 +10,7 @@ import os
 import struct
 import sys
 
+import gguf
 import numpy as np
 from numpy.lib import format as npy
 from safetensors.numpy import save
@@ -73,3 +74,41 @@ put(
     "unaligned.safetensors",
     struct.pack("<Q", len(header)) + header + np.array([1.5, -2], np.float32).tobytes(),
 )
+
+
+def write_gguf():
+    """Every kind of value, and tensors of several types."""
+    os.makedirs(os.path.join(sys.argv[1], "gguf"), exist_ok=True)
+    w = gguf.GGUFWriter(os.path.join(sys.argv[1], "gguf", "mixed.gguf"), "llama")
+    w.add_custom_alignment(64)
+    w.add_uint8("t.u8", 255)
+    w.add_int8("t.i8", -128)
+    w.add_uint16("t.u16", 65535)
+    w.add_int16("t.i16", -32768)
+    w.add_uint32("t.u32", 2**32 - 1)
+    w.add_int32("t.i32", -(2**31))
+    w.add_uint64("t.u64", 2**64 - 1)
+    w.add_int64("t.i64", -(2**63))
+    w.add_float32("t.f32", 0.5)
+    w.add_float64("t.f64", 0.1)
+    w.add_bool("t.bool", True)
+    w.add_string("t.string", "é\n")
+    w.add_array("t.strings", ["a", "", "Ġthe"])
+    w.add_array("t.floats", [-1.5, 2.0])
+    w.add_array("t.ints", [3, -4])
+    w.add_array("t.bools", [True, False])
+    w.add_array("t.nested", [[1], [2, 3]])
+    w.add_tensor("plain", (np.arange(6, dtype=np.float32) / 2).reshape(2, 3))
+    w.add_tensor("half", np.array([1, -2, 0, 65504], dtype=np.float16))
+    w.add_tensor("brain", np.array([0x3FC0, 0xC000, 0, 1], dtype=np.uint16), raw_dtype=gguf.GGMLQuantizationType.BF16)
+    blocks = np.tile(np.array([0, 127], dtype=np.float32), 64).reshape(2, 64)
+    q8_0 = gguf.GGMLQuantizationType.Q8_0
+    w.add_tensor("blocks", gguf.quantize(blocks, q8_0), raw_dtype=q8_0)
+    w.add_tensor("ids", np.array([7, 8, 9], dtype=np.int32))
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+write_gguf()

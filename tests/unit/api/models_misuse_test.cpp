@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "rlx/formats/form_files.h"
+#include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
@@ -11,6 +12,7 @@
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/runtime/session.h"
 #include "rlx/text/wordpiece.h"
+#include "tests/support/paths.h"
 #include "tests/support/tiny_model.h"
 #include "tests/unit/api/misuse.h"
 
@@ -140,6 +142,67 @@ TEST_CASE("misuse: saved forms") {
   CHECK(files.find("line\nkey other", 1, {}, content).empty());
   CHECK(files.path_of("") != files.path_of("a"));
   CHECK(files.problems().size() == 1);
+}
+
+TEST_CASE("misuse: gguf") {
+  REFUSED(kNowhere, GgufFile::open(kNowhere));
+  REFUSED("memory", GgufFile::from_bytes({}, "memory"));
+  REFUSED("no file was given", GgufFile::tensor(nullptr, "a"));
+  const std::shared_ptr<const GgufFile> f = GgufFile::open(test::source_path("tests/fuzz/corpus/gguf/mixed.gguf"));
+  for (const char* name : {"b", "", "t.u8"}) {
+    CHECK_FALSE(f->find(name).has_value());
+    CHECK(f->find_tensor(name) == nullptr);
+    CHECK_FALSE(f->identity(name).has_value());
+    f->drop_pages(name, 3, ~std::size_t{0});
+    REFUSED("holds no tensor", f->at(name));
+    REFUSED("holds no tensor", f->decoded(name));
+    REFUSED("holds no tensor", GgufFile::tensor(f, name));
+  }
+  f->drop_pages("plain", ~std::size_t{0}, ~std::size_t{0});
+  f->drop_pages("plain", 3, ~std::size_t{0});
+  REFUSED("numbers of type I32 are not decoded", f->decoded("ids"));
+  CHECK(f->names().size() == 5);
+  CHECK(f->find_value("") == nullptr);
+  REFUSED("lack the key \"\"", f->value(""));
+  REFUSED("is string, expected bool", f->get_bool("t.string"));
+  REFUSED("is string, expected bool", f->get_bool("t.string", true));
+  REFUSED("is f32, expected an integer", f->get_int("t.f32"));
+  REFUSED("is f32, expected an integer", f->get_int("t.f32", 1));
+  REFUSED("is bool, expected a number", f->get_number("t.bool"));
+  REFUSED("is bool, expected a number", f->get_number("t.bool", 1));
+  REFUSED("is u8, expected a string", f->get_string("t.u8"));
+  REFUSED("is u8, expected a string", f->get_string("t.u8", ""));
+  const GgufValue& v = f->value("t.u8");
+  REFUSED("expected bool", v.as_bool());
+  REFUSED("expected a string", v.as_string());
+  REFUSED("expected an array", v.element_kind());
+  REFUSED("expected an array", v.size());
+  REFUSED("expected an array", v.strings());
+  REFUSED("expected an array", v.ints());
+  REFUSED("expected an array", v.floats());
+  REFUSED("expected an array", v.elements());
+  const GgufValue& list = f->value("t.strings");
+  REFUSED("array of string, expected an integer", list.as_int());
+  REFUSED("array of string, expected a number", list.as_number());
+  REFUSED("expected an array of numbers", list.floats());
+  const GgufValue none;
+  REFUSED("no file", none.as_int());
+  REFUSED("no file", none.as_number());
+  REFUSED("lack the key \"general.architecture\"",
+          GgufFile::from_bytes(std::as_bytes(std::span("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24)), "m")
+              ->architecture());
+  const auto type = static_cast<GgufType>(99);
+  REFUSED("99", gguf_type_info(type));
+  REFUSED("99", (GgufTensor{"t", type, {}, {}, {}}.info()));
+  REFUSED("99", decode_gguf(type, {}, {}));
+  REFUSED("99", gguf_kind_name(static_cast<GgufKind>(99)));
+  REFUSED("affine", gguf_type_of(QuantScheme::Affine));
+  CHECK_FALSE(gguf_type_of_number(99).has_value());
+  CHECK_FALSE(parse_gguf_type("Q9_9").has_value());
+  std::vector<std::byte> bytes(35);
+  std::vector<float> numbers(32);
+  REFUSED("35 bytes do not hold 32 elements", decode_gguf(GgufType::Q8_0, bytes, numbers));
+  decode_gguf(GgufType::Q8_0, {}, {});
 }
 
 TEST_CASE("misuse: safetensors") {
