@@ -12,10 +12,10 @@ namespace {
 using codegen::Number;
 
 // y = x + x, planned by hand: x at byte 512 of input 0, y a view of 40 bytes at byte 300 of the arena.
-struct Planned {
+struct PlannedGraph {
   LirModule lir;
   Value x, y;
-  Planned() : lir{Graph("sum"), {}, Graph("prepare")} {
+  PlannedGraph() : lir{Graph("sum"), {}, Graph("prepare")} {
     Graph& g = lir.graph;
     const Expr in = g.input("x", test::f32({2, 5})), sum = in + in;
     x = in.value(), y = sum.value();
@@ -30,7 +30,7 @@ struct Planned {
 }  // namespace
 
 TEST_CASE("codegen: a number is an extent, a stride or an offset of the bound program") {
-  const Planned p;
+  const PlannedGraph p;
   CHECK(codegen::evaluate({Number::Kind::Extent, Dim::symbol("seq") * Dim(3) + Dim(1), {}, 0}, p.lir, 0) == 22);
   CHECK(codegen::evaluate({Number::Kind::Stride, {}, p.x, 0}, p.lir, 0) == 5);
   CHECK(codegen::evaluate({Number::Kind::Stride, {}, p.x, 1}, p.lir, 0) == 1);
@@ -40,7 +40,7 @@ TEST_CASE("codegen: a number is an extent, a stride or an offset of the bound pr
 }
 
 TEST_CASE("codegen: a number that is no u32, or an offset before its binding, is our bug") {
-  const Planned p;
+  const PlannedGraph p;
   CHECK(test::contains(test::error_text([&] {
                          (void)codegen::evaluate({Number::Kind::Extent, Dim(-1), {}, 0}, p.lir, 0);
                        }),
@@ -56,7 +56,7 @@ TEST_CASE("codegen: a number that is no u32, or an offset before its binding, is
 }
 
 TEST_CASE("codegen: a binding begins at a multiple of 256 and covers all of its values") {
-  Planned p;
+  PlannedGraph p;
   const codegen::ByteRange one = codegen::range_of({{p.y}, -1}, p.lir.plan);
   CHECK(one.begin == 256);
   CHECK(one.end == 356);

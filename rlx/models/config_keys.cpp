@@ -1,0 +1,73 @@
+// Checked reading of configuration files.
+#include "rlx/models/config_keys.h"
+
+#include <cmath>
+
+#include "rlx/error.h"
+
+namespace rlx {
+
+void ConfigKeys::bad(const std::string& message, std::string hint) const {
+  throw Error(ErrorCode::BadFile, concat_text(source_, ": ", message), std::move(hint));
+}
+
+void ConfigKeys::unsupported(const std::string& message, std::string hint) const {
+  throw Error(ErrorCode::Unsupported, concat_text(source_, ": ", message), std::move(hint));
+}
+
+std::optional<JsonValue> ConfigKeys::find(std::string_view key) const {
+  std::optional<JsonValue> value = object_.find(key);
+  if (value && value->is_null()) value.reset();
+  return value;
+}
+
+bool ConfigKeys::has(std::string_view key) const { return find(key).has_value(); }
+
+std::int64_t ConfigKeys::size(std::string_view key, std::int64_t least, std::int64_t most) const {
+  const std::int64_t value = object_.get_int(key);
+  if (value < least || value > most) bad(concat_text("\"", key, "\" is ", value, ", expected ", least, " to ", most));
+  return value;
+}
+
+std::int64_t ConfigKeys::size_or(std::string_view key, std::int64_t fallback, std::int64_t least,
+                                 std::int64_t most) const {
+  return has(key) ? size(key, least, most) : fallback;
+}
+
+double ConfigKeys::number(std::string_view key) const {
+  const double value = object_.get_number(key);
+  if (!std::isfinite(value)) bad(concat_text("\"", key, "\" is ", value, ", expected a number"));
+  return value;
+}
+
+double ConfigKeys::number_or(std::string_view key, double fallback) const { return has(key) ? number(key) : fallback; }
+
+bool ConfigKeys::flag(std::string_view key, bool fallback) const { return object_.get_bool(key, fallback); }
+
+std::string ConfigKeys::text(std::string_view key, std::string_view fallback) const {
+  return std::string(object_.get_string(key, fallback));
+}
+
+std::vector<double> ConfigKeys::numbers(std::string_view key) const {
+  std::vector<double> out;
+  for (const JsonValue& v : object_.at(key).elements(key)) {
+    out.push_back(v.as_number(key));
+    if (!std::isfinite(out.back())) bad(concat_text("\"", key, "\" holds ", out.back(), ", expected numbers"));
+  }
+  return out;
+}
+
+std::vector<std::string> ConfigKeys::texts(std::string_view key) const {
+  std::vector<std::string> out;
+  for (const JsonValue& v : object_.at(key).elements(key)) out.emplace_back(v.as_string(key));
+  return out;
+}
+
+std::optional<ConfigKeys> ConfigKeys::object(std::string_view key) const {
+  const std::optional<JsonValue> value = find(key);
+  if (!value) return std::nullopt;
+  if (!value->is_object()) bad(concat_text("\"", key, "\" must be an object, got ", json_kind_name(value->kind())));
+  return ConfigKeys(*value, source_);
+}
+
+}  // namespace rlx

@@ -1,0 +1,145 @@
+// Decoders of every family from one description. Vaswani et al. 2017 (arXiv:1706.03762) with what came later: RMS norms
+// (1910.07467), gated feed-forward layers (2002.05202), rotary positions (2104.09864), grouped heads (2305.13245).
+#include "rlx/models/decoder.h"
+
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/rope.h"
+#include "rlx/models/decoder_blocks.h"
+#include "rlx/tensor/out_of_memory.h"
+
+namespace rlx {
+namespace {
+
+// A configuration made by hand may be anything; parse_decoder_config gives none that fails here.
+void check_config(const DecoderConfig& c) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(ErrorCode::InvalidArgument, concat_text("the configuration of a ", c.family, " decoder: ", what));
+  };
+  struct Size {
+    const char* name;
+    std::int64_t value;
+  };
+  std::vector<Size> sizes{{"vocab_size", c.vocab_size},      {"hidden_size", c.hidden_size}, {"ff_size", c.ff_size},
+                          {"num_heads", c.num_heads},        {"kv_heads", c.kv_heads},       {"head_dim", c.head_dim},
+                          {"max_positions", c.max_positions}};
+  if (c.mla) {
+    const MlaSpec& m = *c.mla;
+    sizes.insert(sizes.end(),
+                 {{"kv_rank", m.kv_rank}, {"nope_dim", m.nope_dim}, {"rope_dim", m.rope_dim}, {"v_dim", m.v_dim}});
+  }
+  if (c.moe) {
+    const MoeSpec& m = *c.moe;
+    sizes.insert(sizes.end(), {{"experts", m.experts},
+                               {"used experts", m.used},
+                               {"ff_size of an expert", m.ff_size},
+                               {"groups", m.groups},
+                               {"used groups", m.used_groups}});
+  }
+  for (const Size& s : sizes)
+    if (s.value < 1 || s.value > std::int64_t{1} << 30)
+      fail(concat_text(s.name, " must be in [1, 2^30], got ", s.value));
+  if (c.num_heads % c.kv_heads) fail(concat_text("kv_heads ", c.kv_heads, " must divide num_heads ", c.num_heads));
+  if (c.mla && (c.head_dim != c.mla->nope_dim + c.mla->rope_dim || c.kv_heads != c.num_heads || c.mla->q_rank < 0))
+    fail("its latent attention does not fit its heads");
+  if (c.moe && (c.moe->used > c.moe->experts || c.moe->experts % c.moe->groups || c.moe->used_groups > c.moe->groups))
+    fail(concat_text("of ", c.moe->experts, " experts in ", c.moe->groups, " groups it cannot use ", c.moe->used));
+  if (c.layers.empty()) fail("it has no layers");
+  for (const DecoderLayer& l : c.layers) {
+    if (l.window < 0) fail(concat_text("a window must not be negative, got ", l.window));
+    if (l.rope >= static_cast<int>(c.ropes.size()))
+      fail(concat_text("a layer has rope ", l.rope, " of ", c.ropes.size()));
+    if (l.moe && !c.moe) fail("a layer has experts, but what they are is not said");
+  }
+  for (const RopeSpec& r : c.ropes)
+    if (r.rotated > (c.mla ? c.mla->rope_dim : c.head_dim))
+      fail(concat_text(r.rotated, " elements of a head of ", c.head_dim, " cannot be rotated"));
+  if (c.norm != NormKind::Rms && c.norm != NormKind::Layer) fail("its norm is none");
+}
+
+void check(const DecoderConfig& c, const DecoderGraphOptions& o) {
+  check_config(c);
+  const struct {
+    const char* name;
+    std::int64_t value;
+  } sizes[] = {{"sequences", o.sequences},
+               {"context", o.context},
+               {"max_tokens", o.max_tokens},
+               {"page", o.page},
+               {"pages_per_sequence", o.pages_per_sequence},
+               {"pages", o.pages}};
+  for (const auto& s : sizes)
+    if (s.value < 1 || s.value > std::int64_t{1} << 30)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("the decoder's ", s.name, " must be in [1, 2^30], got ", s.value));
+  if (o.pages > (std::int64_t{1} << 31) / o.page - 1)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(o.pages, " pages of ", o.page, " tokens are too many to count"));
+  if (o.context > o.page * o.pages_per_sequence)
+    throw Error(ErrorCode::InvalidArgument, concat_text("a context of ", o.context, " tokens does not fit into ",
+                                                        o.pages_per_sequence, " pages of ", o.page));
+  if (!c.names.positions.empty() && o.context > c.max_positions)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        concat_text("a context of ", o.context, " tokens is beyond the model's ", c.max_positions, " positions"),
+        "its position embedding ends there");
+  if (o.cache_dtype != DType::F32 && o.cache_dtype != DType::BF16 && o.cache_dtype != DType::F16)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the cache holds f32, bf16 or f16, not ", dtype_name(o.cache_dtype)));
+  if (o.cache_scheme) {
+    if (!is_block_scheme(*o.cache_scheme) || block_layout(*o.cache_scheme).elements != 32)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("the cache cannot hold ", quant_scheme_name(*o.cache_scheme), " blocks"),
+                  "known are q8_0, q4_0, q4_1, q5_0 and q5_1");
+    for (const std::int64_t width : {c.head_dim, c.v_head_dim()})
+      if (width % 32)
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("heads of ", width, " elements do not fit into blocks of 32"),
+                    "keep the cache in f32, bf16 or f16");
+  }
+}
+
+// A checkpoint of the model without its head may have names that begin later.
+DecoderConfig with_stored_names(DecoderConfig c, const ModelWeights& weights) {
+  DecoderNames& n = c.names;
+  if (n.prefix.empty() || !weights.loader || weights.loader->find(n.embedding + ".weight")) return c;
+  for (std::string* name : {&n.embedding, &n.positions, &n.final_norm, &n.layer})
+    if (name->starts_with(n.prefix)) name->erase(0, n.prefix.size());
+  return c;
+}
+
+}  // namespace
+
+Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& o) try {
+  check(config, o);
+  const DecoderConfig c = with_stored_names(config, weights);
+  Graph g("decoder");
+  Flow flow(g, weights);
+  DecoderBuilder b(flow, c, o);
+  Expr x = b.embedded();
+  for (std::size_t layer = 0; layer < c.layers.size(); ++layer) {
+    auto scope = g.scope("layer" + std::to_string(layer));
+    x = b.layer(x, layer);
+  }
+  {
+    auto scope = g.scope("head");
+    g.set_outputs({b.logits(x)});
+  }
+  flow.finish(concat_text("a ", c.family, " of ", c.layers.size(), c.layers.size() == 1 ? " layer" : " layers"),
+              c.names.ignored);
+  return g;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("build_decoder");
+}
+
+std::size_t decoder_cache_bytes(const DecoderConfig& c, const DecoderGraphOptions& o) {
+  check(c, o);
+  std::size_t bytes = 0;
+  for (const std::int64_t width : {c.head_dim, c.v_head_dim()})
+    bytes += shape_of_cache(c, o, width).size_bytes() * c.layers.size();
+  return bytes;
+}
+
+}  // namespace rlx

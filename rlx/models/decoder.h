@@ -1,0 +1,43 @@
+// The graph of a decoder-only language model over a cache of keys and values: one program for prefill, chunks of it
+// and single steps, of one sequence or of many.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "rlx/ir/graph.h"
+#include "rlx/models/decoder_config.h"
+#include "rlx/models/flow.h"
+
+namespace rlx {
+
+/// What the graph of a decoder leaves open.
+struct DecoderGraphOptions {
+  std::int64_t sequences = 1;                 // B
+  std::int64_t context = 2048;                // tokens that a sequence may have
+  std::int64_t max_tokens = 512;              // T and R at most
+  std::int64_t page = 2048;                   // tokens of a page of the cache
+  std::int64_t pages_per_sequence = 1;        // M
+  std::int64_t pages = 1;                     // P, of the pool
+  DType cache_dtype = DType::F32;             // F32, BF16 or F16
+  std::optional<QuantScheme> cache_scheme{};  // Q8_0, Q4_0, ..: keys and values are kept as such blocks instead
+};
+
+/// Builds the model. T, the symbol `tokens`, is the number of new tokens of a run, of all B sequences together, one
+/// after the other; R, the symbol `rows`, is how many of these get logits. Inputs, all I32:
+///   tokens [T]         their ids
+///   positions [T]      their places in their sequences, from 0
+///   slots [T]          where their keys and values go: row page * number + offset of the pool; -1: nowhere
+///   block_table [B, M] the pages of each sequence
+///   kv_len [B]         tokens of each sequence, the new ones among them
+///   q_start [B + 1]    sequence b has the new tokens [q_start[b], q_start[b + 1])
+///   rows [R]           the tokens to give logits of
+/// Output: logits F32 [R, V]. States "cache.k.LAYER" and "cache.v.LAYER" hold the pool. Params have the names of the
+/// checkpoint. Errors: InvalidArgument for options out of range, those of Flow::finish.
+Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& options);
+
+/// Bytes of the cache of keys and values that build_decoder declares.
+std::size_t decoder_cache_bytes(const DecoderConfig& config, const DecoderGraphOptions& options);
+
+}  // namespace rlx

@@ -1,0 +1,201 @@
+// Embedding, attention over the cache, and the output layer.
+#include "rlx/models/decoder_blocks.h"
+
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/rope.h"
+#include "rlx/models/rope_frequencies.h"
+
+namespace rlx {
+
+std::string with_number(const std::string& text, std::int64_t number) {
+  const std::size_t at = text.find("{}");
+  return at == text.npos ? text : text.substr(0, at) + std::to_string(number) + text.substr(at + 2);
+}
+
+Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o, std::int64_t width) {
+  const std::int64_t rows = o.pages * o.page;
+  if (!o.cache_scheme) return Shape({rows, c.kv_heads * width}, o.cache_dtype);
+  const BlockLayout& layout = block_layout(*o.cache_scheme);
+  return Shape({rows, c.kv_heads, width / layout.elements * layout.bytes}, DType::U8);
+}
+
+DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options)
+    : flow_(flow),
+      g_(flow.graph()),
+      c_(config),
+      o_(options),
+      empty_k_(Tensor::zeros(shape_of_cache(config, options, config.head_dim))),
+      empty_v_(Tensor::zeros(shape_of_cache(config, options, config.v_head_dim()))) {
+  tokens_ = g_.symbol("tokens", SymbolInfo{.min = 1, .max = o_.max_tokens});
+  const Dim rows = g_.symbol("rows", SymbolInfo{.min = 1, .max = o_.max_tokens});
+  const auto input = [&](const char* name, Dims dims) { return g_.input(name, Shape(std::move(dims), DType::I32)); };
+  ids_ = input("tokens", {tokens_});
+  positions_ = input("positions", {tokens_});
+  slots_ = input("slots", {tokens_});
+  block_table_ = input("block_table", {o_.sequences, o_.pages_per_sequence});
+  kv_len_ = input("kv_len", {o_.sequences});
+  q_start_ = input("q_start", {o_.sequences + 1});
+  rows_ = input("rows", {rows});
+  // Angles as models compute them, in F32: a table would hold the same for every position of the context.
+  auto scope = g_.scope("rope");
+  for (const RopeSpec& spec : c_.ropes) {
+    const std::vector<float> f = rope_frequencies(spec, o_.context);
+    const auto n = static_cast<std::int64_t>(f.size());
+    const Expr turns = g_.constant(Tensor::of<float>({1, n}, f));
+    const Expr angle = g_.reshape(g_.cast(positions_, DType::F32), {tokens_, 1}) * turns;
+    Angles a{g_.cos(angle), g_.sin(angle)};
+    if (spec.table_scale != 1) a = {a.cos * spec.table_scale, a.sin * spec.table_scale};
+    angles_.push_back(a);
+  }
+}
+
+Expr DecoderBuilder::norm(Expr x, const std::string& name) {
+  return flow_.norm(x, name, c_.norm, c_.norm_eps, c_.norm_bias, c_.norm_offset);
+}
+
+Expr DecoderBuilder::linear(Expr x, const std::string& name, std::int64_t out, bool bias) {
+  return flow_.linear(x, name, out, bias, c_.weights_in_out);
+}
+
+Expr DecoderBuilder::embedded() {
+  auto scope = g_.scope("embedding");
+  Expr x = flow_.embed(c_.names.embedding + ".weight", ids_, c_.vocab_size, c_.hidden_size);
+  if (!c_.names.positions.empty())
+    x = x + flow_.embed(c_.names.positions + ".weight", positions_, c_.max_positions, c_.hidden_size);
+  return c_.embedding_scale == 1 ? x : x * c_.embedding_scale;
+}
+
+Expr DecoderBuilder::logits(Expr x) {
+  x = norm(g_.gather(x, rows_), c_.names.final_norm);
+  Expr y;
+  if (c_.tied && !flow_.has(c_.names.head + ".weight"))
+    y = g_.matmul(x, g_.t(flow_.weight(c_.names.embedding + ".weight", {c_.vocab_size, c_.hidden_size})));
+  else
+    y = flow_.linear(x, c_.names.head, c_.vocab_size, c_.head_bias);
+  if (c_.logit_scale != 1) y = y * c_.logit_scale;
+  if (c_.logit_softcap) y = g_.tanh(y / *c_.logit_softcap) * *c_.logit_softcap;
+  return y;
+}
+
+Expr DecoderBuilder::head_norm(Expr x, const std::string& name, std::int64_t heads) {
+  if (c_.qk_norm == QkNorm::Width) return norm(x, at(name));
+  const Expr y = norm(g_.reshape(x, {tokens_, heads, c_.head_dim}), at(name));
+  return g_.reshape(y, {tokens_, heads * c_.head_dim});
+}
+
+Expr DecoderBuilder::rotate(Expr x, std::int64_t heads, std::int64_t head_dim, const DecoderLayer& layer) {
+  if (layer.rope < 0) return x;
+  const RopeSpec& spec = c_.ropes[static_cast<std::size_t>(layer.rope)];
+  const Angles& a = angles_[static_cast<std::size_t>(layer.rope)];
+  ops::Rope op;
+  op.head_dim = head_dim, op.n_rot = spec.rotated, op.pairing = spec.pairing, op.layout = HeadLayout::Merged;
+  const Expr y = g_.rope(g_.reshape(x, {1, tokens_, heads * head_dim}), a.cos, a.sin, op);
+  return g_.reshape(y, {tokens_, heads * head_dim});
+}
+
+DecoderBuilder::Heads DecoderBuilder::project(Expr x, const DecoderLayer& layer) {
+  const DecoderNames& n = c_.names;
+  const std::int64_t q_width = c_.num_heads * c_.head_dim, kv_width = c_.kv_heads * c_.head_dim;
+  Heads h;
+  if (n.qkv.empty()) {
+    h.q = linear(x, at(n.q), q_width, c_.qkv_bias);
+    h.k = linear(x, at(n.k), kv_width, c_.qkv_bias);
+    h.v = linear(x, at(n.v), kv_width, c_.qkv_bias);
+  } else {
+    const Expr all = linear(x, at(n.qkv), q_width + 2 * kv_width, c_.qkv_bias);
+    if (c_.qkv_layout == QkvLayout::Parts) {
+      h.q = g_.narrow(all, 1, 0, q_width);
+      h.k = g_.narrow(all, 1, q_width, kv_width);
+      h.v = g_.narrow(all, 1, q_width + kv_width, kv_width);
+    } else {  // of each head in turn, all heads having keys of their own
+      const Expr heads = g_.reshape(all, {tokens_, c_.num_heads, 3, c_.head_dim});
+      const auto part = [&](std::int64_t i) { return g_.reshape(g_.narrow(heads, 2, i, 1), {tokens_, q_width}); };
+      h = {part(0), part(1), part(2)};
+    }
+  }
+  if (c_.qk_norm != QkNorm::None) {
+    h.q = head_norm(h.q, n.q_norm, c_.num_heads);
+    h.k = head_norm(h.k, n.k_norm, c_.kv_heads);
+  }
+  h.q = rotate(h.q, c_.num_heads, c_.head_dim, layer);
+  h.k = rotate(h.k, c_.kv_heads, c_.head_dim, layer);
+  return h;
+}
+
+// Keys and values of a head from one latent vector; a part of the keys, the same for all heads, is rotated.
+DecoderBuilder::Heads DecoderBuilder::project_latent(Expr x, const DecoderLayer& layer) {
+  const DecoderNames& n = c_.names;
+  const MlaSpec& m = *c_.mla;
+  const std::int64_t heads = c_.num_heads;
+  const auto latent_norm = [&](Expr y, const std::string& name) {
+    return flow_.norm(y, at(name), NormKind::Rms, 1e-6);  // which the authors do not take from the configuration
+  };
+  Expr q = m.q_rank == 0 ? linear(x, at(n.q), heads * c_.head_dim, false)
+                         : linear(latent_norm(linear(x, at(n.q_a), m.q_rank, c_.o_bias), n.q_a_norm), at(n.q_b),
+                                  heads * c_.head_dim, false);
+  q = g_.reshape(q, {tokens_, heads, c_.head_dim});
+  const Expr q_turned = rotate(g_.reshape(g_.narrow(q, 2, m.nope_dim, m.rope_dim), {tokens_, heads * m.rope_dim}),
+                               heads, m.rope_dim, layer);
+  q = g_.concat({g_.narrow(q, 2, 0, m.nope_dim), g_.reshape(q_turned, {tokens_, heads, m.rope_dim})}, 2);
+
+  const Expr latent = linear(x, at(n.kv_a), m.kv_rank + m.rope_dim, c_.o_bias);
+  const Expr k_turned = rotate(g_.narrow(latent, 1, m.kv_rank, m.rope_dim), 1, m.rope_dim, layer);
+  Expr kv = linear(latent_norm(g_.narrow(latent, 1, 0, m.kv_rank), n.kv_a_norm), at(n.kv_b),
+                   heads * (m.nope_dim + m.v_dim), false);
+  kv = g_.reshape(kv, {tokens_, heads, m.nope_dim + m.v_dim});
+  const Expr shared = g_.expand(g_.reshape(k_turned, {tokens_, 1, m.rope_dim}), {tokens_, heads, m.rope_dim});
+  const Expr k = g_.concat({g_.narrow(kv, 2, 0, m.nope_dim), shared}, 2);
+  return {g_.reshape(q, {tokens_, heads * c_.head_dim}), g_.reshape(k, {tokens_, heads * c_.head_dim}),
+          g_.reshape(g_.narrow(kv, 2, m.nope_dim, m.v_dim), {tokens_, heads * m.v_dim})};
+}
+
+// The pool [P, page, KV, width] with x [T, KV * width] written at its slots.
+Expr DecoderBuilder::cached(Expr x, const std::string& name, const Tensor& empty, std::int64_t width) {
+  Expr rows = g_.state(name, empty);
+  if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, c_.kv_heads, width}), *o_.cache_scheme);
+  rows = g_.scatter(ScatterKind::Set, rows, slots_, x);
+  g_.set_state(name, rows);
+  if (o_.cache_scheme) rows = g_.dequantize(rows, *o_.cache_scheme);
+  return g_.reshape(rows, {o_.pages, o_.page, c_.kv_heads, width});
+}
+
+Expr DecoderBuilder::attention(Expr x, std::size_t index) {
+  const DecoderLayer& layer = c_.layers[index];
+  const std::string number = std::to_string(index);
+  const Heads h = c_.mla ? project_latent(x, layer) : project(x, layer);
+  const Expr k = cached(h.k, "cache.k." + number, empty_k_, c_.head_dim);
+  const Expr v = cached(h.v, "cache.v." + number, empty_v_, c_.v_head_dim());
+  ops::PagedAttention op;
+  op.num_heads = c_.num_heads, op.kv_heads = c_.kv_heads, op.head_dim = c_.head_dim;
+  op.mask = layer.window ? MaskKind::SlidingWindow : MaskKind::Causal;
+  op.window = layer.window ? layer.window - 1 : 0;  // of the op: keys before the token itself
+  op.scale = c_.attention_scale, op.softcap = c_.attention_softcap;
+  if (c_.v_head_dim() != c_.head_dim) op.v_head_dim = c_.v_head_dim();
+  AttentionOptions options;
+  if (!c_.names.sinks.empty()) options.sinks = flow_.weight(at(c_.names.sinks), {c_.num_heads});
+  const Expr y = g_.paged_attention(g_.reshape(h.q, {tokens_, c_.num_heads, c_.head_dim}), k, v, block_table_, kv_len_,
+                                    q_start_, op, options);
+  return linear(g_.reshape(y, {tokens_, c_.num_heads * c_.v_head_dim()}), at(c_.names.o), c_.hidden_size, c_.o_bias);
+}
+
+Expr DecoderBuilder::layer(Expr x, std::size_t index) {
+  const DecoderNames& n = c_.names;
+  prefix_ = with_number(n.layer, static_cast<std::int64_t>(index));
+  const auto before = [&](Expr y, const std::string& name) { return name.empty() ? y : norm(y, at(name)); };
+  const auto after = before;
+  const auto second = [&](Expr y) {
+    y = before(y, n.ff_norm);
+    y = c_.layers[index].moe ? experts(y) : feed_forward(y);
+    return branch(after(y, n.ff_post_norm));
+  };
+  const Expr first = branch(after(attention(before(x, n.attention_norm), index), n.attention_post_norm));
+  if (c_.parallel) return x + first + second(x);
+  x = x + first;
+  return x + second(x);
+}
+
+}  // namespace rlx

@@ -1,0 +1,66 @@
+// The parts of a decoder, built one after the other on a Flow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rlx/models/decoder.h"
+#include "rlx/tensor/tensor.h"
+
+namespace rlx {
+
+/// The state that holds the keys (`width` head_dim) or values (v_head_dim) of a layer: a row for each token of the
+/// pool, [P * page, KV * width], or the blocks of a scheme, [P * page, KV, row bytes].
+Shape shape_of_cache(const DecoderConfig& config, const DecoderGraphOptions& options, std::int64_t width);
+
+/// Builds the blocks of build_decoder; declares its inputs when made.
+class DecoderBuilder {
+ public:
+  DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options);
+
+  /// What enters the first layer, [T, H].
+  Expr embedded();
+  /// One layer: x [T, H] -> [T, H].
+  Expr layer(Expr x, std::size_t index);
+  /// Logits [R, V] of the chosen rows of x [T, H].
+  Expr logits(Expr x);
+
+ private:
+  struct Heads {
+    Expr q, k, v;  // [T, heads * head_dim], [T, KV * head_dim], [T, KV * v_head_dim]
+  };
+  struct Angles {
+    Expr cos, sin;  // [T, rotated / 2]
+  };
+  std::string at(const std::string& name) const { return prefix_ + name; }
+  Expr norm(Expr x, const std::string& name);
+  Expr linear(Expr x, const std::string& name, std::int64_t out, bool bias);
+  Heads project(Expr x, const DecoderLayer& layer);
+  Heads project_latent(Expr x, const DecoderLayer& layer);
+  Expr head_norm(Expr x, const std::string& name, std::int64_t heads);
+  Expr rotate(Expr x, std::int64_t heads, std::int64_t head_dim, const DecoderLayer& layer);
+  Expr cached(Expr x, const std::string& name, const Tensor& empty, std::int64_t width);
+  Expr attention(Expr x, std::size_t index);
+  Expr gated(Expr x, const std::string& gate, const std::string& up, const std::string& down, std::int64_t width);
+  Expr feed_forward(Expr x);
+  Expr experts(Expr x);
+  Expr expert_outputs(Expr rows, Expr ids);
+  Expr stacked_outputs(Expr rows, Expr ids);
+  Expr branch(Expr y) { return c_.residual_scale == 1 ? y : y * c_.residual_scale; }
+
+  Flow& flow_;
+  Graph& g_;
+  const DecoderConfig& c_;
+  const DecoderGraphOptions& o_;
+  std::string prefix_;  // of the weights of the layer under way
+  Dim tokens_;          // T
+  Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_;
+  std::vector<Angles> angles_;
+  Tensor empty_k_, empty_v_;  // what the states of all layers begin as
+};
+
+/// `text` with its first "{}" replaced by a number.
+std::string with_number(const std::string& text, std::int64_t number);
+
+}  // namespace rlx

@@ -1,0 +1,229 @@
+// Loading a decoder, and running tokens of one or many sequences through it.
+#include "rlx/models/decoder_model.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/formats/safetensors_folder.h"
+#include "rlx/models/decoder.h"
+#include "rlx/tensor/out_of_memory.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::int64_t kDefaultContext = 4096;
+
+DecoderGraphOptions graph_options(const DecoderConfig& c, const DecoderOptions& o) {
+  const struct {
+    const char* name;
+    std::int64_t value, least;
+  } sizes[] = {{"context", o.context, 0},
+               {"sequences", o.sequences, 1},
+               {"max_tokens", o.max_tokens, 1},
+               {"page", o.page, 0},
+               {"pages", o.pages, 0}};
+  for (const auto& s : sizes)
+    if (s.value < s.least || s.value > std::int64_t{1} << 24)
+      throw Error(ErrorCode::InvalidArgument, concat_text(s.name, " must be in [", s.least, ", 2^24], got ", s.value));
+  DecoderGraphOptions g;
+  g.sequences = o.sequences;
+  g.context = o.context ? o.context : std::min(c.max_positions, kDefaultContext);
+  g.max_tokens = o.max_tokens;
+  g.page = o.page ? std::min(o.page, g.context) : g.context;
+  g.pages_per_sequence = (g.context + g.page - 1) / g.page;
+  g.pages = o.pages ? o.pages : g.pages_per_sequence * g.sequences;
+  g.cache_dtype = o.cache_dtype, g.cache_scheme = o.cache_scheme;
+  return g;
+}
+
+CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) {
+  CompileOptions out;
+  out.symbol_modes = {{"tokens", SymbolMode::runtime()}, {"rows", SymbolMode::runtime()}};
+  // A run that fails is to leave the keys of all earlier tokens.
+  for (std::size_t i = 0; i < c.layers.size(); ++i)
+    for (const char* which : {"cache.k.", "cache.v."}) out.on_failure[which + std::to_string(i)] = OnFailure::Keep;
+  if (o.products != Products::Exact) out.precision = PrecisionPolicy::with_products(o.products);
+  return out;
+}
+
+}  // namespace
+
+struct DecoderModel::Impl {
+  DecoderConfig config;
+  DecoderGraphOptions graph;
+  KvCache cache;
+  CompiledGraph program;
+
+  // Inputs of the run under way, in the order of the graph.
+  std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{};
+
+  // One run: some tokens of some sequences, which the cache has room for. Logits of `rows` go to `out`.
+  void run(float* out) {
+    const std::vector<std::int32_t>* values[] = {&tokens, &positions, &slots, &tables, &kv_len, &q_start, &rows};
+    std::int64_t dims[7][2] = {};
+    TensorView inputs[7];
+    for (std::size_t i = 0; i < 7; ++i) {
+      dims[i][0] = static_cast<std::int64_t>(values[i]->size());
+      inputs[i] = {values[i]->data(), DType::I32, {dims[i], 1}, values[i]->size() * sizeof(std::int32_t)};
+    }
+    dims[3][0] = graph.sequences, dims[3][1] = graph.pages_per_sequence;
+    inputs[3].dims = {dims[3], 2};
+    const std::int64_t out_dims[] = {dims[6][0], config.vocab_size};
+    const MutableTensorView output{out, DType::F32, out_dims,
+                                   static_cast<std::size_t>(out_dims[0] * out_dims[1]) * sizeof(float)};
+    program.run_into(inputs, {&output, 1});
+  }
+
+  void check(std::span<const SequenceTokens> parts) const {
+    std::vector<bool> named(static_cast<std::size_t>(cache.sequences()), false);
+    if (parts.empty()) throw Error(ErrorCode::InvalidArgument, "forward: there are no tokens");
+    for (const SequenceTokens& part : parts) {
+      (void)cache.length(part.sequence);  // throws for one that is not there
+      if (named[static_cast<std::size_t>(part.sequence)])
+        throw Error(ErrorCode::InvalidArgument, concat_text("forward: sequence ", part.sequence, " is given twice"));
+      named[static_cast<std::size_t>(part.sequence)] = true;
+      if (part.tokens.empty())
+        throw Error(ErrorCode::InvalidArgument, concat_text("forward: sequence ", part.sequence, " gets no tokens"));
+      for (std::size_t i = 0; i < part.tokens.size(); ++i)
+        if (part.tokens[i] < 0 || part.tokens[i] >= config.vocab_size)
+          throw Error(ErrorCode::InvalidArgument,
+                      concat_text("forward: token ", i, " of sequence ", part.sequence, " is ", part.tokens[i],
+                                  ", but the model has ids 0 to ", config.vocab_size - 1),
+                      "the tokeniser belongs to another model");
+    }
+  }
+
+  Tensor forward(std::span<const SequenceTokens> parts, LogitRows which) {
+    check(parts);
+    std::vector<std::int64_t> before;
+    for (std::int64_t s = 0; s < cache.sequences(); ++s) before.push_back(cache.length(s));
+    try {
+      for (const SequenceTokens& part : parts)
+        cache.append(part.sequence, static_cast<std::int64_t>(part.tokens.size()));
+      return run_chunks(parts, which, before);
+    } catch (...) {
+      for (std::int64_t s = 0; s < cache.sequences(); ++s)
+        if (cache.length(s) > before[static_cast<std::size_t>(s)])
+          cache.truncate(s, before[static_cast<std::size_t>(s)]);
+      throw;
+    }
+  }
+
+  // Runs of up to max_tokens tokens, part by part; a run may end one part and begin the next ones.
+  Tensor run_chunks(std::span<const SequenceTokens> parts, LogitRows which, std::span<const std::int64_t> before) {
+    std::int64_t total = 0, wanted = 0;
+    for (const SequenceTokens& part : parts) total += static_cast<std::int64_t>(part.tokens.size());
+    wanted = which == LogitRows::All ? total : static_cast<std::int64_t>(parts.size());
+    Tensor out = Tensor::uninitialized(Shape({wanted, config.vocab_size}, DType::F32));
+    float* to = out.mutable_values<float>().data();
+    std::vector<float> unread;  // a run needs a row; this one nobody asked for
+    const std::int64_t sequences = cache.sequences();
+    std::size_t part = 0, at = 0;  // the next token
+    tables.resize(static_cast<std::size_t>(sequences * graph.pages_per_sequence));
+    for (std::int64_t s = 0; s < sequences; ++s) {
+      const auto table = cache.table(s);
+      std::copy(table.begin(), table.end(), tables.begin() + s * graph.pages_per_sequence);
+    }
+    // Sequences without tokens in a run have no queries there, whatever their length.
+    std::vector<std::int64_t> done(before.begin(), before.end());
+    while (part < parts.size()) {
+      // What of each sequence is in this run; requests stand in the order of sequences, not of parts.
+      std::vector<std::span<const TokenId>> now(static_cast<std::size_t>(sequences));
+      std::vector<std::size_t> order;  // sequences, in the order of parts
+      std::vector<bool> ends(now.size(), false);
+      std::int64_t room = graph.max_tokens;
+      while (room > 0 && part < parts.size()) {
+        const auto& p = parts[part];
+        const std::size_t count = std::min(p.tokens.size() - at, static_cast<std::size_t>(room));
+        const auto s = static_cast<std::size_t>(p.sequence);
+        now[s] = p.tokens.subspan(at, count);
+        order.push_back(s);
+        room -= static_cast<std::int64_t>(count);
+        at += count;
+        ends[s] = at == p.tokens.size();
+        if (ends[s]) ++part, at = 0;
+      }
+      fill(now, done);
+      rows.clear();
+      for (const std::size_t s : order)
+        for (std::size_t i = 0; i < now[s].size(); ++i)
+          if (which == LogitRows::All || (ends[s] && i + 1 == now[s].size()))
+            rows.push_back(q_start[s] + static_cast<std::int32_t>(i));
+      const bool none = rows.empty();
+      if (none) {
+        rows.push_back(0);
+        unread.resize(static_cast<std::size_t>(config.vocab_size));
+      }
+      run(none ? unread.data() : to);
+      if (!none) to += static_cast<std::ptrdiff_t>(rows.size()) * config.vocab_size;
+    }
+    return out;
+  }
+
+  // The inputs of a run over `now`, whose sequences have `done` tokens so far; counts them as done.
+  void fill(std::span<const std::span<const TokenId>> now, std::vector<std::int64_t>& done) {
+    tokens.clear(), positions.clear(), slots.clear(), kv_len.clear();
+    q_start.assign(1, 0);
+    for (std::size_t s = 0; s < now.size(); ++s) {
+      for (std::size_t i = 0; i < now[s].size(); ++i) {
+        const std::int64_t position = done[s] + static_cast<std::int64_t>(i);
+        tokens.push_back(now[s][i]);
+        positions.push_back(static_cast<std::int32_t>(position));
+        slots.push_back(cache.slot(static_cast<std::int64_t>(s), position));
+      }
+      done[s] += static_cast<std::int64_t>(now[s].size());
+      kv_len.push_back(static_cast<std::int32_t>(done[s]));
+      q_start.push_back(static_cast<std::int32_t>(tokens.size()));
+    }
+  }
+};
+
+DecoderModel::DecoderModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DecoderModel::~DecoderModel() = default;
+DecoderModel::DecoderModel(DecoderModel&&) noexcept = default;
+DecoderModel& DecoderModel::operator=(DecoderModel&&) noexcept = default;
+
+DecoderModel::Impl& DecoderModel::impl() const {
+  if (!impl_)
+    throw Error(ErrorCode::InvalidArgument, "a DecoderModel was used after it was moved from",
+                "use the object that it was moved to");
+  return *impl_;
+}
+
+DecoderModel DecoderModel::load(const std::string& folder, const DecoderOptions& options, const Session& session) try {
+  DecoderConfig config = read_decoder_config(folder);
+  const DecoderGraphOptions graph = graph_options(config, options);
+  KvCache cache(graph.sequences, graph.context, graph.page, graph.pages);
+  const std::shared_ptr<SafetensorsFolder> weights = SafetensorsFolder::open(folder);
+  CompiledGraph program = session.compile_with(build_decoder(config, {weights, weights->source()}, graph),
+                                               compile_options(config, options));
+  program.load_params(weights, LoadMode::Subset);
+  return DecoderModel(std::unique_ptr<Impl>(new Impl{std::move(config), graph, std::move(cache), std::move(program)}));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("DecoderModel::load");
+}
+
+Tensor DecoderModel::forward(std::span<const TokenId> tokens, LogitRows rows) {
+  const SequenceTokens part{0, tokens};
+  return forward(std::span(&part, 1), rows);
+}
+
+Tensor DecoderModel::forward(std::span<const SequenceTokens> parts, LogitRows rows) try {
+  return impl().forward(parts, rows);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("DecoderModel::forward");
+}
+
+std::int64_t DecoderModel::length(std::int64_t sequence) const { return impl().cache.length(sequence); }
+void DecoderModel::truncate(std::int64_t length, std::int64_t sequence) { impl().cache.truncate(sequence, length); }
+void DecoderModel::reset() {
+  for (std::int64_t s = 0; s < impl().cache.sequences(); ++s) impl().cache.truncate(s, 0);
+}
+const DecoderConfig& DecoderModel::config() const { return impl().config; }
+std::int64_t DecoderModel::context() const { return impl().graph.context; }
+std::size_t DecoderModel::cache_bytes() const { return decoder_cache_bytes(impl().config, impl().graph); }
+const CompiledGraph& DecoderModel::program() const { return impl().program; }
+
+}  // namespace rlx

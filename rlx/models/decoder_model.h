@@ -1,0 +1,85 @@
+// A language model that is ready to run: a Hugging Face folder in, logits out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "rlx/ir/form.h"
+#include "rlx/models/decoder_config.h"
+#include "rlx/models/kv_cache.h"
+#include "rlx/runtime/session.h"
+#include "rlx/tensor/block_schemes.h"
+#include "rlx/tensor/tensor.h"
+#include "rlx/text/tokenizer.h"
+
+namespace rlx {
+
+struct DecoderOptions {
+  std::int64_t context = 0;        // tokens a sequence may have; 0: as many as the model is good for, but at most 4096
+  std::int64_t sequences = 1;      // that have a cache at the same time
+  std::int64_t max_tokens = 512;   // of one run: longer prompts are run in chunks
+  std::int64_t page = 0;           // tokens of a page of the cache; 0: each sequence lies in one piece
+  std::int64_t pages = 0;          // of all sequences together; 0: enough for all at full context
+  DType cache_dtype = DType::F32;  // F32, BF16 or F16
+  std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are kept as blocks instead
+  Products products = Products::Exact;        // what products may lose of their weights
+};
+
+/// Which of the new tokens get logits.
+enum class LogitRows : std::uint8_t {
+  All,   // every one, in order
+  Last,  // the last one of each sequence
+};
+
+/// New tokens of one sequence.
+struct SequenceTokens {
+  std::int64_t sequence = 0;
+  std::span<const TokenId> tokens;
+};
+
+/// A decoder with its weights and its cache. One call at a time.
+class DecoderModel {
+ public:
+  /// Loads `folder` (config.json, *.safetensors) and compiles it for `session`. Weights are read in their own dtype.
+  /// Errors: those of read_decoder_config, SafetensorsFolder::open and build_decoder.
+  static DecoderModel load(const std::string& folder, const DecoderOptions& options = {},
+                           const Session& session = Session());
+  ~DecoderModel();
+  DecoderModel(DecoderModel&&) noexcept;
+  DecoderModel& operator=(DecoderModel&&) noexcept;
+
+  /// Appends tokens to sequence 0 and runs them: logits F32 [tokens, vocab_size], or [1, vocab_size] of the last one.
+  Tensor forward(std::span<const TokenId> tokens, LogitRows rows = LogitRows::All);
+  /// The same for several sequences at once, each named once; rows in the order of `parts`. On the cpu a row has the
+  /// same bits whatever its neighbours, the calls that its tokens are spread over, and the pages, as long as a page is
+  /// the whole context or a multiple of 64 tokens. Errors, which leave the sequences as they were: InvalidArgument for
+  /// no tokens, ids outside the vocabulary, a sequence that is not there or named twice, or tokens beyond the context;
+  /// OutOfMemory when the pages are used up.
+  Tensor forward(std::span<const SequenceTokens> parts, LogitRows rows = LogitRows::All);
+
+  /// Tokens of a sequence so far.
+  std::int64_t length(std::int64_t sequence = 0) const;
+  /// Forgets the tokens of a sequence from `length` on. InvalidArgument for more than there are.
+  void truncate(std::int64_t length, std::int64_t sequence = 0);
+  /// Forgets all sequences.
+  void reset();
+
+  const DecoderConfig& config() const;
+  std::int64_t context() const;
+  /// Bytes of keys and values.
+  std::size_t cache_bytes() const;
+  /// The program, for reports; run it through `forward`.
+  const CompiledGraph& program() const;
+
+ private:
+  struct Impl;
+  explicit DecoderModel(std::unique_ptr<Impl> impl);
+  Impl& impl() const;  // throws for an object that was moved from
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rlx

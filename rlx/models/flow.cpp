@@ -1,0 +1,132 @@
+// Taking weights, and what is wrong with them.
+#include "rlx/models/flow.h"
+
+#include <algorithm>
+
+#include "rlx/error.h"
+#include "rlx/tensor/out_of_memory.h"
+
+namespace rlx {
+namespace {
+
+Shape shape_of(const std::vector<std::int64_t>& dims, DType dtype) {
+  return Shape(Dims(dims.begin(), dims.end()), dtype);
+}
+
+}  // namespace
+
+Flow::Flow(Graph& g, ModelWeights weights) : graph_(&g), weights_(std::move(weights)) {
+  if (!weights_.loader) throw Error(ErrorCode::InvalidArgument, "Flow: the checkpoint has no loader (a null pointer)");
+}
+
+bool Flow::has(std::string_view name) const { return weights_.loader->find(name).has_value(); }
+
+const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::int64_t>& dims) {
+  const auto known = taken_.find(name);
+  const auto disagrees = [&](const std::vector<std::int64_t>& there) {
+    wrong_.push_back(concat_text("'", name, "' is ", dims_text(there), ", expected ", dims_text(dims)));
+  };
+  if (known != taken_.end()) {
+    if (known->second.dims != dims) disagrees(known->second.dims);
+    return known->second;
+  }
+  // Where the file is wrong the graph is built as if it were right: what else is wrong is to be found too.
+  Stored out{{}, {}, dims};
+  DType dtype = DType::F32;
+  std::vector<std::int64_t> stored = dims;
+  const std::optional<TensorView> view = weights_.loader->find(name);
+  if (!view) {
+    missing_.push_back(name);
+  } else if (weights_.scheme && weights_.scheme(name)) {
+    const QuantScheme scheme = *weights_.scheme(name);
+    const BlockLayout& layout = block_layout(scheme);
+    std::vector<std::int64_t> there(view->dims.begin(), view->dims.end());
+    if (!there.empty()) there.back() = there.back() / layout.bytes * layout.elements;
+    if (there != dims)
+      disagrees(there);
+    else
+      dtype = DType::U8, stored.back() = dims.back() / layout.elements * layout.bytes, out.scheme = scheme;
+  } else if (!is_float(view->dtype)) {
+    wrong_.push_back(concat_text("'", name, "' holds ", dtype_name(view->dtype), ", expected floats"));
+  } else if (!std::equal(view->dims.begin(), view->dims.end(), dims.begin(), dims.end())) {
+    disagrees({view->dims.begin(), view->dims.end()});
+  } else {
+    dtype = view->dtype;
+  }
+  out.param = graph_->param(name, shape_of(stored, dtype));
+  return taken_.emplace(name, std::move(out)).first->second;
+}
+
+Expr Flow::widened(const Stored& weight, Expr codes) {
+  return weight.scheme ? graph_->dequantize(codes, *weight.scheme) : graph_->cast(codes, DType::F32);
+}
+
+Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims) {
+  const Stored& w = take(name, dims);
+  return widened(w, w.param);
+}
+
+Expr Flow::embed(const std::string& name, Expr ids, std::int64_t rows, std::int64_t width) {
+  const Stored& w = take(name, {rows, width});
+  return widened(w, graph_->gather(w.param, ids));
+}
+
+Expr Flow::linear(Expr x, const std::string& name, std::int64_t out, bool bias, bool in_out) {
+  Graph& g = *graph_;
+  const std::int64_t in = x.dim(x.rank() - 1).value();
+  const Expr w = in_out ? weight(name + ".weight", {in, out}) : g.t(weight(name + ".weight", {out, in}));
+  const Expr y = g.matmul(x, w);
+  return bias ? y + weight(name + ".bias", {out}) : y;
+}
+
+Expr Flow::norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias, double offset) {
+  Graph& g = *graph_;
+  const std::int64_t width = x.dim(x.rank() - 1).value();
+  Expr gamma = weight(name + ".weight", {width});
+  if (offset != 0) gamma = gamma + offset;
+  std::optional<Operand> beta;
+  if (bias) beta = weight(name + ".bias", {width});
+  return kind == NormKind::Rms ? g.rms_norm(x, gamma, beta, eps) : g.layer_norm(x, gamma, beta, eps);
+}
+
+Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n) {
+  Graph& g = *graph_;
+  std::vector<Expr> parts;
+  parts.reserve(names.size());
+  for (const std::string& name : names) parts.push_back(g.unsqueeze(weight(name, {n, k}), 0));
+  return g.transpose(parts.size() == 1 ? parts[0] : g.concat(parts, 0), {0, 2, 1});
+}
+
+void Flow::finish(std::string_view model, const std::vector<std::string>& ignored) const try {
+  std::vector<std::string> extra;
+  for (const std::string& name : weights_.loader->names()) {
+    const bool known =
+        taken_.contains(name) ||
+        std::any_of(ignored.begin(), ignored.end(), [&](const std::string& end) { return name.ends_with(end); });
+    if (!known) extra.push_back(name);
+  }
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> faults;
+  const auto count = [](std::size_t n) { return concat_text(n, n == 1 ? " tensor" : " tensors"); };
+  if (!missing_.empty())
+    faults.push_back(concat_text(count(missing_.size()), missing_.size() == 1 ? " is missing: " : " are missing: ",
+                                 quoted_names(missing_, kShown)));
+  for (std::size_t i = 0; i < std::min(wrong_.size(), kShown); ++i) faults.push_back(wrong_[i]);
+  if (wrong_.size() > kShown) faults.push_back(concat_text("and ", wrong_.size() - kShown, " more of other shapes"));
+  if (!extra.empty())
+    faults.push_back(concat_text(count(extra.size()), extra.size() == 1 ? " belongs" : " belong", " to no part of ",
+                                 model, ": ", quoted_names(extra, kShown)));
+  if (faults.empty()) return;
+  std::string text = weights_.source;
+  for (std::size_t i = 0; i < faults.size(); ++i) text += (i ? "; " : ": ") + faults[i];
+  std::string hint = "the configuration and the weights belong to different models";
+  if (wrong_.empty() && missing_.size() == 1 && !extra.empty())
+    hint = did_you_mean(missing_[0], extra, hint);
+  else if (extra.empty() && wrong_.empty())
+    hint = "the file is of another model, or was cut down";
+  throw Error(ErrorCode::BadFile, text, hint);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Flow::finish");
+}
+
+}  // namespace rlx

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Writes the reference logits that tests/unit/models compares decoders with: tests/unit/models/references/*.safetensors.
+
+Needs torch 2.15.0 and transformers 4.57.6, in an environment of their own:
+    python3 -m venv /tmp/references && /tmp/references/bin/pip install torch==2.15.0 transformers==4.57.6
+    /tmp/references/bin/python scripts/make_references.py [case ...]
+
+Each case is a small configuration of one family. Its weights are drawn by a counter: element i of a tensor follows from
+the tensor's name and i alone (`drawn` below, tests/support/decoder_reference.cpp), so that a file holds only the
+configuration, the tokens, the logits and, for each weight, a mean and a spread. The tests need neither package.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+
+import numpy as np
+import torch
+import transformers
+from safetensors.numpy import save_file
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/models/references"
+VERSIONS = {"torch": "2.15.0", "transformers": "4.57.6"}
+MASK = (1 << 64) - 1
+
+
+def name_hash(name):
+    """FNV-1a of the name, 64 bits."""
+    h = 0xCBF29CE484222325
+    for byte in name.encode():
+        h = ((h ^ byte) * 0x100000001B3) & MASK
+    return h
+
+
+def drawn(name, count):
+    """`count` numbers in [-1, 1) with 24 bits, as f32: the output function of SplitMix64 over a counter."""
+    with np.errstate(over="ignore"):
+        x = np.uint64(name_hash(name)) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    return (x >> np.uint64(40)).astype(np.float32) / np.float32(1 << 23) - np.float32(1)
+
+
+def rounded(x, dtype):
+    return torch.from_numpy(x).to(dtype).to(torch.float32)
+
+
+def mean_and_spread(name, shape, config, family):
+    """What makes activations of a healthy size, and attention and routing that prefer something."""
+    if name.endswith("sinks"):
+        return 0.0, 1.0
+    if len(shape) == 1:
+        is_norm = "norm" in name or ".ln_" in name
+        if is_norm and name.endswith("weight"):
+            return (0.0 if family.startswith("gemma") else 1.0), 0.3
+        return 0.0, 0.3
+    if "embed" in name or "wte" in name or "wpe" in name:
+        # A tied embedding must not outvote the layers: each token would predict itself.
+        return 0.0, 0.05 if family.startswith("gemma") else 0.2 if config.tie_word_embeddings else 1.0
+    if name.endswith("_bias"):
+        return 0.0, 0.3
+    in_width = shape[-2] if family in ("gpt2", "gpt_oss") and ("c_" in name or "experts" in name) else shape[-1]
+    gain = 2.0 if any(part in name for part in ("q_proj", "k_proj", "qkv", "query_key", "c_attn", "gate.", "router")) else 1.2
+    return 0.0, gain * math.sqrt(3 / in_width)
+
+
+LLAMA = dict(vocab_size=96, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=16, max_position_embeddings=128)  # fmt: skip
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=8.0, beta_slow=1.0)
+MOE = dict(num_experts_per_tok=3, moe_intermediate_size=24)
+DEEPSEEK = dict(vocab_size=96, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
+                num_key_value_heads=4, kv_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12, head_dim=8,
+                max_position_embeddings=128, first_k_dense_replace=1, n_routed_experts=8, n_shared_experts=2,
+                rope_theta=1000.0, **MOE)  # fmt: skip
+PHI = dict(vocab_size=96, hidden_size=64, intermediate_size=80, num_hidden_layers=2, num_attention_heads=4,
+           num_key_value_heads=2, max_position_embeddings=128, pad_token_id=0)  # fmt: skip
+
+
+def longrope(pairs):
+    return dict(type="longrope", short_factor=[1 + 0.05 * i for i in range(pairs)],
+                long_factor=[1 + 0.6 * i for i in range(pairs)])  # fmt: skip
+
+
+# name: (family, tokens, configuration)
+CASES = {
+    "llama2": ("llama", 48, {**LLAMA, "num_key_value_heads": 4}),
+    "llama3": ("llama", 256, {**LLAMA, "vocab_size": 64, "num_hidden_layers": 2, "tie_word_embeddings": True,
+                "rope_theta": 1000.0, "max_position_embeddings": 512,
+                "rope_scaling": dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                     original_max_position_embeddings=64)}),
+    "llama_linear": ("llama", 48, {**LLAMA, "rope_scaling": dict(rope_type="linear", factor=4.0)}),
+    "llama_dynamic": ("llama", 80, {**LLAMA, "max_position_embeddings": 32,
+                       "rope_scaling": dict(rope_type="dynamic", factor=2.0)}),
+    "llama_yarn": ("llama", 96, {**LLAMA, "rope_scaling": YARN, "attention_bias": True, "mlp_bias": True}),
+    "smollm2": ("llama", 48, {**LLAMA, "tie_word_embeddings": True, "rope_theta": 100000.0, "num_attention_heads": 3,
+                 "num_key_value_heads": 1, "rms_norm_eps": 1e-5}),
+    "smollm3": ("smollm3", 48, {**LLAMA, "num_hidden_layers": 4, "pad_token_id": 0}),
+    "mistral": ("mistral", 256, {**LLAMA, "vocab_size": 64, "sliding_window": 12, "max_position_embeddings": 512}),
+    "qwen2": ("qwen2", 48, {**LLAMA, "tie_word_embeddings": True, "rope_theta": 1e6}),
+    "qwen2_window": ("qwen2", 64, {**LLAMA, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1}),
+    "qwen3": ("qwen3", 48, {**LLAMA, "rope_theta": 1e6}),
+    "qwen3_moe": ("qwen3_moe", 48, {**LLAMA, **MOE, "num_experts": 8, "norm_topk_prob": True, "mlp_only_layers": [1]}),
+    "gemma": ("gemma", 48, {**LLAMA, "num_key_value_heads": 1}),
+    "gemma2": ("gemma2", 64, {**LLAMA, "num_hidden_layers": 4, "sliding_window": 10, "query_pre_attn_scalar": 24,
+                "attn_logit_softcapping": 5.0, "final_logit_softcapping": 0.8}),
+    "gemma3": ("gemma3_text", 64, {**LLAMA, "num_hidden_layers": 4, "sliding_window": 10, "sliding_window_pattern": 3,
+                "query_pre_attn_scalar": 24, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+                "rope_scaling": dict(rope_type="linear", factor=8.0)}),
+    "phi3": ("phi3", 64, {**PHI, "rope_scaling": longrope(8), "original_max_position_embeddings": 32}),
+    "phi3_short": ("phi3", 32, {**PHI, "rope_scaling": longrope(8), "original_max_position_embeddings": 32,
+                    "sliding_window": 11}),
+    "phi4_mini": ("phi3", 48, {**PHI, "partial_rotary_factor": 0.75, "tie_word_embeddings": True}),
+    "gpt2": ("gpt2", 48, dict(vocab_size=96, n_embd=48, n_layer=3, n_head=4, n_positions=64)),
+    "gpt_neox": ("gpt_neox", 48, dict(vocab_size=96, hidden_size=64, intermediate_size=96, num_hidden_layers=3,
+                  num_attention_heads=4, max_position_embeddings=64)),
+    "gpt_neox_serial": ("gpt_neox", 48, dict(vocab_size=96, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                         num_attention_heads=4, max_position_embeddings=64, use_parallel_residual=False, rotary_pct=0.5)),
+    "olmo2": ("olmo2", 48, {**LLAMA, "rope_theta": 5e5}),
+    "granite": ("granite", 48, {**LLAMA, "embedding_multiplier": 3.0, "logits_scaling": 2.0, "residual_multiplier": 0.4,
+                 "attention_multiplier": 0.15}),
+    "gpt_oss": ("gpt_oss", 64, {**LLAMA, "num_hidden_layers": 4, "intermediate_size": 24, "num_local_experts": 6,
+                 "num_experts_per_tok": 2, "sliding_window": 8, "rope_scaling": {**YARN, "truncate": False}}),
+    "deepseek_v2_lite": ("deepseek_v2", 64, {**DEEPSEEK, "q_lora_rank": None,
+                          "rope_scaling": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}}),
+    "deepseek_v2": ("deepseek_v2", 48, {**DEEPSEEK, "q_lora_rank": 20, "topk_method": "group_limited_greedy", "n_group": 4,
+                     "topk_group": 2, "routed_scaling_factor": 2.5}),
+}  # fmt: skip
+HALF = {"qwen3": torch.bfloat16, "phi4_mini": torch.float16}  # cases whose files hold such weights
+
+
+def correct(model, family):
+    """Where transformers departs from the authors of a model, the authors are followed."""
+    if family == "deepseek_v2" and model.config.rope_scaling:
+        # Their softmax scale has the square of YaRN's factor for all dimensions; the port leaves it out.
+        s = model.config.rope_scaling
+        if s.get("mscale_all_dim"):
+            m = 0.1 * s["mscale_all_dim"] * math.log(s["factor"]) + 1
+            for layer in model.model.layers:
+                layer.self_attn.scaling *= m * m
+
+
+def make(name):
+    family, count, fields = CASES[name]
+    config = transformers.AutoConfig.for_model(family, **fields)
+    config._attn_implementation = "eager"
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
+    dtype = HALF.get(name, torch.float32)
+    weights = []
+    with torch.no_grad():
+        state = model.state_dict()
+        for key, value in state.items():
+            if config.tie_word_embeddings and key == "lm_head.weight":
+                continue
+            mean, spread = mean_and_spread(key, list(value.shape), config, family)
+            x = np.float32(mean) + np.float32(spread) * drawn(key, value.numel())
+            value.copy_(rounded(x, dtype).reshape(value.shape))
+            weights.append({"name": key, "shape": list(value.shape), "mean": mean, "spread": spread})
+        model.tie_weights()
+        correct(model, family)
+        vocab = config.vocab_size
+        tokens = ((drawn("tokens of " + name, count) + 1) * (vocab / 2)).astype(np.int32)
+        logits = model(torch.from_numpy(tokens.astype(np.int64))[None], use_cache=False).logits[0].float().numpy()
+    top = np.sort(logits, axis=1)[:, -2:]
+    text = {
+        "config": json.dumps({**config.to_diff_dict(), "model_type": family}, separators=(",", ":"), sort_keys=True),
+        "weights": json.dumps(weights, separators=(",", ":")),
+        "dtype": {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}[dtype],
+        "made_by": ", ".join(f"{k} {v}" for k, v in VERSIONS.items()),
+    }
+    save_file({"logits": logits, "tokens": tokens}, FOLDER / f"{name}.safetensors", text)
+    print(f"{name:18} {count:4} tokens, {len(weights):3} weights, logits up to {np.abs(logits).max():.3g}, "
+          f"{len(set(logits.argmax(1)))} different best, gap {np.median(top[:, 1] - top[:, 0]):.2g}")  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", nargs="*", help="of " + ", ".join(CASES))
+    args = parser.parse_args()
+    for package, module in (("torch", torch), ("transformers", transformers)):
+        if module.__version__.split("+")[0] != VERSIONS[package]:
+            parser.error(f"{package} is {module.__version__}, the references are made with {VERSIONS[package]}")
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)
+    for name in args.case or CASES:
+        if name not in CASES:
+            parser.error(f"there is no case {name}; known are {', '.join(CASES)}")
+        make(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+// Reference logits of small decoders (scripts/make_references.py), and model folders with the weights they are of.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/formats/named_tensor.h"
+#include "rlx/tensor/tensor.h"
+#include "rlx/text/tokenizer.h"
+#include "tests/support/temp_dir.h"
+
+namespace rlx::test {
+
+struct DecoderReference {
+  std::string name, config;          // of the case; its config.json
+  std::vector<TokenId> tokens;       // [T]
+  Tensor logits;                     // F32 [T, V]
+  std::vector<NamedTensor> weights;  // in the dtype of the model's file
+};
+
+/// The names of all cases, sorted.
+std::vector<std::string> decoder_references();
+DecoderReference decoder_reference(const std::string& name);
+
+/// Writes config.json and the weights: one file, or `shards` of them with an index.
+void write_model(const TempDir& folder, const DecoderReference& model, std::size_t shards = 1);
+
+/// The largest difference of the rows of `got` and of rows [first, ..) of the reference, relative to the largest
+/// magnitude there; NaN anywhere gives infinity.
+double logit_error(const Tensor& got, const DecoderReference& model, std::int64_t first = 0);
+
+}  // namespace rlx::test

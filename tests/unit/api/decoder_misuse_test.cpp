@@ -1,0 +1,180 @@
+// Misuse of decoders and what they are built of.
+#include "rlx/formats/json.h"
+#include "rlx/formats/safetensors.h"
+#include "rlx/formats/safetensors_folder.h"
+#include "rlx/models/decoder.h"
+#include "rlx/models/decoder_model.h"
+#include "rlx/models/rope_frequencies.h"
+#include "tests/support/decoder_reference.h"
+#include "tests/support/temp_dir.h"
+#include "tests/unit/api/misuse.h"
+
+using namespace rlx;
+
+namespace {
+const std::string kNoFolder = "/no_such_folder";
+using rlx::test::kHigh;
+using rlx::test::kLow;
+
+std::shared_ptr<SafetensorsFile> one_tensor(const test::TempDir& folder) {
+  write_safetensors(folder.file("model.safetensors"),
+                    std::vector<NamedTensor>{{"w.weight", Tensor::zeros(Shape({2, 3}, DType::F32))}});
+  return SafetensorsFile::open(folder.file("model.safetensors"));
+}
+DecoderConfig small_config() {
+  return parse_decoder_config(JsonDocument::parse(test::decoder_reference("llama2").config, "c.json"));
+}
+}  // namespace
+
+TEST_CASE("misuse: safetensors folders") {
+  REFUSED("does not exist", SafetensorsFolder::open(kNoFolder));
+  REFUSED("does not exist", SafetensorsFolder::open(""));
+  const test::TempDir folder;
+  REFUSED("holds no model.safetensors", SafetensorsFolder::open(folder.path()));
+  REFUSED("is no folder", SafetensorsFolder::open(folder.write("file", "x")));
+  (void)one_tensor(folder);
+  const auto f = SafetensorsFolder::open(folder.path());
+  CHECK_FALSE(f->find("").has_value());
+  CHECK_FALSE(f->identity("").has_value());
+  f->drop_pages("", 0, ~std::size_t{0});
+  f->drop_pages("w.weight", ~std::size_t{0}, ~std::size_t{0});
+  CHECK(f->find("w.weight")->size_bytes == 24);
+}
+
+TEST_CASE("misuse: flows") {
+  Graph g("g"), other("other");
+  REFUSED("no loader", Flow(g, {}));
+  const test::TempDir folder;
+  Flow flow(g, {one_tensor(folder), "the file"});
+  CHECK_FALSE(flow.has(""));
+  REFUSED("", flow.weight("a", {-1}));
+  REFUSED("an empty Expr", flow.embed("e", Expr(), 2, 3));
+  REFUSED("belongs to", flow.embed("e", other.input("i", Shape({2}, DType::I32)), 2, 3));
+  REFUSED("an empty Expr", flow.linear(Expr(), "l", 2));
+  REFUSED("", flow.linear(g.input("scalar", Shape({}, DType::F32)), "l", 2));
+  REFUSED("", flow.linear(g.input("any", Shape({g.symbol("n")}, DType::F32)), "l", 2));
+  REFUSED("an empty Expr", flow.norm(Expr(), "n", NormKind::Rms, 1e-6));
+  REFUSED("", flow.experts({}, 2, 3));
+  REFUSED("", flow.experts({"x"}, -2, 3));
+  REFUSED("the file", flow.finish("a model"));
+  REFUSED("belongs to no part of a model: 'w.weight'", flow.finish("a model"));
+  CHECK(flow.weight("w.weight", {2, 3}).shape() == Shape({2, 3}, DType::F32));
+  REFUSED("'w.weight' is [2, 3], expected [3, 2]", (flow.weight("w.weight", {3, 2}), flow.finish("")));
+}
+
+TEST_CASE("misuse: decoders") {
+  CHECK(rope_scaling_name(static_cast<RopeScaling>(77)) == "unknown");
+  REFUSED("c.json", parse_decoder_config(JsonDocument::parse("{}", "c.json")));
+  REFUSED("c.json", parse_decoder_config(JsonDocument::parse("[]", "c.json")));
+  REFUSED(kNoFolder, read_decoder_config(kNoFolder));
+  const RopeSpec plain{.rotated = 8};
+  REFUSED("even number", rope_frequencies({}, 1));
+  REFUSED("even number", rope_frequencies({.rotated = 3}, 1));
+  REFUSED("even number", rope_frequencies({.rotated = kHigh - 1}, 1));
+  REFUSED("the context", rope_frequencies(plain, 0));
+  REFUSED("the context", rope_frequencies(plain, kHigh));
+  REFUSED("theta", rope_frequencies({.theta = -1, .rotated = 8}, 1));
+  REFUSED("longrope", rope_frequencies({.rotated = 8, .scaling = RopeScaling::Long, .original_context = 3}, 1));
+  REFUSED("trained for", rope_frequencies({.rotated = 8, .scaling = RopeScaling::Yarn}, 1));
+  REFUSED("factor", rope_frequencies({.rotated = 8, .scaling = RopeScaling::Linear, .factor = 0}, 1));
+
+  const test::TempDir folder;
+  const ModelWeights weights{one_tensor(folder), "the file"};
+  REFUSED("vocab_size", build_decoder({}, weights, {}));
+  REFUSED("vocab_size", decoder_cache_bytes({}, {}));
+  DecoderConfig c = small_config();
+  REFUSED("no loader", build_decoder(c, {}, {}));
+  REFUSED("the file: 30 tensors are missing", build_decoder(c, weights, {}));
+  for (std::int64_t DecoderGraphOptions::*size :
+       {&DecoderGraphOptions::sequences, &DecoderGraphOptions::context, &DecoderGraphOptions::max_tokens,
+        &DecoderGraphOptions::page, &DecoderGraphOptions::pages_per_sequence, &DecoderGraphOptions::pages})
+    for (const std::int64_t value : {std::int64_t{0}, kLow, kHigh}) {
+      DecoderGraphOptions o;
+      o.*size = value;
+      REFUSED("must be in", build_decoder(c, weights, o));
+    }
+  REFUSED("does not fit", build_decoder(c, weights, {.context = 5, .page = 2, .pages_per_sequence = 2}));
+  REFUSED("the cache holds", build_decoder(c, weights, {.cache_dtype = DType::I8}));
+  REFUSED("77 is no DType", build_decoder(c, weights, {.cache_dtype = test::kNoDType}));
+  REFUSED("blocks", build_decoder(c, weights, {.cache_scheme = QuantScheme::Q4_K}));
+  REFUSED("blocks", build_decoder(c, weights, {.cache_scheme = QuantScheme::Q8_0}));  // heads of 16
+  c.kv_heads = 3;
+  REFUSED("must divide", build_decoder(c, weights, {}));
+  c = small_config(), c.layers[0].rope = 5;
+  REFUSED("rope 5", build_decoder(c, weights, {}));
+  c = small_config(), c.layers[0].moe = true;
+  REFUSED("experts", build_decoder(c, weights, {}));
+  c = small_config(), c.layers.clear();
+  REFUSED("no layers", build_decoder(c, weights, {}));
+}
+
+TEST_CASE("misuse: caches of keys and values") {
+  REFUSED("must be in", KvCache(0, 1, 1, 1));
+  REFUSED("must be in", KvCache(1, kHigh, 1, 1));
+  REFUSED("must be in", KvCache(1, 1, kLow, 1));
+  REFUSED("must be in", KvCache(1, 1, 1, -1));
+  REFUSED("cannot hold one sequence", KvCache(1, 9, 4, 2));
+  REFUSED("too many to count", KvCache(1, 1 << 20, 1 << 20, 1 << 12));
+  KvCache c(2, 8, 4, 3);
+  for (const std::int64_t s : {std::int64_t{-1}, std::int64_t{2}, kHigh, kLow}) {
+    REFUSED("there is no sequence", c.length(s));
+    REFUSED("there is no sequence", c.append(s, 1));
+    REFUSED("there is no sequence", c.truncate(s, 0));
+    REFUSED("there is no sequence", c.slot(s, 0));
+    REFUSED("there is no sequence", c.table(s));
+  }
+  REFUSED("cannot append -1", c.append(0, -1));
+  REFUSED("the context is full", c.append(0, 9));
+  REFUSED("the context is full", c.append(0, kHigh));
+  REFUSED("cannot be cut to 1", c.truncate(0, 1));
+  REFUSED("cannot be cut to -1", c.truncate(0, -1));
+  REFUSED("none at 0", c.slot(0, 0));
+  REFUSED("none at -1", c.slot(0, -1));
+  c.append(0, 5);
+  REFUSED("1 are free", c.append(1, 8));
+  CHECK(c.length(1) == 0);
+}
+
+TEST_CASE("misuse: models of decoders") {
+  REFUSED(kNoFolder, DecoderModel::load(kNoFolder));
+  const test::TempDir folder;
+  test::write_model(folder, test::decoder_reference("llama2"));
+  for (std::int64_t DecoderOptions::*size :
+       {&DecoderOptions::context, &DecoderOptions::sequences, &DecoderOptions::max_tokens, &DecoderOptions::page,
+        &DecoderOptions::pages})
+    for (const std::int64_t value : {std::int64_t{-1}, kHigh}) {
+      DecoderOptions o;
+      o.*size = value;
+      REFUSED("must be in", DecoderModel::load(folder.path(), o));
+    }
+  DecoderModel m = DecoderModel::load(folder.path(), {.context = 8});
+  const std::vector<TokenId> tokens{1, 2, 3}, outside{1, 96}, negative{-1}, many(9, 0);
+  REFUSED("gets no tokens", m.forward(std::span<const TokenId>()));
+  REFUSED("there are no tokens", m.forward(std::span<const SequenceTokens>()));
+  REFUSED("token 1 of sequence 0 is 96", m.forward(outside));
+  REFUSED("ids 0 to 95", m.forward(negative));
+  REFUSED("the context is full: sequence 0 has 0 of 8 tokens and cannot take 9 more", m.forward(many));
+  const SequenceTokens twice[] = {{0, tokens}, {0, tokens}}, nowhere[] = {{1, tokens}}, below[] = {{-1, tokens}};
+  REFUSED("given twice", m.forward(twice));
+  REFUSED("there is no sequence 1", m.forward(nowhere));
+  REFUSED("there is no sequence -1", m.forward(below));
+  REFUSED("there is no sequence 1", m.length(1));
+  REFUSED("cannot be cut", m.truncate(1));
+  REFUSED("there is no sequence", m.truncate(0, kLow));
+  CHECK(m.length() == 0);
+  CHECK(m.forward(tokens, static_cast<LogitRows>(77)).dim(0) == 1);
+  DecoderModel taken = std::move(m);
+  const std::string moved = "a DecoderModel was used after it was moved from";
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED(moved, m.forward(tokens));
+  REFUSED(moved, m.length());
+  REFUSED(moved, m.truncate(0));
+  REFUSED(moved, m.reset());
+  REFUSED(moved, m.config());
+  REFUSED(moved, m.context());
+  REFUSED(moved, m.cache_bytes());
+  REFUSED(moved, m.program());
+  m = std::move(taken);  // operator=
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(m.length() == 3);
+}

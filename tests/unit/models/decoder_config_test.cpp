@@ -1,0 +1,113 @@
+// Configurations of decoders: what is read, what is refused and with which words.
+#include "rlx/models/decoder_config.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "rlx/formats/json.h"
+#include "rlx/models/rope_frequencies.h"
+#include "tests/support/decoder_reference.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+
+DecoderConfig parsed(const std::string& text) { return parse_decoder_config(JsonDocument::parse(text, "config.json")); }
+std::string refusal(const std::string& text) {
+  return test::error_text([&] { (void)parsed(text); });
+}
+// The configuration of a case, with a member replaced (or, without a value, left out).
+std::string changed(const std::string& name, const std::string& key, const std::string& value) {
+  std::string text = test::decoder_reference(name).config;
+  const std::string member = "\"" + key + "\":";
+  const std::size_t at = text.find(member);
+  if (at == std::string::npos) return text.insert(1, member + value + ",");
+  std::size_t end = at + member.size();
+  for (int depth = 0; depth > 0 || (text[end] != ',' && text[end] != '}'); ++end)
+    depth += text[end] == '{' || text[end] == '[' ? 1 : text[end] == '}' || text[end] == ']' ? -1 : 0;
+  if (value.empty()) return text.erase(at, end - at + (text[end] == ',' ? 1 : 0));
+  return text.replace(at, end - at, member + value);
+}
+
+}  // namespace
+
+TEST_CASE("decoder config: an unknown family names the known ones") {
+  const std::string text = refusal(R"({"model_type": "rwkv"})");
+  CHECK(contains(text, "config.json: \"model_type\" is \"rwkv\", which is no decoder that rlx knows"));
+  for (const std::string& family : decoder_families()) CHECK(contains(text, "'" + family + "'"));
+  CHECK(contains(refusal("{}"), "missing key \"model_type\""));
+}
+
+TEST_CASE("decoder config: sizes that are absent, of another type or do not fit together") {
+  const auto llama = [](const char* key, const char* value) { return refusal(changed("llama2", key, value)); };
+  CHECK(llama("hidden_size", "48").empty());
+  CHECK(contains(llama("hidden_size", ""), "missing key \"hidden_size\""));
+  CHECK(contains(llama("hidden_size", "\"48\""), "\"hidden_size\" must be an integer, got a string"));
+  CHECK(contains(llama("hidden_size", "0"), "\"hidden_size\" is 0, expected 1 to"));
+  CHECK(contains(llama("vocab_size", "99999999999"), "\"vocab_size\" is 99999999999"));
+  CHECK(contains(llama("num_hidden_layers", "1000000"), "\"num_hidden_layers\" is 1000000, expected 1 to 1024"));
+  CHECK(contains(llama("num_key_value_heads", "3"), "\"num_attention_heads\" 4 is not a multiple of"));
+  CHECK(contains(llama("rms_norm_eps", "0"), "\"rms_norm_eps\" is 0, expected a positive number"));
+  CHECK(contains(llama("hidden_act", "\"mish\""), "\"hidden_act\" is \"mish\""));
+  CHECK(contains(llama("rope_theta", "-1"), "\"rope_theta\" is -1"));
+  CHECK(contains(llama("rope_scaling", R"({"rope_type":"mrope"})"), "the rope scaling \"mrope\" is not known"));
+  CHECK(contains(llama("rope_scaling", R"({"rope_type":"linear"})"), "\"factor\" is 0, expected a positive number"));
+  CHECK(contains(llama("rope_scaling", "3"), "\"rope_scaling\" must be an object"));
+  CHECK(contains(llama("head_dim", "1"), "expected an even number from 2 on"));
+  CHECK(parsed(changed("llama2", "num_key_value_heads", "null")).kv_heads == 4);
+  CHECK(parsed(changed("llama2", "head_dim", "")).head_dim == 12);
+  CHECK(contains(refusal(changed("gemma2", "layer_types", R"(["full_attention"])")), "has 1 entries for 4 layers"));
+  CHECK(contains(refusal(changed("gemma2", "layer_types", R"(["full_attention","a","b","c"])")),
+                 "\"layer_types\" holds \"a\""));
+  CHECK(
+      contains(refusal(changed("phi3", "rope_scaling", R"({"type":"longrope","short_factor":[1],"long_factor":[1]})")),
+               "\"short_factor\" has 1 entries for 8 pairs"));
+  CHECK(contains(refusal(changed("qwen3_moe", "num_experts_per_tok", "9")), "but there are 8 experts"));
+  CHECK(contains(refusal(changed("deepseek_v2", "topk_method", "\"noaux_tc\"")), "known are greedy"));
+  CHECK(contains(refusal(changed("deepseek_v2", "n_group", "3")), "is not a multiple of \"n_group\" 3"));
+  CHECK(contains(refusal(changed("gpt2", "add_cross_attention", "true")), "\"add_cross_attention\" is true"));
+}
+
+TEST_CASE("decoder config: the newer layout of rotary positions says the same") {
+  const auto same = [](const DecoderConfig& a, const DecoderConfig& b) {
+    REQUIRE(a.ropes.size() == b.ropes.size());
+    for (std::size_t i = 0; i < a.ropes.size(); ++i) {
+      CHECK(rope_frequencies(a.ropes[i], 100) == rope_frequencies(b.ropes[i], 100));
+      CHECK(a.ropes[i].table_scale == b.ropes[i].table_scale);
+    }
+  };
+  const auto newer = [](const std::string& name, const std::string& parameters) {
+    std::string text = changed(name, "rope_parameters", parameters);
+    for (const char* key : {"rope_theta", "rope_scaling"}) {
+      const std::size_t at =
+          text.find(std::string("\"") + key + "\":", text.find("rope_parameters") + 15 + parameters.size());
+      if (at != std::string::npos) text.replace(at + 1, 4, "none");
+    }
+    return parsed(text);
+  };
+  same(parsed(test::decoder_reference("llama3").config),
+       newer("llama3", R"({"rope_type":"llama3","rope_theta":1000.0,"factor":8.0,"low_freq_factor":1.0,)"
+                       R"("high_freq_factor":4.0,"original_max_position_embeddings":64})"));
+  same(parsed(test::decoder_reference("gemma3").config),
+       newer("gemma3", R"({"full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":1000000.0},)"
+                       R"("sliding_attention":{"rope_type":"default","rope_theta":10000.0}})"));
+}
+
+TEST_CASE("decoder config: angles of known checkpoints") {
+  // Llama 3.1: wavelengths below 2048 stay, those above 8192 are stretched by 8, between them in part.
+  RopeSpec s{.theta = 500000, .rotated = 128, .scaling = RopeScaling::Llama3, .factor = 8, .original_context = 8192};
+  const std::vector<float> f = rope_frequencies(s, 1), plain = rope_frequencies({.theta = 500000, .rotated = 128}, 1);
+  CHECK(f[0] == 1);
+  CHECK(f[10] == plain[10]);
+  CHECK(f[63] == plain[63] / 8);
+  CHECK(f[32] < plain[32]);
+  CHECK(f[32] > plain[32] / 8);
+  CHECK(plain[1] == doctest::Approx(std::pow(500000.0, -1.0 / 64)).epsilon(1e-6));
+}
+
+}  // namespace rlx
