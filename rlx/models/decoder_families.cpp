@@ -147,6 +147,10 @@ MoeSpec read_experts(const ConfigKeys& k, std::string_view count, std::string_vi
   return m;
 }
 
+void name_experts(DecoderNames& n, const std::string& prefix) {
+  n.expert_gate = prefix + "gate_proj", n.expert_up = prefix + "up_proj", n.expert_down = prefix + "down_proj";
+}
+
 void read_qwen3_moe(const ConfigKeys& k, DecoderConfig& c) {
   read_llama(k, c);
   c.ff_bias = false;
@@ -155,7 +159,8 @@ void read_qwen3_moe(const ConfigKeys& k, DecoderConfig& c) {
   MoeSpec m = read_experts(k, "num_experts", "moe_intermediate_size");
   m.normalize = k.flag("norm_topk_prob", false);
   c.moe = m;
-  c.names.router = "mlp.gate", c.names.expert = "mlp.experts.{}.";
+  c.names.router = "mlp.gate";
+  name_experts(c.names, "mlp.experts.{}.");
   std::vector<double> dense;
   if (k.has("mlp_only_layers")) dense = k.numbers("mlp_only_layers");
   const std::int64_t step = k.size_or("decoder_sparse_step", 1, 1, kMostLayers);
@@ -317,10 +322,13 @@ void read_gpt_oss(const ConfigKeys& k, DecoderConfig& c) {
   c.names.sinks = "self_attn.sinks";
   MoeSpec m = read_experts(k, "num_local_experts", "intermediate_size");
   m.router = RouterKind::TopKSoftmax;
-  m.stacked = true, m.alpha = 1.702;
+  m.layout = ExpertLayout::Interleaved;
+  m.bias = m.router_bias = true;
   m.clamp = positive(k, "swiglu_limit", 7);
   c.moe = m;
-  c.names.router = "mlp.router", c.names.experts = "mlp.experts.";
+  DecoderNames& n = c.names;
+  n.router = "mlp.router", n.expert_gate = "mlp.experts.gate_up_proj", n.expert_down = "mlp.experts.down_proj";
+  n.expert_weight = "", n.expert_bias = "_bias";
   for (DecoderLayer& layer : c.layers) layer.moe = true;
   read_windows(k, c, k.size_or("sliding_window", 128), [](std::size_t i) { return i % 2 == 0; });
 }
@@ -363,7 +371,10 @@ void read_deepseek_v2(const ConfigKeys& k, DecoderConfig& c) {
     k.unsupported(concat_text("\"topk_method\" is \"", method, "\""), "known are greedy and group_limited_greedy");
   }
   c.moe = m;
-  n.router = "mlp.gate", n.expert = "mlp.experts.{}.", n.shared = "mlp.shared_experts.";
+  n.router = "mlp.gate";
+  name_experts(n, "mlp.experts.{}.");
+  const std::string shared = "mlp.shared_experts.";
+  n.shared_gate = shared + "gate_proj", n.shared_up = shared + "up_proj", n.shared_down = shared + "down_proj";
   const std::int64_t dense = k.size_or("first_k_dense_replace", 0, 0), every = k.size_or("moe_layer_freq", 1);
   for (std::size_t i = 0; i < c.layers.size(); ++i)
     c.layers[i].moe = static_cast<std::int64_t>(i) >= dense && static_cast<std::int64_t>(i) % every == 0;

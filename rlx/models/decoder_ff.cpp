@@ -27,38 +27,51 @@ Expr DecoderBuilder::feed_forward(Expr x) {
   return linear(y, at(n.down), c_.hidden_size, c_.ff_bias);
 }
 
-// Rows of x [T * used, H] through the experts `ids` [T * used].
-Expr DecoderBuilder::expert_outputs(Expr rows, Expr ids) {
+// rows [M, in] times the matrices `name` of their experts `ids` [M]: [M, out].
+Expr DecoderBuilder::expert_product(Expr rows, Expr ids, const std::string& name, std::int64_t out) {
   const MoeSpec& m = *c_.moe;
-  const auto all = [&](const std::string& name, std::int64_t k, std::int64_t n) {
+  const DecoderNames& n = c_.names;
+  const std::int64_t in = rows.dim(1).value();
+  Expr w;
+  if (m.layout == ExpertLayout::Apart) {
     std::vector<std::string> names;
-    for (std::int64_t e = 0; e < m.experts; ++e)
-      names.push_back(at(with_number(c_.names.expert, e)) + name + ".weight");
-    return flow_.experts(names, k, n);
-  };
-  const Expr gate = g_.grouped_dot(rows, all("gate_proj", c_.hidden_size, m.ff_size), ids);
-  const Expr up = g_.grouped_dot(rows, all("up_proj", c_.hidden_size, m.ff_size), ids);
-  return g_.grouped_dot(g_.activation(c_.activation, gate) * up, all("down_proj", m.ff_size, c_.hidden_size), ids);
+    for (std::int64_t e = 0; e < m.experts; ++e) names.push_back(at(with_number(name, e)) + n.expert_weight);
+    w = flow_.experts(names, in, out);
+  } else if (m.layout == ExpertLayout::Stacked) {
+    w = g_.transpose(flow_.weight(at(name) + n.expert_weight, {m.experts, out, in}), {0, 2, 1});
+  } else {
+    w = flow_.weight(at(name) + n.expert_weight, {m.experts, in, out});
+  }
+  const Expr y = g_.grouped_dot(rows, w, ids);
+  return m.bias ? y + g_.gather(flow_.weight(at(name) + n.expert_bias, {m.experts, out}), ids) : y;
 }
 
-// The same of gpt-oss: matrices [E, in, out] with biases, gate and up in turn, both clamped.
-Expr DecoderBuilder::stacked_outputs(Expr rows, Expr ids) {
+Expr DecoderBuilder::expert_outputs(Expr rows, Expr ids) {
   const MoeSpec& m = *c_.moe;
-  const auto product = [&](Expr x, const std::string& name, std::int64_t k, std::int64_t n) {
-    const Expr w = flow_.weight(at(c_.names.experts) + name, {m.experts, k, n});
-    const Expr bias = flow_.weight(at(c_.names.experts) + name + "_bias", {m.experts, n});
-    return g_.grouped_dot(x, w, ids) + g_.gather(bias, ids);
-  };
-  const Expr both = product(rows, "gate_up_proj", c_.hidden_size, 2 * m.ff_size);
-  const Expr pairs = g_.reshape(both, {both.dim(0), m.ff_size, 2});
-  const auto part = [&](std::int64_t i) { return g_.reshape(g_.narrow(pairs, 2, i, 1), {both.dim(0), m.ff_size}); };
-  const Expr gate = g_.min(part(0), m.clamp), up = g_.max(g_.min(part(1), m.clamp), -m.clamp);
-  return product((up + 1) * gate * g_.sigmoid(gate * m.alpha), "down_proj", m.ff_size, c_.hidden_size);
+  const DecoderNames& n = c_.names;
+  Expr gate, up;
+  if (m.layout == ExpertLayout::Interleaved) {
+    const Expr both = expert_product(rows, ids, n.expert_gate, 2 * m.ff_size);
+    const Expr pairs = g_.reshape(both, {both.dim(0), m.ff_size, 2});
+    const auto part = [&](std::int64_t i) { return g_.reshape(g_.narrow(pairs, 2, i, 1), {both.dim(0), m.ff_size}); };
+    gate = part(0), up = part(1);
+  } else {
+    gate = expert_product(rows, ids, n.expert_gate, m.ff_size);
+    up = expert_product(rows, ids, n.expert_up, m.ff_size);
+  }
+  Expr y;
+  if (m.clamp != 0) {
+    gate = g_.min(gate, m.clamp), up = g_.max(g_.min(up, m.clamp), -m.clamp);
+    y = (up + 1) * gate * g_.sigmoid(gate * m.alpha);
+  } else {
+    y = g_.activation(c_.activation, gate) * up;
+  }
+  return expert_product(y, ids, n.expert_down, c_.hidden_size);
 }
 
 Expr DecoderBuilder::experts(Expr x) {
   const MoeSpec& m = *c_.moe;
-  const Expr scores = flow_.linear(x, at(c_.names.router), m.experts, m.stacked);
+  const Expr scores = flow_.linear(x, at(c_.names.router), m.experts, m.router_bias);
   Expr weights, chosen;  // [T, used]
   if (m.router == RouterKind::TopKSoftmax) {
     const auto best = g_.top_k(scores, m.used);
@@ -82,12 +95,12 @@ Expr DecoderBuilder::experts(Expr x) {
   const Dim rows = tokens_ * Dim(m.used);
   const Expr spread = g_.expand(g_.reshape(x, {tokens_, 1, c_.hidden_size}), {tokens_, m.used, c_.hidden_size});
   const Expr each = g_.reshape(spread, {rows, c_.hidden_size}), ids = g_.reshape(chosen, {rows});
-  Expr y = m.stacked ? stacked_outputs(each, ids) : expert_outputs(each, ids);
+  Expr y = expert_outputs(each, ids);
   y = g_.reshape(y, {tokens_, m.used, c_.hidden_size}) * g_.reshape(weights, {tokens_, m.used, 1});
   y = g_.sum(y, {1});
   if (m.shared_ff_size == 0) return y;
-  const std::string shared = at(c_.names.shared);
-  return y + gated(x, shared + "gate_proj", shared + "up_proj", shared + "down_proj", m.shared_ff_size);
+  const DecoderNames& n = c_.names;
+  return y + gated(x, at(n.shared_gate), at(n.shared_up), at(n.shared_down), m.shared_ff_size);
 }
 
 }  // namespace rlx

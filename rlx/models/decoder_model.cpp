@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "rlx/error.h"
+#include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors_folder.h"
 #include "rlx/models/decoder.h"
+#include "rlx/models/gguf_decoder.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
@@ -192,14 +194,22 @@ DecoderModel::Impl& DecoderModel::impl() const {
   return *impl_;
 }
 
-DecoderModel DecoderModel::load(const std::string& folder, const DecoderOptions& options, const Session& session) try {
-  DecoderConfig config = read_decoder_config(folder);
+DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& options, const Session& session) try {
+  DecoderConfig config;
+  ModelWeights weights;
+  if (is_file(path)) {
+    const std::shared_ptr<GgufFile> file = GgufFile::open(path);
+    config = read_decoder_config(*file);
+    weights = gguf_weights(file);
+  } else {
+    config = read_decoder_config(path);
+    const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
+    weights = {folder, folder->source()};
+  }
   const DecoderGraphOptions graph = graph_options(config, options);
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages);
-  const std::shared_ptr<SafetensorsFolder> weights = SafetensorsFolder::open(folder);
-  CompiledGraph program = session.compile_with(build_decoder(config, {weights, weights->source()}, graph),
-                                               compile_options(config, options));
-  program.load_params(weights, LoadMode::Subset);
+  CompiledGraph program = session.compile_with(build_decoder(config, weights, graph), compile_options(config, options));
+  program.load_params(weights.loader, LoadMode::Subset);
   return DecoderModel(std::unique_ptr<Impl>(new Impl{std::move(config), graph, std::move(cache), std::move(program)}));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::load");

@@ -1,4 +1,4 @@
-// A language model that is ready to run: a Hugging Face folder in, logits out.
+// A language model that is ready to run: a Hugging Face folder or a GGUF file in, logits out.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +44,10 @@ struct SequenceTokens {
 /// A decoder with its weights and its cache. One call at a time.
 class DecoderModel {
  public:
-  /// Loads `folder` (config.json, *.safetensors) and compiles it for `session`. Weights are read in their own dtype.
-  /// Errors: those of read_decoder_config, SafetensorsFolder::open and build_decoder.
-  static DecoderModel load(const std::string& folder, const DecoderOptions& options = {},
+  /// Loads a Hugging Face folder (config.json, *.safetensors) or a GGUF file and compiles it for `session`. Weights are
+  /// read as they are, in their own dtype or as blocks. Errors: those of read_decoder_config, of
+  /// SafetensorsFolder::open or GgufFile::open, and of build_decoder.
+  static DecoderModel load(const std::string& path, const DecoderOptions& options = {},
                            const Session& session = Session());
   ~DecoderModel();
   DecoderModel(DecoderModel&&) noexcept;

@@ -4,8 +4,10 @@
 #include "rlx/formats/safetensors_folder.h"
 #include "rlx/models/decoder.h"
 #include "rlx/models/decoder_model.h"
+#include "rlx/models/gguf_decoder.h"
 #include "rlx/models/rope_frequencies.h"
 #include "tests/support/decoder_reference.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/api/misuse.h"
 
@@ -106,6 +108,12 @@ TEST_CASE("misuse: decoders") {
   REFUSED("experts", build_decoder(c, weights, {}));
   c = small_config(), c.layers.clear();
   REFUSED("no layers", build_decoder(c, weights, {}));
+}
+
+TEST_CASE("misuse: decoders of gguf files") {
+  REFUSED("no file was given", gguf_weights(nullptr));
+  const std::string none = test::GgufBytes().text("general.architecture", "").bytes();
+  REFUSED("known are", read_decoder_config(*GgufFile::from_bytes(std::as_bytes(std::span(none)), "f.gguf")));
 }
 
 TEST_CASE("misuse: caches of keys and values") {

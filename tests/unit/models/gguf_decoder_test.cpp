@@ -1,0 +1,107 @@
+// Decoders from GGUF files: the same logits as from the folders they were converted from, in f32 and in blocks.
+#include "rlx/models/gguf_decoder.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "rlx/models/decoder_model.h"
+#include "tests/support/decoder_gguf.h"
+#include "tests/support/decoder_reference.h"
+#include "tests/support/error_text.h"
+#include "tests/support/gguf_bytes.h"
+#include "tests/support/temp_dir.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+
+DecoderOptions whole_context(const test::DecoderReference& r) {
+  DecoderOptions o;
+  o.context = static_cast<std::int64_t>(r.tokens.size());  // Phi-3's angles depend on it
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("gguf decoder: files as llama.cpp's converter makes them give the reference's logits") {
+  std::set<std::string> families;
+  for (const std::string& name : test::decoder_references()) {
+    if (!test::has_gguf(name)) continue;
+    CAPTURE(name);
+    const test::DecoderReference r = test::decoder_reference(name);
+    const test::TempDir folder;
+    DecoderModel m = DecoderModel::load(folder.write("m.gguf", test::decoder_gguf(r)), whole_context(r));
+    families.insert(m.config().family);
+    CHECK(test::logit_error(m.forward(r.tokens), r) <= 2e-5);
+  }
+  for (const std::string& family : gguf_architectures())
+    CHECK_MESSAGE(families.contains(family), family, " is not proved");
+}
+
+TEST_CASE("gguf decoder: weights in blocks are read as they are, and mean what they decode to") {
+  // Rows of 48 and 80 elements: blocks of 32 fit none of the former; OLMo 2's down projection has 80. Phi-3's rows of
+  // 64 all fit.
+  const test::DecoderReference r = test::decoder_reference("phi3");
+  const std::string f32 = test::decoder_gguf(r);
+  for (const QuantScheme scheme : {QuantScheme::Q8_0, QuantScheme::Q4_0, QuantScheme::Q5_1}) {
+    CAPTURE(std::string(quant_scheme_name(scheme)));
+    const test::TempDir folder;
+    const std::string path = folder.write("blocks.gguf", test::with_blocks(f32, scheme));
+    const auto file = GgufFile::open(path);
+    // The same numbers in a file of floats.
+    test::GgufBytes plain;
+    for (const GgufValue& v : file->metadata())
+      plain.value(v.key(), v.kind(), std::string(reinterpret_cast<const char*>(v.raw().data()), v.raw().size()));
+    std::int64_t encoded = 0;
+    for (const GgufTensor& t : file->tensors()) {
+      encoded += !t.info().dtype;
+      const Tensor x = file->decoded(t.name);
+      plain.records += test::gguf_string(t.name) + test::number_bytes(static_cast<std::uint32_t>(t.dims.size()));
+      for (auto d = t.dims.rbegin(); d != t.dims.rend(); ++d)
+        plain.records += test::number_bytes(static_cast<std::uint64_t>(*d));
+      plain.records += test::number_bytes(std::uint32_t{0}) + test::number_bytes(std::uint64_t{plain.data.size()});
+      plain.data.append(reinterpret_cast<const char*>(x.data()), x.size_bytes());
+      plain.data.append((32 - plain.data.size() % 32) % 32, '\0');
+      ++plain.tensors;
+    }
+    CHECK(encoded >= 8);
+    DecoderModel codes = DecoderModel::load(path, whole_context(r));
+    DecoderModel floats = DecoderModel::load(folder.write("plain.gguf", plain.bytes()), whole_context(r));
+    test::DecoderReference want = r;
+    want.logits = floats.forward(r.tokens);
+    CHECK(test::logit_error(codes.forward(r.tokens), want) <= 2e-5);
+    CHECK(test::logit_error(want.logits, r) > 1e-3);  // they are other weights than the reference's
+    CHECK(test::logit_error(want.logits, r) < 1);
+  }
+}
+
+TEST_CASE("gguf decoder: what is wrong with a file is named") {
+  const std::string f32 = test::decoder_gguf(test::decoder_reference("llama2"));
+  const auto refusal = [](const std::string& bytes) {
+    const test::TempDir folder;
+    const std::string path = folder.write("m.gguf", bytes);
+    return test::error_text([&] { (void)DecoderModel::load(path); });
+  };
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string out = f32;
+    REQUIRE(from.size() == to.size());
+    const std::size_t at = out.find(from);
+    REQUIRE(at != std::string::npos);
+    return out.replace(at, from.size(), to);
+  };
+  CHECK(refusal(f32).empty());
+  std::string text = refusal(test::GgufBytes().text("general.architecture", "rwkv6").bytes());
+  CHECK(contains(text, "\"general.architecture\" is \"rwkv6\", which is no decoder that rlx knows"));
+  for (const std::string& known : gguf_architectures()) CHECK(contains(text, "'" + known + "'"));
+  CHECK(contains(refusal(test::GgufBytes().text("general.architecture", "llama").bytes()), "token_embd.weight"));
+  CHECK(contains(refusal(changed("llama.block_count", "llama.blokc_count")), "llama.block_count"));
+  text = refusal(changed("blk.1.attn_norm.weight", "blk.1.attn_nomr.weight"));
+  CHECK(contains(text, "1 tensor is missing: 'blk.1.attn_norm.weight'"));
+  CHECK(contains(text, "belongs to no part of a llama of 3 layers: 'blk.1.attn_nomr.weight'"));
+}
+
+}  // namespace rlx
