@@ -37,7 +37,8 @@ std::string nibble(KernelBuilder& k, const Ref& codes, std::string_view i) {
 const char* decoder_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Dequantize>();
   if (!computes(op.dtype)) return "WGSL has no type for the dtype of the result";
-  if (is_block_scheme(op.scheme)) return nullptr;
+  if (is_block_scheme(op.scheme))
+    return block_layout(op.scheme).plain() ? nullptr : "the kernel decodes no blocks with tables or other units";
   if (!reads_codes(g.shape(*operand(g, id, 0)).dtype())) return "the kernel decodes integers of up to 16 bits";
   for (int place : {kScale, kGlobalScale})
     if (const Value* v = operand(g, id, place))
@@ -208,6 +209,8 @@ void Decoder::blocks() {
       text += concat_text("let s = ", byte(at(0) + " + g"), ";\n");
       scale = "f32(bitcast<i32>(s << 24u) >> 24u)";
       break;
+    case GroupScales::SplitSixBits:
+    case GroupScales::E4M3: check(false, "decoder_refuses refuses such scales"); break;
   }
   // y = c s.x + s.y
   const std::string factor = scale.empty() ? "d" : concat_text("d * ", scale);

@@ -32,6 +32,7 @@ Result<Shapes> infer_blocks(const InferContext& c, const ops::Quantize& op) {
   const BlockLayout& l = block_layout(op.scheme);
   const std::string_view scheme = enum_name(op.scheme);
   const Shape& x = c.input("x");
+  if (!makes_blocks(op.scheme)) return c.attr_error("blocks of ", scheme, " are decoded, not made");
   if (l.scales != GroupScales::None)
     return c.attr_error("the blocks of ", scheme,
                         " are made on the host: quantize_blocks searches for their scales; pass them as u8 codes");
@@ -150,7 +151,7 @@ struct QuantizeRules {
     for (int i = 1; i < kNumQuantSchemes; ++i) {
       Op blocks;
       blocks.scheme = static_cast<QuantScheme>(i), blocks.dtype = DType::U8;
-      if (block_layout(blocks.scheme).scales == GroupScales::None)
+      if (makes_blocks(blocks.scheme) && block_layout(blocks.scheme).scales == GroupScales::None)
         s.add_discrete(std::string(enum_name(blocks.scheme)), {f32({2, 64})}, blocks);
     }
     Op rows;

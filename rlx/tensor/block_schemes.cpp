@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "rlx/error.h"
+#include "rlx/tensor/block_grids.h"
 #include "rlx/tensor/half.h"
 
 namespace rlx {
@@ -17,7 +19,14 @@ constexpr int kMaxElements256 = 256, kMaxGroups = 16;
 
 // clang-format off
 constexpr auto kNone = GroupScales::None, kNibbles = GroupScales::Nibbles, kPairs = GroupScales::SixBitPairs,
-               kSixBits = GroupScales::SixBits, kBytes = GroupScales::SignedBytes;
+               kSixBits = GroupScales::SixBits, kBytes = GroupScales::SignedBytes, kSplit = GroupScales::SplitSixBits,
+               kE4M3 = GroupScales::E4M3;
+constexpr auto kOffset = BlockCodes::Offset, kTable = BlockCodes::Table, kTernary = BlockCodes::Ternary,
+               kGrid = BlockCodes::Grid;
+constexpr auto kF16 = BlockUnit::F16, kF32 = BlockUnit::F32, kE8M0 = BlockUnit::HalfE8M0, kOne = BlockUnit::One;
+constexpr std::int8_t kSign[] = {-1, 1},
+                      kCurve[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+                      kTwiceE2M1[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 constexpr BlockLayout kLayouts[] = {
   //          elements bytes    low codes       high codes    offset d    m  adds_m  scales     at group
   {QuantScheme::Q8_0,  32,  34, { 2,  32, 8, 32}, {  0,  0, 0,  0}, 128,   0, -1, false, kNone,      0, 32},
@@ -30,10 +39,27 @@ constexpr BlockLayout kLayouts[] = {
   {QuantScheme::Q4_K, 256, 144, {16, 128, 4, 32}, {  0,  0, 0,  0},   0,   0,  2, false, kPairs,     4, 32},
   {QuantScheme::Q5_K, 256, 176, {48, 128, 4, 32}, { 16, 32, 1, 32},   0,   0,  2, false, kPairs,     4, 32},
   {QuantScheme::Q6_K, 256, 210, { 0, 128, 4, 64}, {128, 64, 2, 32},  32, 208, -1, false, kBytes,   192, 16},
+  {QuantScheme::Q8_K, 256, 292, { 4, 256, 8, 256}, { 0, 0, 0,  0}, 128,   0, -1, false, kNone,      0, 256, kOffset, kF32},
+  {QuantScheme::Q1_0, 128,  18, { 2,  16, 1,  1}, {  0,  0, 0,  0},   0,   0, -1, false, kNone,      0, 128, kTable, kF16, kSign},
+  {QuantScheme::TQ1_0, 256, 54, { 0,  52, 8, 52}, {  0,  0, 0,  0},   1,  52, -1, false, kNone,      0, 256, kTernary},
+  {QuantScheme::TQ2_0, 256, 66, { 0,  64, 2, 32}, {  0,  0, 0,  0},   1,  64, -1, false, kNone,      0, 256},
+  {QuantScheme::IQ4_NL, 32, 18, { 2,  16, 4, 16}, {  0,  0, 0,  0},   0,   0, -1, false, kNone,      0, 32, kTable, kF16, kCurve},
+  {QuantScheme::IQ4_XS, 256, 136, {8, 128, 4, 16}, { 0,  0, 0,  0},   0,   0, -1, false, kSplit,     2, 32, kTable, kF16, kCurve},
+  {QuantScheme::MXFP4, 32,  17, { 1,  16, 4, 16}, {  0,  0, 0,  0},   0,   0, -1, false, kNone,      0, 32, kTable, kE8M0, kTwiceE2M1},
+  {QuantScheme::NVFP4, 64,  36, { 4,  32, 4,  8}, {  0,  0, 0,  0},   0,  -1, -1, false, kE4M3,      0, 16, kTable, kOne, kTwiceE2M1},
+  {QuantScheme::IQ2_XXS, 256, 66, {}, {}, 0, 0, -1, false, kNone, 0, 32, kGrid},
+  {QuantScheme::IQ2_XS, 256, 74, {}, {}, 0, 0, -1, false, kNone, 0, 16, kGrid},
+  {QuantScheme::IQ2_S, 256, 82, {}, {}, 0, 0, -1, false, kNone, 0, 16, kGrid},
+  {QuantScheme::IQ3_XXS, 256, 98, {}, {}, 0, 0, -1, false, kNone, 0, 32, kGrid},
+  {QuantScheme::IQ3_S, 256, 110, {}, {}, 0, 0, -1, false, kNone, 0, 32, kGrid},
+  {QuantScheme::IQ1_S, 256, 50, {}, {}, 0, 0, -1, false, kNone, 0, 32, kGrid},
+  {QuantScheme::IQ1_M, 256, 56, {}, {}, 0, -1, -1, false, kNone, 0, 16, kGrid},
 };
 // clang-format on
-constexpr std::string_view kSchemeNames[kNumQuantSchemes] = {"affine", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
-                                                       "q2_k",   "q3_k", "q4_k", "q5_k", "q6_k"};
+constexpr std::string_view kSchemeNames[kNumQuantSchemes] = {
+    "affine", "q8_0",    "q4_0",   "q4_1",  "q5_0",    "q5_1",  "q2_k",   "q3_k",   "q4_k",
+    "q5_k",   "q6_k",    "q8_k",   "q1_0",  "tq1_0",   "tq2_0", "iq4_nl", "iq4_xs", "mxfp4",
+    "nvfp4",  "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq1_s",  "iq1_m"};
 static_assert(std::size(kLayouts) == kNumQuantSchemes - 1);
 
 // What a block says, unpacked.
@@ -84,6 +110,15 @@ void unpack_scales(const BlockLayout& l, const std::uint8_t* bytes, Block& out) 
     case GroupScales::SignedBytes:
       for (int g = 0; g < l.groups(); ++g) out.scale[at(g)] = (p[g] ^ 128) - 128;
       return;
+    case GroupScales::SplitSixBits:
+      for (int g = 0; g < 8; ++g) {
+        const int low = p[2 + g / 2] >> (g % 2 * 4) & 15, high = p[g / 4] >> (g % 4 * 2) & 3;
+        out.scale[at(g)] = (low | high << 4) - 32;
+      }
+      return;
+    case GroupScales::E4M3:
+      for (int g = 0; g < l.groups(); ++g) out.scale[at(g)] = p[g];
+      return;
   }
 }
 
@@ -115,14 +150,45 @@ void pack_scales(const BlockLayout& l, const Block& in, std::uint8_t* bytes) {
     case GroupScales::SignedBytes:
       for (int g = 0; g < l.groups(); ++g) p[g] = byte(scale(g));
       return;
+    case GroupScales::SplitSixBits:
+    case GroupScales::E4M3: check(false, "blocks with such scales are not made"); return;
+  }
+}
+
+float load_unit(const BlockLayout& l, const std::uint8_t* bytes) {
+  switch (l.unit) {
+    case BlockUnit::F16: return load_f16(bytes + l.d_at);
+    case BlockUnit::F32: {
+      float d;
+      std::memcpy(&d, bytes + l.d_at, sizeof d);
+      return d;
+    }
+    case BlockUnit::HalfE8M0: return std::ldexp(1.0F, bytes[l.d_at] - 128);
+    case BlockUnit::One: return 1;
+  }
+  return 1;
+}
+
+// The digit with weight 3^k of a byte is the top of what (3^k byte) mod 256 leaves of it.
+void unpack_ternary(const BlockLayout& l, const std::uint8_t* bytes, Block& b) {
+  const std::uint8_t* p = bytes + l.low.at;
+  std::size_t e = 0;
+  for (const auto& [count, digits] : {std::pair{32, 5}, std::pair{16, 5}, std::pair{4, 4}}) {
+    for (int k = 0, power = 1; k < digits; ++k, power *= 3)
+      for (int i = 0; i < count; ++i) b.q[e++] = (p[i] * power & 255) * 3 >> 8;
+    p += count;
   }
 }
 
 Block unpack(const BlockLayout& l, const std::uint8_t* bytes) {
   Block b;
-  b.d = load_f16(bytes + l.d_at);
+  b.d = load_unit(l, bytes);
   if (l.m_at >= 0) b.m = load_f16(bytes + l.m_at);
   unpack_scales(l, bytes, b);
+  if (l.codes == BlockCodes::Ternary) {
+    unpack_ternary(l, bytes, b);
+    return b;
+  }
   const int mask = (1 << l.low.width) - 1;
   walk_bits(l.low, [&](int e, int at, int shift) { b.q[static_cast<std::size_t>(e)] = bytes[at] >> shift & mask; });
   walk_bits(l.high, [&](int e, int at, int shift) {
@@ -146,13 +212,23 @@ void pack(const BlockLayout& l, const Block& b, std::uint8_t* bytes) {
             [&](int e, int at, int shift) { put(at, b.q[static_cast<std::size_t>(e)] >> l.low.width << shift); });
 }
 
+// Half of the number of an unsigned F8E4M3; the sign's bit is not looked at, and what would be NaN without it is 0.
+float half_e4m3(int code) {
+  const int exponent = code >> 3 & 15, mantissa = code & 7;
+  if (code == 127) return 0;
+  return exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -10)
+                       : std::ldexp(static_cast<float>(8 + mantissa), exponent - 11);
+}
+
 // Factor and shift of a group: y = factor * q - shift.
 struct Grid {
   float factor, shift;
 };
 Grid grid_of(const BlockLayout& l, const Block& b, int group) {
   const auto g = static_cast<std::size_t>(group);
-  const float factor = l.scales == GroupScales::None ? b.d : b.d * static_cast<float>(b.scale[g]);
+  const float factor = l.scales == GroupScales::None   ? b.d
+                       : l.scales == GroupScales::E4M3 ? half_e4m3(b.scale[g])
+                                                       : b.d * static_cast<float>(b.scale[g]);
   const float shift = l.adds_m ? -b.m : l.has_mins() ? b.m * static_cast<float>(b.min[g]) : 0.0F;
   return {factor, shift};
 }
@@ -161,9 +237,22 @@ void decode(const BlockLayout& l, const Block& b, float* out) {
   for (int g = 0; g < l.groups(); ++g) {
     const Grid grid = grid_of(l, b, g);
     for (int e = g * l.group; e < (g + 1) * l.group; ++e) {
-      const float y = grid.factor * static_cast<float>(b.q[static_cast<std::size_t>(e)] - l.offset);
+      const int q = b.q[static_cast<std::size_t>(e)];
+      const float y = grid.factor * static_cast<float>(l.values ? l.values[q] : q - l.offset);
       out[e] = l.m_at >= 0 ? y - grid.shift : y;
     }
+  }
+}
+
+void decode_grid(const BlockLayout& l, const BlockGrid& grid, const std::uint8_t* bytes, float* out) {
+  const GridBlock b = unpack_grid_block(l, bytes);
+  for (int e = 0; e < l.elements; ++e) {
+    const auto eighth = static_cast<std::size_t>(e / 8);
+    const std::size_t row = b.row[static_cast<std::size_t>(e / grid.width)];
+    auto v = static_cast<float>(
+        grid.values[row * static_cast<std::size_t>(grid.width) + static_cast<std::size_t>(e % grid.width)]);
+    if (b.sign[eighth] >> e % 8 & 1) v = -v;
+    out[e] = b.d * b.scale[static_cast<std::size_t>(e / l.group)] * (v + b.delta[eighth]);
   }
 }
 
@@ -303,13 +392,23 @@ void dequantize_blocks(QuantScheme scheme, std::span<const std::byte> bytes, std
   check_sizes(l, bytes.size(), out.size());
   const auto* p = reinterpret_cast<const std::uint8_t*>(bytes.data());
   float* y = out.data();
-  for (std::size_t n = bytes.size() / static_cast<std::size_t>(l.bytes); n > 0; --n, p += l.bytes, y += l.elements)
-    decode(l, unpack(l, p), y);
+  const BlockGrid* grid = l.codes == BlockCodes::Grid ? &block_grid(scheme) : nullptr;
+  for (std::size_t n = bytes.size() / static_cast<std::size_t>(l.bytes); n > 0; --n, p += l.bytes, y += l.elements) {
+    if (grid)
+      decode_grid(l, *grid, p, y);
+    else
+      decode(l, unpack(l, p), y);
+  }
 }
+
+bool makes_blocks(QuantScheme scheme) { return is_block_scheme(scheme) && scheme <= QuantScheme::Q6_K; }
 
 void quantize_blocks(QuantScheme scheme, std::span<const float> x, std::span<std::byte> out) {
   const BlockLayout& l = block_layout(scheme);
   check_sizes(l, out.size(), x.size());
+  if (!makes_blocks(scheme))
+    throw Error(ErrorCode::Unsupported, concat_text("blocks of ", quant_scheme_name(scheme), " are decoded, not made"),
+                "make q4_k or q8_0, for example");
   auto* p = reinterpret_cast<std::uint8_t*>(out.data());
   std::array<float, kMaxElements256> values{};
   for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(l.elements), p += l.bytes) {

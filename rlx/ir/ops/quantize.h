@@ -27,7 +27,9 @@ enum class StraightThrough : std::uint8_t { Identity, ClippedIdentity, Tanh, Har
 enum class ScaleMode : std::uint8_t { PerBatch, Ema, Fixed, Learned };
 template <> struct EnumNames<QuantScheme> {
   static constexpr std::string_view values[] = {"affine", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
-                                                "q2_k", "q3_k", "q4_k", "q5_k", "q6_k"};
+                                                "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "q8_k", "q1_0",
+                                                "tq1_0", "tq2_0", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "iq2_xxs",
+                                                "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq1_s", "iq1_m"};
 };
 template <> struct EnumNames<StraightThrough> {
   static constexpr std::string_view values[] = {"identity", "clipped_identity", "tanh", "hard_tanh"};
