@@ -17,8 +17,7 @@ Expr words_at(Graph& g, Expr blocks, const Dims& lead, int at, int count, int by
 Tensor bytes_tensor(const std::vector<int>& values, Dims dims);
 /// A constant F32 vector.
 Expr f32_table(Graph& g, const std::vector<double>& values);
-/// Fields of `width` bits of U8 values [.., n], as a new axis in front of the last: [.., 8 / width, n] for n > 1 given
-/// as [.., 1, n].
+/// The `8 / width` fields of U8 values [.., 1, n], the lowest bits first: [.., 8 / width, n].
 Expr bit_fields(Graph& g, Expr runs, int width);
 /// The F16 number of two bytes given as I32, exactly, as F32. Bits and not a bitcast: sign, exponent by a table of
 /// powers, mantissa times it.

@@ -2,6 +2,7 @@
 """Compares block schemes with the Python package gguf (PyPI, tried with 0.19.0).
 
     gguf_blocks.py [--rlx build/dev/rlx] [--device NAME]... [--blocks N]
+    gguf_blocks.py --sums
 
 Random blocks, and blocks whose scales are every kind of F16 number (subnormal, largest, infinite, NaN), are decoded by
 the reference rule (--oracle) and on each device named: every bit has to agree, NaN counting as NaN. Blocks that
@@ -135,13 +136,33 @@ def check_making(rlx, name, count, rng, extra):
     return None
 
 
+def print_sums():
+    """The table of tests/unit/tensor/block_schemes_test.cpp: sums of the bits of 64 drawn blocks of each scheme."""
+    for name in SCALES:
+        size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]][1]
+        state, drawn = 20, []
+        for _ in range(64 * size):
+            state = (state * 1664525 + 1013904223) % 2**32
+            drawn.append(state >> 24)
+        with np.errstate(all="ignore"):
+            y = decoded(np.array(drawn, np.uint8).reshape(64, size), name).reshape(-1)
+        total = 0
+        for bits in np.where(np.isnan(y), np.uint32(0x7FC00000), y.view(np.uint32)):
+            total = (total * 31 + int(bits)) % 2**64
+        print(f"      {{QuantScheme::{name}, 0x{total:016x}ull}},")
+
+
 def main():
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rlx", default=os.path.join(root, "build", "dev", "rlx"), help="the rlx command")
     parser.add_argument("--device", action="append", default=[], help="also decode on this device")
     parser.add_argument("--blocks", type=int, default=2000, help="random blocks of each scheme")
+    parser.add_argument("--sums", action="store_true", help="print the table of the unit test and do nothing else")
     args = parser.parse_args()
+    if args.sums:
+        print_sums()
+        return 0
     rng = np.random.default_rng(20)
     ways = [("oracle", ["--oracle"])] + [(device, ["--device", device]) for device in args.device]
     failures = 0

@@ -83,6 +83,11 @@ TEST_CASE("misuse: block schemes") {
   dequantize_blocks(QuantScheme::Q8_0, {}, {});
   CHECK(block_layout(QuantScheme::Q6_K).groups() == 16);
   CHECK_FALSE(block_layout(QuantScheme::Q6_K).has_mins());
+  CHECK_FALSE(block_layout(QuantScheme::IQ1_M).plain());
+  CHECK_FALSE(makes_blocks(none));
+  CHECK_FALSE(makes_blocks(QuantScheme::Affine));
+  REFUSED("blocks of mxfp4 are decoded, not made",
+          quantize_blocks(QuantScheme::MXFP4, numbers, std::span(bytes).first(17)));
 }
 
 TEST_CASE("misuse: dimensions") {

@@ -216,7 +216,7 @@ TEST_CASE("quantize: blocks as ops are those of the host, bit for bit") {
   for (int i = 1; i < kNumQuantSchemes; ++i) {
     ops::Quantize op;
     op.scheme = static_cast<QuantScheme>(i), op.dtype = DType::U8;
-    if (block_layout(op.scheme).scales != GroupScales::None) continue;
+    if (!makes_blocks(op.scheme) || block_layout(op.scheme).scales != GroupScales::None) continue;
     INFO(enum_name(op.scheme));
     for (const double size : {1.0, 1e-6, 1e5, 1e-9, 0.0}) {
       Tensor x = sequence({3, 64}, size, size / 3, DType::F32);
@@ -259,6 +259,8 @@ TEST_CASE("shape rules of quantised values name the operand") {
   ops::Quantize k;
   k.scheme = QuantScheme::Q4_K;
   CHECK(contains(infer_error(k, {x}), "are made on the host"));
+  k.scheme = QuantScheme::IQ2_XS;
+  CHECK(contains(infer_error(k, {x}), "blocks of iq2_xs are decoded, not made"));
   k.scheme = QuantScheme::Q8_0;
   CHECK(contains(infer_error(k, {Shape({2, 32}, DType::F32)}), "blocks of q8_0 are u8, not i8"));
   k.dtype = DType::U8;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rlx/tensor/half.h"
+#include "tests/support/block_codes.h"
 #include "tests/support/closeness.h"
 
 using namespace rlx;
@@ -97,6 +98,36 @@ TEST_CASE("block schemes: known blocks decode to known numbers, bit for bit") {
   }
 }
 
+TEST_CASE("block schemes: drawn blocks of every scheme decode as the format's package decodes them") {
+  // Written by tests/parity/gguf_blocks.py --sums: of 64 blocks, h = h * 31 + bits with one pattern for NaN.
+  const std::pair<QuantScheme, std::uint64_t> sums[] = {
+      {QuantScheme::Q8_0, 0x87f2de6bef3d1840ull},    {QuantScheme::Q4_0, 0xea56911db6c22400ull},
+      {QuantScheme::Q4_1, 0xa0be3c5a52b11c9bull},    {QuantScheme::Q5_0, 0x8ea2f37976fd6400ull},
+      {QuantScheme::Q5_1, 0x748cd823b4182e2aull},    {QuantScheme::Q2_K, 0x2479942edf2f8556ull},
+      {QuantScheme::Q3_K, 0xf68a85913e67fc00ull},    {QuantScheme::Q4_K, 0x914165ac14841c09ull},
+      {QuantScheme::Q5_K, 0x0134f49ba97b8264ull},    {QuantScheme::Q6_K, 0xce470f817034b080ull},
+      {QuantScheme::Q8_K, 0xe89dd5ab560bdf2bull},    {QuantScheme::Q1_0, 0x60182302fb000000ull},
+      {QuantScheme::TQ1_0, 0xdfa7ddd95e7bc000ull},   {QuantScheme::TQ2_0, 0xb980ca12ac5d8000ull},
+      {QuantScheme::IQ4_NL, 0x5a1b2ab9b145fa80ull},  {QuantScheme::IQ4_XS, 0x6080873ef6067352ull},
+      {QuantScheme::MXFP4, 0xa7f7aa593bc00000ull},   {QuantScheme::NVFP4, 0x258ed3a6e7d80000ull},
+      {QuantScheme::IQ2_XXS, 0x8fbe1e83ffb1f128ull}, {QuantScheme::IQ2_XS, 0x06fb712b38f97e4cull},
+      {QuantScheme::IQ2_S, 0x3c8ff02015dc75d8ull},   {QuantScheme::IQ3_XXS, 0x2b2afd5654aced78ull},
+      {QuantScheme::IQ3_S, 0xd2dde3e54dc82200ull},   {QuantScheme::IQ1_S, 0xbfbd18c24e1f4700ull},
+      {QuantScheme::IQ1_M, 0x1a71efd52af8d9e0ull},
+  };
+  CHECK(std::size(sums) == kNumQuantSchemes - 1);
+  for (const auto& one : sums) {
+    INFO(quant_scheme_name(one.first));
+    std::vector<std::byte> bytes(64 * static_cast<std::size_t>(block_layout(one.first).bytes));
+    std::uint32_t state = 20;
+    for (std::byte& b : bytes) b = test::next_byte(state);
+    std::uint64_t sum = 0;
+    for (const float v : decoded(one.first, bytes))
+      sum = sum * 31 + (std::isnan(v) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(v));
+    CHECK(sum == one.second);
+  }
+}
+
 TEST_CASE("block schemes: made blocks come back, and every code is the nearest one") {
   // Half a step of the coarsest code beside the largest element: 1 / (2 steps).
   const std::pair<QuantScheme, double> allowed[] = {
@@ -124,6 +155,7 @@ TEST_CASE("block schemes: made blocks come back, and every code is the nearest o
 TEST_CASE("block schemes: zeros, infinities and NaN") {
   for (int i = 1; i < kNumQuantSchemes; ++i) {
     const auto scheme = static_cast<QuantScheme>(i);
+    if (!makes_blocks(scheme)) continue;
     INFO(quant_scheme_name(scheme));
     const auto n = static_cast<std::size_t>(block_layout(scheme).elements);
     for (float v : decoded(scheme, coded(scheme, std::vector<float>(n)))) CHECK(v == 0);
@@ -147,8 +179,12 @@ TEST_CASE("block schemes: layouts hold together") {
   for (int i = 1; i < kNumQuantSchemes; ++i) {
     const BlockLayout& l = block_layout(static_cast<QuantScheme>(i));
     INFO(quant_scheme_name(l.scheme));
+    CHECK(l.scheme == static_cast<QuantScheme>(i));
+    CHECK(l.elements % l.group == 0);
+    CHECK(l.groups() <= 16);
+    if (l.codes == BlockCodes::Grid || l.codes == BlockCodes::Ternary) continue;
     CHECK(l.low.bytes * 8 / l.low.width == l.elements);
     if (l.high.bytes) CHECK(l.high.bytes * 8 / l.high.width == l.elements);
-    CHECK(l.elements % l.group == 0);
+    CHECK((l.codes == BlockCodes::Table) == (l.values != nullptr));
   }
 }
