@@ -32,6 +32,7 @@ set(rlx_package_CLI11 libcli11-dev)
 set(rlx_package_xxhash libxxhash-dev)
 set(rlx_package_simdjson libsimdjson-dev)
 set(rlx_package_utf8proc libutf8proc-dev)
+set(rlx_package_pcre2 libpcre2-dev)
 set(rlx_package_zlib zlib1g-dev)
 
 # Stops the configuration with one message when any of the named dependencies is absent.

@@ -120,9 +120,9 @@ function(rlx_library name)
     rlx_require(xxhash)
     target_link_libraries(rlx_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS} $<BUILD_INTERFACE:rlx_system::xxhash>)
   else()
-    rlx_require(simdjson utf8proc zlib)
+    rlx_require(simdjson utf8proc pcre2 zlib)
     target_link_libraries(rlx_models PUBLIC rlx::core PRIVATE
-      rlx_system::simdjson rlx_system::utf8proc rlx_system::zlib Threads::Threads)
+      rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2 rlx_system::zlib Threads::Threads)
   endif()
 endfunction()
 

@@ -15,4 +15,5 @@ endfunction()
 
 rlx_system_library(simdjson simdjson.h simdjson)
 rlx_system_library(utf8proc utf8proc.h utf8proc)
+rlx_system_library(pcre2 pcre2.h pcre2-8)
 rlx_system_library(zlib zlib.h z)

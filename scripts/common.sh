@@ -1,8 +1,8 @@
 # Shared by demo.sh and test.sh: the packages, the pinned model, and how to get both. Sourced, not run.
 
 # --- the one list of Debian packages ---
-build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev libutf8proc-dev zlib1g-dev
-  libxxhash-dev)
+build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev libutf8proc-dev libpcre2-dev
+  zlib1g-dev libxxhash-dev)
 fetch_packages=(ca-certificates python3 python3-pip)
 # Software that stands in for graphics devices: Mesa's rasterisers, for Vulkan and OpenGL. Chromium has a stricter one.
 device_packages=(mesa-vulkan-drivers libvulkan1 libegl1 libegl-mesa0 libgl1-mesa-dri)

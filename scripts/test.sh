@@ -272,8 +272,8 @@ if [ "$full" = cpu ]; then
   emulated qemu-aarch64-static build/aarch64/tests -L /usr/aarch64-linux-gnu
 
   step "token ids beside the Python package tokenizers"
-  build dev --target wordpiece_ids
-  python3 tests/parity/wordpiece_parity.py --tool build/dev/tests/wordpiece_ids --model "$model_dir"
+  build dev --target token_ids
+  python3 tests/parity/wordpiece_parity.py --tool build/dev/tests/token_ids --model "$model_dir"
 
   step "benches beside their peers, and the other figures"
   build release

@@ -291,6 +291,33 @@ std::vector<JsonValue> JsonValue::elements(std::string_view what) const try {
   throw_out_of_memory("JsonValue::elements");
 }
 
+void JsonValue::read_strings(std::string_view what, std::span<std::string_view> out) const {
+  simdjson::dom::array array;
+  if (Access::element(*this).get_array().get(array) != simdjson::SUCCESS) fail(what, "an array");
+  std::size_t count = 0;
+  for (const simdjson::dom::element element : array) {
+    if (count < out.size() && element.get_string().get(out[count]) != simdjson::SUCCESS)
+      Access::value(element, source_).fail(what, "a string");
+    ++count;
+  }
+  if (count != out.size()) {
+    throw Error(ErrorCode::BadFile,
+                concat_text(*source_, ": \"", what, "\" must be ", out.size(), " strings, got ", count, " values"));
+  }
+}
+
+std::size_t JsonValue::size() const {
+  std::size_t count = 0;
+  simdjson::dom::object object;
+  simdjson::dom::array array;
+  if (Access::element(*this).get_object().get(object) == simdjson::SUCCESS) {
+    count = object.size();
+  } else if (Access::element(*this).get_array().get(array) == simdjson::SUCCESS) {
+    count = array.size();
+  }
+  return count;
+}
+
 std::optional<JsonValue> JsonValue::find(std::string_view key) const {
   simdjson::dom::object object;
   if (Access::element(*this).get_object().get(object) != simdjson::SUCCESS) return std::nullopt;

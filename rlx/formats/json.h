@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,11 @@ class JsonValue {
   std::vector<std::pair<std::string_view, JsonValue>> members(std::string_view what) const;
   /// Elements of an array; an error for another kind.
   std::vector<JsonValue> elements(std::string_view what) const;
+
+  /// The strings of an array that has as many as `out`, without a vector; an error for anything else.
+  void read_strings(std::string_view what, std::span<std::string_view> out) const;
+  /// Members of an object or elements of an array, of more than 2^24 - 1 that number; 0 for another kind.
+  std::size_t size() const;
 
   /// The first member called `key` of an object, or nothing (also when this is not an object).
   std::optional<JsonValue> find(std::string_view key) const;

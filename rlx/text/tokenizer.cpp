@@ -7,6 +7,7 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/tensor/out_of_memory.h"
+#include "rlx/text/decoder.h"
 #include "rlx/text/wordpiece.h"
 
 namespace rlx {
@@ -37,6 +38,18 @@ std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int
   return ids;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Tokenizer::encode_truncated");
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const try {
+  std::string out;
+  TokenDecoder::Run run(decoder());
+  for (const TokenId id : ids) {
+    if (const std::optional<std::string_view> piece = decoded_piece(id, skip_special_tokens)) run.push(*piece, out);
+  }
+  run.finish(out);
+  return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Tokenizer::decode");
 }
 
 EncodedBatch Tokenizer::encode_batch(std::span<const std::string> texts, const BatchOptions& options) const try {
@@ -82,7 +95,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) try {
   const std::string json_path = join_path(folder, "tokenizer.json");
   const std::string vocab_path = join_path(folder, "vocab.txt");
   if (has_file(json_path)) {
-    return std::make_unique<WordPieceTokenizer>(WordPieceTokenizer::from_json(JsonDocument::read(json_path)));
+    return tokenizer_from_json(JsonDocument::read(json_path));
   }
   if (!has_file(vocab_path)) {
     throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" holds neither tokenizer.json nor vocab.txt"),

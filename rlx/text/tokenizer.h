@@ -14,6 +14,9 @@
 
 namespace rlx {
 
+class JsonDocument;
+class TokenDecoder;
+
 /// A text that was cut because it has more tokens than the limit.
 struct TruncationNotice {
   std::size_t text_index = 0;   // position in the batch
@@ -55,8 +58,9 @@ class Tokenizer {
   /// Errors: InvalidArgument naming the byte position when `text` is not valid UTF-8.
   virtual std::vector<TokenId> encode(std::string_view text, bool add_special_tokens = true) const = 0;
 
-  /// Text of ids as the model's decoder joins them. Errors: InvalidArgument for an id outside the vocabulary.
-  virtual std::string decode(std::span<const TokenId> ids, bool skip_special_tokens = true) const = 0;
+  /// Text of ids as the model's decoder joins them; StreamDecoder gives the same piece by piece. Errors:
+  /// InvalidArgument for an id outside the vocabulary.
+  std::string decode(std::span<const TokenId> ids, bool skip_special_tokens = true) const;
 
   /// One more than the largest id.
   virtual std::int64_t vocab_size() const = 0;
@@ -68,6 +72,11 @@ class Tokenizer {
   virtual std::span<const TokenId> prefix_ids() const = 0;
   virtual std::span<const TokenId> suffix_ids() const = 0;
   virtual TokenId pad_id() const = 0;
+
+  /// The steps from token texts to text.
+  virtual const TokenDecoder& decoder() const = 0;
+  /// What the decoder is given for an id; nothing for a special token that is skipped. Errors: as decode.
+  virtual std::optional<std::string_view> decoded_piece(TokenId id, bool skip_special_tokens) const = 0;
 
   /// Ids of one text cut to `max_length` (0 = no limit) by dropping its last tokens; the special tokens stay.
   /// `num_tokens`, when given, receives the length before the cut.
@@ -81,7 +90,12 @@ class Tokenizer {
 
 /// Loads the tokeniser of a Hugging Face model folder: `tokenizer.json` when present, otherwise `vocab.txt` with
 /// `tokenizer_config.json`. Padding and truncation stored in `tokenizer.json` are ignored: they belong to the caller.
-/// Errors: NotFound when the folder holds neither, BadFile, Unsupported for another algorithm than WordPiece.
+/// Errors: NotFound when the folder holds neither, and those of tokenizer_from_json.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder);
+
+/// Reads a `tokenizer.json`: models BPE, Unigram and WordPiece with the normalisers, pre-tokenisers, post-processors
+/// and decoders that such files name. Ids are those of the Python package `tokenizers` (0.23). Errors: BadFile,
+/// Unsupported naming the component that is not known.
+std::unique_ptr<Tokenizer> tokenizer_from_json(const JsonDocument& document);
 
 }  // namespace rlx

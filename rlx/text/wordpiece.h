@@ -2,28 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "rlx/text/added_tokens.h"
 #include "rlx/text/tokenizer.h"
-#include "rlx/text/vocabulary.h"
 
 namespace rlx {
 
-class JsonDocument;
 class JsonValue;
-
-/// A token that is matched in the raw text before anything else happens to it.
-struct AddedToken {
-  std::string content;
-  TokenId id = 0;
-  bool special = false;      // left out by decode
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space after it
-  bool normalized = false;   // matched in the normalised text instead of the raw one
-};
+class PipelineTokenizer;
 
 /// What the tokeniser does to a text; the defaults are those of uncased BERT.
 struct WordPieceOptions {
@@ -53,33 +45,31 @@ class WordPieceTokenizer final : public Tokenizer {
   /// Options of a `tokenizer_config.json`.
   static WordPieceOptions options_from_config(const JsonValue& config);
 
+  ~WordPieceTokenizer() override;
+  WordPieceTokenizer(WordPieceTokenizer&&) noexcept;
+
   std::vector<TokenId> encode(std::string_view text, bool add_special_tokens = true) const override;
-  std::string decode(std::span<const TokenId> ids, bool skip_special_tokens = true) const override;
-  std::int64_t vocab_size() const override { return static_cast<std::int64_t>(vocabulary_.size()); }
+  std::int64_t vocab_size() const override;
   std::optional<TokenId> token_to_id(std::string_view token) const override;
   std::optional<std::string_view> id_to_token(TokenId id) const override;
-  std::span<const TokenId> prefix_ids() const override { return prefix_; }
-  std::span<const TokenId> suffix_ids() const override { return suffix_; }
-  TokenId pad_id() const override { return pad_; }
+  std::span<const TokenId> prefix_ids() const override;
+  std::span<const TokenId> suffix_ids() const override;
+  TokenId pad_id() const override;
+  const TokenDecoder& decoder() const override;
+  std::optional<std::string_view> decoded_piece(TokenId id, bool skip_special_tokens) const override;
 
   const WordPieceOptions& options() const { return options_; }
-  const std::vector<AddedToken>& added_tokens() const { return added_; }
+  const std::vector<AddedToken>& added_tokens() const;
 
   /// The normaliser alone: cleaned, spaced, stripped and lower-cased text.
   std::string normalize(std::string_view text) const;
 
  private:
-  friend class WordPieceEncoder;
-  WordPieceTokenizer() = default;
-  void finish(const std::string& source);
-  TokenId require_token(const std::string& content, const std::string& source) const;
+  WordPieceTokenizer(WordPieceOptions options, std::unique_ptr<PipelineTokenizer> pipeline);
+  const PipelineTokenizer& pipeline() const;
 
   WordPieceOptions options_;
-  Vocabulary vocabulary_;
-  std::vector<AddedToken> added_;
-  std::vector<TokenId> prefix_, suffix_;
-  std::uint64_t continuation_state_ = 0;  // hash state after the continuation prefix
-  TokenId unk_ = 0, pad_ = 0;
+  std::unique_ptr<PipelineTokenizer> pipeline_;
 };
 
 }  // namespace rlx

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares WordPiece token ids with the PyPI package `tokenizers`, text by text.
 
-    ninja -C build/dev wordpiece_ids
-    wordpiece_parity.py --tool build/dev/tests/wordpiece_ids --model MODEL_FOLDER [--venv DIR] [--update-exceptions]
+    ninja -C build/dev token_ids
+    wordpiece_parity.py --tool build/dev/tests/token_ids --model MODEL_FOLDER [--venv DIR] [--update-exceptions]
                         [--update-golden]
 
 The package comes from PyPI, at the version bench/peers pins, into an environment that is removed afterwards; --venv

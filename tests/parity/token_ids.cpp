@@ -1,5 +1,6 @@
-// Prints the token ids of texts for wordpiece_parity.py: `wordpiece_ids encode|decode|time MODEL_FOLDER`, texts on
-// standard input, each a little-endian u32 byte count and its bytes. One line of output per text.
+// Token ids and texts of a tokeniser, for the comparisons with other implementations:
+// `token_ids encode|decode|stream|time TOKENIZER`, a model folder or a file tokenizer.json, texts on standard input,
+// each a little-endian u32 byte count and its bytes. One line of output per text.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -9,6 +10,8 @@
 #include <string>
 
 #include "rlx/error.h"
+#include "rlx/formats/json.h"
+#include "rlx/text/stream_decoder.h"
 #include "rlx/text/tokenizer.h"
 
 namespace {
@@ -22,20 +25,48 @@ std::string ids_line(const std::vector<rlx::TokenId>& ids) {
   return line;
 }
 
+std::string hexadecimal(const std::string& text) {  // JSON would need escapes
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string line;
+  for (const unsigned char byte : text) {
+    line += kHex[byte >> 4];
+    line += kHex[byte & 15];
+  }
+  return line;
+}
+
+// The pieces of a streaming decode, joined; each is checked to be whole characters.
+std::string streamed(const rlx::Tokenizer& tokenizer, const std::vector<rlx::TokenId>& ids) {
+  rlx::StreamDecoder stream(tokenizer);
+  std::string text;
+  const auto add = [&](const std::string& piece) {
+    if (!piece.empty() && (static_cast<unsigned char>(piece[0]) & 0xC0) == 0x80) text += "<split character>";
+    text += piece;
+  };
+  for (const rlx::TokenId id : ids) add(stream.push(id));
+  add(stream.flush());
+  return text;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: wordpiece_ids encode|decode|time MODEL_FOLDER < texts\n");
+    std::fprintf(stderr, "usage: token_ids encode|decode|stream|time TOKENIZER < texts\n");
     return 2;
   }
-  const std::string mode = argv[1];
+  const std::string mode = argv[1], path = argv[2];
   const auto load_start = std::chrono::steady_clock::now();
-  const std::unique_ptr<rlx::Tokenizer> tokenizer = rlx::load_tokenizer(argv[2]);
+  const std::unique_ptr<rlx::Tokenizer> tokenizer =
+      ends_with(path, ".json") ? rlx::tokenizer_from_json(rlx::JsonDocument::read(path)) : rlx::load_tokenizer(path);
   const double load_seconds = seconds_since(load_start);
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   std::string out;
@@ -50,14 +81,8 @@ int main(int argc, char** argv) try {
     num_bytes += size;
     num_tokens += ids.size();
     if (mode == "encode") out += ids_line(ids) + "\n";
-    if (mode == "decode") {  // JSON would need escapes; hexadecimal needs none
-      for (const unsigned char byte : tokenizer->decode(ids)) {
-        constexpr char kHex[] = "0123456789abcdef";
-        out += kHex[byte >> 4];
-        out += kHex[byte & 15];
-      }
-      out += "\n";
-    }
+    if (mode == "decode") out += hexadecimal(tokenizer->decode(ids)) + "\n";
+    if (mode == "stream") out += hexadecimal(streamed(*tokenizer, ids)) + "\n";
   }
   const double seconds = seconds_since(start);
   std::fwrite(out.data(), 1, out.size(), stdout);

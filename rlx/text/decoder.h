@@ -1,0 +1,79 @@
+// Decoders of tokeniser files: a list of steps from token texts to the text of all of them, one token at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/text/regex.h"
+
+namespace rlx {
+
+/// One step of a decoder.
+struct DecoderStep {
+  enum class Kind : std::uint8_t {
+    Join,
+    ByteLevel,
+    ByteFallback,
+    Fuse,
+    Strip,
+    Replace,
+    Metaspace,
+    WordPiece,
+    Bpe,
+    Ctc
+  };
+  Kind kind = Kind::Join;
+  std::string pattern;              // Replace, Strip, Metaspace, WordPiece (prefix), Bpe (suffix), Ctc (padding)
+  std::string content;              // Replace; Ctc: the word delimiter
+  std::optional<Regex> regex;       // Replace by pattern
+  std::size_t start = 0, stop = 0;  // Strip: characters at most
+  bool flag = false;                // Metaspace: the first token loses its space; WordPiece, Ctc: clean-up
+  bool fused = false;               // an earlier step makes a single token of all (set by TokenDecoder::add)
+};
+
+/// The steps in order; one object serves any number of threads, each with a Run of its own.
+class TokenDecoder {
+ public:
+  void add(DecoderStep step);
+
+  /// A text on its way: tokens in, pieces of text out, never a part of a character. All pieces and the rest that
+  /// `finish` gives are the text of all tokens.
+  class Run {
+   public:
+    explicit Run(const TokenDecoder& decoder) : steps_(decoder.steps_), states_(decoder.steps_.size()) {}
+    /// Takes the text of one token and appends what is certain of the text.
+    void push(std::string_view token, std::string& out);
+    /// Appends the rest; after it a new text begins.
+    void finish(std::string& out);
+
+   private:
+    struct State {
+      std::size_t count = 0;  // tokens seen, or characters stripped
+      std::string pending;    // what waits for more
+      bool open = false;      // there is something pending
+    };
+    void feed(std::size_t index, std::string_view piece);
+    void flush(std::size_t index);
+    void replace_in_stream(std::size_t index, std::string_view piece);
+    void strip_in_stream(std::size_t index, std::string_view piece);
+    void byte_level(std::size_t index, std::string_view piece);
+    void byte_fallback(std::size_t index, std::string_view piece);
+    void whole(std::size_t index, std::string_view token);
+
+    const std::vector<DecoderStep>& steps_;
+    std::vector<State> states_;
+    std::string* out_ = nullptr;
+  };
+
+ private:
+  std::vector<DecoderStep> steps_;
+};
+
+/// What WordPiece's clean-up does to a piece: no space before . ? ! , and contractions.
+void clean_up_tokenization(std::string& text);
+
+}  // namespace rlx
