@@ -65,15 +65,10 @@ void BpeModel::prepare() {
   // A text may be cut between two characters that are neighbours in no token, as long as all symbols spell what they
   // stand for: no unknown token that could fuse across the cut, no merges of byte tokens.
   bool cut = options_.whole_texts && plain_ && all_bytes;
-  if (cut && ranks_.empty()) {
-    for (std::size_t id = 0; cut && id < vocabulary_.size(); ++id) {
-      for (const TokenId byte : byte_ids_) {
-        if (merges_.find(byte, static_cast<TokenId>(id)).made >= 0 ||
-            merges_.find(static_cast<TokenId>(id), byte).made >= 0) {
-          cut = false;
-        }
-      }
-    }
+  if (cut) {
+    std::vector<bool> is_byte(vocabulary_.size());
+    for (const TokenId id : byte_ids_) is_byte[static_cast<std::size_t>(id)] = true;
+    cut = !merges_.any_side([&](TokenId id) { return is_byte[static_cast<std::size_t>(id)]; });
   }
   if (!cut) return;
   seams_.assign(std::size_t{1} << 16, 0);  // 4 million bits

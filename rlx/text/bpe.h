@@ -45,7 +45,15 @@ class MergeTable {
       if (slots_[slot].key == kFree) return {};
     }
   }
-  bool empty() const { return num_ == 0; }
+  /// Whether a merge has one of these ids on either side.
+  template <class Test>
+  bool any_side(const Test& test) const {
+    for (const Slot& s : slots_) {
+      if (s.key == kFree) continue;
+      if (test(static_cast<TokenId>(s.key >> 32)) || test(static_cast<TokenId>(s.key & 0xFFFFFFFFu))) return true;
+    }
+    return false;
+  }
 
  private:
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
