@@ -1,0 +1,282 @@
+// Chat templates of model files: loading, variables, errors in the terms of rlx.
+#include "rlx/text/chat_template.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "rlx/error.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/ir/utf8.h"
+#include "rlx/tensor/out_of_memory.h"
+#include "rlx/text/jinja_json.h"
+#include "rlx/text/jinja_render.h"
+
+namespace rlx {
+
+using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
+
+struct ChatTemplate::Impl {
+  std::vector<std::pair<std::string, std::unique_ptr<jinja::Program>>> programs;  // by name, the default one first
+  SpecialTokens special_tokens;
+
+  const jinja::Program& find(std::string_view name) const {
+    if (name.empty()) return *programs[0].second;
+    for (const auto& [key, program] : programs)
+      if (key == name) return *program;
+    std::vector<std::string> names;
+    for (const auto& [key, program] : programs) names.push_back(key);
+    throw Error(ErrorCode::NotFound, concat_text("there is no chat template '", name, "'"),
+                concat_text("there are ", quoted_names(names)));
+  }
+};
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The line that an error is about, cut to what one reads at a glance.
+std::string place_of(const jinja::Program* program, jinja::Position at) {
+  if (at.line == 0) return {};
+  std::string out = concat_text("line ", at.line, ", column ", at.column);
+  if (program == nullptr) return out;
+  std::string_view text = program->source;
+  for (std::uint32_t line = 1; line < at.line; ++line) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  const std::size_t column = jinja::offset_of(text, false, at.column - 1);
+  std::size_t start = column < 20 ? 0 : column - 20, length = 80;
+  while (start > 0 && start < text.size() && is_utf8_continuation(text[start])) --start;
+  while (start + length < text.size() && is_utf8_continuation(text[start + length])) --length;
+  return concat_text(out, ": ", start > 0 ? "..." : "", text.substr(start, length),
+                     start + length < text.size() ? "..." : "");
+}
+
+[[noreturn]] void throw_raised(const jinja::Raised& raised, const std::string& name, const jinja::Program* program) {
+  Diagnostic d;
+  constexpr std::size_t kLongMessage = 4096;
+  std::string message = raised.message;
+  if (message.size() > kLongMessage) {
+    std::size_t end = kLongMessage;
+    while (end > 0 && is_utf8_continuation(message[end])) --end;
+    message.resize(end);
+    message += "...";
+  }
+  d.where = place_of(program, raised.at);
+  d.code = program == nullptr ? ErrorCode::BadFile : ErrorCode::InvalidArgument;
+  const std::string opening = concat_text("chat template '", name, "'");
+  if (raised.type == jinja::kUnsupported) {
+    d.code = ErrorCode::Unsupported;
+    d.message = concat_text(opening, ": ", message);
+  } else if (raised.type == jinja::kLimit) {
+    d.message = concat_text(opening, ": ", message);
+    if (program != nullptr)
+      d.hint = "templates of models need far less; ChatTemplateOptions::max_steps allows more work";
+  } else if (raised.type == "TemplateError") {
+    d.message = concat_text(opening, " refuses the conversation: ", message);
+  } else {
+    d.message = concat_text(opening, ": ", raised.type, ": ", message);
+  }
+  throw Error(std::move(d));
+}
+
+std::unique_ptr<jinja::Program> compile(std::string_view source, const std::string& name) {
+  try {
+    return jinja::compile(source, name);
+  } catch (const jinja::Raised& raised) {
+    throw_raised(raised, name, nullptr);
+  }
+}
+
+std::optional<std::string> token_text(const JsonValue& v) {
+  if (v.is_string()) return std::string(v.as_string("token"));
+  const std::optional<JsonValue> content = v.find("content");
+  if (content && content->is_string()) return std::string(content->as_string("content"));
+  return std::nullopt;
+}
+
+SpecialTokens special_tokens_of(const JsonValue& config) {
+  SpecialTokens out;
+  for (const std::string_view name :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+    const std::optional<JsonValue> token = config.find(name);
+    if (!token) continue;
+    if (std::optional<std::string> text = token_text(*token)) out.emplace_back(name, *std::move(text));
+  }
+  return out;
+}
+
+}  // namespace
+
+namespace jinja {
+
+Value from_json(Heap& heap, const JsonValue& json) {
+  switch (json.kind()) {
+    case JsonKind::Null: return Value::none();
+    case JsonKind::Bool: return Value::boolean(json.as_bool("value"));
+    case JsonKind::Integer: return Value::integer(json.as_int("value"));
+    case JsonKind::Number: return Value::real(json.as_number("value"));
+    case JsonKind::String: return heap.string(std::string(json.as_string("value")));
+    case JsonKind::Array: {
+      std::vector<Value> items;
+      for (const JsonValue& item : json.elements("value")) items.push_back(from_json(heap, item));
+      return heap.list(std::move(items));
+    }
+    case JsonKind::Object: {
+      std::vector<DictObject::Entry> entries;
+      for (const auto& [key, value] : json.members("value"))
+        entries.emplace_back(heap.string(std::string(key)), from_json(heap, value));
+      return heap.dict(std::move(entries));
+    }
+  }
+  return Value::none();
+}
+
+}  // namespace jinja
+
+ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) try {
+  auto impl = std::make_shared<Impl>();
+  std::unique_ptr<jinja::Program> program = compile(source, name);
+  impl->programs.emplace_back("default", std::move(program));
+  return ChatTemplate(std::move(impl));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("ChatTemplate::parse");
+}
+
+ChatTemplate ChatTemplate::load(const std::string& folder) try {
+  const auto file = [&](std::string_view name) { return (fs::path(folder) / name).string(); };
+  const auto exists = [&](std::string_view name) {
+    std::error_code ignored;
+    return fs::is_regular_file(file(name), ignored);
+  };
+  auto impl = std::make_shared<Impl>();
+  const auto add = [&](std::string_view name, std::string_view source, const std::string& path) {
+    auto at = impl->programs.end();
+    if (name == "default") at = impl->programs.begin();
+    impl->programs.emplace(at, std::string(name), compile(source, path));
+  };
+  const auto add_from_json = [&](const JsonValue& root, const std::string& path) {
+    const std::optional<JsonValue> value = root.find("chat_template");
+    if (!value || value->is_null()) return;
+    if (!value->is_array()) return add("default", value->as_string("chat_template"), path);
+    for (const JsonValue& entry : value->elements("chat_template")) {
+      const std::string_view name = entry.get_string("name");
+      add(name, entry.get_string("template"), concat_text(path, " (", name, ")"));
+    }
+  };
+  std::optional<JsonDocument> config;
+  if (exists("tokenizer_config.json")) {
+    config = JsonDocument::read(file("tokenizer_config.json"));
+    impl->special_tokens = special_tokens_of(config->root_object());
+  }
+  if (exists("chat_template.jinja")) {
+    add("default", read_file(file("chat_template.jinja")), file("chat_template.jinja"));
+  } else {
+    if (config) add_from_json(config->root(), file("tokenizer_config.json"));
+    if (impl->programs.empty() && exists("chat_template.json")) {
+      const JsonDocument document = JsonDocument::read(file("chat_template.json"));
+      add_from_json(document.root_object(), file("chat_template.json"));
+    }
+  }
+  if (impl->programs.empty())
+    throw Error(ErrorCode::NotFound, concat_text(folder, ": there is no chat template"),
+                "a base model has none; chat models keep it in chat_template.jinja or tokenizer_config.json");
+  return ChatTemplate(std::move(impl));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("ChatTemplate::load");
+}
+
+namespace {
+
+// Variables in the order of precedence: the last of a name counts.
+jinja::Variables variables_of(jinja::Heap& heap, jinja::Value messages, const ChatTemplateOptions& options,
+                              const SpecialTokens& tokens) {
+  jinja::Variables out;
+  for (const SpecialTokens* some : {&tokens, &options.special_tokens})
+    for (const auto& [name, text] : *some) out.emplace_back(name, heap.string(text));
+  const auto optional = [&](const std::optional<JsonValue>& v) {
+    return v ? jinja::from_json(heap, *v) : jinja::Value::none();
+  };
+  out.emplace_back("messages", std::move(messages));
+  out.emplace_back("tools", optional(options.tools));
+  out.emplace_back("documents", optional(options.documents));
+  out.emplace_back("add_generation_prompt", jinja::Value::boolean(options.add_generation_prompt));
+  if (options.variables)
+    for (const auto& [name, value] : options.variables->members("variables"))
+      out.emplace_back(std::string(name), jinja::from_json(heap, value));
+  return out;
+}
+
+template <class MakeMessages>
+std::string render_program(const jinja::Program& program, const ChatTemplateOptions& options,
+                           const SpecialTokens& tokens, const MakeMessages& make_messages) {
+  constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // of values alive at once
+  try {
+    jinja::Heap heap(jinja::Budget(options.max_steps, kMaxBytes));
+    const jinja::Variables variables = variables_of(heap, make_messages(heap), options, tokens);
+    jinja::Renderer renderer(program, heap, options.now ? static_cast<std::time_t>(*options.now) : std::time(nullptr));
+    return renderer.run(variables);
+  } catch (const jinja::Raised& raised) {
+    throw_raised(raised, program.name, &program);
+  }
+}
+
+const jinja::Program& pick(const ChatTemplateOptions& options, const std::vector<std::string>& names, auto find) {
+  const bool tool_use = options.template_name.empty() && options.tools &&
+                        std::find(names.begin(), names.end(), "tool_use") != names.end();
+  return find(tool_use ? std::string_view("tool_use") : std::string_view(options.template_name));
+}
+
+}  // namespace
+
+std::string ChatTemplate::render(std::span<const ChatMessage> messages, const ChatTemplateOptions& options) const try {
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    for (const std::string* text : {&messages[i].role, &messages[i].content})
+      if (const std::optional<std::size_t> bad = find_invalid_utf8(*text))
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("message ", i + 1, " is not valid UTF-8 at byte ", *bad, " of its ",
+                                text == &messages[i].role ? "role" : "content"));
+  const jinja::Program& program = pick(
+      options, names(), [&](std::string_view n) -> const auto& { return impl_->find(n); });
+  return render_program(program, options, impl_->special_tokens, [&](jinja::Heap& heap) {
+    std::vector<jinja::Value> items;
+    for (const ChatMessage& m : messages) {
+      std::vector<jinja::DictObject::Entry> entries;
+      entries.emplace_back(heap.string("role"), heap.string(m.role));
+      entries.emplace_back(heap.string("content"), heap.string(m.content));
+      items.push_back(heap.dict(std::move(entries)));
+    }
+    return heap.list(std::move(items));
+  });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("ChatTemplate::render");
+}
+
+std::string ChatTemplate::render(const JsonValue& messages, const ChatTemplateOptions& options) const try {
+  if (!messages.is_array())
+    throw Error(ErrorCode::InvalidArgument, concat_text("the messages of a conversation are an array of objects, got ",
+                                                        json_kind_name(messages.kind())));
+  const jinja::Program& program = pick(
+      options, names(), [&](std::string_view n) -> const auto& { return impl_->find(n); });
+  return render_program(program, options, impl_->special_tokens,
+                        [&](jinja::Heap& heap) { return jinja::from_json(heap, messages); });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("ChatTemplate::render");
+}
+
+std::vector<std::string> ChatTemplate::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, program] : impl_->programs) out.push_back(name);
+  return out;
+}
+
+std::string_view ChatTemplate::source(std::string_view name) const { return impl_->find(name).source; }
+
+std::span<const std::pair<std::string, std::string>> ChatTemplate::special_tokens() const {
+  return impl_->special_tokens;
+}
+
+}  // namespace rlx
