@@ -122,6 +122,7 @@ std::optional<Value> sequence_attribute(Heap& heap, const Value& v, std::string_
 std::optional<Value> python_attribute(Renderer& r, const Value& v, std::string_view name) {
   Heap& heap = r.heap();
   if (v.is(Kind::Undefined)) {
+    if (!among(kDunders, name).empty() || !among(kContainerDunders, name).empty()) return Value::none();
     if (name.size() > 3 && name.starts_with("__") && name.ends_with("__")) return std::nullopt;
     raise_undefined(v);
   }

@@ -356,9 +356,6 @@ void Parser::arguments(Expr& e) {
       advance();
       advance();
       keyword.value = expression();
-      for (const Keyword& k : e.keywords)
-        if (k.name == keyword.name)
-          fail(concat_text("keyword argument repeated: ", k.name), keyword.value->at, "SyntaxError");
       e.keywords.push_back(std::move(keyword));
     } else {
       ensure(!e.spread && !e.spread_keywords && e.keywords.empty());

@@ -183,6 +183,8 @@ Value do_indent(Renderer& r, const Value& v, Arguments& args) {
   const Parameters p(args, "do_indent", {"width", "first", "blank"});
   Heap& heap = r.heap();
   if (v.is(Kind::Undefined)) raise_undefined(v);
+  if (v.is(Kind::List)) raise("AttributeError", "'list' object has no attribute 'splitlines'");
+  if (v.is(Kind::Tuple)) (void)arithmetic(heap, Expr::Type::Add, v, heap.string("\n"));
   if (!v.is_string())
     raise(kTypeError, concat_text("unsupported operand type(s) for +=: '", type_name(v), "' and 'str'"));
   std::string indention(4, ' ');
@@ -416,7 +418,7 @@ Value do_filesizeformat(Renderer& r, const Value& v, Arguments& args) {
   const double bytes = to_number(v, good);
   if (!good)
     raise(v.is_string() ? kValueError : kTypeError,
-          v.is_string() ? concat_text("could not convert string to float: ", repr_of_string(v.text()))
+          v.is_string() ? concat_text("could not convert string to float: ", to_repr(heap, v))
                         : concat_text("float() argument must be a string or a real number, not '", type_name(v), "'"));
   const bool binary = p.flag(0);
   const double base = binary ? 1024 : 1000;

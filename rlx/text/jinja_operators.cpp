@@ -182,6 +182,7 @@ bool is_sequence(const Value& v) { return v.is_string() || v.is(Kind::List) || v
 Value arithmetic(Heap& heap, Op op, const Value& a, const Value& b) {
   if (a.is(Kind::Undefined)) raise_undefined(a);
   if (op == Op::Mod && a.is_string()) return format_percent(heap, a, b);
+  if (op == Op::Mul && is_markup(a)) return repeat(heap, a, require_integer(b));
   if (b.is(Kind::Undefined)) raise_undefined(b);
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return integer_arithmetic(op, a.as_int(), b.as_int());
@@ -193,11 +194,13 @@ Value arithmetic(Heap& heap, Op op, const Value& a, const Value& b) {
     const std::string_view name = a.is_string() ? "str" : type_name(a);
     raise(kTypeError, concat_text("can only concatenate ", name, " (not \"", type_name(b), "\") to ", name));
   }
+  if (op == Op::Mul && is_markup(b)) return repeat(heap, b, require_integer(a));
   if (op == Op::Mul && (is_sequence(a) || is_sequence(b))) {
     const Value &sequence = is_sequence(a) ? a : b, &count = is_sequence(a) ? b : a;
     if (count.is_integral()) return repeat(heap, sequence, count.as_int());
     raise(kTypeError, concat_text("can't multiply sequence by non-int of type '", type_name(count), "'"));
   }
+  if (op == Op::Sub && (a.is(Kind::View) || b.is(Kind::View))) raise(kUnsupported, "sets are not supported");
   raise_operands(op, a, b);
 }
 

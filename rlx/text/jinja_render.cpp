@@ -58,18 +58,35 @@ std::string Renderer::run(const Variables& variables) {
   }
 }
 
-void Renderer::write(std::string_view text) {
-  heap_.budget().copy(text.size());
-  Budget::require_string(out_->size() + text.size());
-  heap_.budget().take(text.size());
-  out_->append(text);
+void Renderer::Capture::append(std::string_view text) {
+  Budget& budget = r_.heap_.budget();
+  budget.copy(text.size());
+  Budget::require_string(text_.size() + text.size());
+  budget.take(text.size());
+  counted_ += text.size();
+  text_.append(text);
 }
+
+std::string Renderer::Capture::take() {
+  end();
+  if (!foreign_.empty()) raise(kTypeError, concat_text("sequence item 0: expected str instance, ", foreign_, " found"));
+  return std::move(text_);
+}
+
+void Renderer::write(std::string_view text) { out_->append(text); }
 
 void Renderer::write(const Value& v) {
   if (v.is_string())
     write(v.text());
   else
     write(to_text(heap_, v));
+}
+
+void Renderer::write_result(const Value& v) {
+  if (v.is_string())
+    write(v.text());
+  else
+    out_->note_foreign(type_name(v));
 }
 
 // -- variables --
@@ -207,7 +224,7 @@ Renderer::Flow Renderer::exec_block(const Stmt& s, Activation& a) {
   }
   at_ = s.at;
   if (s.type == Stmt::Type::FilterBlock) {
-    write(v);
+    write_result(v);
   } else {
     require_namespaces(*s.targets[0], a);
     assign(*s.targets[0], std::move(v), a);
@@ -371,7 +388,7 @@ void Renderer::exec_call(const Stmt& s, Activation& a) {
     write(call_macro(caller.get<MacroObject>(), none));
     return;
   }
-  write(eval_call(*s.exprs[0], a, caller));
+  write_result(eval_call(*s.exprs[0], a, caller));
 }
 
 Value Renderer::call_macro(const MacroObject& macro, Arguments& args) {

@@ -38,28 +38,28 @@ class Renderer {
   // Output that goes to a string instead of the caller; counted while it lives.
   class Capture {
    public:
-    explicit Capture(Renderer& r) : r_(r), before_(r.out_) { r.out_ = &text_; }
+    explicit Capture(Renderer& r) : r_(r), before_(r.out_) { r.out_ = this; }
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
     ~Capture() {
       end();
       r_.heap_.budget().give(counted_);
     }
-    std::string take() {
-      end();
-      counted_ = text_.size();
-      return std::move(text_);
+    void append(std::string_view text);
+    /// A filter or call block may make something else than text, which Python finds when it joins the output.
+    void note_foreign(std::string_view type) {
+      if (foreign_.empty()) foreign_ = type;
     }
+    std::string take();
 
    private:
     void end() {
-      if (r_.out_ != &text_) return;
-      counted_ = text_.size();
-      r_.out_ = before_;
+      if (r_.out_ == this) r_.out_ = before_;
     }
     Renderer& r_;
-    std::string* before_;
+    Capture* before_;
     std::string text_;
+    std::string_view foreign_;
     std::size_t counted_ = 0;
   };
   // Variables of one call, given back at its end unless a macro holds them.
@@ -98,6 +98,7 @@ class Renderer {
   void exec_call(const Stmt& s, Activation& a);
   void write(std::string_view text);
   void write(const Value& v);
+  void write_result(const Value& v);
   void enter(const Frame& frame, Activation& a);
   void leave(const Frame& frame, Activation& a);
   void assign(const Expr& target, Value value, Activation& a);
@@ -127,7 +128,7 @@ class Renderer {
   std::time_t now_;
   std::vector<Value> globals_, constants_;
   std::vector<std::unique_ptr<Activation>> kept_;
-  std::string* out_ = nullptr;
+  Capture* out_ = nullptr;
   Position at_;
   Value block_text_;  // of the set or filter block whose filters are next
   int depth_ = 0, calls_ = 0;

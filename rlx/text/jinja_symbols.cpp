@@ -116,6 +116,8 @@ class Binder {
     for (const StmtPtr& s : program_.body) analyze(*s, &root);
     bind(program_.body, root, {});
     program_.frame = frame_of(root);
+    for (const std::optional<Raised>& fault : {duplicate_, fault_})
+      if (fault) throw *fault;
   }
 
  private:
@@ -254,6 +256,11 @@ class Binder {
 
   // -- binding --
 
+  // What Python's compiler refuses after jinja2 has had its say: the first fault of a kind.
+  static void note(std::optional<Raised>& fault, std::string message, Position at) {
+    if (!fault) fault = Raised{"SyntaxError", std::move(message), at};
+  }
+
   static Frame frame_of(const Scope& scope) {
     Frame frame;
     for (const auto& [slot, load] : scope.loads) frame.push_back(load);
@@ -284,8 +291,13 @@ class Binder {
     }
     if (e->type == Expr::Type::Conditional) where.soft = true;
     if (e->type == Expr::Type::Filter || e->type == Expr::Type::Test) require_known(*e, where.soft);
+    if (e->type == Expr::Type::Conditional) bind(e->parts[1], scope, where);  // the order of jinja2's compiler
     for (const ExprPtr& part : e->parts) bind(part, scope, where);
-    for (const Keyword& k : e->keywords) bind(k.value, scope, where);
+    Names keywords;
+    for (const Keyword& k : e->keywords) {
+      if (!keywords.insert(k.name).second) note(fault_, concat_text("keyword argument repeated: ", k.name), e->at);
+      bind(k.value, scope, where);
+    }
     bind(e->spread, scope, where);
     bind(e->spread_keywords, scope, where);
   }
@@ -310,15 +322,15 @@ class Binder {
     switch (s.type) {
       case Type::Data: break;
       case Type::Break:
-        if (!where.in_loop) throw Raised{"SyntaxError", "'break' outside loop", s.at};
+        if (!where.in_loop) note(fault_, "'break' outside loop", s.at);
         break;
       case Type::Continue:
-        if (!where.in_loop) throw Raised{"SyntaxError", "'continue' not properly in loop", s.at};
+        if (!where.in_loop) note(fault_, "'continue' not properly in loop", s.at);
         break;
       case Type::Print: bind(s.exprs, scope, where); break;
       case Type::Set:
-        bind(s.exprs, scope, where);
         bind(s.targets, scope, where);
+        bind(s.exprs, scope, where);
         break;
       case Type::If:
         where.soft = true;
@@ -335,6 +347,9 @@ class Binder {
       case Type::Call:
         bind_macro(s, scope, where);
         bind(s.exprs, scope, where);
+        if (!s.generation)
+          for (const Keyword& k : s.exprs[0]->keywords)
+            if (k.name == "caller") note(fault_, "keyword argument repeated: caller", s.at);
         break;
       case Type::SetBlock:
       case Type::FilterBlock: {
@@ -374,7 +389,6 @@ class Binder {
   }
 
   void bind_for(Stmt& s, Scope& scope, Where where) {
-    bind(s.exprs, scope, where);
     Where inside = where;
     ++inside.loops;
     inside.soft = false;
@@ -395,6 +409,7 @@ class Binder {
       bind(s.test, test, there);
       s.test_frame = frame_of(test);
     }
+    if (!s.recursive) bind(s.exprs, scope, where);
     Scope body = inner(scope, function);
     if (s.extended) s.loop_slot = parameter(body, "loop");
     analyze(s.targets[0], &body, true);
@@ -409,6 +424,7 @@ class Binder {
     if (s.recursive) inside.in_loop = false;
     bind(s.otherwise, otherwise, inside);
     s.else_frame = frame_of(otherwise);
+    if (s.recursive) bind(s.exprs, scope, where);
   }
 
   void bind_macro(Stmt& s, Scope& scope, Where where) {
@@ -427,9 +443,8 @@ class Binder {
     for (std::size_t i = 0; i < s.targets.size(); ++i) {
       const std::string& name = s.targets[i]->text;
       if (!seen.insert(name).second)
-        throw Raised{"SyntaxError",
-                     concat_text("duplicate argument 'l_", body.level, "_", name, "' in function definition"),
-                     s.targets[i]->at};
+        note(duplicate_, concat_text("duplicate argument 'l_", body.level, "_", name, "' in function definition"),
+             s.targets[i]->at);
       if (name == "caller") explicit_caller = true;
       if (name == "caller" && i + s.defaults.size() < s.targets.size()) explicit_without_default_ = true;
     }
@@ -469,6 +484,7 @@ class Binder {
   std::map<std::tuple<const Function*, int, std::string>, int> slots_;
   std::unordered_map<std::string, std::size_t> globals_;
   bool explicit_without_default_ = false;
+  std::optional<Raised> duplicate_, fault_;
 };
 
 }  // namespace

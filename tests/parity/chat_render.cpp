@@ -1,9 +1,9 @@
 // Renders chat templates for chat_templates.py: standard input holds one JSON object a line, {"template": text,
-// "variables": object, "now": seconds}; each is answered by a line {"text": ...} or {"type": ..., "message": ...,
-// "line": ..., "column": ...} with the class and the text of the exception that Python would raise.
+// "variables": object, "now": seconds}, where a line without a template means the last one; each is answered by a line
+// {"text": ...} or {"type": ..., "message": ..., "line": ..., "column": ...} with the class and the text of the
+// exception that Python would raise.
 #include <cstdio>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -16,13 +16,13 @@ namespace {
 
 namespace jinja = rlx::jinja;
 
-std::string answer(const std::string& line) {
+std::string answer(const std::string& line, std::unique_ptr<jinja::Program>& program) {
   const rlx::JsonDocument job = rlx::JsonDocument::parse(line, "standard input");
   rlx::JsonWriter out;
   out.begin_object();
   try {
     jinja::Heap heap(jinja::Budget(20'000'000, std::size_t{512} << 20));
-    const std::unique_ptr<jinja::Program> program = jinja::compile(job.root().get_string("template"), "template");
+    if (job.root().find("template")) program = jinja::compile(job.root().get_string("template"), "template");
     jinja::Variables variables;
     for (const auto& [name, value] : job.root().at("variables").members("variables"))
       variables.emplace_back(std::string(name), jinja::from_json(heap, value));
@@ -41,7 +41,8 @@ std::string answer(const std::string& line) {
 
 int main() try {
   std::ios::sync_with_stdio(false);
-  for (std::string line; std::getline(std::cin, line);) std::cout << answer(line) << '\n';
+  std::unique_ptr<jinja::Program> program;
+  for (std::string line; std::getline(std::cin, line);) std::cout << answer(line, program) << '\n';
   return 0;
 } catch (const rlx::Error& e) {
   std::fprintf(stderr, "%s\n", e.what());
