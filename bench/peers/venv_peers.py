@@ -9,6 +9,8 @@ import tempfile
 PINNED = {
     "jax": "0.10.2",
     "jaxlib": "0.10.2",
+    "jinja2": "3.1.6",
+    "markupsafe": "3.0.4",
     "numpy": "2.4.6",
     "onnx": "1.23.2",
     "openvino": "2026.4.1",

@@ -240,8 +240,8 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
                     concat_text("message ", i + 1, " is not valid UTF-8 at byte ", *bad, " of its ",
                                 text == &messages[i].role ? "role" : "content"));
   const jinja::Program& program = pick(
-      options, names(), [&](std::string_view n) -> const auto& { return impl_->find(n); });
-  return render_program(program, options, impl_->special_tokens, [&](jinja::Heap& heap) {
+      options, names(), [&](std::string_view n) -> const auto& { return impl().find(n); });
+  return render_program(program, options, impl().special_tokens, [&](jinja::Heap& heap) {
     std::vector<jinja::Value> items;
     for (const ChatMessage& m : messages) {
       std::vector<jinja::DictObject::Entry> entries;
@@ -260,23 +260,28 @@ std::string ChatTemplate::render(const JsonValue& messages, const ChatTemplateOp
     throw Error(ErrorCode::InvalidArgument, concat_text("the messages of a conversation are an array of objects, got ",
                                                         json_kind_name(messages.kind())));
   const jinja::Program& program = pick(
-      options, names(), [&](std::string_view n) -> const auto& { return impl_->find(n); });
-  return render_program(program, options, impl_->special_tokens,
+      options, names(), [&](std::string_view n) -> const auto& { return impl().find(n); });
+  return render_program(program, options, impl().special_tokens,
                         [&](jinja::Heap& heap) { return jinja::from_json(heap, messages); });
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("ChatTemplate::render");
 }
 
+const ChatTemplate::Impl& ChatTemplate::impl() const {
+  if (!impl_) throw Error(ErrorCode::InvalidArgument, "a ChatTemplate was used after it was moved from");
+  return *impl_;
+}
+
 std::vector<std::string> ChatTemplate::names() const {
   std::vector<std::string> out;
-  for (const auto& [name, program] : impl_->programs) out.push_back(name);
+  for (const auto& [name, program] : impl().programs) out.push_back(name);
   return out;
 }
 
-std::string_view ChatTemplate::source(std::string_view name) const { return impl_->find(name).source; }
+std::string_view ChatTemplate::source(std::string_view name) const { return impl().find(name).source; }
 
 std::span<const std::pair<std::string, std::string>> ChatTemplate::special_tokens() const {
-  return impl_->special_tokens;
+  return impl().special_tokens;
 }
 
 }  // namespace rlx

@@ -60,6 +60,7 @@ class ChatTemplate {
  private:
   struct Impl;
   explicit ChatTemplate(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const Impl& impl() const;  // throws for a template that was moved from
   std::shared_ptr<const Impl> impl_;
 };
 

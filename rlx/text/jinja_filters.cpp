@@ -385,6 +385,7 @@ Value do_urlencode(Renderer& r, const Value& v, Arguments& args) {
   Cursor cursor(heap, v.is(Kind::Dict) ? heap.view(v, ViewOf::Items) : v);
   std::string out;
   for (Value item; cursor.next(item);) {
+    if (!iterable(item)) raise(kTypeError, concat_text("cannot unpack non-iterable ", type_name(item), " object"));
     const std::vector<Value> pair = collect(heap, item);
     if (pair.size() != 2)
       raise(kValueError, pair.size() < 2

@@ -38,12 +38,47 @@ Value AttributePath::operator()(Renderer& r, Value item) const {
 
 Value ignore_case(Heap& heap, const Value& v) { return v.is_string() ? heap.string(lower(v.text()), is_markup(v)) : v; }
 
+namespace {
+
+// Short lists as Python sorts them, so that what cannot be compared is found in the same pair: the run at the start,
+// then each further item by bisection.
+template <class Less>
+void sort_short(std::vector<std::size_t>& order, const Less& before) {
+  std::size_t run = std::min<std::size_t>(order.size(), 1);
+  bool descending = false;
+  for (; run < order.size(); ++run) {
+    const bool falls = before(order[run], order[run - 1]);
+    if (run == 1) descending = falls;
+    if (falls != descending) break;
+  }
+  if (descending) std::reverse(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(run));
+  for (; run < order.size(); ++run) {
+    std::size_t low = 0, high = run;
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      if (before(order[run], order[middle]))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    const auto at = order.begin() + static_cast<std::ptrdiff_t>(run);
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(low), at, at + 1);
+  }
+}
+
+}  // namespace
+
 std::vector<Value> sorted_by(Heap& heap, std::vector<Value> items, std::vector<Value> keys, bool reverse) {
+  constexpr std::size_t kShort = 64;
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return reverse ? less(heap, keys[b], keys[a]) : less(heap, keys[a], keys[b]);
-  });
+  const auto before = [&](std::size_t a, std::size_t b) { return less(heap, keys[a], keys[b]); };
+  if (reverse) std::reverse(order.begin(), order.end());
+  if (order.size() < kShort)
+    sort_short(order, before);
+  else
+    std::stable_sort(order.begin(), order.end(), before);
+  if (reverse) std::reverse(order.begin(), order.end());
   std::vector<Value> out;
   out.reserve(items.size());
   for (const std::size_t i : order) out.push_back(items[i]);

@@ -324,7 +324,7 @@ class BraceFormatter {
       if (first.empty() && manual_)
         raise(kValueError, "cannot switch from manual field specification to automatic field numbering");
       if (!first.empty() && next_ > 0)
-        raise(kValueError, "cannot switch from automatic field numbering to manual field specification");
+        raise(kValueError, "cannot switch from manual field specification to automatic field numbering");
       manual_ |= !first.empty();
       std::size_t index = next_;
       if (first.empty())
@@ -375,7 +375,7 @@ class BraceFormatter {
 }  // namespace
 
 Value format_braces(Renderer& r, const Value& format, Arguments& args) {
-  return r.heap().string(BraceFormatter(r, is_markup(format), args).format(format.text(), 1), is_markup(format));
+  return r.heap().string(BraceFormatter(r, is_markup(format), args).format(format.text(), 2), is_markup(format));
 }
 
 // -- % --

@@ -36,7 +36,8 @@ class Lexer {
   Tokens run() {
     try {
       while (at_ < source_.size()) root();
-      add(TokenKind::End, at_);
+      const Position last = out_.tokens.empty() ? Position{1, 1} : out_.tokens.back().at;
+      add(TokenKind::End, at_).at = last;  // where jinja2 says that something is missing
     } catch (Raised& fault) {
       out_.fault = std::move(fault);
       add(TokenKind::End, at_);

@@ -172,7 +172,7 @@ class StringCall {
 
   Value join() const {
     expect(1, 1);
-    if (!iterable(at(0))) raise(kTypeError, "can only join an iterable");
+    if (!iterable(at(0)) && !is_markup(self_)) raise(kTypeError, "can only join an iterable");
     std::string out;
     Cursor cursor(heap_, at(0));
     std::size_t i = 0;

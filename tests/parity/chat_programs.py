@@ -78,6 +78,31 @@ LITERALS = [
 ]  # fmt: skip
 
 
+# What filters, operators and methods are mostly given, so that programs get further than their first error.
+TEXTS = ["s", "t", "w", "h", "'x y'", "('<&>'|safe)", "(h|e)", "s[1:]", "(i ~ s)", "ls[0]"]
+NUMBERS = ["i", "j", "z", "f", "g", "1", "42", "2.5", "(i + 1)", "(f * 2)", "l[0]", "(s|length)", "b"]
+LISTS = ["l", "ls", "e", "[1, 2, 3]", "(l + [4])", "range(4)", "(s|list)", "ls[1:]", "('b', 'a')", "l|map('string')|list"]
+RECORDS = ["ld", "ld[:2]", "ld|reverse|list", "ld + [{'role': 'z', 'n': 0}]"]
+DICTS = ["d", "dd", "o", "{'a': 1, 'b': [2]}", "ld[0]", "dict(d, q=1)"]
+NEEDS_RECORDS = ("attribute", "attr(", "groupby")
+NEEDS_TEXT = ["upper", "lower", "title", "capitalize", "trim", "replace", "indent", "wordcount", "truncate", "center",
+              "urlencode", "format", "escape", "int", "safe", "string", "e"]  # fmt: skip
+NEEDS_NUMBER = ("abs", "round", "filesizeformat", "float")
+NEEDS_DICT = ("dictsort", "items|")
+
+
+def fitting(filter):
+    if any(word in filter for word in NEEDS_RECORDS):
+        return RECORDS
+    if filter.startswith(NEEDS_DICT):
+        return DICTS
+    if filter.startswith(NEEDS_NUMBER):
+        return NUMBERS
+    if filter.startswith(("tojson", "default", "d(")):
+        return LISTS + DICTS + TEXTS + NUMBERS
+    return TEXTS if filter.split("(")[0].split("|")[0] in NEEDS_TEXT else LISTS
+
+
 class Programs:
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -100,19 +125,27 @@ class Programs:
             return self.pick(LITERALS) if self.chance(0.35) else self.name()
         e = lambda: self.expression(depth - 1)  # noqa: E731
         if r < 0.45:
-            return f"{self.operand(depth)}|{self.pick(FILTERS)}"
+            filter = self.pick(FILTERS)
+            operand = self.pick(fitting(filter)) if self.chance(0.85) else self.operand(depth)
+            return f"({operand})|{filter}" if self.chance(0.7) else f"{operand}|{filter}"
         if r < 0.56:
             which = self.random.random()
             if which < 0.5:
-                return f"{self.pick(['s', 't', 'w', 'h', 's', '(' + e() + ')'])}.{self.pick(STRING_METHODS)}"
+                return f"{self.pick(TEXTS if self.chance(0.9) else ['(' + e() + ')'])}.{self.pick(STRING_METHODS)}"
             if which < 0.8:
-                return f"{self.pick(['d', 'dd', 'ld[0]', 'o', '(' + e() + ')'])}.{self.pick(DICT_METHODS)}"
-            return f"{self.pick(['l', 'ls', 'm', '(' + e() + ')'])}.{self.pick(LIST_METHODS)}"
+                return f"{self.pick(DICTS if self.chance(0.9) else ['(' + e() + ')'])}.{self.pick(DICT_METHODS)}"
+            return f"({self.pick(LISTS if self.chance(0.9) else [e()])}).{self.pick(LIST_METHODS)}"
         if r < 0.64:
             op = self.pick(["+", "+", "-", "*", "/", "//", "%", "**", "~", "~", "~"])
+            pool = self.pick([NUMBERS, NUMBERS, NUMBERS, TEXTS, LISTS]) if op in "+-*~" else NUMBERS
+            if self.chance(0.85):
+                return f"{self.pick(pool)} {op} {self.pick(NUMBERS if op == '*' else pool)}"
             return f"{self.operand(depth)} {op} {self.operand(depth)}"
         if r < 0.71:
             op = self.pick(["==", "!=", "<", "<=", ">", ">=", "in", "not in"])
+            pool = self.pick([NUMBERS, TEXTS, LISTS])
+            if self.chance(0.85):
+                return f"{self.pick(TEXTS if 'in' in op else pool)} {op} {self.pick(TEXTS if 'in' in op else pool)}"
             tail = f" {self.pick(['<', '==', 'in'])} {e()}" if self.chance(0.15) else ""
             return f"{self.operand(depth)} {op} {self.operand(depth)}{tail}"
         if r < 0.78:
@@ -253,7 +286,9 @@ class Programs:
 
     def program(self):
         start = "{% set ns = namespace(x=1, y='') %}" if self.chance(0.9) else ""
-        return start + "".join(self.statement() for _ in range(self.random.randrange(1, 7)))
+        if self.chance(0.4):
+            return start + "".join(self.statement() for _ in range(self.random.randrange(1, 6)))
+        return start + "".join(self.statement(self.random.randrange(3)) for _ in range(self.random.randrange(1, 3)))
 
 
 def program(seed):

@@ -11,6 +11,7 @@
 #include "rlx/models/passages.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/runtime/session.h"
+#include "rlx/text/chat_template.h"
 #include "rlx/text/wordpiece.h"
 #include "tests/support/paths.h"
 #include "tests/support/tiny_model.h"
@@ -358,4 +359,36 @@ TEST_CASE("misuse: passages") {
   REFUSED("asked for as f32", best_matches(query, rows.cast(DType::F64), 1));
   CHECK(best_matches(query, rows, ~std::size_t{0}).size() == 2);
   CHECK(best_matches(query, rows, 0).empty());
+}
+
+TEST_CASE("misuse: chat templates") {
+  REFUSED("", ChatTemplate::parse("{{", ""));
+  REFUSED("not valid UTF-8", ChatTemplate::parse("\xff", "t"));
+  REFUSED("there is no chat template", ChatTemplate::load(kNowhere));
+  REFUSED("there is no chat template", ChatTemplate::load(""));
+  ChatTemplate chat = ChatTemplate::parse("{{ messages[0].content.x.y }}", "t");
+  REFUSED("has no attribute", chat.render(std::vector<ChatMessage>{}));
+  REFUSED("has no attribute", chat.render(std::vector<ChatMessage>{{"user", "x"}}));
+  const JsonDocument json = JsonDocument::parse(R"({"big": 18446744073709551615, "list": []})", "f.json");
+  REFUSED("an array of objects", chat.render(json.root()));
+  ChatTemplateOptions options;
+  options.template_name = "nosuch";
+  REFUSED("there is no chat template 'nosuch'", chat.render(json.root().at("list"), options));
+  options = {};
+  options.variables = json.root().at("list");
+  REFUSED("f.json", chat.render(json.root().at("list"), options));
+  options.variables = json.root();
+  REFUSED("64-bit", chat.render(json.root().at("list"), options));
+  options = {};
+  options.max_steps = 0;
+  REFUSED("too many steps", chat.render(json.root().at("list"), options));
+  REFUSED("there is no chat template 'x'", chat.source("x"));
+  const ChatTemplate moved = std::move(chat);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED("moved from", chat.names());
+  REFUSED("moved from", chat.source());
+  REFUSED("moved from", chat.special_tokens());
+  REFUSED("moved from", chat.render(json.root().at("list")));
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(moved.special_tokens().empty());
 }

@@ -1,0 +1,195 @@
+// Chat templates as users call them: files, variables, errors with their places, and programs that mean harm.
+#include "rlx/text/chat_template.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "rlx/error.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rlx;
+using rlx::test::contains;
+using rlx::test::error_text;
+
+namespace {
+
+const std::vector<ChatMessage> kHello = {{"system", "Be brief."}, {"user", "Hello"}};
+
+std::string render(std::string_view source, const ChatTemplateOptions& options = {}) {
+  return ChatTemplate::parse(source, "t").render(kHello, options);
+}
+
+std::string refusal(std::string_view source) {
+  return error_text([&] { (void)render(source); });
+}
+
+}  // namespace
+
+TEST_CASE("a chat template sees messages, tools, special tokens and what the caller adds") {
+  const ChatTemplate chat = ChatTemplate::parse(
+      "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m['content'] }}{% endfor %}"
+      "{{ tools | tojson }}{{ documents is none }}{% if add_generation_prompt %}<assistant>{% endif %}{{ extra }}",
+      "t");
+  CHECK(chat.render(kHello) == "<system>Be brief.<user>HellonullTrue<assistant>");
+  const JsonDocument tools = JsonDocument::parse(R"([{"name": "f"}])", "tools");
+  const JsonDocument more = JsonDocument::parse(R"({"extra": [1, "ü"], "documents": []})", "more");
+  ChatTemplateOptions options;
+  options.add_generation_prompt = false;
+  options.special_tokens = {{"bos_token", "<s>"}};
+  options.tools = tools.root();
+  options.variables = more.root();
+  CHECK(chat.render(kHello, options) == "<s><system>Be brief.<user>Hello[{\"name\": \"f\"}]False[1, 'ü']");
+  const JsonDocument json = JsonDocument::parse(R"([{"role": "user", "content": [{"type": "text"}]}])", "messages");
+  CHECK(chat.render(json.root(), options) == "<s><user>[{'type': 'text'}][{\"name\": \"f\"}]False[1, 'ü']");
+}
+
+TEST_CASE("strftime_now reads the time that is given") {
+  ChatTemplateOptions options;
+  options.now = 1753963200;  // noon in Greenwich: the same day nearly everywhere
+  CHECK(render("{{ strftime_now('%Y-%m-%d %B %%') }}", options) == "2025-07-31 July %");
+  CHECK(render("{{ strftime_now('%Y') | int >= 2025 }}") == "True");
+  CHECK(render("{{ strftime_now('') }}") == "");
+}
+
+TEST_CASE("errors of chat templates name the template, the place and Python's words") {
+  CHECK(contains(refusal("a\n  {{ x.y }}"), "chat template 't': UndefinedError: 'x' is undefined"));
+  CHECK(contains(refusal("a\n  {{ x.y }}"), "line 2, column 7:   {{ x.y }}"));
+  CHECK(
+      contains(refusal("{{ raise_exception('Only ' ~ 2 ~ ' turns') }}"), "'t' refuses the conversation: Only 2 turns"));
+  CHECK(
+      contains(refusal("{% if x %}"), "bad file: chat template 't': TemplateSyntaxError: Unexpected end of template."));
+  CHECK(contains(refusal("ü {{ 'x' | nosuch }}"), "No filter named 'nosuch'."));
+  CHECK(contains(refusal("ü {{ 'x' | nosuch }}"), "line 1, column 12"));
+  CHECK(contains(refusal("{% include 'x' %}"), "unsupported"));
+  CHECK(contains(refusal("{{ 'x' | urlize }}"), "the filter 'urlize' is not supported"));
+  CHECK(contains(refusal("{{ lipsum() }}"), "the function 'lipsum' is not supported"));
+  CHECK(contains(refusal(std::string("a\xff")), "byte 1 is not valid UTF-8"));
+  const std::vector<ChatMessage> bad = {{"user", "x\xc0"}};
+  CHECK(contains(error_text([&] { (void)ChatTemplate::parse("x", "t").render(bad); }),
+                 "message 1 is not valid UTF-8 at byte 1 of its content"));
+  const std::string longest = refusal("{{ raise_exception('x' * 1000000) }}");
+  CHECK(longest.size() < 5000);
+}
+
+TEST_CASE("chat templates are found in model folders") {
+  const auto source_of = [](const test::TempDir& dir) { return std::string(ChatTemplate::load(dir.path()).source()); };
+  {
+    test::TempDir dir;
+    CHECK(contains(error_text([&] { (void)ChatTemplate::load(dir.path()); }), "there is no chat template"));
+    dir.write("tokenizer_config.json", R"({"chat_template": null, "bos_token": "<s>"})");
+    CHECK(contains(error_text([&] { (void)ChatTemplate::load(dir.path()); }), "there is no chat template"));
+    dir.write("chat_template.json", R"({"chat_template": "of json"})");
+    CHECK(source_of(dir) == "of json");
+    dir.write("tokenizer_config.json", R"({"chat_template": "of config {{ bos_token }}{{ eos_token }}{{ pad_token }}",
+      "bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": false}, "pad_token": null})");
+    const ChatTemplate chat = ChatTemplate::load(dir.path());
+    CHECK(chat.render(kHello) == "of config <s></s>");
+    CHECK(chat.names() == std::vector<std::string>{"default"});
+    CHECK(chat.special_tokens().size() == 2);
+    dir.write("chat_template.jinja", "of a file {{ bos_token }}\n");
+    CHECK(ChatTemplate::load(dir.path()).render(kHello) == "of a file <s>");
+    dir.write("chat_template.jinja", "{% if %}");
+    CHECK(contains(error_text([&] { (void)source_of(dir); }), "chat_template.jinja"));
+  }
+  test::TempDir dir;
+  dir.write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "tools"},
+    {"name": "default", "template": "plain"}, {"name": "rag", "template": "rag"}]})");
+  const ChatTemplate chat = ChatTemplate::load(dir.path());
+  CHECK(chat.names() == std::vector<std::string>{"default", "tool_use", "rag"});
+  ChatTemplateOptions options;
+  CHECK(chat.render(kHello, options) == "plain");
+  options.template_name = "rag";
+  CHECK(chat.render(kHello, options) == "rag");
+  const JsonDocument tools = JsonDocument::parse("[]", "tools");
+  options.tools = tools.root();
+  CHECK(chat.render(kHello, options) == "rag");
+  options.template_name.clear();
+  CHECK(chat.render(kHello, options) == "tools");
+  CHECK(chat.source("rag") == "rag");
+  CHECK(contains(error_text([&] { (void)chat.source("nosuch"); }), "there are 'default', 'tool_use', 'rag'"));
+}
+
+TEST_CASE("hostile chat templates end in an error, soon and within bounds") {
+  const auto times = [](std::string_view text, int n) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += text;
+    return out;
+  };
+  const std::pair<std::string, std::string> cases[] = {
+      {"{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "too many steps"},
+      {"{% set ns = namespace(s='xxxxxxxx') %}{% for a in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+       "64 MiB"},
+      {"{% for a in range(100000) %}{{ 'x' * 10000 }}{% endfor %}", "64 MiB"},
+      {"{{ 'x' * 10 ** 15 }}", "64 MiB"},
+      {"{{ [0] * 10 ** 12 }}", "16 million"},
+      {"{{ 'a'.center(10 ** 12) }}", "64 MiB"},
+      {"{{ '%999999999d' % 1 }}", "64 MiB"},
+      {"{{ '%.999999999f' % 1 }}", "10,000 digits"},
+      {"{{ '{:>999999999}'.format('x') }}", "64 MiB"},
+      {"{{ ('a' * 100000) | replace('a', 'b' * 100000) }}", "64 MiB"},
+      {"{{ ('a' * 100000).replace('', 'b' * 100000) }}", "64 MiB"},
+      {"{{ ('x' * 1000).join(range(9) | map('string') | list * 100000) }}", ""},
+      {"{{ 'x\\ty'.expandtabs(10 ** 15) }}", "64 MiB"},
+      {"{{ 'x' | indent(10 ** 12, true) }}", "64 MiB"},
+      {"{{ [[1]] | tojson(indent=10 ** 12) }}", "64 MiB"},
+      {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "calls itself"},
+      {"{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}", "calls itself"},
+      {"{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}", "too many steps"},
+      {"{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}", "calls itself"},
+      {"{% set ns = namespace(l=[]) %}{% for a in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}", "200 deep"},
+      {"{% set ns = namespace(l=[]) %}{% for a in range(999) %}{% set ns.l = ns.l | map('upper') %}{% endfor %}",
+       "200 deep"},
+      {"{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", "recursion"},
+      {"{% set ns = namespace(l=[0]) %}{% for a in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}", ""},
+      {"{% set ns = namespace(l=[1, 1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
+       ""},
+      {"{% set ns = namespace(l=[1, 1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l == "
+       "ns.l + [] }}",
+       ""},
+      {"{{ 9223372036854775807 + 1 }}", "64 bits"},
+      {"{{ 2 ** 64 }}", "64 bits"},
+      {"{{ 99999999999999999999 }}", "64 bits"},
+      {times("(", 5000), ""},
+      {"{{ " + times("(", 5000), "nested too deeply"},
+      {"{{ " + times("[", 5000), "nested too deeply"},
+      {"{{ " + times("not ", 5000), "nested too deeply"},
+      {"{{ " + times("-", 5000), "nested too deeply"},
+      {"{{ 1" + times(" + 1", 5000) + " }}", "nested too deeply"},
+      {"{{ a" + times(".b", 5000) + " }}", "nested too deeply"},
+      {"{{ a" + times("|string", 5000) + " }}", "nested too deeply"},
+      {"{{ a" + times(" if b else c", 5000) + " }}", "nested too deeply"},
+      {times("{% if a %}", 5000), "nested too deeply"},
+      {times("{% for a in b %}", 5000), "nested too deeply"},
+      {std::string(2 << 20, 'x'), "at most 1 MiB"},
+  };
+  for (const auto& [source, part] : cases) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::string said = error_text([&] { (void)render(source); });
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    CAPTURE(source.substr(0, 120));
+    CHECK_MESSAGE(contains(said, part), said);
+    CHECK(seconds < 20);  // a fraction of a second but under sanitizers on a busy machine
+    if (!part.empty()) CHECK(!said.empty());
+  }
+}
+
+TEST_CASE("a smaller budget stops sooner, and one template serves many threads") {
+  const ChatTemplate chat = ChatTemplate::parse(
+      "{% macro m(x) %}{{ x | upper }}{% endmacro %}{% set ns = namespace(t='') %}"
+      "{% for i in range(200) %}{% set ns.t = ns.t ~ m('a') %}{% endfor %}{{ ns.t | length }}",
+      "t");
+  ChatTemplateOptions options;
+  options.max_steps = 1000;
+  CHECK(contains(error_text([&] { (void)chat.render(kHello, options); }), "max_steps"));
+  std::vector<std::string> results(8);
+  {
+    std::vector<std::thread> threads;
+    for (std::string& result : results) threads.emplace_back([&] { result = chat.render(kHello); });
+    for (std::thread& t : threads) t.join();
+  }
+  for (const std::string& result : results) CHECK(result == "200");
+}
