@@ -221,11 +221,17 @@ class Splitter {
     f.count = traced->count;
     for (const WeightRegion& r : f.regions)
       if (!r.value.node.valid()) return std::nullopt;
-    if (!f.regions.empty()) f.matrix.stored = g_.shape(f.regions.front().value).dtype();
+    if (!f.regions.empty()) {
+      f.matrix.stored = g_.shape(f.regions.front().value).dtype();
+      f.matrix.scheme = f.regions.front().scheme;
+    }
     for (const WeightRegion& r : f.regions) {
       // Codes stay codes: their products read them as they are.
       f.readable =
           f.readable && (f.in_run ? !g_.node(r.value.node).op.is<ops::Dequantize>() : constant_[r.value.node.index]);
+      // Blocks make a form where all are of one scheme, and reach from end to end of the columns.
+      const bool whole = !is_block_scheme(r.scheme) || f.matrix.k % block_layout(r.scheme).elements == 0;
+      f.readable = f.readable && r.scheme == f.matrix.scheme && whole;
       // Of sources in several dtypes the form is that of the values.
       if (g_.shape(r.value).dtype() != f.matrix.stored) f.matrix.stored = f.matrix.dtype;
     }
@@ -235,7 +241,7 @@ class Splitter {
   static std::string key_of(const Formed& f) {
     std::string key = concat_text(f.in_run ? "run," : "", f.matrix.k, ",", f.matrix.n, ",", f.count);
     for (const WeightRegion& r : f.regions) {
-      key += concat_text(";", r.value, ",", r.k_axis, ",", r.n_axis, ",", r.columns);
+      key += concat_text(";", r.value, ",", r.k_axis, ",", r.n_axis, ",", r.columns, ",", static_cast<int>(r.scheme));
       for (std::int64_t s : r.start) key += concat_text(",", s);
     }
     return key;
@@ -252,10 +258,10 @@ class Splitter {
   // A matrix in its form, in the run graph: a Param, or what the run makes before its first reader.
   Value formed_value(Formed& f, const Origin& origin) {
     if (f.made.node.valid()) return f.made;
-    ops::Relayout op{form_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}};
+    ops::Relayout op{form_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}, f.matrix.scheme};
     std::vector<Value> sources;
     for (const WeightRegion& r : f.regions) {
-      const std::vector<std::int64_t> strides = row_major_strides(g_.shape(r.value).static_dims());
+      const std::vector<std::int64_t> strides = row_major_strides(element_dims(r, g_.shape(r.value)));
       std::int64_t offset = 0;
       for (std::size_t a = 0; a < strides.size(); ++a) offset += r.start[a] * strides[a];
       for (std::int64_t part : {r.columns, offset, strides[static_cast<std::size_t>(r.k_axis)],

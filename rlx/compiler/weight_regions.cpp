@@ -7,6 +7,7 @@
 #include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/shape.h"
 #include "rlx/ir/roots.h"
 
@@ -40,15 +41,26 @@ class RegionTracer {
       return follow_parts(scope, std::move(r), n, static_cast<int>(concat->axis));
     }
     if (const auto* transpose = n.op.get_if<ops::Transpose>()) {
+      if (is_block_scheme(r.scheme) && transpose->perm.back() != shape.rank() - 1) return stop(scope, std::move(r));
       std::vector<std::int64_t> start(r.start.size());
       for (std::size_t i = 0; i < start.size(); ++i) start[static_cast<std::size_t>(transpose->perm[i])] = r.start[i];
       r.k_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.k_axis)]);
       r.n_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.n_axis)]);
       r.start = std::move(start);
     } else if (const auto* slice = n.op.get_if<ops::Slice>(); slice && steps_of_one(*slice)) {
-      for (std::size_t i = 0; i < r.start.size(); ++i) r.start[i] += slice->starts[i].value();
+      std::vector<std::int64_t> starts(r.start.size());
+      for (std::size_t i = 0; i < starts.size(); ++i) starts[i] = slice->starts[i].value();
+      if (is_block_scheme(r.scheme)) {
+        const BlockLayout& l = block_layout(r.scheme);
+        if (starts.back() % l.bytes != 0) return stop(scope, std::move(r));
+        starts.back() = starts.back() / l.bytes * l.elements;
+      }
+      for (std::size_t i = 0; i < starts.size(); ++i) r.start[i] += starts[i];
     } else if (n.op.is<ops::Reshape>()) {
       if (!reshape(r, shape, g.shape(n.inputs[0]))) return stop(scope, std::move(r));
+    } else if (const auto* dequantize = n.op.get_if<ops::Dequantize>()) {
+      if (known_ != &WeightScope::pure || !decodes(r, *dequantize)) return stop(scope, std::move(r));
+      r.scheme = dequantize->scheme;
     } else if (!widens(n, shape.dtype(), g.shape(n.inputs[0]).dtype())) {
       return stop(scope, std::move(r));
     }
@@ -97,6 +109,12 @@ class RegionTracer {
     const auto one = [](std::int64_t step) { return step == 1; };
     const auto fixed = [](const Dim& d) { return d.is_static(); };
     return std::all_of(s.strides.begin(), s.strides.end(), one) && std::all_of(s.starts.begin(), s.starts.end(), fixed);
+  }
+
+  // Blocks along k, whole ones from where the region begins.
+  static bool decodes(const WeightRegion& r, const ops::Dequantize& op) {
+    return is_block_scheme(op.scheme) && op.dtype == DType::F32 && !is_block_scheme(r.scheme) &&
+           r.k_axis == static_cast<int>(r.start.size()) - 1 && r.start.back() % block_layout(op.scheme).elements == 0;
   }
 
   static bool widens(const Node& n, DType to, DType from) {
@@ -198,6 +216,14 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
     }
   }
   return scopes;
+}
+
+std::vector<std::int64_t> element_dims(const WeightRegion& r, const Shape& of) {
+  std::vector<std::int64_t> dims = of.static_dims();
+  if (!is_block_scheme(r.scheme)) return dims;
+  const BlockLayout& l = block_layout(r.scheme);
+  dims.back() = dims.back() / l.bytes * l.elements;
+  return dims;
 }
 
 std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis) {

@@ -1,5 +1,5 @@
-// Where the elements of the matrices that products read again and again lie, through bodies and whatever only moves or
-// widens them.
+// Where the elements of the matrices that products read again and again lie, through bodies and whatever only moves,
+// widens or decodes them.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,10 @@ struct WeightRegion {
   int k_axis = 0, n_axis = 1;
   std::vector<std::int64_t> start;  // by axis
   std::int64_t columns = 0;
+  QuantScheme scheme = QuantScheme::Affine;  // blocks: `value` holds them, `start` counts elements
 };
+/// The extents of a region's value in elements: of blocks those that they stand for.
+std::vector<std::int64_t> element_dims(const WeightRegion& r, const Shape& of);
 
 /// A matrix that a product reads, or, in the body of a scan that takes one in each step, the matrices of all steps.
 struct WeightMatrices {

@@ -12,6 +12,7 @@
 #include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_set.h"
+#include "rlx/tensor/block_schemes.h"
 
 namespace rlx {
 
@@ -29,9 +30,10 @@ struct TargetLimits {
 /// and N columns.
 struct ConstantMatrix {
   std::int64_t k = 0, n = 0;
-  DType dtype = DType::F32;          // of its values
-  DType stored = DType::F32;         // of its sources; narrower where the values only widen them
-  Products leave = Products::Exact;  // to lose something
+  DType dtype = DType::F32;                  // of its values
+  DType stored = DType::F32;                 // of its sources; narrower where the values only widen them
+  Products leave = Products::Exact;          // to lose something
+  QuantScheme scheme = QuantScheme::Affine;  // of its sources: blocks along K (`stored` is U8 then); Affine: none
 };
 
 /// A target of compiles: its backend's kernel rows answer, and nothing else. Immutable, so that threads may share it.

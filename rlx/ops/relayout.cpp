@@ -7,6 +7,19 @@
 namespace rlx {
 namespace {
 
+// Elements that a source stands for; -1 where its rows are no whole blocks.
+std::int64_t elements_of(const Shape& s, QuantScheme scheme) {
+  if (!is_block_scheme(scheme)) return s.num_elements();
+  const BlockLayout& l = block_layout(scheme);
+  if (s.dtype() != DType::U8 || s.rank() < 1 || s.dim(-1).value() % l.bytes != 0) return -1;
+  return s.num_elements() / l.bytes * l.elements;
+}
+bool on_borders(const ops::Relayout& op, const ops::FormSource& at) {
+  if (!is_block_scheme(op.scheme)) return true;
+  const std::int64_t block = block_layout(op.scheme).elements;
+  return at.k_stride == 1 && op.k % block == 0 && at.offset % block == 0 && at.n_stride % block == 0;
+}
+
 bool holds(DType wide, DType narrow) {
   return wide == narrow || (wide == DType::F32 && (narrow == DType::BF16 || narrow == DType::F16));
 }
@@ -34,13 +47,22 @@ struct RelayoutRules {
     for (int i = 0; i < c.num_inputs(); ++i) {
       const Shape& s = c.input(i);
       const ops::FormSource at = op.source(static_cast<std::size_t>(i));
-      if (!holds(op.dtype, s.dtype()))
-        return c.error("source ", i, " ", s, " is no ", dtype_name(op.dtype), " or narrower");
       if (!s.is_static()) return c.error("source ", i, " ", s, " has symbols");
+      const std::int64_t elements = elements_of(s, op.scheme);
+      if (is_block_scheme(op.scheme)) {
+        if (elements < 0 || op.dtype != DType::F32)
+          return c.error("source ", i, " ", s, " is no rows of whole ", quant_scheme_name(op.scheme),
+                         " blocks, or they are not read as f32");
+      } else if (!holds(op.dtype, s.dtype())) {
+        return c.error("source ", i, " ", s, " is no ", dtype_name(op.dtype), " or narrower");
+      }
       if (at.columns < 0 || at.offset < 0 || at.k_stride < 0 || at.n_stride < 0)
         return c.attr_error("source ", i, " lies at negative places");
-      if (op.k > 0 && at.columns > 0 && !reaches(s.num_elements(), op.k, at))
-        return c.error("source ", i, " ", s, " has ", s.num_elements(), " elements, the form reads behind them: ", op.k,
+      if (!on_borders(op, at))
+        return c.attr_error("source ", i, " does not begin and end its columns with blocks of ",
+                            quant_scheme_name(op.scheme));
+      if (op.k > 0 && at.columns > 0 && !reaches(elements, op.k, at))
+        return c.error("source ", i, " ", s, " has ", elements, " elements, the form reads behind them: ", op.k,
                        " rows ", at.k_stride, " apart and ", at.columns, " columns ", at.n_stride, " apart from ",
                        at.offset, " on");
       if (columns == op.n && at.columns > 0) columns = 0, ++matrices;
@@ -60,12 +82,19 @@ struct RelayoutRules {
     std::int64_t column = 0;  // of all matrices
     for (std::size_t i = 0; i < a.inputs.size(); ++i) {
       const ops::FormSource at = op.source(i);
+      std::vector<float> decoded;
+      if (is_block_scheme(op.scheme)) {
+        decoded.resize(static_cast<std::size_t>(elements_of(a.inputs[i].shape(), op.scheme)));
+        dequantize_blocks(op.scheme, {a.inputs[i].data(), a.inputs[i].size_bytes()}, decoded);
+      }
+      const bool coded = is_block_scheme(op.scheme);
+      const std::byte* values = coded ? reinterpret_cast<const std::byte*>(decoded.data()) : a.inputs[i].data();
+      const DType from = coded ? DType::F32 : a.inputs[i].dtype();
       for (std::int64_t j = 0; j < at.columns; ++j, ++column)
         for (std::int64_t k = 0; k < op.k; ++k)
           store_element(out.mutable_data(), op.dtype,
                         op.transposed ? column * op.k + k : (column / op.n * op.k + k) * op.n + column % op.n,
-                        load_element<double>(a.inputs[i].data(), a.inputs[i].dtype(),
-                                             at.offset + k * at.k_stride + j * at.n_stride));
+                        load_element<double>(values, from, at.offset + k * at.k_stride + j * at.n_stride));
     }
   }
   static constexpr NoRule vjp = none("derivatives are taken before values get forms");
@@ -82,11 +111,14 @@ struct RelayoutRules {
     s.add_discrete("two matrices of a stack, the second of two sources",
                    {Shape({2, 3, 4}, DType::F32), Shape({2, 3, 2}, DType::F32), Shape({3, 2}, DType::F32)},
                    ops::Relayout{stacked(form, 2), 3, 4, false, DType::F32, {4, 12, 4, 1, 2, 0, 2, 1, 2, 0, 2, 1}});
+    s.add_discrete("rows of blocks, and some of another's", {Shape({3, 36}, DType::U8), Shape({4, 36}, DType::U8)},
+                   ops::Relayout{form, 64, 5, true, DType::F32, {3, 0, 1, 64, 2, 128, 1, 64}, QuantScheme::Q4_0});
   }
   static constexpr AttrField attrs[] = {
-      field<&ops::Relayout::form>("form"),   field<&ops::Relayout::k>("k"),
-      field<&ops::Relayout::n>("n"),         field<&ops::Relayout::transposed>("transposed"),
-      field<&ops::Relayout::dtype>("dtype"), field<&ops::Relayout::sources>("sources")};
+      field<&ops::Relayout::form>("form"),    field<&ops::Relayout::k>("k"),
+      field<&ops::Relayout::n>("n"),          field<&ops::Relayout::transposed>("transposed"),
+      field<&ops::Relayout::dtype>("dtype"),  field<&ops::Relayout::sources>("sources"),
+      field<&ops::Relayout::scheme>("scheme")};
 };
 
 }  // namespace

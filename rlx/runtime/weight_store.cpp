@@ -200,6 +200,20 @@ void WeightStore::pack_waiting(const std::string& name, const Tensor& values, co
   }
 }
 
+namespace {
+// Bytes of that many elements of a source, which are whole blocks where it is of blocks.
+std::int64_t source_bytes(const ops::Relayout& op, DType dtype, std::int64_t elements) {
+  if (!is_block_scheme(op.scheme)) return elements * dtype_bits(dtype) / 8;
+  const BlockLayout& l = block_layout(op.scheme);
+  return elements / l.elements * l.bytes;
+}
+std::int64_t source_elements(const ops::Relayout& op, const Shape& of) {
+  if (!is_block_scheme(op.scheme)) return of.num_elements();
+  const BlockLayout& l = block_layout(op.scheme);
+  return of.num_elements() / l.bytes * l.elements;
+}
+}  // namespace
+
 // Writes a source into its form, some columns at a time, so that of a mapped file little more than these is in memory.
 void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
                                const std::string& name) {
@@ -207,8 +221,8 @@ void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values
   constexpr std::int64_t kSliceBytes = std::int64_t{64} << 20;
   const ops::Relayout& op = f.packed_by->lir().prepare.node(f.node).op.as<ops::Relayout>();
   const ops::FormSource at = op.source(source);
-  const std::int64_t bits = dtype_bits(values.dtype());
-  const std::int64_t column_bytes = std::max<std::int64_t>(1, op.k * bits / 8);
+  const auto bytes_of = [&](std::int64_t elements) { return source_bytes(op, values.dtype(), elements); };
+  const std::int64_t column_bytes = std::max<std::int64_t>(1, bytes_of(op.k));
   // Columns that are apart in the file share its pages, so only those that follow each other are let go by slices.
   const bool sliced = loader && at.n_stride >= op.k;
   const std::int64_t step =
@@ -217,12 +231,12 @@ void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values
     const std::int64_t end = std::min(at.columns, begin + step);
     f.packed_by->encode(f.node, source, {begin, end}, values.dtype(), values.data(), f.bytes.mutable_data());
     if (sliced)
-      loader->drop_pages(name, static_cast<std::size_t>((at.offset + begin * at.n_stride) * bits / 8),
-                         static_cast<std::size_t>((end - begin) * at.n_stride * bits / 8));
+      loader->drop_pages(name, static_cast<std::size_t>(bytes_of(at.offset + begin * at.n_stride)),
+                         static_cast<std::size_t>(bytes_of((end - begin) * at.n_stride)));
   }
   if (loader && !sliced && at.k_stride == at.columns * at.n_stride)  // whole rows: one matrix of a stack, perhaps
-    loader->drop_pages(name, static_cast<std::size_t>(at.offset * bits / 8),
-                       static_cast<std::size_t>(op.k * at.k_stride * bits / 8));
+    loader->drop_pages(name, static_cast<std::size_t>(bytes_of(at.offset)),
+                       static_cast<std::size_t>(bytes_of(op.k * at.k_stride)));
 }
 
 void WeightStore::set(std::span<const NewValue> values) {
@@ -312,7 +326,8 @@ std::vector<WeightStore::HeldPart> WeightStore::parts_in_forms(const std::string
     const Node& node = prepare.node(form.node);
     const auto& op = node.op.as<ops::Relayout>();
     if (op.form.lossless || with_loss)
-      parts.push_back({&form, at.source, prepare.shape(node.inputs[at.source]), op.k, op.source(at.source)});
+      parts.push_back({&form, at.source, prepare.shape(node.inputs[at.source]), op.k,
+                       source_elements(op, prepare.shape(node.inputs[at.source])), op.source(at.source)});
   }
   return parts;
 }
@@ -338,7 +353,7 @@ bool WeightStore::covers(std::vector<HeldPart>& parts) {
     if (first_column(p) > columns) return false;
     columns = std::max(columns, first_column(p) + p.at.columns);
   }
-  return !parts.empty() && columns * parts.front().k == parts.front().of.num_elements();
+  return !parts.empty() && columns * parts.front().k == parts.front().elements;
 }
 
 // The values of a param in its declared dtype, read back from a packed form when nothing else holds them.

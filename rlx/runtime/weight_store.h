@@ -138,8 +138,8 @@ class WeightStore {
   struct HeldPart {
     const Form* form = nullptr;
     std::size_t source = 0;
-    Shape of;  // the param's
-    std::int64_t k = 0;
+    Shape of;                          // the param's
+    std::int64_t k = 0, elements = 0;  // of the matrix; of the param
     ops::FormSource at{};
   };
   std::vector<HeldPart> parts_in_forms(const std::string& name, bool ready, bool with_loss = false) const;

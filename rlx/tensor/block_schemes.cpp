@@ -387,6 +387,52 @@ std::string_view quant_scheme_name(QuantScheme scheme) {
   return kSchemeNames[static_cast<std::size_t>(scheme)];
 }
 
+namespace {
+
+const BlockLayout& plain_layout(QuantScheme scheme) {
+  const BlockLayout& l = block_layout(scheme);
+  if (!l.plain())
+    throw Error(ErrorCode::InvalidArgument, concat_text("blocks of ", quant_scheme_name(scheme), " have no plain codes"),
+                "dequantize_blocks decodes them");
+  return l;
+}
+
+}  // namespace
+
+BlockNumbers unpack_block(QuantScheme scheme, std::span<const std::byte> block) {
+  const BlockLayout& l = plain_layout(scheme);
+  check_sizes(l, block.size(), static_cast<std::size_t>(l.elements));
+  const auto* p = reinterpret_cast<const std::uint8_t*>(block.data());
+  const Block b = unpack(l, p);
+  const auto half = [&](int at) { return static_cast<std::uint16_t>(p[at] | p[at + 1] << 8); };
+  BlockNumbers out;
+  out.d = half(l.d_at);
+  if (l.m_at >= 0) out.m = half(l.m_at);
+  for (std::size_t g = 0; g < out.scale.size(); ++g) {
+    out.scale[g] = static_cast<std::int8_t>(b.scale[g]);
+    out.min[g] = static_cast<std::int8_t>(b.min[g]);
+  }
+  for (std::size_t e = 0; e < static_cast<std::size_t>(l.elements); ++e)
+    out.codes[e] = static_cast<std::uint8_t>(b.q[e]);
+  return out;
+}
+
+void pack_block(QuantScheme scheme, const BlockNumbers& numbers, std::span<std::byte> block) {
+  const BlockLayout& l = plain_layout(scheme);
+  check_sizes(l, block.size(), static_cast<std::size_t>(l.elements));
+  auto* p = reinterpret_cast<std::uint8_t*>(block.data());
+  Block b;
+  for (std::size_t g = 0; g < numbers.scale.size(); ++g) b.scale[g] = numbers.scale[g], b.min[g] = numbers.min[g];
+  for (std::size_t e = 0; e < static_cast<std::size_t>(l.elements); ++e) b.q[e] = numbers.codes[e];
+  pack(l, b, p);
+  const auto put = [&](int at, std::uint16_t bits) {
+    p[at] = static_cast<std::uint8_t>(bits & 255);
+    p[at + 1] = static_cast<std::uint8_t>(bits >> 8);
+  };
+  put(l.d_at, numbers.d);  // all bits, those of a NaN too
+  if (l.m_at >= 0) put(l.m_at, numbers.m);
+}
+
 void dequantize_blocks(QuantScheme scheme, std::span<const std::byte> bytes, std::span<float> out) {
   const BlockLayout& l = block_layout(scheme);
   check_sizes(l, bytes.size(), out.size());

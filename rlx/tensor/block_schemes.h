@@ -8,6 +8,7 @@
 // (`BlockUnit`, `GroupScales`, `BlockCodes`); of the grid schemes (iq1, iq2, iq3) block_grids.h says the rest.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -99,6 +100,18 @@ struct BlockLayout {
 const BlockLayout& block_layout(QuantScheme scheme);
 /// "affine", "q8_0", .., "iq1_m": the name in text and reports.
 std::string_view quant_scheme_name(QuantScheme scheme);
+
+/// The numbers of one block, bit for bit: d and m as F16 bits, the small integers of its groups, and its codes without
+/// the offset. What the scheme does not have is 0, a scale 1.
+struct BlockNumbers {
+  std::uint16_t d = 0, m = 0;
+  std::array<std::int8_t, 16> scale{}, min{};
+  std::array<std::uint8_t, 256> codes{};  // 0 to 255; of Q8_0 the signed number plus 128
+};
+/// Takes a block of layout.bytes bytes of a plain layout apart; InvalidArgument for others and for another size.
+BlockNumbers unpack_block(QuantScheme scheme, std::span<const std::byte> block);
+/// The way back: the same bytes. InvalidArgument likewise.
+void pack_block(QuantScheme scheme, const BlockNumbers& numbers, std::span<std::byte> block);
 
 /// Decodes whole blocks: bytes.size() / layout.bytes of them into as many times layout.elements numbers, in F32, each
 /// operation rounded. InvalidArgument when the sizes do not match, or for Affine.

@@ -33,6 +33,10 @@ class Bound final : public BoundGraph {
       scratch_ = AlignedBytes(stride * static_cast<std::size_t>(exe.threads()));
       p.scratch = {scratch_.data, exe.threads() == 1 ? 0 : stride};
     }
+    if (p.common_bytes > 0) {
+      common_ = AlignedBytes(p.common_bytes);
+      p.common = {common_.data};
+    }
     pointers_ = FollowedPointers(std::move(p.patches));
   }
 
@@ -115,7 +119,7 @@ class Bound final : public BoundGraph {
   std::optional<AuditedPieces> audited_;  // one of the two
   std::optional<PieceSchedules> schedules_;
   std::unique_ptr<PieceNames> names_;  // of the trace that runs are recorded in
-  AlignedBytes scratch_;
+  AlignedBytes scratch_, common_;
   FollowedPointers pointers_;
 };
 

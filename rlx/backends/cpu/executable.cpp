@@ -34,7 +34,9 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
   for (std::uint32_t i = 0; i < lir_.prepare.num_nodes(); ++i) {
     const auto* op = lir_.prepare.nodes()[i].op.get_if<ops::Relayout>();
     if (!op) continue;
-    if (!reads_panels(kernels_, op->form, op->k, op->n))
+    const bool coded = is_block_scheme(op->scheme);
+    if (!(coded ? reads_strips(kernels_, op->form, op->k, op->n) && strip_scheme(op->form) == op->scheme
+                : reads_panels(kernels_, op->form, op->k, op->n)))
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the kernels of cpu (", isa_name(kernels_.isa),
                                          ") read no weight in the form '", form_text(op->form), "'"),
@@ -61,9 +63,10 @@ std::size_t Executable::matrix_offset(NodeId node, std::size_t source) const {
 void Executable::encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype,
                         const std::byte* values, std::byte* form) const {
   const PanelSource all = panel_source(node, source, columns);
-  std::byte* panels = form + matrix_offset(node, source);
+  std::byte* to = form + matrix_offset(node, source);
+  const bool coded = is_block_scheme(all.op.scheme);
   // No two threads write one line but at the ends of a source.
-  const std::int64_t step = panel_chunk(*panels_of(all.op.form), all.op.k);
+  const std::int64_t step = coded ? strip_chunk(all.op.form, all.op.k) : panel_chunk(*panels_of(all.op.form), all.op.k);
   const std::int64_t first = (all.first + all.begin) / step, last = (all.first + all.end + step - 1) / step;
   ThreadPool::process().parallel_for(
       last - first,
@@ -71,15 +74,20 @@ void Executable::encode(NodeId node, std::size_t source, const FormColumns& colu
         PanelSource part = all;
         part.begin = std::max(all.begin, (first + chunk) * step - all.first);
         part.end = std::min(all.end, (first + chunk + 1) * step - all.first);
-        encode_panels(kernels_, part, dtype, values, panels);
+        if (coded)
+          encode_strips(part, values, to);
+        else
+          encode_panels(kernels_, part, dtype, values, to);
       },
       threads_);
 }
 
 void Executable::decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
-  decode_panels(panel_source(node, source, {0, op.source(source).columns}), form + matrix_offset(node, source), dtype,
-                values);
+  const PanelSource all = panel_source(node, source, {0, op.source(source).columns});
+  const std::byte* matrix = form + matrix_offset(node, source);
+  if (is_block_scheme(op.scheme)) return decode_strips(all, matrix, values);
+  decode_panels(all, matrix, dtype, values);
 }
 
 std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& program,

@@ -9,6 +9,7 @@
 
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/strips.h"
 
 namespace rlx::cpu {
 

@@ -166,9 +166,31 @@ Segment PieceSchedules::make_segment(std::size_t from, std::size_t to) {
     done[i - from] = std::move(before);
   }
   let_halves_run_ahead(from, to, step_of, out, waits);
+  take_turns(from, to, step_of, waits);
   waits.give_to(out);
   segment.schedule = StepSchedule(out);
   return segment;
+}
+
+// A node that uses the common memory waits for all of the one that had it before. Through the same list as the waits of
+// halves, which may wait for less.
+void PieceSchedules::take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                                WaitLists& waits) {
+  const std::size_t first = program_.first_piece(from);
+  std::vector<Wait> before, own;
+  for (std::size_t i = from; i < to; ++i) {
+    own.clear();
+    for (std::size_t k = program_.first_piece(i); k < program_.first_piece(i + 1); ++k)
+      if (program_.pieces()[k].common) own.push_back({step_of[k - first], kWaitsForAll});
+    if (own.empty()) continue;
+    for (const Wait& mine : own) {
+      std::vector<Wait> others;
+      for (const Wait& w : before)
+        if (w.step != mine.step) others.push_back(w);
+      waits.refine(mine.step, others);
+    }
+    before.swap(own);
+  }
 }
 
 // Where steps walk rows, a half waits for the halves that touch its bytes, not for whole steps: each thread then

@@ -56,6 +56,7 @@ class PieceSchedules {
   };
   static void run_group(void* group, std::int64_t);
   Segment make_segment(std::size_t from, std::size_t to);
+  void take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of, WaitLists& waits);
   void let_halves_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                             const std::vector<ScheduleStep>& steps, WaitLists& waits);
 

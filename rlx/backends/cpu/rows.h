@@ -41,6 +41,7 @@ struct Row {
 
 /// The families of rows, tuned ones before generic ones.
 std::span<const Row> quantized_rows();
+std::span<const Row> strip_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> relayout_rows();
 std::span<const Row> attention_rows();
@@ -98,6 +99,11 @@ struct Scratch {
   std::byte* mine() const { return base + static_cast<std::size_t>(worker_index()) * stride; }
 };
 
+/// Memory that nodes use by turns, each of them all of it: what one leaves there the next may write over.
+struct Common {
+  std::byte* base = nullptr;
+};
+
 /// How the halves of a piece's chunks divide rows: the lower half (StepSchedule::lower_half) touches no row from
 /// `lower_end` on, the upper half none before `upper_begin`, in the operands and results named. 0 rows: not known.
 struct RowHalves {
@@ -112,7 +118,8 @@ struct Piece {
   std::int64_t chunks = 0;
   double cost_ns = 0;  // estimate for one thread
   RowHalves halves{};
-  bool alone = false;  // run by the thread that runs the program, when all before it is done
+  bool alone = false;   // run by the thread that runs the program, when all before it is done
+  bool common = false;  // of a node that uses the common memory: it waits for the node that had it before
 };
 
 /// A pointer field that follows memory which is known when a run begins: a caller's buffer, a weight or a state.
@@ -144,6 +151,8 @@ struct Program {
   std::vector<std::unique_ptr<Kept>> kept;
   std::size_t scratch_bytes = 0;  // per thread
   Scratch scratch;
+  std::size_t common_bytes = 0;
+  Common common;
   const void** next_weight = nullptr;      // where the last packed product wants to know the next weight
   const LirValue* first_weight = nullptr;  // the packed weight a run reads first
 };
@@ -206,6 +215,7 @@ class LowerContext {
     if (chunks <= 0) return;
     program_.pieces.push_back(
         {[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
+    program_.pieces.back().common = uses_common_;
   }
   /// Adds a step that the thread which runs the program runs by itself, between what is before and what comes after.
   template <auto Run, class T>
@@ -231,6 +241,13 @@ class LowerContext {
     if (bytes > program_.scratch_bytes) program_.scratch_bytes = bytes;
     return &program_.scratch;
   }
+  /// At least `bytes` that the node's steps, all of those added after this call, share with each other and that no
+  /// other node uses meanwhile; the address is final when the program runs.
+  const Common* common(std::size_t bytes) {
+    if (bytes > program_.common_bytes) program_.common_bytes = bytes;
+    uses_common_ = true;
+    return &program_.common;
+  }
   /// `bytes` shared by all chunks of the node, 64-byte aligned.
   std::byte* workspace(std::size_t bytes);
   Program& program() { return program_; }
@@ -244,6 +261,7 @@ class LowerContext {
   int threads_;
   Program& program_;
   std::size_t first_piece_;  // the node's pieces are those from here on
+  bool uses_common_ = false;
 };
 
 // -- helpers of rows --

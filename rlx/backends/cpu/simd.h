@@ -43,9 +43,28 @@ RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
 RLX_INLINE VD set1_d(double x) { return x - VD{}; }
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
-/// Integers of 8 bits as floats.
+/// Integers of 8 bits as floats; g++ 12 converts them one by one unless it is told the instruction.
 RLX_INLINE VF load_i8(const std::int8_t* p) {
-  return __builtin_convertvector(__builtin_convertvector(*reinterpret_cast<const VBUnaligned*>(p), VI), VF);
+#if RLX_ISA_ID == 3
+  const auto wide = reinterpret_cast<VI>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#elif RLX_ISA_ID == 2
+  const auto wide = reinterpret_cast<VI>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+  const VI wide = __builtin_convertvector(*reinterpret_cast<const VBUnaligned*>(p), VI);
+#endif
+  return __builtin_convertvector(wide, VF);
+}
+/// Integers among -128 and 127 to 8 bits.
+RLX_INLINE void store_i8(std::int8_t* p, VI v) {
+#if RLX_ISA_ID == 3
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v)));
+#elif RLX_ISA_ID == 2
+  const __m256i wide = reinterpret_cast<__m256i>(v);
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+#else
+  for (int i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(v[i]);
+#endif
 }
 /// Values stored in 16 bits, widened; exact.
 RLX_INLINE VF load_bf16(const std::uint16_t* p) {

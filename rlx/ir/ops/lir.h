@@ -6,6 +6,7 @@
 
 #include "rlx/ir/form.h"
 #include "rlx/ir/op_kind.h"
+#include "rlx/ir/ops/quantize.h"
 
 // clang-format off
 namespace rlx {
@@ -18,7 +19,8 @@ struct FormSource { std::int64_t columns = 0, offset = 0, k_stride = 0, n_stride
 /// A matrix [K, N] in a form that kernels asked for, joined along N from its sources, which are read where they lie, in
 /// their own dtype. Inputs: sources, of `dtype` or a narrower one that it holds. Result: [K, N], or [N, K] when
 /// `transposed`, in that form. A form of `count` matrices has the sources of one after the other, and the result
-/// [count, K, N] or [count, N, K]. LIR only.
+/// [count, K, N] or [count, N, K]. With a block scheme the sources are blocks, U8 [.., row bytes], that lie along K; the
+/// numbers of their FormSource count the elements that the blocks stand for. LIR only.
 struct Relayout {
   RLX_OP(Relayout);
   Form form{};
@@ -26,6 +28,7 @@ struct Relayout {
   bool transposed = false;
   DType dtype = DType::F32;
   std::vector<std::int64_t> sources{};  // four numbers of each, as in FormSource
+  QuantScheme scheme = QuantScheme::Affine;  // of the sources; Affine: they are the numbers themselves
   /// InvalidArgument for a source that it does not have.
   FormSource source(std::size_t i) const {
     (void)detail::checked_index("source of a relayout", i, sources.size() / 4);

@@ -80,6 +80,11 @@ TEST_CASE("misuse: block schemes") {
   REFUSED("35 bytes do not hold 32 elements", quantize_blocks(QuantScheme::Q8_0, numbers, bytes));
   REFUSED("affine has no blocks", dequantize_blocks(QuantScheme::Affine, bytes, numbers));
   REFUSED("affine has no blocks", quantize_blocks(QuantScheme::Affine, numbers, bytes));
+  REFUSED("35 bytes do not hold 32 elements", unpack_block(QuantScheme::Q8_0, bytes));
+  REFUSED("35 bytes do not hold 32 elements", pack_block(QuantScheme::Q8_0, {}, bytes));
+  REFUSED("affine has no blocks", unpack_block(QuantScheme::Affine, bytes));
+  REFUSED("affine has no blocks", pack_block(QuantScheme::Affine, {}, bytes));
+  REFUSED("0 bytes do not hold 256 elements", unpack_block(QuantScheme::Q4_K, {}));
   dequantize_blocks(QuantScheme::Q8_0, {}, {});
   CHECK(block_layout(QuantScheme::Q6_K).groups() == 16);
   CHECK_FALSE(block_layout(QuantScheme::Q6_K).has_mins());

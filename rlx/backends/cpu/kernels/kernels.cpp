@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rlx/backends/cpu/kernels/families.h"
+#include "rlx/backends/cpu/kernels/strips.h"
 #include "rlx/error.h"
 
 #if defined(__x86_64__)
@@ -65,6 +66,7 @@ KernelTable make_table(Isa isa) {
   fill_tape_kernels(isa, t);
   fill_data_kernels(isa, t);
   fill_random_kernels(isa, t);
+  t.strips = &strip_kernels(isa, has_byte_dot(isa));
   return t;
 }
 

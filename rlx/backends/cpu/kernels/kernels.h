@@ -426,6 +426,8 @@ inline constexpr int kFinestCut = 1 << 20;
 /// Rows per chunk so that a chunk takes some microseconds: `cost` is the estimated ns per element.
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns, int threads);
 
+struct StripKernels;  // kernels/strips.h
+
 /// All kernels of one instruction set.
 struct KernelTable {
   Isa isa;
@@ -450,6 +452,9 @@ struct KernelTable {
   void (*gemm_pack_a_f32)(const GemmStridedF32& gemm, const GemmStridedPlan& plan, std::int64_t chunk, float* packed_a);
   void (*gemm_strided_f32)(const GemmStridedF32& gemm, const GemmStridedPlan& plan, std::int64_t chunk,
                            const float* packed_a, void* scratch);
+
+  /// Products of block-quantised weights.
+  const StripKernels* strips;
 
   AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
   void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);

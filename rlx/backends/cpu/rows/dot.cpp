@@ -3,6 +3,7 @@
 
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows/epilogue.h"
+#include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 
@@ -134,10 +135,11 @@ std::optional<Form> dot_form(const KernelTable& kernels, const Graph& g, NodeId 
                              const ConstantMatrix& m) {
   if (operand != 1 || m.dtype != DType::F32 || in_dtype(g, id, 0) != DType::F32 || m.k < 1 || m.n < 1)
     return std::nullopt;
+  if (is_block_scheme(m.scheme)) return strip_form(kernels, m);
   return panel_form(kernels, m);
 }
 bool dot_reads_form(const Graph&, NodeId, int operand, const Form& form) {
-  return operand == 1 && panels_of(form).has_value();
+  return operand == 1 && (panels_of(form) || strips_of(form));
 }
 
 struct StridedGemm {

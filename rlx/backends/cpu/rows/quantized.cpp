@@ -3,6 +3,7 @@
 
 #include "rlx/backends/cpu/decoder.h"
 #include "rlx/backends/cpu/rows/epilogue.h"
+#include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/tensor/half.h"
@@ -134,6 +135,15 @@ bool coded_in_place(const Graph& g, NodeId id, int operand, int) {
          read_before_written(g, id, operand - 2);
 }
 
+std::optional<Form> coded_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                               const ConstantMatrix& m) {
+  if (operand != 1 || in_dtype(g, id, 0) != DType::F32) return std::nullopt;
+  return strip_form(kernels, m);
+}
+bool coded_reads_form(const Graph&, NodeId, int operand, const Form& form) {
+  return operand == 1 && strips_of(form).has_value();
+}
+
 constexpr Row kQuantizedRows[] = {
     {OpKind::Dequantize, "decode", decoder_refuses, lower_decode},
     {.kind = OpKind::DotGeneral,
@@ -141,6 +151,8 @@ constexpr Row kQuantizedRows[] = {
      .refuses = coded_refuses,
      .lower = lower_coded,
      .reads_strided = coded_reads_strided,
+     .form = coded_form,
+     .reads_form = coded_reads_form,
      .reads_encoded = coded_reads},
     {.kind = OpKind::FusedDot,
      .kernel = "gemm_coded_f32",
@@ -148,6 +160,8 @@ constexpr Row kQuantizedRows[] = {
      .lower = lower_coded,
      .reads_strided = coded_reads_strided,
      .in_place = coded_in_place,
+     .form = coded_form,
+     .reads_form = coded_reads_form,
      .reads_encoded = coded_reads},
 };
 

@@ -1,0 +1,131 @@
+// Products of weights in GGUF blocks: a chain of layers [3072, 1024] and [1024, 3072], each weight read once a run. Few
+// rows beside a plain read of as many bytes, many rows beside the peak of the processor's loop of byte products; limit
+// and product by turns, so that both meet the same neighbours. usage: quantised_products [threads: 1] [scheme: all]
+// [isa] [exact]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "rlx/backends/cpu/kernels/strips.h"
+#include "rlx/backends/cpu/limits.h"
+#include "rlx/driver/thread_pool.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/quantize.h"
+#include "rlx/rlx.h"
+
+namespace {
+
+using namespace rlx;
+
+constexpr std::int64_t kNarrow = 1024, kWide = 3072;
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+// Blocks of small random numbers.
+Tensor weights(QuantScheme s, std::int64_t rows, std::int64_t k) {
+  const BlockLayout& l = block_layout(s);
+  std::vector<float> numbers(static_cast<std::size_t>(rows * k));
+  std::uint32_t state = 1;
+  for (float& v : numbers) {
+    state = state * 1664525U + 1013904223U;
+    v = (static_cast<float>(state >> 8) / 8388608.0F - 1.0F) / 24;
+  }
+  Tensor out = Tensor::zeros(Shape({rows, k / l.elements * l.bytes}, DType::U8));
+  quantize_blocks(s, numbers, {out.mutable_data(), out.size_bytes()});
+  return out;
+}
+
+struct Settings {
+  int threads = 1;
+  std::string isa;
+  Products products = Products::Int8;
+};
+
+struct Chain {
+  CompiledGraph run;
+  std::int64_t m, pairs;
+  double bytes;  // of blocks
+  Chain(const Settings& set, QuantScheme s, std::int64_t rows, std::int64_t count) : m(rows), pairs(count) {
+    const Tensor up = weights(s, kWide, kNarrow), down = weights(s, kNarrow, kWide);
+    bytes = static_cast<double>(pairs) * static_cast<double>(up.size_bytes() + down.size_bytes());
+    Graph g("chain");
+    Expr x = g.input("x", Shape({m, kNarrow}, DType::F32));
+    for (std::int64_t i = 0; i < 2 * pairs; ++i) {
+      const Expr w = g.dequantize(g.param(concat_text("w", i), (i % 2 == 0 ? up : down).shape()), s);
+      x = g.dot_general(x, w, ops::DotGeneral{{1}, {1}, {}, {}});
+    }
+    g.set_outputs({x});
+    CompileOptions options;
+    options.precision = PrecisionPolicy::with_products(set.products);
+    run = Session().with_threads(set.threads).with_isa(set.isa).compile_with(std::move(g), options);
+    for (std::int64_t i = 0; i < 2 * pairs; ++i) run.set_param(concat_text("w", i), i % 2 == 0 ? up : down);
+  }
+  double ops() const { return 4.0 * static_cast<double>(m * pairs) * kNarrow * kWide; }
+};
+
+void measure(const Settings& set, QuantScheme s, std::int64_t m) {
+  const bool few = m <= 8;
+  Chain chain(set, s, m, few ? 24 : 2);
+  const Tensor x = Tensor::full(Shape({m, kNarrow}, DType::F32), 0.5);
+  const Tensor buffer = Tensor::zeros(Shape({Dim(static_cast<std::int64_t>(chain.bytes))}, DType::U8));
+  const cpu::StripKernels& kernels = *cpu::kernels_for(cpu::parse_isa(set.isa)).strips;
+  const std::size_t share = buffer.size_bytes() / static_cast<std::size_t>(set.threads) / 4096 * 4096;
+  const auto limit = [&] {
+    ThreadPool::process().parallel_for(
+        set.threads,
+        [&](std::int64_t i) {
+          if (few)
+            cpu::read_streams(buffer.data() + static_cast<std::size_t>(i) * share, share);
+          else
+            kernels.dot_peak(20'000);
+        },
+        set.threads);
+  };
+  const double limit_units =
+      few ? static_cast<double>(share) * set.threads : static_cast<double>(kernels.dot_peak(1)) * 20'000 * set.threads;
+  const double units = few ? chain.bytes : chain.ops();
+  std::vector<double> rates, limits, shares;
+  chain.run.run_typed({{"x", x}});
+  for (int round = 0; round < 15; ++round) {
+    double start = seconds();
+    limit();
+    limits.push_back(limit_units / (seconds() - start) / 1e9);
+    start = seconds();
+    chain.run.run_typed({{"x", x}});
+    rates.push_back(units / (seconds() - start) / 1e9);
+    shares.push_back(rates.back() / limits.back());
+  }
+  std::printf("%-5s M %3lld  %8.1f %s, %s %8.1f: median share %3.0f %%, of the best %3.0f %%\n",
+              std::string(quant_scheme_name(s)).c_str(), static_cast<long long>(m), median(rates),
+              few ? "GB/s" : "Gop/s", few ? "plain read" : "peak", median(limits), 100 * median(shares),
+              100 * *std::max_element(rates.begin(), rates.end()) / *std::max_element(limits.begin(), limits.end()));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Settings set;
+    set.threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+    const std::string scheme = argc > 2 ? argv[2] : "all";
+    set.isa = argc > 3 ? argv[3] : "";
+    if (argc > 4 && std::string(argv[4]) == "exact") set.products = Products::Exact;
+    std::printf("%d threads, %s, %s\n", set.threads, std::string(cpu::isa_name(cpu::parse_isa(set.isa))).c_str(),
+                std::string(products_name(set.products)).c_str());
+    for (const QuantScheme s : {QuantScheme::Q4_0, QuantScheme::Q8_0, QuantScheme::Q4_K, QuantScheme::Q6_K})
+      if (scheme == "all" || scheme == quant_scheme_name(s))
+        for (const std::int64_t m : {1, 4, 8, 32, 128, 512}) measure(set, s, m);
+  } catch (const rlx::Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,113 @@
+// Strips: matrices of block-quantised weights as products read them, and the kernels of these products.
+//
+// A strip is as many columns as a vector has lanes, their codes side by side for each four steps of k. It is one stream
+// of memory: the numbers d (and m) and small scales of some groups of 32 steps of k, then the codes of these groups.
+//   unit   = header, groups; the last unit of a strip may have fewer groups
+//   header = F16 d of each group of the unit, or of the unit (and m likewise), by column; then bytes of groups
+//   group  = vectors of 4 * lanes bytes: byte 4 c + i of vector j is the code of column c at k = 4 j + i; of nibbles
+//   the
+//            low four bits are that, the high ones the code at k = 16 + 4 j + i
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rlx/backends/cpu/kernels/kernels.h"
+
+namespace rlx::cpu {
+
+/// The block schemes that there are strips of.
+enum class StripKind : std::uint8_t { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K };
+inline constexpr int kNumStripKinds = 8;
+/// Steps of k that share a scale of x, and a group of codes.
+inline constexpr std::int64_t kStripGroup = 32;
+
+/// What the header of a unit holds: of two groups d, or d and m each; of eight groups one d and m and for each group
+/// six bits of scale and of min; or one d and for each half of a group a signed scale.
+enum class StripScales : std::uint8_t { Halves, HalvesAndMins, Pairs, Signed };
+
+struct StripTraits {
+  StripScales scales;
+  bool nibbles;  // else a byte a code
+  int offset;    // number = scale * (code - offset), less or more a minimum
+  constexpr bool mins() const { return scales == StripScales::HalvesAndMins || scales == StripScales::Pairs; }
+  /// Parts of a group with a scale each.
+  constexpr int parts() const { return scales == StripScales::Signed ? 2 : 1; }
+  constexpr int unit_groups() const {
+    return scales == StripScales::Halves || scales == StripScales::HalvesAndMins ? 2 : 8;
+  }
+  constexpr std::int64_t header_bytes(std::int64_t lanes) const {
+    return lanes * (scales == StripScales::Halves ? 4 : scales == StripScales::HalvesAndMins ? 8 : 20);
+  }
+  constexpr std::int64_t group_bytes(std::int64_t lanes) const { return lanes * (nibbles ? 16 : 32); }
+  constexpr std::int64_t unit_bytes(std::int64_t lanes) const {
+    return header_bytes(lanes) + unit_groups() * group_bytes(lanes);
+  }
+  /// Where group `g` has its unit, and its codes, from the beginning of a strip.
+  constexpr std::int64_t unit_at(std::int64_t g, std::int64_t lanes) const {
+    return g / unit_groups() * unit_bytes(lanes);
+  }
+  constexpr std::int64_t codes_at(std::int64_t g, std::int64_t lanes) const {
+    return unit_at(g, lanes) + header_bytes(lanes) + g % unit_groups() * group_bytes(lanes);
+  }
+  constexpr std::int64_t strip_bytes(std::int64_t groups, std::int64_t lanes) const {
+    return (groups + unit_groups() - 1) / unit_groups() * header_bytes(lanes) + groups * group_bytes(lanes);
+  }
+};
+
+constexpr StripTraits strip_traits(StripKind kind) {
+  constexpr StripTraits kTraits[kNumStripKinds] = {
+      {StripScales::Halves, true, 8},         {StripScales::HalvesAndMins, true, 0}, {StripScales::Halves, false, 16},
+      {StripScales::HalvesAndMins, false, 0}, {StripScales::Halves, false, 128},     {StripScales::Pairs, true, 0},
+      {StripScales::Pairs, false, 0},         {StripScales::Signed, false, 32},
+  };
+  return kTraits[static_cast<int>(kind)];
+}
+
+/// C[M, N] = epilogue(A[M, K] * B), B in strips and A rounded to 8 bits in blocks of 32 (`quantize`). Rows of A are
+/// `lda` floats apart, elements of a row are adjacent; K is a multiple of 32. Of element (m, n) no more is lost than
+///   sum over blocks b of k: max |A[m, b]| / 254 * sum of |B[b, n]|
+/// beside what F32 sums lose; blocks of A without a magnitude of 2^-119 count as zeros. A row of A with an element that
+/// is not finite gives NaN throughout; a column with a number d or m that is not finite gives no finite number.
+struct StripGemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  StripKind kind = StripKind::Q4_0;
+  const float* a = nullptr;
+  std::int64_t lda = 0;
+  const void* strips = nullptr;
+  std::int32_t* codes = nullptr;  // of A, `StripPlan::code_bytes`, shared by all chunks
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  GemmEpilogue epilogue;
+};
+
+/// How such a product is cut. An element is one chain over the groups in the order of k, whatever the cut.
+struct StripPlan {
+  std::int64_t chunks = 0;  // chunk = row chunk * strip_chunks + strip chunk
+  std::int64_t strips = 0, strips_per_chunk = 0, strip_chunks = 0;
+  std::int64_t blocks = 0, blocks_per_chunk = 0;  // of rows, one register tile each
+  std::int64_t quantize_chunks = 0, blocks_per_quantize = 0;
+  std::int64_t code_bytes = 0;
+};
+
+/// The kernels of one instruction set.
+struct StripKernels {
+  bool dot;  // has sums of four products of bytes as one instruction
+  StripPlan (*plan)(const StripGemm& gemm, int threads);
+  /// Rounds the rows of some blocks of A; all chunks come before any chunk of `run`.
+  void (*quantize)(const StripGemm& gemm, const StripPlan& plan, std::int64_t chunk);
+  void (*run)(const StripGemm& gemm, const StripPlan& plan, std::int64_t chunk);
+  /// The numbers of `strips` strips that follow each other as panels of f32, [k][strips * lanes], each rounded as
+  /// dequantize_blocks does.
+  void (*decode)(StripKind kind, std::int64_t k, const void* strips, std::int64_t count, float* panel);
+  /// Runs `iterations` of the best loop of products of bytes on registers and returns the operations done; for
+  /// measuring the peak.
+  std::int64_t (*dot_peak)(std::int64_t iterations);
+};
+
+/// Those of `isa`, with or without the instruction of `StripKernels::dot`; with it only where the machine has it.
+const StripKernels& strip_kernels(Isa isa, bool dot);
+/// True when the machine has that instruction beside `isa`.
+bool has_byte_dot(Isa isa);
+
+}  // namespace rlx::cpu

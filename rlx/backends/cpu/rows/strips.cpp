@@ -1,0 +1,148 @@
+// Products of block-quantised weights in strips: of x in 8 bits where the policy lets it be rounded, else of the
+// decoded numbers.
+#include <algorithm>
+
+#include "rlx/backends/cpu/rows/epilogue.h"
+#include "rlx/backends/cpu/strips.h"
+#include "rlx/ir/ops/linalg.h"
+
+namespace rlx::cpu {
+namespace {
+
+const char* strips_refuse(const Graph& g, NodeId id, bool int8) {
+  const std::optional<Strips> s = strips_of(form_of(g, g.node(id).inputs[1]));
+  if (!s) return "its second operand is not in strips";
+  if (s->int8 != int8) return int8 ? "its strips are for products of x as it is" : "its strips are for x in 8 bits";
+  if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32)
+    return "its operands and result are not f32";
+  return epilogue_refuses(g, id);
+}
+const char* int8_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, true); }
+const char* exact_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, false); }
+
+double cost_ns(const LowerContext& c, std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
+  const double nk = static_cast<double>(n) * static_cast<double>(k);
+  (void)c;
+  return std::max(2 * static_cast<double>(m) * nk / flops_per_ns, nk / 60.0);
+}
+
+// -- x in 8 bits --
+
+struct Int8Product {
+  StripGemm gemm;
+  StripPlan plan;
+  const StripKernels* kernels = nullptr;
+  const Common* common = nullptr;
+  StripGemm placed() const {
+    StripGemm g = gemm;
+    g.codes = reinterpret_cast<std::int32_t*>(common->base);
+    return g;
+  }
+};
+void run_quantize(const Int8Product& p, std::int64_t chunk) { p.kernels->quantize(p.placed(), p.plan, chunk); }
+void run_int8(const Int8Product& p, std::int64_t chunk) { p.kernels->run(p.placed(), p.plan, chunk); }
+
+void lower_int8(LowerContext& c) {
+  const Form& form = form_of(c.graph(), c.node().inputs[1]);
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  const std::int64_t n = y.dim(-1), k = x.dim(-1);
+  check(reads_strips(c.kernels(), form, k, n), "a weight in strips of another instruction set");
+  auto& p = c.keep<Int8Product>();
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a product in strips folds to rows");
+  p.kernels = c.kernels().strips;
+  p.gemm.m = rows->rows, p.gemm.n = n, p.gemm.k = k;
+  p.gemm.kind = strips_of(form)->kind;
+  p.gemm.lda = rows->ld;
+  p.gemm.ldc = n;
+  c.point(p.gemm.a, x);
+  c.point(p.gemm.strips, c.in(1));
+  c.point(p.gemm.c, y);
+  point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
+  p.plan = p.kernels->plan(p.gemm, c.threads());
+  p.common = c.common(static_cast<std::size_t>(p.plan.code_bytes));
+  c.step<run_quantize>(p, p.plan.quantize_chunks, 0.15 * static_cast<double>(x.elements()));
+  c.step<run_int8>(p, p.plan.chunks, cost_ns(c, p.gemm.m, n, k, 4 * gemm_flops_per_ns(c.kernels().isa)));
+}
+
+// -- decoded numbers --
+
+// Some columns at a time, as many as a panel of the f32 kernels has.
+struct ExactProduct {
+  GemmF32 gemm;
+  StripKind kind = StripKind::Q4_0;
+  const std::byte* strips = nullptr;
+  std::int64_t strip_bytes = 0, width = 0, panels_per_chunk = 1;
+  const KernelTable* kernels = nullptr;
+  const Scratch* scratch = nullptr;
+};
+void run_exact(const ExactProduct& p, std::int64_t chunk) {
+  const std::int64_t lanes = p.kernels->lanes_f32;
+  auto* panel = reinterpret_cast<float*>(p.scratch->mine());
+  const std::int64_t first = chunk * p.panels_per_chunk * p.width;
+  for (std::int64_t n0 = first; n0 < std::min(p.gemm.n, first + p.panels_per_chunk * p.width); n0 += p.width) {
+    GemmF32 g = p.gemm;
+    g.n = std::min(p.width, g.n - n0);
+    p.kernels->strips->decode(p.kind, g.k, p.strips + n0 / lanes * p.strip_bytes, (g.n + lanes - 1) / lanes, panel);
+    g.b_packed = panel;
+    g.c += n0;
+    if (g.epilogue.bias) g.epilogue.bias += n0;
+    if (g.epilogue.residual) g.epilogue.residual += n0;
+    if (g.epilogue.mul) g.epilogue.mul += n0;
+    const GemmPlan plan = p.kernels->gemm_plan_f32(g.m, g.n, g.k, 1);
+    for (std::int64_t i = 0; i < plan.chunks; ++i) p.kernels->gemm_f32(g, plan, i);
+  }
+}
+
+void lower_exact(LowerContext& c) {
+  const Form& form = form_of(c.graph(), c.node().inputs[1]);
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  const std::int64_t n = y.dim(-1), k = x.dim(-1);
+  check(reads_strips(c.kernels(), form, k, n), "a weight in strips of another instruction set");
+  auto& p = c.keep<ExactProduct>();
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a product in strips folds to rows");
+  const Strips strips = *strips_of(form);
+  p.kernels = &c.kernels();
+  p.kind = strips.kind;
+  p.strip_bytes = strip_traits(strips.kind).strip_bytes(k / kStripGroup, strips.lanes);
+  p.width = p.kernels->packed_nr_f32(n);
+  check(p.width % strips.lanes == 0, "panels are whole strips");
+  p.gemm.m = rows->rows, p.gemm.n = n, p.gemm.k = k;
+  p.gemm.lda = rows->ld, p.gemm.ldc = n;
+  c.point(p.gemm.a, x);
+  c.point(p.strips, c.in(1));
+  c.point(p.gemm.c, y);
+  point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
+  p.scratch = c.scratch(static_cast<std::size_t>(k * p.width) * sizeof(float));
+  const double ns = cost_ns(c, p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
+                    0.1 * static_cast<double>(n) * static_cast<double>(k);
+  const std::int64_t panels = (n + p.width - 1) / p.width;
+  p.panels_per_chunk =
+      c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(3000 * static_cast<double>(panels) / ns)));
+  c.step<run_exact>(p, (panels + p.panels_per_chunk - 1) / p.panels_per_chunk, ns);
+}
+
+// x may be a strided matrix; with more axes its rows might not fold.
+bool reads_strided_x(const Graph& g, NodeId id, int operand) { return operand == 0 && in_shape(g, id, 0).rank() <= 2; }
+// As of a packed product.
+bool writes_over(const Graph& g, NodeId id, int operand, int) {
+  const auto& inputs = g.node(id).inputs;
+  return operand >= 2 && !(inputs[static_cast<std::size_t>(operand)] == inputs[0]) &&
+         read_before_written(g, id, operand - 2);
+}
+
+constexpr Row kStripRows[] = {
+    {OpKind::DotGeneral, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_x},
+    {OpKind::FusedDot, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_x, writes_over},
+    {OpKind::DotGeneral, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_x},
+    {OpKind::FusedDot, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_x, writes_over},
+};
+
+}  // namespace
+
+std::span<const Row> strip_rows() { return kStripRows; }
+
+}  // namespace rlx::cpu

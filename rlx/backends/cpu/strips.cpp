@@ -1,0 +1,226 @@
+// Making strips of blocks, and blocks of strips.
+#include "rlx/backends/cpu/strips.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rlx::cpu {
+namespace {
+
+constexpr const char* kStripsId = "strips";
+// Counted up when the same parameters begin to mean other bytes: forms that were saved are then made again.
+constexpr std::int64_t kStripsVersion = 1;
+
+constexpr QuantScheme kStripSchemes[kNumStripKinds] = {QuantScheme::Q4_0, QuantScheme::Q4_1, QuantScheme::Q5_0,
+                                                       QuantScheme::Q5_1, QuantScheme::Q8_0, QuantScheme::Q4_K,
+                                                       QuantScheme::Q5_K, QuantScheme::Q6_K};
+
+std::optional<StripKind> kind_of(QuantScheme scheme) {
+  for (int i = 0; i < kNumStripKinds; ++i)
+    if (kStripSchemes[i] == scheme) return static_cast<StripKind>(i);
+  return std::nullopt;
+}
+
+// One column of a strip.
+class StripColumn {
+ public:
+  StripColumn(const Strips& s, std::int64_t k, std::int64_t column, std::byte* strips)
+      : kind_(s.kind), traits_(strip_traits(s.kind)), lanes_(s.lanes), lane_(column % s.lanes) {
+    at_ = strips + column / lanes_ * traits_.strip_bytes(k / kStripGroup, lanes_);
+  }
+
+  // The numbers of block `b`, which is group b, or the unit b of eight.
+  void put(std::int64_t b, const BlockNumbers& n) {
+    const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
+    std::byte* unit = at_ + traits_.unit_at(first, lanes_);
+    put_half(unit + d_at(first), n.d);
+    if (traits_.mins()) put_half(unit + m_at(first), n.m);
+    if (traits_.scales == StripScales::Pairs)
+      for (std::int64_t g = 0; g < 8; ++g) {
+        put_byte(unit + small_at(g), n.scale[index(g)]);
+        put_byte(unit + small_at(g) + lanes_, n.min[index(g)]);
+      }
+    if (traits_.scales == StripScales::Signed) {
+      for (std::int64_t g = 0; g < 8; ++g)
+        for (std::int64_t p = 0; p < 2; ++p) put_byte(unit + small_at(g) + p * lanes_, n.scale[index(2 * g + p)]);
+      put_half(unit + traits_.header_bytes(lanes_) - 2 * lanes_ + 2 * lane_, 0);  // behind the scales
+    }
+    for (std::int64_t g = 0; g < groups; ++g)
+      for (std::int64_t j = 0; j < words(); ++j) {
+        std::uint8_t bytes[4];
+        for (std::int64_t i = 0; i < 4; ++i) {
+          const std::uint8_t* code = n.codes.data() + g * kStripGroup + 4 * j + i;
+          bytes[i] = static_cast<std::uint8_t>(traits_.nibbles ? code[0] | code[16] << 4 : code[0]);
+        }
+        std::memcpy(word(first + g, j), bytes, 4);
+      }
+  }
+  BlockNumbers get(std::int64_t b) const {
+    BlockNumbers n;
+    const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
+    const std::byte* unit = at_ + traits_.unit_at(first, lanes_);
+    n.d = half(unit + d_at(first));
+    if (traits_.mins()) n.m = half(unit + m_at(first));
+    if (traits_.scales == StripScales::Pairs)
+      for (std::int64_t g = 0; g < 8; ++g) {
+        n.scale[index(g)] = byte(unit + small_at(g));
+        n.min[index(g)] = byte(unit + small_at(g) + lanes_);
+      }
+    if (traits_.scales == StripScales::Signed)
+      for (std::int64_t g = 0; g < 8; ++g)
+        for (std::int64_t p = 0; p < 2; ++p) n.scale[index(2 * g + p)] = byte(unit + small_at(g) + p * lanes_);
+    for (std::int64_t g = 0; g < groups; ++g)
+      for (std::int64_t j = 0; j < words(); ++j) {
+        std::uint8_t bytes[4];
+        std::memcpy(bytes, word(first + g, j), 4);
+        for (std::int64_t i = 0; i < 4; ++i) {
+          std::uint8_t* code = n.codes.data() + g * kStripGroup + 4 * j + i;
+          code[0] = traits_.nibbles ? bytes[i] & 15 : bytes[i];
+          if (traits_.nibbles) code[16] = static_cast<std::uint8_t>(bytes[i] >> 4);
+        }
+      }
+    return n;
+  }
+
+  // Blocks of 32 whose code bytes lie as they do here: words are moved. Behind d, and m, as they come.
+  void move_block(std::int64_t b, const std::byte* block) {
+    std::byte* unit = at_ + traits_.unit_at(b, lanes_);
+    std::memcpy(unit + d_at(b), block, 2);
+    if (traits_.mins()) std::memcpy(unit + m_at(b), block + 2, 2);
+    const std::byte* codes = block + (traits_.mins() ? 4 : 2);
+    for (std::int64_t j = 0; j < words(); ++j) {
+      std::uint32_t four;
+      std::memcpy(&four, codes + 4 * j, 4);
+      if (kind_ == StripKind::Q8_0) four ^= 0x80808080U;
+      std::memcpy(word(b, j), &four, 4);
+    }
+  }
+
+  // A column that is none.
+  void clear(std::int64_t groups) {
+    const std::int64_t each = traits_.unit_groups() == 2 ? 1 : 8;
+    for (std::int64_t b = 0; b < groups / each; ++b) put(b, BlockNumbers{});
+    clear_tail(groups);
+  }
+  // The numbers of a group that the last unit does not have.
+  void clear_tail(std::int64_t groups) {
+    if (groups % traits_.unit_groups() == 0) return;
+    std::byte* unit = at_ + traits_.unit_at(groups, lanes_);
+    put_half(unit + d_at(groups), 0);
+    if (traits_.mins()) put_half(unit + m_at(groups), 0);
+  }
+
+ private:
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+  std::int64_t words() const { return traits_.nibbles ? 4 : 8; }
+  std::int64_t pair(std::int64_t g) const { return traits_.unit_groups() == 2 ? g % 2 : 0; }
+  std::int64_t d_at(std::int64_t g) const { return (pair(g) * lanes_ + lane_) * 2; }
+  std::int64_t m_at(std::int64_t g) const {
+    return ((traits_.unit_groups() == 2 ? 2 : 1) * lanes_ + pair(g) * lanes_ + lane_) * 2;
+  }
+  std::int64_t small_at(std::int64_t g) const {
+    return (traits_.scales == StripScales::Pairs ? 4 : 2) * lanes_ + 2 * g * lanes_ + lane_;
+  }
+  std::byte* word(std::int64_t g, std::int64_t j) const {
+    return at_ + traits_.codes_at(g, lanes_) + (j * lanes_ + lane_) * 4;
+  }
+  static void put_half(std::byte* to, std::uint16_t bits) { std::memcpy(to, &bits, 2); }
+  static void put_byte(std::byte* to, std::int8_t v) { std::memcpy(to, &v, 1); }
+  static std::uint16_t half(const std::byte* from) {
+    std::uint16_t bits;
+    std::memcpy(&bits, from, 2);
+    return bits;
+  }
+  static std::int8_t byte(const std::byte* from) { return static_cast<std::int8_t>(*from); }
+
+  StripKind kind_;
+  StripTraits traits_;
+  std::int64_t lanes_, lane_;
+  std::byte* at_;
+};
+
+// Calls f(column of the matrix, first block of the source's column).
+template <class F>
+void for_source_columns(const PanelSource& s, F&& f) {
+  const BlockLayout& l = block_layout(s.op.scheme);
+  for (std::int64_t j = s.begin; j < s.end; ++j) f(s.first + j, (s.source.offset + j * s.source.n_stride) / l.elements);
+}
+
+}  // namespace
+
+std::optional<Form> strip_form(const KernelTable& kernels, const ConstantMatrix& m) {
+  const std::optional<StripKind> kind = kind_of(m.scheme);
+  if (!kind || m.dtype != DType::F32 || m.k < 1 || m.n < 1 || m.k % block_layout(m.scheme).elements != 0)
+    return std::nullopt;
+  const std::int64_t lanes = kernels.lanes_f32, strips = (m.n + lanes - 1) / lanes;
+  const std::int64_t bytes = strips * strip_traits(*kind).strip_bytes(m.k / kStripGroup, lanes);
+  return Form{
+      kStripsId, {static_cast<std::int64_t>(*kind), lanes, m.leave == Products::Int8 ? 1 : 0, kStripsVersion}, bytes};
+}
+
+std::optional<Strips> strips_of(const Form& form) {
+  if (form.id != kStripsId || form.params.size() != 4 || form.params[3] != kStripsVersion) return std::nullopt;
+  if (form.params[0] < 0 || form.params[0] >= kNumStripKinds || form.params[1] < 1) return std::nullopt;
+  if (form.params[2] < 0 || form.params[2] > 1) return std::nullopt;
+  return Strips{static_cast<StripKind>(form.params[0]), form.params[1], form.params[2] == 1};
+}
+
+QuantScheme strip_scheme(const Form& form) {
+  const std::optional<Strips> s = strips_of(form);
+  return s ? kStripSchemes[static_cast<int>(s->kind)] : QuantScheme::Affine;
+}
+
+bool reads_strips(const KernelTable& kernels, const Form& form, std::int64_t k, std::int64_t n) {
+  const std::optional<Strips> s = strips_of(form);
+  if (!s) return false;
+  ConstantMatrix m{k, n, DType::F32, DType::U8, s->int8 ? Products::Int8 : Products::Exact};
+  m.scheme = strip_scheme(form);
+  return matrix_form(form) == strip_form(kernels, m);
+}
+
+std::int64_t strip_chunk(const Form& form, std::int64_t k) {
+  const Strips s = *strips_of(form);
+  const std::int64_t bytes = strip_traits(s.kind).strip_bytes(k / kStripGroup, s.lanes);
+  return s.lanes * std::max<std::int64_t>(1, (std::int64_t{1} << 18) / std::max<std::int64_t>(1, bytes));
+}
+
+void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to) {
+  const Strips strips = *strips_of(s.op.form);
+  const BlockLayout& l = block_layout(s.op.scheme);
+  const std::int64_t each = s.op.k / l.elements;  // blocks of a column
+  const bool moved = l.elements == kStripGroup && (l.low.width == 8 || l.high.bytes == 0);
+  if (moved) {
+    // Blocks of the columns of a strip by turns: what is written is one stream.
+    for (std::int64_t j = s.begin; j < s.end;) {
+      const std::int64_t stop = std::min(s.end, (s.first + j) / strips.lanes * strips.lanes + strips.lanes - s.first);
+      for (std::int64_t b = 0; b < each; ++b)
+        for (std::int64_t c = j; c < stop; ++c) {
+          const std::int64_t from = (s.source.offset + c * s.source.n_stride) / l.elements + b;
+          StripColumn(strips, s.op.k, s.first + c, to).move_block(b, blocks + from * l.bytes);
+        }
+      j = stop;
+    }
+  } else {
+    for_source_columns(s, [&](std::int64_t column, std::int64_t first) {
+      StripColumn c(strips, s.op.k, column, to);
+      for (std::int64_t b = 0; b < each; ++b)
+        c.put(b, unpack_block(s.op.scheme, {blocks + (first + b) * l.bytes, static_cast<std::size_t>(l.bytes)}));
+    });
+  }
+  const std::int64_t groups = s.op.k / kStripGroup;
+  for (std::int64_t j = s.begin; j < s.end; ++j) StripColumn(strips, s.op.k, s.first + j, to).clear_tail(groups);
+  if (s.first + s.end == s.op.n)
+    for (std::int64_t j = s.op.n; j % strips.lanes != 0; ++j) StripColumn(strips, s.op.k, j, to).clear(groups);
+}
+
+void decode_strips(const PanelSource& s, const std::byte* strips, std::byte* blocks) {
+  const Strips form = *strips_of(s.op.form);
+  const BlockLayout& l = block_layout(s.op.scheme);
+  for_source_columns(s, [&](std::int64_t column, std::int64_t first) {
+    const StripColumn c(form, s.op.k, column, const_cast<std::byte*>(strips));  // only read
+    for (std::int64_t b = 0; b < s.op.k / l.elements; ++b)
+      pack_block(s.op.scheme, c.get(b), {blocks + (first + b) * l.bytes, static_cast<std::size_t>(l.bytes)});
+  });
+}
+
+}  // namespace rlx::cpu
