@@ -98,16 +98,16 @@ std::vector<std::string> check_all_pairs(const Graph& g, const LirBufferPlan& pl
   return problems;
 }
 
-struct PlannedGraph {
+struct PlanToCheck {
   Graph graph;
   LirBufferPlan plan;
 };
 
 // Views, ops in place, two results, states, a donated input, values that one or many read.
-PlannedGraph random_program(unsigned seed) {
+PlanToCheck random_program(unsigned seed) {
   std::mt19937 random(seed);
   const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  PlannedGraph p;
+  PlanToCheck p;
   Graph& g = p.graph;
   Expr x = g.input("x", {{4, 8}, DType::F32}), d = g.input("d", {{4, 8}, DType::F32});
   Expr s = g.state("s", Tensor::zeros(Shape({4, 8}, DType::F32)));
@@ -139,7 +139,7 @@ PlannedGraph random_program(unsigned seed) {
 }
 
 // One fault of a kind in a plan; false when the plan has no place for it.
-using Break = bool (*)(PlannedGraph&, std::mt19937&);
+using Break = bool (*)(PlanToCheck&, std::mt19937&);
 
 bool drop_edge(LirBufferPlan& plan, std::mt19937& random) {
   std::vector<LirStep*> with;
@@ -151,36 +151,36 @@ bool drop_edge(LirBufferPlan& plan, std::mt19937& random) {
   return true;
 }
 
-LirValue& made_value(PlannedGraph& p, std::mt19937& random) {
+LirValue& made_value(PlanToCheck& p, std::mt19937& random) {
   const NodeId id = p.plan.schedule[random() % p.plan.schedule.size()].node;
   auto& results = p.plan.values[id.index];
   return results[random() % results.size()];
 }
 
 const std::map<std::string, Break> kBreaks = {
-    {"an edge is missing", [](PlannedGraph& p, std::mt19937& random) { return drop_edge(p.plan, random); }},
+    {"an edge is missing", [](PlanToCheck& p, std::mt19937& random) { return drop_edge(p.plan, random); }},
     {"a step waits for a later one",
-     [](PlannedGraph& p, std::mt19937& random) {
+     [](PlanToCheck& p, std::mt19937& random) {
        p.plan.schedule[random() % p.plan.schedule.size()].predecessors.push_back(
            static_cast<std::int32_t>(p.plan.schedule.size()));
        return true;
      }},
     {"a result lies over another value",
-     [](PlannedGraph& p, std::mt19937& random) {
+     [](PlanToCheck& p, std::mt19937& random) {
        LirValue &a = made_value(p, random), &b = made_value(p, random);
        if (a.place != b.place || a.offset == b.offset) return false;
        a.offset = b.offset;
        return true;
      }},
     {"a result reaches into its neighbour",
-     [](PlannedGraph& p, std::mt19937& random) {
+     [](PlanToCheck& p, std::mt19937& random) {
        LirValue& a = made_value(p, random);
        if (a.place != Place::Arena) return false;
        a.offset += 32;
        return true;
      }},
     {"a result is made in an output, a state or an input that is still read",
-     [](PlannedGraph& p, std::mt19937& random) {
+     [](PlanToCheck& p, std::mt19937& random) {
        LirValue& a = made_value(p, random);
        const std::array<Place, 3> places = {Place::Output, Place::State, Place::Input};
        a.place = places[random() % places.size()];
@@ -189,7 +189,7 @@ const std::map<std::string, Break> kBreaks = {
        return true;
      }},
     {"a view shows other bytes",
-     [](PlannedGraph& p, std::mt19937& random) {
+     [](PlanToCheck& p, std::mt19937& random) {
        for (int tries = 0; tries < 20; ++tries) {
          auto& results = p.plan.values[random() % p.plan.values.size()];
          if (!results[0].is_view || results[0].place != Place::Arena) continue;
@@ -199,13 +199,13 @@ const std::map<std::string, Break> kBreaks = {
        return false;
      }},
     {"the arena is too small",
-     [](PlannedGraph& p, std::mt19937&) {
+     [](PlanToCheck& p, std::mt19937&) {
        if (p.plan.arenas.empty() || p.plan.arenas[0] == 0) return false;
        p.plan.arenas[0] -= 64;
        return true;
      }},
     {"two steps changed places",
-     [](PlannedGraph& p, std::mt19937& random) {
+     [](PlanToCheck& p, std::mt19937& random) {
        if (p.plan.schedule.size() < 2) return false;
        const std::size_t i = random() % (p.plan.schedule.size() - 1);
        std::swap(p.plan.schedule[i].node, p.plan.schedule[i + 1].node);
@@ -216,7 +216,7 @@ const std::map<std::string, Break> kBreaks = {
 TEST_CASE("what a comparison of all pairs finds in a broken plan, the checker finds") {
   std::map<std::string, int> caught;
   for (unsigned seed = 0; seed < test::repetitions(400U); ++seed) {
-    const PlannedGraph good = random_program(seed);
+    const PlanToCheck good = random_program(seed);
     INFO("program ", seed);
     REQUIRE(check_all_pairs(good.graph, good.plan).empty());
     const std::vector<std::string> problems = check_plan(good.graph, good.plan);
@@ -224,7 +224,7 @@ TEST_CASE("what a comparison of all pairs finds in a broken plan, the checker fi
     std::mt19937 random(seed);
     for (const auto& kind : kBreaks) {
       const std::string& what = kind.first;
-      PlannedGraph bad = good;
+      PlanToCheck bad = good;
       if (!kind.second(bad, random) || check_all_pairs(bad.graph, bad.plan).empty()) continue;
       INFO(what, ": ", check_all_pairs(bad.graph, bad.plan).front());
       CHECK(!check_plan(bad.graph, bad.plan).empty());
@@ -345,7 +345,7 @@ TEST_CASE("order over more steps than are kept as bits: an edge or a path proves
 
 TEST_CASE("the edges of a plan are the least that order it") {
   for (unsigned seed = 0; seed < 40; ++seed) {
-    const PlannedGraph p = random_program(seed);
+    const PlanToCheck p = random_program(seed);
     const std::size_t n = p.plan.schedule.size();
     std::vector<std::vector<bool>> before(n, std::vector<bool>(n, false));
     for (std::size_t i = 0; i < n; ++i)
