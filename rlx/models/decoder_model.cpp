@@ -210,6 +210,11 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages);
   CompiledGraph program = session.compile_with(build_decoder(config, weights, graph), compile_options(config, options));
   program.load_params(weights.loader, LoadMode::Subset);
+  // Packs the weights now, and binds the step, so that the first answer does not wait for it.
+  const std::vector<std::int64_t> step[] = {
+      {1}, {1}, {1}, {graph.sequences, graph.pages_per_sequence}, {graph.sequences}, {graph.sequences + 1}, {1}};
+  program.prepare_shape(step);
+  program.finalize();
   return DecoderModel(std::unique_ptr<Impl>(new Impl{std::move(config), graph, std::move(cache), std::move(program)}));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::load");
