@@ -104,17 +104,36 @@ void check(const DecoderConfig& c, const DecoderGraphOptions& o) {
 // A checkpoint of the model without its head may have names that begin later.
 DecoderConfig with_stored_names(DecoderConfig c, const ModelWeights& weights) {
   DecoderNames& n = c.names;
-  if (n.prefix.empty() || !weights.loader || weights.loader->find(n.embedding + ".weight")) return c;
+  if (n.prefix.empty() || weights.loader->find(n.embedding + ".weight")) return c;
   for (std::string* name : {&n.embedding, &n.positions, &n.final_norm, &n.layer})
     if (name->starts_with(n.prefix)) name->erase(0, n.prefix.size());
   return c;
+}
+
+// Every layer and every expert is built: a configuration that claims more of them than the file can hold must not take
+// minutes, or memory, to be refused.
+void check_counts(const DecoderConfig& c, const ModelWeights& weights) {
+  const std::size_t there = weights.loader->names().size();
+  std::size_t least = 0;
+  for (const DecoderLayer& layer : c.layers)
+    least += layer.moe && c.moe->layout == ExpertLayout::Apart ? 3 * static_cast<std::size_t>(c.moe->experts) : 1;
+  if (least > there)
+    throw Error(
+        ErrorCode::BadFile,
+        concat_text(weights.source, ": ", there, " tensors are there, but a ", c.family, " of ", c.layers.size(),
+                    " layers", c.moe ? concat_text(" with ", c.moe->experts, " experts") : std::string(),
+                    " has more than ", least),
+        "the configuration and the weights belong to different models");
 }
 
 }  // namespace
 
 Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& o) try {
   check(config, o);
+  if (!weights.loader)
+    throw Error(ErrorCode::InvalidArgument, "build_decoder: the weights have no loader (a null pointer)");
   const DecoderConfig c = with_stored_names(config, weights);
+  check_counts(c, weights);
   Graph g("decoder");
   Flow flow(g, weights);
   DecoderBuilder b(flow, c, o);

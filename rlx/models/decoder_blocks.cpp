@@ -24,12 +24,7 @@ Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o, std::
 }
 
 DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options)
-    : flow_(flow),
-      g_(flow.graph()),
-      c_(config),
-      o_(options),
-      empty_k_(Tensor::zeros(shape_of_cache(config, options, config.head_dim))),
-      empty_v_(Tensor::zeros(shape_of_cache(config, options, config.v_head_dim()))) {
+    : flow_(flow), g_(flow.graph()), c_(config), o_(options) {
   tokens_ = g_.symbol("tokens", SymbolInfo{.min = 1, .max = o_.max_tokens});
   const Dim rows = g_.symbol("rows", SymbolInfo{.min = 1, .max = o_.max_tokens});
   const auto input = [&](const char* name, Dims dims) { return g_.input(name, Shape(std::move(dims), DType::I32)); };
@@ -153,14 +148,18 @@ DecoderBuilder::Heads DecoderBuilder::project_latent(Expr x, const DecoderLayer&
           g_.reshape(g_.narrow(kv, 2, m.nope_dim, m.v_dim), {tokens_, heads * m.v_dim})};
 }
 
-// The pool [P, page, KV, width] with x [T, KV * width] written at its slots.
-Expr DecoderBuilder::cached(Expr x, const std::string& name, const Tensor& empty, std::int64_t width) {
+// The pool [P, page, KV, width] with x [T, KV * width] written at its slots. While weights do not fit the pool is one
+// place: a configuration that claims more than the file has must not cost memory, and its graph is never run.
+Expr DecoderBuilder::cached(Expr x, const std::string& name, Tensor& empty, std::int64_t width) {
+  DecoderGraphOptions o = o_;
+  if (!flow_.fits()) o.pages = o.page = 1;
+  if (!flow_.fits() || empty.empty()) empty = Tensor::zeros(shape_of_cache(c_, o, width));
   Expr rows = g_.state(name, empty);
   if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, c_.kv_heads, width}), *o_.cache_scheme);
   rows = g_.scatter(ScatterKind::Set, rows, slots_, x);
   g_.set_state(name, rows);
   if (o_.cache_scheme) rows = g_.dequantize(rows, *o_.cache_scheme);
-  return g_.reshape(rows, {o_.pages, o_.page, c_.kv_heads, width});
+  return g_.reshape(rows, {o.pages, o.page, c_.kv_heads, width});
 }
 
 Expr DecoderBuilder::attention(Expr x, std::size_t index) {

@@ -40,7 +40,7 @@ class DecoderBuilder {
   Heads project_latent(Expr x, const DecoderLayer& layer);
   Expr head_norm(Expr x, const std::string& name, std::int64_t heads);
   Expr rotate(Expr x, std::int64_t heads, std::int64_t head_dim, const DecoderLayer& layer);
-  Expr cached(Expr x, const std::string& name, const Tensor& empty, std::int64_t width);
+  Expr cached(Expr x, const std::string& name, Tensor& empty, std::int64_t width);
   Expr attention(Expr x, std::size_t index);
   Expr gated(Expr x, const std::string& gate, const std::string& up, const std::string& down, std::int64_t width);
   Expr feed_forward(Expr x);

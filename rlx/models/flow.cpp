@@ -50,7 +50,7 @@ const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::i
     wrong_.push_back(concat_text("'", name, "' holds ", dtype_name(view->dtype), ", expected floats"));
   } else if (!std::equal(view->dims.begin(), view->dims.end(), dims.begin(), dims.end())) {
     disagrees({view->dims.begin(), view->dims.end()});
-  } else {
+  } else if (dims.size() > 1) {  // vectors are set as F32: a cast in every run would cost more than their bytes
     dtype = view->dtype;
   }
   out.param = graph_->param(name, shape_of(stored, dtype));

@@ -26,9 +26,10 @@ struct ModelWeights {
   std::function<std::optional<QuantScheme>(std::string_view)> scheme{};  // none: no tensor does
 };
 
-/// Builds blocks on one graph. Every weight becomes a Param with the name and dtype that the checkpoint has for it, so
-/// that nothing is widened before a kernel reads it; block-quantised ones are Dequantize ops over their codes. Weights
-/// are F32 to what follows. What a weight lacks is noted, and `finish` reports all of it.
+/// Builds blocks on one graph. Every weight becomes a Param with the name that the checkpoint has for it; matrices have
+/// its dtype too, so that nothing is widened before a kernel reads it (vectors are F32), and block-quantised ones are
+/// Dequantize ops over their codes. Weights are F32 to what follows. What a weight lacks is noted, and `finish` reports
+/// all of it.
 class Flow {
  public:
   /// InvalidArgument for a checkpoint without a loader.
@@ -49,6 +50,8 @@ class Flow {
   /// The matrices `names`[e] ([N, K] each) as one [E, K, N], for grouped_dot.
   Expr experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n);
 
+  /// Whether all weights taken so far are there as they should be.
+  bool fits() const { return missing_.empty() && wrong_.empty(); }
   /// Ends the building: every tensor of the checkpoint must have been taken, but for those whose names end as one of
   /// `ignored` does. Errors: BadFile naming tensors that are missing, have another shape or a dtype that is no float,
   /// or belong to no part of `model`.
