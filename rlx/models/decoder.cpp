@@ -93,11 +93,10 @@ void check(const DecoderConfig& c, const DecoderGraphOptions& o) {
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("the cache cannot hold ", quant_scheme_name(*o.cache_scheme), " blocks"),
                   "known are q8_0, q4_0, q4_1, q5_0 and q5_1");
-    for (const std::int64_t width : {c.head_dim, c.v_head_dim()})
-      if (width % 32)
-        throw Error(ErrorCode::InvalidArgument,
-                    concat_text("heads of ", width, " elements do not fit into blocks of 32"),
-                    "keep the cache in f32, bf16 or f16");
+    if (c.cached_dim() % 32)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("heads of ", c.cached_dim(), " elements do not fit into blocks of 32"),
+                  "keep the cache in f32, bf16 or f16");
   }
 }
 
@@ -155,10 +154,7 @@ Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, co
 
 std::size_t decoder_cache_bytes(const DecoderConfig& c, const DecoderGraphOptions& o) {
   check(c, o);
-  std::size_t bytes = 0;
-  for (const std::int64_t width : {c.head_dim, c.v_head_dim()})
-    bytes += shape_of_cache(c, o, width).size_bytes() * c.layers.size();
-  return bytes;
+  return shape_of_cache(c, o).size_bytes() * c.cached_states() * c.layers.size();
 }
 
 }  // namespace rlx

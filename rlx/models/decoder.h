@@ -33,7 +33,8 @@ struct DecoderGraphOptions {
 ///   kv_len [B]         tokens of each sequence, the new ones among them
 ///   q_start [B + 1]    sequence b has the new tokens [q_start[b], q_start[b + 1])
 ///   rows [R]           the tokens to give logits of
-/// Output: logits F32 [R, V]. States "cache.k.LAYER" and "cache.v.LAYER" hold the pool. Params have the names of the
+/// Output: logits F32 [R, V]. States "cache.k.LAYER" and "cache.v.LAYER" hold the pool; latent
+/// attention has one vector for each token, in the former. Params have the names of the
 /// checkpoint. Errors: InvalidArgument for options out of range, those of Flow::finish.
 Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& options);
 

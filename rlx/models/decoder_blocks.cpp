@@ -1,11 +1,13 @@
 // Embedding, attention over the cache, and the output layer.
 #include "rlx/models/decoder_blocks.h"
 
+#include <cmath>
 #include <vector>
 
 #include "rlx/error.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/rope.h"
 #include "rlx/models/rope_frequencies.h"
 
@@ -16,11 +18,11 @@ std::string with_number(const std::string& text, std::int64_t number) {
   return at == text.npos ? text : text.substr(0, at) + std::to_string(number) + text.substr(at + 2);
 }
 
-Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o, std::int64_t width) {
-  const std::int64_t rows = o.pages * o.page;
-  if (!o.cache_scheme) return Shape({rows, c.kv_heads * width}, o.cache_dtype);
+Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o) {
+  const std::int64_t rows = o.pages * o.page, heads = c.cached_heads(), width = c.cached_dim();
+  if (!o.cache_scheme) return Shape({rows, heads * width}, o.cache_dtype);
   const BlockLayout& layout = block_layout(*o.cache_scheme);
-  return Shape({rows, c.kv_heads, width / layout.elements * layout.bytes}, DType::U8);
+  return Shape({rows, heads, width / layout.elements * layout.bytes}, DType::U8);
 }
 
 DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options)
@@ -121,64 +123,83 @@ DecoderBuilder::Heads DecoderBuilder::project(Expr x, const DecoderLayer& layer)
   return h;
 }
 
-// Keys and values of a head from one latent vector; a part of the keys, the same for all heads, is rotated.
-DecoderBuilder::Heads DecoderBuilder::project_latent(Expr x, const DecoderLayer& layer) {
+// Latent attention: the cache has one vector for each token, of which every head makes its keys and values by matrices
+// of its own. Scores of such keys are scores of the latent vectors with queries that went through the matrix of the
+// keys, and sums of such values go through that of the values afterwards: so all heads read the cache as it is, and no
+// key or value of a head is ever made. A part of the keys, the same for all heads, is rotated.
+Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   const DecoderNames& n = c_.names;
+  const DecoderLayer& layer = c_.layers[index];
   const MlaSpec& m = *c_.mla;
   const std::int64_t heads = c_.num_heads;
   const auto latent_norm = [&](Expr y, const std::string& name) {
     return flow_.norm(y, at(name), NormKind::Rms, 1e-6);  // which the authors do not take from the configuration
   };
+  const Expr latent = linear(x, at(n.kv_a), m.kv_rank + m.rope_dim, c_.o_bias);
+  const Expr turned = rotate(g_.narrow(latent, 1, m.kv_rank, m.rope_dim), 1, m.rope_dim, layer);
+  const Expr entry = g_.concat({latent_norm(g_.narrow(latent, 1, 0, m.kv_rank), n.kv_a_norm), turned}, 1);
+
   Expr q = m.q_rank == 0 ? linear(x, at(n.q), heads * c_.head_dim, false)
                          : linear(latent_norm(linear(x, at(n.q_a), m.q_rank, c_.o_bias), n.q_a_norm), at(n.q_b),
                                   heads * c_.head_dim, false);
   q = g_.reshape(q, {tokens_, heads, c_.head_dim});
   const Expr q_turned = rotate(g_.reshape(g_.narrow(q, 2, m.nope_dim, m.rope_dim), {tokens_, heads * m.rope_dim}),
                                heads, m.rope_dim, layer);
-  q = g_.concat({g_.narrow(q, 2, 0, m.nope_dim), g_.reshape(q_turned, {tokens_, heads, m.rope_dim})}, 2);
+  // The matrices of each head, [heads, nope_dim and v_dim, kv_rank].
+  const Expr both = g_.reshape(flow_.weight(at(n.kv_b) + ".weight", {heads * (m.nope_dim + m.v_dim), m.kv_rank}),
+                               {heads, m.nope_dim + m.v_dim, m.kv_rank});
+  ops::DotGeneral by_head;  // [T, heads, K] and [heads, .., ..] -> [heads, T, N]
+  by_head.lhs_contract = {2}, by_head.lhs_batch = {1}, by_head.rhs_batch = {0}, by_head.rhs_contract = {1};
+  Expr q_latent = g_.dot_general(g_.narrow(q, 2, 0, m.nope_dim), g_.narrow(both, 1, 0, m.nope_dim), by_head);
+  q_latent = g_.transpose(q_latent, {1, 0, 2});
+  q = g_.concat({q_latent, g_.reshape(q_turned, {tokens_, heads, m.rope_dim})}, 2);
 
-  const Expr latent = linear(x, at(n.kv_a), m.kv_rank + m.rope_dim, c_.o_bias);
-  const Expr k_turned = rotate(g_.narrow(latent, 1, m.kv_rank, m.rope_dim), 1, m.rope_dim, layer);
-  Expr kv = linear(latent_norm(g_.narrow(latent, 1, 0, m.kv_rank), n.kv_a_norm), at(n.kv_b),
-                   heads * (m.nope_dim + m.v_dim), false);
-  kv = g_.reshape(kv, {tokens_, heads, m.nope_dim + m.v_dim});
-  const Expr shared = g_.expand(g_.reshape(k_turned, {tokens_, 1, m.rope_dim}), {tokens_, heads, m.rope_dim});
-  const Expr k = g_.concat({g_.narrow(kv, 2, 0, m.nope_dim), shared}, 2);
-  return {g_.reshape(q, {tokens_, heads * c_.head_dim}), g_.reshape(k, {tokens_, heads * c_.head_dim}),
-          g_.reshape(g_.narrow(kv, 2, m.nope_dim, m.v_dim), {tokens_, heads * m.v_dim})};
+  const Expr k = cached(entry, "cache.k." + std::to_string(index), empty_), v = g_.narrow(k, 3, 0, m.kv_rank);
+  ops::PagedAttention op = paged_attention(layer);
+  op.kv_heads = 1, op.head_dim = m.kv_rank + m.rope_dim, op.v_head_dim = m.kv_rank;
+  op.scale = c_.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c_.head_dim)));
+  const Expr y = g_.paged_attention(q, k, v, block_table_, kv_len_, q_start_, op);
+  by_head.rhs_contract = {2};
+  const Expr out = g_.dot_general(y, g_.narrow(both, 1, m.nope_dim, m.v_dim), by_head);
+  return linear(g_.reshape(g_.transpose(out, {1, 0, 2}), {tokens_, heads * m.v_dim}), at(n.o), c_.hidden_size,
+                c_.o_bias);
 }
 
 // The pool [P, page, KV, width] with x [T, KV * width] written at its slots. While weights do not fit the pool is one
 // place: a configuration that claims more than the file has must not cost memory, and its graph is never run.
-Expr DecoderBuilder::cached(Expr x, const std::string& name, Tensor& empty, std::int64_t width) {
+Expr DecoderBuilder::cached(Expr x, const std::string& name, Tensor& empty) {
+  const std::int64_t heads = c_.cached_heads(), width = c_.cached_dim();
   DecoderGraphOptions o = o_;
   if (!flow_.fits()) o.pages = o.page = 1;
-  if (!flow_.fits() || empty.empty()) empty = Tensor::zeros(shape_of_cache(c_, o, width));
+  if (!flow_.fits() || empty.empty()) empty = Tensor::zeros(shape_of_cache(c_, o));
   Expr rows = g_.state(name, empty);
-  if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, c_.kv_heads, width}), *o_.cache_scheme);
+  if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, heads, width}), *o_.cache_scheme);
   rows = g_.scatter(ScatterKind::Set, rows, slots_, x);
   g_.set_state(name, rows);
   if (o_.cache_scheme) rows = g_.dequantize(rows, *o_.cache_scheme);
-  return g_.reshape(rows, {o.pages, o.page, c_.kv_heads, width});
+  return g_.reshape(rows, {o.pages, o.page, heads, width});
 }
 
-Expr DecoderBuilder::attention(Expr x, std::size_t index) {
-  const DecoderLayer& layer = c_.layers[index];
-  const std::string number = std::to_string(index);
-  const Heads h = c_.mla ? project_latent(x, layer) : project(x, layer);
-  const Expr k = cached(h.k, "cache.k." + number, empty_k_, c_.head_dim);
-  const Expr v = cached(h.v, "cache.v." + number, empty_v_, c_.v_head_dim());
+ops::PagedAttention DecoderBuilder::paged_attention(const DecoderLayer& layer) const {
   ops::PagedAttention op;
   op.num_heads = c_.num_heads, op.kv_heads = c_.kv_heads, op.head_dim = c_.head_dim;
   op.mask = layer.window ? MaskKind::SlidingWindow : MaskKind::Causal;
   op.window = layer.window ? layer.window - 1 : 0;  // of the op: keys before the token itself
   op.scale = c_.attention_scale, op.softcap = c_.attention_softcap;
-  if (c_.v_head_dim() != c_.head_dim) op.v_head_dim = c_.v_head_dim();
+  return op;
+}
+
+Expr DecoderBuilder::attention(Expr x, std::size_t index) {
+  if (c_.mla) return latent_attention(x, index);
+  const DecoderLayer& layer = c_.layers[index];
+  const std::string number = std::to_string(index);
+  const Heads h = project(x, layer);
+  const Expr k = cached(h.k, "cache.k." + number, empty_), v = cached(h.v, "cache.v." + number, empty_);
   AttentionOptions options;
   if (!c_.names.sinks.empty()) options.sinks = flow_.weight(at(c_.names.sinks), {c_.num_heads});
   const Expr y = g_.paged_attention(g_.reshape(h.q, {tokens_, c_.num_heads, c_.head_dim}), k, v, block_table_, kv_len_,
-                                    q_start_, op, options);
-  return linear(g_.reshape(y, {tokens_, c_.num_heads * c_.v_head_dim()}), at(c_.names.o), c_.hidden_size, c_.o_bias);
+                                    q_start_, paged_attention(layer), options);
+  return linear(g_.reshape(y, {tokens_, c_.num_heads * c_.head_dim}), at(c_.names.o), c_.hidden_size, c_.o_bias);
 }
 
 Expr DecoderBuilder::layer(Expr x, std::size_t index) {

@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "rlx/ir/ops/attention.h"
 #include "rlx/models/decoder.h"
 #include "rlx/tensor/tensor.h"
 
 namespace rlx {
 
-/// The state that holds the keys (`width` head_dim) or values (v_head_dim) of a layer: a row for each token of the
-/// pool, [P * page, KV * width], or the blocks of a scheme, [P * page, KV, row bytes].
-Shape shape_of_cache(const DecoderConfig& config, const DecoderGraphOptions& options, std::int64_t width);
+/// A state of the cache: a row for each token of the pool, [P * page, heads * elements], or the blocks of a scheme,
+/// [P * page, heads, row bytes]. Each layer has one for keys and one for values, or one for latent vectors.
+Shape shape_of_cache(const DecoderConfig& config, const DecoderGraphOptions& options);
 
 /// Builds the blocks of build_decoder; declares its inputs when made.
 class DecoderBuilder {
@@ -28,7 +29,7 @@ class DecoderBuilder {
 
  private:
   struct Heads {
-    Expr q, k, v;  // [T, heads * head_dim], [T, KV * head_dim], [T, KV * v_head_dim]
+    Expr q, k, v;  // [T, heads * head_dim], [T, KV * head_dim] twice
   };
   struct Angles {
     Expr cos, sin;  // [T, rotated / 2]
@@ -37,11 +38,12 @@ class DecoderBuilder {
   Expr norm(Expr x, const std::string& name);
   Expr linear(Expr x, const std::string& name, std::int64_t out, bool bias);
   Heads project(Expr x, const DecoderLayer& layer);
-  Heads project_latent(Expr x, const DecoderLayer& layer);
   Expr head_norm(Expr x, const std::string& name, std::int64_t heads);
   Expr rotate(Expr x, std::int64_t heads, std::int64_t head_dim, const DecoderLayer& layer);
-  Expr cached(Expr x, const std::string& name, Tensor& empty, std::int64_t width);
+  Expr cached(Expr x, const std::string& name, Tensor& empty);
+  ops::PagedAttention paged_attention(const DecoderLayer& layer) const;
   Expr attention(Expr x, std::size_t index);
+  Expr latent_attention(Expr x, std::size_t index);
   Expr gated(Expr x, const std::string& gate, const std::string& up, const std::string& down, std::int64_t width);
   Expr feed_forward(Expr x);
   Expr experts(Expr x);
@@ -57,7 +59,7 @@ class DecoderBuilder {
   Dim tokens_;          // T
   Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_;
   std::vector<Angles> angles_;
-  Tensor empty_k_, empty_v_;  // what the states of all layers begin as
+  Tensor empty_;  // what the states of all layers begin as
 };
 
 /// `text` with its first "{}" replaced by a number.

@@ -125,8 +125,11 @@ struct DecoderConfig {
   std::vector<DecoderLayer> layers;
   DecoderNames names;
 
-  /// Elements of a head of v.
-  std::int64_t v_head_dim() const { return mla ? mla->v_dim : head_dim; }
+  /// What the cache holds of a token, of keys and of values, or once for both: heads of so many elements.
+  std::int64_t cached_heads() const { return mla ? 1 : kv_heads; }
+  std::int64_t cached_dim() const { return mla ? mla->kv_rank + mla->rope_dim : head_dim; }
+  /// States of a layer: keys and values, or latent vectors.
+  std::size_t cached_states() const { return mla ? 1 : 2; }
 };
 
 /// Reads a `config.json`. Errors: BadFile for missing keys, wrong types, and sizes that do not fit together;

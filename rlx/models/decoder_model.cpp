@@ -44,8 +44,10 @@ CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) 
   CompileOptions out;
   out.symbol_modes = {{"tokens", SymbolMode::runtime()}, {"rows", SymbolMode::runtime()}};
   // A run that fails is to leave the keys of all earlier tokens.
-  for (std::size_t i = 0; i < c.layers.size(); ++i)
-    for (const char* which : {"cache.k.", "cache.v."}) out.on_failure[which + std::to_string(i)] = OnFailure::Keep;
+  for (std::size_t i = 0; i < c.layers.size(); ++i) {
+    out.on_failure["cache.k." + std::to_string(i)] = OnFailure::Keep;
+    if (!c.mla) out.on_failure["cache.v." + std::to_string(i)] = OnFailure::Keep;
+  }
   if (o.products != Products::Exact) out.precision = PrecisionPolicy::with_products(o.products);
   return out;
 }
