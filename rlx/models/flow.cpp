@@ -57,7 +57,7 @@ const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::i
   return taken_.emplace(name, std::move(out)).first->second;
 }
 
-Expr Flow::widened(const Stored& weight, Expr codes) {
+Expr Flow::widened(const Stored& weight, Expr codes) const {
   return weight.scheme ? graph_->dequantize(codes, *weight.scheme) : graph_->cast(codes, DType::F32);
 }
 
@@ -90,11 +90,18 @@ Expr Flow::norm(Expr x, const std::string& name, NormKind kind, double eps, bool
 }
 
 Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n) {
+  if (names.empty()) throw Error(ErrorCode::InvalidArgument, "Flow::experts: there are no experts");
   Graph& g = *graph_;
+  std::vector<const Stored*> weights;
+  for (const std::string& name : names) weights.push_back(&take(name, {n, k}));
+  // Put together as they are stored, which is done once, and widened as a whole; one by one where they differ.
+  bool alike = true;
+  for (const Stored* w : weights)
+    alike = alike && w->scheme == weights[0]->scheme && w->param.shape() == weights[0]->param.shape();
   std::vector<Expr> parts;
-  parts.reserve(names.size());
-  for (const std::string& name : names) parts.push_back(g.unsqueeze(weight(name, {n, k}), 0));
-  return g.transpose(parts.size() == 1 ? parts[0] : g.concat(parts, 0), {0, 2, 1});
+  for (const Stored* w : weights) parts.push_back(g.unsqueeze(alike ? w->param : widened(*w, w->param), 0));
+  const Expr all = parts.size() == 1 ? parts[0] : g.concat(parts, 0);
+  return g.transpose(alike ? widened(*weights[0], all) : all, {0, 2, 1});
 }
 
 void Flow::finish(std::string_view model, const std::vector<std::string>& ignored) const try {

@@ -47,7 +47,7 @@ class Flow {
   /// RMS or layer norm over the last axis of x, with `name`.weight + offset and, for layer norms that have one,
   /// `name`.bias.
   Expr norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias = false, double offset = 0);
-  /// The matrices `names`[e] ([N, K] each) as one [E, K, N], for grouped_dot.
+  /// The matrices `names`[e] ([N, K] each) as one [E, K, N], for grouped_dot. InvalidArgument for none.
   Expr experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n);
 
   /// Whether all weights taken so far are there as they should be.
@@ -64,7 +64,7 @@ class Flow {
     std::vector<std::int64_t> dims;  // of the numbers
   };
   const Stored& take(const std::string& name, const std::vector<std::int64_t>& dims);
-  Expr widened(const Stored& weight, Expr codes);
+  Expr widened(const Stored& weight, Expr codes) const;
 
   Graph* graph_;
   ModelWeights weights_;

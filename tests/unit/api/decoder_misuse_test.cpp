@@ -56,7 +56,7 @@ TEST_CASE("misuse: flows") {
   REFUSED("", flow.linear(g.input("scalar", Shape({}, DType::F32)), "l", 2));
   REFUSED("", flow.linear(g.input("any", Shape({g.symbol("n")}, DType::F32)), "l", 2));
   REFUSED("an empty Expr", flow.norm(Expr(), "n", NormKind::Rms, 1e-6));
-  REFUSED("", flow.experts({}, 2, 3));
+  REFUSED("there are no experts", flow.experts({}, 2, 3));
   REFUSED("", flow.experts({"x"}, -2, 3));
   REFUSED("the file", flow.finish("a model"));
   REFUSED("belongs to no part of a model: 'w.weight'", flow.finish("a model"));

@@ -207,7 +207,13 @@ TEST_CASE("decoder: keys and values as blocks") {
   test::write_model(folder, reference);
   DecoderModel whole = DecoderModel::load(folder.path(), {.context = 48});
   reference.logits = whole.forward(reference.tokens);
-  for (const auto& [scheme, near] : {std::pair{QuantScheme::Q8_0, 0.04}, {QuantScheme::Q4_0, 0.5}}) {
+  struct Kind {
+    QuantScheme scheme;
+    double near;
+  };
+  for (const Kind& kind : {Kind{QuantScheme::Q8_0, 0.04}, Kind{QuantScheme::Q4_0, 0.5}}) {
+    const QuantScheme scheme = kind.scheme;
+    const double near = kind.near;
     CAPTURE(std::string(quant_scheme_name(scheme)));
     DecoderModel m = DecoderModel::load(folder.path(), {.context = 48, .cache_scheme = scheme});
     CHECK(m.cache_bytes() < whole.cache_bytes() / 3);
