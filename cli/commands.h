@@ -13,6 +13,7 @@ inline constexpr const char* kExitStatus = "Exit status: 0 done, 1 the work fail
 // Each adds its sub-command, with a callback that does the work, to `app`. Callbacks throw rlx::Error, or
 // UsageError (usage.h) where the command line is at fault; main prints it.
 void register_bench(CLI::App& app);
+void register_convert(CLI::App& app);
 void register_devices(CLI::App& app);
 void register_embed(CLI::App& app);
 void register_inspect(CLI::App& app);

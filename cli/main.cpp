@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   register_bench(app);
   register_devices(app);
   register_run(app);
+  register_convert(app);
   register_opt(app);
   register_inspect(app);
   register_ops(app);

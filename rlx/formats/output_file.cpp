@@ -96,7 +96,59 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(behin
   }
 }
 
-OutputFile::~OutputFile() { discard(); }
+OutputFile::OutputFile(std::string path, std::string_view resume_key)
+    : path_(std::move(path)),
+      target_(behind_links(path_)),
+      partial_(concat_text(target_, ".", resume_key, ".partial")) {
+  struct stat old {};
+  const bool exists = ::stat(target_.c_str(), &old) == 0;
+  if (exists && !S_ISREG(old.st_mode)) fail_file(path_, "replace", S_ISDIR(old.st_mode) ? EISDIR : EINVAL);
+  if (exists && ::access(target_.c_str(), W_OK) != 0) fail_file(path_, "write", errno);
+  fd_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0) fail_file(path_, "write", errno);
+  struct stat left {};
+  if (::fstat(fd_, &left) != 0 || !S_ISREG(left.st_mode) || (exists && ::fchmod(fd_, old.st_mode & 07777) != 0)) {
+    const int reason = errno;
+    discard();
+    fail_file(partial_, "write", reason);
+  }
+  resumed_ = static_cast<std::size_t>(left.st_size);
+}
+
+bool OutputFile::begins_with(std::string_view head) const {
+  if (head.size() > resumed_) return false;
+  std::string left(head.size(), '\0');
+  std::size_t at = 0;
+  while (at < left.size()) {
+    const ::ssize_t got = ::pread(fd_, left.data() + at, left.size() - at, static_cast<::off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += static_cast<std::size_t>(got);
+  }
+  return left == head;
+}
+
+std::size_t OutputFile::keep_whole(std::string_view head, std::span<const Extent> parts) {
+  check(fd_ >= 0 && !partial_.empty(), "only a file that stays has bytes of an earlier try");
+  std::size_t kept = 0;
+  if (begins_with(head))
+    while (kept < parts.size() && head.size() + parts[kept].offset + parts[kept].size <= resumed_) ++kept;
+  const std::size_t size = kept == 0 ? 0 : head.size() + parts[kept - 1].offset + parts[kept - 1].size;
+  if (::ftruncate(fd_, static_cast<::off_t>(size)) != 0 || ::lseek(fd_, static_cast<::off_t>(size), SEEK_SET) < 0)
+    fail_write(errno);
+  return kept;
+}
+
+OutputFile::~OutputFile() {
+  // What a later try can go on with; a failure here only leaves less of it.
+  std::string_view rest = partial_.empty() || fd_ < 0 ? std::string_view() : std::string_view(buffer_);
+  while (!rest.empty()) {
+    const ::ssize_t done = ::write(fd_, rest.data(), rest.size());
+    if (done <= 0 && errno != EINTR) break;
+    if (done > 0) rest.remove_prefix(static_cast<std::size_t>(done));
+  }
+  discard();
+}
 
 void OutputFile::discard() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
@@ -105,15 +157,18 @@ void OutputFile::discard() {
   forget(std::exchange(temporary_, nullptr));
 }
 
+void OutputFile::fail_write(int reason) {
+  discard();  // its bytes may be what fills the disk
+  if (partial_.empty()) fail_file(path_, "write", reason);
+  throw Error(ErrorCode::BadFile, concat_text("cannot write \"", path_, "\": ", std::strerror(reason)),
+              concat_text("the same command goes on where it stopped; delete \"", partial_, "\" to give that up"));
+}
+
 void OutputFile::put(std::string_view bytes) {
   while (!bytes.empty()) {
     const ::ssize_t done = ::write(fd_, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) {
-      const int reason = errno;
-      discard();  // its bytes may be what fills the disk
-      fail_file(path_, "write", reason);
-    }
+    if (done < 0) fail_write(errno);
     bytes.remove_prefix(static_cast<std::size_t>(done));
   }
 }
@@ -134,12 +189,8 @@ void OutputFile::commit() {
   buffer_.clear();
   // Some file systems report a full disk only here.
   const bool closed = ::close(std::exchange(fd_, -1)) == 0;
-  const char* name = temporary_ ? temporary_->name.load() : nullptr;
-  if (!closed || (name && std::rename(name, target_.c_str()) != 0)) {
-    const int reason = errno;
-    discard();
-    fail_file(path_, "write", reason);
-  }
+  const char* name = temporary_ ? temporary_->name.load() : partial_.empty() ? nullptr : partial_.c_str();
+  if (!closed || (name && std::rename(name, target_.c_str()) != 0)) fail_write(errno);
   if (temporary_) forget(std::exchange(temporary_, nullptr));
 }
 

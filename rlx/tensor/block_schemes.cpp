@@ -10,12 +10,14 @@
 
 #include "rlx/error.h"
 #include "rlx/tensor/block_grids.h"
+#include "rlx/tensor/block_pack.h"
 #include "rlx/tensor/half.h"
 
 namespace rlx {
 namespace {
 
 constexpr int kMaxElements256 = 256, kMaxGroups = 16;
+using Block = UnpackedBlock;
 
 // clang-format off
 constexpr auto kNone = GroupScales::None, kNibbles = GroupScales::Nibbles, kPairs = GroupScales::SixBitPairs,
@@ -39,14 +41,14 @@ constexpr BlockLayout kLayouts[] = {
   {QuantScheme::Q4_K, 256, 144, {16, 128, 4, 32}, {  0,  0, 0,  0},   0,   0,  2, false, kPairs,     4, 32},
   {QuantScheme::Q5_K, 256, 176, {48, 128, 4, 32}, { 16, 32, 1, 32},   0,   0,  2, false, kPairs,     4, 32},
   {QuantScheme::Q6_K, 256, 210, { 0, 128, 4, 64}, {128, 64, 2, 32},  32, 208, -1, false, kBytes,   192, 16},
-  {QuantScheme::Q8_K, 256, 292, { 4, 256, 8, 256}, { 0, 0, 0,  0}, 128,   0, -1, false, kNone,      0, 256, kOffset, kF32},
-  {QuantScheme::Q1_0, 128,  18, { 2,  16, 1,  1}, {  0,  0, 0,  0},   0,   0, -1, false, kNone,      0, 128, kTable, kF16, kSign},
-  {QuantScheme::TQ1_0, 256, 54, { 0,  52, 8, 52}, {  0,  0, 0,  0},   1,  52, -1, false, kNone,      0, 256, kTernary},
-  {QuantScheme::TQ2_0, 256, 66, { 0,  64, 2, 32}, {  0,  0, 0,  0},   1,  64, -1, false, kNone,      0, 256},
-  {QuantScheme::IQ4_NL, 32, 18, { 2,  16, 4, 16}, {  0,  0, 0,  0},   0,   0, -1, false, kNone,      0, 32, kTable, kF16, kCurve},
-  {QuantScheme::IQ4_XS, 256, 136, {8, 128, 4, 16}, { 0,  0, 0,  0},   0,   0, -1, false, kSplit,     2, 32, kTable, kF16, kCurve},
-  {QuantScheme::MXFP4, 32,  17, { 1,  16, 4, 16}, {  0,  0, 0,  0},   0,   0, -1, false, kNone,      0, 32, kTable, kE8M0, kTwiceE2M1},
-  {QuantScheme::NVFP4, 64,  36, { 4,  32, 4,  8}, {  0,  0, 0,  0},   0,  -1, -1, false, kE4M3,      0, 16, kTable, kOne, kTwiceE2M1},
+  {QuantScheme::Q8_K, 256, 292, { 4, 256, 8, 256}, {}, 128,  0, -1, false, kNone,   0, 256, kOffset, kF32},
+  {QuantScheme::Q1_0, 128,  18, { 2,  16, 1,  1}, {},   0,   0, -1, false, kNone,   0, 128, kTable, kF16, kSign},
+  {QuantScheme::TQ1_0, 256, 54, { 0,  52, 8, 52}, {},   1,  52, -1, false, kNone,   0, 256, kTernary},
+  {QuantScheme::TQ2_0, 256, 66, { 0,  64, 2, 32}, {},   1,  64, -1, false, kNone,   0, 256},
+  {QuantScheme::IQ4_NL, 32, 18, { 2,  16, 4, 16}, {},   0,   0, -1, false, kNone,   0, 32, kTable, kF16, kCurve},
+  {QuantScheme::IQ4_XS, 256, 136, {8, 128, 4, 16}, {},  0,   0, -1, false, kSplit,  2, 32, kTable, kF16, kCurve},
+  {QuantScheme::MXFP4, 32,  17, { 1,  16, 4, 16}, {},   0,   0, -1, false, kNone,   0, 32, kTable, kE8M0, kTwiceE2M1},
+  {QuantScheme::NVFP4, 64,  36, { 4,  32, 4,  8}, {},   0,  -1, -1, false, kE4M3,   0, 16, kTable, kOne, kTwiceE2M1},
   {QuantScheme::IQ2_XXS, 256, 66, {}, {}, 0, 0, -1, false, kNone, 0, 32, kGrid},
   {QuantScheme::IQ2_XS, 256, 74, {}, {}, 0, 0, -1, false, kNone, 0, 16, kGrid},
   {QuantScheme::IQ2_S, 256, 82, {}, {}, 0, 0, -1, false, kNone, 0, 16, kGrid},
@@ -61,13 +63,6 @@ constexpr std::string_view kSchemeNames[kNumQuantSchemes] = {
     "q5_k",   "q6_k",    "q8_k",   "q1_0",  "tq1_0",   "tq2_0", "iq4_nl", "iq4_xs", "mxfp4",
     "nvfp4",  "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq1_s",  "iq1_m"};
 static_assert(std::size(kLayouts) == kNumQuantSchemes - 1);
-
-// What a block says, unpacked.
-struct Block {
-  float d = 0, m = 0;
-  std::array<int, kMaxGroups> scale{}, min{};
-  std::array<int, kMaxElements256> q{};  // without the offset
-};
 
 float load_f16(const std::uint8_t* p) { return f16_bits_to_float(static_cast<std::uint16_t>(p[0] | p[1] << 8)); }
 void store_f16(std::uint8_t* p, float v) {
@@ -199,7 +194,17 @@ Block unpack(const BlockLayout& l, const std::uint8_t* bytes) {
   return b;
 }
 
-void pack(const BlockLayout& l, const Block& b, std::uint8_t* bytes) {
+// Half of the number of an unsigned F8E4M3; the sign's bit is not looked at, and what would be NaN without it is 0.
+float half_e4m3(int code) {
+  const int exponent = code >> 3 & 15, mantissa = code & 7;
+  if (code == 127) return 0;
+  return exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -10)
+                       : std::ldexp(static_cast<float>(8 + mantissa), exponent - 11);
+}
+
+}  // namespace
+
+void pack_block(const BlockLayout& l, const Block& b, std::uint8_t* bytes) {
   std::fill(bytes, bytes + l.bytes, std::uint8_t{0});
   store_f16(bytes + l.d_at, b.d);
   if (l.m_at >= 0) store_f16(bytes + l.m_at, b.m);
@@ -212,19 +217,7 @@ void pack(const BlockLayout& l, const Block& b, std::uint8_t* bytes) {
             [&](int e, int at, int shift) { put(at, b.q[static_cast<std::size_t>(e)] >> l.low.width << shift); });
 }
 
-// Half of the number of an unsigned F8E4M3; the sign's bit is not looked at, and what would be NaN without it is 0.
-float half_e4m3(int code) {
-  const int exponent = code >> 3 & 15, mantissa = code & 7;
-  if (code == 127) return 0;
-  return exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -10)
-                       : std::ldexp(static_cast<float>(8 + mantissa), exponent - 11);
-}
-
-// Factor and shift of a group: y = factor * q - shift.
-struct Grid {
-  float factor, shift;
-};
-Grid grid_of(const BlockLayout& l, const Block& b, int group) {
+CodeGrid code_grid(const BlockLayout& l, const Block& b, int group) {
   const auto g = static_cast<std::size_t>(group);
   const float factor = l.scales == GroupScales::None   ? b.d
                        : l.scales == GroupScales::E4M3 ? half_e4m3(b.scale[g])
@@ -233,9 +226,25 @@ Grid grid_of(const BlockLayout& l, const Block& b, int group) {
   return {factor, shift};
 }
 
+float finite_number(float x) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  return std::isnan(x) ? 0 : std::clamp(x, -kLargest, kLargest);
+}
+float nearest_f16(float x) {
+  constexpr float kLargest = 65504;
+  return f16_bits_to_float(float_to_f16_bits(std::clamp(x, -kLargest, kLargest))) + 0.0F;  // no negative zero
+}
+
+int nearest_code(const BlockLayout& l, const CodeGrid& grid, float x) {
+  if (grid.factor == 0) return l.offset;
+  const float q = std::nearbyint((x + grid.shift) / grid.factor) + static_cast<float>(l.offset);
+  return static_cast<int>(std::clamp(q, 0.0F, static_cast<float>(largest_code(l))));
+}
+namespace {
+
 void decode(const BlockLayout& l, const Block& b, float* out) {
   for (int g = 0; g < l.groups(); ++g) {
-    const Grid grid = grid_of(l, b, g);
+    const CodeGrid grid = code_grid(l, b, g);
     for (int e = g * l.group; e < (g + 1) * l.group; ++e) {
       const int q = b.q[static_cast<std::size_t>(e)];
       const float y = grid.factor * static_cast<float>(l.values ? l.values[q] : q - l.offset);
@@ -258,29 +267,12 @@ void decode_grid(const BlockLayout& l, const BlockGrid& grid, const std::uint8_t
 
 // -- making blocks --
 
-float finite(float x) {
-  constexpr float kLargest = std::numeric_limits<float>::max();
-  return std::isnan(x) ? 0 : std::clamp(x, -kLargest, kLargest);
-}
-float as_f16(float x) {
-  constexpr float kLargest = 65504;
-  return f16_bits_to_float(float_to_f16_bits(std::clamp(x, -kLargest, kLargest))) + 0.0F;  // no negative zero
-}
-
-int largest_code(const BlockLayout& l) { return (1 << (l.low.width + l.high.width)) - 1; }
-
-// The nearest code on a grid. In F32, so that the op `quantize` finds the same one.
-int nearest(const BlockLayout& l, const Grid& grid, float x) {
-  if (grid.factor == 0) return l.offset;
-  const float q = std::nearbyint((x + grid.shift) / grid.factor) + static_cast<float>(l.offset);
-  return static_cast<int>(std::clamp(q, 0.0F, static_cast<float>(largest_code(l))));
-}
 // The sum of the squares of what the nearest codes leave.
-double error_on(const BlockLayout& l, const Grid& grid, const float* x, int n) {
+double error_on(const BlockLayout& l, const CodeGrid& grid, const float* x, int n) {
   double sum = 0;
   for (int i = 0; i < n; ++i) {
     const double y =
-        static_cast<double>(grid.factor) * (nearest(l, grid, x[i]) - l.offset) - static_cast<double>(grid.shift);
+        static_cast<double>(grid.factor) * (nearest_code(l, grid, x[i]) - l.offset) - static_cast<double>(grid.shift);
     sum += (y - static_cast<double>(x[i])) * (y - static_cast<double>(x[i]));
   }
   return sum;
@@ -304,12 +296,12 @@ void choose_pair(const BlockLayout& l, const float* x, Block& b) {
   const Range r = range_of(x, l.elements);
   b.scale.fill(1);
   if (l.adds_m) {
-    b.d = as_f16((r.high - r.low) / static_cast<float>(largest_code(l)));
-    b.m = as_f16(r.low);
+    b.d = nearest_f16((r.high - r.low) / static_cast<float>(largest_code(l)));
+    b.m = nearest_f16(r.low);
   } else if (l.low.width == 8) {
-    b.d = as_f16(std::fabs(r.furthest()) / 127);
+    b.d = nearest_f16(std::fabs(r.furthest()) / 127);
   } else {
-    b.d = as_f16(r.furthest() / static_cast<float>(-l.offset));  // the furthest element becomes code 0
+    b.d = nearest_f16(r.furthest() / static_cast<float>(-l.offset));  // the furthest element becomes code 0
   }
 }
 
@@ -317,10 +309,7 @@ void choose_pair(const BlockLayout& l, const float* x, Block& b) {
 // around their quotients by d and m that leave the least error.
 void choose_groups(const BlockLayout& l, const float* x, Block& b) {
   const bool mins = l.has_mins();
-  const int most = l.scales == GroupScales::Nibbles       ? 15
-                   : l.scales == GroupScales::SixBitPairs ? 63
-                   : l.scales == GroupScales::SixBits     ? 31
-                                                          : 127;
+  const int most = largest_scale(l);
   std::array<float, kMaxGroups> factor{}, shift{};
   float largest_factor = 0, largest_shift = 0;
   for (int g = 0; g < l.groups(); ++g) {
@@ -338,8 +327,8 @@ void choose_groups(const BlockLayout& l, const float* x, Block& b) {
     largest_shift = std::max(largest_shift, s);
   }
   // A group whose furthest element has the other sign needs a negative integer, which the signed packings have.
-  b.d = as_f16((mins ? largest_factor : std::fabs(largest_factor)) / static_cast<float>(most));
-  b.m = as_f16(largest_shift / static_cast<float>(most));
+  b.d = nearest_f16((mins ? largest_factor : std::fabs(largest_factor)) / static_cast<float>(most));
+  b.m = nearest_f16(largest_shift / static_cast<float>(most));
   for (int g = 0; g < l.groups(); ++g) {
     const auto i = static_cast<std::size_t>(g);
     const auto quotient = [&](float v, float unit) {
@@ -355,7 +344,7 @@ void choose_groups(const BlockLayout& l, const float* x, Block& b) {
       for (int m = mins ? min - 2 : 0; m <= (mins ? min + 1 : 0); ++m) {
         if (m < 0 || m > most) continue;
         b.scale[i] = s, b.min[i] = m;
-        const double e = error_on(l, grid_of(l, b, g), x + g * l.group, l.group);
+        const double e = error_on(l, code_grid(l, b, g), x + g * l.group, l.group);
         if (e < best) best = e, best_scale = s, best_min = m;
       }
     }
@@ -459,15 +448,16 @@ void quantize_blocks(QuantScheme scheme, std::span<const float> x, std::span<std
   std::array<float, kMaxElements256> values{};
   for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(l.elements), p += l.bytes) {
     for (int e = 0; e < l.elements; ++e)
-      values[static_cast<std::size_t>(e)] = finite(x[at + static_cast<std::size_t>(e)]);
+      values[static_cast<std::size_t>(e)] = finite_number(x[at + static_cast<std::size_t>(e)]);
     Block b;
     if (l.scales == GroupScales::None)
       choose_pair(l, values.data(), b);
     else
       choose_groups(l, values.data(), b);
     for (int e = 0; e < l.elements; ++e)
-      b.q[static_cast<std::size_t>(e)] = nearest(l, grid_of(l, b, e / l.group), values[static_cast<std::size_t>(e)]);
-    pack(l, b, p);
+      b.q[static_cast<std::size_t>(e)] =
+          nearest_code(l, code_grid(l, b, e / l.group), values[static_cast<std::size_t>(e)]);
+    pack_block(l, b, p);
   }
 }
 

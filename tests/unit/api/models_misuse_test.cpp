@@ -5,13 +5,16 @@
 
 #include "rlx/formats/form_files.h"
 #include "rlx/formats/gguf.h"
+#include "rlx/formats/gguf_writer.h"
 #include "rlx/formats/json.h"
+#include "rlx/formats/model_convert.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/models/passages.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/runtime/session.h"
 #include "rlx/text/chat_template.h"
+#include "rlx/tensor/block_search.h"
 #include "rlx/text/wordpiece.h"
 #include "tests/support/paths.h"
 #include "tests/support/tiny_model.h"
@@ -204,6 +207,45 @@ TEST_CASE("misuse: gguf") {
   std::vector<float> numbers(32);
   REFUSED("35 bytes do not hold 32 elements", decode_gguf(GgufType::Q8_0, bytes, numbers));
   decode_gguf(GgufType::Q8_0, {}, {});
+}
+
+TEST_CASE("misuse: gguf writer") {
+  const test::TempDir dir;
+  GgufWriter w(dir.file("w.gguf"));
+  const auto kind = static_cast<GgufKind>(99);
+  const std::vector<std::int64_t> dims{32}, odd{31}, negative{-1}, beyond{kHigh};
+  REFUSED("power of two", GgufWriter(dir.file("w.gguf"), GgufWriter::Options{0}));
+  REFUSED("1 to 65535", w.set_bool("", true));
+  REFUSED("99", w.set_int("a", kind, 1));
+  REFUSED("is no u8", w.set_int("a", GgufKind::U8, -1));
+  REFUSED("99", w.set_number("a", kind, 1));
+  REFUSED("1 to 65535", w.set_string("\xff", ""));
+  REFUSED("1 to 65535", w.set_strings("", {}));
+  REFUSED("99", w.set_ints("a", kind, {}));
+  REFUSED("1 to 65535", w.set_floats("", {}));
+  REFUSED("no file", w.copy(GgufValue()));
+  CHECK_FALSE(w.has(""));
+  REFUSED("99", w.add_tensor("t", static_cast<GgufType>(99), dims));
+  REFUSED("multiple of 32", w.add_tensor("t", GgufType::Q8_0, odd));
+  REFUSED("negative", gguf_size_bytes(GgufType::F32, negative));
+  REFUSED("any file", gguf_size_bytes(GgufType::F32, beyond));
+  REFUSED("after begin()", w.write({}));
+  REFUSED("after begin()", w.commit());
+  w.add_tensor("t", GgufType::Q8_0, dims);
+  REFUSED("twice", w.add_tensor("t", GgufType::Q8_0, dims));
+  w.begin();
+  REFUSED("before begin()", w.begin());
+  REFUSED("have not been written", w.commit());
+  REFUSED("bytes more", w.write(std::vector<std::byte>(35)));
+  REFUSED(kNowhere, GgufWriter(kNowhere).begin());
+  REFUSED(kNowhere, convert_to_gguf(kNowhere, dir.file("x.gguf"), {}));
+  REFUSED(kNowhere, convert_to_folder(kNowhere, dir.file("x"), {}));
+  REFUSED("config.json", convert_to_gguf(dir.path(), dir.file("x.gguf"), {}));
+  std::vector<std::byte> bytes(18);
+  std::vector<float> numbers(32), weights(32, -1);
+  REFUSED("do not hold", search_blocks(QuantScheme::Q8_0, numbers, {}, bytes));
+  REFUSED("a weight is -1", search_blocks(QuantScheme::Q4_0, numbers, weights, bytes));
+  REFUSED("99", search_blocks(static_cast<QuantScheme>(99), numbers, {}, bytes));
 }
 
 TEST_CASE("misuse: safetensors") {

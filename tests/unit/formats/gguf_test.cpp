@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "tests/support/error_text.h"
 #include "tests/support/gguf_bytes.h"

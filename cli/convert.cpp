@@ -1,0 +1,96 @@
+// `rlx convert`: models between Hugging Face folders and GGUF files, quantised on the way.
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "cli/usage.h"
+#include "rlx/formats/model_convert.h"
+
+namespace rlx::cli {
+namespace {
+
+struct ConvertArgs {
+  std::string source, target, type, head_type, importance, pre;
+  int threads = 0;
+  bool quiet = false;
+};
+
+std::optional<GgufType> type_named(const std::string& name, const char* option) {
+  if (name.empty()) return std::nullopt;
+  if (const auto type = parse_gguf_type(name)) return type;
+  std::vector<std::string> known;
+  for (const GgufTypeInfo& t : gguf_types()) known.emplace_back(t.name);
+  throw UsageError(ErrorCode::InvalidArgument, concat_text(option, ": there is no type '", name, "'"),
+                   did_you_mean(name, known, "F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K and Q4_0 are the usual ones"));
+}
+
+bool ends_in_gguf(const std::string& path) { return path.size() > 5 && path.substr(path.size() - 5) == ".gguf"; }
+
+void convert(const ConvertArgs& args) {
+  ConvertOptions options;
+  options.type = type_named(args.type, "--type");
+  options.head_type = type_named(args.head_type, "--head-type");
+  options.importance = args.importance;
+  options.pre_tokenizer = args.pre;
+  options.threads = args.threads;
+  std::optional<ProgressBar> bar;
+  std::size_t shown = 0;
+  options.progress = [&](std::size_t done, std::size_t total) {
+    const std::size_t mib = done >> 20;
+    if (args.quiet || (mib == shown && done < total)) return;
+    shown = mib;
+    if (!bar) bar.emplace("converting, MiB", total >> 20);
+    bar->update(mib);
+  };
+  options.note = [&](const std::string& text) {
+    if (args.quiet) return;
+    if (bar) bar->clear();
+    std::fprintf(stderr, "note: %s\n", text.c_str());
+  };
+  const bool from_file = !std::filesystem::is_directory(args.source);
+  if (ends_in_gguf(args.target)) {
+    convert_to_gguf(args.source, args.target, options);
+  } else if (from_file) {
+    convert_to_folder(args.source, args.target, options);
+  } else {
+    throw UsageError(ErrorCode::InvalidArgument,
+                     concat_text("a folder is converted to a GGUF file, and '", args.target, "' does not end in .gguf"),
+                     "name a target such as model.gguf");
+  }
+  if (bar) bar->clear();
+}
+
+}  // namespace
+
+void register_convert(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "convert", "Convert a model: Hugging Face folder <-> GGUF file, or a GGUF file to other types");
+  auto args = std::make_shared<ConvertArgs>();
+  command
+      ->add_option("source", args->source,
+                   "A folder with config.json and safetensors, or a GGUF file (any part of a split one)")
+      ->required();
+  command->add_option("target", args->target, "A file *.gguf, or a folder for config.json and model.safetensors")
+      ->required();
+  command->add_option("--type", args->type,
+                      "Type of the matrices: F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, ... (default: as they are)");
+  command->add_option("--head-type", args->head_type, "Type of the output matrix (default: at least Q6_K)");
+  command->add_option("--importance", args->importance,
+                      "GGUF (llama.cpp's imatrix) or safetensors file with a weight for each column of each matrix");
+  command->add_option("--pre", args->pre,
+                      "llama.cpp's name of the pre-tokeniser, where tokenizer.json's patterns have none");
+  command->add_option("--threads", args->threads, "Threads of the quantisers (default: all)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--quiet", args->quiet, "No progress and no notes");
+  command->footer(
+      std::string(
+          "What was written when it ends early is kept beside the target, and the same command goes on with it.\n") +
+      kExitStatus);
+  command->callback([args] { convert(*args); });
+}
+
+}  // namespace rlx::cli

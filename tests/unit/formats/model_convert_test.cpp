@@ -1,0 +1,337 @@
+// Conversions between folders and GGUF files: names, orders of rows, types, what stays when one ends early, refusals.
+#include "rlx/formats/model_convert.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "rlx/formats/gguf_writer.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/safetensors_folder.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+
+// A model of two layers: 40 tokens, width 64, four heads of 16 and two of keys and values, tied or not.
+struct SmallModel {
+  test::TempDir dir;
+  std::map<std::string, Tensor> tensors;
+  std::string settings =
+      R"("vocab_size": 40, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "intermediate_size": 96, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
+         "rope_theta": 500000.0)";
+
+  explicit SmallModel(DType t = DType::F16, bool tied = false) {
+    add("model.embed_tokens.weight", {40, 64}, t);
+    add("model.norm.weight", {64}, t);
+    if (!tied) add("lm_head.weight", {40, 64}, t);
+    for (int i = 0; i < 2; ++i) {
+      const std::string layer = concat_text("model.layers.", i, ".");
+      for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) add(layer + norm + ".weight", {64}, t);
+      add(layer + "self_attn.q_proj.weight", {64, 64}, t);
+      for (const char* kv : {"k", "v"}) add(concat_text(layer, "self_attn.", kv, "_proj.weight"), {32, 64}, t);
+      add(layer + "self_attn.o_proj.weight", {64, 64}, t);
+      for (const char* ff : {"gate", "up"}) add(concat_text(layer, "mlp.", ff, "_proj.weight"), {96, 64}, t);
+      add(layer + "mlp.down_proj.weight", {64, 96}, t);
+    }
+  }
+  void add(const std::string& name, std::vector<std::int64_t> dims, DType t) {
+    Tensor v = Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), t));
+    for (std::int64_t i = 0; i < v.num_elements(); ++i)
+      v.set(i, static_cast<double>((i * 37 + static_cast<std::int64_t>(tensors.size()) * 11) % 101 - 50) / 64);
+    tensors.insert_or_assign(name, v);
+  }
+  std::string write(const std::string& model_type) const {
+    std::vector<NamedTensor> all;
+    for (const auto& [name, t] : tensors) all.push_back({name, t});
+    dir.write("hf/config.json", concat_text("{\"model_type\": \"", model_type, "\", ", settings, "}"));
+    write_safetensors(dir.file("hf/model.safetensors"), all, {{"format", "pt"}});
+    return dir.file("hf");
+  }
+  std::string convert(const std::string& model_type, const ConvertOptions& options = {}) const {
+    convert_to_gguf(write(model_type), dir.file("m.gguf"), options);
+    return dir.file("m.gguf");
+  }
+};
+
+std::string conversion_error(const SmallModel& m, const std::string& model_type, const ConvertOptions& options = {}) {
+  const std::string text = error_text([&] { m.convert(model_type, options); });
+  CHECK_FALSE(std::filesystem::exists(m.dir.file("m.gguf")));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("convert: a folder becomes a file whose metadata and tensors say the same, and comes back bit for bit") {
+  for (const char* model_type : {"llama", "mistral", "qwen2", "qwen3"}) {
+    CAPTURE(model_type);
+    const bool is_llama = std::string(model_type) == "llama" || std::string(model_type) == "mistral";
+    SmallModel m(DType::F16, !is_llama);
+    if (!is_llama) m.settings += R"(, "tie_word_embeddings": true)";
+    for (int i = 0; i < 2; ++i) {
+      const std::string attention = concat_text("model.layers.", i, ".self_attn.");
+      if (std::string(model_type) == "qwen2") {
+        m.add(attention + "q_proj.bias", {64}, DType::F16);
+        for (const char* kv : {"k", "v"}) m.add(concat_text(attention, kv, "_proj.bias"), {32}, DType::F16);
+      } else if (std::string(model_type) == "qwen3") {
+        for (const char* qk : {"q", "k"}) m.add(concat_text(attention, qk, "_norm.weight"), {16}, DType::F16);
+      }
+    }
+    const auto file = GgufFile::open(m.convert(model_type));
+    const std::string a(file->architecture());
+    CHECK(a == (is_llama ? "llama" : model_type));
+    CHECK(file->get_int(a + ".context_length") == 128);
+    CHECK(file->get_int(a + ".embedding_length") == 64);
+    CHECK(file->get_int(a + ".block_count") == 2);
+    CHECK(file->get_int(a + ".feed_forward_length") == 96);
+    CHECK(file->get_int(a + ".attention.head_count") == 4);
+    CHECK(file->get_int(a + ".attention.head_count_kv") == 2);
+    CHECK(file->get_int(a + ".attention.key_length") == 16);
+    CHECK(file->get_int(a + ".rope.dimension_count") == 16);
+    CHECK(file->get_number(a + ".rope.freq_base") == 500000);
+    CHECK(file->get_number(a + ".attention.layer_norm_rms_epsilon") == static_cast<double>(1e-6F));
+    CHECK(file->get_int("general.file_type") == 1);
+    CHECK(file->tensors().size() == m.tensors.size());
+    CHECK(file->at("token_embd.weight").type == GgufType::F16);
+    CHECK(file->at("output_norm.weight").type == GgufType::F32);
+    // Row r of a head of q: halves of the head in turn, where the model rotates neighbours.
+    const Tensor q = file->decoded("blk.1.attn_q.weight"), own = m.tensors.at("model.layers.1.self_attn.q_proj.weight");
+    for (int r = 0; r < 64; ++r) {
+      const int from = is_llama ? r / 16 * 16 + r % 2 * 8 + r % 16 / 2 : r;
+      for (int c = 0; c < 64; ++c) REQUIRE(q.at(r * 64 + c) == own.at(from * 64 + c));
+    }
+    CHECK(file->decoded("blk.1.attn_v.weight").at(70) == m.tensors.at("model.layers.1.self_attn.v_proj.weight").at(70));
+
+    std::vector<std::string> notes;
+    ConvertOptions back;
+    back.note = [&](const std::string& text) { notes.push_back(text); };
+    convert_to_folder(file->source(), m.dir.file("back"), back);
+    CHECK(notes == std::vector<std::string>{"tokenizer.json is not written: copy it from the original model's folder"});
+    const auto weights = SafetensorsFolder::open(m.dir.file("back"));
+    CHECK(weights->names().size() == m.tensors.size());
+    for (const auto& entry : m.tensors) {
+      const Tensor& t = entry.second;
+      CAPTURE(entry.first);
+      const std::optional<TensorView> view = weights->find(entry.first);
+      REQUIRE(view);
+      const Tensor got = Tensor::copy_of(view->data, Shape(Dims(view->dims.begin(), view->dims.end()), view->dtype));
+      CHECK(got.cast(DType::F64).identical(t.cast(DType::F64)));
+    }
+    // The folder that came back makes the same file again.
+    convert_to_gguf(m.dir.file("back"), m.dir.file("again.gguf"), {});
+    const auto again = GgufFile::open(m.dir.file("again.gguf"));
+    CHECK(again->architecture() == a);
+    for (const GgufTensor& t : file->tensors()) {
+      CHECK(again->at(t.name).type == t.type);
+      CHECK(std::ranges::equal(again->at(t.name).bytes, t.bytes));
+    }
+    for (const GgufValue& v : file->metadata())
+      if (v.key() != "general.name") CHECK(std::ranges::equal(again->value(v.key()).raw(), v.raw()));
+    for (const auto& entry : std::filesystem::directory_iterator(m.dir.path()))
+      CHECK_FALSE(contains(entry.path().string(), ".partial"));
+  }
+}
+
+TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no block divides") {
+  SmallModel m(DType::F32);
+  std::vector<std::string> notes;
+  std::size_t last = 0, all = 0;
+  ConvertOptions options;
+  options.type = GgufType::Q4_0;
+  options.note = [&](const std::string& text) { notes.push_back(text); };
+  options.progress = [&](std::size_t done, std::size_t total) {
+    CHECK(done >= last);
+    last = done, all = total;
+  };
+  auto file = GgufFile::open(m.convert("llama", options));
+  CHECK(last == all);
+  CHECK(file->get_int("general.file_type") == 2);
+  CHECK(file->at("output.weight").type == GgufType::Q8_0);  // rows of 64 take no Q6_K
+  CHECK(file->at("token_embd.weight").type == GgufType::Q4_0);
+  CHECK(file->at("blk.0.attn_norm.weight").type == GgufType::F32);
+  CHECK(notes == std::vector<std::string>{
+                     concat_text(m.dir.file("hf"), " has no tokenizer.json: the file will hold no vocabulary")});
+  const Tensor down = file->decoded("blk.0.ffn_down.weight"), own = m.tensors.at("model.layers.0.mlp.down_proj.weight");
+  for (int i = 0; i < 64 * 96; ++i) REQUIRE(std::fabs(down.at(i) - own.at(i)) < 0.1);
+  last = 0;
+  options.head_type = GgufType::BF16;
+  options.type = GgufType::Q6_K;
+  notes.clear();
+  file = GgufFile::open(m.convert("llama", options));
+  CHECK(file->at("output.weight").type == GgufType::BF16);
+  CHECK(file->at("blk.0.ffn_down.weight").type == GgufType::Q8_0);
+  CHECK(contains(notes.at(1), "has rows of 64 elements, no multiple of 256: Q8_0 instead of Q6_K"));
+  // From one file to another, and to a folder: blocks become F16.
+  ConvertOptions half;
+  half.type = GgufType::F16;
+  convert_to_gguf(file->source(), m.dir.file("half.gguf"), half);
+  const auto other = GgufFile::open(m.dir.file("half.gguf"));
+  CHECK(other->get_int("general.file_type") == 1);
+  CHECK(other->at("blk.0.ffn_down.weight").type == GgufType::F16);
+  CHECK(other->at("blk.0.ffn_norm.weight").type == GgufType::F32);
+  convert_to_folder(file->source(), m.dir.file("back"), {});
+  CHECK(SafetensorsFolder::open(m.dir.file("back"))->find("model.layers.0.mlp.down_proj.weight")->dtype == DType::F16);
+}
+
+TEST_CASE("convert: importance weights lower the error of the columns that they name") {
+  SmallModel m(DType::F32);
+  const auto error_of_column = [&](const std::string& importance) {
+    ConvertOptions options;
+    options.type = GgufType::Q4_0;
+    options.importance = importance;
+    options.threads = 2;
+    const auto file = GgufFile::open(m.convert("llama", options));
+    const Tensor up = file->decoded("blk.0.ffn_up.weight"), own = m.tensors.at("model.layers.0.mlp.up_proj.weight");
+    double sum = 0;
+    for (int r = 0; r < 96; ++r) sum += std::pow(up.at(r * 64 + 3) - own.at(r * 64 + 3), 2);
+    return sum;
+  };
+  Tensor w = Tensor::full(Shape({64}, DType::F32), 0.01), sums = Tensor::full(Shape({1, 64}, DType::F32), 0.1);
+  w.set(3, 100), sums.set(3, 1000);
+  const NamedTensor own{"blk.0.ffn_up.weight", w};
+  write_safetensors(m.dir.file("w.safetensors"), std::span(&own, 1));
+  GgufWriter imatrix(m.dir.file("w.gguf"));
+  const std::vector<std::int64_t> dims{1, 64}, one{1, 1};
+  imatrix.add_tensor("blk.0.ffn_up.weight.in_sum2", GgufType::F32, dims);
+  imatrix.add_tensor("blk.0.ffn_up.weight.counts", GgufType::F32, one);
+  imatrix.begin();
+  imatrix.write({sums.data(), sums.size_bytes()});
+  const float count = 10;
+  imatrix.write(std::as_bytes(std::span(&count, 1)));
+  imatrix.commit();
+  const double plain = error_of_column(""), weighted = error_of_column(m.dir.file("w.safetensors"));
+  CHECK(weighted < 0.3 * plain);
+  CHECK(error_of_column(m.dir.file("w.gguf")) == weighted);
+  std::filesystem::remove(m.dir.file("m.gguf"));
+  Tensor few = Tensor::full(Shape({63}, DType::F32), 1);
+  const NamedTensor wrong{"blk.0.ffn_up.weight", few};
+  write_safetensors(m.dir.file("w.safetensors"), std::span(&wrong, 1));
+  ConvertOptions options;
+  options.type = GgufType::Q4_0;
+  options.importance = m.dir.file("w.safetensors");
+  CHECK(contains(conversion_error(m, "llama", options), "has 63 numbers, the matrix has 64 columns"));
+  few.set(0, -1);
+  write_safetensors(m.dir.file("w.safetensors"), std::span(&wrong, 1));
+  Tensor bad = Tensor::full(Shape({64}, DType::F32), -1);
+  const NamedTensor negative{"x", bad};
+  write_safetensors(m.dir.file("w.safetensors"), std::span(&negative, 1));
+  CHECK(contains(conversion_error(m, "llama", options), "importance of \"x\": a weight is -1"));
+}
+
+TEST_CASE("convert: what ended early goes on, to the same bytes") {
+  SmallModel m(DType::F32);
+  ConvertOptions options;
+  options.type = GgufType::Q8_0;
+  const std::string whole = read_file(m.convert("llama", options));
+  std::filesystem::remove(m.dir.file("m.gguf"));
+  struct Stop {};
+  ConvertOptions stopped = options;
+  stopped.progress = [](std::size_t done, std::size_t total) {
+    if (done > total / 2) throw Stop();
+  };
+  CHECK_THROWS_AS(m.convert("llama", stopped), Stop);
+  CHECK_FALSE(std::filesystem::exists(m.dir.file("m.gguf")));
+  // The folder is the same, so its files keep their times.
+  std::vector<std::string> notes;
+  options.note = [&](const std::string& text) { notes.push_back(text); };
+  stopped.progress = [](std::size_t done, std::size_t total) {
+    if (done > total * 3 / 4) throw Stop();
+  };
+  CHECK_THROWS_AS(convert_to_gguf(m.dir.file("hf"), m.dir.file("m.gguf"), stopped), Stop);
+  convert_to_gguf(m.dir.file("hf"), m.dir.file("m.gguf"), options);
+  CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& n) { return contains(n, "going on after"); }));
+  CHECK(read_file(m.dir.file("m.gguf")) == whole);
+  stopped.type = GgufType::F32;
+  CHECK_THROWS_AS(convert_to_folder(m.dir.file("m.gguf"), m.dir.file("back"), stopped), Stop);
+  CHECK_FALSE(std::filesystem::exists(m.dir.file("back/model.safetensors")));
+  notes.clear();
+  ConvertOptions back;
+  back.type = GgufType::F32;
+  back.note = options.note;
+  convert_to_folder(m.dir.file("m.gguf"), m.dir.file("back"), back);
+  CHECK(contains(notes.at(0), "going on after"));
+  CHECK(SafetensorsFolder::open(m.dir.file("back"))->names().size() == m.tensors.size());
+}
+
+TEST_CASE("convert: rope scalings of both forms") {
+  SmallModel m;
+  m.settings +=
+      R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                    "original_max_position_embeddings": 8192})";
+  const auto file = GgufFile::open(m.convert("llama"));
+  const Tensor factors = file->decoded("rope_freqs.weight");
+  CHECK(factors.num_elements() == 8);
+  CHECK(factors.at(0) == 1);
+  CHECK(factors.at(7) == 8);
+  convert_to_folder(file->source(), m.dir.file("back"), {});
+  const JsonDocument config = JsonDocument::read(m.dir.file("back/config.json"));
+  const JsonValue scaling = config.root().at("rope_scaling");
+  CHECK(scaling.get_string("rope_type") == "llama3");
+  CHECK(scaling.get_number("factor") == 8);
+  SmallModel linear;
+  linear.settings += R"(, "rope_scaling": {"type": "linear", "factor": 2.0})";
+  CHECK(GgufFile::open(linear.convert("llama"))->get_string("llama.rope.scaling.type") == "linear");
+  SmallModel dynamic;
+  dynamic.settings += R"(, "rope_scaling": {"type": "dynamic", "factor": 2.0})";
+  CHECK(contains(conversion_error(dynamic, "llama"), "the rope scaling \"dynamic\" cannot be expressed"));
+}
+
+TEST_CASE("convert: each fault has its message, and leaves no file") {
+  const auto with = [](const std::function<void(SmallModel&)>& change, const std::string& model_type = "llama",
+                       const ConvertOptions& options = {}) {
+    SmallModel m;
+    change(m);
+    return conversion_error(m, model_type, options);
+  };
+  const auto nothing = [](SmallModel&) {};
+  CHECK(contains(with(nothing, "t5"), "models of type \"t5\" are not converted\n  hint: known are 'llama', 'mistral'"));
+  CHECK(contains(with([](SmallModel& m) { m.tensors.erase("model.layers.1.mlp.up_proj.weight"); }),
+                 "the tensor \"model.layers.1.mlp.up_proj.weight\" is missing"));
+  CHECK(contains(
+      with([](SmallModel& m) {
+        m.add("model.layers.2.mlp.up_proj.weight", {96, 64}, DType::F16);
+      }),
+      "the tensor \"model.layers.2.mlp.up_proj.weight\" has no place in a model of type \"llama\" with 2 layers"));
+  CHECK(contains(with([](SmallModel& m) {
+                   m.add("model.layers.0.self_attn.q_proj.weight", {63, 64}, DType::F16);
+                 }),
+                 "has 63 rows, expected 4 heads of 16"));
+  CHECK(contains(with([](SmallModel& m) {
+                   m.add("model.embed_tokens.weight", {41, 64}, DType::F16);
+                 }),
+                 "is [41, 64], expected [40, 64]"));
+  CHECK(contains(with([](SmallModel& m) { m.add("model.norm.weight", {64}, DType::Bool); }),
+                 "has the dtype bool, which GGUF lacks"));
+  CHECK(
+      contains(with([](SmallModel& m) { m.settings = R"("hidden_size": 64)"; }), "missing key \"num_hidden_layers\""));
+  CHECK(contains(with([](SmallModel& m) { m.settings += R"(, "hidden_act": "gelu")"; }),
+                 "the activation \"gelu\" cannot be expressed"));
+  ConvertOptions options;
+  options.type = GgufType::IQ2_XS;
+  CHECK(contains(with(nothing, "llama", options),
+                 "tensors of type IQ2_XS are read, not made\n  hint: rlx makes F32, F16"));
+  options.type = GgufType::Q8_0;
+  CHECK(contains(
+      with([](SmallModel& m) { m.tensors.at("model.layers.1.mlp.down_proj.weight").set(100, std::nan("")); }, "llama",
+           options),
+      "tensor \"model.layers.1.mlp.down_proj.weight\": element 4 of row 1 is nan, which blocks of Q8_0 cannot hold"));
+  const test::TempDir dir;
+  CHECK(contains(error_text([&] { convert_to_gguf(dir.path(), dir.file("m.gguf"), {}); }), "config.json"));
+  CHECK(contains(error_text([&] { convert_to_gguf("/nowhere", dir.file("m.gguf"), {}); }), "cannot open \"/nowhere\""));
+  SmallModel m;
+  const std::string file = m.convert("llama");
+  options.type = GgufType::Q4_0;
+  CHECK(contains(error_text([&] { convert_to_folder(file, m.dir.file("back"), options); }),
+                 "F32, F16 or BF16, not Q4_0"));
+  CHECK(contains(error_text([&] { convert_to_folder(file, file + "/back", {}); }), "cannot make the folder"));
+}
+
+}  // namespace rlx
