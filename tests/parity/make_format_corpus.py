@@ -111,4 +111,18 @@ def write_gguf():
     w.close()
 
 
+def write_blocks():
+    """A drawn block of each type that the package decodes."""
+    w = gguf.GGUFWriter(os.path.join(sys.argv[1], "gguf", "blocks.gguf"), "blocks")
+    rng = np.random.default_rng(5)
+    for scheme, (elements, size) in gguf.GGML_QUANT_SIZES.items():
+        if elements > 1 and scheme.name != "Q8_1":
+            w.add_tensor(scheme.name, rng.integers(0, 256, (1, size), dtype=np.uint8), raw_dtype=scheme)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
 write_gguf()
+write_blocks()
