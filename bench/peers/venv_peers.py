@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 PINNED = {
+    "gguf": "0.19.0",
     "jax": "0.10.2",
     "jaxlib": "0.10.2",
     "jinja2": "3.1.6",
@@ -15,6 +16,8 @@ PINNED = {
     "onnx": "1.23.2",
     "openvino": "2026.4.1",
     "onnxruntime": "1.31.1",
+    "protobuf": "7.36.2",
+    "sentencepiece": "0.2.3",
     "sympy": "1.14.0",
     "tokenizers": "0.23.3",
     "torch": "2.15.0",

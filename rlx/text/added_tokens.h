@@ -1,4 +1,4 @@
-// Added tokens: the texts of a tokeniser that are found before words are, and the search for them.
+// The search for added tokens, which are found in a text before words are.
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/text/vocabulary.h"
+#include "rlx/text/added_token.h"
 
 namespace rlx {
-
-/// A token that is matched in the raw text before anything else happens to it.
-struct AddedToken {
-  std::string content;
-  TokenId id = 0;
-  bool special = false;      // left out by decode
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space after it
-  bool normalized = false;   // matched in the normalised text instead of the raw one
-};
 
 /// Finds added tokens in a text by a trie of bytes. Among those that start at the same place the longest wins, and a
 /// match is consumed even when `single_word` rejects it.

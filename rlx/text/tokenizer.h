@@ -14,6 +14,7 @@
 
 namespace rlx {
 
+class GgufFile;
 class JsonDocument;
 class TokenDecoder;
 
@@ -97,5 +98,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder);
 /// and decoders that such files name. Ids are those of the Python package `tokenizers` (0.23). Errors: BadFile,
 /// Unsupported naming the component that is not known.
 std::unique_ptr<Tokenizer> tokenizer_from_json(const JsonDocument& document);
+
+/// Reads the tokeniser that a GGUF file carries (`tokenizer.ggml.*`): models gpt2 (byte-level BPE, with the patterns
+/// that `pre` names), llama (SentencePiece BPE by scores), bert, t5 (Unigram) and gemma4. Errors: BadFile naming the
+/// key, Unsupported naming the model or pre-tokeniser that is not known.
+std::unique_ptr<Tokenizer> tokenizer_from_gguf(const GgufFile& file);
 
 }  // namespace rlx

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/text/added_tokens.h"
+#include "rlx/text/added_token.h"
 #include "rlx/text/tokenizer.h"
 
 namespace rlx {

@@ -1,6 +1,7 @@
 // Token ids and texts of a tokeniser, for the comparisons with other implementations:
-// `token_ids encode|decode|stream|time TOKENIZER`, a model folder or a file tokenizer.json, texts on standard input,
-// each a little-endian u32 byte count and its bytes. One line of output per text.
+// `token_ids encode|plain|decode|stream|time TOKENIZER`, a model folder, a tokenizer.json or a GGUF file, texts on standard input,
+// each a little-endian u32 byte count and its bytes. One line of output per text; plain: without
+// the model's special tokens.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "rlx/error.h"
+#include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
 #include "rlx/text/stream_decoder.h"
 #include "rlx/text/tokenizer.h"
@@ -56,17 +58,22 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+std::unique_ptr<rlx::Tokenizer> load(const std::string& path) {
+  if (ends_with(path, ".json")) return rlx::tokenizer_from_json(rlx::JsonDocument::read(path));
+  if (ends_with(path, ".gguf")) return rlx::tokenizer_from_gguf(*rlx::GgufFile::open(path));
+  return rlx::load_tokenizer(path);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: token_ids encode|decode|stream|time TOKENIZER < texts\n");
+    std::fprintf(stderr, "usage: token_ids encode|plain|decode|stream|time TOKENIZER < texts\n");
     return 2;
   }
   const std::string mode = argv[1], path = argv[2];
   const auto load_start = std::chrono::steady_clock::now();
-  const std::unique_ptr<rlx::Tokenizer> tokenizer =
-      ends_with(path, ".json") ? rlx::tokenizer_from_json(rlx::JsonDocument::read(path)) : rlx::load_tokenizer(path);
+  const std::unique_ptr<rlx::Tokenizer> tokenizer = load(path);
   const double load_seconds = seconds_since(load_start);
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   std::string out;
@@ -77,10 +84,10 @@ int main(int argc, char** argv) try {
     std::memcpy(&size, input.data() + at, 4);
     const std::string_view text = std::string_view(input).substr(at + 4, size);
     at += 4 + size;
-    const std::vector<rlx::TokenId> ids = tokenizer->encode(text);
+    const std::vector<rlx::TokenId> ids = tokenizer->encode(text, mode != "plain");
     num_bytes += size;
     num_tokens += ids.size();
-    if (mode == "encode") out += ids_line(ids) + "\n";
+    if (mode == "encode" || mode == "plain") out += ids_line(ids) + "\n";
     if (mode == "decode") out += hexadecimal(tokenizer->decode(ids)) + "\n";
     if (mode == "stream") out += hexadecimal(streamed(*tokenizer, ids)) + "\n";
   }
