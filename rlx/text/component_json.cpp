@@ -5,6 +5,7 @@
 
 #include "rlx/ir/utf8.h"
 #include "rlx/text/json_parts.h"
+#include "rlx/text/unicode.h"
 
 namespace rlx {
 namespace {
@@ -42,7 +43,7 @@ std::string one_character(const JsonValue& step, std::string_view key, std::stri
   std::size_t at = 0;
   if (!text.empty()) (void)decode_utf8(text, at);
   if (text.empty() || at != text.size())
-    bad_tokenizer_file(source, concat_text("\"", key, "\" must be one character, got \"", text.substr(0, 40), "\""));
+    bad_tokenizer_file(source, concat_text("\"", key, "\" must be one character, got \"", text_start(text, 40), "\""));
   return std::string(text);
 }
 

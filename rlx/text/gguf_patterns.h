@@ -11,8 +11,8 @@ struct GgufPreTokenizer {
   std::string_view name;
   std::span<const std::string_view> patterns;  // applied one after the other; matches and what lies between are words
   bool ignore_merges = false;
-  bool add_bos = false;      // where the file does not say
-  bool bytes = true;         // GPT-2's byte alphabet; otherwise spaces become U+2581
+  bool add_bos = false;  // where the file does not say
+  bool bytes = true;     // GPT-2's byte alphabet; otherwise spaces become U+2581
 };
 
 /// The entry of a name, or null; the empty name stands for "default".

@@ -11,6 +11,7 @@
 
 #include "rlx/error.h"
 #include "rlx/ir/utf8.h"
+#include "rlx/text/unicode.h"
 
 namespace rlx {
 namespace {
@@ -43,7 +44,7 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    throw Error(ErrorCode::Unsupported, concat_text(where_, ": the pattern \"", in_.substr(0, 200), "\" has ", what,
+    throw Error(ErrorCode::Unsupported, concat_text(where_, ": the pattern \"", text_start(in_, 200), "\" has ", what,
                                                     ", which this version does not read"));
   }
 
@@ -204,7 +205,7 @@ Regex::Regex(std::string_view pattern, const std::string& where) {
   const std::string translated = Translator(pattern, where).run();
   auto code = std::make_shared<Code>();
   code->where = where;
-  code->pattern = std::string(pattern.substr(0, 200));
+  code->pattern = std::string(text_start(pattern, 200));
   int error = 0;
   PCRE2_SIZE offset = 0;
   std::unique_ptr<pcre2_compile_context, void (*)(pcre2_compile_context*)> context(

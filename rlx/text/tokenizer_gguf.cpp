@@ -10,6 +10,7 @@
 #include "rlx/text/bpe.h"
 #include "rlx/text/gguf_patterns.h"
 #include "rlx/text/pipeline.h"
+#include "rlx/text/unicode.h"
 #include "rlx/text/unigram.h"
 #include "rlx/text/wordpiece_model.h"
 
@@ -32,7 +33,8 @@ class GgufTokenizerReader {
     if (tokens_.empty()) fail("tokenizer.ggml.tokens", "is empty");
     if (const GgufValue* types = file_.find_value("tokenizer.ggml.token_type")) types_ = types->ints();
     if (!types_.empty() && types_.size() != tokens_.size())
-      fail("tokenizer.ggml.token_type", concat_text("has ", types_.size(), " elements for ", tokens_.size(), " tokens"));
+      fail("tokenizer.ggml.token_type",
+           concat_text("has ", types_.size(), " elements for ", tokens_.size(), " tokens"));
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       if (find_invalid_utf8(tokens_[i])) fail("tokenizer.ggml.tokens", concat_text("token ", i, " is not valid UTF-8"));
       if (tokens_[i].size() > kLongestToken)
@@ -125,7 +127,7 @@ class GgufTokenizerReader {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const std::size_t space = lines[i].find(' ', 1);
       const auto refuse = [&](std::string_view what) {
-        fail("tokenizer.ggml.merges", concat_text("merge ", i, " (\"", lines[i].substr(0, 80), "\") ", what));
+        fail("tokenizer.ggml.merges", concat_text("merge ", i, " (\"", text_start(lines[i]), "\") ", what));
       };
       if (space == std::string_view::npos) refuse("is no pair of tokens with a space between");
       const std::string_view left = lines[i].substr(0, space), right = lines[i].substr(space + 1);
@@ -208,8 +210,8 @@ class GgufTokenizerReader {
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
     std::vector<std::uint32_t> ranks(by_id.size());
     for (std::size_t i = 0; i < by_id.size(); ++i) {
-      ranks[i] = static_cast<std::uint32_t>(
-          std::lower_bound(sorted.begin(), sorted.end(), by_id[i], std::greater<>()) - sorted.begin());
+      ranks[i] = static_cast<std::uint32_t>(std::lower_bound(sorted.begin(), sorted.end(), by_id[i], std::greater<>()) -
+                                            sorted.begin());
     }
     BpeOptions options;
     options.byte_fallback = true;
@@ -291,8 +293,8 @@ class GgufTokenizerReader {
     decoder.flag = prefix;
     parts_.decoder.add(std::move(decoder));
     const std::vector<float> by_id = scores();
-    parts_.model = std::make_unique<UnigramModel>(
-        *parts_.vocabulary, std::vector<double>(by_id.begin(), by_id.end()), id_of("unknown"), false);
+    parts_.model = std::make_unique<UnigramModel>(*parts_.vocabulary, std::vector<double>(by_id.begin(), by_id.end()),
+                                                  id_of("unknown"), false);
   }
 
   // Control tokens are left out by decode; both they and those that users defined are found in raw texts.

@@ -6,6 +6,7 @@
 #include "rlx/text/bpe.h"
 #include "rlx/text/component_json.h"
 #include "rlx/text/json_parts.h"
+#include "rlx/text/unicode.h"
 #include "rlx/text/unigram.h"
 #include "rlx/text/vocabulary_json.h"
 #include "rlx/text/wordpiece_model.h"
@@ -31,7 +32,7 @@ std::pair<std::string_view, std::string_view> sides_of(const JsonValue& merge, s
   const std::string_view line = merge.as_string("merges");
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-    bad_tokenizer_file(source, concat_text("merge ", rank, " is \"", line.substr(0, 80),
+    bad_tokenizer_file(source, concat_text("merge ", rank, " is \"", text_start(line),
                                            "\", expected two tokens with a space between"));
   }
   return {line.substr(0, space), line.substr(space + 1)};
@@ -52,13 +53,9 @@ MergeTable read_merges(const JsonValue& model, const std::string& source, const 
     const std::optional<TokenId> made = vocabulary.find(Vocabulary::hash_text(left_hash, tail), left, tail);
     if (!left_id || !right_id || !made) {
       const std::string whole = concat_text(left, tail);
-      bad_tokenizer_file(source, concat_text("merge ", rank, " of \"", left.substr(0, 80), "\" and \"",
-                                             right.substr(0, 80), "\": the vocabulary lacks \"",
-                                             (!left_id    ? left
-                                              : !right_id ? right
-                                                          : std::string_view(whole))
-                                                 .substr(0, 80),
-                                             "\""));
+      const std::string_view lacking = !left_id ? left : !right_id ? right : std::string_view(whole);
+      bad_tokenizer_file(source, concat_text("merge ", rank, " of \"", text_start(left), "\" and \"", text_start(right),
+                                             "\": the vocabulary lacks \"", text_start(lacking), "\""));
     }
     out.add(*left_id, *right_id, {rank++, *made});
   }

@@ -182,6 +182,12 @@ std::size_t grapheme_end(std::string_view text, std::size_t at) {
   return at;
 }
 
+std::string_view text_start(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && is_utf8_continuation(text[most])) --most;
+  return text.substr(0, most);
+}
+
 void require_utf8(std::string_view text) {
   if (const std::optional<std::size_t> bad = find_invalid_utf8(text)) {
     constexpr char kHex[] = "0123456789ABCDEF";

@@ -1,6 +1,7 @@
 // Classes of code points and normal forms as tokenisers need them, by the tables of utf8proc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ void append_normal_form(std::string& out, std::string_view text, NormalForm form
 
 /// The end of the extended grapheme cluster that begins at `at`.
 std::size_t grapheme_end(std::string_view text, std::size_t at);
+
+/// The first `most` bytes of a text, or a few less so that no character is cut; for messages.
+std::string_view text_start(std::string_view text, std::size_t most = 80);
 
 /// Throws InvalidArgument naming the first byte of `text` that is not valid UTF-8.
 void require_utf8(std::string_view text);

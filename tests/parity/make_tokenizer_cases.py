@@ -280,7 +280,7 @@ def documents():
         ("metaspace_never", metaspace("never")),
         ("metaspace_digits", sequence("pretokenizers", metaspace("first"), {"type": "Digits", "individual_digits": True})),
         ("empty_matches", split(regex(r"x*"), "Isolated")),
-        ("look_ahead", split(regex(r"\s+(?!\S)|\s+|(?<=o)x|[^\W\d]+"), "Isolated")),
+        ("look_ahead", split(regex(r"\s+(?!\S)|\s+|(?<=o)x|[\w.]+"), "Isolated")),
     ):
         yield name, {"pre_tokenizer": step, "decoder": {"type": "CTC", "pad_token": "##a", "word_delimiter_token": "##e",
                      "cleanup": True}, "model": pieces_model()}  # fmt: skip

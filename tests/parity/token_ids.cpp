@@ -1,7 +1,7 @@
 // Token ids and texts of a tokeniser, for the comparisons with other implementations:
-// `token_ids encode|plain|decode|stream|time TOKENIZER`, a model folder, a tokenizer.json or a GGUF file, texts on standard input,
-// each a little-endian u32 byte count and its bytes. One line of output per text; plain: without
-// the model's special tokens.
+// `token_ids encode|plain|decode|stream|time TOKENIZER`, a model folder, a tokenizer.json or a GGUF file, texts on
+// standard input, each a little-endian u32 byte count and its bytes. One line of output per text; plain: without the
+// model's special tokens.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

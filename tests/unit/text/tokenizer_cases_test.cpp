@@ -32,7 +32,8 @@ TEST_CASE("tokenizer.json: recorded ids, texts and streams of every component") 
   int num_files = 0, num_texts = 0;
   for (std::size_t at = 0; at < lines.size();) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size());
-    const JsonDocument line = JsonDocument::parse(std::string_view(lines).substr(at, end - at), "tokenizer_cases.jsonl");
+    const JsonDocument line =
+        JsonDocument::parse(std::string_view(lines).substr(at, end - at), "tokenizer_cases.jsonl");
     at = end + 1;
     const std::string name(line.root().get_string("name"));
     CAPTURE(name);
