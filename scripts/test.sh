@@ -274,6 +274,7 @@ if [ "$full" = cpu ]; then
   step "token ids beside the Python package tokenizers"
   build dev --target token_ids
   python3 tests/parity/wordpiece_parity.py --tool build/dev/tests/token_ids --model "$model_dir"
+  need_packages npm
   python3 tests/parity/tokenizers_compare.py --tool build/dev/tests/token_ids
 
   step "benches beside their peers, and the other figures"

