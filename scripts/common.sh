@@ -63,6 +63,7 @@ have_package() {
     python3-dev) python3 -c 'import os, sys, sysconfig
 sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null && return ;;
     python3-numpy) numpy_python >/dev/null && return ;;
+    npm) command -v npm >/dev/null && return ;;
     clang-15) command -v clang++-15 >/dev/null && return ;;
   esac
   command -v dpkg-query >/dev/null &&

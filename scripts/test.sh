@@ -277,6 +277,11 @@ if [ "$full" = cpu ]; then
   need_packages npm
   python3 tests/parity/tokenizers_compare.py --tool build/dev/tests/token_ids
 
+  step "chat templates beside the Python package jinja2"
+  need_packages npm
+  build dev --target chat_render
+  tests/parity/chat_templates.py --tool build/dev/tests/chat_render
+
   step "benches beside their peers, and the other figures"
   build release
   bench/minilm --figures --json build/minilm.json

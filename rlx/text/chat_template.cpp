@@ -47,12 +47,15 @@ std::string place_of(const jinja::Program* program, jinja::Position at) {
     text.remove_prefix(end + 1);
   }
   text = text.substr(0, text.find('\n'));
+  constexpr std::size_t kLongLine = 100;
+  if (text.size() <= kLongLine)
+    return concat_text(out, ": ", text.substr(std::min(text.find_first_not_of(' '), text.size())));
   const std::size_t column = jinja::offset_of(text, false, at.column - 1);
-  std::size_t start = column < 20 ? 0 : column - 20, length = 80;
-  while (start > 0 && start < text.size() && is_utf8_continuation(text[start])) --start;
-  while (start + length < text.size() && is_utf8_continuation(text[start + length])) --length;
-  return concat_text(out, ": ", start > 0 ? "..." : "", text.substr(start, length),
-                     start + length < text.size() ? "..." : "");
+  std::size_t start = column < 20 ? 0 : column - 20, end = std::min(start + kLongLine, text.size());
+  while (start > 0 && is_utf8_continuation(text[start])) --start;
+  while (end < text.size() && is_utf8_continuation(text[end])) --end;
+  return concat_text(out, ": ", start > 0 ? "..." : "", text.substr(start, end - start),
+                     end < text.size() ? "..." : "");
 }
 
 [[noreturn]] void throw_raised(const jinja::Raised& raised, const std::string& name, const jinja::Program* program) {

@@ -127,6 +127,7 @@ std::optional<Value> python_attribute(Renderer& r, const Value& v, std::string_v
     raise_undefined(v);
   }
   if (v.is(Kind::Namespace)) {
+    heap.step(v.get<NamespaceObject>().attributes.size() / 8);
     const Value* held = v.get<NamespaceObject>().find(name);
     if (held != nullptr) return *held;
     return name == "__class__" ? std::optional(Value::none()) : std::nullopt;
@@ -178,6 +179,7 @@ std::optional<Value> python_item(Heap& heap, const Value& v, const Value& key) {
     case Kind::Undefined: raise_undefined(v);
     case Kind::Dict: {
       if (key.is(Kind::List) || key.is(Kind::Dict)) return std::nullopt;
+      if (key.is_string()) heap.budget().copy(4 * key.text().size());
       const Value* found = v.get<DictObject>().find(key);
       return found == nullptr ? std::nullopt : std::optional(*found);
     }
@@ -214,12 +216,14 @@ std::optional<Value> safe_attribute(Renderer& r, const Value& v, std::string_vie
 }  // namespace
 
 Value get_attribute(Renderer& r, const Value& v, const Value& name) {
+  r.heap().step();
   if (std::optional<Value> found = safe_attribute(r, v, name.text())) return *std::move(found);
   if (std::optional<Value> found = python_item(r.heap(), v, name)) return *std::move(found);
   return r.heap().undefined_of(v, name);
 }
 
 Value get_item(Renderer& r, const Value& v, const Value& key) {
+  r.heap().step();
   if (std::optional<Value> found = python_item(r.heap(), v, key)) return *std::move(found);
   if (key.is_string())
     if (std::optional<Value> found = safe_attribute(r, v, key.text())) return *std::move(found);
@@ -239,6 +243,7 @@ Value call_dict_method(Renderer& r, const Value& self, std::string_view name, Ar
     if (args.positional.size() > 2)
       raise(kTypeError, concat_text("get expected at most 2 arguments, got ", args.positional.size()));
     require_hashable(args.positional[0]);
+    if (args.positional[0].is_string()) heap.budget().copy(4 * args.positional[0].text().size());
     const Value* found = dict.find(args.positional[0]);
     if (found != nullptr) return *found;
     return args.positional.size() > 1 ? args.positional[1] : Value::none();

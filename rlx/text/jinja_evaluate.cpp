@@ -140,6 +140,7 @@ void Renderer::arguments(const Expr& e, std::size_t first, Activation& a, Argume
     raise(kTypeError, concat_text("argument after ** must be a mapping, not ", type_name(more)));
   for (const auto& [key, value] : more.get<DictObject>().entries) {
     if (!key.is_string()) raise(kTypeError, "keywords must be strings");
+    heap_.step(1 + out.named.size() / 4);
     for (const auto& [name, other] : out.named)
       if (name == key.text()) raise(kTypeError, concat_text("got multiple values for keyword argument '", name, "'"));
     out.named.emplace_back(std::string(key.text()), value);

@@ -125,7 +125,8 @@ Value do_string(Renderer& r, const Value& v, Arguments& args) {
   return soft_string(r.heap(), v);
 }
 
-double to_number(const Value& v, bool& good) {
+double to_number(Heap& heap, const Value& v, bool& good) {
+  if (v.is_string()) heap.budget().copy(8 * v.text().size());
   good = true;
   if (v.is_number()) return v.number();
   if (v.is(Kind::Undefined)) raise_undefined(v);
@@ -135,10 +136,11 @@ double to_number(const Value& v, bool& good) {
   return parsed.value_or(0);
 }
 
-Value do_float(Renderer&, const Value& v, Arguments& args) {
+Value do_float(Renderer& r, const Value& v, Arguments& args) {
+  Heap& heap = r.heap();
   const Parameters p(args, "do_float", {"default"});
   bool good = false;
-  const double d = to_number(v, good);
+  const double d = to_number(heap, v, good);
   if (good) return Value::real(d);
   return p[0].missing() ? Value::real(0) : p[0];
 }
@@ -148,7 +150,8 @@ Value integer_of(double d) {
   return Value::integer(static_cast<std::int64_t>(d));
 }
 
-Value do_int(Renderer&, const Value& v, Arguments& args) {
+Value do_int(Renderer& r, const Value& v, Arguments& args) {
+  Heap& heap = r.heap();
   const Parameters p(args, "do_int", {"default", "base"});
   if (v.is_integral()) return Value::integer(v.as_int());
   if (v.is_string()) {
@@ -164,7 +167,7 @@ Value do_int(Renderer&, const Value& v, Arguments& args) {
     raise(kOverflowError, "cannot convert float infinity to integer");
   }
   bool good = false;
-  const double d = to_number(v, good);
+  const double d = to_number(heap, v, good);
   if (good && std::isfinite(d)) return integer_of(d);
   return p[0].missing() ? Value::integer(0) : p[0];
 }
@@ -401,7 +404,7 @@ Value do_urlencode(Renderer& r, const Value& v, Arguments& args) {
 Value do_wordcount(Renderer& r, const Value& v, Arguments& args) {
   const Parameters none(args, "do_wordcount", {});
   const Value subject = soft_string(r.heap(), v);
-  r.heap().budget().copy(subject.text().size());
+  r.heap().budget().copy(8 * subject.text().size());
   std::int64_t n = 0;
   bool inside = false;
   for (std::size_t at = 0; at < subject.text().size();) {
@@ -416,7 +419,7 @@ Value do_filesizeformat(Renderer& r, const Value& v, Arguments& args) {
   const Parameters p(args, "do_filesizeformat", {"binary"});
   Heap& heap = r.heap();
   bool good = false;
-  const double bytes = to_number(v, good);
+  const double bytes = to_number(heap, v, good);
   if (!good)
     raise(v.is_string() ? kValueError : kTypeError,
           v.is_string() ? concat_text("could not convert string to float: ", to_repr(heap, v))

@@ -425,6 +425,7 @@ Value do_unique(Renderer& r, const Value& v, Arguments& args) {
       if (!sensitive) key = ignore_case(heap, key);
       require_hashable(key);
       heap.step(8);
+      if (key.is_string()) heap.budget().copy(8 * key.text().size());
       return seen->insert(std::move(key)).second;
     };
   });

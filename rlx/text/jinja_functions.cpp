@@ -14,9 +14,9 @@ bool is_kind_of(const Value& v, std::initializer_list<Kind> kinds) {
   return std::find(kinds.begin(), kinds.end(), v.kind()) != kinds.end();
 }
 
-bool same(const Value& a, const Value& b) {
+bool same(Heap& heap, const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
-  if (a.is_string()) return a.object() == b.object() || a.text() == b.text();  // Python shares equal constants
+  if (a.is_string()) return equal(heap, a, b);  // Python shares equal constants
   if (a.has_object()) return a.object() == b.object();
   return a.is(Kind::None) || (a.is_number() && compare_numbers(a, b) == 0);
 }
@@ -121,7 +121,7 @@ bool call_test(Renderer& r, std::string_view name, const Value& subject, Argumen
   }
   if (name == "sameas") {
     const Parameters p(args, function, {"other"}, 1);
-    return same(subject, p[0]);
+    return same(heap, subject, p[0]);
   }
   const Parameters none(args, function, {}, 0, 2);
   require_hashable(subject);

@@ -5,6 +5,7 @@
 #include "rlx/error.h"
 #include "rlx/ir/utf8.h"
 #include "rlx/text/jinja_builtins.h"
+#include "rlx/text/jinja_unicode.h"
 
 namespace rlx::jinja {
 
@@ -160,7 +161,9 @@ Value repeat(Heap& heap, const Value& v, std::int64_t count) {
     Budget::require_string(n, v.text().size());
     std::string text;
     text.reserve(n * v.text().size());
-    if (!v.text().empty())
+    if (v.text().size() == 1)
+      text.assign(n, v.text()[0]);
+    else if (!v.text().empty())
       for (std::size_t i = 0; i < n; ++i) text += v.text();
     return heap.string(std::move(text), is_markup(v));
   }
@@ -266,9 +269,12 @@ bool contains(Heap& heap, const Value& container, const Value& item) {
       if (!item.is_string())
         raise(kTypeError, concat_text("'in <string>' requires string as left operand, not ", type_name(item)));
       heap.budget().copy(container.text().size());
-      return container.text().find(item.text()) != std::string_view::npos;
+      return find_text(container.text(), item.text()) != std::string_view::npos;
     }
-    case Kind::Dict: require_hashable(item); return container.get<DictObject>().find(item) != nullptr;
+    case Kind::Dict:
+      require_hashable(item);
+      if (item.is_string()) heap.budget().copy(4 * item.text().size());
+      return container.get<DictObject>().find(item) != nullptr;
     case Kind::View: {
       const ViewObject& view = container.get<ViewObject>();
       if (view.of == ViewOf::Keys) return contains(heap, view.dict, item);

@@ -403,6 +403,7 @@ Value Renderer::call_macro(const MacroObject& macro, Arguments& args) {
   bool found_caller = false;
   for (std::size_t i = 0; i < count; ++i) {
     const bool by_position = i < args.positional.size();
+    heap_.step(args.named.size() / 4);
     slot(s.parameter_slots[i]) = by_position ? args.positional[i] : args.take(s.targets[i]->text);
     if (s.targets[i]->text == "caller") found_caller = true;
   }

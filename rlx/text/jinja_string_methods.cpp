@@ -49,6 +49,12 @@ class StringCall {
     return i < count() ? require_integer(at(i)) : otherwise;
   }
 
+  // rfind, whose time is the product of the lengths at worst.
+  std::size_t last_of(std::string_view text, std::string_view word) const {
+    heap_.budget().step(word.size() > 1 ? text.size() / 64 * std::min<std::size_t>(word.size(), text.size()) : 0);
+    return text.rfind(word);
+  }
+
   // -- results --
 
   Value made(std::string text) const { return heap_.string(std::move(text), is_markup(self_)); }
@@ -75,6 +81,7 @@ class StringCall {
     std::size_t first = 0, last = text_.size();
     while (left && first < last && drop(first)) first = next_character(text_, first);
     while (right && last > first && drop(character_before(text_, last))) last = character_before(text_, last);
+    heap_.budget().copy(8 * (first + text_.size() - last));
     return part(text_.substr(first, last - first));
   }
 
@@ -90,7 +97,7 @@ class StringCall {
       if (separator.empty()) raise(kValueError, "empty separator");
       std::string_view rest = text_;
       while (left-- > 0) {
-        const std::size_t found = from_right ? rest.rfind(separator) : rest.find(separator);
+        const std::size_t found = from_right ? last_of(rest, separator) : find_text(rest, separator);
         if (found == std::string_view::npos) break;
         const std::string_view after = rest.substr(found + separator.size());
         out.push_back(part(from_right ? after : rest.substr(0, found)));
@@ -105,6 +112,7 @@ class StringCall {
   Value splitlines() const {
     Parameters p(args_, "str.splitlines", {"keepends"}, 0, 0);
     const bool keep = p.flag(0);
+    heap_.budget().copy(8 * text_.size());
     std::vector<Value> out;
     for (std::size_t start = 0; start < text_.size();) {
       std::size_t at = start, end = text_.size(), next = text_.size();
@@ -124,7 +132,10 @@ class StringCall {
   Value starts(bool end) const {
     expect(1, 3);
     const std::string_view text = window(1);
-    const auto fits = [&](const Value& v) { return end ? text.ends_with(v.text()) : text.starts_with(v.text()); };
+    const auto fits = [&](const Value& v) {
+      heap_.budget().copy(std::min(v.text().size(), text.size()));
+      return end ? text.ends_with(v.text()) : text.starts_with(v.text());
+    };
     if (at(0).is_string()) return Value::boolean(in_window_ && fits(at(0)));
     if (!at(0).is(Kind::Tuple))
       raise(kTypeError, concat_text(name_, " first arg must be str or a tuple of str, not ", type_name(at(0))));
@@ -141,8 +152,8 @@ class StringCall {
     const std::string_view wanted = text_at(0, "must be str");
     const std::string_view text = window(1);
     const std::size_t found = !in_window_  ? std::string_view::npos
-                              : from_right ? text.rfind(wanted)
-                                           : text.find(wanted);
+                              : from_right ? last_of(text, wanted)
+                                           : find_text(text, wanted);
     if (found == std::string_view::npos) {
       if (must) raise(kValueError, "substring not found");
       return Value::integer(-1);
@@ -157,17 +168,22 @@ class StringCall {
     if (!in_window_) return Value::integer(0);
     if (wanted.empty()) return Value::integer(code_points(text) + 1);
     std::int64_t n = 0;
-    for (std::size_t i = text.find(wanted); i != std::string_view::npos; i = text.find(wanted, i + wanted.size())) ++n;
+    for (std::size_t i = find_text(text, wanted); i != std::string_view::npos;
+         i = find_text(text, wanted, i + wanted.size()))
+      ++n;
     return Value::integer(n);
   }
 
   Value replace() const {
+    if (is_markup(self_) && count() < 2)  // a method written in Python, with Python's words
+      raise(kTypeError, count() == 1 ? "Markup.replace() missing 1 required positional argument: 'new'"
+                                     : "Markup.replace() missing 2 required positional arguments: 'old' and 'new'");
     expect(2, 3);
     const std::string_view old = text_at(0, "replace() argument 1 must be str");
     (void)text_at(1, "replace() argument 2 must be str");
     const std::string fresh = escaped(at(1));
     const std::int64_t most = integer_at(2, -1);
-    return made(replaced(text_, old, fresh, most));
+    return made(replaced(old, fresh, most));
   }
 
   Value join() const {
@@ -249,7 +265,7 @@ class StringCall {
     expect(1, 1);
     const std::string_view separator = text_at(0, "must be str");
     if (separator.empty()) raise(kValueError, "empty separator");
-    const std::size_t found = from_right ? text_.rfind(separator) : text_.find(separator);
+    const std::size_t found = from_right ? last_of(text_, separator) : find_text(text_, separator);
     std::vector<Value> out;
     if (found == std::string_view::npos) {
       out.resize(3, part({}));
@@ -274,6 +290,7 @@ class StringCall {
   template <class Is>
   Value all(const Is& is) const {
     expect(0, 0);
+    heap_.budget().copy(8 * text_.size());
     for (std::size_t i = 0; i < text_.size();)
       if (!is(decode_utf8(text_, i))) return Value::boolean(false);
     return Value::boolean(!text_.empty());
@@ -282,6 +299,7 @@ class StringCall {
   // islower, isupper: some character has case, and none has the other one.
   Value cased(bool upper_case) const {
     expect(0, 0);
+    heap_.budget().copy(8 * text_.size());
     bool some = false;
     for (std::size_t i = 0; i < text_.size();) {
       const char32_t c = decode_utf8(text_, i);
@@ -293,6 +311,7 @@ class StringCall {
 
   Value titled() const {
     expect(0, 0);
+    heap_.budget().copy(8 * text_.size());
     bool some = false, inside = false;
     for (std::size_t i = 0; i < text_.size();) {
       const char32_t c = decode_utf8(text_, i);
@@ -306,10 +325,11 @@ class StringCall {
 
   Value mapped(std::string (*map)(std::string_view)) const {
     expect(0, 0);
+    heap_.budget().copy(16 * text_.size());
     return made(map(text_));
   }
 
-  static std::string replaced(std::string_view text, std::string_view old, std::string_view fresh, std::int64_t most);
+  std::string replaced(std::string_view old, std::string_view fresh, std::int64_t most) const;
 
  private:
   // The text between the optional arguments `first` and `first` + 1.
@@ -369,8 +389,8 @@ class StringCall {
   mutable bool in_window_ = true;
 };
 
-std::string StringCall::replaced(std::string_view text, std::string_view old, std::string_view fresh,
-                                 std::int64_t most) {
+std::string StringCall::replaced(std::string_view old, std::string_view fresh, std::int64_t most) const {
+  const std::string_view text = text_;
   const std::size_t limit = most < 0 ? SIZE_MAX : static_cast<std::size_t>(most);
   std::string out;
   std::size_t done = 0;
@@ -379,6 +399,7 @@ std::string StringCall::replaced(std::string_view text, std::string_view old, st
     std::size_t at = 0;
     while (true) {
       if (done++ < limit) out += fresh;
+      heap_.step(done % 4 == 0);
       if (at >= text.size()) return out;
       const std::size_t next = next_character(text, at);
       out += text.substr(at, next - at);
@@ -387,13 +408,14 @@ std::string StringCall::replaced(std::string_view text, std::string_view old, st
   }
   std::size_t at = 0;
   while (done < limit) {
-    const std::size_t found = text.find(old, at);
+    const std::size_t found = find_text(text, old, at);
     if (found == std::string_view::npos) break;
     out += text.substr(at, found - at);
     out += fresh;
     Budget::require_string(out.size());
     at = found + old.size();
     ++done;
+    heap_.step(done % 4 == 0);
   }
   return out.append(text.substr(at));
 }

@@ -94,7 +94,7 @@ class Printer {
       case Kind::Int: out_ += std::to_string(v.as_int()); break;
       case Kind::Float: out_ += repr_of_float(v.as_real()); break;
       case Kind::String:
-        heap_.budget().copy(v.text().size());
+        heap_.budget().copy(4 * v.text().size());
         if (is_markup(v)) out_ += "Markup(";
         out_ += repr_of_string(v.text());
         if (is_markup(v)) out_ += ')';

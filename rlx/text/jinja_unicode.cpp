@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "rlx/ir/utf8.h"
@@ -346,6 +347,14 @@ bool drop_underscores(std::string& text, bool (*digit)(char)) {
 }
 
 }  // namespace
+
+std::size_t find_text(std::string_view text, std::string_view word, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  if (word.empty()) return from;
+  const void* found = memmem(text.data() + from, text.size() - from, word.data(), word.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
 
 std::optional<double> parse_float(std::string_view text) {
   std::optional<std::string> plain = plain_number(text);

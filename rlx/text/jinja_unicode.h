@@ -1,6 +1,8 @@
 // Characters as Python's str sees them: classes, case, numbers in text.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +30,9 @@ std::string title(std::string_view text);
 std::string capitalize(std::string_view text);
 std::string swapcase(std::string_view text);
 std::string casefold(std::string_view text);
+
+/// As text.find(word, from), in time linear in both whatever they hold.
+std::size_t find_text(std::string_view text, std::string_view word, std::size_t from = 0);
 
 /// float(text), or nothing where Python raises.
 std::optional<double> parse_float(std::string_view text);

@@ -84,6 +84,7 @@ Value Heap::dict(std::vector<DictObject::Entry> entries) {
   std::int32_t depth = 0;
   for (const auto& [key, value] : entries) {
     require_hashable(key);
+    if (key.is_string()) budget_.copy(4 * key.text().size());  // compared some times over
     depth = std::max({depth, depth_of(key), depth_of(value)});
   }
   std::vector<std::uint32_t> order(entries.size());

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kMessages = R"([{"role": "system", "content": "Be brief."},
   {"role": "user", "content": "Gr\u00fc\u00dfe, \ud83d\udc4b <b>\n x"},
-  {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f", "arguments": {"a": [1, 2.5, true]}}}]},
+  {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f", "arguments": {"a": [1, 2.5]}}}]},
   {"role": "tool", "content": [{"type": "text", "text": "22"}]}])";
 constexpr std::string_view kTools =
     R"([{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}])";

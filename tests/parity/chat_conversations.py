@@ -72,7 +72,7 @@ def calling(*calls, content=None, **more):
     return {"role": "assistant", "content": content, "tool_calls": list(calls), **more}
 
 
-UNICODE = "Grüße, 世界! 👋🏽 \u00a0\u200b‘q’ <tag> & \"quotes\" 'single' \\ back\ttab\u2028ls \x7f ß İ ﬁ"
+UNICODE = "Grüße, 世界! 👋🏽 \u00a0\u200b‘q’ <tag> & \"two\" 'one' \\ back\ttab\u2028ls \x7f ß İ ﬁ"
 
 PLAIN = [
     [],
@@ -137,7 +137,9 @@ TOOLS = [
     ],
     [
         user("Both"),
-        calling(call("get_weather", {"location": "Zürich"}, "aaaaaaaa1"), call("now", {}, "bbbbbbbb2"), content="Let me see"),
+        calling(
+            call("get_weather", {"location": "Zürich"}, "aaaaaaaa1"), call("now", {}, "bbbbbbbb2"), content="Let me see"
+        ),
         tool("sunny", tool_call_id="aaaaaaaa1", name="get_weather"),
         tool("12:00", tool_call_id="bbbbbbbb2", name="now"),
         assistant("Sunny at noon."),
@@ -154,7 +156,16 @@ TOOLS = [
         calling(
             call(
                 "add_numbers",
-                {"x": 1.0, "y": None, "s": 'q"uo\'te', "b": True, "l": [], "d": {}, "n": {"k": [1, {"z": False}]}, "ü": "<é>"},
+                {
+                    "x": 1.0,
+                    "y": None,
+                    "s": "q\"uo'te",
+                    "b": True,
+                    "l": [],
+                    "d": {},
+                    "n": {"k": [1, {"z": False}]},
+                    "ü": "<é>",
+                },
                 "abcdefgh1",
             )
         ),
@@ -196,8 +207,19 @@ EXTRA = [
     {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"},
     {"reasoning_effort": "low", "model_identity": "You are rlx.", "builtin_tools": ["browser", "python"]},
     {"documents": [{"title": "One", "text": "First text"}, {"title": "Zwei", "contents": "Zweiter", "doc_id": 7}]},
-    {"date_string": "26 Jul 2024", "tools_in_user_message": False, "custom_tools": [WEATHER], "controls": {"length": "short"}},
-    {"thinking_budget": 512, "clear_thinking": False, "xml_tools": [CLOCK], "python_tools": [SUM], "preserve_thinking": True},
+    {
+        "date_string": "26 Jul 2024",
+        "tools_in_user_message": False,
+        "custom_tools": [WEATHER],
+        "controls": {"length": "short"},
+    },
+    {
+        "thinking_budget": 512,
+        "clear_thinking": False,
+        "xml_tools": [CLOCK],
+        "python_tools": [SUM],
+        "preserve_thinking": True,
+    },
     {"add_vision_id": True, "is_first": True, "citations": True, "date": "2025-01-01", "functions": [CLOCK]},
 ]
 

@@ -30,58 +30,88 @@ VARIABLES = {
 }
 
 STRING_METHODS = [
-    "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "title()", "capitalize()", "swapcase()", "casefold()",
-    "split()", "split(' ')", "split('l', 1)", "rsplit(' ', 1)", "rsplit(None, 1)", "split(maxsplit=1)", "splitlines()",
-    "splitlines(true)", "startswith('H')", "startswith(('x', 'H'))", "endswith('d')", "endswith('', 99)",
-    "replace('l', 'L')", "replace('', '-')", "replace('o', '', 1)", "find('o')", "rfind('o', 2, 8)", "index('zz')",
-    "count('l')", "count('')", "strip('Hd ')", "strip(none)", "isdigit()", "isalpha()", "isalnum()", "isupper()",
-    "islower()", "istitle()", "isspace()", "isnumeric()", "isdecimal()", "join(ls)", "join(l)", "join('abc')", "center(20)",
-    "center(21, '*')", "ljust(15, '.')", "rjust(15)", "zfill(20)", "partition(' ')", "rpartition('o')", "removeprefix('He')",
-    "removesuffix('ld')", "expandtabs(4)", "format(1, 2)", "encode()", "nosuch()", "isidentifier()", "isascii()",
-    "split('')", "startswith(1)", "replace('a')", "join(n)", "find(1)", "__class__", "format_map(d)", "isprintable()",
+    "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "title()", "capitalize()", "swapcase()",
+    "casefold()", "split()", "split(' ')", "split('l', 1)", "rsplit(' ', 1)", "rsplit(None, 1)",
+    "split(maxsplit=1)", "splitlines()", "splitlines(true)", "startswith('H')", "startswith(('x', 'H'))",
+    "endswith('d')", "endswith('', 99)", "replace('l', 'L')", "replace('', '-')", "replace('o', '', 1)",
+    "find('o')", "rfind('o', 2, 8)", "index('zz')", "count('l')", "count('')", "strip('Hd ')", "strip(none)",
+    "isdigit()", "isalpha()", "isalnum()", "isupper()", "islower()", "istitle()", "isspace()", "isnumeric()",
+    "isdecimal()", "join(ls)", "join(l)", "join('abc')", "center(20)", "center(21, '*')", "ljust(15, '.')",
+    "rjust(15)", "zfill(20)", "partition(' ')", "rpartition('o')", "removeprefix('He')", "removesuffix('ld')",
+    "expandtabs(4)", "format(1, 2)", "encode()", "nosuch()", "isidentifier()", "isascii()", "split('')",
+    "startswith(1)", "replace('a')", "join(n)", "find(1)", "__class__", "format_map(d)", "isprintable()",
 ]  # fmt: skip
 DICT_METHODS = [
-    "get('a')", "get('zz')", "get('zz', 5)", "keys()", "values()", "items()", "copy()", "items", "pop('a')", "update(d)",
-    "keys()|list", "values()|list", "items()|list", "get()", "get([])", "setdefault('q', 1)", "a", "zz", "x.y.z[1].w", "_p",
-    "__class__", "keys",
+    "get('a')", "get('zz')", "get('zz', 5)", "keys()", "values()", "items()", "copy()", "items", "pop('a')",
+    "update(d)", "keys()|list", "values()|list", "items()|list", "get()", "get([])", "setdefault('q', 1)", "a",
+    "zz", "x.y.z[1].w", "_p", "__class__", "keys",
 ]  # fmt: skip
 LIST_METHODS = ["index(3)", "count(3)", "index(99)", "append(1)", "copy()", "pop()", "zz", "0", "sort()", "__len__"]
 FILTERS = [
-    "upper", "lower", "title", "capitalize", "trim", "trim('H')", "length", "count", "first", "last", "list", "join",
-    "join(', ')", "join('-', attribute='role')", "sort", "sort(reverse=true)", "sort(case_sensitive=true)",
-    "sort(attribute='n')", "sort(attribute='role,n')", "unique|list", "unique(attribute='role')|list", "reverse|list",
-    "reverse", "map('upper')|list", "map(attribute='role')|list", "map(attribute='x.y', default='-')|list", "map('nosuch')|list",
-    "select|list", "select('string')|list", "reject('none')|list", "selectattr('n')|list", "selectattr('n', 'gt', 1)|list",
-    "rejectattr('content', 'none')|list", "selectattr('role', 'equalto', 'user')|list", "select('odd')|list", "tojson",
-    "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)", "tojson(separators=(',', ':'))",
-    "tojson(indent='--')", "string", "int", "int(5)", "int(base=16)", "float", "float(1.5)", "abs", "round", "round(1)",
-    "round(1, 'floor')", "round(2, 'ceil')", "default('dflt')", "default('dflt', true)", "d(1)", "replace('l', '1')",
-    "replace('o', '0', 1)", "indent", "indent(2)", "indent(3, true)", "indent('>', true, true)", "escape", "e", "safe",
-    "forceescape", "items|list", "dictsort", "dictsort(by='value')", "dictsort(true, 'key', true)", "batch(2)|list",
-    "batch(3, 'f')|list", "slice(2)|list", "slice(3, 'f')|list", "groupby('role')", "groupby('n')|map('last')|list",
-    "groupby('role', case_sensitive=true)", "sum", "sum(attribute='n')", "sum(start=10)", "min", "max", "min(attribute='n')",
-    "max(case_sensitive=true)", "wordcount", "truncate(8)", "truncate(8, true)", "truncate(5, false, '..', 0)", "center(20)",
-    "format(1, 2)", "attr('upper')", "attr('role')", "urlencode", "filesizeformat", "map('length')|list", "first|string",
-    "map(attribute=0)|list", "rejectattr('zz')|list", "select('nosuch')|list", "nosuch", "replace(1, 2)", "length(1)",
-    "join(attribute='zz')", "last|upper", "list|length", "map('int')|sum", "map('string')|join('+')", "indent(first=true)",
+    "upper", "lower", "title", "capitalize", "trim", "trim('H')", "length", "count", "first", "last", "list",
+    "join", "join(', ')", "join('-', attribute='role')", "sort", "sort(reverse=true)",
+    "sort(case_sensitive=true)", "sort(attribute='n')", "sort(attribute='role,n')", "unique|list",
+    "unique(attribute='role')|list", "reverse|list", "reverse", "map('upper')|list",
+    "map(attribute='role')|list", "map(attribute='x.y', default='-')|list", "map('nosuch')|list", "select|list",
+    "select('string')|list", "reject('none')|list", "selectattr('n')|list", "selectattr('n', 'gt', 1)|list",
+    "rejectattr('content', 'none')|list", "selectattr('role', 'equalto', 'user')|list", "select('odd')|list",
+    "tojson", "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)",
+    "tojson(separators=(',', ':'))", "tojson(indent='--')", "string", "int", "int(5)", "int(base=16)", "float",
+    "float(1.5)", "abs", "round", "round(1)", "round(1, 'floor')", "round(2, 'ceil')", "default('dflt')",
+    "default('dflt', true)", "d(1)", "replace('l', '1')", "replace('o', '0', 1)", "indent", "indent(2)",
+    "indent(3, true)", "indent('>', true, true)", "escape", "e", "safe", "forceescape", "items|list",
+    "dictsort", "dictsort(by='value')", "dictsort(true, 'key', true)", "batch(2)|list", "batch(3, 'f')|list",
+    "slice(2)|list", "slice(3, 'f')|list", "groupby('role')", "groupby('n')|map('last')|list",
+    "groupby('role', case_sensitive=true)", "sum", "sum(attribute='n')", "sum(start=10)", "min", "max",
+    "min(attribute='n')", "max(case_sensitive=true)", "wordcount", "truncate(8)", "truncate(8, true)",
+    "truncate(5, false, '..', 0)", "center(20)", "format(1, 2)", "attr('upper')", "attr('role')", "urlencode",
+    "filesizeformat", "map('length')|list", "first|string", "map(attribute=0)|list", "rejectattr('zz')|list",
+    "select('nosuch')|list", "nosuch", "replace(1, 2)", "length(1)", "join(attribute='zz')", "last|upper",
+    "list|length", "map('int')|sum", "map('string')|join('+')", "indent(first=true)",
 ]  # fmt: skip
 TESTS = [
-    "defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "true", "false", "mapping", "iterable",
-    "sequence", "callable", "odd", "even", "divisibleby(3)", "divisibleby 2", "eq(7)", "eq 7", "ne 'x'", "gt 1", "lt(5)",
-    "ge 7", "le 7", "in [1, 7]", "in('Hello')", "sameas none", "sameas(true)", "lower", "upper", "escaped", "filter", "test",
-    "equalto 'x'", "nosuch", "not defined", "not none", "not string", "not in l",
+    "defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "true", "false",
+    "mapping", "iterable", "sequence", "callable", "odd", "even", "divisibleby(3)", "divisibleby 2", "eq(7)",
+    "eq 7", "ne 'x'", "gt 1", "lt(5)", "ge 7", "le 7", "in [1, 7]", "in('Hello')", "sameas none",
+    "sameas(true)", "lower", "upper", "escaped", "filter", "test", "equalto 'x'", "nosuch", "not defined",
+    "not none", "not string", "not in l",
 ]  # fmt: skip
 LITERALS = [
-    "'x'", '"a\\nb"', "'é\\u00e9\\x41'", "''", "0", "1", "-1", "42", "1_000", "3.0", "1e20", "0.1", "1.5e-7", "true", "False",
-    "none", "[]", "[1, 'a', none]", "(1, 2)", "(1,)", "()", "{}", "{'k': 1, 'l': [2]}", "{1: 'i', none: 'n', true: 't'}",
-    "'%s and %d'", "'{} {}'", "'{0!r:>10}|{name}'", "0x1f", "'con' 'cat'", "'%(a)s'", "1 .real",
+    "'x'", "\"a\\nb\"", "'é\\u00e9\\x41'", "''", "0", "1", "-1", "42", "1_000", "3.0", "1e20", "0.1", "1.5e-7",
+    "true", "False", "none", "[]", "[1, 'a', none]", "(1, 2)", "(1,)", "()", "{}", "{'k': 1, 'l': [2]}",
+    "{1: 'i', none: 'n', true: 't'}", "'%s and %d'", "'{} {}'", "'{0!r:>10}|{name}'", "0x1f", "'con' 'cat'",
+    "'%(a)s'", "1 .real",
+]  # fmt: skip
+
+
+LOOP_USES = [
+    "", "", "{{ loop.index }}", "{{ loop.last }}/{{ loop.length }}", "{{ loop.previtem }}", "{{ loop.nextitem }}",
+    "{{ loop.revindex0 }}", "{{ loop.cycle('a', 'b') }}", "{{ loop.changed(x) }}", "{{ loop }}", "{{ loop.depth }}",
+    "{% if loop.index > 2 %}{% break %}{% endif %}", "{% continue %}", "{% if loop.first %}{% continue %}{% endif %}",
+    "{% set s = s ~ 1 %}{{ s }}", "{{ loop.revindex }}", "{{ x }}",
+]  # fmt: skip
+BROKEN = [
+    "{% endif %}", "{{ }}", "{% set %}", "{{ 1 + }}", "{% do x %}", "{{ 'x }}", "{% for %}", "{{ a b }}", "{{ (1 }}",
+    "{{ x | }}", "{% set 1 = 2 %}", "{{ x.1.y }}", "{{ [1, }}", "{% if x %}", "{{ 1..2 }}", "{{ $ }}", "{% break %}",
+    "{{ f(a=1, 2) }}", "{% set loop = 1 %}", "{% for loop in l %}{% endfor %}", "{% macro %}",
 ]  # fmt: skip
 
 
 # What filters, operators and methods are mostly given, so that programs get further than their first error.
 TEXTS = ["s", "t", "w", "h", "'x y'", "('<&>'|safe)", "(h|e)", "s[1:]", "(i ~ s)", "ls[0]"]
 NUMBERS = ["i", "j", "z", "f", "g", "1", "42", "2.5", "(i + 1)", "(f * 2)", "l[0]", "(s|length)", "b"]
-LISTS = ["l", "ls", "e", "[1, 2, 3]", "(l + [4])", "range(4)", "(s|list)", "ls[1:]", "('b', 'a')", "l|map('string')|list"]
+LISTS = [
+    "l",
+    "ls",
+    "e",
+    "[1, 2, 3]",
+    "(l + [4])",
+    "range(4)",
+    "(s|list)",
+    "ls[1:]",
+    "('b', 'a')",
+    "l|map('string')|list",
+]
 RECORDS = ["ld", "ld[:2]", "ld|reverse|list", "ld + [{'role': 'z', 'n': 0}]"]
 DICTS = ["d", "dd", "o", "{'a': 1, 'b': [2]}", "ld[0]", "dict(d, q=1)"]
 NEEDS_RECORDS = ("attribute", "attr(", "groupby")
@@ -175,7 +205,25 @@ class Programs:
         return text if self.chance(0.1) or not any(c in text for c in " |") else f"({text})"
 
     def subscript(self, depth):
-        simple = ["0", "-1", "1", "99", "'a'", "'role'", "'zz'", "s", "i", "1:", ":2", "::-1", "-2:", "1:3", "::2", "n:j", ":"]
+        simple = [
+            "0",
+            "-1",
+            "1",
+            "99",
+            "'a'",
+            "'role'",
+            "'zz'",
+            "s",
+            "i",
+            "1:",
+            ":2",
+            "::-1",
+            "-2:",
+            "1:3",
+            "::2",
+            "n:j",
+            ":",
+        ]
         return self.pick(simple) if self.chance(0.8) else self.expression(depth - 2)
 
     def subscripted(self, depth):
@@ -197,7 +245,9 @@ class Programs:
         return f"{{%{left} {text} {right}%}}"
 
     def data(self):
-        return self.pick(["", " ", "\n", "text", " a\n  b ", "\n\n", "  ", "{ }", "\t", "#}", "é\n", "<|im_start|>", "  \n  "])
+        return self.pick(
+            ["", " ", "\n", "text", " a\n  b ", "\n\n", "  ", "{ }", "\t", "#}", "é\n", "<|im_start|>", "  \n  "]
+        )
 
     def target(self):
         name = self.pick(["a1", "a2", "a3", "s", "l"])
@@ -238,8 +288,22 @@ class Programs:
             return text + self.tag("endif") + d()
         if r < 0.89:
             name = self.pick(["mac", "mbc", "s"])
-            parameters = self.pick(["", "p", "p, q", "p, q=2", "p=s, q=l", "p='x', caller=none"] if self.chance(0.98) else ["q=1, p", "p, p"])
-            extra = self.pick(["", "{{ p }}", "{{ kwargs }}", "{{ varargs }}", "{{ caller() }}", "{{ caller(1, 2) }}", "{{ q }}{{ p }}"])
+            parameters = self.pick(
+                ["", "p", "p, q", "p, q=2", "p=s, q=l", "p='x', caller=none"]
+                if self.chance(0.98)
+                else ["q=1, p", "p, p"]
+            )
+            extra = self.pick(
+                [
+                    "",
+                    "{{ p }}",
+                    "{{ kwargs }}",
+                    "{{ varargs }}",
+                    "{{ caller() }}",
+                    "{{ caller(1, 2) }}",
+                    "{{ q }}{{ p }}",
+                ]
+            )
             body = self.block(depth - 1) + extra
             if name != "s":
                 self.macros.append(name)
@@ -257,28 +321,39 @@ class Programs:
         if r < 0.985:
             return self.pick(["{# note #}", "{#- note -#}\n", " {# {{ #} ", "  {#+ x #}\n", "\n {#-# -#} "]) + d()
         if r < 0.998:
-            return self.pick(["{% raw %}{{ x }}{% endraw %}", "{%- raw -%} {% if %} {%- endraw -%}\n", " {% raw %}\n{#{% endraw %}\n"])
-        broken = ["{% endif %}", "{{ }}", "{% set %}", "{{ 1 + }}", "{% do x %}", "{{ 'x }}", "{% for %}", "{{ a b }}", "{{ (1 }}",
-                  "{% include 'x' %}", "{{ x | }}", "{% set 1 = 2 %}", "{{ x.1.y }}", "{{ [1, }}", "{% if x %}", "{{ 1..2 }}", "{{ $ }}",
-                  "{% break %}", "{{ f(a=1, 2) }}", "{% set loop = 1 %}", "{% for loop in l %}{% endfor %}", "{% macro %}"]  # fmt: skip
-        return self.pick([b for b in broken if "include" not in b])
+            return self.pick(
+                [
+                    "{% raw %}{{ x }}{% endraw %}",
+                    "{%- raw -%} {% if %} {%- endraw -%}\n",
+                    " {% raw %}\n{#{% endraw %}\n",
+                ]
+            )
+        return self.pick(BROKEN)
 
     def loop(self, depth):
         target = self.pick(["x", "x", "x", "k, v", "x, (y, w)"])
-        over = self.pick(["l", "ls", "ld", "d", "d.items()", "d|dictsort", "range(3)", "e", "s", "dd.list", "u", self.expression(2)])
+        over = self.pick(
+            ["l", "ls", "ld", "d", "d.items()", "d|dictsort", "range(3)", "e", "s", "dd.list", "u", self.expression(2)]
+        )
         if target == "k, v" and self.chance(0.8):
             over = self.pick(["d.items()", "d|items", "dd.list", "o.items()", "[(1, 2), (3, 4)]"])
         names = ["x"] if target == "x" else ["k", "v"]
         self.names += names
-        test = f" if {self.pick(['x', 'loop.first', 'x != 1', 'x is string', self.expression(2)])}" if self.chance(0.25) else ""
+        test = (
+            f" if {self.pick(['x', 'loop.first', 'x != 1', 'x is string', self.expression(2)])}"
+            if self.chance(0.25)
+            else ""
+        )
         recursive = " recursive" if self.chance(0.1) else ""
-        uses = self.pick(["", "", "{{ loop.index }}", "{{ loop.last }}/{{ loop.length }}", "{{ loop.previtem }}", "{{ loop.nextitem }}",
-                          "{{ loop.revindex0 }}", "{{ loop.cycle('a', 'b') }}", "{{ loop.changed(x) }}", "{{ loop }}",
-                          "{{ loop.depth }}", "{% if loop.index > 2 %}{% break %}{% endif %}", "{% continue %}",
-                          "{% if loop.first %}{% continue %}{% endif %}", "{% set s = s ~ 1 %}{{ s }}",
-                          "{{ loop.revindex }}", "{{ x }}"])  # fmt: skip
+        uses = self.pick(LOOP_USES)
         if recursive:
-            uses += self.pick(["{{ loop(e) }}", "{% if loop.depth < 3 %}{{ loop(l) }}{% endif %}", "{{ loop(x) if x is sequence and x is not string }}"])
+            uses += self.pick(
+                [
+                    "{{ loop(e) }}",
+                    "{% if loop.depth < 3 %}{{ loop(l) }}{% endif %}",
+                    "{{ loop(x) if x is sequence and x is not string }}",
+                ]
+            )
         text = self.tag(f"for {target} in {over}{test}{recursive}") + uses + self.block(depth - 1)
         if self.chance(0.25):
             text += self.tag("else") + self.block(depth - 1)

@@ -47,7 +47,17 @@ def fetch_templates(folder, python):
         print(f"PyPI: {SDIST}", file=sys.stderr)
         # The package names its build system, which pip wants to see before it hands out the source.
         subprocess.run([python, "-m", "pip", "install", "--quiet", "scikit-build-core"], check=True)
-        fetch = [python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
+        fetch = [
+            python,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "--no-build-isolation",
+        ]
         subprocess.run([*fetch, SDIST, "--dest", scratch], check=True)
         (archive,) = glob.glob(os.path.join(scratch, "*.tar.gz"))
         with tarfile.open(archive) as tar:

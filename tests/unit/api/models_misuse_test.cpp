@@ -437,7 +437,7 @@ TEST_CASE("misuse: chat templates") {
   REFUSED("there is no chat template", ChatTemplate::load(kNowhere));
   REFUSED("there is no chat template", ChatTemplate::load(""));
   ChatTemplate chat = ChatTemplate::parse("{{ messages[0].content.x.y }}", "t");
-  REFUSED("has no attribute", chat.render(std::vector<ChatMessage>{}));
+  REFUSED("has no element 0", chat.render(std::vector<ChatMessage>{}));
   REFUSED("has no attribute", chat.render(std::vector<ChatMessage>{{"user", "x"}}));
   const JsonDocument json = JsonDocument::parse(R"({"big": 18446744073709551615, "list": []})", "f.json");
   REFUSED("an array of objects", chat.render(json.root()));

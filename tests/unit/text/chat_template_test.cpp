@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 
@@ -57,7 +57,7 @@ TEST_CASE("strftime_now reads the time that is given") {
 
 TEST_CASE("errors of chat templates name the template, the place and Python's words") {
   CHECK(contains(refusal("a\n  {{ x.y }}"), "chat template 't': UndefinedError: 'x' is undefined"));
-  CHECK(contains(refusal("a\n  {{ x.y }}"), "line 2, column 7:   {{ x.y }}"));
+  CHECK(contains(refusal("a\n  {{ x.y }}"), "line 2, column 7: {{ x.y }}"));
   CHECK(
       contains(refusal("{{ raise_exception('Only ' ~ 2 ~ ' turns') }}"), "'t' refuses the conversation: Only 2 turns"));
   CHECK(
@@ -167,12 +167,12 @@ TEST_CASE("hostile chat templates end in an error, soon and within bounds") {
       {std::string(2 << 20, 'x'), "at most 1 MiB"},
   };
   for (const auto& [source, part] : cases) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // of this process: the machine may be busy
     const std::string said = error_text([&] { (void)render(source); });
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     CAPTURE(source.substr(0, 120));
     CHECK_MESSAGE(contains(said, part), said);
-    CHECK(seconds < 20);  // a fraction of a second but under sanitizers on a busy machine
+    CHECK(seconds < 20);  // two at most, but under sanitizers
     if (!part.empty()) CHECK(!said.empty());
   }
 }
