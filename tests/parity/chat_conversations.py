@@ -13,7 +13,7 @@ WEATHER = {
             "properties": {
                 "location": {"type": "string", "description": "City, e.g. Zürich"},
                 "unit": {"type": "string", "enum": ["celsius", "fahrenheit"], "default": "celsius"},
-                "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 14},
+                "days": {"type": "integer", "minimum": 0, "maximum": 14},
                 "where": {"type": "array", "items": {"type": "number"}, "description": "latitude, longitude"},
                 "nested": {
                     "type": "object",
@@ -43,6 +43,9 @@ SUM = {
     },
     "strict": True,
 }
+# Some templates call themselves for each type of a list until Python gives up, which takes long.
+LISTED = copy.deepcopy(CLOCK)
+LISTED["function"]["parameters"]["properties"]["n"] = {"type": ["integer", "null"]}
 
 
 def user(content, **more):
@@ -228,6 +231,8 @@ def variable_sets(quick=False):
     """All sets of variables: every conversation with and without tools and prompt, the extras on some."""
     out = []
     tool_sets = [None, [WEATHER, CLOCK, SUM], []]
+    for messages in (PLAIN[1], TOOLS[0]):
+        out.append(dict(TOKENS, messages=messages, tools=[LISTED], add_generation_prompt=True, documents=None))
     for i, messages in enumerate(PLAIN + TOOLS):
         for tools, prompt in itertools.product(tool_sets[: 2 if i % 3 else 3], (False, True)):
             out.append(dict(TOKENS, messages=messages, tools=tools, add_generation_prompt=prompt, documents=None))
