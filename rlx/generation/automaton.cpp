@@ -99,8 +99,10 @@ class AutomatonBuilder {
       if (ends[starts_[rule]]) continue;
       const GrammarRule& r = rules_.rules()[rule];
       if (r.may_be_empty && rule != rules_.root()) continue;
+      const std::string place = r.where.empty() ? "" : r.where + ": ";
+      if (r.may_be_empty) throw Error(ErrorCode::BadFile, place + "no value fits this schema");
       throw Error(Diagnostic{ErrorCode::BadFile,
-                             concat_text(r.where.empty() ? "" : r.where + ": ", "no text matches rule '", r.name, "'"),
+                             concat_text(place, "no text matches rule '", r.name, "'"),
                              {},
                              "every way through it leads back to itself: give it an alternative that ends"});
     }

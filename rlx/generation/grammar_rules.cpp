@@ -73,7 +73,7 @@ ExprId GrammarRules::rule(RuleId rule) {
 }
 
 RuleId GrammarRules::add_rule(std::string name, std::string where, bool may_be_empty) {
-  rules_.push_back({std::move(name), std::move(where), never(), may_be_empty});
+  rules_.push_back({std::move(name), std::move(where), never(), false, may_be_empty});
   return static_cast<RuleId>(rules_.size() - 1);
 }
 

@@ -31,6 +31,7 @@ struct GrammarRule {
   std::string name{};
   std::string where{};  // "file:line:column" or a JSON pointer, for errors
   ExprId body = 0;
+  bool kept = false;          // never written out where it is named, so that all places share what is known of it
   bool may_be_empty = false;  // no error when nothing matches it: its alternatives go away
 };
 
@@ -53,6 +54,7 @@ class GrammarRules {
   RuleId add_rule(std::string name, std::string where, bool may_be_empty = false);
   void define(RuleId rule, ExprId body) { rules_[rule].body = body; }
   void set_place(RuleId rule, std::string where) { rules_[rule].where = std::move(where); }
+  void keep(RuleId rule) { rules_[rule].kept = true; }
   void set_root(RuleId rule) { root_ = rule; }
 
   const GrammarExpr& expr(ExprId id) const { return exprs_[id]; }

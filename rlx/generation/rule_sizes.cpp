@@ -116,7 +116,7 @@ void RuleSizes::find_states(const GrammarRules& rules) {
       const ExprId body = rules.rules()[r].body;
       if (settled[r] || !known[body]) continue;
       settled[r] = true;
-      inlined_[r] = states_[body] <= (loops[body] ? kInlineLoopStates : kInlineStates);
+      inlined_[r] = !rules.rules()[r].kept && states_[body] <= (loops[body] ? kInlineLoopStates : kInlineStates);
       changed = 1;
     }
   }

@@ -17,7 +17,10 @@ class Splitter {
   explicit Splitter(const GrammarRules& in) : in_(in), sizes_(in) {}
 
   GrammarRules split() {
-    for (const GrammarRule& r : in_.rules()) (void)out_.add_rule(r.name, r.where, r.may_be_empty);
+    for (const GrammarRule& r : in_.rules()) {
+      const RuleId id = out_.add_rule(r.name, r.where, r.may_be_empty);
+      if (r.kept) out_.keep(id);
+    }
     out_.set_root(in_.root());
     std::vector<ExprId> made(in_.num_exprs());
     for (ExprId id = 0; id < in_.num_exprs(); ++id) {

@@ -1,0 +1,45 @@
+// The text of a schema as a tree whose values know their JSON pointers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/formats/json.h"
+
+namespace rlx {
+
+/// A value of a schema, at its place.
+struct SchemaValue {
+  JsonKind kind = JsonKind::Null;
+  bool flag = false;
+  double number = 0;
+  std::string text{};  // of a string; of a number: digits that read back as the same number
+  std::vector<std::pair<std::string, std::unique_ptr<SchemaValue>>> members{};
+  std::vector<std::unique_ptr<SchemaValue>> elements{};
+  std::string pointer{};  // "file#/a/b"
+
+  const SchemaValue* find(std::string_view key) const;
+  bool is_number() const { return kind == JsonKind::Integer || kind == JsonKind::Number; }
+  /// Throws with the value's place before the message.
+  [[noreturn]] void fail(ErrorCode code, std::string_view message, std::string hint = {}) const;
+
+  /// Checked conversions; errors are BadFile.
+  std::uint32_t as_count() const;
+  bool as_flag() const;
+  const std::string& as_text() const;
+};
+
+/// Errors: BadFile for what is no JSON and for keys that come twice.
+std::unique_ptr<SchemaValue> parse_schema_value(std::string_view text, std::string_view source);
+
+/// The same value as text on one line, members in their order: equal for equal values but for that order.
+std::string canonical_json(const SchemaValue& value);
+/// A string as JSON writes it with the fewest escapes.
+std::string quoted_json(std::string_view text);
+
+}  // namespace rlx
