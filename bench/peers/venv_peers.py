@@ -12,6 +12,7 @@ PINNED = {
     "jaxlib": "0.10.2",
     "jinja2": "3.1.6",
     "markupsafe": "3.0.4",
+    "jsonschema[format]": "4.26.0",
     "numpy": "2.4.6",
     "onnx": "1.23.2",
     "openvino": "2026.4.1",

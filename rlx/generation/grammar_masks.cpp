@@ -46,9 +46,9 @@ MaskWords GrammarMasks::Impl::make_mask(StackMachine& machine, StackMachine::Con
   for (const StackMachine::Item& i : items) mask.add(class_of(machine, i.state));
   for (const StackMachine::Item& i : items) {
     const TokenClass& own = class_of(machine, i.state);
-    if (own.leftovers.size() == 0) continue;
+    if (own.exits.empty()) continue;
     if (const StackMachine::Config below = machine.after(i.frame); below != StackMachine::kDead)
-      mask.add_leftovers(own, machine, below);
+      mask.add_leaving(own, trie.tree, machine, below);
   }
   if (machine.can_end(c))
     for (const TokenId id : tokens.end_tokens()) mask.set(static_cast<std::uint32_t>(id));

@@ -226,15 +226,36 @@ class SchemaCompiler {
       case JsonKind::Integer:
       case JsonKind::Number: return (c.types & SchemaCase::kNumber) != 0 && number_fits(v, c);
       case JsonKind::String: return (c.types & SchemaCase::kString) != 0 && string_fits(v, c);
-      case JsonKind::Array:
-      case JsonKind::Object: break;
+      case JsonKind::Array: return (c.types & SchemaCase::kArray) != 0 && array_fits(v, c);
+      case JsonKind::Object: return (c.types & SchemaCase::kObject) != 0 && object_fits(v, c);
     }
-    const unsigned type = v.kind == JsonKind::Array ? SchemaCase::kArray : SchemaCase::kObject;
-    if ((c.types & type) == 0) return false;
-    if ((c.constrained & type) != 0)
-      v.fail(ErrorCode::Unsupported, "an object or array of enum or const beside keywords that constrain it",
-             "leave those keywords out: the values say all");
+    return false;
+  }
+  bool fits(const SchemaValue& v, const Schemas& schemas) {
+    const std::optional<Schemas> simple = reader_.simplified(schemas);
+    if (!simple) return false;
+    const std::vector<SchemaCase> cases = reader_.cases(*simple);
+    return std::any_of(cases.begin(), cases.end(), [&](const SchemaCase& c) {
+      const std::string text = canonical_json(v);
+      const auto same = [&](const SchemaValue* w) { return canonical_json(*w) == text; };
+      return (!c.values || std::any_of(c.values->begin(), c.values->end(), same)) && fits(v, c);
+    });
+  }
+  bool array_fits(const SchemaValue& v, const SchemaCase& c) {
+    if (v.elements.size() < c.min_items || v.elements.size() > c.max_items) return false;
+    for (std::size_t i = 0; i < v.elements.size(); ++i)
+      if (!fits(*v.elements[i], i < c.prefix.size() ? c.prefix[i] : c.items)) return false;
     return true;
+  }
+  bool object_fits(const SchemaValue& v, const SchemaCase& c) {
+    for (const std::string& name : c.required)
+      if (v.find(name) == nullptr) return false;
+    for (const auto& [name, e] : v.members) {
+      const auto own = std::find_if(c.properties.begin(), c.properties.end(),
+                                    [&, n = std::string_view(name)](const auto& p) { return p.name == n; });
+      if (!fits(*e, own != c.properties.end() ? own->schemas : c.additional)) return false;
+    }
+    return v.members.size() >= c.min_properties;
   }
   static bool number_fits(const SchemaValue& v, const SchemaCase& c) {
     const std::optional<Decimal> d = Decimal::parse(v.text);

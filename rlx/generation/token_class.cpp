@@ -34,32 +34,31 @@ class Classifier {
       if (length(id) <= horizon_) break;
       accepted_[id / 32] &= ~(1U << id % 32);
     }
-    const ByteTree& t = twin.leftovers;
-    for (std::size_t n = 0; n < t.size(); ++n)
-      for (std::uint32_t v = t.nodes[n].values; v < t.nodes[n + 1].values; ++v)
-        if (length(t.values[v]) <= horizon_) leave(t.values[v], length(t.values[v]) - t.nodes[n].depth);
+    for (const std::uint32_t n : twin.exits)
+      if (trie_.tree.nodes[n].depth <= horizon_) exits_.push_back(n);
   }
 
   void walk(StateId state) {
     const ByteTree& tree = trie_.tree;
     std::vector<Config> path{machine_.alone(state)};
-    std::vector<std::uint32_t> exits;  // depths at which the frame may have ended
+    std::vector<std::uint32_t> open;  // exits among the nodes above, which nobody needed so far
     for (std::uint32_t n = 0; n < tree.size();) {
       const ByteTree::Node& node = tree.nodes[n];
       if (node.longest <= horizon_) {
         n = node.next;
         continue;
       }
-      while (!exits.empty() && exits.back() >= node.depth) exits.pop_back();
+      while (!open.empty() && tree.nodes[open.back()].depth >= node.depth) open.pop_back();
       const Config c = machine_.step(path[node.depth - std::size_t{1}], node.byte);
       if (c == StackMachine::kDead) {
-        if (!exits.empty()) leave_all(node.values, tree.nodes[node.next].values, exits);
+        exits_.insert(exits_.end(), open.begin(), open.end());
+        open.clear();
         n = node.next;
         continue;
       }
       if (path.size() <= node.depth) path.resize(node.depth + std::size_t{1});
       path[node.depth] = c;
-      if (machine_.leaves_unknown(c)) exits.push_back(node.depth);
+      if (machine_.leaves_unknown(c)) open.push_back(n);
       if (node.depth > horizon_)
         for (std::uint32_t v = node.values; v < tree.nodes[n + 1].values; ++v) set_bit(accepted_, tree.values[v]);
       ++n;
@@ -85,28 +84,20 @@ class Classifier {
       out.form = TokenClass::Form::Bits;
       out.list = std::move(accepted_);
     }
-    out.leftovers = ByteTree(std::move(leftovers_));
+    std::sort(exits_.begin(), exits_.end());
+    exits_.erase(std::unique(exits_.begin(), exits_.end()), exits_.end());
+    out.exits = std::move(exits_);
     return out;
   }
 
  private:
   std::size_t length(std::uint32_t id) const { return trie_.tokens.bytes[id].size(); }
-  void leave(std::uint32_t id, std::size_t depth) {
-    leftovers_.emplace_back(std::string_view(trie_.tokens.bytes[id]).substr(depth), id);
-  }
-  void leave_all(std::uint32_t begin, std::uint32_t end, const std::vector<std::uint32_t>& exits) {
-    for (std::uint32_t v = begin; v < end; ++v) {
-      const std::uint32_t id = trie_.tree.values[v];
-      if (length(id) <= horizon_) continue;
-      for (const std::uint32_t depth : exits) leave(id, depth);
-    }
-  }
 
   StackMachine& machine_;
   const TokenTrie::Impl& trie_;
   std::uint32_t horizon_;
   std::vector<std::uint32_t> accepted_;
-  std::vector<std::pair<std::string_view, std::uint32_t>> leftovers_;
+  std::vector<std::uint32_t> exits_;
 };
 
 }  // namespace
@@ -137,20 +128,23 @@ void TokenMask::add(const TokenClass& c) {
   }
 }
 
-void TokenMask::add_leftovers(const TokenClass& c, StackMachine& machine, Config below) {
-  const ByteTree& tree = c.leftovers;
-  std::vector<Config> path{below};
-  for (std::uint32_t n = 0; n < tree.size();) {
-    const ByteTree::Node& node = tree.nodes[n];
-    const Config to = machine.step(path[node.depth - std::size_t{1}], node.byte);
-    if (to == StackMachine::kDead) {
-      n = node.next;
-      continue;
+void TokenMask::add_leaving(const TokenClass& c, const ByteTree& tree, StackMachine& machine, Config below) {
+  std::vector<Config> path;
+  for (const std::uint32_t exit : c.exits) {
+    const ByteTree::Node& from = tree.nodes[exit];
+    if (path.size() <= from.longest) path.resize(from.longest + std::size_t{1});
+    path[from.depth] = below;
+    for (std::uint32_t n = exit + 1; n < from.next;) {
+      const ByteTree::Node& node = tree.nodes[n];
+      const Config to = machine.step(path[node.depth - std::size_t{1}], node.byte);
+      if (to == StackMachine::kDead) {
+        n = node.next;
+        continue;
+      }
+      path[node.depth] = to;
+      for (std::uint32_t v = node.values; v < tree.nodes[n + 1].values; ++v) set(tree.values[v]);
+      ++n;
     }
-    if (path.size() <= node.depth) path.resize(node.depth + std::size_t{1});
-    path[node.depth] = to;
-    for (std::uint32_t v = node.values; v < tree.nodes[n + 1].values; ++v) set(tree.values[v]);
-    ++n;
   }
 }
 

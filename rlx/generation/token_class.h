@@ -9,14 +9,16 @@
 
 namespace rlx {
 
-/// Tokens that can be read from a state without leaving its frame, in whichever form is smaller, and those that leave
-/// it on the way: what is left of them then has to be read by the stack below.
+/// Tokens that can be read from a state without leaving its frame, in whichever form is smaller, and the nodes of the
+/// tree at which the frame may have ended: from there on the stack below has to read the rest.
 struct TokenClass {
   enum class Form : std::uint8_t { Accepted, Rejected, Bits };
   Form form = Form::Accepted;
-  std::vector<std::uint32_t> list{};  // ids, or the words of a mask
-  ByteTree leftovers{};               // their values are ids
-  std::size_t bytes() const { return sizeof *this + list.capacity() * sizeof(std::uint32_t) + leftovers.bytes(); }
+  std::vector<std::uint32_t> list{};   // ids, or the words of a mask
+  std::vector<std::uint32_t> exits{};  // in order
+  std::size_t bytes() const {
+    return sizeof *this + list.capacity() * sizeof(std::uint32_t) + exits.capacity() * sizeof(std::uint32_t);
+  }
 };
 
 /// The class of `state`. With `twin`, the class of a state that behaves alike for up to `horizon` bytes, only longer
@@ -32,8 +34,8 @@ class TokenMask {
   bool has(std::uint32_t id) const { return (words_[id / 32] >> id % 32 & 1U) != 0; }
   /// Adds what `c` accepts by itself.
   void add(const TokenClass& c);
-  /// Adds those of its leftovers that can be read from `below`.
-  void add_leftovers(const TokenClass& c, StackMachine& machine, StackMachine::Config below);
+  /// Adds those tokens that leave the frame of `c` and can be read on from `below`.
+  void add_leaving(const TokenClass& c, const ByteTree& tree, StackMachine& machine, StackMachine::Config below);
   std::vector<std::uint32_t> take() { return std::move(words_); }
 
  private:
