@@ -14,7 +14,7 @@ namespace {
 using Config = StackMachine::Config;
 
 // Elementary steps of the stack machine for one byte: milliseconds. What is not hostile takes tens.
-constexpr std::uint64_t kByteBudget = 300'000;
+constexpr std::uint64_t kByteBudget = 100'000;
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 #include "rlx/generation/batch.h"
 #include "rlx/generation/page_pool.h"
 #include "rlx/generation/prefix_cache.h"
+#include "rlx/generation/grammar.h"
+#include "rlx/generation/json_schema.h"
 #include "rlx/generation/sampling.h"
 #include "rlx/generation/stop_strings.h"
 #include "tests/support/error_text.h"
@@ -83,6 +85,52 @@ TEST_CASE("misuse: pages and batches") {
   std::deque<BatchRequest> none, bad{{7, 0, 0}}, large{{8, 5, 0}};
   CHECK(contains(error_text([&] { (void)BatchConstructor(4, 4).build(none, bad); }), "request 7"));
   CHECK(contains(error_text([&] { (void)BatchConstructor(4, 4).build(large, none); }), "request 8"));
+TEST_CASE("misuse: grammars") {
+  CHECK(contains(error_text([] { (void)TokenTrie(TokenBytes{}); }), "without tokens"));
+  CHECK(contains(error_text([] { (void)TokenTrie(TokenBytes{{"a"}, {1}}); }), "special token 1 of a vocabulary of 1"));
+  CHECK(contains(error_text([] { (void)TokenTrie(TokenBytes{{"a"}, {}, {-1}}); }), "end token -1"));
+  CHECK(contains(error_text([] { (void)TokenTrie(TokenBytes{{std::string(70000, 'a')}}); }), "70000 bytes"));
+  TokenTrie trie(TokenBytes{{"a", "b", ""}, {}, {2}});
+  CHECK(contains(error_text([&] { (void)trie.bytes(3); }), "token"));
+  CHECK(contains(error_text([&] { (void)trie.is_end(-1); }), "token"));
+
+  CHECK(contains(error_text([] { (void)Grammar::from_gbnf("root ::= (", "g"); }), "g:1:10"));
+  CHECK(contains(error_text([] { (void)json_schema_grammar("{"); }), "not valid JSON"));
+  CHECK(contains(error_text([] { (void)json_schema_grammar(R"({"not":{}})"); }), "schema#/not"));
+  // Whitespace that is none of the enumerators is none.
+  CHECK_FALSE(json_grammar({static_cast<JsonWhitespace>(99)}).matches("[ ]"));
+  Grammar grammar = Grammar::from_gbnf("root ::= \"ab\"");
+  CHECK_FALSE(grammar.matches("\xFF"));
+  GrammarMasks masks(grammar, trie);
+  GrammarMatcher matcher(masks);
+  CHECK(contains(error_text([&] { (void)matcher.accept(3); }), "token"));
+  CHECK(contains(error_text([&] { (void)matcher.accept(-1); }), "token"));
+  CHECK_FALSE(matcher.accept(2));
+  CHECK_FALSE(matcher.accept_bytes("b"));
+  CHECK(contains(error_text([&] { matcher.rewind(1); }), "cannot forget 1 tokens of a sequence of 0"));
+
+  // What was moved from says so.
+  const Grammar other_grammar = std::move(grammar);
+  const TokenTrie other_trie = std::move(trie);
+  const GrammarMatcher other_matcher = std::move(matcher);
+  const GrammarMasks other_masks = std::move(masks);
+  const auto moved = [](const auto& call) { return contains(error_text(call), "moved from"); };
+  CHECK(moved([&] { (void)grammar.matches(""); }));
+  CHECK(moved([&] { (void)grammar.num_states(); }));
+  CHECK(moved([&] { (void)grammar.num_rules(); }));
+  CHECK(moved([&] { (void)trie.size(); }));
+  CHECK(moved([&] { (void)trie.end_tokens(); }));
+  CHECK(moved([&] { GrammarMasks m(grammar, other_trie); }));
+  CHECK(moved([&] { GrammarMasks m(other_grammar, trie); }));
+  CHECK(moved([&] { masks.prepare(); }));
+  CHECK(moved([&] { (void)masks.bytes(); }));
+  CHECK(moved([&] { (void)masks.tokens(); }));
+  CHECK(moved([&] { GrammarMatcher m(masks); }));
+  CHECK(moved([&] { (void)matcher.accept(0); }));
+  CHECK(moved([&] { (void)matcher.accept_bytes("a"); }));
+  CHECK(moved([&] { (void)matcher.mask(); }));
+  CHECK(moved([&] { (void)matcher.can_end(); }));
+  CHECK(moved([&] { (void)matcher.forced_bytes(); }));
 }
 
 }  // namespace rlx

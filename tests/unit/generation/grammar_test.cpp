@@ -4,7 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstdio>
+#include <ctime>
 #include <random>
 #include <set>
 
@@ -175,7 +176,7 @@ TEST_CASE("grammar: classes are the code points they say, byte by byte") {
 
 TEST_CASE("grammar: membership and what may follow, beside a recogniser of its own") {
   int refused_ones = 0, tried = 0, viable = 0, matched = 0;
-  for (unsigned seed = 0; seed < 200; ++seed) {
+  for (unsigned seed = 0; seed < 120; ++seed) {
     const OracleGrammar oracle(seed);
     CAPTURE(seed);
     CAPTURE(oracle.text());
@@ -212,10 +213,10 @@ TEST_CASE("grammar: membership and what may follow, beside a recogniser of its o
       level = std::move(next);
     }
   }
-  CHECK(refused_ones > 10);
-  CHECK(viable > 2000);
-  CHECK(tried - viable > 2000);
-  CHECK(matched > 500);
+  CHECK(refused_ones > 5);
+  CHECK(viable > 1000);
+  CHECK(tried - viable > 1000);
+  CHECK(matched > 300);
 }
 
 TEST_CASE("grammar: masks are what each token does by itself; ends, rewinding, copies") {
@@ -304,7 +305,7 @@ TEST_CASE("grammar: counts of repetitions are exact, however large") {
 }
 
 TEST_CASE("grammar: hostile grammars take little time, or say why not") {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   // Twice as many ways with every rule.
   std::string doubling = "root ::= r0\n";
   for (int i = 0; i < 60; ++i)
@@ -325,6 +326,7 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   CHECK(matches("root ::= \"ab\" (\",\" root)?", long_text));
   CHECK(matches("root ::= item (\",\" item)*\nitem ::= \"ab\" | \"[\" item \"]\"", long_text));
   CHECK(matches("root ::= x\nx ::= y \",\" \"ab\" | \"ab\"\ny ::= x", long_text));
+  CHECK(matches("root ::= (\"[\" root \"]\" | [a-z]+ | \",\")*", repeated("abc,[def],", 200000)));
   // Every split of the text is a reading: an error, soon.
   const std::string error = error_text([] { (void)matches("root ::= root root | \"a\"", repeated("a", 100000)); });
   CHECK(contains(error, "too many ways"));
@@ -335,7 +337,7 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   CHECK(m.size() == 1);
   CHECK(m.accept(0));
   CHECK(m.mask()[0] == 1);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 30);
 }
 
 TEST_CASE("grammar: a long sequence keeps what it needs when the shared stacks are begun anew") {
