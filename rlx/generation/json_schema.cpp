@@ -7,7 +7,7 @@
 
 #include "rlx/error.h"
 #include "rlx/generation/json_expressions.h"
-#include "rlx/generation/regex.h"
+#include "rlx/generation/schema_pattern.h"
 #include "rlx/generation/schema_cases.h"
 #include "rlx/generation/schema_formats.h"
 #include "rlx/ir/utf8.h"
@@ -98,7 +98,7 @@ class SchemaCompiler {
   ExprId string(const SchemaCase& c) {
     if (c.patterns.empty()) return json_.string(c.min_length, c.max_length);
     if (c.min_length > c.max_length) return rules_.never();
-    const Regex regex = pattern(c);
+    const SchemaPattern regex = pattern(c);
     const RuleId rule = rules_.add_rule("pattern", c.patterns[0]->pointer, true);
     rules_.keep(rule);
     const ExprId quote = rules_.bytes("\"");
@@ -106,7 +106,7 @@ class SchemaCompiler {
     rules_.define(rule, rules_.sequence({quote, regex.expression(rules_, character), quote}));
     return rules_.rule(rule);
   }
-  Regex pattern(const SchemaCase& c) {
+  SchemaPattern pattern(const SchemaCase& c) {
     const SchemaValue& first = *c.patterns[0];
     for (const SchemaValue* p : c.patterns)
       if (p->text != first.text || is_format(*p) != is_format(first))
@@ -118,7 +118,7 @@ class SchemaCompiler {
         first.fail(ErrorCode::Unsupported, concat_text("the format '", first.text, "' is not known"),
                    did_you_mean(first.text, schema_format_names(), "use a pattern"));
     }
-    Regex regex(text, first.pointer);
+    SchemaPattern regex(text, first.pointer);
     if (!regex.limit_length(c.min_length, c.max_length)) {
       first.fail(ErrorCode::Unsupported, "minLength and maxLength beside this pattern cannot become a grammar",
                  "say the length in the pattern: ^(?:...){m,n}$");
@@ -273,7 +273,7 @@ class SchemaCompiler {
     if (c.patterns.empty()) return true;
     SchemaCase any_length = c;
     any_length.min_length = 0, any_length.max_length = kUnbounded;
-    const Regex regex = pattern(any_length);
+    const SchemaPattern regex = pattern(any_length);
     GrammarRules rules;
     const RuleId root = rules.add_rule("pattern", c.patterns[0]->pointer, true);
     rules.define(root, regex.expression(rules, [&](const CodePointSet& set) { return rules.one_of(set); }));

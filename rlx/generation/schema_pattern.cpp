@@ -1,5 +1,5 @@
 // A recursive descent over ECMA-262 patterns, and what can be said of their trees.
-#include "rlx/generation/regex.h"
+#include "rlx/generation/schema_pattern.h"
 
 #include <algorithm>
 #include <string>
@@ -52,9 +52,9 @@ const CodePointSet& line_ends() {
 
 }  // namespace
 
-class RegexParser {
+class SchemaPatternParser {
  public:
-  RegexParser(std::string_view text, std::string_view where, Regex& out) : text_(text), where_(where), out_(out) {}
+  SchemaPatternParser(std::string_view text, std::string_view where, SchemaPattern& out) : text_(text), where_(where), out_(out) {}
 
   std::uint32_t parse() {
     const std::uint32_t root = parse_choice(0);
@@ -63,7 +63,7 @@ class RegexParser {
   }
 
  private:
-  using Node = Regex::Node;
+  using Node = SchemaPattern::Node;
   [[noreturn]] void fail(std::string_view message, ErrorCode code = ErrorCode::BadFile) const {
     throw Error(code, concat_text(where_, ": pattern '", text_, "', position ", at_, ": ", message));
   }
@@ -298,15 +298,15 @@ class RegexParser {
   }
 
   std::string_view text_, where_;
-  Regex& out_;
+  SchemaPattern& out_;
   std::size_t at_ = 0;
 };
 
-Regex::Regex(std::string_view pattern, std::string_view where) { root_ = RegexParser(pattern, where, *this).parse(); }
+SchemaPattern::SchemaPattern(std::string_view pattern, std::string_view where) { root_ = SchemaPatternParser(pattern, where, *this).parse(); }
 
-std::pair<std::uint32_t, std::uint32_t> Regex::length(std::uint32_t node) const { return lengths_[node]; }
+std::pair<std::uint32_t, std::uint32_t> SchemaPattern::length(std::uint32_t node) const { return lengths_[node]; }
 
-bool Regex::limit_length(std::uint32_t min, std::uint32_t max) {
+bool SchemaPattern::limit_length(std::uint32_t min, std::uint32_t max) {
   if (min_length() >= min && max_length() <= max) return true;
   Node& n = nodes_[root_];
   if (n.kind != ExprKind::Repeat || nodes_[n.children[0]].kind != ExprKind::Class) return false;
@@ -317,7 +317,7 @@ bool Regex::limit_length(std::uint32_t min, std::uint32_t max) {
   return true;
 }
 
-ExprId Regex::expression(GrammarRules& rules, const std::function<ExprId(const CodePointSet&)>& character) const {
+ExprId SchemaPattern::expression(GrammarRules& rules, const std::function<ExprId(const CodePointSet&)>& character) const {
   std::vector<ExprId> made;  // children come before their parents
   for (const Node& n : nodes_) {
     std::vector<ExprId> children;

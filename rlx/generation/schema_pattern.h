@@ -11,11 +11,11 @@
 namespace rlx {
 
 /// A regular expression that has to match a whole text; where the pattern may match anywhere, that is part of it.
-class Regex {
+class SchemaPattern {
  public:
   /// Errors: BadFile for what is no regular expression, Unsupported for what is none that rlx takes (lookaround, back
   /// references, \b, \p); `where` opens them.
-  Regex(std::string_view pattern, std::string_view where);
+  SchemaPattern(std::string_view pattern, std::string_view where);
 
   /// Characters of the shortest and the longest match; kUnbounded is no limit.
   std::uint32_t min_length() const { return length(root_).first; }
@@ -27,7 +27,7 @@ class Regex {
   ExprId expression(GrammarRules& rules, const std::function<ExprId(const CodePointSet&)>& character) const;
 
  private:
-  friend class RegexParser;
+  friend class SchemaPatternParser;
   struct Node {
     ExprKind kind = ExprKind::Empty;  // Empty, Class, Sequence, Choice or Repeat
     CodePointSet set{};
