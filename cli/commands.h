@@ -14,8 +14,10 @@ inline constexpr const char* kExitStatus = "Exit status: 0 done, 1 the work fail
 // UsageError (usage.h) where the command line is at fault; main prints it.
 void register_bench(CLI::App& app);
 void register_convert(CLI::App& app);
+void register_chat(CLI::App& app);
 void register_devices(CLI::App& app);
 void register_embed(CLI::App& app);
+void register_generate(CLI::App& app);
 void register_inspect(CLI::App& app);
 void register_ops(CLI::App& app);
 void register_opt(CLI::App& app);

@@ -35,6 +35,8 @@ int run(int argc, char** argv) {
   handle_ending_signals();
   register_embed(app);
   register_search(app);
+  register_generate(app);
+  register_chat(app);
   register_bench(app);
   register_devices(app);
   register_run(app);

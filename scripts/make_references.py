@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the reference logits that tests/unit/models compares decoders with: tests/unit/models/references/*.safetensors.
+"""Writes the reference logits that tests/unit/models compares decoders with, in tests/unit/models/references.
 
 Needs torch 2.15.0 and transformers 4.57.6, in an environment of their own:
     python3 -m venv /tmp/references && /tmp/references/bin/pip install torch==2.15.0 transformers==4.57.6
@@ -69,7 +69,11 @@ def mean_and_spread(name, shape, config, family):
     if name.endswith("_bias"):
         return 0.0, 0.3
     in_width = shape[-2] if family in ("gpt2", "gpt_oss") and ("c_" in name or "experts" in name) else shape[-1]
-    gain = 2.0 if any(part in name for part in ("q_proj", "k_proj", "qkv", "query_key", "c_attn", "gate.", "router")) else 1.2
+    gain = (
+        2.0
+        if any(part in name for part in ("q_proj", "k_proj", "qkv", "query_key", "c_attn", "gate.", "router"))
+        else 1.2
+    )
     return 0.0, gain * math.sqrt(3 / in_width)
 
 
@@ -78,7 +82,8 @@ LLAMA = dict(vocab_size=96, hidden_size=48, intermediate_size=80, num_hidden_lay
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=8.0, beta_slow=1.0)
 MOE = dict(num_experts_per_tok=3, moe_intermediate_size=24)
 DEEPSEEK = dict(vocab_size=96, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
-                num_key_value_heads=4, kv_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12, head_dim=8,
+                num_key_value_heads=4, kv_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12,
+                    head_dim=8,
                 max_position_embeddings=128, first_k_dense_replace=1, n_routed_experts=8, n_shared_experts=2,
                 rope_theta=1000.0, **MOE)  # fmt: skip
 PHI = dict(vocab_size=96, hidden_size=64, intermediate_size=80, num_hidden_layers=2, num_attention_heads=4,
@@ -109,7 +114,8 @@ CASES = {
     "qwen2_window": ("qwen2", 64, {**LLAMA, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1}),
     "qwen3": ("qwen3", 48, {**LLAMA, "rope_theta": 1e6}),
     "qwen3_moe": ("qwen3_moe", 48, {**LLAMA, **MOE, "num_experts": 8, "norm_topk_prob": True, "mlp_only_layers": [1]}),
-    "qwen3_moe_all": ("qwen3_moe", 40, {**LLAMA, **MOE, "num_hidden_layers": 2, "num_experts": 6, "norm_topk_prob": True}),
+    "qwen3_moe_all": ("qwen3_moe", 40, {**LLAMA, **MOE, "num_hidden_layers": 2, "num_experts": 6,
+        "norm_topk_prob": True}),
     "gemma": ("gemma", 48, {**LLAMA, "num_key_value_heads": 1}),
     "gemma2": ("gemma2", 64, {**LLAMA, "num_hidden_layers": 4, "sliding_window": 10, "query_pre_attn_scalar": 24,
                 "attn_logit_softcapping": 5.0, "final_logit_softcapping": 0.8}),
@@ -128,15 +134,18 @@ CASES = {
     "gpt_neox": ("gpt_neox", 48, dict(vocab_size=96, hidden_size=64, intermediate_size=96, num_hidden_layers=3,
                   num_attention_heads=4, max_position_embeddings=64)),
     "gpt_neox_serial": ("gpt_neox", 48, dict(vocab_size=96, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
-                         num_attention_heads=4, max_position_embeddings=64, use_parallel_residual=False, rotary_pct=0.5)),
+                         num_attention_heads=4, max_position_embeddings=64, use_parallel_residual=False,
+                             rotary_pct=0.5)),
     "olmo2": ("olmo2", 48, {**LLAMA, "rope_theta": 5e5}),
-    "granite": ("granite", 48, {**LLAMA, "hidden_size": 64, "embedding_multiplier": 3.0, "logits_scaling": 2.0, "residual_multiplier": 0.4,
+    "granite": ("granite", 48, {**LLAMA, "hidden_size": 64, "embedding_multiplier": 3.0, "logits_scaling": 2.0,
+        "residual_multiplier": 0.4,
                  "attention_multiplier": 0.15}),
     "gpt_oss": ("gpt_oss", 64, {**LLAMA, "num_hidden_layers": 4, "intermediate_size": 24, "num_local_experts": 6,
                  "num_experts_per_tok": 2, "sliding_window": 8, "rope_scaling": {**YARN, "truncate": False}}),
     "deepseek_v2_lite": ("deepseek_v2", 64, {**DEEPSEEK, "q_lora_rank": None,
                           "rope_scaling": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}}),
-    "deepseek_v2": ("deepseek_v2", 48, {**DEEPSEEK, "q_lora_rank": 20, "topk_method": "group_limited_greedy", "n_group": 4,
+    "deepseek_v2": ("deepseek_v2", 48, {**DEEPSEEK, "q_lora_rank": 20, "topk_method": "group_limited_greedy",
+        "n_group": 4,
                      "topk_group": 2, "routed_scaling_factor": 2.5}),
 }  # fmt: skip
 HALF = {"qwen3": torch.bfloat16, "phi4_mini": torch.float16}  # cases whose files hold such weights

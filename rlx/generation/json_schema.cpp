@@ -7,9 +7,9 @@
 
 #include "rlx/error.h"
 #include "rlx/generation/json_expressions.h"
-#include "rlx/generation/schema_pattern.h"
 #include "rlx/generation/schema_cases.h"
 #include "rlx/generation/schema_formats.h"
+#include "rlx/generation/schema_pattern.h"
 #include "rlx/ir/utf8.h"
 
 namespace rlx {

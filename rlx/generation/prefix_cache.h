@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "rlx/generation/page_pool.h"
+#include "rlx/models/page_pool.h"
 #include "rlx/text/vocabulary.h"
 
 namespace rlx {

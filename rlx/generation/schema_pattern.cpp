@@ -54,7 +54,8 @@ const CodePointSet& line_ends() {
 
 class SchemaPatternParser {
  public:
-  SchemaPatternParser(std::string_view text, std::string_view where, SchemaPattern& out) : text_(text), where_(where), out_(out) {}
+  SchemaPatternParser(std::string_view text, std::string_view where, SchemaPattern& out)
+      : text_(text), where_(where), out_(out) {}
 
   std::uint32_t parse() {
     const std::uint32_t root = parse_choice(0);
@@ -302,7 +303,9 @@ class SchemaPatternParser {
   std::size_t at_ = 0;
 };
 
-SchemaPattern::SchemaPattern(std::string_view pattern, std::string_view where) { root_ = SchemaPatternParser(pattern, where, *this).parse(); }
+SchemaPattern::SchemaPattern(std::string_view pattern, std::string_view where) {
+  root_ = SchemaPatternParser(pattern, where, *this).parse();
+}
 
 std::pair<std::uint32_t, std::uint32_t> SchemaPattern::length(std::uint32_t node) const { return lengths_[node]; }
 
@@ -317,7 +320,8 @@ bool SchemaPattern::limit_length(std::uint32_t min, std::uint32_t max) {
   return true;
 }
 
-ExprId SchemaPattern::expression(GrammarRules& rules, const std::function<ExprId(const CodePointSet&)>& character) const {
+ExprId SchemaPattern::expression(GrammarRules& rules,
+                                 const std::function<ExprId(const CodePointSet&)>& character) const {
   std::vector<ExprId> made;  // children come before their parents
   for (const Node& n : nodes_) {
     std::vector<ExprId> children;

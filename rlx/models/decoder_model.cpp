@@ -125,7 +125,7 @@ struct DecoderModel::Impl {
     std::vector<float> unread;  // a run needs a row; this one nobody asked for
     const std::int64_t sequences = cache.sequences();
     std::size_t part = 0, at = 0;  // the next token
-    tables.resize(static_cast<std::size_t>(sequences * graph.pages_per_sequence));
+    tables.assign(static_cast<std::size_t>(sequences * graph.pages_per_sequence), 0);
     for (std::int64_t s = 0; s < sequences; ++s) {
       const auto table = cache.table(s);
       std::copy(table.begin(), table.end(), tables.begin() + s * graph.pages_per_sequence);
@@ -240,6 +240,9 @@ void DecoderModel::reset() {
 }
 const DecoderConfig& DecoderModel::config() const { return impl().config; }
 std::int64_t DecoderModel::context() const { return impl().graph.context; }
+std::int64_t DecoderModel::max_tokens() const { return impl().graph.max_tokens; }
+KvCache& DecoderModel::cache() { return impl().cache; }
+const KvCache& DecoderModel::cache() const { return impl().cache; }
 std::size_t DecoderModel::cache_bytes() const { return decoder_cache_bytes(impl().config, impl().graph); }
 const CompiledGraph& DecoderModel::program() const { return impl().program; }
 

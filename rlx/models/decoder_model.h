@@ -71,6 +71,11 @@ class DecoderModel {
 
   const DecoderConfig& config() const;
   std::int64_t context() const;
+  /// Tokens of one run at most.
+  std::int64_t max_tokens() const;
+  /// Where the keys and values of each sequence lie; what engines share between sequences.
+  KvCache& cache();
+  const KvCache& cache() const;
   /// Bytes of keys and values.
   std::size_t cache_bytes() const;
   /// The program, for reports; run it through `forward`.

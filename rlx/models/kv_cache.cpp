@@ -7,7 +7,7 @@
 namespace rlx {
 
 KvCache::KvCache(std::int64_t sequences, std::int64_t context, std::int64_t page, std::int64_t pages) try
-    : context_(context), page_(page), pages_(pages) {
+    : context_(context), page_(page), pages_(pages), pool_(0, 0, 1) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   for (const std::int64_t size : {sequences, context, page, pages})
     if (size < 1 || size > kMost)
@@ -21,9 +21,8 @@ KvCache::KvCache(std::int64_t sequences, std::int64_t context, std::int64_t page
   if (pages > (std::int64_t{1} << 31) / page - 1)
     throw Error(ErrorCode::InvalidArgument, concat_text(pages, " pages of ", page, " tokens are too many to count"));
   lengths_.assign(static_cast<std::size_t>(sequences), 0);
-  tables_.assign(lengths_.size(), std::vector<std::int32_t>(static_cast<std::size_t>(pages_per_sequence()), 0));
-  free_.reserve(static_cast<std::size_t>(pages));
-  for (std::int64_t p = pages; p-- > 0;) free_.push_back(static_cast<std::int32_t>(p));
+  tables_.assign(lengths_.size(), KvBlockTable(page));
+  pool_ = KvPagePool(pages, 0, page);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("KvCache");
 }
@@ -46,17 +45,33 @@ void KvCache::append(std::int64_t sequence, std::int64_t count) {
                 concat_text("the context is full: sequence ", sequence, " has ", length, " of ", context_,
                             " tokens and cannot take ", count, " more"),
                 "load the model with a larger context, or cut the sequence (truncate, reset)");
-  const std::int64_t held = (length + page_ - 1) / page_, needed = (length + count + page_ - 1) / page_;
-  if (needed - held > free_pages())
+  const std::int64_t held = static_cast<std::int64_t>(tables_[s].pages().size()),
+                     needed = (length + count + page_ - 1) / page_;
+  if (count > 0 && length % page_ != 0 && pool_.holders(tables_[s].pages().back()) > 1)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the last page of sequence ", sequence, " is shared and cannot be written behind its ",
+                            length, " tokens"),
+                concat_text("cut shared sequences to whole pages of ", page_, " tokens"));
+  if (!tables_[s].reserve(pool_, length + count))
     throw Error(ErrorCode::OutOfMemory,
                 concat_text("the cache is full: sequence ", sequence, " needs ", needed - held, " more of its ", pages_,
                             " pages, ", free_pages(), " are free"),
                 "end other sequences, or load the model with more pages");
-  for (std::int64_t p = held; p < needed; ++p) {
-    tables_[s][static_cast<std::size_t>(p)] = free_.back();
-    free_.pop_back();
-  }
   lengths_[s] = length + count;
+}
+
+void KvCache::adopt(std::int64_t sequence, std::span<const PageId> pages) {
+  const std::size_t s = checked(sequence);
+  const auto count = static_cast<std::int64_t>(pages.size());
+  if (lengths_[s] != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("sequence ", sequence, " has ", lengths_[s], " tokens and cannot begin with pages"));
+  if (count > context_ / page_)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(count, " pages of ", page_, " tokens are more than a context of ", context_));
+  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for one that nobody holds
+  for (const PageId page : pages) tables_[s].append(page);
+  lengths_[s] = count * page_;
 }
 
 void KvCache::truncate(std::int64_t sequence, std::int64_t length) {
@@ -64,11 +79,7 @@ void KvCache::truncate(std::int64_t sequence, std::int64_t length) {
   if (length < 0 || length > lengths_[s])
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("sequence ", sequence, " has ", lengths_[s], " tokens and cannot be cut to ", length));
-  const std::int64_t held = (lengths_[s] + page_ - 1) / page_, needed = (length + page_ - 1) / page_;
-  for (std::int64_t p = held; p-- > needed;) {
-    free_.push_back(tables_[s][static_cast<std::size_t>(p)]);
-    tables_[s][static_cast<std::size_t>(p)] = 0;
-  }
+  tables_[s].truncate(pool_, length);
   lengths_[s] = length;
 }
 
@@ -77,9 +88,9 @@ std::int32_t KvCache::slot(std::int64_t sequence, std::int64_t position) const {
   if (position < 0 || position >= lengths_[s])
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("sequence ", sequence, " has ", lengths_[s], " tokens, none at ", position));
-  return static_cast<std::int32_t>(tables_[s][static_cast<std::size_t>(position / page_)] * page_ + position % page_);
+  return static_cast<std::int32_t>(tables_[s].slot(position));
 }
 
-std::span<const std::int32_t> KvCache::table(std::int64_t sequence) const { return tables_[checked(sequence)]; }
+std::span<const PageId> KvCache::table(std::int64_t sequence) const { return tables_[checked(sequence)].pages(); }
 
 }  // namespace rlx

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "rlx/models/page_pool.h"
+
 namespace rlx {
 
 /// A pool of `pages` pages of `page` tokens for `sequences` sequences of up to `context` tokens. A sequence takes pages
@@ -20,25 +22,30 @@ class KvCache {
   std::int64_t page() const { return page_; }
   std::int64_t pages() const { return pages_; }
   std::int64_t pages_per_sequence() const { return (context_ + page_ - 1) / page_; }
-  std::int64_t free_pages() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t free_pages() const { return pool_.num_free(); }
+  /// Who holds which page: a sequence, and others who keep pages for those that begin alike.
+  KvPagePool& pool() { return pool_; }
   /// Tokens of a sequence. InvalidArgument for a sequence that is not there; so do the others.
   std::int64_t length(std::int64_t sequence) const;
+  /// Begins a sequence, which is empty, with whole pages whose keys and values are there; the caller holds them and
+  /// hands them over. InvalidArgument for a sequence that has tokens, or more pages than the context.
+  void adopt(std::int64_t sequence, std::span<const PageId> pages);
   /// Makes room for `count` more tokens. Errors, which leave it as it is: InvalidArgument for more than the context
-  /// has left; OutOfMemory when the pool has no free page for them.
+  /// has left, or where a page that others hold too would be written; OutOfMemory when the pool has no free page.
   void append(std::int64_t sequence, std::int64_t count);
   /// Keeps the first `length` tokens. InvalidArgument for more than there are.
   void truncate(std::int64_t sequence, std::int64_t length);
   /// The row of the pool of a token. InvalidArgument beyond the sequence's length.
   std::int32_t slot(std::int64_t sequence, std::int64_t position) const;
-  /// Page numbers [pages_per_sequence]; those beyond the sequence's length are 0 and mean nothing.
-  std::span<const std::int32_t> table(std::int64_t sequence) const;
+  /// The pages of a sequence, in the order of its tokens.
+  std::span<const PageId> table(std::int64_t sequence) const;
 
  private:
   std::size_t checked(std::int64_t sequence) const;
   std::int64_t context_, page_, pages_;
   std::vector<std::int64_t> lengths_;
-  std::vector<std::vector<std::int32_t>> tables_;
-  std::vector<std::int32_t> free_;  // the last one is taken next
+  std::vector<KvBlockTable> tables_;
+  KvPagePool pool_;
 };
 
 }  // namespace rlx

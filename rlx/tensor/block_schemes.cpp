@@ -381,7 +381,8 @@ namespace {
 const BlockLayout& plain_layout(QuantScheme scheme) {
   const BlockLayout& l = block_layout(scheme);
   if (!l.plain())
-    throw Error(ErrorCode::InvalidArgument, concat_text("blocks of ", quant_scheme_name(scheme), " have no plain codes"),
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("blocks of ", quant_scheme_name(scheme), " have no plain codes"),
                 "dequantize_blocks decodes them");
   return l;
 }
@@ -413,7 +414,7 @@ void pack_block(QuantScheme scheme, const BlockNumbers& numbers, std::span<std::
   Block b;
   for (std::size_t g = 0; g < numbers.scale.size(); ++g) b.scale[g] = numbers.scale[g], b.min[g] = numbers.min[g];
   for (std::size_t e = 0; e < static_cast<std::size_t>(l.elements); ++e) b.q[e] = numbers.codes[e];
-  pack(l, b, p);
+  pack_block(l, b, p);
   const auto put = [&](int at, std::uint16_t bits) {
     p[at] = static_cast<std::uint8_t>(bits & 255);
     p[at + 1] = static_cast<std::uint8_t>(bits >> 8);

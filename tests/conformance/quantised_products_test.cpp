@@ -71,7 +71,7 @@ Sum sum_of(Products products, const Tensor& x, const Tensor& w, std::int64_t row
       const double xi = x.at(row * k + i), wi = w.at(column * k + i);
       out.want += xi * wi;
       terms += std::fabs(xi * wi);
-      largest = std::max(largest, std::fabs(xi));
+      if (!(std::fabs(xi) <= largest)) largest = std::fabs(xi);  // or NaN
       weights += std::fabs(wi);
     }
     if (products == Products::Int8) out.loss += largest / 254 * weights, terms += largest * weights;

@@ -40,7 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     only_errors([&] { (void)rlx::WordPieceTokenizer::from_json(document); });
     const std::unique_ptr<rlx::Tokenizer> t = rlx::tokenizer_from_json(document);
     only_errors([&] { use(*t, "Hello, foxes <l> [SEP] caf\xC3\xA9 \xE4\xB8\xAD ox xx  e\xCC\x81\xCC\xA3 123\r\n"); });
-    only_errors([&] { use(*t, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabaabaaa\xE2\x96\x81  \xF0\x9F\x98\x80"); });
+    only_errors(
+        [&] { use(*t, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabaabaaa\xE2\x96\x81  \xF0\x9F\x98\x80"); });
   });
   return 0;
 }

@@ -2,6 +2,8 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/formats/safetensors_folder.h"
+#include "rlx/generation/engine.h"
+#include "rlx/generation/language_model.h"
 #include "rlx/models/decoder.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/models/gguf_decoder.h"
@@ -130,6 +132,7 @@ TEST_CASE("misuse: caches of keys and values") {
     REFUSED("there is no sequence", c.truncate(s, 0));
     REFUSED("there is no sequence", c.slot(s, 0));
     REFUSED("there is no sequence", c.table(s));
+    REFUSED("there is no sequence", c.adopt(s, {}));
   }
   REFUSED("cannot append -1", c.append(0, -1));
   REFUSED("the context is full", c.append(0, 9));
@@ -141,6 +144,11 @@ TEST_CASE("misuse: caches of keys and values") {
   c.append(0, 5);
   REFUSED("1 are free", c.append(1, 8));
   CHECK(c.length(1) == 0);
+  REFUSED("has 5 tokens", c.adopt(0, {}));
+  REFUSED("page 2 is free", c.adopt(1, std::vector<PageId>{2}));
+  REFUSED("more than a context", c.adopt(1, std::vector<PageId>{0, 1, 1}));
+  c.pool().retain(c.table(0)[1]);
+  REFUSED("is shared", c.append(0, 1));
 }
 
 TEST_CASE("misuse: models of decoders") {
@@ -180,9 +188,50 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED(moved, m.reset());
   REFUSED(moved, m.config());
   REFUSED(moved, m.context());
+  REFUSED(moved, m.max_tokens());
+  REFUSED(moved, m.cache());
   REFUSED(moved, m.cache_bytes());
   REFUSED(moved, m.program());
   m = std::move(taken);  // operator=
   // NOLINTEND(bugprone-use-after-move)
   CHECK(m.length() == 3);
+}
+
+TEST_CASE("misuse: engines") {
+  REFUSED("FinishReason", finish_reason_name(static_cast<FinishReason>(99)));
+  CHECK_FALSE(is_gguf_path("no such file"));
+  REFUSED(kNoFolder, load_language_model(kNoFolder));
+  const test::TempDir folder;
+  test::write_model(folder, test::decoder_reference("llama2"));
+  MESSAGE(test::error_text([&] { (void)load_language_model(folder.path()); }));
+  DecoderOptions o;
+  o.context = 16;
+  Engine e(DecoderModel::load(folder.path(), o), nullptr);
+  const std::vector<TokenId> three{1, 2, 3}, long_one(16, 1);
+  REFUSED("has no tokens", e.submit({}, {}));
+  REFUSED("is -1", e.submit(std::vector<TokenId>{1, -1}, {}));
+  REFUSED("no room for an answer", e.submit(long_one, {}));
+  GenerationOptions options;
+  options.max_new_tokens = -1;
+  REFUSED("max_new_tokens", e.submit(three, options));
+  options.max_new_tokens = 1;
+  options.stop = {"x"};
+  REFUSED("need a tokeniser", e.submit(three, options));
+  options.stop.clear();
+  options.sampling.top_p = 0;
+  REFUSED("top_p", e.submit(three, options));
+  CHECK(e.idle());
+  CHECK(e.step().empty());
+  options.sampling.top_p = 1;
+  CHECK(e.generate(three, options, [](std::string_view) { return false; }).empty());
+  Engine other = std::move(e);
+  const std::string moved = "an Engine was used after it was moved from";
+  REFUSED(moved, e.submit(three, {}));
+  REFUSED(moved, e.cancel(1));
+  REFUSED(moved, e.step());
+  REFUSED(moved, e.idle());
+  REFUSED(moved, e.statistics());
+  REFUSED(moved, e.model());
+  REFUSED(moved, e.tokenizer());
+  REFUSED(moved, e.generate(three, options, [](std::string_view) { return true; }));
 }

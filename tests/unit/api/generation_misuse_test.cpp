@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "rlx/generation/batch.h"
-#include "rlx/generation/page_pool.h"
-#include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/grammar.h"
 #include "rlx/generation/json_schema.h"
+#include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/sampling.h"
 #include "rlx/generation/stop_strings.h"
+#include "rlx/models/page_pool.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {
@@ -85,6 +85,8 @@ TEST_CASE("misuse: pages and batches") {
   std::deque<BatchRequest> none, bad{{7, 0, 0}}, large{{8, 5, 0}};
   CHECK(contains(error_text([&] { (void)BatchConstructor(4, 4).build(none, bad); }), "request 7"));
   CHECK(contains(error_text([&] { (void)BatchConstructor(4, 4).build(large, none); }), "request 8"));
+}
+
 TEST_CASE("misuse: grammars") {
   CHECK(contains(error_text([] { (void)TokenTrie(TokenBytes{}); }), "without tokens"));
   CHECK(contains(error_text([] { (void)TokenTrie(TokenBytes{{"a"}, {1}}); }), "special token 1 of a vocabulary of 1"));

@@ -185,7 +185,7 @@ Bound bound_of(const Buffer& x, const Blocks& b, std::int64_t i, std::int64_t j)
       const double xk = x[i * b.k + k], w = b.numbers[static_cast<std::size_t>(j * b.k + k)];
       out.want += xk * w;
       terms += std::fabs(xk * w);
-      largest = std::max(largest, std::fabs(xk));
+      if (!(std::fabs(xk) <= largest)) largest = std::fabs(xk);  // or NaN
       weights += std::fabs(w);
     }
     out.loss += (largest / 254 + 0x1p-119) * weights;

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "rlx/generation/batch.h"
-#include "rlx/generation/page_pool.h"
+#include "rlx/models/page_pool.h"
 #include "rlx/generation/prefix_cache.h"
 
 namespace rlx {

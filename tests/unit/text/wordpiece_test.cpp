@@ -20,11 +20,11 @@ using test::TempDir;
 using Ids = std::vector<TokenId>;
 
 // ids:                      0        1        2        3        4         5      6      7      8        9    10
-const std::string kVocab =
+const std::string kVocabTxt =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\n##ing\nrun\n##n\n,\n!\ncafe\n中\nα\n##σ\nit\n'\ns\n";
 
 WordPieceTokenizer small(const WordPieceOptions& options = {}) {
-  return WordPieceTokenizer::from_vocab(kVocab, "vocab.txt", options);
+  return WordPieceTokenizer::from_vocab(kVocabTxt, "vocab.txt", options);
 }
 
 std::string json_text(const std::string& added = "", const std::string& normalizer = "") {
@@ -257,7 +257,7 @@ TEST_CASE("load_tokenizer: tokenizer.json first, then vocab.txt with its setting
   const TempDir folder;
   CHECK(contains(error_text([&] { load_tokenizer(folder.path()); }), "holds neither tokenizer.json nor vocab.txt"));
   CHECK(contains(error_text([&] { load_tokenizer(folder.path() + "/absent"); }), "holds neither"));
-  folder.write("vocab.txt", kVocab);
+  folder.write("vocab.txt", kVocabTxt);
   CHECK(load_tokenizer(folder.path())->encode("Hello") == Ids{2, 5, 3});
   folder.write("tokenizer_config.json", R"({"do_lower_case": false, "sep_token": {"content": "[MASK]"}})");
   CHECK(load_tokenizer(folder.path())->encode("Hello hello") == Ids{2, 1, 5, 4});

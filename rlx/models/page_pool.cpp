@@ -1,5 +1,5 @@
 // Books of pages.
-#include "rlx/generation/page_pool.h"
+#include "rlx/models/page_pool.h"
 
 #include <algorithm>
 #include <limits>

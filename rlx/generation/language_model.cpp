@@ -1,0 +1,73 @@
+// What of a model's files says how to speak to it.
+#include "rlx/generation/language_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "rlx/error.h"
+#include "rlx/formats/gguf.h"
+#include "rlx/formats/json.h"
+
+namespace rlx {
+namespace {
+
+bool has_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+void add_end(std::vector<TokenId>& ends, std::int64_t id, const DecoderConfig& config) {
+  if (id < 0 || id >= config.vocab_size) return;  // files name ends that the model cannot say
+  const auto token = static_cast<TokenId>(id);
+  if (std::find(ends.begin(), ends.end(), token) == ends.end()) ends.push_back(token);
+}
+
+// "eos_token_id" is a number or several.
+bool add_ends_of(const std::filesystem::path& file, std::vector<TokenId>& ends, const DecoderConfig& config) {
+  if (!has_file(file)) return false;
+  const JsonDocument document = JsonDocument::read(file.string());
+  const auto found = document.root_object().find("eos_token_id");
+  if (!found || found->is_null()) return false;
+  if (!found->is_array()) {
+    add_end(ends, found->as_int("eos_token_id"), config);
+  } else {
+    for (const JsonValue& id : found->elements("eos_token_id")) add_end(ends, id.as_int("eos_token_id"), config);
+  }
+  return true;
+}
+
+LanguageModel load_folder(const std::string& path, const DecoderOptions& options, const Session& session) {
+  LanguageModel m{DecoderModel::load(path, options, session), load_tokenizer(path)};
+  const std::filesystem::path folder(path);
+  if (!add_ends_of(folder / "generation_config.json", m.end_tokens, m.decoder.config()))
+    (void)add_ends_of(folder / "config.json", m.end_tokens, m.decoder.config());
+  try {
+    m.chat = ChatTemplate::load(path);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::NotFound) throw;
+  }
+  return m;
+}
+
+LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, const Session& session) {
+  const std::shared_ptr<GgufFile> file = GgufFile::open(path);
+  LanguageModel m{DecoderModel::load(path, options, session), tokenizer_from_gguf(*file)};
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+    add_end(m.end_tokens, file->get_int(key, -1), m.decoder.config());
+  // Files of older converters name the end of text alone, not that of a turn.
+  for (const char* token : {"<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>"})
+    if (const auto id = m.tokenizer->token_to_id(token)) add_end(m.end_tokens, *id, m.decoder.config());
+  if (const std::string_view text = file->get_string("tokenizer.chat_template", ""); !text.empty())
+    m.chat = ChatTemplate::parse(text, path);
+  return m;
+}
+
+}  // namespace
+
+bool is_gguf_path(const std::string& path) { return has_file(path); }
+
+LanguageModel load_language_model(const std::string& path, const DecoderOptions& options, const Session& session) {
+  return is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);
+}
+
+}  // namespace rlx

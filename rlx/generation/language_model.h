@@ -1,0 +1,31 @@
+// A language model as people hand it around: a Hugging Face folder or a GGUF file, with all that text needs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rlx/models/decoder_model.h"
+#include "rlx/text/chat_template.h"
+#include "rlx/text/tokenizer.h"
+
+namespace rlx {
+
+/// A decoder, its tokeniser, how it is spoken to and how it ends.
+struct LanguageModel {
+  DecoderModel decoder;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat{};  // none: the files hold no template
+  std::vector<TokenId> end_tokens{};   // that end an answer: end of text, end of turn
+};
+
+/// Loads the model at `path`. Of a folder: config.json, *.safetensors, the tokeniser, `generation_config.json` or
+/// config.json for the ends, the chat template if there is one. Of a GGUF file: the same of its metadata. Errors: those
+/// of DecoderModel::load, load_tokenizer and ChatTemplate.
+LanguageModel load_language_model(const std::string& path, const DecoderOptions& options = {},
+                                  const Session& session = Session());
+/// True for a GGUF file, which is no folder.
+bool is_gguf_path(const std::string& path);
+
+}  // namespace rlx

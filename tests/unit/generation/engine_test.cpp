@@ -1,0 +1,165 @@
+// The engine: answers beside a plain loop over the model, alone and together, in chunks, with shared beginnings and
+// with too few pages.
+#include "rlx/generation/engine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "tests/support/decoder_reference.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+
+struct TinyModel {
+  TinyModel() { test::write_model(folder, test::decoder_reference("llama2")); }
+  DecoderModel load(DecoderOptions o = {}) const {
+    if (o.context == 0) o.context = 64;
+    return DecoderModel::load(folder.path(), o);
+  }
+  test::TempDir folder;
+};
+
+std::vector<TokenId> random_prompt(std::mt19937& rng, std::size_t size, std::int64_t vocab) {
+  std::vector<TokenId> p(size);
+  for (TokenId& t : p) t = static_cast<TokenId>(rng() % static_cast<unsigned>(vocab));
+  return p;
+}
+GenerationOptions drawn(std::uint64_t seed, std::int64_t tokens) {
+  GenerationOptions o;
+  o.sampling.seed = seed;
+  o.sampling.temperature = seed % 3 == 0 ? 0.0F : 0.8F;
+  o.sampling.top_k = 20;
+  o.max_new_tokens = tokens;
+  return o;
+}
+// The plain loop: one sequence, one token a call.
+std::vector<TokenId> alone(DecoderModel& m, const std::vector<TokenId>& prompt, const GenerationOptions& o) {
+  m.reset();
+  Sampler s(o.sampling);
+  s.accept(prompt);
+  Tensor logits = m.forward(prompt, LogitRows::Last);
+  std::vector<TokenId> out;
+  while (true) {
+    const TokenId t = s.draw(logits.values<float>());
+    s.accept(t);
+    out.push_back(t);
+    if (static_cast<std::int64_t>(out.size()) == o.max_new_tokens ||
+        static_cast<std::int64_t>(s.sequence().size()) == m.context())
+      return out;
+    logits = m.forward(std::vector<TokenId>{t}, LogitRows::Last);
+  }
+}
+struct Answer {
+  std::vector<TokenId> tokens;
+  FinishReason finish = FinishReason::None;
+};
+std::map<RequestId, Answer> run_all(Engine& e) {
+  std::map<RequestId, Answer> out;
+  for (int steps = 0; !e.idle(); ++steps) {
+    REQUIRE(steps < 5000);
+    for (const GenerationEvent& event : e.step()) {
+      if (event.token >= 0) out[event.request].tokens.push_back(event.token);
+      if (event.finish != FinishReason::None) out[event.request].finish = event.finish;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("engine: answers are those of each request alone, whatever runs beside it") {
+  const TinyModel tiny;
+  DecoderModel plain = tiny.load();
+  const std::int64_t vocab = plain.config().vocab_size;
+  struct Case {
+    std::int64_t sequences, max_tokens, page, pages;
+    bool prefixes;
+  };
+  for (const Case& c : {Case{4, 512, 0, 0, false}, Case{4, 7, 8, 0, true}, Case{3, 16, 4, 0, true},
+                        Case{5, 9, 4, 22, true}, Case{1, 1, 16, 0, true}}) {
+    CAPTURE(c.pages);
+    DecoderOptions o;
+    o.sequences = c.sequences, o.max_tokens = c.max_tokens, o.page = c.page, o.pages = c.pages;
+    Engine e(tiny.load(o), nullptr, {0, c.prefixes});
+    std::mt19937 rng(5);
+    const std::vector<TokenId> common = random_prompt(rng, 21, vocab);
+    for (int round = 0; round < 2; ++round) {
+      std::map<RequestId, std::vector<TokenId>> wanted;
+      for (std::uint64_t i = 0; i < 9; ++i) {
+        std::vector<TokenId> prompt = random_prompt(rng, 1 + rng() % 20, vocab);
+        if (i % 2)
+          prompt.insert(prompt.begin(), common.begin(), common.begin() + static_cast<std::ptrdiff_t>(10 + rng() % 12));
+        const GenerationOptions options = drawn(i, 1 + static_cast<std::int64_t>(rng() % 20));
+        wanted[e.submit(prompt, options)] = alone(plain, prompt, options);
+        if (rng() % 2) (void)e.step();  // its events are tokens of requests that go on: compared by their ends below
+      }
+      const auto got = run_all(e);
+      for (const auto& [id, tokens] : wanted) {
+        const auto at = got.find(id);
+        if (at == got.end()) continue;  // it ended while others came
+        const std::vector<TokenId>& some = at->second.tokens;
+        REQUIRE(some.size() <= tokens.size());
+        CHECK(std::equal(some.rbegin(), some.rend(), tokens.rbegin()));
+        CHECK(at->second.finish == FinishReason::MaxTokens);
+      }
+    }
+    if (c.pages != 0) CHECK(e.statistics().preemptions > 0);
+    if (c.prefixes && c.sequences > 1) CHECK(e.statistics().reused_tokens > 0);
+  }
+}
+
+TEST_CASE("engine: the same prompt again computes one token") {
+  const TinyModel tiny;
+  DecoderOptions o;
+  o.sequences = 2, o.page = 4;
+  Engine e(tiny.load(o), nullptr);
+  std::mt19937 rng(1);
+  const std::vector<TokenId> prompt = random_prompt(rng, 17, e.model().config().vocab_size);
+  e.submit(prompt, drawn(0, 3));
+  const auto first = run_all(e);
+  const std::int64_t before = e.statistics().prompt_tokens;
+  e.submit(prompt, drawn(0, 3));
+  const auto again = run_all(e);
+  CHECK(again.begin()->second.tokens == first.begin()->second.tokens);
+  CHECK(e.statistics().prompt_tokens - before == 1);
+  CHECK(e.statistics().reused_tokens == 16);
+}
+
+TEST_CASE("engine: how answers end") {
+  const TinyModel tiny;
+  DecoderOptions o;
+  o.context = 12;
+  Engine e(tiny.load(o), nullptr);
+  const std::vector<TokenId> prompt{1, 2, 3};
+  const auto answer = [&](GenerationOptions options) {
+    const RequestId id = e.submit(prompt, options);
+    return run_all(e)[id];
+  };
+  GenerationOptions greedy;
+  greedy.sampling.temperature = 0;
+  const Answer full = answer(greedy);
+  CHECK(full.finish == FinishReason::ContextFull);
+  CHECK(full.tokens.size() == 9);
+  greedy.stop_tokens = {full.tokens[2]};
+  const Answer stopped = answer(greedy);
+  CHECK(stopped.finish == FinishReason::StopToken);
+  CHECK(stopped.tokens.size() <= 3);
+
+  const RequestId id = e.submit(prompt, {});
+  (void)e.step();
+  CHECK(e.cancel(id));
+  CHECK_FALSE(e.cancel(id));
+  CHECK_FALSE(e.cancel(99));
+  CHECK(run_all(e)[id].finish == FinishReason::Cancelled);
+  CHECK(finish_reason_name(FinishReason::ContextFull) == "context_full");
+}
+
+}  // namespace rlx
