@@ -36,7 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The line that an error is about, cut to what one reads at a glance.
-std::string place_of(const jinja::Program* program, jinja::Position at) {
+std::string place_in_template(const jinja::Program* program, jinja::Position at) {
   if (at.line == 0) return {};
   std::string out = concat_text("line ", at.line, ", column ", at.column);
   if (program == nullptr) return out;
@@ -68,7 +68,7 @@ std::string place_of(const jinja::Program* program, jinja::Position at) {
     message.resize(end);
     message += "...";
   }
-  d.where = place_of(program, raised.at);
+  d.where = place_in_template(program, raised.at);
   d.code = program == nullptr ? ErrorCode::BadFile : ErrorCode::InvalidArgument;
   const std::string opening = concat_text("chat template '", name, "'");
   if (raised.type == jinja::kUnsupported) {
@@ -86,7 +86,7 @@ std::string place_of(const jinja::Program* program, jinja::Position at) {
   throw Error(std::move(d));
 }
 
-std::unique_ptr<jinja::Program> compile(std::string_view source, const std::string& name) {
+std::unique_ptr<jinja::Program> compile_template(std::string_view source, const std::string& name) {
   try {
     return jinja::compile(source, name);
   } catch (const jinja::Raised& raised) {
@@ -94,20 +94,20 @@ std::unique_ptr<jinja::Program> compile(std::string_view source, const std::stri
   }
 }
 
-std::optional<std::string> token_text(const JsonValue& v) {
+std::optional<std::string> special_token_text(const JsonValue& v) {
   if (v.is_string()) return std::string(v.as_string("token"));
   const std::optional<JsonValue> content = v.find("content");
   if (content && content->is_string()) return std::string(content->as_string("content"));
   return std::nullopt;
 }
 
-SpecialTokens special_tokens_of(const JsonValue& config) {
+SpecialTokens special_tokens_of_config(const JsonValue& config) {
   SpecialTokens out;
   for (const std::string_view name :
        {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     const std::optional<JsonValue> token = config.find(name);
     if (!token) continue;
-    if (std::optional<std::string> text = token_text(*token)) out.emplace_back(name, *std::move(text));
+    if (std::optional<std::string> text = special_token_text(*token)) out.emplace_back(name, *std::move(text));
   }
   return out;
 }
@@ -142,7 +142,7 @@ Value from_json(Heap& heap, const JsonValue& json) {
 
 ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) try {
   auto impl = std::make_shared<Impl>();
-  std::unique_ptr<jinja::Program> program = compile(source, name);
+  std::unique_ptr<jinja::Program> program = compile_template(source, name);
   impl->programs.emplace_back("default", std::move(program));
   return ChatTemplate(std::move(impl));
 } catch (const std::bad_alloc&) {
@@ -159,7 +159,7 @@ ChatTemplate ChatTemplate::load(const std::string& folder) try {
   const auto add = [&](std::string_view name, std::string_view source, const std::string& path) {
     auto at = impl->programs.end();
     if (name == "default") at = impl->programs.begin();
-    impl->programs.emplace(at, std::string(name), compile(source, path));
+    impl->programs.emplace(at, std::string(name), compile_template(source, path));
   };
   const auto add_from_json = [&](const JsonValue& root, const std::string& path) {
     const std::optional<JsonValue> value = root.find("chat_template");
@@ -173,7 +173,7 @@ ChatTemplate ChatTemplate::load(const std::string& folder) try {
   std::optional<JsonDocument> config;
   if (exists("tokenizer_config.json")) {
     config = JsonDocument::read(file("tokenizer_config.json"));
-    impl->special_tokens = special_tokens_of(config->root_object());
+    impl->special_tokens = special_tokens_of_config(config->root_object());
   }
   if (exists("chat_template.jinja")) {
     add("default", read_file(file("chat_template.jinja")), file("chat_template.jinja"));
@@ -227,7 +227,8 @@ std::string render_program(const jinja::Program& program, const ChatTemplateOpti
   }
 }
 
-const jinja::Program& pick(const ChatTemplateOptions& options, const std::vector<std::string>& names, auto find) {
+const jinja::Program& pick_program(const ChatTemplateOptions& options, const std::vector<std::string>& names,
+                                   auto find) {
   const bool tool_use = options.template_name.empty() && options.tools &&
                         std::find(names.begin(), names.end(), "tool_use") != names.end();
   return find(tool_use ? std::string_view("tool_use") : std::string_view(options.template_name));
@@ -242,7 +243,7 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
         throw Error(ErrorCode::InvalidArgument,
                     concat_text("message ", i + 1, " is not valid UTF-8 at byte ", *bad, " of its ",
                                 text == &messages[i].role ? "role" : "content"));
-  const jinja::Program& program = pick(
+  const jinja::Program& program = pick_program(
       options, names(), [&](std::string_view n) -> const auto& { return impl().find(n); });
   return render_program(program, options, impl().special_tokens, [&](jinja::Heap& heap) {
     std::vector<jinja::Value> items;
@@ -262,7 +263,7 @@ std::string ChatTemplate::render(const JsonValue& messages, const ChatTemplateOp
   if (!messages.is_array())
     throw Error(ErrorCode::InvalidArgument, concat_text("the messages of a conversation are an array of objects, got ",
                                                         json_kind_name(messages.kind())));
-  const jinja::Program& program = pick(
+  const jinja::Program& program = pick_program(
       options, names(), [&](std::string_view n) -> const auto& { return impl().find(n); });
   return render_program(program, options, impl().special_tokens,
                         [&](jinja::Heap& heap) { return jinja::from_json(heap, messages); });
