@@ -94,14 +94,16 @@ Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::i
   Graph& g = *graph_;
   std::vector<const Stored*> weights;
   for (const std::string& name : names) weights.push_back(&take(name, {n, k}));
-  // Put together as they are stored, which is done once, and widened as a whole; one by one where they differ.
-  bool alike = true;
-  for (const Stored* w : weights)
-    alike = alike && w->scheme == weights[0]->scheme && w->param.shape() == weights[0]->param.shape();
+  // Put together and turned as they are stored, which is done once, and widened as a whole; blocks cannot be turned.
+  const bool alike = std::all_of(weights.begin(), weights.end(), [&](const Stored* w) {
+    return w->scheme == weights[0]->scheme && w->param.shape() == weights[0]->param.shape();
+  });
   std::vector<Expr> parts;
   for (const Stored* w : weights) parts.push_back(g.unsqueeze(alike ? w->param : widened(*w, w->param), 0));
   const Expr all = parts.size() == 1 ? parts[0] : g.concat(parts, 0);
-  return g.transpose(alike ? widened(*weights[0], all) : all, {0, 2, 1});
+  const auto turned = [&](Expr x) { return g.transpose(x, {0, 2, 1}); };
+  if (!alike) return turned(all);
+  return weights[0]->scheme ? turned(widened(*weights[0], all)) : widened(*weights[0], turned(all));
 }
 
 void Flow::finish(std::string_view model, const std::vector<std::string>& ignored) const try {
