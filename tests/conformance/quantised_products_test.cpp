@@ -66,15 +66,16 @@ Sum sum_of(Products products, const Tensor& x, const Tensor& w, std::int64_t row
   Sum out;
   double terms = 0;
   for (std::int64_t k0 = 0; k0 < k; k0 += kBlockOfX) {
-    double largest = 0, weights = 0;
+    double weights = 0;
+    test::Worst largest;
     for (std::int64_t i = k0; i < k0 + kBlockOfX; ++i) {
       const double xi = x.at(row * k + i), wi = w.at(column * k + i);
       out.want += xi * wi;
       terms += std::fabs(xi * wi);
-      if (!(std::fabs(xi) <= largest)) largest = std::fabs(xi);  // or NaN
+      largest.add(xi, 0);
       weights += std::fabs(wi);
     }
-    if (products == Products::Int8) out.loss += largest / 254 * weights, terms += largest * weights;
+    if (products == Products::Int8) out.loss += largest.value() / 254 * weights, terms += largest.value() * weights;
   }
   out.loss += 4e-6 * terms;
   REQUIRE(std::isfinite(out.want + out.loss));

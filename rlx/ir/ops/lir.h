@@ -19,8 +19,8 @@ struct FormSource { std::int64_t columns = 0, offset = 0, k_stride = 0, n_stride
 /// A matrix [K, N] in a form that kernels asked for, joined along N from its sources, which are read where they lie, in
 /// their own dtype. Inputs: sources, of `dtype` or a narrower one that it holds. Result: [K, N], or [N, K] when
 /// `transposed`, in that form. A form of `count` matrices has the sources of one after the other, and the result
-/// [count, K, N] or [count, N, K]. With a block scheme the sources are blocks, U8 [.., row bytes], that lie along K:
-/// the numbers of their FormSource count the elements that the blocks stand for. LIR only.
+/// [count, K, N] or [count, N, K]. With a block scheme the sources are blocks, U8 [.., row bytes], that lie along K,
+/// and FormSource counts the elements that they stand for. LIR only.
 struct Relayout {
   RLX_OP(Relayout);
   Form form{};

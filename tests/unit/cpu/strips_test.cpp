@@ -180,16 +180,17 @@ Bound bound_of(const Buffer& x, const Blocks& b, std::int64_t i, std::int64_t j)
   Bound out;
   double terms = 0;
   for (std::int64_t k0 = 0; k0 < b.k; k0 += kStripGroup) {
-    double largest = 0, weights = 0;
+    double weights = 0;
+    Worst largest;
     for (std::int64_t k = k0; k < k0 + kStripGroup; ++k) {
       const double xk = x[i * b.k + k], w = b.numbers[static_cast<std::size_t>(j * b.k + k)];
       out.want += xk * w;
       terms += std::fabs(xk * w);
-      if (!(std::fabs(xk) <= largest)) largest = std::fabs(xk);  // or NaN
+      largest.add(xk, 0);
       weights += std::fabs(w);
     }
-    out.loss += (largest / 254 + 0x1p-119) * weights;
-    terms += largest * weights;  // minima and numbers above them are added apart
+    out.loss += (largest.value() / 254 + 0x1p-119) * weights;
+    terms += largest.value() * weights;  // minima and numbers above them are added apart
   }
   out.loss += 4e-6 * terms;
   REQUIRE(std::isfinite(out.want + out.loss));

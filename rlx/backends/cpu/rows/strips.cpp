@@ -20,9 +20,8 @@ const char* strips_refuse(const Graph& g, NodeId id, bool int8) {
 const char* int8_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, true); }
 const char* exact_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, false); }
 
-double cost_ns(const LowerContext& c, std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
+double cost_ns(std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
   const double nk = static_cast<double>(n) * static_cast<double>(k);
-  (void)c;
   return std::max(2 * static_cast<double>(m) * nk / flops_per_ns, nk / 60.0);
 }
 
@@ -63,7 +62,7 @@ void lower_int8(LowerContext& c) {
   p.plan = p.kernels->plan(p.gemm, c.threads());
   p.common = c.common(static_cast<std::size_t>(p.plan.code_bytes));
   c.step<run_quantize>(p, p.plan.quantize_chunks, 0.15 * static_cast<double>(x.elements()));
-  c.step<run_int8>(p, p.plan.chunks, cost_ns(c, p.gemm.m, n, k, 4 * gemm_flops_per_ns(c.kernels().isa)));
+  c.step<run_int8>(p, p.plan.chunks, cost_ns(p.gemm.m, n, k, 4 * gemm_flops_per_ns(c.kernels().isa)));
 }
 
 // -- decoded numbers --
@@ -117,7 +116,7 @@ void lower_exact(LowerContext& c) {
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
   p.scratch = c.scratch(static_cast<std::size_t>(k * p.width) * sizeof(float));
-  const double ns = cost_ns(c, p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
+  const double ns = cost_ns(p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
                     0.1 * static_cast<double>(n) * static_cast<double>(k);
   const std::int64_t panels = (n + p.width - 1) / p.width;
   p.panels_per_chunk =
