@@ -63,6 +63,27 @@ void check_sizes_of_model(const ModelSizes& s, const std::string& source) {
   if (s.head_dim % 2 != 0) fail(concat_text("heads of ", s.head_dim, " elements cannot be rotated in pairs"));
 }
 
+// What readers of Gemma's files take for granted: the size that scores are scaled by, and which layers see a window.
+void check_gemma(const GgufArchitecture& a, const JsonValue& config, const ModelSizes& sizes) {
+  const bool three = a.gguf == "gemma3";
+  const std::int64_t scalar = config.get_int("query_pre_attn_scalar", sizes.head_dim);
+  const bool largest = sizes.layers == (three ? 62 : 46);
+  if (scalar != (largest ? sizes.hidden / sizes.heads : sizes.head_dim))
+    throw Error(ErrorCode::Unsupported, concat_text("config.json: \"query_pre_attn_scalar\" is ", scalar,
+                                                    ", which a GGUF file of ", a.gguf, " cannot say"));
+  const auto every = static_cast<std::size_t>(three ? 6 : 2);
+  bool same =
+      config.get_int("sliding_window_pattern", static_cast<std::int64_t>(every)) == static_cast<std::int64_t>(every);
+  if (const auto types = config.find("layer_types"); types && types->is_array()) {
+    const std::vector<JsonValue> all = types->elements("layer_types");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      same &= (all[i].as_string("layer_types") == "full_attention") == ((i + 1) % every == 0);
+  }
+  if (!same)
+    throw Error(ErrorCode::Unsupported, concat_text("config.json: layers with full attention are others than every ",
+                                                    every, "th, which a GGUF file of ", a.gguf, " cannot say"));
+}
+
 }  // namespace
 
 ModelSizes read_sizes_of_config(const JsonValue& config) {
@@ -125,13 +146,19 @@ void write_settings(GgufWriter& out, const GgufArchitecture& a, const JsonValue&
   const auto unsupported = [](const std::string& what) {
     throw Error(ErrorCode::Unsupported, concat_text("config.json: ", what, " cannot be expressed in a GGUF file"));
   };
-  if (const auto act = config.find("hidden_act"); act && act->is_string() && act->as_string("hidden_act") != "silu")
-    unsupported(concat_text("the activation \"", act->as_string("hidden_act"), "\""));
+  for (const char* setting : {"hidden_activation", "hidden_act"})
+    if (const auto act = config.find(setting); act && act->is_string()) {
+      if (act->as_string(setting) != a.activation)
+        unsupported(concat_text("the activation \"", act->as_string(setting), "\""));
+      break;
+    }
+  const bool is_gemma = a.gguf.substr(0, 5) == "gemma";
   const bool uses_window = config.get_bool("use_sliding_window", a.model_type == "mistral");
-  if (const auto window = config.find("sliding_window"); window && !window->is_null() && uses_window) {
+  if (const auto window = config.find("sliding_window"); window && !window->is_null() && uses_window && !is_gemma) {
     if (a.model_type != "mistral") unsupported(concat_text("a sliding window of ", a.model_type));
     number("attention.sliding_window", window->as_int("sliding_window"));
   }
+  if (is_gemma) check_gemma(a, config, sizes);
   const auto scaling = rope_scaling(config);
   if (!scaling) return;
   const std::string_view type = rope_type(*scaling);
@@ -154,7 +181,9 @@ std::string config_of_gguf(const GgufFile& file, const GgufArchitecture& a, cons
   JsonWriter w(2);
   w.begin_object();
   w.key("architectures").begin_array().value(a.hf_class).end_array();
-  w.member("model_type", a.model_type).member("torch_dtype", dtype).member("hidden_act", "silu");
+  w.member("model_type", a.model_type).member("torch_dtype", dtype).member("hidden_act", a.activation);
+  const bool is_gemma = a.gguf.substr(0, 5) == "gemma";
+  if (is_gemma) w.member("hidden_activation", a.activation);
   for (const SettingRule& rule : a.settings) {
     const GgufValue* v = file.find_value(key(rule.gguf));
     if (rule.hf == "vocab_size" || (!v && !rule.required)) continue;
@@ -163,13 +192,19 @@ std::string config_of_gguf(const GgufFile& file, const GgufArchitecture& a, cons
     else
       w.member(rule.hf, file.get_int(key(rule.gguf)));
   }
-  w.member("vocab_size", sizes.vocab).member("head_dim", sizes.head_dim);
+  w.member("vocab_size", sizes.vocab);
+  if (is_gemma)
+    w.member("query_pre_attn_scalar",
+             sizes.layers == (a.gguf == "gemma3" ? 62 : 46) ? sizes.hidden / sizes.heads : sizes.head_dim);
+  else
+    w.member("head_dim", sizes.head_dim);
   w.member("tie_word_embeddings", file.find_tensor("output.weight") == nullptr);
   w.member("attention_bias", file.find_tensor("blk.0.attn_q.bias") != nullptr);
   for (const char* which : {"bos", "eos"})
     if (const GgufValue* v = file.find_value(concat_text("tokenizer.ggml.", which, "_token_id")))
       w.member(concat_text(which, "_token_id"), v->as_int());
-  if (const GgufValue* v = file.find_value(key("attention.sliding_window"))) w.member("sliding_window", v->as_int());
+  if (const GgufValue* v = is_gemma ? nullptr : file.find_value(key("attention.sliding_window")))
+    w.member("sliding_window", v->as_int());
   const std::string_view type = file.get_string(key("rope.scaling.type"), "none");
   if (file.find_tensor("rope_freqs.weight")) {
     // The numbers of every Llama 3 with such factors; they have to give the file's own.

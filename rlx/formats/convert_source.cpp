@@ -161,7 +161,7 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
   const auto source_row = [&](std::int64_t r) {
     return t.row_order.empty() ? r : t.row_order[static_cast<std::size_t>(r)];
   };
-  if (t.from == t.to && t.row_order.empty()) {
+  if (t.from == t.to && !t.changed()) {
     const std::size_t all = in_bytes * static_cast<std::size_t>(rows), slice = std::size_t{1} << 24;
     for (std::size_t at = 0; at < all; at += slice) {
       const std::size_t now = std::min(slice, all - at);
@@ -181,7 +181,7 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
       for (std::int64_t r = begin; r < end; ++r) {
         const std::byte* in = from + static_cast<std::size_t>(source_row(first + r)) * in_bytes;
         std::byte* out = made.data() + static_cast<std::size_t>(r) * out_bytes;
-        if (t.from == t.to) {
+        if (t.from == t.to && t.added == 0) {
           std::memcpy(out, in, in_bytes);
           continue;
         }
@@ -194,6 +194,8 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
         } else {
           decode_gguf(t.from, {in, in_bytes}, x);
         }
+        if (t.added != 0)
+          for (float& v : x) v += t.added;
         if (makes_blocks)
           for (std::size_t i = 0; i < x.size(); ++i)
             if (!std::isfinite(x[i]))

@@ -24,6 +24,8 @@ struct ConvertedTensor {
   GgufType from = GgufType::F32, to = GgufType::F32;
   std::vector<std::int64_t> dims;       // of its elements
   std::vector<std::int64_t> row_order;  // the source's row for each row; empty: the same
+  float added = 0;                      // to each element
+  bool changed() const { return !row_order.empty() || added != 0; }
   std::int64_t rows() const;
   std::int64_t row_size() const { return dims.empty() ? 1 : dims.back(); }
 };

@@ -33,6 +33,30 @@ constexpr TensorRule kQwen3Tensors[] = {
 };
 #undef RLX_DECODER_TENSORS
 
+// Norms around attention and feed-forward, before and after.
+#define RLX_GEMMA_TENSORS                                                                                       \
+  {"model.embed_tokens.weight", "token_embd.weight"},                                                           \
+  {"model.norm.weight", "output_norm.weight", TensorChange::AddOne},                                            \
+  {"lm_head.weight", "output.weight"},                                                                          \
+  {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight", TensorChange::AddOne},                  \
+  {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},                                          \
+  {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},                                          \
+  {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},                                          \
+  {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},                                     \
+  {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight", TensorChange::AddOne}, \
+  {"model.layers.{}.pre_feedforward_layernorm.weight", "blk.{}.ffn_norm.weight", TensorChange::AddOne},         \
+  {"model.layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight", TensorChange::AddOne},   \
+  {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},                                           \
+  {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},                                               \
+  {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"}
+constexpr TensorRule kGemma2Tensors[] = {RLX_GEMMA_TENSORS};
+constexpr TensorRule kGemma3Tensors[] = {
+    RLX_GEMMA_TENSORS,
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight", TensorChange::AddOne},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight", TensorChange::AddOne},
+};
+#undef RLX_GEMMA_TENSORS
+
 // num_key_value_heads, head_dim and rope settings have defaults of their own: gguf_convert_settings.cpp.
 constexpr SettingRule kDecoderSettings[] = {
     {"max_position_embeddings", "context_length"},
@@ -46,11 +70,35 @@ constexpr SettingRule kDecoderSettings[] = {
     {"vocab_size", "vocab_size"},
 };
 
+#define RLX_GEMMA_SETTINGS                                              \
+  {"max_position_embeddings", "context_length"},                        \
+  {"hidden_size", "embedding_length"},                                  \
+  {"num_hidden_layers", "block_count"},                                 \
+  {"intermediate_size", "feed_forward_length"},                         \
+  {"num_attention_heads", "attention.head_count"},                      \
+  {"num_key_value_heads", "attention.head_count_kv"},                   \
+  {"head_dim", "attention.key_length"},                                 \
+  {"rms_norm_eps", "attention.layer_norm_rms_epsilon", GgufKind::F32},  \
+  {"rope_theta", "rope.freq_base", GgufKind::F32, false},               \
+  {"sliding_window", "attention.sliding_window"}
+constexpr SettingRule kGemma2Settings[] = {
+    RLX_GEMMA_SETTINGS,
+    {"attn_logit_softcapping", "attn_logit_softcapping", GgufKind::F32},
+    {"final_logit_softcapping", "final_logit_softcapping", GgufKind::F32},
+};
+constexpr SettingRule kGemma3Settings[] = {
+    RLX_GEMMA_SETTINGS,
+    {"rope_local_base_freq", "rope.freq_base_swa", GgufKind::F32, false},
+};
+#undef RLX_GEMMA_SETTINGS
+
 constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama", kLlamaTensors, kDecoderSettings},
     {"mistral", "MistralForCausalLM", "llama", kLlamaTensors, kDecoderSettings},
     {"qwen2", "Qwen2ForCausalLM", "qwen2", kQwen2Tensors, kDecoderSettings},
     {"qwen3", "Qwen3ForCausalLM", "qwen3", kQwen3Tensors, kDecoderSettings},
+    {"gemma2", "Gemma2ForCausalLM", "gemma2", kGemma2Tensors, kGemma2Settings, "gelu_pytorch_tanh"},
+    {"gemma3_text", "Gemma3ForCausalLM", "gemma3", kGemma3Tensors, kGemma3Settings, "gelu_pytorch_tanh"},
 };
 // clang-format on
 

@@ -16,6 +16,7 @@ enum class TensorChange : std::uint8_t {
   None,
   QueryPairs,  // rows of each head of q, first and second half interleaved: GGUF's llama rotates neighbours
   KeyPairs,    // the same of k
+  AddOne,      // norms that multiply by 1 + w get the 1 added
 };
 /// A tensor by both its names; "{}" stands for the number of a layer.
 struct TensorRule {
@@ -33,6 +34,7 @@ struct GgufArchitecture {
   std::string_view gguf;                  // general.architecture
   std::span<const TensorRule> tensors;
   std::span<const SettingRule> settings;
+  std::string_view activation = "silu";
 };
 
 /// All architectures that models are converted of; the first of those with one name in GGUF is what a file of that name

@@ -64,8 +64,9 @@ JsonDocument read_config(const std::string& path) {
 
 class Vocabulary {
  public:
-  Vocabulary(const JsonDocument& json, std::string folder, std::int64_t size)
-      : root_(json.root_object()), source_(json.source()), folder_(std::move(folder)) {
+  Vocabulary(const JsonDocument& json, std::string folder, std::int64_t size,
+             const std::function<void(const std::string&)>& note)
+      : root_(json.root_object()), source_(json.source()), folder_(std::move(folder)), note_(note) {
     if (size < 0 || size > (std::int64_t{1} << 26))
       throw Error(ErrorCode::BadFile, concat_text(source_, ": a vocabulary of ", size, " tokens"));
     tokens_.resize(static_cast<std::size_t>(size));
@@ -119,6 +120,22 @@ class Vocabulary {
     const auto decoder = root_.find("decoder");
     return decoder && !decoder->is_null() && decoder->get_string("type", "") == "ByteLevel";
   }
+  // Whether a space is put before a text: by a normaliser or by the pre-tokeniser that makes spaces visible.
+  bool adds_space() const {
+    const auto steps = [&](const char* part, const char* members) -> std::vector<JsonValue> {
+      const auto v = root_.find(part);
+      if (!v || v->is_null()) return {};
+      if (v->get_string("type", "") == "Sequence") return v->at(members).elements(members);
+      return {*v};
+    };
+    for (const JsonValue& step : steps("normalizer", "normalizers"))
+      if (step.get_string("type", "") == "Prepend") return true;
+    for (const JsonValue& step : steps("pre_tokenizer", "pretokenizers"))
+      if (step.get_string("type", "") == "Metaspace")
+        return step.get_string("prepend_scheme", step.get_bool("add_prefix_space", true) ? "always" : "never") !=
+               "never";
+    return false;
+  }
   std::string pattern_name() const {
     const auto pre = root_.find("pre_tokenizer");
     std::string found;
@@ -154,6 +171,12 @@ class Vocabulary {
       const std::string_view token = t.get_string("content");
       const std::int64_t id = t.get_int("id");
       const bool special = t.get_bool("special", false);
+      if (id >= static_cast<std::int64_t>(tokens_.size())) {
+        if (note_)
+          note_(concat_text("the added token \"", token, "\" is left out: its id ", id, " is beyond the model's ",
+                            tokens_.size(), " tokens"));
+        continue;
+      }
       const bool unknown =
           id >= 0 && id < static_cast<std::int64_t>(kinds_.size()) && kinds_[static_cast<std::size_t>(id)] == kUnknown;
       put(token, id, unknown ? kUnknown : special ? kControl : kUserDefined);
@@ -230,9 +253,8 @@ class Vocabulary {
       for (const char* key : {"add_bos_token", "add_eos_token"})
         if (const auto v = root.find(key); v && v->kind() == JsonKind::Bool)
           out.set_bool(concat_text("tokenizer.ggml.", key), v->as_bool(key));
-      if (!by_bytes && root.find("legacy"))
-        out.set_bool("tokenizer.ggml.add_space_prefix", root.get_bool("add_prefix_space", true));
     }
+    if (!by_bytes) out.set_bool("tokenizer.ggml.add_space_prefix", adds_space());
     const std::string own = join_path(folder_, "chat_template.jinja");
     if (has_file(own)) {
       out.set_string("tokenizer.chat_template", read_file(own));
@@ -244,6 +266,7 @@ class Vocabulary {
 
   JsonValue root_;
   std::string source_, folder_;
+  const std::function<void(const std::string&)>& note_;
   std::vector<std::string> tokens_;
   std::vector<std::int64_t> kinds_;
   std::unordered_map<std::string, std::int64_t> id_of_;
@@ -251,11 +274,12 @@ class Vocabulary {
 
 }  // namespace
 
-bool write_vocabulary(GgufWriter& out, const std::string& folder, std::int64_t vocab_size, const std::string& pre) {
+bool write_vocabulary(GgufWriter& out, const std::string& folder, std::int64_t vocab_size, const std::string& pre,
+                      const std::function<void(const std::string&)>& note) {
   const std::string path = join_path(folder, "tokenizer.json");
   if (!has_file(path)) return false;
   const JsonDocument json = JsonDocument::read(path);
-  Vocabulary(json, folder, vocab_size).write(out, pre);
+  Vocabulary(json, folder, vocab_size, note).write(out, pre);
   return true;
 }
 

@@ -107,8 +107,12 @@ class TypeChoice {
 
 std::int64_t heads_rows(const ConvertedTensor& t) { return t.dims.size() == 1 ? t.dims[0] : t.rows(); }
 
-void order_rows(ConvertedTensor& t, TensorChange change, const ModelSizes& sizes, bool to_gguf) {
+void apply_change(ConvertedTensor& t, TensorChange change, const ModelSizes& sizes, bool to_gguf) {
   if (change == TensorChange::None) return;
+  if (change == TensorChange::AddOne) {
+    t.added = to_gguf ? 1.0F : -1.0F;
+    return;
+  }
   const std::int64_t heads = change == TensorChange::QueryPairs ? sizes.heads : sizes.kv_heads, rows = heads_rows(t);
   if (rows != heads * sizes.head_dim)
     throw Error(ErrorCode::BadFile, concat_text("tensor \"", t.source, "\" has ", rows, " rows, expected ", heads,
@@ -250,7 +254,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
     t.source = std::move(hf), t.name = std::move(gguf);
     t.from = gguf_type_of_view(view, t.source);
     t.dims.assign(view.dims.begin(), view.dims.end());
-    order_rows(t, change, sizes, true);
+    apply_change(t, change, sizes, true);
     tensors.push_back(std::move(t));
   };
   for (const ExpectedTensor& t : expected_tensors(*a, sizes.layers)) {
@@ -303,7 +307,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
     out.set_int("general.file_type", GgufKind::U32, number);
   out.set_int("general.quantization_version", GgufKind::U32, 2);
   write_settings(out, *a, config, sizes);
-  if (!write_vocabulary(out, folder, sizes.vocab, options.pre_tokenizer) && options.note)
+  if (!write_vocabulary(out, folder, sizes.vocab, options.pre_tokenizer, options.note) && options.note)
     options.note(concat_text(folder, " has no tokenizer.json: the file will hold no vocabulary"));
   write_tensors(out, source, tensors, options);
 }
@@ -378,7 +382,7 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
     c.dims.assign(t->dims.begin(), t->dims.end());
     const bool kept = t->type == GgufType::F32 || t->type == GgufType::F16 || t->type == GgufType::BF16;
     c.to = options.type ? *options.type : kept ? t->type : GgufType::F16;
-    order_rows(c, e.rule->change, sizes, false);
+    apply_change(c, e.rule->change, sizes, false);
     tensors.push_back(std::move(c));
   }
   for (const GgufTensor& t : file->tensors())

@@ -140,6 +140,41 @@ TEST_CASE("convert: a folder becomes a file whose metadata and tensors say the s
   }
 }
 
+TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what its files cannot say is refused") {
+  SmallModel m(DType::F16, true);
+  for (int i = 0; i < 2; ++i) {
+    const std::string layer = concat_text("model.layers.", i, ".");
+    for (const char* norm : {"pre_feedforward_layernorm", "post_feedforward_layernorm"})
+      m.add(layer + norm + ".weight", {64}, DType::F16);
+    for (const char* norm : {"q_norm", "k_norm"}) m.add(layer + "self_attn." + norm + ".weight", {16}, DType::F16);
+  }
+  const std::string plain = m.settings;
+  m.settings = plain + R"(, "head_dim": 16, "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh",
+      "query_pre_attn_scalar": 16, "sliding_window": 32, "rope_local_base_freq": 10000.0)";
+  const auto file = GgufFile::open(m.convert("gemma3_text"));
+  CHECK(file->architecture() == "gemma3");
+  CHECK(file->get_int("gemma3.attention.sliding_window") == 32);
+  CHECK(file->get_number("gemma3.rope.freq_base_swa") == 10000);
+  const Tensor norm = file->decoded("blk.1.post_ffw_norm.weight"),
+               own = m.tensors.at("model.layers.1.post_feedforward_layernorm.weight");
+  for (int i = 0; i < 64; ++i) CHECK(norm.at(i) == 1 + own.at(i));
+  convert_to_folder(file->source(), m.dir.file("back"), {});
+  const auto weights = SafetensorsFolder::open(m.dir.file("back"));
+  CHECK(weights->names().size() == m.tensors.size());
+  const TensorView view = *weights->find("model.layers.1.post_feedforward_layernorm.weight");
+  CHECK(Tensor::copy_of(view.data, Shape({64}, view.dtype)).cast(DType::F64).identical(own.cast(DType::F64)));
+  convert_to_gguf(m.dir.file("back"), m.dir.file("again.gguf"), {});
+  CHECK(std::ranges::equal(GgufFile::open(m.dir.file("again.gguf"))->at("blk.1.post_ffw_norm.weight").bytes,
+                           file->at("blk.1.post_ffw_norm.weight").bytes));
+  std::filesystem::remove(m.dir.file("m.gguf"));
+  m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 24)";
+  CHECK(contains(conversion_error(m, "gemma3_text"),
+                 "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma3 cannot say"));
+  m.settings =
+      plain + R"(, "head_dim": 16, "sliding_window": 32, "layer_types": ["full_attention", "sliding_attention"])";
+  CHECK(contains(conversion_error(m, "gemma3_text"), "others than every 6th"));
+}
+
 TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no block divides") {
   SmallModel m(DType::F32);
   std::vector<std::string> notes;
