@@ -162,7 +162,12 @@ void write_settings(GgufWriter& out, const GgufArchitecture& a, const JsonValue&
   const auto scaling = rope_scaling(config);
   if (!scaling) return;
   const std::string_view type = rope_type(*scaling);
-  if (type == "llama3") return;  // a tensor says it
+  if (type == "llama3") {  // a tensor says it; these are for the way back
+    number("rope.scaling.original_context_length", scaling->get_int("original_max_position_embeddings"));
+    out.set_number(key("rope.scaling.low_freq_factor"), GgufKind::F32, scaling->get_number("low_freq_factor"));
+    out.set_number(key("rope.scaling.high_freq_factor"), GgufKind::F32, scaling->get_number("high_freq_factor"));
+    return;
+  }
   if (type != "linear" && type != "yarn") unsupported(concat_text("the rope scaling \"", type, "\""));
   out.set_string(key("rope.scaling.type"), type);
   out.set_number(key("rope.scaling.factor"), GgufKind::F32, scaling->get_number("factor"));
@@ -207,11 +212,13 @@ std::string config_of_gguf(const GgufFile& file, const GgufArchitecture& a, cons
     w.member("sliding_window", v->as_int());
   const std::string_view type = file.get_string(key("rope.scaling.type"), "none");
   if (file.find_tensor("rope_freqs.weight")) {
-    // The numbers of every Llama 3 with such factors; they have to give the file's own.
+    // Where the file does not say them, the numbers of every Llama 3; they have to give the file's own factors.
     const Tensor factors = file.decoded("rope_freqs.weight");
     const std::span<const float> own = factors.values<float>();
     const double largest = own.empty() ? 0 : static_cast<double>(*std::max_element(own.begin(), own.end()));
-    const Llama3Scaling s{largest, 1, 4, 8192};
+    const Llama3Scaling s{largest, file.get_number(key("rope.scaling.low_freq_factor"), 1),
+                          file.get_number(key("rope.scaling.high_freq_factor"), 4),
+                          file.get_int(key("rope.scaling.original_context_length"), 8192)};
     const std::vector<float> made = llama3_factors(s, file.get_number(key("rope.freq_base"), 10000), sizes.head_dim);
     const bool same = made.size() == own.size() &&
                       std::equal(made.begin(), made.end(), own.begin(),

@@ -127,7 +127,8 @@ const GgufArchitecture* find_architecture_of_model_type(std::string_view model_t
   return nullptr;
 }
 
-const GgufArchitecture* find_architecture_of_gguf(std::string_view name) {
+const GgufArchitecture* find_architecture_of_gguf(std::string_view name, bool has_window) {
+  if (name == "llama" && has_window) return find_architecture_of_model_type("mistral");
   for (const GgufArchitecture& a : kArchitectures)
     if (a.gguf == name) return &a;
   return nullptr;

@@ -42,8 +42,8 @@ struct GgufArchitecture {
 std::span<const GgufArchitecture> gguf_architecture_table();
 /// The one with config.json's "model_type", or null.
 const GgufArchitecture* find_architecture_of_model_type(std::string_view model_type);
-/// The one with the metadata's "general.architecture", or null.
-const GgufArchitecture* find_architecture_of_gguf(std::string_view name);
+/// The one with the metadata's "general.architecture", or null; of a llama with a sliding window, Mistral.
+const GgufArchitecture* find_architecture_of_gguf(std::string_view name, bool has_window);
 
 /// A tensor's rule and its layer.
 struct RuledTensor {

@@ -358,7 +358,8 @@ void convert_to_gguf(const std::string& source, const std::string& target, const
 
 void convert_to_folder(const std::string& source, const std::string& folder, const ConvertOptions& options) try {
   const auto file = GgufFile::open(source);
-  const GgufArchitecture* a = find_architecture_of_gguf(file->architecture());
+  const GgufArchitecture* a =
+      find_architecture_of_gguf(file->architecture(), file->find_value("llama.attention.sliding_window") != nullptr);
   if (!a)
     throw Error(ErrorCode::Unsupported, concat_text(source, ": models of architecture \"", file->architecture(),
                                                     "\" are not converted to folders"));
