@@ -36,6 +36,10 @@ class MergeTable {
   void reserve(std::size_t num_merges);
   /// Of equal pairs the last one counts.
   void add(TokenId left, TokenId right, Merge merge);
+  /// Asks for the memory that a find or add of this pair will want.
+  void prefetch(TokenId left, TokenId right) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[slot_of(key_of(left, right))]);
+  }
   /// The merge of a pair, or one that makes -1.
   Merge find(TokenId left, TokenId right) const {
     if (slots_.empty()) return {};

@@ -48,6 +48,10 @@ class Vocabulary {
   /// Bytes of the longest findable token.
   std::size_t longest() const { return longest_; }
 
+  /// Asks for the memory that a find or add of this hash will want, so that many can wait for it together.
+  void prefetch(std::uint64_t hash) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[slot_of(hash)]);
+  }
   std::optional<TokenId> find(std::string_view token) const { return find(hash_text(kHashSeed, token), {}, token); }
   /// The token whose text is `head` followed by `tail`, given the hash of both together.
   std::optional<TokenId> find(std::uint64_t hash, std::string_view head, std::string_view tail) const {

@@ -87,7 +87,11 @@ void read_vocabulary(const JsonValue& model, std::size_t num_tokens, const std::
   std::size_t num_bytes = 0;
   for (const auto& [token, id] : vocabulary) num_bytes += token.size();
   out.reserve(num_tokens, num_bytes);
-  for (const auto& [token, value] : vocabulary) {
+  constexpr std::size_t kAhead = 12;  // look-ups that wait for memory together
+  for (std::size_t i = 0; i < vocabulary.size(); ++i) {
+    if (i + kAhead < vocabulary.size())
+      out.prefetch(Vocabulary::hash_text(Vocabulary::kHashSeed, vocabulary[i + kAhead].first));
+    const auto& [token, value] = vocabulary[i];
     const std::int64_t id = value.as_int(token);
     require_token_id(id, num_tokens, token, source);
     if (out.has(static_cast<TokenId>(id))) {
