@@ -7,6 +7,11 @@ namespace rlx {
 namespace {
 
 const CodePointSet kDigits{{U'0', U'9'}};
+// Those that stand in a string as they are.
+const CodePointSet& raw_characters() {
+  static const CodePointSet set = complement(normalized({{0, 0x1F}, {U'"', U'"'}, {U'\\', U'\\'}}));
+  return set;
+}
 
 }  // namespace
 
@@ -56,9 +61,20 @@ ExprId JsonExpressions::number() {
 }
 
 ExprId JsonExpressions::plain_character(const CodePointSet& set) {
-  static const CodePointSet kRaw = complement(normalized({{0, 0x1F}, {U'"', U'"'}, {U'\\', U'\\'}}));
-  std::vector<ExprId> choices{rules_.one_of(intersection(set, kRaw))};
-  for (const CodePointRange& r : intersection(set, complement(kRaw)))
+  const CodePointSet escaped = intersection(set, complement(raw_characters()));
+  std::vector<ExprId> choices{rules_.one_of(intersection(set, raw_characters()))};
+  if (escaped == complement(raw_characters())) {  // all of them, which are many: written once
+    if (!escaped_) escaped_ = shared("escaped", escaped_character(escaped));
+    choices.push_back(*escaped_);
+  } else {
+    choices.push_back(escaped_character(escaped));
+  }
+  return rules_.choice(std::move(choices));
+}
+
+ExprId JsonExpressions::escaped_character(const CodePointSet& set) {
+  std::vector<ExprId> choices;
+  for (const CodePointRange& r : set)
     for (char32_t c = r.first; c <= r.last; ++c) {
       const std::string quoted = quoted_json(std::string(1, static_cast<char>(c)));
       choices.push_back(rules_.bytes(std::string_view(quoted).substr(1, quoted.size() - 2)));
@@ -68,7 +84,7 @@ ExprId JsonExpressions::plain_character(const CodePointSet& set) {
 
 ExprId JsonExpressions::character() {
   if (!character_) {
-    const ExprId raw = rules_.one_of(complement(normalized({{0, 0x1F}, {U'"', U'"'}, {U'\\', U'\\'}})));
+    const ExprId raw = rules_.one_of(raw_characters());
     const CodePointSet hex{{U'0', U'9'}, {U'A', U'F'}, {U'a', U'f'}};
     const auto digits = [&](std::uint32_t n) { return rules_.repeat(rules_.one_of(hex), n, n); };
     const ExprId d = rules_.one_of({{U'D', U'D'}, {U'd', U'd'}});
@@ -103,7 +119,10 @@ ExprId JsonExpressions::string(std::uint32_t min, std::uint32_t max) {
 ExprId JsonExpressions::other_string(std::vector<std::u32string> names) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  if (!any_character_) any_character_ = plain_character(complement({}));
+  if (!any_rest_) {
+    const ExprId any = rules_.repeat(plain_character(complement({})), 0, kUnbounded);
+    any_rest_ = shared("rest of a string", rules_.sequence({any, rules_.bytes("\"")}));
+  }
   return shared("another name", rules_.sequence({rules_.bytes("\""), other_rest(names, 0, names.size(), 0)}));
 }
 
@@ -124,8 +143,7 @@ ExprId JsonExpressions::other_rest(const std::vector<std::u32string>& names, std
     taken.push_back({c, c});
     begin = next;
   }
-  const ExprId free = rules_.sequence({rules_.repeat(*any_character_, 0, kUnbounded), rules_.bytes("\"")});
-  choices.push_back(rules_.sequence({plain_character(complement(normalized(std::move(taken)))), free}));
+  choices.push_back(rules_.sequence({plain_character(complement(normalized(std::move(taken)))), *any_rest_}));
   return rules_.choice(std::move(choices));
 }
 

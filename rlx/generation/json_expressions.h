@@ -44,13 +44,14 @@ class JsonExpressions {
  private:
   ExprId shared(std::string name, ExprId body);
   ExprId character();
+  ExprId escaped_character(const CodePointSet& set);
   ExprId whole_number();
   ExprId other_rest(const std::vector<std::u32string>& names, std::size_t begin, std::size_t end, std::size_t depth);
 
   GrammarRules& rules_;
   const JsonSchemaOptions options_;
   ExprId space_ = 0, comma_ = 0, colon_ = 0;
-  std::optional<ExprId> number_, integer_, character_, any_character_, any_;
+  std::optional<ExprId> number_, integer_, character_, escaped_, any_rest_, any_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, ExprId> strings_;
 };
 

@@ -94,14 +94,15 @@ class NfaBuilder {
   StateId build_repeat(const GrammarExpr& e, StateId from) {
     const ExprId part = e.children[0];
     const std::uint32_t min = sizes_.nullable(part) ? 0 : e.min;  // empty matches make up for what is missing
-    from = build_copies(part, min, from, kNoState);
     if (e.max == kUnbounded) {
+      if (min > 1) from = build_copies(part, min - 1, from, kNoState);
       const StateId loop = add();
       states_[from].jumps.push_back(loop);
       const StateId end = build(part, loop);
       states_[end].jumps.push_back(loop);
-      return loop;
+      return min == 0 ? loop : end;
     }
+    from = build_copies(part, min, from, kNoState);
     if (e.max == min) return from;
     const StateId to = add();
     from = build_copies(part, e.max - min, from, to);

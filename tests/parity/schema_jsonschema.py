@@ -4,11 +4,11 @@
     ninja -C build/dev schema_texts
     schema_jsonschema.py --tool build/dev/tests/schema_texts [--venv DIR] [--schemas N] [--texts N] [--seed N]
 
-The package comes from PyPI, at the version bench/peers pins, into an environment that is removed afterwards; --venv DIR
-reuses one. For schemas written here and N random ones: every text that a random walk over the token masks makes must parse
-as JSON and be valid, and every valid instance that a generator of its own makes from the schema must be accepted, as
-Python writes it, in three forms of whitespace. Instances made invalid by a small change, which the package says they
-are, must be refused. Exit status 0 when everything agrees.
+The package comes from PyPI, at the version bench/peers pins, into an environment that is removed afterwards; --venv
+DIR reuses one. For schemas written here and N random ones: every text that a random walk over the token masks makes
+must parse as JSON and be valid, and every valid instance that a generator of its own makes from the schema must be
+accepted, as Python writes it, in three forms of whitespace. Instances made invalid by a small change, which the
+package says they are, must be refused. Exit status 0 when everything agrees.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "peers"))
 from venv_peers import environment  # noqa: E402
 
-LETTERS = 'abz09 _-"\\/\n\té€😀'
+LETTERS = "abz09 _-\"\\/\n\té€😀"
 
 HAND_PICKED = [
     {},

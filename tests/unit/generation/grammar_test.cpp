@@ -8,6 +8,7 @@
 #include <ctime>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "rlx/generation/code_points.h"
 #include "rlx/ir/utf8.h"
@@ -302,6 +303,9 @@ TEST_CASE("grammar: counts of repetitions are exact, however large") {
   CHECK(matches("root ::= (\"a\"?){1000000000}", "aaa"));
   CHECK(matches("root ::= (((\"a\"?){1000}){1000}){1000}", repeated("a", 3000)));
   CHECK(matches("root ::= ((\"a\"*)*)*", repeated("a", 300)));
+  CHECK(matches("root ::= " + repeated("(", 200) + "\"a\"" + repeated(")+", 200), repeated("a", 300)));
+  CHECK_FALSE(matches("root ::= (\"a\"+ \"b\"){2,}", "aab"));
+  CHECK(matches("root ::= (\"a\"+ \"b\"){2,}", "aababab"));
 }
 
 TEST_CASE("grammar: hostile grammars take little time, or say why not") {
@@ -363,6 +367,33 @@ TEST_CASE("grammar: a long sequence keeps what it needs when the shared stacks a
   CHECK(m.mask()[0] == 0b101);
   CHECK(m.accept_bytes("x]"));
   CHECK(m.can_end());
+}
+
+TEST_CASE("grammar: sequences in several threads share masks") {
+  const TokenTrie trie(small_vocabulary(3));
+  const Grammar g = Grammar::from_gbnf("root ::= (\"a\" root \"b\" | [b-c\xC3\xA9] root | \"c\" | \"\xE2\x82\xAC\")*");
+  // The tokens and masks of a random walk.
+  const auto walk = [&](const GrammarMasks& masks, unsigned seed) {
+    std::mt19937 rng(seed);
+    std::vector<std::uint32_t> out;
+    GrammarMatcher m(masks);
+    for (int i = 0; i < 40 && !m.ended(); ++i) {
+      const std::vector<std::uint32_t> mask(m.mask().begin(), m.mask().end());
+      out.insert(out.end(), mask.begin(), mask.end());
+      std::size_t id = rng() % trie.size();
+      while ((mask[id / 32] >> id % 32 & 1U) == 0) id = (id + 1) % trie.size();
+      CHECK(m.accept(static_cast<TokenId>(id)));
+      if (i % 7 == 6) m.rewind(rng() % 4);
+    }
+    return out;
+  };
+  constexpr unsigned kThreads = 4;
+  const GrammarMasks shared(g, trie);
+  std::vector<std::vector<std::uint32_t>> got(kThreads);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { got[t] = walk(shared, t); });
+  for (std::thread& t : threads) t.join();
+  for (unsigned t = 0; t < kThreads; ++t) CHECK(got[t] == walk(GrammarMasks(g, trie), t));
 }
 
 }  // namespace rlx

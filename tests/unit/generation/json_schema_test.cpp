@@ -166,6 +166,10 @@ TEST_CASE("json schema: arrays and objects") {
               {"{}", R"({"a":1})"});
   check_texts(R"({"type":"object","required":["x"]})", {R"({"x":[]})", R"({"x":1,"y":2})"}, {"{}", R"({"y":2})"});
   check_texts(R"({"type":"object","properties":{"a":{"type":"null"}}})", {R"({"a":null,"b":1})"}, {});
+  std::string many = R"({"type":"object","properties":{)";
+  for (int i = 0; i < 3000; ++i) many += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":{\"type\":\"null\"}";
+  check_texts(many + R"(},"additionalProperties":{"type":"integer"}})",
+              {R"({"p1":null,"p2999":null,"p":1,"p3000":2,"p\n":3})"}, {R"({"p17":1})", R"({"p2":null,"p1":null})"});
   const JsonSchemaOptions closed{JsonWhitespace::None, 0, true};
   check_texts(R"({"type":"object","properties":{"a":{"type":"null"}}})", {R"({"a":null})", "{}"},
               {R"({"a":null,"b":1})"}, closed);
