@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-bool has_file(const std::filesystem::path& path) {
+bool is_regular(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path, ignored);
 }
@@ -24,7 +24,7 @@ void add_end(std::vector<TokenId>& ends, std::int64_t id, const DecoderConfig& c
 
 // "eos_token_id" is a number or several.
 bool add_ends_of(const std::filesystem::path& file, std::vector<TokenId>& ends, const DecoderConfig& config) {
-  if (!has_file(file)) return false;
+  if (!is_regular(file)) return false;
   const JsonDocument document = JsonDocument::read(file.string());
   const auto found = document.root_object().find("eos_token_id");
   if (!found || found->is_null()) return false;
@@ -64,7 +64,7 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
 
 }  // namespace
 
-bool is_gguf_path(const std::string& path) { return has_file(path); }
+bool is_gguf_path(const std::string& path) { return is_regular(path); }
 
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options, const Session& session) {
   return is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);

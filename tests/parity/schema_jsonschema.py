@@ -21,7 +21,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "peers"))
 from venv_peers import environment  # noqa: E402
 
-LETTERS = "abz09 _-\"\\/\n\té€😀"
+LETTERS = 'abz09 _-"\\/\n\té€😀'
 
 HAND_PICKED = [
     {},
