@@ -41,7 +41,7 @@ struct ChatArgs : ModelArgs {
 DecoderOptions decoder_options(const ModelArgs& args) {
   DecoderOptions o;
   o.context = args.context;
-  o.page = 16;
+  o.page = 64;  // a multiple of 64: answers do not depend on pages
   if (args.cache == "bf16")
     o.cache_dtype = DType::BF16;
   else if (args.cache == "f16")

@@ -34,34 +34,6 @@ std::vector<JsonValue> steps_of(const JsonValue& pre) {
   return {pre};
 }
 
-// tokenizer_config.json of many models says 10^30 where a length has no limit, which JsonDocument takes for a mistake:
-// whole numbers of 19 digits or more become fractions, outside of strings.
-JsonDocument read_config(const std::string& path) {
-  const std::string text = read_file(path);
-  std::string out;
-  out.reserve(text.size());
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    std::size_t end = i + 1;
-    if (quoted && c == '\\') {
-      end = std::min(i + 2, text.size());
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && c >= '0' && c <= '9') {
-      end = std::min(text.find_first_not_of("0123456789.eE+-", i), text.size());
-      const std::string_view number = std::string_view(text).substr(i, end - i);
-      out += number;
-      if (number.size() >= 19 && number.find_first_of(".eE") == std::string_view::npos) out += ".0";
-      i = end;
-      continue;
-    }
-    out.append(text, i, end - i);
-    i = end;
-  }
-  return JsonDocument::parse(out, path);
-}
-
 class Vocabulary {
  public:
   Vocabulary(const JsonDocument& json, std::string folder, std::int64_t size,
@@ -234,7 +206,7 @@ class Vocabulary {
     std::optional<JsonDocument> config, generation, model;
     const auto read = [&](const char* name, std::optional<JsonDocument>& into) {
       const std::string path = join_path(folder_, name);
-      if (has_file(path)) into = read_config(path);
+      if (has_file(path)) into = JsonDocument::read(path);
     };
     read("tokenizer_config.json", config), read("generation_config.json", generation), read("config.json", model);
     for (const Special& s : kSpecial) {

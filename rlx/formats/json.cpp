@@ -32,6 +32,13 @@ class JsonErrorFinder {
     return {at_, expected_};
   }
 
+  // The ends of whole numbers beyond 64 bits, which JSON allows, where nothing else is wrong; none otherwise.
+  std::vector<std::size_t> large_integers() {
+    if (!skip_value(0)) return {};
+    skip_space();
+    return at_ == text_.size() ? std::move(large_) : std::vector<std::size_t>();
+  }
+
  private:
   bool stop(std::string expected) {
     expected_ = std::move(expected);
@@ -90,6 +97,10 @@ class JsonErrorFinder {
       else
         (void)std::strtoull(number.c_str(), nullptr, 10);
       if (errno != ERANGE) return true;
+      if (std::isfinite(std::strtod(number.c_str(), nullptr))) {
+        large_.push_back(at_);
+        return true;
+      }
     }
     at_ = start;
     return stop("a number that fits 64 bits");
@@ -156,6 +167,7 @@ class JsonErrorFinder {
   std::string_view text_;
   std::size_t at_ = 0;
   std::string expected_;
+  std::vector<std::size_t> large_;
 };
 
 [[noreturn]] void throw_bad_json(std::string_view text, const std::string& source, std::string_view reason) {
@@ -371,7 +383,20 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source) try 
   // The parser reads past the end of its input, so simdjson copies the text into a padded buffer of its own here.
   // It copies with memcpy, which an empty text without a pointer would break.
   const char* data = text.empty() ? "" : text.data();
-  const simdjson::error_code code = impl->parser.parse(data, text.size()).get(impl->root);
+  simdjson::error_code code = impl->parser.parse(data, text.size()).get(impl->root);
+  // Whole numbers beyond 64 bits (10^30 stands for "no limit" in many models' files) are read as F64, as others do.
+  if (code != simdjson::SUCCESS && code != simdjson::MEMALLOC) {
+    if (const std::vector<std::size_t> ends = JsonErrorFinder(text).large_integers(); !ends.empty()) {
+      std::string with_fractions;
+      std::size_t from = 0;
+      for (const std::size_t end : ends) {
+        with_fractions.append(text.substr(from, end - from)).append(".0");
+        from = end;
+      }
+      with_fractions.append(text.substr(from));
+      code = impl->parser.parse(with_fractions).get(impl->root);
+    }
+  }
   if (code == simdjson::MEMALLOC)
     throw Error(ErrorCode::OutOfMemory,
                 concat_text(impl->source, ": there is no memory to parse ", text.size(), " bytes of JSON"));

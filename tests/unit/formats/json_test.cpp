@@ -65,12 +65,23 @@ TEST_CASE("json: faults are placed") {
   CHECK(contains(message("[\"\xc3\xa9\xe2\x82\"]"), "at byte 4 (line 1, column 5): expected valid UTF-8"));
   CHECK(
       message("[\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\", -9223372036854775808, 18446744073709551615, 1e308]").empty());
-  for (const char* number :
-       {"18446744073709551616", "-9223372036854775809", "1000000000000000000000000000000", "1e309", "-1.5e999"})
+  for (const std::string& number : {std::string("1e309"), std::string("-1.5e999"), std::string(400, '9')})
     CHECK(contains(message(concat_text("{\"a\":", number, "}")),
                    "at byte 5 (line 1, column 6): expected a number that fits 64 bits"));
   CHECK(contains(message(std::string(5000, '[')), "1024 nested levels"));
   CHECK(contains(message(std::string_view("[1]\0", 4)), "byte 3"));
+}
+
+TEST_CASE("json: whole numbers beyond 64 bits are read as numbers") {
+  const JsonDocument d = JsonDocument::parse(
+      R"({"model_max_length":1000000000000000019884624838656,"a":[-9223372036854775809, 18446744073709551616 ],)"
+      R"("b":"\"18446744073709551616","c":18446744073709551615})",
+      "t.json");
+  CHECK(d.root().get_number("model_max_length") == 1e30);
+  CHECK(d.root().at("a").elements("a")[0].as_number("a") == -9223372036854775808.0);
+  CHECK(d.root().at("a").elements("a")[1].kind() == JsonKind::Number);
+  CHECK(d.root().get_string("b") == "\"18446744073709551616");
+  CHECK(d.root().at("c").kind() == JsonKind::Integer);
 }
 
 TEST_CASE("json: an empty text without a pointer is a fault of the text") {
