@@ -296,6 +296,74 @@ TEST_CASE("convert: what ended early goes on, to the same bytes") {
   CHECK(SafetensorsFolder::open(m.dir.file("back"))->names().size() == m.tensors.size());
 }
 
+TEST_CASE("convert: vocabularies of bytes and of SentencePiece, special tokens, and patterns without a name") {
+  const std::string bytes =
+      R"("pre_tokenizer": {"type": "ByteLevel", "use_regex": true}, "decoder": {"type": "ByteLevel"},
+      "added_tokens": [{"id": 3, "content": "<|end|>", "special": true},
+                       {"id": 4, "content": "<tool>", "special": false},
+                       {"id": 40, "content": "<beyond>", "special": true}],
+      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]})";
+  SmallModel m;
+  m.dir.write("hf/tokenizer.json", "{" + bytes + "}");
+  m.dir.write("hf/tokenizer_config.json",
+              R"({"model_max_length": 1000000000000000019884624838656, "add_bos_token": false,
+      "eos_token": {"content": "<|end|>"}, "bos_token": null, "chat_template": "{{ 10000000000000000000000 }}"})");
+  m.dir.write("hf/generation_config.json", R"({"bos_token_id": [0, 1], "pad_token_id": 3})");
+  std::vector<std::string> notes;
+  ConvertOptions options;
+  options.note = [&](const std::string& text) { notes.push_back(text); };
+  auto file = GgufFile::open(m.convert("llama", options));
+  CHECK(notes == std::vector<std::string>{
+                     "the added token \"<beyond>\" is left out: its id 40 is beyond the model's 40 tokens"});
+  CHECK(file->get_string("tokenizer.ggml.model") == "gpt2");
+  CHECK(file->get_string("tokenizer.ggml.pre") == "gpt-2");
+  const std::vector<std::string_view> tokens = file->value("tokenizer.ggml.tokens").strings();
+  REQUIRE(tokens.size() == 40);
+  CHECK(tokens[2] == "ab");
+  CHECK(tokens[3] == "<|end|>");
+  CHECK(tokens[39] == "[PAD39]");
+  const std::vector<std::int64_t> kinds = file->value("tokenizer.ggml.token_type").ints();
+  CHECK(std::vector<std::int64_t>(kinds.begin(), kinds.begin() + 6) == std::vector<std::int64_t>{1, 1, 1, 3, 4, 5});
+  CHECK(file->value("tokenizer.ggml.merges").strings() == std::vector<std::string_view>{"a b"});
+  CHECK(file->find_value("tokenizer.ggml.scores") == nullptr);
+  CHECK(file->get_int("tokenizer.ggml.eos_token_id") == 3);
+  CHECK(file->get_int("tokenizer.ggml.bos_token_id") == 0);
+  CHECK(file->get_int("tokenizer.ggml.padding_token_id") == 3);
+  CHECK_FALSE(file->get_bool("tokenizer.ggml.add_bos_token"));
+  CHECK(file->get_string("tokenizer.chat_template") == "{{ 10000000000000000000000 }}");
+  m.dir.write("hf/chat_template.jinja", "own");
+  CHECK(GgufFile::open(m.convert("llama"))->get_string("tokenizer.chat_template") == "own");
+
+  m.dir.write("hf/tokenizer.json",
+              R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}]},
+      "model": {"type": "BPE", "byte_fallback": true, "unk_token": "<unk>",
+                "vocab": {"<unk>": 0, "<0x41>": 1, "a": 2, "b": 3, "ab": 4, "abab": 5},
+                "merges": [["a", "b"], ["ab", "ab"]]}})");
+  file = GgufFile::open(m.convert("llama"));
+  CHECK(file->get_string("tokenizer.ggml.model") == "llama");
+  CHECK(file->get_bool("tokenizer.ggml.add_space_prefix"));
+  const std::vector<float> scores = file->value("tokenizer.ggml.scores").floats();
+  CHECK(scores[4] > scores[5]);
+  CHECK(scores[5] > scores[2]);
+  const std::vector<std::int64_t> pieces = file->value("tokenizer.ggml.token_type").ints();
+  CHECK(std::vector<std::int64_t>(pieces.begin(), pieces.begin() + 3) == std::vector<std::int64_t>{2, 6, 1});
+  std::filesystem::remove(m.dir.file("m.gguf"));
+
+  m.dir.write("hf/tokenizer.json",
+              R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "x"}}, "decoder": {"type": "ByteLevel"},
+      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  CHECK(contains(conversion_error(m, "llama"),
+                 "has no name here\n  hint: give the name that llama.cpp has for it with --pre"));
+  options.pre_tokenizer = "own-pre";
+  CHECK(GgufFile::open(m.convert("llama", options))->get_string("tokenizer.ggml.pre") == "own-pre");
+  std::filesystem::remove(m.dir.file("m.gguf"));
+  m.dir.write("hf/tokenizer.json", R"({"model": {"type": "WordPiece", "vocab": {"a": 0}}})");
+  CHECK(contains(conversion_error(m, "llama"), "its model is \"WordPiece\", BPE alone is converted"));
+  m.dir.write("hf/tokenizer.json",
+              R"({"decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 40}, "merges": []}})");
+  CHECK(contains(conversion_error(m, "llama"), "the token \"a\" has the id 40, the model has 40 tokens"));
+}
+
 TEST_CASE("convert: rope scalings of both forms") {
   SmallModel m;
   m.settings +=
