@@ -119,10 +119,11 @@ ImportanceFile::ImportanceFile(const std::string& path) : path_(path) {
   }
 }
 
-std::span<const float> ImportanceFile::of(const std::string& name, std::int64_t row) const {
+std::span<const float> ImportanceFile::of(const std::string& name, std::int64_t row, std::int64_t matrices) const {
   const auto found = weights_.find(name);
   if (found == weights_.end()) return {};
-  if (static_cast<std::int64_t>(found->second.size()) != row)
+  const auto size = static_cast<std::int64_t>(found->second.size());
+  if (size != row && size != row * matrices)
     throw Error(ErrorCode::BadFile, concat_text(path_, ": importance of \"", name, "\" has ", found->second.size(),
                                                 " numbers, the matrix has ", row, " columns"));
   return found->second;
@@ -171,7 +172,8 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
     return;
   }
   const bool makes_blocks = !gguf_type_info(t.to).dtype;
-  const std::span<const float> weights = makes_blocks ? importance.of(t.name, row) : std::span<const float>();
+  const std::int64_t matrices = t.dims.size() > 2 ? rows / t.dims[t.dims.size() - 2] : 1;  // of experts, for example
+  const std::span<const float> weights = makes_blocks ? importance.of(t.name, row, matrices) : std::span<const float>();
   const std::int64_t slice = std::max<std::int64_t>(1, static_cast<std::int64_t>(kSliceElements) / row);
   std::vector<std::byte> made(static_cast<std::size_t>(std::min(slice, rows)) * out_bytes);
   for (std::int64_t first = 0; first < rows; first += slice) {
@@ -203,7 +205,9 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
                           concat_text("tensor \"", t.source, "\": element ", i, " of row ", source_row(first + r),
                                       " is ", static_cast<double>(x[i]), ", which blocks of ",
                                       gguf_type_info(t.to).name, " cannot hold"));
-        encode(t.to, x, weights, out);
+        // Of each matrix, or one set for all.
+        const auto own = weights.size() > x.size() ? static_cast<std::size_t>((first + r) / (rows / matrices)) : 0;
+        encode(t.to, x, weights.empty() ? weights : weights.subspan(own * x.size(), x.size()), out);
       }
     });
     write({made.data(), static_cast<std::size_t>(now) * out_bytes});

@@ -36,8 +36,9 @@ class ImportanceFile {
   ImportanceFile() = default;
   /// Errors: those of the readers; BadFile for weights that are negative or no numbers.
   explicit ImportanceFile(const std::string& path);
-  /// Those of a matrix with rows of `row` elements; none when the file has none. Errors: BadFile for another count.
-  std::span<const float> of(const std::string& name, std::int64_t row) const;
+  /// Those of a matrix with rows of `row` elements, or of each of `matrices` one after the other; none when the file
+  /// has none. Errors: BadFile for another count.
+  std::span<const float> of(const std::string& name, std::int64_t row, std::int64_t matrices) const;
   bool empty() const { return path_.empty(); }
 
  private:

@@ -54,7 +54,7 @@ class GgufFile final : public WeightLoader {
   /// The tensor called `name` as a Tensor (of `stored_dims`) that shares the mapping and keeps `file` alive; errors as
   /// `at`.
   static Tensor tensor(const std::shared_ptr<const GgufFile>& file, std::string_view name);
-  /// The tensor called `name` decoded to F32 [dims..]; errors as `at`, Unsupported for integers of 64 bits and F64.
+  /// The tensor called `name` decoded to F32 [dims..]; errors as `at`, Unsupported for integers and F64.
   Tensor decoded(std::string_view name) const;
 
   /// All metadata, in the order of the file (of the first part, when there are several).

@@ -69,7 +69,7 @@ std::optional<GgufType> parse_gguf_type(std::string_view name);
 GgufType gguf_type_of(QuantScheme scheme);
 
 /// Decodes whole blocks of `bytes` into `out`, in F32; equal to the format's reference bit for bit. Errors:
-/// InvalidArgument when the sizes do not fit together.
+/// InvalidArgument when the sizes do not fit together, Unsupported for integers and F64.
 void decode_gguf(GgufType type, std::span<const std::byte> bytes, std::span<float> out);
 
 }  // namespace rlx

@@ -261,6 +261,41 @@ TEST_CASE("convert: importance weights lower the error of the columns that they 
   CHECK(contains(conversion_error(m, "llama", options), "importance of \"x\": a weight is -1"));
 }
 
+TEST_CASE("convert: matrices of experts have importance weights of their own") {
+  const test::TempDir dir;
+  const std::vector<std::int64_t> dims{2, 8, 32}, columns{2, 32}, counts{2};
+  std::vector<float> x(512), sums(64, 0.01F);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) / 101 - 0.5F;
+  sums[3] = 100, sums[32 + 9] = 100;  // column 3 of the first, column 9 of the second
+  const float one[] = {1, 1};
+  GgufWriter model(dir.file("m.gguf")), imatrix(dir.file("w.gguf"));
+  model.add_tensor("experts", GgufType::F32, dims);
+  model.begin();
+  model.write(std::as_bytes(std::span(x)));
+  model.commit();
+  imatrix.add_tensor("experts.in_sum2", GgufType::F32, columns);
+  imatrix.add_tensor("experts.counts", GgufType::F32, counts);
+  imatrix.begin();
+  imatrix.write(std::as_bytes(std::span(sums)));
+  imatrix.write(std::as_bytes(std::span(one)));
+  imatrix.commit();
+  ConvertOptions options;
+  options.type = GgufType::Q4_0;
+  options.importance = dir.file("w.gguf");
+  convert_to_gguf(dir.file("m.gguf"), dir.file("q.gguf"), options);
+  const Tensor y = GgufFile::open(dir.file("q.gguf"))->decoded("experts");
+  const auto error = [&](int expert, int column) {
+    double sum = 0;
+    for (int r = 0; r < 8; ++r) {
+      const int i = (expert * 8 + r) * 32 + column;
+      sum += std::pow(y.at(i) - static_cast<double>(x[static_cast<std::size_t>(i)]), 2);
+    }
+    return sum;
+  };
+  CHECK(error(0, 3) < 0.2 * error(0, 9));
+  CHECK(error(1, 9) < 0.2 * error(1, 3));
+}
+
 TEST_CASE("convert: what ended early goes on, to the same bytes") {
   SmallModel m(DType::F32);
   ConvertOptions options;
