@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 namespace rlx::cpu {
 namespace {
@@ -29,9 +31,14 @@ class StripColumn {
     at_ = strips + column / lanes_ * traits_.strip_bytes(k / kStripGroup, lanes_);
   }
 
-  // The numbers of block `b`, which is group b, or the unit b of eight.
+  // Block `b`, which is group b, or the unit b of eight.
   void put(std::int64_t b, const BlockNumbers& n) {
     const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
+    put_scales(first, n);
+    for (std::int64_t g = 0; g < groups; ++g) put_codes(first + g, n.codes.data() + g * kStripGroup);
+  }
+  // All numbers of a block but its codes, into the unit of group `first`.
+  void put_scales(std::int64_t first, const BlockNumbers& n) {
     std::byte* unit = at_ + traits_.unit_at(first, lanes_);
     put_half(unit + d_at(first), n.d);
     if (traits_.mins()) put_half(unit + m_at(first), n.m);
@@ -45,15 +52,16 @@ class StripColumn {
         for (std::int64_t p = 0; p < 2; ++p) put_byte(unit + small_at(g) + p * lanes_, n.scale[index(2 * g + p)]);
       put_half(unit + traits_.header_bytes(lanes_) - 2 * lanes_ + 2 * lane_, 0);  // behind the scales
     }
-    for (std::int64_t g = 0; g < groups; ++g)
-      for (std::int64_t j = 0; j < words(); ++j) {
-        std::uint8_t bytes[4];
-        for (std::int64_t i = 0; i < 4; ++i) {
-          const std::uint8_t* code = n.codes.data() + g * kStripGroup + 4 * j + i;
-          bytes[i] = static_cast<std::uint8_t>(traits_.nibbles ? code[0] | code[16] << 4 : code[0]);
-        }
-        std::memcpy(word(first + g, j), bytes, 4);
-      }
+  }
+  // The 32 codes of group `g`, none above 15 where they are nibbles: eight at a time.
+  void put_codes(std::int64_t g, const std::uint8_t* codes) {
+    std::uint64_t eight[4];
+    std::memcpy(eight, codes, sizeof eight);
+    if (traits_.nibbles) eight[0] |= eight[2] << 4, eight[1] |= eight[3] << 4;
+    std::uint8_t bytes[kStripGroup];
+    std::memcpy(bytes, eight, sizeof bytes);
+    std::byte* to = word(g, 0);
+    for (std::int64_t j = 0; j < words(); ++j) std::memcpy(to + j * lanes_ * 4, bytes + 4 * j, 4);
   }
   BlockNumbers get(std::int64_t b) const {
     BlockNumbers n;
@@ -88,11 +96,13 @@ class StripColumn {
     std::memcpy(unit + d_at(b), block, 2);
     if (traits_.mins()) std::memcpy(unit + m_at(b), block + 2, 2);
     const std::byte* codes = block + (traits_.mins() ? 4 : 2);
-    for (std::int64_t j = 0; j < words(); ++j) {
+    const std::uint32_t flip = kind_ == StripKind::Q8_0 ? 0x80808080U : 0;
+    std::byte* to = word(b, 0);
+    for (std::int64_t j = 0; j < words(); ++j, to += lanes_ * 4) {
       std::uint32_t four;
       std::memcpy(&four, codes + 4 * j, 4);
-      if (kind_ == StripKind::Q8_0) four ^= 0x80808080U;
-      std::memcpy(word(b, j), &four, 4);
+      four ^= flip;
+      std::memcpy(to, &four, 4);
     }
   }
 
@@ -138,6 +148,41 @@ class StripColumn {
   std::int64_t lanes_, lane_;
   std::byte* at_;
 };
+
+// A block of 256 whose codes lie in runs of whole groups, as `BlockBits` says: those of a group have one shift.
+void put_runs(StripColumn& column, std::int64_t b, const BlockLayout& l, const std::uint8_t* block) {
+  const auto group_bits = [&](const BlockBits& bits, int g) {
+    const int shifts = 8 / bits.width, first = g * static_cast<int>(kStripGroup);
+    return std::pair{block + bits.at + first / (bits.run * shifts) * bits.run + first % bits.run,
+                     first / bits.run % shifts * bits.width};
+  };
+  BlockNumbers n;
+  std::memcpy(&n.d, block + l.d_at, 2);
+  if (l.m_at >= 0) std::memcpy(&n.m, block + l.m_at, 2);
+  const std::uint8_t* p = block + l.scales_at;
+  for (std::size_t g = 0; g < 4 && l.scales == GroupScales::SixBitPairs; ++g) {
+    n.scale[g] = static_cast<std::int8_t>(p[g] & 63), n.min[g] = static_cast<std::int8_t>(p[4 + g] & 63);
+    n.scale[g + 4] = static_cast<std::int8_t>((p[8 + g] & 15) | (p[g] >> 2 & 48));
+    n.min[g + 4] = static_cast<std::int8_t>(p[8 + g] >> 4 | (p[4 + g] >> 2 & 48));
+  }
+  if (l.scales == GroupScales::SignedBytes) std::memcpy(n.scale.data(), p, n.scale.size());
+  column.put_scales(8 * b, n);
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  for (int g = 0; g < 8; ++g) {
+    std::uint8_t codes[kStripGroup];
+    const auto [low, low_shift] = group_bits(l.low, g);
+    const auto [high, high_shift] = l.high.bytes > 0 ? group_bits(l.high, g) : std::pair{low, 0};
+    const std::uint64_t high_mask = l.high.bytes > 0 ? kOnes * ((1U << l.high.width) - 1U) : 0;
+    for (int i = 0; i < kStripGroup; i += 8) {
+      std::uint64_t eight, above;  // what a shift brings in from the next byte the mask takes away
+      std::memcpy(&eight, low + i, 8);
+      std::memcpy(&above, high + i, 8);
+      eight = (eight >> low_shift & kOnes * 15U) | (above >> high_shift & high_mask) << 4;
+      std::memcpy(codes + i, &eight, 8);
+    }
+    column.put_codes(8 * b + g, codes);
+  }
+}
 
 // Calls f(column of the matrix, first block of the source's column).
 template <class F>
@@ -187,28 +232,29 @@ std::int64_t strip_chunk(const Form& form, std::int64_t k) {
 void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to) {
   const Strips strips = *strips_of(s.op.form);
   const BlockLayout& l = block_layout(s.op.scheme);
-  const std::int64_t each = s.op.k / l.elements;  // blocks of a column
+  const std::int64_t each = s.op.k / l.elements, groups = s.op.k / kStripGroup;
   const bool moved = l.elements == kStripGroup && (l.low.width == 8 || l.high.bytes == 0);
-  if (moved) {
-    // Blocks of the columns of a strip by turns: what is written is one stream.
-    for (std::int64_t j = s.begin; j < s.end;) {
-      const std::int64_t stop = std::min(s.end, (s.first + j) / strips.lanes * strips.lanes + strips.lanes - s.first);
-      for (std::int64_t b = 0; b < each; ++b)
-        for (std::int64_t c = j; c < stop; ++c) {
-          const std::int64_t from = (s.source.offset + c * s.source.n_stride) / l.elements + b;
-          StripColumn(strips, s.op.k, s.first + c, to).move_block(b, blocks + from * l.bytes);
-        }
-      j = stop;
-    }
-  } else {
-    for_source_columns(s, [&](std::int64_t column, std::int64_t first) {
-      StripColumn c(strips, s.op.k, column, to);
-      for (std::int64_t b = 0; b < each; ++b)
-        c.put(b, unpack_block(s.op.scheme, {blocks + (first + b) * l.bytes, static_cast<std::size_t>(l.bytes)}));
-    });
+  const bool in_runs = l.low.run % kStripGroup == 0 && l.high.run % kStripGroup == 0;
+  std::vector<StripColumn> columns;
+  // Blocks of the columns of a strip by turns: what is written is one stream.
+  for (std::int64_t j = s.begin; j < s.end;) {
+    const std::int64_t stop = std::min(s.end, (s.first + j) / strips.lanes * strips.lanes + strips.lanes - s.first);
+    columns.clear();
+    for (std::int64_t c = j; c < stop; ++c) columns.emplace_back(strips, s.op.k, s.first + c, to);
+    for (std::int64_t b = 0; b < each; ++b)
+      for (std::int64_t c = j; c < stop; ++c) {
+        StripColumn& column = columns[static_cast<std::size_t>(c - j)];
+        const std::byte* block = blocks + ((s.source.offset + c * s.source.n_stride) / l.elements + b) * l.bytes;
+        if (moved)
+          column.move_block(b, block);
+        else if (in_runs)
+          put_runs(column, b, l, reinterpret_cast<const std::uint8_t*>(block));
+        else
+          column.put(b, unpack_block(s.op.scheme, {block, static_cast<std::size_t>(l.bytes)}));
+      }
+    for (StripColumn& column : columns) column.clear_tail(groups);
+    j = stop;
   }
-  const std::int64_t groups = s.op.k / kStripGroup;
-  for (std::int64_t j = s.begin; j < s.end; ++j) StripColumn(strips, s.op.k, s.first + j, to).clear_tail(groups);
   if (s.first + s.end == s.op.n)
     for (std::int64_t j = s.op.n; j % strips.lanes != 0; ++j) StripColumn(strips, s.op.k, j, to).clear(groups);
 }
