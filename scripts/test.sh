@@ -282,6 +282,10 @@ if [ "$full" = cpu ]; then
   build dev --target chat_render
   tests/parity/chat_templates.py --tool build/dev/tests/chat_render
 
+  step "grammars of JSON schemas beside the Python package jsonschema"
+  build dev --target schema_texts
+  python3 tests/parity/schema_jsonschema.py --tool build/dev/tests/schema_texts
+
   step "benches beside their peers, and the other figures"
   build release
   bench/minilm --figures --json build/minilm.json

@@ -109,7 +109,7 @@ def random_schema(rng, depth=3):
             schema["additionalProperties"] = random_schema(rng, depth - 1) if extra else False
         return schema
     if kind == "anyOf":
-        return {rng.choice(["anyOf"]): [random_schema(rng, depth - 1) for _ in range(rng.randint(1, 3))]}
+        return {"anyOf": [random_schema(rng, depth - 1) for _ in range(rng.randint(1, 3))]}
     first = random_schema(rng, 0)
     names = ["a", "b"]
     return {
@@ -222,6 +222,15 @@ def changed(rng, value):
     return random_value(rng)
 
 
+def has_exponent(value):
+    """Whether Python writes a number of `value` with an exponent, which numbers with limits have not here."""
+    if isinstance(value, dict):
+        return any(has_exponent(v) for v in value.values())
+    if isinstance(value, list):
+        return any(has_exponent(v) for v in value)
+    return isinstance(value, float) and "e" in repr(value)
+
+
 WRITERS = {
     "none": lambda v: json.dumps(v, separators=(",", ":"), ensure_ascii=False),
     "spaced": lambda v: json.dumps(v, ensure_ascii=False),
@@ -286,11 +295,11 @@ def compare(args):
             for _ in range(args.texts):
                 value = instance(rng, schema, schema)
                 text = write(value)
-                if "e" in text and any(isinstance(v, float) for v in [value]):
-                    continue  # Python writes an exponent
+                if has_exponent(value):
+                    continue
                 valid = validator.is_valid(value)
                 taken = tool.ask("A " + json.dumps(text))[0] == "1"
-                if valid and not taken and not ('"pattern"' in json.dumps(schema) or '"format"' in json.dumps(schema)):
+                if valid and not taken and '"format"' not in json.dumps(schema):  # we take fewer than the package
                     fault("valid, but refused", schema, text)
                 if not valid and taken:
                     fault("not valid, but accepted", schema, text)
