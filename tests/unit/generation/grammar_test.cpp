@@ -192,7 +192,9 @@ TEST_CASE("grammar: membership and what may follow, beside a recogniser of its o
     std::vector<std::pair<std::string, GrammarMatcher>> level{{"", start}};
     for (std::size_t length = 0; length <= 7 && !level.empty(); ++length) {
       std::vector<std::pair<std::string, GrammarMatcher>> next;
-      for (auto& [text, matcher] : level) {
+      for (auto& reached : level) {
+        const std::string& text = reached.first;
+        GrammarMatcher& matcher = reached.second;
         const OracleGrammar::Answer wanted = oracle.ask(text);
         CAPTURE(text);
         CHECK(wanted.viable);
