@@ -13,6 +13,7 @@
 #include "rlx/generation/code_points.h"
 #include "rlx/ir/utf8.h"
 #include "tests/support/error_text.h"
+#include "tests/support/sanitized.h"
 #include "tests/unit/generation/grammar_oracle.h"
 
 namespace rlx {
@@ -31,6 +32,12 @@ std::string repeated(std::string_view part, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out += part;
   return out;
 }
+// Long texts are shorter under a sanitizer, which takes ten times as long.
+#if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
+constexpr std::size_t kShorter = 20;
+#else
+constexpr std::size_t kShorter = 1;
+#endif
 // All tokens of one byte, and strings over the letters, whole characters or not; the last ends the sequence.
 TokenBytes small_vocabulary(unsigned seed) {
   std::mt19937 rng(seed);
@@ -327,12 +334,12 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   CHECK(matches("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"",
                 repeated("a", 5000) + "d" + repeated("bc", 2500)));
   // Left and right recursion, in constant room.
-  const std::string long_text = repeated("ab,", 200000) + "ab";
+  const std::string long_text = repeated("ab,", 200000 / kShorter) + "ab";
   CHECK(matches("root ::= root \",\" \"ab\" | \"ab\"", long_text));
   CHECK(matches("root ::= \"ab\" (\",\" root)?", long_text));
   CHECK(matches("root ::= item (\",\" item)*\nitem ::= \"ab\" | \"[\" item \"]\"", long_text));
   CHECK(matches("root ::= x\nx ::= y \",\" \"ab\" | \"ab\"\ny ::= x", long_text));
-  CHECK(matches("root ::= (\"[\" root \"]\" | [a-z]+ | \",\")*", repeated("abc,[def],", 200000)));
+  CHECK(matches("root ::= (\"[\" root \"]\" | [a-z]+ | \",\")*", repeated("abc,[def],", 200000 / kShorter)));
   // Every split of the text is a reading: an error, soon.
   const std::string error = error_text([] { (void)matches("root ::= root root | \"a\"", repeated("a", 100000)); });
   CHECK(contains(error, "too many ways"));
@@ -350,7 +357,7 @@ TEST_CASE("grammar: a long sequence keeps what it needs when the shared stacks a
   // Contexts that do not come up again: each depth of nesting, in one sequence and a copy of it.
   const Grammar g = Grammar::from_gbnf("root ::= \"[\" root \"]\" | \"x\"");
   GrammarMatcher m(GrammarMasks(g, TokenTrie(TokenBytes{{"[", "]", "x", ""}, {}, {3}})));
-  constexpr std::size_t kDepth = 600000;
+  constexpr std::size_t kDepth = 600000 / kShorter;
   REQUIRE(m.accept_bytes("["));
   GrammarMatcher shallow = m;
   REQUIRE(m.accept_bytes(std::string(kDepth - 1, '[')));
