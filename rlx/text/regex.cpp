@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <new>
 
 #include "rlx/error.h"
 #include "rlx/ir/utf8.h"
@@ -215,6 +216,7 @@ Regex::Regex(std::string_view pattern, const std::string& where) {
   code->code =
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get());
+  if (code->code == nullptr && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
   if (code->code == nullptr) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(error, message, sizeof message);

@@ -16,28 +16,28 @@ using test::contains;
 using test::error_text;
 using Ids = std::vector<TokenId>;
 
-std::unique_ptr<Tokenizer> read_json(const std::string& text) {
+std::unique_ptr<Tokenizer> read_tokenizer(const std::string& text) {
   return tokenizer_from_json(JsonDocument::parse(text, "t.json"));
 }
 
 // A tokenizer.json of a model and the other parts, each with a comma before it.
-std::string document(const std::string& model, const std::string& parts = "") {
+std::string tokenizer_text(const std::string& model, const std::string& parts = "") {
   return concat_text(R"({"model":)", model, parts, "}");
 }
 
-std::string bpe(const std::string& vocab, const std::string& merges, const std::string& options = "") {
+std::string bpe_text(const std::string& vocab, const std::string& merges, const std::string& options = "") {
   return concat_text(R"({"type":"BPE","vocab":{)", vocab, R"(},"merges":[)", merges, "]", options, "}");
 }
 
-const std::string kVocab = R"("a":0,"b":1,"ab":2,"aa":3,"aaaa":4,"c":5,"abc":6)";
-const std::string kMerges = R"("a b","a a",["aa","aa"],["ab","c"])";
-const std::string kUnigram = R"({"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",-1.5],["ab",-2]]})";
+const std::string kBpeVocab = R"("a":0,"b":1,"ab":2,"aa":3,"aaaa":4,"c":5,"abc":6)";
+const std::string kBpeMerges = R"("a b","a a",["aa","aa"],["ab","c"])";
+const std::string kUnigramText = R"({"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",-1.5],["ab",-2]]})";
 
-std::string message_of(const std::string& text) {
-  return error_text([&] { (void)read_json(text); });
+std::string load_message(const std::string& text) {
+  return error_text([&] { (void)read_tokenizer(text); });
 }
 
-double seconds_of(const std::function<void()>& work) {
+double seconds_taken(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -46,39 +46,48 @@ double seconds_of(const std::function<void()>& work) {
 }  // namespace
 
 TEST_CASE("tokenizer.json: faulty models are refused with a reason") {
-  CHECK(message_of(document(bpe(kVocab, kMerges))).empty());
-  CHECK(contains(message_of("[]"), "\"model\""));
-  CHECK(contains(message_of(R"({"model":{"type":"WordLevel","vocab":{"a":0}}})"),
+  CHECK(load_message(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges))).empty());
+  CHECK(contains(load_message("[]"), "\"model\""));
+  CHECK(contains(load_message(R"({"model":{"type":"WordLevel","vocab":{"a":0}}})"),
                  "the model \"WordLevel\" is not known"));
-  CHECK(contains(message_of(document(bpe("", ""))), "the vocabulary is empty"));
-  CHECK(contains(message_of(document(bpe(R"("a":0,"b":0)", ""))), "tokens \"a\" and \"b\" share the id 0"));
-  CHECK(contains(message_of(document(bpe(R"("a":0,"b":4000000000)", ""))), "token \"b\" has the id 4000000000"));
-  CHECK(contains(message_of(document(bpe(R"("a":0,"b":-1)", ""))), "token \"b\" has the id -1"));
-  CHECK(contains(message_of(document(bpe(R"("a":0.5)", ""))), "must be an integer"));
-  CHECK(contains(message_of(document(bpe(kVocab, R"("a x")"))),
-                 "merge 0 of \"a\" and \"x\": the vocabulary lacks \"x\""));
-  CHECK(contains(message_of(document(bpe(kVocab, R"("b a")"))), "the vocabulary lacks \"ba\""));
-  CHECK(contains(message_of(document(bpe(kVocab, R"("ab")"))), "expected two tokens with a space between"));
-  CHECK(contains(message_of(document(bpe(kVocab, R"("a b c")"))), "expected two tokens with a space between"));
-  CHECK(contains(message_of(document(bpe(kVocab, R"(["a"])"))), "must be 2 strings, got 1"));
-  CHECK(contains(message_of(document(bpe(kVocab, R"(["a",1])"))), "must be a string"));
-  CHECK(contains(message_of(document(bpe(kVocab, "", R"(,"unk_token":"?")"))), "lacks the token \"?\""));
-  CHECK(contains(message_of(document(bpe(kVocab, "", R"(,"dropout":0.1)"))), "drops merges at random"));
-  CHECK(contains(message_of(document(R"({"type":"BPE","vocab":{"a":0}})")), "missing key \"merges\""));
-
-  CHECK(message_of(document(kUnigram)).empty());
-  CHECK(contains(message_of(document(R"({"type":"Unigram","vocab":[]})")), "the vocabulary is empty"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text("", ""))), "the vocabulary is empty"));
   CHECK(
-      contains(message_of(document(R"({"type":"Unigram","unk_id":7,"vocab":[["a",0]]})")), "unk_id is 7 of 1 pieces"));
-  CHECK(contains(message_of(document(R"({"type":"Unigram","vocab":[["a"]]})")), "piece 0 must be a pair"));
-  CHECK(contains(message_of(document(R"({"type":"Unigram","vocab":[["a","b"]]})")), "\"score\" must be a number"));
-  const std::unique_ptr<Tokenizer> no_unknown = read_json(document(R"({"type":"Unigram","vocab":[["a",0]]})"));
+      contains(load_message(tokenizer_text(bpe_text(R"("a":0,"b":0)", ""))), "tokens \"a\" and \"b\" share the id 0"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(R"("a":0,"b":4000000000)", ""))),
+                 "token \"b\" has the id 4000000000"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(R"("a":0,"b":-1)", ""))), "token \"b\" has the id -1"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(R"("a":0.5)", ""))), "must be an integer"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(kBpeVocab, R"("a x")"))),
+                 "merge 0 of \"a\" and \"x\": the vocabulary lacks \"x\""));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(kBpeVocab, R"("b a")"))), "the vocabulary lacks \"ba\""));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(kBpeVocab, R"("ab")"))),
+                 "expected two tokens with a space between"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(kBpeVocab, R"("a b c")"))),
+                 "expected two tokens with a space between"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(kBpeVocab, R"(["a"])"))), "must be 2 strings, got 1"));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(kBpeVocab, R"(["a",1])"))), "must be a string"));
+  CHECK(
+      contains(load_message(tokenizer_text(bpe_text(kBpeVocab, "", R"(,"unk_token":"?")"))), "lacks the token \"?\""));
+  CHECK(contains(load_message(tokenizer_text(bpe_text(kBpeVocab, "", R"(,"dropout":0.1)"))), "drops merges at random"));
+  CHECK(contains(load_message(tokenizer_text(R"({"type":"BPE","vocab":{"a":0}})")), "missing key \"merges\""));
+
+  CHECK(load_message(tokenizer_text(kUnigramText)).empty());
+  CHECK(contains(load_message(tokenizer_text(R"({"type":"Unigram","vocab":[]})")), "the vocabulary is empty"));
+  CHECK(contains(load_message(tokenizer_text(R"({"type":"Unigram","unk_id":7,"vocab":[["a",0]]})")),
+                 "unk_id is 7 of 1 pieces"));
+  CHECK(contains(load_message(tokenizer_text(R"({"type":"Unigram","vocab":[["a"]]})")), "piece 0 must be a pair"));
+  CHECK(contains(load_message(tokenizer_text(R"({"type":"Unigram","vocab":[["a","b"]]})")),
+                 "\"score\" must be a number"));
+  const std::unique_ptr<Tokenizer> no_unknown =
+      read_tokenizer(tokenizer_text(R"({"type":"Unigram","vocab":[["a",0]]})"));
   CHECK(no_unknown->encode("aa") == Ids{0, 0});
   CHECK(contains(error_text([&] { (void)no_unknown->encode("ax"); }), "a character that no token covers"));
 }
 
 TEST_CASE("tokenizer.json: components that are not known or do not fit are named") {
-  const auto with = [&](const std::string& part) { return message_of(document(bpe(kVocab, kMerges), "," + part)); };
+  const auto with = [&](const std::string& part) {
+    return load_message(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges), "," + part));
+  };
   CHECK(contains(with(R"("normalizer":{"type":"Rot13"})"), "the normalizer \"Rot13\" is not known"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"UnicodeScripts"})"),
                  "the pre_tokenizer \"UnicodeScripts\" is not known"));
@@ -118,43 +127,45 @@ TEST_CASE("tokenizer.json: hostile rules cost an error, neither memory nor time"
   for (int i = 0; i < 60; ++i) {
     steps += concat_text(i == 0 ? "" : ",", R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})");
   }
-  const std::unique_ptr<Tokenizer> grows = read_json(
-      document(bpe(kVocab, kMerges), concat_text(R"(,"normalizer":{"type":"Sequence","normalizers":[)", steps, "]}")));
+  const std::unique_ptr<Tokenizer> grows =
+      read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges),
+                                    concat_text(R"(,"normalizer":{"type":"Sequence","normalizers":[)", steps, "]}")));
   CHECK(contains(error_text([&] { (void)grows->encode("aaaaaaaa"); }), "the normaliser made"));
   // A pattern that tries exponentially many ways.
-  const std::unique_ptr<Tokenizer> slow = read_json(
-      document(bpe(kVocab, kMerges),
-               R"(,"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a|aa|b?a)+[cd]"},"behavior":"Isolated"})"));
+  const std::unique_ptr<Tokenizer> slow = read_tokenizer(tokenizer_text(
+      bpe_text(kBpeVocab, kBpeMerges),
+      R"(,"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a|aa|b?a)+[cd]"},"behavior":"Isolated"})"));
   CHECK(slow->encode("aabaac") == Ids{0, 2, 3, 5});
-  CHECK(seconds_of([&] {
+  CHECK(seconds_taken([&] {
           CHECK(contains(error_text([&] { (void)slow->encode(std::string(400, 'a') + "b"); }), "needs too many steps"));
         }) < 20);
   // Merges that make each other: a and b become ab, which is asked to become what it is made of.
-  const std::unique_ptr<Tokenizer> cyclic =
-      read_json(document(bpe(R"("a":0,"b":1,"ab":2,"aba":3,"abab":4)", R"("ab ab","ab a","a b","aba b")")));
+  const std::unique_ptr<Tokenizer> cyclic = read_tokenizer(
+      tokenizer_text(bpe_text(R"("a":0,"b":1,"ab":2,"aba":3,"abab":4)", R"("ab ab","ab a","a b","aba b")")));
   CHECK(cyclic->encode("ababab") == Ids{4, 2});
 }
 
 TEST_CASE("tokenizer.json: a word of a million characters takes no longer than its length times its logarithm") {
-  const std::unique_ptr<Tokenizer> t = read_json(document(bpe(kVocab, kMerges)));
+  const std::unique_ptr<Tokenizer> t = read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges)));
   CHECK(t->encode("aaaaaab") == Ids{4, 0, 2});
   const std::string many(1000000, 'a');
   std::vector<TokenId> ids;
-  CHECK(seconds_of([&] { ids = t->encode(many); }) < 30);
+  CHECK(seconds_taken([&] { ids = t->encode(many); }) < 30);
   CHECK(ids == Ids(250000, 4));
-  const std::unique_ptr<Tokenizer> u = read_json(document(kUnigram));
-  CHECK(seconds_of([&] { ids = u->encode(many); }) < 30);
+  const std::unique_ptr<Tokenizer> u = read_tokenizer(tokenizer_text(kUnigramText));
+  CHECK(seconds_taken([&] { ids = u->encode(many); }) < 30);
   CHECK(ids == Ids(1000000, 1));
   // Marks of falling combining class, which a sort that swaps neighbours would need hours for.
-  const std::unique_ptr<Tokenizer> nfd = read_json(document(bpe(kVocab, kMerges), R"(,"normalizer":{"type":"NFC"})"));
+  const std::unique_ptr<Tokenizer> nfd =
+      read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges), R"(,"normalizer":{"type":"NFC"})"));
   std::string marks = "a";
   for (int i = 0; i < 200000; ++i) marks += i % 2 == 0 ? "\xCC\x81" : "\xCC\xA3";
-  CHECK(seconds_of([&] { ids = nfd->encode(marks); }) < 30);
+  CHECK(seconds_taken([&] { ids = nfd->encode(marks); }) < 30);
 }
 
 TEST_CASE("tokenizer.json: long and short words are merged alike") {
   // The walk over pairs that short words take and the heap of long ones: the same text cut where nothing merges across.
-  const std::unique_ptr<Tokenizer> t = read_json(document(bpe(kVocab, kMerges)));
+  const std::unique_ptr<Tokenizer> t = read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges)));
   std::uint32_t state = 1;
   for (int round = 0; round < 200; ++round) {
     std::string whole;
@@ -176,9 +187,9 @@ TEST_CASE("tokenizer.json: long and short words are merged alike") {
 
 TEST_CASE("StreamDecoder: pieces never end inside a character") {
   // Bytes of two characters over three tokens: C3 A9 F0 9F | 98 | 80.
-  const std::unique_ptr<Tokenizer> t = read_json(
-      document(bpe(R"("Ã©ðŁ":0,"ĺ":1,"Ģ":2,"!":3,"<s>":4)", ""),
-               R"(,"added_tokens":[{"id":4,"content":"<s>","special":true}],"decoder":{"type":"ByteLevel"})"));
+  const std::unique_ptr<Tokenizer> t = read_tokenizer(
+      tokenizer_text(bpe_text(R"("Ã©ðŁ":0,"ĺ":1,"Ģ":2,"!":3,"<s>":4)", ""),
+                     R"(,"added_tokens":[{"id":4,"content":"<s>","special":true}],"decoder":{"type":"ByteLevel"})"));
   StreamDecoder stream(*t);
   CHECK(stream.push(0) == "é");
   CHECK(stream.push(1).empty());
