@@ -403,14 +403,15 @@ std::pair<std::uint32_t, std::uint32_t> Sampler::key() const {
 TokenId Sampler::draw(std::span<const float> logits, std::span<const std::uint32_t> mask) {
   collect(logits, mask);
   run_steps();
-  const auto [k0, k1] = key();
+  const std::pair<std::uint32_t, std::uint32_t> of_place = key();
   const Candidate first = best();
   Candidate drawn = first;
   float most = -kInf;
   const auto offer = [&](const Candidate& c) {
     const float below = c.logit == first.logit ? 0 : c.logit - first.logit;
     if (below + Gumbel<float>::kMost < most) return;  // no noise helps
-    const std::uint64_t bits = threefry_bits(k0, k1, static_cast<std::uint64_t>(c.id), Gumbel<float>::kBits);
+    const std::uint64_t bits =
+        threefry_bits(of_place.first, of_place.second, static_cast<std::uint64_t>(c.id), Gumbel<float>::kBits);
     if (below + Gumbel<float>::most(bits) < most) return;
     const float value = below + Gumbel<float>::noise(bits);
     if (value < most || (value == most && !RanksBefore()(c, drawn))) return;

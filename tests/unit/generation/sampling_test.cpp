@@ -69,13 +69,13 @@ void check_chances(const std::vector<TokenChance>& got, const std::map<TokenId, 
 TEST_CASE("sampling: a draw is that of ops::Sample with the same key") {
   constexpr std::int64_t kTokens = 700, kRows = 64;
   int compared = 0;
-  for (const auto& [temperature, k, p, min_p] :
-       std::vector<std::tuple<float, int, float, float>>{{1, 0, 1, 0},
-                                                         {0.7F, 40, 1, 0},
-                                                         {1.3F, 0, 0.9F, 0},
-                                                         {1, 0, 1, 0.05F},
-                                                         {0.8F, 50, 0.95F, 0.02F},
-                                                         {0, 0, 1, 0}}) {
+  struct Settings {
+    float temperature;
+    int k;
+    float p, min_p;
+  };
+  for (const Settings& of : {Settings{1, 0, 1, 0}, Settings{0.7F, 40, 1, 0}, Settings{1.3F, 0, 0.9F, 0},
+                             Settings{1, 0, 1, 0.05F}, Settings{0.8F, 50, 0.95F, 0.02F}, Settings{0, 0, 1, 0}}) {
     std::vector<float> rows;
     std::vector<std::uint32_t> keys;
     std::vector<TokenId> drawn;
@@ -83,7 +83,7 @@ TEST_CASE("sampling: a draw is that of ops::Sample with the same key") {
       const std::vector<float> logits = random_logits(kTokens, row);
       rows.insert(rows.end(), logits.begin(), logits.end());
       Sampler s(with([&](SamplingOptions& o) {
-        o.temperature = temperature, o.top_k = k, o.top_p = p, o.min_p = min_p, o.seed = row << 20 | row;
+        o.temperature = of.temperature, o.top_k = of.k, o.top_p = of.p, o.min_p = of.min_p, o.seed = row << 20 | row;
       }));
       s.accept(std::vector<TokenId>(row));
       drawn.push_back(s.draw(logits));
@@ -96,7 +96,7 @@ TEST_CASE("sampling: a draw is that of ops::Sample with the same key") {
       parts.push_back(g.reshape(g.rng_fold_in(key, g.scalar(row, DType::U32)), {1, 2}));
     }
     Builder::SampleSettings settings;
-    settings.temperature = temperature, settings.top_k = k, settings.top_p = p, settings.min_p = min_p;
+    settings.temperature = of.temperature, settings.top_k = of.k, settings.top_p = of.p, settings.min_p = of.min_p;
     g.set_outputs({g.sample(logits, g.concat(parts, 0), settings).token});
     const Tensor tokens = evaluate(g, {{"logits", Tensor::of<float>({kRows, kTokens}, rows)}}).at(0);
     for (std::size_t row = 0; row < kRows; ++row, ++compared) CHECK(drawn[row] == tokens.values<std::int32_t>()[row]);

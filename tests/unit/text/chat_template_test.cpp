@@ -166,7 +166,8 @@ TEST_CASE("hostile chat templates end in an error, soon and within bounds") {
       {times("{% for a in b %}", 5000), "nested too deeply"},
       {std::string(2 << 20, 'x'), "at most 1 MiB"},
   };
-  for (const auto& [source, part] : cases) {
+  for (const auto& one : cases) {
+    const std::string source = one.first, part = one.second;
     const std::clock_t start = std::clock();  // of this process: the machine may be busy
     const std::string said = error_text([&] { (void)render(source); });
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
