@@ -23,13 +23,13 @@ CodePointSet complement(const CodePointSet& set);
 /// Code points of both.
 CodePointSet intersection(const CodePointSet& a, const CodePointSet& b);
 
-struct ByteRange {
+struct Utf8Range {
   std::uint8_t first = 0, last = 0;
-  auto operator<=>(const ByteRange&) const = default;
+  auto operator<=>(const Utf8Range&) const = default;
 };
 /// Up to four ranges of bytes; every choice of a byte from each is one character.
 struct Utf8Sequence {
-  std::array<ByteRange, 4> bytes{};
+  std::array<Utf8Range, 4> bytes{};
   std::size_t size = 0;
 };
 /// The sequences that together are the characters of a set.

@@ -73,11 +73,11 @@ class NfaBuilder {
   // Sequences of bytes that end alike share their last states.
   StateId build_class(const CodePointSet& set, StateId from) {
     const StateId to = add();
-    std::map<std::vector<ByteRange>, StateId> tails;
+    std::map<std::vector<Utf8Range>, StateId> tails;
     for (const Utf8Sequence& s : utf8_sequences(set)) {
       StateId next = to;
       for (std::size_t i = s.size; i-- > 1;) {
-        const std::vector<ByteRange> tail(s.bytes.begin() + static_cast<std::ptrdiff_t>(i),
+        const std::vector<Utf8Range> tail(s.bytes.begin() + static_cast<std::ptrdiff_t>(i),
                                           s.bytes.begin() + static_cast<std::ptrdiff_t>(s.size));
         const auto [entry, is_new] = tails.try_emplace(tail, 0);
         if (is_new) {
