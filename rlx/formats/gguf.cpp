@@ -6,6 +6,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/gguf_reader.h"
+#include "rlx/formats/missing_tensor.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -209,13 +210,7 @@ const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
 
 const GgufTensor& GgufFile::at(std::string_view name) const {
   if (const GgufTensor* t = find_tensor(name)) return *t;
-  const std::vector<std::string> known = names();
-  const std::string held = known.empty()
-                               ? "it holds no tensor at all"
-                               : concat_text("none is near; it holds ", known.size(),
-                                             known.size() == 1 ? " tensor: " : " tensors: ", quoted_names(known));
-  throw Error(ErrorCode::NotFound, concat_text(source_, " holds no tensor \"", name, "\""),
-              did_you_mean(name, known, held));
+  throw_no_tensor(source_, name, names());
 }
 
 std::optional<TensorView> GgufFile::find(std::string_view name) const {

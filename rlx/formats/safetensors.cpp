@@ -8,6 +8,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
+#include "rlx/formats/missing_tensor.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -245,13 +246,7 @@ std::optional<TensorView> SafetensorsFile::find(std::string_view name) const {
 
 TensorView SafetensorsFile::at(std::string_view name) const {
   if (const std::optional<TensorView> view = find(name)) return *view;
-  const std::vector<std::string> known = names();
-  const std::string held = known.empty()
-                               ? "it holds no tensor at all"
-                               : concat_text("none is near; it holds ", known.size(),
-                                             known.size() == 1 ? " tensor: " : " tensors: ", quoted_names(known));
-  throw Error(ErrorCode::NotFound, concat_text(source_, " holds no tensor \"", name, "\""),
-              did_you_mean(name, known, held));
+  throw_no_tensor(source_, name, names());
 }
 
 std::optional<SourceIdentity> SafetensorsFile::identity(std::string_view name) const {

@@ -2,19 +2,14 @@
 #include "rlx/generation/language_model.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "rlx/error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
+#include "rlx/formats/mapped_file.h"
 
 namespace rlx {
 namespace {
-
-bool is_regular(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
-}
 
 void add_end(std::vector<TokenId>& ends, std::int64_t id, const DecoderConfig& config) {
   if (id < 0 || id >= config.vocab_size) return;  // files name ends that the model cannot say
@@ -23,9 +18,9 @@ void add_end(std::vector<TokenId>& ends, std::int64_t id, const DecoderConfig& c
 }
 
 // "eos_token_id" is a number or several.
-bool add_ends_of(const std::filesystem::path& file, std::vector<TokenId>& ends, const DecoderConfig& config) {
-  if (!is_regular(file)) return false;
-  const JsonDocument document = JsonDocument::read(file.string());
+bool add_ends_of(const std::string& file, std::vector<TokenId>& ends, const DecoderConfig& config) {
+  if (!is_file(file)) return false;
+  const JsonDocument document = JsonDocument::read(file);
   const auto found = document.root_object().find("eos_token_id");
   if (!found || found->is_null()) return false;
   if (!found->is_array()) {
@@ -38,9 +33,8 @@ bool add_ends_of(const std::filesystem::path& file, std::vector<TokenId>& ends, 
 
 LanguageModel load_folder(const std::string& path, const DecoderOptions& options, const Session& session) {
   LanguageModel m{DecoderModel::load(path, options, session), load_tokenizer(path)};
-  const std::filesystem::path folder(path);
-  if (!add_ends_of(folder / "generation_config.json", m.end_tokens, m.decoder.config()))
-    (void)add_ends_of(folder / "config.json", m.end_tokens, m.decoder.config());
+  if (!add_ends_of(join_path(path, "generation_config.json"), m.end_tokens, m.decoder.config()))
+    (void)add_ends_of(join_path(path, "config.json"), m.end_tokens, m.decoder.config());
   try {
     m.chat = ChatTemplate::load(path);
   } catch (const Error& e) {
@@ -64,7 +58,7 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
 
 }  // namespace
 
-bool is_gguf_path(const std::string& path) { return is_regular(path); }
+bool is_gguf_path(const std::string& path) { return is_file(path); }
 
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options, const Session& session) {
   return is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);

@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "peers"))
 from venv_peers import environment  # noqa: E402
-from wordpiece_parity import HAND_PICKED, random_lines, run_tool, ranges_of  # noqa: E402
+from wordpiece_parity import HAND_PICKED, random_lines, ranges_of, read_exceptions, run_tool  # noqa: E402
 
 EXCEPTIONS = os.path.join(HERE, "..", "unit", "text", "tokenizer_newer_code_points.txt")
 NPM_VERSION = "3.7.2"
@@ -306,17 +306,6 @@ def special_texts(rng, count, document):
     return out
 
 
-def read_exceptions():
-    points = set()
-    with open(EXCEPTIONS, encoding="ascii") as f:
-        for line in f:
-            line = line.split("#")[0].strip()
-            if line:
-                first, _, last = line.partition("-")
-                points.update(range(int(first, 16), int(last or first, 16) + 1))
-    return points
-
-
 def show(title, texts, got, want, most=4):
     bad = [i for i in range(len(texts)) if got[i] != want[i]]
     print(f"  {title}: {len(texts)} texts, {len(bad)} differ", flush=True)
@@ -410,7 +399,7 @@ def main():
     while len(texts) < count:
         texts += random_lines(rng, scalars)
     texts = texts[:count]
-    allowed = set() if args.update_exceptions else read_exceptions()
+    allowed = set() if args.update_exceptions else read_exceptions(EXCEPTIONS)
     good, newer = True, set()
     for name in args.names or [*NPM, UNIGRAM]:
         path = make_unigram(args.files) if name == UNIGRAM else fetch_npm(name, args.files)

@@ -189,9 +189,9 @@ def ranges_of(points):
     return out
 
 
-def read_exceptions():
+def read_exceptions(path=EXCEPTIONS):
     points = set()
-    with open(EXCEPTIONS, encoding="ascii") as f:
+    with open(path, encoding="ascii") as f:
         for line in f:
             line = line.split("#")[0].strip()
             if line:
