@@ -16,11 +16,17 @@ StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stop
 std::string StopStrings::push(std::string_view piece) {
   if (found_) return {};
   held_ += piece;
-  std::size_t end = std::string::npos;
-  for (const std::string& s : stops_) end = std::min(end, held_.find(s));
-  if (end != std::string::npos) {
+  // The one that is whole first, and of those the longest: whatever the pieces are.
+  std::size_t begin = std::string::npos, end = std::string::npos;
+  for (const std::string& s : stops_) {
+    const std::size_t at = held_.find(s);
+    if (at == std::string::npos || at + s.size() > end || (at + s.size() == end && at > begin)) continue;
+    begin = at;
+    end = at + s.size();
+  }
+  if (begin != std::string::npos) {
     found_ = true;
-    held_.resize(end);
+    held_.resize(begin);
     return std::exchange(held_, {});
   }
   // The longest end of the text that begins a stop string stays.

@@ -7,8 +7,8 @@
 
 namespace rlx {
 
-/// Holds back what may be the beginning of a stop string. All pieces together are the text up to the first stop string,
-/// which is not part of them.
+/// Holds back what may be the beginning of a stop string. All pieces together are the text up to the stop string that
+/// is whole first (of several that end there, the longest), which is not part of them.
 class StopStrings {
  public:
   /// Errors: InvalidArgument for an empty one.

@@ -21,18 +21,19 @@ TEST_CASE("stop strings: the text before the first one, however it comes") {
     for (auto n = rng() % 3; n > 0; --n) stops.push_back(word(1, 6));
     StopStrings s(stops);
     std::string got;
-    // As soon as a stop string is whole the text ends: the first to end, and of these the first to begin.
+    // The text ends where the first stop string is whole; of those that end there, the longest goes.
     std::size_t cut = text.size();
     bool found = false;
-    for (std::size_t at = 0; at < text.size() && !found;) {
+    for (std::size_t end = 1; end <= text.size() && !found; ++end)
+      for (const std::string& stop : stops)
+        if (stop.size() <= end && text.compare(end - stop.size(), stop.size(), stop) == 0)
+          found = true, cut = std::min(cut, end - stop.size());
+    for (std::size_t at = 0; at < text.size();) {
       const std::size_t n = std::min(text.size() - at, 1 + rng() % 4);
       got += s.push(text.substr(at, n));
       at += n;
-      std::size_t first = std::string::npos;
-      for (const std::string& stop : stops) first = std::min(first, text.substr(0, at).find(stop));
-      if (first != std::string::npos) found = true, cut = first;
-      CHECK(s.found() == found);
     }
+    CHECK(s.found() == found);
     got += s.flush();
     CHECK(got == text.substr(0, cut));
     CHECK(s.push(found ? "more" : "") == "");
