@@ -49,12 +49,14 @@
 #define RLX_GCC_TUNING ",prefer-vector-width=512"
 #include "rlx/backends/cpu/isa_section.h"
 
-#if defined(RLX_WITH_BYTE_DOT)  // the section before, and sums of four products of bytes
+// The section before, and sums of four products of bytes. Tiles too, which no compiler uses of its own accord: who
+// calls their intrinsics asks the machine first.
+#if defined(RLX_WITH_BYTE_DOT)
 #define RLX_BYTE_DOT
 #define RLX_ISA avx512vnni
 #define RLX_ISA_ID 3
 #define RLX_LANES 16
-#define RLX_TARGET "avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2,popcnt"
+#define RLX_TARGET "avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,amx-tile,amx-int8,avx2,fma,f16c,bmi,bmi2,popcnt"
 #define RLX_GCC_TUNING ",prefer-vector-width=512"
 #include "rlx/backends/cpu/isa_section.h"
 #undef RLX_BYTE_DOT

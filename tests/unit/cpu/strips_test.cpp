@@ -15,17 +15,15 @@ namespace {
 constexpr QuantScheme kSchemesOfStrips[] = {QuantScheme::Q4_0, QuantScheme::Q4_1, QuantScheme::Q5_0, QuantScheme::Q5_1,
                                             QuantScheme::Q8_0, QuantScheme::Q4_K, QuantScheme::Q5_K, QuantScheme::Q6_K};
 
-// The kernels of an instruction set, with and without sums of bytes as one instruction.
+// The kernels of an instruction set, with each way to sum products of bytes that the machine has.
 struct StripSet {
   const KernelTable* table;
   const StripKernels* kernels;
 };
 std::vector<StripSet> strip_sets() {
   std::vector<StripSet> out;
-  for (const KernelTable* t : tables()) {
-    out.push_back({t, &strip_kernels(t->isa, false)});
-    if (has_byte_dot(t->isa)) out.push_back({t, &strip_kernels(t->isa, true)});
-  }
+  for (const KernelTable* t : tables())
+    for (const ByteProducts p : byte_products(t->isa)) out.push_back({t, &strip_kernels(t->isa, p)});
   return out;
 }
 
@@ -208,7 +206,8 @@ TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
                                                          {13, 64, 2},
                                                          {40, 50, 1}}) {
         const std::int64_t m = extents[0], n = extents[1], k = depth_of(s, extents[2]);
-        INFO(isa_name(set.table->isa), " ", set.kernels->dot, " ", quant_scheme_name(s), " ", m, "x", n, "x", k);
+        INFO(isa_name(set.table->isa), " ", static_cast<int>(set.kernels->products), " ", quant_scheme_name(s), " ", m,
+             "x", n, "x", k);
         const Blocks b = Blocks::of_normals(s, n, k, 7);
         const Encoded e = encoded(*set.table, b);
         Buffer x(m * k), c(m * n, kNan);
@@ -224,7 +223,7 @@ TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
       }
 }
 
-TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut, with either instruction") {
+TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut, with any instructions") {
   const std::int64_t n = 50;
   for (const KernelTable* t : tables())
     for (const QuantScheme s : kSchemesOfStrips) {
@@ -235,13 +234,12 @@ TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut
       const Encoded e = encoded(*t, b);
       Buffer x(64 * k), all(64 * n);
       randomize(x, 3);
-      multiply({t, &strip_kernels(t->isa, false)}, e, x, 64, all, 1);
+      multiply({t, &strip_kernels(t->isa, ByteProducts::Pairs)}, e, x, 64, all, 1);
       bool same = true;
-      for (const bool dot : {false, true}) {
-        if (dot && !has_byte_dot(t->isa)) continue;
+      for (const ByteProducts p : byte_products(t->isa)) {
         for (std::int64_t m = 1; m <= 64; ++m) {
           Buffer c(m * n, kNan);
-          multiply({t, &strip_kernels(t->isa, dot)}, e, x, m, c, m % 3 == 0 ? kFinestCut : static_cast<int>(m % 3));
+          multiply({t, &strip_kernels(t->isa, p)}, e, x, m, c, m % 3 == 0 ? kFinestCut : static_cast<int>(m % 3));
           same = same && std::equal(c.data(), c.data() + m * n, all.data());
         }
       }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "rlx/backends/cpu/kernels/kernels.h"
 
@@ -88,11 +89,19 @@ struct StripPlan {
   std::int64_t blocks = 0, blocks_per_chunk = 0;  // of rows, one register tile each
   std::int64_t quantize_chunks = 0, blocks_per_quantize = 0;
   std::int64_t code_bytes = 0;
+  bool tiles = false;  // the blocks are those of ByteProducts::Tiles
+};
+
+/// How products of bytes are summed; the sums are exact, so all give the same bits.
+enum class ByteProducts : std::uint8_t {
+  Pairs,  // by the instructions that every machine of the instruction set has
+  Dot,    // four products by one instruction (AVX-512 VNNI)
+  Tiles,  // and of many rows by tiles (AMX)
 };
 
 /// The kernels of one instruction set.
 struct StripKernels {
-  bool dot;  // has sums of four products of bytes as one instruction
+  ByteProducts products;
   StripPlan (*plan)(const StripGemm& gemm, int threads);
   /// Rounds the rows of some blocks of A; all chunks come before any chunk of `run`.
   void (*quantize)(const StripGemm& gemm, const StripPlan& plan, std::int64_t chunk);
@@ -105,9 +114,9 @@ struct StripKernels {
   std::int64_t (*dot_peak)(std::int64_t iterations);
 };
 
-/// Those of `isa`, with or without the instruction of `StripKernels::dot`; with it only where the machine has it.
-const StripKernels& strip_kernels(Isa isa, bool dot);
-/// True when the machine has that instruction beside `isa`.
-bool has_byte_dot(Isa isa);
+/// Those of `isa`. Errors: Unsupported for what this machine has not.
+const StripKernels& strip_kernels(Isa isa, ByteProducts products);
+/// What this machine has beside `isa`, the best last.
+std::span<const ByteProducts> byte_products(Isa isa);
 
 }  // namespace rlx::cpu
