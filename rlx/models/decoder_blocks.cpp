@@ -154,8 +154,17 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   q_latent = g_.transpose(q_latent, {1, 0, 2});
   q = g_.concat({q_latent, g_.reshape(q_turned, {tokens_, heads, m.rope_dim})}, 2);
 
-  const Expr k = cached(entry, "cache.k." + std::to_string(index), empty_), v = g_.narrow(k, 3, 0, m.kv_rank);
   ops::PagedAttention op = paged_attention(layer);
+  Expr k = cached(entry, "cache.k." + std::to_string(index), empty_);
+  std::int64_t v_width = m.kv_rank;
+  if (o_.cache_scheme) {
+    const BlockLayout& blocks = block_layout(*o_.cache_scheme);
+    if (m.kv_rank % blocks.elements == 0)
+      v_width = m.kv_rank / blocks.elements * blocks.bytes;
+    else  // values end within a block
+      k = g_.dequantize(k, *o_.cache_scheme), op.pool_scheme = QuantScheme::Affine;
+  }
+  const Expr v = g_.narrow(k, 3, 0, v_width);
   op.kv_heads = 1, op.head_dim = m.kv_rank + m.rope_dim, op.v_head_dim = m.kv_rank;
   op.scale = c_.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c_.head_dim)));
   const Expr y = g_.paged_attention(q, k, v, block_table_, kv_len_, q_start_, op);
@@ -165,8 +174,9 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
                 c_.o_bias);
 }
 
-// The pool [P, page, KV, width] with x [T, KV * width] written at its slots. While weights do not fit the pool is one
-// place: a configuration that claims more than the file has must not cost memory, and its graph is never run.
+// The pool [P, page, KV, width or bytes of as many] with x [T, KV * width] written at its slots. While weights do not
+// fit the pool is one place: a configuration that claims more than the file has must not cost memory, and its graph is
+// never run.
 Expr DecoderBuilder::cached(Expr x, const std::string& name, Tensor& empty) {
   const std::int64_t heads = c_.cached_heads(), width = c_.cached_dim();
   DecoderGraphOptions o = o_;
@@ -176,8 +186,7 @@ Expr DecoderBuilder::cached(Expr x, const std::string& name, Tensor& empty) {
   if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, heads, width}), *o_.cache_scheme);
   rows = g_.scatter(ScatterKind::Set, rows, slots_, x);
   g_.set_state(name, rows);
-  if (o_.cache_scheme) rows = g_.dequantize(rows, *o_.cache_scheme);
-  return g_.reshape(rows, {o.pages, o.page, heads, width});
+  return g_.reshape(rows, {o.pages, o.page, heads, o_.cache_scheme ? rows.dim(2) : Dim(width)});
 }
 
 ops::PagedAttention DecoderBuilder::paged_attention(const DecoderLayer& layer) const {
@@ -186,6 +195,7 @@ ops::PagedAttention DecoderBuilder::paged_attention(const DecoderLayer& layer) c
   op.mask = layer.window ? MaskKind::SlidingWindow : MaskKind::Causal;
   op.window = layer.window ? layer.window - 1 : 0;  // of the op: keys before the token itself
   op.scale = c_.attention_scale, op.softcap = c_.attention_softcap;
+  if (o_.cache_scheme) op.pool_scheme = *o_.cache_scheme;
   return op;
 }
 

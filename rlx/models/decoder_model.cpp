@@ -63,8 +63,9 @@ struct DecoderModel::Impl {
   // Inputs of the run under way, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{};
 
-  // One run: some tokens of some sequences, which the cache has room for. Logits of `rows` go to `out`.
-  void run(float* out) {
+  // Calls f(inputs) for the run that is filled in.
+  template <class F>
+  auto with_inputs(F f) const {
     const std::vector<std::int32_t>* values[] = {&tokens, &positions, &slots, &tables, &kv_len, &q_start, &rows};
     std::int64_t dims[7][2] = {};
     TensorView inputs[7];
@@ -74,10 +75,42 @@ struct DecoderModel::Impl {
     }
     dims[3][0] = graph.sequences, dims[3][1] = graph.pages_per_sequence;
     inputs[3].dims = {dims[3], 2};
-    const std::int64_t out_dims[] = {dims[6][0], config.vocab_size};
+    return f(std::span<const TensorView>(inputs));
+  }
+
+  // One run: some tokens of some sequences, which the cache has room for. Logits of `rows` go to `out`.
+  void run(float* out) {
+    const std::int64_t out_dims[] = {static_cast<std::int64_t>(rows.size()), config.vocab_size};
     const MutableTensorView output{out, DType::F32, out_dims,
                                    static_cast<std::size_t>(out_dims[0] * out_dims[1]) * sizeof(float)};
-    program.run_into(inputs, {&output, 1});
+    with_inputs([&](std::span<const TensorView> inputs) { program.run_into(inputs, {&output, 1}); });
+  }
+
+  std::vector<NodeTime> profile(std::span<const TokenId> ids) {
+    const SequenceTokens part{0, ids};
+    check({&part, 1});
+    const auto count = static_cast<std::int64_t>(ids.size());
+    if (count > graph.max_tokens)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("profile: ", count, " tokens are more than a run has, ", graph.max_tokens));
+    const std::int64_t before = cache.length(0);
+    cache.append(0, count);
+    try {
+      std::vector<std::span<const TokenId>> now(static_cast<std::size_t>(cache.sequences()));
+      std::vector<std::int64_t> done(now.size(), 0);
+      for (std::size_t s = 0; s < now.size(); ++s)
+        done[s] = s == 0 ? before : cache.length(static_cast<std::int64_t>(s));
+      now[0] = ids;
+      fill_tables();
+      fill(now, done);
+      rows.assign(1, static_cast<std::int32_t>(count) - 1);
+      auto times = with_inputs([&](std::span<const TensorView> inputs) { return median_profile(program, inputs, 5); });
+      cache.truncate(0, before);
+      return times;
+    } catch (...) {
+      cache.truncate(0, before);
+      throw;
+    }
   }
 
   void check(std::span<const SequenceTokens> parts) const {
@@ -125,11 +158,7 @@ struct DecoderModel::Impl {
     std::vector<float> unread;  // a run needs a row; this one nobody asked for
     const std::int64_t sequences = cache.sequences();
     std::size_t part = 0, at = 0;  // the next token
-    tables.assign(static_cast<std::size_t>(sequences * graph.pages_per_sequence), 0);
-    for (std::int64_t s = 0; s < sequences; ++s) {
-      const auto table = cache.table(s);
-      std::copy(table.begin(), table.end(), tables.begin() + s * graph.pages_per_sequence);
-    }
+    fill_tables();
     // Sequences without tokens in a run have no queries there, whatever their length.
     std::vector<std::int64_t> done(before.begin(), before.end());
     while (part < parts.size()) {
@@ -164,6 +193,14 @@ struct DecoderModel::Impl {
       if (!none) to += static_cast<std::ptrdiff_t>(rows.size()) * config.vocab_size;
     }
     return out;
+  }
+
+  void fill_tables() {
+    tables.assign(static_cast<std::size_t>(cache.sequences() * graph.pages_per_sequence), 0);
+    for (std::int64_t s = 0; s < cache.sequences(); ++s) {
+      const auto table = cache.table(s);
+      std::copy(table.begin(), table.end(), tables.begin() + s * graph.pages_per_sequence);
+    }
   }
 
   // The inputs of a run over `now`, whose sequences have `done` tokens so far; counts them as done.
@@ -231,6 +268,12 @@ Tensor DecoderModel::forward(std::span<const SequenceTokens> parts, LogitRows ro
   return impl().forward(parts, rows);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::forward");
+}
+
+std::vector<NodeTime> DecoderModel::profile(std::span<const TokenId> tokens) try {
+  return impl().profile(tokens);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("DecoderModel::profile");
 }
 
 std::int64_t DecoderModel::length(std::int64_t sequence) const { return impl().cache.length(sequence); }

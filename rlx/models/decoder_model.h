@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rlx/ir/form.h"
 #include "rlx/models/decoder_config.h"
@@ -61,6 +62,10 @@ class DecoderModel {
   /// no tokens, ids outside the vocabulary, a sequence that is not there or named twice, or tokens beyond the context;
   /// OutOfMemory when the pages are used up.
   Tensor forward(std::span<const SequenceTokens> parts, LogitRows rows = LogitRows::All);
+
+  /// What a run of `tokens` behind those of sequence 0 spends its time on, kernel by kernel, one thread after the
+  /// other; the sequence stays as it is. Errors: as forward, and InvalidArgument for more than max_tokens().
+  std::vector<NodeTime> profile(std::span<const TokenId> tokens);
 
   /// Tokens of a sequence so far.
   std::int64_t length(std::int64_t sequence = 0) const;

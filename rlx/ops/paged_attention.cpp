@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ops/attention_core.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
@@ -19,6 +20,22 @@ namespace {
 AttentionSpec spec_of(const ops::PagedAttention& op) {
   return {op.num_heads, op.kv_heads, op.head_dim,           op.v_head_dim.value_or(op.head_dim), op.mask, op.window,
           op.scale,     op.softcap,  HeadLayout::HeadsInner};
+}
+
+// Elements of a row of a head in the pools.
+std::int64_t row_of(QuantScheme scheme, std::int64_t dim) {
+  if (!is_block_scheme(scheme)) return dim;
+  return dim / block_layout(scheme).elements * block_layout(scheme).bytes;
+}
+
+// The numbers of a pool.
+std::vector<double> numbers_of(const Tensor& pool, QuantScheme scheme) {
+  if (!is_block_scheme(scheme)) return pool.to_f64();
+  const BlockLayout& l = block_layout(scheme);
+  std::vector<float> numbers(pool.size_bytes() / static_cast<std::size_t>(l.bytes) *
+                             static_cast<std::size_t>(l.elements));
+  dequantize_blocks(scheme, {pool.data(), pool.size_bytes()}, numbers);
+  return {numbers.begin(), numbers.end()};
 }
 
 // The request of token t is the number of starts of requests 1, 2, .. at or before t; it is there when its place in the
@@ -41,15 +58,24 @@ struct PagedAttentionRules {
     if (auto e = check_attention_attrs(c, s)) return *e;
     const Shape &q = c.input("q"), &k = c.input("k_pool"), &v = c.input("v_pool"), &table = c.input("block_table");
     if (!is_float(q.dtype())) return c.dtype_error("q must be float, got ", q);
-    if (!is_float(k.dtype())) return c.dtype_error("k_pool must be float, got ", k);
+    const QuantScheme scheme = c.op<ops::PagedAttention>().pool_scheme;
+    const bool blocks = is_block_scheme(scheme);
+    if (!blocks && scheme != QuantScheme::Affine)
+      return c.attr_error("the pools cannot hold ", enum_name(scheme), ", which is no scheme of blocks");
+    if (blocks && k.dtype() != DType::U8) return c.dtype_error("k_pool must be u8 of ", enum_name(scheme), ", got ", k);
+    if (!blocks && !is_float(k.dtype())) return c.dtype_error("k_pool must be float, got ", k);
     if (auto e = c.check_same_dtype(1, 3)) return *e;
+    for (const std::int64_t dim : {s.head_dim, s.v_head_dim})
+      if (blocks && dim % block_layout(scheme).elements != 0)
+        return c.attr_error("heads of ", dim, " elements do not fit into blocks of ", block_layout(scheme).elements);
+    const std::int64_t k_row = row_of(scheme, s.head_dim), v_row = row_of(scheme, s.v_head_dim);
     if (q.rank() != 3 || !q.dim(1).is_static(s.num_heads) || !q.dim(2).is_static(s.head_dim))
       return c.error("q must be [T, ", s.num_heads, ", ", s.head_dim, "], got ", q);
-    if (k.rank() != 4 || !k.dim(2).is_static(s.kv_heads) || !k.dim(3).is_static(s.head_dim))
-      return c.error("k_pool must be [P, page, ", s.kv_heads, ", ", s.head_dim, "], got ", k);
+    if (k.rank() != 4 || !k.dim(2).is_static(s.kv_heads) || !k.dim(3).is_static(k_row))
+      return c.error("k_pool must be [P, page, ", s.kv_heads, ", ", k_row, "], got ", k);
     if (v.rank() != 4 || !(v.dim(0) == k.dim(0)) || !(v.dim(1) == k.dim(1)) || !v.dim(2).is_static(s.kv_heads) ||
-        !v.dim(3).is_static(s.v_head_dim))
-      return c.error("v_pool must be ", dims_text({k.dim(0), k.dim(1), s.kv_heads, s.v_head_dim}), ", got ", v);
+        !v.dim(3).is_static(v_row))
+      return c.error("v_pool must be ", dims_text({k.dim(0), k.dim(1), s.kv_heads, v_row}), ", got ", v);
     if (table.dtype() != DType::I32 || table.rank() != 2) return c.error("block_table must be I32 [B, M], got ", table);
     if (c.negative(k.dim(0) - min(Dim(1), table.dim(1)))) return c.error("k_pool ", k, " has no pages");
     const Dim& requests = table.dim(0);
@@ -74,10 +100,11 @@ struct PagedAttentionRules {
                        Shape({q.dim(0), s.num_heads}, accumulator_dtype(q.dtype())));
   }
 
-  // The pages of each request side by side: [P, page, KV, D] -> [B, M page, KV, D].
-  static Expr gathered(Graph& g, Expr pool, Expr table) {
+  // The pages of each request side by side: [P, page, KV, D] -> [B, M page, KV, D], as numbers.
+  static Expr gathered(Graph& g, Expr pool, Expr table, QuantScheme scheme) {
     Expr x = g.gather(pool, table, 0);
-    return g.reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)});
+    x = g.reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)});
+    return is_block_scheme(scheme) ? g.dequantize(x, scheme) : x;
   }
 
   // Each request's tokens as rows of its own, [B, T, ..], attended to by lengths; then back to the order of tokens.
@@ -90,7 +117,8 @@ struct PagedAttentionRules {
       c.set_result(0, c.zeros(c.result_shape(0)));
       return c.set_result(1, c.full(c.result_shape(1), kHidden));
     }
-    const Expr k = gathered(g, c.input("k_pool"), table), v = gathered(g, c.input("v_pool"), table);
+    const Expr k = gathered(g, c.input("k_pool"), table, op.pool_scheme),
+               v = gathered(g, c.input("v_pool"), table, op.pool_scheme);
     const Dim keys = k.dim(1), width = c.has("mask") ? c.input("mask").dim(1) : Dim(1);
     const DType count = count_dtype(g, {{requests, tokens}, {tokens, width}, {keys}});
     const Expr extent = dim_value(g, tokens, count);
@@ -159,7 +187,9 @@ struct PagedAttentionRules {
   static void reference(const RefArgs& a) {
     const AttentionSpec s = spec_of(a.op<ops::PagedAttention>());
     const Tensor &k_pool = a.in("k_pool"), &table = a.in("block_table"), &lengths = a.in("kv_len");
-    const std::vector<double> q = a.in("q").to_f64(), k = k_pool.to_f64(), v = a.in("v_pool").to_f64();
+    const QuantScheme scheme = a.op<ops::PagedAttention>().pool_scheme;
+    const std::vector<double> q = a.in("q").to_f64(), k = numbers_of(k_pool, scheme),
+                              v = numbers_of(a.in("v_pool"), scheme);
     const std::int64_t tokens = a.in("q").dim(0), pages = k_pool.dim(0), page = k_pool.dim(1), most = table.dim(1);
     const Requests requests{a.in("q_start"), tokens, table.dim(0)};
     const std::vector<double> sinks = a.has("sinks") ? a.in("sinks").to_f64() : std::vector<double>{};
@@ -237,9 +267,13 @@ struct PagedAttentionRules {
     const auto add = [&](const char* name, Extents x, ops::PagedAttention op, std::optional<SampleInput> mask = {},
                          bool sinks = false) {
       const std::int64_t dv = op.v_head_dim.value_or(op.head_dim);
-      std::vector<SampleInput> in{f32({x.t, op.num_heads, op.head_dim}), f32({x.p, x.page, op.kv_heads, op.head_dim}),
-                                  f32({x.p, x.page, op.kv_heads, dv}),   index({x.b, x.m}, x.p + 1),
-                                  index({x.b}, x.m * x.page + 2),        index({x.b + 1}, x.t + 1)};
+      const auto pool = [&](std::int64_t dim) {
+        const Dims dims{x.p, x.page, op.kv_heads, row_of(op.pool_scheme, dim)};
+        return is_block_scheme(op.pool_scheme) ? SampleInput(Shape(dims, DType::U8), Fill::Index, 60) : f32(dims);
+      };
+      std::vector<SampleInput> in{
+          f32({x.t, op.num_heads, op.head_dim}), pool(op.head_dim),        pool(dv), index({x.b, x.m}, x.p + 1),
+          index({x.b}, x.m * x.page + 2),        index({x.b + 1}, x.t + 1)};
       if (mask) in.push_back(*mask);
       if (sinks) in.emplace_back(f32({op.num_heads})), op.present.bits |= 1U << 7;
       set.add(name, std::move(in), std::move(op));
@@ -262,13 +296,17 @@ struct PagedAttentionRules {
     op.mask = MaskKind::Causal;
     add("one request", {3, 2, 4, 1, 1}, op);
     add("no tokens", {0, 2, 2, 1, 1}, op);
+    op.head_dim = 64, op.v_head_dim = 32, op.pool_scheme = QuantScheme::Q8_0;
+    add("pools of q8_0", {4, 3, 2, 2, 2}, op);
+    op.pool_scheme = QuantScheme::Q4_0, op.num_heads = 4;
+    add("pools of q4_0", {5, 3, 2, 2, 2}, op);
   }
   static constexpr AttrField attrs[] = {
-      field<&ops::PagedAttention::num_heads>("num_heads"), field<&ops::PagedAttention::kv_heads>("kv_heads"),
-      field<&ops::PagedAttention::head_dim>("head_dim"),   field<&ops::PagedAttention::mask>("mask"),
-      field<&ops::PagedAttention::window>("window"),       field<&ops::PagedAttention::scale>("scale"),
-      field<&ops::PagedAttention::softcap>("softcap"),     field<&ops::PagedAttention::v_head_dim>("v_head_dim"),
-      field<&ops::PagedAttention::present>("present")};
+      field<&ops::PagedAttention::num_heads>("num_heads"),     field<&ops::PagedAttention::kv_heads>("kv_heads"),
+      field<&ops::PagedAttention::head_dim>("head_dim"),       field<&ops::PagedAttention::mask>("mask"),
+      field<&ops::PagedAttention::window>("window"),           field<&ops::PagedAttention::scale>("scale"),
+      field<&ops::PagedAttention::softcap>("softcap"),         field<&ops::PagedAttention::v_head_dim>("v_head_dim"),
+      field<&ops::PagedAttention::pool_scheme>("pool_scheme"), field<&ops::PagedAttention::present>("present")};
 };
 
 }  // namespace

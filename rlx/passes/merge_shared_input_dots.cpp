@@ -1,9 +1,12 @@
 // merge-shared-input-dots: products of one value with several weights become one product with the joined weight.
 #include <algorithm>
+#include <compare>
 #include <map>
+#include <tuple>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/passes/match.h"
 #include "rlx/passes/passes.h"
@@ -29,6 +32,22 @@ std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(cons
     if (g.shape(m->rhs).rank() == 2) out[m->lhs].emplace_back(id, *m);
   }
   return out;
+}
+
+// How the weight is stored, of those that are widened on the way: only weights stored alike lie side by side as they
+// are. Of others a copy that is widened would be read in every run.
+struct Storage {
+  OpKind widened = OpKind::Param;  // Dequantize, Cast; Param: as it is
+  QuantScheme scheme = QuantScheme::Affine;
+  DType dtype = DType::F32;
+  friend auto operator<=>(const Storage&, const Storage&) = default;
+};
+Storage storage_of(const Graph& g, Value weight) {
+  const Node* n = &g.node(weight.node);
+  while (n->kind() == OpKind::Transpose || n->kind() == OpKind::Reshape) n = &g.node(n->inputs[0].node);
+  if (n->kind() != OpKind::Dequantize && n->kind() != OpKind::Cast) return {};
+  const QuantScheme scheme = n->kind() == OpKind::Dequantize ? n->op.as<ops::Dequantize>().scheme : QuantScheme::Affine;
+  return {n->kind(), scheme, g.shape(n->inputs[0]).dtype()};
 }
 
 std::string list_text(const Group& group) {
@@ -101,8 +120,8 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
   for (const auto& [x, products] : products_by_lhs(g, param_only)) {
     if (products.size() < 2) continue;
     // Products with and without bias are joined apart: one bias add per joined product, and none that adds zeros. So
-    // are those of each device. In the order of having a bias, then of the device.
-    std::map<std::pair<bool, std::uint32_t>, Group> groups;
+    // are those of each device, and those whose weights are stored alike. In this order.
+    std::map<std::tuple<bool, std::uint32_t, Storage>, Group> groups;
     for (const auto& [id, form] : products) {
       if (!param_only[form.rhs.node.index]) {
         context.missed(kSharedInputPattern, g, id, MissReason::WeightNotConstant,
@@ -126,7 +145,8 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
         p->bias.reset();
       }
       if (!context.together(g, id, p->result.node)) p->result = Value(id), p->bias.reset();  // likewise
-      groups[{p->bias.has_value(), context.claims->place_of(g.node(id).origin.label)}].push_back(std::move(*p));
+      groups[{p->bias.has_value(), context.claims->place_of(g.node(id).origin.label), storage_of(g, form.rhs)}]
+          .push_back(std::move(*p));
     }
     for (const auto& [form, group] : groups) {
       if (group.size() >= 2)

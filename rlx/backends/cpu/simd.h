@@ -44,16 +44,16 @@ RLX_INLINE VD set1_d(double x) { return x - VD{}; }
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
 /// Integers of 8 bits as floats; g++ 12 converts them one by one unless it is told the instruction.
-RLX_INLINE VF load_i8(const std::int8_t* p) {
+RLX_INLINE VI load_i8_i(const std::int8_t* p) {
 #if RLX_ISA_ID == 3
-  const auto wide = reinterpret_cast<VI>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  return reinterpret_cast<VI>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 #elif RLX_ISA_ID == 2
-  const auto wide = reinterpret_cast<VI>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  return reinterpret_cast<VI>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 #else
-  const VI wide = __builtin_convertvector(*reinterpret_cast<const VBUnaligned*>(p), VI);
+  return __builtin_convertvector(*reinterpret_cast<const VBUnaligned*>(p), VI);
 #endif
-  return __builtin_convertvector(wide, VF);
 }
+RLX_INLINE VF load_i8(const std::int8_t* p) { return __builtin_convertvector(load_i8_i(p), VF); }
 /// Integers among -128 and 127 to 8 bits.
 RLX_INLINE void store_i8(std::int8_t* p, VI v) {
 #if RLX_ISA_ID == 3

@@ -6,6 +6,7 @@
 
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/operands.h"
+#include "rlx/tensor/block_schemes.h"
 
 // clang-format off
 namespace rlx {
@@ -39,7 +40,8 @@ struct Attention {
 /// page block_table[b, j / page] (clamped to the pool) at j % page, and its token i stands at position kv_len[b] -
 /// q_len + i, as in Attention; keys from kv_len on are not read. Tokens of no request, those from q_start[B] on among
 /// them, are zeros with lse -inf. A mask covers a request's own new tokens, whose column is their place in the request;
-/// older keys are visible and new ones from W on hidden: draft trees.
+/// older keys are visible and new ones from W on hidden: draft trees. With a block scheme for the pools these are U8
+/// [P, page, KV, row bytes], each row of a head the blocks of its numbers (see ops::Quantize).
 struct PagedAttention {
   RLX_OP(PagedAttention);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -47,7 +49,8 @@ struct PagedAttention {
   std::int64_t window = 0;
   std::optional<double> scale{}, softcap{};
   std::optional<std::int64_t> v_head_dim{};
-  OperandMask present{};  // of sinks; `mask` tells of the mask
+  QuantScheme pool_scheme = QuantScheme::Affine;  // Affine: the pools hold numbers
+  OperandMask present{};                          // of sinks; `mask` tells of the mask
 };
 /// Cotangents of Attention. Inputs: q, k, v, dy, [mask], [kv_len], [q_len], [sinks], [dlse]. Results: dq, dk, dv, then
 /// dmask for a Bias mask, then dsinks where there are sinks: zero at a hidden key, whatever its k and v hold; a NaN of

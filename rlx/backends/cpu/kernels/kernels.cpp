@@ -66,7 +66,7 @@ KernelTable make_table(Isa isa) {
   fill_tape_kernels(isa, t);
   fill_data_kernels(isa, t);
   fill_random_kernels(isa, t);
-  t.strips = &strip_kernels(isa, has_byte_dot(isa));
+  t.strips = &strip_kernels(isa, byte_products(isa).back());
   return t;
 }
 

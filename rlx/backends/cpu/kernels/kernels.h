@@ -137,6 +137,11 @@ struct QueryRange {
   std::int64_t first = 0, count = 0, behind = 0;
 };
 
+/// What the pools of a paged attention hold: numbers, or the blocks of a scheme.
+enum class PoolType : std::uint8_t { F32, F16, BF16, Q8_0, Q4_0 };
+/// The bytes that strides of such a pool count.
+constexpr std::int64_t pool_unit(PoolType t) { return t == PoolType::F32 ? 4 : t <= PoolType::BF16 ? 2 : 1; }
+
 /// softmax(mask(softcap(scale * q k^T) + bias)) v for q [B, Sq, H, D], k [B, Sk, Hkv, D], v [B, Sk, Hkv, Dv], out [B,
 /// Sq, H, Dv] with any strides except that D and Dv are adjacent; Hkv divides H. A row that sees no key becomes zeros.
 /// With lengths (clamped to the extents) keys from kv_lens[b] on are not read, rows from q_lens[b] on become zeros, and
@@ -171,15 +176,17 @@ struct AttentionF32 {
   const std::int32_t* blocks = nullptr;
   std::int64_t blocks_stride = 0, page = 0, pages = 0, k_page_stride = 0, v_page_stride = 0;
   const QueryRange* ranges = nullptr;  // [B], with blocks
+  PoolType pool = PoolType::F32;       // of k and v with blocks; their strides count its units
 };
 
-/// How an attention is cut into chunks: runs of items, an item being (batch, head, query block).
+/// How an attention is cut into chunks: runs of items, an item being (batch, heads of one kv head, query block).
 struct AttentionPlan {
   std::int64_t chunks = 0;
   std::int64_t items = 0, items_per_chunk = 1;
   std::int64_t query_blocks = 0;
-  std::int64_t queries_per_block = 0;
-  std::size_t scratch_bytes = 0;  // per concurrently running thread
+  std::int64_t queries_per_block = 0;  // of one head
+  std::int64_t packed_heads = 1;       // of an item
+  std::size_t scratch_bytes = 0;       // per concurrently running thread
 };
 
 // -- Rows --
@@ -478,6 +485,8 @@ struct KernelTable {
   ReducePlan (*reduce_plan_f32)(const ReduceF32& reduce);
   void (*reduce_f32)(const ReduceF32& reduce, const ReducePlan& plan, std::int64_t chunk, float* partials);
   void (*reduce_finish_f32)(const ReduceF32& reduce, const ReducePlan& plan, const float* partials);
+  /// Blocks of q8_0, 34 bytes each, of 32 values each.
+  void (*encode_q8_0)(const float* x, std::int64_t blocks, std::uint8_t* out);
   void (*strided_copy)(const StridedCopy& copy, const void* x, void* y, std::int64_t chunk);
 
   /// y[i] = threefry_bits(k0, k1, first + i, 32) for i in [0, n): what RngBits makes of U32.

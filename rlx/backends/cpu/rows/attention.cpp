@@ -128,9 +128,21 @@ bool attention_reads_strided(const Graph&, NodeId, int) { return true; }
 
 // -- attention over pages --
 
+// What the pools hold; none that the kernel does not read.
+std::optional<PoolType> pool_type(const ops::PagedAttention& op, DType dtype) {
+  if (op.pool_scheme == QuantScheme::Q8_0) return PoolType::Q8_0;
+  if (op.pool_scheme == QuantScheme::Q4_0) return PoolType::Q4_0;
+  if (op.pool_scheme != QuantScheme::Affine) return std::nullopt;
+  if (dtype == DType::F32) return PoolType::F32;
+  if (dtype == DType::F16) return PoolType::F16;
+  if (dtype == DType::BF16) return PoolType::BF16;
+  return std::nullopt;
+}
+
 const char* paged_refuses(const Graph& g, NodeId id) {
-  for (int i = 0; i < 3; ++i)
-    if (in_dtype(g, id, i) != DType::F32) return "q, k_pool and v_pool are not all f32";
+  if (in_dtype(g, id, 0) != DType::F32) return "q is not f32";
+  if (!pool_type(g.node(id).op.as<ops::PagedAttention>(), in_dtype(g, id, 1)))
+    return "its pools are neither f32, f16, bf16 nor blocks of q8_0 or q4_0";
   if (const int i = operand_at(g, id, "sinks"); i >= 0 && in_dtype(g, id, i) != DType::F32)
     return "its sinks are not f32";
   return refuse_unless(operand_at(g, id, "mask") < 0, "it has a mask of new tokens");
@@ -203,6 +215,7 @@ void lower_paged(LowerContext& c) {
   a.window = std::min(op.window, kLongestWindow);
   a.page = k.dim(1), a.pages = k.dim(0), a.blocks_stride = blocks.dim(1);
   a.ranges = s.ranges.data();
+  a.pool = *pool_type(op, k.dtype);
   c.point(a.q, q);
   c.point(a.k, k);
   c.point(a.v, v);

@@ -1,0 +1,145 @@
+// A language model as its users run it: tokens of a prompt, then single tokens behind 128 others, or several sequences
+// at once. usage: language_model MODEL [threads: 1] [products: int8] [cache: f32] [context: 128] [sequences: 1]
+// [breakdown]; MODEL is a GGUF file or a folder.
+// One object of JSON, milliseconds; what bench/llm/ compares with other engines.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rlx/models/decoder_model.h"
+#include "rlx/rlx.h"
+
+namespace {
+
+using namespace rlx;
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+std::vector<TokenId> prompt(std::size_t n, std::int64_t vocab, std::uint32_t seed) {
+  std::vector<TokenId> out(n);
+  for (TokenId& t : out) {
+    seed = seed * 1664525U + 1013904223U;
+    t = static_cast<TokenId>(3 + (seed >> 8) % static_cast<std::uint32_t>(vocab - 10));
+  }
+  return out;
+}
+
+void breakdown(DecoderModel& m, std::size_t tokens) {
+  std::map<std::string, std::pair<double, int>> rows;
+  double all = 0;
+  for (const NodeTime& t : m.profile(prompt(tokens, m.config().vocab_size, 5))) {
+    auto& row = rows[t.op + "  " + t.kernel];
+    row.first += t.ns / 1e6, ++row.second, all += t.ns / 1e6;
+  }
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, row] : rows) sorted.emplace_back(row.first, concat_text(name, " x", row.second));
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::fprintf(stderr, "%zu tokens behind %lld: %.2f ms\n", tokens, static_cast<long long>(m.length()), all);
+  for (const auto& [ms, name] : sorted)
+    if (ms > all / 200) std::fprintf(stderr, "%9.3f ms  %s\n", ms, name.c_str());
+}
+
+// All sequences answer at once: new tokens by the whole time, and a step with all of them.
+void batch(DecoderModel& m, std::int64_t sequences) {
+  std::vector<double> rates, steps;
+  for (int round = 0; round < 3; ++round) {
+    m.reset();
+    const double start = now_ms();
+    std::vector<std::vector<TokenId>> prompts;
+    std::vector<SequenceTokens> parts;
+    for (std::int64_t s = 0; s < sequences; ++s)
+      prompts.push_back(prompt(64, m.config().vocab_size, static_cast<std::uint32_t>(s + round * 100)));
+    for (std::int64_t s = 0; s < sequences; ++s) parts.push_back({s, prompts[static_cast<std::size_t>(s)]});
+    (void)m.forward(parts, LogitRows::Last);
+    for (int i = 1; i < 64; ++i) {
+      for (std::int64_t s = 0; s < sequences; ++s)
+        parts[static_cast<std::size_t>(s)].tokens = std::span(prompts[static_cast<std::size_t>(s)]).first(1);
+      const double before = now_ms();
+      (void)m.forward(parts, LogitRows::Last);
+      steps.push_back(now_ms() - before);
+    }
+    rates.push_back(64.0 * static_cast<double>(sequences) / (now_ms() - start) * 1e3);
+  }
+  std::printf("\"batch\": %lld, \"tok_s\": %.1f, \"step_p50\": %.2f}\n", static_cast<long long>(sequences),
+              median(rates), median(steps));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arg = [&](int i, const char* otherwise) { return std::string(argc > i ? argv[i] : otherwise); };
+  if (argc < 2) {
+    std::fprintf(stderr,
+                 "usage: language_model MODEL [threads] [products] [cache] [context] [sequences] [breakdown]\n");
+    return 2;
+  }
+  try {
+    const int threads = std::atoi(arg(2, "1").c_str());
+    const std::string products = arg(3, "int8"), cache = arg(4, "f32");
+    const auto context = static_cast<std::size_t>(std::atoll(arg(5, "128").c_str()));
+    const std::int64_t sequences = std::atoll(arg(6, "1").c_str());
+    DecoderOptions o;
+    o.context = static_cast<std::int64_t>(std::max<std::size_t>(context + 64, sequences > 1 ? 256 : 1024));
+    o.page = 64;
+    o.sequences = sequences;
+    o.products = products == "exact" ? Products::Exact : products == "bf16" ? Products::BF16 : Products::Int8;
+    if (cache == "q8_0") o.cache_scheme = QuantScheme::Q8_0;
+    if (cache == "bf16") o.cache_dtype = DType::BF16;
+    if (cache == "f16") o.cache_dtype = DType::F16;
+    const double start = now_ms();
+    DecoderModel m = DecoderModel::load(arg(1, ""), o, Session().with_threads(threads));
+    const double loaded = now_ms() - start;
+    const std::int64_t vocab = m.config().vocab_size;
+    std::printf("{\"engine\": \"rlx\", \"model\": \"%s\", \"threads\": %d, \"products\": \"%s\", \"cache\": \"%s\", ",
+                argv[1], threads, products.c_str(), cache.c_str());
+    if (sequences > 1) {
+      batch(m, sequences);
+      return 0;
+    }
+    const auto prefill = [&](std::size_t n) {
+      const std::vector<TokenId> ids = prompt(n, vocab, 1);
+      m.reset();
+      const double before = now_ms();
+      (void)m.forward(ids, LogitRows::Last);
+      return now_ms() - before;
+    };
+    prefill(512), prefill(128);
+    std::vector<double> p128, p512, decode;
+    const std::vector<TokenId> ids = prompt(32, vocab, 9);
+    for (int round = 0; round < 4; ++round) {
+      p512.push_back(prefill(512));
+      for (int i = 0; i < 3; ++i) p128.push_back(prefill(128));
+      if (context != 128) prefill(context);
+      for (const TokenId id : ids) {
+        const double before = now_ms();
+        (void)m.forward({&id, 1});
+        decode.push_back(now_ms() - before);
+      }
+    }
+    std::sort(decode.begin(), decode.end());
+    std::printf(
+        "\"decode_p50\": %.2f, \"decode_p10\": %.2f, \"n\": %zu, \"context\": %zu, \"prefill128\": %.2f, "
+        "\"prefill512\": %.2f, \"load_s\": %.2f}\n",
+        decode[decode.size() / 2], decode[decode.size() / 10], decode.size(), context, median(p128), median(p512),
+        loaded / 1e3);
+    if (arg(7, "") == "breakdown") {
+      prefill(context);
+      breakdown(m, 1);
+      m.reset();
+      breakdown(m, 128);
+    }
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}
