@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
       prefill(context);
       breakdown(m, 1);
       m.reset();
-      breakdown(m, 128);
+      breakdown(m, std::min<std::size_t>(context, 512));
     }
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -85,6 +85,18 @@ RLX_INLINE VF load_f16(const std::uint16_t* p) {
   return reinterpret_cast<VF>(scaled | huge | ((wide & 0x8000) << 16));
 #endif
 }
+/// A half in every lane.
+RLX_INLINE VF set1_f16(std::uint16_t bits) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_cvtph_ps(_mm256_set1_epi16(static_cast<short>(bits))));
+#elif RLX_ISA_ID == 2
+  return reinterpret_cast<VF>(_mm256_cvtph_ps(_mm_set1_epi16(static_cast<short>(bits))));
+#else
+  std::uint16_t all[kLanes];
+  for (std::uint16_t& b : all) b = bits;
+  return load_f16(all);
+#endif
+}
 RLX_INLINE void store(float* p, VF v) { *reinterpret_cast<VFUnaligned*>(p) = v; }
 RLX_INLINE void store_i(std::int32_t* p, VI v) { *reinterpret_cast<VIUnaligned*>(p) = v; }
 /// a * b + c; one rounding where the instruction set has it (kernel files are compiled with -ffp-contract=fast).

@@ -186,7 +186,8 @@ struct AttentionPlan {
   std::int64_t query_blocks = 0;
   std::int64_t queries_per_block = 0;  // of one head
   std::int64_t packed_heads = 1;       // of an item
-  std::size_t scratch_bytes = 0;       // per concurrently running thread
+  std::int64_t slots = 1, slot_bytes = 0;  // scratch of items that run together
+  std::size_t scratch_bytes = 0;           // per concurrently running thread
 };
 
 // -- Rows --
