@@ -1,7 +1,7 @@
 // A language model as its users run it: tokens of a prompt, then single tokens behind 128 others, or several sequences
 // at once. usage: language_model MODEL [threads: 1] [products: int8] [cache: f32] [context: 128] [sequences: 1]
-// [breakdown]; MODEL is a GGUF file or a folder.
-// One object of JSON, milliseconds; what bench/llm/ compares with other engines.
+// [breakdown|logits]; MODEL is a GGUF file or a folder. One object of JSON, milliseconds, or 128 rows of logits as F32;
+// bench/llm compares them with those of other engines.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -99,6 +99,11 @@ int main(int argc, char** argv) {
     DecoderModel m = DecoderModel::load(arg(1, ""), o, Session().with_threads(threads));
     const double loaded = now_ms() - start;
     const std::int64_t vocab = m.config().vocab_size;
+    if (arg(7, "") == "logits") {
+      const Tensor y = m.forward(prompt(128, vocab, 1));
+      std::fwrite(y.data(), 1, y.size_bytes(), stdout);
+      return 0;
+    }
     std::printf("{\"engine\": \"rlx\", \"model\": \"%s\", \"threads\": %d, \"products\": \"%s\", \"cache\": \"%s\", ",
                 argv[1], threads, products.c_str(), cache.c_str());
     if (sequences > 1) {

@@ -1,0 +1,79 @@
+// llama.cpp as bench/llm asks for it. usage: llama_worker FILE.gguf THREADS single|logits; one line of JSON, or 128 rows
+// of logits as F32. Build: bench/llm prepare.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "ggml-cpu.h"
+#include "llama.h"
+
+static double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+static double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  const int threads = std::atoi(argv[2]);
+  const bool logits = std::string(argv[3]) == "logits";
+  llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
+  llama_backend_init();
+  const double start = now_ms();
+  llama_model* model = llama_model_load_from_file(argv[1], llama_model_default_params());
+  if (!model) return 1;
+  const double load = now_ms() - start;
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = 1024, params.n_batch = 512, params.n_ubatch = 512;
+  params.n_threads = threads, params.n_threads_batch = threads;
+  llama_context* context = llama_init_from_model(model, params);
+  // One lasting pool, thread i on processor i; the default makes threads anew for every graph.
+  ggml_threadpool_params pool = ggml_threadpool_params_default(threads);
+  for (int i = 0; i < threads; ++i) pool.cpumask[i] = true;
+  pool.strict_cpu = true;
+  llama_attach_threadpool(context, ggml_threadpool_new(&pool), nullptr);
+  std::vector<llama_token> tokens(512);
+  unsigned state = 1;  // the prompt of bench/language_model
+  for (llama_token& t : tokens) {
+    state = state * 1664525U + 1013904223U;
+    t = static_cast<llama_token>(3 + (state >> 8) % 31990U);
+  }
+  if (logits) {
+    llama_batch batch = llama_batch_init(128, 0, 1);
+    batch.n_tokens = 128;
+    for (int i = 0; i < 128; ++i) {
+      batch.token[i] = tokens[static_cast<std::size_t>(i)], batch.pos[i] = i, batch.logits[i] = 1;
+      batch.n_seq_id[i] = 1, batch.seq_id[i][0] = 0;
+    }
+    if (llama_decode(context, batch) != 0) return 1;
+    for (int i = 0; i < 128; ++i) std::fwrite(llama_get_logits_ith(context, i), 4, 32000, stdout);
+    return 0;
+  }
+  std::vector<double> p128, p512, decode;
+  for (int round = 0; round < 5; ++round) {
+    const auto run = [&](int n, std::vector<double>& out) {
+      llama_memory_clear(llama_get_memory(context), true);
+      const double before = now_ms();
+      llama_decode(context, llama_batch_get_one(tokens.data(), n));
+      llama_synchronize(context);
+      if (round) out.push_back(now_ms() - before);
+    };
+    run(512, p512);
+    for (int i = 0; i < 3; ++i) run(128, p128);
+    for (int i = 0; i < 32; ++i) {
+      llama_token one = tokens[static_cast<std::size_t>(130 + i)];
+      const double before = now_ms();
+      llama_decode(context, llama_batch_get_one(&one, 1));
+      llama_synchronize(context);
+      if (round) decode.push_back(now_ms() - before);
+    }
+  }
+  std::printf("{\"decode_p50\": %.2f, \"prefill128\": %.2f, \"prefill512\": %.2f, \"load_s\": %.2f}\n", median(decode),
+              median(p128), median(p512), load / 1e3);
+  return 0;
+}
