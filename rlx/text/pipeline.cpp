@@ -72,6 +72,11 @@ std::vector<TokenId> PipelineTokenizer::encode(std::string_view text, bool add_s
   throw_out_of_memory("Tokenizer::encode");
 }
 
+std::vector<PairPiece> PipelineTokenizer::pair_pieces() const {
+  if (!parts_.no_pairs.empty()) throw Error(ErrorCode::Unsupported, parts_.no_pairs);
+  return parts_.pair.empty() ? Tokenizer::pair_pieces() : parts_.pair;
+}
+
 std::string PipelineTokenizer::normalize(std::string_view text) const try {
   require_utf8(text);
   Normalizer::Buffers buffers;

@@ -27,6 +27,8 @@ struct TokenizerParts {
   std::unique_ptr<WordModel> model;  // refers to the vocabulary
   std::vector<AddedToken> added;
   std::vector<TokenId> prefix, suffix;
+  std::vector<PairPiece> pair;  // empty: as Tokenizer::pair_pieces says
+  std::string no_pairs{};       // why pairs cannot be made; empty: they can
   TokenId pad = 0;
   TokenDecoder decoder;
 };
@@ -43,6 +45,7 @@ class PipelineTokenizer final : public Tokenizer {
   std::span<const TokenId> prefix_ids() const override { return parts_.prefix; }
   std::span<const TokenId> suffix_ids() const override { return parts_.suffix; }
   TokenId pad_id() const override { return parts_.pad; }
+  std::vector<PairPiece> pair_pieces() const override;
   const TokenDecoder& decoder() const override { return parts_.decoder; }
   std::optional<std::string_view> decoded_piece(TokenId id, bool skip_special_tokens) const override;
 

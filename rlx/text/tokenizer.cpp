@@ -40,6 +40,61 @@ std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int
   throw_out_of_memory("Tokenizer::encode_truncated");
 }
 
+std::vector<PairPiece> Tokenizer::pair_pieces() const try {
+  std::vector<PairPiece> out;
+  const auto special = [&](std::span<const TokenId> ids, std::int32_t type) {
+    for (const TokenId id : ids) out.push_back({PairPart::Special, id, type});
+  };
+  special(prefix_ids(), 0);
+  out.push_back({PairPart::First, 0, 0});
+  special(suffix_ids(), 0);
+  out.push_back({PairPart::Second, 0, 1});
+  special(suffix_ids(), 1);
+  return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Tokenizer::pair_pieces");
+}
+
+EncodedPair Tokenizer::join_pair(std::span<const TokenId> first, std::span<const TokenId> second,
+                                 std::int64_t max_length) const try {
+  const std::vector<PairPiece> pieces = pair_pieces();
+  const auto num_special = static_cast<std::size_t>(
+      std::count_if(pieces.begin(), pieces.end(), [](const PairPiece& p) { return p.part == PairPart::Special; }));
+  if (max_length < 0 || (max_length > 0 && static_cast<std::size_t>(max_length) <= num_special))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("a limit of ", max_length, " tokens leaves no room for two texts beside ", num_special,
+                            " special tokens"),
+                "use a larger limit, or 0 for none");
+  EncodedPair out;
+  out.num_tokens = static_cast<std::int64_t>(first.size() + second.size() + num_special);
+  const std::size_t room = static_cast<std::size_t>(max_length) - num_special;
+  if (max_length > 0 && first.size() + second.size() > room) {
+    std::size_t shorter = std::min(first.size(), second.size());
+    // The longer one loses the rest, unless both are longer than half.
+    std::size_t longer = shorter > room ? shorter : std::max(shorter, room - shorter);
+    if (shorter + longer > room) shorter = room / 2, longer = room - shorter;
+    const bool swapped = first.size() > second.size();
+    first = first.first(swapped ? longer : shorter);
+    second = second.first(swapped ? shorter : longer);
+  }
+  for (const PairPiece& piece : pieces) {
+    const std::span<const TokenId> ids = piece.part == PairPart::First    ? first
+                                         : piece.part == PairPart::Second ? second
+                                                                          : std::span(&piece.id, 1);
+    out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+    out.types.resize(out.ids.size(), piece.type);
+  }
+  return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Tokenizer::join_pair");
+}
+
+EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view second, std::int64_t max_length) const try {
+  return join_pair(encode(first, false), encode(second, false), max_length);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Tokenizer::encode_pair");
+}
+
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const try {
   std::string out;
   TokenDecoder::Run run(decoder());

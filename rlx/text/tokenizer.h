@@ -50,6 +50,22 @@ struct BatchOptions {
   bool add_special_tokens = true;
 };
 
+/// What stands at one place of the row that two texts become.
+enum class PairPart : std::uint8_t { First, Second, Special };
+struct PairPiece {
+  PairPart part = PairPart::Special;
+  TokenId id = 0;         // of a special token
+  std::int32_t type = 0;  // of all its tokens
+};
+
+/// Two texts as one row of T tokens.
+struct EncodedPair {
+  std::vector<TokenId> ids;         // [T]
+  std::vector<std::int32_t> types;  // [T], as the model's post-processor counts: mostly 0 for the first text, 1 for the
+                                    // second
+  std::int64_t num_tokens = 0;      // before the cut
+};
+
 /// Text to token ids and back. Immutable after loading, so one object serves any number of threads.
 class Tokenizer {
  public:
@@ -73,6 +89,9 @@ class Tokenizer {
   virtual std::span<const TokenId> prefix_ids() const = 0;
   virtual std::span<const TokenId> suffix_ids() const = 0;
   virtual TokenId pad_id() const = 0;
+  /// What a pair of texts becomes; unless the tokeniser says otherwise the prefix, the first text, the suffix, all of
+  /// type 0, then the second text and the suffix, of type 1. Errors: Unsupported where its file does not say.
+  virtual std::vector<PairPiece> pair_pieces() const;
 
   /// The steps from token texts to text.
   virtual const TokenDecoder& decoder() const = 0;
@@ -83,6 +102,14 @@ class Tokenizer {
   /// `num_tokens`, when given, receives the length before the cut.
   std::vector<TokenId> encode_truncated(std::string_view text, std::int64_t max_length, bool add_special_tokens = true,
                                         std::int64_t* num_tokens = nullptr) const;
+
+  /// Two texts as one row, cut to `max_length` (0 = no limit) by dropping last tokens of the longer text until both are
+  /// equally long, then of both: `longest_first` of the Python package. Errors: those of encode; InvalidArgument for a
+  /// limit that leaves no room for text; Unsupported for a tokeniser that does not say how texts are paired.
+  EncodedPair encode_pair(std::string_view first, std::string_view second, std::int64_t max_length = 0) const;
+  /// The same of texts that are encoded already, without special tokens.
+  EncodedPair join_pair(std::span<const TokenId> first, std::span<const TokenId> second,
+                        std::int64_t max_length = 0) const;
 
   /// Pads and cuts `texts` into one block [B, S]. Errors: InvalidArgument for a limit that leaves no room for text, and
   /// encode's errors with the index of the text.

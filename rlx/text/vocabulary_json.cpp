@@ -25,9 +25,23 @@ std::string_view name_of_pair(const JsonValue& processor, std::string_view key, 
   return pair[0].as_string(key);
 }
 
+// The ids of a special token that a template names.
+std::vector<TokenId> template_ids(const JsonValue& processor, std::string_view name, const std::string& source) {
+  const std::optional<JsonValue> specials = part_of(processor, "special_tokens");
+  if (!specials)
+    bad_tokenizer_file(source, concat_text("the post_processor names \"", name, "\", but no special_tokens"));
+  std::vector<TokenId> out;
+  for (const JsonValue& id : specials->at(name).at("ids").elements("ids")) {
+    const std::int64_t value = id.as_int("ids");
+    if (value < 0 || value > 0x7fffffff)
+      bad_tokenizer_file(source, concat_text("the post_processor's id ", value, " is out of range"));
+    out.push_back(static_cast<TokenId>(value));
+  }
+  return out;
+}
+
 void read_template(const JsonValue& processor, const std::string& source, std::vector<TokenId>& prefix,
                    std::vector<TokenId>& suffix) {
-  const std::optional<JsonValue> specials = part_of(processor, "special_tokens");
   bool seen_text = false;
   for (const JsonValue& piece : processor.at("single").elements("single")) {
     if (piece.find("Sequence")) {
@@ -36,37 +50,65 @@ void read_template(const JsonValue& processor, const std::string& source, std::v
       continue;
     }
     const std::string_view name = piece.at("SpecialToken").get_string("id");
-    if (!specials)
-      bad_tokenizer_file(source, concat_text("the post_processor names \"", name, "\", but no special_tokens"));
-    for (const JsonValue& id : specials->at(name).at("ids").elements("ids")) {
-      const std::int64_t value = id.as_int("ids");
-      if (value < 0 || value > 0x7fffffff)
-        bad_tokenizer_file(source, concat_text("the post_processor's id ", value, " is out of range"));
-      (seen_text ? suffix : prefix).push_back(static_cast<TokenId>(value));
-    }
+    std::vector<TokenId>& to = seen_text ? suffix : prefix;
+    for (const TokenId id : template_ids(processor, name, source)) to.push_back(id);
   }
   if (!seen_text) bad_tokenizer_file(source, "the post_processor leaves the text out");
 }
 
+// What a template makes of two texts. A file that says nothing of use is a fault only once pairs are asked for.
+void read_pair_template(const JsonValue& processor, const std::string& source, TokenizerParts& parts) {
+  const std::optional<JsonValue> pair = part_of(processor, "pair");
+  if (!pair) return;
+  int texts[2] = {0, 0};
+  for (const JsonValue& piece : pair->elements("pair")) {
+    const std::optional<JsonValue> sequence = piece.find("Sequence");
+    const JsonValue what = sequence ? *sequence : piece.at("SpecialToken");
+    const std::string_view id = what.get_string("id");
+    const auto type = static_cast<std::int32_t>(std::clamp<std::int64_t>(what.get_int("type_id", 0), 0, 1 << 20));
+    if (!sequence) {
+      for (const TokenId token : template_ids(processor, id, source))
+        parts.pair.push_back({PairPart::Special, token, type});
+      continue;
+    }
+    const bool second = id == "B";
+    ++texts[second];
+    parts.pair.push_back({second ? PairPart::Second : PairPart::First, 0, type});
+  }
+  if (texts[0] != 1 || texts[1] != 1)
+    parts.no_pairs = concat_text(source, ": the template for pairs does not have each text once");
+}
+
 void read_processor(const JsonValue& processor, const std::string& source, TokenizerParts& parts) {
   const std::string_view kind = processor.get_string("type");
-  std::vector<TokenId> prefix, suffix;
   if (kind == "Sequence") {
     for (const JsonValue& step : processor.at("processors").elements("processors")) read_processor(step, source, parts);
     return;
   }
+  if (kind == "ByteLevel") return;  // which moves offsets, and no id
+  std::vector<TokenId> prefix, suffix;
+  const bool first = parts.prefix.empty() && parts.suffix.empty() && parts.pair.empty();
   if (kind == "TemplateProcessing") {
     read_template(processor, source, prefix, suffix);
+    read_pair_template(processor, source, parts);
   } else if (kind == "BertProcessing" || kind == "RobertaProcessing") {
-    prefix = {id_of(parts, name_of_pair(processor, "cls", source), source)};
-    suffix = {id_of(parts, name_of_pair(processor, "sep", source), source)};
-  } else if (kind != "ByteLevel") {  // which moves offsets, and no id
+    const TokenId cls = id_of(parts, name_of_pair(processor, "cls", source), source);
+    const TokenId sep = id_of(parts, name_of_pair(processor, "sep", source), source);
+    prefix = {cls};
+    suffix = {sep};
+    using enum PairPart;
+    if (kind == "RobertaProcessing")
+      parts.pair = {{Special, cls, 0}, {First, 0, 0},  {Special, sep, 0},
+                    {Special, sep, 0}, {Second, 0, 0}, {Special, sep, 0}};
+  } else {
     unknown_component(source, "post_processor", kind);
   }
+  if (!first)
+    parts.no_pairs = concat_text(source, ": several post_processors add tokens; what they make of pairs is not known");
   parts.prefix.insert(parts.prefix.begin(), prefix.begin(), prefix.end());
   parts.suffix.insert(parts.suffix.end(), suffix.begin(), suffix.end());
   constexpr std::size_t kMost = 1024;
-  if (parts.prefix.size() + parts.suffix.size() > kMost)
+  if (parts.prefix.size() + parts.suffix.size() > kMost || parts.pair.size() > 2 * kMost)
     bad_tokenizer_file(source, concat_text("the post_processor adds more than ", kMost, " tokens to a text"));
 }
 
@@ -153,6 +195,9 @@ void read_post_processor(const JsonValue& root, const std::string& source, Token
         bad_tokenizer_file(source, concat_text("the post_processor adds the id ", id, ", which no token has"));
     }
   }
+  for (const PairPiece& piece : parts.pair)
+    if (piece.part == PairPart::Special && !parts.vocabulary->has(piece.id))
+      parts.no_pairs = concat_text(source, ": pairs of texts get the id ", piece.id, ", which no token has");
 }
 
 // Length and place of the padding are the caller's; the token to pad with is a fact of the model.

@@ -189,6 +189,7 @@ std::optional<std::string_view> WordPieceTokenizer::id_to_token(TokenId id) cons
 std::span<const TokenId> WordPieceTokenizer::prefix_ids() const { return pipeline().prefix_ids(); }
 std::span<const TokenId> WordPieceTokenizer::suffix_ids() const { return pipeline().suffix_ids(); }
 TokenId WordPieceTokenizer::pad_id() const { return pipeline().pad_id(); }
+std::vector<PairPiece> WordPieceTokenizer::pair_pieces() const { return pipeline().pair_pieces(); }
 const TokenDecoder& WordPieceTokenizer::decoder() const { return pipeline().decoder(); }
 std::optional<std::string_view> WordPieceTokenizer::decoded_piece(TokenId id, bool skip_special_tokens) const {
   return pipeline().decoded_piece(id, skip_special_tokens);

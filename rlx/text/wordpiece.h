@@ -55,6 +55,7 @@ class WordPieceTokenizer final : public Tokenizer {
   std::span<const TokenId> prefix_ids() const override;
   std::span<const TokenId> suffix_ids() const override;
   TokenId pad_id() const override;
+  std::vector<PairPiece> pair_pieces() const override;
   const TokenDecoder& decoder() const override;
   std::optional<std::string_view> decoded_piece(TokenId id, bool skip_special_tokens) const override;
 

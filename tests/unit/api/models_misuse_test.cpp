@@ -300,6 +300,10 @@ TEST_CASE("misuse: tokenisers") {
   CHECK_FALSE(t->id_to_token(-1).has_value());
   CHECK_FALSE(t->id_to_token(beyond[0]).has_value());
   REFUSED("leaves no room", t->encode_truncated("a", 2));
+  REFUSED("leaves no room", t->encode_pair("a", "b", 3));
+  REFUSED("UTF-8", t->encode_pair("a", "\xff"));
+  REFUSED("leaves no room", t->join_pair({}, {}, -1));
+  CHECK(t->join_pair({}, {}, kHigh).ids.size() == 3);
   REFUSED("leaves no room", t->encode_truncated("a", -1));
   CHECK(t->encode_truncated("a", kHigh, true, nullptr).size() == 3);
   REFUSED("t.json", tokenizer_from_json(JsonDocument::parse("{}", "t.json")));
@@ -321,6 +325,7 @@ TEST_CASE("misuse: tokenisers") {
   REFUSED("moved from", w.prefix_ids());
   REFUSED("moved from", w.suffix_ids());
   REFUSED("moved from", w.pad_id());
+  REFUSED("moved from", w.pair_pieces());
   REFUSED("moved from", w.decoder());
   REFUSED("moved from", w.added_tokens());
   const std::vector<std::string> texts{"a", "\xff"};
