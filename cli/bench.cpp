@@ -294,19 +294,32 @@ void bench_model(const BenchOptions& o) {
   std::vector<std::pair<std::int64_t, std::int64_t>> shapes;
   for (const std::string& text : o.shapes) shapes.push_back(parse_shape(text));
   SentenceModelConfig config = read_sentence_config(o.model);
-  BertGraphOptions graph_options;
-  graph_options.pooling = config.pooling;
-  graph_options.normalize = config.normalize;
   const Session session = session_of(o);
-  const std::string weights_file = weights_path(o.model);
-  std::shared_ptr<const WeightLoader> weights = open_checkpoint(weights_file);
+  const bool bert = config.encoder.family == "bert" && config.dense.empty();
+  std::string weights_file;
+  std::shared_ptr<const WeightLoader> weights;
+  ModelWeights opened;  // of other families, whose graph depends on their weights
+  if (bert) {
+    weights_file = weights_path(o.model);
+    weights = open_checkpoint(weights_file);
+  } else {
+    opened = open_encoder_weights(o.model, config.encoder, encoder_graph_options(config));
+    weights = opened.loader;
+  }
   std::size_t weight_bytes = 0;
   double copy_ms = copy_weights_ms(*weights, weight_bytes);  // reads the file into the page cache
   copy_ms = std::min(copy_ms, copy_weights_ms(*weights, weight_bytes));
-  Graph g = build_sentence_encoder(config.bert, graph_options);
+  BertGraphOptions graph_options;
+  graph_options.pooling = config.pooling;
+  graph_options.normalize = config.normalize;
+  Graph g = bert ? build_sentence_encoder(config.bert, graph_options)
+                 : build_encoder(config.encoder, opened, encoder_graph_options(config));
   auto start = Clock::now();
   CompiledGraph f = session.compile(std::move(g));
-  load_checkpoint(f, weights, weights_file);
+  if (bert)
+    load_checkpoint(f, weights, weights_file);
+  else
+    f.load_params(weights, LoadMode::Subset);
   double load_ms = us_since(start) / 1e3;
   if (!o.json) print_header(f, o, o.model);
   const MachineLimits limits = measured_limits(o, f);
@@ -316,7 +329,7 @@ void bench_model(const BenchOptions& o) {
     std::vector<std::int64_t> dims{b, s};
     f.prepare_shape(std::vector<std::vector<std::int64_t>>{dims, dims});
     double compile_ms = us_since(t) / 1e3;
-    Run r(b, s, config.bert.hidden_size, config.bert.vocab_size);
+    Run r(b, s, config.width(), config.encoder.vocab_size);
     const Timing timing = measure(o, [&] { f.run_into(r.inputs, {&r.output, 1}); });
     const double flops = profiled_flops(f, r.inputs);
     if (o.json) {

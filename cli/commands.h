@@ -21,6 +21,7 @@ void register_generate(CLI::App& app);
 void register_inspect(CLI::App& app);
 void register_ops(CLI::App& app);
 void register_opt(CLI::App& app);
+void register_rerank(CLI::App& app);
 void register_run(CLI::App& app);
 void register_search(CLI::App& app);
 

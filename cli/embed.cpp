@@ -23,9 +23,9 @@ namespace rlx::cli {
 namespace {
 
 struct EmbedArgs {
-  std::string model, format, output, device = "cpu";
+  std::string model, format, output, device = "cpu", prompt, prompt_name;
   std::vector<std::string> texts, files;
-  std::int64_t batch = 32, max_tokens = 0;
+  std::int64_t batch = 32, max_tokens = 0, dimensions = 0;
   int threads = 0;
   bool pairs = false, skip_empty = false, zero_empty = false, memory = false;
 };
@@ -213,8 +213,10 @@ void run(const EmbedArgs& args) {
   options.device = device.id, options.device_options = device.options;
   options.max_batch = args.batch;
   options.max_sequence = args.max_tokens;
+  options.dimensions = args.dimensions;
   options.zero_empty = args.zero_empty;
   SentenceEncoder encoder(args.model, options);
+  const std::string prompt = args.prompt.empty() ? encoder.prompt(args.prompt_name) : args.prompt;
   if (args.skip_empty || args.zero_empty) {
     const std::vector<std::size_t> empty = find_empty(args, input, encoder);
     if (args.skip_empty) input.remove(empty);
@@ -233,7 +235,7 @@ void run(const EmbedArgs& args) {
     std::vector<TruncationNotice> cut;
     const Tensor vectors = encoder.embed(
         std::span(texts).subspan(first, count), &cut, [&](std::size_t done) { bar.update(first + done); },
-        [&](std::size_t i) { return input.name(first + i); });
+        [&](std::size_t i) { return input.name(first + i); }, prompt);
     for (TruncationNotice& n : cut) {
       n.text_index += first;
       notices.push_back(n);
@@ -276,6 +278,13 @@ void register_embed(CLI::App& app) {
   cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
+  cmd->add_option("--dimensions", args->dimensions, "Elements kept of a vector, for models trained so; 0: all")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  auto* named = cmd->add_option("--prompt-name", args->prompt_name,
+                                "The model's own prompt to put before texts (query, document, ..)")
+                    ->type_name("NAME");
+  cmd->add_option("--prompt", args->prompt, "Text to put before every text")->type_name("TEXT")->excludes(named);
   auto* skip = cmd->add_flag("--skip-empty", args->skip_empty, "Leave out texts without a word or sign");
   cmd->add_flag("--zero-empty", args->zero_empty, "Give texts without a word or sign a vector of zeros")
       ->excludes(skip);

@@ -13,7 +13,7 @@
 #include "rlx/compiler/pipeline.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
-#include "rlx/models/bert.h"
+#include "rlx/models/sentence_encoder.h"
 #include "rlx/page/page.h"
 #include "rlx/passes/passes.h"
 #include "rlx/runtime/reports.h"
@@ -35,6 +35,11 @@ Graph load(const InspectArgs& args) {
                      "name either a graph file or --model DIR");
   if (!args.graph.empty()) return read_graph(args.graph);
   const SentenceModelConfig config = read_sentence_config(args.model);
+  if (config.encoder.family != "bert" || !config.dense.empty()) {
+    EncoderGraphOptions options = encoder_graph_options(config);
+    options.batch = args.batch, options.sequence = args.sequence;
+    return build_encoder(config.encoder, open_encoder_weights(args.model, config.encoder, options), options);
+  }
   BertGraphOptions options;
   options.batch = args.batch;
   options.sequence = args.sequence;
@@ -216,7 +221,7 @@ void register_inspect(CLI::App& app) {
   CLI::App* cmd = app.add_subcommand("inspect", "Show every stage of a compile: graphs, fusion, buffers");
   cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
   auto* model = cmd->add_option("-m,--model", args->model,
-                                "model folder: its encoder is built and compiled (weights are not read)")
+                                "model folder: its encoder is built and compiled (weights are not loaded)")
                     ->type_name("DIR");
   cmd->add_option("--batch", args->batch, "texts of the model's batch")
       ->capture_default_str()

@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   handle_ending_signals();
   register_embed(app);
   register_search(app);
+  register_rerank(app);
   register_generate(app);
   register_chat(app);
   register_bench(app);

@@ -7,6 +7,7 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/models/config.h"
+#include "rlx/models/encoder.h"
 
 namespace rlx {
 
@@ -26,12 +27,5 @@ struct BertGraphOptions {
 /// away. Errors: InvalidArgument for sizes that are not positive, a head count that does not divide the width, or a
 /// sequence beyond the position embedding.
 Graph build_sentence_encoder(const BertConfig& config, const BertGraphOptions& options = {});
-
-/// One vector per text from token vectors: tokens [B, S, H], mask [B, S] in the dtype of `tokens` (1 token, 0 padding)
-/// -> [B, H]. A text without tokens gives zeros under Mean and MeanSqrtLength.
-Expr pool_tokens(Expr tokens, Expr mask, Pooling pooling);
-
-/// x / max(|x|, 1e-12) over the last axis.
-Expr l2_normalize(Expr x);
 
 }  // namespace rlx

@@ -43,7 +43,9 @@ HiddenActivation parse_activation(std::string_view name, const std::string& sour
               "known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, swish");
 }
 
-Pooling parse_pooling(const JsonDocument& document, const BertConfig& bert) {
+constexpr const char* kKnownPoolings = "known are mean, cls, max, mean_sqrt_len and lasttoken";
+
+Pooling parse_pooling(const JsonDocument& document, std::int64_t hidden_size) {
   struct Mode {
     std::string_view key, name;
     Pooling pooling;
@@ -52,13 +54,14 @@ Pooling parse_pooling(const JsonDocument& document, const BertConfig& bert) {
       {"pooling_mode_mean_tokens", "mean", Pooling::Mean},
       {"pooling_mode_cls_token", "cls", Pooling::Cls},
       {"pooling_mode_max_tokens", "max", Pooling::Max},
-      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling::MeanSqrtLength}};
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling::MeanSqrtLength},
+      {"pooling_mode_lasttoken", "lasttoken", Pooling::LastToken}};
   const std::string& source = document.source();
   const JsonValue config = document.root();
-  const std::int64_t width = config.get_int("word_embedding_dimension", bert.hidden_size);
-  if (width != bert.hidden_size) {
+  const std::int64_t width = config.get_int("word_embedding_dimension", hidden_size);
+  if (width != hidden_size) {
     bad_file(source, concat_text("\"word_embedding_dimension\" is ", width, ", but \"hidden_size\" of config.json is ",
-                                 bert.hidden_size));
+                                 hidden_size));
   }
   // Newer files name the mode in one string.
   const std::optional<JsonValue> named = config.find("pooling_mode");
@@ -69,7 +72,7 @@ Pooling parse_pooling(const JsonDocument& document, const BertConfig& bert) {
     for (const Mode& m : kModes) {
       if (m.key == key) mode = m.pooling;
     }
-    if (!mode) unsupported(source, concat_text("the pooling \"", key, "\" is not known"));
+    if (!mode) unsupported(source, concat_text("the pooling \"", key, "\" is not known"), kKnownPoolings);
     if (found && *found != *mode)
       unsupported(source, "several poolings are switched on", "rlx pools one way at a time");
     found = mode;
@@ -79,10 +82,62 @@ Pooling parse_pooling(const JsonDocument& document, const BertConfig& bert) {
     for (const Mode& m : kModes) {
       if (m.name == name) found = m.pooling;
     }
-    if (!found) unsupported(source, concat_text("the pooling \"", name, "\" is not known"));
+    if (!found) unsupported(source, concat_text("the pooling \"", name, "\" is not known"), kKnownPoolings);
   }
   if (!found) bad_file(source, "no pooling is switched on");
+  if (!config.get_bool("include_prompt", true))
+    unsupported(source, "\"include_prompt\" is false",
+                "rlx pools all tokens of a text, those of its prompt among them");
   return *found;
+}
+
+// The Dense module in `folder` of a model.
+DenseSpec read_dense(const std::string& model, std::string_view folder, std::int64_t width) {
+  const std::string path = join_path(join_path(model, std::string(folder)), "config.json");
+  if (!has_file(path))
+    throw Error(ErrorCode::NotFound,
+                concat_text("modules.json names a Dense module, but \"", path, "\" does not exist"));
+  const JsonDocument document = JsonDocument::read(path);
+  const JsonValue root = document.root_object();
+  DenseSpec out{.name = concat_text(folder, "/linear")};
+  out.in = get_size(root, "in_features", path), out.out = get_size(root, "out_features", path);
+  out.bias = root.get_bool("bias", true);
+  if (out.in != width)
+    bad_file(path, concat_text("\"in_features\" is ", out.in, ", but the vectors before it have ", width, " elements"));
+  const std::string_view name = root.get_string("activation_function", "torch.nn.modules.activation.Tanh");
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  if (last == "Tanh")
+    out.activation = ActivationKind::Tanh;
+  else if (last == "ReLU")
+    out.activation = ActivationKind::Relu;
+  else if (last == "GELU")
+    out.activation = ActivationKind::Gelu;
+  else if (last == "Sigmoid")
+    out.activation = ActivationKind::Sigmoid;
+  else if (last == "SiLU")
+    out.activation = ActivationKind::Silu;
+  else if (last != "Identity")
+    unsupported(path, concat_text("\"activation_function\" is \"", name, "\""),
+                "known are Identity, Tanh, ReLU, GELU, Sigmoid and SiLU");
+  return out;
+}
+
+// What config_sentence_transformers.json says of prompts.
+void read_prompts(const std::string& folder, SentenceModelConfig& out) {
+  const std::string path = join_path(folder, "config_sentence_transformers.json");
+  if (!has_file(path)) return;
+  const JsonDocument document = JsonDocument::read(path);
+  const JsonValue root = document.root_object();
+  const std::optional<JsonValue> prompts = root.find("prompts");
+  if (prompts && !prompts->is_null())
+    for (const auto& [name, text] : prompts->members("prompts"))
+      out.prompts.emplace_back(name, std::string(text.as_string(name)));
+  const std::optional<JsonValue> chosen = root.find("default_prompt_name");
+  if (!chosen || chosen->is_null()) return;
+  out.default_prompt = chosen->as_string("default_prompt_name");
+  for (const auto& prompt : out.prompts)
+    if (prompt.first == out.default_prompt) return;
+  bad_file(path, concat_text("\"default_prompt_name\" is \"", out.default_prompt, "\", which is none of its prompts"));
 }
 
 bool ends_with(std::string_view text, std::string_view end) {
@@ -97,6 +152,7 @@ std::string_view pooling_name(Pooling pooling) {
     case Pooling::Cls: return "cls";
     case Pooling::Max: return "max";
     case Pooling::MeanSqrtLength: return "mean-sqrt-length";
+    case Pooling::LastToken: return "last-token";
   }
   return "unknown";
 }
@@ -138,7 +194,7 @@ BertConfig parse_bert_config(const JsonDocument& document) {
   return c;
 }
 
-SentenceModelConfig read_sentence_config(const std::string& folder) try {
+JsonDocument read_model_config(const std::string& folder) try {
   const std::string config_path = join_path(folder, "config.json");
   if (!has_file(config_path)) {
     std::error_code ignored;
@@ -150,9 +206,18 @@ SentenceModelConfig read_sentence_config(const std::string& folder) try {
         ErrorCode::NotFound, concat_text("\"", folder, "\" ", what),
         "give the folder of a Hugging Face model: config.json, model.safetensors and tokenizer.json or vocab.txt");
   }
-  SentenceModelConfig out;
-  out.bert = parse_bert_config(JsonDocument::read(config_path));
+  return JsonDocument::read(config_path);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("read_model_config");
+}
 
+SentenceModelConfig read_sentence_config(const std::string& folder) try {
+  SentenceModelConfig out;
+  {
+    const JsonDocument config = read_model_config(folder);
+    if (config.root_object().get_string("model_type") == "bert") out.bert = parse_bert_config(config);
+    out.encoder = parse_encoder_config(config);
+  }
   std::string pooling_folder = "1_Pooling";
   bool pooling_required = false;
   const std::string modules_path = join_path(folder, "modules.json");
@@ -172,9 +237,16 @@ SentenceModelConfig read_sentence_config(const std::string& folder) try {
         pooling_required = true;
       } else if (ends_with(type, ".Normalize")) {
         out.normalize = true;
+      } else if (ends_with(type, ".Dense")) {
+        if (!pooling_required || out.normalize)
+          unsupported(
+              modules_path,
+              concat_text("a Dense module stands ", out.normalize ? "behind a Normalize" : "before the Pooling"),
+              "known is the order Transformer, Pooling, Dense, Normalize");
+        out.dense.push_back(read_dense(folder, path, out.width()));
       } else {
         unsupported(modules_path, concat_text("the module \"", type, "\" is not known"),
-                    "known are Transformer, Pooling and Normalize");
+                    "known are Transformer, Pooling, Dense and Normalize");
       }
     }
     if (!pooling_required)
@@ -183,22 +255,23 @@ SentenceModelConfig read_sentence_config(const std::string& folder) try {
   }
   const std::string pooling_path = join_path(join_path(folder, pooling_folder), "config.json");
   if (has_file(pooling_path)) {
-    out.pooling = parse_pooling(JsonDocument::read(pooling_path), out.bert);
+    out.pooling = parse_pooling(JsonDocument::read(pooling_path), out.encoder.hidden_size);
   } else if (pooling_required) {
     throw Error(ErrorCode::NotFound,
                 concat_text(modules_path, " names a pooling module, but \"", pooling_path, "\" does not exist"));
   }
 
-  out.max_sequence = out.bert.max_positions;
+  out.max_sequence = out.encoder.max_tokens;
   const std::string sentence_path = join_path(folder, "sentence_bert_config.json");
   if (has_file(sentence_path)) {
     const JsonDocument sentence = JsonDocument::read(sentence_path);
     const JsonValue root = sentence.root_object();
-    const std::int64_t limit = root.get_int("max_seq_length", out.bert.max_positions);
+    const std::int64_t limit = root.get_int("max_seq_length", out.encoder.max_tokens);
     if (limit < 1) bad_file(sentence_path, concat_text("\"max_seq_length\" is ", limit, ", expected at least 1"));
     out.max_sequence = std::min(out.max_sequence, limit);
     out.lowercase_text = root.get_bool("do_lower_case", false);
   }
+  read_prompts(folder, out);
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("read_sentence_config");
@@ -218,16 +291,26 @@ std::string weights_path(const std::string& folder) {
   throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" holds no model.safetensors"), hint);
 }
 
-void check_vocabulary(const BertConfig& config, const Tokenizer& tokenizer, const std::string& folder) {
+namespace {
+
+void check_rows(std::int64_t rows, const Tokenizer& tokenizer, const std::string& folder) {
   const std::int64_t size = tokenizer.vocab_size();
   // Tables are often padded by a few rows; a vocabulary that lacks a tenth of them is cut off or of another model, and
   // most words would silently become unknown.
-  if (size <= config.vocab_size && size >= config.vocab_size - config.vocab_size / 10) return;
+  if (size <= rows && size >= rows - rows / 10) return;
   bad_file(folder,
-           concat_text("the tokeniser has ids up to ", size - 1, ", but \"vocab_size\" of config.json is ",
-                       config.vocab_size),
-           size < config.vocab_size ? "the vocabulary is cut off, or belongs to another model than the weights"
-                                    : "the vocabulary and the weights belong to different models");
+           concat_text("the tokeniser has ids up to ", size - 1, ", but \"vocab_size\" of config.json is ", rows),
+           size < rows ? "the vocabulary is cut off, or belongs to another model than the weights"
+                       : "the vocabulary and the weights belong to different models");
+}
+
+}  // namespace
+
+void check_vocabulary(const BertConfig& config, const Tokenizer& tokenizer, const std::string& folder) {
+  check_rows(config.vocab_size, tokenizer, folder);
+}
+void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer, const std::string& folder) {
+  check_rows(config.vocab_size, tokenizer, folder);
 }
 
 }  // namespace rlx

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "rlx/error.h"
+#include "rlx/models/encoder_config.h"
 
 namespace rlx {
 
@@ -34,29 +37,37 @@ struct BertConfig {
   }
 };
 
-/// How token vectors [B, S, H] become one vector [B, H]; padding never counts.
-enum class Pooling : std::uint8_t { Mean, Cls, Max, MeanSqrtLength };
-
-/// "mean", "cls", "max", "mean-sqrt-length".
+/// "mean", "cls", "max", "mean-sqrt-length", "last-token".
 std::string_view pooling_name(Pooling pooling);
 
 /// Everything a sentence-embedding model folder says besides its weights and vocabulary.
 struct SentenceModelConfig {
-  BertConfig bert;
+  EncoderConfig encoder;
+  BertConfig bert;  // the same of a BERT; zeros for other families
   Pooling pooling = Pooling::Mean;
-  bool normalize = true;          // divide the pooled vector by its L2 norm
+  std::vector<DenseSpec> dense;   // of what was pooled; names begin with the folder of the weights and a slash
+  bool normalize = true;          // divide the vector by its L2 norm
   bool lowercase_text = false;    // texts are lower-cased before the tokeniser sees them
   std::int64_t max_sequence = 0;  // tokens per text, special ones included
+  std::vector<std::pair<std::string, std::string>> prompts;  // names, and what is put before a text
+  std::string default_prompt;                                // a name, or empty
+
+  /// Elements of a vector.
+  std::int64_t width() const { return dense.empty() ? encoder.hidden_size : dense.back().out; }
 };
 
 /// Reads a `config.json`. Errors: BadFile for missing keys, wrong types and sizes that do not fit together; Unsupported
 /// for another architecture, activation or kind of position embedding.
 BertConfig parse_bert_config(const JsonDocument& document);
 
-/// Reads `config.json`, and `modules.json`, the pooling configuration and `sentence_bert_config.json` where present. A
-/// folder without `modules.json` gets mean pooling (or what `1_Pooling/config.json` says) and L2 normalisation. Errors:
-/// NotFound when there is no `config.json`; those of parse_bert_config.
+/// Reads `config.json`, and `modules.json` with the modules it names, `sentence_bert_config.json` and
+/// `config_sentence_transformers.json` where present. A folder without `modules.json` gets mean pooling (or what
+/// `1_Pooling/config.json` says) and L2 normalisation. Errors: NotFound when there is no `config.json`; those of
+/// parse_encoder_config; Unsupported for modules that are not known or stand in another order.
 SentenceModelConfig read_sentence_config(const std::string& folder);
+
+/// The `config.json` of a model folder. Errors: NotFound saying what there is instead; those of JsonDocument::read.
+JsonDocument read_model_config(const std::string& folder);
 
 /// Path of the weights, `model.safetensors`. Errors: NotFound saying what to do about the formats found instead.
 std::string weights_path(const std::string& folder);
@@ -64,5 +75,6 @@ std::string weights_path(const std::string& folder);
 /// Checks that every id of the tokeniser has a row in the embedding, and at least nine tenths of the rows an id.
 /// Errors: BadFile.
 void check_vocabulary(const BertConfig& config, const Tokenizer& tokenizer, const std::string& folder);
+void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer, const std::string& folder);
 
 }  // namespace rlx

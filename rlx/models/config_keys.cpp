@@ -42,6 +42,13 @@ double ConfigKeys::number(std::string_view key) const {
 
 double ConfigKeys::number_or(std::string_view key, double fallback) const { return has(key) ? number(key) : fallback; }
 
+double ConfigKeys::positive(std::string_view key, double fallback) const {
+  constexpr double kMost = 1e12;
+  const double v = number_or(key, fallback);
+  if (!(v > 0) || v > kMost) bad(concat_text("\"", key, "\" is ", v, ", expected a positive number"));
+  return v;
+}
+
 bool ConfigKeys::flag(std::string_view key, bool fallback) const { return object_.get_bool(key, fallback); }
 
 std::string ConfigKeys::text(std::string_view key, std::string_view fallback) const {
@@ -68,6 +75,16 @@ std::optional<ConfigKeys> ConfigKeys::object(std::string_view key) const {
   if (!value) return std::nullopt;
   if (!value->is_object()) bad(concat_text("\"", key, "\" must be an object, got ", json_kind_name(value->kind())));
   return ConfigKeys(*value, source_);
+}
+
+ActivationKind parse_activation(const ConfigKeys& k, std::string_view key, std::string_view fallback) {
+  const std::string name = k.text(key, fallback);
+  if (name == "silu" || name == "swish") return ActivationKind::Silu;
+  if (name == "gelu") return ActivationKind::Gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return ActivationKind::GeluApprox;
+  if (name == "relu") return ActivationKind::Relu;
+  k.unsupported(concat_text("\"", key, "\" is \"", name, "\""),
+                "known are silu, swish, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu");
 }
 
 }  // namespace rlx

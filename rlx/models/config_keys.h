@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rlx/formats/json.h"
+#include "rlx/ir/op_kind.h"
 
 namespace rlx {
 
@@ -27,12 +28,17 @@ class ConfigKeys {
   /// A finite number.
   double number(std::string_view key) const;
   double number_or(std::string_view key, double fallback) const;
+  /// A number above zero, and below 1e12.
+  double positive(std::string_view key, double fallback) const;
   bool flag(std::string_view key, bool fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
   std::vector<double> numbers(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
   /// The object called `key`, or nothing.
   std::optional<ConfigKeys> object(std::string_view key) const;
+
+  /// Members of the object.
+  std::size_t count() const { return object_.size(); }
 
   const std::string& source() const { return source_; }
   [[noreturn]] void bad(const std::string& message, std::string hint = {}) const;
@@ -43,5 +49,8 @@ class ConfigKeys {
   JsonValue object_;
   std::string source_;
 };
+
+/// The activation that `key` names. Unsupported naming those that are known.
+ActivationKind parse_activation(const ConfigKeys& keys, std::string_view key, std::string_view fallback);
 
 }  // namespace rlx

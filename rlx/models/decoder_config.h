@@ -118,7 +118,8 @@ struct DecoderConfig {
   std::optional<double> attention_scale{};  // head_dim^-0.5
   std::optional<double> attention_softcap{}, logit_softcap{};
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
-  bool tied = false;  // the output layer is the embedding
+  bool tied = false;           // the output layer is the embedding
+  bool bidirectional = false;  // tokens see those behind them too: for embeddings of texts alone
   std::optional<MoeSpec> moe{};
   std::optional<MlaSpec> mla{};
   std::vector<RopeSpec> ropes;
@@ -135,6 +136,8 @@ struct DecoderConfig {
 /// Reads a `config.json`. Errors: BadFile for missing keys, wrong types, and sizes that do not fit together;
 /// Unsupported for a family that is none of decoder_families(), naming those, or a variant of one that is not built.
 DecoderConfig parse_decoder_config(const JsonDocument& document);
+/// The same for a model that is to embed texts, which may be bidirectional.
+DecoderConfig parse_decoder_of_texts(const JsonDocument& document);
 /// Reads `config.json` of a model folder. Errors: NotFound; those of parse_decoder_config.
 DecoderConfig read_decoder_config(const std::string& folder);
 /// The families that are known, by their `model_type`, sorted.

@@ -15,23 +15,8 @@ namespace {
 
 constexpr std::int64_t kMostLayers = 1024;   // each is built: a slip of the pen must not take minutes
 constexpr std::int64_t kMostExperts = 4096;  // of a layer
-constexpr double kMaxScale = 1e12;
 
-ActivationKind parse_activation(const ConfigKeys& k, std::string_view key, std::string_view fallback) {
-  const std::string name = k.text(key, fallback);
-  if (name == "silu" || name == "swish") return ActivationKind::Silu;
-  if (name == "gelu") return ActivationKind::Gelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return ActivationKind::GeluApprox;
-  if (name == "relu") return ActivationKind::Relu;
-  k.unsupported(concat_text("\"", key, "\" is \"", name, "\""),
-                "known are silu, swish, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu");
-}
-
-double positive(const ConfigKeys& k, std::string_view key, double fallback) {
-  const double v = k.number_or(key, fallback);
-  if (!(v > 0) || v > kMaxScale) k.bad(concat_text("\"", key, "\" is ", v, ", expected a positive number"));
-  return v;
-}
+double positive(const ConfigKeys& k, std::string_view key, double fallback) { return k.positive(key, fallback); }
 
 std::optional<double> softcap(const ConfigKeys& k, std::string_view key, std::optional<double> fallback = {}) {
   if (!k.has(key)) return fallback;
@@ -197,12 +182,13 @@ void read_gemma3(const ConfigKeys& k, DecoderConfig& c) {
   read_gemma2(k, c);
   c.attention_softcap = softcap(k, "attn_logit_softcapping");
   c.logit_softcap = softcap(k, "final_logit_softcapping");
-  if (k.flag("use_bidirectional_attention", false))
-    k.unsupported("\"use_bidirectional_attention\" is true", "this version runs causal decoders only");
+  c.bidirectional = k.flag("use_bidirectional_attention", false);
   c.qk_norm = QkNorm::Head;
   c.names.q_norm = "self_attn.q_norm", c.names.k_norm = "self_attn.k_norm";
   const std::int64_t every = k.size_or("sliding_window_pattern", 6);
-  read_windows(k, c, k.size_or("sliding_window", 4096),
+  // Of tokens on both sides half are before, and the token itself is counted.
+  const std::int64_t window = k.size_or("sliding_window", 4096);
+  read_windows(k, c, c.bidirectional ? window / 2 + 1 : window,
                [&](std::size_t i) { return (static_cast<std::int64_t>(i) + 1) % every != 0; });
   RopeDefaults d{.head_dim = c.head_dim, .theta = 1e6, .max_positions = c.max_positions};
   d.part = "full_attention";
@@ -412,6 +398,16 @@ std::vector<std::string> decoder_families() {
 }
 
 DecoderConfig parse_decoder_config(const JsonDocument& document) try {
+  DecoderConfig c = parse_decoder_of_texts(document);
+  if (c.bidirectional)
+    ConfigKeys(document.root_object(), document.source())
+        .unsupported("\"use_bidirectional_attention\" is true", "such a model embeds texts; it does not write them");
+  return c;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("parse_decoder_config");
+}
+
+DecoderConfig parse_decoder_of_texts(const JsonDocument& document) try {
   const ConfigKeys keys(document.root_object(), document.source());
   const std::string type(document.root_object().get_string("model_type"));
   for (const Family& f : kFamilies) {
@@ -425,7 +421,7 @@ DecoderConfig parse_decoder_config(const JsonDocument& document) try {
   keys.unsupported(concat_text("\"model_type\" is \"", type, "\", which is no decoder that rlx knows"),
                    concat_text("known are ", quoted_names(known, known.size())));
 } catch (const std::bad_alloc&) {
-  throw_out_of_memory("parse_decoder_config");
+  throw_out_of_memory("parse_decoder_of_texts");
 }
 
 DecoderConfig read_decoder_config(const std::string& folder) try {

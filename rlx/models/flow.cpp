@@ -19,7 +19,9 @@ Flow::Flow(Graph& g, ModelWeights weights) : graph_(&g), weights_(std::move(weig
   if (!weights_.loader) throw Error(ErrorCode::InvalidArgument, "Flow: the checkpoint has no loader (a null pointer)");
 }
 
-bool Flow::has(std::string_view name) const { return weights_.loader->find(name).has_value(); }
+Flow::Flow(Graph& g, DType dtype) : graph_(&g), dtype_(dtype) {}
+
+bool Flow::has(std::string_view name) const { return weights_.loader && weights_.loader->find(name).has_value(); }
 
 const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::int64_t>& dims) {
   const auto known = taken_.find(name);
@@ -32,10 +34,11 @@ const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::i
   }
   // Where the file is wrong the graph is built as if it were right: what else is wrong is to be found too.
   Stored out{{}, {}, dims};
-  DType dtype = DType::F32;
+  DType dtype = dtype_;
   std::vector<std::int64_t> stored = dims;
-  const std::optional<TensorView> view = weights_.loader->find(name);
-  if (!view) {
+  const std::optional<TensorView> view = weights_.loader ? weights_.loader->find(name) : std::nullopt;
+  if (!weights_.loader) {  // nothing to compare with
+  } else if (!view) {
     missing_.push_back(name);
   } else if (weights_.scheme && weights_.scheme(name)) {
     const QuantScheme scheme = *weights_.scheme(name);
@@ -58,7 +61,7 @@ const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::i
 }
 
 Expr Flow::widened(const Stored& weight, Expr codes) const {
-  return weight.scheme ? graph_->dequantize(codes, *weight.scheme) : graph_->cast(codes, DType::F32);
+  return weight.scheme ? graph_->dequantize(codes, *weight.scheme) : graph_->cast(codes, dtype_);
 }
 
 Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims) {
@@ -107,6 +110,7 @@ Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::i
 }
 
 void Flow::finish(std::string_view model, const std::vector<std::string>& ignored) const try {
+  if (!weights_.loader) return;
   std::vector<std::string> extra;
   for (const std::string& name : weights_.loader->names()) {
     const bool known =

@@ -34,8 +34,12 @@ class Flow {
  public:
   /// InvalidArgument for a checkpoint without a loader.
   Flow(Graph& g, ModelWeights weights);
+  /// Without a checkpoint: every weight is as it is asked for, a Param of `dtype`.
+  Flow(Graph& g, DType dtype);
 
   Graph& graph() const { return *graph_; }
+  /// Of weights as they are used: F32 unless there is no checkpoint.
+  DType dtype() const { return dtype_; }
   /// Whether the checkpoint has a tensor called `name`.
   bool has(std::string_view name) const;
   /// The weight `name`, F32 of these dims; one Param however often it is taken.
@@ -68,6 +72,7 @@ class Flow {
 
   Graph* graph_;
   ModelWeights weights_;
+  DType dtype_ = DType::F32;
   std::map<std::string, Stored> taken_;
   std::vector<std::string> missing_;
   std::vector<std::string> wrong_;  // sentences

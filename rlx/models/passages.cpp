@@ -50,6 +50,14 @@ std::vector<Passage> split_into_paragraphs(std::string_view text) {
   return out;
 }
 
+void keep_best(std::vector<Match>& matches, std::size_t count) {
+  count = std::min(count, matches.size());
+  std::partial_sort(
+      matches.begin(), matches.begin() + static_cast<std::ptrdiff_t>(count), matches.end(),
+      [](const Match& a, const Match& b) { return a.score != b.score ? a.score > b.score : a.index < b.index; });
+  matches.resize(count);
+}
+
 std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std::size_t count) {
   if (vectors.rank() != 2 || query.num_elements() != vectors.dim(1))
     throw Error(ErrorCode::ShapeMismatch,
@@ -58,11 +66,7 @@ std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std:
   const std::span<const float> q = query.values<float>(), v = vectors.values<float>();
   std::vector<Match> all(static_cast<std::size_t>(vectors.dim(0)));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {i, cosine_similarity(q, v.subspan(i * width, width))};
-  count = std::min(count, all.size());
-  std::partial_sort(
-      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
-      [](const Match& a, const Match& b) { return a.score != b.score ? a.score > b.score : a.index < b.index; });
-  all.resize(count);
+  keep_best(all, count);
   return all;
 }
 

@@ -21,7 +21,7 @@ std::vector<Passage> split_into_lines(std::string_view text);
 /// Runs of such lines between blank ones, joined with single spaces.
 std::vector<Passage> split_into_paragraphs(std::string_view text);
 
-/// The position of a passage and its cosine with the query.
+/// The position of a passage and its cosine with the query, or another score.
 struct Match {
   std::size_t index = 0;
   double score = 0;
@@ -30,5 +30,8 @@ struct Match {
 /// The `count` rows of `vectors` [N, H] with the largest cosine to `query` [H], best first; equal scores in row order.
 /// Errors: ShapeMismatch when H differs.
 std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std::size_t count);
+
+/// Sorts `matches` with the largest scores first, equal ones by position, and drops all but the first `count`.
+void keep_best(std::vector<Match>& matches, std::size_t count);
 
 }  // namespace rlx

@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
-#include <mutex>
+#include <optional>
 #include <set>
 
-#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/utf8.h"
+#include "rlx/models/encoder_runner.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -26,29 +25,6 @@ std::string lower_case(const std::string& text) {
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();)
     append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(decode_utf8(text, at)))));
-  return out;
-}
-
-// Texts that run together: rows [first, first + count) in order of length, padded to `width` tokens.
-struct Batch {
-  std::size_t first = 0, count = 0, width = 0;
-};
-
-// Cuts rows whose lengths descend into batches of at most `max_rows`, so that the sum of (rows x longest) and of a
-// price per batch is least: padding costs as much as text, and a short batch keeps the products from their full rate.
-std::vector<Batch> cut_into_batches(std::span<const std::size_t> lengths, std::size_t max_rows) {
-  constexpr std::size_t kBatchPrice = 8;  // in tokens
-  const std::size_t n = lengths.size();
-  std::vector<std::size_t> cost(n + 1, 0), count(n, 0);  // of the rows from i on; rows of the batch that starts at i
-  for (std::size_t i = n; i-- > 0;) {
-    cost[i] = std::numeric_limits<std::size_t>::max();
-    for (std::size_t rows = 1; rows <= std::min(max_rows, n - i); ++rows) {
-      const std::size_t c = rows * lengths[i] + kBatchPrice + cost[i + rows];
-      if (c < cost[i]) cost[i] = c, count[i] = rows;
-    }
-  }
-  std::vector<Batch> out;
-  for (std::size_t i = 0; i < n; i += count[i]) out.push_back({i, count[i], lengths[i]});
   return out;
 }
 
@@ -135,6 +111,12 @@ void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader>
   throw_out_of_memory("load_checkpoint");
 }
 
+EncoderGraphOptions encoder_graph_options(const SentenceModelConfig& config) {
+  EncoderGraphOptions out;
+  out.pooling = config.pooling, out.dense = config.dense, out.normalize = config.normalize;
+  return out;
+}
+
 double cosine_similarity(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size())
     throw Error(ErrorCode::ShapeMismatch,
@@ -154,9 +136,9 @@ struct SentenceEncoder::Impl {
   std::unique_ptr<Tokenizer> tokenizer;
   std::int64_t max_sequence = 0;
   std::int64_t num_special = 0;  // tokens that every text has
+  std::int64_t width = 0;        // of a vector
   std::string weights;           // path
-  int threads = 1;
-  std::vector<CompiledGraph> runners;  // the encoder, then clones for batches that run beside each other
+  std::optional<EncoderRunner> runner;
 
   Impl(const std::string& folder, SentenceEncoderOptions o)
       : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)) {
@@ -165,10 +147,14 @@ struct SentenceEncoder::Impl {
     if (options.num_threads < 0)
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("num_threads must not be negative, got ", options.num_threads));
-    check_vocabulary(config.bert, *tokenizer, folder);
+    if (options.dimensions < 0 || options.dimensions > config.width())
+      throw Error(ErrorCode::InvalidArgument, concat_text("dimensions must be in [1, ", config.width(),
+                                                          "] or 0 for all, got ", options.dimensions));
+    width = options.dimensions ? options.dimensions : config.width();
+    check_vocabulary(config.encoder, *tokenizer, folder);
     num_special = static_cast<std::int64_t>(tokenizer->prefix_ids().size() + tokenizer->suffix_ids().size());
-    const std::int64_t own_limit =
-        config.max_sequence > 0 ? std::min(config.max_sequence, config.bert.max_positions) : config.bert.max_positions;
+    const std::int64_t most = config.encoder.max_tokens;
+    const std::int64_t own_limit = config.max_sequence > 0 ? std::min(config.max_sequence, most) : most;
     if (own_limit <= num_special)
       throw Error(ErrorCode::BadFile,
                   concat_text(folder, ": texts may have ", own_limit,
@@ -176,50 +162,55 @@ struct SentenceEncoder::Impl {
                               "sentence_bert_config.json), expected more than the ",
                               num_special, " special ones"));
     max_sequence = options.max_sequence ? options.max_sequence : own_limit;
-    if (max_sequence <= num_special || max_sequence > config.bert.max_positions)
-      throw Error(ErrorCode::InvalidArgument, concat_text("max_sequence must be in [", num_special + 1, ", ",
-                                                          config.bert.max_positions, "], got ", max_sequence));
+    if (max_sequence <= num_special || max_sequence > most)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("max_sequence must be in [", num_special + 1, ", ", most, "], got ", max_sequence));
+    EncoderRunnerSettings settings{Session(options.device, options.device_options)};
+    if (options.num_threads > 0) settings.session.with_threads(options.num_threads);
+    settings.max_batch = options.max_batch, settings.max_tokens = max_sequence;
+    settings.width = width, settings.pad = tokenizer->pad_id();
+    const bool plain = config.encoder.family == "bert" && config.dense.empty() && width == config.bert.hidden_size;
+    settings.compile = plain ? bert_program(folder) : program(folder);
+    runner.emplace(std::move(settings));
+  }
+
+  // A BERT as MiniLM is one: its graph is known without the weights.
+  std::function<CompiledGraph(const Session&, CompileOptions)> bert_program(const std::string& folder) {
     BertGraphOptions graph_options;
     graph_options.pooling = config.pooling;
     graph_options.normalize = config.normalize;
-    Session session(options.device, options.device_options);
-    if (options.num_threads > 0) session.with_threads(options.num_threads);
     weights = weights_path(folder);
     const std::shared_ptr<const WeightLoader> checkpoint = open_checkpoint(weights);
     check_layer_count(config.bert.num_layers, *checkpoint, weights);
-    threads = session.target()->threads();
-    // Texts come in every length: one program for all of them.
-    CompileOptions compile;
-    compile.symbol_modes = {{"batch", SymbolMode::runtime(options.max_batch)},
-                            {"seq", SymbolMode::runtime(max_sequence)}};
-    runners.push_back(session.compile_with(build_sentence_encoder(config.bert, graph_options), std::move(compile)));
-    load_checkpoint(runners[0], checkpoint, weights);
+    return [bert = config.bert, graph_options, checkpoint, path = weights](const Session& session, CompileOptions o) {
+      CompiledGraph out = session.compile_with(build_sentence_encoder(bert, graph_options), std::move(o));
+      load_checkpoint(out, checkpoint, path);
+      return out;
+    };
   }
 
-  std::vector<TokenId> encode(const std::string& text, std::int64_t* num_tokens) const {
-    return tokenizer->encode_truncated(config.lowercase_text ? lower_case(text) : text, max_sequence, true, num_tokens);
+  std::function<CompiledGraph(const Session&, CompileOptions)> program(const std::string& folder) {
+    EncoderGraphOptions graph_options = encoder_graph_options(config);
+    graph_options.dimensions = options.dimensions;
+    const ModelWeights opened = open_encoder_weights(folder, config.encoder, graph_options);
+    weights = opened.source;
+    return [encoder = config.encoder, graph_options, opened](const Session& session, CompileOptions o) {
+      CompiledGraph out = session.compile_with(build_encoder(encoder, opened, graph_options), std::move(o));
+      out.load_params(opened.loader, LoadMode::Subset);
+      return out;
+    };
   }
 
-  // The vectors of a batch, to the rows of `out` that `order` names.
-  void run(CompiledGraph& runner, const Batch& batch, std::span<const std::vector<TokenId>> rows,
-           std::span<const std::size_t> order, std::span<float> out) const {
-    const std::size_t width = batch.width, hidden = static_cast<std::size_t>(config.bert.hidden_size);
-    std::vector<std::int32_t> ids(batch.count * width, tokenizer->pad_id());
-    std::vector<float> mask(batch.count * width, 0.0f), vectors(batch.count * hidden);
-    for (std::size_t r = 0; r < batch.count; ++r) {
-      const std::vector<TokenId>& row = rows[order[batch.first + r]];
-      std::copy(row.begin(), row.end(), ids.begin() + static_cast<std::ptrdiff_t>(r * width));
-      std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(r * width), row.size(), 1.0f);
-    }
-    const std::int64_t in_dims[] = {static_cast<std::int64_t>(batch.count), static_cast<std::int64_t>(width)},
-                       out_dims[] = {static_cast<std::int64_t>(batch.count), config.bert.hidden_size};
-    const TensorView inputs[] = {{ids.data(), DType::I32, in_dims, ids.size() * sizeof ids[0]},
-                                 {mask.data(), DType::F32, in_dims, mask.size() * sizeof mask[0]}};
-    const MutableTensorView output{vectors.data(), DType::F32, out_dims, vectors.size() * sizeof vectors[0]};
-    runner.run_into(inputs, {&output, 1});
-    for (std::size_t r = 0; r < batch.count; ++r)
-      std::copy_n(vectors.begin() + static_cast<std::ptrdiff_t>(r * hidden), hidden,
-                  out.begin() + static_cast<std::ptrdiff_t>(order[batch.first + r] * hidden));
+  std::vector<TokenId> encode(const std::string& text, const std::string& prompt, std::int64_t* num_tokens) const {
+    const std::string whole = prompt + text;
+    return tokenizer->encode_truncated(config.lowercase_text ? lower_case(whole) : whole, max_sequence, true,
+                                       num_tokens);
+  }
+
+  const std::string* find_prompt(std::string_view name) const {
+    for (const auto& prompt : config.prompts)
+      if (prompt.first == name) return &prompt.second;
+    return nullptr;
   }
 };
 
@@ -241,69 +232,47 @@ SentenceEncoder::Impl& SentenceEncoder::impl() const {
 
 bool SentenceEncoder::has_tokens(const std::string& text) const {
   std::int64_t num_tokens = 0;
-  impl().encode(text, &num_tokens);
+  impl().encode(text, {}, &num_tokens);
   return num_tokens > impl().num_special;
 }
-std::int64_t SentenceEncoder::hidden_size() const { return impl().config.bert.hidden_size; }
-std::size_t SentenceEncoder::weight_bytes() const { return impl().runners.front().prepared_bytes(); }
+std::int64_t SentenceEncoder::hidden_size() const { return impl().width; }
+std::size_t SentenceEncoder::weight_bytes() const { return impl().runner->weight_bytes(); }
 std::int64_t SentenceEncoder::max_sequence() const { return impl().max_sequence; }
 const SentenceModelConfig& SentenceEncoder::config() const { return impl().config; }
 const Tokenizer& SentenceEncoder::tokenizer() const { return *impl().tokenizer; }
 
 Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices,
                               const std::function<void(std::size_t)>& progress,
-                              const std::function<std::string(std::size_t)>& text_name) try {
+                              const std::function<std::string(std::size_t)>& text_name,
+                              const std::optional<std::string>& prompt) try {
   auto name_of = [&](std::size_t i) { return text_name ? text_name(i) : concat_text("text ", i + 1); };
   const auto hidden = static_cast<std::size_t>(hidden_size());
   std::vector<std::vector<TokenId>> rows(texts.size());
-  std::vector<std::size_t> order;  // texts with tokens, longest first
+  const std::string before = prompt ? *prompt : this->prompt();
+  std::vector<std::size_t> order;  // texts with tokens
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::int64_t num_tokens = 0;
     try {
-      rows[i] = impl().encode(texts[i], &num_tokens);
+      rows[i] = impl().encode(texts[i], before, &num_tokens);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.message = concat_text(name_of(i), ": ", d.message);
       throw Error(std::move(d));
     }
-    if (num_tokens > impl().num_special)
+    // A prompt alone makes no text.
+    if (num_tokens > impl().num_special && (before.empty() || has_tokens(texts[i])))
       order.push_back(i);
     else if (!impl().options.zero_empty)
       throw Error(ErrorCode::InvalidArgument, concat_text(name_of(i), " is empty: it has no tokens"),
                   "leave it out; a text needs at least one word or sign");
     if (notices && num_tokens > impl().max_sequence) notices->push_back({i, num_tokens, impl().max_sequence});
   }
-  // Longest first: neighbours pad little, the buffers of the largest batch serve all later ones, and short ones come
-  // last, when threads run out of work.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return rows[a].size() > rows[b].size(); });
-  std::vector<std::size_t> lengths;
-  for (std::size_t i : order) lengths.push_back(rows[i].size());
-  const std::vector<Batch> batches = cut_into_batches(lengths, static_cast<std::size_t>(impl().options.max_batch));
-
   Tensor out = Tensor::zeros(Shape({texts.size(), hidden}, DType::F32));
   const std::span<float> to = out.mutable_values<float>();
-  std::size_t done = texts.size() - order.size();
-  std::mutex mutex;
-  auto run = [&](CompiledGraph& runner, const Batch& batch) {
-    impl().run(runner, batch, rows, order, to);
-    std::lock_guard lock(mutex);
-    done += batch.count;
-    if (progress) progress(done);
-  };
-  // Whole batches beside each other scale better than the steps of one, as long as every thread has several.
-  const auto threads = static_cast<std::size_t>(impl().threads);
-  if (threads > 1 && batches.size() >= 4 * threads) {
-    while (impl().runners.size() < threads) impl().runners.push_back(impl().runners[0].clone());
-    ThreadPool::process().parallel_for(
-        static_cast<std::int64_t>(batches.size()),
-        [&](std::int64_t i) {
-          run(impl().runners[static_cast<std::size_t>(worker_index())], batches[static_cast<std::size_t>(i)]);
-        },
-        impl().threads);
-  } else {
-    for (const Batch& batch : batches) run(impl().runners[0], batch);
-  }
+  const std::size_t empty = texts.size() - order.size();
+  impl().runner->run(rows, {}, std::move(order), to, [&](std::size_t done) {
+    if (progress) progress(empty + done);
+  });
   for (std::size_t i = 0; i < to.size(); ++i)
     if (!std::isfinite(to[i]))
       throw Error(
@@ -313,6 +282,27 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("SentenceEncoder::embed");
+}
+
+std::string SentenceEncoder::prompt(std::string_view name) const {
+  if (name.empty()) name = impl().config.default_prompt;
+  if (name.empty()) return {};
+  if (const std::string* text = impl().find_prompt(name)) return *text;
+  std::vector<std::string> known;
+  for (const auto& prompt : impl().config.prompts) known.push_back(prompt.first);
+  throw Error(ErrorCode::InvalidArgument, concat_text("the model has no prompt called \"", name, "\""),
+              known.empty() ? "it has no prompts" : concat_text("it has ", quoted_names(known, known.size())));
+}
+
+std::string SentenceEncoder::query_prompt() const {
+  const std::string* text = impl().find_prompt("query");
+  return text ? *text : prompt();
+}
+
+std::string SentenceEncoder::passage_prompt() const {
+  for (const std::string_view name : {"document", "passage", "corpus"})
+    if (const std::string* text = impl().find_prompt(name)) return *text;
+  return prompt();
 }
 
 Tensor SentenceEncoder::embed(const std::string& text) try {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ struct SentenceEncoderOptions {
   int num_threads = 0;             // 0: as many as the machine grants
   std::int64_t max_batch = 32;     // texts run together
   std::int64_t max_sequence = 0;   // tokens per text; 0: the model's own limit
+  std::int64_t dimensions = 0;     // elements kept of a vector, for models trained so (Matryoshka); 0: all
   bool zero_empty = false;         // a text without tokens gets a vector of zeros; false: it is an error
   DeviceId device{};               // where it runs
   DeviceOptions device_options{};  // of its backend, as Session takes them
@@ -32,7 +34,7 @@ struct SentenceEncoderOptions {
 /// Embeds texts. Not for concurrent calls: make one per thread.
 class SentenceEncoder {
  public:
-  /// Loads `folder` (config.json, tokeniser, model.safetensors) and compiles the encoder. Errors: those of the readers,
+  /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles the encoder. Errors: those of the readers,
   /// BadFile naming a weight that is missing, has another shape or belongs to a layer the configuration does not have,
   /// InvalidArgument for options out of range.
   explicit SentenceEncoder(const std::string& folder, SentenceEncoderOptions options = {});
@@ -43,16 +45,27 @@ class SentenceEncoder {
   /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together; texts beyond the
   /// limit are cut, each with a notice. With several threads, batches run beside each other when there are enough of
   /// them, else each batch is split; vectors do not depend on that. `progress` is called with the number of texts done
-  /// so far, by one thread at a time. Errors: InvalidArgument for a text without tokens or with invalid UTF-8, BadFile
-  /// when a vector is not finite; they name text `i` as `text_name(i)`, by default "text 1" and so on.
+  /// so far, by one thread at a time. `prompt` is put before every text; unset, the model's default one. Errors:
+  /// InvalidArgument for a text without tokens or with invalid UTF-8, BadFile when a vector is not finite; they name
+  /// text `i` as `text_name(i)`, by default "text 1" and so on.
   Tensor embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices = nullptr,
                const std::function<void(std::size_t)>& progress = nullptr,
-               const std::function<std::string(std::size_t)>& text_name = nullptr);
+               const std::function<std::string(std::size_t)>& text_name = nullptr,
+               const std::optional<std::string>& prompt = std::nullopt);
   /// The vector of one text: [hidden_size].
   Tensor embed(const std::string& text);
 
+  /// The model's prompt of this name, or its default one for "", which may be nothing. InvalidArgument for a name that
+  /// it has not, naming those that it has.
+  std::string prompt(std::string_view name = {}) const;
+  /// What the model puts before queries: its prompt "query", or the default one.
+  std::string query_prompt() const;
+  /// What it puts before passages: its prompt "document", "passage" or "corpus", or the default one.
+  std::string passage_prompt() const;
+
   /// Whether `text` has a token besides those that every text has. Errors: InvalidArgument for invalid UTF-8.
   bool has_tokens(const std::string& text) const;
+  /// Elements of a vector.
   std::int64_t hidden_size() const;
   /// Tokens kept per text, special ones included.
   std::int64_t max_sequence() const;
@@ -66,6 +79,9 @@ class SentenceEncoder {
   Impl& impl() const;  // throws for an object that was moved from
   std::unique_ptr<Impl> impl_;
 };
+
+/// What build_encoder is told of a model folder.
+EncoderGraphOptions encoder_graph_options(const SentenceModelConfig& config);
 
 /// The checkpoint at `path` under the names a graph of `build_sentence_encoder` uses: a "bert." prefix of all names is
 /// dropped, tensors that are no float (position ids) are left out. Errors: those of the reader.

@@ -50,16 +50,9 @@ std::vector<std::string> decoder_references() {
   return out;
 }
 
-DecoderReference decoder_reference(const std::string& name) {
-  const auto file = SafetensorsFile::open(folder_of_references() + "/" + name + ".safetensors");
-  std::map<std::string, std::string> text(file->metadata().begin(), file->metadata().end());
-  DecoderReference out;
-  out.name = name;
-  out.config = text.at("config");
-  out.logits = SafetensorsFile::tensor(file, "logits");
-  const Tensor tokens = SafetensorsFile::tensor(file, "tokens");
-  for (std::int64_t i = 0; i < tokens.num_elements(); ++i) out.tokens.push_back(static_cast<TokenId>(tokens.at_i64(i)));
-  const JsonDocument weights = JsonDocument::parse(text.at("weights"), name + ": weights");
+std::vector<NamedTensor> drawn_weights(const std::string& list, const std::string& dtype) {
+  std::vector<NamedTensor> out;
+  const JsonDocument weights = JsonDocument::parse(list, "weights of a reference");
   for (const JsonValue& w : weights.root().elements("weights")) {
     std::vector<std::int64_t> dims;
     std::size_t count = 1;
@@ -72,11 +65,23 @@ DecoderReference decoder_reference(const std::string& name) {
     const std::uint64_t hash = name_hash(tensor);
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = mean + spread * drawn(hash, i);
-    const std::string& dtype = text.at("dtype");
-    out.weights.push_back({tensor, dtype == "bf16"  ? of_dtype<BF16>(dims, values)
-                                   : dtype == "f16" ? of_dtype<F16>(dims, values)
-                                                    : of_dtype<float>(dims, values)});
+    out.push_back({tensor, dtype == "bf16"  ? of_dtype<BF16>(dims, values)
+                           : dtype == "f16" ? of_dtype<F16>(dims, values)
+                                            : of_dtype<float>(dims, values)});
   }
+  return out;
+}
+
+DecoderReference decoder_reference(const std::string& name) {
+  const auto file = SafetensorsFile::open(folder_of_references() + "/" + name + ".safetensors");
+  std::map<std::string, std::string> text(file->metadata().begin(), file->metadata().end());
+  DecoderReference out;
+  out.name = name;
+  out.config = text.at("config");
+  out.logits = SafetensorsFile::tensor(file, "logits");
+  const Tensor tokens = SafetensorsFile::tensor(file, "tokens");
+  for (std::int64_t i = 0; i < tokens.num_elements(); ++i) out.tokens.push_back(static_cast<TokenId>(tokens.at_i64(i)));
+  out.weights = drawn_weights(text.at("weights"), text.at("dtype"));
   return out;
 }
 

@@ -19,6 +19,9 @@ struct DecoderReference {
   std::vector<NamedTensor> weights;  // in the dtype of the model's file
 };
 
+/// The weights that a list of the file says how to draw, in "f32", "bf16" or "f16".
+std::vector<NamedTensor> drawn_weights(const std::string& list, const std::string& dtype);
+
 /// The names of all cases, sorted.
 std::vector<std::string> decoder_references();
 DecoderReference decoder_reference(const std::string& name);

@@ -47,7 +47,11 @@ TEST_CASE("misuse: safetensors folders") {
 
 TEST_CASE("misuse: flows") {
   Graph g("g"), other("other");
-  REFUSED("no loader", Flow(g, {}));
+  REFUSED("no loader", Flow(g, ModelWeights{}));
+  Flow declared(g, DType::F64);
+  CHECK_FALSE(declared.has("w.weight"));
+  CHECK(declared.weight("v", {2, 3}).shape() == Shape({2, 3}, DType::F64));
+  CHECK(test::error_text([&] { declared.finish("a model"); }).empty());
   const test::TempDir folder;
   Flow flow(g, {one_tensor(folder), "the file"});
   CHECK_FALSE(flow.has(""));
@@ -70,6 +74,7 @@ TEST_CASE("misuse: decoders") {
   CHECK(rope_scaling_name(static_cast<RopeScaling>(77)) == "unknown");
   REFUSED("c.json", parse_decoder_config(JsonDocument::parse("{}", "c.json")));
   REFUSED("c.json", parse_decoder_config(JsonDocument::parse("[]", "c.json")));
+  REFUSED("c.json", parse_decoder_of_texts(JsonDocument::parse("[]", "c.json")));
   REFUSED(kNoFolder, read_decoder_config(kNoFolder));
   const RopeSpec plain{.rotated = 8};
   REFUSED("even number", rope_frequencies({}, 1));

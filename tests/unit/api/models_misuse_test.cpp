@@ -10,11 +10,13 @@
 #include "rlx/formats/model_convert.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
+#include "rlx/models/encoder.h"
 #include "rlx/models/passages.h"
+#include "rlx/models/reranker.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/runtime/session.h"
-#include "rlx/text/chat_template.h"
 #include "rlx/tensor/block_search.h"
+#include "rlx/text/chat_template.h"
 #include "rlx/text/stream_decoder.h"
 #include "rlx/text/wordpiece.h"
 #include "tests/support/gguf_bytes.h"
@@ -378,10 +380,95 @@ TEST_CASE("misuse: configurations of models") {
   CHECK(pooling_name(static_cast<Pooling>(77)) == "unknown");
   REFUSED("c.json", parse_bert_config(JsonDocument::parse("{}", "c.json")));
   REFUSED(kNowhere, read_sentence_config(kNowhere));
+  REFUSED(kNowhere, read_model_config(kNowhere));
   REFUSED(kNowhere, weights_path(kNowhere));
   const test::TinyModel model;
   c.vocab_size = 2;
   REFUSED(model.path(), check_vocabulary(c, *load_tokenizer(model.path()), model.path()));
+  REFUSED(model.path(), check_vocabulary(EncoderConfig(), *load_tokenizer(model.path()), model.path()));
+}
+
+TEST_CASE("misuse: encoders of texts") {
+  REFUSED("c.json", parse_encoder_config(JsonDocument::parse("{}", "c.json")));
+  REFUSED("c.json", parse_encoder_config(JsonDocument::parse("[]", "c.json")));
+  REFUSED("vocab_size must be in [1, 2^30], got 0", build_encoder({}, {}));
+  const test::TinyModel model;
+  const EncoderConfig good = parse_encoder_config(JsonDocument::read(model.file("config.json")));
+  const ModelWeights weights{open_checkpoint(weights_path(model.path())), "w"};
+  CHECK(test::error_text([&] { (void)build_encoder(good, weights); }).empty());
+  REFUSED("no loader", build_encoder(good, {}));
+  REFUSED(kNowhere, open_encoder_weights(kNowhere, good));
+  const auto config = [&](const std::function<void(EncoderConfig&)>& spoil) {
+    EncoderConfig c = good;
+    spoil(c);
+    return c;
+  };
+  for (const EncoderConfig& c : {
+           config([](EncoderConfig& x) { x.hidden_size = -1; }),
+           config([](EncoderConfig& x) { x.kv_heads = 3; }),
+           config([](EncoderConfig& x) { x.max_tokens = kHigh; }),
+           config([](EncoderConfig& x) { x.max_tokens = 7; }),
+           config([](EncoderConfig& x) { x.positions = EncoderPositions::AfterPadding; }),
+           config([](EncoderConfig& x) { x.type_vocab_size = 0; }),
+           config([](EncoderConfig& x) { x.relative_buckets = 3; }),
+           config([](EncoderConfig& x) { x.relative_buckets = 32, x.relative_distance = 8; }),
+           config([](EncoderConfig& x) { x.layers.clear(); }),
+           config([](EncoderConfig& x) { x.layers[0].rope = 0; }),
+           config([](EncoderConfig& x) { x.layers[0].reach = -1; }),
+           config([](EncoderConfig& x) { x.ropes = {RopeSpec{.rotated = 4}}; }),
+       })
+    REFUSED("the configuration of a bert encoder: ", build_encoder(c, weights));
+  const auto with = [&](const std::function<void(EncoderGraphOptions&)>& set) {
+    EncoderGraphOptions o;
+    set(o);
+    return test::error_text([&] { (void)build_encoder(good, weights, o); });
+  };
+  CHECK(test::contains(with([](EncoderGraphOptions& o) { o.batch = -1; }), "must not be negative, got -1"));
+  CHECK(test::contains(with([](EncoderGraphOptions& o) { o.sequence = 7; }), "must be in [1, 6], got 7"));
+  CHECK(test::contains(with([](EncoderGraphOptions& o) { o.dimensions = 5; }), "dimensions must be in [1, 4]"));
+  CHECK(test::contains(with([](EncoderGraphOptions& o) { o.dense = {{.name = "d", .in = 5, .out = 2}}; }),
+                       "the dense layer 'd' takes 5 elements and gives 2, but the vectors before it have 4"));
+  CHECK(test::contains(with([](EncoderGraphOptions& o) { o.pooling = static_cast<Pooling>(77); }), "is no Pooling"));
+  EncoderConfig bare = good;
+  bare.classifier.reset(), bare.names.types.clear(), bare.type_vocab_size = 0;
+  EncoderGraphOptions scores, types;
+  scores.output = EncoderOutput::Scores, types.types = true;
+  REFUSED("a bert has no classifier that rlx knows", build_encoder(bare, weights, scores));
+  REFUSED("a bert has no token types", build_encoder(bare, weights, types));
+}
+
+TEST_CASE("misuse: rerankers") {
+  REFUSED(kNowhere, Reranker(kNowhere));
+  const test::TinyModel model;
+  std::vector<NamedTensor> tensors = test::TinyModel::tensors();
+  tensors.push_back({"pooler.dense.weight", Tensor::full(Shape({4, 4}, DType::F32), 0.5)});
+  tensors.push_back({"pooler.dense.bias", Tensor::zeros(Shape({4}, DType::F32))});
+  tensors.push_back({"classifier.weight", Tensor::full(Shape({2, 4}, DType::F32), 0.5)});
+  tensors.push_back({"classifier.bias", Tensor::zeros(Shape({2}, DType::F32))});
+  model.write_weights(tensors);
+  REFUSED("max_batch", Reranker(model.path(), {.max_batch = 0}));
+  REFUSED("num_threads", Reranker(model.path(), {.num_threads = -1}));
+  REFUSED("max_sequence", Reranker(model.path(), {.max_sequence = kHigh}));
+  Reranker r(model.path());
+  const std::vector<std::string> texts{"a", "\xff"};
+  REFUSED("passage 2", r.score("a", texts));
+  REFUSED("the query is empty", r.score("", texts));
+  REFUSED("2 numbers for a pair", r.rank("a", texts, 1));
+  CHECK(r.labels() == 2);
+  CHECK(r.score("a", {}).num_elements() == 0);
+  Reranker taken = std::move(r);
+  const std::string moved = "a Reranker was used after it was moved from";
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED(moved, r.score("a", texts));
+  REFUSED(moved, r.rank("a", texts, 1));
+  REFUSED(moved, r.labels());
+  REFUSED(moved, r.max_sequence());
+  REFUSED(moved, r.weight_bytes());
+  REFUSED(moved, r.config());
+  REFUSED(moved, r.tokenizer());
+  r = std::move(taken);  // operator=
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(r.max_sequence() == 6);
 }
 
 TEST_CASE("misuse: sentence encoders") {
@@ -391,11 +478,15 @@ TEST_CASE("misuse: sentence encoders") {
   REFUSED("num_threads", SentenceEncoder(model.path(), {.num_threads = -1}));
   REFUSED("max_sequence", SentenceEncoder(model.path(), {.max_sequence = kHigh}));
   REFUSED("max_sequence", SentenceEncoder(model.path(), {.max_sequence = -1}));
+  REFUSED("dimensions", SentenceEncoder(model.path(), {.dimensions = 5}));
   SentenceEncoder e(model.path());
   const std::vector<std::string> texts{"a", ""};
   REFUSED("text 2 is empty", e.embed(texts));
   REFUSED("UTF-8", e.embed(std::string("\xff")));
   REFUSED("UTF-8", e.has_tokens("\xff"));
+  REFUSED("no prompt called", e.prompt("query"));
+  CHECK(e.query_prompt().empty());
+  CHECK(e.passage_prompt().empty());
   CHECK(e.embed(std::span<const std::string>()).num_elements() == 0);
   SentenceEncoder taken = std::move(e);
   const std::string moved = "a SentenceEncoder was used after it was moved from";
@@ -403,6 +494,9 @@ TEST_CASE("misuse: sentence encoders") {
   REFUSED(moved, e.embed(texts));
   REFUSED(moved, e.embed(std::string("a")));
   REFUSED(moved, e.has_tokens("a"));
+  REFUSED(moved, e.prompt());
+  REFUSED(moved, e.query_prompt());
+  REFUSED(moved, e.passage_prompt());
   REFUSED(moved, e.hidden_size());
   REFUSED(moved, e.max_sequence());
   REFUSED(moved, e.weight_bytes());
@@ -434,6 +528,11 @@ TEST_CASE("misuse: passages") {
   REFUSED("asked for as f32", best_matches(query, rows.cast(DType::F64), 1));
   CHECK(best_matches(query, rows, ~std::size_t{0}).size() == 2);
   CHECK(best_matches(query, rows, 0).empty());
+  std::vector<Match> matches{{0, 1}, {1, 3}, {2, 3}};
+  keep_best(matches, ~std::size_t{0});
+  CHECK(matches[0].index == 1);
+  keep_best(matches, 0);
+  CHECK(matches.empty());
 }
 
 TEST_CASE("misuse: chat templates") {

@@ -109,6 +109,11 @@ TEST_CASE("config: a folder with and without its companions") {
   CHECK_FALSE(c.normalize);
   folder.write("p/config.json", R"({"pooling_mode":"max"})");
   CHECK(read_sentence_config(folder.path()).pooling == Pooling::Max);
+  folder.write("p/config.json", R"({"pooling_mode_lasttoken":true})");
+  CHECK(read_sentence_config(folder.path()).pooling == Pooling::LastToken);
+  folder.write("p/config.json", R"({"pooling_mode":"lasttoken"})");
+  CHECK(pooling_name(read_sentence_config(folder.path()).pooling) == "last-token");
+  folder.write("p/config.json", R"({"pooling_mode":"max"})");
   folder.write("sentence_bert_config.json", R"({"max_seq_length": 10000})");
   CHECK(read_sentence_config(folder.path()).max_sequence == 12);
   folder.write("sentence_bert_config.json", R"({"max_seq_length": null})");
@@ -130,7 +135,9 @@ TEST_CASE("config: a folder with and without its companions") {
   folder.write("p/config.json", kPooling);
   CHECK(folder_message(folder).empty());
   folder.write("modules.json", R"([{"path":"2","type":"sentence_transformers.models.Dense"}])");
-  CHECK(contains(folder_message(folder), "the module \"sentence_transformers.models.Dense\" is not known"));
+  CHECK(contains(folder_message(folder), "a Dense module stands before the Pooling"));
+  folder.write("modules.json", R"([{"path":"2","type":"sentence_transformers.models.LSTM"}])");
+  CHECK(contains(folder_message(folder), "the module \"sentence_transformers.models.LSTM\" is not known"));
   folder.write("modules.json", R"([{"path":"0_Transformer","type":"sentence_transformers.models.Transformer"}])");
   CHECK(contains(folder_message(folder), "the transformer is in the folder \"0_Transformer\""));
   folder.write("modules.json", R"([{"path":"","type":"sentence_transformers.models.Transformer"}])");

@@ -1,0 +1,86 @@
+// `rlx rerank`: the lines or paragraphs of text files in the order in which they answer a query, by a cross-encoder.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/graph_file.h"
+#include "cli/memory_report.h"
+#include "cli/searchable.h"
+#include "cli/terminal.h"
+#include "cli/usage.h"
+#include "rlx/driver/thread_pool.h"
+#include "rlx/models/reranker.h"
+
+namespace rlx::cli {
+namespace {
+
+struct RerankArgs {
+  std::string model, query, device = "cpu";
+  SearchableOptions texts;
+  MatchFormat format;
+  std::int64_t batch = 32, max_tokens = 0, top = 0;
+  int threads = 0;
+  bool raw = false, memory = false;
+};
+
+void run(const RerankArgs& args) {
+  const std::vector<Found> found = read_passages(args.texts);
+  RerankerOptions options;
+  options.num_threads = args.threads;
+  const NamedDevice device = device_called(args.device);
+  options.device = device.id, options.device_options = device.options;
+  options.max_batch = args.batch, options.max_sequence = args.max_tokens;
+  if (args.raw) options.activation = ScoreActivation::Identity;
+  Reranker reranker(args.model, options);
+  if (reranker.labels() != 1)
+    throw Error(ErrorCode::Unsupported,
+                concat_text(args.model, " gives ", reranker.labels(), " numbers for a pair, and one orders passages"),
+                "it is a classifier, not a reranker");
+  std::vector<std::string> passages;
+  for (const Found& f : found) passages.push_back(f.passage.text);
+  ProgressBar bar("reading", found.size());
+  std::vector<TruncationNotice> cut;
+  const Tensor scores = reranker.score(
+      args.query, passages, &cut, [&](std::size_t done) { bar.update(done); },
+      [&](std::size_t i) { return place_of(args.texts, found[i]); });
+  bar.clear();
+  std::vector<Match> best;
+  for (std::size_t i = 0; i < found.size(); ++i) best.push_back({i, scores.at(static_cast<std::int64_t>(i))});
+  keep_best(best, args.top ? static_cast<std::size_t>(args.top) : best.size());
+  write_matches(args.texts, args.format, found, best);
+  if (args.memory) report_memory(options.device.kind, reranker.weight_bytes());
+  if (!cut.empty())
+    std::fprintf(stderr, "note: %zu passages have more than %lld tokens with the query, the rest was not read\n",
+                 cut.size(), static_cast<long long>(reranker.max_sequence()));
+}
+
+}  // namespace
+
+void register_rerank(CLI::App& app) {
+  auto args = std::make_shared<RerankArgs>();
+  CLI::App* cmd = app.add_subcommand("rerank", "Order passages of text files by how well they answer a query");
+  cmd->add_option("model", args->model, "Folder of a cross-encoder: config.json, tokeniser, *.safetensors")
+      ->required()
+      ->type_name("DIR");
+  cmd->add_option("-q,--query", args->query, "What passages are to answer")->required()->type_name("TEXT");
+  add_searchable_options(*cmd, args->texts);
+  cmd->add_option("--top", args->top, "Passages to print; 0: all")->check(CLI::Range(0, 100000))->capture_default_str();
+  add_match_format(*cmd, args->format);
+  cmd->add_flag("--raw", args->raw, "Print the numbers of the classifier, without its activation");
+  cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept of a query and a passage; 0: the model's limit")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  cmd->add_option("--batch", args->batch, "Passages that run together")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
+  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
+      ->check(CLI::Range(0, kMaxThreads))
+      ->capture_default_str();
+  cmd->add_flag("--memory", args->memory, kMemoryFlag);
+  cmd->callback([args] { run(*args); });
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,42 @@
+// Passages of text files, and how those found are printed: what `rlx search` and `rlx rerank` share.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "rlx/models/passages.h"
+
+namespace CLI {
+class App;
+}
+
+namespace rlx::cli {
+
+/// The files to read, and how they are cut.
+struct SearchableOptions {
+  std::vector<std::string> files;
+  bool paragraphs = false;
+};
+
+struct MatchFormat {
+  std::string name = "text";  // or "json"
+};
+
+struct Found {
+  std::size_t file = 0;
+  Passage passage;
+};
+
+void add_searchable_options(CLI::App& cmd, SearchableOptions& options);
+void add_match_format(CLI::App& cmd, MatchFormat& format);
+
+/// The passages of all files. What cannot be read as text is left out with a note; an error when nothing is left.
+std::vector<Found> read_passages(const SearchableOptions& options);
+/// "notes.txt:12".
+std::string place_of(const SearchableOptions& options, const Found& found);
+/// Prints the passages that `matches` name, in their order.
+void write_matches(const SearchableOptions& options, const MatchFormat& format, const std::vector<Found>& found,
+                   const std::vector<Match>& matches);
+
+}  // namespace rlx::cli

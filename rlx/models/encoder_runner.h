@@ -1,0 +1,58 @@
+// Many rows of tokens through a compiled encoder: sorted by length, cut into batches, padded and run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rlx/runtime/session.h"
+#include "rlx/text/vocabulary.h"
+
+namespace rlx {
+
+/// What an EncoderRunner is told once.
+struct EncoderRunnerSettings {
+  Session session;
+  std::int64_t max_batch = 32;  // rows of a run
+  std::int64_t max_tokens = 0;  // of a row
+  std::int64_t width = 0;       // of what a row gives
+  TokenId pad = 0;
+  /// Compiles the program, whose inputs are `ids`, `mask` and, where rows have types, `types`, with these options.
+  std::function<CompiledGraph(const Session&, CompileOptions)> compile{};
+};
+
+/// Rows that are run one by one are longer than this: the memory of a program is planned for its longest batch.
+inline constexpr std::int64_t kLongRow = 512;
+
+/// Runs rows, whose results do not depend on their neighbours. Not for concurrent calls.
+class EncoderRunner {
+ public:
+  explicit EncoderRunner(EncoderRunnerSettings settings);
+
+  /// What each of the rows `which` gives, to `out` [all rows, width]; `types` is empty or has one for each token.
+  /// `progress` is called with the number of rows that a run has ended, by one thread at a time.
+  void run(std::span<const std::vector<TokenId>> rows, std::span<const std::vector<std::int32_t>> types,
+           std::vector<std::size_t> which, std::span<float> out, const std::function<void(std::size_t)>& progress);
+
+  /// Bytes of weights in memory.
+  std::size_t weight_bytes() const { return programs_.front().prepared_bytes(); }
+
+ private:
+  struct Batch {
+    std::size_t first = 0, count = 0, width = 0;  // rows, in order of length, and the longest one
+  };
+  static std::vector<Batch> cut(std::span<const std::size_t> lengths, std::size_t max_rows);
+  CompiledGraph compile(std::int64_t max_batch, std::int64_t max_tokens) const;
+  void run_batch(CompiledGraph& program, const Batch& batch, std::span<const std::vector<TokenId>> rows,
+                 std::span<const std::vector<std::int32_t>> types, std::span<const std::size_t> order,
+                 std::span<float> out) const;
+
+  EncoderRunnerSettings s_;
+  int threads_ = 1;
+  std::vector<CompiledGraph> programs_;  // one, then clones for batches that run beside each other
+  std::vector<CompiledGraph> long_;      // of one long row, made when the first one comes
+};
+
+}  // namespace rlx

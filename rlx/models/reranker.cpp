@@ -1,0 +1,188 @@
+// Loading and running a cross-encoder.
+#include "rlx/models/reranker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rlx/error.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/models/config.h"
+#include "rlx/models/encoder.h"
+#include "rlx/models/encoder_runner.h"
+#include "rlx/tensor/out_of_memory.h"
+
+namespace rlx {
+namespace {
+
+// What config.json says of the activation, in the two forms that sentence-transformers writes.
+ScoreActivation stored_activation(const JsonDocument& document, std::int64_t labels) {
+  const JsonValue root = document.root_object();
+  std::optional<JsonValue> name = root.find("sbert_ce_default_activation_function");
+  if (const std::optional<JsonValue> part = root.find("sentence_transformers"); part && part->is_object())
+    if (const std::optional<JsonValue> newer = part->find("activation_fn")) name = newer;
+  if (!name || name->is_null()) return labels == 1 ? ScoreActivation::Sigmoid : ScoreActivation::Identity;
+  const std::string_view text = name->as_string("activation_fn");
+  if (text.ends_with(".Sigmoid")) return ScoreActivation::Sigmoid;
+  if (text.ends_with(".Identity")) return ScoreActivation::Identity;
+  throw Error(ErrorCode::Unsupported,
+              concat_text(document.source(), ": the activation of scores \"", text, "\" is not known"),
+              "known are Sigmoid and Identity; RerankerOptions::activation overrides the file");
+}
+
+// The limit that the tokeniser's files name, if it is one: many have 10^30.
+std::int64_t tokenizer_limit(const std::string& folder, std::int64_t most) {
+  const std::string path = join_path(folder, "tokenizer_config.json");
+  if (!has_file(path)) return most;
+  const JsonDocument document = JsonDocument::read(path);
+  const std::optional<JsonValue> value = document.root_object().find("model_max_length");
+  if (!value || value->is_null()) return most;
+  const double limit = value->as_number("model_max_length");
+  return limit >= 1 && limit < static_cast<double>(most) ? static_cast<std::int64_t>(limit) : most;
+}
+
+}  // namespace
+
+struct Reranker::Impl {
+  RerankerOptions options;
+  EncoderConfig config;
+  std::unique_ptr<Tokenizer> tokenizer;
+  ScoreActivation activation = ScoreActivation::Identity;
+  std::int64_t max_sequence = 0;
+  bool types = false;
+  std::string weights;  // path
+  std::optional<EncoderRunner> runner;
+
+  Impl(const std::string& folder, RerankerOptions o) : options(o) {
+    if (options.max_batch < 1)
+      throw Error(ErrorCode::InvalidArgument, concat_text("max_batch must be at least 1, got ", options.max_batch));
+    if (options.num_threads < 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("num_threads must not be negative, got ", options.num_threads));
+    const JsonDocument document = read_model_config(folder);
+    config = parse_encoder_config(document);
+    if (!config.classifier)
+      throw Error(ErrorCode::Unsupported,
+                  concat_text(document.source(), ": rlx knows no classifier of a ", config.family));
+    activation = options.activation ? *options.activation : stored_activation(document, config.classifier->labels);
+    tokenizer = load_tokenizer(folder);
+    check_vocabulary(config, *tokenizer, folder);
+    const std::int64_t special = tokenizer->join_pair({}, {}).num_tokens;
+    const std::int64_t own = tokenizer_limit(folder, config.max_tokens);
+    max_sequence = options.max_sequence ? options.max_sequence : own;
+    if (own <= special)
+      throw Error(ErrorCode::BadFile, concat_text(folder, ": pairs may have ", own, " tokens, expected more than the ",
+                                                  special, " special ones"));
+    if (max_sequence <= special || max_sequence > config.max_tokens)
+      throw Error(ErrorCode::InvalidArgument, concat_text("max_sequence must be in [", special + 1, ", ",
+                                                          config.max_tokens, "], got ", max_sequence));
+    types = config.type_vocab_size > 1;
+    check_types();
+    EncoderGraphOptions graph_options;
+    graph_options.output = EncoderOutput::Scores, graph_options.types = types;
+    const ModelWeights opened = open_encoder_weights(folder, config, graph_options);
+    weights = opened.source;
+    EncoderRunnerSettings settings{Session(options.device, options.device_options)};
+    if (options.num_threads > 0) settings.session.with_threads(options.num_threads);
+    settings.max_batch = options.max_batch, settings.max_tokens = max_sequence;
+    settings.width = config.classifier->labels, settings.pad = tokenizer->pad_id();
+    settings.compile = [c = config, opened, graph_options](const Session& session, CompileOptions compile) {
+      CompiledGraph out = session.compile_with(build_encoder(c, opened, graph_options), std::move(compile));
+      out.load_params(opened.loader, LoadMode::Subset);
+      return out;
+    };
+    runner.emplace(std::move(settings));
+  }
+
+  void check_types() const {
+    if (!types) return;
+    for (const PairPiece& piece : tokenizer->pair_pieces())
+      if (piece.type >= config.type_vocab_size)
+        throw Error(ErrorCode::BadFile,
+                    concat_text("the tokeniser gives tokens of pairs the type ", piece.type,
+                                ", but \"type_vocab_size\" of config.json is ", config.type_vocab_size),
+                    "the tokeniser belongs to another model");
+  }
+
+  std::vector<TokenId> encode(const std::string& text, const std::string& name) const {
+    try {
+      return tokenizer->encode(text, false);
+    } catch (const Error& e) {
+      Diagnostic d = e.diagnostic();
+      d.message = concat_text(name, ": ", d.message);
+      throw Error(std::move(d));
+    }
+  }
+};
+
+Reranker::Reranker(const std::string& folder, RerankerOptions options) try
+    : impl_(std::make_unique<Impl>(folder, options)) {
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Reranker");
+}
+Reranker::~Reranker() = default;
+Reranker::Reranker(Reranker&&) noexcept = default;
+Reranker& Reranker::operator=(Reranker&&) noexcept = default;
+
+Reranker::Impl& Reranker::impl() const {
+  if (!impl_)
+    throw Error(ErrorCode::InvalidArgument, "a Reranker was used after it was moved from",
+                "use the object that it was moved to");
+  return *impl_;
+}
+
+std::int64_t Reranker::labels() const { return impl().config.classifier->labels; }
+std::int64_t Reranker::max_sequence() const { return impl().max_sequence; }
+std::size_t Reranker::weight_bytes() const { return impl().runner->weight_bytes(); }
+const EncoderConfig& Reranker::config() const { return impl().config; }
+const Tokenizer& Reranker::tokenizer() const { return *impl().tokenizer; }
+
+Tensor Reranker::score(const std::string& query, std::span<const std::string> passages,
+                       std::vector<TruncationNotice>* notices, const std::function<void(std::size_t)>& progress,
+                       const std::function<std::string(std::size_t)>& passage_name) try {
+  const auto name_of = [&](std::size_t i) { return passage_name ? passage_name(i) : concat_text("passage ", i + 1); };
+  const std::vector<TokenId> asked = impl().encode(query, "the query");
+  if (asked.empty())
+    throw Error(ErrorCode::InvalidArgument, "the query is empty: it has no tokens",
+                "it needs at least one word or sign");
+  std::vector<std::vector<TokenId>> rows(passages.size());
+  std::vector<std::vector<std::int32_t>> types(impl().types ? passages.size() : 0);
+  std::vector<std::size_t> order(passages.size());
+  for (std::size_t i = 0; i < passages.size(); ++i) {
+    EncodedPair pair = impl().tokenizer->join_pair(asked, impl().encode(passages[i], name_of(i)), impl().max_sequence);
+    rows[i] = std::move(pair.ids);
+    if (impl().types) types[i] = std::move(pair.types);
+    order[i] = i;
+    if (notices && pair.num_tokens > impl().max_sequence) notices->push_back({i, pair.num_tokens, impl().max_sequence});
+  }
+  const auto width = static_cast<std::size_t>(labels());
+  Tensor out = Tensor::zeros(Shape({passages.size(), width}, DType::F32));
+  const std::span<float> to = out.mutable_values<float>();
+  impl().runner->run(rows, types, std::move(order), to, progress);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (!std::isfinite(to[i]))
+      throw Error(ErrorCode::BadFile, concat_text(name_of(i / width), ": its score is ", static_cast<double>(to[i])),
+                  concat_text("the weights in '", impl().weights, "' are damaged, or overflow on this text"));
+    if (impl().activation == ScoreActivation::Sigmoid) to[i] = 1 / (1 + std::exp(-to[i]));
+  }
+  return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Reranker::score");
+}
+
+std::vector<Match> Reranker::rank(const std::string& query, std::span<const std::string> passages,
+                                  std::size_t count) try {
+  if (labels() != 1)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the model gives ", labels(), " numbers for a pair, and one orders passages"),
+                "Reranker::score gives all of them");
+  const Tensor scores = score(query, passages);
+  std::vector<Match> all;
+  for (std::size_t i = 0; i < passages.size(); ++i) all.push_back({i, scores.at(static_cast<std::int64_t>(i))});
+  keep_best(all, count);
+  return all;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Reranker::rank");
+}
+
+}  // namespace rlx
