@@ -58,7 +58,8 @@ void check_encoder(const EncoderConfig& c) {
   if (c.num_heads % c.kv_heads) fail(concat_text("kv_heads ", c.kv_heads, " must divide num_heads ", c.num_heads));
   if (c.positions == EncoderPositions::AfterPadding && c.position_rows < c.max_tokens + c.padding_id + 1)
     fail(concat_text(c.position_rows, " positions are too few for ", c.max_tokens, " tokens behind the padding's"));
-  if (c.relative_buckets && (c.relative_buckets < 4 || c.relative_distance <= c.relative_buckets / 4))
+  if (c.relative_buckets &&
+      (c.relative_buckets < 4 || c.relative_distance <= c.relative_buckets / 4 || c.relative_distance > 1 << 16))
     fail(concat_text(c.relative_buckets, " buckets do not reach a distance of ", c.relative_distance));
   if (c.layers.empty()) fail("it has no layers");
   for (const EncoderLayer& l : c.layers) {
@@ -182,7 +183,7 @@ Expr EncoderBuilder::near(std::int64_t reach) {
 Expr EncoderBuilder::distance_bias() {
   if (bias_) return *bias_;
   auto scope = g_.scope("distances");
-  const std::int64_t farthest = c_.max_tokens - 1;
+  const std::int64_t farthest = c_.relative_distance;  // which all beyond it share the row of
   std::vector<std::int32_t> rows;
   for (std::int64_t delta = -farthest; delta <= farthest; ++delta)
     rows.push_back(distance_bucket(delta, c_.relative_buckets, c_.relative_distance));
@@ -190,7 +191,7 @@ Expr EncoderBuilder::distance_bias() {
   const Expr table = flow_.weight(c_.names.relative_bias + ".weight", {c_.relative_buckets, c_.num_heads});
   const Expr by_delta = g_.t(g_.gather(table, g_.constant(Tensor::of<std::int32_t>({n}, rows))));  // [heads, n]
   const Expr i = g_.iota(Shape({seq_, 1}, DType::I32), 0), j = g_.iota(Shape({1, seq_}, DType::I32), 1);
-  bias_ = g_.gather(by_delta, j - i + farthest, 1);
+  bias_ = g_.gather(by_delta, g_.max(g_.min(j - i, farthest), -farthest) + farthest, 1);
   return *bias_;
 }
 
@@ -354,6 +355,14 @@ Graph build_encoder(const EncoderConfig& c, const ModelWeights& weights, const E
   check_options(c, o);
   if (!weights.loader)
     throw Error(ErrorCode::InvalidArgument, "build_encoder: the weights have no loader (a null pointer)");
+  // What a configuration claims must not cost memory before it is seen to be wrong.
+  const std::string embedding = c.names.embedding + ".weight";
+  const std::optional<TensorView> table = weights.loader->find(embedding);
+  if (table && (table->dims.size() != 2 || table->dims[1] != c.hidden_size))
+    throw Error(ErrorCode::BadFile,
+                concat_text(weights.source, ": '", embedding, "' is ", dims_text(table->dims), ", expected ",
+                            dims_text(std::vector<std::int64_t>{c.vocab_size, c.hidden_size})),
+                "the configuration and the weights belong to different models");
   const std::size_t there = weights.loader->names().size();
   if (c.layers.size() > there)  // each layer is built: a count that is far off must not take long
     throw Error(ErrorCode::BadFile,

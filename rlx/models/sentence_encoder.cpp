@@ -284,7 +284,7 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
   throw_out_of_memory("SentenceEncoder::embed");
 }
 
-std::string SentenceEncoder::prompt(std::string_view name) const {
+std::string SentenceEncoder::prompt(std::string_view name) const try {
   if (name.empty()) name = impl().config.default_prompt;
   if (name.empty()) return {};
   if (const std::string* text = impl().find_prompt(name)) return *text;
@@ -292,17 +292,23 @@ std::string SentenceEncoder::prompt(std::string_view name) const {
   for (const auto& prompt : impl().config.prompts) known.push_back(prompt.first);
   throw Error(ErrorCode::InvalidArgument, concat_text("the model has no prompt called \"", name, "\""),
               known.empty() ? "it has no prompts" : concat_text("it has ", quoted_names(known, known.size())));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder::prompt");
 }
 
-std::string SentenceEncoder::query_prompt() const {
+std::string SentenceEncoder::query_prompt() const try {
   const std::string* text = impl().find_prompt("query");
   return text ? *text : prompt();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder::query_prompt");
 }
 
-std::string SentenceEncoder::passage_prompt() const {
+std::string SentenceEncoder::passage_prompt() const try {
   for (const std::string_view name : {"document", "passage", "corpus"})
     if (const std::string* text = impl().find_prompt(name)) return *text;
   return prompt();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder::passage_prompt");
 }
 
 Tensor SentenceEncoder::embed(const std::string& text) try {

@@ -212,6 +212,13 @@ TEST_CASE("encoder: tensors missing, too many or of another shape are named") {
                  }),
                  "1 tensor belongs to no part of a modernbert of 5 layers: 'layers.0.attn_norm.weight'"));
   CHECK(contains(
+      message([](EncoderReference& r) { r = with_config(r, "\"hidden_size\":32", "\"hidden_size\":1073741824"); }),
+      "'embeddings.tok_embeddings.weight' is [64, 32], expected [64, 1073741824]"));
+  // A bias for each of so many distances would be gigabytes.
+  const EncoderReference far = with_config(encoder_reference("mpnet"), "\"max_position_embeddings\":142",
+                                           "\"max_position_embeddings\":1073741824");
+  CHECK(contains(load_message(far), "'embeddings.position_embeddings.weight' is [142, 32], expected [1073741824, 32]"));
+  CHECK(contains(
       message([](EncoderReference& r) { r = with_config(r, "\"num_hidden_layers\":5", "\"num_hidden_layers\":1000"); }),
       "tensors are there, but a modernbert of 1000 layers has more"));
   CHECK(contains(
