@@ -13,9 +13,11 @@
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/verify.h"
 #include "rlx/models/bert.h"
+#include "rlx/models/reranker.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
 #include "tests/allocation/failing_new.h"
+#include "tests/support/encoder_reference.h"
 #include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/values.h"
@@ -365,6 +367,26 @@ TEST_CASE("threads that cannot be started are done without") {
   }
 }
 
+// How often `call` allocates.
+long allocations_of(const std::function<void()>& call) {
+  test::arm(std::numeric_limits<long>::max(), Shortage::One);
+  call();
+  test::disarm();
+  return test::counted();
+}
+
+// Makes `call` with allocation `n` failing: it works, or fails for want of memory.
+void fail_one(long n, Shortage shortage, const std::function<void()>& call) {
+  test::arm(n, shortage);
+  try {
+    call();
+    test::disarm();
+  } catch (const Error& e) {
+    test::disarm();
+    if (e.code() != ErrorCode::OutOfMemory) FAIL("allocation " << n << " failed as: " << e.what());
+  }
+}
+
 TEST_CASE("all-MiniLM-L6-v2: five hundred allocations spread over loading and embedding" *
           doctest::test_suite(test::kNeedsModel)) {
   const std::string folder = test::model_dir();
@@ -379,36 +401,43 @@ TEST_CASE("all-MiniLM-L6-v2: five hundred allocations spread over loading and em
     return embed(good);
   }();
   const auto loaded = [&] { return SentenceEncoder(folder, options); };
-  const auto count = [&](const std::function<void()>& call) {
-    test::arm(std::numeric_limits<long>::max(), Shortage::One);
-    call();
-    test::disarm();
-    return test::counted();
-  };
-  const long load_allocations = count([&] { SentenceEncoder made_one(folder, options); });
+  const long load_allocations = allocations_of([&] { SentenceEncoder made_one(folder, options); });
   std::optional<SentenceEncoder> encoder(loaded());
-  const long embed_allocations = count([&] { (void)embed(*encoder); });
+  const long embed_allocations = allocations_of([&] { (void)embed(*encoder); });
   MESSAGE("loading allocates ", load_allocations, " times, a first embedding ", embed_allocations);
   constexpr long kLoads = 60, kEmbeds = 440;
-  const auto one = [&](long n, Shortage shortage, const std::function<void()>& call) {
-    test::arm(n, shortage);
-    try {
-      call();
-      test::disarm();
-    } catch (const Error& e) {
-      test::disarm();
-      if (e.code() != ErrorCode::OutOfMemory) FAIL("allocation " << n << " failed as: " << e.what());
-    }
-  };
   for (long i = 0; i < kLoads; ++i)
-    one(1 + load_allocations * i / kLoads, kShortages[i % 2], [&] { SentenceEncoder failing(folder, options); });
+    fail_one(1 + load_allocations * i / kLoads, kShortages[i % 2], [&] { SentenceEncoder failing(folder, options); });
   // A failed embedding is made again by the same object, whose shapes are then known: every twentieth starts anew.
   for (long i = 0; i < kEmbeds; ++i) {
     if (i % 20 == 0) encoder.emplace(folder, options);
     const long n = 1 + embed_allocations * ((i * 37) % kEmbeds) / kEmbeds;
-    one(n, kShortages[i % 2], [&] { (void)embed(*encoder); });
+    fail_one(n, kShortages[i % 2], [&] { (void)embed(*encoder); });
     const auto again = embed(*encoder);
     if (!again.identical(want)) FAIL("after allocation " << n << " failed, the embedding is another");
+  }
+}
+
+TEST_CASE("reranker: allocations spread over loading and scoring") {
+  const test::FolderReference r = test::folder_reference("rerank_bert");
+  const test::TempDir folder;
+  test::write_folder(folder, r);
+  const std::vector<std::string> passages = {r.pairs[0].second, r.pairs[1].second, r.pairs[3].second};
+  RerankerOptions options;
+  options.num_threads = 1;
+  const auto score = [&](Reranker& x) { return x.score(r.pairs[0].first, passages); };
+  std::optional<Reranker> reranker(std::in_place, folder.path(), options);
+  const Tensor want = score(*reranker);
+  const long loads = allocations_of([&] { Reranker made(folder.path(), options); });
+  reranker.emplace(folder.path(), options);
+  const long scores = allocations_of([&] { (void)score(*reranker); });
+  constexpr long kTimes = 40;
+  for (long i = 0; i < kTimes; ++i)
+    fail_one(1 + loads * i / kTimes, kShortages[i % 2], [&] { Reranker failing(folder.path(), options); });
+  for (long i = 0; i < kTimes; ++i) {
+    if (i % 10 == 0) reranker.emplace(folder.path(), options);
+    fail_one(1 + scores * i / kTimes, kShortages[i % 2], [&] { (void)score(*reranker); });
+    CHECK(score(*reranker).identical(want));
   }
 }
 
