@@ -28,7 +28,7 @@ from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from make_references import VERSIONS, drawn, rounded  # noqa: E402
+from make_references import VERSIONS, drawn, rounded
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests/unit/models/encoder_references"
