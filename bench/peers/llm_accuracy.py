@@ -16,8 +16,10 @@ for _ in range(128):
     state = (state * 1664525 + 1013904223) % 2**32
     x.append(3 + (state >> 8) % 31990)
 x = np.array([x])
+model = AutoModelForCausalLM.from_pretrained(folder / "hf").eval().float()
+config = model.config
 with torch.no_grad():
-    want = AutoModelForCausalLM.from_pretrained(folder / "hf").eval().float()(torch.tensor(x)).logits[0].double()
+    want = model(torch.tensor(x)).logits[0].double()
 
 
 def report(name, logits):
@@ -41,15 +43,15 @@ for kind in ("Q4_0", "Q4_K", "Q8_0"):
         report(f"{name} {kind}", np.frombuffer(raw, np.float32).reshape(128, -1))
 core = ov.Core()
 for kind, options in {"int8": {}, "int4_32": {}, "int4_128": {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "128"}}.items():
-    model = core.compile_model(
+    compiled = core.compile_model(
         folder / f"openvino_{kind}/openvino_model.xml", "CPU", {"KV_CACHE_PRECISION": "u8", **options}
     )
     feeds = {"input_ids": x, "attention_mask": np.ones_like(x), "position_ids": np.arange(128)[None]}
-    report(f"OpenVINO {kind}", model.create_infer_request().infer(feeds | {"beam_idx": np.zeros(1, np.int32)})[0][0])
+    report(f"OpenVINO {kind}", compiled.create_infer_request().infer(feeds | {"beam_idx": np.zeros(1, np.int32)})[0][0])
 for kind in ("int4_32", "int4_128"):
     session = onnxruntime.InferenceSession(str(folder / f"onnxruntime_{kind}/model.onnx"))
     feeds = {"input_ids": x, "attention_mask": np.ones_like(x)}
     for i in session.get_inputs():
         if i.name.startswith("past"):
-            feeds[i.name] = np.zeros([1, i.shape[1], 0, i.shape[3]], np.float32)
+            feeds[i.name] = np.zeros([1, config.num_key_value_heads, 0, config.head_dim], np.float32)
     report(f"onnxruntime {kind}", session.run(["logits"], feeds)[0][0])
