@@ -9,7 +9,9 @@
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors_folder.h"
 #include "rlx/models/decoder.h"
+#include "rlx/models/decoder_fingerprint.h"
 #include "rlx/models/gguf_decoder.h"
+#include "rlx/models/memory_check.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
@@ -59,9 +61,18 @@ struct DecoderModel::Impl {
   DecoderGraphOptions graph;
   KvCache cache;
   CompiledGraph program;
+  DecoderOptions options;
+  std::shared_ptr<const WeightLoader> loader;
+  mutable std::optional<Fingerprint> weights{};  // once somebody asked
 
   // Inputs of the run under way, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{};
+
+  std::vector<std::string> weight_names() const {
+    std::vector<std::string> names;
+    for (const IoInfo& param : program.params()) names.push_back(param.name);
+    return names;
+  }
 
   // Calls f(inputs) for the run that is filled in.
   template <class F>
@@ -246,15 +257,23 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
     weights = {folder, folder->source()};
   }
   const DecoderGraphOptions graph = graph_options(config, options);
+  std::optional<std::size_t> available;
+  if (options.check_memory)
+    available = options.memory_limit ? options.memory_limit : available_memory(*session.open_device());
+  if (available && weights.loader)
+    require_memory(path, least_memory(config, weights, graph, options.products), *available, config, graph);
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages);
   CompiledGraph program = session.compile_with(build_decoder(config, weights, graph), compile_options(config, options));
+  if (available)
+    require_memory(path, program_memory(program.compile_result().lir, config, graph), *available, config, graph);
   program.load_params(weights.loader, LoadMode::Subset);
   // Packs the weights now, and binds the step, so that the first answer does not wait for it.
   const std::vector<std::int64_t> step[] = {
       {1}, {1}, {1}, {graph.sequences, graph.pages_per_sequence}, {graph.sequences}, {graph.sequences + 1}, {1}};
   program.prepare_shape(step);
   program.finalize();
-  return DecoderModel(std::unique_ptr<Impl>(new Impl{std::move(config), graph, std::move(cache), std::move(program)}));
+  return DecoderModel(std::unique_ptr<Impl>(
+      new Impl{std::move(config), graph, std::move(cache), std::move(program), options, std::move(weights.loader)}));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::load");
 }
@@ -287,6 +306,21 @@ std::int64_t DecoderModel::max_tokens() const { return impl().graph.max_tokens; 
 KvCache& DecoderModel::cache() { return impl().cache; }
 const KvCache& DecoderModel::cache() const { return impl().cache; }
 std::size_t DecoderModel::cache_bytes() const { return decoder_cache_bytes(impl().config, impl().graph); }
+const DecoderOptions& DecoderModel::options() const { return impl().options; }
+Fingerprint DecoderModel::config_fingerprint() const {
+  return rlx::config_fingerprint(impl().config, impl().graph.context);
+}
+Fingerprint DecoderModel::weights_fingerprint() const {
+  const Impl& m = impl();
+  if (!m.weights) m.weights = rlx::weights_fingerprint(*m.loader, m.weight_names());
+  return *m.weights;
+}
+Fingerprint DecoderModel::sources_fingerprint() const {
+  return rlx::sources_fingerprint(*impl().loader, impl().weight_names());
+}
+void DecoderModel::write_cache(std::string_view state, const Tensor& value, Rows rows) {
+  impl().program.write_state(state, value, rows);
+}
 const CompiledGraph& DecoderModel::program() const { return impl().program; }
 
 }  // namespace rlx

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/form.h"
 #include "rlx/models/decoder_config.h"
 #include "rlx/models/kv_cache.h"
@@ -19,6 +20,10 @@
 
 namespace rlx {
 
+/// Tokens of a page of the cache that engines share between requests: of multiples of this number no logit depends on
+/// how they lie in pages.
+inline constexpr std::int64_t kEnginePage = 64;
+
 struct DecoderOptions {
   std::int64_t context = 0;        // tokens a sequence may have; 0: as many as the model is good for, but at most 4096
   std::int64_t sequences = 1;      // that have a cache at the same time
@@ -28,6 +33,8 @@ struct DecoderOptions {
   DType cache_dtype = DType::F32;  // F32, BF16 or F16
   std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are kept as blocks instead
   Products products = Products::Exact;        // what products may lose of their weights
+  bool check_memory = true;                   // before anything is loaded: an error where the model cannot fit
+  std::size_t memory_limit = 0;               // bytes that it may need then; 0: as many as the device has available
 };
 
 /// Which of the new tokens get logits.
@@ -47,7 +54,8 @@ class DecoderModel {
  public:
   /// Loads a Hugging Face folder (config.json, *.safetensors) or a GGUF file and compiles it for `session`. Weights are
   /// read as they are, in their own dtype or as blocks. Errors: those of read_decoder_config, of
-  /// SafetensorsFolder::open or GgufFile::open, and of build_decoder.
+  /// SafetensorsFolder::open or GgufFile::open, and of build_decoder; OutOfMemory, before anything is loaded, for a
+  /// model that needs more memory than there is, naming each part of it.
   static DecoderModel load(const std::string& path, const DecoderOptions& options = {},
                            const Session& session = Session());
   ~DecoderModel();
@@ -83,6 +91,18 @@ class DecoderModel {
   const KvCache& cache() const;
   /// Bytes of keys and values.
   std::size_t cache_bytes() const;
+  /// The options that it was loaded with.
+  const DecoderOptions& options() const;
+
+  /// What decides the keys and values of a text beside its tokens, the type of the cache and `options().products`: the
+  /// configuration, rotary angles for this context; the content of the weights, all of which is read the first time;
+  /// their files, where equal means equal content (zero: there are none).
+  Fingerprint config_fingerprint() const;
+  Fingerprint weights_fingerprint() const;
+  Fingerprint sources_fingerprint() const;
+  /// Writes rows of a state of the cache, "cache.k.0" for example; `program().read_state` reads them. Errors: those of
+  /// CompiledGraph::write_state.
+  void write_cache(std::string_view state, const Tensor& value, Rows rows);
   /// The program, for reports; run it through `forward`.
   const CompiledGraph& program() const;
 

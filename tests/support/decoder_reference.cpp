@@ -85,6 +85,23 @@ DecoderReference decoder_reference(const std::string& name) {
   return out;
 }
 
+DecoderReference reference_of_wide_heads() {
+  DecoderReference out = decoder_reference("qwen3");
+  // The projections of two heads of 16 as those of one.
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = out.config.find(from);
+    check(at != std::string::npos, from);
+    out.config.replace(at, from.size(), to);
+  };
+  replace("\"head_dim\":16", "\"head_dim\":32");
+  replace("\"num_attention_heads\":4", "\"num_attention_heads\":2");
+  replace("\"num_key_value_heads\":2", "\"num_key_value_heads\":1");
+  for (NamedTensor& w : out.weights)
+    if (w.name.ends_with("q_norm.weight") || w.name.ends_with("k_norm.weight"))
+      w.tensor = Tensor::full(Shape({32}, DType::F32), 1);
+  return out;
+}
+
 void write_model(const TempDir& folder, const DecoderReference& model, std::size_t shards) {
   folder.write("config.json", model.config);
   if (shards == 1) {

@@ -26,6 +26,9 @@ std::vector<NamedTensor> drawn_weights(const std::string& list, const std::strin
 std::vector<std::string> decoder_references();
 DecoderReference decoder_reference(const std::string& name);
 
+/// The case "qwen3" with heads of 32 elements, which fit into blocks; its logits are not those of such a model.
+DecoderReference reference_of_wide_heads();
+
 /// Writes config.json and the weights: one file, or `shards` of them with an index.
 void write_model(const TempDir& folder, const DecoderReference& model, std::size_t shards = 1);
 

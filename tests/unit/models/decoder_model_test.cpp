@@ -190,19 +190,7 @@ TEST_CASE("decoder: a cache in fewer bits is near the one in f32") {
 }
 
 TEST_CASE("decoder: keys and values as blocks") {
-  DecoderReference reference = decoder_reference("qwen3");
-  // Heads of 32 elements, which blocks need: the projections of two heads of 16 as those of one.
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    const std::size_t at = reference.config.find(from);
-    REQUIRE(at != std::string::npos);
-    reference.config.replace(at, from.size(), to);
-  };
-  replace("\"head_dim\":16", "\"head_dim\":32");
-  replace("\"num_attention_heads\":4", "\"num_attention_heads\":2");
-  replace("\"num_key_value_heads\":2", "\"num_key_value_heads\":1");
-  for (NamedTensor& w : reference.weights)
-    if (w.name.ends_with("q_norm.weight") || w.name.ends_with("k_norm.weight"))
-      w.tensor = Tensor::full(Shape({32}, DType::F32), 1);
+  DecoderReference reference = test::reference_of_wide_heads();
   const test::TempDir folder;
   test::write_model(folder, reference);
   DecoderModel whole = DecoderModel::load(folder.path(), {.context = 48});

@@ -1,0 +1,173 @@
+// Counting bytes, and what the system has of them.
+#include "rlx/models/memory_check.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "rlx/error.h"
+#include "rlx/ir/form.h"
+
+namespace rlx {
+namespace {
+
+std::string system_text(const std::string& path) {
+  std::string text;
+  std::FILE* f = std::fopen(path.c_str(), "r");
+  if (f == nullptr) return text;
+  char buffer[4096];
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) text.append(buffer, n);
+  std::fclose(f);
+  return text;
+}
+
+// The number behind `key` at the beginning of a line; of the text itself without a key.
+std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view key = {}) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (!line.starts_with(key)) continue;
+    const std::size_t digit = line.find_first_not_of(" \t", key.size());
+    if (digit == std::string_view::npos) return std::nullopt;
+    std::uint64_t value = 0;
+    const auto read = std::from_chars(line.data() + digit, line.data() + line.size(), value);
+    if (read.ec != std::errc()) return std::nullopt;
+    return value;
+  }
+  return std::nullopt;
+}
+
+// What is left below the limit of one group; none without a limit.
+std::optional<std::uint64_t> left_below(const std::string& folder, const char* limit_file, const char* usage_file,
+                                        std::string_view inactive, std::string_view active) {
+  const auto limit = number_behind(system_text(folder + limit_file)),
+             used = number_behind(system_text(folder + usage_file));
+  if (!limit || !used || *limit >= std::uint64_t{1} << 60) return std::nullopt;
+  const std::string stat = system_text(folder + "/memory.stat");
+  const std::uint64_t files = number_behind(stat, inactive).value_or(0) + number_behind(stat, active).value_or(0);
+  const std::uint64_t held = *used - std::min(*used, files);
+  return *limit - std::min(*limit, held);
+}
+
+std::string gigabytes(std::size_t bytes) {
+  char text[32];
+  const double v = static_cast<double>(bytes);
+  std::snprintf(text, sizeof text, v < 1e8 ? "%.1f MB" : "%.2f GB", v < 1e8 ? v / 1e6 : v / 1e9);
+  return text;
+}
+
+// Params of which runs look up rows alone: the others need not be in memory.
+std::vector<bool> only_gathered(const Graph& g) {
+  const std::vector<NodeId> params = g.leaves(OpKind::Param);
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<std::size_t> index(g.num_nodes(), kNone);
+  for (std::size_t i = 0; i < params.size(); ++i) index[params[i].index] = i;
+  std::vector<bool> gathered(params.size(), true);
+  const auto read = [&](Value v) {
+    if (const std::size_t param = index[v.node.index]; param != kNone) gathered[param] = false;
+  };
+  for (std::uint32_t n = 0; n < g.num_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.kind() != OpKind::Gather || i != 0) read(node.inputs[i]);
+  }
+  for (const Value v : g.outputs()) read(v);
+  return gathered;
+}
+
+}  // namespace
+
+MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& graph,
+                        Products products) {
+  MemoryNeed need;
+  const std::string embedding = config.names.embedding + ".weight";
+  for (const std::string& name : weights.loader->names()) {
+    const auto view = weights.loader->find(name);
+    if (!view || (!config.tied && embedding.ends_with(name))) continue;  // of which rows are looked up
+    std::size_t bytes = view->size_bytes;
+    if (products != Products::Exact && is_float(view->dtype)) {
+      const std::size_t least = products == Products::Int8 ? 1 : 2;
+      bytes = bytes / size_bytes(view->dtype) * std::min(least, size_bytes(view->dtype));
+    }
+    need.in_files += bytes;
+  }
+  need.cache = decoder_cache_bytes(config, graph);
+  return need;
+}
+
+MemoryNeed program_memory(const LirModule& program, const DecoderConfig& config, const DecoderGraphOptions& graph) {
+  MemoryNeed need;
+  const Graph& g = program.prepare;
+  const std::vector<bool> gathered = only_gathered(program.graph);
+  for (std::size_t i = 0; i < g.outputs().size(); ++i) {
+    const Value v = g.outputs()[i];
+    if (g.node(v.node).kind() != OpKind::Param)
+      need.repacked += stored_bytes(g, v);
+    else if (i >= gathered.size() || !gathered[i])
+      need.in_files += stored_bytes(g, v);
+  }
+  need.cache = decoder_cache_bytes(config, graph);
+  need.buffers = program.plan.arena_bytes + static_cast<std::size_t>(graph.sequences) *
+                                                static_cast<std::size_t>(config.vocab_size) * sizeof(float);
+  return need;
+}
+
+std::optional<std::size_t> available_memory(const std::string& root) {
+  std::optional<std::uint64_t> least;
+  const auto take = [&](std::optional<std::uint64_t> bytes) {
+    if (bytes) least = std::min(least.value_or(*bytes), *bytes);
+  };
+  if (const auto kib = number_behind(system_text(root + "/proc/meminfo"), "MemAvailable:")) take(*kib * 1024);
+  // Version 2: our group and every group above it.
+  const std::string groups = system_text(root + "/proc/self/cgroup");
+  std::string path;
+  if (const std::size_t at = groups.find("0::/"); at != std::string::npos)
+    path = groups.substr(at + 3, groups.find('\n', at) - at - 3);
+  if (!path.starts_with('/')) path.clear();
+  while (true) {
+    take(
+        left_below(root + "/sys/fs/cgroup" + path, "/memory.max", "/memory.current", "inactive_file ", "active_file "));
+    if (path.empty()) break;
+    path.resize(path.rfind('/'));
+  }
+  // Version 1.
+  take(left_below(root + "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                  "total_inactive_file ", "total_active_file "));
+  if (!least) return std::nullopt;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(*least, std::numeric_limits<std::size_t>::max()));
+}
+
+std::optional<std::size_t> available_memory(const OpenDevice& device) {
+  if (device.memory_model() == MemoryModel::Host) return available_memory();
+  const DeviceMemory memory = device.memory();
+  if (memory.total == 0) return std::nullopt;
+  return memory.total - std::min(memory.total, memory.used());
+}
+
+void require_memory(const std::string& path, const MemoryNeed& need, std::size_t available, const DecoderConfig& config,
+                    const DecoderGraphOptions& graph) {
+  if (need.total() <= available) return;
+  std::string parts = concat_text("weights ", gigabytes(need.in_files + need.repacked));
+  if (need.repacked != 0) parts += concat_text(" (", gigabytes(need.repacked), " of them repacked for products)");
+  parts += concat_text(", keys and values of ", graph.pages * graph.page, " tokens ", gigabytes(need.cache));
+  if (need.buffers != 0) parts += concat_text(", values of a run up to ", gigabytes(need.buffers));
+  std::string hint =
+      concat_text("a smaller context (1024 tokens take ",
+                  gigabytes(need.cache / static_cast<std::size_t>(graph.pages * graph.page) * 1024), ")");
+  DecoderGraphOptions small = graph;
+  small.cache_scheme = QuantScheme::Q8_0;
+  if (config.cached_dim() % 32 == 0)
+    if (const std::size_t q8 = decoder_cache_bytes(config, small); q8 < need.cache)
+      hint += concat_text(", a cache in q8_0 blocks (", gigabytes(q8), ")");
+  hint += ", a smaller quantisation of the weights; or load without this check";
+  throw Error(Diagnostic{ErrorCode::OutOfMemory,
+                         concat_text("loading '", path, "' needs ", gigabytes(need.total()), " of memory, ",
+                                     gigabytes(available), " are available"),
+                         std::move(parts), std::move(hint)});
+}
+
+}  // namespace rlx
