@@ -2,7 +2,8 @@
 // usage: grammar [tokenizer.json]   Without a file: a made-up vocabulary of 151,000 tokens. For each grammar three
 // walks of a text, tokens being the longest that fit: "new", where nothing is known yet; "known states", the same text
 // two arrays deeper, whose stacks are new but whose states are not; "again". Figures: median, mean, 99th in a hundred
-// and largest time of a mask; the mean time to accept a token; states of the grammar; milliseconds to compile it.
+// and largest time of a mask; the mean time to accept a token; states of the grammar; milliseconds to compile it. "a
+// step": what an engine does for a token beside the model, with the grammar and without.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -14,8 +15,10 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
+#include "rlx/generation/answer_grammar.h"
 #include "rlx/generation/grammar.h"
 #include "rlx/generation/json_schema.h"
+#include "rlx/generation/sampling.h"
 #include "rlx/ir/utf8.h"
 
 namespace {
@@ -181,6 +184,33 @@ void walk(const char* what, const rlx::GrammarMasks& masks, const std::vector<rl
               accept / n);
 }
 
+// A draw among all tokens, and what a grammar makes of it: mask, draw under it, the token's way through the grammar,
+// the look whether the answer is at its end. The text goes on with its own tokens, not with those drawn.
+void measure_steps(const rlx::GrammarMasks& masks, const std::vector<rlx::TokenId>& tokens) {
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> logits(masks.tokens().size());
+  for (float& v : logits) v = normal(rng);
+  rlx::SamplingOptions options;
+  options.top_p = 0.9F;
+  rlx::AnswerGrammar answer(masks);
+  rlx::Sampler sampler(options);
+  double plain = 0, held = 0;
+  for (const rlx::TokenId id : tokens) {
+    const auto free_at = Clock::now();
+    (void)sampler.draw(logits);
+    plain += microseconds(free_at);
+    const auto held_at = Clock::now();
+    (void)sampler.draw(logits, answer.mask());
+    (void)answer.accept(id);
+    (void)answer.must_end();
+    held += microseconds(held_at);
+    sampler.accept(id);
+  }
+  const auto n = static_cast<double>(tokens.size());
+  std::printf("  a step (top-p 0.9): %.1f us without the grammar, %.1f us with it\n", plain / n, held / n);
+}
+
 void measure(const char* name, const Vocabulary& vocabulary, const std::function<rlx::Grammar()>& make,
              const std::string& text, const std::string& deeper) {
   const auto start = Clock::now();
@@ -193,6 +223,7 @@ void measure(const char* name, const Vocabulary& vocabulary, const std::function
   walk("new", masks, tokens);
   if (!deeper.empty()) walk("known states", masks, vocabulary.encode(deeper));
   walk("again", masks, tokens);
+  measure_steps(masks, tokens);
   rlx::GrammarMasks other(grammar, vocabulary.trie);
   const auto before = Clock::now();
   other.prepare();

@@ -15,7 +15,9 @@
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
+#include "rlx/generation/conversation.h"
 #include "rlx/generation/engine.h"
+#include "rlx/generation/json_schema.h"
 #include "rlx/generation/language_model.h"
 #include "rlx/ir/utf8.h"
 
@@ -28,7 +30,8 @@ struct ModelArgs {
   int threads = 0;
   SamplingOptions sampling{};
   std::vector<std::string> stop;
-  bool timings = false;
+  std::string grammar, json_schema, load_state, save_state;
+  bool timings = false, skip_memory_check = false;
 };
 struct GenerateArgs : ModelArgs {
   std::string prompt, file;
@@ -36,12 +39,14 @@ struct GenerateArgs : ModelArgs {
 };
 struct ChatArgs : ModelArgs {
   std::string system;
+  bool drop_oldest = false;
 };
 
 DecoderOptions decoder_options(const ModelArgs& args) {
   DecoderOptions o;
   o.context = args.context;
-  o.page = 64;  // a multiple of 64: answers do not depend on pages
+  o.page = kEnginePage;
+  o.check_memory = !args.skip_memory_check;
   if (args.cache == "bf16")
     o.cache_dtype = DType::BF16;
   else if (args.cache == "f16")
@@ -55,8 +60,19 @@ DecoderOptions decoder_options(const ModelArgs& args) {
   return o;
 }
 
-GenerationOptions generation_options(const ModelArgs& args, const LanguageModel& m) {
+// A schema is a JSON object or the name of a file.
+std::optional<Grammar> read_grammar(const ModelArgs& args) {
+  if (!args.grammar.empty()) return Grammar::from_gbnf(read_text(args.grammar), args.grammar);
+  if (args.json_schema.empty()) return std::nullopt;
+  const std::size_t first = args.json_schema.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && args.json_schema[first] == '{')
+    return json_schema_grammar(args.json_schema, {}, "--json-schema");
+  return json_schema_grammar(read_text(args.json_schema), {}, args.json_schema);
+}
+
+GenerationOptions generation_options(const ModelArgs& args, const LanguageModel& m, std::optional<Grammar> grammar) {
   GenerationOptions o;
+  o.grammar = std::move(grammar);
   o.sampling = args.sampling;
   if (!args.order.empty()) o.sampling.order = parse_sampling_order(args.order);
   o.max_new_tokens = args.tokens;
@@ -87,33 +103,46 @@ void show(std::string_view text) {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-// One answer, shown as it comes; returns its text.
-std::string answer(Engine& engine, std::span<const TokenId> prompt, const GenerationOptions& options, bool timings) {
+struct ShownAnswer {
+  std::string text;
+  std::vector<TokenId> tokens;  // without one that ended it
+  FinishReason finish = FinishReason::None;
+};
+
+// One answer, shown as it comes.
+ShownAnswer answer(Engine& engine, std::span<const TokenId> prompt, const GenerationOptions& options, bool timings) {
   const AnswerInterrupts guard;
   const Clock::time_point start = Clock::now();
-  const RequestId id = engine.submit(prompt, options);
   const std::int64_t reused_before = engine.statistics().reused_tokens;
-  std::string text;
+  const RequestId id = engine.submit(prompt, options);
+  ShownAnswer out;
+  std::optional<Diagnostic> problem;
   double first = 0;
-  std::int64_t tokens = 0;
-  for (bool more = true; more;) {
+  std::size_t drawn = 0;
+  while (out.finish == FinishReason::None) {
     if (interrupted) engine.cancel(id);
     for (const GenerationEvent& e : engine.step()) {
-      if (e.token >= 0 && tokens++ == 0) first = seconds_since(start);
+      if (e.request != id) continue;
+      if (e.token >= 0 && drawn++ == 0) first = seconds_since(start);
+      if (e.token >= 0 && e.finish != FinishReason::StopToken) out.tokens.push_back(e.token);
       show(e.text);
-      text += e.text;
-      more = more && e.finish == FinishReason::None;
+      out.text += e.text;
+      out.finish = e.finish;
+      problem = e.problem;
     }
   }
   const double rest = seconds_since(start) - first;
-  if (text.empty() || text.back() != '\n') show("\n");
+  if (out.text.empty() || out.text.back() != '\n') show("\n");
   if (timings)
-    std::fprintf(stderr,
-                 "prompt: %zu tokens (%lld reused), first token after %.0f ms; then %lld tokens, %.2f ms each\n",
+    std::fprintf(stderr, "prompt: %zu tokens (%lld reused), first token after %.0f ms; then %zu tokens, %.2f ms each\n",
                  prompt.size(), static_cast<long long>(engine.statistics().reused_tokens - reused_before), first * 1e3,
-                 static_cast<long long>(std::max<std::int64_t>(0, tokens - 1)),
-                 tokens > 1 ? rest * 1e3 / static_cast<double>(tokens - 1) : 0.0);
-  return text;
+                 drawn - std::min<std::size_t>(drawn, 1),
+                 drawn > 1 ? rest * 1e3 / static_cast<double>(drawn - 1) : 0.0);
+  if (problem) throw Error(*problem);
+  if (out.finish == FinishReason::ContextFull)
+    std::fprintf(stderr, "rlx: the answer ends here: the context of %lld tokens is full (--context)\n",
+                 static_cast<long long>(engine.model().context()));
+  return out;
 }
 
 LanguageModel load(const ModelArgs& args) {
@@ -143,57 +172,151 @@ void run_generate(const GenerateArgs& args) {
   if (!args.file.empty()) {
     if (!prompt.empty()) throw UsageError(ErrorCode::InvalidArgument, "both a prompt and --file are given");
     prompt = read_text(args.file);
-  } else if (prompt.empty()) {
+  } else if (prompt.empty() && args.load_state.empty()) {
     prompt = read_text("-");
   }
   require_text(prompt, args.file.empty() ? "the prompt" : args.file);
+  std::optional<Grammar> grammar = read_grammar(args);
   LanguageModel m = load(args);
-  const GenerationOptions options = generation_options(args, m);
-  std::vector<TokenId> ids;
-  if (m.chat && !args.raw) {
-    const ChatMessage message{"user", prompt};
-    ids = m.tokenizer->encode(m.chat->render(std::span(&message, 1)), false);
-  } else {
-    ids = m.tokenizer->encode(prompt);
-  }
+  const GenerationOptions options = generation_options(args, m, std::move(grammar));
   Engine engine(std::move(m.decoder), m.tokenizer);
-  answer(engine, ids, options, args.timings);
+  Conversation c;
+  const bool goes_on = !args.load_state.empty();
+  if (goes_on) c = engine.load(args.load_state);
+  // A conversation of turns gets one more, a text its next words; without a prompt the answer itself goes on.
+  const bool turns = m.chat && !args.raw && (!goes_on || !c.messages.empty());
+  const bool further = goes_on && prompt.empty();
+  std::vector<TokenId> ids = c.tokens;
+  if (turns && !further) {
+    c.messages.push_back({"user", prompt});
+    ids = m.tokenizer->encode(m.chat->render(c.messages), false);
+  } else if (!further) {
+    const std::vector<TokenId> more = m.tokenizer->encode(prompt, !goes_on);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  const ShownAnswer said = answer(engine, ids, options, args.timings);
+  if (args.save_state.empty()) return;
+  c.tokens = std::move(ids);
+  c.tokens.insert(c.tokens.end(), said.tokens.begin(), said.tokens.end());
+  if (!turns)
+    c.messages.clear();
+  else if (further && c.messages.back().role == "assistant")
+    c.messages.back().content += said.text;
+  else
+    c.messages.push_back({"assistant", said.text});
+  (void)engine.save(args.save_state, c);
+}
+
+// A conversation at the terminal.
+class Chat {
+ public:
+  Chat(const ChatArgs& args, LanguageModel m, std::optional<Grammar> grammar)
+      : args_(args),
+        options_(generation_options(args, m, std::move(grammar))),
+        chat_(*m.chat),
+        tokenizer_(m.tokenizer),
+        engine_(std::move(m.decoder), m.tokenizer) {
+    if (!args.system.empty()) c_.messages.push_back({"system", args.system});
+    kept_ = c_.messages.size();
+    if (!args.load_state.empty()) load(args.load_state);
+  }
+
+  void say(const std::string& line) {
+    require_text(line, "the line");
+    const Conversation before = c_;
+    try {
+      c_.messages.push_back({"user", line});
+      std::vector<TokenId> ids = prompt();
+      const ShownAnswer said = answer(engine_, ids, options_, args_.timings);
+      c_.messages.push_back({"assistant", said.text});
+      c_.tokens = std::move(ids);
+      c_.tokens.insert(c_.tokens.end(), said.tokens.begin(), said.tokens.end());
+    } catch (...) {
+      c_ = before;
+      throw;
+    }
+  }
+  void begin_anew() {
+    c_.messages.resize(kept_);
+    c_.tokens.clear();
+  }
+  void save(const std::string& path) { (void)engine_.save(path, c_); }
+  void load(const std::string& path) {
+    Conversation c = engine_.load(path);
+    if (c.messages.empty())
+      throw Error(ErrorCode::InvalidArgument, concat_text(path, " holds a text, no conversation of turns"),
+                  "`rlx generate --load-state` goes on with it");
+    c_ = std::move(c);
+    kept_ = c_.messages.front().role == "system" ? 1 : 0;
+  }
+
+ private:
+  std::vector<TokenId> prompt() {
+    const auto encoded = [&](std::span<const ChatMessage> messages) {
+      return tokenizer_->encode(chat_.render(messages), false);
+    };
+    if (!args_.drop_oldest) return encoded(c_.messages);
+    const std::int64_t context = engine_.model().context();
+    const std::size_t dropped =
+        drop_oldest_turns(c_.messages, context - answer_room(context, options_.max_new_tokens),
+                          [&](auto messages) { return static_cast<std::int64_t>(encoded(messages).size()); });
+    if (dropped > 0)
+      std::fprintf(stderr, "rlx: the conversation is too long for its context: the oldest %zu message%s dropped\n",
+                   dropped, dropped == 1 ? " was" : "s were");
+    return encoded(c_.messages);
+  }
+
+  const ChatArgs& args_;
+  GenerationOptions options_;
+  ChatTemplate chat_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  Engine engine_;
+  Conversation c_;
+  std::size_t kept_ = 0;  // messages that a new conversation begins with
+};
+
+// "/save FILE" for the name of `command`; nothing for another line.
+std::optional<std::string> file_of(std::string_view line, std::string_view command) {
+  if (!line.starts_with(command)) return std::nullopt;
+  line.remove_prefix(command.size());
+  if (!line.empty() && line.front() != ' ') return std::nullopt;
+  const std::size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
+  if (first == std::string_view::npos)
+    throw Error(ErrorCode::InvalidArgument, concat_text(command, " names no file"), concat_text(command, " FILE"));
+  return std::string(line.substr(first, last + 1 - first));
 }
 
 void run_chat(const ChatArgs& args) {
+  std::optional<Grammar> grammar = read_grammar(args);
   LanguageModel m = load(args);
   if (!m.chat)
     throw Error(ErrorCode::Unsupported, concat_text(args.model, " has no chat template"),
                 "`rlx generate` continues a text");
-  const GenerationOptions options = generation_options(args, m);
-  const ChatTemplate chat = *m.chat;
-  const std::shared_ptr<const Tokenizer> tokenizer = m.tokenizer;
-  Engine engine(std::move(m.decoder), tokenizer);
+  Chat chat(args, std::move(m), std::move(grammar));
   const bool terminal = isatty(STDIN_FILENO) != 0;
-  std::vector<ChatMessage> messages;
-  if (!args.system.empty()) messages.push_back({"system", args.system});
-  const std::size_t kept = messages.size();
-  if (terminal) std::fputs("Ctrl-C ends an answer, Ctrl-D the conversation; /new begins a new one.\n", stderr);
+  if (terminal)
+    std::fputs(
+        "Ctrl-C ends an answer, Ctrl-D the conversation; /new begins a new one, /save FILE and /load FILE keep one.\n",
+        stderr);
   std::string line;
   while (true) {
     if (terminal) show("> ");
     if (!std::getline(std::cin, line)) break;
-    if (line == "/new") {
-      messages.resize(kept);
-      continue;
-    }
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      require_text(line, "the line");
-      messages.push_back({"user", line});
-      const std::vector<TokenId> ids = tokenizer->encode(chat.render(messages), false);
-      messages.push_back({"assistant", answer(engine, ids, options, args.timings)});
+      if (line == "/new")
+        chat.begin_anew();
+      else if (const auto to = file_of(line, "/save"))
+        chat.save(*to);
+      else if (const auto from = file_of(line, "/load"))
+        chat.load(*from);
+      else if (line.find_first_not_of(" \t\r") != std::string::npos)
+        chat.say(line);
     } catch (const Error& e) {
       if (!terminal) throw;
       std::fprintf(stderr, "rlx: %s\n", e.what());
-      if (messages.size() > kept && messages.back().role == "user") messages.pop_back();
     }
   }
+  if (!args.save_state.empty()) chat.save(args.save_state);
   if (terminal) show("\n");
 }
 
@@ -221,6 +344,16 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
       ->capture_default_str();
   cmd->add_option("--stop", args.stop, "Text that ends the answer (may be given several times)");
   cmd->add_flag("--timings", args.timings, "Say on the standard error how long things took");
+  cmd->add_flag("--skip-memory-check", args.skip_memory_check,
+                "Load the model even where it seems not to fit into memory");
+  CLI::Option* grammar =
+      cmd->add_option("--grammar", args.grammar, "Answers are texts of this GBNF grammar")->type_name("FILE");
+  cmd->add_option("--json-schema", args.json_schema, "Answers are JSON of this schema: a file, or the schema itself")
+      ->type_name("FILE|TEXT")
+      ->excludes(grammar);
+  cmd->add_option("--save-state", args.save_state, "Write the conversation with its keys and values at the end")
+      ->type_name("FILE");
+  cmd->add_option("--load-state", args.load_state, "Go on with a conversation that was saved")->type_name("FILE");
   SamplingOptions& s = args.sampling;
   const char* group = "Sampling";
   const auto number = [&](const char* name, auto& value, const char* what) {
@@ -267,6 +400,8 @@ void register_chat(CLI::App& app) {
   CLI::App* cmd = app.add_subcommand("chat", "Talk with a language model");
   add_model_options(cmd, *args);
   cmd->add_option("--system", args->system, "What the model is told before the conversation");
+  cmd->add_flag("--drop-oldest", args->drop_oldest,
+                "When the context is full, go on without the oldest turns, but with the system message");
   cmd->callback([args] { run_chat(*args); });
 }
 

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <list>
 #include <utility>
 
 #include "rlx/error.h"
+#include "rlx/generation/answer_grammar.h"
 #include "rlx/generation/batch.h"
 #include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/stop_strings.h"
@@ -15,7 +17,8 @@
 namespace rlx {
 
 std::string_view finish_reason_name(FinishReason reason) {
-  constexpr std::string_view kNames[] = {"", "stop_token", "stop_string", "max_tokens", "context_full", "cancelled"};
+  constexpr std::string_view kNames[] = {"",          "stop_token",  "stop_string", "max_tokens", "context_full",
+                                         "cancelled", "grammar_end", "failed"};
   const auto at = static_cast<std::size_t>(reason);
   if (at >= std::size(kNames)) detail::throw_no_enumerator("FinishReason", static_cast<std::int64_t>(at));
   return kNames[at];
@@ -29,10 +32,16 @@ struct Request {
   Sampler sampler;  // has the tokens of the request, those of the prompt included
   std::optional<StreamDecoder> text{};
   StopStrings stops;
-  std::int64_t prompt = 0;     // tokens
-  std::int64_t sequence = -1;  // of the model; -1 while it waits
+  std::optional<AnswerGrammar> grammar{};  // then the text comes from it
+  std::int64_t prompt = 0;                 // tokens
+  std::int64_t sequence = -1;              // of the model; -1 while it waits
   bool cancelled = false;
 
+  std::string text_of(TokenId token) {
+    if (grammar) return grammar->accept(token);
+    return text ? text->push(token) : std::string();
+  }
+  std::string rest_of_text() { return grammar ? grammar->flush() : text ? text->flush() : std::string(); }
   std::int64_t size() const { return static_cast<std::int64_t>(sampler.sequence().size()); }
 };
 
@@ -44,8 +53,10 @@ struct Engine::Impl {
   EngineOptions options;
   BatchConstructor batches;
   std::optional<PrefixCache> prefixes{};
-  std::list<Request> requests{};    // in order of arrival
-  std::vector<Request*> running{};  // by sequence
+  std::list<Request> requests{};        // in order of arrival
+  std::vector<Request*> running{};      // by sequence
+  std::vector<GenerationEvent> kept{};  // of requests beside one that `generate` runs
+  GrammarCache grammars{};
   EngineStatistics statistics{};
   RequestId next_id = 1;
 
@@ -149,29 +160,48 @@ struct Engine::Impl {
 
   void finish(Request& r, GenerationEvent& e, FinishReason reason) {
     e.finish = reason;
-    if (r.text && !r.stops.found()) {
-      e.text += r.stops.push(r.text->flush());
+    if (!r.stops.found()) {
+      e.text += r.stops.push(r.rest_of_text());
       e.text += r.stops.found() ? std::string() : r.stops.flush();
     }
     leave(r, true);
   }
 
-  GenerationEvent next_token(Request& r, std::span<const float> logits) {
-    GenerationEvent e{r.id, r.sampler.draw(logits), {}, FinishReason::None};
-    r.sampler.accept(e.token);
-    ++statistics.generated_tokens;
+  // Why a request ends behind the token of `e`; None when it goes on.
+  FinishReason end_behind(Request& r, const GenerationEvent& e) const {
     const auto& ends = r.options.stop_tokens;
-    if (std::find(ends.begin(), ends.end(), e.token) != ends.end()) {
-      finish(r, e, FinishReason::StopToken);
-      return e;
+    if (std::find(ends.begin(), ends.end(), e.token) != ends.end()) return FinishReason::StopToken;
+    if (r.stops.found()) return FinishReason::StopString;
+    if (r.grammar && r.grammar->must_end()) return FinishReason::GrammarEnd;
+    if (r.options.max_new_tokens != 0 && r.size() - r.prompt >= r.options.max_new_tokens)
+      return FinishReason::MaxTokens;
+    return r.size() >= model.context() ? FinishReason::ContextFull : FinishReason::None;
+  }
+
+  void take_token(Request& r, std::span<const float> logits, GenerationEvent& e) {
+    const TokenId token = r.grammar ? r.sampler.draw(logits, r.grammar->mask()) : r.sampler.draw(logits);
+    const auto& ends = r.options.stop_tokens;
+    const bool end = std::find(ends.begin(), ends.end(), token) != ends.end();
+    std::string text = end ? std::string() : r.text_of(token);
+    r.sampler.accept(token);
+    ++statistics.generated_tokens;
+    e.token = token;
+    if (!end) e.text = r.stops.push(text);
+  }
+
+  // What stops one answer is no reason to stop the others.
+  GenerationEvent next_token(Request& r, std::span<const float> logits) {
+    GenerationEvent e;
+    e.request = r.id;
+    FinishReason reason = FinishReason::None;
+    try {
+      take_token(r, logits, e);
+      reason = end_behind(r, e);
+    } catch (const Error& error) {
+      e.problem = error.diagnostic();
+      reason = FinishReason::Failed;
     }
-    if (r.text) e.text = r.stops.push(r.text->push(e.token));
-    if (r.stops.found())
-      finish(r, e, FinishReason::StopString);
-    else if (r.options.max_new_tokens != 0 && r.size() - r.prompt >= r.options.max_new_tokens)
-      finish(r, e, FinishReason::MaxTokens);
-    else if (r.size() >= model.context())
-      finish(r, e, FinishReason::ContextFull);
+    if (reason != FinishReason::None) finish(r, e, reason);
     return e;
   }
 
@@ -179,7 +209,8 @@ struct Engine::Impl {
     std::vector<GenerationEvent> events;
     for (Request& r : requests) {
       if (!r.cancelled) continue;
-      GenerationEvent e{r.id, -1, {}, FinishReason::None};
+      GenerationEvent e;
+      e.request = r.id;
       finish(r, e, FinishReason::Cancelled);
       events.push_back(std::move(e));
     }
@@ -201,6 +232,80 @@ struct Engine::Impl {
       requests.remove_if([&](const Request& r) { return std::find(done.begin(), done.end(), r.id) != done.end(); });
     }
     return events;
+  }
+
+  // -- conversations in files --
+
+  PrefixCache& saved_prefixes() {
+    if (!prefixes)
+      throw Error(ErrorCode::InvalidArgument, "an engine without a prefix cache has no conversations to save or load",
+                  "EngineOptions::prefix_cache");
+    return *prefixes;
+  }
+  // Pages that are held while something is done with them.
+  struct HeldPages {
+    explicit HeldPages(KvPagePool& p) : pool(p) {}
+    ~HeldPages() {
+      for (const PageId page : pages) pool.release(page);
+    }
+    HeldPages(const HeldPages&) = delete;
+    HeldPages& operator=(const HeldPages&) = delete;
+    KvPagePool& pool;
+    std::vector<PageId> pages{};
+  };
+
+  std::int64_t save(const std::string& path, const Conversation& conversation) {
+    PrefixCache& known = saved_prefixes();
+    std::vector<TokenId> tokens = conversation.tokens;
+    tokens.push_back(0);  // a match leaves one token
+    PrefixMatch match = known.match_prefix(tokens);
+    HeldPages held(model.cache().pool());
+    held.pages = std::move(match.pages);
+    if (match.partial >= 0) held.pool.release(match.partial);
+    save_conversation(path, model, conversation, held.pages, match.tokens);
+    return match.tokens;
+  }
+
+  Conversation load(const std::string& path) {
+    PrefixCache& known = saved_prefixes();
+    const ConversationFile file = ConversationFile::open(path, model);
+    const std::int64_t page = model.cache().page(), count = file.cached() / page;
+    HeldPages held(model.cache().pool());
+    held.pages.reserve(static_cast<std::size_t>(count));
+    if (!make_room(count))
+      throw Error(ErrorCode::OutOfMemory,
+                  concat_text(path, " needs ", count, " pages of the cache, ", model.cache().free_pages(), " are free"),
+                  "end requests, or load the model with more pages");
+    for (std::int64_t i = 0; i < count; ++i) held.pages.push_back(*held.pool.alloc());
+    file.restore(model, held.pages, count * page);
+    known.insert(std::span(file.conversation().tokens).first(static_cast<std::size_t>(count * page)), held.pages);
+    return file.conversation();
+  }
+
+  void forget(RequestId id) {
+    if (Request* r = find(id)) leave(*r, true);
+    requests.remove_if([&](const Request& r) { return r.id == id; });
+  }
+
+  std::string generate(RequestId id, const std::function<bool(std::string_view)>& on_text) try {
+    std::string all;
+    while (true) {
+      std::vector<GenerationEvent> events = step();
+      const auto others =
+          std::stable_partition(events.begin(), events.end(), [&](const auto& e) { return e.request == id; });
+      kept.insert(kept.end(), std::make_move_iterator(others), std::make_move_iterator(events.end()));
+      events.erase(others, events.end());
+      for (const GenerationEvent& e : events) {
+        if (e.problem) throw Error(*e.problem);
+        all += e.text;
+        const bool more = e.finish == FinishReason::None;
+        if (!e.text.empty() && on_text && !on_text(e.text) && more) find(id)->cancelled = true;
+        if (!more) return all;
+      }
+    }
+  } catch (...) {
+    forget(id);
+    throw;
   }
 };
 
@@ -235,8 +340,14 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
   if (options.max_new_tokens < 0)
     refuse(concat_text("max_new_tokens is ", options.max_new_tokens), "0 means until the context is full");
   if (!e.tokenizer && !options.stop.empty()) refuse("stop strings need a tokeniser");
-  Request r{e.next_id, options, Sampler(options.sampling), std::nullopt, StopStrings(options.stop), size};
-  if (e.tokenizer) r.text.emplace(*e.tokenizer);
+  if (!e.tokenizer && options.grammar) refuse("a grammar needs a tokeniser", "give the engine that of its model");
+  Request r{e.next_id, options, Sampler(options.sampling), std::nullopt, StopStrings(options.stop)};
+  r.prompt = size;
+  if (options.grammar)
+    r.grammar.emplace(
+        e.grammars.masks(*options.grammar, *e.tokenizer, e.model.config().vocab_size, options.stop_tokens));
+  else if (e.tokenizer)
+    r.text.emplace(*e.tokenizer);
   r.sampler.accept(prompt);
   e.requests.push_back(std::move(r));
   return e.next_id++;
@@ -247,8 +358,22 @@ bool Engine::cancel(RequestId request) {
   if (!r || r->cancelled) return false;
   return r->cancelled = true;
 }
-std::vector<GenerationEvent> Engine::step() { return impl().step(); }
-bool Engine::idle() const { return impl().requests.empty(); }
+std::vector<GenerationEvent> Engine::step() {
+  Impl& e = impl();
+  std::vector<GenerationEvent> events = e.step();
+  events.insert(events.begin(), std::make_move_iterator(e.kept.begin()), std::make_move_iterator(e.kept.end()));
+  e.kept.clear();
+  return events;
+}
+bool Engine::idle() const { return impl().requests.empty() && impl().kept.empty(); }
+std::string Engine::generate(std::span<const TokenId> prompt, const GenerationOptions& options,
+                             const std::function<bool(std::string_view)>& on_text) {
+  return impl().generate(submit(prompt, options), on_text);
+}
+std::int64_t Engine::save(const std::string& path, const Conversation& conversation) const {
+  return impl().save(path, conversation);
+}
+Conversation Engine::load(const std::string& path) { return impl().load(path); }
 const EngineStatistics& Engine::statistics() const { return impl().statistics; }
 const DecoderModel& Engine::model() const { return impl().model; }
 const Tokenizer* Engine::tokenizer() const { return impl().tokenizer.get(); }

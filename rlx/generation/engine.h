@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/error.h"
+#include "rlx/generation/conversation_file.h"
+#include "rlx/generation/grammar.h"
 #include "rlx/generation/sampling.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/text/tokenizer.h"
@@ -21,6 +25,9 @@ struct GenerationOptions {
   std::int64_t max_new_tokens = 0;     // 0: until the context is full
   std::vector<std::string> stop{};     // texts that end the answer and are not part of it
   std::vector<TokenId> stop_tokens{};  // likewise tokens
+  /// The answer is a text of it, or the beginning of one; the stop tokens may be drawn where it may end. Its text is
+  /// the bytes that the grammar read: where a decoder would drop a space in front of the first word, it stays.
+  std::optional<Grammar> grammar{};
 };
 
 /// Why an answer ended.
@@ -31,8 +38,10 @@ enum class FinishReason : std::uint8_t {
   MaxTokens,    // max_new_tokens
   ContextFull,  // the sequence has as many tokens as the context holds
   Cancelled,
+  GrammarEnd,  // the grammar allows nothing more
+  Failed,      // it cannot go on, for a reason of its own: `problem`
 };
-/// "", "stop_token", "stop_string", "max_tokens", "context_full", "cancelled".
+/// "", "stop_token", "stop_string", "max_tokens", "context_full", "cancelled", "grammar_end", "failed".
 std::string_view finish_reason_name(FinishReason reason);
 
 using RequestId = std::int64_t;
@@ -43,6 +52,9 @@ struct GenerationEvent {
   TokenId token = -1;  // the one drawn; -1 where none was
   std::string text;    // certain text: whole characters, and no beginning of a stop string
   FinishReason finish = FinishReason::None;
+  /// Of an answer that failed: no token may follow (the vocabulary lacks what the grammar wants, or biases forbid what
+  /// it allows), logits with NaN, a grammar that can be read in too many ways.
+  std::optional<Diagnostic> problem{};
 };
 
 struct EngineOptions {
@@ -72,32 +84,32 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   /// Takes a request. Errors: InvalidArgument for a prompt without tokens, of ids outside the vocabulary, or that
-  /// leaves no room for an answer (it names both lengths), and for options out of range.
+  /// leaves no room for an answer (it names both lengths), for options out of range, and for a grammar without a
+  /// tokeniser, of the empty text alone, or that no token of the vocabulary can begin.
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Ends a request, whose event comes with the next step; false when there is none of that number.
   bool cancel(RequestId request);
-  /// One run, and what came of it: an event for every request that a token was drawn for, or that ended. Errors are
-  /// those of the run; the requests stay as they were.
+  /// One run, and what came of it: an event for every request that a token was drawn for, or that ended; before them
+  /// those that `generate` kept. What stops one answer is an event of that one. Errors are those of the run; the
+  /// requests stay as they were.
   std::vector<GenerationEvent> step();
-  /// True when no request is left.
+  /// True when no request and no event is left.
   bool idle() const;
 
-  /// One request from beginning to end, beside those that run already (whose events are lost to the caller: for engines
-  /// of one user). `on_text` gets each piece, and ends the answer by returning false. Returns the whole text.
-  template <class OnText>
-  std::string generate(std::span<const TokenId> prompt, const GenerationOptions& options, OnText on_text) {
-    const RequestId id = submit(prompt, options);
-    std::string all;
-    for (bool more = true; more;) {
-      for (const GenerationEvent& e : step()) {
-        if (e.request != id) continue;
-        all += e.text;
-        more = e.finish == FinishReason::None;
-        if (!e.text.empty() && !on_text(std::string_view(e.text)) && more) cancel(id);
-      }
-    }
-    return all;
-  }
+  /// One request from beginning to end, beside those that run already, whose events are kept for the next `step`.
+  /// `on_text` gets each piece, and ends the answer by returning false. Returns the whole text. Errors: those of
+  /// `submit` and `step`, the problem of an answer that failed, and what `on_text` throws; the request is gone then.
+  std::string generate(std::span<const TokenId> prompt, const GenerationOptions& options,
+                       const std::function<bool(std::string_view)>& on_text = {});
+
+  /// Writes a conversation, with the keys and values that the prefix cache holds of its beginning: whole pages, those
+  /// of an answer from its end on. Returns how many tokens they are of. Errors: those of save_conversation, and
+  /// InvalidArgument for an engine without a prefix cache.
+  std::int64_t save(const std::string& path, const Conversation& conversation) const;
+  /// Reads one: a prompt that begins with its tokens finds their keys and values in the prefix cache, as long as no
+  /// other request needs the pages. What is behind the last whole page is computed again, to the same bits. Errors:
+  /// those of ConversationFile::open; OutOfMemory where requests hold the pages; InvalidArgument as `save`.
+  Conversation load(const std::string& path);
 
   const EngineStatistics& statistics() const;
   const DecoderModel& model() const;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "rlx/error.h"
 #include "rlx/ir/utf8.h"
 #include "rlx/text/byte_level.h"
+#include "rlx/text/unicode.h"
 
 namespace rlx {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 std::string replaced(std::string_view text, const DecoderStep& step) {
   std::string out;
@@ -35,6 +35,12 @@ std::string replaced(std::string_view text, const DecoderStep& step) {
   return out;
 }
 
+std::string characters_to_bytes(std::string_view token) {
+  std::string out;
+  append_character_bytes(out, token);
+  return out;
+}
+
 std::string_view stripped(std::string_view text, const DecoderStep& step) {
   for (std::size_t i = 0; i < step.start && text.starts_with(step.pattern); ++i)
     text.remove_prefix(step.pattern.size());
@@ -55,41 +61,6 @@ int byte_of(std::string_view token) {
     value = value * 16 + digit;
   }
   return value;
-}
-
-// Appends the bytes from `at` on as text and returns how many; invalid ones become U+FFFD, one for each longest
-// beginning of a character (Unicode Standard 3.9). With `more` to come, an incomplete character at the end stays.
-std::size_t append_lossy(std::string& out, std::string_view bytes, bool more) {
-  std::size_t at = 0;
-  while (at < bytes.size()) {
-    const std::optional<std::size_t> bad = find_invalid_utf8(bytes.substr(at));
-    out += bytes.substr(at, bad ? *bad : std::string_view::npos);
-    if (!bad) return bytes.size();
-    at += *bad;
-    // The longest beginning of a character: as many bytes as could still become valid.
-    std::size_t length = 1;
-    const unsigned lead = static_cast<unsigned char>(bytes[at]);
-    const std::size_t wanted = lead >= 0xC2 && lead <= 0xDF   ? 2
-                               : lead >= 0xE0 && lead <= 0xEF ? 3
-                               : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                              : 1;
-    while (length < wanted && at + length < bytes.size()) {
-      const unsigned b = static_cast<unsigned char>(bytes[at + length]);
-      unsigned low = 0x80, high = 0xBF;
-      if (length == 1) {
-        if (lead == 0xE0) low = 0xA0;
-        if (lead == 0xED) high = 0x9F;
-        if (lead == 0xF0) low = 0x90;
-        if (lead == 0xF4) high = 0x8F;
-      }
-      if (b < low || b > high) break;
-      ++length;
-    }
-    if (more && at + length == bytes.size() && length < wanted) return at;
-    out += kReplacement;
-    at += length;
-  }
-  return at;
 }
 
 }  // namespace
@@ -123,6 +94,42 @@ void TokenDecoder::Run::finish(std::string& out) {
   out_ = &out;
   for (std::size_t i = 0; i < steps_.size(); ++i) flush(i);
   std::fill(states_.begin(), states_.end(), State());
+}
+
+std::string TokenDecoder::token_bytes(std::string_view token) const {
+  using Kind = DecoderStep::Kind;
+  std::string text(token);
+  for (const DecoderStep& s : steps_) {
+    // Behind the first of the text there is nothing to strip, and its end is never known.
+    if (s.kind == Kind::Fuse || (s.kind == Kind::Strip && s.fused)) continue;
+    if (s.fused || s.kind == Kind::Ctc)
+      throw Error(ErrorCode::Unsupported, "the tokeniser's decoder rewrites its text as a whole",
+                  "tokens have no bytes of their own there, which grammars are made of");
+    DecoderStep to_space = s;
+    to_space.content = " ";
+    switch (s.kind) {
+      case Kind::Join: text.insert(0, 1, ' '); break;
+      case Kind::ByteLevel: text = characters_to_bytes(text); break;
+      case Kind::ByteFallback:
+        if (const int byte = byte_of(text); byte >= 0) text.assign(1, static_cast<char>(byte));
+        break;
+      case Kind::Strip: text = std::string(stripped(text, s)); break;
+      case Kind::Replace:
+        if (!s.regex || !find_invalid_utf8(text)) text = replaced(text, s);
+        break;
+      case Kind::WordPiece:
+        if (text.starts_with(s.pattern))
+          text.erase(0, s.pattern.size());
+        else
+          text.insert(0, 1, ' ');
+        if (s.flag) clean_up_tokenization(text);
+        break;
+      case Kind::Metaspace:
+      case Kind::Bpe: text = replaced(text, to_space); break;
+      default: break;
+    }
+  }
+  return text;
 }
 
 // What a step does to a token that it has whole.
@@ -223,7 +230,7 @@ void TokenDecoder::Run::flush(std::size_t index) {
   switch (s.kind) {
     case Kind::ByteLevel: {
       std::string text;
-      append_lossy(text, pending, false);
+      append_lossy_utf8(text, pending, false);
       return feed(index + 1, text);
     }
     case Kind::ByteFallback:
@@ -231,11 +238,12 @@ void TokenDecoder::Run::flush(std::size_t index) {
         if (!open) return;
         const int byte = byte_of(pending);
         if (byte < 0) return feed(index + 1, pending);
-        return feed(index + 1, byte < 0x80 ? std::string(1, static_cast<char>(byte)) : std::string(kReplacement));
+        return feed(index + 1,
+                    byte < 0x80 ? std::string(1, static_cast<char>(byte)) : std::string(kReplacementCharacter));
       }
       if (pending.empty()) return;
       if (!find_invalid_utf8(pending)) return feed(index + 1, pending);
-      for (std::size_t i = 0; i < pending.size(); ++i) feed(index + 1, kReplacement);
+      for (std::size_t i = 0; i < pending.size(); ++i) feed(index + 1, kReplacementCharacter);
       return;
     case Kind::Strip: return;  // the characters that were to be cut at the end
     case Kind::Replace:
@@ -260,7 +268,7 @@ void TokenDecoder::Run::byte_level(std::size_t index, std::string_view piece) {
   State& state = states_[index];
   append_character_bytes(state.pending, piece);
   std::string text;
-  state.pending.erase(0, append_lossy(text, state.pending, true));
+  state.pending.erase(0, append_lossy_utf8(text, state.pending, true));
   if (!text.empty()) feed(index + 1, text);
 }
 

@@ -40,6 +40,10 @@ class TokenDecoder {
  public:
   void add(DecoderStep step);
 
+  /// What a token adds to a text behind others, as bytes: it may begin or end inside of a character. Errors:
+  /// Unsupported for steps that look at more than the token.
+  std::string token_bytes(std::string_view token) const;
+
   /// A text on its way: tokens in, pieces of text out, never a part of a character. All pieces and the rest that
   /// `finish` gives are the text of all tokens.
   class Run {

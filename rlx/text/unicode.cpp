@@ -199,4 +199,37 @@ void require_utf8(std::string_view text) {
   }
 }
 
+std::size_t append_lossy_utf8(std::string& out, std::string_view bytes, bool more) {
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const std::optional<std::size_t> bad = find_invalid_utf8(bytes.substr(at));
+    out += bytes.substr(at, bad ? *bad : std::string_view::npos);
+    if (!bad) return bytes.size();
+    at += *bad;
+    // The longest beginning of a character: as many bytes as could still become valid.
+    std::size_t length = 1;
+    const unsigned lead = static_cast<unsigned char>(bytes[at]);
+    const std::size_t wanted = lead >= 0xC2 && lead <= 0xDF   ? 2
+                               : lead >= 0xE0 && lead <= 0xEF ? 3
+                               : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                              : 1;
+    while (length < wanted && at + length < bytes.size()) {
+      const unsigned b = static_cast<unsigned char>(bytes[at + length]);
+      unsigned low = 0x80, high = 0xBF;
+      if (length == 1) {
+        if (lead == 0xE0) low = 0xA0;
+        if (lead == 0xED) high = 0x9F;
+        if (lead == 0xF0) low = 0x90;
+        if (lead == 0xF4) high = 0x8F;
+      }
+      if (b < low || b > high) break;
+      ++length;
+    }
+    if (more && at + length == bytes.size() && length < wanted) return at;
+    out += kReplacementCharacter;
+    at += length;
+  }
+  return at;
+}
+
 }  // namespace rlx

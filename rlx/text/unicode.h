@@ -37,6 +37,12 @@ std::size_t grapheme_end(std::string_view text, std::size_t at);
 /// The first `most` bytes of a text, or a few less so that no character is cut; for messages.
 std::string_view text_start(std::string_view text, std::size_t most = 80);
 
+/// What stands for bytes that are no character: U+FFFD.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+/// Appends bytes as text and returns how many it took; invalid ones become U+FFFD, one for each longest beginning of a
+/// character (Unicode Standard 3.9). With `more` to come, an incomplete character at the end stays.
+std::size_t append_lossy_utf8(std::string& out, std::string_view bytes, bool more);
+
 /// Throws InvalidArgument naming the first byte of `text` that is not valid UTF-8.
 void require_utf8(std::string_view text);
 

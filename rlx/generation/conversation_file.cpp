@@ -1,0 +1,306 @@
+// Writing conversations, and reading them back with every number checked.
+#include "rlx/generation/conversation_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "rlx/error.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/formats/output_file.h"
+#include "rlx/ir/fingerprint.h"
+#include "rlx/tensor/out_of_memory.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::string_view kConversationMagic = "RLXCHAT\n";
+constexpr std::uint32_t kConversationVersion = 1;
+constexpr std::size_t kChecksumBytes = 16, kFixedBytes = 16;
+
+void append_number(std::string& out, std::uint64_t v, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(v >> (8 * i) & 0xFF);
+}
+std::uint64_t number_at(std::string_view text, std::size_t at, int bytes) {
+  std::uint64_t v = 0;
+  for (int i = 0; i < bytes; ++i)
+    v |= std::uint64_t{static_cast<unsigned char>(text[at + static_cast<std::size_t>(i)])} << (8 * i);
+  return v;
+}
+std::string checksum_of(std::string_view bytes) {
+  const Fingerprint f = fingerprint_bytes(bytes.data(), bytes.size());
+  std::string out;
+  append_number(out, f.low, 8);
+  append_number(out, f.high, 8);
+  return out;
+}
+std::string_view bytes_of(const Tensor& t) { return {reinterpret_cast<const char*>(t.data()), t.size_bytes()}; }
+
+// The states of a cache, with the bytes of a row.
+struct CacheState {
+  std::string name;
+  Shape row;  // of one token
+  std::size_t bytes = 0;
+};
+std::vector<CacheState> cache_states(const DecoderModel& model) {
+  std::vector<CacheState> out;
+  for (const IoInfo& state : model.program().states()) {
+    std::vector<std::int64_t> dims = state.shape.static_dims();
+    dims.at(0) = 1;
+    Shape row(Dims(dims.begin(), dims.end()), state.shape.dtype());
+    const std::size_t bytes = row.size_bytes();
+    out.push_back({state.name, std::move(row), bytes});
+  }
+  return out;
+}
+
+std::string cache_type(const DecoderModel& model) {
+  const DecoderOptions& o = model.options();
+  return std::string(o.cache_scheme ? quant_scheme_name(*o.cache_scheme) : dtype_name(o.cache_dtype));
+}
+
+// Calls `f(rows of a state, the first token of them)` for the rows of the first `count` tokens, neighbours together.
+template <class F>
+void for_rows(const KvCache& cache, std::span<const PageId> pages, std::int64_t count, const F& f) {
+  for (std::int64_t token = 0; token < count;) {
+    const std::int64_t first = token;
+    const auto page = [&](std::int64_t t) { return std::int64_t{pages[static_cast<std::size_t>(t / cache.page())]}; };
+    const std::int64_t begin = page(first) * cache.page() + first % cache.page();
+    do {
+      token = std::min(count, (token / cache.page() + 1) * cache.page());
+    } while (token < count && page(token) * cache.page() == begin + (token - first));
+    f(Rows{begin, token - first}, first);
+  }
+}
+
+void check_room(const KvCache& cache, std::span<const PageId> pages, std::int64_t count) {
+  if (count < 0 || count > static_cast<std::int64_t>(pages.size()) * cache.page())
+    throw Error(ErrorCode::InvalidArgument, concat_text(pages.size(), " pages of ", cache.page(),
+                                                        " tokens do not hold those of ", count, " tokens"));
+  for (const PageId page : pages) (void)detail::checked_index("page", page, static_cast<std::size_t>(cache.pages()));
+}
+
+std::string head_text(const DecoderModel& model, const Conversation& c, std::int64_t cached) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("tokens", std::uint64_t{c.tokens.size()}).member("cached", cached);
+  json.member("family", model.config().family).member("vocab_size", model.config().vocab_size);
+  json.member("config", model.config_fingerprint().text());
+  json.member("weights", model.weights_fingerprint().text());
+  json.member("sources", model.sources_fingerprint().text());
+  json.member("products", products_name(model.options().products)).member("cache", cache_type(model));
+  json.key("states").begin_array();
+  for (const CacheState& s : cache_states(model))
+    json.begin_object().member("name", s.name).member("row_bytes", std::uint64_t{s.bytes}).end_object();
+  json.end_array();
+  json.key("messages").begin_array();
+  for (const ChatMessage& m : c.messages)
+    json.begin_object().member("role", m.role).member("content", m.content).end_object();
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace
+
+void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
+                       std::span<const PageId> pages, std::int64_t cached) try {
+  check_room(model.cache(), pages, cached);
+  if (cached > static_cast<std::int64_t>(conversation.tokens.size()))
+    throw Error(ErrorCode::InvalidArgument, concat_text("a conversation of ", conversation.tokens.size(),
+                                                        " tokens cannot have keys and values of ", cached));
+  const std::string head = head_text(model, conversation, cached);
+  if (head.size() > std::size_t{1} << 30)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the messages of a conversation are ", head.size(), " bytes: at most 2^30 can be saved"));
+  OutputFile file(path);
+  std::string fixed(kConversationMagic);
+  append_number(fixed, kConversationVersion, 4);
+  append_number(fixed, head.size(), 4);
+  file.write(fixed);
+  file.write(head);
+  file.write(checksum_of(fixed + head));
+  std::string tokens;
+  for (const TokenId t : conversation.tokens) append_number(tokens, static_cast<std::uint32_t>(t), 4);
+  file.write(tokens);
+  file.write(checksum_of(tokens));
+  for (const CacheState& s : cache_states(model)) {
+    std::string rows;
+    rows.reserve(static_cast<std::size_t>(cached) * s.bytes);
+    for_rows(model.cache(), pages, cached,
+             [&](Rows r, std::int64_t) { rows += bytes_of(model.program().read_state(s.name, r)); });
+    file.write(rows);
+    file.write(checksum_of(rows));
+  }
+  file.commit();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("save_conversation");
+}
+
+void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
+                       std::int64_t sequence) {
+  save_conversation(path, model, conversation, model.cache().table(sequence), model.length(sequence));
+}
+
+struct ConversationFile::Impl {
+  MappedFile file;
+  Conversation conversation{};
+  std::int64_t cached = 0;
+  std::size_t rows_at = 0;  // of the first state
+
+  [[noreturn]] void fail(std::string what, std::string hint = "save the conversation again") const {
+    throw Error(ErrorCode::BadFile, concat_text(file.path(), ": ", what), std::move(hint));
+  }
+  [[noreturn]] void misfit(std::string_view what, std::string_view saved, std::string_view here,
+                           std::string hint) const {
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(file.path(), " was saved with ", what, " ", saved, ", but the model has ", here),
+                std::move(hint));
+  }
+
+  // Bytes [at, at + size) and the checksum behind them; moves `at` past both.
+  std::string_view section(std::size_t& at, std::size_t size, std::string_view what) const {
+    const std::string_view text = file.text();
+    const std::string_view bytes = text.substr(at, size);
+    if (checksum_of(bytes) != text.substr(at + size, kChecksumBytes))
+      fail(concat_text(what, " are not what was saved: their checksum is another"));
+    at += size + kChecksumBytes;
+    return bytes;
+  }
+
+  std::string_view head() const {
+    const std::string_view text = file.text();
+    if (text.size() < kFixedBytes || !text.starts_with(kConversationMagic))
+      fail("this is no saved conversation", "`rlx generate --save-state FILE` and /save of `rlx chat` write them");
+    if (const std::uint64_t version = number_at(text, 8, 4); version != kConversationVersion)
+      fail(concat_text("a saved conversation of version ", version, ", this program knows version ",
+                       kConversationVersion));
+    const std::uint64_t size = number_at(text, 12, 4);
+    if (size > text.size() - kFixedBytes || text.size() - kFixedBytes - size < kChecksumBytes) cut_short();
+    const std::size_t end = kFixedBytes + static_cast<std::size_t>(size);
+    if (checksum_of(text.substr(0, end)) != text.substr(end, kChecksumBytes))
+      fail("its head is not what was saved: the checksum is another");
+    return text.substr(kFixedBytes, static_cast<std::size_t>(size));
+  }
+  [[noreturn]] void cut_short() const { fail(concat_text("the file is cut short: it has ", file.size(), " bytes")); }
+
+  void check_model(const JsonValue& head, const DecoderModel& model) const {
+    const auto text = [&](std::string_view key) { return head.get_string(key); };
+    if (text("family") != model.config().family)
+      misfit("a model of the family", text("family"), model.config().family,
+             "load it with the model it was saved with");
+    if (text("config") != model.config_fingerprint().text())
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text(file.path(), " was saved with another configuration of a ", model.config().family),
+                  "load it with the model it was saved with; where rotary positions depend on the context, with that "
+                  "context");
+    if (text("cache") != cache_type(model))
+      misfit("a cache of", text("cache"), cache_type(model),
+             concat_text("load the model with a cache of ", text("cache")));
+    if (text("products") != products_name(model.options().products))
+      misfit("products", text("products"), products_name(model.options().products),
+             concat_text("load the model with products ", text("products")));
+    // The same files need not be read again.
+    const std::string sources = model.sources_fingerprint().text();
+    if ((text("sources") != sources || sources == Fingerprint().text()) &&
+        text("weights") != model.weights_fingerprint().text())
+      throw Error(ErrorCode::InvalidArgument, concat_text(file.path(), " was saved with other weights"),
+                  "load it with the model it was saved with");
+  }
+
+  void read(const DecoderModel& model) {
+    const std::string_view text = head();
+    const JsonDocument document = JsonDocument::parse(text, file.path());
+    const JsonValue root = document.root_object();
+    check_model(root, model);
+    const std::int64_t tokens = root.get_int("tokens");
+    cached = root.get_int("cached");
+    if (tokens < 0 || cached < 0 || cached > tokens) fail("its numbers of tokens are none");
+    if (tokens > model.context())
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text(file.path(), " has ", tokens, " tokens, but the model was loaded with a context of ",
+                              model.context()),
+                  "load the model with a larger one");
+    const std::vector<CacheState> states = cache_states(model);
+    const std::vector<JsonValue> saved = root.at("states").elements("states");
+    if (saved.size() != states.size()) fail("it has another number of states than the model");
+    std::size_t at = kFixedBytes + text.size() + kChecksumBytes;
+    std::size_t end = at + static_cast<std::size_t>(tokens) * 4 + kChecksumBytes;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (saved[i].get_string("name") != states[i].name ||
+          saved[i].get_int("row_bytes") != static_cast<std::int64_t>(states[i].bytes))
+        fail(concat_text("its state ", i, " is not the model's ", states[i].name));
+      end += static_cast<std::size_t>(cached) * states[i].bytes + kChecksumBytes;
+    }
+    if (file.size() < end) cut_short();
+    if (file.size() > end) fail(concat_text("there are ", file.size() - end, " bytes too many at its end"));
+    const std::string_view ids = section(at, static_cast<std::size_t>(tokens) * 4, "its tokens");
+    for (std::size_t i = 0; i < ids.size(); i += 4) {
+      const auto id = static_cast<TokenId>(static_cast<std::uint32_t>(number_at(ids, i, 4)));
+      if (id < 0 || id >= model.config().vocab_size) fail(concat_text("its token ", i / 4, " is ", id));
+      conversation.tokens.push_back(id);
+    }
+    rows_at = at;
+    for (const CacheState& s : states)
+      (void)section(at, static_cast<std::size_t>(cached) * s.bytes, concat_text("its rows of ", s.name));
+    for (const JsonValue& m : root.at("messages").elements("messages"))
+      conversation.messages.push_back({std::string(m.get_string("role")), std::string(m.get_string("content"))});
+  }
+};
+
+ConversationFile::ConversationFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ConversationFile::ConversationFile(ConversationFile&&) noexcept = default;
+ConversationFile& ConversationFile::operator=(ConversationFile&&) noexcept = default;
+ConversationFile::~ConversationFile() = default;
+
+ConversationFile ConversationFile::open(const std::string& path, const DecoderModel& model) try {
+  auto impl = std::make_unique<Impl>(Impl{MappedFile::open(path, MapAdvice::Sequential)});
+  impl->read(model);
+  return ConversationFile(std::move(impl));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("ConversationFile::open");
+}
+
+const Conversation& ConversationFile::conversation() const { return impl_->conversation; }
+std::int64_t ConversationFile::cached() const { return impl_->cached; }
+
+void ConversationFile::restore(DecoderModel& model, std::span<const PageId> pages, std::int64_t count) const try {
+  check_room(model.cache(), pages, count);
+  if (count > impl_->cached)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(impl_->file.path(), " has keys and values of ", impl_->cached, " tokens, not of ", count));
+  std::size_t at = impl_->rows_at;
+  for (const CacheState& s : cache_states(model)) {
+    const char* rows = impl_->file.text().data() + at;
+    for_rows(model.cache(), pages, count, [&](Rows r, std::int64_t first) {
+      std::vector<std::int64_t> dims = s.row.static_dims();
+      dims[0] = r.count;
+      Tensor value = Tensor::uninitialized(Shape(Dims(dims.begin(), dims.end()), s.row.dtype()));
+      std::memcpy(value.mutable_data(), rows + static_cast<std::size_t>(first) * s.bytes, value.size_bytes());
+      model.write_cache(s.name, value, r);
+    });
+    at += static_cast<std::size_t>(impl_->cached) * s.bytes + kChecksumBytes;
+  }
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("ConversationFile::restore");
+}
+
+Conversation load_conversation(const std::string& path, DecoderModel& model, std::int64_t sequence) {
+  if (model.length(sequence) != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("sequence ", sequence, " has ", model.length(sequence),
+                            " tokens and cannot begin with those of a file"),
+                "truncate it to none");
+  const ConversationFile file = ConversationFile::open(path, model);
+  model.cache().append(sequence, file.cached());
+  try {
+    file.restore(model, model.cache().table(sequence), file.cached());
+  } catch (...) {
+    model.truncate(0, sequence);
+    throw;
+  }
+  return file.conversation();
+}
+
+}  // namespace rlx

@@ -1,0 +1,127 @@
+// `rlx generate` and `rlx chat`: grammars, saved conversations, full contexts, memory, and what they say of mistakes.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "rlx/formats/json.h"
+#include "tests/support/error_text.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text_model.h"
+
+using namespace rlx;
+using namespace rlx::test;
+
+namespace {
+
+struct ChatModel {
+  ChatModel() { write_text_model(folder); }
+  std::string generate(const std::string& rest) const { return "generate " + folder.path() + " " + rest; }
+  std::string chat(const std::string& rest) const { return "chat " + folder.path() + " " + rest; }
+  TempDir folder;
+};
+
+std::string said(const ProgramResult& r) {
+  CHECK_MESSAGE(r.status == 0, r.err);
+  return r.out;
+}
+
+}  // namespace
+
+TEST_CASE("rlx generate: answers of a grammar and of a JSON schema") {
+  const ChatModel m;
+  const std::string g = m.folder.write("g.gbnf", "root ::= \"yes\" | \"no\"\n");
+  const std::string schema = R"({"type":"array","items":{"enum":["ab","ba"]},"minItems":1,"maxItems":2})";
+  const std::string s = m.folder.write("s.json", schema);
+  for (const char* seed : {"1", "2", "3"}) {
+    const std::string word = said(run_rlx(m.generate(concat_text("abc --seed ", seed, " --grammar ", g))));
+    CHECK((word == "yes\n" || word == "no\n"));
+    const std::string with = concat_text("abc --context 512 --seed ", seed, " --json-schema ");
+    const std::string list = said(run_rlx(m.generate(with + s)));
+    const JsonDocument parsed = JsonDocument::parse(list, "answer");
+    const auto items = parsed.root().elements("answer");
+    CHECK(items.size() >= 1);
+    CHECK(items.size() <= 2);
+    CHECK(said(run_rlx(m.generate(with + "'" + schema + "'"))) == list);
+  }
+  const std::string turns = said(run_rlx(m.chat("--grammar " + g), "abc\nabc\n"));
+  CHECK((turns == "yes\nyes\n" || turns == "yes\nno\n" || turns == "no\nyes\n" || turns == "no\nno\n"));
+
+  const std::string bad = m.folder.write("bad.gbnf", "root ::= \"a\"\nx ::= [a\n");
+  expect_failure(run_rlx(m.generate("abc --grammar " + bad)), 1, bad + ":2:");
+  expect_failure(run_rlx(m.generate("abc --grammar " + m.folder.file("none"))), 1, "cannot open");
+  expect_failure(run_rlx(m.generate("abc --json-schema '{\"type\": 3}'")), 1, "--json-schema");
+  expect_failure(run_rlx(m.generate("abc --json-schema '{\"type\": '")), 1, "--json-schema:1:");
+  const std::string bad_schema = m.folder.write("bad.json", "{\n  \"type\": ]\n}");
+  expect_failure(run_rlx(m.generate("abc --json-schema " + bad_schema)), 1, bad_schema + ":2:");
+  expect_failure(run_rlx(m.generate("abc --json-schema " + s + " --grammar " + g)), 2, "--json-schema excludes");
+  const std::string large = m.folder.write("large.gbnf", "root ::= \"zZ\"\n");
+  const ProgramResult stuck = run_rlx(m.generate("abc --grammar " + large));
+  CHECK(stuck.status == 1);
+  CHECK(contains(stuck.err, "no token of the vocabulary goes on with what the grammar wants"));
+}
+
+TEST_CASE("rlx generate: a saved answer goes on as if it had not stopped") {
+  const ChatModel m;
+  const std::string state = m.folder.file("c.rlxchat");
+  for (const char* raw : {"", "--raw "}) {
+    // A seed whose answer does not end by itself.
+    std::string options, whole;
+    for (int seed = 1; seed < 20 && whole.size() < 95; ++seed) {
+      options = concat_text("--seed ", seed, " --context 400 ", raw);
+      whole = said(run_rlx(m.generate(options + "-n 90 'abc def'")));
+    }
+    REQUIRE(whole.size() >= 95);
+    std::string first = said(run_rlx(m.generate(options + "-n 70 'abc def' --save-state " + state)));
+    const ProgramResult rest = run_rlx(m.generate(options + "-n 20 --timings --load-state " + state));
+    CHECK(contains(rest.err, "(64 reused)"));
+    REQUIRE(first.ends_with("\n"));
+    if (!whole.starts_with(first)) first.pop_back();  // the line end of the command
+    CHECK(first + said(rest) == whole);
+    // More words behind it, and saved again to the same file.
+    const std::string more = options + "-n 5 --load-state " + state + " --save-state " + state + " zzz";
+    CHECK_FALSE(said(run_rlx(m.generate(more))).empty());
+  }
+  expect_failure(run_rlx(m.generate("abc --load-state " + m.folder.file("none"))), 1, "cannot open");
+  expect_failure(run_rlx(m.generate("abc --load-state " + m.folder.file("config.json"))), 1, "no saved conversation");
+  expect_failure(run_rlx(m.generate("abc --cache bf16 --context 400 --load-state " + state)), 1,
+                 "a cache of f32, but the model has bf16");
+  CHECK(contains(run_rlx(m.generate("abc -n 2 --save-state /nowhere/x")).err, "/nowhere"));
+}
+
+TEST_CASE("rlx chat: conversations are saved and loaded between turns") {
+  const ChatModel m;
+  const std::string state = m.folder.file("c.rlxchat"), options = "--seed 3 --context 800 -n 40 --system abc ";
+  const std::string whole = said(run_rlx(m.chat(options), "one\ntwo\nthree\n"));
+  const std::string two = said(run_rlx(m.chat(options), "one\ntwo\n/save " + state + "\n"));
+  REQUIRE(whole.starts_with(two));
+  CHECK(two + said(run_rlx(m.chat(options), "/load " + state + "\nthree\n")) == whole);
+  CHECK(two + said(run_rlx(m.chat(options + "--load-state " + state), "three\n")) == whole);
+  const std::string later = m.folder.file("later");
+  CHECK(said(run_rlx(m.chat(options + "--save-state " + later), "one\ntwo\n")) == two);
+  CHECK(two + said(run_rlx(m.chat(options), "other\n/new\n/load " + later + "\nthree\n"))
+                  .substr(said(run_rlx(m.chat(options), "other\n")).size()) ==
+        whole);
+  CHECK(contains(run_rlx(m.chat(options), "/load\n").err, "/load names no file"));
+  CHECK(contains(run_rlx(m.chat(options), "/load " + m.folder.file("none") + "\n").err, "cannot open"));
+  CHECK(run_rlx(m.generate("abc --raw -n 3 --save-state " + later)).status == 0);
+  CHECK(contains(run_rlx(m.chat("--load-state " + later), "a\n").err, "holds a text, no conversation of turns"));
+}
+
+TEST_CASE("rlx chat: when the context is full") {
+  const ChatModel m;
+  const std::string line = "aaaaaaaaaaaaaaaaaaaa\n", lines = line + line + line + line + line + line;
+  const std::string options = "--context 128 -n 10 --system s ";
+  const ProgramResult full = run_rlx(m.chat(options), lines);
+  CHECK(full.status == 1);
+  CHECK(contains(full.err, "leaves no room for an answer in a context of 128"));
+  const ProgramResult dropped = run_rlx(m.chat(options + "--drop-oldest"), lines);
+  CHECK(dropped.status == 0);
+  CHECK(contains(dropped.err, "the oldest 2 messages were dropped"));
+  // A single turn that does not fit is refused all the same.
+  CHECK(contains(run_rlx(m.chat(options + "--drop-oldest"), std::string(200, 'a') + "\n").err,
+                 "leaves no room for an answer"));
+  const ProgramResult cut = run_rlx(m.generate("--context 40 aaaa"));
+  CHECK(cut.status == 0);
+  CHECK(contains(cut.err, "the context of 40 tokens is full"));
+}
