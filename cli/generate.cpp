@@ -119,17 +119,22 @@ ShownAnswer answer(Engine& engine, std::span<const TokenId> prompt, const Genera
   std::optional<Diagnostic> problem;
   double first = 0;
   std::size_t drawn = 0;
-  while (out.finish == FinishReason::None) {
-    if (interrupted) engine.cancel(id);
-    for (const GenerationEvent& e : engine.step()) {
-      if (e.request != id) continue;
-      if (e.token >= 0 && drawn++ == 0) first = seconds_since(start);
-      if (e.token >= 0 && e.finish != FinishReason::StopToken) out.tokens.push_back(e.token);
-      show(e.text);
-      out.text += e.text;
-      out.finish = e.finish;
-      problem = e.problem;
+  try {
+    while (out.finish == FinishReason::None) {
+      if (interrupted) engine.cancel(id);
+      for (const GenerationEvent& e : engine.step()) {
+        if (e.request != id) continue;
+        if (e.token >= 0 && drawn++ == 0) first = seconds_since(start);
+        if (e.token >= 0 && e.finish != FinishReason::StopToken) out.tokens.push_back(e.token);
+        show(e.text);
+        out.text += e.text;
+        out.finish = e.finish;
+        problem = e.problem;
+      }
     }
+  } catch (...) {
+    engine.cancel(id);  // the next answer is not to run beside it
+    throw;
   }
   const double rest = seconds_since(start) - first;
   if (out.text.empty() || out.text.back() != '\n') show("\n");
@@ -240,7 +245,12 @@ class Chat {
     c_.messages.resize(kept_);
     c_.tokens.clear();
   }
-  void save(const std::string& path) { (void)engine_.save(path, c_); }
+  bool said_something() const { return !c_.tokens.empty(); }
+  void save(const std::string& path) {
+    if (!said_something())
+      throw Error(ErrorCode::InvalidArgument, concat_text("nothing was said yet that '", path, "' could hold"));
+    (void)engine_.save(path, c_);
+  }
   void load(const std::string& path) {
     Conversation c = engine_.load(path);
     if (c.messages.empty())
@@ -255,8 +265,16 @@ class Chat {
     const auto encoded = [&](std::span<const ChatMessage> messages) {
       return tokenizer_->encode(chat_.render(messages), false);
     };
-    if (!args_.drop_oldest) return encoded(c_.messages);
     const std::int64_t context = engine_.model().context();
+    if (!args_.drop_oldest) {
+      std::vector<TokenId> ids = encoded(c_.messages);
+      if (static_cast<std::int64_t>(ids.size()) >= context)
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("a conversation of ", ids.size(),
+                                " tokens leaves no room for an answer in a context of ", context),
+                    "--drop-oldest goes on without the oldest turns, --context makes room, /new begins anew");
+      return ids;
+    }
     const std::size_t dropped =
         drop_oldest_turns(c_.messages, context - answer_room(context, options_.max_new_tokens),
                           [&](auto messages) { return static_cast<std::int64_t>(encoded(messages).size()); });
@@ -316,7 +334,7 @@ void run_chat(const ChatArgs& args) {
       std::fprintf(stderr, "rlx: %s\n", e.what());
     }
   }
-  if (!args.save_state.empty()) chat.save(args.save_state);
+  if (!args.save_state.empty() && chat.said_something()) chat.save(args.save_state);
   if (terminal) show("\n");
 }
 

@@ -23,8 +23,10 @@ std::string shown(std::string_view bytes) {
 }  // namespace
 
 TokenBytes token_bytes(const Tokenizer& tokenizer, std::int64_t vocab_size, std::span<const TokenId> end) {
+  if (vocab_size < 1 || vocab_size > std::int64_t{1} << 30)
+    throw Error(ErrorCode::InvalidArgument, concat_text("a vocabulary of ", vocab_size, " tokens"));
   TokenBytes out;
-  out.bytes.resize(static_cast<std::size_t>(std::max<std::int64_t>(vocab_size, 0)));
+  out.bytes.resize(static_cast<std::size_t>(vocab_size));
   const std::int64_t known = std::min(vocab_size, tokenizer.vocab_size());
   for (std::int64_t id = 0; id < known; ++id) {
     const auto token = static_cast<TokenId>(id);
@@ -89,7 +91,8 @@ std::span<const std::uint32_t> AnswerGrammar::mask() {
 
 std::string AnswerGrammar::accept(TokenId token) {
   if (!matcher_.accept(token))
-    throw Error(ErrorCode::Internal, concat_text("token ", token, " of a mask does not follow in its grammar"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("token ", token, " does not follow in the grammar"),
+                "draw one of the mask");
   held_ += masks_.tokens().bytes(token);
   std::string out;
   held_.erase(0, append_lossy_utf8(out, held_, true));

@@ -16,8 +16,8 @@ namespace rlx {
 
 /// What the tokens of a model are to grammars: what each adds to a text behind others; special ones, and ids that the
 /// tokeniser does not have, are never allowed. `vocab_size` is the model's, which may differ from the tokeniser's.
-/// Errors: Unsupported for tokenisers whose decoder rewrites a text as a whole; InvalidArgument for `end` outside of
-/// the vocabulary.
+/// Errors: Unsupported for tokenisers whose decoder rewrites a text as a whole; InvalidArgument for a vocabulary
+/// of no tokens.
 TokenBytes token_bytes(const Tokenizer& tokenizer, std::int64_t vocab_size, std::span<const TokenId> end);
 
 /// The masks of the grammars that came last, so that requests with one grammar share what was found out. One tokeniser
@@ -46,7 +46,8 @@ class AnswerGrammar {
   /// The tokens that may follow (GrammarMatcher::mask). Errors: InvalidArgument when there are none, saying what the
   /// grammar wants; those of GrammarMatcher.
   std::span<const std::uint32_t> mask();
-  /// Takes a token of the mask that does not end the answer and returns the whole characters that are certain.
+  /// Takes a token of the mask that does not end the answer and returns the whole characters that are certain. Errors:
+  /// InvalidArgument for another token; those of GrammarMatcher.
   std::string accept(TokenId token);
   /// Whether the text is complete and no token but one that ends it may follow.
   bool must_end();

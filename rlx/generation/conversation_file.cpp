@@ -262,17 +262,24 @@ ConversationFile ConversationFile::open(const std::string& path, const DecoderMo
   throw_out_of_memory("ConversationFile::open");
 }
 
-const Conversation& ConversationFile::conversation() const { return impl_->conversation; }
-std::int64_t ConversationFile::cached() const { return impl_->cached; }
+const ConversationFile::Impl& ConversationFile::impl() const {
+  if (!impl_)
+    throw Error(ErrorCode::InvalidArgument, "a ConversationFile was used after it was moved from",
+                "use the object that it was moved to");
+  return *impl_;
+}
+const Conversation& ConversationFile::conversation() const { return impl().conversation; }
+std::int64_t ConversationFile::cached() const { return impl().cached; }
 
 void ConversationFile::restore(DecoderModel& model, std::span<const PageId> pages, std::int64_t count) const try {
+  const Impl& saved = impl();
   check_room(model.cache(), pages, count);
-  if (count > impl_->cached)
+  if (count > saved.cached)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(impl_->file.path(), " has keys and values of ", impl_->cached, " tokens, not of ", count));
-  std::size_t at = impl_->rows_at;
+                concat_text(saved.file.path(), " has keys and values of ", saved.cached, " tokens, not of ", count));
+  std::size_t at = saved.rows_at;
   for (const CacheState& s : cache_states(model)) {
-    const char* rows = impl_->file.text().data() + at;
+    const char* rows = saved.file.text().data() + at;
     for_rows(model.cache(), pages, count, [&](Rows r, std::int64_t first) {
       std::vector<std::int64_t> dims = s.row.static_dims();
       dims[0] = r.count;
@@ -280,7 +287,7 @@ void ConversationFile::restore(DecoderModel& model, std::span<const PageId> page
       std::memcpy(value.mutable_data(), rows + static_cast<std::size_t>(first) * s.bytes, value.size_bytes());
       model.write_cache(s.name, value, r);
     });
-    at += static_cast<std::size_t>(impl_->cached) * s.bytes + kChecksumBytes;
+    at += static_cast<std::size_t>(saved.cached) * s.bytes + kChecksumBytes;
   }
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("ConversationFile::restore");

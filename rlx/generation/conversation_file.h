@@ -55,6 +55,7 @@ class ConversationFile {
  private:
   struct Impl;
   explicit ConversationFile(std::unique_ptr<Impl> impl);
+  const Impl& impl() const;  // throws for an object that was moved from
   std::unique_ptr<Impl> impl_;
 };
 

@@ -260,7 +260,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   std::optional<std::size_t> available;
   if (options.check_memory)
     available = options.memory_limit ? options.memory_limit : available_memory(*session.open_device());
-  if (available && weights.loader)
+  if (available)
     require_memory(path, least_memory(config, weights, graph, options.products), *available, config, graph);
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages);
   CompiledGraph program = session.compile_with(build_decoder(config, weights, graph), compile_options(config, options));

@@ -83,6 +83,8 @@ std::vector<bool> only_gathered(const Graph& g) {
 
 MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& graph,
                         Products products) {
+  if (!weights.loader)
+    throw Error(ErrorCode::InvalidArgument, "least_memory: the weights have no loader (a null pointer)");
   MemoryNeed need;
   const std::string embedding = config.names.embedding + ".weight";
   for (const std::string& name : weights.loader->names()) {
@@ -155,9 +157,8 @@ void require_memory(const std::string& path, const MemoryNeed& need, std::size_t
   if (need.repacked != 0) parts += concat_text(" (", gigabytes(need.repacked), " of them repacked for products)");
   parts += concat_text(", keys and values of ", graph.pages * graph.page, " tokens ", gigabytes(need.cache));
   if (need.buffers != 0) parts += concat_text(", values of a run up to ", gigabytes(need.buffers));
-  std::string hint =
-      concat_text("a smaller context (1024 tokens take ",
-                  gigabytes(need.cache / static_cast<std::size_t>(graph.pages * graph.page) * 1024), ")");
+  const auto tokens = static_cast<std::size_t>(std::max<std::int64_t>(graph.pages * graph.page, 1));
+  std::string hint = concat_text("a smaller context (1024 tokens take ", gigabytes(need.cache / tokens * 1024), ")");
   DecoderGraphOptions small = graph;
   small.cache_scheme = QuantScheme::Q8_0;
   if (config.cached_dim() % 32 == 0)

@@ -49,12 +49,15 @@ TEST_CASE("rlx generate: answers of a grammar and of a JSON schema") {
 
   const std::string bad = m.folder.write("bad.gbnf", "root ::= \"a\"\nx ::= [a\n");
   expect_failure(run_rlx(m.generate("abc --grammar " + bad)), 1, bad + ":2:");
-  expect_failure(run_rlx(m.generate("abc --grammar " + m.folder.file("none"))), 1, "cannot open");
+  expect_failure(run_rlx(m.generate("abc --grammar " + m.folder.file("none"))), 1, "No such file");
   expect_failure(run_rlx(m.generate("abc --json-schema '{\"type\": 3}'")), 1, "--json-schema");
-  expect_failure(run_rlx(m.generate("abc --json-schema '{\"type\": '")), 1, "--json-schema:1:");
+  expect_failure(run_rlx(m.generate("abc --json-schema '{\"type\": '")), 1,
+                 "--json-schema: not valid JSON at byte 9 (line 1, column 10)");
   const std::string bad_schema = m.folder.write("bad.json", "{\n  \"type\": ]\n}");
-  expect_failure(run_rlx(m.generate("abc --json-schema " + bad_schema)), 1, bad_schema + ":2:");
-  expect_failure(run_rlx(m.generate("abc --json-schema " + s + " --grammar " + g)), 2, "--json-schema excludes");
+  expect_failure(run_rlx(m.generate("abc --json-schema " + bad_schema)), 1,
+                 bad_schema + ": not valid JSON at byte 12 (line 2, column 11)");
+  expect_failure(run_rlx(m.generate("abc --json-schema " + s + " --grammar " + g)), 2,
+                 "--grammar excludes --json-schema");
   const std::string large = m.folder.write("large.gbnf", "root ::= \"zZ\"\n");
   const ProgramResult stuck = run_rlx(m.generate("abc --grammar " + large));
   CHECK(stuck.status == 1);
@@ -103,6 +106,9 @@ TEST_CASE("rlx chat: conversations are saved and loaded between turns") {
                   .substr(said(run_rlx(m.chat(options), "other\n")).size()) ==
         whole);
   CHECK(contains(run_rlx(m.chat(options), "/load\n").err, "/load names no file"));
+  CHECK(contains(run_rlx(m.chat(options), "/save " + m.folder.file("empty") + "\n").err, "nothing was said"));
+  CHECK_FALSE(std::filesystem::exists(m.folder.file("empty")));
+  CHECK(run_rlx(m.chat(options + "--save-state " + m.folder.file("empty")), "").status == 0);
   CHECK(contains(run_rlx(m.chat(options), "/load " + m.folder.file("none") + "\n").err, "cannot open"));
   CHECK(run_rlx(m.generate("abc --raw -n 3 --save-state " + later)).status == 0);
   CHECK(contains(run_rlx(m.chat("--load-state " + later), "a\n").err, "holds a text, no conversation of turns"));
@@ -115,6 +121,7 @@ TEST_CASE("rlx chat: when the context is full") {
   const ProgramResult full = run_rlx(m.chat(options), lines);
   CHECK(full.status == 1);
   CHECK(contains(full.err, "leaves no room for an answer in a context of 128"));
+  CHECK(contains(full.err, "--drop-oldest"));
   const ProgramResult dropped = run_rlx(m.chat(options + "--drop-oldest"), lines);
   CHECK(dropped.status == 0);
   CHECK(contains(dropped.err, "the oldest 2 messages were dropped"));

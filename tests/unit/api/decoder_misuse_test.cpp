@@ -2,11 +2,16 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/formats/safetensors_folder.h"
+#include "rlx/generation/answer_grammar.h"
+#include "rlx/generation/conversation.h"
+#include "rlx/generation/conversation_file.h"
 #include "rlx/generation/engine.h"
 #include "rlx/generation/language_model.h"
 #include "rlx/models/decoder.h"
+#include "rlx/models/decoder_fingerprint.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/models/gguf_decoder.h"
+#include "rlx/models/memory_check.h"
 #include "rlx/models/rope_frequencies.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/gguf_bytes.h"
@@ -181,6 +186,9 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED("there is no sequence -1", m.forward(below));
   REFUSED("there is no sequence 1", m.length(1));
   REFUSED("cannot be cut", m.truncate(1));
+  REFUSED("no state 'cache.q.0'", m.write_cache("cache.q.0", Tensor(), {0, 1}));
+  REFUSED("cache.k.0", m.write_cache("cache.k.0", Tensor::zeros(Shape({1, 3}, DType::F32)), {0, 1}));
+  REFUSED("cache.k.0", m.write_cache("cache.k.0", Tensor::zeros(Shape({9, 64}, DType::F32)), {0, 9}));
   REFUSED("there is no sequence", m.truncate(0, kLow));
   CHECK(m.length() == 0);
   CHECK(m.forward(tokens, static_cast<LogitRows>(77)).dim(0) == 1);
@@ -197,6 +205,11 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED(moved, m.cache());
   REFUSED(moved, m.cache_bytes());
   REFUSED(moved, m.program());
+  REFUSED(moved, m.options());
+  REFUSED(moved, m.config_fingerprint());
+  REFUSED(moved, m.weights_fingerprint());
+  REFUSED(moved, m.sources_fingerprint());
+  REFUSED(moved, m.write_cache("cache.k.0", Tensor(), {0, 1}));
   m = std::move(taken);  // operator=
   // NOLINTEND(bugprone-use-after-move)
   CHECK(m.length() == 3);
@@ -239,4 +252,91 @@ TEST_CASE("misuse: engines") {
   REFUSED(moved, e.model());
   REFUSED(moved, e.tokenizer());
   REFUSED(moved, e.generate(three, options, [](std::string_view) { return true; }));
+  REFUSED(moved, e.save(folder.file("c"), {}));
+  REFUSED(moved, e.load(folder.file("c")));
+}
+
+TEST_CASE("misuse: fingerprints and memory of decoders") {
+  DecoderConfig c = small_config();
+  c.ropes[0].rotated = 3;
+  REFUSED("rotat", config_fingerprint(c, 8));
+  const test::TempDir folder;
+  const auto file = one_tensor(folder);
+  const std::vector<std::string> names{"w.weight", "v.weight"};
+  REFUSED("have no 'v.weight'", weights_fingerprint(*file, names));
+  CHECK(sources_fingerprint(*file, names) == Fingerprint());
+  CHECK(sources_fingerprint(*file, std::vector<std::string>{"w.weight"}) != Fingerprint());
+  c = small_config();
+  REFUSED("no loader", least_memory(c, {}, {}, Products::Exact));
+  DecoderGraphOptions wrong;
+  wrong.pages = -1;
+  REFUSED("pages must be in", least_memory(c, {file, "w"}, wrong, Products::Exact));
+  REFUSED("pages must be in", program_memory(LirModule{Graph("g"), {}, Graph("p")}, c, wrong));
+  MemoryNeed need;
+  need.repacked = 1;
+  CHECK(need.total() == 1);
+  REFUSED("needs 0.0 MB", require_memory("", need, 0, c, {}));
+  CHECK_FALSE(available_memory(folder.path()));
+  CHECK_NOTHROW((void)available_memory(*Session().open_device()));
+}
+
+TEST_CASE("misuse: conversations") {
+  const test::TempDir folder;
+  test::write_model(folder, test::decoder_reference("llama2"));
+  DecoderModel m = DecoderModel::load(folder.path(), {.context = 16});
+  const std::string path = folder.file("c");
+  const std::vector<PageId> page{0}, none{7}, negative{-1};
+  const Conversation c{{1, 2, 3}, {}};
+  REFUSED("1 pages of 16 tokens", save_conversation(path, m, c, page, 17));
+  REFUSED("1 pages of 16 tokens", save_conversation(path, m, c, page, kLow));
+  REFUSED("cannot have keys and values of 4", save_conversation(path, m, c, page, 4));
+  REFUSED("page", save_conversation(path, m, c, none, 1));
+  REFUSED("page", save_conversation(path, m, c, negative, 1));
+  REFUSED("there is no sequence 5", save_conversation(path, m, c, 5));
+  REFUSED("there is no sequence -1", load_conversation(path, m, -1));
+  REFUSED("cannot open", load_conversation(path, m, 0));
+  REFUSED("cannot open", ConversationFile::open("", m));
+  save_conversation(path, m, c, page, 3);
+  ConversationFile f = ConversationFile::open(path, m);
+  REFUSED("keys and values of 3 tokens, not of 4", f.restore(m, page, 4));
+  REFUSED("do not hold", f.restore(m, page, -1));
+  REFUSED("page", f.restore(m, none, 1));
+  ConversationFile other = std::move(f);
+  const std::string moved = "a ConversationFile was used after it was moved from";
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED(moved, f.conversation());
+  REFUSED(moved, f.cached());
+  REFUSED(moved, f.restore(m, page, 1));
+  f = std::move(other);  // operator=
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(f.cached() == 3);
+  std::vector<ChatMessage> messages{{"user", "x"}};
+  REFUSED("nothing counts tokens", drop_oldest_turns(messages, 1, {}));
+  CHECK(answer_room(kLow, kLow) < 0);
+  Engine e(std::move(m), nullptr, {0, false});
+  REFUSED("without a prefix cache", e.save(path, c));
+  REFUSED("without a prefix cache", e.load(path));
+}
+
+TEST_CASE("misuse: grammars of tokenisers") {
+  const auto t = tokenizer_from_json(
+      JsonDocument::parse(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})", "t.json"));
+  REFUSED("a vocabulary of 0 tokens", token_bytes(*t, 0, {}));
+  REFUSED("a vocabulary of", token_bytes(*t, kHigh, {}));
+  GrammarCache cache;
+  Grammar grammar = Grammar::from_gbnf("root ::= \"x\"");
+  const std::vector<TokenId> outside{2};
+  REFUSED("end token 2", cache.masks(grammar, *t, 2, outside));
+  REFUSED("no token of the vocabulary goes on", AnswerGrammar(cache.masks(grammar, *t, 2, {})));
+  AnswerGrammar a(cache.masks(Grammar::from_gbnf("root ::= \" a\""), *t, 2, {}));
+  REFUSED("token 1 does not follow", a.accept(1));
+  REFUSED("token", a.accept(2));
+  REFUSED("token", a.accept(-1));
+  CHECK(a.accept(0) == " a");
+  CHECK(a.must_end());
+  CHECK(a.flush().empty());
+  const Grammar taken = std::move(grammar);
+  REFUSED("moved from", cache.masks(grammar, *t, 2, {}));  // NOLINT(bugprone-use-after-move)
+  const AnswerGrammar other = std::move(a);
+  REFUSED("moved from", a.mask());  // NOLINT(bugprone-use-after-move)
 }
