@@ -10,6 +10,7 @@
 #include "rlx/generation/conversation.h"
 #include "rlx/generation/conversation_file.h"
 #include "rlx/generation/engine.h"
+#include "rlx/ir/fingerprint.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -202,6 +203,52 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
   const std::vector<PageId> page{0}, none{1};
   CHECK(contains(error_text([&] { file.restore(m, page, 10); }), "keys and values of 9 tokens, not of 10"));
   CHECK(contains(error_text([&] { file.restore(m, none, 5); }), "page"));
+}
+
+TEST_CASE("conversation files: heads that lie, with checksums that fit") {
+  const SavedModel files;
+  DecoderModel m = files.load();
+  const std::vector<TokenId> text = tokens_of(4, 9);
+  (void)m.forward(text, LogitRows::Last);
+  save_conversation(files.file(), m, {text, {{"user", "x"}}}, 0);
+  m.reset();
+  const std::string whole = read_file(files.file());
+  const auto number = [](std::string& out, std::uint64_t v, int bytes) {
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(v >> (8 * i) & 0xFF);
+  };
+  std::size_t size = 0;
+  for (std::size_t i = 4; i-- > 0;) size = size << 8 | static_cast<unsigned char>(whole[12 + i]);
+  const std::string head = whole.substr(16, size), rest = whole.substr(16 + size + 16);
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string changed = head;
+    const std::size_t at = changed.find(from);
+    REQUIRE(at != std::string::npos);
+    changed.replace(at, from.size(), to);
+    std::string bytes = whole.substr(0, 12);
+    number(bytes, changed.size(), 4);
+    bytes += changed;
+    const Fingerprint f = fingerprint_bytes(bytes.data(), bytes.size());
+    number(bytes, f.low, 8);
+    number(bytes, f.high, 8);
+    files.folder.write("bad", bytes + rest);
+    const std::string message = error_text([&] { (void)load_conversation(files.folder.file("bad"), m, 0); });
+    CHECK(m.length() == 0);
+    CHECK((message.empty() || contains(message, files.folder.file("bad"))));
+    return message;
+  };
+  CHECK(contains(refused("\"tokens\":9", "\"tokens\":-9"), "numbers of tokens are none"));
+  CHECK(contains(refused("\"tokens\":9", "\"tokens\":8"), "numbers of tokens are none"));
+  CHECK(contains(refused("\"tokens\":9", "\"tokens\":10"), "cut short"));
+  CHECK(contains(refused("\"tokens\":9", "\"tokens\":9000000000000000000"), "a context of 200"));
+  CHECK(contains(refused("\"tokens\":9", "\"tokens\":\"9\""), "integer"));
+  CHECK(contains(refused("\"cached\":9", "\"cached\":-1"), "numbers of tokens are none"));
+  CHECK(contains(refused("\"cached\":9", "\"cached\":8"), "bytes too many"));
+  CHECK(contains(refused("\"name\":\"cache.v.1\"", "\"name\":\"cache.w.1\""), "is not the model's cache.v.1"));
+  CHECK(contains(refused("\"row_bytes\":256", "\"row_bytes\":252"), "is not the model's cache.k.0"));
+  CHECK(contains(refused("{\"name\":\"cache.k.0\",\"row_bytes\":256},", ""), "another number of states"));
+  CHECK(contains(refused("\"role\":", "\"rolle\":"), "role"));
+  CHECK(contains(refused("\"messages\":[", "\"messages\":[7,"), "role"));
+  CHECK(contains(refused("{", "["), "JSON"));
 }
 
 TEST_CASE("engine: an answer goes on from a file as if it had not stopped") {

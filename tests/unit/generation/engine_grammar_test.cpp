@@ -185,9 +185,10 @@ TEST_CASE("engine with a grammar: any blanks, any JSON, and answers that are cut
     things[e.submit(std::vector<TokenId>{1, 9, 8}, options)] = false;
   }
   int cut = 0, ended = 0;
-  for (const auto& [id, s] : spoken_by(e)) {
+  for (const auto& one : spoken_by(e)) {
+    const Spoken& s = one.second;
     CAPTURE(s.text);
-    if (things.at(id)) {
+    if (things.at(one.first)) {
       CHECK(is_thing(s.text));
     } else if (s.finish == FinishReason::MaxTokens) {
       ++cut;
