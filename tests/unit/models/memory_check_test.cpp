@@ -110,6 +110,24 @@ TEST_CASE("memory check: a q8_0 cache is named where heads fit its blocks") {
   CHECK_FALSE(contains(error_text([&] { require_memory("m", need, 1, c, g); }), "q8_0"));
 }
 
+TEST_CASE("available memory: of a device what its backend tells") {
+  struct ToldDevice final : OpenDevice {
+    DeviceMemory told{};
+    DeviceId id() const override { return {}; }
+    MemoryModel memory_model() const override { return MemoryModel::Arena; }
+    DeviceMemory memory() const override { return told; }
+    std::shared_ptr<Stream> stream(std::uintptr_t) override { return nullptr; }
+    void drain() override {}
+  };
+  ToldDevice device;
+  CHECK_FALSE(available_memory(device).has_value());
+  device.told.total = 1000;
+  device.told.in_use[0] = 300;
+  CHECK(available_memory(device) == 700U);
+  device.told.in_use[1] = 900;
+  CHECK(available_memory(device) == 0U);
+}
+
 TEST_CASE("available memory: the least of what the system and its control groups leave") {
   const test::TempDir root;
   CHECK_FALSE(available_memory(root.path()).has_value());
