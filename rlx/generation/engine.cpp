@@ -215,23 +215,31 @@ struct Engine::Impl {
       events.push_back(std::move(e));
     }
     requests.remove_if([](const Request& r) { return r.cancelled; });
-    admit();
-    const Chosen chosen = choose();
-    if (!chosen.parts.empty()) {
-      const Tensor logits = model.forward(chosen.parts, LogitRows::Last);
-      ++statistics.runs;
-      const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
-      std::vector<RequestId> done;
-      for (std::size_t i = 0; i < chosen.requests.size(); ++i) {
-        Request& r = *chosen.requests[i];
-        if (r.size() == r.prompt) statistics.prompt_tokens += static_cast<std::int64_t>(chosen.parts[i].tokens.size());
-        if (!chosen.whole[i]) continue;
-        events.push_back(next_token(r, logits.values<float>().subspan(i * vocab, vocab)));
-        if (events.back().finish != FinishReason::None) done.push_back(r.id);
-      }
-      requests.remove_if([&](const Request& r) { return std::find(done.begin(), done.end(), r.id) != done.end(); });
+    try {
+      run_some(events);
+    } catch (...) {  // what came of others meanwhile is told by the next step
+      kept.insert(kept.end(), std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
+      throw;
     }
     return events;
+  }
+
+  void run_some(std::vector<GenerationEvent>& events) {
+    admit();
+    const Chosen chosen = choose();
+    if (chosen.parts.empty()) return;
+    const Tensor logits = model.forward(chosen.parts, LogitRows::Last);
+    ++statistics.runs;
+    const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
+    std::vector<RequestId> done;
+    for (std::size_t i = 0; i < chosen.requests.size(); ++i) {
+      Request& r = *chosen.requests[i];
+      if (r.size() == r.prompt) statistics.prompt_tokens += static_cast<std::int64_t>(chosen.parts[i].tokens.size());
+      if (!chosen.whole[i]) continue;
+      events.push_back(next_token(r, logits.values<float>().subspan(i * vocab, vocab)));
+      if (events.back().finish != FinishReason::None) done.push_back(r.id);
+    }
+    requests.remove_if([&](const Request& r) { return std::find(done.begin(), done.end(), r.id) != done.end(); });
   }
 
   // -- conversations in files --
@@ -305,6 +313,7 @@ struct Engine::Impl {
     }
   } catch (...) {
     forget(id);
+    std::erase_if(kept, [&](const GenerationEvent& e) { return e.request == id; });
     throw;
   }
 };

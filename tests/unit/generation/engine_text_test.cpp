@@ -198,6 +198,32 @@ TEST_CASE("engine with text: a cancelled answer gives the characters it has, and
   }
 }
 
+TEST_CASE("engine: a run that fails loses no event, and the requests stay") {
+  const TextModel files;
+  DecoderOptions o;
+  o.sequences = 2;
+  Engine e = files.engine(o);
+  const std::vector<TokenId> prompt{4, 5, 6};
+  const RequestId first = e.submit(prompt, text_options(2, 30)), second = e.submit(prompt, text_options(4, 6));
+  std::map<RequestId, Said> got;
+  text_step(e, got);
+  // The second's sequence is spoiled from outside, so that the next run cannot be made.
+  KvCache& cache = const_cast<DecoderModel&>(e.model()).cache();
+  const std::int64_t length = cache.length(1);
+  cache.append(1, 40);
+  CHECK(e.cancel(first));
+  CHECK_FALSE(test::error_text([&] { (void)e.step(); }).empty());
+  CHECK_FALSE(test::error_text([&] { (void)e.generate(prompt, text_options(1, 3)); }).empty());
+  cache.truncate(1, length);
+  got = text_steps(e, std::move(got));
+  CHECK(got.size() == 2);
+  CHECK(got[first].finish == FinishReason::Cancelled);
+  CHECK(got[second].finish == FinishReason::MaxTokens);
+  Engine alone = files.engine();
+  const RequestId id = alone.submit(prompt, text_options(4, 6));
+  CHECK(got[second].tokens == text_steps(alone)[id].tokens);
+}
+
 TEST_CASE("engine: what stops one answer is an event of that one") {
   const TextModel files;
   DecoderOptions o;
