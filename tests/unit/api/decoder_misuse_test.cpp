@@ -185,6 +185,10 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED("there is no sequence 1", m.forward(nowhere));
   REFUSED("there is no sequence -1", m.forward(below));
   REFUSED("there is no sequence 1", m.length(1));
+  REFUSED("gets no tokens", m.profile({}));
+  REFUSED("ids 0 to 95", m.profile(negative));
+  REFUSED("the context is full", m.profile(many));
+  REFUSED("more than a run has", m.profile(std::vector<TokenId>(513, 0)));
   REFUSED("cannot be cut", m.truncate(1));
   REFUSED("no state 'cache.q.0'", m.write_cache("cache.q.0", Tensor(), {0, 1}));
   REFUSED("cache.k.0", m.write_cache("cache.k.0", Tensor::zeros(Shape({1, 3}, DType::F32)), {0, 1}));
@@ -205,6 +209,7 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED(moved, m.cache());
   REFUSED(moved, m.cache_bytes());
   REFUSED(moved, m.program());
+  REFUSED(moved, m.profile(tokens));
   REFUSED(moved, m.options());
   REFUSED(moved, m.config_fingerprint());
   REFUSED(moved, m.weights_fingerprint());
