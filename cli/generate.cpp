@@ -25,7 +25,8 @@ namespace rlx::cli {
 namespace {
 
 struct ModelArgs {
-  std::string model, device = "cpu", cache = "f32", products = "auto", order;
+  std::string model, draft, device = "cpu", cache = "f32", products = "auto", order;
+  DraftOptions drafts{};
   std::int64_t context = 0, tokens = 0;
   int threads = 0;
   SamplingOptions sampling{};
@@ -42,7 +43,8 @@ struct ChatArgs : ModelArgs {
   bool drop_oldest = false;
 };
 
-DecoderOptions decoder_options(const ModelArgs& args) {
+// Of the model, or of the one that drafts for it.
+DecoderOptions decoder_options(const ModelArgs& args, const std::string& model) {
   DecoderOptions o;
   o.context = args.context;
   o.page = kEnginePage;
@@ -55,7 +57,7 @@ DecoderOptions decoder_options(const ModelArgs& args) {
     o.cache_scheme = QuantScheme::Q8_0;
   else if (args.cache == "q4_0")
     o.cache_scheme = QuantScheme::Q4_0;
-  const bool int8 = args.products == "int8" || (args.products == "auto" && is_gguf_path(args.model));
+  const bool int8 = args.products == "int8" || (args.products == "auto" && is_gguf_path(model));
   o.products = int8 ? Products::Int8 : args.products == "bf16" ? Products::BF16 : Products::Exact;
   return o;
 }
@@ -113,7 +115,7 @@ struct ShownAnswer {
 ShownAnswer answer(Engine& engine, std::span<const TokenId> prompt, const GenerationOptions& options, bool timings) {
   const AnswerInterrupts guard;
   const Clock::time_point start = Clock::now();
-  const std::int64_t reused_before = engine.statistics().reused_tokens;
+  const EngineStatistics before = engine.statistics();
   const RequestId id = engine.submit(prompt, options);
   ShownAnswer out;
   std::optional<Diagnostic> problem;
@@ -140,9 +142,14 @@ ShownAnswer answer(Engine& engine, std::span<const TokenId> prompt, const Genera
   if (out.text.empty() || out.text.back() != '\n') show("\n");
   if (timings)
     std::fprintf(stderr, "prompt: %zu tokens (%lld reused), first token after %.0f ms; then %zu tokens, %.2f ms each\n",
-                 prompt.size(), static_cast<long long>(engine.statistics().reused_tokens - reused_before), first * 1e3,
-                 drawn - std::min<std::size_t>(drawn, 1),
+                 prompt.size(), static_cast<long long>(engine.statistics().reused_tokens - before.reused_tokens),
+                 first * 1e3, drawn - std::min<std::size_t>(drawn, 1),
                  drawn > 1 ? rest * 1e3 / static_cast<double>(drawn - 1) : 0.0);
+  const std::int64_t drafted = engine.statistics().drafted_tokens - before.drafted_tokens;
+  if (timings && drafted > 0)
+    std::fprintf(stderr, "drafts: %lld of %lld tokens were right; %lld runs\n",
+                 static_cast<long long>(engine.statistics().accepted_tokens - before.accepted_tokens),
+                 static_cast<long long>(drafted), static_cast<long long>(engine.statistics().runs - before.runs));
   if (problem) throw Error(*problem);
   if (out.finish == FinishReason::ContextFull)
     std::fprintf(stderr, "rlx: the answer ends here: the context of %lld tokens is full (--context)\n",
@@ -150,20 +157,37 @@ ShownAnswer answer(Engine& engine, std::span<const TokenId> prompt, const Genera
   return out;
 }
 
-LanguageModel load(const ModelArgs& args) {
+struct LoadedModels {
+  LanguageModel model;
+  std::optional<DraftModel> draft{};
+};
+LoadedModels load(const ModelArgs& args) {
   (void)check_arguments([&] { return Sampler(args.sampling); });
   if (!args.order.empty()) (void)check_arguments([&] { return parse_sampling_order(args.order); });
   Session session = session_on(args.device);
   session.with_threads(args.threads);
   const Clock::time_point start = Clock::now();
-  LanguageModel m = load_language_model(args.model, decoder_options(args), session);
+  LanguageModel m = load_language_model(args.model, decoder_options(args, args.model), session);
   if (args.timings)
     std::fprintf(stderr, "loaded in %.2f s: %s, %lld layers, context %lld, cache %.1f MB, products %s\n",
                  seconds_since(start), m.decoder.config().family.c_str(),
                  static_cast<long long>(m.decoder.config().layers.size()), static_cast<long long>(m.decoder.context()),
                  static_cast<double>(m.decoder.cache_bytes()) / 1e6,
-                 std::string(products_name(decoder_options(args).products)).c_str());
-  return m;
+                 std::string(products_name(decoder_options(args, args.model).products)).c_str());
+  LoadedModels loaded{std::move(m)};
+  if (!args.draft.empty()) {
+    DecoderOptions o = decoder_options(args, args.draft);
+    o.context = loaded.model.decoder.context();
+    LanguageModel draft = load_language_model(args.draft, o, session);
+    loaded.draft = DraftModel{std::move(draft.decoder), draft.tokenizer};
+  }
+  return loaded;
+}
+
+Engine make_engine(const ModelArgs& args, LoadedModels& loaded) {
+  EngineOptions o;
+  o.draft = args.drafts;
+  return Engine(std::move(loaded.model.decoder), loaded.model.tokenizer, o, std::move(loaded.draft));
 }
 
 void require_text(const std::string& text, std::string_view what) {
@@ -182,9 +206,10 @@ void run_generate(const GenerateArgs& args) {
   }
   require_text(prompt, args.file.empty() ? "the prompt" : args.file);
   std::optional<Grammar> grammar = read_grammar(args);
-  LanguageModel m = load(args);
+  LoadedModels loaded = load(args);
+  const LanguageModel& m = loaded.model;
   const GenerationOptions options = generation_options(args, m, std::move(grammar));
-  Engine engine(std::move(m.decoder), m.tokenizer);
+  Engine engine = make_engine(args, loaded);
   Conversation c;
   const bool goes_on = !args.load_state.empty();
   if (goes_on) c = engine.load(args.load_state);
@@ -215,12 +240,12 @@ void run_generate(const GenerateArgs& args) {
 // A conversation at the terminal.
 class Chat {
  public:
-  Chat(const ChatArgs& args, LanguageModel m, std::optional<Grammar> grammar)
+  Chat(const ChatArgs& args, LoadedModels loaded, std::optional<Grammar> grammar)
       : args_(args),
-        options_(generation_options(args, m, std::move(grammar))),
-        chat_(*m.chat),
-        tokenizer_(m.tokenizer),
-        engine_(std::move(m.decoder), m.tokenizer) {
+        options_(generation_options(args, loaded.model, std::move(grammar))),
+        chat_(*loaded.model.chat),
+        tokenizer_(loaded.model.tokenizer),
+        engine_(make_engine(args, loaded)) {
     if (!args.system.empty()) c_.messages.push_back({"system", args.system});
     kept_ = c_.messages.size();
     if (!args.load_state.empty()) load(args.load_state);
@@ -306,11 +331,11 @@ std::optional<std::string> file_of(std::string_view line, std::string_view comma
 
 void run_chat(const ChatArgs& args) {
   std::optional<Grammar> grammar = read_grammar(args);
-  LanguageModel m = load(args);
-  if (!m.chat)
+  LoadedModels loaded = load(args);
+  if (!loaded.model.chat)
     throw Error(ErrorCode::Unsupported, concat_text(args.model, " has no chat template"),
                 "`rlx generate` continues a text");
-  Chat chat(args, std::move(m), std::move(grammar));
+  Chat chat(args, std::move(loaded), std::move(grammar));
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal)
     std::fputs(
@@ -360,6 +385,19 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
   cmd->add_option("--threads", args.threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();
+  const char* drafting = "Speculative decoding (the text is the same, and may come sooner)";
+  cmd->add_option("--draft", args.draft, "A small model of the same vocabulary that drafts tokens")
+      ->type_name("MODEL")
+      ->group(drafting);
+  cmd->add_option("--draft-tokens", args.drafts.tokens, "Tokens of a draft at most")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(drafting);
+  cmd->add_option("--lookup", args.drafts.lookup,
+                  "Draft what followed where the text ended the same way before, in this many tokens or more; 0: off")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(drafting);
   cmd->add_option("--stop", args.stop, "Text that ends the answer (may be given several times)");
   cmd->add_flag("--timings", args.timings, "Say on the standard error how long things took");
   cmd->add_flag("--skip-memory-check", args.skip_memory_check,

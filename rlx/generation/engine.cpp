@@ -10,6 +10,7 @@
 #include "rlx/error.h"
 #include "rlx/generation/answer_grammar.h"
 #include "rlx/generation/batch.h"
+#include "rlx/generation/drafter.h"
 #include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/stop_strings.h"
 #include "rlx/text/stream_decoder.h"
@@ -35,7 +36,8 @@ struct Request {
   std::optional<AnswerGrammar> grammar{};  // then the text comes from it
   std::int64_t prompt = 0;                 // tokens
   std::int64_t sequence = -1;              // of the model; -1 while it waits
-  bool cancelled = false;
+  bool cancelled = false, ended = false;
+  Draft draft{};  // of the step under way
 
   std::string text_of(TokenId token) {
     if (grammar) return grammar->accept(token);
@@ -52,6 +54,7 @@ struct Engine::Impl {
   std::shared_ptr<const Tokenizer> tokenizer;
   EngineOptions options;
   BatchConstructor batches;
+  Drafter drafter;
   std::optional<PrefixCache> prefixes{};
   std::list<Request> requests{};        // in order of arrival
   std::vector<Request*> running{};      // by sequence
@@ -60,14 +63,19 @@ struct Engine::Impl {
   EngineStatistics statistics{};
   RequestId next_id = 1;
 
-  Impl(DecoderModel m, std::shared_ptr<const Tokenizer> t, const EngineOptions& o)
+  Impl(DecoderModel m, std::shared_ptr<const Tokenizer> t, const EngineOptions& o, std::optional<DraftModel> draft)
       : model(std::move(m)),
         tokenizer(std::move(t)),
         options(o),
-        batches(o.max_batch_tokens ? std::min(o.max_batch_tokens, model.max_tokens()) : model.max_tokens(),
-                model.cache().sequences()) {
+        batches(batch_tokens(), model.cache().sequences()),
+        drafter(o.draft, std::move(draft), model, tokenizer.get()) {
     if (options.prefix_cache) prefixes.emplace(model.cache().pool());
     running.resize(static_cast<std::size_t>(model.cache().sequences()));
+  }
+
+  std::int64_t batch_tokens() const {
+    const std::int64_t most = model.max_tokens();
+    return options.max_batch_tokens ? std::min(options.max_batch_tokens, most) : most;
   }
 
   // -- sequences of the model --
@@ -111,6 +119,9 @@ struct Engine::Impl {
   void leave(Request& r, bool keep) {
     if (r.sequence < 0) return;
     KvCache& cache = model.cache();
+    drop_keys_beyond(r);
+    drafter.leave(r.sequence, r.sampler.sequence());
+    r.draft.drop();
     const auto computed = static_cast<std::size_t>(cache.length(r.sequence));
     if (keep && prefixes) prefixes->insert(r.sampler.sequence().first(computed), cache.table(r.sequence));
     cache.truncate(r.sequence, 0);
@@ -118,21 +129,56 @@ struct Engine::Impl {
     r.sequence = -1;
   }
 
+  // Keys of drafted tokens that were not drawn, and of the last token, which is run again with what follows.
+  void drop_keys_beyond(const Request& r) {
+    const std::int64_t stands = r.size() - 1;
+    if (model.length(r.sequence) > stands) model.truncate(stands, r.sequence);
+    drafter.truncate(r.sequence, stands);
+  }
+
   // -- a step --
 
+  bool answers(const Request& r) const {
+    return r.size() > r.prompt && r.size() - model.cache().length(r.sequence) == 1;
+  }
+  // Drafts for the requests that answer. Each has the same part of what their last tokens leave of the budget; prompts
+  // that wait keep half of that.
+  void draft() {
+    if (drafter.most() == 0) return;
+    std::vector<DraftPlace> places;
+    std::int64_t answering = 0;
+    for (Request& r : requests) {
+      if (r.sequence < 0 || r.cancelled) continue;
+      places.push_back({&r.sampler, r.sequence, answers(r), 0, &r.draft});
+      answering += places.back().answers;
+      if (!places.back().answers) continue;
+      std::int64_t room = model.context() - r.size();
+      if (r.options.max_new_tokens != 0) room = std::min(room, r.options.max_new_tokens - (r.size() - r.prompt));
+      places.back().most = std::min(drafter.most(), room - 1);  // the run draws one token more
+    }
+    std::int64_t left = batch_tokens() - answering;
+    if (static_cast<std::size_t>(answering) < places.size()) left /= 2;
+    for (DraftPlace& p : places)
+      if (p.answers) p.most = std::clamp<std::int64_t>(left / answering, 0, p.most);
+    drafter.draft(places);
+  }
+
   struct Chosen {
-    std::vector<Request*> requests;
-    std::vector<SequenceTokens> parts;
-    std::vector<bool> whole;
+    std::vector<Request*> requests{};
+    std::vector<SequenceTokens> parts{};
+    std::deque<std::vector<TokenId>> drafted{};  // tokens of parts that have a draft
   };
   // Requests that answer first, then prompts, each in order of arrival. Where pages are missing the youngest leaves.
   Chosen choose() {
     while (true) {
       std::deque<BatchRequest> decode, prefill;
+      std::int64_t drafted = 0;
       for (const Request& r : requests) {
         if (r.sequence < 0 || r.cancelled) continue;
         const std::int64_t done = model.cache().length(r.sequence), left = r.size() - done;
-        (left == 1 && r.size() > r.prompt ? decode : prefill).push_back({r.id, left, done});
+        const auto more = static_cast<std::int64_t>(r.draft.tokens.size());
+        (answers(r) ? decode : prefill).push_back({r.id, left + more, done});
+        drafted += more;
       }
       Chosen chosen;
       std::int64_t pages = 0;
@@ -140,12 +186,22 @@ struct Engine::Impl {
         Request& r = *find(e.id);
         pages += pages_for(r, e.cached + e.query);
         chosen.requests.push_back(&r);
-        chosen.parts.push_back({r.sequence, r.sampler.sequence().subspan(static_cast<std::size_t>(e.cached),
-                                                                         static_cast<std::size_t>(e.query))});
-        chosen.whole.push_back(e.whole);
+        SequenceTokens part{r.sequence, r.sampler.sequence().subspan(static_cast<std::size_t>(e.cached)), 0};
+        if (!r.draft.tokens.empty()) {
+          std::vector<TokenId>& all = chosen.drafted.emplace_back(part.tokens.begin(), part.tokens.end());
+          all.insert(all.end(), r.draft.tokens.begin(), r.draft.tokens.end());
+          part.tokens = all;
+        }
+        part.tokens = part.tokens.first(static_cast<std::size_t>(e.query));
+        if (e.whole) part.logits = 1 + static_cast<std::int64_t>(r.draft.tokens.size());
+        chosen.parts.push_back(part);
       }
       const auto holding = std::count_if(running.begin(), running.end(), [](const Request* r) { return r != nullptr; });
       if (make_room(pages) || holding < 2) return chosen;
+      if (drafted > 0) {  // nobody waits for the sake of a draft
+        for (Request& r : requests) r.draft.drop();
+        continue;
+      }
       const auto youngest =
           std::find_if(requests.rbegin(), requests.rend(), [](const Request& r) { return r.sequence >= 0; });
       leave(*youngest, false);
@@ -160,6 +216,7 @@ struct Engine::Impl {
 
   void finish(Request& r, GenerationEvent& e, FinishReason reason) {
     e.finish = reason;
+    r.ended = true;
     if (!r.stops.found()) {
       e.text += r.stops.push(r.rest_of_text());
       e.text += r.stops.found() ? std::string() : r.stops.flush();
@@ -205,6 +262,23 @@ struct Engine::Impl {
     return e;
   }
 
+  // Draws the tokens that a part's logits are for: one, and one more for as long as what is drawn is what was drafted.
+  void draw(Request& r, std::span<const float> logits, std::vector<GenerationEvent>& events) {
+    const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
+    const std::vector<TokenId> drafted = r.draft.tokens;
+    std::size_t right = 0;
+    for (std::size_t i = 0; i <= drafted.size(); ++i) {
+      events.push_back(next_token(r, logits.subspan(i * vocab, vocab)));
+      if (i < drafted.size() && events.back().token == drafted[i]) ++right;
+      if (r.ended || right == i) break;
+    }
+    statistics.drafted_tokens += static_cast<std::int64_t>(drafted.size());
+    statistics.accepted_tokens += static_cast<std::int64_t>(right);
+    if (r.ended) return;
+    r.draft.judge(static_cast<std::int64_t>(right));
+    drop_keys_beyond(r);
+  }
+
   std::vector<GenerationEvent> step() {
     std::vector<GenerationEvent> events;
     for (Request& r : requests) {
@@ -214,7 +288,7 @@ struct Engine::Impl {
       finish(r, e, FinishReason::Cancelled);
       events.push_back(std::move(e));
     }
-    requests.remove_if([](const Request& r) { return r.cancelled; });
+    requests.remove_if([](const Request& r) { return r.ended; });
     try {
       run_some(events);
     } catch (...) {  // what came of others meanwhile is told by the next step
@@ -226,20 +300,27 @@ struct Engine::Impl {
 
   void run_some(std::vector<GenerationEvent>& events) {
     admit();
+    draft();
     const Chosen chosen = choose();
     if (chosen.parts.empty()) return;
-    const Tensor logits = model.forward(chosen.parts, LogitRows::Last);
+    const Tensor logits = model.forward(chosen.parts);
     ++statistics.runs;
-    const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
-    std::vector<RequestId> done;
-    for (std::size_t i = 0; i < chosen.requests.size(); ++i) {
-      Request& r = *chosen.requests[i];
-      if (r.size() == r.prompt) statistics.prompt_tokens += static_cast<std::int64_t>(chosen.parts[i].tokens.size());
-      if (!chosen.whole[i]) continue;
-      events.push_back(next_token(r, logits.values<float>().subspan(i * vocab, vocab)));
-      if (events.back().finish != FinishReason::None) done.push_back(r.id);
+    for (std::size_t i = 0; i < chosen.requests.size(); ++i)
+      if (const Request& r = *chosen.requests[i]; r.size() == r.prompt)
+        statistics.prompt_tokens += static_cast<std::int64_t>(chosen.parts[i].tokens.size());
+    try {
+      std::span<const float> left = logits.values<float>();
+      for (std::size_t i = 0; i < chosen.requests.size(); ++i) {
+        const auto wanted = static_cast<std::size_t>(chosen.parts[i].logits * model.config().vocab_size);
+        if (wanted != 0) draw(*chosen.requests[i], left.first(wanted), events);
+        left = left.subspan(wanted);
+      }
+    } catch (...) {  // those that have drawn nothing run their last tokens again
+      for (const Request* r : chosen.requests)
+        if (r->sequence >= 0) drop_keys_beyond(*r);
+      throw;
     }
-    requests.remove_if([&](const Request& r) { return std::find(done.begin(), done.end(), r.id) != done.end(); });
+    requests.remove_if([](const Request& r) { return r.ended; });
   }
 
   // -- conversations in files --
@@ -297,6 +378,7 @@ struct Engine::Impl {
 
   std::string generate(RequestId id, const std::function<bool(std::string_view)>& on_text) try {
     std::string all;
+    bool wanted = true;
     while (true) {
       std::vector<GenerationEvent> events = step();
       const auto others =
@@ -305,9 +387,12 @@ struct Engine::Impl {
       events.erase(others, events.end());
       for (const GenerationEvent& e : events) {
         if (e.problem) throw Error(*e.problem);
-        all += e.text;
         const bool more = e.finish == FinishReason::None;
-        if (!e.text.empty() && on_text && !on_text(e.text) && more) find(id)->cancelled = true;
+        if (wanted) {  // a step may bring more than the piece that was the last one
+          all += e.text;
+          wanted = e.text.empty() || !on_text || on_text(e.text);
+          if (Request* r = wanted ? nullptr : find(id)) r->cancelled = true;
+        }
         if (!more) return all;
       }
     }
@@ -318,8 +403,9 @@ struct Engine::Impl {
   }
 };
 
-Engine::Engine(DecoderModel model, std::shared_ptr<const Tokenizer> tokenizer, EngineOptions options)
-    : impl_(std::make_unique<Impl>(std::move(model), std::move(tokenizer), options)) {}
+Engine::Engine(DecoderModel model, std::shared_ptr<const Tokenizer> tokenizer, EngineOptions options,
+               std::optional<DraftModel> draft)
+    : impl_(std::make_unique<Impl>(std::move(model), std::move(tokenizer), options, std::move(draft))) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
@@ -364,7 +450,7 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
 
 bool Engine::cancel(RequestId request) {
   Request* r = impl().find(request);
-  if (!r || r->cancelled) return false;
+  if (!r || r->cancelled || r->ended) return false;
   return r->cancelled = true;
 }
 std::vector<GenerationEvent> Engine::step() {

@@ -12,6 +12,7 @@
 
 #include "rlx/error.h"
 #include "rlx/generation/conversation_file.h"
+#include "rlx/generation/draft.h"
 #include "rlx/generation/grammar.h"
 #include "rlx/generation/sampling.h"
 #include "rlx/models/decoder_model.h"
@@ -60,6 +61,7 @@ struct GenerationEvent {
 struct EngineOptions {
   std::int64_t max_batch_tokens = 0;  // of one run; 0: what the model was loaded for (DecoderOptions::max_tokens)
   bool prefix_cache = true;           // prompts that begin alike are computed once
+  DraftOptions draft{};               // of speculative decoding
 };
 
 /// What an engine has done so far.
@@ -69,16 +71,21 @@ struct EngineStatistics {
   std::int64_t reused_tokens = 0;  // of prompts, found in the cache
   std::int64_t generated_tokens = 0;
   std::int64_t preemptions = 0;  // requests that gave their pages to older ones and are computed again
+  std::int64_t drafted_tokens = 0, accepted_tokens = 0;  // of drafts: that were run, and that were drawn
 };
 
 /// Runs requests through a model. Requests wait in order of arrival for one of the model's sequences; prompts run in
 /// chunks beside the tokens of those that answer already. A request's tokens depend on its prompt, options and seed
-/// alone. When pages run out, pages that only the prefix cache holds go first, then the youngest request waits again
-/// and is computed anew later. Not for concurrent calls.
+/// alone, not on drafts: with these several of its tokens may come of one run. When pages run out, pages that only the
+/// prefix cache holds go first, then the youngest request waits again and is computed anew later. Not for concurrent
+/// calls.
 class Engine {
  public:
-  /// `tokenizer` may be null: events then have no text, and stop strings are refused.
-  Engine(DecoderModel model, std::shared_ptr<const Tokenizer> tokenizer, EngineOptions options = {});
+  /// `tokenizer` may be null: events then have no text, and stop strings are refused. `draft` drafts for `model`.
+  /// Errors: InvalidArgument for options out of range, and for a draft model of another vocabulary or with a cache for
+  /// fewer sequences (it names both).
+  Engine(DecoderModel model, std::shared_ptr<const Tokenizer> tokenizer, EngineOptions options = {},
+         std::optional<DraftModel> draft = {});
   ~Engine();
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
@@ -89,9 +96,9 @@ class Engine {
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Ends a request, whose event comes with the next step; false when there is none of that number.
   bool cancel(RequestId request);
-  /// One run, and what came of it: an event for every request that a token was drawn for, or that ended; before them
-  /// those that `generate` kept. What stops one answer is an event of that one. Errors are those of the run; the
-  /// requests stay as they were.
+  /// One run, and what came of it: an event for every token that was drawn, those of a request in order, and for every
+  /// request that ended; before them those that `generate` kept. What stops one answer is an event of that one. Errors
+  /// are those of the run; the requests stay as they were.
   std::vector<GenerationEvent> step();
   /// True when no request and no event is left.
   bool idle() const;

@@ -120,6 +120,13 @@ void Sampler::rewind(std::size_t count) {
   sequence_.resize(sequence_.size() - count);
   surprise_.reset();
 }
+void Sampler::return_to(const Mark& mark) {
+  if (mark.size > sequence_.size())
+    refuse_sampling(concat_text("a sequence of ", sequence_.size(), " tokens has none of a mark at ", mark.size));
+  sequence_.resize(mark.size);
+  surprise_limit_ = mark.surprise_limit;
+  surprise_.reset();
+}
 
 // -- candidates --
 

@@ -113,6 +113,14 @@ class Sampler {
   /// Forgets the last `count` tokens. Errors: InvalidArgument for more than there are, and with Mirostat, which cannot
   /// unlearn them.
   void rewind(std::size_t count);
+  /// Where a sampler stands, with what Mirostat has learnt.
+  struct Mark {
+    std::size_t size = 0;
+    double surprise_limit = 0;
+  };
+  Mark mark() const { return {sequence_.size(), surprise_limit_}; }
+  /// Forgets what came after a mark of this sampler. Errors: InvalidArgument for a mark of more tokens than there are.
+  void return_to(const Mark& mark);
 
   /// The tokens so far, those of the prompt included.
   std::span<const TokenId> sequence() const { return sequence_; }

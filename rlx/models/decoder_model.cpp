@@ -134,6 +134,11 @@ struct DecoderModel::Impl {
       named[static_cast<std::size_t>(part.sequence)] = true;
       if (part.tokens.empty())
         throw Error(ErrorCode::InvalidArgument, concat_text("forward: sequence ", part.sequence, " gets no tokens"));
+      if (part.logits < -1 || part.logits > static_cast<std::int64_t>(part.tokens.size()))
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("forward: sequence ", part.sequence, " gets ", part.tokens.size(),
+                                " tokens and wants logits of ", part.logits),
+                    "-1: as LogitRows says");
       for (std::size_t i = 0; i < part.tokens.size(); ++i)
         if (part.tokens[i] < 0 || part.tokens[i] >= config.vocab_size)
           throw Error(ErrorCode::InvalidArgument,
@@ -161,12 +166,17 @@ struct DecoderModel::Impl {
 
   // Runs of up to max_tokens tokens, part by part; a run may end one part and begin the next ones.
   Tensor run_chunks(std::span<const SequenceTokens> parts, LogitRows which, std::span<const std::int64_t> before) {
-    std::int64_t total = 0, wanted = 0;
-    for (const SequenceTokens& part : parts) total += static_cast<std::int64_t>(part.tokens.size());
-    wanted = which == LogitRows::All ? total : static_cast<std::int64_t>(parts.size());
+    std::int64_t wanted = 0;
+    std::vector<std::size_t> unread(static_cast<std::size_t>(cache.sequences()));  // of each part the first tokens
+    for (const SequenceTokens& part : parts) {
+      const auto size = static_cast<std::int64_t>(part.tokens.size());
+      const std::int64_t count = part.logits >= 0 ? part.logits : which == LogitRows::All ? size : 1;
+      unread[static_cast<std::size_t>(part.sequence)] = static_cast<std::size_t>(size - count);
+      wanted += count;
+    }
     Tensor out = Tensor::uninitialized(Shape({wanted, config.vocab_size}, DType::F32));
     float* to = out.mutable_values<float>().data();
-    std::vector<float> unread;  // a run needs a row; this one nobody asked for
+    std::vector<float> nobodys;  // a run needs a row; this one nobody asked for
     const std::int64_t sequences = cache.sequences();
     std::size_t part = 0, at = 0;  // the next token
     fill_tables();
@@ -175,32 +185,31 @@ struct DecoderModel::Impl {
     while (part < parts.size()) {
       // What of each sequence is in this run; requests stand in the order of sequences, not of parts.
       std::vector<std::span<const TokenId>> now(static_cast<std::size_t>(sequences));
-      std::vector<std::size_t> order;  // sequences, in the order of parts
-      std::vector<bool> ends(now.size(), false);
+      std::vector<std::size_t> order;              // sequences, in the order of parts
+      std::vector<std::size_t> first(now.size());  // of each, the place in its part
       std::int64_t room = graph.max_tokens;
       while (room > 0 && part < parts.size()) {
         const auto& p = parts[part];
         const std::size_t count = std::min(p.tokens.size() - at, static_cast<std::size_t>(room));
         const auto s = static_cast<std::size_t>(p.sequence);
         now[s] = p.tokens.subspan(at, count);
+        first[s] = at;
         order.push_back(s);
         room -= static_cast<std::int64_t>(count);
         at += count;
-        ends[s] = at == p.tokens.size();
-        if (ends[s]) ++part, at = 0;
+        if (at == p.tokens.size()) ++part, at = 0;
       }
       fill(now, done);
       rows.clear();
       for (const std::size_t s : order)
         for (std::size_t i = 0; i < now[s].size(); ++i)
-          if (which == LogitRows::All || (ends[s] && i + 1 == now[s].size()))
-            rows.push_back(q_start[s] + static_cast<std::int32_t>(i));
+          if (first[s] + i >= unread[s]) rows.push_back(q_start[s] + static_cast<std::int32_t>(i));
       const bool none = rows.empty();
       if (none) {
         rows.push_back(0);
-        unread.resize(static_cast<std::size_t>(config.vocab_size));
+        nobodys.resize(static_cast<std::size_t>(config.vocab_size));
       }
-      run(none ? unread.data() : to);
+      run(none ? nobodys.data() : to);
       if (!none) to += static_cast<std::ptrdiff_t>(rows.size()) * config.vocab_size;
     }
     return out;

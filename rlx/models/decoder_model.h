@@ -47,6 +47,7 @@ enum class LogitRows : std::uint8_t {
 struct SequenceTokens {
   std::int64_t sequence = 0;
   std::span<const TokenId> tokens;
+  std::int64_t logits = -1;  // of so many of its last tokens; -1: as LogitRows says
 };
 
 /// A decoder with its weights and its cache. One call at a time.
@@ -67,8 +68,8 @@ class DecoderModel {
   /// The same for several sequences at once, each named once; rows in the order of `parts`. On the cpu a row has the
   /// same bits whatever its neighbours, the calls that its tokens are spread over, and the pages, as long as a page is
   /// the whole context or a multiple of 64 tokens. Errors, which leave the sequences as they were: InvalidArgument for
-  /// no tokens, ids outside the vocabulary, a sequence that is not there or named twice, or tokens beyond the context;
-  /// OutOfMemory when the pages are used up.
+  /// no tokens, ids outside the vocabulary, a sequence that is not there or named twice, logits of more tokens than a
+  /// part has, or tokens beyond the context; OutOfMemory when the pages are used up.
   Tensor forward(std::span<const SequenceTokens> parts, LogitRows rows = LogitRows::All);
 
   /// What a run of `tokens` behind those of sequence 0 spends its time on, kernel by kernel, one thread after the

@@ -181,6 +181,9 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED("ids 0 to 95", m.forward(negative));
   REFUSED("the context is full: sequence 0 has 0 of 8 tokens and cannot take 9 more", m.forward(many));
   const SequenceTokens twice[] = {{0, tokens}, {0, tokens}}, nowhere[] = {{1, tokens}}, below[] = {{-1, tokens}};
+  const SequenceTokens few[] = {{0, tokens, 4}}, fewer[] = {{0, tokens, -2}};
+  REFUSED("gets 3 tokens and wants logits of 4", m.forward(few));
+  REFUSED("wants logits of -2", m.forward(fewer));
   REFUSED("given twice", m.forward(twice));
   REFUSED("there is no sequence 1", m.forward(nowhere));
   REFUSED("there is no sequence -1", m.forward(below));
@@ -247,6 +250,9 @@ TEST_CASE("misuse: engines") {
   CHECK(e.step().empty());
   options.sampling.top_p = 1;
   CHECK(e.generate(three, options, [](std::string_view) { return false; }).empty());
+  EngineOptions drafting;
+  drafting.draft.lookup = -1;
+  REFUSED("lookup is -1", Engine(DecoderModel::load(folder.path(), o), nullptr, drafting));
   Engine other = std::move(e);
   const std::string moved = "an Engine was used after it was moved from";
   REFUSED(moved, e.submit(three, {}));

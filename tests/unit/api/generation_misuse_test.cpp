@@ -31,6 +31,7 @@ TEST_CASE("misuse: sampling") {
   CHECK(contains(error_text([] { (void)sampling_step_name(static_cast<SamplingStep>(99)); }), "SamplingStep"));
   CHECK(contains(error_text([] { (void)parse_sampling_order("top_k;tempreature"); }), "temperature"));
   CHECK(contains(error_text([] { Sampler().rewind(1); }), "cannot forget 1"));
+  CHECK(contains(error_text([] { Sampler().return_to({2, 0}); }), "none of a mark at 2"));
   CHECK(contains(error_text([] { StopStrings s({"a", ""}); }), "empty"));
   CHECK(contains(error_text([&] { (void)Sampler().chances(std::vector<float>{NAN}); }), "NaN"));
   const auto draw = [&](std::vector<float> x, std::vector<std::uint32_t> m = {}) {

@@ -154,6 +154,17 @@ TEST_CASE("decoder: a row has the same bits however its tokens come, alone and b
     CHECK(rows_of(c, 0, 20) == rows_of(want, 31, 20));
     CHECK(rows_of(c, 20, 20) == rows_of(want, 0, 20));
     CHECK(three.length(2) == 20);
+    // Each part with logits of as many of its last tokens as it wants, also where a run cuts it.
+    three.reset();
+    const SequenceTokens some[] = {{1, text.first(25), 8}, {2, text.first(9), 0}, {0, text.first(17)}};
+    const Tensor d = three.forward(some, LogitRows::Last);
+    CHECK(d.dim(0) == 9);
+    CHECK(rows_of(d, 0, 8) == rows_of(want, 17, 8));
+    CHECK(rows_of(d, 8, 1) == rows_of(want, 16, 1));
+    const SequenceTokens none[] = {{2, text.subspan(9, 4), 0}};
+    CHECK(three.forward(none).dim(0) == 0);
+    const SequenceTokens behind[] = {{2, text.subspan(13, 2)}};
+    CHECK(rows_of(three.forward(behind), 0, 2) == rows_of(want, 13, 2));
   }
 }
 
