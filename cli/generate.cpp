@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -30,7 +33,7 @@ struct ModelArgs {
   std::int64_t context = 0, tokens = 0;
   int threads = 0;
   SamplingOptions sampling{};
-  std::vector<std::string> stop;
+  std::vector<std::string> stop, adapters;
   std::string grammar, json_schema, load_state, save_state;
   bool timings = false, skip_memory_check = false;
 };
@@ -62,6 +65,27 @@ DecoderOptions decoder_options(const ModelArgs& args, const std::string& model) 
   return o;
 }
 
+// All of them together, each "PATH" or "PATH=SCALE"; a path may have a "=" of its own.
+constexpr const char* kAdapter = "adapter";
+std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
+  if (args.adapters.empty()) return {};
+  AdapterOptions all{kAdapter};
+  for (const std::string& arg : args.adapters) {
+    AdapterPart part{arg};
+    const std::size_t at = arg.rfind('=');
+    if (at != arg.npos && !std::filesystem::exists(arg)) {
+      part.path = arg.substr(0, at);
+      const std::string scale = arg.substr(at + 1);
+      char* end = nullptr;
+      part.scale = std::strtod(scale.c_str(), &end);
+      if (scale.empty() || *end != '\0' || !std::isfinite(part.scale))
+        throw UsageError(ErrorCode::InvalidArgument, concat_text("--adapter ", arg, ": \"", scale, "\" is no scale"));
+    }
+    all.parts.push_back(part);
+  }
+  return {all};
+}
+
 // A schema is a JSON object or the name of a file.
 std::optional<Grammar> read_grammar(const ModelArgs& args) {
   if (!args.grammar.empty()) return Grammar::from_gbnf(read_text(args.grammar), args.grammar);
@@ -80,6 +104,7 @@ GenerationOptions generation_options(const ModelArgs& args, const LanguageModel&
   o.max_new_tokens = args.tokens;
   o.stop = args.stop;
   o.stop_tokens = m.end_tokens;
+  if (!args.adapters.empty()) o.adapter = kAdapter;
   return o;
 }
 
@@ -167,13 +192,15 @@ LoadedModels load(const ModelArgs& args) {
   Session session = session_on(args.device);
   session.with_threads(args.threads);
   const Clock::time_point start = Clock::now();
-  LanguageModel m = load_language_model(args.model, decoder_options(args, args.model), session);
+  DecoderOptions options = decoder_options(args, args.model);
+  options.adapters = adapter_options(args);
+  LanguageModel m = load_language_model(args.model, options, session);
   if (args.timings)
     std::fprintf(stderr, "loaded in %.2f s: %s, %lld layers, context %lld, cache %.1f MB, products %s\n",
                  seconds_since(start), m.decoder.config().family.c_str(),
                  static_cast<long long>(m.decoder.config().layers.size()), static_cast<long long>(m.decoder.context()),
                  static_cast<double>(m.decoder.cache_bytes()) / 1e6,
-                 std::string(products_name(decoder_options(args, args.model).products)).c_str());
+                 std::string(products_name(options.products)).c_str());
   LoadedModels loaded{std::move(m)};
   if (!args.draft.empty()) {
     DecoderOptions o = decoder_options(args, args.draft);
@@ -385,6 +412,9 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
   cmd->add_option("--threads", args.threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();
+  cmd->add_option("--adapter", args.adapters,
+                  "A LoRA adapter in PEFT's layout and what its change is multiplied by (may be given several times)")
+      ->type_name("FOLDER[=SCALE]");
   const char* drafting = "Speculative decoding (the text is the same, and may come sooner)";
   cmd->add_option("--draft", args.draft, "A small model of the same vocabulary that drafts tokens")
       ->type_name("MODEL")

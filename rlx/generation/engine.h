@@ -29,6 +29,7 @@ struct GenerationOptions {
   /// The answer is a text of it, or the beginning of one; the stop tokens may be drawn where it may end. Its text is
   /// the bytes that the grammar read: where a decoder would drop a space in front of the first word, it stays.
   std::optional<Grammar> grammar{};
+  std::string adapter{};  // of DecoderModel::adapters(); empty: the model as it is
 };
 
 /// Why an answer ended.
@@ -91,8 +92,8 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   /// Takes a request. Errors: InvalidArgument for a prompt without tokens, of ids outside the vocabulary, or that
-  /// leaves no room for an answer (it names both lengths), for options out of range, and for a grammar without a
-  /// tokeniser, of the empty text alone, or that no token of the vocabulary can begin.
+  /// leaves no room for an answer (it names both lengths), for options out of range, for an adapter that is not loaded,
+  /// and for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin.
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Ends a request, whose event comes with the next step; false when there is none of that number.
   bool cancel(RequestId request);

@@ -7,6 +7,7 @@
 #include "rlx/error.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/rope.h"
+#include "rlx/models/adapter_set.h"
 #include "rlx/models/decoder_blocks.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -127,7 +128,8 @@ void check_counts(const DecoderConfig& c, const ModelWeights& weights) {
 
 }  // namespace
 
-Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& o) try {
+Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& o,
+                    AdapterSet* adapters) try {
   check(config, o);
   if (!weights.loader)
     throw Error(ErrorCode::InvalidArgument, "build_decoder: the weights have no loader (a null pointer)");
@@ -135,7 +137,7 @@ Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, co
   check_counts(c, weights);
   Graph g("decoder");
   Flow flow(g, weights);
-  DecoderBuilder b(flow, c, o);
+  DecoderBuilder b(flow, c, o, adapters);
   Expr x = b.embedded();
   for (std::size_t layer = 0; layer < c.layers.size(); ++layer) {
     auto scope = g.scope("layer" + std::to_string(layer));
@@ -145,8 +147,10 @@ Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, co
     auto scope = g.scope("head");
     g.set_outputs({b.logits(x)});
   }
-  flow.finish(concat_text("a ", c.family, " of ", c.layers.size(), c.layers.size() == 1 ? " layer" : " layers"),
-              c.names.ignored);
+  const std::string what =
+      concat_text("a ", c.family, " of ", c.layers.size(), c.layers.size() == 1 ? " layer" : " layers");
+  flow.finish(what, c.names.ignored);
+  if (adapters) adapters->finish(what);
   return g;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("build_decoder");

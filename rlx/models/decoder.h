@@ -12,6 +12,8 @@
 
 namespace rlx {
 
+class AdapterSet;
+
 /// What the graph of a decoder leaves open.
 struct DecoderGraphOptions {
   std::int64_t sequences = 1;                 // B
@@ -33,10 +35,12 @@ struct DecoderGraphOptions {
 ///   kv_len [B]         tokens of each sequence, the new ones among them
 ///   q_start [B + 1]    sequence b has the new tokens [q_start[b], q_start[b + 1])
 ///   rows [R]           the tokens to give logits of
+///   adapters [T]       if there are `adapters`: which one changes a token's products; -1: none
 /// Output: logits F32 [R, V]. States "cache.k.LAYER" and "cache.v.LAYER" hold the pool; latent
 /// attention has one vector for each token, in the former. Params have the names of the
-/// checkpoint. Errors: InvalidArgument for options out of range, those of Flow::finish.
-Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& options);
+/// checkpoint. Errors: InvalidArgument for options out of range, those of Flow::finish and AdapterSet::finish.
+Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& options,
+                    AdapterSet* adapters = nullptr);
 
 /// Bytes of the cache of keys and values that build_decoder declares.
 std::size_t decoder_cache_bytes(const DecoderConfig& config, const DecoderGraphOptions& options);

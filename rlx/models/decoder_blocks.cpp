@@ -9,6 +9,7 @@
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/rope.h"
+#include "rlx/models/adapter_set.h"
 #include "rlx/models/rope_frequencies.h"
 
 namespace rlx {
@@ -25,8 +26,9 @@ Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o) {
   return Shape({rows, heads, width / layout.elements * layout.bytes}, DType::U8);
 }
 
-DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options)
-    : flow_(flow), g_(flow.graph()), c_(config), o_(options) {
+DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options,
+                               AdapterSet* adapters)
+    : flow_(flow), g_(flow.graph()), c_(config), o_(options), set_(adapters) {
   tokens_ = g_.symbol("tokens", SymbolInfo{.min = 1, .max = o_.max_tokens});
   const Dim rows = g_.symbol("rows", SymbolInfo{.min = 1, .max = o_.max_tokens});
   const auto input = [&](const char* name, Dims dims) { return g_.input(name, Shape(std::move(dims), DType::I32)); };
@@ -37,6 +39,7 @@ DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const De
   kv_len_ = input("kv_len", {o_.sequences});
   q_start_ = input("q_start", {o_.sequences + 1});
   rows_ = input("rows", {rows});
+  if (set_) adapters_ = input("adapters", {tokens_});
   // Angles as models compute them, in F32: a table would hold the same for every position of the context.
   auto scope = g_.scope("rope");
   for (const RopeSpec& spec : c_.ropes) {
@@ -55,7 +58,11 @@ Expr DecoderBuilder::norm(Expr x, const std::string& name) {
 }
 
 Expr DecoderBuilder::linear(Expr x, const std::string& name, std::int64_t out, bool bias) {
-  return flow_.linear(x, name, out, bias, c_.weights_in_out);
+  return adapted(flow_.linear(x, name, out, bias, c_.weights_in_out), x, name);
+}
+
+Expr DecoderBuilder::adapted(Expr y, Expr x, const std::string& name) {
+  return set_ ? set_->add(y, x, name, adapters_) : y;
 }
 
 Expr DecoderBuilder::embedded() {
@@ -73,6 +80,7 @@ Expr DecoderBuilder::logits(Expr x) {
     y = g_.matmul(x, g_.t(flow_.weight(c_.names.embedding + ".weight", {c_.vocab_size, c_.hidden_size})));
   else
     y = flow_.linear(x, c_.names.head, c_.vocab_size, c_.head_bias);
+  if (set_) y = set_->add(y, x, c_.names.head, g_.gather(adapters_, rows_), true);
   if (c_.logit_scale != 1) y = y * c_.logit_scale;
   if (c_.logit_softcap) y = g_.tanh(y / *c_.logit_softcap) * *c_.logit_softcap;
   return y;

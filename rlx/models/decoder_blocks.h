@@ -18,7 +18,8 @@ Shape shape_of_cache(const DecoderConfig& config, const DecoderGraphOptions& opt
 /// Builds the blocks of build_decoder; declares its inputs when made.
 class DecoderBuilder {
  public:
-  DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options);
+  DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options,
+                 AdapterSet* adapters = nullptr);
 
   /// What enters the first layer, [T, H].
   Expr embedded();
@@ -37,6 +38,7 @@ class DecoderBuilder {
   std::string at(const std::string& name) const { return prefix_ + name; }
   Expr norm(Expr x, const std::string& name);
   Expr linear(Expr x, const std::string& name, std::int64_t out, bool bias);
+  Expr adapted(Expr y, Expr x, const std::string& name);
   Heads project(Expr x, const DecoderLayer& layer);
   Expr head_norm(Expr x, const std::string& name, std::int64_t heads);
   Expr rotate(Expr x, std::int64_t heads, std::int64_t head_dim, const DecoderLayer& layer);
@@ -55,9 +57,10 @@ class DecoderBuilder {
   Graph& g_;
   const DecoderConfig& c_;
   const DecoderGraphOptions& o_;
+  AdapterSet* set_;     // may be null
   std::string prefix_;  // of the weights of the layer under way
   Dim tokens_;          // T
-  Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_;
+  Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_, adapters_;
   std::vector<Angles> angles_;
   Tensor empty_;  // what the states of all layers begin as
 };

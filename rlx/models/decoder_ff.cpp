@@ -71,7 +71,8 @@ Expr DecoderBuilder::expert_outputs(Expr rows, Expr ids) {
 
 Expr DecoderBuilder::experts(Expr x) {
   const MoeSpec& m = *c_.moe;
-  const Expr scores = flow_.linear(x, at(c_.names.router), m.experts, m.router_bias);
+  const std::string router = at(c_.names.router);
+  const Expr scores = adapted(flow_.linear(x, router, m.experts, m.router_bias), x, router);
   Expr weights, chosen;  // [T, used]
   if (m.router == RouterKind::TopKSoftmax) {
     const auto best = g_.top_k(scores, m.used);

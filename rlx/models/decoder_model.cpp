@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "rlx/error.h"
+#include "rlx/formats/convert_source.h"
+#include "rlx/formats/gguf_architectures.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors_folder.h"
+#include "rlx/models/adapter_set.h"
 #include "rlx/models/decoder.h"
 #include "rlx/models/decoder_fingerprint.h"
 #include "rlx/models/gguf_decoder.h"
@@ -54,6 +57,31 @@ CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) 
   return out;
 }
 
+// What PEFT calls the matrices of a model's file. A checkpoint of the model without its head has names that begin
+// later.
+AdapterSet::Naming adapter_names(const DecoderConfig& c, const ModelWeights& weights) {
+  const bool cut = !c.names.prefix.empty() && !weights.loader->find(c.names.embedding + ".weight");
+  return [prefix = cut ? c.names.prefix : std::string(), head = c.names.head](std::string_view stored, std::int64_t) {
+    return std::optional(AdapterSet::Module{stored == head ? head : concat_text(prefix, stored)});
+  };
+}
+AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
+  const GgufArchitecture* a = find_architecture_of_gguf(c.family, false);
+  if (!a)
+    throw Error(ErrorCode::Unsupported,
+                concat_text(file.source(), ": adapters of a ", c.family, " in GGUF are not known"),
+                "load the model from its Hugging Face folder");
+  return [a, dim = c.head_dim](std::string_view stored, std::int64_t rows) -> std::optional<AdapterSet::Module> {
+    const auto found = translate_tensor(*a, concat_text(stored, ".weight"), false);
+    if (!found) return std::nullopt;
+    AdapterSet::Module m{found->other.substr(0, found->other.size() - std::string_view(".weight").size())};
+    const TensorChange change = found->rule->change;
+    if (change == TensorChange::QueryPairs || change == TensorChange::KeyPairs)
+      m.row_order = head_row_order(rows, dim, true);
+    return m;
+  };
+}
+
 }  // namespace
 
 struct DecoderModel::Impl {
@@ -64,29 +92,33 @@ struct DecoderModel::Impl {
   DecoderOptions options;
   std::shared_ptr<const WeightLoader> loader;
   mutable std::optional<Fingerprint> weights{};  // once somebody asked
+  std::vector<std::string> adapter_names{};
 
   // Inputs of the run under way, in the order of the graph.
-  std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{};
+  std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, adapters{};
 
   std::vector<std::string> weight_names() const {
     std::vector<std::string> names;
-    for (const IoInfo& param : program.params()) names.push_back(param.name);
+    for (const IoInfo& param : program.params())
+      if (loader->find(param.name)) names.push_back(param.name);  // those of adapters are none of the model
     return names;
   }
 
   // Calls f(inputs) for the run that is filled in.
   template <class F>
   auto with_inputs(F f) const {
-    const std::vector<std::int32_t>* values[] = {&tokens, &positions, &slots, &tables, &kv_len, &q_start, &rows};
-    std::int64_t dims[7][2] = {};
-    TensorView inputs[7];
-    for (std::size_t i = 0; i < 7; ++i) {
+    const std::vector<std::int32_t>* values[] = {&tokens, &positions, &slots, &tables,
+                                                 &kv_len, &q_start,   &rows,  &adapters};
+    const std::size_t count = adapter_names.empty() ? 7 : 8;
+    std::int64_t dims[8][2] = {};
+    TensorView inputs[8];
+    for (std::size_t i = 0; i < count; ++i) {
       dims[i][0] = static_cast<std::int64_t>(values[i]->size());
       inputs[i] = {values[i]->data(), DType::I32, {dims[i], 1}, values[i]->size() * sizeof(std::int32_t)};
     }
     dims[3][0] = graph.sequences, dims[3][1] = graph.pages_per_sequence;
     inputs[3].dims = {dims[3], 2};
-    return f(std::span<const TensorView>(inputs));
+    return f(std::span<const TensorView>(inputs, count));
   }
 
   // One run: some tokens of some sequences, which the cache has room for. Logits of `rows` go to `out`.
@@ -113,7 +145,7 @@ struct DecoderModel::Impl {
         done[s] = s == 0 ? before : cache.length(static_cast<std::int64_t>(s));
       now[0] = ids;
       fill_tables();
-      fill(now, done);
+      fill(now, std::vector<std::int64_t>(now.size(), -1), done);
       rows.assign(1, static_cast<std::int32_t>(count) - 1);
       auto times = with_inputs([&](std::span<const TensorView> inputs) { return median_profile(program, inputs, 5); });
       cache.truncate(0, before);
@@ -139,6 +171,11 @@ struct DecoderModel::Impl {
                     concat_text("forward: sequence ", part.sequence, " gets ", part.tokens.size(),
                                 " tokens and wants logits of ", part.logits),
                     "-1: as LogitRows says");
+      if (part.adapter < -1 || part.adapter >= static_cast<std::int64_t>(adapter_names.size()))
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("forward: there is no adapter ", part.adapter, ": the model has ", adapter_names.size(),
+                                ", counted from 0"),
+                    "-1: none");
       for (std::size_t i = 0; i < part.tokens.size(); ++i)
         if (part.tokens[i] < 0 || part.tokens[i] >= config.vocab_size)
           throw Error(ErrorCode::InvalidArgument,
@@ -168,10 +205,12 @@ struct DecoderModel::Impl {
   Tensor run_chunks(std::span<const SequenceTokens> parts, LogitRows which, std::span<const std::int64_t> before) {
     std::int64_t wanted = 0;
     std::vector<std::size_t> unread(static_cast<std::size_t>(cache.sequences()));  // of each part the first tokens
+    std::vector<std::int64_t> changed(unread.size(), -1);                          // its adapter
     for (const SequenceTokens& part : parts) {
       const auto size = static_cast<std::int64_t>(part.tokens.size());
       const std::int64_t count = part.logits >= 0 ? part.logits : which == LogitRows::All ? size : 1;
       unread[static_cast<std::size_t>(part.sequence)] = static_cast<std::size_t>(size - count);
+      changed[static_cast<std::size_t>(part.sequence)] = part.adapter;
       wanted += count;
     }
     Tensor out = Tensor::uninitialized(Shape({wanted, config.vocab_size}, DType::F32));
@@ -199,7 +238,7 @@ struct DecoderModel::Impl {
         at += count;
         if (at == p.tokens.size()) ++part, at = 0;
       }
-      fill(now, done);
+      fill(now, changed, done);
       rows.clear();
       for (const std::size_t s : order)
         for (std::size_t i = 0; i < now[s].size(); ++i)
@@ -224,8 +263,9 @@ struct DecoderModel::Impl {
   }
 
   // The inputs of a run over `now`, whose sequences have `done` tokens so far; counts them as done.
-  void fill(std::span<const std::span<const TokenId>> now, std::vector<std::int64_t>& done) {
-    tokens.clear(), positions.clear(), slots.clear(), kv_len.clear();
+  void fill(std::span<const std::span<const TokenId>> now, std::span<const std::int64_t> changed,
+            std::vector<std::int64_t>& done) {
+    tokens.clear(), positions.clear(), slots.clear(), kv_len.clear(), adapters.clear();
     q_start.assign(1, 0);
     for (std::size_t s = 0; s < now.size(); ++s) {
       for (std::size_t i = 0; i < now[s].size(); ++i) {
@@ -233,6 +273,7 @@ struct DecoderModel::Impl {
         tokens.push_back(now[s][i]);
         positions.push_back(static_cast<std::int32_t>(position));
         slots.push_back(cache.slot(static_cast<std::int64_t>(s), position));
+        adapters.push_back(static_cast<std::int32_t>(changed[s]));
       }
       done[s] += static_cast<std::int64_t>(now[s].size());
       kv_len.push_back(static_cast<std::int32_t>(done[s]));
@@ -256,14 +297,20 @@ DecoderModel::Impl& DecoderModel::impl() const {
 DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& options, const Session& session) try {
   DecoderConfig config;
   ModelWeights weights;
+  std::optional<AdapterSet> adapters;
+  const auto adapt = [&](const auto& names) {
+    if (!options.adapters.empty()) adapters.emplace(options.adapters, names());
+  };
   if (is_file(path)) {
     const std::shared_ptr<GgufFile> file = GgufFile::open(path);
     config = read_decoder_config(*file);
     weights = gguf_weights(file);
+    adapt([&] { return adapter_names(config, *file); });
   } else {
     config = read_decoder_config(path);
     const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
     weights = {folder, folder->source()};
+    adapt([&] { return adapter_names(config, weights); });
   }
   const DecoderGraphOptions graph = graph_options(config, options);
   std::optional<std::size_t> available;
@@ -272,17 +319,23 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   if (available)
     require_memory(path, least_memory(config, weights, graph, options.products), *available, config, graph);
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages);
-  CompiledGraph program = session.compile_with(build_decoder(config, weights, graph), compile_options(config, options));
+  CompiledGraph program = session.compile_with(build_decoder(config, weights, graph, adapters ? &*adapters : nullptr),
+                                               compile_options(config, options));
   if (available)
     require_memory(path, program_memory(program.compile_result().lir, config, graph), *available, config, graph);
+  if (adapters)
+    for (const NamedTensor& w : adapters->weights()) program.set_param(w.name, w.tensor);
   program.load_params(weights.loader, LoadMode::Subset);
   // Packs the weights now, and binds the step, so that the first answer does not wait for it.
-  const std::vector<std::int64_t> step[] = {
+  std::vector<std::vector<std::int64_t>> step{
       {1}, {1}, {1}, {graph.sequences, graph.pages_per_sequence}, {graph.sequences}, {graph.sequences + 1}, {1}};
+  if (adapters) step.push_back({1});
   program.prepare_shape(step);
   program.finalize();
-  return DecoderModel(std::unique_ptr<Impl>(
-      new Impl{std::move(config), graph, std::move(cache), std::move(program), options, std::move(weights.loader)}));
+  auto impl = std::unique_ptr<Impl>(
+      new Impl{std::move(config), graph, std::move(cache), std::move(program), options, std::move(weights.loader)});
+  if (adapters) impl->adapter_names = adapters->names();
+  return DecoderModel(std::move(impl));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::load");
 }
@@ -310,6 +363,7 @@ void DecoderModel::reset() {
   for (std::int64_t s = 0; s < impl().cache.sequences(); ++s) impl().cache.truncate(s, 0);
 }
 const DecoderConfig& DecoderModel::config() const { return impl().config; }
+const std::vector<std::string>& DecoderModel::adapters() const { return impl().adapter_names; }
 std::int64_t DecoderModel::context() const { return impl().graph.context; }
 std::int64_t DecoderModel::max_tokens() const { return impl().graph.max_tokens; }
 KvCache& DecoderModel::cache() { return impl().cache; }

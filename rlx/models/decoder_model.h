@@ -11,6 +11,7 @@
 
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/form.h"
+#include "rlx/models/adapter.h"
 #include "rlx/models/decoder_config.h"
 #include "rlx/models/kv_cache.h"
 #include "rlx/runtime/session.h"
@@ -35,6 +36,7 @@ struct DecoderOptions {
   Products products = Products::Exact;        // what products may lose of their weights
   bool check_memory = true;                   // before anything is loaded: an error where the model cannot fit
   std::size_t memory_limit = 0;               // bytes that it may need then; 0: as many as the device has available
+  std::vector<AdapterOptions> adapters{};     // which tokens may ask for, each for one of them or none
 };
 
 /// Which of the new tokens get logits.
@@ -47,7 +49,8 @@ enum class LogitRows : std::uint8_t {
 struct SequenceTokens {
   std::int64_t sequence = 0;
   std::span<const TokenId> tokens;
-  std::int64_t logits = -1;  // of so many of its last tokens; -1: as LogitRows says
+  std::int64_t logits = -1;   // of so many of its last tokens; -1: as LogitRows says
+  std::int64_t adapter = -1;  // of DecoderModel::adapters(), the same for all tokens of a text; -1: none
 };
 
 /// A decoder with its weights and its cache. One call at a time.
@@ -56,7 +59,9 @@ class DecoderModel {
   /// Loads a Hugging Face folder (config.json, *.safetensors) or a GGUF file and compiles it for `session`. Weights are
   /// read as they are, in their own dtype or as blocks. Errors: those of read_decoder_config, of
   /// SafetensorsFolder::open or GgufFile::open, and of build_decoder; OutOfMemory, before anything is loaded, for a
-  /// model that needs more memory than there is, naming each part of it.
+  /// model that needs more memory than there is, naming each part of it; of adapters NotFound, Unsupported for kinds
+  /// that do more than add low-rank products, and BadFile naming what is missing, has another shape or belongs to no
+  /// part.
   static DecoderModel load(const std::string& path, const DecoderOptions& options = {},
                            const Session& session = Session());
   ~DecoderModel();
@@ -69,7 +74,7 @@ class DecoderModel {
   /// same bits whatever its neighbours, the calls that its tokens are spread over, and the pages, as long as a page is
   /// the whole context or a multiple of 64 tokens. Errors, which leave the sequences as they were: InvalidArgument for
   /// no tokens, ids outside the vocabulary, a sequence that is not there or named twice, logits of more tokens than a
-  /// part has, or tokens beyond the context; OutOfMemory when the pages are used up.
+  /// part has, an adapter that is not there, or tokens beyond the context; OutOfMemory when the pages are used up.
   Tensor forward(std::span<const SequenceTokens> parts, LogitRows rows = LogitRows::All);
 
   /// What a run of `tokens` behind those of sequence 0 spends its time on, kernel by kernel, one thread after the
@@ -85,6 +90,8 @@ class DecoderModel {
 
   const DecoderConfig& config() const;
   std::int64_t context() const;
+  /// The names of the adapters that are loaded.
+  const std::vector<std::string>& adapters() const;
   /// Tokens of one run at most.
   std::int64_t max_tokens() const;
   /// Where the keys and values of each sequence lie; what engines share between sequences.

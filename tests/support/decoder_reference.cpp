@@ -40,15 +40,17 @@ Tensor of_dtype(const std::vector<std::int64_t>& dims, const std::vector<float>&
   return Tensor::of<T>(dims, out);
 }
 
-}  // namespace
-
-std::vector<std::string> decoder_references() {
+std::vector<std::string> cases_in(const std::string& folder) {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_of_references()))
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".safetensors") out.push_back(entry.path().stem().string());
   std::sort(out.begin(), out.end());
   return out;
 }
+
+}  // namespace
+
+std::vector<std::string> decoder_references() { return cases_in(folder_of_references()); }
 
 std::vector<NamedTensor> drawn_weights(const std::string& list, const std::string& dtype) {
   std::vector<NamedTensor> out;
@@ -83,6 +85,20 @@ DecoderReference decoder_reference(const std::string& name) {
   for (std::int64_t i = 0; i < tokens.num_elements(); ++i) out.tokens.push_back(static_cast<TokenId>(tokens.at_i64(i)));
   out.weights = drawn_weights(text.at("weights"), text.at("dtype"));
   return out;
+}
+
+std::vector<std::string> adapter_references() { return cases_in(folder_of_references() + "/adapters"); }
+
+AdapterReference adapter_reference(const std::string& name) {
+  const auto file = SafetensorsFile::open(folder_of_references() + "/adapters/" + name + ".safetensors");
+  std::map<std::string, std::string> text(file->metadata().begin(), file->metadata().end());
+  return {name, text.at("case"), text.at("config"), SafetensorsFile::tensor(file, "logits"),
+          drawn_weights(text.at("weights"), "f32")};
+}
+
+void write_adapter(const TempDir& folder, const AdapterReference& adapter) {
+  folder.write("adapter_config.json", adapter.config);
+  write_safetensors(folder.file("adapter_model.safetensors"), adapter.weights, {{"format", "pt"}});
 }
 
 DecoderReference reference_of_wide_heads() {

@@ -29,6 +29,18 @@ DecoderReference decoder_reference(const std::string& name);
 /// The case "qwen3" with heads of 32 elements, which fit into blocks; its logits are not those of such a model.
 DecoderReference reference_of_wide_heads();
 
+/// An adapter of PEFT over one of the cases.
+struct AdapterReference {
+  std::string name, of, config;      // of: the case; adapter_config.json
+  Tensor logits;                     // F32 [T, V], of the tokens of the case
+  std::vector<NamedTensor> weights;  // F32
+};
+/// The names of all of them, sorted.
+std::vector<std::string> adapter_references();
+AdapterReference adapter_reference(const std::string& name);
+/// Writes adapter_config.json and adapter_model.safetensors.
+void write_adapter(const TempDir& folder, const AdapterReference& adapter);
+
 /// Writes config.json and the weights: one file, or `shards` of them with an index.
 void write_model(const TempDir& folder, const DecoderReference& model, std::size_t shards = 1);
 

@@ -181,6 +181,9 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED("ids 0 to 95", m.forward(negative));
   REFUSED("the context is full: sequence 0 has 0 of 8 tokens and cannot take 9 more", m.forward(many));
   const SequenceTokens twice[] = {{0, tokens}, {0, tokens}}, nowhere[] = {{1, tokens}}, below[] = {{-1, tokens}};
+  const SequenceTokens adapted[] = {{0, tokens, -1, 0}};
+  REFUSED("there is no adapter 0: the model has 0", m.forward(adapted));
+  REFUSED("has no name", DecoderModel::load(folder.path(), {.adapters = {{"", {{folder.path()}}}}}));
   const SequenceTokens few[] = {{0, tokens, 4}}, fewer[] = {{0, tokens, -2}};
   REFUSED("gets 3 tokens and wants logits of 4", m.forward(few));
   REFUSED("wants logits of -2", m.forward(fewer));
@@ -209,6 +212,7 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED(moved, m.config());
   REFUSED(moved, m.context());
   REFUSED(moved, m.max_tokens());
+  REFUSED(moved, m.adapters());
   REFUSED(moved, m.cache());
   REFUSED(moved, m.cache_bytes());
   REFUSED(moved, m.program());

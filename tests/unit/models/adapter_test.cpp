@@ -1,0 +1,336 @@
+// Low-rank adapters against logits of the Python package PEFT; several at once, beside tokens without any, over weights
+// in blocks; and what is said of adapters that do not fit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "rlx/models/decoder_model.h"
+#include "rlx/models/peft_adapter.h"
+#include "tests/support/decoder_gguf.h"
+#include "tests/support/decoder_reference.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace rlx {
+namespace {
+
+using test::adapter_reference;
+using test::AdapterReference;
+using test::contains;
+using test::error_text;
+
+constexpr double kNearPeft = 2e-5;  // of the largest logit
+
+// A case of decoder_references with adapters over it, on disk.
+class Adapted {
+ public:
+  explicit Adapted(const std::string& model) : reference(test::decoder_reference(model)) {
+    test::write_model(folder_, reference);
+  }
+  AdapterOptions option(const AdapterReference& a, double scale = 1) {
+    adapters_.push_back(std::make_unique<test::TempDir>());
+    test::write_adapter(*adapters_.back(), a);
+    return {a.name, {{adapters_.back()->path(), scale}}};
+  }
+  DecoderModel load(std::vector<AdapterOptions> adapters, DecoderOptions o = {}) const {
+    return load_from(folder_.path(), std::move(adapters), o);
+  }
+  DecoderModel load_from(const std::string& path, std::vector<AdapterOptions> adapters, DecoderOptions o = {}) const {
+    o.context = static_cast<std::int64_t>(reference.tokens.size());
+    o.adapters = std::move(adapters);
+    return DecoderModel::load(path, o);
+  }
+  std::span<const TokenId> tokens() const { return reference.tokens; }
+  test::DecoderReference reference;
+
+ private:
+  test::TempDir folder_;
+  std::vector<std::unique_ptr<test::TempDir>> adapters_;
+};
+
+Tensor run_adapted(DecoderModel& m, std::span<const TokenId> tokens, std::int64_t adapter, std::int64_t sequence = 0) {
+  const SequenceTokens part{sequence, tokens, -1, adapter};
+  return m.forward(std::span(&part, 1));
+}
+
+// As logit_error, of the reference's model with the adapter's logits.
+double adapter_error(const Tensor& got, test::DecoderReference model, const Tensor& logits, std::int64_t first = 0) {
+  model.logits = logits;
+  return test::logit_error(got, model, first);
+}
+
+bool same_bits(const Tensor& a, std::int64_t first, const Tensor& b) {
+  if (a.dim(1) != b.dim(1) || first + b.dim(0) > a.dim(0)) return false;
+  const auto x = a.values<float>().subspan(static_cast<std::size_t>(first * a.dim(1)), b.values<float>().size());
+  return std::memcmp(x.data(), b.values<float>().data(), x.size_bytes()) == 0;
+}
+
+NamedTensor& half_of(AdapterReference& a, const std::string& name) {
+  const auto at = std::find_if(a.weights.begin(), a.weights.end(),
+                               [&](const NamedTensor& w) { return w.name == "base_model.model." + name; });
+  REQUIRE(at != a.weights.end());
+  return *at;
+}
+
+}  // namespace
+
+TEST_CASE("adapters: logits are PEFT's, at once and in steps, and those of the model itself without one") {
+  std::set<std::string> models;
+  for (const std::string& name : test::adapter_references()) {
+    CAPTURE(name);
+    const AdapterReference a = adapter_reference(name);
+    Adapted base(a.of);
+    models.insert(a.of);
+    DecoderModel plain = base.load({}), m = base.load({base.option(a)});
+    REQUIRE(m.adapters() == std::vector<std::string>{name});
+    CHECK(adapter_error(run_adapted(m, base.tokens(), 0), base.reference, a.logits) <= kNearPeft);
+    CHECK(adapter_error(plain.forward(base.tokens()), base.reference, a.logits) > 1e-2);  // it changes something
+    m.reset(), plain.reset();
+    CHECK(same_bits(m.forward(base.tokens()), 0, plain.forward(base.tokens())));
+    m.reset();
+    double worst = 0;
+    for (std::size_t at = 0, n = 1; at < base.tokens().size(); at += n, n = 1 + at % 3) {
+      n = std::min(n, base.tokens().size() - at);
+      const double error = adapter_error(run_adapted(m, base.tokens().subspan(at, n), 0), base.reference, a.logits,
+                                         static_cast<std::int64_t>(at));
+      if (!(error <= worst)) worst = error;
+    }
+    CHECK(worst <= kNearPeft);
+  }
+  CHECK(models.size() >= 8);
+}
+
+TEST_CASE("adapters: several in one run, each token with its own") {
+  Adapted base("llama2");
+  std::vector<AdapterOptions> all;
+  std::vector<AdapterReference> references;
+  for (const char* name : {"llama_qv", "llama_all", "llama_regex", "llama_layers"}) {
+    references.push_back(adapter_reference(name));
+    all.push_back(base.option(references.back()));
+  }
+  DecoderOptions o;
+  o.sequences = 6;
+  DecoderModel m = base.load(all, o), plain = base.load({}, o);
+  std::vector<Tensor> alone;
+  for (std::int64_t i = -1; i < 4; ++i) {
+    alone.push_back(run_adapted(m, base.tokens(), i));
+    m.reset();
+    if (i >= 0) {
+      const auto at = static_cast<std::size_t>(i);
+      CHECK(adapter_error(alone.back(), base.reference, references[at].logits) <= kNearPeft);
+    }
+  }
+  CHECK(same_bits(plain.forward(base.tokens()), 0, alone[0]));
+  // Sequences at different places of the text, in pieces that a run cuts.
+  const std::int64_t adapters[] = {2, -1, 0, 1, 3, 2};
+  std::size_t done[6] = {};
+  for (int round = 0; round < 4; ++round) {
+    std::vector<SequenceTokens> parts;
+    for (std::size_t s = 0; s < 6; ++s) {
+      const std::size_t count = 1 + (s * 5 + static_cast<std::size_t>(round) * 3) % 11;
+      parts.push_back({static_cast<std::int64_t>(s), base.tokens().subspan(done[s], count), -1, adapters[s]});
+    }
+    const Tensor got = m.forward(parts);
+    std::int64_t row = 0;
+    for (std::size_t s = 0; s < 6; ++s) {
+      const auto count = static_cast<std::int64_t>(parts[s].tokens.size());
+      const Tensor& want = alone[static_cast<std::size_t>(adapters[s] + 1)];
+      const auto width = static_cast<std::size_t>(want.dim(1));
+      const auto rows = want.values<float>().subspan(done[s] * width, static_cast<std::size_t>(count) * width);
+      CHECK(same_bits(got, row, Tensor::of<float>({count, want.dim(1)}, rows)));
+      row += count, done[s] += static_cast<std::size_t>(count);
+    }
+  }
+  const SequenceTokens beyond[] = {{0, base.tokens().first(1), -1, 4}}, below[] = {{0, base.tokens().first(1), -1, -2}};
+  CHECK(contains(error_text([&] { (void)m.forward(beyond); }), "there is no adapter 4: the model has 4"));
+  CHECK(contains(error_text([&] { (void)m.forward(below); }), "there is no adapter -2"));
+}
+
+TEST_CASE("adapters: parts are added up, each with its scale") {
+  Adapted base("llama2");
+  AdapterReference one = adapter_reference("llama_qv"), two = adapter_reference("llama_all");
+  AdapterOptions both = base.option(one, 0.5);
+  both.parts.push_back(base.option(two, -2).parts[0]);
+  // The same as one adapter: ranks behind each other, scales in the second half.
+  AdapterReference sum = two;
+  const auto number = [](const NamedTensor& w, std::int64_t i) { return static_cast<float>(w.tensor.at(i)); };
+  for (NamedTensor& w : sum.weights) {
+    if (!w.name.ends_with("lora_A.weight")) continue;
+    const std::string module = w.name.substr(0, w.name.size() - std::string_view("lora_A.weight").size());
+    NamedTensor& b = *std::find_if(sum.weights.begin(), sum.weights.end(),
+                                   [&](const NamedTensor& x) { return x.name == module + "lora_B.weight"; });
+    const auto other =
+        std::find_if(one.weights.begin(), one.weights.end(), [&](const NamedTensor& x) { return x.name == w.name; });
+    const std::int64_t r = w.tensor.dim(0), in = w.tensor.dim(1), out = b.tensor.dim(0);
+    const std::int64_t more = other == one.weights.end() ? 0 : other->tensor.dim(0);
+    const bool q1 = contains(module, "layers.1.self_attn.q_proj"), up = contains(module, "mlp.up_proj");
+    REQUIRE(r == (q1 ? 2 : contains(module, "down_proj") ? 5 : 3));
+    std::vector<float> a, wide;
+    for (std::int64_t i = 0; i < r * in; ++i) a.push_back(number(w, i));
+    for (std::int64_t i = 0; i < more * in; ++i) a.push_back(number(*other, i));
+    for (std::int64_t n = 0; n < out; ++n) {
+      for (std::int64_t i = 0; i < r; ++i)
+        wide.push_back(number(b, n * r + i) * -2 * (up ? 20.0F : 8.0F) / static_cast<float>(r));
+      for (std::int64_t i = 0; i < more; ++i) wide.push_back(number(*std::next(other), n * more + i) * 0.5F * 6 / 4);
+    }
+    w.tensor = Tensor::of<float>({r + more, in}, a);
+    b.tensor = Tensor::of<float>({out, r + more}, wide);
+  }
+  sum.config = R"({"peft_type":"LORA","r":3,"lora_alpha":3,"target_modules":"ALL-linear","rank_pattern":{)"
+               R"("layers.0.self_attn.[qv]_proj":7,"layers.2.self_attn.[qv]_proj":7,"layers.1.self_attn.q_proj":6,)"
+               R"("layers.1.self_attn.v_proj":7,"down_proj":5},"alpha_pattern":{"layers.0.self_attn.[qv]_proj":7,)"
+               R"("layers.2.self_attn.[qv]_proj":7,"layers.1.self_attn.q_proj":6,"layers.1.self_attn.v_proj":7,)"
+               R"("down_proj":5}})";
+  DecoderModel m = base.load({both, base.option(sum)});
+  const Tensor added = run_adapted(m, base.tokens(), 0);
+  m.reset();
+  CHECK(adapter_error(run_adapted(m, base.tokens(), 1), base.reference, added) <= kNearPeft);
+  CHECK(adapter_error(added, base.reference, two.logits) > 1e-2);
+  // A scale of 0 is the model, but for signs of zeros.
+  DecoderModel off = base.load({base.option(two, 0)});
+  CHECK(test::logit_error(run_adapted(off, base.tokens(), 0), base.reference) <= kNearPeft);
+}
+
+TEST_CASE("adapters: over GGUF files, whose rows and names differ, and over weights in blocks") {
+  for (const char* name : {"llama_all", "qwen3_bf16"}) {
+    CAPTURE(name);
+    const AdapterReference a = adapter_reference(name);
+    Adapted base(a.of);
+    const test::TempDir folder;
+    const std::string bytes = test::decoder_gguf(base.reference);
+    folder.write("f32.gguf", bytes);
+    DecoderModel m = base.load_from(folder.file("f32.gguf"), {base.option(a)});
+    CHECK(adapter_error(run_adapted(m, base.tokens(), 0), base.reference, a.logits) <= kNearPeft);
+    folder.write("q8_0.gguf", test::with_blocks(bytes, QuantScheme::Q8_0));
+    DecoderModel blocks = base.load_from(folder.file("q8_0.gguf"), {base.option(a)}),
+                 plain = base.load_from(folder.file("q8_0.gguf"), {});
+    const double near = adapter_error(run_adapted(blocks, base.tokens(), 0), base.reference, a.logits);
+    CHECK(near < 0.2);
+    CHECK(near < adapter_error(plain.forward(base.tokens()), base.reference, a.logits) / 2);
+    blocks.reset(), plain.reset();
+    CHECK(same_bits(blocks.forward(base.tokens()), 0, plain.forward(base.tokens())));
+  }
+  Adapted phi("phi3");
+  const test::TempDir folder;
+  folder.write("m.gguf", test::decoder_gguf(phi.reference));
+  CHECK(
+      contains(error_text([&] { (void)phi.load_from(folder.file("m.gguf"), {phi.option(adapter_reference("phi3"))}); }),
+               "adapters of a phi3 in GGUF are not known"));
+}
+
+TEST_CASE("adapters: GPT-2 whose file has names without their prefix") {
+  const AdapterReference a = adapter_reference("gpt2");
+  Adapted base("gpt2");
+  test::DecoderReference cut = base.reference;
+  for (NamedTensor& w : cut.weights) w.name = w.name.substr(std::string_view("transformer.").size());
+  const test::TempDir folder;
+  test::write_model(folder, cut);
+  DecoderModel m = base.load_from(folder.path(), {base.option(a)});
+  CHECK(adapter_error(run_adapted(m, base.tokens(), 0), base.reference, a.logits) <= kNearPeft);
+}
+
+TEST_CASE("adapters: what does not fit is named") {
+  Adapted base("llama2");
+  const AdapterReference good = adapter_reference("llama_qv");
+  const auto message = [&](const std::function<void(AdapterReference&)>& spoil) {
+    AdapterReference bad = good;
+    spoil(bad);
+    return error_text([&] { (void)base.load({base.option(bad)}); });
+  };
+  const std::string q0 = "model.layers.0.self_attn.q_proj";
+  const auto erase = [&](AdapterReference& a, const std::string& name) {
+    const std::string whole = half_of(a, name).name;
+    std::erase_if(a.weights, [&](const NamedTensor& w) { return w.name == whole; });
+  };
+  std::string text = message([&](AdapterReference& a) { erase(a, q0 + ".lora_B.weight"); });
+  CHECK(contains(text, "'" + q0 + "' has lora_A without lora_B"));
+  text = message([&](AdapterReference& a) { erase(a, q0 + ".lora_A.weight"); });
+  CHECK(contains(text, "'" + q0 + "' has lora_B without lora_A"));
+  text = message([&](AdapterReference& a) {
+    erase(a, q0 + ".lora_A.weight");
+    erase(a, q0 + ".lora_B.weight");
+  });
+  CHECK(contains(text, "'" + q0 + "' is one of the target modules 'q_proj', 'v_proj', but has no matrices"));
+  text = message([&](AdapterReference& a) {
+    half_of(a, q0 + ".lora_A.weight").tensor = Tensor::zeros(Shape({4, 47}, DType::F32));
+  });
+  CHECK(contains(text, "'" + q0 + "' has lora_A [4, 47] and lora_B [64, 4], expected [rank, 48] and [64, rank]"));
+  text = message([&](AdapterReference& a) {
+    half_of(a, q0 + ".lora_A.weight").tensor = Tensor::zeros(Shape({3, 48}, DType::F32));
+  });
+  CHECK(contains(text, "'" + q0 + "' has lora_A of rank 3, lora_B of rank 4, and the configuration says 4"));
+  text = message(
+      [&](AdapterReference& a) { half_of(a, q0 + ".lora_A.weight").tensor = Tensor::zeros(Shape({4}, DType::F32)); });
+  CHECK(contains(text, "lora_A.weight' is [4], expected a matrix"));
+  text = message([&](AdapterReference& a) {
+    half_of(a, q0 + ".lora_A.weight").tensor = Tensor::zeros(Shape({4, 48}, DType::I32));
+  });
+  CHECK(contains(text, "holds i32, expected floats"));
+  text = message([&](AdapterReference& a) {
+    for (const char* half : {".lora_A.weight", ".lora_B.weight"})
+      half_of(a, q0 + half).name = std::string("base_model.model.model.layers.7.self_attn.q_proj") + half;
+  });
+  CHECK(
+      contains(text, "'model.layers.7.self_attn.q_proj' is no part of a llama of 3 layers that an adapter can change"));
+  CHECK(contains(text, "'" + q0 + "' is one of the target modules"));
+  const auto named = [&](const std::string& name) {
+    return message([&](AdapterReference& a) { half_of(a, q0 + ".lora_A.weight").name = name; });
+  };
+  CHECK(contains(named("something"), "the tensor 'something' is no half of an adapter"));
+  CHECK(contains(named("base_model.model.model.embed_tokens.lora_embedding_A"), "changes an embedding"));
+  CHECK(contains(named("base_model.model." + q0 + ".lora_magnitude_vector"), "belongs to DoRA"));
+  CHECK(contains(named("base_model.model." + q0 + ".lora_B.bias"), "is a bias of a half"));
+  CHECK(contains(named("base_model.model.lm_head.base_layer.weight"), "is a whole matrix of the model"));
+
+  const auto config = [&](const std::string& from, const std::string& to) {
+    return message([&](AdapterReference& a) {
+      const std::size_t at = a.config.find(from);
+      REQUIRE(at != std::string::npos);
+      a.config.replace(at, from.size(), to);
+    });
+  };
+  CHECK(contains(config("\"r\":4", "\"r\":5"), "the configuration says 5"));
+  CHECK(contains(config("\"r\":4", "\"r\":0"), "\"r\""));
+  CHECK(contains(config("\"q_proj\",", "\"k_proj\","),
+                 "'" + q0 + "' has matrices, but is none of the target modules 'k_proj', 'v_proj'"));
+  text = config("[\"q_proj\",\"v_proj\"]", "[\"query\",\"value\"]");
+  CHECK(contains(text, "the target modules 'query', 'value' are none of a llama of 3 layers"));
+  CHECK(contains(text, "called otherwise than '" + q0 + "'"));
+  CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "\"(\""), "target_modules"));
+  CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "null"), "\"target_modules\" is missing"));
+  CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "[1]"), "target_modules"));
+  CHECK(contains(config("\"use_dora\":false", "\"use_dora\":true"), "\"use_dora\" is set"));
+  CHECK(
+      contains(config("\"modules_to_save\":null", "\"modules_to_save\":[\"lm_head\"]"), "\"modules_to_save\" is set"));
+  CHECK(contains(config("\"lora_bias\":false", "\"lora_bias\":true"), "\"lora_bias\" is set"));
+  CHECK(contains(config("\"bias\":\"none\"", "\"bias\":\"all\""), "\"bias\" is \"all\""));
+  CHECK(contains(config("\"peft_type\":\"LORA\"", "\"peft_type\":\"IA3\""), "\"peft_type\" is \"IA3\""));
+  CHECK(contains(config("\"init_lora_weights\":true", "\"init_lora_weights\":\"pissa\""),
+                 "changes the weights of the model"));
+  CHECK(contains(config("\"rank_pattern\":{}", "\"rank_pattern\":{\"q_proj\":2.5}"),
+                 "\"rank_pattern\" gives \"q_proj\" 2.5"));
+  CHECK(contains(config("{", "["), "adapter_config.json"));
+
+  const auto loads = [&](std::vector<AdapterOptions> adapters) {
+    return error_text([&] { (void)base.load(std::move(adapters)); });
+  };
+  AdapterOptions option = base.option(good);
+  CHECK(contains(loads({option, option}), "two adapters are called 'llama_qv'"));
+  CHECK(contains(loads({{"", option.parts}}), "has no name"));
+  CHECK(contains(loads({{"empty", {}}}), "'empty' has no parts"));
+  option.parts[0].scale = std::numeric_limits<double>::quiet_NaN();
+  CHECK(contains(loads({option}), "the scale of the adapter"));
+  const test::TempDir folder;
+  CHECK(contains(loads({{"x", {{folder.path()}}}}), "holds no adapter_config.json"));
+  folder.write("adapter_config.json", good.config);
+  CHECK(contains(loads({{"x", {{folder.path()}}}}), "holds no adapter_model.safetensors"));
+  folder.write("adapter_model.bin", "PK");
+  CHECK(contains(loads({{"x", {{folder.path()}}}}), "pickle"));
+}
+
+}  // namespace rlx
