@@ -21,7 +21,7 @@ constexpr std::int64_t kMostDrafted = 1 << 10;
   throw Error(Diagnostic{ErrorCode::InvalidArgument, std::move(message), "speculative decoding", std::move(hint)});
 }
 
-void check_vocabulary(const DraftModel& draft, const DecoderModel& model, const Tokenizer* tokenizer) {
+void check_draft_vocabulary(const DraftModel& draft, const DecoderModel& model, const Tokenizer* tokenizer) {
   const std::string hint = "a draft model must have the vocabulary of the model that it drafts for";
   const std::int64_t drafts = draft.decoder.config().vocab_size, all = model.config().vocab_size;
   const auto named = [](const DecoderModel& m) {
@@ -44,6 +44,44 @@ void check_vocabulary(const DraftModel& draft, const DecoderModel& model, const 
                                ", and '", *mine, "' to the model, a ", named(model)),
                    hint);
   }
+}
+
+// Where a draft stands in the answer that it goes on with.
+class DraftCourse {
+ public:
+  explicit DraftCourse(const DraftPlace& place) : ends_(place.ends) {
+    if (place.grammar) grammar_.emplace(*place.grammar);
+  }
+  /// The tokens that may follow; empty: all. Throws when there are none.
+  std::span<const std::uint32_t> mask() { return grammar_ ? grammar_->mask() : std::span<const std::uint32_t>(); }
+  /// Goes on with a token of the mask; false when nothing may follow it.
+  bool accept(TokenId token) {
+    if (std::find(ends_.begin(), ends_.end(), token) != ends_.end()) return false;
+    if (grammar_) (void)grammar_->accept(token);
+    return !grammar_ || !grammar_->must_end();
+  }
+
+ private:
+  std::span<const TokenId> ends_;
+  std::optional<AnswerGrammar> grammar_{};
+};
+
+// The beginning of a draft that the answer could have.
+void cut_draft(const DraftPlace& place) {
+  std::vector<TokenId>& tokens = place.draft->tokens;
+  DraftCourse course(place);
+  std::size_t kept = 0;
+  try {
+    while (kept < tokens.size()) {
+      const std::span<const std::uint32_t> mask = course.mask();
+      const auto v = static_cast<std::size_t>(tokens[kept]);
+      if (!mask.empty() && (mask[v / 32] >> (v % 32) & 1U) == 0) break;
+      if (!course.accept(tokens[kept++])) break;
+    }
+  } catch (const Error&) {
+    // no token may follow
+  }
+  tokens.resize(kept);
 }
 
 // A sampler that draws ahead, and forgets all of it in the end.
@@ -121,7 +159,7 @@ Drafter::Drafter(const DraftOptions& options, std::optional<DraftModel> draft, c
     refuse_draft(concat_text("the draft model has a cache for ", sequences, sequences == 1 ? " sequence" : " sequences",
                              ", the model for ", wanted),
                  "load it with as many (DecoderOptions::sequences)");
-  check_vocabulary(*draft, model, tokenizer);
+  check_draft_vocabulary(*draft, model, tokenizer);
   model_.emplace(std::move(draft->decoder));
   prefixes_.emplace(model_->cache().pool());
   batches_.emplace(model_->max_tokens(), sequences);
@@ -133,7 +171,10 @@ void Drafter::draft(std::span<const DraftPlace> places) {
     p.draft->drop();
     if (p.answers && options_.lookup > 0) {
       const std::int64_t count = p.draft->lookup.next(p.most);
-      if (count > 0) p.draft->tokens = lookup_draft(p.sampler->sequence(), options_.lookup, count);
+      if (count > 0) {
+        p.draft->tokens = lookup_draft(p.sampler->sequence(), options_.lookup, count);
+        cut_draft(p);
+      }
       if (!p.draft->tokens.empty()) {
         p.draft->source = &p.draft->lookup;
         continue;
@@ -184,6 +225,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
   struct Drawing {
     const DraftPlace* place;
     DrawsAhead ahead;
+    DraftCourse course;
   };
   std::vector<Drawing> drawing;
   std::vector<SequenceTokens> parts;
@@ -209,7 +251,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
     if (!add(p, e.cached, e.query, draws))
       cache.truncate(p.sequence, 0);  // if all kept what they have while they wait for pages, all would wait for ever
     else if (draws)
-      drawing.push_back({&p, DrawsAhead(*p.sampler)});
+      drawing.push_back({&p, DrawsAhead(*p.sampler), DraftCourse(p)});
   }
 
   std::vector<float> row(static_cast<std::size_t>(vocab_), -std::numeric_limits<float>::infinity());
@@ -222,11 +264,12 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
       const auto values = logits.values<float>().subspan(i * width, width);
       std::copy_n(values.begin(), std::min(width, row.size()), row.begin());
       try {
-        p.draft->tokens.push_back(p.sampler->draw(row));
+        p.draft->tokens.push_back(p.sampler->draw(row, drawing[i].course.mask()));
+        p.sampler->accept(p.draft->tokens.back());
+        if (!drawing[i].course.accept(p.draft->tokens.back())) continue;
       } catch (const Error&) {
-        continue;  // the draft ends where this model knows no token; an answer does not fail by it
+        continue;  // the draft ends where no token can follow; an answer does not fail by it
       }
-      p.sampler->accept(p.draft->tokens.back());
       if (static_cast<std::int64_t>(p.draft->tokens.size()) == p.most) continue;
       const auto size = static_cast<std::int64_t>(p.sampler->sequence().size());
       if (add(p, size - 1, 1, true)) more.push_back(std::move(drawing[i]));

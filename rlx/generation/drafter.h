@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "rlx/generation/answer_grammar.h"
 #include "rlx/generation/batch.h"
 #include "rlx/generation/draft.h"
 #include "rlx/generation/prefix_cache.h"
@@ -49,6 +50,8 @@ struct DraftPlace {
   bool answers = false;        // false: its prompt is still being run, and the draft model is to run it too
   std::int64_t most = 0;       // tokens of a draft
   Draft* draft = nullptr;
+  std::span<const TokenId> ends{};         // tokens that end the answer: nothing is drafted behind one
+  const AnswerGrammar* grammar = nullptr;  // null: none
 };
 
 /// Makes the drafts of an engine, and keeps the cache of the draft model in step with the requests.

@@ -151,7 +151,8 @@ struct Engine::Impl {
     std::int64_t answering = 0;
     for (Request& r : requests) {
       if (r.sequence < 0 || r.cancelled) continue;
-      places.push_back({&r.sampler, r.sequence, answers(r), 0, &r.draft});
+      places.push_back(
+          {&r.sampler, r.sequence, answers(r), 0, &r.draft, r.options.stop_tokens, r.grammar ? &*r.grammar : nullptr});
       answering += places.back().answers;
       if (!places.back().answers) continue;
       std::int64_t room = model.context() - r.size();

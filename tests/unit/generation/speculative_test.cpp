@@ -11,9 +11,11 @@
 #include "rlx/formats/json.h"
 #include "rlx/generation/drafter.h"
 #include "rlx/generation/engine.h"
+#include "rlx/generation/json_schema.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_model.h"
 
 namespace rlx {
 namespace {
@@ -56,11 +58,11 @@ void set_vocabulary(test::DecoderReference& r, std::int64_t size) {
   r.config.replace(r.config.find(key), key.size(), "\"vocab_size\":" + std::to_string(size));
 }
 
-struct Said {
+struct SaidTokens {
   std::vector<TokenId> tokens{};
   std::string text{};
   FinishReason finish = FinishReason::None;
-  friend bool operator==(const Said&, const Said&) = default;
+  friend bool operator==(const SaidTokens&, const SaidTokens&) = default;
 };
 
 // What a request wants, and after how many steps it comes.
@@ -70,16 +72,16 @@ struct Wish {
   int comes = 0;
 };
 
-std::vector<Said> say(Engine& e, const std::vector<Wish>& wishes) {
+std::vector<SaidTokens> say_all(Engine& e, const std::vector<Wish>& wishes) {
   std::map<RequestId, std::size_t> of;
-  std::vector<Said> said(wishes.size());
+  std::vector<SaidTokens> said(wishes.size());
   std::size_t next = 0;
   for (int steps = 0; next < wishes.size() || !e.idle(); ++steps) {
     REQUIRE(steps < 5000);
     for (; next < wishes.size() && wishes[next].comes <= steps; ++next)
       of[e.submit(wishes[next].prompt, wishes[next].options)] = next;
     for (const GenerationEvent& event : e.step()) {
-      Said& one = said[of.at(event.request)];
+      SaidTokens& one = said[of.at(event.request)];
       CHECK(one.finish == FinishReason::None);  // nothing comes behind the end
       if (event.token >= 0) one.tokens.push_back(event.token);
       one.text += event.text;
@@ -171,7 +173,7 @@ TEST_CASE("speculation: every token is the one without it, for all samplers, bat
     EngineOptions plain = with_drafts(0, 0);
     plain.prefix_cache = c.prefixes;
     Engine without(model.load(o), nullptr, plain);
-    const std::vector<Said> wanted = say(without, wishes);
+    const std::vector<SaidTokens> wanted = say_all(without, wishes);
     struct Drafts {
       std::int64_t tokens, lookup;
       const DraftedModel* model;
@@ -185,7 +187,7 @@ TEST_CASE("speculation: every token is the one without it, for all samplers, bat
       std::optional<DraftModel> draft;
       if (d.model) draft = DraftModel{d.model->load(o)};
       Engine e(model.load(o), nullptr, with, std::move(draft));
-      for (int round = 0; round < 2; ++round) CHECK(say(e, wishes) == wanted);
+      for (int round = 0; round < 2; ++round) CHECK(say_all(e, wishes) == wanted);
       const EngineStatistics& s = e.statistics();
       if (c.max_tokens > 3 && d.lookup < 3) CHECK(s.drafted_tokens > 0);
       CHECK(s.accepted_tokens <= s.drafted_tokens);
@@ -207,17 +209,17 @@ TEST_CASE("speculation: a model that drafts for itself is always right, one of t
   o.sequences = 3;
   Engine plain(model.load(o), nullptr);
   const std::vector<Wish> greedy = greedy_wishes(3, 40);
-  const std::vector<Said> wanted = say(plain, greedy);
+  const std::vector<SaidTokens> wanted = say_all(plain, greedy);
   // An answer that says one thing again and again is found in itself.
   std::vector<Wish> one_thing = greedy;
   for (Wish& w : one_thing) w.options.sampling.logit_bias = {{7, 100.0F}};
   Engine back(model.load(o), nullptr, with_drafts(8, 2));
-  CHECK(say(back, one_thing) == say(plain, one_thing));
+  CHECK(say_all(back, one_thing) == say_all(plain, one_thing));
   CHECK(back.statistics().accepted_tokens == back.statistics().drafted_tokens);
   CHECK(back.statistics().runs < 12);
 
   Engine itself(model.load(o), nullptr, with_drafts(8, 0), DraftModel{model.load(o)});
-  CHECK(say(itself, greedy) == wanted);
+  CHECK(say_all(itself, greedy) == wanted);
   CHECK(itself.statistics().drafted_tokens > 80);
   CHECK(itself.statistics().accepted_tokens == itself.statistics().drafted_tokens);
   CHECK(itself.statistics().runs < 10);
@@ -225,12 +227,12 @@ TEST_CASE("speculation: a model that drafts for itself is always right, one of t
   std::vector<Wish> drawn = greedy;
   for (Wish& w : drawn) w.options.sampling = {.temperature = 1.5F, .seed = 11};
   Engine also_itself(model.load(o), nullptr, with_drafts(8, 0), DraftModel{model.load(o)});
-  CHECK(say(also_itself, drawn) == say(plain, drawn));
+  CHECK(say_all(also_itself, drawn) == say_all(plain, drawn));
   CHECK(also_itself.statistics().accepted_tokens == also_itself.statistics().drafted_tokens);
   CHECK(also_itself.statistics().drafted_tokens > 80);
 
   Engine wrong(model.load(o), nullptr, with_drafts(8, 0), DraftModel{opposite.load(o)});
-  CHECK(say(wrong, greedy) == wanted);
+  CHECK(say_all(wrong, greedy) == wanted);
   CHECK(wrong.statistics().accepted_tokens == 0);
   CHECK(wrong.statistics().drafted_tokens > 0);
   CHECK(wrong.statistics().drafted_tokens < 30);  // of 120 places: it is asked less and less
@@ -240,7 +242,7 @@ TEST_CASE("speculation: a model that drafts for itself is always right, one of t
 TEST_CASE("speculation: answers end where they would") {
   const DraftedModel model("llama2");
   const auto answer = [&](Engine& e, const GenerationOptions& options) {
-    return say(e, {Wish{{1, 2, 3}, options}})[0];
+    return say_all(e, {Wish{{1, 2, 3}, options}})[0];
   };
   DecoderOptions o;
   o.context = 40;
@@ -248,7 +250,7 @@ TEST_CASE("speculation: answers end where they would") {
   Engine e(model.load(o), nullptr, with_drafts(16, 0), DraftModel{model.load(o)});
   GenerationOptions options;
   options.sampling.temperature = 0;
-  const Said full = answer(plain, options);
+  const SaidTokens full = answer(plain, options);
   CHECK(full.tokens.size() == 37);
   CHECK(full.finish == FinishReason::ContextFull);
   CHECK(answer(e, options) == full);
@@ -289,13 +291,13 @@ TEST_CASE("speculation: text and stop strings") {
   GenerationOptions options;
   options.sampling.temperature = 0;
   options.max_new_tokens = 40;
-  const Said all = say(plain, {Wish{{1, 2}, options}})[0];
+  const SaidTokens all = say_all(plain, {Wish{{1, 2}, options}})[0];
   CHECK(all.text.size() >= 40);
   for (const std::size_t at : {3U, 11U, 20U, 29U}) {
     options.stop = {all.text.substr(at, 3)};
-    const Said stopped = say(plain, {Wish{{1, 2}, options}})[0];
+    const SaidTokens stopped = say_all(plain, {Wish{{1, 2}, options}})[0];
     CHECK(stopped.finish == FinishReason::StopString);
-    CHECK(say(e, {Wish{{1, 2}, options}})[0] == stopped);
+    CHECK(say_all(e, {Wish{{1, 2}, options}})[0] == stopped);
   }
   options.stop.clear();
   // The first piece is enough: what the same run brought behind it is not wanted.
@@ -306,6 +308,41 @@ TEST_CASE("speculation: text and stop strings") {
   CHECK(first == all.text.substr(0, first.size()));
   CHECK(first.size() < all.text.size());
   CHECK(e.idle());
+}
+
+TEST_CASE("speculation: drafts keep to the grammar of their request, and to the end of it") {
+  const test::TempDir folder;
+  test::write_text_model(folder);
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(folder.path());
+  DecoderOptions o;
+  o.context = 128, o.sequences = 2;
+  const auto load = [&] { return DecoderModel::load(folder.path(), o); };
+  GenerationOptions options;
+  options.stop_tokens = {2};
+  options.grammar = json_schema_grammar(R"({"type":"object","properties":{"a":{"enum":["xy","xz"]},"list":{"type":)"
+                                        R"("array","items":{"type":"integer","maximum":99},"minItems":9}},)"
+                                        R"("required":["a","list"],"additionalProperties":false})");
+  std::vector<Wish> wishes;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    options.sampling.seed = seed;
+    options.sampling.temperature = seed % 2 ? 0.9F : 0.0F;
+    options.max_new_tokens = seed == 5 ? 7 : 0;
+    wishes.push_back({{1, static_cast<TokenId>(20 + seed)}, options});
+  }
+  Engine plain(load(), tokenizer);
+  const std::vector<SaidTokens> wanted = say_all(plain, wishes);
+  int complete = 0;
+  for (const SaidTokens& s : wanted)
+    complete += s.finish == FinishReason::GrammarEnd || s.finish == FinishReason::StopToken;
+  CHECK(complete > 0);
+  Engine itself(load(), tokenizer, with_drafts(6, 0), DraftModel{load(), tokenizer});
+  CHECK(say_all(itself, wishes) == wanted);
+  // Each draft is what the answer says, also where it ends: nothing is drafted behind that.
+  CHECK(itself.statistics().accepted_tokens == itself.statistics().drafted_tokens);
+  CHECK(itself.statistics().runs < plain.statistics().runs / 2);
+  Engine back(load(), tokenizer, with_drafts(6, 1));
+  CHECK(say_all(back, wishes) == wanted);
+  CHECK(back.statistics().drafted_tokens > 0);
 }
 
 TEST_CASE("speculation: draft models of another width, a shorter context, few pages, or no sense") {
@@ -328,11 +365,11 @@ TEST_CASE("speculation: draft models of another width, a shorter context, few pa
   std::vector<Wish> wishes = greedy_wishes(4, 40);
   wishes[3].prompt = {90, 91, 92};  // which the narrow one does not know
   Engine plain(model.load(o), nullptr);
-  const std::vector<Said> wanted = say(plain, wishes);
+  const std::vector<SaidTokens> wanted = say_all(plain, wishes);
   const auto said = [&](DraftModel draft) {
     Engine e(model.load(o), tokens, with_drafts(8, 0), std::move(draft));
-    std::vector<Said> out = say(e, wishes);
-    for (Said& s : out) s.text.clear();
+    std::vector<SaidTokens> out = say_all(e, wishes);
+    for (SaidTokens& s : out) s.text.clear();
     CHECK(out == wanted);
     return e.statistics();
   };
@@ -364,6 +401,41 @@ TEST_CASE("speculation: draft models of another width, a shorter context, few pa
   CHECK(contains(bad(-1, 0), "a draft of -1 tokens"));
   CHECK(contains(bad(5000, 0), "a draft of 5000 tokens"));
   CHECK(contains(bad(1, -2), "lookup is -2"));
+}
+
+TEST_CASE("speculation: a draft does not remember wrong ones, nor another request") {
+  const DraftedModel model("llama2");
+  const DecoderModel target = model.load();
+  const auto drafts = [&](Drafter& d, Sampler& s) {
+    Draft draft;
+    DraftPlace place{&s, 0, true, 8, &draft};
+    std::vector<TokenId> all;
+    for (int i = 0; i < 2; ++i) {  // the second one is longer
+      d.draft(std::span(&place, 1));
+      all.insert(all.end(), draft.tokens.begin(), draft.tokens.end());
+      draft.judge(static_cast<std::int64_t>(draft.tokens.size()));
+    }
+    return all;
+  };
+  SamplingOptions greedy;
+  greedy.temperature = 0;
+  Drafter used({}, DraftModel{model.load({.page = 4})}, target, nullptr);
+  for (const TokenId first : {1, 2, 1}) {
+    CAPTURE(first);
+    Sampler s(greedy);
+    s.accept(std::vector<TokenId>{first, 9, 4, 30, 31, 8});
+    const std::vector<TokenId> wrong = drafts(used, s);
+    CHECK(wrong.size() == 6);
+    CHECK(s.sequence().size() == 6);
+    // Other tokens come, without a draft for some time: more of them than were drafted.
+    s.accept((wrong[0] + 1) % 96);
+    used.truncate(0, static_cast<std::int64_t>(s.sequence().size()) - 1);
+    for (TokenId t = 50; t < 60; ++t) s.accept(t);
+    Drafter fresh({}, DraftModel{model.load({.page = 4})}, target, nullptr);
+    const std::vector<TokenId> wanted = drafts(fresh, s);
+    CHECK(drafts(used, s) == wanted);
+    used.leave(0, s.sequence());
+  }
 }
 
 TEST_CASE("speculation: drafts by looking back") {
