@@ -283,6 +283,8 @@ ADAPTERS = {
     "granite": ("granite", dict(r=4, lora_alpha=8, target_modules="all-linear")),
     "deepseek_v2": ("deepseek_v2", dict(r=4, lora_alpha=8, target_modules=["q_a_proj", "q_b_proj", "o_proj",
                     "kv_a_proj_with_mqa"])),
+    "qwen3_moe": ("qwen3_moe", dict(r=3, lora_alpha=6, target_modules="all-linear",
+                  exclude_modules=r".*layers\.2\.mlp\.experts\.[13]\.up_proj")),
     "qwen3_bf16": ("qwen3", dict(r=4, lora_alpha=8, target_modules=["k_proj", "down_proj"])),
 }  # fmt: skip
 

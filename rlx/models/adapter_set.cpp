@@ -61,30 +61,45 @@ std::optional<AdapterSet::Halves> AdapterSet::take(Part& part, const Module& mod
   return Halves{std::move(*a), std::move(*b), part.scale * file.scale(module.name)};
 }
 
-Expr AdapterSet::add(Expr y, Expr x, const std::string& stored, Expr ids, bool head) {
+Expr AdapterSet::add_experts(Expr y, Expr x, std::span<const std::string> stored, Expr which, Expr ids) {
+  Graph& g = y.graph();
+  const Expr groups = ids * static_cast<std::int64_t>(stored.size()) + g.cast(which, DType::I32);
+  return add_products(y, x, stored, g.where(g.ge(ids, 0), groups, -1), ids, false);
+}
+
+// Group adapter * stored.size() + m is of the matrix stored[m].
+Expr AdapterSet::add_products(Expr y, Expr x, std::span<const std::string> stored, Expr groups, Expr ids, bool head) {
   const std::int64_t in = x.dim(1).value(), out = y.dim(1).value();
-  const std::optional<Module> module = naming_(stored, out);
-  if (!module) return y;
-  modules_.push_back(module->name);
-  std::vector<std::vector<Halves>> found(adapters_.size());
-  std::int64_t rank = 0;  // of the stack
-  for (std::size_t e = 0; e < adapters_.size(); ++e) {
-    std::int64_t sum = 0;
-    for (Part& part : adapters_[e].parts) {
-      std::optional<Halves> h = take(part, *module, in, out, head);
-      if (!h) continue;
-      sum += h->a.dim(0);
-      found[e].push_back(std::move(*h));
+  std::vector<Module> modules;
+  for (const std::string& name : stored) {
+    std::optional<Module> module = naming_(name, out);
+    if (!module) return y;
+    modules_.push_back(module->name);
+    modules.push_back(std::move(*module));
+  }
+  std::vector<std::vector<Halves>> found;  // by group
+  std::int64_t rank = 0;                   // of the stack
+  for (Adapter& adapter : adapters_) {
+    for (const Module& module : modules) {
+      std::int64_t sum = 0;
+      std::vector<Halves>& all = found.emplace_back();
+      for (Part& part : adapter.parts) {
+        std::optional<Halves> h = take(part, module, in, out, head);
+        if (!h) continue;
+        sum += h->a.dim(0);
+        all.push_back(std::move(*h));
+      }
+      rank = std::max(rank, sum);
     }
-    rank = std::max(rank, sum);
   }
   if (rank == 0) return y;
-  const auto count = static_cast<std::int64_t>(adapters_.size());
+  const auto count = static_cast<std::int64_t>(found.size());
   Tensor all_a = Tensor::zeros(Shape({count, in, rank}, DType::F32)),
          all_b = Tensor::zeros(Shape({count, rank, out}, DType::F32));
   const auto to_a = all_a.mutable_values<float>(), to_b = all_b.mutable_values<float>();
   for (std::int64_t e = 0; e < count; ++e) {
     std::int64_t first = 0;
+    const std::vector<std::int64_t>& order = modules[static_cast<std::size_t>(e) % modules.size()].row_order;
     for (const Halves& h : found[static_cast<std::size_t>(e)]) {
       const auto a = h.a.values<float>(), b = h.b.values<float>();
       const std::int64_t r = h.a.dim(0);
@@ -92,7 +107,7 @@ Expr AdapterSet::add(Expr y, Expr x, const std::string& stored, Expr ids, bool h
         for (std::int64_t k = 0; k < in; ++k)
           to_a[static_cast<std::size_t>((e * in + k) * rank + first + i)] = a[static_cast<std::size_t>(i * in + k)];
         for (std::int64_t n = 0; n < out; ++n) {
-          const std::int64_t row = module->row_order.empty() ? n : module->row_order[static_cast<std::size_t>(n)];
+          const std::int64_t row = order.empty() ? n : order[static_cast<std::size_t>(n)];
           to_b[static_cast<std::size_t>((e * rank + first + i) * out + n)] =
               static_cast<float>(h.scale * static_cast<double>(b[static_cast<std::size_t>(row * r + i)]));
         }
@@ -102,13 +117,13 @@ Expr AdapterSet::add(Expr y, Expr x, const std::string& stored, Expr ids, bool h
   }
   Graph& g = y.graph();
   const auto param = [&](const char* half, Tensor t) {
-    const std::string name = concat_text("adapters.", module->name, half);
+    const std::string name = concat_text("adapters.", modules[0].name, half);
     const Expr p = g.param(name, t.shape());
     weights_.push_back({name, std::move(t)});
     return p;
   };
-  const Expr down = g.grouped_dot(x, param(".a", std::move(all_a)), ids);
-  const Expr added = g.grouped_dot(down, param(".b", std::move(all_b)), ids);
+  const Expr down = g.grouped_dot(x, param(".a", std::move(all_a)), groups);
+  const Expr added = g.grouped_dot(down, param(".b", std::move(all_b)), groups);
   // Adding zeros would make a positive zero of a negative one.
   return g.where(g.reshape(g.ge(ids, 0), {ids.dim(0), 1}), y + added, y);
 }

@@ -36,7 +36,11 @@ class AdapterSet {
   std::vector<std::string> names() const;
   /// y [T, out] of the product of x [T, in] with the matrix `stored`, and what the adapters `ids` (I32 [T]) add to it.
   /// Rows outside [0, number of adapters) stay as they are, bit for bit. `head`: it is the output layer.
-  Expr add(Expr y, Expr x, const std::string& stored, Expr ids, bool head = false);
+  Expr add(Expr y, Expr x, const std::string& stored, Expr ids, bool head = false) {
+    return add_products(y, x, {&stored, 1}, ids, ids, head);
+  }
+  /// The same for rows of which each went through the matrix stored[which], I32 or I64 [T].
+  Expr add_experts(Expr y, Expr x, std::span<const std::string> stored, Expr which, Expr ids);
   /// Ends the building. Errors: BadFile naming matrices that are missing, have other shapes or ranks, or belong to no
   /// part of `model`.
   void finish(std::string_view model) const;
@@ -58,6 +62,7 @@ class AdapterSet {
     Tensor a, b;
     double scale;
   };
+  Expr add_products(Expr y, Expr x, std::span<const std::string> stored, Expr groups, Expr ids, bool head);
   std::optional<Halves> take(Part& part, const Module& module, std::int64_t in, std::int64_t out, bool head);
 
   std::vector<Adapter> adapters_{};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "rlx/models/adapter_set.h"
 #include "rlx/models/decoder_blocks.h"
 
 namespace rlx {
@@ -33,8 +34,8 @@ Expr DecoderBuilder::expert_product(Expr rows, Expr ids, const std::string& name
   const DecoderNames& n = c_.names;
   const std::int64_t in = rows.dim(1).value();
   Expr w;
+  std::vector<std::string> names;
   if (m.layout == ExpertLayout::Apart) {
-    std::vector<std::string> names;
     for (std::int64_t e = 0; e < m.experts; ++e) names.push_back(at(with_number(name, e)) + n.expert_weight);
     w = flow_.experts(names, in, out);
   } else if (m.layout == ExpertLayout::Stacked) {
@@ -42,7 +43,12 @@ Expr DecoderBuilder::expert_product(Expr rows, Expr ids, const std::string& name
   } else {
     w = flow_.weight(at(name) + n.expert_weight, {m.experts, in, out});
   }
-  const Expr y = g_.grouped_dot(rows, w, ids);
+  Expr y = g_.grouped_dot(rows, w, ids);
+  if (set_ && !names.empty()) {
+    for (std::string& matrix : names) matrix.erase(matrix.size() - n.expert_weight.size());
+    const Expr spread = g_.expand(g_.reshape(adapters_, {tokens_, 1}), {tokens_, m.used});
+    y = set_->add_experts(y, rows, names, ids, g_.reshape(spread, {tokens_ * Dim(m.used)}));
+  }
   return m.bias ? y + g_.gather(flow_.weight(at(name) + n.expert_bias, {m.experts, out}), ids) : y;
 }
 
