@@ -52,16 +52,8 @@ DecoderOptions decoder_options(const ModelArgs& args, const std::string& model) 
   o.context = args.context;
   o.page = kEnginePage;
   o.check_memory = !args.skip_memory_check;
-  if (args.cache == "bf16")
-    o.cache_dtype = DType::BF16;
-  else if (args.cache == "f16")
-    o.cache_dtype = DType::F16;
-  else if (args.cache == "q8_0")
-    o.cache_scheme = QuantScheme::Q8_0;
-  else if (args.cache == "q4_0")
-    o.cache_scheme = QuantScheme::Q4_0;
-  const bool int8 = args.products == "int8" || (args.products == "auto" && is_gguf_path(model));
-  o.products = int8 ? Products::Int8 : args.products == "bf16" ? Products::BF16 : Products::Exact;
+  set_cache_type(o, args.cache);
+  o.products = products_named(args.products, model);
   return o;
 }
 

@@ -76,10 +76,10 @@ def cut(doc):
     return rest.strip() if re.fullmatch(r"\w+\(.*\)( -> .*)?", first) else doc
 
 
-def stub_signatures():
+def stub_signatures(file="__init__.pyi"):
     """class -> name -> signature without types, from the stub; properties have none."""
     found = {}
-    tree = ast.parse((ROOT / "python" / "rlx" / "__init__.pyi").read_text())
+    tree = ast.parse((ROOT / "python" / "rlx" / file).read_text())
     for node in tree.body:
         body = node.body if isinstance(node, ast.ClassDef) else [node]
         names = found.setdefault(node.name if isinstance(node, ast.ClassDef) else "", {})
@@ -88,7 +88,8 @@ def stub_signatures():
                 for a in [*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs, f.args.vararg, f.args.kwarg]:
                     if a is not None:
                         a.annotation = None
-                if isinstance(node, ast.ClassDef):
+                fixed = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in f.decorator_list)
+                if isinstance(node, ast.ClassDef) and not fixed:
                     f.args.args = f.args.args[1:]
                 is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in f.decorator_list)
                 text = ast.unparse(f.args)
@@ -253,6 +254,25 @@ def functions(module, title):
     return out
 
 
+def in_full(module, file, missing):
+    """A module of few functions and classes, whose stub is written by hand."""
+    stubs = stub_signatures(file)
+    out = [f"\n## {module.__name__}\n\n{paragraphs(inspect.cleandoc(module.__doc__))}\n"]
+    for name in module.__all__:
+        value = vars(module)[name]
+        if name == "SentenceEncoder":  # also rlx's own
+            continue
+        if not value.__doc__:
+            missing.append(f"{module.__name__}.{name}")
+        own = stubs.get(name, {})
+        sign = (own.get("__init__") or own.get("__new__")) if isinstance(value, type) else signature(value, name, {})
+        title = f"`{module.__name__}.{name}{sign}`" if sign else f"class `{module.__name__}.{name}`"
+        out.append(f"\n#### {title}\n\n{paragraphs(cut(value.__doc__))}\n")
+        if isinstance(value, type):
+            out.append(members(name, value, stubs, missing))
+    return out
+
+
 def submodules(package):
     """The public modules of a package, as rlx.numpy.linalg."""
     found = [v for n, v in sorted(vars(package).items()) if isinstance(v, types.ModuleType) and not n.startswith("_")]
@@ -269,10 +289,13 @@ def ops(module):
 def text():
     import rlx
     import rlx.flatten_util
+    import rlx.formats
     import rlx.lax
+    import rlx.models
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.text
 
     stubs = stub_signatures()
     stubs["Array"] = {**stubs.get("_Operators", {}), **stubs["Array"]}
@@ -281,6 +304,8 @@ def text():
     libraries = (rlx.numpy, *submodules(rlx.numpy), rlx.nn, *submodules(rlx.nn), rlx.random, rlx.lax)
     for module in (rlx.tree, rlx.flatten_util, *libraries):
         parts += functions(module, module.__name__)
+    for module, file in ((rlx.models, "models.pyi"), (rlx.text, "text.pyi"), (rlx.formats.gguf, "formats/gguf.pyi")):
+        parts += in_full(module, file, missing)
     parts += ops(rlx.ops)
     page = "".join(parts)
     while "\n\n\n" in page:

@@ -179,5 +179,9 @@ void bind_runtime(nb::module_& m);
 void bind_dispatch(nb::module_& m);
 void bind_files(nb::module_& m);
 void bind_custom(nb::module_& m);
+void bind_text(nb::module_& m);
+void bind_gguf(nb::module_& m);
+void bind_flow(nb::module_& m);
+void bind_language_models(nb::module_& m);
 
 }  // namespace rlx::python

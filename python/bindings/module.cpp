@@ -19,4 +19,8 @@ NB_MODULE(_rlx, m) {
   bind_dispatch(m);
   bind_files(m);
   bind_custom(m);
+  bind_text(m);
+  bind_gguf(m);
+  bind_flow(m);
+  bind_language_models(m);
 }

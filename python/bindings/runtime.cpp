@@ -41,6 +41,8 @@ Products products_from(const std::string& text) {
   raise(ErrorCode::InvalidArgument, concat_text("products '", text, "' is none of exact, bfloat16 and int8"));
 }
 
+}  // namespace
+
 DeviceOptions device_options_from(nb::handle h) {
   DeviceOptions out;
   if (h.is_none()) return out;
@@ -64,6 +66,8 @@ Session session_for(const std::string& device, int threads, const std::string& i
   if (trace) s.with_trace(trace);
   return s;
 }
+
+namespace {
 
 SymbolMode mode_from(nb::handle h) {
   if (PyUnicode_Check(h.ptr())) {

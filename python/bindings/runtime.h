@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "python/bindings/common.h"
+#include "rlx/ir/trace.h"
 #include "rlx/runtime/session.h"
 
 namespace rlx::python {
@@ -51,6 +52,11 @@ class CtrlC {
   std::unique_ptr<Impl> impl_;
 };
 
+/// {"plugin": PATH}, as text; TypeError for what is no dict. None: no options.
+DeviceOptions device_options_from(nb::handle h);
+/// The session of a device ("cpu", "cuda:1") or a backend ("reference"); what is 0, empty or null stays as it is.
+Session session_for(const std::string& device, int threads, const std::string& isa, const std::string& precision,
+                    const std::string& products, const std::shared_ptr<Trace>& trace, const DeviceOptions& options);
 /// Options of a compile from Python's keywords; TypeError naming an unknown one.
 CompileOptions options_from(nb::dict keywords);
 /// Sets the Python error of the exception that is being handled; for functions that Python calls without nanobind.

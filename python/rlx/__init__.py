@@ -84,7 +84,7 @@ __version__ = _rlx.version
 
 
 def __getattr__(name):
-    if name in ("flatten_util", "lax", "nn", "random"):
+    if name in ("flatten_util", "formats", "lax", "models", "nn", "random", "text"):
         import importlib
 
         return importlib.import_module("rlx." + name)

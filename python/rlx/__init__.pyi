@@ -4,11 +4,14 @@ from os import PathLike
 from typing import Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from . import flatten_util as flatten_util
+from . import formats as formats
 from . import lax as lax
+from . import models as models
 from . import nn as nn
 from . import numpy as numpy
 from . import ops as ops
 from . import random as random
+from . import text as text
 from . import tree as tree
 
 _P = ParamSpec("_P")

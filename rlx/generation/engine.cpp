@@ -435,6 +435,10 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
     refuse(
         concat_text("a prompt of ", size, " tokens leaves no room for an answer in a context of ", e.model.context()),
         "shorten it, or load the model with a larger context");
+  for (std::size_t s = 0; s < e.running.size(); ++s)
+    if (const std::int64_t held = e.running[s] ? 0 : e.model.length(static_cast<std::int64_t>(s)); held != 0)
+      refuse(concat_text("sequence ", s, " of the model has ", held, " tokens of runs outside the engine"),
+             "reset() the model first");
   if (options.max_new_tokens < 0)
     refuse(concat_text("max_new_tokens is ", options.max_new_tokens), "0 means until the context is full");
   if (!e.tokenizer && !options.stop.empty()) refuse("stop strings need a tokeniser");
@@ -482,6 +486,14 @@ std::int64_t Engine::save(const std::string& path, const Conversation& conversat
 Conversation Engine::load(const std::string& path) { return impl().load(path); }
 const EngineStatistics& Engine::statistics() const { return impl().statistics; }
 const DecoderModel& Engine::model() const { return impl().model; }
+DecoderModel& Engine::idle_model() {
+  Impl& e = impl();
+  if (!e.requests.empty())
+    throw Error(ErrorCode::InvalidArgument, concat_text("the model has ", e.requests.size(), " requests to answer"),
+                "let the engine end them, or cancel them");
+  if (e.prefixes) (void)e.prefixes->evict(e.prefixes->num_pages());
+  return e.model;
+}
 const Tokenizer* Engine::tokenizer() const { return impl().tokenizer.get(); }
 
 }  // namespace rlx

@@ -93,7 +93,8 @@ class Engine {
 
   /// Takes a request. Errors: InvalidArgument for a prompt without tokens, of ids outside the vocabulary, or that
   /// leaves no room for an answer (it names both lengths), for options out of range, for an adapter that is not loaded,
-  /// and for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin.
+  /// for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin, and while
+  /// a sequence of `idle_model` has tokens.
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Ends a request, whose event comes with the next step; false when there is none of that number.
   bool cancel(RequestId request);
@@ -121,6 +122,9 @@ class Engine {
 
   const EngineStatistics& statistics() const;
   const DecoderModel& model() const;
+  /// The model for runs of one's own, while no request is there; what the prefix cache holds is let go. Its sequences
+  /// have to be empty again when the next request comes. InvalidArgument unless `idle`.
+  DecoderModel& idle_model();
   const Tokenizer* tokenizer() const;
 
  private:

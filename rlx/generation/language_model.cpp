@@ -58,6 +58,29 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
 
 }  // namespace
 
+Products products_named(std::string_view name, const std::string& path) {
+  if (name == "auto") return is_gguf_path(path) ? Products::Int8 : Products::Exact;
+  for (const Products p : {Products::Exact, Products::BF16, Products::Int8})
+    if (products_name(p) == name) return p;
+  throw Error(ErrorCode::InvalidArgument, concat_text("products '", name, "' is none of auto, exact, bf16 and int8"));
+}
+
+void set_cache_type(DecoderOptions& options, std::string_view name) {
+  if (const auto dtype = parse_dtype(name); dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16) {
+    options.cache_dtype = *dtype;
+    options.cache_scheme.reset();
+    return;
+  }
+  for (int i = 1; i < kNumQuantSchemes; ++i) {
+    const auto scheme = static_cast<QuantScheme>(i);
+    if (quant_scheme_name(scheme) != name) continue;
+    options.cache_scheme = scheme;
+    return;
+  }
+  throw Error(ErrorCode::InvalidArgument, concat_text("keys and values cannot be kept as '", name, "'"),
+              "f32, bf16, f16, q8_0 and q4_0 are usual");
+}
+
 bool is_gguf_path(const std::string& path) { return is_file(path); }
 
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options, const Session& session) {

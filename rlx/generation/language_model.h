@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rlx/models/decoder_model.h"
@@ -25,6 +26,12 @@ struct LanguageModel {
 /// of DecoderModel::load, load_tokenizer and ChatTemplate.
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options = {},
                                   const Session& session = Session());
+/// What products may lose, by name: "exact", "bf16", "int8"; "auto": int8 for a GGUF file at `path`, else exact.
+/// InvalidArgument for another name.
+Products products_named(std::string_view name, const std::string& path);
+/// Sets what keys and values are kept as, by name: "f32", "bf16", "f16", or a scheme of blocks such as "q8_0" and
+/// "q4_0". InvalidArgument for another name.
+void set_cache_type(DecoderOptions& options, std::string_view name);
 /// True for a GGUF file, which is no folder.
 bool is_gguf_path(const std::string& path);
 

@@ -1,0 +1,165 @@
+// Blocks over the weights of a checkpoint in Python.
+#include <map>
+
+#include "python/bindings/runtime.h"
+#include "python/bindings/text.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/formats/safetensors.h"
+#include "rlx/formats/safetensors_folder.h"
+#include "rlx/models/flow.h"
+#include "rlx/models/gguf_decoder.h"
+
+namespace rlx::python {
+namespace {
+
+// Arrays by name as a checkpoint.
+class ArrayLoader final : public WeightLoader {
+ public:
+  explicit ArrayLoader(nb::dict arrays) {
+    for (const auto [key, value] : arrays) {
+      const std::string name = text_from(key, "Flow: the name of a weight");
+      const Tensor t = on_host(tensor_from(value, name.c_str()));
+      // What a later write of the owner would change is not shared.
+      const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
+      order_.push_back(name);
+      Entry& e = entries_[name];
+      e.tensor = own;
+      e.dims = own.dims();
+    }
+  }
+  std::vector<std::string> names() const override { return order_; }
+  std::optional<TensorView> find(std::string_view name) const override {
+    const auto at = entries_.find(name);
+    if (at == entries_.end()) return std::nullopt;
+    TensorView v = at->second.tensor.view();
+    v.dims = at->second.dims;
+    return v;
+  }
+
+ private:
+  struct Entry {
+    Tensor tensor;
+    std::vector<std::int64_t> dims;
+  };
+  std::vector<std::string> order_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+ModelWeights weights_from(nb::handle h) {
+  if (nb::isinstance<nb::dict>(h))
+    return {std::make_shared<ArrayLoader>(nb::borrow<nb::dict>(h)), "the dict of arrays"};
+  const auto path = existing(nb::cast<std::filesystem::path>(h));
+  if (!is_file(path)) {
+    const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
+    return {folder, folder->source()};
+  }
+  if (MappedFile::open(path).text().starts_with("GGUF")) return gguf_weights(GgufFile::open(path));
+  return {SafetensorsFile::open(path), path};
+}
+
+// The graph must outlive the flow.
+struct PyFlow {
+  PyFlow(nb::object on, nb::handle weights)
+      : keeps_graph(std::move(on)),
+        graph(nb::cast<PyGraph&>(keeps_graph)),
+        loader(weights_from(weights)),
+        flow(graph.get(), loader) {}
+  nb::object keeps_graph;
+  PyGraph& graph;
+  ModelWeights loader;
+  Flow flow;
+
+  // The flow, of a graph that is still there: compiling takes it, which is an error here.
+  Flow& get() {
+    (void)graph.get();
+    return flow;
+  }
+  Expr operand(nb::handle x) { return operand_from(graph.get(), x, user_line()); }
+  nb::object value(const Expr& e) { return value_object(e, user_line()); }
+};
+
+NormKind norm_from(const std::string& kind) {
+  if (kind == "rms") return NormKind::Rms;
+  if (kind == "layer") return NormKind::Layer;
+  raise(ErrorCode::InvalidArgument, concat_text("norm: kind '", kind, "' is none of rms and layer"));
+}
+
+}  // namespace
+
+void bind_flow(nb::module_& m) {
+  nb::class_<PyFlow>(
+      m, "Flow",
+      "Builds blocks on a graph with weights taken by name from a checkpoint. weights: a Hugging Face folder, a "
+      "safetensors or GGUF file, or a dict of arrays. Each weight becomes a param of the checkpoint's dtype, blocks of "
+      "GGUF "
+      "stay as they are, and to what follows it is float32. finish() names all that does not fit, load() gives a "
+      "compiled program its weights.")
+      .def(
+          "__init__",
+          [](PyFlow* self, nb::handle graph, nb::handle weights) {
+            (void)cast_as<PyGraph&>(graph, "Flow: graph");
+            new (self) PyFlow(nb::borrow(graph), weights);
+          },
+          nb::arg("graph").none(), nb::arg("weights"))
+      .def(
+          "has", [](PyFlow& f, const std::string& name) { return f.get().has(name); }, nb::arg("name"),
+          "Whether the checkpoint has a tensor of this name.")
+      .def(
+          "weight",
+          [](PyFlow& f, const std::string& name, const std::vector<std::int64_t>& shape) {
+            return f.value(f.get().weight(name, shape));
+          },
+          nb::arg("name"), nb::arg("shape"), "The weight of this name and shape, float32.")
+      .def(
+          "embed",
+          [](PyFlow& f, const std::string& name, nb::handle ids, std::int64_t rows, std::int64_t width) {
+            Flow& flow = f.get();
+            return f.value(flow.embed(name, f.operand(ids), rows, width));
+          },
+          nb::arg("name"), nb::arg("ids"), nb::arg("rows"), nb::arg("width"),
+          "Rows ids of the table [rows, width]: [.., width].")
+      .def(
+          "linear",
+          [](PyFlow& f, nb::handle x, const std::string& name, std::int64_t out, bool bias, bool in_out) {
+            Flow& flow = f.get();
+            return f.value(flow.linear(f.operand(x), name, out, bias, in_out));
+          },
+          nb::arg("x"), nb::arg("name"), nb::arg("out"), nb::kw_only(), nb::arg("bias") = false,
+          nb::arg("in_out") = false,
+          "x [.., K] times name.weight [out, K] (or [K, out]: in_out), plus name.bias [out] with bias.")
+      .def(
+          "norm",
+          [](PyFlow& f, nb::handle x, const std::string& name, const std::string& kind, double eps, bool bias,
+             double offset) {
+            Flow& flow = f.get();
+            return f.value(flow.norm(f.operand(x), name, norm_from(kind), eps, bias, offset));
+          },
+          nb::arg("x"), nb::arg("name"), nb::kw_only(), nb::arg("kind") = "rms", nb::arg("eps") = 1e-6,
+          nb::arg("bias") = false, nb::arg("offset") = 0.0,
+          "The \"rms\" or \"layer\" norm over the last axis, with name.weight + offset and, with bias, name.bias.")
+      .def(
+          "experts",
+          [](PyFlow& f, const std::vector<std::string>& names, std::int64_t k, std::int64_t n) {
+            return f.value(f.get().experts(names, k, n));
+          },
+          nb::arg("names"), nb::arg("k"), nb::arg("n"), "The matrices of these names, [n, k] each, as one [E, k, n].")
+      .def(
+          "finish",
+          [](PyFlow& f, const std::string& model, const std::vector<std::string>& ignored) {
+            f.get().finish(model, ignored);
+          },
+          nb::arg("model") = "the model", nb::kw_only(), nb::arg("ignored") = std::vector<std::string>(),
+          "Ends the building: raises BadFile that names every tensor that is missing, of another shape, no float, or "
+          "left "
+          "over (but for names that end as one of ignored).")
+      .def(
+          "load",
+          [](PyFlow& f, PyCompiled& program) {
+            const nb::gil_scoped_release free;
+            const Turn turn(program);
+            return program.program.load_params(f.loader.loader, LoadMode::Subset);
+          },
+          nb::arg("program"), "Gives the params of a compiled program their values of the checkpoint; gives how many.");
+}
+
+}  // namespace rlx::python

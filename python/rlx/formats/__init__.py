@@ -1,0 +1,5 @@
+"""Files of models."""
+
+from . import gguf
+
+__all__ = ["gguf"]

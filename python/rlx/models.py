@@ -1,0 +1,95 @@
+"""Language models: a Hugging Face folder or a GGUF file in, text, tokens or logits out.
+
+    model = rlx.models.load("model.gguf")
+    for piece in model.chat("Why is the sky blue?", temperature=0.7, seed=1):
+        print(piece, end="", flush=True)
+
+docs/generation.md has the samplers, docs/language_models.md the families that are read.
+"""
+
+from . import _rlx
+from ._rlx import Answer, Flow, LanguageModel, SentenceEncoder
+
+__all__ = ["Answer", "Conversation", "Flow", "LanguageModel", "SentenceEncoder", "convert", "load"]
+
+
+def load(
+    path,
+    *,
+    context=0,
+    cache="f32",
+    products="auto",
+    device="cpu",
+    threads=0,
+    sequences=1,
+    max_tokens=512,
+    page=64,
+    pages=0,
+    prefix_cache=True,
+    device_options=None,
+):
+    """The language model in a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file.
+
+    context: tokens that a sequence may have; 0: as many as the model is good for, at most 4096
+    cache: what keys and values are kept as: "f32", "bf16", "f16", "q8_0" or "q4_0"
+    products: "exact", or "bf16" and "int8", which round what they read; "auto": int8 for GGUF files, else exact
+    device: one of rlx.devices(); device_options: of its backend
+    threads: 0 for all cores
+    sequences: how many answers run at once; others wait
+    max_tokens: of one run; longer prompts are run in chunks
+    page, pages: tokens of a page of the cache, and pages of all sequences together, 0 for enough
+    prefix_cache: prompts that begin alike are computed once
+    """
+    return _rlx.load_language_model(
+        path,
+        context=context,
+        cache=cache,
+        products=products,
+        device=device,
+        device_options=device_options,
+        threads=threads,
+        sequences=sequences,
+        max_tokens=max_tokens,
+        page=page,
+        pages=pages,
+        prefix_cache=prefix_cache,
+    )
+
+
+def convert(source, target, *, type=None, head_type=None, importance="", threads=0, note=None):
+    """Writes the model in source, a folder or a GGUF file, as target: a GGUF file where that ends in .gguf, else a folder.
+
+    type: of the matrices, "Q8_0", "Q4_K", "BF16", ...; None: they stay what they are
+    head_type: of the output matrix; None: at least Q6_K
+    importance: a GGUF or safetensors file with a weight for each column of each matrix
+    note: called with texts that the user should know, such as a matrix that got another type
+    """
+    _rlx.convert_model(
+        source, target, type=type, head_type=head_type, importance=str(importance), threads=threads, note=note
+    )
+
+
+class Conversation:
+    """Messages that grow: say(text) gives the answer as it comes, and keeps both.
+
+    system: what the model is told first
+    options: of each answer, as of LanguageModel.generate
+    """
+
+    def __init__(self, model, system=None, **options):
+        self.model, self.options = model, options
+        self.messages = [] if system is None else [{"role": "system", "content": system}]
+
+    def say(self, text, **options):
+        """The answer to this text, an iterator of pieces. It is kept when it ends, also where it is closed early or an
+        exception ends it; one that never began leaves the messages as they were.
+        """
+        asked = [*self.messages, {"role": "user", "content": text}]
+        return self._pieces(self.model.chat(asked, **{**self.options, **options}), asked)
+
+    def _pieces(self, answer, asked):
+        try:
+            yield from answer
+        finally:
+            answer.close()
+            self.messages = [*asked, {"role": "assistant", "content": answer.text}]

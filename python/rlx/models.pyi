@@ -1,0 +1,143 @@
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import ArrayLike, CompiledGraph, Graph, Value
+from . import Array as Array
+from . import SentenceEncoder as SentenceEncoder
+from .text import ChatTemplate, Message, Tokenizer, Tokens
+
+_Path = str | PathLike[str]
+# A text or tokens, which are continued, or messages, which go through the chat template.
+Prompt = str | bytes | Tokens | Sequence[Message]
+
+class _AnswerOptions(TypedDict, total=False):
+    max_new_tokens: int
+    stop: str | Sequence[str]
+    stop_tokens: Tokens
+    seed: int
+    temperature: float
+    dynamic_range: float
+    dynamic_exponent: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    top_n_sigma: float
+    xtc_probability: float
+    xtc_threshold: float
+    penalty_window: int
+    repetition_penalty: float
+    frequency_penalty: float
+    presence_penalty: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_window: int
+    dry_breakers: Tokens
+    mirostat: int
+    mirostat_tau: float
+    mirostat_eta: float
+    logit_bias: Mapping[int, float]
+    order: str | Sequence[str]
+    # Of messages alone.
+    tools: Sequence[Any] | None
+    documents: Sequence[Any] | None
+    variables: Mapping[str, Any] | None
+    template: str | None
+    add_generation_prompt: bool
+    special_tokens: Mapping[str, str] | None
+    now: int | None
+
+class Answer:
+    def __iter__(self) -> Iterator[str]: ...
+    def __next__(self) -> str: ...
+    def finish(self) -> Answer: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Answer: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def tokens(self) -> NDArray[np.int32]: ...
+    @property
+    def finish_reason(self) -> str | None: ...
+    @property
+    def prompt_tokens(self) -> int: ...
+
+class LanguageModel:
+    def generate(self, prompt: Prompt, **options: Unpack[_AnswerOptions]) -> Answer: ...
+    def chat(self, messages: str | bytes | Sequence[Message], **options: Unpack[_AnswerOptions]) -> Answer: ...
+    def generate_batch(self, prompts: Sequence[Prompt], **options: Unpack[_AnswerOptions]) -> list[Answer]: ...
+    def logits(self, tokens: Tokens, *, rows: str = "all", sequence: int = 0) -> Array: ...
+    def length(self, sequence: int = 0) -> int: ...
+    def truncate(self, length: int, *, sequence: int = 0) -> None: ...
+    def reset(self) -> None: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    @property
+    def chat_template(self) -> ChatTemplate | None: ...
+    @property
+    def end_tokens(self) -> NDArray[np.int32]: ...
+    @property
+    def config(self) -> dict[str, Any]: ...
+    @property
+    def context(self) -> int: ...
+    @property
+    def sequences(self) -> int: ...
+    @property
+    def cache_bytes(self) -> int: ...
+    @property
+    def statistics(self) -> dict[str, int]: ...
+
+class Conversation:
+    model: LanguageModel
+    options: dict[str, Any]
+    messages: list[dict[str, str]]
+    def __init__(self, model: LanguageModel, system: str | None = None, **options: Unpack[_AnswerOptions]) -> None: ...
+    def say(self, text: str, **options: Unpack[_AnswerOptions]) -> Iterator[str]: ...
+
+class Flow:
+    def __init__(self, graph: Graph, weights: _Path | Mapping[str, ArrayLike]) -> None: ...
+    def has(self, name: str) -> bool: ...
+    def weight(self, name: str, shape: Sequence[int]) -> Value: ...
+    def embed(self, name: str, ids: ArrayLike, rows: int, width: int) -> Value: ...
+    def linear(self, x: ArrayLike, name: str, out: int, *, bias: bool = False, in_out: bool = False) -> Value: ...
+    def norm(
+        self, x: ArrayLike, name: str, *, kind: str = "rms", eps: float = 1e-6, bias: bool = False, offset: float = 0.0
+    ) -> Value: ...
+    def experts(self, names: Sequence[str], k: int, n: int) -> Value: ...
+    def finish(self, model: str = "the model", *, ignored: Sequence[str] = ...) -> None: ...
+    def load(self, program: CompiledGraph) -> int: ...
+
+def load(
+    path: _Path,
+    *,
+    context: int = 0,
+    cache: str = "f32",
+    products: str = "auto",
+    device: str = "cpu",
+    threads: int = 0,
+    sequences: int = 1,
+    max_tokens: int = 512,
+    page: int = 64,
+    pages: int = 0,
+    prefix_cache: bool = True,
+    device_options: dict[str, str] | None = None,
+) -> LanguageModel: ...
+def convert(
+    source: _Path,
+    target: _Path,
+    *,
+    type: str | None = None,
+    head_type: str | None = None,
+    importance: _Path = "",
+    threads: int = 0,
+    note: Callable[[str], object] | None = None,
+) -> None: ...

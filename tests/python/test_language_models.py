@@ -1,0 +1,554 @@
+"""rlx.models: logits beside NumPy, answers beside a plain loop and `rlx generate`, what iterators promise, misuse."""
+
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import tiny_model
+
+import rlx
+import rlx.formats
+import rlx.models
+import rlx.numpy as rnp
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLI = pathlib.Path(os.environ.get("RLX_CLI", ROOT / "build" / "dev" / "rlx"))
+TEXT = "Then the other one said: thé end — 中文."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tiny") / "model"
+    tiny_model.write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return tiny_model.weights()
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return rlx.models.load(folder, sequences=3)
+
+
+@pytest.fixture(scope="module")
+def gguf(folder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
+    rlx.models.convert(folder, path, type="Q8_0")
+    return path
+
+
+def closeness(ours, theirs):
+    """The largest distance as a part of the largest logit; NaN is no closeness."""
+    ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs)
+    assert ours.shape == theirs.shape and np.isfinite(ours).all()
+    return np.abs(ours - theirs).max() / np.abs(theirs).max()
+
+
+# -- logits --
+
+
+def test_logits_are_those_of_numpy(model, weights):
+    tokens = np.random.default_rng(1).integers(0, tiny_model.VOCAB, 50)
+    want = tiny_model.numpy_logits(weights, tokens)
+    model.reset()
+    whole = model.logits(tokens)
+    assert isinstance(whole, rlx.Array) and whole.dtype == "float32"
+    assert closeness(whole, want) < 2e-5
+    assert model.length() == 50
+    model.truncate(20)
+    assert model.length() == 20 and model.length(1) == 0
+    # From there on, in another split and another integer type: the same bits.
+    parts = [model.logits(tokens[20:23].astype(np.uint8)), model.logits(tokens[23:50].tolist())]
+    assert np.array_equal(np.concatenate([np.asarray(p) for p in parts]), np.asarray(whole)[20:])
+    assert np.array_equal(model.logits(rnp.asarray(tokens.astype(np.int32)), sequence=2), whole)
+    model.reset()
+    assert [model.length(s) for s in range(3)] == [0, 0, 0]
+    assert np.array_equal(model.logits(tokens, rows="last"), np.asarray(whole)[-1:])
+    model.reset()
+
+
+@pytest.mark.parametrize("cache, limit", [("f32", 2e-5), ("bf16", 3e-2), ("f16", 3e-3), ("q8_0", 3e-2), ("q4_0", 0.5)])
+def test_caches(folder, weights, cache, limit):
+    m = rlx.models.load(folder, cache=cache, context=64, threads=1)
+    tokens = list(range(40, 80))
+    assert closeness(m.logits(tokens), tiny_model.numpy_logits(weights, tokens)) < limit
+    f32 = tiny_model.LAYERS * 2 * 64 * tiny_model.KV * tiny_model.DIM * 4
+    assert m.cache_bytes == f32 * {"f32": 1, "bf16": 1 / 2, "f16": 1 / 2, "q8_0": 34 / 128, "q4_0": 18 / 128}[cache]
+
+
+@pytest.mark.parametrize("products, limit", [("auto", 0.03), ("exact", 2e-5), ("bf16", 0.03), ("int8", 0.03)])
+def test_gguf_files(gguf, tmp_path, products, limit):
+    rlx.models.convert(gguf, tmp_path / "numbers", type="F32")
+    numbers = rlx.load_safetensors(tmp_path / "numbers" / "model.safetensors")
+    decoded = {name: np.asarray(a) for name, a in numbers.items()}
+    m = rlx.models.load(gguf, products=products)
+    tokens = list(range(40, 80))
+    assert closeness(m.logits(tokens), tiny_model.numpy_logits(decoded, tokens)) < limit
+    assert m.config["family"] == "llama" and m.chat_template is not None
+    assert m.tokenizer.encode(TEXT).tolist() == rlx.models.load(gguf).tokenizer.encode(TEXT).tolist()
+
+
+# -- answers --
+
+
+def greedy(weights, prompt, count):
+    tokens = list(prompt)
+    for _ in range(count):
+        logits = tiny_model.numpy_logits(weights, tokens)[-1]
+        top = np.sort(logits)
+        assert top[-1] - top[-2] > 1e-4 * np.abs(top).max()  # else the last bits decide
+        tokens.append(int(np.argmax(logits)))
+    return tokens[len(prompt) :]
+
+
+def test_the_likeliest_tokens_are_those_of_numpy(model, weights):
+    prompt = model.tokenizer.encode("Once upon a time")
+    want = greedy(weights, prompt, 24)
+    answer = model.generate(prompt, temperature=0, max_new_tokens=24, stop_tokens=[])
+    pieces = list(answer)
+    assert answer.tokens.tolist() == want and answer.tokens.dtype == np.int32
+    assert answer.text == "".join(pieces) == model.tokenizer.decode(want) and all(pieces)
+    assert answer.finish_reason == "max_tokens" and answer.prompt_tokens == len(prompt)
+    by_text = model.generate("Once upon a time", temperature=0.0, max_new_tokens=24, stop_tokens=[]).finish()
+    assert by_text.tokens.tolist() == want
+
+
+SETTINGS = [
+    dict(seed=7, temperature=0.8, top_k=40, top_p=0.9),
+    dict(seed=2**64 - 1, min_p=0.05, repetition_penalty=1.2, penalty_window=-1, dynamic_range=0.3),
+    dict(seed=3, mirostat=2, mirostat_tau=4.0),
+    dict(seed=4, typical_p=0.9, xtc_probability=0.5, xtc_threshold=0.05, dry_multiplier=0.8, top_n_sigma=2.5),
+    dict(seed=5, order="top_k;temperature", top_k=5, frequency_penalty=1.0),
+]
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+def test_answers_are_those_of_the_program(folder, gguf, options):
+    if not CLI.exists():
+        pytest.skip(f"{CLI} is not built")
+    for path in (folder, gguf):
+        given = [f"--{k.replace('_', '-')}={v}" for k, v in options.items()]
+        command = [CLI, "generate", path, TEXT, "--raw", "-n", "30", *given]
+        done = subprocess.run([str(c) for c in command], capture_output=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        answer = rlx.models.load(path).generate(TEXT, max_new_tokens=30, **options).finish()
+        shown = answer.text if answer.text.endswith("\n") else answer.text + "\n"
+        assert done.stdout.decode() == shown
+        chat = subprocess.run(
+            [str(c) for c in [CLI, "generate", path, TEXT, "-n", "9", *given]], capture_output=True, timeout=120
+        )
+        said = rlx.models.load(path).chat(TEXT, max_new_tokens=9, **options).finish().text
+        assert chat.stdout.decode() == (said if said.endswith("\n") else said + "\n")
+
+
+def test_messages_go_through_the_template(model):
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    text = "<system>Be brief.<user>Hello<assistant>"
+    assert model.chat_template.render(messages) == text
+    wanted = model.generate(model.tokenizer.encode(text), temperature=0, max_new_tokens=5).finish()
+    for answer in (model.generate(messages, temperature=0, max_new_tokens=5), model.chat(messages, temperature=0)):
+        answer = answer.finish()
+        assert answer.tokens[:5].tolist() == wanted.tokens.tolist()
+        assert answer.prompt_tokens == len(model.tokenizer.encode(text))
+    one = model.chat("Hello", temperature=0, max_new_tokens=5, add_generation_prompt=False).finish()
+    assert one.prompt_tokens == len(model.tokenizer.encode("<user>Hello"))
+
+
+def test_a_batch_is_what_each_would_be_alone(model):
+    prompts = ["a", "Once upon", [5, 6, 7], np.array([9, 9], np.int64), [{"role": "user", "content": "x"}], "b" * 90]
+    many = model.generate_batch(prompts, seed=11, temperature=1.2, max_new_tokens=17)
+    assert [a.finish_reason is not None for a in many] == [True] * 6
+    for prompt, answer in zip(prompts, many):
+        alone = model.generate(prompt, seed=11, temperature=1.2, max_new_tokens=17).finish()
+        assert answer.tokens.tolist() == alone.tokens.tolist() and answer.text == alone.text
+
+
+def test_answers_run_together_whichever_is_asked(model):
+    before = model.statistics["runs"]
+    first, second = (model.generate(p, temperature=0, max_new_tokens=40, stop_tokens=[]) for p in ("abc", "xyz"))
+    first.finish()
+    runs = model.statistics["runs"] - before
+    assert runs <= 42 and second.tokens.tolist() == []
+    second.finish()
+    assert len(second.tokens) == 40 and model.statistics["runs"] - before == runs
+
+
+def test_stop_strings_and_tokens(model):
+    plain = model.generate("ab", seed=1, max_new_tokens=40, stop_tokens=[]).finish()
+    stop = plain.text[7:10]
+    answer = model.generate("ab", seed=1, max_new_tokens=40, stop_tokens=[], stop=stop).finish()
+    assert answer.text == plain.text[: plain.text.index(stop)] and answer.finish_reason == "stop_string"
+    token = int(plain.tokens[5])
+    answer = model.generate("ab", seed=1, max_new_tokens=40, stop_tokens=np.array([token], np.int16)).finish()
+    assert answer.finish_reason == "stop_token"
+    assert answer.tokens.tolist() == plain.tokens.tolist()[: plain.tokens.tolist().index(token) + 1]
+    biased = model.generate("ab", temperature=0, max_new_tokens=4, logit_bias={np.int32(65): 1e4}).finish()
+    assert biased.text == "AAAA"
+
+
+def test_the_context_ends_an_answer(folder):
+    m = rlx.models.load(folder, context=32)
+    answer = m.generate("abcd", seed=3, stop_tokens=[]).finish()
+    assert answer.finish_reason == "context_full" and len(answer.tokens) == 32 - 4
+
+
+def test_pieces_are_whole_characters(model):
+    # Bytes of two-byte characters alone, the first half of which is no text.
+    bias = {b: (1e3 if b in (0xC3, 0xA9) else 0.0) for b in range(256)}
+    answer = model.generate("é", seed=5, max_new_tokens=31, logit_bias=bias, stop_tokens=[])
+    pieces = list(answer)
+    assert "".join(pieces) == answer.text == model.tokenizer.decode(answer.tokens)
+    for piece in pieces:
+        piece.encode()
+
+
+# -- iterators --
+
+
+def test_closing_and_dropping(model):
+    for end in (lambda a: a.close(), lambda a: a.__exit__(None, None, None)):
+        answer = model.generate("abc", seed=1, stop_tokens=[])
+        piece = next(answer)
+        end(answer)
+        assert answer.finish_reason == "cancelled" and answer.text == piece and list(answer) == []
+        end(answer)
+    with model.generate("abc", seed=1, stop_tokens=[]) as answer:
+        assert next(answer) and iter(answer) is answer
+    assert answer.finish_reason == "cancelled"
+    dropped = model.generate("abc", seed=1, stop_tokens=[])
+    next(dropped)
+    del dropped
+    gc.collect()
+    model.logits([1, 2])  # nothing runs any more
+    model.reset()
+    done = model.generate("abc", seed=1, max_new_tokens=3).finish()
+    done.close()
+    assert done.finish_reason == "max_tokens"
+    with pytest.raises(StopIteration):
+        next(done)
+
+
+def test_an_answer_keeps_its_model(folder):
+    answer = rlx.models.load(folder).generate("abc", temperature=0, max_new_tokens=9, stop_tokens=[])
+    gc.collect()
+    assert len(answer.finish().tokens) == 9
+
+
+def test_threads_share_a_model(model):
+    prompts = [f"number {i}" for i in range(8)]
+    alone = [model.generate(p, seed=i, max_new_tokens=25).finish().tokens.tolist() for i, p in enumerate(prompts)]
+    found = [None] * len(prompts)
+
+    def work(i):
+        for _ in range(2):
+            answer = model.generate(prompts[i], seed=i, max_new_tokens=25)
+            text = "".join(answer)
+            found[i] = answer.tokens.tolist() if text == answer.text else None
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(prompts))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert found == alone
+
+
+def test_one_iterator_in_two_threads(model):
+    whole = model.generate("abc", seed=2, max_new_tokens=60, stop_tokens=[]).finish()
+    answer = model.generate("abc", seed=2, max_new_tokens=60, stop_tokens=[])
+    seen = [[], []]
+    threads = [threading.Thread(target=lambda s=s: s.extend(answer)) for s in seen]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert answer.text == whole.text and answer.tokens.tolist() == whole.tokens.tolist()
+    assert sorted("".join(seen[0] + seen[1])) == sorted(whole.text)
+
+
+def test_the_gil_is_free_during_a_step(folder):
+    m = rlx.models.load(folder, threads=1)
+    going, counted = threading.Event(), []
+
+    def count():
+        n = 0
+        going.wait(30)
+        while going.is_set():
+            n += 1
+        counted.append(n)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    going.set()
+    for _ in range(20):
+        m.reset()
+        m.logits(list(range(200)))
+    going.clear()
+    thread.join(30)
+    assert counted[0] > 0
+
+
+def test_ctrl_c_ends_an_answer(folder, tmp_path):
+    program = tmp_path / "endless.py"
+    program.write_text(
+        "import sys, rlx.models\n"
+        "m = rlx.models.load(sys.argv[1])\n"
+        "ask = lambda: m.generate('abc', temperature=0, stop_tokens=[], logit_bias={0xC3: 1e4})\n"
+        "a = ask()\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        "    while True:\n"
+        "        a.finish()\n"
+        "        a = ask()\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', a.finish_reason, flush=True)\n"
+        "a.close()\n"
+        "print(len(m.generate('abc', temperature=0, max_new_tokens=4, stop_tokens=[]).finish().tokens))\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(pathlib.Path(rlx.__file__).parent.parent)}
+    run = subprocess.Popen([sys.executable, program, folder], stdout=subprocess.PIPE, text=True, env=env)
+    assert run.stdout.readline() == "ready\n"
+    threading.Event().wait(0.3)
+    run.send_signal(signal.SIGINT)
+    rest, _ = run.communicate(timeout=60)
+    assert rest.startswith("interrupted ") and rest.endswith("\n4\n")
+    assert rest.split()[1] in ("cancelled", "context_full", "None")
+
+
+def test_conversations(model):
+    talk = rlx.models.Conversation(model, system="Be brief.", temperature=0, max_new_tokens=6)
+    first = "".join(talk.say("Hello"))
+    assert [m["role"] for m in talk.messages] == ["system", "user", "assistant"]
+    assert talk.messages[-1]["content"] == first
+    text = model.chat_template.render([*talk.messages, {"role": "user", "content": "And?"}])
+    reused = model.statistics["reused_tokens"]
+    assert "".join(talk.say("And?", max_new_tokens=3)) == (
+        model.generate(model.tokenizer.encode(text), temperature=0, max_new_tokens=3).finish().text
+    )
+    assert len(talk.messages) == 5 and model.statistics["reused_tokens"] >= reused
+    with pytest.raises(TypeError):
+        talk.say("x", colour=1)
+    pieces = talk.say("once more")
+    next(pieces)
+    pieces.close()
+    assert len(talk.messages) == 7
+
+
+def test_what_is_said_of_a_model(model, folder):
+    c = model.config
+    assert c["family"] == "llama" and c["vocab_size"] == tiny_model.VOCAB and c["head_dim"] == tiny_model.DIM
+    assert c["num_layers"] == len(c["layers"]) == tiny_model.LAYERS and c["ropes"][0]["theta"] == tiny_model.THETA
+    assert model.context == tiny_model.CONTEXT and model.sequences == 3
+    assert model.end_tokens.tolist() == [tiny_model.EOS]
+    assert set(model.statistics) == {"runs", "prompt_tokens", "reused_tokens", "generated_tokens", "preemptions"}
+    assert "llama" in repr(model) and "tokens" in repr(model.generate("a", max_new_tokens=1).finish())
+
+
+def test_a_model_whose_files_hold_no_template(tmp_path):
+    tiny_model.write(tmp_path / "m", template=False)
+    m = rlx.models.load(tmp_path / "m")
+    assert m.chat_template is None
+    with pytest.raises(rlx.Unsupported, match="has no chat template"):
+        m.chat("Hello")
+    assert m.generate("Hello", max_new_tokens=2, stop_tokens=[]).finish().tokens.size == 2
+
+
+# -- misuse --
+
+TOKENS = {
+    "not tokens": (rlx.DTypeMismatch, "tokens are a list of integers", 5),
+    "none": (rlx.DTypeMismatch, "got None", None),
+    "floats": (rlx.DTypeMismatch, r"array \[T\] of integers", np.array([1.0, 2.0])),
+    "bools": (rlx.DTypeMismatch, "of integers", np.array([True])),
+    "two axes": (rlx.DTypeMismatch, "of integers", np.zeros((2, 2), np.int32)),
+    "a float in a list": (rlx.DTypeMismatch, "a token is an integer, got 1.5", [1, 1.5]),
+    "a bool in a list": (rlx.DTypeMismatch, "a token is an integer", [True]),
+    "too large": (rlx.InvalidArgument, "32 bits", [2**40]),
+    "far too large": (rlx.InvalidArgument, "32 bits", [2**80]),
+    "too large in an array": (rlx.InvalidArgument, "32 bits", np.array([2**40])),
+    "no token of the model": (rlx.InvalidArgument, "ids 0 to 261", [262]),
+    "negative": (rlx.InvalidArgument, "ids 0 to 261", np.array([-1])),
+    "empty": (rlx.InvalidArgument, "no tokens", []),
+    "an empty array": (rlx.InvalidArgument, "no tokens", np.array([])),
+    "beyond the context": (rlx.InvalidArgument, "256", [1] * 257),
+}
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_wrong_tokens(model, name):
+    kind, words, tokens = TOKENS[name]
+    with pytest.raises(kind, match=words):
+        model.generate(tokens)
+    with pytest.raises(kind, match=words):
+        model.logits(tokens)
+    assert model.length() == 0
+
+
+OPTIONS = {
+    "an unknown option": (TypeError, "there is no option 'temprature'.*temperature", dict(temprature=1)),
+    "a text for a number": (TypeError, "temperature takes a number, got 'hot'", dict(temperature="hot")),
+    "a number in a text": (TypeError, "top_p takes a number", dict(top_p="0.5")),
+    "a float for an integer": (TypeError, "top_k takes an integer, got 1.5", dict(top_k=1.5)),
+    "a negative seed": (TypeError, "seed takes an integer", dict(seed=-1)),
+    "no temperature": (ValueError, "temperature is -1", dict(temperature=-1)),
+    "NaN": (ValueError, "temperature is", dict(temperature=float("nan"))),
+    "no step": (ValueError, "'topk' is no step", dict(order=["topk"])),
+    "a stop of numbers": (TypeError, "stop must be a text, got 3", dict(stop=[3])),
+    "an empty stop": (ValueError, "stop", dict(stop="")),
+    "stops of nothing": (TypeError, "stop takes a text or a list of texts, got 3", dict(stop=3)),
+    "negative tokens": (ValueError, "max_new_tokens is -1", dict(max_new_tokens=-1)),
+    "a bias of texts": (TypeError, "logit_bias takes", dict(logit_bias={1: "x"})),
+    "tools for a text": (TypeError, "there is no option 'tools'", dict(tools=[])),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_wrong_options(model, name):
+    kind, words, options = OPTIONS[name]
+    with pytest.raises(kind, match=words):
+        model.generate("abc", **options)
+    model.logits([1])  # nothing was begun
+    model.reset()
+
+
+LOADS = {
+    "no path": (FileNotFoundError, "nowhere", dict(path="nowhere")),
+    "an empty folder": (rlx.NotFound, "config.json", dict(path=".")),
+    "no cache type": (rlx.InvalidArgument, "cannot be kept as 'f8'", dict(cache="f8")),
+    "a cache of large blocks": (rlx.InvalidArgument, "cache cannot hold q4_k", dict(cache="q4_k")),
+    "no products": (rlx.InvalidArgument, "products 'int4'", dict(products="int4")),
+    "no device": (rlx.DeviceUnavailable, "abacus", dict(device="abacus")),
+    "no sequences": (rlx.InvalidArgument, "sequences must be in", dict(sequences=0)),
+    "too few pages": (rlx.InvalidArgument, "page", dict(pages=1, page=64)),
+    "an unknown keyword": (TypeError, "colour", dict(colour=1)),
+    "wrong device options": (rlx.DTypeMismatch, "device_options", dict(device_options=3)),
+}
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_wrong_loads(folder, tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kind, words, options = LOADS[name]
+    with pytest.raises(kind, match=words):
+        rlx.models.load(**{"path": folder, **options})
+
+
+def test_wrong_conversations(model):
+    for messages, kind, words in (
+        (5, TypeError, "messages are a text or a list of dicts"),
+        ([{"role": "user", "content": {1, 2}}], TypeError, "messages cannot be written as JSON"),
+        ([{"role": "user", "content": float("nan")}], TypeError, "messages cannot be written as JSON"),
+        ("a\ud800b", ValueError, "lone surrogate at character 1"),
+        (b"a\xffb", ValueError, "UTF-8"),
+    ):
+        with pytest.raises(kind, match=words) as caught:
+            model.chat(messages)
+        assert isinstance(caught.value, rlx.Error)
+    with pytest.raises(ValueError, match="lone surrogate at character 2"):
+        model.generate("ab\udfff")
+    with pytest.raises(ValueError, match="UTF-8"):
+        model.generate(b"a\xff")
+    for prompts in ("abc", 3, None):
+        with pytest.raises(TypeError, match="must be a list of prompts"):
+            model.generate_batch(prompts)
+
+
+def test_logits_and_answers_do_not_mix(model):
+    answer = model.generate("abc", seed=1, stop_tokens=[])
+    next(answer)
+    for call in (lambda: model.logits([1]), lambda: model.truncate(0), model.reset):
+        with pytest.raises(rlx.InvalidArgument, match="requests to answer"):
+            call()
+    answer.close()
+    model.logits([1, 2, 3])
+    with pytest.raises(rlx.InvalidArgument, match="sequence 0 of the model has 3 tokens"):
+        model.generate("abc")
+    with pytest.raises(rlx.InvalidArgument):
+        model.truncate(4)
+    with pytest.raises(rlx.InvalidArgument):
+        model.length(3)
+    with pytest.raises(rlx.InvalidArgument, match="rows 'some'"):
+        model.logits([1], rows="some")
+    model.reset()
+    assert model.generate("abc", max_new_tokens=1).finish().finish_reason in ("max_tokens", "stop_token")
+
+
+def test_objects_cannot_be_made_by_hand():
+    for kind in (rlx.models.LanguageModel, rlx.models.Answer):
+        with pytest.raises(TypeError):
+            kind()
+
+
+# -- Flow --
+
+
+def test_flow_builds_over_a_checkpoint(folder, gguf, weights):
+    ids = np.array([3, 1, 4], np.int32)
+    for source in (folder, folder / "model.safetensors", weights, gguf):
+        g = rlx.Graph("head")
+        flow = rlx.models.Flow(g, source)
+        blocks = source is gguf
+        table, head, norm = (
+            ("token_embd.weight", "output", "output_norm")
+            if blocks
+            else ("model.embed_tokens.weight", "lm_head", "model.norm")
+        )
+        assert flow.has(head + ".weight") and not flow.has("nothing")
+        x = flow.embed(table, g.input("ids", (3,), "int32"), tiny_model.VOCAB, tiny_model.HIDDEN)
+        x = flow.norm(x, norm, eps=tiny_model.EPS)
+        g.set_outputs(flow.linear(x, head, tiny_model.VOCAB))
+        with pytest.raises(rlx.BadFile, match="belong to no part of a head"):
+            flow.finish("a head")
+        left = rlx.formats.gguf.open(gguf) if blocks else weights
+        flow.finish("a head", ignored=[name for name in left if name.startswith(("blk.", "model.layers."))])
+        program = rlx.Session().compile(g)
+        assert flow.load(program) == 3 and program.unset_params() == []
+        rows = weights["model.embed_tokens.weight"][ids].astype(np.float64)
+        rows /= np.sqrt((rows**2).mean(-1, keepdims=True) + tiny_model.EPS)
+        want = (rows * weights["model.norm.weight"]) @ weights["lm_head.weight"].T
+        assert closeness(program.run(ids)[0], want) < (0.02 if blocks else 2e-5)
+        with pytest.raises(rlx.InvalidArgument, match="was compiled"):
+            flow.weight(table, (tiny_model.VOCAB, tiny_model.HIDDEN))
+
+
+def test_flow_names_what_is_wrong():
+    g = rlx.Graph()
+    flow = rlx.models.Flow(g, {"a.weight": np.zeros((3, 2), np.float16), "b": np.zeros(3, np.int32)})
+    x = g.input("x", (4, 2))
+    y = flow.linear(x, "a", 5)
+    assert y.shape == (4, 5)
+    flow.weight("b", (3,)), flow.weight("c", (2, 2))
+    with pytest.raises(rlx.BadFile, match=r"'c'.*'a.weight' is \[3, 2\], expected \[5, 2\].*'b' holds i32"):
+        flow.finish()
+    with pytest.raises(ValueError, match="none of rms and layer"):
+        flow.norm(x, "a", kind="batch")
+    with pytest.raises(rlx.InvalidArgument, match="no experts"):
+        flow.experts([], 2, 3)
+    for bad in (None, 3):
+        with pytest.raises(TypeError):
+            rlx.models.Flow(g, bad)
+    with pytest.raises(TypeError, match="an rlx.Graph"):
+        rlx.models.Flow(None, {})
+    with pytest.raises(FileNotFoundError):
+        rlx.models.Flow(g, "nowhere")
+
+
+def test_flow_keeps_narrow_weights(tmp_path):
+    w = {"w.weight": rlx.array(np.arange(6).reshape(3, 2), "bfloat16"), "w.bias": np.ones(3, np.float32)}
+    g = rlx.Graph()
+    flow = rlx.models.Flow(g, w)
+    g.set_outputs(flow.linear(g.input("x", (1, 2)), "w", 3, bias=True))
+    flow.finish()
+    program = rlx.Session().compile(g)
+    assert {name: str(dtype) for name, _, dtype in program.params} == {"w.weight": "bfloat16", "w.bias": "float32"}
+    assert flow.load(program) == 2
+    assert program.run([[1, 2]])[0].tolist() == [[3, 9, 15]]
