@@ -159,6 +159,7 @@ void write_configuration(const std::string& folder, std::int64_t vocab) {
   std::ofstream(folder + "/config.json") << c.take();
   rlx::JsonWriter t(1);
   t.begin_object()
+      .member("tokenizer_class", "PreTrainedTokenizerFast")
       .member("eos_token", kSpecial[2])
       .member("chat_template",
               "{% for m in messages %}{% if m['role'] == 'user' %}<|user|>{{ m['content'] }}{% elif m['role'] == "
@@ -321,6 +322,22 @@ int percent_right(const std::string& folder, const std::vector<Example>& example
   return asked.empty() ? 0 : 100 * right / static_cast<int>(asked.size());
 }
 
+// One answer, shown as it comes.
+void answer(const std::string& path, const std::string& question) {
+  rlx::LanguageModel m = rlx::load_language_model(path, {.context = 512});  // a folder or a GGUF file
+  const rlx::ChatMessage message{"user", question};
+  const std::vector<rlx::TokenId> prompt = m.tokenizer->encode(m.chat->render(std::span(&message, 1)), false);
+  rlx::GenerationOptions options;
+  options.sampling.temperature = 0;
+  options.max_new_tokens = 64;
+  options.stop_tokens = m.end_tokens;
+  rlx::Engine engine(std::move(m.decoder), m.tokenizer);
+  engine.generate(prompt, options, [](std::string_view piece) {
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    return true;  // false ends the answer
+  });
+}
+
 std::vector<Line> lines_of(const char* path) {
   std::vector<Line> out;
   if (!path) {
@@ -436,6 +453,9 @@ int main(int argc, char** argv) try {
   std::printf("answered word for word: %d %% of what it was trained on, %d %% of other ways to ask for a word it knows",
               learnt, other);
   if (!unseen.empty()) std::printf(", %d %% of words it never saw", percent_right(folder, unseen));
+  std::printf("\n");
+  std::printf("> %s\n", trained[0].question.c_str());
+  answer(folder, trained[0].question);
   std::printf("\n");
   if (small) std::filesystem::remove_all(folder);
   return small && last_loss > first_loss / 2;

@@ -3,6 +3,9 @@
 import gc
 import os
 import pathlib
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -552,3 +555,50 @@ def test_flow_keeps_narrow_weights(tmp_path):
     assert {name: str(dtype) for name, _, dtype in program.params} == {"w.weight": "bfloat16", "w.bias": "float32"}
     assert flow.load(program) == 2
     assert program.run([[1, 2]])[0].tolist() == [[3, 9, 15]]
+
+
+# -- the page beside transformers and llama.cpp --
+
+PAGE = ROOT / "docs" / "transformers_and_llama_cpp.md"
+
+
+def blocks(kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE.read_text(), re.S | re.M)
+
+
+@pytest.fixture
+def beside_the_page(folder, gguf, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(folder, "model")
+    shutil.copy(gguf, "model.gguf")
+    pathlib.Path("text.txt").write_text(TEXT)
+
+
+def test_the_python_of_the_page_runs(beside_the_page, capsys):
+    ours, theirs = [], 0
+    for block in blocks("python"):
+        code = compile(block, str(PAGE), "exec")
+        if "from transformers" in block or "from llama_cpp" in block:
+            theirs += 1
+        else:
+            ours.append(code)
+    assert len(ours) >= 5 and theirs == 2
+    namespace = {}
+    for code in ours:
+        exec(code, namespace)  # noqa: S102
+    assert "llama" in capsys.readouterr().out
+
+
+def test_the_commands_of_the_page_run(beside_the_page):
+    if not CLI.exists():
+        pytest.skip(f"{CLI} is not built")
+    commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("rlx ")]
+    assert len(commands) >= 7
+    for command in commands:
+        words = shlex.split(command)
+        limit = ["-n", "12"] if words[1] == "chat" else []
+        done = subprocess.run(
+            [str(CLI), *words[1:], *limit], input="Hello\nAnd?\n", capture_output=True, timeout=120, text=True
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert done.stdout.strip() or words[1] == "convert", command

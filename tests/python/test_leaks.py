@@ -6,8 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+import tiny_model
 
 import rlx
+import rlx.models
 import rlx.numpy as rnp
 
 CALLS = 10_000
@@ -170,6 +172,22 @@ def test_donated_arrays():
 def test_numpy_conversions():
     settle(lambda: np.asarray(rlx.array(X)).sum())
     settle(lambda: rlx.array([1.0, 2.0, 3.0]).tolist())
+
+
+def test_answers(tmp_path):
+    tiny_model.write(tmp_path / "m")
+    m = rlx.models.load(tmp_path / "m", context=64, sequences=2)
+
+    def call():
+        m.generate("ab", seed=1, max_new_tokens=3, stop="x").finish()
+        next(m.chat("ab", seed=1))  # and nobody asks for the rest
+        with pytest.raises(rlx.Error):
+            m.generate([10**6])
+        m.tokenizer.decode(m.tokenizer.encode("abc"))
+
+    settle(call, 600)
+    m.generate("ab", max_new_tokens=1).finish()
+    m.logits([1, 2])
 
 
 def test_a_leak_would_be_seen():

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "rlx/generation/language_model.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -161,6 +162,54 @@ TEST_CASE("engine: how answers end") {
   CHECK_FALSE(e.cancel(99));
   CHECK(run_all(e)[id].finish == FinishReason::Cancelled);
   CHECK(finish_reason_name(FinishReason::ContextFull) == "context_full");
+}
+
+TEST_CASE("engine: its model between requests") {
+  const TinyModel tiny;
+  DecoderModel plain = tiny.load();
+  DecoderOptions o;
+  o.sequences = 2, o.page = 8, o.context = 64, o.pages = 8;  // one sequence may need all pages
+  Engine e(tiny.load(o), nullptr);
+  std::mt19937 rng(3);
+  const std::vector<TokenId> prompt = random_prompt(rng, 40, plain.config().vocab_size);
+  const std::vector<TokenId> wanted = alone(plain, prompt, drawn(3, 6));
+  plain.reset();
+  const Tensor logits = plain.forward(prompt);
+  for (int round = 0; round < 2; ++round) {
+    const RequestId id = e.submit(prompt, drawn(3, 6));
+    CHECK(contains(error_text([&] { e.idle_model(); }), "the model has 1 requests to answer"));
+    Answers got = run_all(e);
+    CHECK(got[id].tokens == wanted);
+    // What the prefix cache holds makes room for all of the context.
+    DecoderModel& m = e.idle_model();
+    CHECK(m.cache().free_pages() == 8);
+    const Tensor again = m.forward(prompt);
+    CHECK(std::equal(again.values<float>().begin(), again.values<float>().end(), logits.values<float>().begin(),
+                     logits.values<float>().end()));
+    m.forward(random_prompt(rng, 24, m.config().vocab_size));
+    CHECK(m.length() == 64);
+    CHECK(contains(error_text([&] { e.submit(prompt, {}); }), "sequence 0 of the model has 64 tokens of runs outside"));
+    CHECK(e.idle());
+    m.reset();
+  }
+}
+
+TEST_CASE("language models: caches and products by name") {
+  DecoderOptions o;
+  set_cache_type(o, "q4_0");
+  CHECK(o.cache_scheme == QuantScheme::Q4_0);
+  set_cache_type(o, "bf16");
+  CHECK((!o.cache_scheme && o.cache_dtype == DType::BF16));
+  for (const char* name : {"i8", "affine", "", "Q8_0"})
+    CHECK(contains(error_text([&] { set_cache_type(o, name); }), "keys and values cannot be kept as"));
+  CHECK(o.cache_dtype == DType::BF16);
+  const TinyModel tiny;
+  CHECK(products_named("auto", tiny.folder.path()) == Products::Exact);
+  CHECK(products_named("auto", tiny.folder.path() + "/config.json") == Products::Int8);  // a file is taken for GGUF
+  CHECK(products_named("exact", "") == Products::Exact);
+  CHECK(products_named("bf16", "") == Products::BF16);
+  CHECK(products_named("int8", "") == Products::Int8);
+  CHECK(contains(error_text([&] { (void)products_named("int4", ""); }), "none of auto, exact, bf16 and int8"));
 }
 
 }  // namespace rlx
