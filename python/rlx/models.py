@@ -13,6 +13,21 @@ from ._rlx import Answer, Flow, LanguageModel, SentenceEncoder
 __all__ = ["Answer", "Conversation", "Flow", "LanguageModel", "SentenceEncoder", "convert", "load"]
 
 
+async def _pieces(self):
+    """The pieces for `async for`; each step is on another thread, and what ends the loop early ends the answer."""
+    import asyncio
+
+    end = object()
+    try:
+        while (piece := await asyncio.to_thread(next, self, end)) is not end:
+            yield piece
+    finally:
+        self.close()
+
+
+Answer.__aiter__ = _pieces
+
+
 def load(
     path,
     *,

@@ -1,6 +1,9 @@
 """rlx.models: logits beside NumPy, answers beside a plain loop and `rlx generate`, what iterators promise, misuse."""
 
+import ast
+import asyncio
 import gc
+import importlib.util
 import os
 import pathlib
 import re
@@ -298,6 +301,31 @@ def test_the_gil_is_free_during_a_step(folder):
     going.clear()
     thread.join(30)
     assert counted[0] > 0
+
+
+def test_async_for(model):
+    async def said(answer):
+        return [piece async for piece in answer]
+
+    async def several():
+        answers = [model.generate(p, seed=1, max_new_tokens=20, stop_tokens=[]) for p in ("ab", "cd")]
+        return await asyncio.gather(*map(said, answers))
+
+    wanted = [model.generate(p, seed=1, max_new_tokens=20, stop_tokens=[]).finish().text for p in ("ab", "cd")]
+    assert ["".join(pieces) for pieces in asyncio.run(several())] == wanted
+
+    async def stopped(answer):
+        task = asyncio.create_task(said(answer))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    answer = model.generate("ab", seed=1, stop_tokens=[], logit_bias={0xC3: 1e4})
+    asyncio.run(stopped(answer))
+    assert answer.finish_reason in ("cancelled", "context_full")
+    model.logits([1])  # nothing runs any more
+    model.reset()
 
 
 def test_ctrl_c_ends_an_answer(folder, tmp_path):
@@ -602,3 +630,58 @@ def test_the_commands_of_the_page_run(beside_the_page):
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         assert done.stdout.strip() or words[1] == "convert", command
+
+
+TYPED = """
+import numpy as np
+import rlx.formats
+import rlx.models
+import rlx.text
+
+model = rlx.models.load("model", context=64, cache="q8_0", sequences=2)
+answer = model.generate("abc", temperature=0.5, top_k=3, stop=["x"], logit_bias={1: 2.0}, seed=1)
+pieces: list[str] = list(answer)
+reason: str | None = answer.finish_reason
+more = model.generate_batch(["a", [1, 2], np.array([1], np.int64), [{"role": "user", "content": "x"}]], max_new_tokens=3)
+texts: list[str] = [a.text for a in more]
+rows: rlx.Array = model.logits(model.tokenizer.encode("abc"), rows="last")
+with model.chat([{"role": "user", "content": "x"}], tools=[]) as said:
+    text: str = next(said)
+file = rlx.formats.gguf.open("a.gguf")
+shape: tuple[int, ...] = file.tensors[0].shape
+rlx.formats.gguf.save("b.gguf", {"x": np.ones(3), "y": (file["x"], "Q8_0")}, {"n": 1})
+flow = rlx.models.Flow(rlx.Graph("g"), {"w": np.ones(3)})
+value: rlx.Value = flow.weight("w", (3,))
+talk = rlx.models.Conversation(model, "Be brief.", temperature=0)
+said_too: str = "".join(talk.say("x", seed=3))
+template = model.chat_template
+if template is not None:
+    print(template.render("x", variables={"a": 1}), rlx.text.StreamDecoder(model.tokenizer).push(3))
+"""
+WRONGLY_TYPED = [
+    'model.generate("abc", temperature="hot")',
+    "model.generate(3)",
+    'model.chat("x", colour=1)',
+    "rlx.text.Tokenizer(3)",
+]
+
+
+def test_the_stubs_name_every_option():
+    stub = ast.parse((ROOT / "python" / "rlx" / "models.pyi").read_text())
+    named = next(n for n in stub.body if isinstance(n, ast.ClassDef) and n.name == "_AnswerOptions")
+    names = {n.target.id for n in named.body if isinstance(n, ast.AnnAssign)}
+    of_messages = {"tools", "documents", "variables", "template", "add_generation_prompt", "special_tokens", "now"}
+    assert names == {*rlx._rlx.answer_options()} | of_messages
+
+
+def test_the_stubs_say_what_is_taken(tmp_path):
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    (tmp_path / "right.py").write_text(TYPED)
+    (tmp_path / "wrong.py").write_text(TYPED + "\n".join(WRONGLY_TYPED) + "\n")
+    env = {**os.environ, "MYPYPATH": str(ROOT / "python"), "MYPY_CACHE_DIR": os.devnull}
+    command = [sys.executable, "-m", "mypy", "--strict", "right.py", "wrong.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    first = len(TYPED.splitlines()) + 1
+    faults = {tuple(line.split(":")[:2]) for line in done.stdout.splitlines() if ": error:" in line}
+    assert faults == {("wrong.py", str(first + i)) for i in range(len(WRONGLY_TYPED))}, done.stdout

@@ -166,12 +166,13 @@ TEST_CASE("engine: how answers end") {
 
 TEST_CASE("engine: its model between requests") {
   const TinyModel tiny;
-  DecoderModel plain = tiny.load();
   DecoderOptions o;
-  o.sequences = 2, o.page = 8, o.context = 64, o.pages = 8;  // one sequence may need all pages
+  o.context = 128;
+  DecoderModel plain = tiny.load(o);
+  o.sequences = 2, o.page = 64, o.pages = 2;  // one sequence may need all pages
   Engine e(tiny.load(o), nullptr);
   std::mt19937 rng(3);
-  const std::vector<TokenId> prompt = random_prompt(rng, 40, plain.config().vocab_size);
+  const std::vector<TokenId> prompt = random_prompt(rng, 80, plain.config().vocab_size);
   const std::vector<TokenId> wanted = alone(plain, prompt, drawn(3, 6));
   plain.reset();
   const Tensor logits = plain.forward(prompt);
@@ -182,13 +183,14 @@ TEST_CASE("engine: its model between requests") {
     CHECK(got[id].tokens == wanted);
     // What the prefix cache holds makes room for all of the context.
     DecoderModel& m = e.idle_model();
-    CHECK(m.cache().free_pages() == 8);
+    CHECK(m.cache().free_pages() == 2);
     const Tensor again = m.forward(prompt);
     CHECK(std::equal(again.values<float>().begin(), again.values<float>().end(), logits.values<float>().begin(),
                      logits.values<float>().end()));
-    m.forward(random_prompt(rng, 24, m.config().vocab_size));
-    CHECK(m.length() == 64);
-    CHECK(contains(error_text([&] { e.submit(prompt, {}); }), "sequence 0 of the model has 64 tokens of runs outside"));
+    m.forward(random_prompt(rng, 48, m.config().vocab_size));
+    CHECK(m.length() == 128);
+    CHECK(
+        contains(error_text([&] { e.submit(prompt, {}); }), "sequence 0 of the model has 128 tokens of runs outside"));
     CHECK(e.idle());
     m.reset();
   }
