@@ -15,6 +15,7 @@ for word in "$@"; do
 done
 
 cd "$root"
+command -v dpkg-query >/dev/null || fail "this system has no dpkg-query, whose list of packages the model learns"
 heading "packages"
 need_packages "${build_packages[@]}"
 say "all there"
@@ -25,7 +26,6 @@ cmake --build --preset release --target rlx_cli example_16_train_language_model
 rlx=$root/build/release/rlx
 
 heading "text: what the system says of its packages"
-command -v dpkg-query >/dev/null || fail "this system has no dpkg-query, whose list of packages the model learns"
 folder=$cache/packages
 mkdir -p "$folder"
 lines=$folder/packages.tsv
