@@ -415,22 +415,27 @@ nb::object logits(PyLanguageModel& m, nb::handle tokens, const std::string& rows
   return array_object(in_turn(m, [&] { return m.idle_model().forward(std::span(&part, 1), wanted); }));
 }
 
-ModelPtr load(const std::filesystem::path& path, std::int64_t context, const std::string& cache,
-              const std::string& products, const std::string& device, nb::handle device_options, int threads,
-              std::int64_t sequences, std::int64_t max_tokens, std::int64_t page, std::int64_t pages,
-              bool prefix_cache) {
+// `given` has every keyword of rlx.models.load.
+ModelPtr load(const std::filesystem::path& path, nb::dict given) {
   const std::string from = existing(path);
+  const auto integer = [&](const char* name) {
+    return cast_as<std::int64_t>(given[name], concat_text("load: ", name));
+  };
+  const auto text = [&](const char* name) { return text_from(given[name], concat_text("load: ", name)); };
   DecoderOptions o;
-  o.context = context;
-  o.sequences = sequences;
-  o.max_tokens = max_tokens;
-  o.page = page;
-  o.pages = pages;
-  set_cache_type(o, cache);
-  o.products = products_named(products, from);
-  const Session session = session_for(device, threads, "", "", "", nullptr, device_options_from(device_options));
+  o.context = integer("context");
+  o.sequences = integer("sequences");
+  o.max_tokens = integer("max_tokens");
+  o.page = integer("page");
+  o.pages = integer("pages");
+  set_cache_type(o, text("cache"));
+  o.products = products_named(text("products"), from);
+  EngineOptions engine;
+  engine.prefix_cache = cast_as<bool>(given["prefix_cache"], "load: prefix_cache");
+  const Session session = session_for(text("device"), cast_as<int>(given["threads"], "load: threads"), "", "", "",
+                                      nullptr, device_options_from(given["device_options"]));
   const nb::gil_scoped_release free;
-  return std::make_shared<PyLanguageModel>(load_language_model(from, o, session), from, EngineOptions{0, prefix_cache});
+  return std::make_shared<PyLanguageModel>(load_language_model(from, o, session), from, engine);
 }
 
 }  // namespace
@@ -568,20 +573,7 @@ void bind_language_models(nb::module_& m) {
         return concat_text("<rlx language model ", c.family, ", ", c.layers.size(), " layers of ", c.hidden_size,
                            ", context ", self.engine.model().context(), ">");
       });
-  m.def(
-      "load_language_model", &load, nb::arg("path"), nb::kw_only(), nb::arg("context") = 0, nb::arg("cache") = "f32",
-      nb::arg("products") = "auto", nb::arg("device") = "cpu", nb::arg("device_options").none() = nb::none(),
-      nb::arg("threads") = 0, nb::arg("sequences") = 1, nb::arg("max_tokens") = 512, nb::arg("page") = 64,
-      nb::arg("pages") = 0, nb::arg("prefix_cache") = true,
-      "The language model in a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file. "
-      "context: "
-      "tokens of a sequence, 0 for as many as the model is good for, at most 4096; cache: what keys and values are "
-      "kept "
-      "as, \"f32\", \"bf16\", \"f16\", \"q8_0\" or \"q4_0\"; products: \"exact\", \"bf16\" or \"int8\", which round "
-      "what "
-      "they read, or \"auto\", int8 for GGUF files; threads: 0 for all cores; sequences: how many answers run at once; "
-      "max_tokens: of one run; page and pages: of the cache; prefix_cache: prompts that begin alike are computed "
-      "once.");
+  m.def("load_language_model", &load, nb::arg("path"), nb::arg("options"));
   m.def("answer_options", [] {
     std::vector<std::string> names;
     for (const auto& [name, option] : answer_options()) names.push_back(name);

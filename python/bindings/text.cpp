@@ -5,6 +5,7 @@
 
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/ir/utf8.h"
 #include "rlx/text/stream_decoder.h"
 
 namespace rlx::python {
@@ -24,7 +25,11 @@ std::string text_from(nb::handle h, std::string_view what) {
     char* s = nullptr;
     Py_ssize_t size = 0;
     if (PyBytes_AsStringAndSize(h.ptr(), &s, &size) != 0) throw nb::python_error();
-    return {s, static_cast<std::size_t>(size)};
+    const std::string_view text(s, static_cast<std::size_t>(size));
+    if (const auto bad = find_invalid_utf8(text))
+      raise(ErrorCode::InvalidArgument, concat_text(what, ": invalid UTF-8 at byte ", *bad),
+            "bytes of a text are UTF-8: data.decode('utf-8', 'replace') has U+FFFD there");
+    return std::string(text);
   }
   raise(ErrorCode::DTypeMismatch, concat_text(what, " must be a text, got ", described(h)));
 }
@@ -41,7 +46,7 @@ nb::object token_object(std::string_view token) { return decoded_utf8(token, "su
 std::string token_text_from(nb::handle h, std::string_view what) {
   if (!PyUnicode_Check(h.ptr())) return text_from(h, what);
   const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(h.ptr(), "utf-8", "surrogateescape"));
-  if (bytes.is_valid()) return text_from(bytes, what);
+  if (bytes.is_valid()) return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
   PyErr_Clear();
   return text_from(h, what);
 }

@@ -57,17 +57,19 @@ def load(
     """
     return _rlx.load_language_model(
         path,
-        context=context,
-        cache=cache,
-        products=products,
-        device=device,
-        device_options=device_options,
-        threads=threads,
-        sequences=sequences,
-        max_tokens=max_tokens,
-        page=page,
-        pages=pages,
-        prefix_cache=prefix_cache,
+        dict(
+            context=context,
+            cache=cache,
+            products=products,
+            device=device,
+            device_options=device_options,
+            threads=threads,
+            sequences=sequences,
+            max_tokens=max_tokens,
+            page=page,
+            pages=pages,
+            prefix_cache=prefix_cache,
+        ),
     )
 
 

@@ -197,6 +197,10 @@ def test_stop_strings_and_tokens(model):
     answer = model.generate("ab", seed=1, max_new_tokens=40, stop_tokens=np.array([token], np.int16)).finish()
     assert answer.finish_reason == "stop_token"
     assert answer.tokens.tolist() == plain.tokens.tolist()[: plain.tokens.tolist().index(token) + 1]
+    same = model.generate(
+        "ab", seed=np.uint64(1), max_new_tokens=np.int16(5), temperature=np.float32(1), stop_tokens=[]
+    )
+    assert same.finish().tokens.tolist() == plain.tokens.tolist()[:5]
     biased = model.generate("ab", temperature=0, max_new_tokens=4, logit_bias={np.int32(65): 1e4}).finish()
     assert biased.text == "AAAA"
 
@@ -443,6 +447,10 @@ OPTIONS = {
     "a stop of numbers": (TypeError, "stop must be a text, got 3", dict(stop=[3])),
     "an empty stop": (ValueError, "stop", dict(stop="")),
     "stops of nothing": (TypeError, "stop takes a text or a list of texts, got 3", dict(stop=3)),
+    "a stop of bytes": (ValueError, "stop: invalid UTF-8 at byte 1", dict(stop=b"a\xff")),
+    "a text for tokens": (TypeError, "max_new_tokens takes an integer, got '7'", dict(max_new_tokens="7")),
+    "no such mirostat": (ValueError, "mirostat is 3", dict(mirostat=3)),
+    "beyond 32 bits": (TypeError, "top_k takes an integer", dict(top_k=2**40)),
     "negative tokens": (ValueError, "max_new_tokens is -1", dict(max_new_tokens=-1)),
     "a bias of texts": (TypeError, "logit_bias takes", dict(logit_bias={1: "x"})),
     "tools for a text": (TypeError, "there is no option 'tools'", dict(tools=[])),
@@ -468,6 +476,15 @@ LOADS = {
     "no sequences": (rlx.InvalidArgument, "sequences must be in", dict(sequences=0)),
     "too few pages": (rlx.InvalidArgument, "page", dict(pages=1, page=64)),
     "an unknown keyword": (TypeError, "colour", dict(colour=1)),
+    "a text for a number": (
+        rlx.DTypeMismatch,
+        "load: context must be an integer of 64 bits, got '5'",
+        dict(context="5"),
+    ),
+    "a float for an integer": (rlx.DTypeMismatch, "load: threads must be an integer", dict(threads=1.5)),
+    "no text": (rlx.DTypeMismatch, "load: cache must be a text, got None", dict(cache=None)),
+    "no flag": (rlx.DTypeMismatch, "load: prefix_cache must be True or False", dict(prefix_cache=3)),
+    "no path at all": (TypeError, "path", dict(path=5)),
     "wrong device options": (rlx.DTypeMismatch, "device_options", dict(device_options=3)),
 }
 
