@@ -26,4 +26,12 @@ g.set_outputs(g.input("x", (1, 4)) @ g.param("w", (4, 2)))
 c = rlx.Session("cpu").compile(g)
 c.set_param("w", [[1, 0], [0, 1], [1, 0], [0, 1]])
 assert c.run([[1, 2, 3, 4]])[0].tolist() == [[4, 6]]
+import rlx.formats  # noqa: E402
+import rlx.models  # noqa: E402
+import rlx.text  # noqa: E402
+
+level = '{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}'
+words = '{"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}'
+tokenizer = rlx.text.Tokenizer.from_json(f'{{"pre_tokenizer": {level}, "decoder": {level}, "model": {words}}}')
+assert tokenizer.encode("abba").tolist() == [2, 1, 0] and tokenizer.decode([2, 0]) == "aba"
 print(f"rlx {rlx.__version__} works, imported in {took * 1e3:.0f} ms")
