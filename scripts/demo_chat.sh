@@ -46,9 +46,10 @@ say "in $folder:"
 
 # ask MODEL QUESTION...: the questions and what the model answers, as one conversation.
 ask() {
-  local model=$1 answers i=0
+  local model=$1 said i=0
   shift
-  mapfile -t answers < <(printf '%s\n' "$@" | "$rlx" chat "$model" --temperature 0 --tokens 64)
+  said=$(printf '%s\n' "$@" | "$rlx" chat "$model" --temperature 0 --tokens 64)
+  mapfile -t answers <<<"$said"
   for question in "$@"; do
     say "> $question"
     say "${answers[i]:-}"
@@ -61,6 +62,11 @@ questions=("What is $(pick 10)?" "Tell me about $(pick 45)." "what is $(pick 60)
 
 heading "a conversation"
 ask "$folder" "${questions[@]}"
+right=0
+for answer in "${answers[@]}"; do
+  if grep -xF -- "$answer" <(cut -f 2 "$lines") >/dev/null; then right=$((right + 1)); fi
+done
+[ "$right" -gt 0 ] || fail "none of these is what the system says of a package; did the training end too early?"
 
 heading "the same as GGUF files, in 8 and in 4 bits"
 for type in Q8_0 Q4_0; do
