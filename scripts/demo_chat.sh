@@ -31,7 +31,7 @@ mkdir -p "$folder"
 lines=$folder/packages.tsv
 # Programs rather than libraries and data, at most 400, in an order that depends on nothing but what is installed.
 LC_ALL=C dpkg-query -W -f '${db:Status-Status}\t${Package}\t${binary:Summary}\n' |
-  awk -F '\t' '$1 == "installed" && $2 !~ /^lib/ && $2 !~ /-(dev|doc|dbg|data|common)$/ && $3 != "" {print $2 "\t" $3}' |
+  awk -F '\t' '$1 == "installed" && $2 !~ /^lib|-(dev|doc|dbg|data|common)$/ && $3 != "" {print $2 "\t" $3}' |
   LC_ALL=C sort -u >"$lines.all"
 awk -v most=400 -v all="$(wc -l <"$lines.all")" \
   'all <= most || int(NR * most / all) > int((NR - 1) * most / all)' "$lines.all" >"$lines"

@@ -74,7 +74,7 @@ def load(
 
 
 def convert(source, target, *, type=None, head_type=None, importance="", threads=0, note=None):
-    """Writes the model in source, a folder or a GGUF file, as target: a GGUF file where that ends in .gguf, else a folder.
+    """Writes the model in source, a folder or a GGUF file, as target: a GGUF file if it ends in .gguf, else a folder.
 
     type: of the matrices, "Q8_0", "Q4_K", "BF16", ...; None: they stay what they are
     head_type: of the output matrix; None: at least Q6_K

@@ -666,7 +666,8 @@ model = rlx.models.load("model", context=64, cache="q8_0", sequences=2)
 answer = model.generate("abc", temperature=0.5, top_k=3, stop=["x"], logit_bias={1: 2.0}, seed=1)
 pieces: list[str] = list(answer)
 reason: str | None = answer.finish_reason
-more = model.generate_batch(["a", [1, 2], np.array([1], np.int64), [{"role": "user", "content": "x"}]], max_new_tokens=3)
+prompts: list[rlx.models.Prompt] = ["a", [1, 2], np.array([1], np.int64), [{"role": "user", "content": "x"}]]
+more = model.generate_batch(prompts, max_new_tokens=3)
 texts: list[str] = [a.text for a in more]
 rows: rlx.Array = model.logits(model.tokenizer.encode("abc"), rows="last")
 with model.chat([{"role": "user", "content": "x"}], tools=[]) as said:
