@@ -248,9 +248,7 @@ const std::map<std::string, AnswerOption, std::less<>>& answer_options() {
   return options;
 }
 
-GenerationOptions generation_options(const PyLanguageModel& m, nb::dict given) {
-  GenerationOptions out;
-  out.stop_tokens = m.end_tokens;
+void set_options(GenerationOptions& out, nb::dict given) {
   for (const auto [key, value] : given) {
     const auto name = text_from(key, "the name of an option");
     const auto& known = answer_options();
@@ -269,6 +267,12 @@ GenerationOptions generation_options(const PyLanguageModel& m, nb::dict given) {
       raise(ErrorCode::DTypeMismatch, concat_text(name, " takes ", it->second.takes, ", got ", described(value)));
     }
   }
+}
+
+GenerationOptions generation_options(const PyLanguageModel& m, nb::dict given) {
+  GenerationOptions out;
+  out.stop_tokens = m.end_tokens;
+  set_options(out, given);
   return out;
 }
 
@@ -329,6 +333,40 @@ nb::list generate_batch(const ModelPtr& m, nb::handle prompts, nb::kwargs given)
 nb::object finish_reason(const PyAnswer& a) {
   const FinishReason reason = a.finish();
   return reason == FinishReason::None ? nb::none() : text_object(finish_reason_name(reason));
+}
+
+// -- samplers, for loops of one's own --
+
+SamplingOptions sampling_options(nb::dict given) {
+  for (const char* other : {"max_new_tokens", "stop", "stop_tokens"}) {
+    if (!given.contains(other)) continue;
+    PyErr_SetString(PyExc_TypeError, concat_text("Sampler: ", other, " is an option of answers, not of draws").c_str());
+    throw nb::python_error();
+  }
+  GenerationOptions out;
+  set_options(out, given);
+  return out.sampling;
+}
+
+// Logits F32 of one token, [V] or [1, V].
+Tensor one_row(nb::handle h) {
+  Tensor t = on_host(tensor_from(h, "logits"));
+  const bool row = t.rank() == 1 || (t.rank() == 2 && t.dim(0) == 1);
+  if (!row || !is_float(t.dtype()) || is_storage_only(t.dtype()))
+    raise(ErrorCode::ShapeMismatch, concat_text("logits of one token are floats [V] or [1, V], got ", t.shape().text()),
+          "take a row: logits[-1]");
+  return t.cast(DType::F32);
+}
+
+nb::tuple chances(Sampler& s, nb::handle logits) {
+  const Tensor row = one_row(logits);
+  const std::vector<TokenChance> left = s.chances(row.values<float>());
+  std::vector<TokenId> ids;
+  std::vector<float> probabilities;
+  for (const TokenChance& c : left) ids.push_back(c.id), probabilities.push_back(c.probability);
+  const auto n = static_cast<std::int64_t>(left.size());
+  return nb::make_tuple(ids_object(ids), nb::module_::import_("numpy").attr("array")(
+                                             array_object(Tensor::of<float>({n}, probabilities))));
 }
 
 // -- the description of a model --
@@ -441,6 +479,38 @@ ModelPtr load(const std::filesystem::path& path, nb::dict given) {
 }  // namespace
 
 void bind_language_models(nb::module_& m) {
+  nb::class_<Sampler>(
+      m, "Sampler",
+      "Draws tokens of logits, as answers are drawn: options are those of LanguageModel.generate that say "
+      "how. It knows the tokens so far, which penalties and keys follow. Not for several threads at once.")
+      .def(
+          "__init__", [](Sampler* self, nb::kwargs options) { new (self) Sampler(sampling_options(options)); },
+          nb::arg("options"), nb::sig("def __init__(self, **options: object) -> None"))
+      .def(
+          "draw", [](Sampler& s, nb::handle logits) { return s.draw(one_row(logits).values<float>()); },
+          nb::arg("logits").none(),
+          "The token that follows, of logits [V] or [1, V]; accept() takes it into the sequence.")
+      .def("chances", &chances, nb::arg("logits").none(),
+           "What the cuts leave: (ids, probabilities), NumPy arrays, the likeliest first.")
+      .def(
+          "accept",
+          [](Sampler& s, nb::handle tokens) {
+            if (PyIndex_Check(tokens.ptr()) && !PySequence_Check(tokens.ptr()))
+              s.accept(token_from(tokens, "accept"));
+            else
+              s.accept(tokens_from(tokens, "accept"));
+          },
+          nb::arg("tokens").none(), "Takes a token, or those of a prompt, into the sequence.")
+      .def(
+          "rewind",
+          [](Sampler& s, std::int64_t count) {
+            if (count < 0) raise(ErrorCode::InvalidArgument, concat_text("rewind: count is ", count));
+            s.rewind(static_cast<std::size_t>(count));
+          },
+          nb::arg("count"), "Forgets the last tokens of the sequence.")
+      .def_prop_ro(
+          "sequence", [](const Sampler& s) { return ids_object(s.sequence()); },
+          "The tokens so far, a NumPy array [T] int32.");
   nb::class_<PyAnswer>(m, "Answer",
                        "An answer as it comes: an iterator over pieces of text. All answers of a model that are not at "
                        "their end run together, whichever is asked. One that nobody holds, or that is closed, ends.")

@@ -8,9 +8,9 @@ docs/generation.md has the samplers, docs/language_models.md the families that a
 """
 
 from . import _rlx
-from ._rlx import Answer, Flow, LanguageModel, SentenceEncoder
+from ._rlx import Answer, Flow, LanguageModel, Sampler, SentenceEncoder
 
-__all__ = ["Answer", "Conversation", "Flow", "LanguageModel", "SentenceEncoder", "convert", "load"]
+__all__ = ["Answer", "Conversation", "Flow", "LanguageModel", "Sampler", "SentenceEncoder", "convert", "load"]
 
 
 async def _pieces(self):

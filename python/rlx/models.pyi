@@ -15,10 +15,7 @@ _Path = str | PathLike[str]
 # A text or tokens, which are continued, or messages, which go through the chat template.
 Prompt = str | bytes | Tokens | Sequence[Message]
 
-class _AnswerOptions(TypedDict, total=False):
-    max_new_tokens: int
-    stop: str | Sequence[str]
-    stop_tokens: Tokens
+class _SamplingOptions(TypedDict, total=False):
     seed: int
     temperature: float
     dynamic_range: float
@@ -44,6 +41,11 @@ class _AnswerOptions(TypedDict, total=False):
     mirostat_eta: float
     logit_bias: Mapping[int, float]
     order: str | Sequence[str]
+
+class _AnswerOptions(_SamplingOptions, total=False):
+    max_new_tokens: int
+    stop: str | Sequence[str]
+    stop_tokens: Tokens
     # Of messages alone.
     tools: Sequence[Any] | None
     documents: Sequence[Any] | None
@@ -96,6 +98,15 @@ class LanguageModel:
     def cache_bytes(self) -> int: ...
     @property
     def statistics(self) -> dict[str, int]: ...
+
+class Sampler:
+    def __init__(self, **options: Unpack[_SamplingOptions]) -> None: ...
+    def draw(self, logits: ArrayLike) -> int: ...
+    def chances(self, logits: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def accept(self, tokens: int | Tokens) -> None: ...
+    def rewind(self, count: int) -> None: ...
+    @property
+    def sequence(self) -> NDArray[np.int32]: ...
 
 class Conversation:
     model: LanguageModel

@@ -221,6 +221,52 @@ def test_pieces_are_whole_characters(model):
         piece.encode()
 
 
+# -- samplers --
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+def test_a_loop_of_ones_own_draws_the_same(model, options):
+    prompt = model.tokenizer.encode("Once upon a time")
+    answer = model.generate(prompt, max_new_tokens=20, stop_tokens=[], **options).finish()
+    sampler = rlx.models.Sampler(**options)
+    sampler.accept(prompt)
+    model.reset()
+    logits = model.logits(prompt)[-1]
+    for token in answer.tokens:
+        ids, chances = sampler.chances(logits)
+        assert abs(chances.sum() - 1) < 1e-5 and (np.diff(chances) <= 0).all() and token in ids
+        assert sampler.draw(logits) == token
+        sampler.accept(token)
+        logits = model.logits([token], rows="last")
+    assert sampler.sequence.tolist() == [*prompt, *answer.tokens]
+    model.reset()
+
+
+def test_samplers_go_back_and_refuse():
+    s = rlx.models.Sampler(top_k=2, repetition_penalty=2.0, seed=np.int64(1))
+    logits = np.array([1.0, 3.0, 2.0, 0.5], np.float64)
+    first = s.chances(logits)[0].tolist()
+    s.accept(1)
+    assert first == [1, 2] and s.chances(logits)[0].tolist() == [2, 1]
+    s.rewind(1)
+    assert s.chances(logits)[0].tolist() == first and s.sequence.tolist() == []
+    for call, kind, words in (
+        (lambda: s.draw(np.zeros((2, 3), np.float32)), ValueError, r"\[V\] or \[1, V\]"),
+        (lambda: s.draw([1, 2]), ValueError, "are floats"),
+        (lambda: s.draw(None), TypeError, "None"),
+        (lambda: s.draw([float("nan"), 1.0]), ValueError, "NaN"),
+        (lambda: s.accept("a"), TypeError, "tokens are a list"),
+        (lambda: s.accept(1.5), TypeError, "tokens are a list"),
+        (lambda: s.rewind(1), ValueError, "1"),
+        (lambda: s.rewind(-1), ValueError, "count is -1"),
+        (lambda: rlx.models.Sampler(stop="x"), TypeError, "stop is an option of answers"),
+        (lambda: rlx.models.Sampler(colour=1), TypeError, "there is no option 'colour'"),
+        (lambda: rlx.models.Sampler(top_p=-1), ValueError, "top_p is -1"),
+    ):
+        with pytest.raises(kind, match=words):
+            call()
+
+
 # -- iterators --
 
 
@@ -679,6 +725,7 @@ flow = rlx.models.Flow(rlx.Graph("g"), {"w": np.ones(3)})
 value: rlx.Value = flow.weight("w", (3,))
 talk = rlx.models.Conversation(model, "Be brief.", temperature=0)
 said_too: str = "".join(talk.say("x", seed=3))
+token: int = rlx.models.Sampler(top_k=3, seed=1).draw(rows)
 template = model.chat_template
 if template is not None:
     print(template.render("x", variables={"a": 1}), rlx.text.StreamDecoder(model.tokenizer).push(3))
@@ -688,13 +735,14 @@ WRONGLY_TYPED = [
     "model.generate(3)",
     'model.chat("x", colour=1)',
     "rlx.text.Tokenizer(3)",
+    'rlx.models.Sampler(stop="x")',
 ]
 
 
 def test_the_stubs_name_every_option():
     stub = ast.parse((ROOT / "python" / "rlx" / "models.pyi").read_text())
-    named = next(n for n in stub.body if isinstance(n, ast.ClassDef) and n.name == "_AnswerOptions")
-    names = {n.target.id for n in named.body if isinstance(n, ast.AnnAssign)}
+    named = [n for n in stub.body if isinstance(n, ast.ClassDef) and n.name in ("_SamplingOptions", "_AnswerOptions")]
+    names = {n.target.id for part in named for n in part.body if isinstance(n, ast.AnnAssign)}
     of_messages = {"tools", "documents", "variables", "template", "add_generation_prompt", "special_tokens", "now"}
     assert names == {*rlx._rlx.answer_options()} | of_messages
 
