@@ -79,11 +79,12 @@ class ConfigBytes {
   void put(const DecoderConfig& c) {
     const auto& [family, vocab, hidden, ff, heads, kv_heads, head_dim, max_positions, norm, eps, offset, norm_bias,
                  parallel, activation, gated, qkv_bias, o_bias, ff_bias, head_bias, in_out, qk_norm, qkv_layout,
-                 attention_scale, attention_cap, logit_cap, embedding_scale, residual_scale, logit_scale, tied, moe,
-                 mla, ropes, layers, names] = c;
+                 attention_scale, attention_cap, logit_cap, embedding_scale, residual_scale, logit_scale, tied,
+                 bidirectional, moe, mla, ropes, layers, names] = c;
     all(family, vocab, hidden, ff, heads, kv_heads, head_dim, max_positions, norm, eps, offset, norm_bias, parallel,
         activation, gated, qkv_bias, o_bias, ff_bias, head_bias, in_out, qk_norm, qkv_layout, attention_scale,
-        attention_cap, logit_cap, embedding_scale, residual_scale, logit_scale, tied, moe, mla, ropes, layers, names);
+        attention_cap, logit_cap, embedding_scale, residual_scale, logit_scale, tied, bidirectional, moe, mla, ropes,
+        layers, names);
   }
 
   Fingerprint fingerprint() const { return fingerprint_bytes(bytes_.data(), bytes_.size()); }
