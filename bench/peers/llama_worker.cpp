@@ -1,5 +1,5 @@
-// llama.cpp as bench/llm asks for it. usage: llama_worker FILE.gguf THREADS single|logits; one line of JSON, or 128 rows
-// of logits as F32. Build: bench/llm prepare.
+// llama.cpp as bench/llm asks for it. usage: llama_worker FILE.gguf THREADS single|logits; one line of JSON, or 128
+// rows of logits as F32. Build: bench/llm prepare.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -28,8 +28,10 @@ def report(name, logits):
     p, q = torch.log_softmax(want, 1), torch.log_softmax(got, 1)
     kl = (p.exp() * (p - q)).sum(1)
     best = (want.argmax(1) == got.argmax(1)).double().mean()
-    print(f"{name:24} cosine {cosine.mean():.4f} (least {cosine.min():.4f})  KL {kl.mean():.5f}  same best {best:.2f}",
-          flush=True)  # fmt: skip
+    print(
+        f"{name:24} cosine {cosine.mean():.4f} (least {cosine.min():.4f})  KL {kl.mean():.5f}  same best {best:.2f}",
+        flush=True,
+    )
 
 
 for kind in ("Q4_0", "Q4_K", "Q8_0"):

@@ -21,14 +21,26 @@ VOCAB = 32000
 COMMON = dict(vocab_size=VOCAB, max_position_embeddings=8192, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 SIZES = {
     "qwen3-0.6b": dict(
-        hidden_size=1024, intermediate_size=3072, num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=8,
-        head_dim=128, tie_word_embeddings=True, rope_theta=1e6,
+        hidden_size=1024,
+        intermediate_size=3072,
+        num_hidden_layers=28,
+        num_attention_heads=16,
+        num_key_value_heads=8,
+        head_dim=128,
+        tie_word_embeddings=True,
+        rope_theta=1e6,
     ),
     "llama-1b": dict(
-        hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
-        head_dim=64, tie_word_embeddings=True, rope_theta=5e5,
+        hidden_size=2048,
+        intermediate_size=8192,
+        num_hidden_layers=16,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        head_dim=64,
+        tie_word_embeddings=True,
+        rope_theta=5e5,
     ),
-}  # fmt: skip
+}
 
 
 def write_hf(to):
@@ -73,11 +85,18 @@ def write_gguf(hf, to):
     w.add_eos_token_id(2)
     w.add_add_bos_token(False)
     names = {
-        "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
-        "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
-        "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
-    }  # fmt: skip
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "self_attn.q_norm": "attn_q_norm",
+        "self_attn.k_norm": "attn_k_norm",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+    }
     file = safe_open(hf / "model.safetensors", "np")
     for key in file.keys():
         t = file.get_tensor(key).astype("float32")
@@ -127,10 +146,26 @@ def write_onnxruntime(hf):
         to = folder / f"onnxruntime_{name}"
         if not to.exists():
             subprocess.run(
-                [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(hf), "-o", str(to), "-p", precision,
-                 "-e", "cpu", "-c", str(folder / "cache"), "--extra_options", "accuracy_level=4", f"block_size={block}"],
+                [
+                    sys.executable,
+                    "-m",
+                    "onnxruntime_genai.models.builder",
+                    "-i",
+                    str(hf),
+                    "-o",
+                    str(to),
+                    "-p",
+                    precision,
+                    "-e",
+                    "cpu",
+                    "-c",
+                    str(folder / "cache"),
+                    "--extra_options",
+                    "accuracy_level=4",
+                    f"block_size={block}",
+                ],
                 check=True,
-            )  # fmt: skip
+            )
 
 
 hf = folder / "hf"

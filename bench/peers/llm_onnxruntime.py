@@ -1,4 +1,4 @@
-"""onnxruntime-genai as bench/llm asks for it: llm_onnxruntime.py MODEL_DIR THREADS single|SEQUENCES; one line of JSON."""
+"""onnxruntime-genai as bench/llm asks for it: llm_onnxruntime.py MODEL_DIR THREADS single|SEQUENCES; a line of JSON."""
 
 import json
 import statistics
@@ -48,8 +48,12 @@ if what == "single":
         decode += steps(generator, 34)[2:]
         p128 += [begin(1, 128, 256)[1] for _ in range(2)]
         p512.append(begin(1, 512)[1])
-    reply = dict(decode_p50=statistics.median(decode), prefill128=statistics.median(p128),
-                 prefill512=statistics.median(p512), load_s=load)  # fmt: skip
+    reply = dict(
+        decode_p50=statistics.median(decode),
+        prefill128=statistics.median(p128),
+        prefill512=statistics.median(p512),
+        load_s=load,
+    )
 else:
     rates, late = [], []
     for repeat in range(4):

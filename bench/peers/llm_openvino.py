@@ -47,8 +47,12 @@ def single():
         decode += [us / 1e3 for us in generate(128, 33)[1][1:]]
         p128 += [generate(128, 1)[0] for _ in range(3)]
         p512.append(generate(512, 1)[0])
-    return dict(decode_p50=statistics.median(decode), prefill128=statistics.median(p128),
-                prefill512=statistics.median(p512), load_s=load)  # fmt: skip
+    return dict(
+        decode_p50=statistics.median(decode),
+        prefill128=statistics.median(p128),
+        prefill512=statistics.median(p512),
+        load_s=load,
+    )
 
 
 def batch(sequences):

@@ -92,9 +92,9 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   /// Takes a request. Errors: InvalidArgument for a prompt without tokens, of ids outside the vocabulary, or that
-  /// leaves no room for an answer (it names both lengths), for options out of range, for an adapter that is not loaded,
-  /// for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin, and while
-  /// a sequence of `idle_model` has tokens.
+  /// leaves no room for an answer (it names both lengths); for options out of range and an adapter that is not loaded;
+  /// for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin; and
+  /// while a sequence of `idle_model` has tokens.
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Ends a request, whose event comes with the next step; false when there is none of that number.
   bool cancel(RequestId request);

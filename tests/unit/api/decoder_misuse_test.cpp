@@ -252,7 +252,12 @@ TEST_CASE("misuse: engines") {
   REFUSED("top_p", e.submit(three, options));
   CHECK(e.idle());
   CHECK(e.step().empty());
+  REFUSED("cannot be kept as", set_cache_type(o, "f8"));
+  REFUSED("products", products_named("int3", "model.gguf"));
+  (void)e.idle_model().forward(three);
   options.sampling.top_p = 1;
+  REFUSED("tokens", e.submit(three, options));
+  e.idle_model().reset();
   CHECK(e.generate(three, options, [](std::string_view) { return false; }).empty());
   EngineOptions drafting;
   drafting.draft.lookup = -1;

@@ -85,6 +85,7 @@ TEST_CASE("engine: each request has the adapter it asks for, and shares beginnin
         test::contains(test::error_text([&] { (void)e.submit(prompt, options); }), "no adapter called 'qx' is loaded"));
     CHECK(test::contains(test::error_text([&] { (void)e.submit(prompt, options); }), "did you mean 'qv'"));
   }
+  plain.reset();
   Engine none(std::move(plain), nullptr);
   CHECK(test::contains(test::error_text([&] { (void)none.submit(prompt, options); }), "DecoderOptions::adapters"));
 }
