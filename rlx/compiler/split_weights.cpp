@@ -142,6 +142,8 @@ class Splitter {
       lc = &dot->lhs_contract, rc = &dot->rhs_contract, lb = &dot->lhs_batch;
     else if (const auto* fused = n.op.get_if<ops::FusedDot>())
       lc = &fused->lhs_contract, rc = &fused->rhs_contract, lb = &fused->lhs_batch;
+    else if (const auto* grouped = n.op.get_if<ops::GroupedDot>())
+      return stacked_product(scope, n, *grouped) ? std::optional(2) : std::nullopt;
     else
       return std::nullopt;
     const Shape &x = g.shape(n.inputs[0]), &w = g.shape(n.inputs[1]);
@@ -151,6 +153,12 @@ class Splitter {
       return std::nullopt;
     if (!scope.pure[right] && (scope.trips() < kLeastReads || !few_rows(x))) return std::nullopt;
     return static_cast<int>(1 - (*rc)[0]);
+  }
+
+  // Rows times the matrices of their groups, which are weights of the program [E, K, N].
+  static bool stacked_product(const WeightScope& scope, const Node& n, const ops::GroupedDot& op) {
+    return op.fn == GroupedKind::Rows && !scope.parent && scope.pure[n.inputs[1].node.index] &&
+           !scope.pure[n.inputs[0].node.index] && scope.graph->shape(n.inputs[1]).is_static();
   }
 
   // One form for all that read the same elements as the same matrix.
@@ -211,12 +219,14 @@ class Splitter {
     const Shape& w = use.scope->graph->shape(v);
     Formed f;
     f.in_run = !use.scope->pure[v.node.index];
-    std::optional<WeightMatrices> traced =
-        f.in_run ? trace_steady(*use.scope, v, n_axis) : trace_weight(*use.scope, v, n_axis);
+    std::optional<WeightMatrices> traced = w.rank() == 3 ? trace_stack(*use.scope, v, n_axis)
+                                           : f.in_run    ? trace_steady(*use.scope, v, n_axis)
+                                                         : trace_weight(*use.scope, v, n_axis);
     if (!traced) return std::nullopt;
     use.stack = traced->stack;
     const Products leave = f.in_run ? Products::Exact : leave_;
-    f.matrix = {w.dim(1 - n_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), leave};
+    const int k_axis = w.rank() == 3 ? 3 - n_axis : 1 - n_axis;
+    f.matrix = {w.dim(k_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), leave};
     f.regions = std::move(traced->regions);
     f.count = traced->count;
     for (const WeightRegion& r : f.regions)

@@ -23,6 +23,10 @@ class RegionTracer {
     const std::int64_t columns = scope.graph->shape(matrix).dim(n_axis).value();
     follow(scope, WeightRegion{matrix, 1 - n_axis, n_axis, {0, 0}, columns});
   }
+  void trace_of_stack(const WeightScope& scope, Value matrices, int n_axis) {
+    const std::int64_t columns = scope.graph->shape(matrices).dim(n_axis).value();
+    follow(scope, WeightRegion{matrices, 3 - n_axis, n_axis, {step_, 0, 0}, columns});
+  }
 
   std::vector<WeightRegion> found;
   const WeightScope* stack = nullptr;  // the body whose Inputs were rows
@@ -144,6 +148,9 @@ class RegionTracer {
   std::vector<bool> WeightScope::*known_;
 };
 
+// Matrices beyond what anybody stacks would be slow to follow; a stack of one is no matrix.
+constexpr std::int64_t kMostStacked = 1024;
+
 bool all_static(const Node& n) {
   return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
 }
@@ -226,6 +233,19 @@ std::vector<std::int64_t> element_dims(const WeightRegion& r, const Shape& of) {
   return dims;
 }
 
+std::optional<WeightMatrices> trace_stack(const WeightScope& scope, Value stack, int n_axis) {
+  const Dim& count = scope.graph->shape(stack).dim(0);
+  if (scope.parent || !count.is_static() || count.value() < 2 || count.value() > kMostStacked) return std::nullopt;
+  WeightMatrices all;
+  all.count = count.value();
+  for (std::int64_t i = 0; i < all.count; ++i) {
+    RegionTracer tracer(i, &WeightScope::pure);
+    tracer.trace_of_stack(scope, stack, n_axis);
+    for (WeightRegion& r : tracer.found) all.regions.push_back(std::move(r));
+  }
+  return all;
+}
+
 std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis) {
   WeightMatrices all;
   for (std::int64_t step = 0; step < all.count; ++step) {
@@ -235,9 +255,7 @@ std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matri
     if (tracer.stack && step == 0) {
       all.stack = tracer.stack;
       const Dim& length = tracer.stack->parent->graph->node(tracer.stack->node).op.as<ops::Scan>().length[0];
-      // A stack of one matrix is no matrix; rows beyond what anybody stacks would be slow to follow.
-      constexpr std::int64_t kMost = 1024;
-      if (!length.is_static() || length.value() < 2 || length.value() > kMost) return std::nullopt;
+      if (!length.is_static() || length.value() < 2 || length.value() > kMostStacked) return std::nullopt;
       all.count = length.value();
     }
     for (WeightRegion& r : tracer.found) all.regions.push_back(std::move(r));

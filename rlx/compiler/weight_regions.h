@@ -59,6 +59,9 @@ struct WeightMatrices {
 /// Follows `matrix`, pure and of rank 2, to what holds its elements. None where a body inside a body takes rows of
 /// rows.
 std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis);
+/// Likewise the matrices of `stack`, pure, of rank 3 and of a value of the program: [count, K, N], or [count, N, K].
+/// None for one matrix, and for more than anybody stacks.
+std::optional<WeightMatrices> trace_stack(const WeightScope& scope, Value stack, int n_axis);
 /// Likewise of a matrix that is steady: to values of the program. Never a stack.
 WeightMatrices trace_steady(const WeightScope& scope, Value matrix, int n_axis);
 

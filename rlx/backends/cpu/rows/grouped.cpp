@@ -3,98 +3,15 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
-#include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/panels.h"
+#include "rlx/backends/cpu/rows/grouping.h"
+#include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
 namespace {
 
-constexpr std::int64_t kTileRows = 64;
-
-/// The rows in the order of their groups: those of group e are order[starts[e] .. starts[e + 1]), those of none come
-/// last, behind starts[groups].
-struct Grouping {
-  const void* ids = nullptr;
-  bool wide = false;
-  std::int64_t rows = 0, groups = 0;
-  std::int64_t *order = nullptr, *starts = nullptr;
-  // Tiles of at most kTileRows rows of one group: {group, first place}, as many as `num_tiles` says.
-  std::int64_t *tiles = nullptr, *num_tiles = nullptr;
-
-  std::int64_t group_of(std::int64_t row) const {
-    const std::int64_t id =
-        wide ? static_cast<const std::int64_t*>(ids)[row] : static_cast<const std::int32_t*>(ids)[row];
-    return id < 0 || id >= groups ? groups : id;
-  }
-};
-std::int64_t most_tiles(const Grouping& g) { return g.rows / kTileRows + std::min(g.rows, g.groups); }
-
-void run_grouping(const Grouping& g, std::int64_t) {
-  std::fill_n(g.starts, g.groups + 2, std::int64_t{0});
-  for (std::int64_t r = 0; r < g.rows; ++r) ++g.starts[g.group_of(r) + 1];
-  for (std::int64_t e = 0; e <= g.groups; ++e) g.starts[e + 1] += g.starts[e];
-  for (std::int64_t r = 0; r < g.rows; ++r) g.order[g.starts[g.group_of(r)]++] = r;
-  for (std::int64_t e = g.groups; e-- > 0;) g.starts[e + 1] = g.starts[e];  // moved by the line before
-  g.starts[0] = 0;
-  std::int64_t n = 0;
-  for (std::int64_t e = 0; e < g.groups; ++e)
-    for (std::int64_t at = g.starts[e]; at < g.starts[e + 1]; at += kTileRows) {
-      g.tiles[2 * n] = e;
-      g.tiles[2 * n + 1] = at;
-      ++n;
-    }
-  *g.num_tiles = n;
-}
-Grouping& add_grouping(LowerContext& c, std::int64_t groups) {
-  auto& g = c.keep<Grouping>();
-  const View ids = c.in(2);
-  g.wide = ids.dtype == DType::I64;
-  g.rows = ids.elements();
-  g.groups = groups;
-  const auto longs = [&](std::int64_t n) {
-    return reinterpret_cast<std::int64_t*>(c.workspace(static_cast<std::size_t>(n) * sizeof(std::int64_t)));
-  };
-  g.order = longs(std::max<std::int64_t>(g.rows, 1));
-  g.starts = longs(groups + 2);
-  g.tiles = longs(2 * most_tiles(g) + 1);
-  g.num_tiles = longs(1);
-  c.point(g.ids, ids);
-  c.step<run_grouping>(g, 1, 3.0 * static_cast<double>(g.rows) + 2.0 * static_cast<double>(groups));
-  return g;
-}
-
 // -- f32 --
-
-/// Rows copied into the order of groups, as they are or transposed ([columns, rows]).
-struct GroupRows {
-  const Grouping* grouping = nullptr;
-  std::int64_t columns = 0, per_chunk = 1;
-  bool transposed = false;
-  const float* x = nullptr;
-  float* sorted = nullptr;
-};
-void run_group_rows(const GroupRows& s, std::int64_t chunk) {
-  const Grouping& g = *s.grouping;
-  const std::int64_t begin = chunk * s.per_chunk, end = std::min(g.rows, begin + s.per_chunk);
-  for (std::int64_t at = begin; at < end; ++at) {
-    const float* from = s.x + g.order[at] * s.columns;
-    if (!s.transposed)
-      std::copy_n(from, s.columns, s.sorted + at * s.columns);
-    else
-      for (std::int64_t k = 0; k < s.columns; ++k) s.sorted[k * g.rows + at] = from[k];
-  }
-}
-const float* add_group_rows(LowerContext& c, const Grouping& g, const View& x, bool transposed) {
-  auto& s = c.keep<GroupRows>();
-  s.grouping = &g;
-  s.columns = x.dim(1);
-  s.transposed = transposed;
-  s.per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, s.columns)));
-  s.sorted = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(x.elements() + 1) * sizeof(float)));
-  c.point(s.x, x);
-  c.step<run_group_rows>(s, (g.rows + s.per_chunk - 1) / s.per_chunk, 0.5 * static_cast<double>(x.elements()));
-  return s.sorted;
-}
 
 void multiply(const KernelTable& kernels, const GemmStridedF32& gemm, void* scratch) {
   const GemmStridedPlan plan = kernels.gemm_strided_plan_f32(gemm, 1);
@@ -124,7 +41,7 @@ void run_rows(const GroupProducts& s, std::int64_t chunk) {
   if (tile >= *s.grouping->num_tiles) return;
   const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
   GemmStridedF32 gemm = column_part(s, part);
-  gemm.m = std::min(kTileRows, s.grouping->starts[e + 1] - first);
+  gemm.m = std::min(kGroupTileRows, s.grouping->starts[e + 1] - first);
   gemm.a = s.a + first * s.k;
   gemm.a_m_stride = s.k;
   gemm.b = s.b + e * s.b_group + part * s.columns * s.b_n;
@@ -148,44 +65,9 @@ void run_sums(const GroupProducts& s, std::int64_t chunk) {
   for (std::int64_t r = 0; r < s.k; ++r) std::fill_n(gemm.c + r * s.n, gemm.n, 0.0F);
 }
 
-/// Rows back to their places; zeros for those of no group.
-struct UngroupRows {
-  const Grouping* grouping = nullptr;
-  std::int64_t columns = 0, per_chunk = 1;
-  const float* sorted = nullptr;
-  float* y = nullptr;
-};
-void run_ungroup(const UngroupRows& s, std::int64_t chunk) {
-  const Grouping& g = *s.grouping;
-  const std::int64_t begin = chunk * s.per_chunk, end = std::min(g.rows, begin + s.per_chunk);
-  for (std::int64_t at = begin; at < end; ++at) {
-    float* to = s.y + g.order[at] * s.columns;
-    if (at < g.starts[g.groups])
-      std::copy_n(s.sorted + at * s.columns, s.columns, to);
-    else
-      std::fill_n(to, s.columns, 0.0F);
-  }
-}
-
-/// Without rows or a depth there is nothing to add up, and groups may be too many to count.
-struct Zeros {
-  std::size_t bytes = 0;
-  void* y = nullptr;
-};
-void run_zeros(const Zeros& s, std::int64_t) { std::memset(s.y, 0, s.bytes); }
-bool all_zeros(LowerContext& c) {
-  const View y = c.out();
-  if (c.in(0).elements() != 0 && c.in(1).elements() != 0) return false;
-  auto& s = c.keep<Zeros>();
-  s.bytes = size_bytes(y.dtype, y.elements());
-  c.point(s.y, y);
-  c.step<run_zeros>(s, 1, 0.1 * static_cast<double>(y.elements()));
-  return true;
-}
-
 void lower_f32(LowerContext& c) {
   const View x = c.in(0), other = c.in(1), y = c.out();
-  if (y.elements() == 0 || all_zeros(c)) return;
+  if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
   const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
   const std::int64_t groups = rows ? other.dim(0) : y.dim(0);
   const Grouping& g = add_grouping(c, groups);
@@ -216,14 +98,100 @@ void lower_f32(LowerContext& c) {
   s.b_n = other.stride(2);
   c.point(s.b, other);
   s.c = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(float)));
-  c.step<run_rows>(s, most_tiles(g) * s.column_chunks, ns);
-  auto& back = c.keep<UngroupRows>();
-  back.grouping = &g;
-  back.columns = s.n;
-  back.per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / s.n));
-  back.sorted = s.c;
-  c.point(back.y, y);
-  c.step<run_ungroup>(back, (g.rows + back.per_chunk - 1) / back.per_chunk, 0.3 * static_cast<double>(y.elements()));
+  c.step<run_rows>(s, g.most_tiles() * s.column_chunks, ns);
+  add_ungroup_rows(c, g, s.c, s.n);
+}
+
+// -- matrices in forms --
+
+struct FormedGroups {
+  const Grouping* grouping = nullptr;
+  const KernelTable* kernels = nullptr;
+  const Scratch* scratch = nullptr;
+  std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
+  std::optional<Strips> strips{};                             // else panels
+  Panels panels{};
+  std::int64_t matrix_bytes = 0, piece_bytes = 0, piece = 1;  // of columns that lie together
+  const float* a = nullptr;                                   // sorted rows [M, K]
+  const std::byte* b = nullptr;
+  float* c = nullptr;  // [M, N] in the order of groups
+};
+void run_formed(const FormedGroups& s, std::int64_t chunk) {
+  const std::int64_t tile = chunk / s.column_chunks, first_column = chunk % s.column_chunks * s.columns;
+  if (tile >= *s.grouping->num_tiles) return;
+  const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
+  const std::int64_t m = std::min(kGroupTileRows, s.grouping->starts[e + 1] - first);
+  const std::int64_t n = std::min(s.columns, s.n - first_column);
+  const float* const a = s.a + first * s.k;
+  const std::byte* const b = s.b + e * s.matrix_bytes + first_column / s.piece * s.piece_bytes;
+  float* const out = s.c + first * s.n + first_column;
+  if (s.strips && s.strips->int8) {
+    StripGemm gemm{m, n, s.k, s.strips->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()), out, s.n, {}};
+    const StripKernels& kernels = *s.kernels->strips;
+    const StripPlan plan = kernels.plan(gemm, 1);
+    for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) kernels.quantize(gemm, plan, i);
+    for (std::int64_t i = 0; i < plan.chunks; ++i) kernels.run(gemm, plan, i);
+    return;
+  }
+  GemmF32 gemm;
+  gemm.m = m, gemm.k = s.k, gemm.a = a, gemm.lda = s.k, gemm.ldc = s.n;
+  const auto run = [&](std::int64_t columns, const void* packed, float* to) {
+    gemm.n = columns, gemm.b_packed = packed, gemm.c = to;
+    const GemmPlan plan = s.kernels->gemm_plan_f32(m, columns, s.k, 1);
+    for (std::int64_t i = 0; i < plan.chunks; ++i) s.kernels->gemm_f32(gemm, plan, i);
+  };
+  if (!s.strips) {
+    gemm.b_type = s.panels.type;
+    return run(n, b, out);
+  }
+  const std::int64_t width = s.kernels->packed_nr_f32(s.n), lanes = s.strips->lanes;
+  for (std::int64_t at = 0; at < n; at += width) {
+    const std::int64_t columns = std::min(width, n - at);
+    auto* panel = reinterpret_cast<float*>(s.scratch->mine());
+    s.kernels->strips->decode(s.strips->kind, s.k, b + at / lanes * s.piece_bytes, (columns + lanes - 1) / lanes,
+                              panel);
+    run(columns, panel, out + at);
+  }
+}
+void lower_formed(LowerContext& c) {
+  const Form& form = form_of(c.graph(), c.node().inputs[1]);
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
+  const Grouping& g = add_grouping(c, c.in(1).dim(0));
+  auto& s = c.keep<FormedGroups>();
+  s.grouping = &g;
+  s.kernels = &c.kernels();
+  s.k = x.dim(1), s.n = y.dim(1);
+  s.strips = strips_of(form);
+  s.matrix_bytes = matrix_form(form).bytes;
+  const std::int64_t width = c.kernels().packed_nr_f32(s.n);
+  std::int64_t scratch = 0;
+  if (s.strips) {
+    check(reads_strips(c.kernels(), form, s.k, s.n), "weights in strips of another instruction set");
+    s.piece = s.strips->lanes;
+    s.piece_bytes = strip_traits(s.strips->kind).strip_bytes(s.k / kStripGroup, s.strips->lanes);
+    StripGemm most;
+    most.m = kGroupTileRows, most.n = s.n, most.k = s.k, most.kind = s.strips->kind;
+    scratch = s.strips->int8 ? c.kernels().strips->plan(most, 1).code_bytes
+                             : s.k * width * static_cast<std::int64_t>(sizeof(float));
+  } else {
+    check(reads_panels(c.kernels(), form, s.k, s.n), "weights in panels of another instruction set");
+    s.panels = *panels_of(form);
+    s.piece = s.panels.width;
+    s.piece_bytes = s.k * s.panels.width * panel_element_bytes(s.panels.type);
+  }
+  s.scratch = c.scratch(static_cast<std::size_t>(std::max<std::int64_t>(scratch, 64)));
+  // Columns of a chunk: whole panels, some 64 K elements of the matrix.
+  const std::int64_t unit = s.strips ? std::max(width, s.piece) : s.piece;
+  s.columns = c.finest() ? unit : std::max<std::int64_t>(1, (65536 / s.k + unit - 1) / unit) * unit;
+  s.column_chunks = (s.n + s.columns - 1) / s.columns;
+  s.a = add_group_rows(c, g, x, false);
+  c.point(s.b, c.in(1));
+  s.c = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(float)));
+  const double ns =
+      2.0 * static_cast<double>(x.elements()) * static_cast<double>(s.n) / gemm_flops_per_ns(c.kernels().isa);
+  c.step<run_formed>(s, g.most_tiles() * s.column_chunks, ns);
+  add_ungroup_rows(c, g, s.c, s.n);
 }
 
 // -- other dtypes --
@@ -270,7 +238,7 @@ struct GenericGroups {
 };
 void lower_generic(LowerContext& c) {
   const View x = c.in(0), other = c.in(1), y = c.out();
-  if (y.elements() == 0 || all_zeros(c)) return;
+  if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
   const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
   const Grouping& g = add_grouping(c, rows ? other.dim(0) : y.dim(0));
   visit_wide(x.dtype, [&]<class A>(A) {
@@ -295,7 +263,30 @@ void lower_generic(LowerContext& c) {
   });
 }
 
+bool in_form(const Graph& g, NodeId id) { return !form_of(g, g.node(id).inputs[1]).empty(); }
+const char* formed_refuses(const Graph& g, NodeId id, bool strips) {
+  const Form& form = form_of(g, g.node(id).inputs[1]);
+  if (strips ? !strips_of(form) : !panels_of(form)) return strips ? "its matrices are not in strips" : "nor in panels";
+  return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
+}
+const char* strips_refuse_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, true); }
+const char* panels_refuse_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, false); }
+const char* generic_refuses_groups(const Graph& g, NodeId id) {
+  return refuse_unless(!in_form(g, id), "its matrices are in a form");
+}
+std::optional<Form> groups_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                const ConstantMatrix& m) {
+  if (operand != 1 || m.dtype != DType::F32 || in_dtype(g, id, 0) != DType::F32 || m.k < 1 || m.n < 1)
+    return std::nullopt;
+  return is_block_scheme(m.scheme) ? strip_form(kernels, m) : std::optional(panel_form(kernels, m));
+}
+bool groups_read_form(const Graph& g, NodeId id, int operand, const Form& form) {
+  return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows &&
+         (panels_of(form) || strips_of(form));
+}
+
 const char* f32_refuses(const Graph& g, NodeId id) {
+  if (in_form(g, id)) return "its matrices are in a form";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
 }
 bool reads_strided_weights(const Graph& g, NodeId id, int operand) {
@@ -303,8 +294,16 @@ bool reads_strided_weights(const Graph& g, NodeId id, int operand) {
 }
 
 constexpr Row kGroupedRows[] = {
-    {OpKind::GroupedDot, "grouped_gemm_f32", f32_refuses, lower_f32, reads_strided_weights},
-    {OpKind::GroupedDot, "generic_groups", never_refuses, lower_generic, reads_strided_weights},
+    {OpKind::GroupedDot, "grouped_strips", strips_refuse_groups, lower_formed},
+    {OpKind::GroupedDot, "grouped_panels", panels_refuse_groups, lower_formed},
+    {.kind = OpKind::GroupedDot,
+     .kernel = "grouped_gemm_f32",
+     .refuses = f32_refuses,
+     .lower = lower_f32,
+     .reads_strided = reads_strided_weights,
+     .form = groups_form,
+     .reads_form = groups_read_form},
+    {OpKind::GroupedDot, "generic_groups", generic_refuses_groups, lower_generic, reads_strided_weights},
 };
 
 }  // namespace
