@@ -46,14 +46,13 @@ struct ChatArgs : ModelArgs {
   bool drop_oldest = false;
 };
 
-// Of the model, or of the one that drafts for it.
-DecoderOptions decoder_options(const ModelArgs& args, const std::string& model) {
+DecoderOptions decoder_options(const ModelArgs& args) {
   DecoderOptions o;
   o.context = args.context;
   o.page = kEnginePage;
   o.check_memory = !args.skip_memory_check;
   set_cache_type(o, args.cache);
-  o.products = products_named(args.products, model);
+  o.products = products_named(args.products, args.model);
   return o;
 }
 
@@ -184,7 +183,7 @@ LoadedModels load(const ModelArgs& args) {
   Session session = session_on(args.device);
   session.with_threads(args.threads);
   const Clock::time_point start = Clock::now();
-  DecoderOptions options = decoder_options(args, args.model);
+  DecoderOptions options = decoder_options(args);
   options.adapters = adapter_options(args);
   LanguageModel m = load_language_model(args.model, options, session);
   if (args.timings)
@@ -195,10 +194,8 @@ LoadedModels load(const ModelArgs& args) {
                  std::string(products_name(options.products)).c_str());
   LoadedModels loaded{std::move(m)};
   if (!args.draft.empty()) {
-    DecoderOptions o = decoder_options(args, args.draft);
-    o.context = loaded.model.decoder.context();
-    LanguageModel draft = load_language_model(args.draft, o, session);
-    loaded.draft = DraftModel{std::move(draft.decoder), draft.tokenizer};
+    options.products = products_named(args.products, args.draft);
+    loaded.draft = load_draft_model(args.draft, options, loaded.model.decoder, session);
   }
   return loaded;
 }

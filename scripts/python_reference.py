@@ -63,7 +63,7 @@ GROUPS = {
     ],
     "Graphs and programs": ["Graph", "Value", "parse", "Session", "CompiledGraph", "Trace", "Page"],
     "Ops of your own": ["custom_op", "CustomOp", "pure_callback", "io_callback"],
-    "Files and models": ["load_safetensors", "save_safetensors", "SentenceEncoder"],
+    "Files and models": ["load_safetensors", "save_safetensors", "SentenceEncoder", "Reranker"],
 }
 # Classes whose objects functions make.
 MADE = ["Page", "CustomOp", "JitFunction", "Lowered", "Program", "Value", "Dim", "CompiledGraph", "Array"]
@@ -260,7 +260,7 @@ def in_full(module, file, missing):
     out = [f"\n## {module.__name__}\n\n{paragraphs(inspect.cleandoc(module.__doc__))}\n"]
     for name in module.__all__:
         value = vars(module)[name]
-        if name == "SentenceEncoder":  # also rlx's own
+        if name in ("SentenceEncoder", "Reranker"):  # also rlx's own
             continue
         if not value.__doc__:
             missing.append(f"{module.__name__}.{name}")

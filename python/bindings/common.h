@@ -178,10 +178,13 @@ void bind_trees(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_dispatch(nb::module_& m);
 void bind_files(nb::module_& m);
+void bind_encoders(nb::module_& m);
 void bind_custom(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_gguf(nb::module_& m);
 void bind_flow(nb::module_& m);
+void bind_grammars(nb::module_& m);
+void bind_answer_options(nb::module_& m);
 void bind_language_models(nb::module_& m);
 
 }  // namespace rlx::python

@@ -35,6 +35,10 @@ constexpr std::pair<std::string_view, std::string_view> kSpelling[] = {
     {"SymbolMode::runtime(bound)", "its largest value as mode"},
     {"SymbolMode::runtime(N)", "symbol_modes={name: N}"},
     {"{.max = N}", "max=N"},
+    {"EngineOptions::prefix_cache", "load(prefix_cache=True) has one"},
+    {"DecoderOptions::adapters loads some", "load(adapters=) loads some"},
+    {"DecoderOptions::", "load: "},
+    {"RerankerOptions::activation", "activation="},
     {"rlx::", "rlx."},
 };
 std::string as_python_writes(std::string text) {
@@ -44,10 +48,22 @@ std::string as_python_writes(std::string text) {
   return text;
 }
 
-void raise_error(const Error& e) {
+Diagnostic in_python_words(const Error& e) {
   Diagnostic d = e.diagnostic();
   d.message = as_python_writes(std::move(d.message));
   d.hint = as_python_writes(std::move(d.hint));
+  return d;
+}
+nb::object exception_that_says(const Diagnostic& d) {
+  nb::object value = nb::handle(classes[static_cast<int>(d.code)])(nb::str(d.text().c_str()));
+  value.attr("message") = nb::str(d.message.c_str());
+  value.attr("where") = nb::str(d.where.c_str());
+  value.attr("hint") = nb::str(d.hint.c_str());
+  return value;
+}
+
+void raise_error(const Error& e) {
+  const Diagnostic d = in_python_words(e);
   if (d.code == ErrorCode::Interrupted && (PyErr_Occurred() || PyErr_CheckSignals() != 0))
     return;  // KeyboardInterrupt, or what a handler raised
   if (d.hint.rfind(kKept, 0) == 0) {
@@ -59,15 +75,12 @@ void raise_error(const Error& e) {
       return;
     }
   }
-  nb::handle type = classes[static_cast<int>(d.code)];
-  nb::object value = type(nb::str(d.text().c_str()));
-  value.attr("message") = nb::str(d.message.c_str());
-  value.attr("where") = nb::str(d.where.c_str());
-  value.attr("hint") = nb::str(d.hint.c_str());
-  PyErr_SetObject(type.ptr(), value.ptr());
+  PyErr_SetObject(classes[static_cast<int>(d.code)], exception_that_says(d).ptr());
 }
 
 }  // namespace
+
+nb::object exception_of(const Error& e) { return exception_that_says(in_python_words(e)); }
 
 Diagnostic kept_exception(nb::python_error& e, const std::string& what) {
   static std::int64_t count = 0;

@@ -1,10 +1,10 @@
 // Language models in Python: one engine for all answers of a model, whichever thread asks for them.
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 
+#include "python/bindings/answer_options.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
 #include "rlx/generation/engine.h"
@@ -49,14 +49,17 @@ struct Pending {
 };
 
 struct PyLanguageModel {
-  PyLanguageModel(LanguageModel m, std::string from, EngineOptions options)
+  PyLanguageModel(LanguageModel m, std::string from, std::string usual, EngineOptions options,
+                  std::optional<DraftModel> draft)
       : path(std::move(from)),
+        usual_adapter(std::move(usual)),
         tokenizer(m.tokenizer),
         chat(std::move(m.chat)),
         end_tokens(std::move(m.end_tokens)),
-        engine(std::move(m.decoder), m.tokenizer, options) {}
+        engine(std::move(m.decoder), m.tokenizer, options, std::move(draft)) {}
 
   std::string path;
+  std::string usual_adapter;  // of answers that name none
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat;
   std::vector<TokenId> end_tokens;
@@ -99,13 +102,14 @@ using ModelPtr = std::shared_ptr<PyLanguageModel>;
 // One answer: an iterator over its pieces.
 class PyAnswer {
  public:
-  PyAnswer(ModelPtr model, std::shared_ptr<Pending> pending, std::int64_t prompt_tokens)
-      : model_(std::move(model)), pending_(std::move(pending)), prompt_tokens_(prompt_tokens) {}
+  PyAnswer(ModelPtr model, std::shared_ptr<Pending> pending, std::vector<TokenId> prompt)
+      : model_(std::move(model)), pending_(std::move(pending)), prompt_(std::move(prompt)) {}
   ~PyAnswer() { pending_->dropped = true; }
   PyAnswer(const PyAnswer&) = delete;
   PyAnswer& operator=(const PyAnswer&) = delete;
 
-  // The next piece of text; none at the end. Called without the GIL.
+  // The next piece of text; none at the end. What made the answer fail is thrown behind its last piece, once. Called
+  // without the GIL.
   std::optional<std::string> next() {
     while (true) {
       {
@@ -119,8 +123,11 @@ class PyAnswer {
           if (e.token >= 0) tokens_.push_back(e.token);
           text_ += e.text;
           if (e.finish != FinishReason::None && finish_ == FinishReason::None) finish_ = e.finish;
+          if (e.problem) problem_ = e.problem, untold_ = true;
           if (!e.text.empty()) return e.text;
         }
+        const std::lock_guard<std::mutex> lock(said_mutex_);
+        if (std::exchange(untold_, false)) throw Error(*problem_);
         if (pending_->finished || pending_->dropped) return std::nullopt;
       }
       check_signals();
@@ -148,7 +155,18 @@ class PyAnswer {
     const std::lock_guard<std::mutex> lock(said_mutex_);
     return finish_;
   }
-  std::int64_t prompt_tokens() const { return prompt_tokens_; }
+  std::optional<Diagnostic> problem() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    return problem_;
+  }
+  const std::vector<TokenId>& prompt() const { return prompt_; }
+  // What a prompt that goes on begins with.
+  std::vector<TokenId> sequence() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    std::vector<TokenId> out = prompt_;
+    out.insert(out.end(), tokens_.begin(), tokens_.end() - (finish_ == FinishReason::StopToken ? 1 : 0));
+    return out;
+  }
 
   // Ctrl-C between two steps ends the answer; no turn is held while Python's handler runs. Called without the GIL.
   void check_signals() {
@@ -166,113 +184,20 @@ class PyAnswer {
  private:
   ModelPtr model_;
   std::shared_ptr<Pending> pending_;
-  std::int64_t prompt_tokens_;
+  std::vector<TokenId> prompt_;
   mutable std::mutex said_mutex_;
   std::string text_;
   std::vector<TokenId> tokens_;
   FinishReason finish_ = FinishReason::None;
+  std::optional<Diagnostic> problem_;
+  bool untold_ = false;
 };
-
-// -- options of an answer, by their names --
-
-struct AnswerOption {
-  const char* takes;
-  std::function<void(GenerationOptions&, nb::handle)> set;
-};
-template <class T>
-AnswerOption sampling_number(T SamplingOptions::*field) {
-  return {std::is_integral_v<T> ? "an integer" : "a number", [field](GenerationOptions& o, nb::handle v) {
-            if (PyUnicode_Check(v.ptr())) throw nb::cast_error();
-            o.sampling.*field = nb::cast<T>(v);
-          }};
-}
-
-std::vector<std::string> stops_from(nb::handle v) {
-  if (PyUnicode_Check(v.ptr()) || PyBytes_Check(v.ptr())) return {text_from(v, "stop")};
-  std::vector<std::string> out;
-  for (nb::handle s : nb::cast<nb::sequence>(v)) out.push_back(text_from(s, "stop"));
-  return out;
-}
-std::vector<SamplingStep> order_from(nb::handle v) {
-  if (PyUnicode_Check(v.ptr())) return parse_sampling_order(text_from(v, "order"));
-  std::string joined;
-  for (nb::handle s : nb::cast<nb::sequence>(v))
-    joined += concat_text(joined.empty() ? "" : ";", text_from(s, "order"));
-  return parse_sampling_order(joined);
-}
-
-const std::map<std::string, AnswerOption, std::less<>>& answer_options() {
-  using S = SamplingOptions;
-  static const std::map<std::string, AnswerOption, std::less<>> options = {
-      {"temperature", sampling_number(&S::temperature)},
-      {"dynamic_range", sampling_number(&S::dynamic_range)},
-      {"dynamic_exponent", sampling_number(&S::dynamic_exponent)},
-      {"top_k", sampling_number(&S::top_k)},
-      {"top_p", sampling_number(&S::top_p)},
-      {"min_p", sampling_number(&S::min_p)},
-      {"typical_p", sampling_number(&S::typical_p)},
-      {"top_n_sigma", sampling_number(&S::top_n_sigma)},
-      {"xtc_probability", sampling_number(&S::xtc_probability)},
-      {"xtc_threshold", sampling_number(&S::xtc_threshold)},
-      {"penalty_window", sampling_number(&S::penalty_window)},
-      {"repetition_penalty", sampling_number(&S::repetition_penalty)},
-      {"frequency_penalty", sampling_number(&S::frequency_penalty)},
-      {"presence_penalty", sampling_number(&S::presence_penalty)},
-      {"dry_multiplier", sampling_number(&S::dry_multiplier)},
-      {"dry_base", sampling_number(&S::dry_base)},
-      {"dry_allowed_length", sampling_number(&S::dry_allowed_length)},
-      {"dry_window", sampling_number(&S::dry_window)},
-      {"dry_breakers",
-       {"tokens",
-        [](GenerationOptions& o, nb::handle v) { o.sampling.dry_breakers = tokens_from(v, "dry_breakers"); }}},
-      {"mirostat", sampling_number(&S::mirostat)},
-      {"mirostat_tau", sampling_number(&S::mirostat_tau)},
-      {"mirostat_eta", sampling_number(&S::mirostat_eta)},
-      {"logit_bias",
-       {"{token: number}",
-        [](GenerationOptions& o, nb::handle v) {
-          o.sampling.logit_bias.clear();
-          for (const auto [token, bias] : nb::cast<nb::dict>(v))
-            o.sampling.logit_bias.emplace_back(token_from(token, "logit_bias"), nb::cast<float>(bias));
-        }}},
-      {"order",
-       {"names of steps, in a list or joined by ';'",
-        [](GenerationOptions& o, nb::handle v) { o.sampling.order = order_from(v); }}},
-      {"seed", sampling_number(&S::seed)},
-      {"max_new_tokens",
-       {"an integer", [](GenerationOptions& o, nb::handle v) { o.max_new_tokens = nb::cast<std::int64_t>(v); }}},
-      {"stop", {"a text or a list of texts", [](GenerationOptions& o, nb::handle v) { o.stop = stops_from(v); }}},
-      {"stop_tokens",
-       {"tokens", [](GenerationOptions& o, nb::handle v) { o.stop_tokens = tokens_from(v, "stop_tokens"); }}},
-  };
-  return options;
-}
-
-void set_options(GenerationOptions& out, nb::dict given) {
-  for (const auto [key, value] : given) {
-    const auto name = text_from(key, "the name of an option");
-    const auto& known = answer_options();
-    const auto it = known.find(name);
-    if (it == known.end()) {
-      std::vector<std::string> names;
-      for (const auto& [n, option] : known) names.push_back(n);
-      PyErr_SetString(PyExc_TypeError, concat_text("there is no option '", name, "' of an answer; ",
-                                                   did_you_mean(name, names, quoted_names(names, 40)))
-                                           .c_str());
-      throw nb::python_error();
-    }
-    try {
-      it->second.set(out, value);
-    } catch (const nb::cast_error&) {
-      raise(ErrorCode::DTypeMismatch, concat_text(name, " takes ", it->second.takes, ", got ", described(value)));
-    }
-  }
-}
 
 GenerationOptions generation_options(const PyLanguageModel& m, nb::dict given) {
   GenerationOptions out;
   out.stop_tokens = m.end_tokens;
-  set_options(out, given);
+  out.adapter = m.usual_adapter;
+  set_answer_options(out, given);
   return out;
 }
 
@@ -303,14 +228,14 @@ std::vector<TokenId> prompt_from(const PyLanguageModel& m, nb::handle prompt, nb
 std::unique_ptr<PyAnswer> answer(const ModelPtr& m, nb::handle prompt, nb::kwargs given, bool conversation) {
   nb::dict options;  // one of our own, which words are taken out of
   options.update(given);
-  const std::vector<TokenId> tokens = prompt_from(*m, prompt, options, conversation);
+  std::vector<TokenId> tokens = prompt_from(*m, prompt, options, conversation);
   const GenerationOptions wanted = generation_options(*m, options);
   const nb::gil_scoped_release free;
   const Turns::Mine turn(m->turns);
   m->forget_dropped();
   auto pending = std::make_shared<Pending>();
   m->pending.emplace(m->engine.submit(tokens, wanted), pending);
-  return std::make_unique<PyAnswer>(m, std::move(pending), static_cast<std::int64_t>(tokens.size()));
+  return std::make_unique<PyAnswer>(m, std::move(pending), std::move(tokens));
 }
 
 // The rest of an answer.
@@ -318,55 +243,30 @@ void finish(PyAnswer& a) {
   const nb::gil_scoped_release free;
   while (a.next()) a.check_signals();
 }
+// One that fails does not keep the others from their ends: it says so itself.
+void finish_or_fail(PyAnswer& a) {
+  try {
+    finish(a);
+  } catch (const Error&) {
+    if (!a.problem()) throw;
+  }
+}
 
 nb::list generate_batch(const ModelPtr& m, nb::handle prompts, nb::kwargs given) {
   if (!PySequence_Check(prompts.ptr()) || PyUnicode_Check(prompts.ptr()) || PyBytes_Check(prompts.ptr()))
     raise(ErrorCode::DTypeMismatch,
           concat_text("generate_batch: prompts must be a list of prompts, got ", described(prompts)));
+  share_grammar(given);
   nb::list out;
   for (nb::handle prompt : nb::borrow<nb::sequence>(prompts))
     out.append(nb::cast(answer(m, prompt, given, false).release(), nb::rv_policy::take_ownership));
-  for (nb::handle a : out) finish(nb::cast<PyAnswer&>(a));
+  for (nb::handle a : out) finish_or_fail(nb::cast<PyAnswer&>(a));
   return out;
 }
 
 nb::object finish_reason(const PyAnswer& a) {
   const FinishReason reason = a.finish();
   return reason == FinishReason::None ? nb::none() : text_object(finish_reason_name(reason));
-}
-
-// -- samplers, for loops of one's own --
-
-SamplingOptions sampling_options(nb::dict given) {
-  for (const char* other : {"max_new_tokens", "stop", "stop_tokens"}) {
-    if (!given.contains(other)) continue;
-    PyErr_SetString(PyExc_TypeError, concat_text("Sampler: ", other, " is an option of answers, not of draws").c_str());
-    throw nb::python_error();
-  }
-  GenerationOptions out;
-  set_options(out, given);
-  return out.sampling;
-}
-
-// Logits F32 of one token, [V] or [1, V].
-Tensor one_row(nb::handle h) {
-  Tensor t = on_host(tensor_from(h, "logits"));
-  const bool row = t.rank() == 1 || (t.rank() == 2 && t.dim(0) == 1);
-  if (!row || !is_float(t.dtype()) || is_storage_only(t.dtype()))
-    raise(ErrorCode::ShapeMismatch, concat_text("logits of one token are floats [V] or [1, V], got ", t.shape().text()),
-          "take a row: logits[-1]");
-  return t.cast(DType::F32);
-}
-
-nb::tuple chances(Sampler& s, nb::handle logits) {
-  const Tensor row = one_row(logits);
-  const std::vector<TokenChance> left = s.chances(row.values<float>());
-  std::vector<TokenId> ids;
-  std::vector<float> probabilities;
-  for (const TokenChance& c : left) ids.push_back(c.id), probabilities.push_back(c.probability);
-  const auto n = static_cast<std::int64_t>(left.size());
-  return nb::make_tuple(ids_object(ids), nb::module_::import_("numpy").attr("array")(
-                                             array_object(Tensor::of<float>({n}, probabilities))));
 }
 
 // -- the description of a model --
@@ -430,6 +330,8 @@ nb::dict statistics_dict(const EngineStatistics& s) {
   d["reused_tokens"] = s.reused_tokens;
   d["generated_tokens"] = s.generated_tokens;
   d["preemptions"] = s.preemptions;
+  d["drafted_tokens"] = s.drafted_tokens;
+  d["accepted_tokens"] = s.accepted_tokens;
   return d;
 }
 
@@ -446,11 +348,111 @@ LogitRows rows_from(const std::string& rows) {
   raise(ErrorCode::InvalidArgument, concat_text("rows '", rows, "' is none of all and last"));
 }
 
-nb::object logits(PyLanguageModel& m, nb::handle tokens, const std::string& rows, std::int64_t sequence) {
+std::int64_t adapter_named(const PyLanguageModel& m, const std::string& name) {
+  if (name.empty()) return -1;
+  const std::vector<std::string>& known = m.engine.model().adapters();
+  const auto at = std::find(known.begin(), known.end(), name);
+  if (at != known.end()) return at - known.begin();
+  raise(ErrorCode::InvalidArgument, concat_text("no adapter called '", name, "' is loaded"),
+        known.empty() ? "load(adapters=) loads some with the model"
+                      : did_you_mean(name, known, concat_text("known are ", quoted_names(known))));
+}
+
+nb::object logits(PyLanguageModel& m, nb::handle tokens, const std::string& rows, std::int64_t sequence,
+                  nb::handle adapter) {
   const std::vector<TokenId> ids = tokens_from(tokens, "logits");
   const LogitRows wanted = rows_from(rows);
-  const SequenceTokens part{sequence, ids};
+  const std::int64_t which = adapter_named(m, adapter.is_none() ? "" : text_from(adapter, "logits: adapter"));
+  const SequenceTokens part{sequence, ids, -1, which};
   return array_object(in_turn(m, [&] { return m.idle_model().forward(std::span(&part, 1), wanted); }));
+}
+
+// -- conversations in files --
+
+std::vector<ChatMessage> messages_from(nb::handle given) {
+  std::vector<ChatMessage> out;
+  if (given.is_none()) return out;
+  if (!nb::isinstance<nb::list>(given) && !nb::isinstance<nb::tuple>(given))
+    raise(ErrorCode::DTypeMismatch,
+          concat_text("save_state: messages must be a list of dicts, got ", described(given)));
+  for (nb::handle message : nb::borrow<nb::sequence>(given)) {
+    const auto d = cast_as<nb::dict>(message, concat_text("save_state: message ", out.size() + 1));
+    if (d.size() != 2 || !d.contains("role") || !d.contains("content"))
+      raise(ErrorCode::Unsupported,
+            concat_text("save_state: message ", out.size() + 1, " must have a role and a content alone, got ",
+                        described(d)),
+            "files of conversations hold nothing else of a message");
+    out.push_back({text_from(d["role"], "save_state: role"), text_from(d["content"], "save_state: content")});
+  }
+  return out;
+}
+
+std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, nb::handle said, nb::handle messages) {
+  const Conversation c{
+      nb::isinstance<PyAnswer>(said) ? nb::cast<const PyAnswer&>(said).sequence() : tokens_from(said, "save_state"),
+      messages_from(messages)};
+  if (c.tokens.empty())
+    raise(ErrorCode::InvalidArgument, concat_text("nothing was said yet that '", path.string(), "' could hold"));
+  return in_turn(m, [&] {
+    m.forget_dropped();
+    return m.engine.save(path.string(), c);
+  });
+}
+
+nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
+  const std::string from = existing(path);
+  const Conversation c = in_turn(m, [&] {
+    m.forget_dropped();
+    return m.engine.load(from);
+  });
+  nb::list messages;
+  for (const ChatMessage& said : c.messages) {
+    nb::dict d;
+    d["role"] = text_object(said.role);
+    d["content"] = text_object(said.content);
+    messages.append(d);
+  }
+  return nb::make_tuple(ids_object(c.tokens), messages);
+}
+
+// -- loading --
+
+constexpr const char* kUsualAdapter = "adapter";
+
+bool is_path(nb::handle h) {
+  return PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || nb::hasattr(h, "__fspath__");
+}
+AdapterPart adapter_part(nb::handle h, double scale = 1) {
+  if (!is_path(h))
+    raise(ErrorCode::DTypeMismatch, concat_text("load: an adapter is a folder or (folder, scale), got ", described(h)));
+  return {existing(nb::cast<std::filesystem::path>(h)), scale};
+}
+// A folder, (folder, scale), or a list of these.
+AdapterOptions adapter_of(std::string name, nb::handle h) {
+  AdapterOptions out{std::move(name)};
+  const auto scaled = [](nb::handle pair) {
+    return nb::isinstance<nb::tuple>(pair) && nb::len(pair) == 2 && PyNumber_Check(nb::object(pair[1]).ptr());
+  };
+  const auto add = [&](nb::handle part) {
+    out.parts.push_back(
+        scaled(part)
+            ? adapter_part(nb::object(part[0]), cast_as<double>(nb::object(part[1]), "load: the scale of an adapter"))
+            : adapter_part(part));
+  };
+  if (!is_path(h) && !scaled(h) && PySequence_Check(h.ptr()))
+    for (nb::handle part : nb::borrow<nb::sequence>(h)) add(part);
+  else
+    add(h);
+  return out;
+}
+// By their names, which answers ask for; or one without a name, for all of them.
+std::vector<AdapterOptions> adapters_from(nb::handle h) {
+  if (h.is_none()) return {};
+  if (!nb::isinstance<nb::dict>(h)) return {adapter_of(kUsualAdapter, h)};
+  std::vector<AdapterOptions> out;
+  for (const auto [name, parts] : nb::cast<nb::dict>(h))
+    out.push_back(adapter_of(text_from(name, "load: the name of an adapter"), parts));
+  return out;
 }
 
 // `given` has every keyword of rlx.models.load.
@@ -460,57 +462,49 @@ ModelPtr load(const std::filesystem::path& path, nb::dict given) {
     return cast_as<std::int64_t>(given[name], concat_text("load: ", name));
   };
   const auto text = [&](const char* name) { return text_from(given[name], concat_text("load: ", name)); };
+  const auto flag = [&](const char* name) { return cast_as<bool>(given[name], concat_text("load: ", name)); };
   DecoderOptions o;
   o.context = integer("context");
   o.sequences = integer("sequences");
   o.max_tokens = integer("max_tokens");
   o.page = integer("page");
   o.pages = integer("pages");
+  o.check_memory = flag("check_memory");
+  if (!nb::object(given["memory_limit"]).is_none()) {
+    const std::int64_t limit = integer("memory_limit");
+    if (limit < 1) raise(ErrorCode::InvalidArgument, concat_text("load: memory_limit is ", limit, " bytes"));
+    o.memory_limit = static_cast<std::size_t>(limit);
+  }
   set_cache_type(o, text("cache"));
-  o.products = products_named(text("products"), from);
+  const std::string products = text("products");
+  o.products = products_named(products, from);
+  o.adapters = adapters_from(given["adapters"]);
   EngineOptions engine;
-  engine.prefix_cache = cast_as<bool>(given["prefix_cache"], "load: prefix_cache");
+  engine.prefix_cache = flag("prefix_cache");
+  engine.draft.tokens = integer("draft_tokens");
+  engine.draft.lookup = integer("lookup");
+  std::optional<std::string> drafts_from;
+  if (const nb::object draft = given["draft"]; !draft.is_none()) {
+    if (!is_path(draft))
+      raise(ErrorCode::DTypeMismatch, concat_text("load: draft must be a path, got ", described(draft)));
+    drafts_from = existing(nb::cast<std::filesystem::path>(draft));
+  }
+  const std::string usual = o.adapters.empty() || nb::isinstance<nb::dict>(given["adapters"]) ? "" : kUsualAdapter;
   const Session session = session_for(text("device"), cast_as<int>(given["threads"], "load: threads"), "", "", "",
                                       nullptr, device_options_from(given["device_options"]));
   const nb::gil_scoped_release free;
-  return std::make_shared<PyLanguageModel>(load_language_model(from, o, session), from, engine);
+  LanguageModel m = load_language_model(from, o, session);
+  std::optional<DraftModel> draft;
+  if (drafts_from) {
+    o.products = products_named(products, *drafts_from);
+    draft = load_draft_model(*drafts_from, o, m.decoder, session);
+  }
+  return std::make_shared<PyLanguageModel>(std::move(m), from, usual, engine, std::move(draft));
 }
 
 }  // namespace
 
 void bind_language_models(nb::module_& m) {
-  nb::class_<Sampler>(
-      m, "Sampler",
-      "Draws tokens of logits, as answers are drawn: options are those of LanguageModel.generate that say "
-      "how. It knows the tokens so far, which penalties and keys follow. Not for several threads at once.")
-      .def(
-          "__init__", [](Sampler* self, nb::kwargs options) { new (self) Sampler(sampling_options(options)); },
-          nb::arg("options"), nb::sig("def __init__(self, **options: object) -> None"))
-      .def(
-          "draw", [](Sampler& s, nb::handle logits) { return s.draw(one_row(logits).values<float>()); },
-          nb::arg("logits").none(),
-          "The token that follows, of logits [V] or [1, V]; accept() takes it into the sequence.")
-      .def("chances", &chances, nb::arg("logits").none(),
-           "What the cuts leave: (ids, probabilities), NumPy arrays, the likeliest first.")
-      .def(
-          "accept",
-          [](Sampler& s, nb::handle tokens) {
-            if (PyIndex_Check(tokens.ptr()) && !PySequence_Check(tokens.ptr()))
-              s.accept(token_from(tokens, "accept"));
-            else
-              s.accept(tokens_from(tokens, "accept"));
-          },
-          nb::arg("tokens").none(), "Takes a token, or those of a prompt, into the sequence.")
-      .def(
-          "rewind",
-          [](Sampler& s, std::int64_t count) {
-            if (count < 0) raise(ErrorCode::InvalidArgument, concat_text("rewind: count is ", count));
-            s.rewind(static_cast<std::size_t>(count));
-          },
-          nb::arg("count"), "Forgets the last tokens of the sequence.")
-      .def_prop_ro(
-          "sequence", [](const Sampler& s) { return ids_object(s.sequence()); },
-          "The tokens so far, a NumPy array [T] int32.");
   nb::class_<PyAnswer>(m, "Answer",
                        "An answer as it comes: an iterator over pieces of text. All answers of a model that are not at "
                        "their end run together, whichever is asked. One that nobody holds, or that is closed, ends.")
@@ -528,10 +522,12 @@ void bind_language_models(nb::module_& m) {
       .def(
           "finish",
           [](nb::handle self) {
-            finish(nb::cast<PyAnswer&>(self));
+            PyAnswer& a = nb::cast<PyAnswer&>(self);
+            finish(a);
+            if (const std::optional<Diagnostic> problem = a.problem()) throw Error(*problem);
             return nb::borrow(self);
           },
-          "Runs to the end; gives the answer itself.")
+          "Runs to the end; gives the answer itself. Raises the error of one that failed.")
       .def(
           "close",
           [](PyAnswer& a) {
@@ -553,9 +549,20 @@ void bind_language_models(nb::module_& m) {
           "tokens", [](const PyAnswer& a) { return ids_object(a.tokens()); },
           "The tokens so far, a NumPy array [T] int32; the one that ended the answer is among them.")
       .def_prop_ro("finish_reason", &finish_reason,
-                   "None while it goes on; \"stop_token\", \"stop_string\", \"max_tokens\", \"context_full\" or "
-                   "\"cancelled\".")
-      .def_prop_ro("prompt_tokens", &PyAnswer::prompt_tokens, "How many tokens the prompt has.")
+                   "None while it goes on; \"stop_token\", \"stop_string\", \"max_tokens\", \"context_full\", "
+                   "\"grammar_end\" (its grammar allows nothing more), \"cancelled\" or \"failed\".")
+      .def_prop_ro(
+          "error",
+          [](const PyAnswer& a) {
+            const std::optional<Diagnostic> problem = a.problem();
+            return problem ? exception_of(Error(*problem)) : nb::none();
+          },
+          "The rlx.Error of an answer that failed, which iterating and finish() raise; else None.")
+      .def_prop_ro(
+          "prompt_tokens", [](const PyAnswer& a) { return a.prompt().size(); }, "How many tokens the prompt has.")
+      .def_prop_ro(
+          "sequence", [](const PyAnswer& a) { return ids_object(a.sequence()); },
+          "The tokens of the prompt and the answer, without the one that ended it: a prompt that goes on.")
       .def("__repr__", [](const PyAnswer& a) {
         const FinishReason reason = a.finish();
         return concat_text("<rlx answer of ", a.tokens().size(), " tokens, ",
@@ -575,8 +582,9 @@ void bind_language_models(nb::module_& m) {
           "The answer to a prompt: a text or tokens are continued as they are; messages, a list of dicts with role and "
           "content, go through the model's chat template. Options: max_new_tokens (0: until the context is full), stop "
           "(texts), stop_tokens (in place of end_tokens), seed, temperature (0: the likeliest token), top_k, top_p, "
-          "min_p, typical_p, top_n_sigma, repetition_penalty and all others of docs/generation.md; of messages also "
-          "tools, documents, variables and template.")
+          "min_p, typical_p, top_n_sigma, repetition_penalty and all others of docs/generation.md; grammar (GBNF or an "
+          "rlx.models.Grammar) or json_schema (a dict or a JSON text); adapter (a name of `adapters`, None for none); "
+          "of messages also tools, documents, variables and template.")
       .def(
           "chat",
           [](const ModelPtr& self, nb::handle messages, nb::kwargs options) {
@@ -585,13 +593,17 @@ void bind_language_models(nb::module_& m) {
           nb::arg("messages").none(), nb::arg("options"),
           nb::sig("def chat(self, messages: object, **options: object) -> Answer"),
           "The answer to messages, or to one text of the user, through the model's chat template; options as generate.")
-      .def("generate_batch", &generate_batch, nb::arg("prompts").none(), nb::arg("options"),
-           nb::sig("def generate_batch(self, prompts: object, **options: object) -> list[Answer]"),
-           "The finished answers to a list of prompts, as many at once as the model was loaded with sequences; prompts "
-           "and options as generate. Each answer is what it would be alone.")
+      .def(
+          "generate_batch", &generate_batch, nb::arg("prompts").none(), nb::arg("options"),
+          nb::sig("def generate_batch(self, prompts: object, **options: object) -> list[Answer]"),
+          "The finished answers to a list of prompts, as many at once as the model was loaded with sequences; prompts "
+          "and options as generate. Each answer is what it would be alone; one that fails says so by its finish_reason "
+          "and error.")
       .def("logits", &logits, nb::arg("tokens").none(), nb::kw_only(), nb::arg("rows") = "all", nb::arg("sequence") = 0,
+           nb::arg("adapter") = nb::none(),
            "Appends tokens to a sequence and runs them: float32 logits [T, vocab_size], or [1, vocab_size] with "
-           "rows=\"last\". Keys and values stay, so the next call goes on from there. Not while answers are under way; "
+           "rows=\"last\". Keys and values stay, so the next call goes on from there. adapter: the name of one of "
+           "`adapters`. Not while answers are under way; "
            "reset() before the next one.")
       .def(
           "length",
@@ -609,6 +621,16 @@ void bind_language_models(nb::module_& m) {
       .def(
           "reset", [](PyLanguageModel& self) { in_turn(self, [&] { self.idle_model().reset(); }); },
           "Forgets what logits() has run, and the beginnings of prompts that are kept.")
+      .def(
+          "save_state", &save_state, nb::arg("path"), nb::arg("said").none(), nb::arg("messages") = nb::none(),
+          "Writes what was said, an answer or the tokens of a text, with its keys and values, and the messages that it "
+          "was made of; rlx generate and rlx chat read it too. How many tokens the keys and values are of.")
+      .def("load_state", &load_state, nb::arg("path"),
+           "Reads what was saved of this model: (tokens, messages). A prompt that begins with these tokens goes on "
+           "without computing them again.")
+      .def_prop_ro(
+          "adapters", [](const PyLanguageModel& self) { return self.engine.model().adapters(); },
+          "The names of its adapters.")
       .def_prop_ro(
           "tokenizer", [](const PyLanguageModel& self) { return PyTokenizer{self.tokenizer}; }, "Its tokeniser.")
       .def_prop_ro(
@@ -637,18 +659,14 @@ void bind_language_models(nb::module_& m) {
           [](PyLanguageModel& self) {
             return statistics_dict(in_turn(self, [&] { return self.engine.statistics(); }));
           },
-          "What was done so far, a dict: runs, prompt_tokens, reused_tokens, generated_tokens, preemptions.")
+          "What was done so far, a dict: runs, prompt_tokens, reused_tokens, generated_tokens, preemptions, "
+          "drafted_tokens, accepted_tokens.")
       .def("__repr__", [](const PyLanguageModel& self) {
         const DecoderConfig& c = self.engine.model().config();
         return concat_text("<rlx language model ", c.family, ", ", c.layers.size(), " layers of ", c.hidden_size,
                            ", context ", self.engine.model().context(), ">");
       });
   m.def("load_language_model", &load, nb::arg("path"), nb::arg("options"));
-  m.def("answer_options", [] {
-    std::vector<std::string> names;
-    for (const auto& [name, option] : answer_options()) names.push_back(name);
-    return names;
-  });
 }
 
 }  // namespace rlx::python

@@ -18,9 +18,12 @@ NB_MODULE(_rlx, m) {
   bind_runtime(m);
   bind_dispatch(m);
   bind_files(m);
+  bind_encoders(m);
   bind_custom(m);
   bind_text(m);
   bind_gguf(m);
   bind_flow(m);
+  bind_grammars(m);
+  bind_answer_options(m);
   bind_language_models(m);
 }

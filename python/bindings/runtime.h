@@ -59,6 +59,8 @@ Session session_for(const std::string& device, int threads, const std::string& i
                     const std::string& products, const std::shared_ptr<Trace>& trace, const DeviceOptions& options);
 /// Options of a compile from Python's keywords; TypeError naming an unknown one.
 CompileOptions options_from(nb::dict keywords);
+/// The Python exception of an error.
+nb::object exception_of(const Error& e);
 /// Sets the Python error of the exception that is being handled; for functions that Python calls without nanobind.
 void set_error_of_exception() noexcept;
 

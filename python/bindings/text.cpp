@@ -110,7 +110,7 @@ nb::object ids_object(std::span<const TokenId> ids) {
   return nb::module_::import_("numpy").attr("array")(array_object(Tensor::of<std::int32_t>({n}, ids)));
 }
 
-JsonDocument json_from(nb::handle h, const std::string& what) {
+std::string json_text_from(nb::handle h, const std::string& what) {
   nb::object text;
   try {
     text = nb::module_::import_("json").attr("dumps")(h, nb::arg("ensure_ascii") = false, nb::arg("allow_nan") = false);
@@ -119,7 +119,10 @@ JsonDocument json_from(nb::handle h, const std::string& what) {
     raise(ErrorCode::DTypeMismatch, concat_text(what, " cannot be written as JSON: ", nb::str(e.value()).c_str()),
           "dicts with string keys, lists, texts, numbers, True, False and None can");
   }
-  return JsonDocument::parse(text_from(text, what), what);
+  return text_from(text, what);
+}
+JsonDocument json_from(nb::handle h, const std::string& what) {
+  return JsonDocument::parse(json_text_from(h, what), what);
 }
 
 nb::object object_of_json(const JsonValue& v) {

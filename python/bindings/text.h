@@ -34,7 +34,9 @@ TokenId token_from(nb::handle h, std::string_view what);
 /// Ids as a NumPy array [T] int32.
 nb::object ids_object(std::span<const TokenId> ids);
 
-/// What Python's json makes of an object, read again; TypeError naming `what` for what is no JSON.
+/// What Python's json makes of an object; TypeError naming `what` for what is no JSON.
+std::string json_text_from(nb::handle h, const std::string& what);
+/// The same, read again.
 JsonDocument json_from(nb::handle h, const std::string& what);
 /// Python's object of a JSON value.
 nb::object object_of_json(const JsonValue& v);

@@ -30,6 +30,7 @@ from ._rlx import (  # noqa: E402
     InvalidArgument,
     NotFound,
     OutOfMemory,
+    Reranker,
     SentenceEncoder,
     Session,
     ShapeMismatch,

@@ -8,9 +8,20 @@ docs/generation.md has the samplers, docs/language_models.md the families that a
 """
 
 from . import _rlx
-from ._rlx import Answer, Flow, LanguageModel, Sampler, SentenceEncoder
+from ._rlx import Answer, Flow, Grammar, LanguageModel, Reranker, Sampler, SentenceEncoder
 
-__all__ = ["Answer", "Conversation", "Flow", "LanguageModel", "Sampler", "SentenceEncoder", "convert", "load"]
+__all__ = [
+    "Answer",
+    "Conversation",
+    "Flow",
+    "Grammar",
+    "LanguageModel",
+    "Reranker",
+    "Sampler",
+    "SentenceEncoder",
+    "convert",
+    "load",
+]
 
 
 async def _pieces(self):
@@ -42,6 +53,12 @@ def load(
     pages=0,
     prefix_cache=True,
     device_options=None,
+    adapters=None,
+    draft=None,
+    draft_tokens=8,
+    lookup=0,
+    check_memory=True,
+    memory_limit=None,
 ):
     """The language model in a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file.
 
@@ -54,6 +71,13 @@ def load(
     max_tokens: of one run; longer prompts are run in chunks
     page, pages: tokens of a page of the cache, and pages of all sequences together, 0 for enough
     prefix_cache: prompts that begin alike are computed once
+    adapters: LoRA adapters in PEFT's layout: {name: folder}, for answers that ask for one with adapter=name; or a folder
+        or a list of them, added up, for all answers that do not say adapter=None. A folder may be (folder, scale)
+    draft: a small model of the same vocabulary that drafts tokens; answers are the same and may come sooner
+    draft_tokens: of a draft at most
+    lookup: draft what followed where the text ended the same way before, in this many tokens or more; 0: off
+    check_memory: an error, before anything is loaded, where a model cannot fit into memory
+    memory_limit: bytes that each model may need then; None: as many as the device has available
     """
     return _rlx.load_language_model(
         path,
@@ -69,6 +93,12 @@ def load(
             page=page,
             pages=pages,
             prefix_cache=prefix_cache,
+            adapters=adapters,
+            draft=draft,
+            draft_tokens=draft_tokens,
+            lookup=lookup,
+            check_memory=check_memory,
+            memory_limit=memory_limit,
         ),
     )
 
@@ -96,6 +126,21 @@ class Conversation:
     def __init__(self, model, system=None, **options):
         self.model, self.options = model, options
         self.messages = [] if system is None else [{"role": "system", "content": system}]
+        self._sequence = []
+
+    @classmethod
+    def load(cls, model, path, **options):
+        """The conversation in a file of save(), of rlx chat or of rlx generate."""
+        sequence, messages = model.load_state(path)
+        if not messages:
+            raise ValueError(f"{path} holds a text, no conversation of turns: model.load_state reads its tokens")
+        talk = cls(model, **options)
+        talk.messages, talk._sequence = messages, sequence
+        return talk
+
+    def save(self, path):
+        """Writes the messages with the model's keys and values of them; how many tokens these are of."""
+        return self.model.save_state(path, self._sequence, self.messages)
 
     def say(self, text, **options):
         """The answer to this text, an iterator of pieces. It is kept when it ends, also where it is closed early or an
@@ -110,3 +155,4 @@ class Conversation:
         finally:
             answer.close()
             self.messages = [*asked, {"role": "assistant", "content": answer.text}]
+            self._sequence = answer.sequence

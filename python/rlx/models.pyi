@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from . import ArrayLike, CompiledGraph, Graph, Value
 from . import Array as Array
+from . import Error
+from . import Reranker as Reranker
 from . import SentenceEncoder as SentenceEncoder
 from .text import ChatTemplate, Message, Tokenizer, Tokens
 
@@ -46,6 +48,9 @@ class _AnswerOptions(_SamplingOptions, total=False):
     max_new_tokens: int
     stop: str | Sequence[str]
     stop_tokens: Tokens
+    grammar: str | bytes | Grammar | None
+    json_schema: Mapping[str, Any] | bool | str | bytes | None
+    adapter: str | None
     # Of messages alone.
     tools: Sequence[Any] | None
     documents: Sequence[Any] | None
@@ -54,6 +59,18 @@ class _AnswerOptions(_SamplingOptions, total=False):
     add_generation_prompt: bool
     special_tokens: Mapping[str, str] | None
     now: int | None
+
+class Grammar:
+    def __init__(self, text: str | bytes, root: str = "root") -> None: ...
+    @staticmethod
+    def json_schema(
+        schema: Mapping[str, Any] | bool | str | bytes,
+        *,
+        whitespace: str = "flexible",
+        max_whitespace: int = 64,
+        closed: bool = False,
+    ) -> Grammar: ...
+    def matches(self, text: str | bytes) -> bool: ...
 
 class Answer:
     def __iter__(self) -> Iterator[str]: ...
@@ -72,16 +89,26 @@ class Answer:
     @property
     def finish_reason(self) -> str | None: ...
     @property
+    def error(self) -> Error | None: ...
+    @property
     def prompt_tokens(self) -> int: ...
+    @property
+    def sequence(self) -> NDArray[np.int32]: ...
 
 class LanguageModel:
     def generate(self, prompt: Prompt, **options: Unpack[_AnswerOptions]) -> Answer: ...
     def chat(self, messages: str | bytes | Sequence[Message], **options: Unpack[_AnswerOptions]) -> Answer: ...
     def generate_batch(self, prompts: Sequence[Prompt], **options: Unpack[_AnswerOptions]) -> list[Answer]: ...
-    def logits(self, tokens: Tokens, *, rows: str = "all", sequence: int = 0) -> Array: ...
+    def logits(self, tokens: Tokens, *, rows: str = "all", sequence: int = 0, adapter: str | None = None) -> Array: ...
     def length(self, sequence: int = 0) -> int: ...
     def truncate(self, length: int, *, sequence: int = 0) -> None: ...
     def reset(self) -> None: ...
+    def save_state(
+        self, path: _Path, said: Answer | Tokens, messages: Sequence[Mapping[str, str]] | None = None
+    ) -> int: ...
+    def load_state(self, path: _Path) -> tuple[NDArray[np.int32], list[dict[str, str]]]: ...
+    @property
+    def adapters(self) -> list[str]: ...
     @property
     def tokenizer(self) -> Tokenizer: ...
     @property
@@ -113,6 +140,9 @@ class Conversation:
     options: dict[str, Any]
     messages: list[dict[str, str]]
     def __init__(self, model: LanguageModel, system: str | None = None, **options: Unpack[_AnswerOptions]) -> None: ...
+    @classmethod
+    def load(cls, model: LanguageModel, path: _Path, **options: Unpack[_AnswerOptions]) -> Conversation: ...
+    def save(self, path: _Path) -> int: ...
     def say(self, text: str, **options: Unpack[_AnswerOptions]) -> Iterator[str]: ...
 
 class Flow:
@@ -128,6 +158,9 @@ class Flow:
     def finish(self, model: str = "the model", *, ignored: Sequence[str] = ...) -> None: ...
     def load(self, program: CompiledGraph) -> int: ...
 
+# A folder, or one and the factor of its change.
+_Adapter = _Path | tuple[_Path, float]
+
 def load(
     path: _Path,
     *,
@@ -142,6 +175,12 @@ def load(
     pages: int = 0,
     prefix_cache: bool = True,
     device_options: dict[str, str] | None = None,
+    adapters: Mapping[str, _Adapter | Sequence[_Adapter]] | _Adapter | Sequence[_Adapter] | None = None,
+    draft: _Path | None = None,
+    draft_tokens: int = 8,
+    lookup: int = 0,
+    check_memory: bool = True,
+    memory_limit: int | None = None,
 ) -> LanguageModel: ...
 def convert(
     source: _Path,

@@ -87,4 +87,13 @@ LanguageModel load_language_model(const std::string& path, const DecoderOptions&
   return is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);
 }
 
+DraftModel load_draft_model(const std::string& path, DecoderOptions options, const DecoderModel& model,
+                            const Session& session) {
+  options.context = model.context();
+  options.sequences = model.cache().sequences();
+  options.adapters.clear();
+  LanguageModel draft = load_language_model(path, options, session);
+  return {std::move(draft.decoder), std::move(draft.tokenizer)};
+}
+
 }  // namespace rlx

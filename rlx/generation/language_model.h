@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/generation/draft.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/text/chat_template.h"
 #include "rlx/text/tokenizer.h"
@@ -26,6 +27,10 @@ struct LanguageModel {
 /// of DecoderModel::load, load_tokenizer and ChatTemplate.
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options = {},
                                   const Session& session = Session());
+/// Loads the model at `path` to draft for `model`: with `options`, but its context and sequences, and no adapters.
+/// Errors: those of load_language_model.
+DraftModel load_draft_model(const std::string& path, DecoderOptions options, const DecoderModel& model,
+                            const Session& session = Session());
 /// What products may lose, by name: "exact", "bf16", "int8"; "auto": int8 for a GGUF file at `path`, else exact.
 /// InvalidArgument for another name.
 Products products_named(std::string_view name, const std::string& path);

@@ -437,7 +437,8 @@ def test_what_is_said_of_a_model(model, folder):
     assert c["num_layers"] == len(c["layers"]) == tiny_model.LAYERS and c["ropes"][0]["theta"] == tiny_model.THETA
     assert model.context == tiny_model.CONTEXT and model.sequences == 3
     assert model.end_tokens.tolist() == [tiny_model.EOS]
-    assert set(model.statistics) == {"runs", "prompt_tokens", "reused_tokens", "generated_tokens", "preemptions"}
+    counted = "runs prompt_tokens reused_tokens generated_tokens preemptions drafted_tokens accepted_tokens"
+    assert set(model.statistics) == set(counted.split())
     assert "llama" in repr(model) and "tokens" in repr(model.generate("a", max_new_tokens=1).finish())
 
 
@@ -726,6 +727,15 @@ value: rlx.Value = flow.weight("w", (3,))
 talk = rlx.models.Conversation(model, "Be brief.", temperature=0)
 said_too: str = "".join(talk.say("x", seed=3))
 token: int = rlx.models.Sampler(top_k=3, seed=1).draw(rows)
+small = rlx.models.load("model", adapters={"a": "x", "b": [("y", 0.5), "z"]}, draft="d", lookup=3, memory_limit=1 << 30)
+held = small.generate("abc", json_schema={"type": "object"}, adapter="a").finish()
+wrong: rlx.Error | None = held.error
+same = small.chat("x", grammar=rlx.models.Grammar('root ::= "a"'), adapter=None)
+kept: int = small.save_state("s", held, [{"role": "user", "content": "x"}])
+ids, said_before = small.load_state("s")
+continued = small.generate(ids, grammar='root ::= "b"')
+best: list[tuple[int, float]] = rlx.Reranker("r", activation="identity").rank("q", ["a", "b"], 1)
+vectors: rlx.Array = rlx.SentenceEncoder("e", dimensions=8).embed(["a"], prompt_name="query")
 template = model.chat_template
 if template is not None:
     print(template.render("x", variables={"a": 1}), rlx.text.StreamDecoder(model.tokenizer).push(3))
@@ -736,6 +746,9 @@ WRONGLY_TYPED = [
     'model.chat("x", colour=1)',
     "rlx.text.Tokenizer(3)",
     'rlx.models.Sampler(stop="x")',
+    'model.generate("abc", json_schema=3)',
+    'rlx.models.load("model", adapters=3)',
+    'rlx.Reranker("r").rank("q", "a", "b")',
 ]
 
 

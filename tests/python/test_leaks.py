@@ -190,6 +190,23 @@ def test_answers(tmp_path):
     m.logits([1, 2])
 
 
+def test_grammars_failures_and_states(tmp_path):
+    tiny_model.write(tmp_path / "m")
+    m = rlx.models.load(tmp_path / "m", context=96)
+    answer = m.generate("ab" * 35, max_new_tokens=3).finish()
+
+    def call():
+        m.generate("ab", json_schema={"enum": ["a", "b"]}).finish()
+        failing = m.generate("ab", grammar='root ::= "ab"', logit_bias={ord("b"): -float("inf")})
+        with pytest.raises(rlx.Error):
+            failing.finish()
+        assert failing.error is not None
+        m.save_state(tmp_path / "s", answer)
+        m.load_state(tmp_path / "s")
+
+    settle(call, 300)
+
+
 def test_a_leak_would_be_seen():
     kept = []
     with pytest.raises(AssertionError):

@@ -1,0 +1,175 @@
+// Encoders of texts in Python: vectors of texts, scores of passages.
+#include "python/bindings/runtime.h"
+#include "python/bindings/text.h"
+#include "rlx/models/reranker.h"
+#include "rlx/models/sentence_encoder.h"
+
+namespace rlx::python {
+namespace {
+
+// One model for any number of threads: a call waits for the one before it.
+struct PyEncoder {
+  SentenceEncoder encoder;
+  std::mutex busy{};
+};
+struct PyReranker {
+  Reranker reranker;
+  std::mutex busy{};
+};
+
+std::vector<std::string> texts_from(nb::handle h, const std::string& what) {
+  if (PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || !PySequence_Check(h.ptr()))
+    raise(ErrorCode::DTypeMismatch, concat_text(what, " must be a list of texts, got ", described(h)));
+  std::vector<std::string> out;
+  for (nb::handle text : nb::borrow<nb::sequence>(h))
+    out.push_back(text_from(text, concat_text(what, ": text ", out.size() + 1)));
+  return out;
+}
+
+// Whatever the models have in common of their options.
+template <class Options>
+Options encoder_options(int threads, std::int64_t max_batch, std::int64_t max_sequence, const std::string& device,
+                        nb::handle device_options) {
+  Options o;
+  o.num_threads = threads;
+  o.max_batch = max_batch;
+  o.max_sequence = max_sequence;
+  o.device = device_from(device);
+  o.device_options = device_options_from(device_options);
+  return o;
+}
+
+// What stands before every text; the model's default prompt where none is chosen.
+std::string chosen_prompt(const PyEncoder& e, nb::handle prompt, nb::handle name) {
+  if (!prompt.is_none() && !name.is_none())
+    raise(ErrorCode::InvalidArgument, "embed: both prompt and prompt_name are given", "give one of them");
+  if (!prompt.is_none()) return text_from(prompt, "embed: prompt");
+  return e.encoder.prompt(name.is_none() ? std::string() : text_from(name, "embed: prompt_name"));
+}
+
+nb::object embed(PyEncoder& e, nb::handle texts, nb::handle prompt, nb::handle prompt_name) {
+  const bool single = PyUnicode_Check(texts.ptr());
+  const std::vector<std::string> list =
+      single ? std::vector<std::string>{text_from(texts, "embed: text")} : texts_from(texts, "embed: texts");
+  const std::string before = chosen_prompt(e, prompt, prompt_name);
+  Tensor out;
+  {
+    const nb::gil_scoped_release free;
+    const std::lock_guard<std::mutex> lock(e.busy);
+    out = e.encoder.embed(list, nullptr, nullptr, nullptr, before);
+    if (single) out = out.reshaped({out.dim(1)});
+  }
+  return array_object(std::move(out));
+}
+
+std::optional<ScoreActivation> activation_from(nb::handle h) {
+  if (h.is_none()) return std::nullopt;
+  const std::string name = text_from(h, "Reranker: activation");
+  if (name == "identity") return ScoreActivation::Identity;
+  if (name == "sigmoid") return ScoreActivation::Sigmoid;
+  raise(ErrorCode::InvalidArgument, concat_text("activation '", name, "' is none of identity and sigmoid"));
+}
+
+}  // namespace
+
+void bind_encoders(nb::module_& m) {
+  nb::class_<PyEncoder>(m, "SentenceEncoder",
+                        "Sentence embeddings from a Hugging Face model folder (docs/embeddings.md). dimensions: "
+                        "elements kept of a vector, for models trained so; 0: all.")
+      .def(
+          "__init__",
+          [](PyEncoder* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
+             std::int64_t max_sequence, std::int64_t dimensions, bool zero_empty, const std::string& device,
+             nb::handle device_options) {
+            auto o = encoder_options<SentenceEncoderOptions>(threads, max_batch, max_sequence, device, device_options);
+            o.dimensions = dimensions;
+            o.zero_empty = zero_empty;
+            const std::string folder = existing(path);
+            const nb::gil_scoped_release free;
+            new (self) PyEncoder{SentenceEncoder(folder, o)};
+          },
+          nb::arg("folder"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("max_batch") = 32,
+          nb::arg("max_sequence") = 0, nb::arg("dimensions") = 0, nb::arg("zero_empty") = false,
+          nb::arg("device") = "cpu", nb::arg("device_options") = nb::none())
+      .def("embed", &embed, nb::arg("texts").none(), nb::kw_only(), nb::arg("prompt") = nb::none(),
+           nb::arg("prompt_name") = nb::none(),
+           "Float32 vectors [texts, hidden_size] of a list of texts, or [hidden_size] of one. Before every text stands "
+           "prompt, or the model's own prompt of that name, or its default one.")
+      .def_prop_ro(
+          "hidden_size", [](PyEncoder& e) { return e.encoder.hidden_size(); }, "How long a vector is.")
+      .def_prop_ro(
+          "max_sequence", [](PyEncoder& e) { return e.encoder.max_sequence(); },
+          "How many tokens of a text are read at most.")
+      .def_prop_ro(
+          "prompts",
+          [](PyEncoder& e) {
+            nb::dict out;
+            for (const auto& [name, text] : e.encoder.config().prompts) out[text_object(name)] = text_object(text);
+            return out;
+          },
+          "The model's own prompts, name -> text.")
+      .def_prop_ro(
+          "query_prompt", [](PyEncoder& e) { return text_object(e.encoder.query_prompt()); },
+          "What the model puts before queries, which may be nothing.")
+      .def_prop_ro(
+          "passage_prompt", [](PyEncoder& e) { return text_object(e.encoder.passage_prompt()); },
+          "What the model puts before passages.");
+  nb::class_<PyReranker>(m, "Reranker",
+                         "How well passages answer a query, by a cross-encoder in a Hugging Face model folder "
+                         "(docs/embeddings.md). activation: \"sigmoid\" or \"identity\"; None: what its files say.")
+      .def(
+          "__init__",
+          [](PyReranker* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
+             std::int64_t max_sequence, nb::handle activation, const std::string& device, nb::handle device_options) {
+            auto o = encoder_options<RerankerOptions>(threads, max_batch, max_sequence, device, device_options);
+            o.activation = activation_from(activation);
+            const std::string folder = existing(path);
+            const nb::gil_scoped_release free;
+            new (self) PyReranker{Reranker(folder, o)};
+          },
+          nb::arg("folder"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("max_batch") = 32,
+          nb::arg("max_sequence") = 0, nb::arg("activation") = nb::none(), nb::arg("device") = "cpu",
+          nb::arg("device_options") = nb::none())
+      .def(
+          "score",
+          [](PyReranker& r, nb::handle query, nb::handle passages) {
+            const std::string asked = text_from(query, "score: the query");
+            const std::vector<std::string> list = texts_from(passages, "score: passages");
+            Tensor out;
+            {
+              const nb::gil_scoped_release free;
+              const std::lock_guard<std::mutex> lock(r.busy);
+              out = r.reranker.score(asked, list);
+            }
+            return array_object(std::move(out));
+          },
+          nb::arg("query").none(), nb::arg("passages").none(),
+          "What the classifier says of the query with each passage, in order: float32 [passages, labels].")
+      .def(
+          "rank",
+          [](PyReranker& r, nb::handle query, nb::handle passages, nb::handle count) {
+            const std::string asked = text_from(query, "rank: the query");
+            const std::vector<std::string> list = texts_from(passages, "rank: passages");
+            const auto most =
+                count.is_none() ? static_cast<std::int64_t>(list.size()) : cast_as<std::int64_t>(count, "rank: count");
+            if (most < 0) raise(ErrorCode::InvalidArgument, concat_text("rank: count is ", most));
+            std::vector<Match> best;
+            {
+              const nb::gil_scoped_release free;
+              const std::lock_guard<std::mutex> lock(r.busy);
+              best = r.reranker.rank(asked, list, static_cast<std::size_t>(most));
+            }
+            nb::list out;
+            for (const Match& match : best) out.append(nb::make_tuple(match.index, match.score));
+            return out;
+          },
+          nb::arg("query").none(), nb::arg("passages").none(), nb::arg("count") = nb::none(),
+          "The best passages, all or count of them, best first: a list of (index, score). For models of one label.")
+      .def_prop_ro(
+          "labels", [](PyReranker& r) { return r.reranker.labels(); }, "How many numbers a pair gets.")
+      .def_prop_ro(
+          "max_sequence", [](PyReranker& r) { return r.reranker.max_sequence(); },
+          "How many tokens of a query and a passage are read at most.");
+}
+
+}  // namespace rlx::python
