@@ -1,10 +1,12 @@
 """What rlx.models holds answers to and speeds them up with: grammars, adapters, drafts, saved states, memory checks."""
 
+import asyncio
 import json
 import os
 import pathlib
 import re
 import subprocess
+import threading
 
 import numpy as np
 import pytest
@@ -154,6 +156,45 @@ def test_an_answer_that_fails(model):
     assert [a.finish_reason for a in batch] == ["failed"] * 2 and all(a.error is not None for a in batch)
     model.logits([1])  # nothing runs any more
     model.reset()
+
+
+def test_failing_in_async_loops_and_conversations(model):
+    forbidden = dict(grammar='root ::= "ab" [a-z]', logit_bias={ord("b"): -float("inf")})
+    pieces = []
+
+    async def loop():
+        async for piece in model.generate("x", **forbidden):
+            pieces.append(piece)
+
+    with pytest.raises(rlx.Error, match="no token can follow"):
+        asyncio.run(loop())
+    assert pieces == ["a"]
+    talk = rlx.models.Conversation(model, temperature=0)
+    with pytest.raises(rlx.Error, match="no token can follow"):
+        list(talk.say("Hello", **forbidden))
+    assert talk.messages == [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "a"}]
+
+
+def test_two_threads_of_which_one_is_told(model):
+    """An answer's error comes once by iterating, whichever thread asks; finish() always has it."""
+    answer = model.generate("x", grammar='root ::= "ab"', logit_bias={ord("b"): -float("inf")})
+    told = []
+
+    def work():
+        try:
+            list(answer)
+        except rlx.Error as e:
+            told.append(e.message)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert told == [answer.error.message]
+    for _ in range(2):
+        with pytest.raises(rlx.Error):
+            answer.finish()
 
 
 # -- adapters --
@@ -323,6 +364,20 @@ def test_a_saved_answer_goes_on(folder, tmp_path):
     more = second.generate(tokens, max_new_tokens=9, seed=6).finish().text
     for file in (state, tmp_path / "c.rlxchat"):
         assert said_by_the_program("generate", folder, "-n", 9, "--seed", 6, "--load-state", file) == shown(more)
+
+
+def test_states_beside_other_answers(folder, tmp_path):
+    m = rlx.models.load(folder, sequences=2)
+    other = m.generate(LONG, seed=2, max_new_tokens=60, stop_tokens=[])
+    alone = rlx.models.load(folder).generate(LONG, seed=2, max_new_tokens=60, stop_tokens=[]).finish()
+    said = m.generate("x" * 90, seed=1, max_new_tokens=5, stop_tokens=[]).finish()
+    assert m.save_state(tmp_path / "s", said) == 64
+    tokens, _ = m.load_state(tmp_path / "s")
+    assert tokens.tolist() == said.sequence.tolist()
+    assert other.finish().tokens.tolist() == alone.tokens.tolist()
+    m.logits([1])
+    m.load_state(tmp_path / "s")  # also where logits() has run tokens
+    assert m.length() == 1
 
 
 def test_the_token_that_ended_an_answer_is_not_kept(model):

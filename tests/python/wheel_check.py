@@ -34,4 +34,5 @@ level = '{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, 
 words = '{"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}'
 tokenizer = rlx.text.Tokenizer.from_json(f'{{"pre_tokenizer": {level}, "decoder": {level}, "model": {words}}}')
 assert tokenizer.encode("abba").tolist() == [2, 1, 0] and tokenizer.decode([2, 0]) == "aba"
+assert rlx.models.Grammar.json_schema({"enum": ["a"]}).matches('"a"')
 print(f"rlx {rlx.__version__} works, imported in {took * 1e3:.0f} ms")
