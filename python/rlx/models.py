@@ -71,8 +71,8 @@ def load(
     max_tokens: of one run; longer prompts are run in chunks
     page, pages: tokens of a page of the cache, and pages of all sequences together, 0 for enough
     prefix_cache: prompts that begin alike are computed once
-    adapters: LoRA adapters in PEFT's layout: {name: folder}, for answers that ask for one with adapter=name; or a folder
-        or a list of them, added up, for all answers that do not say adapter=None. A folder may be (folder, scale)
+    adapters: LoRA adapters in PEFT's layout: {name: folder}, for answers that ask for one with adapter=name; or one
+        folder or a list of them, added up, for all answers that do not say adapter=None. One may be (folder, scale)
     draft: a small model of the same vocabulary that drafts tokens; answers are the same and may come sooner
     draft_tokens: of a draft at most
     lookup: draft what followed where the text ended the same way before, in this many tokens or more; 0: off

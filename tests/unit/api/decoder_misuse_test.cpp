@@ -236,6 +236,7 @@ TEST_CASE("misuse: engines") {
   REFUSED("tokenizer.json", load_language_model(folder.path()));
   DecoderOptions o;
   o.context = 16;
+  REFUSED(kNoFolder, load_draft_model(kNoFolder, o, DecoderModel::load(folder.path(), o)));
   Engine e(DecoderModel::load(folder.path(), o), nullptr);
   const std::vector<TokenId> three{1, 2, 3}, long_one(16, 1);
   REFUSED("has no tokens", e.submit({}, {}));

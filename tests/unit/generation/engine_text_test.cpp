@@ -61,6 +61,24 @@ GenerationOptions text_options(std::uint64_t seed, std::int64_t tokens) {
 
 }  // namespace
 
+TEST_CASE("load_draft_model: a model with the room of the one that it drafts for, and the same text") {
+  const TextModel files;
+  const DecoderOptions wide{.context = 80, .sequences = 3};
+  LanguageModel m = load_language_model(files.folder.path(), wide);
+  std::optional<DraftModel> draft = load_draft_model(files.folder.path(), {.context = 16}, m.decoder);
+  CHECK(draft->decoder.context() == 80);
+  CHECK(draft->decoder.cache().sequences() == 3);
+  REQUIRE(draft->tokenizer != nullptr);
+  CHECK(draft->tokenizer->vocab_size() == m.tokenizer->vocab_size());
+  std::mt19937 rng(12);
+  const std::vector<TokenId> prompt = some_prompt(rng, 20);
+  const GenerationOptions options = text_options(4, 30);
+  Engine drafted(std::move(m.decoder), m.tokenizer, {}, std::move(draft));
+  const std::string text = drafted.generate(prompt, options);
+  CHECK(text == files.engine(wide).generate(prompt, options));
+  CHECK(drafted.statistics().accepted_tokens > 0);
+}
+
 TEST_CASE("engine with text: tokens and text do not depend on batches, chunks, pages and shared beginnings") {
   const TextModel files;
   std::mt19937 rng(11);
