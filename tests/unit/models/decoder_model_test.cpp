@@ -200,6 +200,20 @@ TEST_CASE("decoder: a cache in fewer bits is near the one in f32") {
   }
 }
 
+TEST_CASE("decoder: a profile names the kernels of a run and leaves the sequence as it is") {
+  const DecoderReference reference = test::decoder_reference("llama2");
+  const test::TempDir folder;
+  test::write_model(folder, reference);
+  DecoderModel m = DecoderModel::load(folder.path(), {.context = 48, .page = 8});
+  const std::span<const TokenId> tokens(reference.tokens);
+  (void)m.forward(tokens.first(5));
+  const std::vector<NodeTime> times = m.profile(tokens.subspan(5, 3));
+  CHECK(std::any_of(times.begin(), times.end(), [](const NodeTime& t) { return t.op == "paged_attention"; }));
+  CHECK(m.length() == 5);
+  CHECK(m.cache().free_pages() == m.cache().pages() - 1);
+  CHECK(logit_error(m.forward(tokens.subspan(5)), reference, 5) <= kNear);
+}
+
 TEST_CASE("decoder: keys and values as blocks") {
   DecoderReference reference = test::reference_of_wide_heads();
   const test::TempDir folder;
