@@ -116,14 +116,16 @@ void check_groups(const GroupCase& c, const std::string& isa) {
       }
       double want = 0, terms = 0, rounded = 0;
       for (std::int64_t k0 = 0; k0 < c.k; k0 += 32) {
-        double largest = 0, weights = 0;
+        double weights = 0;
+        Worst largest;
         for (std::int64_t k = k0; k < std::min(c.k, k0 + 32); ++k) {
           const double xv = rows.values<float>()[static_cast<std::size_t>(i * c.k + k)];
           const double wv = numbers[static_cast<std::size_t>((e * c.n + j) * c.k + k)];
           want += xv * wv, terms += std::fabs(xv * wv);
-          largest = std::max(largest, std::fabs(xv)), weights += std::fabs(wv);
+          largest.add(xv, 0);
+          weights += std::fabs(wv);
         }
-        rounded += largest / 254 * weights;
+        rounded += largest.value() / 254 * weights;
       }
       worst.add(static_cast<double>(got), want, (c.products == Products::Int8 ? rounded : 0) + 2e-6 * terms + 1e-30);
     }

@@ -126,7 +126,8 @@ void run_formed(const FormedGroups& s, std::int64_t chunk) {
   const std::byte* const b = s.b + e * s.matrix_bytes + first_column / s.piece * s.piece_bytes;
   float* const out = s.c + first * s.n + first_column;
   if (s.strips && s.strips->int8) {
-    StripGemm gemm{m, n, s.k, s.strips->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()), out, s.n, {}};
+    StripGemm gemm{m,   n,   s.k, s.strips->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()),
+                   out, s.n, {}};
     const StripKernels& kernels = *s.kernels->strips;
     const StripPlan plan = kernels.plan(gemm, 1);
     for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) kernels.quantize(gemm, plan, i);
