@@ -114,9 +114,9 @@ TEST_CASE("chat templates are found in model folders") {
 }
 
 TEST_CASE("hostile chat templates end in an error, soon and within bounds") {
-  const auto times = [](std::string_view text, int n) {
+  const auto times = [](std::string_view text, int count) {
     std::string out;
-    for (int i = 0; i < n; ++i) out += text;
+    for (int i = 0; i < count; ++i) out += text;
     return out;
   };
   const std::pair<std::string, std::string> cases[] = {
