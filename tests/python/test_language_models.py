@@ -415,11 +415,7 @@ def test_ctrl_c_ends_an_answer(folder, tmp_path):
         assert run.stdout.readline() == "ready\n"
         threading.Event().wait(0.3)
         run.send_signal(signal.SIGINT)
-        try:
-            rest, _ = run.communicate(timeout=30)
-        except subprocess.TimeoutExpired:  # seen once under the sanitizer, on a machine busy with a build
-            run.send_signal(signal.SIGINT)
-            rest, _ = run.communicate(timeout=30)
+        rest, _ = run.communicate(timeout=60)
     finally:
         run.kill()
     assert rest.startswith("interrupted ") and rest.endswith("\n4\n")
