@@ -106,19 +106,9 @@ def test_gguf_files(gguf, tmp_path, products, limit):
 # -- answers --
 
 
-def greedy(weights, prompt, count):
-    tokens = list(prompt)
-    for _ in range(count):
-        logits = tiny_model.numpy_logits(weights, tokens)[-1]
-        top = np.sort(logits)
-        assert top[-1] - top[-2] > 1e-4 * np.abs(top).max()  # else the last bits decide
-        tokens.append(int(np.argmax(logits)))
-    return tokens[len(prompt) :]
-
-
 def test_the_likeliest_tokens_are_those_of_numpy(model, weights):
     prompt = model.tokenizer.encode("Once upon a time")
-    want = greedy(weights, prompt, 24)
+    want = tiny_model.greedy(weights, prompt, 24)
     answer = model.generate(prompt, temperature=0, max_new_tokens=24, stop_tokens=[])
     pieces = list(answer)
     assert answer.tokens.tolist() == want and answer.tokens.dtype == np.int32

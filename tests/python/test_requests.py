@@ -235,16 +235,6 @@ def closeness(ours, theirs):
     return np.abs(ours - theirs).max() / np.abs(theirs).max()
 
 
-def greedy(weights, prompt, count):
-    tokens = list(prompt)
-    for _ in range(count):
-        logits = tiny_model.numpy_logits(weights, tokens)[-1]
-        top = np.sort(logits)
-        assert top[-1] - top[-2] > 1e-4 * np.abs(top).max()  # else the last bits decide
-        tokens.append(int(np.argmax(logits)))
-    return tokens[len(prompt) :]
-
-
 def test_adapters_by_name(folder, tmp_path):
     one, two = adapter(tmp_path / "one"), adapter(tmp_path / "two", seed=2, modules=("v_proj",), layers=[0, 1])
     m = rlx.models.load(
@@ -276,7 +266,7 @@ def test_adapters_by_name(folder, tmp_path):
         )
         m.reset()
         answer = m.generate(prompt, adapter=name, temperature=0, max_new_tokens=8, stop_tokens=[]).finish()
-        assert answer.tokens.tolist() == greedy(weights, prompt, 8)
+        assert answer.tokens.tolist() == tiny_model.greedy(weights, prompt, 8)
         said[name] = answer.tokens.tolist()
     assert m.generate(prompt, temperature=0, max_new_tokens=8, stop_tokens=[]).finish().tokens.tolist() == said[None]
     # Together, each with its own.

@@ -153,3 +153,14 @@ def numpy_logits(w, tokens):
         gate = h @ p("mlp.gate_proj").T
         x = x + (gate / (1 + np.exp(-gate)) * (h @ p("mlp.up_proj").T)) @ p("mlp.down_proj").T
     return norm(x, w["model.norm.weight"]) @ w["lm_head.weight"].T
+
+
+def greedy(weights, prompt, count):
+    """The `count` likeliest tokens behind `prompt`, none of them a near thing."""
+    tokens = list(prompt)
+    for _ in range(count):
+        logits = numpy_logits(weights, tokens)[-1]
+        top = np.sort(logits)
+        assert top[-1] - top[-2] > 1e-4 * np.abs(top).max()  # else the last bits decide
+        tokens.append(int(np.argmax(logits)))
+    return tokens[len(prompt) :]

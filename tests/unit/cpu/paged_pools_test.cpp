@@ -21,11 +21,8 @@ struct TypedRows {
   Buffer numbers;
   TypedRows(PoolType type, const Buffer& x, std::int64_t rows, std::int64_t dim);
 };
-std::int64_t row_bytes(PoolType type, std::int64_t dim) {
-  return type == PoolType::Q8_0 ? dim / 32 * 34 : type == PoolType::Q4_0 ? dim / 32 * 18 : dim * pool_unit(type);
-}
 TypedRows::TypedRows(PoolType type, const Buffer& x, std::int64_t rows, std::int64_t dim)
-    : bytes(static_cast<std::size_t>(rows * row_bytes(type, dim))), numbers(rows * dim) {
+    : bytes(static_cast<std::size_t>(rows * pool_row_bytes(type, dim))), numbers(rows * dim) {
   const auto count = static_cast<std::size_t>(rows * dim);
   if (type == PoolType::F16 || type == PoolType::BF16) {
     auto* to = reinterpret_cast<std::uint16_t*>(bytes.data());
@@ -51,7 +48,8 @@ struct PagedResult {
 };
 void attend(const KernelTable& t, const PagedCase& c, PoolType type, const void* k, const void* v, bool expand,
             PagedResult& out) {
-  const std::int64_t unit = pool_unit(type), k_row = row_bytes(type, c.d) / unit, v_row = row_bytes(type, c.dv) / unit;
+  const std::int64_t unit = pool_unit(type), k_row = pool_row_bytes(type, c.d) / unit,
+                     v_row = pool_row_bytes(type, c.dv) / unit;
   Buffer q(kTokens * c.heads * c.d), sinks(c.heads);
   randomize(q, 3, -2, 2);
   randomize(sinks, 4);

@@ -141,6 +141,10 @@ struct QueryRange {
 enum class PoolType : std::uint8_t { F32, F16, BF16, Q8_0, Q4_0 };
 /// The bytes that strides of such a pool count.
 constexpr std::int64_t pool_unit(PoolType t) { return t == PoolType::F32 ? 4 : t <= PoolType::BF16 ? 2 : 1; }
+/// Bytes of `dim` numbers of a head in such a pool; of blocks `dim` is a multiple of 32.
+constexpr std::int64_t pool_row_bytes(PoolType t, std::int64_t dim) {
+  return t == PoolType::Q8_0 ? dim / 32 * 34 : t == PoolType::Q4_0 ? dim / 32 * 18 : dim * pool_unit(t);
+}
 
 /// softmax(mask(softcap(scale * q k^T) + bias)) v for q [B, Sq, H, D], k [B, Sk, Hkv, D], v [B, Sk, Hkv, Dv], out [B,
 /// Sq, H, Dv] with any strides except that D and Dv are adjacent; Hkv divides H. A row that sees no key becomes zeros.
