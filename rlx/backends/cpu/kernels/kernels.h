@@ -43,6 +43,10 @@ struct GemmEpilogue {
   std::int64_t ld_residual = 0;
   const float* mul = nullptr;  // [M, N]
   std::int64_t ld_mul = 0;
+  /// Nothing follows the product.
+  bool plain() const {
+    return alpha == 1.0F && bias == nullptr && residual == nullptr && act == Act::None && mul == nullptr;
+  }
 };
 
 /// How a GEMM is cut into chunks; made by `gemm_plan_f32`, good for any data of that shape.
@@ -188,8 +192,8 @@ struct AttentionPlan {
   std::int64_t chunks = 0;
   std::int64_t items = 0, items_per_chunk = 1;
   std::int64_t query_blocks = 0;
-  std::int64_t queries_per_block = 0;  // of one head
-  std::int64_t packed_heads = 1;       // of an item
+  std::int64_t queries_per_block = 0;      // of one head
+  std::int64_t packed_heads = 1;           // of an item
   std::int64_t slots = 1, slot_bytes = 0;  // scratch of items that run together
   std::size_t scratch_bytes = 0;           // per concurrently running thread
 };
