@@ -1,15 +1,21 @@
 // A language model as its users run it: tokens of a prompt, then single tokens behind 128 others, or several sequences
-// at once. usage: language_model MODEL [threads: 1] [products: int8] [cache: f32] [context: 128] [sequences: 1]
-// [breakdown|logits]; MODEL is a GGUF file or a folder. One object of JSON, milliseconds, or 128 rows of logits as F32;
-// bench/llm compares them with those of other engines.
+// at once. usage: language_model MODEL [threads: 1, or 1,avx2] [products: int8] [cache: f32] [context: 128] [sequences:
+// 1] [breakdown|decode|start|logits]; MODEL is a GGUF file or a folder. One object of JSON, milliseconds (`decode`: of
+// single tokens alone; `start`: from nothing to the first token), or logits as F32, of 128
+// tokens or of the I32 ids in the file named behind; bench/llm compares them with those of other engines.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "rlx/formats/mapped_file.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/rlx.h"
 
@@ -31,6 +37,24 @@ std::vector<TokenId> prompt(std::size_t n, std::int64_t vocab, std::uint32_t see
     t = static_cast<TokenId>(3 + (seed >> 8) % static_cast<std::uint32_t>(vocab - 10));
   }
   return out;
+}
+
+// A number of this process from the system, in MB; 0 where it does not tell.
+double status_mb(const std::string& name) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(name + ":")) return std::atof(line.c_str() + name.size() + 1) * 1.024e-3;
+  return 0;
+}
+
+// The file, which is in the system's cache, into fresh memory, as a plain copy has it.
+double copy_ms(const std::string& path) {
+  const MappedFile file = MappedFile::open(path);
+  const double start = now_ms();
+  const std::unique_ptr<std::byte[]> to(new std::byte[file.bytes().size()]);
+  std::memcpy(to.get(), file.bytes().data(), file.bytes().size());
+  const double ms = now_ms() - start;
+  return to[file.bytes().size() / 2] == std::byte{1} ? ms + 1e-9 : ms;  // so that the copy is made
 }
 
 void breakdown(DecoderModel& m, std::size_t tokens) {
@@ -78,12 +102,16 @@ void batch(DecoderModel& m, std::int64_t sequences) {
 int main(int argc, char** argv) {
   const auto arg = [&](int i, const char* otherwise) { return std::string(argc > i ? argv[i] : otherwise); };
   if (argc < 2) {
-    std::fprintf(stderr,
-                 "usage: language_model MODEL [threads] [products] [cache] [context] [sequences] [breakdown]\n");
+    std::fprintf(
+        stderr,
+        "usage: language_model MODEL [threads] [products] [cache] [context] [sequences] [breakdown|decode|start]\n");
     return 2;
   }
   try {
     const int threads = std::atoi(arg(2, "1").c_str());
+    Session session = Session().with_threads(threads);
+    if (const std::size_t comma = arg(2, "").find(','); comma != std::string::npos)
+      session.with_isa(arg(2, "").substr(comma + 1));
     const std::string products = arg(3, "int8"), cache = arg(4, "f32");
     const auto context = static_cast<std::size_t>(std::atoll(arg(5, "128").c_str()));
     const std::int64_t sequences = std::atoll(arg(6, "1").c_str());
@@ -96,11 +124,17 @@ int main(int argc, char** argv) {
     if (cache == "bf16") o.cache_dtype = DType::BF16;
     if (cache == "f16") o.cache_dtype = DType::F16;
     const double start = now_ms();
-    DecoderModel m = DecoderModel::load(arg(1, ""), o, Session().with_threads(threads));
+    DecoderModel m = DecoderModel::load(arg(1, ""), o, session);
     const double loaded = now_ms() - start;
     const std::int64_t vocab = m.config().vocab_size;
     if (arg(7, "") == "logits") {
-      const Tensor y = m.forward(prompt(128, vocab, 1));
+      std::vector<TokenId> ids = prompt(128, vocab, 1);
+      if (argc > 8) {
+        const std::string bytes = read_file(argv[8]);
+        ids.resize(bytes.size() / sizeof(TokenId));
+        std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(TokenId));
+      }
+      const Tensor y = m.forward(ids);
       std::fwrite(y.data(), 1, y.size_bytes(), stdout);
       return 0;
     }
@@ -117,9 +151,28 @@ int main(int argc, char** argv) {
       (void)m.forward(ids, LogitRows::Last);
       return now_ms() - before;
     };
-    prefill(512), prefill(128);
     std::vector<double> p128, p512, decode;
     const std::vector<TokenId> ids = prompt(32, vocab, 9);
+    if (arg(7, "") == "start") {
+      const double first = prefill(128), peak = status_mb("VmHWM"), anonymous = status_mb("RssAnon");
+      for (int i = 0; i < 5; ++i) p128.push_back(prefill(128));
+      std::printf("\"load_ms\": %.1f, \"first_ms\": %.1f, \"prefill128\": %.1f, \"copy_ms\": %.1f, ", loaded, first,
+                  median(p128), copy_ms(arg(1, "")));
+      std::printf("\"peak_mb\": %.0f, \"anonymous_mb\": %.0f, \"file_mb\": %.0f}\n", peak, anonymous,
+                  static_cast<double>(std::filesystem::file_size(arg(1, ""))) / 1e6);
+      return 0;
+    }
+    if (arg(7, "") == "decode") {
+      prefill(context);
+      for (const TokenId id : prompt(48, vocab, 9)) {
+        const double before = now_ms();
+        (void)m.forward({&id, 1});
+        decode.push_back(now_ms() - before);
+      }
+      std::printf("\"decode_p50\": %.2f, \"context\": %zu, \"load_s\": %.2f}\n", median(decode), context, loaded / 1e3);
+      return 0;
+    }
+    prefill(512), prefill(128);
     for (int round = 0; round < 4; ++round) {
       p512.push_back(prefill(512));
       for (int i = 0; i < 3; ++i) p128.push_back(prefill(128));

@@ -24,6 +24,7 @@ struct DecoderGraphOptions {
   std::int64_t pages = 1;                     // P, of the pool
   DType cache_dtype = DType::F32;             // F32, BF16 or F16
   std::optional<QuantScheme> cache_scheme{};  // Q8_0, Q4_0, ..: keys and values are kept as such blocks instead
+  bool round_q = false;                       // scores with keys of Q8_0 may round queries likewise
 };
 
 /// Builds the model. T, the symbol `tokens`, is the number of new tokens of a run, of all B sequences together, one

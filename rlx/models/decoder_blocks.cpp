@@ -170,7 +170,7 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
     if (m.kv_rank % blocks.elements == 0)
       v_width = m.kv_rank / blocks.elements * blocks.bytes;
     else  // values end within a block
-      k = g_.dequantize(k, *o_.cache_scheme), op.pool_scheme = QuantScheme::Affine;
+      k = g_.dequantize(k, *o_.cache_scheme), op.pool_scheme = QuantScheme::Affine, op.round_q = false;
   }
   const Expr v = g_.narrow(k, 3, 0, v_width);
   op.kv_heads = 1, op.head_dim = m.kv_rank + m.rope_dim, op.v_head_dim = m.kv_rank;
@@ -204,6 +204,7 @@ ops::PagedAttention DecoderBuilder::paged_attention(const DecoderLayer& layer) c
   op.window = layer.window ? layer.window - 1 : 0;  // of the op: keys before the token itself
   op.scale = c_.attention_scale, op.softcap = c_.attention_softcap;
   if (o_.cache_scheme) op.pool_scheme = *o_.cache_scheme;
+  op.round_q = o_.round_q && op.pool_scheme == QuantScheme::Q8_0;
   return op;
 }
 

@@ -42,6 +42,7 @@ DecoderGraphOptions graph_options(const DecoderConfig& c, const DecoderOptions& 
   g.pages_per_sequence = (g.context + g.page - 1) / g.page;
   g.pages = o.pages ? o.pages : g.pages_per_sequence * g.sequences;
   g.cache_dtype = o.cache_dtype, g.cache_scheme = o.cache_scheme;
+  g.round_q = o.products == Products::Int8;
   return g;
 }
 

@@ -33,10 +33,10 @@ struct DecoderOptions {
   std::int64_t pages = 0;          // of all sequences together; 0: enough for all at full context
   DType cache_dtype = DType::F32;  // F32, BF16 or F16
   std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are kept as blocks instead
-  Products products = Products::Exact;        // what products may lose of their weights
-  bool check_memory = true;                   // before anything is loaded: an error where the model cannot fit
-  std::size_t memory_limit = 0;               // bytes that it may need then; 0: as many as the device has available
-  std::vector<AdapterOptions> adapters{};     // which tokens may ask for, each for one of them or none
+  Products products = Products::Exact;  // what products may lose of their weights; Int8: scores with keys of q8_0 too
+  bool check_memory = true;             // before anything is loaded: an error where the model cannot fit
+  std::size_t memory_limit = 0;         // bytes that it may need then; 0: as many as the device has available
+  std::vector<AdapterOptions> adapters{};  // which tokens may ask for, each for one of them or none
 };
 
 /// Which of the new tokens get logits.

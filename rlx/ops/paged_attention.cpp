@@ -306,7 +306,8 @@ struct PagedAttentionRules {
       field<&ops::PagedAttention::head_dim>("head_dim"),       field<&ops::PagedAttention::mask>("mask"),
       field<&ops::PagedAttention::window>("window"),           field<&ops::PagedAttention::scale>("scale"),
       field<&ops::PagedAttention::softcap>("softcap"),         field<&ops::PagedAttention::v_head_dim>("v_head_dim"),
-      field<&ops::PagedAttention::pool_scheme>("pool_scheme"), field<&ops::PagedAttention::present>("present")};
+      field<&ops::PagedAttention::pool_scheme>("pool_scheme"), field<&ops::PagedAttention::round_q>("round_q"),
+      field<&ops::PagedAttention::present>("present")};
 };
 
 }  // namespace

@@ -99,6 +99,13 @@ RLX_INLINE VF set1_f16(std::uint16_t bits) {
 }
 RLX_INLINE void store(float* p, VF v) { *reinterpret_cast<VFUnaligned*>(p) = v; }
 RLX_INLINE void store_i(std::int32_t* p, VI v) { *reinterpret_cast<VIUnaligned*>(p) = v; }
+#if RLX_ISA_ID == 3
+/// Eight values at `low`, then eight at `high`.
+RLX_INLINE VF load_halves(const void* low, const void* high) {
+  const __m512d first = _mm512_castpd256_pd512(_mm256_loadu_pd(static_cast<const double*>(low)));
+  return reinterpret_cast<VF>(_mm512_insertf64x4(first, _mm256_loadu_pd(static_cast<const double*>(high)), 1));
+}
+#endif
 /// a * b + c; one rounding where the instruction set has it (kernel files are compiled with -ffp-contract=fast).
 #if defined(__clang__) && RLX_ISA_ID == 3  // clang leaves a product that somebody else reads apart from its sum
 RLX_INLINE VF fma(VF a, VF b, VF c) { return reinterpret_cast<VF>(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c))); }

@@ -41,7 +41,9 @@ struct Attention {
 /// q_len + i, as in Attention; keys from kv_len on are not read. Tokens of no request, those from q_start[B] on among
 /// them, are zeros with lse -inf. A mask covers a request's own new tokens, whose column is their place in the request;
 /// older keys are visible and new ones from W on hidden: draft trees. With a block scheme for the pools these are U8
-/// [P, page, KV, row bytes], each row of a head the blocks of its numbers (see ops::Quantize).
+/// [P, page, KV, row bytes], each row of a head the blocks of its numbers (see ops::Quantize). Leave to `round_q`, with
+/// pools of Q8_0 alone: a device may round q, times the scale, to 8 bits in blocks of 32 for the products with keys; a
+/// row of q with an element that is not finite is then NaN.
 struct PagedAttention {
   RLX_OP(PagedAttention);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -50,6 +52,7 @@ struct PagedAttention {
   std::optional<double> scale{}, softcap{};
   std::optional<std::int64_t> v_head_dim{};
   QuantScheme pool_scheme = QuantScheme::Affine;  // Affine: the pools hold numbers
+  bool round_q = false;                           // scores with keys of q8_0 may round q as those are
   OperandMask present{};                          // of sinks; `mask` tells of the mask
 };
 /// Cotangents of Attention. Inputs: q, k, v, dy, [mask], [kv_len], [q_len], [sinks], [dlse]. Results: dq, dk, dv, then

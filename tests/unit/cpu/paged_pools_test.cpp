@@ -2,8 +2,10 @@
 // the same bits whether the heads that share its keys go with it or not. Blocks are made as quantize_blocks makes them.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
+#include "rlx/backends/cpu/kernels/strips.h"
 #include "rlx/tensor/block_schemes.h"
 #include "rlx/tensor/half.h"
 #include "tests/unit/cpu/kernel_test.h"
@@ -47,11 +49,12 @@ struct PagedResult {
   explicit PagedResult(const PagedCase& c) : y(kTokens * c.heads * c.dv, kNan), lse(kTokens * c.heads, kNan) {}
 };
 void attend(const KernelTable& t, const PagedCase& c, PoolType type, const void* k, const void* v, bool expand,
-            PagedResult& out) {
+            PagedResult& out, const StripKernels* rounds_q = nullptr, const Buffer* given_q = nullptr) {
   const std::int64_t unit = pool_unit(type), k_row = pool_row_bytes(type, c.d) / unit,
                      v_row = pool_row_bytes(type, c.dv) / unit;
   Buffer q(kTokens * c.heads * c.d), sinks(c.heads);
   randomize(q, 3, -2, 2);
+  if (given_q) std::copy_n(given_q->data(), kTokens * c.heads * c.d, q.data());
   randomize(sinks, 4);
   const std::int32_t lens[] = {static_cast<std::int32_t>(2 * c.page), 1, static_cast<std::int32_t>(c.page + 3)};
   const std::int32_t blocks[] = {3, 0, 6, 6, 5, 1};
@@ -66,7 +69,7 @@ void attend(const KernelTable& t, const PagedCase& c, PoolType type, const void*
   a.out_seq_stride = c.heads * c.dv, a.out_head_stride = c.dv;
   a.scale = 0.2F, a.mask_kind = AttentionMask::SlidingWindow, a.window = c.page;
   a.kv_lens = lens, a.blocks = blocks, a.blocks_stride = 2, a.page = c.page, a.pages = kPages, a.ranges = ranges;
-  a.lse_q_stride = c.heads, a.lse_head_stride = 1, a.pool = type;
+  a.lse_q_stride = c.heads, a.lse_head_stride = 1, a.pool = type, a.rounds_q = rounds_q;
   // One call for all, or one for each head, whose keys lie where those of its kv head do.
   for (std::int64_t h = 0; h < (expand ? c.heads : 1); ++h) {
     a.heads = expand ? 1 : c.heads, a.kv_heads = expand ? 1 : c.kv_heads;
@@ -88,6 +91,47 @@ bool same_bits(const Buffer& a, const Buffer& b, std::int64_t n) {
   return std::equal(a.data(), a.data() + n, b.data(), [](float x, float y) {
     return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
   });
+}
+
+TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
+  const PagedCase cases[] = {
+      {4, 2, 64, 32, 64, 1}, {6, 2, 96, 96, 70, 2}, {70, 1, 32, 32, 5, 1}, {3, 3, 160, 64, 130, 4}};
+  for (const KernelTable* t : tables())
+    for (const PagedCase& c : cases)
+      for (const ByteProducts products : byte_products(t->isa)) {
+        INFO(isa_name(t->isa), " products ", static_cast<int>(products), " heads ", c.heads, " of ", c.kv_heads);
+        const std::int64_t rows = kPages * c.page * c.kv_heads, n = kTokens * c.heads * c.dv;
+        Buffer k(rows * c.d), v(rows * c.dv), q(kTokens * c.heads * c.d);
+        randomize(k, 1, -2, 2);
+        randomize(v, 2);
+        randomize(q, 3, -2, 2);
+        for (std::int64_t i = 0; i < 32; ++i) q[i] = 0;  // a block of no magnitude
+        const TypedRows tk(PoolType::Q8_0, k, rows, c.d), tv(PoolType::Q8_0, v, rows, c.dv);
+        PagedResult together(c), apart(c), of_numbers(c), again(c);
+        const StripKernels& strips = strip_kernels(t->isa, products);
+        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, together, &strips, &q);
+        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), true, apart, &strips, &q);
+        // Every kernel has the bits of the one that every machine has, and a row those it has alone.
+        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, again,
+               &strip_kernels(t->isa, ByteProducts::Pairs), &q);
+        CHECK(same_bits(together.y, apart.y, n));
+        CHECK(same_bits(together.lse, apart.lse, kTokens * c.heads));
+        CHECK(same_bits(together.y, again.y, n));
+        // As attention of f32 has it of queries that were rounded beforehand.
+        for (std::int64_t at = 0; at < kTokens * c.heads * c.d; at += 32) {
+          float largest = 0;
+          for (std::int64_t i = at; i < at + 32; ++i) largest = std::max(largest, std::fabs(q[i]));
+          for (std::int64_t i = at; i < at + 32 && largest > 0; ++i)
+            q[i] = std::nearbyint(q[i] * (127 / largest)) * (largest / 127);
+        }
+        attend(*t, c, PoolType::F32, tk.numbers.data(), tv.numbers.data(), true, of_numbers, nullptr, &q);
+        double worst = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const double error = std::fabs(static_cast<double>(together.y[i]) - static_cast<double>(of_numbers.y[i]));
+          if (!(error <= worst)) worst = error;  // NaN too
+        }
+        CHECK(worst < 2e-3);  // a code at a border may be rounded the other way, the scale being a factor of q here
+      }
 }
 
 TEST_CASE("paged attention: pools of every type, and heads that share keys") {

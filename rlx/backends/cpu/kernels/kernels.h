@@ -123,6 +123,8 @@ struct GemmStridedPlan {
   std::size_t scratch_bytes = 0;                  // per concurrently running thread
 };
 
+struct StripKernels;  // kernels/strips.h
+
 // -- Attention --
 
 /// Which keys a query sees besides the optional key mask and bias; queries are aligned to the end of the keys.
@@ -185,6 +187,8 @@ struct AttentionF32 {
   std::int64_t blocks_stride = 0, page = 0, pages = 0, k_page_stride = 0, v_page_stride = 0;
   const QueryRange* ranges = nullptr;  // [B], with blocks
   PoolType pool = PoolType::F32;       // of k and v with blocks; their strides count its units
+  /// With a pool of Q8_0: q may be rounded to 8 bits in blocks of 32, and scores are products of bytes.
+  const StripKernels* rounds_q = nullptr;
 };
 
 /// How an attention is cut into chunks: runs of items, an item being (batch, heads of one kv head, query block).
@@ -441,8 +445,6 @@ inline constexpr int kFinestCut = 1 << 20;
 
 /// Rows per chunk so that a chunk takes some microseconds: `cost` is the estimated ns per element.
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns, int threads);
-
-struct StripKernels;  // kernels/strips.h
 
 /// All kernels of one instruction set.
 struct KernelTable {

@@ -99,6 +99,18 @@ enum class ByteProducts : std::uint8_t {
   Tiles,  // and of many rows by tiles (AMX)
 };
 
+/// out[r * ld_out + j] = row r of x times key j, a row of K / 32 blocks of Q8_0: as StripGemm has it, bit for bit, with
+/// x rounded likewise.
+struct BlockScores {
+  std::int64_t rows = 0, count = 0, k = 0;  // of x; of keys; elements of a row, a multiple of 32
+  const std::int32_t* codes = nullptr;      // of x, from `round_score_row`
+  const void* keys = nullptr;
+  std::int64_t stride = 0;  // bytes from key to key
+  void* strip = nullptr;    // scratch: `score_strip_bytes`
+  float* out = nullptr;
+  std::int64_t ld_out = 0;
+};
+
 /// The kernels of one instruction set.
 struct StripKernels {
   ByteProducts products;
@@ -112,7 +124,17 @@ struct StripKernels {
   /// Runs `iterations` of the best loop of products of bytes on registers and returns the operations done; for
   /// measuring the peak.
   std::int64_t (*dot_peak)(std::int64_t iterations);
+  /// Rounds `row` [K] times `scale` as row `at` of `rows` of `codes`, which are `score_words` for each row.
+  void (*round_score_row)(const float* row, float scale, std::int64_t k, std::int64_t at, std::int64_t rows,
+                          std::int32_t* codes);
+  void (*block_scores)(const BlockScores& scores);
 };
+
+/// What BlockScores needs: words of the codes of a row, bytes of a strip.
+constexpr std::int64_t score_words(std::int64_t k) { return k / kStripGroup * 10; }
+constexpr std::int64_t score_strip_bytes(std::int64_t k, std::int64_t lanes) {
+  return strip_traits(StripKind::Q8_0).strip_bytes(k / kStripGroup, lanes);
+}
 
 /// Those of `isa`. Errors: Unsupported for what this machine has not.
 const StripKernels& strip_kernels(Isa isa, ByteProducts products);
